@@ -1,0 +1,277 @@
+//! Names of things: positions in the log, streams, items, digests.
+//!
+//! Every type here is a newtype, so that a turn cannot be passed for a seq. They order, hash, print and serialise;
+//! they do nothing else. Text forms are the ones the command line shows: `#812`, `#812.2`, `t12`, hex digests.
+//!
+//! Nothing in this module touches the world: identifiers that need randomness or a digest are made elsewhere and
+//! come in as values.
+
+use std::fmt;
+use std::str::FromStr;
+
+use rkyv::{Archive, Deserialize, Serialize};
+
+/// Position of an event in the store: 1, 2, 3 and so on, without gaps, over all streams.
+///
+/// [`Seq::ZERO`] is "before the first event" and names no event.
+#[derive(Archive, Serialize, Deserialize, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+#[serde(transparent)]
+pub struct Seq(pub u64);
+
+impl Seq {
+    /// Before the first event.
+    pub const ZERO: Self = Self(0);
+    /// After every event: reading at this seq reads the newest state.
+    pub const MAX: Self = Self(u64::MAX);
+
+    /// The seq as a number.
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+
+    /// The next seq (saturating at [`Seq::MAX`]).
+    #[must_use]
+    pub const fn next(self) -> Self {
+        Self(self.0.saturating_add(1))
+    }
+}
+
+impl fmt::Display for Seq {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "#{}", self.0)
+    }
+}
+
+/// The host's step counter within one stream: one step of the model, from 1; 0 before the first step.
+#[derive(Archive, Serialize, Deserialize, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+#[serde(transparent)]
+pub struct Turn(pub u32);
+
+impl Turn {
+    /// The turn as a number.
+    pub const fn get(self) -> u32 {
+        self.0
+    }
+
+    /// Turns from `earlier` to `self`, 0 if `earlier` is later.
+    pub const fn since(self, earlier: Self) -> u32 {
+        self.0.saturating_sub(earlier.0)
+    }
+}
+
+impl fmt::Display for Turn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "t{}", self.0)
+    }
+}
+
+/// A moment in microseconds since 1970-01-01T00:00:00Z.
+#[derive(Archive, Serialize, Deserialize, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+#[serde(transparent)]
+pub struct Micros(pub i64);
+
+impl Micros {
+    /// The moment as a number.
+    pub const fn get(self) -> i64 {
+        self.0
+    }
+}
+
+/// An item: what can be discarded, superseded or restored. Shown `#812`, or `#812.2` for a second or later part.
+///
+/// `seq` is the event that recorded it, `part` counts from 1 within that event.
+#[derive(Archive, Serialize, Deserialize, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct ItemId {
+    /// The event that recorded the item.
+    pub seq: Seq,
+    /// Which part of it, from 1.
+    pub part: u32,
+}
+
+impl ItemId {
+    /// The first (usually only) part of the event at `seq`.
+    pub const fn first(seq: Seq) -> Self {
+        Self { seq, part: 1 }
+    }
+}
+
+impl fmt::Display for ItemId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.part == 1 { write!(f, "{}", self.seq) } else { write!(f, "{}.{}", self.seq, self.part) }
+    }
+}
+
+/// A text that is not the id it should be.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?} is not {expected}")]
+pub struct ParseIdError {
+    /// What was given.
+    pub text: String,
+    /// What would have been right, with an example.
+    pub expected: &'static str,
+}
+
+impl FromStr for ItemId {
+    type Err = ParseIdError;
+
+    /// Reads `#812`, `812`, `#812.2` or `812.2`.
+    fn from_str(text: &str) -> Result<Self, ParseIdError> {
+        let fail = || ParseIdError { text: text.to_owned(), expected: "an item such as #812 or #812.2" };
+        let digits = text.strip_prefix('#').unwrap_or(text);
+        let (seq, part) = digits.split_once('.').unwrap_or((digits, "1"));
+        let seq: u64 = seq.parse().map_err(|_| fail())?;
+        let part: u32 = part.parse().map_err(|_| fail())?;
+        if seq == 0 || part == 0 {
+            return Err(fail());
+        }
+        Ok(Self { seq: Seq(seq), part })
+    }
+}
+
+impl FromStr for Seq {
+    type Err = ParseIdError;
+
+    /// Reads `#812` or `812`.
+    fn from_str(text: &str) -> Result<Self, ParseIdError> {
+        let digits = text.strip_prefix('#').unwrap_or(text);
+        let fail = || ParseIdError { text: text.to_owned(), expected: "a seq such as #812" };
+        digits.parse().map(Self).map_err(|_| fail())
+    }
+}
+
+/// Declares a newtype over bytes that prints as lower-case hex.
+macro_rules! bytes_id {
+    ($(#[$doc:meta])* $name:ident, $len:literal) => {
+        $(#[$doc])*
+        #[derive(Archive, Serialize, Deserialize)]
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+        pub struct $name(pub [u8; $len]);
+
+        impl $name {
+            /// All bytes zero: stands for "none".
+            pub const ZERO: Self = Self([0; $len]);
+
+            /// The bytes.
+            pub const fn as_bytes(&self) -> &[u8; $len] {
+                &self.0
+            }
+
+            /// Whether all bytes are zero.
+            pub fn is_zero(&self) -> bool {
+                self.0 == [0; $len]
+            }
+
+            /// Lower-case hex, all digits.
+            pub fn to_hex(&self) -> String {
+                use fmt::Write as _;
+                self.0.iter().fold(String::with_capacity($len * 2), |mut text, byte| {
+                    let _ = write!(text, "{byte:02x}");
+                    text
+                })
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.to_hex())
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{}({})", stringify!($name), self.to_hex())
+            }
+        }
+
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(&self.to_hex())
+            }
+        }
+    };
+}
+
+bytes_id!(
+    /// One ordered sequence of events: a session, a project, a user, or the store itself ([`StreamId::STORE`]).
+    ///
+    /// Derived from what the host calls it (see [`crate::event::stream_id`]), so every feed finds the same stream.
+    StreamId, 16
+);
+bytes_id!(
+    /// Canonical id of a fact, the same from every feed (hook, transcript, live host); zero if it has none.
+    Origin, 16
+);
+bytes_id!(
+    /// Keyed digest by which calls, texts and values are compared without their bytes.
+    Signature, 16
+);
+bytes_id!(
+    /// Salted digest of a body, as FORMAT.md defines it.
+    Digest, 32
+);
+bytes_id!(
+    /// Digest of a frame that includes the link of the frame before: a hash chain over the log.
+    Link, 32
+);
+bytes_id!(
+    /// Random id of a store, bound into every link.
+    StoreId, 16
+);
+
+impl StreamId {
+    /// The store's own stream: policy for everyone, erasures, notes of damage.
+    pub const STORE: Self = Self::ZERO;
+}
+
+/// Logical position in the log: `segment << 32 | offset / 16`. Rises over the whole log and stays valid for ever.
+#[derive(Archive, Serialize, Deserialize, serde::Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+#[serde(transparent)]
+pub struct Position(pub u64);
+
+impl Position {
+    /// Bytes that one step of the offset stands for.
+    pub const GRAIN_BYTES: u64 = 16;
+
+    /// The position of byte `offset` (a multiple of 16) in segment `segment`.
+    ///
+    /// `None` if the offset is not aligned or too large.
+    pub fn new(segment: u32, offset: u64) -> Option<Self> {
+        if !offset.is_multiple_of(Self::GRAIN_BYTES) {
+            return None;
+        }
+        let grains = u32::try_from(offset / Self::GRAIN_BYTES).ok()?;
+        Some(Self(u64::from(segment) << 32 | u64::from(grains)))
+    }
+
+    /// Number of the segment, from 1.
+    pub const fn segment(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+
+    /// Byte offset within the segment.
+    pub const fn offset(self) -> u64 {
+        (self.0 & 0xffff_ffff) * Self::GRAIN_BYTES
+    }
+}
+
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.segment(), self.offset())
+    }
+}
+
+/// A body as an event names it: which event, and which of its rows in the body table.
+#[derive(serde::Serialize, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct BodyId {
+    /// The event that names the body.
+    pub seq: Seq,
+    /// First of its rows, from 0, counted within the event.
+    pub first: u32,
+    /// How many rows (chunks); 0 for an empty body, which needs no row.
+    pub chunks: u32,
+}

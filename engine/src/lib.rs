@@ -1,0 +1,3 @@
+//! The acpdb store.
+pub mod ids;
+pub mod text;
