@@ -1,3 +1,4 @@
 //! The acpdb store.
+pub mod event;
 pub mod ids;
 pub mod text;
