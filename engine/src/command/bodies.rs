@@ -1,8 +1,8 @@
 //! Collects the bodies of one event and hands out the rows that name them.
 
-use crate::event::wire;
 use crate::entry::{Bytes, WirePiece};
 use crate::event::Body;
+use crate::event::wire;
 use crate::text::tokens;
 
 /// Most bytes that one row of a body table may hold; longer bodies are lists of rows.
@@ -114,6 +114,9 @@ mod tests {
 
     #[test]
     fn lines_are_line_feeds_and_one_more() {
-        assert_eq!([line_count(b""), line_count(b"a"), line_count(b"a\n"), line_count(b"a\nb")], [0, 1, 2, 2]);
+        assert_eq!(
+            [line_count(b""), line_count(b"a"), line_count(b"a\n"), line_count(b"a\nb")],
+            [0, 1, 2, 2]
+        );
     }
 }

@@ -96,11 +96,8 @@ impl Ledger {
             Payload::MessageRecorded(message) => parts = message.parts.len(),
             Payload::MessageContinued(message) => parts = message.parts.len(),
             Payload::ToolCallStarted(started) => {
-                let open = OpenCall {
-                    seq: recorded.seq,
-                    call: started.call.clone(),
-                    tool: started.tool.clone(),
-                };
+                let open =
+                    OpenCall { seq: recorded.seq, call: started.call.clone(), tool: started.tool.clone() };
                 self.open.entry(started.call.clone()).or_default().push(open);
             }
             Payload::ToolCallFinished(finished) => {

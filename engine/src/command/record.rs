@@ -7,13 +7,16 @@
 //! Facts are never refused here. Odd ones (a finish without a start, parameters that are no JSON, a todo list that is no
 //! list) are recorded as they are; the fold copes. Pure: what is random or read from disk comes in as a value.
 
-use crate::entry::{Bytes, Entry, Fact, ItemRef, MemoryEntry, PartEntry, PointRef, StreamInfo, TodoChangeEntry};
+use crate::entry::{
+    Bytes, Entry, Fact, ItemRef, MemoryEntry, PartEntry, PointRef, StreamInfo, TodoChangeEntry,
+};
 use crate::event::{
-    self, Actor, Body, ContextReplaced, Event, Face, FileChanged, Forked, HostCleared, HostRecorded, Injected, ItemRevised,
-    Key, KeyKind, Lifespan, MemoryKind, MemoryRecorded, MemoryReinforced, MemoryRetracted, MemorySource, MemorySuperseded,
-    MessageAbandoned, MessageContinued, MessageFinished, MessageRecorded, Part, PartKind, Payload, PromptSet, Rewound, Role,
-    Scope, SessionChanged, SessionClosed, SessionOpened, SignatureForm, Stamp, TodoChange, TodoChanged, TodoList, TodoHead,
-    TodoUpdate, TodosReplaced, ToolCallFinished, ToolCallStarted, ToolClass, TurnStarted,
+    self, Actor, Body, ContextReplaced, Event, Face, FileChanged, Forked, HostCleared, HostRecorded,
+    Injected, ItemRevised, Key, KeyKind, Lifespan, MemoryKind, MemoryRecorded, MemoryReinforced,
+    MemoryRetracted, MemorySource, MemorySuperseded, MessageAbandoned, MessageContinued, MessageFinished,
+    MessageRecorded, Part, PartKind, Payload, PromptSet, Rewound, Role, SessionChanged, SessionClosed,
+    SessionOpened, SignatureForm, Stamp, TodoChange, TodoChanged, TodoHead, TodoList, TodoUpdate,
+    TodosReplaced, ToolCallFinished, ToolCallStarted, ToolClass, TurnStarted,
 };
 use crate::ids::{ItemId, Origin, Seq};
 use crate::registry::Registry;
@@ -101,7 +104,12 @@ pub fn change(info: &StreamInfo, ledger: &Ledger) -> Option<Fact> {
 
 impl<'a> Recorder<'a> {
     /// A recorder for the stream of this ledger. `cwd` resolves paths until the ledger knows better.
-    pub fn new(ledger: &'a Ledger, registry: &'a dyn Registry, signer: &'a Signer, cwd: Option<&str>) -> Self {
+    pub fn new(
+        ledger: &'a Ledger,
+        registry: &'a dyn Registry,
+        signer: &'a Signer,
+        cwd: Option<&str>,
+    ) -> Self {
         Self {
             ledger,
             registry,
@@ -139,8 +147,13 @@ impl<'a> Recorder<'a> {
             Some(revisions) => {
                 for (place, (item, face, parts)) in revisions.into_iter().enumerate() {
                     let mut bodies = Bodies::default();
-                    let parts = parts.iter().map(|part| part_of(part, entry.fact_role(), &mut bodies)).collect();
-                    drafts.push(template.finish(ItemRevised { item, face, parts }.into(), bodies, place == 0));
+                    let parts =
+                        parts.iter().map(|part| part_of(part, entry.fact_role(), &mut bodies)).collect();
+                    drafts.push(template.finish(
+                        ItemRevised { item, face, parts }.into(),
+                        bodies,
+                        place == 0,
+                    ));
                 }
             }
             None => {
@@ -217,7 +230,8 @@ impl<'a> Recorder<'a> {
             }
             .into(),
             Fact::ContextReplaced { cause, order, tokens_before } => {
-                ContextReplaced { cause: *cause, order: self.items(order), tokens_before: *tokens_before }.into()
+                ContextReplaced { cause: *cause, order: self.items(order), tokens_before: *tokens_before }
+                    .into()
             }
             Fact::HostCleared { items, calls, text } => HostCleared {
                 items: self.items(items),
@@ -259,9 +273,9 @@ impl<'a> Recorder<'a> {
             }
             .into(),
             Fact::MessageAbandoned { key } => MessageAbandoned { key: key.clone() }.into(),
-            Fact::ToolStarted { call, message, tool, params, provider_signature } => {
-                self.started(info, call, message.as_ref(), tool, params, provider_signature.as_ref(), bodies).into()
-            }
+            Fact::ToolStarted { call, message, tool, params, provider_signature } => self
+                .started(info, call, message.as_ref(), tool, params, provider_signature.as_ref(), bodies)
+                .into(),
             Fact::ToolFinished { call, outcome, output, details, todo_change } => {
                 let todos = self.todo_update(info, call, output, todo_change.as_ref(), bodies);
                 ToolCallFinished {
@@ -289,9 +303,12 @@ impl<'a> Recorder<'a> {
             }
             Fact::TodoChanged { change } => TodoChanged { change: self.todo_change(change, bodies) }.into(),
             Fact::Memory(memory) => self.memory(memory, bodies).into(),
-            Fact::MemorySuperseded { old, new, reason } => {
-                MemorySuperseded { old: old.clone(), new: new.clone(), reason: text_body(reason.as_ref(), bodies) }.into()
+            Fact::MemorySuperseded { old, new, reason } => MemorySuperseded {
+                old: old.clone(),
+                new: new.clone(),
+                reason: text_body(reason.as_ref(), bodies),
             }
+            .into(),
             Fact::MemoryReinforced { id, amount, at } => {
                 MemoryReinforced { id: id.clone(), amount: *amount, at: *at }.into()
             }
@@ -317,7 +334,8 @@ impl<'a> Recorder<'a> {
         let json = json.unwrap_or(Json::Null);
         let facts = self.registry.tool(&info.host, tool, &json);
         let shown = shown_params(&json, &facts.shown);
-        let line = shown.call_line(tool);
+        let line = shown.call_line(tool, "");
+        let line = line.strip_suffix(" \u{2192} ").unwrap_or(&line);
         let object = shown.object_json();
         let size = |text: &str| u32::try_from(text.len()).unwrap_or(u32::MAX);
         let label = Label::of(tool, canonical.as_bytes());
@@ -360,7 +378,8 @@ impl<'a> Recorder<'a> {
                 forms.push((form, self.signer.call(tool, text.as_bytes())));
             }
         };
-        let has_nulls = json.as_object().is_some_and(|fields| fields.iter().any(|(_, value)| value.is_null()));
+        let has_nulls =
+            json.as_object().is_some_and(|fields| fields.iter().any(|(_, value)| value.is_null()));
         if has_nulls {
             push(SignatureForm::NoNulls, &json.canonical_without_nulls(), canonical);
         }
@@ -459,7 +478,11 @@ impl<'a> Recorder<'a> {
             value: bodies.add(&Bytes::from(memory.value.as_bytes())),
             value_signature: self.signer.folded("memory", &memory.value),
             rationale: text_body(memory.rationale.as_ref(), bodies),
-            alternatives: memory.alternatives.iter().map(|text| bodies.add(&Bytes::from(text.as_bytes()))).collect(),
+            alternatives: memory
+                .alternatives
+                .iter()
+                .map(|text| bodies.add(&Bytes::from(text.as_bytes())))
+                .collect(),
             related_files: memory.related_files.clone(),
             confidence: memory.confidence.min(100),
             lifespan: memory.lifespan.unwrap_or(lifespan),
@@ -519,9 +542,10 @@ fn revisions<'f>(seen: &Seen, fact: &'f Fact) -> Option<Vec<(ItemId, Face, &'f [
             if parts.is_empty() || parts.len() != seen.parts as usize {
                 return None;
             }
-            let each = parts.chunks(1).zip(1..).map(|(part, number)| {
-                (ItemId { seq: seen.item.seq, part: number }, Face::Output, part)
-            });
+            let each = parts
+                .chunks(1)
+                .zip(1..)
+                .map(|(part, number)| (ItemId { seq: seen.item.seq, part: number }, Face::Output, part));
             Some(each.collect())
         }
         Fact::ToolFinished { output, .. } => Some(vec![(seen.item, Face::Output, output)]),
@@ -575,7 +599,9 @@ fn actor_of(fact: &Fact) -> Actor {
             Role::Tool => Actor::Tool,
             Role::System => Actor::Host,
         },
-        Fact::MessageContinued { .. } | Fact::MessageFinished { .. } | Fact::ToolStarted { .. } => Actor::Assistant,
+        Fact::MessageContinued { .. } | Fact::MessageFinished { .. } | Fact::ToolStarted { .. } => {
+            Actor::Assistant
+        }
         Fact::ToolFinished { .. } => Actor::Tool,
         Fact::FileChanged { .. } | Fact::Rewound { .. } => Actor::User,
         _ => Actor::Host,

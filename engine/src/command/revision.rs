@@ -141,7 +141,11 @@ fn fill<'f>(fields: &mut Fields<'f>, fact: &'f Fact) {
         }
         Fact::MessageContinued { key: _, parts } => fields.tag(b"message_continued").parts(parts),
         Fact::MessageFinished { key, model, provider, request, stop_reason, usage } => {
-            fields.tag(b"message_finished").text(key).text_option(model.as_ref()).text_option(provider.as_ref());
+            fields
+                .tag(b"message_finished")
+                .text(key)
+                .text_option(model.as_ref())
+                .text_option(provider.as_ref());
             fields.text_option(request.as_ref()).text_option(stop_reason.as_ref());
             for count in [usage.input, usage.output, usage.cache_read, usage.cache_write, usage.reasoning] {
                 fields.number(count.map_or(-1, u64::cast_signed));
@@ -161,7 +165,10 @@ fn fill<'f>(fields: &mut Fields<'f>, fact: &'f Fact) {
         Fact::Memory(memory) => {
             fields.tag(b"memory").tag(&[memory.kind as u8]).text(&memory.category);
             fields.text_option(memory.key.as_ref()).text_option(memory.subject.as_ref()).text(&memory.value);
-            fields.text_option(memory.rationale.as_ref()).list(&memory.alternatives).list(&memory.related_files);
+            fields
+                .text_option(memory.rationale.as_ref())
+                .list(&memory.alternatives)
+                .list(&memory.related_files);
             fields.number(i64::from(memory.confidence)).list(&memory.replaces).list(&memory.superseded_by);
             fields.number(memory.lifespan.map_or(-1, |lifespan| i64::from(lifespan as u8)));
             fields.text_option(memory.status.as_ref()).bytes_option(memory.extra.as_ref())
