@@ -14,8 +14,22 @@ use rkyv::{Archive, Deserialize, Serialize};
 /// Position of an event in the store: 1, 2, 3 and so on, without gaps, over all streams.
 ///
 /// [`Seq::ZERO`] is "before the first event" and names no event.
-#[derive(Archive, Serialize, Deserialize, serde::Serialize, serde::Deserialize)]
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+#[derive(
+    Archive,
+    Serialize,
+    Deserialize,
+    serde::Serialize,
+    serde::Deserialize,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Debug,
+    Default,
+)]
 #[serde(transparent)]
 pub struct Seq(pub u64);
 
@@ -44,8 +58,22 @@ impl fmt::Display for Seq {
 }
 
 /// The host's step counter within one stream: one step of the model, from 1; 0 before the first step.
-#[derive(Archive, Serialize, Deserialize, serde::Serialize, serde::Deserialize)]
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+#[derive(
+    Archive,
+    Serialize,
+    Deserialize,
+    serde::Serialize,
+    serde::Deserialize,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Debug,
+    Default,
+)]
 #[serde(transparent)]
 pub struct Turn(pub u32);
 
@@ -68,8 +96,22 @@ impl fmt::Display for Turn {
 }
 
 /// A moment in microseconds since 1970-01-01T00:00:00Z.
-#[derive(Archive, Serialize, Deserialize, serde::Serialize, serde::Deserialize)]
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+#[derive(
+    Archive,
+    Serialize,
+    Deserialize,
+    serde::Serialize,
+    serde::Deserialize,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Debug,
+    Default,
+)]
 #[serde(transparent)]
 pub struct Micros(pub i64);
 
@@ -83,8 +125,21 @@ impl Micros {
 /// An item: what can be discarded, superseded or restored. Shown `#812`, or `#812.2` for a second or later part.
 ///
 /// `seq` is the event that recorded it, `part` counts from 1 within that event.
-#[derive(Archive, Serialize, Deserialize, serde::Serialize, serde::Deserialize)]
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(
+    Archive,
+    Serialize,
+    Deserialize,
+    serde::Serialize,
+    serde::Deserialize,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Debug,
+)]
 pub struct ItemId {
     /// The event that recorded the item.
     pub seq: Seq,
@@ -228,8 +283,21 @@ impl StreamId {
 }
 
 /// Logical position in the log: `segment << 32 | offset / 16`. Rises over the whole log and stays valid for ever.
-#[derive(Archive, Serialize, Deserialize, serde::Serialize)]
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+#[derive(
+    Archive,
+    Serialize,
+    Deserialize,
+    serde::Serialize,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Debug,
+    Default,
+)]
 #[serde(transparent)]
 pub struct Position(pub u64);
 

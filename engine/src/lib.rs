@@ -1,3 +1,6 @@
 //! The acpdb store.
+pub mod codec;
 pub mod ids;
+pub mod log;
+pub mod storage;
 pub mod text;
