@@ -18,6 +18,7 @@ pub mod json;
 pub mod values;
 pub mod wire;
 
+mod calls;
 mod claude_code;
 mod detect;
 mod opencode;

@@ -178,7 +178,7 @@ mod tests {
             literal {"t":"
             escaped of 80
             literal ","i":
-            raw of 80
+            raw of 81
             literal ,"u":"short"}"#]]
         .assert_eq(&shape(&pieces));
         assert_eq!(resolve(&pieces).unwrap(), raw.as_bytes());
