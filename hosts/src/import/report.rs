@@ -7,7 +7,7 @@ use super::Format;
 use super::values::{Shape, Value};
 
 /// Notes kept in a report; further ones are only counted.
-pub const NOTES_MAX: usize = 1000;
+pub(super) const NOTES_MAX: usize = 1000;
 
 /// A place in the input that needed care.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -54,7 +54,7 @@ pub struct ImportReport {
     pub skipped: Vec<Note>,
     /// The last value is not complete yet: import again when it is.
     pub cut: Option<Note>,
-    /// Notes beyond [`NOTES_MAX`], of all kinds.
+    /// Notes beyond a thousand, of all kinds.
     pub notes_left_out: u64,
 }
 
