@@ -10,6 +10,8 @@ use std::collections::HashMap;
 
 use acpdb_engine::entry::Entry;
 
+use super::calls;
+
 /// Counts how often something has occurred in a stream.
 #[derive(Debug, Default)]
 pub(super) struct Occurrences(HashMap<String, u32>);
@@ -29,39 +31,37 @@ impl Occurrences {
     }
 }
 
-/// Pairs results with calls: with the nearest earlier unanswered call of the same id.
+/// Calls of a stream, numbered, with the open ones in the order in which they began.
 #[derive(Debug, Default)]
 pub(super) struct Calls {
-    started: Occurrences,
-    lost: Occurrences,
+    numbers: calls::Calls,
     open: Vec<(String, u32)>,
 }
 
 impl Calls {
     /// A call begins: its origin.
     pub(super) fn start(&mut self, id: &str) -> String {
-        let n = self.started.next(id);
-        self.open.push((id.to_string(), n));
-        format!("call:{id}#{n}:start")
+        let number = self.numbers.start(id);
+        self.open.push((id.to_string(), number));
+        calls::start_origin(id, number)
     }
 
-    /// A call ends: the origin of its end. A result without a call has one too (`#?n`).
+    /// A call ends: the origin of its end.
     pub(super) fn finish(&mut self, id: &str) -> String {
-        match self.open.iter().rposition(|(open, _)| open == id) {
-            Some(at) => {
-                let (_, n) = self.open.remove(at);
-                format!("call:{id}#{n}:finish")
-            }
-            None => format!("call:{id}#?{}:finish", self.lost.next(id)),
-        }
+        let (number, _) = self.numbers.finish(id);
+        self.open.retain(|(open, its)| open != id || *its != number);
+        calls::finish_origin(id, number)
     }
 
-    /// All open calls end: their ids, and the origins of their ends, in the order in which they began.
+    /// All open calls end: their ids, and the origins of their ends.
+    ///
+    /// They stay open for pairing, as a host may still write the result of a call that it gave up: that is the same
+    /// fact with other content.
     pub(super) fn give_up(&mut self) -> Vec<(String, String)> {
-        let open = std::mem::take(&mut self.open);
-        open.into_iter()
-            .map(|(id, n)| {
-                let finish = format!("call:{id}#{n}:finish");
+        std::mem::take(&mut self.open)
+            .into_iter()
+            .map(|(id, number)| {
+                let finish = calls::finish_origin(&id, number);
                 (id, finish)
             })
             .collect()
