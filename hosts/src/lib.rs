@@ -9,3 +9,4 @@
 //! clock, and does not know the store.
 
 pub mod import;
+pub mod places;
