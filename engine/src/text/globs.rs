@@ -193,6 +193,10 @@ struct Retry<'t, 's> {
 
 /// Whether `tokens` fit the whole of `text`.
 fn fits(tokens: &[Token], text: &str) -> bool {
+    // Most patterns end in a name or an extension, by which most paths fail at once.
+    if matches!(tokens.last(), Some(Token::Text(end)) if !text.ends_with(end.as_ref())) {
+        return false;
+    }
     let mut tokens = tokens;
     let mut rest = text;
     let mut run: Option<Retry<'_, '_>> = None;

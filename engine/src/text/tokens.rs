@@ -173,18 +173,18 @@ mod tests {
             "\r\n\r\n\r\n",
         ];
         let table: Vec<String> =
-            texts.iter().map(|t| format!("{:>3}  {t:?}\n", estimate(t.as_bytes()))).collect();
+            texts.iter().map(|t| format!("{}  {t:?}\n", estimate(t.as_bytes()))).collect();
         expect![[r#"
-              0  ""
-              1  " "
-              1  "a"
-              2  "hello world"
-             11  "camelCaseName and snake_case_name"
-             15  "2026-11-21T08:05:26Z"
-             13  "fn main() {\n    println!(\"{}\", 12345);\n}\n"
-              5  "日本語のテキスト"
-             16  "{\"filePath\":\"/src/app.ts\",\"limit\":2000}"
-              1  "\r\n\r\n\r\n"
+            0  ""
+            1  " "
+            1  "a"
+            2  "hello world"
+            11  "camelCaseName and snake_case_name"
+            15  "2026-11-21T08:05:26Z"
+            13  "fn main() {\n    println!(\"{}\", 12345);\n}\n"
+            5  "日本語のテキスト"
+            16  "{\"filePath\":\"/src/app.ts\",\"limit\":2000}"
+            1  "\r\n\r\n\r\n"
         "#]]
         .assert_eq(&table.concat());
     }
