@@ -52,8 +52,11 @@ pub(super) fn files() -> io::Result<Vec<File>> {
                 }
             } else if kind.is_file() && name != ".git" {
                 let bytes = entry.metadata()?.len();
-                let text =
-                    if bytes <= super::FILE_BYTES_MAX { String::from_utf8(fs::read(&path)?).ok() } else { None };
+                let text = if bytes <= super::FILE_BYTES_MAX {
+                    String::from_utf8(fs::read(&path)?).ok()
+                } else {
+                    None
+                };
                 let path = path.strip_prefix(&root).unwrap_or(&path).to_string_lossy().replace('\\', "/");
                 found.push(File { path, bytes, text });
             }
@@ -214,8 +217,8 @@ pub(super) fn line_of(text: &str, at: usize) -> usize {
 fn code_blanks_comments_and_literals_only() {
     for (text, expected) in [
         ("a // crate::x\nb", "a            \nb"),
-        ("a /* x /* y */ z */ b", "a                     b"),
-        ("f(\"std::fs \\\" q\", b)", "f(               , b)"),
+        ("a /* x /* y */ z */ b", "a                   b"),
+        ("f(\"std::fs \\\" q\", b)", "f(              , b)"),
         ("r#\"a \" b\"# c", "           c"),
         ("br\"a\" c", "      c"),
         ("x = b'\\'' ; 'a' 'static", "x = b     ;     'static"),
