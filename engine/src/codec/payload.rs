@@ -111,3 +111,68 @@ where
     aligned.extend_from_slice(bytes);
     rkyv::from_bytes::<T, Failure>(&aligned).ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect_file;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::event::{KIND_LABELS, samples};
+
+    /// The bytes of each kind are frozen: what this list says must never change for an existing line.
+    #[test]
+    fn every_kind_has_its_golden_bytes() {
+        let mut list = String::new();
+        for payload in samples::payloads() {
+            let (version, bytes) = encode(&samples::stamp(), &payload).unwrap();
+            let digest = blake3::hash(&bytes).to_hex();
+            let line = format!(
+                "{:>3} v{version} {:<20} {:>4} B {}\n",
+                payload.number(),
+                payload.label(),
+                bytes.len(),
+                &digest[..32]
+            );
+            list.push_str(&line);
+        }
+        expect_file!["../../tests/golden/payloads-v1.txt"].assert_eq(&list);
+    }
+
+    #[test]
+    fn every_kind_comes_back_and_none_is_missing() {
+        let payloads = samples::payloads();
+        let numbers: Vec<u16> = payloads.iter().map(Payload::number).collect();
+        let all: Vec<u16> = KIND_LABELS.iter().map(|(number, _)| *number).collect();
+        assert_eq!(numbers, all);
+        for payload in payloads {
+            let (version, bytes) = encode(&samples::stamp(), &payload).unwrap();
+            let (stamp, back) = decode(payload.number(), version, &bytes).unwrap();
+            assert_eq!((stamp, back), (samples::stamp(), payload));
+        }
+    }
+
+    #[test]
+    fn kinds_and_versions_to_come_are_kept_as_they_are() {
+        for (number, version) in [(114, 1), (4, 2), (9999, 7)] {
+            let (_, payload) = decode(number, version, b"whatever").unwrap();
+            assert_eq!(payload.number(), number);
+            assert_eq!(encode(&Stamp::default(), &payload), Ok((version, b"whatever".to_vec())));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_decoding_panic(kind in 0_usize..37, cut in 0_usize..600, flips in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4)) {
+            let payloads = samples::payloads();
+            let payload = &payloads[kind % payloads.len()];
+            let (version, mut bytes) = encode(&samples::stamp(), payload).unwrap();
+            for (place, with) in flips {
+                let place = place.index(bytes.len());
+                bytes[place] ^= with;
+            }
+            bytes.truncate(bytes.len().saturating_sub(cut % 40));
+            let _ = decode(payload.number(), version, &bytes);
+        }
+    }
+}

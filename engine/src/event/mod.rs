@@ -17,6 +17,8 @@
 mod context;
 mod memory;
 mod message;
+#[cfg(any(test, feature = "testing"))]
+pub mod samples;
 mod session;
 mod todo;
 mod tool;
