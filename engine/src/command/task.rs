@@ -115,6 +115,10 @@ impl TaskUpdate {
                 "the update has {size} bytes, at most {TASK_UPDATE_BYTES_MAX} are allowed"
             )));
         }
+        // A derived form takes an array of its fields, too; an update is an object.
+        if !json.trim_ascii_start().starts_with(b"{") {
+            return Err(malformed("the update is not an object with a list `tasks`".to_owned()));
+        }
         let form: UpdateForm<'_> = serde_json::from_slice(json).map_err(|error| {
             malformed(format!("the update is not an object with a list `tasks`: {error}"))
         })?;
