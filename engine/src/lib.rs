@@ -1,4 +1,5 @@
 //! The acpdb store.
+pub mod codec;
 pub mod command;
 pub mod entry;
 pub mod event;

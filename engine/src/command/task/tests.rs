@@ -203,7 +203,18 @@ fn what_is_no_update_is_refused_by_name() {
     .iter()
     .map(|json| TaskUpdate::from_json(json.as_bytes()).unwrap_err().reply() + "\n")
     .collect();
-    expect![[r#""#]].assert_eq(&shown);
+    expect![[r#"
+        Error updating task: the update is not an object with a list `tasks`
+        Error updating task: the update is not an object with a list `tasks`
+        Error updating task: the update is not an object with a list `tasks`: invalid type: integer `1`, expected a sequence at line 1 column 11
+        Error updating task: task 1 is not an object with an id
+        Error updating task: task 1 is not an object with an id
+        Error updating task: task 1 is not an object with an id
+        Error updating task: task 'a' has the unknown status 'done'; use pending, in_progress, delegated or completed
+        Error updating task: task 'a': content is not a text
+        Error updating task: the id of task 1 is longer than 512 bytes
+        Error updating task: the update names 1001 tasks, at most 1000 are allowed
+    "#]].assert_eq(&shown);
     // Nothing to do is told by the check, not by the parser.
     for json in ["{}", r#"{"tasks": null}"#, r#"{"tasks": []}"#] {
         let update = TaskUpdate::from_json(json.as_bytes()).unwrap();
