@@ -43,7 +43,7 @@ fn show(script: &str, hidden: &[(usize, StandIn)]) -> String {
 }
 
 #[track_caller]
-fn check(script: &str, range: Option<(u64, Option<u64>)>, expected: Expect) {
+fn check(script: &str, range: Option<(u64, Option<u64>)>, expected: &Expect) {
     let range = range.map(|(first, last)| MessageRange { first, last });
     expected.assert_eq(&show(script, &evicted(&parse(script), "T", range)));
 }
@@ -54,7 +54,7 @@ fn outputs_go_wherever_they_stand_and_words_in_the_range() {
     check(
         history,
         Some((3, Some(8))),
-        expect![[r#"
+        &expect![[r#"
         3:w words
         4:o=T output
         5:w words signed by 5:w*
@@ -68,7 +68,7 @@ fn outputs_go_wherever_they_stand_and_words_in_the_range() {
     check(
         history,
         Some((3, None)),
-        expect![[r#"
+        &expect![[r#"
         3:w words
         4:o=T output
         5:w words signed by 5:w*
@@ -83,7 +83,7 @@ fn outputs_go_wherever_they_stand_and_words_in_the_range() {
     check(
         history,
         None,
-        expect![[r#"
+        &expect![[r#"
         4:o=T output
         9:o=T output
         10:t=T output, summary
@@ -97,7 +97,7 @@ fn the_summary_stands_in_the_last_place_that_can_carry_it() {
     check(
         "1:x 2:o=T 3:w 4:x",
         Some((1, Some(4))),
-        expect![[r#"
+        &expect![[r#"
         2:o=T output
         3:w words, summary
     "#]],
@@ -106,14 +106,14 @@ fn the_summary_stands_in_the_last_place_that_can_carry_it() {
     check(
         "1:o=T 2:w 2:w",
         Some((1, Some(2))),
-        expect![[r#"
+        &expect![[r#"
         1:o=T output
         2:w words, summary
         2:w dropped
     "#]],
     );
-    check("1:o=U 2:t", Some((1, None)), expect![""]);
-    check("", None, expect![""]);
+    check("1:o=U 2:t", Some((1, None)), &expect![""]);
+    check("", None, &expect![""]);
 }
 
 #[test]

@@ -43,7 +43,9 @@ fn fold(steps: &[Step]) -> TaskState {
         if let Step::Rewind(to) = step {
             branch.retain(|(kept, _)| kept.get() <= *to);
             let mut fresh = TaskState::default();
-            branch.iter().for_each(|(seq, step)| apply(&mut fresh, *seq, step));
+            for (seq, step) in &branch {
+                apply(&mut fresh, *seq, step);
+            }
             state.rewound(seq, fresh);
         } else {
             apply(&mut state, seq, step);
@@ -102,7 +104,7 @@ fn show(state: &TaskState, at: Seq) -> String {
 }
 
 #[track_caller]
-fn check(script: &str, expected: Expect) {
+fn check(script: &str, expected: &Expect) {
     let steps = parse(script);
     let state = fold(&steps);
     let shown: String =
@@ -121,7 +123,7 @@ fn work_begins_at_the_first_in_progress_since_the_last_completion() {
          evict t
          t=in_progress by m4
          t=in_progress by m5",
-        expect![[r#"
+        &expect![[r#"
             active -: t=Pending;
             active t: t=InProgress begun #2 m1;
             active -: t=Pending begun #2 m1;
@@ -146,7 +148,7 @@ fn facts_that_break_the_life_cycle_are_taken_as_they_come() {
          evict z
          a y
          rewind 2",
-        expect![[r#"
+        &expect![[r#"
             active b: a=InProgress begun #1 ?; b=InProgress begun #1 ?;
             active c: a=InProgress begun #1 ?; b=InProgress begun #1 ?; c=InProgress begun #2 ?;
             active c: a=InProgress begun #1 ?; b=InProgress begun #1 ?; c=InProgress begun #2 ?;
