@@ -2,6 +2,8 @@ use expect_test::{Expect, expect};
 use proptest::prelude::*;
 
 use super::*;
+use crate::event::TaskStatus;
+use crate::ids::{Seq, Turn};
 
 /// One piece a word: `MESSAGE:KIND[*][=TASK]`, kind o(utput), w(ords), t(ext), x (other); `*`: signed.
 fn parse(script: &str) -> Vec<Piece<'_>> {
@@ -114,6 +116,36 @@ fn the_summary_stands_in_the_last_place_that_can_carry_it() {
     );
     check("1:o=U 2:t", Some((1, None)), &expect![""]);
     check("", None, &expect![""]);
+}
+
+#[test]
+fn a_range_is_told_by_messages_or_else_by_events() {
+    let point = |seq, message: &str| TaskPoint {
+        seq: Seq(seq),
+        message: (!message.is_empty()).then(|| message.to_owned()),
+    };
+    let number = |key: &str| key.strip_prefix('m').and_then(|number| number.parse().ok());
+    for (begun, ended, range) in [
+        (None, Some(point(9, "m8")), None),
+        (Some(point(4, "m3")), None, Some((3, None))),
+        (Some(point(4, "m3")), Some(point(9, "m8")), Some((3, Some(8)))),
+        (Some(point(4, "")), Some(point(9, "unknown")), Some((4, Some(9)))),
+    ] {
+        let task = TaskView {
+            id: "T",
+            seq: Seq(9),
+            turn: Turn(1),
+            status: TaskStatus::Completed,
+            content: None,
+            extras: &[],
+            summary: None,
+            begun: begun.as_ref(),
+            ended: ended.as_ref(),
+            eviction: None,
+        };
+        let expected = range.map(|(first, last)| MessageRange { first, last });
+        assert_eq!(MessageRange::of(&task, number), expected);
+    }
 }
 
 #[test]
