@@ -3,6 +3,7 @@ pub mod codec;
 pub mod command;
 pub mod entry;
 pub mod event;
+pub mod fold;
 pub mod ids;
 pub mod registry;
 pub mod text;
