@@ -1,0 +1,2 @@
+//! The fold: what the store concludes from what is recorded.
+pub mod memory;
