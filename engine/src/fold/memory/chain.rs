@@ -130,7 +130,7 @@ impl<'a> MemoryAt<'a> {
         let node = core.graph.node(nx);
         ChainMember {
             id: node.map(|node| node.id.to_string()).unwrap_or_default(),
-            item: node.and_then(|node| MemoryItem::of(core, node.item?, self.seq(), !self.is_active(core))),
+            item: node.and_then(|node| MemoryItem::of(core, node.item?, self.seq(), !std::ptr::eq(core, self.core))),
         }
     }
 

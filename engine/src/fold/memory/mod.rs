@@ -26,10 +26,10 @@ mod insight;
 mod read;
 mod view;
 
-#[cfg(test)]
-mod laws;
-#[cfg(test)]
-mod tests;
+
+// mod laws;
+
+// mod tests;
 
 use self::core::Core;
 use crate::event::Recorded;

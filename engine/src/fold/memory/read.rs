@@ -132,18 +132,30 @@ impl<'a> MemoryAt<'a> {
         self.holder(&Place::subject(kind, lifespan, category, subject), now)
     }
 
+    /// What holds on a subject (any case) within one scope, in the order of recording.
+    pub fn on_subject(
+        self,
+        kind: MemoryKind,
+        lifespan: Lifespan,
+        category: &str,
+        subject: &str,
+        now: Micros,
+    ) -> impl DoubleEndedIterator<Item = MemoryItem<'a>> + use<'a> {
+        self.currently(&Place::subject(kind, lifespan, category, subject), now)
+    }
+
     /// What holds in a category, in the order of recording. Cost: O(result) at the head.
     pub fn in_category(
         self,
         kind: MemoryKind,
         category: &str,
         now: Micros,
-    ) -> impl DoubleEndedIterator<Item = MemoryItem<'a>> {
+    ) -> impl DoubleEndedIterator<Item = MemoryItem<'a>> + use<'a> {
         self.currently(&Place::Category(kind, category.to_owned()), now)
     }
 
     /// What holds and has this value, in the order of recording. Cost: O(result) at the head.
-    pub fn with_value(self, value: Signature, now: Micros) -> impl DoubleEndedIterator<Item = MemoryItem<'a>> {
+    pub fn with_value(self, value: Signature, now: Micros) -> impl DoubleEndedIterator<Item = MemoryItem<'a>> + use<'a> {
         self.currently(&Place::Value(value), now)
     }
 
@@ -161,7 +173,7 @@ impl<'a> MemoryAt<'a> {
         self.currently(place, now).next_back()
     }
 
-    fn currently(self, place: &Place, now: Micros) -> impl DoubleEndedIterator<Item = MemoryItem<'a>> {
+    fn currently(self, place: &Place, now: Micros) -> impl DoubleEndedIterator<Item = MemoryItem<'a>> + use<'a> {
         let list = self.core.current_in(place, self.at);
         list.into_iter()
             .filter_map(move |ix| self.item_at(ix))
@@ -173,7 +185,6 @@ impl<'a> MemoryAt<'a> {
 #[derive(Clone, Copy)]
 pub struct MemoryItem<'a> {
     pub(super) core: &'a Core,
-    pub(super) ix: Ix,
     row: &'a Row,
     at: Seq,
     off_branch: bool,
@@ -186,9 +197,9 @@ impl fmt::Debug for MemoryItem<'_> {
 }
 
 impl<'a> MemoryItem<'a> {
-    fn of(core: &'a Core, ix: Ix, at: Seq, off_branch: bool) -> Option<Self> {
+    pub(super) fn of(core: &'a Core, ix: Ix, at: Seq, off_branch: bool) -> Option<Self> {
         let row = core.row(ix).filter(|row| row.facts.seq <= at)?;
-        Some(Self { core, ix, row, at, off_branch })
+        Some(Self { core, row, at, off_branch })
     }
 
     pub(super) fn node(&self) -> Option<&'a Node> {
