@@ -8,14 +8,18 @@
 //! records goes to the stream of the item's lifespan. An equal value is no new item but a reinforcement. Imported facts
 //! do not pass through here: they are recorded as they are.
 
-use crate::command::draft::{BodyRows, EventDraft};
+use super::draft::{EventDraft, push_body};
 use crate::entry::MemoryEntry;
 use crate::event::{
     Lifespan, MemoryKind, MemoryRecorded, MemoryReinforced, MemoryRetracted, MemorySource, MemorySuperseded,
-    Restored,
+    Payload, Restored,
 };
-use crate::fold::memory::{MemoryItem, MemoryView, Standing, value_signature};
+use crate::fold::memory::{
+    MemoryItem, MemoryView, Standing, default_category, default_lifespan, kind_label, lifespan_label,
+    value_signature,
+};
 use crate::ids::{ItemId, StreamId};
+use crate::propose::Proposal;
 use crate::text::Signer;
 
 /// Bytes of a value, rationale or alternative, at most.
@@ -89,6 +93,23 @@ pub enum MemoryCommand {
         /// The item.
         item: MemoryRef,
     },
+}
+
+impl MemoryCommand {
+    /// The command that accepts a proposal; `source` is the item that holds the text.
+    pub fn accept(proposal: &Proposal, source: Option<ItemId>) -> Self {
+        if let Some(known) = &proposal.reinforces {
+            return Self::Reinforce { item: MemoryRef::Item(known.item) };
+        }
+        let mut item = proposal.item.clone();
+        let place = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
+        item.source = source.map(|source| (source, place(proposal.start), place(proposal.end)));
+        // A preference takes the place of the one with its key by that rule; others need to be told.
+        if item.kind != MemoryKind::Preference {
+            item.replaces = proposal.supersedes.iter().map(|known| known.item.to_string()).collect();
+        }
+        Self::Add(item)
+    }
 }
 
 /// What records a command.
@@ -189,7 +210,9 @@ pub enum MemoryRejection {
         item: MemoryRef,
     },
     /// The two items live in different streams.
-    #[error("{old} ({old_lifespan}) and {new} ({new_lifespan}) live apart; record the new item with lifespan {old_lifespan}")]
+    #[error(
+        "{old} ({old_lifespan}) and {new} ({new_lifespan}) live apart; record the new item with lifespan {old_lifespan}"
+    )]
     OtherScope {
         /// The older.
         old: MemoryRef,
@@ -256,41 +279,6 @@ pub fn parse_lifespan(given: &str) -> Result<Lifespan, MemoryRejection> {
         .ok_or_else(|| MemoryRejection::UnknownLifespan { given: given.to_owned() })
 }
 
-/// The name of a lifespan, as in JSON.
-pub const fn lifespan_label(lifespan: Lifespan) -> &'static str {
-    match lifespan {
-        Lifespan::Session => "session",
-        Lifespan::Project => "project",
-        Lifespan::Permanent => "permanent",
-    }
-}
-
-/// The name of a kind, as in JSON.
-pub const fn kind_label(kind: MemoryKind) -> &'static str {
-    match kind {
-        MemoryKind::Fact => "fact",
-        MemoryKind::Preference => "preference",
-        MemoryKind::Decision => "decision",
-        MemoryKind::Note => "note",
-    }
-}
-
-/// How long an item of this kind lives if nobody says.
-pub const fn default_lifespan(kind: MemoryKind) -> Lifespan {
-    match kind {
-        MemoryKind::Fact | MemoryKind::Note => Lifespan::Session,
-        MemoryKind::Preference | MemoryKind::Decision => Lifespan::Project,
-    }
-}
-
-/// The category of an item of this kind if nobody says.
-pub const fn default_category(kind: MemoryKind) -> &'static str {
-    match kind {
-        MemoryKind::Decision => "implementation",
-        MemoryKind::Fact | MemoryKind::Preference | MemoryKind::Note => "other",
-    }
-}
-
 /// Asks whether `command` is allowed now, and which events record it. Pure.
 ///
 /// `view` must be of the head. Cost: O(1) lookups; a supersession also searches for a circle, from the shorter side.
@@ -303,17 +291,17 @@ pub fn decide(view: &MemoryView<'_>, command: &MemoryCommand) -> Result<MemoryDe
         MemoryCommand::Supersede { old, new, reason } => supersede(view, old, new, reason.as_deref()),
         MemoryCommand::Reinforce { item } => {
             let (stream, found) = find(view, item)?;
-            Ok(one(stream, found.id(), BodyRows::default().draft(reinforcement(found.id()))))
+            Ok(one(stream, found.id(), draft(reinforcement(found.id()), Vec::new())))
         }
         MemoryCommand::Retract { item, reason } => {
             let (stream, found) = find(view, item)?;
             if found.is_retracted() {
                 return Err(MemoryRejection::AlreadyRetracted { item: item.clone() });
             }
-            let mut rows = BodyRows::default();
+            let mut rows = Vec::new();
             let reason = text_body(&mut rows, "reason", reason.as_deref())?;
             let payload = MemoryRetracted { id: found.id().to_owned(), reason, at: None };
-            Ok(one(stream, found.id(), rows.draft(payload)))
+            Ok(one(stream, found.id(), draft(payload, rows)))
         }
         MemoryCommand::Restore { item } => restore(view, item),
     }
@@ -357,14 +345,14 @@ fn add(view: &MemoryView<'_>, entry: &MemoryEntry) -> Result<MemoryDecision, Mem
         return Err(MemoryRejection::IdTaken { id: entry.id.clone(), item: taken.item() });
     }
     let id = if entry.id.is_empty() { free_id(view, entry.kind) } else { entry.id.clone() };
-    let mut rows = BodyRows::default();
-    let value = rows.add(entry.value.as_bytes());
+    let mut rows = Vec::new();
+    let value = push_body(&mut rows, entry.value.as_bytes());
     let rationale = text_body(&mut rows, "rationale", entry.rationale.as_deref())?;
     let mut alternatives = Vec::with_capacity(entry.alternatives.len());
     for text in &entry.alternatives {
         alternatives.extend(text_body(&mut rows, "alternative", Some(text))?);
     }
-    let extra = entry.extra.as_ref().map(|extra| rows.add(extra.to_vec()));
+    let extra = entry.extra.as_ref().map(|extra| push_body(&mut rows, extra));
     let payload = MemoryRecorded {
         id: id.clone(),
         kind: entry.kind,
@@ -385,7 +373,7 @@ fn add(view: &MemoryView<'_>, entry: &MemoryEntry) -> Result<MemoryDecision, Mem
         status: entry.status.clone(),
         extra,
     };
-    Ok(one(stream, &id, rows.draft(payload)))
+    Ok(one(stream, &id, draft(payload, rows)))
 }
 
 /// The stream that items of a lifespan are recorded in: the session's, project's or user's, else the nearest there is.
@@ -426,10 +414,9 @@ fn reinforce_instead(
     equal: &MemoryItem<'_>,
     replaces: &[String],
 ) -> Result<MemoryDecision, MemoryRejection> {
-    let mut decision = one(stream, equal.id(), BodyRows::default().draft(reinforcement(equal.id())));
+    let mut decision = one(stream, equal.id(), draft(reinforcement(equal.id()), Vec::new()));
     for old in replaces.iter().filter(|old| old.as_str() != equal.id()) {
-        let link =
-            supersede(view, &MemoryRef::Id(old.clone()), &MemoryRef::Item(equal.item()), None)?;
+        let link = supersede(view, &MemoryRef::Id(old.clone()), &MemoryRef::Item(equal.item()), None)?;
         decision.drafts.extend(link.drafts);
     }
     Ok(decision)
@@ -457,11 +444,10 @@ fn supersede(
     if view.stream(old_stream).is_some_and(|(_, memory)| memory.leads_to(&new_item, &old_item)) {
         return Err(MemoryRejection::Cycle { old: old.clone(), new: new.clone() });
     }
-    let mut rows = BodyRows::default();
+    let mut rows = Vec::new();
     let reason = text_body(&mut rows, "reason", reason)?;
-    let payload =
-        MemorySuperseded { old: old_item.id().to_owned(), new: new_item.id().to_owned(), reason };
-    Ok(one(old_stream, new_item.id(), rows.draft(payload)))
+    let payload = MemorySuperseded { old: old_item.id().to_owned(), new: new_item.id().to_owned(), reason };
+    Ok(one(old_stream, new_item.id(), draft(payload, rows)))
 }
 
 fn restore(view: &MemoryView<'_>, item: &MemoryRef) -> Result<MemoryDecision, MemoryRejection> {
@@ -472,21 +458,21 @@ fn restore(view: &MemoryView<'_>, item: &MemoryRef) -> Result<MemoryDecision, Me
             return Err(MemoryRejection::NothingToRestore { item: item.clone(), standing });
         }
     }
-    let mut rows = BodyRows::default();
-    let targets = rows.add(serde_json::json!([[found.item().to_string()]]).to_string());
-    Ok(one(stream, found.id(), rows.draft(Restored { targets, items: vec![found.item()] })))
+    let mut rows = Vec::new();
+    let targets =
+        push_body(&mut rows, serde_json::json!([[found.item().to_string()]]).to_string().as_bytes());
+    Ok(one(stream, found.id(), draft(Restored { targets, items: vec![found.item()] }, rows)))
 }
 
-fn find<'a>(
-    view: &MemoryView<'a>,
-    item: &MemoryRef,
-) -> Result<(StreamId, MemoryItem<'a>), MemoryRejection> {
+fn find<'a>(view: &MemoryView<'a>, item: &MemoryRef) -> Result<(StreamId, MemoryItem<'a>), MemoryRejection> {
     let found = match item {
         MemoryRef::Id(id) => view.by_id(id),
         MemoryRef::Item(item) => view.by_item(*item),
     };
     let is_writable = |stream| view.stream(stream).is_some_and(|(layer, _)| layer.is_writable());
-    found.filter(|(stream, _)| is_writable(*stream)).ok_or_else(|| MemoryRejection::UnknownItem { item: item.clone() })
+    found
+        .filter(|(stream, _)| is_writable(*stream))
+        .ok_or_else(|| MemoryRejection::UnknownItem { item: item.clone() })
 }
 
 /// Ids of linked items, each checked to be in the stream that the new item goes to.
@@ -584,20 +570,23 @@ fn check_length(what: &'static str, text: &str, max: usize) -> Result<(), Memory
 }
 
 fn text_body(
-    rows: &mut BodyRows,
+    rows: &mut Vec<Vec<u8>>,
     what: &'static str,
     text: Option<&str>,
 ) -> Result<Option<crate::event::Body>, MemoryRejection> {
     let Some(text) = text else { return Ok(None) };
     check_length(what, text, VALUE_BYTES_MAX)?;
-    Ok(Some(rows.add(text)))
+    Ok(Some(push_body(rows, text.as_bytes())))
 }
 
 fn reinforcement(id: &str) -> MemoryReinforced {
     MemoryReinforced { id: id.to_owned(), amount: REINFORCEMENT, at: None }
 }
 
+fn draft(payload: impl Into<Payload>, bodies: Vec<Vec<u8>>) -> EventDraft {
+    EventDraft { payload: payload.into(), bodies }
+}
+
 fn one(stream: StreamId, id: &str, draft: EventDraft) -> MemoryDecision {
     MemoryDecision { stream, drafts: vec![draft], id: id.to_owned() }
 }
-

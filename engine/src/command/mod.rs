@@ -1,3 +1,8 @@
-//! What may be asked, and what is recorded then. Refusals happen here, never in the fold.
+//! What may be asked, and how facts become events.
+
+pub mod bodies;
 pub mod draft;
+pub mod ledger;
 pub mod memory;
+pub mod record;
+mod revision;

@@ -95,8 +95,12 @@ fn hint(scan: &Scan<'_>, index: usize, to: Range<usize>) -> Found {
 }
 
 fn lowered(scan: &Scan<'_>, tokens: &Range<usize>) -> String {
-    let lower: String =
-        scan.between(tokens.start, tokens.end).chars().flat_map(char::to_lowercase).take(TO_CHARS_MAX).collect();
+    let lower: String = scan
+        .between(tokens.start, tokens.end)
+        .chars()
+        .flat_map(char::to_lowercase)
+        .take(TO_CHARS_MAX)
+        .collect();
     lower.trim_end().to_owned()
 }
 
@@ -137,7 +141,8 @@ fn not_but(scan: &Scan<'_>, index: usize) -> Option<(Range<usize>, Range<usize>)
 
 /// `change|switch [from] X to Y`.
 fn change_to(scan: &Scan<'_>, index: usize) -> Option<(Range<usize>, Range<usize>)> {
-    let next = scan.phrase(index + 1, "from").filter(|_| scan.gap(index + 1) != Gap::None).unwrap_or(index + 1);
+    let next =
+        scan.phrase(index + 1, "from").filter(|_| scan.gap(index + 1) != Gap::None).unwrap_or(index + 1);
     let old = one_word(scan, next)?;
     scan.next_word(old.end).filter(|_| scan.is(old.end, "to"))?;
     let new = new_word(scan, old.end + 1)?;

@@ -20,8 +20,9 @@ const OPENINGS: &[&str] = &[
 ];
 
 /// Words after " for " that name no subject: "for now", "for this".
-const NO_SUBJECTS: &[&str] =
-    &["now", "today", "it", "this", "that", "these", "those", "them", "us", "me", "you", "example", "instance"];
+const NO_SUBJECTS: &[&str] = &[
+    "now", "today", "it", "this", "that", "these", "those", "them", "us", "me", "you", "example", "instance",
+];
 
 /// A decision in a text.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -57,7 +58,8 @@ pub(super) fn subject(description: &str) -> Option<String> {
     let lower = description.to_lowercase();
     let (_, after) = lower.rsplit_once(" for ")?;
     let after = after.trim().trim_end_matches(['.', '!', '?', ':', ',', ';']).trim_end();
-    let after = ["the ", "our ", "a ", "an "].iter().find_map(|article| after.strip_prefix(article)).unwrap_or(after);
+    let after =
+        ["the ", "our ", "a ", "an "].iter().find_map(|article| after.strip_prefix(article)).unwrap_or(after);
     let after = after.trim();
     (!after.is_empty() && !NO_SUBJECTS.contains(&after)).then(|| after.to_owned())
 }

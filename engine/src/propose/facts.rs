@@ -10,16 +10,133 @@ const ROLE_CHARS_MAX: usize = 100;
 
 /// Words after "I'm" that are no name, whatever their case: articles, adverbs, adjectives of state.
 const NO_NAMES: &[&str] = &[
-    "a", "able", "about", "afraid", "against", "all", "almost", "already", "also", "always", "an", "and", "angry", "as", "at",
-    "available", "aware", "away", "awake", "back", "bored", "busy", "certain", "cold", "confident", "confused", "convinced",
-    "curious", "currently", "dead", "definitely", "delighted", "disappointed", "done", "down", "excited", "exhausted",
-    "familiar", "fine", "finished", "for", "free", "from", "frustrated", "full", "glad", "good", "grateful", "great", "happy",
-    "here", "home", "hungry", "ill", "impressed", "in", "inclined", "interested", "into", "just", "late", "lost", "mad", "maybe",
-    "more", "my", "near", "never", "new", "no", "not", "now", "of", "off", "ok", "okay", "on", "only", "open", "our", "out",
-    "over", "pleased", "positive", "pretty", "probably", "proud", "quite", "ready", "really", "right", "sad", "satisfied",
-    "scared", "serious", "sick", "so", "sorry", "still", "stuck", "super", "supposed", "sure", "surprised", "that", "the",
-    "there", "tired", "to", "too", "unable", "unaware", "under", "unfamiliar", "unsure", "up", "upset", "used", "very", "well",
-    "willing", "with", "worried", "wrong", "yes", "yet", "your",
+    "a",
+    "able",
+    "about",
+    "afraid",
+    "against",
+    "all",
+    "almost",
+    "already",
+    "also",
+    "always",
+    "an",
+    "and",
+    "angry",
+    "as",
+    "at",
+    "available",
+    "aware",
+    "away",
+    "awake",
+    "back",
+    "bored",
+    "busy",
+    "certain",
+    "cold",
+    "confident",
+    "confused",
+    "convinced",
+    "curious",
+    "currently",
+    "dead",
+    "definitely",
+    "delighted",
+    "disappointed",
+    "done",
+    "down",
+    "excited",
+    "exhausted",
+    "familiar",
+    "fine",
+    "finished",
+    "for",
+    "free",
+    "from",
+    "frustrated",
+    "full",
+    "glad",
+    "good",
+    "grateful",
+    "great",
+    "happy",
+    "here",
+    "home",
+    "hungry",
+    "ill",
+    "impressed",
+    "in",
+    "inclined",
+    "interested",
+    "into",
+    "just",
+    "late",
+    "lost",
+    "mad",
+    "maybe",
+    "more",
+    "my",
+    "near",
+    "never",
+    "new",
+    "no",
+    "not",
+    "now",
+    "of",
+    "off",
+    "ok",
+    "okay",
+    "on",
+    "only",
+    "open",
+    "our",
+    "out",
+    "over",
+    "pleased",
+    "positive",
+    "pretty",
+    "probably",
+    "proud",
+    "quite",
+    "ready",
+    "really",
+    "right",
+    "sad",
+    "satisfied",
+    "scared",
+    "serious",
+    "sick",
+    "so",
+    "sorry",
+    "still",
+    "stuck",
+    "super",
+    "supposed",
+    "sure",
+    "surprised",
+    "that",
+    "the",
+    "there",
+    "tired",
+    "to",
+    "too",
+    "unable",
+    "unaware",
+    "under",
+    "unfamiliar",
+    "unsure",
+    "up",
+    "upset",
+    "used",
+    "very",
+    "well",
+    "willing",
+    "with",
+    "worried",
+    "wrong",
+    "yes",
+    "yet",
+    "your",
 ];
 
 /// Words after "I'm a" that begin no role.
@@ -61,7 +178,8 @@ fn name(scan: &Scan<'_>, index: usize) -> Option<Fact> {
     let word = scan.next_word(start)?;
     let is_capital = is_capitalised(word);
     let is_no_name = NO_NAMES.iter().any(|no_name| same(no_name, word));
-    let is_name = if is_said { is_capital || !is_no_name } else { is_capital && !is_no_name && !is_ing(word) };
+    let is_name =
+        if is_said { is_capital || !is_no_name } else { is_capital && !is_no_name && !is_ing(word) };
     if !is_name || word.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
@@ -79,14 +197,24 @@ fn name(scan: &Scan<'_>, index: usize) -> Option<Fact> {
     }
     let range = scan.range(index, end);
     let text = format!("User's name is {}", scan.between(start, end));
-    Some(Fact { subject: "name", category: "personal", lifespan: Lifespan::Permanent, confidence: 90, text, range })
+    Some(Fact {
+        subject: "name",
+        category: "personal",
+        lifespan: Lifespan::Permanent,
+        confidence: 90,
+        text,
+        range,
+    })
 }
 
 /// `I'm a X`, up to where the role ends.
 fn role(scan: &Scan<'_>, index: usize) -> Option<Fact> {
     let article = i_am(scan, index)?;
     let start = article + 1;
-    if scan.gap(article) == Gap::None || !scan.is_one_of(article, &["a", "an"]) || scan.gap(start) != Gap::Space {
+    if scan.gap(article) == Gap::None
+        || !scan.is_one_of(article, &["a", "an"])
+        || scan.gap(start) != Gap::Space
+    {
         return None;
     }
     if scan.any_word(start).is_none() || scan.is_one_of(start, NO_ROLES) {
@@ -105,7 +233,14 @@ fn role(scan: &Scan<'_>, index: usize) -> Option<Fact> {
     let said: String = scan.between(start, end).chars().take(ROLE_CHARS_MAX).collect();
     let range = scan.range(index, end);
     let text = format!("User is a {}", said.trim_end());
-    Some(Fact { subject: "role", category: "personal", lifespan: Lifespan::Permanent, confidence: 80, text, range })
+    Some(Fact {
+        subject: "role",
+        category: "personal",
+        lifespan: Lifespan::Permanent,
+        confidence: 80,
+        text,
+        range,
+    })
 }
 
 /// `deadline|due [is] [on] D`.
@@ -146,7 +281,8 @@ fn dated(scan: &Scan<'_>, index: usize, at: usize, subject: &'static str, label:
     let end = if WEEKDAYS.iter().any(|day| same(day, word)) {
         at + 1
     } else {
-        let has_slash = scan.is_mark(at + 1, '/') && scan.gap(at + 1) == Gap::None && scan.gap(at + 2) == Gap::None;
+        let has_slash =
+            scan.is_mark(at + 1, '/') && scan.gap(at + 1) == Gap::None && scan.gap(at + 2) == Gap::None;
         let second = scan.any_word(at + 2).filter(|second| has_slash && is_number(word) && is_number(second));
         second.map(|_| at + 3)?
     };

@@ -18,14 +18,12 @@ mod preferences;
 mod scan;
 mod table;
 
-
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use crate::command::memory::{MemoryCommand, MemoryRef};
 use crate::entry::MemoryEntry;
 use crate::event::{Lifespan, MemoryKind, Role};
-use crate::fold::memory::{MemoryItem, MemoryView, value_signature};
+use crate::fold::memory::{MemoryItem, MemoryView, default_category, value_signature};
 use crate::ids::{ItemId, StreamId};
 
 use self::scan::Scan;
@@ -114,23 +112,6 @@ pub struct Proposal {
     pub ask: bool,
 }
 
-impl Proposal {
-    /// The command that records it, naming the item that holds the text.
-    pub fn command(&self, source: Option<ItemId>) -> MemoryCommand {
-        if let Some(known) = &self.reinforces {
-            return MemoryCommand::Reinforce { item: MemoryRef::Item(known.item) };
-        }
-        let mut item = self.item.clone();
-        let place = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
-        item.source = source.map(|source| (source, place(self.start), place(self.end)));
-        // A preference takes the place of the one with its key by that rule; others need to be told.
-        if item.kind != MemoryKind::Preference {
-            item.replaces = self.supersedes.iter().map(|known| known.item.to_string()).collect();
-        }
-        MemoryCommand::Add(item)
-    }
-}
-
 /// The corrections that a text makes, in its order.
 ///
 /// Cost: linear in the text, of which the first [`TEXT_BYTES_MAX`] bytes are looked at.
@@ -149,12 +130,7 @@ pub fn propose(role: Role, text: &str, view: &MemoryView<'_>) -> Vec<Proposal> {
 ///
 /// Cost: linear in the text (its first [`TEXT_BYTES_MAX`] bytes) times the names in the table, and a lookup a proposal;
 /// at most [`PROPOSAL_COUNT_MAX`] proposals.
-pub fn propose_with(
-    table: &PreferenceTable,
-    role: Role,
-    text: &str,
-    view: &MemoryView<'_>,
-) -> Vec<Proposal> {
+pub fn propose_with(table: &PreferenceTable, role: Role, text: &str, view: &MemoryView<'_>) -> Vec<Proposal> {
     let scan = Scan::new(head(text));
     let mut found = Finder { table, view, scan: &scan, proposals: Vec::new() };
     match role {
@@ -198,7 +174,9 @@ impl Finder<'_, '_> {
             for (layer, memory) in self.view.streams() {
                 let signature = value_signature(&layer.signer, &item.value);
                 ask |= memory.is_unstable_subject(kind, fact.lifespan, fact.category, fact.subject);
-                for old in memory.on_subject(kind, fact.lifespan, fact.category, fact.subject, self.view.now()) {
+                for old in
+                    memory.on_subject(kind, fact.lifespan, fact.category, fact.subject, self.view.now())
+                {
                     let known = Known::of((layer.stream, old));
                     if old.facts().record.value_signature == signature {
                         equal = Some(known);
@@ -270,7 +248,9 @@ impl Finder<'_, '_> {
         let old_values = [Some(from), old_name.as_ref().map(|hit| hit.value.as_str())];
         let has_value = old_values.into_iter().flatten().find_map(|old| {
             let holders = self.view.with_value(old).into_iter();
-            holders.map(|(_, item)| item).find(|item| item.kind() == MemoryKind::Preference && item.key().is_some())
+            holders
+                .map(|(_, item)| item)
+                .find(|item| item.kind() == MemoryKind::Preference && item.key().is_some())
         });
         let has_key = || {
             self.table
@@ -306,7 +286,8 @@ impl Finder<'_, '_> {
         let holder = self.view.by_key_in(lifespan, &category, &key);
         let is_equal = holder.is_some_and(|(stream, item)| {
             let signer = self.view.stream(stream).map(|(layer, _)| &layer.signer);
-            signer.is_some_and(|signer| value_signature(signer, &value) == item.facts().record.value_signature)
+            signer
+                .is_some_and(|signer| value_signature(signer, &value) == item.facts().record.value_signature)
         });
         let known = holder.map(Known::of);
         let (equal, others) = if is_equal { (known, None) } else { (None, known) };
@@ -323,7 +304,7 @@ impl Finder<'_, '_> {
     }
 
     fn decisions(&mut self) {
-        let category = crate::command::memory::default_category(MemoryKind::Decision);
+        let category = default_category(MemoryKind::Decision);
         let kind = MemoryKind::Decision;
         let mut decisions = decisions::find(self.scan, PROPOSAL_COUNT_MAX).into_iter().peekable();
         if decisions.peek().is_none() {
@@ -346,11 +327,12 @@ impl Finder<'_, '_> {
                 (subject.is_some() && old_subject == subject)
                     || decisions::holds_beginning(text, &decision.text)
             });
-            let other = other.filter(|_| equal.is_none()).map(|(stream, item, _)| Known::of((*stream, *item)));
+            let other =
+                other.filter(|_| equal.is_none()).map(|(stream, item, _)| Known::of((*stream, *item)));
             let ask = subject.as_deref().is_some_and(|subject| {
-                self.view.streams().any(|(_, memory)| {
-                    memory.is_unstable_subject(kind, Lifespan::Project, category, subject)
-                })
+                self.view
+                    .streams()
+                    .any(|(_, memory)| memory.is_unstable_subject(kind, Lifespan::Project, category, subject))
             });
             let item = MemoryEntry {
                 kind,
@@ -375,9 +357,8 @@ impl Finder<'_, '_> {
         range: Range<usize>,
         ask: bool,
     ) {
-        let is_writable = |known: &Known| {
-            self.view.stream(known.stream).is_some_and(|(layer, _)| layer.is_writable())
-        };
+        let is_writable =
+            |known: &Known| self.view.stream(known.stream).is_some_and(|(layer, _)| layer.is_writable());
         let reinforces = reinforces.filter(is_writable);
         let supersedes: Vec<Known> = supersedes.into_iter().filter(is_writable).collect();
         self.proposals.push(Proposal {

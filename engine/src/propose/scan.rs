@@ -92,7 +92,8 @@ impl<'t> Scan<'t> {
 
     fn push(&mut self, mut token: Token<'t>) {
         if let Some(last) = self.tokens.last() {
-            let ends = token.gap == Gap::Break || token.gap != Gap::None && matches!(last.text, "." | "!" | "?");
+            let ends =
+                token.gap == Gap::Break || token.gap != Gap::None && matches!(last.text, "." | "!" | "?");
             token.sentence = last.sentence + usize::from(ends);
         }
         self.tokens.push(token);

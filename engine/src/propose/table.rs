@@ -126,7 +126,8 @@ fn name_ends<'t>(scan: &Scan<'t>, index: usize, name: &str) -> Option<(usize, Op
         }
         for (piece_index, piece) in word.split('-').enumerate() {
             if piece_index > 0 {
-                if !scan.is_mark(next, '-') || scan.gap(next) != Gap::None || scan.gap(next + 1) != Gap::None {
+                if !scan.is_mark(next, '-') || scan.gap(next) != Gap::None || scan.gap(next + 1) != Gap::None
+                {
                     return None;
                 }
                 next += 1;

@@ -5,10 +5,10 @@
 
 use std::collections::BTreeMap;
 
-use acpdb_engine::command::memory::{decide, lifespan_label};
+use acpdb_engine::command::memory::{MemoryCommand, decide};
 use acpdb_engine::event::{Event, MemoryKind, Payload, Recorded, Role, Stamp};
 use acpdb_engine::fold::memory::{
-    LIFESPANS_INNER_FIRST, MemoryItem, MemoryLayer, MemoryState, MemoryView, Standing,
+    LIFESPANS_INNER_FIRST, MemoryItem, MemoryLayer, MemoryState, MemoryView, Standing, lifespan_label,
 };
 use acpdb_engine::ids::{BodyId, ItemId, Micros, Origin, Seq, StreamId};
 use acpdb_engine::propose::{corrections, propose};
@@ -106,7 +106,7 @@ fn run_memory(vector: &Value) -> Value {
     let mut memory = Memory::default();
     for (role, text) in messages(vector) {
         for proposal in memory.with_view(|view| propose(role, text, view)) {
-            let command = proposal.command(None);
+            let command = MemoryCommand::accept(&proposal, None);
             let Ok(decision) = memory.with_view(|view| decide(view, &command)) else { continue };
             for draft in decision.drafts {
                 memory.record(decision.stream, draft.payload, draft.bodies);

@@ -81,9 +81,8 @@ impl<'a> MemoryAt<'a> {
             if *since > self.at || is_active {
                 continue;
             }
-            let found = (0..core.count_at(self.at)).filter_map(|ix| {
-                MemoryItem::of(core, u32::try_from(ix).ok()?, self.at, true)
-            });
+            let found = (0..core.count_at(self.at))
+                .filter_map(|ix| MemoryItem::of(core, u32::try_from(ix).ok()?, self.at, true));
             items.extend(found.map(|item| (item.facts().seq, item)));
         }
         let active = (0..self.core.count_at(self.at)).filter_map(|ix| self.item_at(u32::try_from(ix).ok()?));
@@ -116,7 +115,13 @@ impl<'a> MemoryAt<'a> {
     }
 
     /// The preference that holds for a category and key, within one scope. Cost: O(log n).
-    pub fn by_key(&self, lifespan: Lifespan, category: &str, key: &str, now: Micros) -> Option<MemoryItem<'a>> {
+    pub fn by_key(
+        &self,
+        lifespan: Lifespan,
+        category: &str,
+        key: &str,
+        now: Micros,
+    ) -> Option<MemoryItem<'a>> {
         self.holder(&Place::Key(lifespan, category.to_owned(), key.to_owned()), now)
     }
 
@@ -155,7 +160,11 @@ impl<'a> MemoryAt<'a> {
     }
 
     /// What holds and has this value, in the order of recording. Cost: O(result) at the head.
-    pub fn with_value(self, value: Signature, now: Micros) -> impl DoubleEndedIterator<Item = MemoryItem<'a>> + use<'a> {
+    pub fn with_value(
+        self,
+        value: Signature,
+        now: Micros,
+    ) -> impl DoubleEndedIterator<Item = MemoryItem<'a>> + use<'a> {
         self.currently(&Place::Value(value), now)
     }
 
@@ -173,7 +182,11 @@ impl<'a> MemoryAt<'a> {
         self.currently(place, now).next_back()
     }
 
-    fn currently(self, place: &Place, now: Micros) -> impl DoubleEndedIterator<Item = MemoryItem<'a>> + use<'a> {
+    fn currently(
+        self,
+        place: &Place,
+        now: Micros,
+    ) -> impl DoubleEndedIterator<Item = MemoryItem<'a>> + use<'a> {
         let list = self.core.current_in(place, self.at);
         list.into_iter()
             .filter_map(move |ix| self.item_at(ix))
@@ -192,7 +205,10 @@ pub struct MemoryItem<'a> {
 
 impl fmt::Debug for MemoryItem<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MemoryItem").field("facts", self.facts()).field("at", &self.at).finish_non_exhaustive()
+        f.debug_struct("MemoryItem")
+            .field("facts", self.facts())
+            .field("at", &self.at)
+            .finish_non_exhaustive()
     }
 }
 
