@@ -3,6 +3,7 @@
 pub mod bodies;
 pub mod draft;
 pub mod ledger;
+pub mod memory;
 pub mod record;
 mod revision;
 pub mod task;

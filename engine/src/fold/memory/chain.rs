@@ -130,7 +130,9 @@ impl<'a> MemoryAt<'a> {
         let node = core.graph.node(nx);
         ChainMember {
             id: node.map(|node| node.id.to_string()).unwrap_or_default(),
-            item: node.and_then(|node| MemoryItem::of(core, node.item?, self.seq(), !self.is_active(core))),
+            item: node.and_then(|node| {
+                MemoryItem::of(core, node.item?, self.seq(), !std::ptr::eq(core, self.core))
+            }),
         }
     }
 
@@ -161,7 +163,8 @@ impl<'a> MemoryAt<'a> {
         let at = self.seq();
         let mut waiting: BTreeMap<Nx, usize> = nodes.iter().map(|nx| (*nx, 0)).collect();
         let mut after: BTreeMap<Nx, Vec<Nx>> = BTreeMap::new();
-        for edge in edges.iter().filter(|edge| !edge.closes_cycle && edge.released.is_none_or(|seq| seq > at)) {
+        for edge in edges.iter().filter(|edge| !edge.closes_cycle && edge.released.is_none_or(|seq| seq > at))
+        {
             *waiting.entry(edge.new).or_default() += 1;
             after.entry(edge.old).or_default().push(edge.new);
         }

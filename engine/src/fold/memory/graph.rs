@@ -198,8 +198,7 @@ impl Graph {
         let mut backward = Walk::new(to);
         loop {
             for ahead in [true, false] {
-                let (this, that) =
-                    if ahead { (&mut forward, &backward) } else { (&mut backward, &forward) };
+                let (this, that) = if ahead { (&mut forward, &backward) } else { (&mut backward, &forward) };
                 match this.step(self, ahead) {
                     Step::Exhausted => return false,
                     Step::Reached(node) if that.seen.contains(&node) => return true,

@@ -81,9 +81,8 @@ impl<'a> MemoryAt<'a> {
             if *since > self.at || is_active {
                 continue;
             }
-            let found = (0..core.count_at(self.at)).filter_map(|ix| {
-                MemoryItem::of(core, u32::try_from(ix).ok()?, self.at, true)
-            });
+            let found = (0..core.count_at(self.at))
+                .filter_map(|ix| MemoryItem::of(core, u32::try_from(ix).ok()?, self.at, true));
             items.extend(found.map(|item| (item.facts().seq, item)));
         }
         let active = (0..self.core.count_at(self.at)).filter_map(|ix| self.item_at(u32::try_from(ix).ok()?));
@@ -116,7 +115,13 @@ impl<'a> MemoryAt<'a> {
     }
 
     /// The preference that holds for a category and key, within one scope. Cost: O(log n).
-    pub fn by_key(&self, lifespan: Lifespan, category: &str, key: &str, now: Micros) -> Option<MemoryItem<'a>> {
+    pub fn by_key(
+        &self,
+        lifespan: Lifespan,
+        category: &str,
+        key: &str,
+        now: Micros,
+    ) -> Option<MemoryItem<'a>> {
         self.holder(&Place::Key(lifespan, category.to_owned(), key.to_owned()), now)
     }
 
@@ -132,18 +137,34 @@ impl<'a> MemoryAt<'a> {
         self.holder(&Place::subject(kind, lifespan, category, subject), now)
     }
 
+    /// What holds on a subject (any case) within one scope, in the order of recording.
+    pub fn on_subject(
+        self,
+        kind: MemoryKind,
+        lifespan: Lifespan,
+        category: &str,
+        subject: &str,
+        now: Micros,
+    ) -> impl DoubleEndedIterator<Item = MemoryItem<'a>> + use<'a> {
+        self.currently(&Place::subject(kind, lifespan, category, subject), now)
+    }
+
     /// What holds in a category, in the order of recording. Cost: O(result) at the head.
     pub fn in_category(
         self,
         kind: MemoryKind,
         category: &str,
         now: Micros,
-    ) -> impl DoubleEndedIterator<Item = MemoryItem<'a>> {
+    ) -> impl DoubleEndedIterator<Item = MemoryItem<'a>> + use<'a> {
         self.currently(&Place::Category(kind, category.to_owned()), now)
     }
 
     /// What holds and has this value, in the order of recording. Cost: O(result) at the head.
-    pub fn with_value(self, value: Signature, now: Micros) -> impl DoubleEndedIterator<Item = MemoryItem<'a>> {
+    pub fn with_value(
+        self,
+        value: Signature,
+        now: Micros,
+    ) -> impl DoubleEndedIterator<Item = MemoryItem<'a>> + use<'a> {
         self.currently(&Place::Value(value), now)
     }
 
@@ -161,7 +182,11 @@ impl<'a> MemoryAt<'a> {
         self.currently(place, now).next_back()
     }
 
-    fn currently(self, place: &Place, now: Micros) -> impl DoubleEndedIterator<Item = MemoryItem<'a>> {
+    fn currently(
+        self,
+        place: &Place,
+        now: Micros,
+    ) -> impl DoubleEndedIterator<Item = MemoryItem<'a>> + use<'a> {
         let list = self.core.current_in(place, self.at);
         list.into_iter()
             .filter_map(move |ix| self.item_at(ix))
@@ -173,7 +198,6 @@ impl<'a> MemoryAt<'a> {
 #[derive(Clone, Copy)]
 pub struct MemoryItem<'a> {
     pub(super) core: &'a Core,
-    pub(super) ix: Ix,
     row: &'a Row,
     at: Seq,
     off_branch: bool,
@@ -181,14 +205,17 @@ pub struct MemoryItem<'a> {
 
 impl fmt::Debug for MemoryItem<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MemoryItem").field("facts", self.facts()).field("at", &self.at).finish_non_exhaustive()
+        f.debug_struct("MemoryItem")
+            .field("facts", self.facts())
+            .field("at", &self.at)
+            .finish_non_exhaustive()
     }
 }
 
 impl<'a> MemoryItem<'a> {
-    fn of(core: &'a Core, ix: Ix, at: Seq, off_branch: bool) -> Option<Self> {
+    pub(super) fn of(core: &'a Core, ix: Ix, at: Seq, off_branch: bool) -> Option<Self> {
         let row = core.row(ix).filter(|row| row.facts.seq <= at)?;
-        Some(Self { core, ix, row, at, off_branch })
+        Some(Self { core, row, at, off_branch })
     }
 
     pub(super) fn node(&self) -> Option<&'a Node> {

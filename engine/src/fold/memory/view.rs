@@ -14,12 +14,21 @@ pub const LIFESPANS_INNER_FIRST: [Lifespan; 3] = [Lifespan::Session, Lifespan::P
 pub struct MemoryLayer<'a> {
     /// The stream.
     pub stream: StreamId,
+    /// Items of this lifespan are recorded here: a session's stream has session items, and so on.
+    pub records: Lifespan,
     /// Its memory.
     pub memory: &'a MemoryState,
     /// Signs texts with the stream's key.
     pub signer: Signer,
     /// Nothing after this is seen, whatever the view's seq: a fork sees its parent up to the fork. Else [`Seq::MAX`].
     pub until: Seq,
+}
+
+impl MemoryLayer<'_> {
+    /// Whether items can be recorded in it: not so for what a fork sees of its parent.
+    pub fn is_writable(&self) -> bool {
+        self.until == Seq::MAX
+    }
 }
 
 /// Memory as a session sees it, as of one seq and one time.

@@ -1,0 +1,2 @@
+//! The recorded vectors, run through the engine.
+pub mod memory;
