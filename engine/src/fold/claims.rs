@@ -49,7 +49,13 @@ impl Claims {
     }
 
     /// Goes through a slot's calls. With `below`, a slot in which every call's turn is that or higher is passed over.
-    pub(crate) fn search(&mut self, rule: u8, slot: Slot, below: Option<u32>, mut judge: impl FnMut(Ix) -> Keep) {
+    pub(crate) fn search(
+        &mut self,
+        rule: u8,
+        slot: Slot,
+        below: Option<u32>,
+        mut judge: impl FnMut(Ix) -> Keep,
+    ) {
         let Some(head) = self.heads.get_mut(&(rule, slot)) else { return };
         if below.is_some_and(|turn| head.turn_min >= turn) {
             return;

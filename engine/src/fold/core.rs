@@ -42,7 +42,7 @@ pub(crate) enum Op {
     Policy { policy: Arc<Policy>, own: bool },
     Replace(Arc<[ItemId]>),
     Clear(u32),
-    Rewound { turn: Turn, policy: Arc<Policy>, own: bool },
+    Rewound { to: Seq, turn: Turn, policy: Arc<Policy>, own: bool },
     FileChanged(super::facts::KeyFact),
     Abandon(u32),
     Revise(u32),
@@ -50,6 +50,7 @@ pub(crate) enum Op {
     Restore(Arc<[ItemId]>),
     Pin(Arc<[ItemId]>),
     Unpin(Arc<[ItemId]>),
+    Closed,
     Injected(Ix),
     TodosReplaced(Arc<TodoList>),
     TodoChanged(Arc<TodoChange>),
@@ -150,6 +151,10 @@ pub(crate) struct Core {
 }
 
 impl Core {
+    pub(crate) fn under(policy: Arc<Policy>) -> Self {
+        Self { policy, ..Self::default() }
+    }
+
     pub(crate) fn live(&self, ix: Ix) -> Live {
         self.live.get(ix.at()).copied().unwrap_or_default()
     }
@@ -211,7 +216,7 @@ impl Step<'_> {
             Op::Policy { policy, own } => self.policy(policy, *own),
             Op::Replace(order) => self.replace(order),
             Op::Clear(act) => self.clear(*act),
-            Op::Rewound { turn, policy, own } => {
+            Op::Rewound { to: _, turn, policy, own } => {
                 self.core.turn = self.core.turn.max(*turn);
                 if self.core.policy != *policy || self.core.own_policy != *own {
                     self.policy(policy, *own);
@@ -221,9 +226,13 @@ impl Step<'_> {
             Op::Abandon(message) => self.abandon(*message),
             Op::Revise(revision) => self.revise(*revision),
             Op::Hide(act) => self.hide(*act),
-            Op::Restore(items) => self.each(items, Self::restore),
+            Op::Restore(items) => {
+                self.each(items, Self::restore);
+                self.subs.memory.restored(self.at, items);
+            }
             Op::Pin(items) => self.each(items, Self::pin),
             Op::Unpin(items) => self.each(items, Self::unpin),
+            Op::Closed => self.subs.memory.closed(self.at),
             Op::Injected(ix) => self.injected(*ix),
             Op::TodosReplaced(list) => self.todos_replaced(list),
             Op::TodoChanged(change) => {
@@ -419,8 +428,8 @@ impl Step<'_> {
     }
 
     fn supersede(&mut self, old: Ix, new: u32, kind: RuleKind, key: u32) {
-        let hide_input = kind != RuleKind::Injected
-            && self.core.policy.hide_input == super::policy::HideInput::Metadata;
+        let hide_input =
+            kind != RuleKind::Injected && self.core.policy.hide_input == super::policy::HideInput::Metadata;
         self.core.set(old, SUPERSEDED);
         let edge = History::edge(old, new, kind, key, self.at, self.core.turn, hide_input);
         self.history.supersede(edge);
@@ -505,7 +514,8 @@ impl Step<'_> {
     fn schedule(&mut self, ix: Ix) {
         let live = self.core.live(ix);
         let Some(item) = self.facts.item(ix) else { return };
-        let answer = self.history.answer(ix, Seq::MAX).and_then(|finish| self.facts.finishes.get(finish as usize));
+        let answer =
+            self.history.answer(ix, Seq::MAX).and_then(|finish| self.facts.finishes.get(finish as usize));
         let output = match answer {
             Some(finish) => Size::of(&finish.output),
             None => Size::of_body(&item.body),
@@ -585,9 +595,10 @@ impl Step<'_> {
                 list.push(ix);
             }
         }
-        let (kept, from) = self.history.order(Seq::MAX).map_or((Vec::new(), Ix(0)), |order| {
-            (order.list.clone(), order.from)
-        });
+        let (kept, from) = self
+            .history
+            .order(Seq::MAX)
+            .map_or((Vec::new(), Ix(0)), |order| (order.list.clone(), order.from));
         let later = (from.0..index(self.core.live.len())).map(Ix);
         for ix in kept.into_iter().chain(later) {
             let live = self.core.live(ix);
@@ -618,9 +629,11 @@ impl Step<'_> {
     }
 
     fn clear(&mut self, act: u32) {
-        let items: Vec<ItemId> = self.facts.acts.get(act as usize).map_or_else(Vec::new, |act| {
-            act.items.iter().map(|hidden| hidden.item).collect()
-        });
+        let items: Vec<ItemId> = self
+            .facts
+            .acts
+            .get(act as usize)
+            .map_or_else(Vec::new, |act| act.items.iter().map(|hidden| hidden.item).collect());
         for item in items {
             let Some(ix) = self.facts.find(item).filter(|ix| self.core.live(*ix).is(BORN)) else { continue };
             self.core.set(ix, CLEARED);
@@ -639,7 +652,8 @@ impl Step<'_> {
     }
 
     fn abandon(&mut self, message: u32) {
-        let items = self.facts.messages.get(message as usize).map_or_else(Vec::new, |message| message.items.clone());
+        let items =
+            self.facts.messages.get(message as usize).map_or_else(Vec::new, |message| message.items.clone());
         for ix in items {
             let live = self.core.live(ix);
             if live.is(BORN) && !live.is(LEFT) {
@@ -658,7 +672,8 @@ impl Step<'_> {
 
     fn hide(&mut self, act: u32) {
         let Some(entry) = self.facts.acts.get(act as usize) else { return };
-        let hidden: Vec<_> = entry.items.iter().map(|hidden| (hidden.item, hidden.summary.is_some())).collect();
+        let hidden: Vec<_> =
+            entry.items.iter().map(|hidden| (hidden.item, hidden.summary.is_some())).collect();
         for (at, (item, summary)) in (0..).zip(hidden) {
             let Some(ix) = self.facts.find(item).filter(|ix| self.core.live(*ix).is(BORN)) else { continue };
             let cause = if summary { Cause::Distilled { act, at } } else { Cause::Discarded { act, at } };
@@ -739,26 +754,26 @@ impl Step<'_> {
     fn todos_replaced(&mut self, list: &Arc<TodoList>) {
         let turn = self.core.turn;
         self.core.todo_latest = self.core.todo_latest.max(Some((turn, self.core.next_place())));
-        self.subs.todos.list_written(self.at, turn, None, turn, list);
+        self.subs.todos.list_written(self.at, turn, None, turn, list, self.at);
         self.list_changed(NONE);
     }
 
     /// What a completed call did to the todo list.
     fn todos_of(&mut self, ix: Ix, finish: u32) {
-        let started = self.facts.item(ix).map_or(Turn(0), |item| item.turn);
+        let Some((id, started)) = self.facts.item(ix).map(|item| (item.id, item.turn)) else { return };
         let from_call = self.facts.call(ix).and_then(|call| call.todos.clone());
         let from_result = self.facts.finishes.get(finish as usize).and_then(|finish| finish.todos.clone());
         let list = match from_result.as_deref() {
             Some(TodoUpdate::Change(change)) => {
-                self.subs.todos.changed(self.at, self.core.turn, change);
+                self.subs.todos.changed(self.at, started, change);
                 self.list_changed(ix.0);
-                from_call.as_deref()
+                from_call.as_deref().map(|list| (list, id.seq))
             }
-            Some(TodoUpdate::List(list)) => Some(list),
-            None => from_call.as_deref(),
+            Some(TodoUpdate::List(list)) => Some((list, self.at)),
+            None => from_call.as_deref().map(|list| (list, id.seq)),
         };
-        let Some(list) = list else { return };
-        self.subs.todos.list_written(self.at, self.core.turn, Some(ix), started, list);
+        let Some((list, named_by)) = list else { return };
+        self.subs.todos.list_written(self.at, self.core.turn, Some(id), started, list, named_by);
         // An older write that finishes late changes nothing.
         let place = Some((started, ix.0));
         if place >= self.core.todo_latest {

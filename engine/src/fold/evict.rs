@@ -13,7 +13,7 @@
 use std::sync::Arc;
 
 use super::core::{BORN, EVICTED, LEFT, PINNED, Step};
-use super::facts::{Eviction, Ix, ItemKind, NONE, index};
+use super::facts::{Eviction, ItemKind, Ix, NONE, index};
 use super::history::{Cause, Evicted};
 use super::names::Name;
 use crate::event::{Face, Role, TaskChanged, TaskEvicted, TaskStatus};
@@ -29,7 +29,7 @@ impl Step<'_> {
     }
 
     pub(super) fn task_changed(&mut self, event: &Arc<TaskChanged>) {
-        self.subs.tasks.changed(self.at, self.core.turn, event);
+        self.subs.tasks.changed(self.at, self.core.turn, event, self.at);
         let newest = || {
             let spoken = self.facts.messages.iter().rposition(|message| message.role == Role::Assistant);
             index(spoken.unwrap_or(self.facts.messages.len()))
@@ -59,7 +59,9 @@ impl Step<'_> {
     pub(super) fn task_evicted(&mut self, event: &Arc<TaskEvicted>, eviction: u32) {
         self.subs.tasks.evicted(self.at, event);
         self.follow_active();
-        let Some(task) = self.facts.evictions.get(eviction as usize).map(|eviction| eviction.task) else { return };
+        let Some(task) = self.facts.evictions.get(eviction as usize).map(|eviction| eviction.task) else {
+            return;
+        };
         let mut places: Vec<(Ix, Evicted)> = Vec::new();
         let outputs = self.core.task_outputs.remove(&task).unwrap_or_default();
         places.extend(outputs.iter().map(|ix| (*ix, Evicted::Output)));

@@ -14,8 +14,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::names::{Name, Names};
 use crate::event::{
-    Body, Face, InjectedKind, KeyKind, Outcome, Part, PartKind, Role, Shown, SignatureForm, TodoList, TodoRole,
-    TodoUpdate, ToolClass,
+    Body, Face, InjectedKind, KeyKind, Outcome, Part, PartKind, Role, Shown, SignatureForm, TodoList,
+    TodoRole, TodoUpdate, ToolClass,
 };
 use crate::ids::{ItemId, Micros, Seq, Signature, Turn};
 
@@ -98,7 +98,6 @@ pub(crate) struct Call {
     pub(crate) todo: TodoRole,
     pub(crate) todos: Option<Arc<TodoList>>,
     pub(crate) shown: Shown,
-    pub(crate) registry: u32,
 }
 
 /// What a key compares as: equal identities, equal keys. One for the text as given, one as resolved.
@@ -120,7 +119,6 @@ pub(crate) struct KeyFact {
 #[derive(Clone, Debug)]
 pub(crate) struct Finish {
     pub(crate) seq: Seq,
-    pub(crate) turn: Turn,
     pub(crate) recorded_at: Micros,
     pub(crate) host_id: Name,
     pub(crate) outcome: Outcome,
@@ -317,6 +315,41 @@ impl Facts {
             hidden: false,
         });
         ix
+    }
+
+    /// What was recorded up to `at`, for a fork.
+    pub(crate) fn until(&self, at: Seq) -> Self {
+        let mut facts = self.clone();
+        facts.items.truncate(self.items.partition_point(|item| item.id.seq <= at));
+        let item_count = index(facts.items.len());
+        let calls = facts.items.iter().filter(|item| item.call != NONE).count();
+        facts.calls.truncate(calls);
+        facts.finishes.retain(|finish| finish.seq <= at);
+        facts.revisions.retain(|revision| revision.seq <= at);
+        facts.acts.retain(|act| act.seq <= at);
+        facts.evictions.retain(|eviction| eviction.seq <= at);
+        facts.automata.retain(|ix| *ix < item_count);
+        for message in &mut facts.messages {
+            message.items.retain(|ix| ix.0 < item_count);
+        }
+        let used = facts.messages.iter().rposition(|message| !message.items.is_empty());
+        facts.messages.truncate(used.map_or(0, |last| last + 1));
+        let message_count = index(facts.messages.len());
+        facts.message_by_key.retain(|_, number| *number < message_count);
+        for calls in facts.by_signature.values_mut().chain(facts.by_host_id.values_mut()) {
+            calls.retain(|ix| ix.0 < item_count);
+        }
+        facts.by_signature.retain(|_, calls| !calls.is_empty());
+        facts.by_host_id.retain(|_, calls| !calls.is_empty());
+        facts.labels.clear();
+        for place in 0..facts.calls.len() {
+            let Some(call) = facts.calls.get(place) else { continue };
+            let label = crate::text::Label::from_bits(facts.names.text(call.tool), call.label);
+            let signature = call.signature;
+            facts.digits(Some(label.letter()), label.bits() >> 4, signature);
+            facts.digits(None, label.bits(), signature);
+        }
+        facts
     }
 
     /// The message with this key, new if need be.

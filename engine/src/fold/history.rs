@@ -97,16 +97,36 @@ pub(crate) enum Cause {
     Erased,
     OffBranch,
     Left,
-    Cleared { act: u32 },
-    Distilled { act: u32, at: u32 },
-    Evicted { eviction: u32, how: Evicted, last: bool },
-    Superseded { edge: u32 },
-    Discarded { act: u32, at: u32 },
-    Shortened { rule: ShortenKind },
+    Cleared {
+        act: u32,
+    },
+    Distilled {
+        act: u32,
+        at: u32,
+    },
+    Evicted {
+        eviction: u32,
+        how: Evicted,
+        last: bool,
+    },
+    Superseded {
+        edge: u32,
+    },
+    Discarded {
+        act: u32,
+        at: u32,
+    },
+    Shortened {
+        rule: ShortenKind,
+    },
     /// Not a cause: the call's result.
-    Answered { finish: u32 },
+    Answered {
+        finish: u32,
+    },
     /// Not a cause: the face as rewritten by the host.
-    Revised { revision: u32 },
+    Revised {
+        revision: u32,
+    },
     /// Not a cause: the rules leave it alone.
     Pinned,
 }
@@ -151,6 +171,8 @@ pub(crate) struct Row {
     pub(crate) cause: Cause,
     pub(crate) since: Seq,
     pub(crate) until: Seq,
+    /// A rewind undid it, as if it had never been.
+    pub(crate) undone: Seq,
     /// Turn in which it came about.
     pub(crate) turn: Turn,
     prev: u32,
@@ -271,7 +293,7 @@ impl History {
         let row = index(self.rows.len());
         let Some(heads) = self.heads.get_mut(ix.at()) else { return };
         let prev = std::mem::replace(&mut heads.row, row);
-        self.rows.push(Row { ix, face, cause, since: at, until: Seq::MAX, turn, prev });
+        self.rows.push(Row { ix, face, cause, since: at, until: Seq::MAX, undone: Seq::MAX, turn, prev });
         self.touch(ix, face);
     }
 
@@ -311,7 +333,10 @@ impl History {
     pub(crate) fn cause(&self, ix: Ix, face: Face, at: Seq) -> Option<&Row> {
         let holding = self.rows_of(ix).filter(|row| row.face == face && row.holds(at));
         // Newest first: `min_by_key` keeps the first of equals, so the earliest needs the reversed seq.
-        holding.filter_map(|row| Some((row.cause.rank()?, row))).min_by_key(|(rank, row)| (*rank, row.since)).map(|(_, row)| row)
+        holding
+            .filter_map(|row| Some((row.cause.rank()?, row)))
+            .min_by_key(|(rank, row)| (*rank, row.since))
+            .map(|(_, row)| row)
     }
 
     /// The finish that answers a call at `at`.
@@ -434,6 +459,9 @@ impl History {
             };
             if stays {
                 continue;
+            }
+            if row.since > to {
+                row.undone = row.undone.min(at);
             }
             let (held, holds) = (row.holds(to), row.until == Seq::MAX);
             let moved = match row.cause {

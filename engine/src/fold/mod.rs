@@ -48,5 +48,5 @@ pub use history::{RuleKind, ShortenKind};
 pub use policy::{Policy, PolicyError};
 pub use policy_keys::{KEYS as POLICY_KEYS, PolicyKey};
 pub use read::*;
-pub use state::{Effects, Change, State, StreamFacts};
+pub use state::{Change, Effects, State, StreamFacts};
 pub use world::World;

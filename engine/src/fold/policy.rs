@@ -15,6 +15,7 @@
 use serde_json::{Map, Value};
 
 use super::policy_keys::{KEYS, KeyError};
+use super::reminder::{ReflectionSettings, ReminderSettings};
 use crate::event::ToolClass;
 use crate::text::Globs;
 
@@ -231,28 +232,6 @@ impl TurnProtection {
     }
 }
 
-/// When a reminder of the todo list is due.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize)]
-pub struct ReminderSettings {
-    /// Whether reminders are on.
-    pub enabled: bool,
-    /// Turns after an update of the list.
-    pub initial_turns: u32,
-    /// Turns after the last reminder.
-    pub repeat_turns: u32,
-    /// Turns in progress after which a task counts as stuck.
-    pub stuck_task_turns: u32,
-}
-
-/// When a reflection is due, in automata mode.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize)]
-pub struct AutomataSettings {
-    /// Whether the mode can be switched on.
-    pub enabled: bool,
-    /// Turns after the last reflection, or after it was switched on.
-    pub initial_turns: u32,
-}
-
 /// Everything that decides what supersedes what.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Policy {
@@ -299,7 +278,7 @@ pub struct Policy {
     /// Todo reminders.
     pub reminder: ReminderSettings,
     /// Reflection.
-    pub automata: AutomataSettings,
+    pub automata: ReflectionSettings,
     /// Outputs of the active task that stay; older ones are hidden.
     pub task_outputs_max: u32,
 }
@@ -395,13 +374,8 @@ impl Default for Policy {
             protected_tools: names(PROTECTED_TOOLS),
             protected_files: Globs::paths(PROTECTED_FILES).unwrap_or_default(),
             turn_protection: TurnProtection { enabled: false, turns: 4 },
-            reminder: ReminderSettings {
-                enabled: true,
-                initial_turns: 8,
-                repeat_turns: 4,
-                stuck_task_turns: 12,
-            },
-            automata: AutomataSettings { enabled: true, initial_turns: 8 },
+            reminder: ReminderSettings::default(),
+            automata: ReflectionSettings::default(),
             task_outputs_max: 20,
         }
     }
@@ -636,7 +610,10 @@ mod tests {
         }
         let nested = "preset = 'dcp'\n[file]\nread_clears = []\n[purge_errors]\non = false\nturns = 9\n";
         let policy = Policy::from_toml(nested).unwrap();
-        assert_eq!(policy.compact().to_string(), r#"{"preset":"dcp","file.read_clears":[],"purge_errors":false,"purge_errors.turns":9}"#);
+        assert_eq!(
+            policy.compact().to_string(),
+            r#"{"preset":"dcp","file.read_clears":[],"purge_errors":false,"purge_errors.turns":9}"#
+        );
     }
 
     #[test]

@@ -34,11 +34,7 @@ pub(crate) const RULE: Rule = Rule {
                 let waits = look.policy.file.edit_quiet_steps > 0
                     && key.class == ToolClass::Edit
                     && matches!(class, ToolClass::Read | ToolClass::Write);
-                clear(Clear {
-                    slot: Slot { group: group(class), key: look.id(key).0 },
-                    key: index,
-                    waits,
-                });
+                clear(Clear { slot: Slot { group: group(class), key: look.id(key).0 }, key: index, waits });
             }
         }
     },

@@ -22,10 +22,10 @@ pub(crate) mod todo;
 pub(crate) mod truncate;
 pub(crate) mod url;
 
-use super::protect::Lists;
 use super::facts::{Call, Facts, Ix, KeyFact, KeyId, NONE, Size};
 use super::history::{RuleKind, ShortenKind};
 use super::policy::{Paths, Policy};
+use super::protect::Lists;
 
 /// What a rule looks at.
 #[derive(Clone, Copy)]
@@ -42,7 +42,8 @@ impl<'a> Look<'a> {
 
     /// A call's keys, each with its index among all keys.
     pub(crate) fn keys(&self, ix: Ix) -> impl Iterator<Item = (u32, &'a KeyFact)> {
-        let (first, keys) = self.call(ix).map_or((0, &[][..]), |call| (call.keys.0, self.facts.keys_of(call)));
+        let (first, keys) =
+            self.call(ix).map_or((0, &[][..]), |call| (call.keys.0, self.facts.keys_of(call)));
         (first..).zip(keys)
     }
 

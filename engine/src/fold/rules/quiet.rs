@@ -78,7 +78,8 @@ impl Quiet {
 
     /// Takes the pairs of files that a read has shown anew, oldest first.
     pub(crate) fn take(&mut self, files: &[KeyId]) -> Vec<Pair> {
-        let mut pairs: Vec<Pair> = files.iter().filter_map(|file| self.waiting.remove(file)).flatten().collect();
+        let mut pairs: Vec<Pair> =
+            files.iter().filter_map(|file| self.waiting.remove(file)).flatten().collect();
         pairs.sort_unstable_by_key(|pair| pair.number);
         pairs
     }
