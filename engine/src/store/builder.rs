@@ -145,7 +145,8 @@ impl Builder {
 impl Inner {
     /// Records the first event of a new store: its policy, so that a later default never rewrites the past.
     fn begin(&self) -> Result<(), Error> {
-        let payload = PolicySet { policy: Policy::default().to_json(), reason: Some("store created".to_owned()) };
+        let payload =
+            PolicySet { policy: Policy::default().to_json(), reason: Some("store created".to_owned()) };
         let event = Event {
             stream: StreamId::STORE,
             origin: Origin::ZERO,

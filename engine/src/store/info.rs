@@ -31,6 +31,8 @@ pub struct StreamName {
     pub parent: Option<StreamId>,
     /// Newest seq.
     pub head: Seq,
+    /// The host's time of its opening, else when that was recorded.
+    pub began: Micros,
 }
 
 /// A session in a line.
@@ -57,9 +59,7 @@ pub struct SessionSummary {
     pub tokens_freed: u64,
     /// First seq.
     pub first: Seq,
-    /// The host's time of its first event, else when that was recorded.
-    pub began: Micros,
-    /// The same of its newest event.
+    /// The host's time of its newest event, else when that was recorded.
     pub ended: Micros,
 }
 
@@ -118,6 +118,7 @@ impl Store {
                 title: None,
                 parent: None,
                 head,
+                began: Micros::default(),
             };
             let frame = match first.map(|place| inner.frame_at(place.position)) {
                 Some(Ok(frame)) => Some(frame),
@@ -127,8 +128,13 @@ impl Store {
             };
             if let Some(frame) = frame
                 && let Some(event) = frame.events().find(|event| event.envelope.stream == stream)
-                && let Payload::SessionOpened(opened) = decode(&frame, &event)?.event.payload
             {
+                let recorded = decode(&frame, &event)?;
+                name.began = recorded.event.host_time.unwrap_or(recorded.recorded_at);
+                let Payload::SessionOpened(opened) = recorded.event.payload else {
+                    names.push(name);
+                    continue;
+                };
                 name.scope = opened.scope;
                 name.host = opened.host;
                 name.name = opened.name;
@@ -147,7 +153,8 @@ impl Store {
     pub fn find_stream(&self, name: &str) -> Result<StreamName, Error> {
         let names = self.stream_names()?;
         if name == "latest" {
-            let sessions = names.iter().filter(|stream| stream.scope == Scope::Session && stream.parent.is_none());
+            let sessions =
+                names.iter().filter(|stream| stream.scope == Scope::Session && stream.parent.is_none());
             let newest = sessions.max_by_key(|stream| stream.head);
             return newest.cloned().ok_or_else(|| not_found(name, None));
         }
@@ -164,8 +171,10 @@ impl Store {
         match candidates.as_slice() {
             [only] => Ok((*only).clone()),
             [] => {
-                let near = names.iter().map(|stream| (strsim::jaro_winkler(&stream.name, name), &stream.name));
-                let near = near.filter(|(score, _)| *score > 0.7).max_by(|left, right| left.0.total_cmp(&right.0));
+                let near =
+                    names.iter().map(|stream| (strsim::jaro_winkler(&stream.name, name), &stream.name));
+                let near =
+                    near.filter(|(score, _)| *score > 0.7).max_by(|left, right| left.0.total_cmp(&right.0));
                 Err(not_found(name, near.map(|(_, name)| name.clone())))
             }
             many => {
@@ -188,11 +197,15 @@ impl Store {
         let loaded = self.inner.fold(FoldKey::All)?;
         let names = self.stream_names()?;
         let loaded = loaded.read().unwrap_or_else(PoisonError::into_inner);
-        let summaries = names.into_iter().filter(|name| name.scope == Scope::Session).filter_map(|name| {
-            let state = loaded.world.stream(name.id).filter(|state| state.first() <= at)?;
-            Some(summary(name, state, at))
-        });
-        Ok(summaries.collect())
+        let mut summaries = Vec::new();
+        for name in names.into_iter().filter(|name| name.scope == Scope::Session) {
+            let Some(state) = loaded.world.stream(name.id).filter(|state| state.first() <= at) else { continue };
+            let newest = self.inner.event(state.head().min(at))?;
+            let newest = newest.filter(|newest| newest.event.stream == name.id);
+            let ended = newest.map_or(name.began, |newest| newest.event.host_time.unwrap_or(newest.recorded_at));
+            summaries.push(summary(name, state, at, ended));
+        }
+        Ok(summaries)
     }
 
     /// The newest seq recorded at or before a moment: [`Seq::ZERO`] if everything is later.
@@ -207,9 +220,17 @@ impl Store {
         while low < high {
             let middle = low.midpoint(high);
             let Some(place) = places.get(middle) else { break };
-            if self.inner.frame_at(place.position)?.time() <= moment { low = middle + 1 } else { high = middle }
+            if self.inner.frame_at(place.position)?.time() <= moment {
+                low = middle + 1
+            } else {
+                high = middle
+            }
         }
-        Ok(low.checked_sub(1).and_then(|last| places.get(last)).map(|place| place.last_seq).unwrap_or_default())
+        Ok(low
+            .checked_sub(1)
+            .and_then(|last| places.get(last))
+            .map(|place| place.last_seq)
+            .unwrap_or_default())
     }
 
     /// The store in figures.
@@ -231,7 +252,7 @@ impl Store {
             segment_count,
             log_bytes,
             quarantine_bytes,
-            index: self.inner.index_state(),
+            index: "not used".to_owned(),
         })
     }
 }
@@ -248,7 +269,8 @@ impl Inner {
         };
         let mut bytes = 0;
         for name in &names {
-            let file = storage.open(&format!("{folder}/{name}"), crate::storage::Access::Read).map_err(failed)?;
+            let file =
+                storage.open(&format!("{folder}/{name}"), crate::storage::Access::Read).map_err(failed)?;
             bytes += file.len().map_err(failed)?;
         }
         Ok((names.len() as u64, bytes))
@@ -259,12 +281,11 @@ fn not_found(name: &str, nearest: Option<String>) -> Error {
     Error::NotFound { what: "session", name: name.to_owned(), nearest }
 }
 
-fn summary(mut name: StreamName, state: &State, at: Seq) -> SessionSummary {
+fn summary(mut name: StreamName, state: &State, at: Seq, ended: Micros) -> SessionSummary {
     let stats = state.stats(at);
     let facts = state.info(at).cloned().unwrap_or_default();
     let StreamFacts { project, title, .. } = facts;
     name.title = title.or(name.title);
-    let (began, ended) = state.span(at);
     let superseded = stats.kinds.iter().filter(|(kind, _)| matches!(kind, crate::fold::StatsKind::Rule(_)));
     SessionSummary {
         project,
@@ -276,7 +297,6 @@ fn summary(mut name: StreamName, state: &State, at: Seq) -> SessionSummary {
         tokens_shown: stats.tokens_shown,
         tokens_freed: stats.freed(),
         first: state.first(),
-        began,
         ended,
         name,
     }

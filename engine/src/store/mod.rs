@@ -11,12 +11,13 @@
 
 mod builder;
 mod catalog;
-mod commands;
 mod contents;
 mod events;
 mod folds;
 mod info;
 mod salts;
+#[cfg(test)]
+mod tests;
 mod view;
 mod writer;
 
@@ -35,8 +36,8 @@ use crate::registry::Registry;
 
 pub use builder::Builder;
 pub use events::Events;
-pub use info::{SessionSummary, StoreInfo};
-pub use view::{At, View};
+pub use info::{SessionSummary, StoreInfo, StreamName};
+pub use view::{At, Reading, ShownFace, View};
 pub use writer::{Atomicity, Batch, Receipt};
 
 use catalog::{Catalog, FramePlace};
@@ -176,8 +177,9 @@ impl Store {
         let stream = recorded.event.stream;
         let mut known: Option<FxHashMap<Origin, (Seq, Body)>> = None;
         let bytes = self.inner.body(template.id(recorded.seq))?;
-        let names_records = crate::event::wire::pieces(&bytes)
-            .is_ok_and(|pieces| pieces.iter().any(|piece| matches!(piece, crate::event::wire::Piece::Record(_))));
+        let names_records = crate::event::wire::pieces(&bytes).is_ok_and(|pieces| {
+            pieces.iter().any(|piece| matches!(piece, crate::event::wire::Piece::Record(_)))
+        });
         if names_records {
             let mut newest = FxHashMap::default();
             for event in self.stream_events(stream, Seq(1), Seq::MAX)? {
@@ -221,7 +223,10 @@ impl Store {
 impl Inner {
     fn check_writable(&self) -> Result<(), Error> {
         if self.read_only {
-            return Err(Error::ReadOnly { path: self.root.clone(), detail: "it was opened for reading".to_owned() });
+            return Err(Error::ReadOnly {
+                path: self.root.clone(),
+                detail: "it was opened for reading".to_owned(),
+            });
         }
         Ok(())
     }

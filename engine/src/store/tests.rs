@@ -66,7 +66,8 @@ fn two_handles_see_and_skip_what_the_other_recorded() {
     let (one, two) = (open(&folder), open(&folder));
     let session = StreamInfo::session("acpdb", "s1");
     for number in 0..20 {
-        let entry = || vec![Entry::message("", Role::User, format!("n{number}")).origin(format!("msg:{number}"))];
+        let entry =
+            || vec![Entry::message("", Role::User, format!("n{number}")).origin(format!("msg:{number}"))];
         let (first, second) = if number % 2 == 0 { (&one, &two) } else { (&two, &one) };
         assert_eq!(first.append(&session, entry()).unwrap().known_count, 0);
         assert_eq!(second.append(&session, entry()).unwrap().known_count, 1);

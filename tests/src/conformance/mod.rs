@@ -3,6 +3,7 @@
 //! A vector passes when every field of `expected`, overlaid by `sane`, equals what the engine gives. The judges here
 //! turn a vector into calls of the engine and back; they know no vector by name.
 
+pub mod memory;
 pub mod sigma;
 pub mod todos;
 
