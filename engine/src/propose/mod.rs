@@ -18,6 +18,9 @@ mod preferences;
 mod scan;
 mod table;
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeSet;
 use std::ops::Range;
 
