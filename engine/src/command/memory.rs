@@ -65,6 +65,7 @@ impl From<&str> for MemoryRef {
 
 /// What may be asked of memory.
 #[derive(Clone, PartialEq, Debug)]
+#[expect(clippy::large_enum_variant, reason = "short-lived, one at a time")]
 pub enum MemoryCommand {
     /// Remember this. An empty category or a missing lifespan take the kind's default, an empty id the next free one.
     Add(MemoryEntry),

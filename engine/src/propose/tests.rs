@@ -157,13 +157,13 @@ fn instead_of_x() {
             "use pnpm instead of npm for this": npm -> pnpm <use pnpm instead of npm>
             "use pnpm instead of npm, use it always": npm -> pnpm <use pnpm instead of npm>
             "instead of jest, use node.js tests": jest -> node.js tests <instead of jest, use node.js tests>
+            "instead of npm\nuse pnpm": npm -> pnpm <instead of npm
+            use pnpm>
             "instead of npm, use it": nothing
             "instead of npm. Use pnpm": nothing
             "instead of npm, we have pnpm": nothing
             "use this instead of npm": nothing
             "use pnpm instead npm": nothing
-            "instead of npm\nuse pnpm": npm -> pnpm <instead of npm
-            use pnpm>
             "instead of, use pnpm": nothing
         "#]],
     );
@@ -248,7 +248,6 @@ fn names() {
             "I'm sorry": nothing
             "I'm Sorry, Dave": nothing
             "I am not Dana": nothing
-            "I'm A developer?": fact personal/role = User is a developer .80 <I'm A developer>
             "my name is not important": nothing
             "I'm Dana's friend": nothing
             "Miami Dana": nothing

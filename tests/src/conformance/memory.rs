@@ -224,13 +224,13 @@ mod tests {
     fn proposals_that_replace_each_other() {
         let Some(records) = records("decisions-peps.jsonl") else { return };
         let mut memory = Memory::default();
-        let mut replaced = BTreeSet::new();
+        let mut hidden = BTreeSet::new();
         for pep in &records {
             let id = pep["id"].as_str().unwrap().to_owned();
             let (replaces, superseded_by) = (strings(&pep["replaces"]), strings(&pep["superseded_by"]));
-            replaced.extend(replaces.iter().cloned());
+            hidden.extend(replaces.iter().cloned());
             if !superseded_by.is_empty() {
-                replaced.insert(id.clone());
+                hidden.insert(id.clone());
             }
             let title = pep["title"].as_str().unwrap();
             let decision =
@@ -241,8 +241,8 @@ mod tests {
             let all = view.all();
             assert_eq!(all.len(), records.len());
             for (_, item) in &all {
-                let is_replaced = item.standing(view.now()) == Standing::Superseded;
-                assert_eq!(is_replaced, replaced.contains(item.id()), "{}", item.id());
+                let is_hidden = item.standing(view.now()) == Standing::Superseded;
+                assert_eq!(is_hidden, hidden.contains(item.id()), "{}", item.id());
             }
             let (_, memory) = view.stream(stream_of(PROJECT)).unwrap();
             let edges = |id: &str| memory.by_id(id).map(|item| memory.superseded_by(&item).len());

@@ -162,7 +162,7 @@ fn what_is_refused() {
             add(MemoryEntry { id: "d1".into(), ..entry(MemoryKind::Note, "v") }),
             add(MemoryEntry { id: "x".into(), replaces: vec!["x".into()], ..entry(MemoryKind::Note, "v") }),
             add(MemoryEntry { replaces: vec!["gone".into()], ..entry(MemoryKind::Note, "v") }),
-            add(MemoryEntry { replaces: vec!["d1".into()], ..entry(MemoryKind::Note, "v") }),
+            add(MemoryEntry { replaces: vec!["d1".into()], ..entry(MemoryKind::Fact, "v") }),
             add(MemoryEntry { replaces: vec![String::new(); 300], ..entry(MemoryKind::Note, "v") }),
             link("p1", "p1"),
             link("p2", "p1"),
@@ -187,7 +187,7 @@ fn what_is_refused() {
             refused: id 'd1' is taken by #3; leave the id out or choose another
             refused: 'x' cannot supersede itself
             refused: no memory item 'gone' here; items of other projects cannot be named
-            refused: 'd1' (project) and '' (session) live apart; record the new item with lifespan project
+            refused: 'd1' (project) and the new item (session) live apart; record the new item with lifespan project
             refused: 300 replaced items were given; at most 256 fit
             refused: 'p1' cannot supersede itself
             refused: 'p2' already took the place of 'p1', directly or through others; restore 'p1' first

@@ -45,7 +45,7 @@ fn op() -> impl Strategy<Value = Op> {
                 _ => MemoryRecorded { subject: Some("s".into()), ..record(&id, kind, "context", &value) },
             };
             let created = created.map(|hours| Micros(hours * HOUR));
-            Op::Record(Box::new(MemoryRecorded { lifespan, replaces, superseded_by, created, ..plain }))
+            Op::Record(Box::new(MemoryRecorded { lifespan, created, replaces, superseded_by, ..plain }))
         },
     );
     prop_oneof![

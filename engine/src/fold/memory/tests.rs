@@ -318,7 +318,7 @@ fn confidence_fades_and_a_reinforcement_starts_anew() {
         (MemoryKind::Preference, "tooling", PROJECT, 5),
         (MemoryKind::Preference, "tooling", PROJECT, 200),
     ] {
-        let record = MemoryRecorded { lifespan, confidence, ..record("i", kind, category, "v") };
+        let record = MemoryRecorded { confidence, lifespan, ..record("i", kind, category, "v") };
         let mut state = fold(vec![record.into()]);
         let at = |state: &MemoryState, hours: i64| {
             let memory = state.at(Seq::MAX);
