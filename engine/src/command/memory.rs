@@ -46,6 +46,7 @@ pub enum MemoryRef {
 impl std::fmt::Display for MemoryRef {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
+            Self::Id(id) if id.is_empty() => f.write_str("the new item"),
             Self::Id(id) => write!(f, "'{id}'"),
             Self::Item(item) => write!(f, "{item}"),
         }
@@ -64,6 +65,7 @@ impl From<&str> for MemoryRef {
 
 /// What may be asked of memory.
 #[derive(Clone, PartialEq, Debug)]
+#[expect(clippy::large_enum_variant, reason = "short-lived, one at a time")]
 pub enum MemoryCommand {
     /// Remember this. An empty category or a missing lifespan take the kind's default, an empty id the next free one.
     Add(MemoryEntry),
@@ -208,6 +210,14 @@ pub enum MemoryRejection {
     UnknownItem {
         /// What was given.
         item: MemoryRef,
+    },
+    /// The id was recorded again since: links and reinforcements go by id, and mean the newest.
+    #[error("{item} is an older version of {newest}; name that one")]
+    OlderVersion {
+        /// What was given.
+        item: MemoryRef,
+        /// The newest version.
+        newest: ItemId,
     },
     /// The two items live in different streams.
     #[error(
@@ -451,7 +461,7 @@ fn supersede(
 }
 
 fn restore(view: &MemoryView<'_>, item: &MemoryRef) -> Result<MemoryDecision, MemoryRejection> {
-    let (stream, found) = find(view, item)?;
+    let (stream, found) = find_version(view, item)?;
     match found.standing(view.now()) {
         Standing::Superseded | Standing::Retracted => {}
         standing @ (Standing::Current | Standing::Expired | Standing::OffBranch) => {
@@ -464,7 +474,20 @@ fn restore(view: &MemoryView<'_>, item: &MemoryRef) -> Result<MemoryDecision, Me
     Ok(one(stream, found.id(), draft(Restored { targets, items: vec![found.item()] }, rows)))
 }
 
+/// The item that a command names, which must be the newest of its id.
 fn find<'a>(view: &MemoryView<'a>, item: &MemoryRef) -> Result<(StreamId, MemoryItem<'a>), MemoryRejection> {
+    let (stream, found) = find_version(view, item)?;
+    let newest = view.stream(stream).and_then(|(_, memory)| memory.by_id(found.id()));
+    match newest.filter(|newest| newest.item() != found.item()) {
+        Some(newest) => Err(MemoryRejection::OlderVersion { item: item.clone(), newest: newest.item() }),
+        None => Ok((stream, found)),
+    }
+}
+
+fn find_version<'a>(
+    view: &MemoryView<'a>,
+    item: &MemoryRef,
+) -> Result<(StreamId, MemoryItem<'a>), MemoryRejection> {
     let found = match item {
         MemoryRef::Id(id) => view.by_id(id),
         MemoryRef::Item(item) => view.by_item(*item),
@@ -590,3 +613,6 @@ fn draft(payload: impl Into<Payload>, bodies: Vec<Vec<u8>>) -> EventDraft {
 fn one(stream: StreamId, id: &str, draft: EventDraft) -> MemoryDecision {
     MemoryDecision { stream, drafts: vec![draft], id: id.to_owned() }
 }
+
+#[cfg(test)]
+mod tests;
