@@ -9,3 +9,6 @@
 //! clock, and does not know the store.
 
 pub mod import;
+pub mod registry;
+
+pub use registry::registry;
