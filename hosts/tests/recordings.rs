@@ -224,7 +224,7 @@ fn opencode_gatomia() {
             215 message ends
             228 messages
             13 prompts
-            278 records
+            998 records
             266 started
             215 steps
         "#]],
@@ -243,7 +243,7 @@ fn opencode_session_bridge() {
             112 message ends
             123 messages
             10 prompts
-            148 records
+            585 records
             1 replaced
             144 started
             111 steps

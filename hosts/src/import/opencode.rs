@@ -10,19 +10,21 @@
 //! ```
 //!
 //! Parts are rewritten while they run. Each has an origin of its own, so importing a grown document again records the
-//! new and changed parts and a new document entry, nothing else.
+//! new and changed parts and a new document entry, nothing else. A record that may change without any of its facts
+//! changing (a message's info, a part without call, a call that runs or whose output was cleared) has an entry of its
+//! own besides its facts, `HostRecorded` with the wire; a call that has ended carries its record as its finish's wire.
 //!
 //! | fact | origin |
 //! |---|---|
 //! | call, result | `call:<part id>:start`, `call:<part id>:finish` |
 //! | message, its end | `msg:<message id>`, `msg:<message id>:finish` |
 //! | other part | `part:<part id>`; model step `turn:<part id>`; prompt `prompt:<message id>` |
+//! | record with an entry of its own | `record:<message or part id>` |
 //! | compaction | `replaced:<id of the summary message>` |
 //! | cleared output | `cleared:<part id>` |
 //! | document | `document:<session id>` |
 //!
-//! A part or message without id is named by its message and place. The record of a tool part is the wire of its last
-//! fact: the start while it runs, the finish once it has ended.
+//! A part or message without id is named by its message and place.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -193,7 +195,7 @@ fn read_message(
     if head.role == Role::User && !is_compaction {
         entries.push(Entry::prompt(head.id.as_str()).origin(format!("prompt:{}", head.id)).at(head.created));
     }
-    let origin = format!("msg:{}", head.id);
+    let origin = format!("record:{}", head.id);
     if document.refer(info, &origin) {
         let fact = Fact::MessageRecorded {
             key: head.id.clone(),
@@ -203,7 +205,8 @@ fn read_message(
             hidden_from_model: false,
             hidden_from_user: false,
         };
-        entries.push(Entry::from(fact).origin(origin).at(head.created).wire(literal(info)));
+        entries.push(Entry::from(fact).origin(format!("msg:{}", head.id)).at(head.created));
+        entries.push(own_record("message", &head.id, info, &[]).at(head.created));
     } else {
         context.report.duplicates += 1;
     }
@@ -222,14 +225,27 @@ fn read_message(
             continue;
         };
         let id = json::owned(read.id).unwrap_or_else(|| format!("{}/{place}", head.id));
-        let mut facts = read_part(&head, &id, kind, part, &read, context);
-        let wires = wire::bodies(&facts);
-        let Some(last) = facts.iter_mut().rev().find(|entry| !matches!(entry.fact, Fact::HostCleared { .. }))
-        else {
-            continue;
+        let mut facts = read_part(&head, &id, kind, &read, context);
+        let bodies = wire::bodies(&facts);
+        // Only what a call says once it has ended is sure to stay as it is.
+        let wired = match facts.last_mut() {
+            Some(last) if matches!(last.fact, Fact::ToolFinished { .. }) => last,
+            _ => {
+                let record = if kind.is_empty() { "part" } else { kind };
+                let about = json::owned(json::member(Some(part), "hash")).unwrap_or_else(|| head.id.clone());
+                let mut entry = own_record(record, &id, part, &bodies).at(head.created);
+                if let Fact::HostRecorded { about: place, .. } = &mut entry.fact {
+                    *place = Some(about);
+                }
+                facts.push(entry);
+                match facts.last_mut() {
+                    Some(last) => last,
+                    None => continue,
+                }
+            }
         };
-        if document.refer(part, last.origin.as_deref().unwrap_or_default()) {
-            last.wire = wire::build(part.as_bytes(), &wires);
+        if document.refer(part, wired.origin.as_deref().unwrap_or_default()) {
+            wired.wire = wire::build(part.as_bytes(), &bodies);
             entries.append(&mut facts);
         } else {
             context.report.duplicates += 1;
@@ -337,15 +353,8 @@ impl<'a> Part<'a> {
     }
 }
 
-/// The facts of one part, in order; never none.
-fn read_part(
-    head: &Head,
-    id: &str,
-    kind: &str,
-    raw: &str,
-    part: &Part<'_>,
-    context: &mut Context<'_>,
-) -> Vec<Entry> {
+/// The facts of one part, in order; none if it says nothing about the context.
+fn read_part(head: &Head, id: &str, kind: &str, part: &Part<'_>, context: &mut Context<'_>) -> Vec<Entry> {
     let start = part.times.and_then(|times| millis(json::member(Some(times), "start"))).or(head.created);
     let spoken = match kind {
         "text" => json::string(part.text).map(|text| PartEntry::text(&*text)),
@@ -371,10 +380,7 @@ fn read_part(
             } else if !KNOWN.contains(&kind) {
                 context.report.unknown(kind);
             }
-            let record = if kind.is_empty() { "part" } else { kind };
-            let about = json::owned(json::member(Some(raw), "hash")).or_else(|| Some(head.id.clone()));
-            let fact = Fact::HostRecorded { record: record.to_owned(), about, raw: None };
-            vec![Entry::from(fact).origin(format!("part:{id}")).at(head.created)]
+            Vec::new()
         }
     }
 }
@@ -439,6 +445,12 @@ fn read_call(head: &Head, id: &str, part: &Part<'_>, state: &str, context: &mut 
         entries.push(Entry::from(fact).origin(format!("cleared:{id}")).at(millis(compacted)));
     }
     entries
+}
+
+/// A record with an entry of its own.
+fn own_record(record: &str, id: &str, raw: &str, bodies: &[acpdb_engine::entry::Bytes]) -> Entry {
+    let fact = Fact::HostRecorded { record: record.to_owned(), about: Some(id.to_owned()), raw: None };
+    Entry::from(fact).origin(format!("record:{id}")).wire(wire::build(raw.as_bytes(), bodies))
 }
 
 fn literal(record: &str) -> Vec<WirePiece> {

@@ -30,6 +30,10 @@ use tables::{Does, Search, Tool};
 /// Version of what is known. Goes up with every change of a table that changes an answer.
 pub const VERSION: u32 = 1;
 
+/// Longest key that is stored with a call, and the most of all keys together: keys are repeated in the event.
+const KEY_BYTES_MAX: usize = 4 << 10;
+const KEYS_BYTES_MAX: usize = 256 << 10;
+
 /// The registry of all hosts that are known.
 pub fn registry() -> Arc<dyn Registry> {
     Arc::new(HostRegistry)
@@ -206,13 +210,16 @@ fn add_command(facts: &mut ToolFacts, params: &Json, name: &'static str, folders
     }
 }
 
-/// Adds a key, unless it is empty or there already.
+/// Adds a key, unless it is empty, there already, or past the limits.
 fn add(keys: &mut Vec<Key>, kind: KeyKind, class: ToolClass, given: &str, fields: Vec<String>) {
-    if given.is_empty() {
+    let bytes =
+        |given: &str, fields: &[String]| fields.iter().fold(given.len(), |sum, field| sum + field.len());
+    if given.is_empty() || bytes(given, &fields) > KEY_BYTES_MAX {
         return;
     }
+    let all: usize = keys.iter().map(|key| bytes(&key.given, &key.fields)).sum();
     let key = Key { kind, class, given: given.to_owned(), resolved: None, fields };
-    if !keys.contains(&key) {
+    if all <= KEYS_BYTES_MAX && !keys.contains(&key) {
         keys.push(key);
     }
 }

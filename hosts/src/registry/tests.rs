@@ -198,3 +198,17 @@ fn todo_lists_have_one_form() {
     assert_eq!(HostRegistry.todos_in_output("opencode", "todowrite", b"Updated."), None);
     assert_eq!(HostRegistry.todos_in_output("claude-code", "TodoWrite", output), None);
 }
+
+#[test]
+fn keys_have_limits() {
+    let long = format!(r#"{{"command":"{}"}}"#, "x".repeat(KEY_BYTES_MAX + 1));
+    assert_eq!(describe("opencode", "bash", &long), "other | shows command description");
+    let mut patch = String::from("*** Begin Patch");
+    for file in 0..3000 {
+        patch.push_str(&format!("\\n*** Add File: {file}{}", "y".repeat(200)));
+    }
+    let params = Json::parse(format!("\"{patch}\"").as_bytes()).unwrap();
+    let keys = HostRegistry.tool("codex", "apply_patch", &params).keys;
+    let bytes: usize = keys.iter().map(|key| key.given.len()).sum();
+    assert!((KEYS_BYTES_MAX..KEYS_BYTES_MAX + KEY_BYTES_MAX).contains(&bytes), "{bytes}");
+}
