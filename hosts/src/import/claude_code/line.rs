@@ -126,9 +126,11 @@ impl Line {
         *count
     }
 
-    /// Remembers the last origin handed out.
+    /// Remembers the last origin handed out. The end of a message marks no place: it is told again at the end of
+    /// each import, before the results that follow in a longer file.
     pub(super) fn emitted(&mut self, entries: &[Entry]) {
-        if let Some(origin) = entries.iter().rev().find_map(|entry| entry.origin.as_ref()) {
+        let places = entries.iter().rev().filter(|entry| !matches!(entry.fact, Fact::MessageFinished { .. }));
+        if let Some(origin) = places.filter_map(|entry| entry.origin.as_ref()).next() {
             self.last_origin = Some(origin.clone());
         }
     }
@@ -422,7 +424,8 @@ impl Line {
     ) -> usize {
         self.emitted(entries);
         let parent = match record.parent.as_deref() {
-            None => Some(None),
+            None if record.is_root && self.info.parent.is_none() => Some(None),
+            None => None,
             Some(parent) => self.seen.get(parent).copied(),
         };
         // How much of the path stays. A parent that is unknown or on a lost branch tells nothing.

@@ -79,20 +79,20 @@ pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), Im
             Admitted::Nothing => continue,
         };
         importer.context.report.records += 1;
-        let record = text.and_then(Record::parse);
         if let Some(home) = home {
-            importer.record(home, raw, record.as_ref(), place)?;
+            importer.record(home, raw, text, place)?;
             continue;
         }
+        let record = text.and_then(Record::parse);
         let names_all =
             record.as_ref().is_some_and(|record| record.session.is_some() && record.cwd.is_some());
         if names_all || pending.len() >= PENDING_MAX {
             let opened = importer.open_home(record.as_ref(), &pending);
             home = Some(opened);
             importer.catch_up(opened, std::mem::take(&mut pending))?;
-            importer.record(opened, raw, record.as_ref(), place)?;
+            importer.record(opened, raw, text, place)?;
         } else {
-            pending.push(Pending { raw: raw.to_vec(), place });
+            pending.push(Pending { raw: raw.to_vec(), place, is_text: text.is_some() });
         }
     }
     if home.is_none() && !pending.is_empty() {
@@ -114,6 +114,8 @@ struct Place {
 struct Pending {
     raw: Vec<u8>,
     place: Place,
+    /// It is text that may be parsed.
+    is_text: bool,
 }
 
 /// What of a record matters, borrowed from it.
@@ -122,6 +124,8 @@ pub(super) struct Record<'a> {
     pub(super) kind: Cow<'a, str>,
     pub(super) uuid: Option<Cow<'a, str>>,
     pub(super) parent: Option<Cow<'a, str>>,
+    /// It says that it has no parent.
+    pub(super) is_root: bool,
     pub(super) timestamp: Option<&'a str>,
     pub(super) message: Option<&'a str>,
     pub(super) result: Option<&'a str>,
@@ -190,28 +194,31 @@ impl<'a> Record<'a> {
             title,
             about,
             leaf,
-        ] = json::pick(text, names)?;
+        ] = json::pick_with_nulls(text, names)?;
+        let is_root = parent == Some("null");
+        let given = |value: Option<&'a str>| value.filter(|text| *text != "null");
         Some(Self {
+            is_root,
             kind: json::string(kind)?,
             uuid: named(uuid),
             parent: named(parent),
-            timestamp,
-            message,
-            result,
-            request,
+            timestamp: given(timestamp),
+            message: given(message),
+            result: given(result),
+            request: given(request),
             is_meta: json::boolean(is_meta) == Some(true),
             is_summary: json::boolean(is_summary) == Some(true),
             cwd: named(cwd),
             session: named(session),
-            version,
+            version: given(version),
             is_side: json::boolean(is_side) == Some(true),
-            agent,
-            subtype,
-            data,
-            parent_call,
-            metadata: compact.or(microcompact),
-            title,
-            about: about.or(leaf),
+            agent: given(agent),
+            subtype: given(subtype),
+            data: given(data),
+            parent_call: given(parent_call),
+            metadata: given(compact).or(given(microcompact)),
+            title: given(title),
+            about: given(about).or(given(leaf)),
         })
     }
 
@@ -299,8 +306,8 @@ impl Importer<'_, '_> {
 
     fn catch_up(&mut self, home: usize, pending: Vec<Pending>) -> Result<(), ImportError> {
         for waiting in pending {
-            let record = std::str::from_utf8(&waiting.raw).ok().and_then(Record::parse);
-            self.record(home, &waiting.raw, record.as_ref(), waiting.place)?;
+            let text = std::str::from_utf8(&waiting.raw).ok().filter(|_| waiting.is_text);
+            self.record(home, &waiting.raw, text, waiting.place)?;
         }
         Ok(())
     }
@@ -310,16 +317,25 @@ impl Importer<'_, '_> {
         &mut self,
         home: usize,
         raw: &[u8],
-        record: Option<&Record<'_>>,
+        text: Option<&str>,
         place: Place,
     ) -> Result<(), ImportError> {
-        let Some(record) = record else {
-            if raw.starts_with(b"{") {
+        let Some(mut record) = text.and_then(Record::parse) else {
+            // What is no text has been noted before.
+            if text.is_some() {
                 let reason = "not an object with a type; kept as it is";
                 self.context.report.keep_raw(place.line, place.offset, reason);
             }
             return self.keep(home, "raw", raw, place);
         };
+        let is_speech = matches!(&*record.kind, "user" | "assistant");
+        if record.uuid.is_none()
+            && is_speech
+            && let Some(state) = self.lines.get_mut(home)
+        {
+            record.uuid = Some(Cow::Owned(digest_origin("record", raw, state.occurrence(raw))));
+        }
+        let record = &record;
         let line = if record.is_side { self.side_line(home, record) } else { home };
         let Some(state) = self.lines.get_mut(line) else { return Ok(()) };
         if let Some(uuid) = record.uuid.as_deref()
