@@ -156,7 +156,7 @@ pub fn count(value: Option<&str>) -> Option<u64> {
             clippy::cast_sign_loss,
             reason = "checked against the range"
         )]
-        (number >= 0.0 && number < 9.0e15 && number.fract() == 0.0).then_some(number as u64)
+        ((0.0..9.0e15).contains(&number) && number.fract() == 0.0).then_some(number as u64)
     })
 }
 

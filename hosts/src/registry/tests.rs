@@ -29,7 +29,7 @@ fn describe(host: &str, tool: &str, params: &str) -> String {
     out
 }
 
-fn check(calls: &[(&str, &str, &str)], expected: Expect) {
+fn check(calls: &[(&str, &str, &str)], expected: &Expect) {
     let mut out = String::new();
     for (host, tool, params) in calls {
         writeln!(out, "{host} {tool}: {}", describe(host, tool, params)).unwrap();
@@ -56,7 +56,7 @@ fn files_by_host_and_exact_name() {
             ("acpdb", "Edit", r#"{"file_path":"a"}"#),
             ("other", "read", r#"{"filePath":"a"}"#),
         ],
-        expect![[r#"
+        &expect![[r#"
             opencode read: read | File Read a.rs | resolves ["filePath"] | shows filePath
             opencode Read: other
             opencode edit: edit
@@ -92,7 +92,7 @@ fn patches_name_several_files() {
             ("codex", "shell", r#"{"command":["bash","-lc","ls src"]}"#),
             ("codex", "apply_patch", r#"{"input":"no patch"}"#),
         ],
-        expect![[r#"
+        &expect![[r#"
             opencode apply_patch: edit | File Edit a.rs | File Delete b.rs | File Write c.rs | File Write d.rs | File Delete e.rs | shows patchText
             codex apply_patch: edit | File Edit a.rs | File Delete b.rs | File Write c.rs | File Write d.rs | File Delete e.rs
             copilot-cli apply_patch: edit | File Edit a.rs | File Delete b.rs | File Write c.rs | File Write d.rs | File Delete e.rs
@@ -118,7 +118,7 @@ fn searches_are_compared_field_by_field() {
             ("claude-code", "Grep", r#"{"pattern":"x","glob":"*.rs","type":"rust","-A":3}"#),
             ("gemini-cli", "list_directory", r#"{"dir_path":"d"}"#),
         ],
-        expect![[r#"
+        &expect![[r#"
             opencode glob: search | Search Search glob::*.rs ["glob", "", "*.rs", ""] | shows pattern path
             opencode grep: search | Search Search grep:/s:x:y:*.rs ["grep", "/s", "x:y", "*.rs"] | shows pattern include path
             opencode list: search | Search Search list:/s ["list", "/s", "", ""] | shows path
@@ -145,7 +145,7 @@ fn commands_addresses_and_questions() {
             ("claude-code", "TaskOutput", r#"{"task_id":"1"}"#),
             ("codex", "write_stdin", r#"{"chars":""}"#),
         ],
-        expect![[r#"
+        &expect![[r#"
             opencode bash: other | Exec Other git status --short src | State Other bash:git:status ["bash:git:status", "src"] | shows command description
             opencode bash: other | Exec Other ls -la a b | State Other bash:ls ["bash:ls", "a", "b", "in /w"] | shows command description
             opencode bash: other | Exec Other pwd | State Other bash:pwd ["bash:pwd"] | shows command description
@@ -180,7 +180,7 @@ fn todo_lists_have_one_form() {
             ("opencode", "todowrite", r#"{"todos":[]}"#),
             ("opencode", "todoread", "{}"),
         ],
-        expect![[r#"
+        &expect![[r#"
             claude-code TodoWrite: other | todo Write [{"content":"a","status":"pending","activeForm":"b"},{"content":"c","status":"pending"}]
             claude-code TodoWrite: other | todo Write
             claude-code TaskUpdate: other | Task Other 3 | todo Delta
@@ -205,7 +205,7 @@ fn keys_have_limits() {
     assert_eq!(describe("opencode", "bash", &long), "other | shows command description");
     let mut patch = String::from("*** Begin Patch");
     for file in 0..3000 {
-        patch.push_str(&format!("\\n*** Add File: {file}{}", "y".repeat(200)));
+        write!(patch, "\\n*** Add File: {file}{}", "y".repeat(200)).unwrap();
     }
     let params = Json::parse(format!("\"{patch}\"").as_bytes()).unwrap();
     let keys = HostRegistry.tool("codex", "apply_patch", &params).keys;

@@ -120,6 +120,7 @@ struct Pending {
 
 /// What of a record matters, borrowed from it.
 #[derive(Default)]
+#[expect(clippy::struct_excessive_bools, reason = "the record's own flags")]
 pub(super) struct Record<'a> {
     pub(super) kind: Cow<'a, str>,
     pub(super) uuid: Option<Cow<'a, str>>,
@@ -377,12 +378,11 @@ impl Importer<'_, '_> {
         }
         let session = self.lines.get(home).map(|line| line.info().name.clone()).unwrap_or_default();
         let known = record.parent.as_deref().and_then(|parent| self.side.get(parent)).copied();
-        let line = match (record.agent, known) {
-            (None, Some(line)) => line,
-            _ => {
-                let agent = self.agent_of(record);
-                self.open_child(&session, &agent, None, record)
-            }
+        let line = if let (None, Some(line)) = (record.agent, known) {
+            line
+        } else {
+            let agent = self.agent_of(record);
+            self.open_child(&session, &agent, None, record)
         };
         if let Some(uuid) = record.uuid.as_deref() {
             self.side.insert(uuid.to_owned(), line);
@@ -485,7 +485,7 @@ impl Importer<'_, '_> {
         let mut entries = Vec::new();
         let mut bodies = Vec::new();
         if let Some(state) = self.lines.get_mut(child) {
-            bodies.push(state.prompt(prompt.and_then(|prompt| json::string(Some(prompt)))));
+            bodies.push(state.prompt(json::string(prompt).as_deref()));
             let seen = nested.uuid.as_deref().is_some_and(|uuid| state.has_seen(uuid));
             if !seen && let Some(speech) = state.speech(&nested, &mut entries) {
                 self.context.report.calls_subagent += speech.calls;
@@ -549,6 +549,6 @@ fn count_main(report: &mut super::ImportReport, speech: &Speech) {
 }
 
 /// The prompt that a subagent was given, shared between the records that repeat it.
-fn shared(text: Option<Cow<'_, str>>) -> acpdb_engine::entry::Bytes {
-    bytes(text.as_deref().unwrap_or_default())
+fn shared(text: Option<&str>) -> acpdb_engine::entry::Bytes {
+    bytes(text.unwrap_or_default())
 }
