@@ -149,7 +149,20 @@ mod tests {
 
     #[test]
     fn without_settings_all_places_lie_below_home() {
-        check(&[], expect![[r#""#]]);
+        check(
+            &[],
+            expect![[r#"
+            claude-code /home/ada/.claude/projects **/*.jsonl
+            opencode /home/ada/.local/share/opencode opencode*.db
+            opencode /home/ada/.local/share/opencode/storage **/*.json
+            codex /home/ada/.codex/sessions **/rollout-*.jsonl
+            codex /home/ada/.codex/archived_sessions **/rollout-*.jsonl
+            gemini-cli /home/ada/.gemini/tmp */chats/session-*.jsonl
+            gemini-cli /home/ada/.gemini/tmp */chats/session-*.json
+            gemini-cli /home/ada/.gemini/tmp */chats/*/*.jsonl
+            copilot-cli /home/ada/.copilot/session-state */events.jsonl
+        "#]],
+        );
     }
 
     #[test]
@@ -162,7 +175,17 @@ mod tests {
                 ("XDG_DATA_HOME", "/x"),
                 ("OPENCODE_DB", "/db/mine.sqlite"),
             ],
-            expect![[r#""#]],
+            expect![[r#"
+                claude-code /c/projects **/*.jsonl
+                opencode /db mine.sqlite
+                opencode /x/opencode/storage **/*.json
+                codex /home/ada/.codex/sessions **/rollout-*.jsonl
+                codex /home/ada/.codex/archived_sessions **/rollout-*.jsonl
+                gemini-cli /home/ada/.gemini/tmp */chats/session-*.jsonl
+                gemini-cli /home/ada/.gemini/tmp */chats/session-*.json
+                gemini-cli /home/ada/.gemini/tmp */chats/*/*.jsonl
+                copilot-cli /p/session-state */events.jsonl
+            "#]],
         );
     }
 

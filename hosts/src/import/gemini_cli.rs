@@ -183,7 +183,8 @@ impl Session {
             self.emit(gemini, entries, at.saturating_add(end as u64), context)?;
         }
         let title = owned(member(Some(text), "summary"));
-        let mut around = vec![Entry::host_record("document", None).origin("document").wire(document(text, &records))];
+        let mut around =
+            vec![Entry::host_record("document", None).origin("document").wire(document(text, &records))];
         if title.is_some() {
             let changed = Fact::SessionChanged { title, cwd: None, project: None, host_version: None };
             around.push(Entry::from(changed).origin("document/summary"));
@@ -197,6 +198,16 @@ impl Gemini {
         match shape {
             Shape::Message => {
                 let id = self.id(text);
+                if self.live.iter().any(|live| live.id == id) {
+                    // The bytes of each version are kept, even where a version says nothing new about the message.
+                    let origin = self.lines.origin("line", &digest(text));
+                    let fact = Fact::HostRecorded {
+                        record: "message".to_string(),
+                        about: Some(id.clone()),
+                        raw: None,
+                    };
+                    out.push(Entry::from(fact).origin(origin));
+                }
                 self.message(text, id, out);
             }
             Shape::Header => {
@@ -277,7 +288,8 @@ impl Gemini {
             out.push(Entry::host_record("$set", None).origin(origin));
         }
         if let Some(title) = owned(summary) {
-            let changed = Fact::SessionChanged { title: Some(title), cwd: None, project: None, host_version: None };
+            let changed =
+                Fact::SessionChanged { title: Some(title), cwd: None, project: None, host_version: None };
             out.push(Entry::from(changed).origin(format!("{}/summary", origin_of(out.get(place)))));
         }
     }
@@ -289,7 +301,8 @@ impl Gemini {
     /// Adds the facts of one version of a message; gives the origin of the fact that stands for it.
     fn message(&mut self, text: &str, id: String, out: &mut Vec<Entry>) -> String {
         let names = ["timestamp", "type", "content", "thoughts", "tokens", "model", "toolCalls"];
-        let [timestamp, kind, content, thoughts, tokens, model, calls] = pick(text, names).unwrap_or_default();
+        let [timestamp, kind, content, thoughts, tokens, model, calls] =
+            pick(text, names).unwrap_or_default();
         let key = match self.rewound.get(&id) {
             Some(times) => format!("{id}@{}", times.saturating_add(1)),
             None => id.clone(),
@@ -312,7 +325,8 @@ impl Gemini {
             thoughts.and_then(elements).unwrap_or_default().into_iter().filter_map(thought).collect();
         parts.extend(content_parts(content));
         let part_count = u32::try_from(parts.len()).unwrap_or(u32::MAX);
-        let mut items: Vec<ItemRef> = (1..=part_count).map(|part| ItemRef::Origin(origin.clone(), part)).collect();
+        let mut items: Vec<ItemRef> =
+            (1..=part_count).map(|part| ItemRef::Origin(origin.clone(), part)).collect();
         let fact = Fact::MessageRecorded {
             key: key.clone(),
             role,
@@ -330,14 +344,8 @@ impl Gemini {
         let model = owned(model);
         if model.is_some() || tokens.is_some() {
             let usage = tokens.map(usage).unwrap_or_default();
-            let fact = Fact::MessageFinished {
-                key,
-                model,
-                provider: None,
-                request: None,
-                stop_reason: None,
-                usage,
-            };
+            let fact =
+                Fact::MessageFinished { key, model, provider: None, request: None, stop_reason: None, usage };
             out.push(Entry::from(fact).origin(format!("{origin}:finish")));
         }
         let at = time(timestamp);
@@ -409,7 +417,11 @@ fn part(piece: &str) -> Option<PartEntry> {
     }
     let [text, thought, inline] = pick(piece, ["text", "thought", "inlineData"]).unwrap_or_default();
     if let Some(text) = owned(text) {
-        return Some(if thought == Some("true") { PartEntry::reasoning(text, None) } else { PartEntry::text(text) });
+        return Some(if thought == Some("true") {
+            PartEntry::reasoning(text, None)
+        } else {
+            PartEntry::text(text)
+        });
     }
     if let Some([kind, data]) = inline.and_then(|inline| pick(inline, ["mimeType", "data"]))
         && let Some(data) = owned(data)
@@ -424,7 +436,9 @@ fn output(result: Option<&str>) -> Vec<PartEntry> {
     let Some(result) = result else { return Vec::new() };
     let pieces = elements(result).unwrap_or_else(|| vec![result]);
     let shown = |piece: &str| {
-        let Some(response) = member(member(Some(piece), "functionResponse"), "response") else { return part(piece) };
+        let Some(response) = member(member(Some(piece), "functionResponse"), "response") else {
+            return part(piece);
+        };
         let [output, error] = pick(response, ["output", "error"]).unwrap_or_default();
         match owned(output).or_else(|| owned(error)) {
             Some(text) => Some(PartEntry::text(text)),

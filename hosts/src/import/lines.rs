@@ -13,12 +13,12 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use acpdb_engine::entry::{Bytes, Entry, Fact, PartEntry, StreamInfo, WirePiece};
-use acpdb_engine::event::Outcome;
+use acpdb_engine::event::{Outcome, Scope};
 
 use super::report::Admitted;
 use super::turns::Occurrences;
 use super::values::{RECORD_BYTES_MAX, ValueReader};
-use super::{Context, ImportError, Input, ImportReport, kept_record, wire};
+use super::{Context, ImportError, ImportReport, Input, kept_record, wire};
 
 /// What became of a record.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -96,7 +96,7 @@ pub(super) fn read_lines(
 
 /// The stream as it is handed out, counted in the report.
 pub(super) fn opened(mut info: StreamInfo, context: &mut Context<'_>) -> Arc<StreamInfo> {
-    if info.project.is_none() {
+    if info.scope == Scope::Session && info.project.is_none() {
         info.project = context.options.project.clone().or_else(|| info.cwd.clone());
     }
     match info.parent {
@@ -111,11 +111,14 @@ fn keep(kept: &mut Occurrences, raw: &[u8]) -> Entry {
     kept_record("kept", raw, u64::from(n))
 }
 
-/// Gives the record's bytes to the first of its facts that is no turn.
+/// Gives the record's bytes to one of its facts: to the replacement of a context, whose messages may be known already,
+/// else to the first that is no turn.
 pub(super) fn attach(record: &str, entries: &mut [Entry]) {
     let bodies = bodies(entries);
+    let replaced = |entry: &Entry| matches!(entry.fact, Fact::ContextReplaced { .. });
     let turn = |entry: &Entry| matches!(entry.fact, Fact::TurnStarted { .. });
-    let place = entries.iter().position(|entry| !turn(entry)).unwrap_or(0);
+    let place = entries.iter().position(replaced).or_else(|| entries.iter().position(|entry| !turn(entry)));
+    let place = place.unwrap_or(0);
     if let Some(entry) = entries.get_mut(place) {
         entry.wire = wire::build(record.as_bytes(), &bodies);
     }
@@ -126,7 +129,9 @@ fn bodies(entries: &[Entry]) -> Vec<Bytes> {
     let mut found: Vec<Bytes> = Vec::new();
     for entry in entries {
         match &entry.fact {
-            Fact::MessageRecorded { parts, .. } | Fact::MessageContinued { parts, .. } => of_parts(parts, &mut found),
+            Fact::MessageRecorded { parts, .. } | Fact::MessageContinued { parts, .. } => {
+                of_parts(parts, &mut found)
+            }
             Fact::ToolStarted { params, .. } => found.push(Bytes::clone(params)),
             Fact::ToolFinished { output, details, .. } => {
                 of_parts(output, &mut found);

@@ -155,7 +155,8 @@ fn date(value: Option<&str>) -> Option<Micros> {
     if let Ok(time) = text.parse::<jiff::Timestamp>() {
         return Some(Micros(time.as_microsecond()));
     }
-    let day = text.parse::<jiff::civil::Date>().or_else(|_| jiff::civil::Date::strptime("%d-%b-%Y", text)).ok()?;
+    let day =
+        text.parse::<jiff::civil::Date>().or_else(|_| jiff::civil::Date::strptime("%d-%b-%Y", text)).ok()?;
     let time = day.to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp();
     Some(Micros(time.as_microsecond()))
 }
