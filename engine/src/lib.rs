@@ -1,4 +1,6 @@
 //! The acpdb store.
+pub mod codec;
+pub mod command;
 pub mod entry;
 pub mod event;
 pub mod ids;

@@ -17,9 +17,12 @@
 mod context;
 mod memory;
 mod message;
+#[cfg(any(test, feature = "testing"))]
+pub mod samples;
 mod session;
 mod todo;
 mod tool;
+pub mod wire;
 
 use rkyv::{Archive, Deserialize, Serialize};
 
@@ -200,7 +203,6 @@ macro_rules! kinds {
         macro_rules! for_each_kind {
             ($callback:ident) => { $callback! { $( $number $name $label ),+ } };
         }
-        #[expect(unused_imports, reason = "used by the codec")]
         pub(crate) use for_each_kind;
 
         /// Names of all kinds, in order of their numbers.

@@ -67,7 +67,9 @@ impl LineImporter for Codex {
             out.push(Entry::host_record(record.clone(), None).origin(origin));
         }
         let at = time(timestamp);
-        out.iter_mut().for_each(|entry| entry.host_time = at);
+        for entry in out.iter_mut() {
+            entry.host_time = at;
+        }
         if known { Found::Known } else { Found::Unknown(record) }
     }
 
@@ -83,7 +85,7 @@ pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), Im
     let id =
         name.len().checked_sub(36).filter(|_| name.starts_with("rollout-")).and_then(|at| name.get(at..));
     let id = context.options.session.clone().unwrap_or_else(|| id.unwrap_or(name).to_string());
-    read_lines(input, context, &mut Codex::default(), StreamInfo::session(HOST, id))
+    read_lines(input, context, &mut Codex::default(), &StreamInfo::session(HOST, id))
 }
 
 impl Codex {

@@ -39,7 +39,7 @@ struct Copilot {
 /// Reads an event file.
 pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), ImportError> {
     let id = context.options.session.clone().unwrap_or_else(|| context.name.to_string());
-    read_lines(input, context, &mut Copilot::default(), StreamInfo::session(HOST, id))
+    read_lines(input, context, &mut Copilot::default(), &StreamInfo::session(HOST, id))
 }
 
 impl LineImporter for Copilot {
@@ -62,7 +62,9 @@ impl LineImporter for Copilot {
             out.push(Entry::from(fact).origin(origin));
         }
         let at = time(timestamp);
-        out.iter_mut().for_each(|entry| entry.host_time = at);
+        for entry in out.iter_mut() {
+            entry.host_time = at;
+        }
         let known = kind == "abort" || GROUPS.iter().any(|group| kind.starts_with(group));
         if known { Found::Known } else { Found::Unknown(kind) }
     }

@@ -8,7 +8,8 @@
 //!          {"$set": {"messages": [..], ..}}           ContextReplaced: that list, then what follows
 //! ```
 //!
-//! Origins come from message and call ids, so both forms of a session give the same facts. The log is followed by
+//! Origins come from message and call ids, so both forms of a session give the same facts. In a document a reply has an
+//! entry of its own (`record:<id>`) besides its facts, which the document refers to. The log is followed by
 //! position, as it was written. A message that comes back after a rewind is a new fact (`msg:<id>@2`): the old one has left
 //! the branch for good.
 //!
@@ -26,7 +27,7 @@ use super::lines::{Found, Tally, attach, document, opened};
 use super::report::Admitted;
 use super::turns::{Occurrences, digest, prompt, step};
 use super::values::{DOCUMENT_BYTES_MAX, ValueReader};
-use super::{Context, ImportError, Input, kept_record, time};
+use super::{Context, ImportError, Input, kept_record, time, wire};
 
 const HOST: &str = "gemini-cli";
 
@@ -65,7 +66,7 @@ pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), Im
         let (line, at) = (value.line, value.offset);
         let mut raw = |bytes: &[u8]| {
             let n = kept.next(blake3::hash(bytes).to_hex().as_str());
-            kept_record("kept", bytes, u64::from(n))
+            kept_record("raw", bytes, u64::from(n))
         };
         let entries = match context.report.admit(&value, DOCUMENT_BYTES_MAX) {
             Admitted::Nothing => continue,
@@ -172,11 +173,20 @@ impl Session {
         let mut told = HashSet::new();
         for message in messages {
             let mut entries = Vec::new();
-            let id = gemini.id(message);
+            let id = id_of(message);
             // A list that names one message twice: the second is a message of its own, or its bytes would be lost.
             let id = if told.insert(id.clone()) { id } else { format!("{id}+{}", told.len()) };
-            let origin = gemini.message(message, id, &mut entries);
-            attach(message, &mut entries);
+            // The program writes a reply anew as its calls go on, and not every change shows in a fact.
+            let own = format!("record:{id}");
+            let mut origin = gemini.message(message, id.clone(), &mut entries);
+            if owned(member(Some(message), "type")).as_deref() == Some("gemini") {
+                let fact = Fact::HostRecorded { record: "message".to_string(), about: Some(id), raw: None };
+                let kept = wire::build(message.as_bytes(), &wire::bodies(&entries));
+                entries.push(Entry::from(fact).origin(&own).wire(kept));
+                origin = own;
+            } else {
+                attach(message, &mut entries);
+            }
             records.push((message, origin));
             context.report.records += 1;
             let end = super::lines::span(text, message).map_or(0, |start| start + message.len());
@@ -197,7 +207,7 @@ impl Gemini {
     fn line(&mut self, text: &str, shape: &Shape<'_>, out: &mut Vec<Entry>) -> Found {
         match shape {
             Shape::Message => {
-                let id = self.id(text);
+                let id = id_of(text);
                 if self.live.iter().any(|live| live.id == id) {
                     // The bytes of each version are kept, even where a version says nothing new about the message.
                     let origin = self.lines.origin("line", &digest(text));
@@ -268,7 +278,7 @@ impl Gemini {
             let mut old = std::mem::take(&mut self.live);
             let mut told = Vec::new();
             for message in messages {
-                let id = self.id(message);
+                let id = id_of(message);
                 let known = old.iter().position(|live| live.id == id).map(|at| old.remove(at));
                 match known {
                     Some(live) if live.digest == digest(message) => told.push(live),
@@ -292,10 +302,6 @@ impl Gemini {
                 Fact::SessionChanged { title: Some(title), cwd: None, project: None, host_version: None };
             out.push(Entry::from(changed).origin(format!("{}/summary", origin_of(out.get(place)))));
         }
-    }
-
-    fn id(&self, message: &str) -> String {
-        owned(member(Some(message), "id")).unwrap_or_else(|| digest(message))
     }
 
     /// Adds the facts of one version of a message; gives the origin of the fact that stands for it.
@@ -357,6 +363,11 @@ impl Gemini {
         }
         origin
     }
+}
+
+/// A message without an id is named by its bytes.
+fn id_of(message: &str) -> String {
+    owned(member(Some(message), "id")).unwrap_or_else(|| digest(message))
 }
 
 fn origin_of(entry: Option<&Entry>) -> String {

@@ -41,7 +41,7 @@ struct Memory {
 pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), ImportError> {
     let stream = context.options.memory.clone().unwrap_or_else(|| StreamInfo::project(context.name));
     let mut memory = Memory { stream: stream.clone(), lines: Occurrences::default(), values: HashMap::new() };
-    read_lines(input, context, &mut memory, stream)
+    read_lines(input, context, &mut memory, &stream)
 }
 
 impl LineImporter for Memory {

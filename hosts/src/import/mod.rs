@@ -245,3 +245,31 @@ pub(crate) fn time(text: Option<&str>) -> Option<Micros> {
 pub(crate) fn millis(value: Option<&str>) -> Option<Micros> {
     i64::try_from(json::count(value)?).ok()?.checked_mul(1000).map(Micros)
 }
+
+/// Longest field of a structured result that is kept as a detail of its call; longer ones repeat outputs or files.
+const DETAIL_BYTES_MAX: usize = 1024;
+
+/// A structured result as a call's details: without its long fields, which stand in the record's wire.
+///
+/// What is short altogether is kept as it stands. `None` if it is no object, or nothing is left of it.
+pub(crate) fn small_fields(object: &str) -> Option<Bytes> {
+    if !object.starts_with('{') || object == "{}" {
+        return None;
+    }
+    if object.len() <= DETAIL_BYTES_MAX {
+        return Some(bytes(object));
+    }
+    let mut out = vec![b'{'];
+    for (name, value) in json::members(object)? {
+        if value.len() <= DETAIL_BYTES_MAX {
+            if out.len() > 1 {
+                out.push(b',');
+            }
+            json::quote(&mut out, &name);
+            out.push(b':');
+            out.extend_from_slice(value.as_bytes());
+        }
+    }
+    out.push(b'}');
+    (out.len() > 2).then(|| Bytes::from(out))
+}

@@ -1,4 +1,4 @@
-//! Chat messages in the form of OpenAI's chat API: alone, in tau-bench runs, in tau2 simulations, or one a line.
+//! Chat messages in the form of the `OpenAI` chat API: alone, in tau-bench runs, in tau2 simulations, or one a line.
 //!
 //! ```text
 //! [ {role, content, ..}, .. ]   {messages: [..]}   {role, ..}\n{role, ..}\n      one conversation
@@ -224,7 +224,7 @@ impl Loose {
                 }
                 Line::Kept(bytes) => {
                     let n = kept.next(blake3::hash(&bytes).to_hex().as_str());
-                    entries.push(kept_record("kept", &bytes, u64::from(n)));
+                    entries.push(kept_record("raw", &bytes, u64::from(n)));
                 }
             }
             context.report.records += 1;
@@ -323,7 +323,9 @@ impl Conversation {
             }
         }
         let at = time(timestamp);
-        out.iter_mut().for_each(|entry| entry.host_time = at);
+        for entry in out.iter_mut() {
+            entry.host_time = at;
+        }
         out.iter()
             .find(|entry| !matches!(entry.fact, Fact::TurnStarted { .. }))
             .and_then(|entry| entry.origin.clone())

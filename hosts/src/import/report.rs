@@ -7,7 +7,7 @@ use super::Format;
 use super::values::{Shape, Value};
 
 /// Notes kept in a report; further ones are only counted.
-pub const NOTES_MAX: usize = 1000;
+pub(super) const NOTES_MAX: usize = 1000;
 
 /// A place in the input that needed care.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -54,7 +54,7 @@ pub struct ImportReport {
     pub skipped: Vec<Note>,
     /// The last value is not complete yet: import again when it is.
     pub cut: Option<Note>,
-    /// Notes beyond [`NOTES_MAX`], of all kinds.
+    /// Notes beyond a thousand, of all kinds.
     pub notes_left_out: u64,
 }
 
@@ -171,7 +171,7 @@ pub enum ImportError {
     #[error("the import was stopped")]
     Stopped,
     /// The input is not of the format it was taken for.
-    #[error("not a {format} session, line {line}, byte {offset}: {reason}; name the right format")]
+    #[error("not a session of {format} at line {line}, byte {offset}: {reason}; name the right format")]
     OtherFormat {
         /// The format it was taken for.
         format: Format,

@@ -49,7 +49,7 @@ pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), Im
             },
         };
         let hash = blake3::hash(raw).to_hex();
-        let entry = kept_record("kept", raw, u64::from(kept.next(hash.as_str())));
+        let entry = kept_record("raw", raw, u64::from(kept.next(hash.as_str())));
         let name = context.options.session.clone().unwrap_or_else(|| hash.chars().take(32).collect());
         let stream = opened(StreamInfo::session(HOST, name), context);
         context.report.records += 1;

@@ -8,7 +8,7 @@
 //! The pieces, put together, are the record. A string becomes a reference only if escaping the body again gives
 //! exactly the bytes that stood there; what a host escaped in its own way stays literal.
 
-use acpdb_engine::entry::{Bytes, WirePiece};
+use acpdb_engine::entry::{Bytes, Entry, Fact, PartEntry, WirePiece};
 use memchr::memchr2;
 
 use super::json::escape_of;
@@ -59,6 +59,41 @@ pub fn build(raw: &[u8], bodies: &[Bytes]) -> Vec<WirePiece> {
     }
     pieces.finish();
     pieces.out
+}
+
+/// The bodies of these entries: what their record's wire may refer to.
+pub fn bodies(entries: &[Entry]) -> Vec<Bytes> {
+    let mut found = Vec::new();
+    for entry in entries {
+        match &entry.fact {
+            Fact::MessageRecorded { parts, .. } | Fact::MessageContinued { parts, .. } => {
+                add_parts(&mut found, parts);
+            }
+            Fact::ToolStarted { params, provider_signature, .. } => {
+                found.push(Bytes::clone(params));
+                found.extend(provider_signature.clone());
+            }
+            Fact::ToolFinished { output, details, .. } => {
+                add_parts(&mut found, output);
+                found.extend(details.clone());
+            }
+            Fact::HostRecorded { raw, .. } => found.extend(raw.clone()),
+            Fact::PromptSet { system, tools, params, .. } => {
+                found.extend([system, tools, params].into_iter().filter_map(Clone::clone));
+            }
+            Fact::TodosReplaced { list } => found.push(Bytes::clone(list)),
+            Fact::Injected { text, .. } => found.push(Bytes::clone(text)),
+            _ => {}
+        }
+    }
+    found
+}
+
+fn add_parts(found: &mut Vec<Bytes>, parts: &[PartEntry]) {
+    for part in parts {
+        found.push(Bytes::clone(&part.bytes));
+        found.extend(part.signature.clone());
+    }
 }
 
 /// The record that pieces without references to other records stand for.

@@ -1,0 +1,2 @@
+//! Bytes to events and back.
+pub mod payload;

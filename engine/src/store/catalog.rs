@@ -1,0 +1,93 @@
+//! Which frames hold which streams: the log's table of contents, in memory.
+//!
+//! Read once from envelopes (or taken over from the index) and then fed with each new frame. It names positions, never
+//! contents, so it cannot be wrong about what an event says; a position that misleads is caught by the log's checks.
+
+use rustc_hash::FxHashMap;
+
+use crate::codec::Frame;
+use crate::ids::{Position, Seq, StreamId};
+
+/// A frame that holds events of a stream.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct FramePlace {
+    /// First seq of the frame.
+    pub first_seq: Seq,
+    /// Last seq of the frame.
+    pub last_seq: Seq,
+    /// Where it is.
+    pub position: Position,
+}
+
+/// What is known of one stream without decoding it.
+#[derive(Clone, Debug, Default)]
+pub struct StreamPlaces {
+    /// Its frames, oldest first.
+    pub frames: Vec<FramePlace>,
+    /// How many events it has.
+    pub event_count: u64,
+    /// Its newest seq.
+    pub head: Seq,
+}
+
+/// Frames by stream, up to a watermark.
+#[derive(Clone, Debug, Default)]
+pub struct Catalog {
+    /// Everything up to this seq is in here.
+    pub watermark: Seq,
+    /// End of the last frame that is in here.
+    pub end: Option<Position>,
+    streams: FxHashMap<StreamId, StreamPlaces>,
+    /// Streams in order of their first event.
+    order: Vec<StreamId>,
+}
+
+impl Catalog {
+    /// Takes note of the next frame. Frames below the watermark are skipped.
+    pub fn observe(&mut self, frame: &Frame) {
+        let header = frame.header();
+        if header.last_seq() <= self.watermark {
+            return;
+        }
+        let place =
+            FramePlace { first_seq: header.first_seq, last_seq: header.last_seq(), position: header.position };
+        for event in frame.events() {
+            let places = self.streams.entry(event.envelope.stream).or_default();
+            if places.event_count == 0 {
+                self.order.push(event.envelope.stream);
+            }
+            places.event_count += 1;
+            places.head = event.seq;
+            if places.frames.last() != Some(&place) {
+                places.frames.push(place);
+            }
+        }
+        self.watermark = header.last_seq();
+        self.end = Some(header.end());
+    }
+
+    /// What is known of a stream.
+    pub fn stream(&self, stream: StreamId) -> Option<&StreamPlaces> {
+        self.streams.get(&stream)
+    }
+
+    /// All streams, in order of their first event.
+    pub fn streams(&self) -> &[StreamId] {
+        &self.order
+    }
+
+    /// Frames that hold events of any of `streams` past `after`, oldest first, each once.
+    pub fn frames_of(&self, streams: &[StreamId], after: Seq) -> Vec<FramePlace> {
+        let mut places: Vec<FramePlace> = Vec::new();
+        for stream in streams {
+            let Some(known) = self.streams.get(stream) else { continue };
+            let from = known.frames.partition_point(|place| place.last_seq <= after);
+            places.extend(known.frames.get(from..).unwrap_or_default());
+        }
+        if streams.len() > 1 {
+            places.sort_unstable();
+            places.dedup();
+        }
+        places
+    }
+}
