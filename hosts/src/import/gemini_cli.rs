@@ -148,14 +148,11 @@ impl Session {
         offset: u64,
         context: &mut Context<'_>,
     ) -> Result<(), ImportError> {
-        let stream = match &self.stream {
-            Some(stream) => Arc::clone(stream),
-            None => {
-                let id = context.options.session.clone().unwrap_or_else(|| context.name.to_string());
-                let info = gemini.stream.clone().unwrap_or_else(|| StreamInfo::session(HOST, id));
-                Arc::clone(self.stream.insert(opened(info, context)))
-            }
-        };
+        let stream = self.stream.get_or_insert_with(|| {
+            let id = context.options.session.clone().unwrap_or_else(|| context.name.to_string());
+            opened(gemini.stream.clone().unwrap_or_else(|| StreamInfo::session(HOST, id)), context)
+        });
+        let stream = Arc::clone(stream);
         self.tally.count(&stream, &entries, &mut context.report);
         context.emit(&stream, entries, offset)
     }
@@ -227,18 +224,11 @@ impl Gemini {
             }
             Shape::RewindTo(id) => {
                 let origin = self.lines.origin("line", &digest(text));
-                let to = match self.live.iter().position(|live| live.id == *id) {
-                    Some(place) => {
-                        let to = self.live.get(place).map(|live| live.origin.clone()).unwrap_or_default();
-                        self.forget(place);
-                        PointRef::Before(to)
-                    }
-                    // An unknown id leaves nothing: no fact has this origin, so the point is before everything.
-                    None => {
-                        self.forget(0);
-                        PointRef::Before(format!("absent:{id}"))
-                    }
-                };
+                let place = self.live.iter().position(|live| live.id == *id);
+                // An unknown id leaves nothing: no fact has this origin, so the point is before everything.
+                let point = place.and_then(|place| self.live.get(place)).map(|live| live.origin.clone());
+                self.forget(place.unwrap_or(0));
+                let to = PointRef::Before(point.unwrap_or_else(|| format!("absent:{id}")));
                 out.push(Entry::from(Fact::Rewound { to }).origin(origin));
             }
             Shape::Set(set) => self.set(text, set, out),

@@ -37,16 +37,14 @@ pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), Im
         let raw = match context.report.admit(&value, DOCUMENT_BYTES_MAX) {
             Admitted::Nothing => continue,
             Admitted::Raw(bytes) => bytes,
-            Admitted::Text(text) => match member(Some(text), "trajectory").and_then(elements) {
-                Some(steps) => {
+            Admitted::Text(text) => {
+                if let Some(steps) = member(Some(text), "trajectory").and_then(elements) {
                     run(text, &steps, at, context)?;
                     continue;
                 }
-                None => {
-                    context.report.keep_raw(line, at, "no trajectory in it; kept as it is");
-                    text.as_bytes()
-                }
-            },
+                context.report.keep_raw(line, at, "no trajectory in it; kept as it is");
+                text.as_bytes()
+            }
         };
         let hash = blake3::hash(raw).to_hex();
         let entry = kept_record("raw", raw, u64::from(kept.next(hash.as_str())));

@@ -34,36 +34,36 @@ fn an_event_file_becomes_messages_calls_and_steps() {
         Format::CopilotCli,
         SESSION,
         expect![[r#"
-        = copilot-cli s1 cwd=/w
-        kept session.start
-        prompt set system=true model=None
-        kept hook.start
-        -- Prompt
-        user [text fix]
-        -- Step
-        kept assistant.turn_start
-        assistant [reasoning sealed hm]
-        finished x None/Some(7)
-        call t1 view {"path": "a"}
-        call t2 apply_patch "*** Begin Patch\n*** Add File: b\n"
-        end t2 Failed [text no]
-        end t1 Completed [text text] +details
-        kept assistant.turn_end
-        session closed Some("routine")
-        kept session.resume
-        session changed title=None cwd=Some("/v")
-        prompt set system=false model=Some("y")
-        user (not for the user) [text Shell 3 is done]
-        -- Step
-        kept assistant.turn_start
-        call t1 bash {}
-        kept abort
-        end t1 Aborted [text user initiated]
-        -- Prompt
-        user [text again]
-        kept thought.bubble
-        kept kept
-        sessions 1 records 21 calls 3 failed 2 open 0 todos 0 unknown {"thought.bubble": 1} raw 1 skipped 0 cut false
-    "#]],
+            = copilot-cli s1 cwd=/w
+            kept session.start
+            prompt set system=true model=None
+            kept hook.start
+            -- Prompt
+            user [text fix]
+            -- Step
+            kept assistant.turn_start
+            assistant [reasoning sealed hm]
+            finished x None/Some(7)
+            call t1 view {"path": "a"}
+            call t2 apply_patch "*** Begin Patch\n*** Add File: b\n"
+            end t2 Failed [text no]
+            end t1 Completed [text text] +details
+            kept assistant.turn_end
+            session closed Some("routine")
+            kept session.resume
+            session changed title=None cwd=Some("/v")
+            prompt set system=false model=Some("y")
+            user (not for the user) [text Shell 3 is done]
+            -- Step
+            kept assistant.turn_start
+            call t1 bash {}
+            kept abort
+            end t1 Aborted [text user initiated]
+            -- Prompt
+            user [text again]
+            kept thought.bubble
+            kept raw
+            sessions 1 records 21 calls 3 failed 2 open 0 todos 0 unknown {"thought.bubble": 1} raw 1 skipped 0 cut false
+        "#]],
     );
 }

@@ -39,29 +39,31 @@ fn a_document_becomes_messages_and_calls_and_can_be_put_together_again() {
         Format::GeminiCli,
         DOCUMENT,
         expect![[r#"
-        = gemini-cli s1 cwd=-
-        -- Prompt
-        user [text look]
-        -- Step
-        assistant [reasoning **Plan**\n\nread it]
-        call t1 read_file {"file_path": "a.txt"}
-        end t1 Completed [text text of the file\n] +details
-        call t2 read_file {"file_path": "b.txt"}
-        end t2 Failed [text no such file]
-        call t3 replace {}
-        end t3 Aborted
-        call t4 mcp {}
-        end t4 Completed [text {"a": 1}] [media AAAA]
-        call t5 write_todos {"todos": []}
-        finished g Some(6)/Some(2)
-        system (not for the model) [text update available]
-        -- Prompt
-        user [text go] [text on] [opaque {"fileData": {"fileUri": "x"}}]
-        -- Step
-        assistant [text an id twice]
-        kept document
-        sessions 1 records 5 calls 5 failed 2 open 1 todos 1 unknown {} raw 0 skipped 0 cut false
-    "#]],
+            = gemini-cli s1 cwd=-
+            -- Prompt
+            user [text look]
+            -- Step
+            assistant [reasoning **Plan**\n\nread it]
+            call t1 read_file {"file_path": "a.txt"}
+            end t1 Completed [text text of the file\n] +details
+            call t2 read_file {"file_path": "b.txt"}
+            end t2 Failed [text no such file]
+            call t3 replace {}
+            end t3 Aborted
+            call t4 mcp {}
+            end t4 Completed [text {"a": 1}] [media AAAA]
+            call t5 write_todos {"todos": []}
+            finished g Some(6)/Some(2)
+            kept message
+            system (not for the model) [text update available]
+            -- Prompt
+            user [text go] [text on] [opaque {"fileData": {"fileUri": "x"}}]
+            -- Step
+            assistant [text an id twice]
+            kept message
+            kept document
+            sessions 1 records 5 calls 5 failed 2 open 1 todos 1 unknown {} raw 0 skipped 0 cut false
+        "#]],
     );
 }
 
@@ -115,7 +117,7 @@ fn a_log_is_followed_by_position() {
             assistant [text done]
             rewound to before absent:m1
             kept $future
-            kept kept
+            kept raw
             sessions 1 records 14 calls 1 failed 0 open 0 todos 0 unknown {"$future": 1} raw 1 skipped 0 cut false
         "#]],
     );

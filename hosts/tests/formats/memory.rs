@@ -17,13 +17,13 @@ fn decisions_keep_their_links_and_what_has_no_place() {
         Format::MemoryDecisions,
         DECISIONS,
         expect![[r#"
-        =  file cwd=-
-        memory Decision p-1 Process/-=Old way by=["p-9"] for=[] created=Some(960854400) extra={"topic":null}
-        memory Decision p-2 Process/-=New way by=[] for=["p-1", "p-0"] created=Some(994464000) extra={"topic":"Packaging"}
-        memory Decision p-3 /-=Undated by=[] for=[] created=None extra=
-        kept kept
-        sessions 1 records 4 calls 0 failed 0 open 0 todos 0 unknown {} raw 1 skipped 0 cut false
-    "#]],
+            =  file cwd=-
+            memory Decision p-1 Process/-=Old way by=["p-9"] for=[] created=Some(960854400) extra={"topic":null}
+            memory Decision p-2 Process/-=New way by=[] for=["p-1", "p-0"] created=Some(994464000) extra={"topic":"Packaging"}
+            memory Decision p-3 /-=Undated by=[] for=[] created=None extra=
+            kept raw
+            sessions 1 records 4 calls 0 failed 0 open 0 todos 0 unknown {} raw 1 skipped 0 cut false
+        "#]],
     );
 }
 

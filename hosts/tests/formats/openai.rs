@@ -136,7 +136,7 @@ fn messages_one_a_line_are_one_conversation() {
             user [text a]
             -- Step
             assistant [text b]
-            kept kept
+            kept raw
             -- Prompt
             user [text c]
             sessions 1 records 4 calls 0 failed 0 open 0 todos 0 unknown {} raw 1 skipped 0 cut true

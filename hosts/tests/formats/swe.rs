@@ -64,7 +64,7 @@ fn history_may_stand_first_and_more_than_one_run_in_a_file() {
             end 0 Completed [text 1]
             kept document
             = swe-agent d53d cwd=-
-            kept kept
+            kept raw
             sessions 2 records 2 calls 1 failed 0 open 0 todos 0 unknown {} raw 1 skipped 0 cut false
         "#]],
     );
