@@ -44,8 +44,8 @@ struct Live {
 struct Gemini {
     stream: Option<StreamInfo>,
     live: Vec<Live>,
-    /// How often a message of this id was rewound away.
-    rewound: HashMap<String, u32>,
+    /// How often a message of this id left the list: rewound away, or not in a list that replaced it.
+    left: HashMap<String, u32>,
     begun: HashSet<String>,
     lines: Occurrences,
 }
@@ -54,7 +54,7 @@ struct Gemini {
 pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), ImportError> {
     let mut reader = ValueReader::new(input, DOCUMENT_BYTES_MAX);
     let mut gemini = Gemini::default();
-    let mut session = Session { stream: None, tally: Tally::default() };
+    let mut session = Session { stream: None, tally: Tally::default(), log: Vec::new() };
     let mut kept = Occurrences::default();
     loop {
         let offset = reader.offset();
@@ -99,8 +99,9 @@ pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), Im
                 }
             },
         };
-        session.emit(&gemini, entries, reader.offset(), context)?;
+        session.log.push((entries, reader.offset()));
     }
+    session.replay(&gemini, context)?;
     if let Some(stream) = &session.stream {
         session.tally.finish(stream, &mut context.report);
     }
@@ -138,6 +139,8 @@ impl<'a> Shape<'a> {
 struct Session {
     stream: Option<Arc<StreamInfo>>,
     tally: Tally,
+    /// Facts of the log so far, record by record, with the offset after it.
+    log: Vec<(Vec<Entry>, u64)>,
 }
 
 impl Session {
@@ -155,6 +158,30 @@ impl Session {
         let stream = Arc::clone(stream);
         self.tally.count(&stream, &entries, &mut context.report);
         context.emit(&stream, entries, offset)
+    }
+
+    /// Hands out the facts of the log: each once, where it was told first, as it was told last.
+    ///
+    /// A fact told in several versions would otherwise be revised back and forth by every import of the file.
+    fn replay(&mut self, gemini: &Gemini, context: &mut Context<'_>) -> Result<(), ImportError> {
+        let mut last: HashMap<String, Fact> = HashMap::new();
+        for entry in self.log.iter().flat_map(|(entries, _)| entries) {
+            if let Some(origin) = &entry.origin {
+                last.insert(origin.clone(), entry.fact.clone());
+            }
+        }
+        for (entries, offset) in std::mem::take(&mut self.log) {
+            let told = entries.into_iter().filter_map(|mut entry| {
+                entry.fact = match &entry.origin {
+                    Some(origin) => last.remove(origin)?,
+                    None => entry.fact,
+                };
+                Some(entry)
+            });
+            let told = told.collect();
+            self.emit(gemini, told, offset, context)?;
+        }
+        Ok(())
     }
 
     fn document(
@@ -246,7 +273,7 @@ impl Gemini {
     /// Forgets the messages from `place` on.
     fn forget(&mut self, place: usize) {
         for live in self.live.drain(place..) {
-            let count = self.rewound.entry(live.id).or_default();
+            let count = self.left.entry(live.id).or_default();
             *count = count.saturating_add(1);
         }
     }
@@ -280,6 +307,8 @@ impl Gemini {
                 }
             }
             let order = told.iter().flat_map(|live| live.items.iter().cloned()).collect();
+            self.live = old;
+            self.forget(0);
             self.live = told;
             place = out.len();
             let replaced = Fact::ContextReplaced { cause: ReplaceCause::Host, order, tokens_before: None };
@@ -299,7 +328,7 @@ impl Gemini {
         let names = ["timestamp", "type", "content", "thoughts", "tokens", "model", "toolCalls"];
         let [timestamp, kind, content, thoughts, tokens, model, calls] =
             pick(text, names).unwrap_or_default();
-        let key = match self.rewound.get(&id) {
+        let key = match self.left.get(&id) {
             Some(times) => format!("{id}@{}", times.saturating_add(1)),
             None => id.clone(),
         };
@@ -317,22 +346,33 @@ impl Gemini {
             Role::User if begins => out.push(prompt(&origin)),
             _ => {}
         }
-        let mut parts: Vec<PartEntry> =
+        let thoughts: Vec<PartEntry> =
             thoughts.and_then(elements).unwrap_or_default().into_iter().filter_map(thought).collect();
-        parts.extend(content_parts(content));
-        let part_count = u32::try_from(parts.len()).unwrap_or(u32::MAX);
-        let mut items: Vec<ItemRef> =
-            (1..=part_count).map(|part| ItemRef::Origin(origin.clone(), part)).collect();
+        let content = content_parts(content);
+        let mut items = Vec::new();
+        // The parts of a reply come one by one: versions of it differ in their number.
+        let whole = if role == Role::Assistant { Vec::new() } else { content.clone() };
+        items.extend((1..).zip(&whole).map(|(part, _)| ItemRef::Origin(origin.clone(), part)));
         let fact = Fact::MessageRecorded {
             key: key.clone(),
             role,
-            parts,
+            parts: whole,
             parent: None,
             // Notices of the program (info, warning, error) are shown to the user only.
             hidden_from_model: role == Role::System,
             hidden_from_user: false,
         };
         out.push(Entry::from(fact).origin(&origin));
+        if role == Role::Assistant {
+            for (name, parts) in [("thought", thoughts), ("part", content)] {
+                for (place, part) in parts.into_iter().enumerate() {
+                    let origin = format!("{origin}/{name}{place}");
+                    items.push(ItemRef::Origin(origin.clone(), 1));
+                    let fact = Fact::MessageContinued { key: key.clone(), parts: vec![part] };
+                    out.push(Entry::from(fact).origin(origin));
+                }
+            }
+        }
         let mut names = Occurrences::default();
         for call in calls.and_then(elements).unwrap_or_default() {
             items.push(ItemRef::Origin(tool_call(call, &key, &mut names, out), 1));

@@ -152,7 +152,8 @@ impl Tally {
                     }
                 }
                 Fact::ToolFinished { outcome, .. } => {
-                    let call = origin.strip_suffix(":finish").unwrap_or(origin);
+                    let call = origin.strip_suffix(":finish").or_else(|| origin.strip_suffix(":aborted"));
+                    let call = call.unwrap_or(origin);
                     let bad = main && *outcome != Outcome::Completed;
                     if self.finished.insert(call.to_string()) && bad {
                         report.failed += 1;

@@ -43,7 +43,8 @@ fn a_document_becomes_messages_and_calls_and_can_be_put_together_again() {
             -- Prompt
             user [text look]
             -- Step
-            assistant [reasoning **Plan**\n\nread it]
+            assistant
+               .. [reasoning **Plan**\n\nread it]
             call t1 read_file {"file_path": "a.txt"}
             end t1 Completed [text text of the file\n] +details
             call t2 read_file {"file_path": "b.txt"}
@@ -59,7 +60,8 @@ fn a_document_becomes_messages_and_calls_and_can_be_put_together_again() {
             -- Prompt
             user [text go] [text on] [opaque {"fileData": {"fileUri": "x"}}]
             -- Step
-            assistant [text an id twice]
+            assistant
+               .. [text an id twice]
             kept message
             kept document
             sessions 1 records 5 calls 5 failed 2 open 1 todos 1 unknown {} raw 0 skipped 0 cut false
@@ -94,27 +96,27 @@ fn a_log_is_followed_by_position() {
             -- Prompt
             user [text look]
             -- Step
-            assistant [text I look]
+            assistant
+               .. [text I look]
             call t1 read_file {"file_path":"a"}
             kept message
-            assistant [text I look]
-            call t1 read_file {"file_path":"a"}
             end t1 Completed [text x]
             kept $set
             -- Prompt
             user [text no]
             -- Step
-            assistant [text sorry]
+            assistant
+               .. [text sorry]
             rewound to before msg:m3
             -- Prompt
-            user [text yes]
+            user [text yes, masked]
             -- Prompt
             user [text summary of m1]
-            user [text yes, masked]
-            context replaced Host [msg:m9.1 msg:m2.1 call:m2/t1:start.1 msg:m3@2.1]
+            context replaced Host [msg:m9.1 msg:m2/part0.1 call:m2/t1:start.1 msg:m3@2.1]
             session changed title=Some("A look") cwd=None
             -- Step
-            assistant [text done]
+            assistant
+               .. [text done]
             rewound to before absent:m1
             kept $future
             kept raw

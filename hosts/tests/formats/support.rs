@@ -17,6 +17,7 @@ pub(crate) fn import(format: Format, name: &str, input: &[u8]) -> (Vec<Batch>, I
 pub(crate) fn check(format: Format, input: &str, want: Expect) {
     let (batches, report) = import(format, "file", input.as_bytes());
     judge(&batches, input);
+    origins(&batches);
     let mut out = show(&batches);
     writeln!(
         out,
@@ -134,6 +135,7 @@ fn line(entry: &Entry) -> String {
             }
             text + &shown(parts)
         }
+        Fact::MessageContinued { parts, .. } => format!("   ..{}", shown(parts)),
         Fact::MessageFinished { model, usage, .. } => {
             format!("finished {} {:?}/{:?}", model.as_deref().unwrap_or("-"), usage.input, usage.output)
         }
