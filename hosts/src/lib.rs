@@ -9,6 +9,7 @@
 //! clock, and does not know the store.
 
 pub mod import;
+pub mod places;
 pub mod registry;
 
 pub use registry::registry;

@@ -20,9 +20,17 @@ pub mod wire;
 
 mod calls;
 mod claude_code;
+mod codex;
+mod copilot_cli;
 mod detect;
+mod gemini_cli;
+mod lines;
+mod memory;
+mod openai_messages;
 mod opencode;
 mod report;
+mod swe_agent;
+mod turns;
 
 use std::io::{BufRead, BufReader, Read};
 use std::sync::Arc;
@@ -158,8 +166,12 @@ pub fn read(
     match format {
         Format::ClaudeCode => claude_code::read(input, &mut context)?,
         Format::Opencode => opencode::read(input, &mut context)?,
-        // The other importers join here.
-        _ => drop(input),
+        Format::Codex => codex::read(input, &mut context)?,
+        Format::GeminiCli => gemini_cli::read(input, &mut context)?,
+        Format::CopilotCli => copilot_cli::read(input, &mut context)?,
+        Format::OpenaiMessages => openai_messages::read(input, &mut context)?,
+        Format::SweAgent => swe_agent::read(input, &mut context)?,
+        Format::MemoryDecisions | Format::MemoryPreferences => memory::read(input, &mut context)?,
     }
     Ok(context.report)
 }
