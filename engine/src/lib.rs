@@ -21,6 +21,7 @@ pub mod registry;
 pub mod storage;
 pub mod store;
 pub mod text;
+pub mod verify;
 
 pub use error::Error;
 pub use store::{
