@@ -10,7 +10,7 @@ use super::files::{
     CHECKPOINT, Cursor, Fault, LOG_DIR, QUARANTINE_DIR, SCAN_WINDOW_BYTES, STORE_FILE, Segments, TAIL, after,
     segment_name, segment_start,
 };
-use super::survey::{CheckpointFile, Survey, is_anchored, read_checkpoint, strict, survey};
+use super::survey::{CheckpointFile, Survey, is_anchored, read_checkpoint, strict, survey, torn};
 use super::tail::Tail;
 use super::{Head, Log, LogOptions, Recovery, Shared, Writer, locked};
 use crate::codec::{
@@ -294,7 +294,12 @@ impl Log {
             CheckpointFile::Sound(checkpoint) => checkpoint.written.position <= place.position,
             CheckpointFile::Missing | CheckpointFile::Damaged(_) => true,
         };
-        Ok(if last && witnessed && is_anchored(&self.segments, place)? { Some(*place) } else { None })
+        if !last || !witnessed || !is_anchored(&self.segments, place)? {
+            return Ok(None);
+        }
+        // The page is not synced: after a power cut it may name an earlier end, with acknowledged frames behind it.
+        let rest = torn(&mut Cursor::new(&self.segments, SCAN_WINDOW_BYTES), place)?;
+        Ok(rest.is_none().then_some(*place))
     }
 
     fn survey(&self, page: &TailPage, confirmed_only: bool) -> Result<Survey, LogError> {

@@ -353,6 +353,11 @@ impl SimStorage {
         self.state().operations
     }
 
+    /// Makes the process find itself under another number, as a child of `fork` does.
+    pub fn pretend_to_be(&self, number: u32) {
+        self.state().number = number;
+    }
+
     /// Whether it has crashed.
     pub fn is_dead(&self) -> bool {
         let age = self.world.lock().age;
