@@ -13,6 +13,7 @@ pub mod command;
 pub mod entry;
 pub mod event;
 pub mod ids;
+pub mod index;
 pub mod log;
 pub mod registry;
 pub mod storage;
