@@ -11,10 +11,20 @@
 pub mod codec;
 pub mod command;
 pub mod entry;
+pub mod error;
 pub mod event;
+pub mod fold;
 pub mod ids;
 pub mod index;
 pub mod log;
+pub mod propose;
 pub mod registry;
 pub mod storage;
+pub mod store;
 pub mod text;
+
+pub use error::Error;
+pub use store::{
+    At, Atomicity, Batch, Builder, Events, Reading, Receipt, SessionSummary, ShownFace, Store, StoreInfo,
+    StreamName, View,
+};
