@@ -15,6 +15,7 @@ pub mod error;
 pub mod event;
 pub mod fold;
 pub mod ids;
+pub mod index;
 pub mod log;
 pub mod propose;
 pub mod registry;
