@@ -1,8 +1,20 @@
-//! The acpdb store.
+//! The acpdb store: an append-only log of what an agent saw and did, folded into its current context and full history.
+//!
+//! ```text
+//! ids text event registry entry fold propose command codec storage log index verify store
+//! <---------------- pure ------------------------->  <----------- shell ----------->
+//! ```
+//!
+//! A module may use those to its left, never one to its right. The pure part does no IO and knows no clock, randomness
+//! or threads. [`Store`] is where to begin.
+
 pub mod codec;
 pub mod command;
 pub mod entry;
 pub mod event;
+pub mod fold;
 pub mod ids;
+pub mod log;
 pub mod registry;
+pub mod storage;
 pub mod text;

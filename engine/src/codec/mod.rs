@@ -1,2 +1,184 @@
-//! Bytes to events and back.
+//! Bytes on disk and back: frames, bodies, segment headers, the tail page, the checkpoint, the store file.
+//!
+//! ```text
+//! frame   header 160 | spine: envelopes 48 each, payloads, body rows 64 each | bodies: salt 16 + bytes, each
+//! ```
+//!
+//! One commit is one frame. What an event says is opaque here: an [`Envelope`] and payload bytes. Everything that
+//! is read is checked first: length, checksum, then meaning; reserved bytes must be zero. `docs/FORMAT.md` gives
+//! every byte and is the authority; a test compares one frame with its drawing.
+//!
+//! Pure: no files, clock or randomness (salts come in with the bodies). Nothing here panics on any input, and no
+//! allocation is larger than a limit below, whatever the bytes claim.
+
+mod body;
+mod envelope;
+mod fields;
+mod frame;
+mod header;
+mod pages;
 pub mod payload;
+mod segment;
+mod store_file;
+#[cfg(test)]
+mod tests;
+
+pub use body::{BODY_DOMAIN, body_digest, check_block, split_chunks};
+pub use envelope::{BodyRow, EncodedBody, EncodedEvent, Envelope, NO_KEY, SALT_BYTES};
+pub use fields::{align16, is_zero};
+pub use frame::{EventRef, Frame, FrameCheck, PreparedFrame, decode_frame, encode_frame};
+pub use header::{FRAME_MAGIC, FrameHeader};
+pub use pages::{Busy, Checkpoint, TailPage, Written, busy_record, state_records};
+pub use segment::SegmentHeader;
+pub use store_file::{StoreFile, StoreFileError};
+
+/// Version of the whole format, in the store file, segment headers and frames.
+pub const FORMAT_VERSION: u32 = 1;
+/// BLAKE3, the only digest of format 1.
+pub const DIGEST_BLAKE3: u8 = 1;
+/// CRC-32C, the only checksum of format 1.
+pub const CHECKSUM_CRC32C: u8 = 1;
+
+/// Bytes of a frame header.
+pub const FRAME_HEADER_BYTES: usize = 160;
+/// Bytes of one event's envelope.
+pub const ENVELOPE_BYTES: usize = 48;
+/// Bytes of one row of the body table.
+pub const BODY_ROW_BYTES: usize = 64;
+/// Bytes of a segment header; the first frame follows at this offset.
+pub const SEGMENT_HEADER_BYTES: usize = 4096;
+/// Bytes of the tail page.
+pub const TAIL_BYTES: usize = 4096;
+/// Bytes of the checkpoint file.
+pub const CHECKPOINT_BYTES: usize = 128;
+
+/// Longest frame: header, spine and bodies.
+pub const FRAME_BYTES_MAX: usize = 64 << 20;
+/// Longest payload of one event.
+pub const EVENT_BYTES_MAX: usize = 1 << 20;
+/// Longest body in one row; longer ones are lists of rows, see [`split_chunks`].
+pub const BODY_CHUNK_BYTES_MAX: usize = 16 << 20;
+/// Most events in one commit.
+pub const COMMIT_EVENT_COUNT_MAX: usize = 65_536;
+/// Longest store file that is read.
+pub const STORE_FILE_BYTES_MAX: usize = 4096;
+
+const _: () = assert!(FRAME_HEADER_BYTES.is_multiple_of(16) && ENVELOPE_BYTES.is_multiple_of(16));
+const _: () = assert!(BODY_ROW_BYTES.is_multiple_of(16) && SEGMENT_HEADER_BYTES.is_multiple_of(16));
+const _: () = assert!(BODY_CHUNK_BYTES_MAX + SALT_BYTES + EVENT_BYTES_MAX < FRAME_BYTES_MAX);
+// A commit of one event with one body costs this much beside its payload and its body.
+const _: () = assert!(FRAME_HEADER_BYTES + ENVELOPE_BYTES + BODY_ROW_BYTES + SALT_BYTES <= 300);
+
+/// Bytes that are not what they should be, and why.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{part} is invalid at byte {offset}: expected {expected}, found {found}")]
+pub struct Invalid {
+    /// What kind of thing is wrong.
+    pub part: Part,
+    /// Where, in bytes from the start of what was decoded.
+    pub offset: u64,
+    /// What would have been right.
+    pub expected: String,
+    /// What is there.
+    pub found: String,
+}
+
+impl Invalid {
+    pub(crate) fn new(part: Part, offset: usize, expected: impl ToString, found: impl ToString) -> Self {
+        let offset = u64::try_from(offset).unwrap_or(u64::MAX);
+        Self { part, offset, expected: expected.to_string(), found: found.to_string() }
+    }
+}
+
+/// The parts of a store that can be damaged. Their names are an interface (`verify --json`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Part {
+    /// `acpdb.json`.
+    StoreFile,
+    /// `checkpoint`.
+    Checkpoint,
+    /// The tail page.
+    Tail,
+    /// A segment file that should be there.
+    SegmentMissing,
+    /// The header of a segment.
+    SegmentHeader,
+    /// The header of a frame.
+    FrameHeader,
+    /// A sound frame that belongs to another place: copied, swapped or inserted.
+    FrameMisplaced,
+    /// A frame that does not continue the one before it.
+    Link,
+    /// Envelopes, payloads or body rows of a frame.
+    Spine,
+    /// The bytes or the salt of a body.
+    Body,
+    /// A body of zeros without a record that it was erased.
+    BodyZeroed,
+    /// Bytes after the end of a complete segment.
+    Rubbish,
+    /// Acknowledged events that are not there.
+    Missing,
+    /// A witness that names another link than the log has.
+    Forked,
+}
+
+impl std::fmt::Display for Part {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::StoreFile => "store file",
+            Self::Checkpoint => "checkpoint",
+            Self::Tail => "tail page",
+            Self::SegmentMissing => "segment file",
+            Self::SegmentHeader => "segment header",
+            Self::FrameHeader => "frame header",
+            Self::FrameMisplaced => "place of a frame",
+            Self::Link => "link",
+            Self::Spine => "spine",
+            Self::Body => "body",
+            Self::BodyZeroed => "zeroed body",
+            Self::Rubbish => "end of segment",
+            Self::Missing => "end of the log",
+            Self::Forked => "history",
+        })
+    }
+}
+
+/// A commit that cannot be written as it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum EncodeError {
+    /// Something is over its limit; split the commit or chunk the body.
+    #[error("{what} has {actual}, the limit is {limit}")]
+    TooLarge {
+        /// What is too large.
+        what: &'static str,
+        /// How large it is.
+        actual: u64,
+        /// How large it may be.
+        limit: u64,
+    },
+    /// A commit must hold at least one event.
+    #[error("a commit needs at least one event")]
+    NoEvents,
+    /// A body that is said to be in the log already lies beyond its end.
+    #[error("the commit refers to a body beyond the end of the log")]
+    NoSuchBody,
+    /// Empty bodies need no row.
+    #[error("body {row} of event {event} is empty; an empty body has no row")]
+    EmptyBody {
+        /// Ordinal of the event in the commit.
+        event: usize,
+        /// Ordinal of the body in the event.
+        row: usize,
+    },
+    /// A salt of zeros stands for an erased body.
+    #[error("body {row} of event {event} has no salt")]
+    NoSalt {
+        /// Ordinal of the event in the commit.
+        event: usize,
+        /// Ordinal of the body in the event.
+        row: usize,
+    },
+}

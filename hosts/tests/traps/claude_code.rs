@@ -399,6 +399,21 @@ fn records_may_lack_ids_and_parents() {
     );
 }
 
+#[test]
+fn a_resumed_session_is_named_by_its_file() {
+    let line = records(&["user u1 - one"]);
+    let named = |name: &str| {
+        let mut batches = Vec::new();
+        let options = acpdb_hosts::import::Options::default();
+        let report =
+            acpdb_hosts::import::read(Format::ClaudeCode, name, line.as_bytes(), &options, &mut batches);
+        assert!(report.unwrap().is_complete());
+        batches[0].stream.name.clone()
+    };
+    let id = "0fd74558-5f74-4d12-b961-629f0d41d4b7";
+    assert_eq!([named(id), named("notes"), named(&format!("{id}.jsonl"))], [id, "s", id]);
+}
+
 /// What a random record is; parents are chosen among the records that are on the path.
 #[derive(Clone, Copy, Debug)]
 enum Step {

@@ -50,8 +50,8 @@ fn parts_become_facts_of_their_message() {
               record part about None <part:msg_2/7> *
               end of msg_2 Some("m") Some("stop") in Some(1) out Some(2) <msg:msg_2:finish>
               record document about None <document:ses_1> *
-            ! 0:0 part prt_8 of kind text lacks its content; kept as it is
-            ! 0:0 part 8 of msg_2 is no object; kept as it is
+            ! 6:1019 part prt_8 of kind text lacks its content; kept as it is
+            ! 6:1048 part 8 of msg_2 is no object; kept as it is
             ! 1 unknown marvel
         "#]],
     );
@@ -129,8 +129,8 @@ fn ids_may_be_missing_or_repeated() {
               record message about None <message:8dd9a575433f1dbac9b337556b465858#3> *
               record message about None <message:58d6fd3dc609068615d66b6a2616cce5#4> *
               record document about None <document:ses_1> *
-            ! 0:0 message 3 has no info; kept as it is
-            ! 0:0 message 4 has no info; kept as it is
+            ! 1:279 message 3 has no info; kept as it is
+            ! 1:292 message 4 has no info; kept as it is
             ! 1 duplicates
         "#]],
     );
@@ -147,4 +147,30 @@ fn another_document_is_refused_by_name() {
         refused.to_string(),
         "not a session of opencode at line 2, byte 1: no info and messages; name the right format"
     );
+}
+
+/// A grown session adds its new records and a new document; what was there gives the same facts.
+#[test]
+fn a_grown_document_changes_nothing_that_was_there() {
+    let first = r#"{"info":{"id":"msg_1","role":"user"},"parts":[{"type":"text","text":"a","id":"prt_1"}]}"#;
+    let second = r#"{"info":{"id":"msg_2","role":"assistant"},"parts":[{"type":"step-start","id":"prt_2"},{"type":"tool","tool":"bash","id":"prt_3","callID":"c","state":{"status":"completed","input":{},"output":"o"}}]}"#;
+    let entries = |messages: &str| -> std::collections::BTreeMap<String, String> {
+        let (batches, _) = read(Format::Opencode, document(messages).as_bytes());
+        let entries = batches.into_iter().flat_map(|batch| batch.entries);
+        entries.map(|entry| (entry.origin.clone().unwrap(), format!("{entry:?}"))).collect()
+    };
+    let before = entries(first);
+    let after = entries(&format!("{first},{second}"));
+    let changed: Vec<_> = before.iter().filter(|(origin, entry)| after.get(*origin) != Some(entry)).collect();
+    assert_eq!(changed.iter().map(|(origin, _)| origin.as_str()).collect::<Vec<_>>(), ["document:ses_1"]);
+    let new: Vec<_> =
+        after.keys().filter(|origin| !before.contains_key(*origin)).map(String::as_str).collect();
+    expect![[r#"
+        call:prt_3:finish
+        call:prt_3:start
+        msg:msg_2
+        record:msg_2
+        record:prt_2
+        turn:prt_2"#]]
+    .assert_eq(&new.join("\n"));
 }

@@ -265,6 +265,9 @@ impl Importer<'_, '_> {
             return self.open_child(&session, &agent, None, record);
         }
         self.context.report.sessions += 1;
+        // A resumed session begins with copies of another one's records, ids and all; its file bears its own id.
+        let stem = self.context.name.split('.').next().unwrap_or_default();
+        let session = if is_uuid(stem) { stem.to_owned() } else { session };
         self.open_line(session, None, record)
     }
 
@@ -541,6 +544,15 @@ impl Importer<'_, '_> {
         }
         Ok(())
     }
+}
+
+/// Whether a name is an id in the usual form of 36 characters.
+fn is_uuid(name: &str) -> bool {
+    name.len() == 36
+        && name.bytes().enumerate().all(|(at, byte)| match at {
+            8 | 13 | 18 | 23 => byte == b'-',
+            _ => byte.is_ascii_hexdigit(),
+        })
 }
 
 fn count_main(report: &mut super::ImportReport, speech: &Speech) {

@@ -1,0 +1,496 @@
+//! Whole frames: encoding a commit before its place is known, and decoding spine and bodies.
+//!
+//! ```text
+//! 0      160           160 + 48 n                                 spine end
+//! header | envelopes   | payloads, each padded to 16 | body rows  | salt bytes pad | salt bytes pad | ..
+//! ```
+//!
+//! A commit is encoded and hashed by its caller, outside every lock; its place in the log is filled in later by
+//! [`PreparedFrame::seal`], which hashes 168 bytes. That is why rows of bodies in the same frame hold an offset
+//! from the frame's start, while rows of bodies stored earlier hold an absolute position.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use rkyv::util::AlignedVec;
+
+use super::body::{check_block, salted};
+use super::envelope::DiskRow;
+use super::fields::{Put, align16, is_zero};
+use super::header::link_of;
+use super::{
+    BODY_CHUNK_BYTES_MAX, BODY_ROW_BYTES, BodyRow, COMMIT_EVENT_COUNT_MAX, ENVELOPE_BYTES, EVENT_BYTES_MAX,
+    EncodeError, EncodedBody, EncodedEvent, Envelope, FRAME_BYTES_MAX, FRAME_HEADER_BYTES, FrameHeader,
+    Invalid, Part, SALT_BYTES,
+};
+use crate::ids::{Digest, Link, Micros, Position, Seq, StoreId, StreamId};
+
+/// A commit, encoded and hashed, that has no place in the log yet.
+#[derive(Clone)]
+pub struct PreparedFrame {
+    bytes: Vec<u8>,
+    header: FrameHeader,
+    rows: Vec<DiskRow>,
+    streams: Vec<(StreamId, u32)>,
+}
+
+impl PreparedFrame {
+    /// Length of the frame.
+    pub fn frame_bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Its bytes, with the place it was last given.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// How many events it has.
+    pub fn event_count(&self) -> u32 {
+        self.header.event_count
+    }
+
+    /// Each stream it writes to, with the ordinal of the stream's last event.
+    pub fn streams(&self) -> &[(StreamId, u32)] {
+        &self.streams
+    }
+
+    /// The highest position of a body stored earlier that it refers to.
+    pub fn last_reference(&self) -> Option<Position> {
+        self.rows.iter().filter(|row| !row.in_frame).map(|row| row.row.position).max()
+    }
+
+    /// The rows of its body table, as they read once the frame is at `position`.
+    pub fn rows_at(&self, position: Position) -> Vec<BodyRow> {
+        self.rows.iter().map(|row| resolve(row, position)).collect()
+    }
+
+    /// Gives the frame its place and time, and returns its bytes and its link. May be called again.
+    pub fn seal(
+        &mut self,
+        first_seq: Seq,
+        time: Micros,
+        position: Position,
+        durable: Position,
+        store: StoreId,
+        previous: Link,
+    ) -> (&[u8], Link) {
+        self.header = FrameHeader { first_seq, time, position, durable, store, previous, ..self.header };
+        let header = self.header.encode();
+        Put(&mut self.bytes).bytes(&header);
+        (&self.bytes, link_of(&header))
+    }
+}
+
+fn resolve(row: &DiskRow, frame: Position) -> BodyRow {
+    let offset = if row.in_frame { frame.0 } else { 0 };
+    BodyRow { position: Position(row.row.position.0.saturating_add(offset)), ..row.row }
+}
+
+fn limit(what: &'static str, actual: usize, limit: usize) -> Result<(), EncodeError> {
+    let wide = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+    if actual <= limit {
+        Ok(())
+    } else {
+        Err(EncodeError::TooLarge { what, actual: wide(actual), limit: wide(limit) })
+    }
+}
+
+/// Lengths on disk are 32 bits; everything here is under [`FRAME_BYTES_MAX`] by then.
+fn narrow(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+/// Encodes and hashes a commit. Cost: one copy and one BLAKE3 of everything; do it outside every lock.
+///
+/// # Errors
+/// [`EncodeError::TooLarge`] over any limit of this module, checked before anything is allocated; the other
+/// variants for a commit that makes no sense.
+pub fn encode_frame(events: &[EncodedEvent]) -> Result<PreparedFrame, EncodeError> {
+    let (spine_bytes, bodies_bytes_max) = measure(events)?;
+    let mut bytes = Vec::with_capacity(FRAME_HEADER_BYTES + spine_bytes + bodies_bytes_max);
+    bytes.resize(FRAME_HEADER_BYTES, 0);
+    let mut streams: Vec<(StreamId, u32)> = Vec::new();
+    for (ordinal, event) in events.iter().enumerate() {
+        bytes.extend_from_slice(&event.envelope.encode(narrow(event.payload.len())));
+        let stream = event.envelope.stream;
+        match streams.iter_mut().rev().find(|(known, _)| *known == stream) {
+            Some((_, last)) => *last = narrow(ordinal),
+            None => streams.push((stream, narrow(ordinal))),
+        }
+    }
+    for event in events {
+        bytes.extend_from_slice(&event.payload);
+        bytes.resize(align16(bytes.len()), 0);
+    }
+    let rows = place_bodies(events, FRAME_HEADER_BYTES + spine_bytes);
+    for placed in &rows {
+        bytes.extend_from_slice(&placed.row.encode());
+    }
+    debug_assert_eq!(bytes.len(), FRAME_HEADER_BYTES + spine_bytes);
+    let spine = bytes.get(FRAME_HEADER_BYTES..).unwrap_or(&[]);
+    let (spine_digest, spine_checksum) = (Digest(*blake3::hash(spine).as_bytes()), crc32c::crc32c(spine));
+    for placed in &rows {
+        if let Some((salt, body)) = placed.block {
+            bytes.extend_from_slice(salt);
+            bytes.extend_from_slice(body);
+            bytes.resize(align16(bytes.len()), 0);
+        }
+    }
+    let header = FrameHeader {
+        spine_bytes: narrow(spine_bytes),
+        bodies_bytes: narrow(bytes.len() - FRAME_HEADER_BYTES - spine_bytes),
+        event_count: narrow(events.len()),
+        row_count: narrow(rows.len()),
+        first_seq: Seq(1),
+        time: Micros::default(),
+        position: Position::default(),
+        durable: Position::default(),
+        store: StoreId::ZERO,
+        previous: Link::ZERO,
+        spine_digest,
+        spine_checksum,
+    };
+    Ok(PreparedFrame { bytes, header, rows: rows.into_iter().map(|placed| placed.row).collect(), streams })
+}
+
+/// Checks every limit; returns the length of the spine and the most that the bodies can take.
+fn measure(events: &[EncodedEvent]) -> Result<(usize, usize), EncodeError> {
+    if events.is_empty() {
+        return Err(EncodeError::NoEvents);
+    }
+    limit("events of a commit", events.len(), COMMIT_EVENT_COUNT_MAX)?;
+    let (mut spine, mut bodies) = (0_usize, 0_usize);
+    for (ordinal, event) in events.iter().enumerate() {
+        limit("bytes of an event", event.payload.len(), EVENT_BYTES_MAX)?;
+        spine = spine.saturating_add(ENVELOPE_BYTES + align16(event.payload.len()));
+        for (row, body) in event.bodies.iter().enumerate() {
+            spine = spine.saturating_add(BODY_ROW_BYTES);
+            let length = match body {
+                EncodedBody::New { bytes, salt } => {
+                    if is_zero(salt) {
+                        return Err(EncodeError::NoSalt { event: ordinal, row });
+                    }
+                    bodies = bodies.saturating_add(SALT_BYTES + align16(bytes.len()));
+                    bytes.len()
+                }
+                EncodedBody::Existing { bytes, .. } => *bytes as usize,
+            };
+            if length == 0 {
+                return Err(EncodeError::EmptyBody { event: ordinal, row });
+            }
+            limit("bytes of a body", length, BODY_CHUNK_BYTES_MAX)?;
+        }
+    }
+    limit(
+        "bytes of a commit",
+        spine.saturating_add(bodies).saturating_add(FRAME_HEADER_BYTES),
+        FRAME_BYTES_MAX,
+    )?;
+    Ok((spine, bodies))
+}
+
+struct Placed<'a> {
+    row: DiskRow,
+    /// Salt and bytes, if this row is the one that stores them.
+    block: Option<(&'a [u8; SALT_BYTES], &'a [u8])>,
+}
+
+impl std::ops::Deref for Placed<'_> {
+    type Target = DiskRow;
+
+    fn deref(&self) -> &DiskRow {
+        &self.row
+    }
+}
+
+/// Gives each body its place, the first at byte `next` of the frame.
+fn place_bodies(events: &[EncodedEvent], mut next: usize) -> Vec<Placed<'_>> {
+    let mut seen: HashMap<blake3::Hash, (Digest, Position)> = HashMap::new();
+    let mut rows = Vec::new();
+    for (ordinal, event) in events.iter().enumerate() {
+        for body in &event.bodies {
+            let event = narrow(ordinal);
+            rows.push(match body {
+                EncodedBody::Existing { digest, bytes, position } => {
+                    Placed { row: DiskRow::new(event, *digest, *bytes, *position, false), block: None }
+                }
+                EncodedBody::New { bytes, salt } => {
+                    let content = blake3::hash(bytes);
+                    let shared = seen.get(&content).copied();
+                    let (digest, position) = shared.unwrap_or_else(|| {
+                        let place = Position(next as u64 / Position::GRAIN_BYTES);
+                        (salted(salt, bytes.len(), &content), place)
+                    });
+                    if shared.is_none() {
+                        seen.insert(content, (digest, position));
+                        next += SALT_BYTES + align16(bytes.len());
+                    }
+                    let block = shared.is_none().then_some((salt, &**bytes));
+                    Placed { row: DiskRow::new(event, digest, narrow(bytes.len()), position, true), block }
+                }
+            });
+        }
+    }
+    rows
+}
+
+/// How much of a frame's spine is checked when it is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FrameCheck {
+    /// Checksum: finds accidents. What a fold needs.
+    Checksum,
+    /// Checksum and digest: finds changes.
+    Digest,
+}
+
+/// A frame without its bodies, checked. Cheap to clone.
+#[derive(Clone)]
+pub struct Frame {
+    header: FrameHeader,
+    spine: Arc<AlignedVec<16>>,
+    rows_start: usize,
+}
+
+impl std::fmt::Debug for Frame {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Frame").field("header", &self.header).finish_non_exhaustive()
+    }
+}
+
+impl Frame {
+    /// Checks a spine against its header and takes it over.
+    ///
+    /// # Errors
+    /// [`Part::Spine`] if the checksum, the digest (if asked for) or the structure is wrong.
+    pub fn new(header: FrameHeader, spine: AlignedVec<16>, check: FrameCheck) -> Result<Self, Invalid> {
+        let fail = |offset: usize, expected: String, found: String| {
+            Err(Invalid::new(Part::Spine, FRAME_HEADER_BYTES.saturating_add(offset), expected, found))
+        };
+        if spine.len() != header.spine_bytes as usize {
+            return fail(0, format!("{} bytes", header.spine_bytes), format!("{} bytes", spine.len()));
+        }
+        let checksum = crc32c::crc32c(&spine);
+        if checksum != header.spine_checksum {
+            return fail(0, format!("checksum {:08x}", header.spine_checksum), format!("{checksum:08x}"));
+        }
+        if check == FrameCheck::Digest && *blake3::hash(&spine).as_bytes() != header.spine_digest.0 {
+            return fail(0, format!("digest {}", header.spine_digest), "another".to_owned());
+        }
+        let rows_bytes = (header.row_count as usize).saturating_mul(BODY_ROW_BYTES);
+        let frame =
+            Self { header, rows_start: spine.len().saturating_sub(rows_bytes), spine: Arc::new(spine) };
+        let payloads_end = frame.check_payloads()?;
+        if payloads_end != frame.rows_start {
+            return fail(payloads_end, "body rows after the payloads".to_owned(), "other bytes".to_owned());
+        }
+        frame.check_rows()?;
+        Ok(frame)
+    }
+
+    fn check_payloads(&self) -> Result<usize, Invalid> {
+        let mut at = (self.header.event_count as usize).saturating_mul(ENVELOPE_BYTES);
+        for ordinal in 0..self.header.event_count as usize {
+            let (_, length) = self.envelope(ordinal);
+            let (end, next) = (at.saturating_add(length), at.saturating_add(align16(length)));
+            let padding = self.spine.get(end..next).filter(|_| next <= self.rows_start);
+            if length > EVENT_BYTES_MAX || !padding.is_some_and(is_zero) {
+                let offset = FRAME_HEADER_BYTES + ordinal * ENVELOPE_BYTES;
+                return Err(Invalid::new(
+                    Part::Spine,
+                    offset,
+                    "a payload within the spine",
+                    format!("{length} bytes"),
+                ));
+            }
+            at = next;
+        }
+        Ok(at)
+    }
+
+    /// Rows are in the order of their events; those in the frame tile the bodies exactly, or repeat one that does.
+    fn check_rows(&self) -> Result<(), Invalid> {
+        let bodies_start = FRAME_HEADER_BYTES + self.spine.len();
+        let mut next = bodies_start as u64;
+        let mut stored: HashMap<Position, (Digest, u32)> = HashMap::new();
+        let mut event = 0;
+        for index in 0..self.header.row_count as usize {
+            let fail = |expected: &str| {
+                let offset = FRAME_HEADER_BYTES + self.rows_start + index * BODY_ROW_BYTES;
+                Err(Invalid::new(Part::Spine, offset, expected, "another"))
+            };
+            let Some(disk) = self.disk_row(index) else { return fail("a body row of format 1") };
+            let row = disk.row;
+            if row.event < event || row.event >= self.header.event_count {
+                return fail("a row of the same or a later event");
+            }
+            event = row.event;
+            if row.bytes == 0 || row.bytes as usize > BODY_CHUNK_BYTES_MAX {
+                return fail("a body within the limits");
+            }
+            if !disk.in_frame {
+                if row.position >= self.header.position {
+                    return fail("a body stored before this frame");
+                }
+            } else if row.position.0.checked_mul(Position::GRAIN_BYTES) == Some(next) {
+                stored.insert(row.position, (row.digest, row.bytes));
+                next = next.saturating_add((SALT_BYTES + align16(row.bytes as usize)) as u64);
+            } else if stored.get(&row.position) != Some(&(row.digest, row.bytes)) {
+                return fail("a body of this frame");
+            }
+        }
+        if next != self.header.frame_bytes() {
+            let found = format!("rows up to byte {next}");
+            return Err(Invalid::new(
+                Part::Spine,
+                FRAME_HEADER_BYTES + self.rows_start,
+                "rows for all bodies",
+                found,
+            ));
+        }
+        Ok(())
+    }
+
+    fn envelope(&self, ordinal: usize) -> (Envelope, usize) {
+        let at = ordinal.saturating_mul(ENVELOPE_BYTES);
+        let (envelope, length) = Envelope::decode(self.spine.get(at..).unwrap_or(&[]));
+        (envelope, length as usize)
+    }
+
+    fn disk_row(&self, index: usize) -> Option<DiskRow> {
+        let at = self.rows_start.saturating_add(index.saturating_mul(BODY_ROW_BYTES));
+        DiskRow::decode(self.spine.get(at..at.saturating_add(BODY_ROW_BYTES))?)
+    }
+
+    /// The frame's header.
+    pub fn header(&self) -> &FrameHeader {
+        &self.header
+    }
+
+    /// Where the frame is.
+    pub fn position(&self) -> Position {
+        self.header.position
+    }
+
+    /// When its events were recorded.
+    pub fn time(&self) -> Micros {
+        self.header.time
+    }
+
+    /// Its events, in order.
+    pub fn events(&self) -> impl Iterator<Item = EventRef<'_>> {
+        let mut payload_at = (self.header.event_count as usize).saturating_mul(ENVELOPE_BYTES);
+        let mut row = 0;
+        let row_count = self.header.row_count as usize;
+        (0..self.header.event_count).map(move |ordinal| {
+            let (envelope, length) = self.envelope(ordinal as usize);
+            let payload = self.spine.get(payload_at..payload_at.saturating_add(length)).unwrap_or(&[]);
+            payload_at = payload_at.saturating_add(align16(length));
+            let first_row = row;
+            while row < row_count && self.disk_row(row).is_some_and(|disk| disk.row.event == ordinal) {
+                row += 1;
+            }
+            let seq = Seq(self.header.first_seq.0.saturating_add(u64::from(ordinal)));
+            EventRef { frame: self, seq, envelope, payload, first_row, row_count: row - first_row }
+        })
+    }
+
+    /// The event at `seq`, if it is in this frame. Cost: O(events before it).
+    pub fn event(&self, seq: Seq) -> Option<EventRef<'_>> {
+        let ordinal = seq.0.checked_sub(self.header.first_seq.0)?;
+        self.events().nth(usize::try_from(ordinal).ok()?)
+    }
+
+    /// All rows of its body table, with absolute positions.
+    pub fn rows(&self) -> impl Iterator<Item = BodyRow> + '_ {
+        (0..self.header.row_count as usize)
+            .filter_map(|index| self.disk_row(index))
+            .map(|row| resolve(&row, self.header.position))
+    }
+
+    /// Checks every body stored in this frame. `bodies` is all that follows the spine.
+    ///
+    /// Calls `damaged` with each row whose bytes are not what its digest says.
+    pub fn check_bodies(&self, bodies: &[u8], mut damaged: impl FnMut(BodyRow, Invalid)) {
+        let mut next = FRAME_HEADER_BYTES + self.spine.len();
+        let mut failed: HashMap<Position, Invalid> = HashMap::new();
+        for index in 0..self.header.row_count as usize {
+            let Some(disk) = self.disk_row(index).filter(|disk| disk.in_frame) else { continue };
+            let row = resolve(&disk, self.header.position);
+            if disk.row.position.0.checked_mul(Position::GRAIN_BYTES) == Some(next as u64) {
+                let start = next - FRAME_HEADER_BYTES - self.spine.len();
+                let length = SALT_BYTES + align16(row.bytes as usize);
+                let block = bodies.get(start..start.saturating_add(length)).unwrap_or(&[]);
+                if let Err(mut invalid) = check_block(block, row.bytes, &row.digest) {
+                    invalid.offset = next as u64;
+                    failed.insert(row.position, invalid);
+                }
+                next = next.saturating_add(length);
+            }
+            if let Some(invalid) = failed.get(&row.position) {
+                damaged(row, invalid.clone());
+            }
+        }
+    }
+}
+
+/// One event of a frame, still encoded.
+#[derive(Debug, Clone, Copy)]
+pub struct EventRef<'a> {
+    frame: &'a Frame,
+    /// Its seq.
+    pub seq: Seq,
+    /// Its envelope.
+    pub envelope: Envelope,
+    /// Its payload, at an address that is a multiple of 16.
+    pub payload: &'a [u8],
+    first_row: usize,
+    row_count: usize,
+}
+
+impl EventRef<'_> {
+    /// How many bodies (or chunks) it names.
+    pub fn row_count(&self) -> usize {
+        self.row_count
+    }
+
+    /// Its row `index`, counted from 0 within the event.
+    pub fn row(&self, index: usize) -> Option<BodyRow> {
+        let disk =
+            self.frame.disk_row(self.first_row.checked_add(index)?).filter(|_| index < self.row_count)?;
+        Some(resolve(&disk, self.frame.header.position))
+    }
+
+    /// Its rows in order.
+    pub fn rows(&self) -> impl Iterator<Item = BodyRow> + '_ {
+        (0..self.row_count).filter_map(|index| self.row(index))
+    }
+}
+
+/// Decodes one whole frame from the start of `bytes` and checks everything, bodies included.
+///
+/// Takes any bytes: this is what fuzzing calls.
+///
+/// # Errors
+/// [`Invalid`] names the first thing that is wrong.
+pub fn decode_frame(bytes: &[u8]) -> Result<Frame, Invalid> {
+    let header = FrameHeader::decode(bytes)?;
+    let length = usize::try_from(header.frame_bytes()).unwrap_or(usize::MAX);
+    let spine_end = FRAME_HEADER_BYTES + header.spine_bytes as usize;
+    let (Some(spine), Some(bodies)) =
+        (bytes.get(FRAME_HEADER_BYTES..spine_end), bytes.get(spine_end..length))
+    else {
+        return Err(Invalid::new(
+            Part::FrameHeader,
+            8,
+            format!("{length} bytes"),
+            format!("{} bytes", bytes.len()),
+        ));
+    };
+    let mut aligned = AlignedVec::with_capacity(spine.len());
+    aligned.extend_from_slice(spine);
+    let frame = Frame::new(header, aligned, FrameCheck::Digest)?;
+    let mut first = None;
+    frame.check_bodies(bodies, |_, invalid| first = first.take().or(Some(invalid)));
+    first.map_or(Ok(frame), Err)
+}

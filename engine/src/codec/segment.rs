@@ -1,0 +1,94 @@
+//! The header of a segment file: which part of the log it holds and what came before it.
+
+use super::fields::{Fields, Put, put_trailing_checksum, trailing_checksum};
+use super::{CHECKSUM_CRC32C, DIGEST_BLAKE3, FORMAT_VERSION, Invalid, Part, SEGMENT_HEADER_BYTES};
+use crate::ids::{Link, Micros, Position, Seq, StoreId};
+
+const MAGIC: [u8; 8] = *b"acpdbseg";
+/// Flag: what the segment before holds after its end was given up after a failed sync.
+const ABANDONED: u8 = 1;
+
+/// The header of a segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SegmentHeader {
+    /// The store it belongs to.
+    pub store: StoreId,
+    /// Its number, from 1.
+    pub number: u32,
+    /// The seq its first event has.
+    pub first_seq: Seq,
+    /// Where the segment before ends; zero for the first.
+    pub previous_end: Position,
+    /// Time of the last frame before it.
+    pub previous_time: Micros,
+    /// Link of the last frame before it; zero for the first.
+    pub previous: Link,
+    /// The segment before may hold unconfirmed bytes after its end.
+    pub abandoned: bool,
+}
+
+impl SegmentHeader {
+    /// Where its first frame is.
+    pub fn start(number: u32) -> Position {
+        Position::new(number, SEGMENT_HEADER_BYTES as u64).unwrap_or_default()
+    }
+
+    /// The header as it is on disk.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut bytes = vec![0; SEGMENT_HEADER_BYTES];
+        Put(&mut bytes)
+            .bytes(&MAGIC)
+            .u32(FORMAT_VERSION)
+            .u32(self.number)
+            .bytes(self.store.as_bytes())
+            .u64(self.first_seq.0)
+            .u64(self.previous_end.0)
+            .i64(self.previous_time.0)
+            .bytes(self.previous.as_bytes())
+            .u8(DIGEST_BLAKE3)
+            .u8(CHECKSUM_CRC32C)
+            .u8(if self.abandoned { ABANDONED } else { 0 });
+        put_trailing_checksum(&mut bytes);
+        bytes
+    }
+
+    /// Reads and checks a header.
+    ///
+    /// # Errors
+    /// [`Part::SegmentHeader`] for anything that [`SegmentHeader::encode`] could not have written.
+    pub fn decode(bytes: &[u8]) -> Result<Self, Invalid> {
+        let fail = |offset, expected: &str, found: String| {
+            Err(Invalid::new(Part::SegmentHeader, offset, expected, found))
+        };
+        let Some(bytes) = bytes.first_chunk::<SEGMENT_HEADER_BYTES>() else {
+            return fail(0, "4096 bytes", format!("{} bytes", bytes.len()));
+        };
+        let mut fields = Fields(bytes);
+        if fields.array() != MAGIC {
+            return fail(0, "the segment magic", "other bytes".to_owned());
+        }
+        let (computed, stored) = trailing_checksum(bytes);
+        if computed != stored {
+            return fail(4092, "a matching checksum", format!("{stored:08x}, not {computed:08x}"));
+        }
+        let version = fields.u32();
+        if version != FORMAT_VERSION {
+            return fail(8, "format version 1", version.to_string());
+        }
+        let number = fields.u32();
+        let store = StoreId(fields.array());
+        let (first_seq, previous_end) = (Seq(fields.u64()), Position(fields.u64()));
+        let (previous_time, previous) = (Micros(fields.i64()), Link(fields.array()));
+        let algorithms = (fields.u8(), fields.u8());
+        let flags = fields.u8();
+        let rest = SEGMENT_HEADER_BYTES - 91 - 4;
+        if algorithms != (DIGEST_BLAKE3, CHECKSUM_CRC32C) || flags > ABANDONED || !fields.zeros(rest) {
+            return fail(88, "the algorithms of format 1, and zeros", "other bytes".to_owned());
+        }
+        if number == 0 || first_seq == Seq::ZERO || previous_end >= Self::start(number) {
+            return fail(12, "numbers from 1", format!("segment {number}, {first_seq}"));
+        }
+        let abandoned = flags == ABANDONED;
+        Ok(Self { store, number, first_seq, previous_end, previous_time, previous, abandoned })
+    }
+}

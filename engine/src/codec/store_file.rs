@@ -1,0 +1,90 @@
+//! The store file, `acpdb.json`: which format this is and which store.
+//!
+//! It is JSON so that a person, and a program of any later version, can read it; its last field is a digest of all
+//! before it, so that a damaged version number is not taken for a newer one.
+
+use super::{FORMAT_VERSION, Invalid, Part, STORE_FILE_BYTES_MAX};
+use crate::ids::{Micros, StoreId};
+
+/// The store file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StoreFile {
+    /// Random id of the store.
+    pub store: StoreId,
+    /// When it was created.
+    pub created: Micros,
+}
+
+/// Why a store file cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum StoreFileError {
+    /// Sound, but made by a later version.
+    #[error("format version {found} is newer than {FORMAT_VERSION}")]
+    Newer {
+        /// The version it names.
+        found: u32,
+    },
+    /// Damaged.
+    #[error(transparent)]
+    Invalid(#[from] Invalid),
+}
+
+const CHECK_KEY: &str = ",\n  \"check\": \"";
+
+impl StoreFile {
+    /// The file's bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        let text = format!(
+            "{{\n  \"acpdb\": {FORMAT_VERSION},\n  \"store\": \"{}\",\n  \"created_micros\": {}",
+            self.store, self.created.0
+        );
+        let check = blake3::hash(text.as_bytes()).to_hex();
+        format!("{text}{CHECK_KEY}{check}\"\n}}\n").into_bytes()
+    }
+
+    /// Reads and checks the file.
+    ///
+    /// # Errors
+    /// [`StoreFileError::Newer`] if it is sound and of a later format, else [`StoreFileError::Invalid`].
+    pub fn decode(bytes: &[u8]) -> Result<Self, StoreFileError> {
+        let fail = |expected: &str| Err(Invalid::new(Part::StoreFile, 0, expected, "other text").into());
+        if bytes.len() > STORE_FILE_BYTES_MAX {
+            return fail("at most 4096 bytes");
+        }
+        let Ok(text) = std::str::from_utf8(bytes) else { return fail("UTF-8") };
+        let Some((checked, check)) = text.rsplit_once(CHECK_KEY) else { return fail("a check") };
+        let digest = blake3::hash(checked.as_bytes()).to_hex();
+        if check.strip_suffix("\"\n}\n") != Some(digest.as_str()) {
+            return fail("a matching check");
+        }
+        let value: serde_json::Value = match serde_json::from_slice(bytes) {
+            Ok(value) => value,
+            Err(_) => return fail("JSON"),
+        };
+        let number = |key: &str| value.get(key).and_then(serde_json::Value::as_i64);
+        let Some(version) = number("acpdb").and_then(|version| u32::try_from(version).ok()) else {
+            return fail("a format version");
+        };
+        if version > FORMAT_VERSION {
+            return Err(StoreFileError::Newer { found: version });
+        }
+        let store = value.get("store").and_then(serde_json::Value::as_str).and_then(parse_hex);
+        let (Some(store), Some(created)) = (store, number("created_micros")) else {
+            return fail("a store id and a time");
+        };
+        let file = Self { store: StoreId(store), created: Micros(created) };
+        if file.encode() != bytes { fail("the canonical text") } else { Ok(file) }
+    }
+}
+
+fn parse_hex(text: &str) -> Option<[u8; 16]> {
+    let mut bytes = [0; 16];
+    let digits = text.as_bytes();
+    if digits.len() != 32 {
+        return None;
+    }
+    for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
+        *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
+    }
+    Some(bytes)
+}

@@ -1,0 +1,177 @@
+//! What can go wrong with a log, by what the caller can do about it.
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::codec::{EncodeError, FORMAT_VERSION, Part};
+use crate::ids::{Position, Seq, StreamId};
+
+/// Why the log did not do what was asked.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LogError {
+    /// Another process is writing; wait and try again.
+    #[error("process {process} is writing to {}; try again", path.display())]
+    Busy {
+        /// The process, 0 if unknown.
+        process: u32,
+        /// The store.
+        path: PathBuf,
+    },
+    /// The stream went on since the caller looked; read again and decide again. Nothing was written.
+    #[error(
+        "stream {stream} is at seq {actual}, not at {expected} as the command assumes; read again and retry"
+    )]
+    HeadMoved {
+        /// The stream.
+        stream: StreamId,
+        /// The seq the caller had seen.
+        expected: Seq,
+        /// The stream's newest seq.
+        actual: Seq,
+    },
+    /// A sync failed, here or in another process: what was not confirmed may be lost. Reads go on; reopen to append.
+    #[error("a sync of {} failed; what was acknowledged is safe, reopen the store to append again", path.display())]
+    Poisoned {
+        /// The store.
+        path: PathBuf,
+    },
+    /// The disk is full. Nothing was recorded; the store stays readable and takes appends once there is space.
+    #[error("no space left to {action} {}; free some and retry", path.display())]
+    NoSpace {
+        /// What was being done.
+        action: &'static str,
+        /// To which file.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The store was opened for reading only, or lies on a read-only disk.
+    #[error("{} is open for reading only", path.display())]
+    ReadOnly {
+        /// The store.
+        path: PathBuf,
+    },
+    /// The commit is over a limit, or makes no sense.
+    #[error("the commit cannot be written")]
+    Encode(#[from] EncodeError),
+    /// The store was made by a later version of the program; upgrade.
+    #[error(
+        "{} has format version {found}, this program reads up to {supported}; use a newer acpdb", path.display()
+    )]
+    NewerFormat {
+        /// The version it has.
+        found: u32,
+        /// The newest version this program knows.
+        supported: u32,
+        /// Its store file.
+        path: PathBuf,
+    },
+    /// The store is damaged: what is sound stays readable, appends are refused.
+    #[error(transparent)]
+    Corrupt(Box<Corruption>),
+    /// There is no store here.
+    #[error("{} holds no store", path.display())]
+    NotAStore {
+        /// Where it was looked for.
+        path: PathBuf,
+    },
+    /// The body was erased: its digest stays, its bytes are gone.
+    #[error("the body at {position} was erased")]
+    Erased {
+        /// Where it was.
+        position: Position,
+    },
+    /// The store's lock file was replaced while open; reopen.
+    #[error("{} was moved or replaced while open; reopen the store", path.display())]
+    Moved {
+        /// The lock file.
+        path: PathBuf,
+    },
+    /// This handle was inherited over a fork; a child must open the store itself.
+    #[error("this handle belongs to process {owner}; process {process} must open the store itself")]
+    Forked {
+        /// Who opened it.
+        owner: u32,
+        /// Who used it.
+        process: u32,
+    },
+    /// Any other failure of the storage.
+    #[error("cannot {action} {}", path.display())]
+    Io {
+        /// What was being done.
+        action: &'static str,
+        /// To which file.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+}
+
+impl LogError {
+    /// An error of the storage; a full disk is told apart.
+    pub(crate) fn io(action: &'static str, path: PathBuf, source: io::Error) -> Self {
+        match source.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+                Self::NoSpace { action, path, source }
+            }
+            _ => Self::Io { action, path, source },
+        }
+    }
+
+    pub(crate) fn newer(found: u32, path: PathBuf) -> Self {
+        Self::NewerFormat { found, supported: FORMAT_VERSION, path }
+    }
+
+    /// The same error once more, for another caller of the same group.
+    pub(crate) fn again(&self) -> Self {
+        let repeat = |source: &io::Error| {
+            source.raw_os_error().map_or_else(|| io::Error::from(source.kind()), io::Error::from_raw_os_error)
+        };
+        match self {
+            Self::Busy { process, path } => Self::Busy { process: *process, path: path.clone() },
+            Self::HeadMoved { stream, expected, actual } => {
+                Self::HeadMoved { stream: *stream, expected: *expected, actual: *actual }
+            }
+            Self::Poisoned { path } => Self::Poisoned { path: path.clone() },
+            Self::NoSpace { action, path, source } => {
+                Self::NoSpace { action, path: path.clone(), source: repeat(source) }
+            }
+            Self::ReadOnly { path } => Self::ReadOnly { path: path.clone() },
+            Self::Encode(error) => Self::Encode(*error),
+            Self::NewerFormat { found, supported, path } => {
+                Self::NewerFormat { found: *found, supported: *supported, path: path.clone() }
+            }
+            Self::Corrupt(corruption) => Self::Corrupt(corruption.clone()),
+            Self::NotAStore { path } => Self::NotAStore { path: path.clone() },
+            Self::Erased { position } => Self::Erased { position: *position },
+            Self::Moved { path } => Self::Moved { path: path.clone() },
+            Self::Forked { owner, process } => Self::Forked { owner: *owner, process: *process },
+            Self::Io { action, path, source } => {
+                Self::Io { action, path: path.clone(), source: repeat(source) }
+            }
+        }
+    }
+}
+
+/// A damaged stretch of the store, and the events it costs.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{part} is damaged at byte {offset} of {}: expected {expected}, found {found}", path.display())]
+pub struct Corruption {
+    /// What is damaged.
+    pub part: Part,
+    /// The file.
+    pub path: PathBuf,
+    /// Its segment, 0 for other files.
+    pub segment: u32,
+    /// Where the damage begins, in bytes from the start of the file.
+    pub offset: u64,
+    /// First event it costs, if it costs any.
+    pub seq_first: Option<Seq>,
+    /// Last event it costs, if it costs any.
+    pub seq_last: Option<Seq>,
+    /// What should be there.
+    pub expected: String,
+    /// What is there.
+    pub found: String,
+}

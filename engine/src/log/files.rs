@@ -1,0 +1,244 @@
+//! Names of the files, and segments opened for reading.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rkyv::util::AlignedVec;
+
+use super::error::LogError;
+use crate::codec::{
+    FRAME_HEADER_BYTES, Frame, FrameCheck, FrameHeader, Invalid, Part, SEGMENT_HEADER_BYTES, SegmentHeader,
+    Written, is_zero,
+};
+use crate::ids::{Position, Seq, StoreId};
+use crate::storage::{Access, Storage, StoredFile, read_up_to};
+
+pub(crate) const STORE_FILE: &str = "acpdb.json";
+pub(crate) const CHECKPOINT: &str = "checkpoint";
+pub(crate) const TAIL: &str = "tail";
+pub(crate) const LOG_DIR: &str = "log";
+pub(crate) const QUARANTINE_DIR: &str = "quarantine";
+
+/// Segments kept open for reading at a time.
+const OPEN_SEGMENT_COUNT_MAX: usize = 64;
+/// What a scan reads at a time.
+pub(crate) const SCAN_WINDOW_BYTES: usize = 256 << 10;
+/// What a look at one frame reads at first.
+pub(crate) const POINT_WINDOW_BYTES: usize = 4 << 10;
+
+/// The name of a segment file.
+pub(crate) fn segment_name(number: u32) -> String {
+    format!("{LOG_DIR}/{number:012}.seg")
+}
+
+fn segment_number(file_name: &str) -> Option<u32> {
+    let digits = file_name.strip_suffix(".seg").filter(|digits| digits.len() == 12)?;
+    digits.parse().ok().filter(|number| *number > 0)
+}
+
+/// A segment open for reading.
+pub(crate) struct SegmentFile {
+    pub(crate) file: Box<dyn StoredFile>,
+    /// Its header, or why it has none.
+    pub(crate) header: Result<SegmentHeader, Invalid>,
+}
+
+/// The segments of a store, opened as they are needed.
+pub(crate) struct Segments {
+    pub(crate) storage: Arc<dyn Storage>,
+    pub(crate) store: StoreId,
+    open: Mutex<BTreeMap<u32, Arc<SegmentFile>>>,
+}
+
+impl Segments {
+    pub(crate) fn new(storage: Arc<dyn Storage>, store: StoreId) -> Self {
+        Self { storage, store, open: Mutex::default() }
+    }
+
+    /// Numbers of the segments that exist, rising.
+    pub(crate) fn numbers(&self) -> Result<Vec<u32>, LogError> {
+        match self.storage.list(LOG_DIR) {
+            Ok(names) => Ok(names.iter().filter_map(|name| segment_number(name)).collect()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            Err(error) => Err(LogError::io("list", self.storage.path(LOG_DIR), error)),
+        }
+    }
+
+    pub(crate) fn path(&self, number: u32) -> PathBuf {
+        self.storage.path(&segment_name(number))
+    }
+
+    /// Segment `number`, or `None` if there is no such file.
+    pub(crate) fn get(&self, number: u32) -> Result<Option<Arc<SegmentFile>>, LogError> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(segment) = open.get(&number) {
+            return Ok(Some(segment.clone()));
+        }
+        let fail = |action, error| LogError::io(action, self.path(number), error);
+        let file = match self.storage.open(&segment_name(number), Access::Read) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(fail("open", error)),
+        };
+        let mut bytes = [0; SEGMENT_HEADER_BYTES];
+        let count = read_up_to(&*file, &mut bytes, 0).map_err(|error| fail("read", error))?;
+        let header = SegmentHeader::decode(bytes.get(..count).unwrap_or(&[])).and_then(|header| {
+            if header.store == self.store && header.number == number {
+                return Ok(header);
+            }
+            let found = format!("segment {} of store {}", header.number, header.store);
+            let expected = format!("segment {number} of store {}", self.store);
+            Err(Invalid { part: Part::SegmentHeader, offset: 12, expected, found })
+        });
+        let sound = header.is_ok();
+        let segment = Arc::new(SegmentFile { file, header });
+        if sound {
+            if open.len() >= OPEN_SEGMENT_COUNT_MAX {
+                open.pop_first();
+            }
+            open.insert(number, segment.clone());
+        }
+        Ok(Some(segment))
+    }
+
+    /// The header of segment `number`, if the file and its header are sound.
+    pub(crate) fn header(&self, number: u32) -> Result<Option<SegmentHeader>, LogError> {
+        Ok(self.get(number)?.and_then(|segment| segment.header.clone().ok()))
+    }
+
+    /// Forgets open files, so that replaced ones are seen.
+    pub(crate) fn forget(&self) {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+}
+
+/// The place right after a segment's header.
+pub(crate) fn segment_start(header: &SegmentHeader) -> Written {
+    Written {
+        position: SegmentHeader::start(header.number),
+        seq: Seq(header.first_seq.0.saturating_sub(1)),
+        time: header.previous_time,
+        link: header.previous,
+        last_frame: 0,
+    }
+}
+
+/// The place right after a frame.
+pub(crate) fn after(header: &FrameHeader) -> Written {
+    Written {
+        position: header.end(),
+        seq: header.last_seq(),
+        time: header.time,
+        link: header.link(),
+        last_frame: u32::try_from(header.position.offset() / Position::GRAIN_BYTES).unwrap_or(0),
+    }
+}
+
+/// Whether `header` continues the log at `place`.
+pub(crate) fn continues(place: &Written, header: &FrameHeader) -> Result<(), Invalid> {
+    let fail =
+        |offset, expected: String, found: String| Err(Invalid { part: Part::Link, offset, expected, found });
+    if header.first_seq != place.seq.next() {
+        return fail(24, format!("seq {}", place.seq.next()), format!("seq {}", header.first_seq));
+    }
+    if header.previous != place.link {
+        return fail(72, format!("previous link {}", place.link), header.previous.to_string());
+    }
+    if header.time < place.time {
+        return fail(32, format!("a time from {} on", place.time.0), header.time.0.to_string());
+    }
+    Ok(())
+}
+
+/// Why there is no frame at a position.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    /// Only zeros, or the end of the file.
+    Nothing,
+    /// Bytes that are no sound frame; the header, if that much is sound.
+    Invalid(Invalid, Option<Box<FrameHeader>>),
+    /// The storage failed.
+    Error(LogError),
+}
+
+/// Reads frames through a window, so that neighbours cost one read.
+pub(crate) struct Cursor<'a> {
+    pub(crate) segments: &'a Segments,
+    current: Option<(u32, Arc<SegmentFile>)>,
+    window: Vec<u8>,
+    window_start: u64,
+    window_bytes: usize,
+}
+
+impl<'a> Cursor<'a> {
+    pub(crate) fn new(segments: &'a Segments, window_bytes: usize) -> Self {
+        Self { segments, current: None, window: Vec::new(), window_start: 0, window_bytes }
+    }
+
+    /// `length` bytes at `offset` of a segment; fewer at the end of the file, none if there is no such segment.
+    pub(crate) fn bytes(&mut self, segment: u32, offset: u64, length: usize) -> Result<&[u8], LogError> {
+        let bytes = self.rest(segment, offset, length)?;
+        Ok(bytes.get(..length).unwrap_or(bytes))
+    }
+
+    /// What the window holds from `offset` on: at least `length` bytes, fewer only at the end of the file.
+    pub(crate) fn rest(&mut self, segment: u32, offset: u64, length: usize) -> Result<&[u8], LogError> {
+        if self.current.as_ref().is_none_or(|(number, _)| *number != segment) {
+            self.current = self.segments.get(segment)?.map(|file| (segment, file));
+            self.window.clear();
+        }
+        let Some((_, file)) = &self.current else { return Ok(&[]) };
+        let start = offset.checked_sub(self.window_start).and_then(|start| usize::try_from(start).ok());
+        let held = start.is_some_and(|start| start.saturating_add(length) <= self.window.len());
+        if !held {
+            self.window.resize(length.max(self.window_bytes), 0);
+            self.window_start = offset;
+            let count = read_up_to(&*file.file, &mut self.window, offset);
+            let count = count.map_err(|error| LogError::io("read", self.segments.path(segment), error))?;
+            self.window.truncate(count);
+        }
+        let start = usize::try_from(offset.saturating_sub(self.window_start)).unwrap_or(usize::MAX);
+        Ok(self.window.get(start..).unwrap_or(&[]))
+    }
+
+    /// The header at `position`, checked to belong there.
+    pub(crate) fn header(&mut self, position: Position) -> Result<FrameHeader, Fault> {
+        let store = self.segments.store;
+        let bytes =
+            self.bytes(position.segment(), position.offset(), FRAME_HEADER_BYTES).map_err(Fault::Error)?;
+        if is_zero(bytes) {
+            return Err(Fault::Nothing);
+        }
+        let header = FrameHeader::decode(bytes).map_err(|invalid| Fault::Invalid(invalid, None))?;
+        if header.position != position || header.store != store {
+            let invalid = Invalid {
+                part: Part::FrameMisplaced,
+                offset: 40,
+                expected: format!("a frame of {position} of store {store}"),
+                found: format!("one of {} of store {}", header.position, header.store),
+            };
+            return Err(Fault::Invalid(invalid, None));
+        }
+        Ok(header)
+    }
+
+    /// The frame at `position`, checked by itself; whether it continues the log is the caller's question.
+    pub(crate) fn frame(&mut self, position: Position, check: FrameCheck) -> Result<Frame, Fault> {
+        let header = self.header(position)?;
+        let length = header.spine_bytes as usize;
+        let offset = position.offset().saturating_add(FRAME_HEADER_BYTES as u64);
+        let bytes = self.bytes(position.segment(), offset, length).map_err(Fault::Error)?;
+        let mut spine = AlignedVec::with_capacity(bytes.len());
+        spine.extend_from_slice(bytes);
+        Frame::new(header, spine, check).map_err(|invalid| Fault::Invalid(invalid, Some(Box::new(header))))
+    }
+
+    /// The bodies of a frame.
+    pub(crate) fn bodies(&mut self, header: &FrameHeader) -> Result<&[u8], LogError> {
+        let start = FRAME_HEADER_BYTES as u64 + u64::from(header.spine_bytes);
+        let offset = header.position.offset().saturating_add(start);
+        self.bytes(header.position.segment(), offset, header.bodies_bytes as usize)
+    }
+}

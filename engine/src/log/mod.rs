@@ -1,0 +1,367 @@
+//! The log: append whole commits durably, read them forward, find the end again after a crash.
+//!
+//! ```text
+//! prepare (caller's thread) -> queue -> leader: W { catch up, conditions, one write, one fdatasync } -> ack
+//! open  -> tail clean? yes: done.  no: W { walk from the highest durable claim D to the end E;
+//!                                          quarantine and zero what is torn; rewrite and sync [D, E) }
+//! read  -> frames up to the durable head; damage is reported and stepped over, never served
+//! ```
+//!
+//! An event is an envelope and opaque bytes here; what it means is decided above. Nothing is acknowledged, and
+//! nothing is shown to another handle, before a successful sync covers it. Damage below the highest durable claim
+//! is never cut and never repaired: the log opens, refuses appends, and reads around it. `docs/FORMAT.md` has the
+//! bytes and the rules of recovery.
+//!
+//! Not here: what events mean, which commits are allowed (beyond "did this stream move"), lookups by anything but
+//! seq and position, compression of complete segments.
+
+mod append;
+mod error;
+mod files;
+mod frames;
+mod open;
+mod survey;
+mod tail;
+#[cfg(test)]
+mod tests;
+mod verify;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+pub use crate::codec::Written as Head;
+use crate::codec::{
+    BodyRow, EncodedEvent, Frame, FrameCheck, Part, PreparedFrame, SALT_BYTES, check_block, encode_frame,
+};
+use crate::ids::{Micros, Position, Seq, StoreId, StreamId};
+use crate::storage::{Clock, Entropy, Storage};
+pub use error::{Corruption, LogError};
+use files::{Cursor, Fault, POINT_WINDOW_BYTES, Segments};
+pub use frames::Frames;
+use tail::Tail;
+pub use verify::{LogReport, Violation, Witness};
+
+/// Distance between remembered frame positions: a look-up reads at most this much to find its frame.
+const MAP_STEP_BYTES: u64 = 16 << 10;
+
+/// How a log is opened.
+#[derive(Debug, Clone)]
+pub struct LogOptions {
+    /// A segment is complete once the next commit would make it longer than this. Default 64 MiB.
+    pub segment_bytes_max: u64,
+    /// How long to wait for another process that is writing. Default 5 s.
+    pub lock_wait: Duration,
+    /// Never write, not even to recover. Default `false`.
+    pub read_only: bool,
+}
+
+impl Default for LogOptions {
+    fn default() -> Self {
+        Self { segment_bytes_max: 64 << 20, lock_wait: Duration::from_secs(5), read_only: false }
+    }
+}
+
+/// What opening found and did.
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct Recovery {
+    /// The store was made by this open.
+    pub created: bool,
+    /// The last writer left everything settled; nothing had to be checked.
+    pub was_clean: bool,
+    /// The log was opened without the right or the wish to write.
+    pub read_only: bool,
+    /// The durable end.
+    pub head: Head,
+    /// Bytes of an unfinished write that were (or, if read only, would be) moved to quarantine.
+    pub torn_bytes: u64,
+    /// Events found written but not confirmed, now confirmed.
+    pub confirmed_event_count: u64,
+    /// Recovery could not be finished now (the store is busy or the disk full); the next append tries again.
+    pub postponed: bool,
+    /// Damage that was met; appends are refused. [`Log::verify`] finds all of it.
+    pub damage: Option<Corruption>,
+}
+
+/// A stream that must not have moved for a commit to be valid.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Condition {
+    /// The stream.
+    pub stream: StreamId,
+    /// The newest seq, of any stream, that the caller has seen.
+    pub basis: Seq,
+}
+
+/// A commit, encoded and hashed, ready for [`Log::append`].
+#[derive(Clone)]
+pub struct Prepared {
+    frame: PreparedFrame,
+}
+
+impl Prepared {
+    /// Length of its frame.
+    pub fn frame_bytes(&self) -> usize {
+        self.frame.frame_bytes()
+    }
+
+    /// How many events it has.
+    pub fn event_count(&self) -> u32 {
+        self.frame.event_count()
+    }
+}
+
+/// A commit that is durable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use]
+pub struct Appended {
+    /// The seq of its first event.
+    pub first_seq: Seq,
+    /// How many events it has.
+    pub event_count: u32,
+    /// When it was recorded.
+    pub time: Micros,
+    /// Where its frame is.
+    pub position: Position,
+    /// All rows of its body table, with positions.
+    pub rows: Vec<BodyRow>,
+}
+
+impl Appended {
+    /// The seq of its last event.
+    pub fn last_seq(&self) -> Seq {
+        Seq(self.first_seq.0.saturating_add(u64::from(self.event_count)).saturating_sub(1))
+    }
+}
+
+/// What readers share.
+struct Shared {
+    head: Head,
+    damage: Option<Box<Corruption>>,
+}
+
+/// What the one thread that writes uses.
+struct Writer {
+    /// `None`: read only.
+    tail: Option<Tail>,
+    segment: Option<append::WriteSegment>,
+    /// The end of the log as last known here.
+    place: Head,
+    /// Recovery is still to be done.
+    postponed: bool,
+    poisoned: bool,
+    /// Newest seq per stream, for events after `moved_from`.
+    moved: HashMap<StreamId, Seq>,
+    moved_from: Seq,
+    buffer: Vec<u8>,
+    append_count: u64,
+    epoch: u32,
+}
+
+/// An open log. Usable from any number of threads; other processes may append to the same store.
+pub struct Log {
+    storage: Arc<dyn Storage>,
+    clock: Arc<dyn Clock>,
+    entropy: Arc<dyn Entropy>,
+    options: LogOptions,
+    process: u32,
+    segments: Segments,
+    shared: Mutex<Shared>,
+    writer: Mutex<Writer>,
+    queue: append::Queue,
+    /// Positions of frames by first seq, at least [`MAP_STEP_BYTES`] apart.
+    map: Mutex<BTreeMap<Seq, Position>>,
+}
+
+/// A thread that panicked while holding a lock left consistent data: all changes here are single assignments.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Log {
+    /// The id of the store.
+    pub fn store(&self) -> StoreId {
+        self.segments.store
+    }
+
+    /// The storage it lies on, for those who keep other files beside it.
+    pub fn storage(&self) -> &Arc<dyn Storage> {
+        &self.storage
+    }
+
+    /// The clock it was opened with.
+    pub fn clock(&self) -> &Arc<dyn Clock> {
+        &self.clock
+    }
+
+    /// The source of randomness it was opened with.
+    pub fn entropy(&self) -> &Arc<dyn Entropy> {
+        &self.entropy
+    }
+
+    /// Fresh salt for a body; never all zeros.
+    ///
+    /// # Errors
+    /// [`LogError::Io`] if the system has no random bytes.
+    pub fn salt(&self) -> Result<[u8; SALT_BYTES], LogError> {
+        let mut salt = [0; SALT_BYTES];
+        let fill = self.entropy.fill(&mut salt);
+        fill.map_err(|error| LogError::io("draw random bytes for", self.storage.path(""), error))?;
+        if salt == [0; SALT_BYTES] {
+            salt = [1; SALT_BYTES];
+        }
+        Ok(salt)
+    }
+
+    /// The durable head as this handle last saw it: own commits are in it when `append` returns, those of other
+    /// processes after [`Log::refresh`].
+    pub fn head(&self) -> Head {
+        locked(&self.shared).head
+    }
+
+    /// Encodes and hashes a commit in the calling thread.
+    ///
+    /// # Errors
+    /// [`LogError::Encode`] if it is over a limit.
+    pub fn prepare(&self, events: &[EncodedEvent]) -> Result<Prepared, LogError> {
+        Ok(Prepared { frame: encode_frame(events)? })
+    }
+
+    /// Refuses a handle that a child got by `fork`: the child's lock would be the parent's.
+    fn check_process(&self) -> Result<(), LogError> {
+        let process = self.storage.process();
+        if process == self.process { Ok(()) } else { Err(LogError::Forked { owner: self.process, process }) }
+    }
+
+    fn corrupt(&self, corruption: Corruption) -> LogError {
+        LogError::Corrupt(Box::new(corruption))
+    }
+
+    /// Remembers where a frame is.
+    fn remember(&self, first_seq: Seq, position: Position) {
+        let mut map = locked(&self.map);
+        let near = map.range(..=first_seq).next_back().is_some_and(|(_, known)| {
+            known.segment() == position.segment()
+                && position.offset().saturating_sub(known.offset()) < MAP_STEP_BYTES
+        });
+        if !near {
+            map.insert(first_seq, position);
+        }
+    }
+
+    /// The frame that holds `seq`, if it is durable and sound. Cost: a few reads near it.
+    ///
+    /// # Errors
+    /// [`LogError::Corrupt`] if the frame is damaged.
+    pub fn locate(&self, seq: Seq) -> Result<Option<Frame>, LogError> {
+        let head = self.head();
+        if seq == Seq::ZERO || seq > head.seq {
+            return Ok(None);
+        }
+        let start = self.start_before(seq)?;
+        let mut damage = None;
+        for frame in Frames::new(self, start, head, FrameCheck::Checksum, POINT_WINDOW_BYTES) {
+            match frame {
+                Ok(frame) if frame.header().last_seq() < seq => {}
+                Ok(frame) if frame.header().first_seq <= seq => return Ok(Some(frame)),
+                Ok(_) => break,
+                Err(error @ LogError::Corrupt(_)) => damage = Some(error),
+                Err(error) => return Err(error),
+            }
+        }
+        damage.map_or(Ok(None), Err)
+    }
+
+    /// A remembered place at or before the frame that holds `seq`.
+    fn start_before(&self, seq: Seq) -> Result<Position, LogError> {
+        if let Some((_, position)) = locked(&self.map).range(..=seq).next_back() {
+            let position = *position;
+            let next = self.segments.header(position.segment().saturating_add(1))?;
+            if next.is_none_or(|next| next.first_seq > seq) {
+                return Ok(position);
+            }
+        }
+        let numbers = self.segments.numbers()?;
+        let mut start = Position::default();
+        let (mut low, mut high) = (0, numbers.len());
+        while low < high {
+            let middle = low.midpoint(high);
+            let Some(number) = numbers.get(middle) else { break };
+            match self.segments.header(*number)? {
+                Some(header) if header.first_seq <= seq => {
+                    start = crate::codec::SegmentHeader::start(*number);
+                    low = middle + 1;
+                }
+                // A damaged header says nothing: look below it.
+                _ => high = middle,
+            }
+        }
+        Ok(start)
+    }
+
+    /// The frame at `position`, as an index names it.
+    ///
+    /// # Errors
+    /// [`LogError::Corrupt`] if no sound frame of this store begins there.
+    pub fn frame_at(&self, position: Position) -> Result<Frame, LogError> {
+        let mut cursor = Cursor::new(&self.segments, POINT_WINDOW_BYTES);
+        match cursor.frame(position, FrameCheck::Checksum) {
+            Ok(frame) => Ok(frame),
+            Err(Fault::Error(error)) => Err(error),
+            Err(fault) => Err(self.corrupt(frames::corruption(&self.segments, position, fault))),
+        }
+    }
+
+    /// Frames from `from` (the start of a frame or segment; the default position is the start of the log) up to
+    /// `until`, with damage reported as errors and stepped over.
+    ///
+    /// Take `until` from [`Log::head`] or [`Log::refresh`]: nothing after the durable head is shown.
+    pub fn frames(&self, from: Position, until: Head) -> Frames<'_> {
+        let head = self.head();
+        let until = if until.position > head.position { head } else { until };
+        Frames::new(self, from, until, FrameCheck::Checksum, files::SCAN_WINDOW_BYTES)
+    }
+
+    /// Frames from the one that holds `from` on; earlier events of that frame come along.
+    ///
+    /// # Errors
+    /// As [`Log::locate`], but damage is left to the iterator.
+    pub fn frames_from(&self, from: Seq, until: Head) -> Result<Frames<'_>, LogError> {
+        let start = if from.0 <= 1 { Position::default() } else { self.start_before(from)? };
+        Ok(self.frames(start, until).skip_before(from))
+    }
+
+    /// The bytes of a body. The digest is always checked.
+    ///
+    /// # Errors
+    /// [`LogError::Erased`] if salt and bytes are zeroed, [`LogError::Corrupt`] if they are not what the digest
+    /// says.
+    pub fn body(&self, row: &BodyRow) -> Result<Vec<u8>, LogError> {
+        let (segment, offset) = (row.position.segment(), row.position.offset());
+        let length = SALT_BYTES.saturating_add(row.bytes as usize);
+        let damaged = |expected: String, found: String| {
+            self.corrupt(Corruption {
+                part: Part::Body,
+                path: self.segments.path(segment),
+                segment,
+                offset,
+                seq_first: None,
+                seq_last: None,
+                expected,
+                found,
+            })
+        };
+        if row.bytes as usize > crate::codec::BODY_CHUNK_BYTES_MAX {
+            return Err(damaged("a body within the limits".to_owned(), format!("{} bytes", row.bytes)));
+        }
+        let mut cursor = Cursor::new(&self.segments, length);
+        let block = cursor.bytes(segment, offset, length)?;
+        match check_block(block, row.bytes, &row.digest) {
+            Ok(()) => Ok(block.get(SALT_BYTES..).unwrap_or(&[]).to_vec()),
+            Err(invalid) if invalid.part == Part::BodyZeroed => {
+                Err(LogError::Erased { position: row.position })
+            }
+            Err(invalid) => Err(damaged(invalid.expected, invalid.found)),
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! Finding the end of the log: what is claimed to be durable, how far sound frames go, what is torn after them.
+
+use super::error::{Corruption, LogError};
+use super::files::{CHECKPOINT, Cursor, Fault, SCAN_WINDOW_BYTES, Segments, after, continues, segment_start};
+use super::frames::corruption;
+use crate::codec::{
+    CHECKPOINT_BYTES, Checkpoint, FRAME_HEADER_BYTES, FRAME_MAGIC, FrameCheck, FrameHeader, Part,
+    SegmentHeader, TailPage, Written, is_zero,
+};
+use crate::ids::{Position, Seq};
+use crate::storage::read_file;
+
+/// The checkpoint file as it was found.
+pub(crate) enum CheckpointFile {
+    Sound(Checkpoint),
+    Missing,
+    Damaged(Corruption),
+}
+
+/// Reads the checkpoint.
+pub(crate) fn read_checkpoint(segments: &Segments) -> Result<CheckpointFile, LogError> {
+    let path = segments.storage.path(CHECKPOINT);
+    let damaged = |offset, expected: String, found: String| {
+        let part = Part::Checkpoint;
+        let (segment, seq_first, seq_last) = (0, None, None);
+        CheckpointFile::Damaged(Corruption {
+            part,
+            path: path.clone(),
+            segment,
+            offset,
+            seq_first,
+            seq_last,
+            expected,
+            found,
+        })
+    };
+    match read_file(&*segments.storage, CHECKPOINT, CHECKPOINT_BYTES) {
+        Ok(None) => Ok(CheckpointFile::Missing),
+        Ok(Some(bytes)) => Ok(match Checkpoint::decode(&bytes) {
+            Ok(found) if found.store == segments.store => CheckpointFile::Sound(found),
+            Ok(found) => damaged(16, format!("store {}", segments.store), format!("store {}", found.store)),
+            Err(invalid) => damaged(invalid.offset, invalid.expected, invalid.found),
+        }),
+        Err(error) if error.kind() == std::io::ErrorKind::InvalidData => {
+            Ok(damaged(0, format!("{CHECKPOINT_BYTES} bytes"), error.to_string()))
+        }
+        Err(error) => Err(LogError::io("read", path, error)),
+    }
+}
+
+/// Where the log ends and what is beyond.
+#[derive(Debug)]
+pub(crate) struct Survey {
+    /// The end of sound frames, E.
+    pub(crate) end: Written,
+    /// The highest durable claim, D.
+    pub(crate) durable: Position,
+    /// The last place that is not beyond D.
+    pub(crate) durable_place: Written,
+    /// Sound frames beyond D: events that were never confirmed.
+    pub(crate) unconfirmed_event_count: u64,
+    /// Bytes that are not zero after E in its segment: first and last offset + 1.
+    pub(crate) torn: Option<(u64, u64)>,
+    /// Something below D is wrong.
+    pub(crate) damage: Option<Corruption>,
+}
+
+/// The highest durable position that the tail, the checkpoint or the existence of a segment claims. A segment is
+/// made only after all before it was synced.
+pub(crate) fn claims(numbers: &[u32], page: &TailPage, checkpoint: Option<&Checkpoint>) -> Position {
+    let tail = page.durable.unwrap_or_default();
+    let segment = numbers.last().map(|number| SegmentHeader::start(*number)).unwrap_or_default();
+    checkpoint.map(|checkpoint| checkpoint.written.position).unwrap_or_default().max(tail).max(segment)
+}
+
+/// A trusted place, not beyond `durable`, to start walking from.
+fn anchor(
+    segments: &Segments,
+    durable: Position,
+    page: &TailPage,
+    checkpoint: Option<&Checkpoint>,
+) -> Result<Option<Written>, LogError> {
+    let tail = page.written.filter(|written| page.durable == Some(written.position));
+    let mut places: Vec<Written> =
+        tail.into_iter().chain(checkpoint.map(|checkpoint| checkpoint.written)).collect();
+    places.sort_by_key(|place| std::cmp::Reverse(place.position));
+    for place in places {
+        if place.position <= durable
+            && place.position.segment() == durable.segment()
+            && is_anchored(segments, &place)?
+        {
+            return Ok(Some(place));
+        }
+    }
+    Ok(segments.header(durable.segment())?.map(|header| segment_start(&header)))
+}
+
+/// Whether the log holds, right before `place`, the frame that `place` says is there.
+pub(crate) fn is_anchored(segments: &Segments, place: &Written) -> Result<bool, LogError> {
+    let Some(header) = segments.header(place.position.segment())? else { return Ok(false) };
+    if place.last_frame == 0 {
+        return Ok(segment_start(&header) == *place);
+    }
+    let offset = u64::from(place.last_frame) * Position::GRAIN_BYTES;
+    let Some(position) = Position::new(place.position.segment(), offset) else { return Ok(false) };
+    match Cursor::new(segments, super::files::POINT_WINDOW_BYTES).frame(position, FrameCheck::Checksum) {
+        Ok(frame) => Ok(after(frame.header()) == *place),
+        Err(Fault::Error(error)) => Err(error),
+        Err(_) => Ok(false),
+    }
+}
+
+/// Walks from the highest trusted place to the end. Reads only.
+///
+/// With `confirmed_only` (after a failed sync) nothing beyond D is trusted, sound or not.
+pub(crate) fn survey(
+    segments: &Segments,
+    numbers: &[u32],
+    page: &TailPage,
+    checkpoint: Option<&Checkpoint>,
+    confirmed_only: bool,
+) -> Result<Survey, LogError> {
+    let mut durable = claims(numbers, page, checkpoint);
+    let Some(mut place) = anchor(segments, durable, page, checkpoint)? else {
+        let fault = Fault::Nothing;
+        let position = Position::new(durable.segment().max(1), 0).unwrap_or_default();
+        let mut damage = corruption(segments, position, fault);
+        let exists = numbers.contains(&position.segment());
+        damage.part = if exists { Part::SegmentHeader } else { Part::SegmentMissing };
+        "a sound segment".clone_into(&mut damage.expected);
+        if exists { "a damaged header" } else { "no file" }.clone_into(&mut damage.found);
+        let end = Written::default();
+        let torn = None;
+        let damage = Some(damage);
+        return Ok(Survey { end, durable, durable_place: end, unconfirmed_event_count: 0, torn, damage });
+    };
+    let mut cursor = Cursor::new(segments, SCAN_WINDOW_BYTES);
+    let mut durable_place = place;
+    let mut beyond: Vec<Written> = Vec::new();
+    let mut next = next_header(segments, numbers, place.position)?;
+    let fault = loop {
+        if confirmed_only && place.position >= durable {
+            break None;
+        }
+        if let Some(header) =
+            next.filter(|next| next.previous_end == place.position && next.previous == place.link)
+        {
+            place = segment_start(&header);
+            next = next_header(segments, numbers, place.position)?;
+        } else {
+            let whole = place.position >= durable;
+            match strict(&mut cursor, &place, whole) {
+                Ok(header) => {
+                    durable = durable.max(header.durable);
+                    place = after(&header);
+                }
+                Err(Fault::Error(error)) => return Err(error),
+                Err(fault) => break Some(fault),
+            }
+        }
+        beyond.push(place);
+        let confirmed = beyond.iter().take_while(|place| place.position <= durable).count();
+        durable_place = beyond.drain(..confirmed).next_back().unwrap_or(durable_place);
+    };
+    let torn = torn(&mut cursor, &place)?;
+    if let (Some((_, torn_end)), false) = (torn, confirmed_only) {
+        durable = durable.max(later_claim(&mut cursor, &place, torn_end)?);
+    }
+    let damage = (place.position < durable).then(|| {
+        let mut damage = corruption(segments, place.position, fault.unwrap_or(Fault::Nothing));
+        damage.seq_first = Some(place.seq.next());
+        damage
+    });
+    let unconfirmed_event_count = place.seq.0.saturating_sub(durable_place.seq.0);
+    Ok(Survey { end: place, durable, durable_place, unconfirmed_event_count, torn, damage })
+}
+
+fn next_header(
+    segments: &Segments,
+    numbers: &[u32],
+    position: Position,
+) -> Result<Option<SegmentHeader>, LogError> {
+    let number = position.segment().saturating_add(1);
+    if numbers.contains(&number) { segments.header(number) } else { Ok(None) }
+}
+
+/// The header at `place` if a sound frame continues the log there; with `whole`, spine digest and bodies too.
+pub(crate) fn strict(cursor: &mut Cursor<'_>, place: &Written, whole: bool) -> Result<FrameHeader, Fault> {
+    let header = cursor.header(place.position)?;
+    let invalid = |invalid| Fault::Invalid(invalid, Some(Box::new(header)));
+    continues(place, &header).map_err(invalid)?;
+    if whole {
+        let frame = cursor.frame(place.position, FrameCheck::Digest)?;
+        let mut first = None;
+        let bodies = cursor.bodies(&header).map_err(Fault::Error)?;
+        frame.check_bodies(bodies, |_, found| first = first.take().or(Some(found)));
+        if let Some(found) = first {
+            return Err(invalid(found));
+        }
+    }
+    Ok(header)
+}
+
+/// First and last offset (+ 1) of bytes after `place` in its segment that are not zero.
+pub(crate) fn torn(cursor: &mut Cursor<'_>, place: &Written) -> Result<Option<(u64, u64)>, LogError> {
+    let mut offset = place.position.offset();
+    let mut found: Option<(u64, u64)> = None;
+    loop {
+        let bytes = cursor.rest(place.position.segment(), offset, 1)?;
+        if bytes.is_empty() {
+            return Ok(found);
+        }
+        if !is_zero(bytes) {
+            let first = bytes.iter().position(|byte| *byte != 0).unwrap_or(0) as u64;
+            let last = bytes.iter().rposition(|byte| *byte != 0).unwrap_or(0) as u64 + 1;
+            let start = found.map_or(offset.saturating_add(first), |(start, _)| start);
+            found = Some((start, offset.saturating_add(last)));
+        }
+        offset = offset.saturating_add(bytes.len() as u64);
+    }
+}
+
+/// The highest durable claim of a frame header after `place`: if it is beyond `place`, what is torn was durable.
+fn later_claim(cursor: &mut Cursor<'_>, place: &Written, until: u64) -> Result<Position, LogError> {
+    let segment = place.position.segment();
+    let mut claim = Position::default();
+    let mut offset = place.position.offset();
+    while let Some(header) = find_header(cursor, segment, offset, until, place.seq)? {
+        claim = claim.max(header.durable);
+        offset = header.position.offset().saturating_add(Position::GRAIN_BYTES);
+    }
+    Ok(claim)
+}
+
+/// The first sound frame header at or after `offset` that says it belongs right where it is.
+///
+/// Positions and the store id are part of a header, so a copy of a frame inside a body is not taken for one.
+pub(crate) fn find_header(
+    cursor: &mut Cursor<'_>,
+    segment: u32,
+    mut offset: u64,
+    until: u64,
+    after_seq: Seq,
+) -> Result<Option<FrameHeader>, LogError> {
+    while offset < until {
+        let bytes = cursor.rest(segment, offset, FRAME_HEADER_BYTES)?;
+        if bytes.len() < FRAME_HEADER_BYTES {
+            return Ok(None);
+        }
+        let grains = bytes.len().saturating_sub(FRAME_HEADER_BYTES) / 16 + 1;
+        let candidate = bytes.chunks(16).take(grains).position(|chunk| chunk.starts_with(&FRAME_MAGIC));
+        let Some(grain) = candidate else {
+            offset = offset.saturating_add(grains as u64 * Position::GRAIN_BYTES);
+            continue;
+        };
+        offset = offset.saturating_add(grain as u64 * Position::GRAIN_BYTES);
+        if offset >= until {
+            return Ok(None);
+        }
+        if let Some(position) = Position::new(segment, offset) {
+            match cursor.header(position) {
+                Ok(header) if header.first_seq > after_seq => return Ok(Some(header)),
+                Err(Fault::Error(error)) => return Err(error),
+                Ok(_) | Err(_) => {}
+            }
+        }
+        offset = offset.saturating_add(Position::GRAIN_BYTES);
+    }
+    Ok(None)
+}

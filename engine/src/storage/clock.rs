@@ -1,0 +1,148 @@
+//! Time and randomness as values: everything else asks one of these.
+
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use crate::ids::Micros;
+
+/// A source of time.
+pub trait Clock: Send + Sync {
+    /// Now, as the wall clock says. May jump either way.
+    fn now(&self) -> Micros;
+    /// Time since some fixed moment; never runs backwards.
+    fn elapsed(&self) -> Duration;
+    /// Lets time pass.
+    fn sleep(&self, time: Duration);
+}
+
+/// A source of random bytes.
+pub trait Entropy: Send + Sync {
+    /// Fills `bytes` with bytes nobody can guess.
+    fn fill(&self, bytes: &mut [u8]) -> std::io::Result<()>;
+}
+
+/// The machine's clock.
+#[derive(Debug, Clone, Copy)]
+pub struct SystemClock {
+    start: Instant,
+}
+
+impl SystemClock {
+    /// A clock that counts elapsed time from now on.
+    pub fn new() -> Self {
+        Self { start: Instant::now() }
+    }
+}
+
+impl Default for SystemClock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Clock for SystemClock {
+    fn now(&self) -> Micros {
+        #[expect(clippy::disallowed_methods, reason = "the one place that reads the wall clock")]
+        let now = std::time::SystemTime::now();
+        let micros = |time: Duration| i64::try_from(time.as_micros()).unwrap_or(i64::MAX);
+        match now.duration_since(std::time::UNIX_EPOCH) {
+            Ok(after) => Micros(micros(after)),
+            Err(before) => Micros(micros(before.duration()).saturating_neg()),
+        }
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    fn sleep(&self, time: Duration) {
+        std::thread::sleep(time);
+    }
+}
+
+/// A clock that moves only when told, or by one microsecond each time it is read.
+#[derive(Debug, Default)]
+pub struct FixedClock {
+    micros: Mutex<i64>,
+    step: i64,
+}
+
+impl FixedClock {
+    /// A clock that stands at `start` and moves on by `step` microseconds at each reading.
+    pub fn new(start: Micros, step: i64) -> Self {
+        Self { micros: Mutex::new(start.0), step }
+    }
+
+    /// Sets the clock, backwards too.
+    pub fn set(&self, now: Micros) {
+        *self.lock() = now.0;
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, i64> {
+        self.micros.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    fn advance(&self, by: i64) -> i64 {
+        let mut micros = self.lock();
+        let now = *micros;
+        *micros = now.saturating_add(by);
+        now
+    }
+}
+
+impl Clock for FixedClock {
+    fn now(&self) -> Micros {
+        Micros(self.advance(self.step))
+    }
+
+    fn elapsed(&self) -> Duration {
+        Duration::from_micros(u64::try_from(*self.lock()).unwrap_or(0))
+    }
+
+    fn sleep(&self, time: Duration) {
+        self.advance(i64::try_from(time.as_micros()).unwrap_or(i64::MAX));
+    }
+}
+
+/// The operating system's random bytes.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct SystemEntropy;
+
+impl Entropy for SystemEntropy {
+    fn fill(&self, bytes: &mut [u8]) -> std::io::Result<()> {
+        getrandom::fill(bytes).map_err(|error| std::io::Error::other(error.to_string()))
+    }
+}
+
+/// Bytes that follow from a seed: the same seed, the same bytes.
+#[derive(Debug)]
+pub struct FixedEntropy {
+    state: Mutex<u64>,
+}
+
+impl FixedEntropy {
+    /// Starts from `seed`.
+    pub fn new(seed: u64) -> Self {
+        Self { state: Mutex::new(seed) }
+    }
+}
+
+impl Entropy for FixedEntropy {
+    fn fill(&self, bytes: &mut [u8]) -> std::io::Result<()> {
+        let mut state = self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        for chunk in bytes.chunks_mut(8) {
+            let word = next_random(&mut state).to_le_bytes();
+            chunk.iter_mut().zip(word).for_each(|(byte, random)| *byte = random);
+        }
+        Ok(())
+    }
+}
+
+/// One step of `SplitMix64` (Steele, Lea, Flood 2014): small, seedable, good enough for tests.
+pub(crate) fn next_random(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut mixed = *state;
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
