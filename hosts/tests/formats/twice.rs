@@ -25,8 +25,7 @@ impl Store {
         let registry = acpdb_hosts::registry();
         for batch in batches {
             let id = batch.stream.id();
-            if !self.ledgers.contains_key(&id) {
-                self.ledgers.insert(id, Ledger::default());
+            if !self.ledgers.entry(id).or_default().opened {
                 self.record(id, opening(&batch.stream, [7; 32]));
             }
             for entry in &batch.entries {
