@@ -8,7 +8,7 @@ use crate::event::{Body, Recorded, wire};
 use crate::ids::{BodyId, Origin, Seq, StreamId};
 
 use super::Inner;
-use super::catalog::FramePlace;
+use crate::index::FramePlace;
 
 /// Decodes one event of a frame.
 pub(super) fn decode(frame: &Frame, event: &EventRef<'_>) -> Result<Recorded, Error> {

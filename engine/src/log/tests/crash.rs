@@ -20,7 +20,8 @@ fn workload(storage: &SimStorage, acked: &mut Vec<u32>, tried: &mut u32) -> Resu
 /// The judge: every acknowledged commit is there, whole and in order; others whole or not at all.
 fn judge(log: &Log, acked: &[u32], tried: u32, context: &str) {
     let listed = sound_listing(log);
-    let commits: Vec<u32> = (0..tried).filter(|commit| listed.iter().any(|(_, text)| *text == shown(*commit, 0))).collect();
+    let commits: Vec<u32> =
+        (0..tried).filter(|commit| listed.iter().any(|(_, text)| *text == shown(*commit, 0))).collect();
     let expected: Vec<(Seq, String)> = commits
         .iter()
         .flat_map(|commit| [shown(*commit, 0), shown(*commit, 1)])
@@ -28,7 +29,10 @@ fn judge(log: &Log, acked: &[u32], tried: u32, context: &str) {
         .map(|(text, seq)| (Seq(seq), text))
         .collect();
     assert_eq!(listed, expected, "{context}: whole commits in order");
-    assert!(acked.iter().all(|commit| commits.contains(commit)), "{context}: acked {acked:?}, found {commits:?}");
+    assert!(
+        acked.iter().all(|commit| commits.contains(commit)),
+        "{context}: acked {acked:?}, found {commits:?}"
+    );
     let report = log.verify(true).unwrap();
     assert!(report.is_sound(), "{context}: {report:#?}");
     assert_eq!(report.events, listed.len() as u64, "{context}");
@@ -41,7 +45,8 @@ fn image(world: &SimWorld) -> Vec<(String, Option<Vec<u8>>)> {
 
 fn recovers(world: &SimWorld, acked: &[u32], tried: u32, context: &str) {
     // A reader that may not write shows nothing that is not durable and finds no damage.
-    if let Ok((reader, recovery)) = open_with(&world.process(50), LogOptions { read_only: true, ..options() }) {
+    if let Ok((reader, recovery)) = open_with(&world.process(50), LogOptions { read_only: true, ..options() })
+    {
         assert!(recovery.damage.is_none(), "{context}: {recovery:?}");
         let report = reader.verify(true).unwrap();
         assert!(report.is_sound(), "{context}, before recovery: {report:#?}");

@@ -119,8 +119,11 @@ fn zeroed_garbled_swapped_and_stale_sectors_are_reported() {
             let end = (start + 512).min(bytes.len());
             let noise: Vec<u8> = blake3::hash(name.as_bytes()).as_bytes().repeat(16);
             let other = world.file(&names[0]).unwrap();
-            let replacements =
-                [vec![0; end - start], noise[..end - start].to_vec(), other[other.len() - (end - start)..].to_vec()];
+            let replacements = [
+                vec![0; end - start],
+                noise[..end - start].to_vec(),
+                other[other.len() - (end - start)..].to_vec(),
+            ];
             for (kind, replacement) in replacements.into_iter().enumerate() {
                 let mut damaged = bytes.clone();
                 damaged[start..end].copy_from_slice(&replacement);
@@ -140,9 +143,11 @@ fn zeroed_garbled_swapped_and_stale_sectors_are_reported() {
 #[test]
 fn plain_edits_are_told_apart() {
     let world = SimWorld::new(1);
-    let (log, _) = open_with(&world.process(1), LogOptions { segment_bytes_max: 1 << 20, ..options() }).unwrap();
+    let (log, _) =
+        open_with(&world.process(1), LogOptions { segment_bytes_max: 1 << 20, ..options() }).unwrap();
     // Commits 0, 3 and 6 have frames of one length, so that they can change places.
-    let places: Vec<Position> = [0, 3, 6, 9].into_iter().map(|commit| append(&log, commit).unwrap().position).collect();
+    let places: Vec<Position> =
+        [0, 3, 6, 9].into_iter().map(|commit| append(&log, commit).unwrap().position).collect();
     log.close().unwrap();
     let truth = sound_listing(&open(&world.process(2)).unwrap().0);
     let name = "log/000000000001.seg";
@@ -153,7 +158,8 @@ fn plain_edits_are_told_apart() {
         let copy = world.fork(1);
         copy.set_file(name, edited);
         let (report, shown) = check(&copy, &truth, "edit");
-        let kinds: Vec<String> = report.violations.iter().map(|violation| violation.kind.to_string()).collect();
+        let kinds: Vec<String> =
+            report.violations.iter().map(|violation| violation.kind.to_string()).collect();
         format!("{kinds:?} missing {:?} shown {shown}", report.missing.map(|(first, last)| (first.0, last.0)))
     };
     let mut swapped = bytes.clone();
@@ -181,8 +187,13 @@ fn plain_edits_are_told_apart() {
     let copy = world.fork(1);
     copy.set_file(name, altered);
     let (altered_log, _) = open(&copy.process(5)).unwrap();
-    let altered_kinds: Vec<String> =
-        altered_log.verify(false).unwrap().violations.iter().map(|violation| violation.kind.to_string()).collect();
+    let altered_kinds: Vec<String> = altered_log
+        .verify(false)
+        .unwrap()
+        .violations
+        .iter()
+        .map(|violation| violation.kind.to_string())
+        .collect();
     expect_test::expect![[r#"
         swap two: ["place of a frame"] missing None shown 4
         delete one: ["place of a frame"] missing None shown 2
@@ -206,7 +217,8 @@ fn damaged_bodies_cost_only_the_events_that_use_them() {
     let first = append(&log, 1).unwrap();
     let row = first.rows[0];
     let mut user = event(&log, 2, 0);
-    user.bodies = vec![EncodedBody::Existing { digest: row.digest, bytes: row.bytes, position: row.position }];
+    user.bodies =
+        vec![EncodedBody::Existing { digest: row.digest, bytes: row.bytes, position: row.position }];
     let _ = log.append(log.prepare(&[user, event(&log, 2, 1)]).unwrap(), &[]).unwrap();
     log.close().unwrap();
     let name = "log/000000000001.seg";
@@ -219,7 +231,8 @@ fn damaged_bodies_cost_only_the_events_that_use_them() {
     let shown: Vec<u64> = lines.iter().flatten().map(|(seq, _)| seq.0).collect();
     assert_eq!(shown, [2, 4]);
     let report = log.verify(false).unwrap();
-    let named: Vec<_> = report.violations.iter().map(|violation| (violation.kind, violation.seq_first)).collect();
+    let named: Vec<_> =
+        report.violations.iter().map(|violation| (violation.kind, violation.seq_first)).collect();
     assert_eq!(named, [(Part::Body, Some(Seq(1))), (Part::Body, Some(Seq(3)))]);
     // An erased body is told apart, and is no damage once its erasure is on record.
     bytes[at..at + 16 + row.bytes as usize].fill(0);
@@ -235,7 +248,8 @@ fn damaged_bodies_cost_only_the_events_that_use_them() {
 #[test]
 fn a_copy_of_the_log_inside_a_body_is_not_taken_for_the_log() {
     let world = SimWorld::new(1);
-    let (log, _) = open_with(&world.process(1), LogOptions { segment_bytes_max: 1 << 20, ..options() }).unwrap();
+    let (log, _) =
+        open_with(&world.process(1), LogOptions { segment_bytes_max: 1 << 20, ..options() }).unwrap();
     for commit in 0..3 {
         let _ = append(&log, commit).unwrap();
     }
