@@ -88,7 +88,7 @@ fn commits_while_it_runs_are_indexed_with_one_nudge_each() {
         *count < 60
     });
     assert_eq!(seq, Seq(180));
-    Judge::new(&script, &all).check(&open(&folder, &all, IndexOptions::default()));
+    Judge::new(&script, &all).check(&*open(&folder, &all, IndexOptions::default()));
 }
 
 #[test]

@@ -57,7 +57,7 @@ proptest! {
                 break;
             }
         }
-        Judge::new(&script, &frames).check(&index);
+        Judge::new(&script, &frames).check(&*index);
         prop_assert_eq!(index.row_count().unwrap(), memory.row_count());
     }
 }

@@ -60,7 +60,7 @@ fn an_index_is_found_again_with_all_it_knew() {
     let last = place.frames.last().unwrap().header();
     let expected = Watermark { seq: Seq(60), end: Some(last.end()), link: last.link() };
     assert_eq!(index.watermark(), expected);
-    Judge::new(&steady(20), &place.frames).check(&index);
+    Judge::new(&steady(20), &place.frames).check(&*index);
 }
 
 #[test]
@@ -180,7 +180,7 @@ fn an_index_put_aside_answers_nothing_and_is_begun_anew_the_next_time() {
     let index = open(&place.folder, &place.frames, IndexOptions::default());
     assert_eq!((index.notice(), index.watermark()), (None, Watermark::default()));
     place.fill(&index);
-    Judge::new(&steady(20), &place.frames).check(&index);
+    Judge::new(&steady(20), &place.frames).check(&*index);
 }
 
 #[test]
@@ -196,7 +196,7 @@ fn what_was_not_made_durable_is_gone_after_a_crash_and_indexed_again() {
     let index = open(&crashed, &longer, IndexOptions::default());
     assert_eq!((index.notice(), index.watermark().seq), (None, Seq(60)));
     index.apply(&rows(&longer), Durability::None).unwrap();
-    Judge::new(&steady(30), &longer).check(&index);
+    Judge::new(&steady(30), &longer).check(&*index);
 }
 
 #[cfg(unix)]

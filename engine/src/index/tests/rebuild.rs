@@ -35,7 +35,7 @@ fn a_rebuilt_index_is_the_live_one() {
     let index = open(&folder, &frames, IndexOptions::default());
     assert_eq!((index.notice(), index.watermark().seq), (None, Seq(75)));
     assert_eq!((index.digest(), index.row_count()), (Ok(rebuilt.digest), Ok(rebuilt.row_count)));
-    Judge::new(&script, &frames).check(&index);
+    Judge::new(&script, &frames).check(&*index);
     let mut memory = MemoryIndex::new(IDENTITY);
     memory.apply(&rows(&frames)).unwrap();
     assert_eq!(index.difference(&memory).unwrap(), None);
