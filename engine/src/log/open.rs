@@ -10,7 +10,7 @@ use super::files::{
     CHECKPOINT, Cursor, Fault, LOG_DIR, QUARANTINE_DIR, SCAN_WINDOW_BYTES, STORE_FILE, Segments, TAIL, after,
     segment_name, segment_start,
 };
-use super::survey::{CheckpointFile, Survey, is_anchored, read_checkpoint, strict, survey, torn};
+use super::survey::{CheckpointFile, Survey, first_gap, is_anchored, read_checkpoint, strict, survey, torn};
 use super::tail::Tail;
 use super::{Head, Log, LogOptions, Recovery, Shared, Writer, locked};
 use crate::codec::{
@@ -289,7 +289,7 @@ impl Log {
             return Ok(None);
         };
         let numbers = self.segments.numbers()?;
-        let last = numbers.last().copied() == Some(place.position.segment());
+        let last = numbers.last().copied() == Some(place.position.segment()) && first_gap(&numbers).is_none();
         let witnessed = match read_checkpoint(&self.segments)? {
             CheckpointFile::Sound(checkpoint) => checkpoint.written.position <= place.position,
             CheckpointFile::Missing | CheckpointFile::Damaged(_) => true,

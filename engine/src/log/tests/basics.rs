@@ -9,8 +9,11 @@ fn what_is_appended_is_read_back_over_rolls_and_reopening() {
     let world = closed_store(12);
     let (log, recovery) = open(&world.process(2)).unwrap();
     assert!(recovery.was_clean && !recovery.created && recovery.damage.is_none());
-    let expected: Vec<_> =
-        (0..12).flat_map(|commit| [shown(commit, 0), shown(commit, 1)]).zip(1..).map(|(text, seq)| (Seq(seq), text)).collect();
+    let expected: Vec<_> = (0..12)
+        .flat_map(|commit| [shown(commit, 0), shown(commit, 1)])
+        .zip(1..)
+        .map(|(text, seq)| (Seq(seq), text))
+        .collect();
     assert_eq!(sound_listing(&log), expected);
     let report = log.verify(true).unwrap();
     assert!(report.is_sound(), "{report:?}");
@@ -52,7 +55,8 @@ fn equal_bodies_of_a_commit_share_bytes_and_earlier_bodies_are_referred_to() {
     assert_eq!((one.position, one.digest), (two.position, two.digest));
     assert_ne!(one.position, other.position);
     let mut later = event(&log, 1, 0);
-    later.bodies = vec![EncodedBody::Existing { digest: one.digest, bytes: one.bytes, position: one.position }];
+    later.bodies =
+        vec![EncodedBody::Existing { digest: one.digest, bytes: one.bytes, position: one.position }];
     let second = log.append(log.prepare(&[later]).unwrap(), &[]).unwrap();
     assert_eq!(log.body(&second.rows[0]).unwrap(), text(0, 0));
     assert_eq!(log.body(&other).unwrap(), b"other");

@@ -20,7 +20,8 @@ fn workload(storage: &SimStorage, acked: &mut Vec<u32>, tried: &mut u32) -> Resu
 /// The judge: every acknowledged commit is there, whole and in order; others whole or not at all.
 fn judge(log: &Log, acked: &[u32], tried: u32, context: &str) {
     let listed = sound_listing(log);
-    let commits: Vec<u32> = (0..tried).filter(|commit| listed.iter().any(|(_, text)| *text == shown(*commit, 0))).collect();
+    let commits: Vec<u32> =
+        (0..tried).filter(|commit| listed.iter().any(|(_, text)| *text == shown(*commit, 0))).collect();
     let expected: Vec<(Seq, String)> = commits
         .iter()
         .flat_map(|commit| [shown(*commit, 0), shown(*commit, 1)])
@@ -28,7 +29,10 @@ fn judge(log: &Log, acked: &[u32], tried: u32, context: &str) {
         .map(|(text, seq)| (Seq(seq), text))
         .collect();
     assert_eq!(listed, expected, "{context}: whole commits in order");
-    assert!(acked.iter().all(|commit| commits.contains(commit)), "{context}: acked {acked:?}, found {commits:?}");
+    assert!(
+        acked.iter().all(|commit| commits.contains(commit)),
+        "{context}: acked {acked:?}, found {commits:?}"
+    );
     let report = log.verify(true).unwrap();
     assert!(report.is_sound(), "{context}: {report:#?}");
     assert_eq!(report.events, listed.len() as u64, "{context}");
@@ -41,7 +45,8 @@ fn image(world: &SimWorld) -> Vec<(String, Option<Vec<u8>>)> {
 
 fn recovers(world: &SimWorld, acked: &[u32], tried: u32, context: &str) {
     // A reader that may not write shows nothing that is not durable and finds no damage.
-    if let Ok((reader, recovery)) = open_with(&world.process(50), LogOptions { read_only: true, ..options() }) {
+    if let Ok((reader, recovery)) = open_with(&world.process(50), LogOptions { read_only: true, ..options() })
+    {
         assert!(recovery.damage.is_none(), "{context}: {recovery:?}");
         let report = reader.verify(true).unwrap();
         assert!(report.is_sound(), "{context}, before recovery: {report:#?}");
@@ -90,12 +95,12 @@ fn crash_everywhere(crash: Crash, seeds: std::ops::Range<u64>) {
 
 #[test]
 fn a_kill_at_any_operation_loses_nothing_acknowledged() {
-    crash_everywhere(Crash::Kill, 0..2);
+    crash_everywhere(Crash::Kill, 0..1);
 }
 
 #[test]
 fn a_power_cut_at_any_operation_loses_nothing_acknowledged() {
-    crash_everywhere(Crash::Power, 0..6);
+    crash_everywhere(Crash::Power, 0..if share(2) == 1 { 20 } else { 2 });
 }
 
 #[test]
@@ -114,17 +119,18 @@ fn a_power_cut_after_a_kill_loses_nothing_acknowledged() {
 #[test]
 fn a_crash_during_recovery_is_recovered_from() {
     let mut checked = 0;
-    for operation in (0..operations()).step_by(3) {
+    for operation in (0..operations()).step_by(share(19)) {
         for crash in [Crash::Kill, Crash::Power] {
             let world = SimWorld::new(operation);
             let storage = world.process(1);
             storage.crash_at(operation, crash);
             let (mut acked, mut tried) = (Vec::new(), 0);
             let _ = workload(&storage, &mut acked, &mut tried);
-            for second in 0.. {
+            for second in (0..).step_by(share(2)) {
                 let again = world.fork(second * 7 + 1);
                 let storage = again.process(2);
-                storage.crash_at(second, if second % 2 == 0 { Crash::Power } else { Crash::Kill });
+                storage
+                    .crash_at(second, if (operation + second) % 3 == 0 { Crash::Kill } else { Crash::Power });
                 let _ = open(&storage);
                 if !storage.is_dead() {
                     break;
@@ -135,7 +141,7 @@ fn a_crash_during_recovery_is_recovered_from() {
             }
         }
     }
-    assert!(checked > 100, "{checked}");
+    assert!(checked > 50, "{checked}");
 }
 
 /// Another process may have been told of a failed write-back, so a sync by a later opener can succeed over a hole.

@@ -30,8 +30,13 @@ fn every_flipped_bit_is_reported_and_costs_at_most_its_commit() {
     let (world, truth) = small_store(SMALL);
     for name in ["acpdb.json", "checkpoint", "log/000000000001.seg", "log/000000000002.seg"] {
         let Some(bytes) = world.file(name) else { continue };
-        let step = if std::env::var_os("ACPDB_TEST_SLOW").is_some() { 1 } else { 3 };
-        for bit in (0..bytes.len() * 8).step_by(step) {
+        for bit in 0..bytes.len() * 8 {
+            // Normally one bit of each byte, and of the reserved part of a segment header one in 31 bytes; the
+            // decoder's own test flips every bit of a frame.
+            let reserved = name.ends_with("seg") && (96..4088).contains(&(bit / 8));
+            if share(2) > 1 && (bit % 8 != bit / 8 % 8 || (reserved && !(bit / 8).is_multiple_of(31))) {
+                continue;
+            }
             let mut damaged = bytes.clone();
             damaged[bit / 8] ^= 1 << (bit % 8);
             let copy = world.fork(1);
@@ -49,7 +54,7 @@ fn every_shortened_file_is_reported() {
     let (world, truth) = small_store(1 << 20);
     for name in ["acpdb.json", "checkpoint", "log/000000000001.seg"] {
         let bytes = world.file(name).unwrap();
-        for length in (0..bytes.len()).rev().step_by(if name.ends_with("seg") { 3 } else { 1 }) {
+        for length in (0..bytes.len()).rev().step_by(if name.ends_with("seg") { share(7) } else { 1 }) {
             for tail in [true, false] {
                 let copy = world.fork(1);
                 copy.set_file(name, bytes[..length].to_vec());
@@ -91,7 +96,12 @@ fn a_lost_file_is_reported_with_what_it_cost() {
                 .iter()
                 .filter_map(|violation| Some(violation.seq_last?.0 - violation.seq_first?.0 + 1))
                 .sum();
-            assert_eq!(named, (truth.len() - shown) as u64, "{context}: {report:#?}");
+            // Without any witness the last commit counts as unconfirmed: a reader does not show it, a writer confirms it.
+            assert_eq!(
+                named + report.unconfirmed_events,
+                (truth.len() - shown) as u64,
+                "{context}: {report:#?}"
+            );
             // A writer opens it too, shows the same and refuses to append.
             let (log, recovery) = open(&copy.process(3)).unwrap();
             if name.ends_with("seg") || name == "acpdb.json" {
@@ -102,7 +112,8 @@ fn a_lost_file_is_reported_with_what_it_cost() {
                     "{context}: {refused:?}"
                 );
             }
-            assert_eq!(listing(&log).iter().filter(|line| line.is_ok()).count(), shown, "{context}");
+            let confirmed = shown + usize::try_from(report.unconfirmed_events).unwrap();
+            assert_eq!(listing(&log).iter().filter(|line| line.is_ok()).count(), confirmed, "{context}");
         }
     }
 }
@@ -119,8 +130,11 @@ fn zeroed_garbled_swapped_and_stale_sectors_are_reported() {
             let end = (start + 512).min(bytes.len());
             let noise: Vec<u8> = blake3::hash(name.as_bytes()).as_bytes().repeat(16);
             let other = world.file(&names[0]).unwrap();
-            let replacements =
-                [vec![0; end - start], noise[..end - start].to_vec(), other[other.len() - (end - start)..].to_vec()];
+            let replacements = [
+                vec![0; end - start],
+                noise[..end - start].to_vec(),
+                other[other.len() - (end - start)..].to_vec(),
+            ];
             for (kind, replacement) in replacements.into_iter().enumerate() {
                 let mut damaged = bytes.clone();
                 damaged[start..end].copy_from_slice(&replacement);
@@ -140,9 +154,11 @@ fn zeroed_garbled_swapped_and_stale_sectors_are_reported() {
 #[test]
 fn plain_edits_are_told_apart() {
     let world = SimWorld::new(1);
-    let (log, _) = open_with(&world.process(1), LogOptions { segment_bytes_max: 1 << 20, ..options() }).unwrap();
+    let (log, _) =
+        open_with(&world.process(1), LogOptions { segment_bytes_max: 1 << 20, ..options() }).unwrap();
     // Commits 0, 3 and 6 have frames of one length, so that they can change places.
-    let places: Vec<Position> = [0, 3, 6, 9].into_iter().map(|commit| append(&log, commit).unwrap().position).collect();
+    let places: Vec<Position> =
+        [0, 3, 6, 9].into_iter().map(|commit| append(&log, commit).unwrap().position).collect();
     log.close().unwrap();
     let truth = sound_listing(&open(&world.process(2)).unwrap().0);
     let name = "log/000000000001.seg";
@@ -153,7 +169,8 @@ fn plain_edits_are_told_apart() {
         let copy = world.fork(1);
         copy.set_file(name, edited);
         let (report, shown) = check(&copy, &truth, "edit");
-        let kinds: Vec<String> = report.violations.iter().map(|violation| violation.kind.to_string()).collect();
+        let kinds: Vec<String> =
+            report.violations.iter().map(|violation| violation.kind.to_string()).collect();
         format!("{kinds:?} missing {:?} shown {shown}", report.missing.map(|(first, last)| (first.0, last.0)))
     };
     let mut swapped = bytes.clone();
@@ -181,8 +198,13 @@ fn plain_edits_are_told_apart() {
     let copy = world.fork(1);
     copy.set_file(name, altered);
     let (altered_log, _) = open(&copy.process(5)).unwrap();
-    let altered_kinds: Vec<String> =
-        altered_log.verify(false).unwrap().violations.iter().map(|violation| violation.kind.to_string()).collect();
+    let altered_kinds: Vec<String> = altered_log
+        .verify(false)
+        .unwrap()
+        .violations
+        .iter()
+        .map(|violation| violation.kind.to_string())
+        .collect();
     expect_test::expect![[r#"
         swap two: ["place of a frame"] missing None shown 4
         delete one: ["place of a frame"] missing None shown 2
@@ -206,7 +228,8 @@ fn damaged_bodies_cost_only_the_events_that_use_them() {
     let first = append(&log, 1).unwrap();
     let row = first.rows[0];
     let mut user = event(&log, 2, 0);
-    user.bodies = vec![EncodedBody::Existing { digest: row.digest, bytes: row.bytes, position: row.position }];
+    user.bodies =
+        vec![EncodedBody::Existing { digest: row.digest, bytes: row.bytes, position: row.position }];
     let _ = log.append(log.prepare(&[user, event(&log, 2, 1)]).unwrap(), &[]).unwrap();
     log.close().unwrap();
     let name = "log/000000000001.seg";
@@ -219,7 +242,8 @@ fn damaged_bodies_cost_only_the_events_that_use_them() {
     let shown: Vec<u64> = lines.iter().flatten().map(|(seq, _)| seq.0).collect();
     assert_eq!(shown, [2, 4]);
     let report = log.verify(false).unwrap();
-    let named: Vec<_> = report.violations.iter().map(|violation| (violation.kind, violation.seq_first)).collect();
+    let named: Vec<_> =
+        report.violations.iter().map(|violation| (violation.kind, violation.seq_first)).collect();
     assert_eq!(named, [(Part::Body, Some(Seq(1))), (Part::Body, Some(Seq(3)))]);
     // An erased body is told apart, and is no damage once its erasure is on record.
     bytes[at..at + 16 + row.bytes as usize].fill(0);
@@ -235,7 +259,8 @@ fn damaged_bodies_cost_only_the_events_that_use_them() {
 #[test]
 fn a_copy_of_the_log_inside_a_body_is_not_taken_for_the_log() {
     let world = SimWorld::new(1);
-    let (log, _) = open_with(&world.process(1), LogOptions { segment_bytes_max: 1 << 20, ..options() }).unwrap();
+    let (log, _) =
+        open_with(&world.process(1), LogOptions { segment_bytes_max: 1 << 20, ..options() }).unwrap();
     for commit in 0..3 {
         let _ = append(&log, commit).unwrap();
     }

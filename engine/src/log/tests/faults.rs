@@ -45,7 +45,10 @@ fn a_full_disk_fails_the_commit_whole_and_takes_appends_again_later() {
             storage.plant(fault(FaultKind::NoSpace, after, false));
             let mut acked = Vec::new();
             let errors = append_some(&log, &mut acked, 0..6);
-            assert!(errors.iter().all(|error| matches!(error, LogError::NoSpace { .. })), "{context}: {errors:?}");
+            assert!(
+                errors.iter().all(|error| matches!(error, LogError::NoSpace { .. })),
+                "{context}: {errors:?}"
+            );
             met += errors.len();
             let listed = sound_listing(&log);
             assert_eq!(listed.len(), acked.len() * 2, "{context}");
@@ -82,12 +85,16 @@ fn a_failed_sync_poisons_until_the_store_is_reopened() {
                 let context = format!("sync {after} fails, once {once}, seed {seed}");
                 let world = SimWorld::new(seed);
                 let storage = world.process(1);
-                let (log, _) = open_with(&storage, LogOptions { segment_bytes_max: 1 << 20, ..options() }).unwrap();
+                let (log, _) =
+                    open_with(&storage, LogOptions { segment_bytes_max: 1 << 20, ..options() }).unwrap();
                 storage.plant(fault(FaultKind::SyncError, after, once));
                 let mut acked = Vec::new();
                 let errors = append_some(&log, &mut acked, 0..6);
                 assert_eq!(acked.len() as u64, after, "{context}");
-                assert!(errors.iter().all(|error| matches!(error, LogError::Poisoned { .. })), "{context}: {errors:?}");
+                assert!(
+                    errors.iter().all(|error| matches!(error, LogError::Poisoned { .. })),
+                    "{context}: {errors:?}"
+                );
                 assert_eq!(sound_listing(&log).len(), acked.len() * 2, "{context}: reads go on");
                 // Another process that had the store open refuses as well.
                 let crashed = world.fork(seed);
@@ -148,7 +155,8 @@ fn short_and_interrupted_calls_change_nothing() {
 
 #[test]
 fn any_single_failure_acknowledges_nothing_it_should_not() {
-    let kinds = [FaultKind::ReadError, FaultKind::WriteError, FaultKind::RenameError, FaultKind::SyncDirError];
+    let kinds =
+        [FaultKind::ReadError, FaultKind::WriteError, FaultKind::RenameError, FaultKind::SyncDirError];
     for kind in kinds {
         for once in [true, false] {
             for after in 0..40 {
