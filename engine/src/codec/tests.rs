@@ -38,8 +38,8 @@ fn sealed(events: &[EncodedEvent]) -> Vec<u8> {
 
 fn hex(bytes: &[u8]) -> String {
     let line = |(index, line): (usize, &[u8])| {
-        let digits: String = line.iter().map(|byte| format!("{byte:02x}")).collect();
-        format!("{:4} {digits}\n", index * 16)
+        let digits = line.iter().fold(String::new(), |digits, byte| format!("{digits}{byte:02x}"));
+        format!("{:04} {digits}\n", index * 16)
     };
     bytes.chunks(16).enumerate().map(line).collect()
 }
@@ -47,32 +47,37 @@ fn hex(bytes: &[u8]) -> String {
 /// The golden frame of `docs/FORMAT.md`. If this changes, the format changed.
 #[test]
 fn a_frame_is_as_it_is_drawn() {
-    expect![[r#"
-           0 4143504601010100c000000020000000
-          16 01000000020000000700000000000000
-          32 07060000000000000002000001000000
-          48 00010000010000005555555555555555
-          64 55555555555555556666666666666666
-          80 66666666666666666666666666666666
-          96 66666666666666665b778944d585f09a
-         112 5038665fd4c6803bbcbd1a9c4ec540e1
-         128 730cfa256d7672d00000000000000000
-         144 00000000000000005efbd7d0c1c70bd0
-         160 02010300070000001111111111111111
-         176 11111111111111112222222222222222
-         192 22222222222222220504000000000000
-         208 7061796c6f6164000000000000000000
-         224 8840316d088c349d079ea4c361aed88e
-         240 198d42df0aa5675a7e32cd638c9af085
-         256 16000000000000000400000000000000
-         272 00000101000000000000000000000000
-         288 44444444444444444444444444444444
-         304 44444444444444444444444444444444
-         320 00010000010000000500000000000000
-         336 00000100000000000000000000000000
-         352 33333333333333333333333333333333
-         368 626f6479000000000000000000000000
-    "#]].assert_eq(&hex(&sealed(&[sample()])));
+    let bytes = sealed(&[sample()]);
+    expect![[r"
+        0000 4143504601010100c000000020000000
+        0016 01000000020000000700000000000000
+        0032 07060000000000000002000001000000
+        0048 00010000010000005555555555555555
+        0064 55555555555555556666666666666666
+        0080 66666666666666666666666666666666
+        0096 66666666666666665b778944d585f09a
+        0112 5038665fd4c6803bbcbd1a9c4ec540e1
+        0128 730cfa256d7672d00000000000000000
+        0144 00000000000000005efbd7d0c1c70bd0
+        0160 02010300070000001111111111111111
+        0176 11111111111111112222222222222222
+        0192 22222222222222220504000000000000
+        0208 7061796c6f6164000000000000000000
+        0224 8840316d088c349d079ea4c361aed88e
+        0240 198d42df0aa5675a7e32cd638c9af085
+        0256 16000000000000000400000000000000
+        0272 00000101000000000000000000000000
+        0288 44444444444444444444444444444444
+        0304 44444444444444444444444444444444
+        0320 00010000010000000500000000000000
+        0336 00000100000000000000000000000000
+        0352 33333333333333333333333333333333
+        0368 626f6479000000000000000000000000
+    "]]
+    .assert_eq(&hex(&bytes));
+    for line in hex(&bytes).lines() {
+        assert!(include_str!("../../../docs/FORMAT.md").contains(line), "FORMAT.md draws {line}");
+    }
 }
 
 #[test]
@@ -135,7 +140,7 @@ fn pages_and_headers_find_every_flipped_bit() {
         store,
         number: 2,
         first_seq: Seq(5),
-        previous_end: Position::new(1, 9000 & !15).unwrap(),
+        previous_end: Position::new(1, 8192).unwrap(),
         previous_time: Micros(4),
         previous: Link([3; 32]),
         abandoned: true,
@@ -176,7 +181,10 @@ fn the_store_file_reads_as_json() {
           "created_micros": 1700000000000000,
           "check": "c97ec4456dbc0483a9d4b8cd57d01883f4fa1655777d36210257ecd690f14dab"
         }
-    "#]].assert_eq(&String::from_utf8(file.encode()).unwrap());
+    "#]]
+    .assert_eq(&String::from_utf8(file.encode()).unwrap());
+    let drawn = include_str!("../../../docs/FORMAT.md");
+    assert!(drawn.contains(&String::from_utf8(file.encode()).unwrap()), "FORMAT.md shows it");
 }
 
 #[test]

@@ -356,7 +356,7 @@ impl Log {
         if let Some(damage) = found.damage {
             locked(&self.shared).head = found.durable_place;
             self.note_damage(damage.clone(), found.durable)?;
-            return Err(self.corrupt(damage));
+            return Err(LogError::corrupt(damage));
         }
         let mut place = found.end;
         let number = place.position.segment();
@@ -508,7 +508,7 @@ impl Log {
                 }
                 Err(Fault::Error(error)) => return Err(error),
                 Err(fault) => {
-                    return Err(self.corrupt(super::frames::corruption(
+                    return Err(LogError::corrupt(super::frames::corruption(
                         &self.segments,
                         place.position,
                         fault,
