@@ -252,7 +252,9 @@ impl World {
         };
         let kept = self.keep_some(pending);
         if let Some(inode) = self.inodes.get_mut(inode) {
-            kept.iter().for_each(|change| apply(&mut inode.durable, change));
+            for change in &kept {
+                apply(&mut inode.durable, change);
+            }
         }
     }
 
@@ -301,7 +303,9 @@ impl World {
                 }
             });
         self.pending_names = rest;
-        synced.iter().for_each(|naming| self.make_durable(naming));
+        for naming in &synced {
+            self.make_durable(naming);
+        }
     }
 }
 

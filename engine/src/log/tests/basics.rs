@@ -104,9 +104,9 @@ fn limits_are_errors() {
     payload.payload = vec![0; crate::codec::EVENT_BYTES_MAX + 1];
     assert_eq!(too_large(&[payload]), "bytes of an event");
     let body = |length: usize| EncodedBody::New { bytes: vec![7; length].into(), salt: [1; 16] };
-    let mut long = event(&log, 0, 0);
-    long.bodies = vec![body(BODY_CHUNK_BYTES_MAX + 1)];
-    assert_eq!(too_large(&[long]), "bytes of a body");
+    let mut oversized = event(&log, 0, 0);
+    oversized.bodies = vec![body(BODY_CHUNK_BYTES_MAX + 1)];
+    assert_eq!(too_large(&[oversized]), "bytes of a body");
     let mut heavy = event(&log, 0, 0);
     heavy.bodies = vec![body(BODY_CHUNK_BYTES_MAX); 4];
     assert_eq!(too_large(&[heavy]), "bytes of a commit");

@@ -95,12 +95,12 @@ fn crash_everywhere(crash: Crash, seeds: std::ops::Range<u64>) {
 
 #[test]
 fn a_kill_at_any_operation_loses_nothing_acknowledged() {
-    crash_everywhere(Crash::Kill, 0..2);
+    crash_everywhere(Crash::Kill, 0..1);
 }
 
 #[test]
 fn a_power_cut_at_any_operation_loses_nothing_acknowledged() {
-    crash_everywhere(Crash::Power, 0..6);
+    crash_everywhere(Crash::Power, 0..if share(2) == 1 { 20 } else { 2 });
 }
 
 #[test]
@@ -119,17 +119,18 @@ fn a_power_cut_after_a_kill_loses_nothing_acknowledged() {
 #[test]
 fn a_crash_during_recovery_is_recovered_from() {
     let mut checked = 0;
-    for operation in (0..operations()).step_by(3) {
+    for operation in (0..operations()).step_by(share(19)) {
         for crash in [Crash::Kill, Crash::Power] {
             let world = SimWorld::new(operation);
             let storage = world.process(1);
             storage.crash_at(operation, crash);
             let (mut acked, mut tried) = (Vec::new(), 0);
             let _ = workload(&storage, &mut acked, &mut tried);
-            for second in 0.. {
+            for second in (0..).step_by(share(2)) {
                 let again = world.fork(second * 7 + 1);
                 let storage = again.process(2);
-                storage.crash_at(second, if second % 2 == 0 { Crash::Power } else { Crash::Kill });
+                storage
+                    .crash_at(second, if (operation + second) % 3 == 0 { Crash::Kill } else { Crash::Power });
                 let _ = open(&storage);
                 if !storage.is_dead() {
                     break;
@@ -140,7 +141,7 @@ fn a_crash_during_recovery_is_recovered_from() {
             }
         }
     }
-    assert!(checked > 100, "{checked}");
+    assert!(checked > 50, "{checked}");
 }
 
 /// Another process may have been told of a failed write-back, so a sync by a later opener can succeed over a hole.

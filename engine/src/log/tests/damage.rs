@@ -30,8 +30,13 @@ fn every_flipped_bit_is_reported_and_costs_at_most_its_commit() {
     let (world, truth) = small_store(SMALL);
     for name in ["acpdb.json", "checkpoint", "log/000000000001.seg", "log/000000000002.seg"] {
         let Some(bytes) = world.file(name) else { continue };
-        let step = if std::env::var_os("ACPDB_TEST_SLOW").is_some() { 1 } else { 3 };
-        for bit in (0..bytes.len() * 8).step_by(step) {
+        for bit in 0..bytes.len() * 8 {
+            // Normally one bit of each byte, and of the reserved part of a segment header one in 31 bytes; the
+            // decoder's own test flips every bit of a frame.
+            let reserved = name.ends_with("seg") && (96..4088).contains(&(bit / 8));
+            if share(2) > 1 && (bit % 8 != bit / 8 % 8 || (reserved && !(bit / 8).is_multiple_of(31))) {
+                continue;
+            }
             let mut damaged = bytes.clone();
             damaged[bit / 8] ^= 1 << (bit % 8);
             let copy = world.fork(1);
@@ -49,7 +54,7 @@ fn every_shortened_file_is_reported() {
     let (world, truth) = small_store(1 << 20);
     for name in ["acpdb.json", "checkpoint", "log/000000000001.seg"] {
         let bytes = world.file(name).unwrap();
-        for length in (0..bytes.len()).rev().step_by(if name.ends_with("seg") { 3 } else { 1 }) {
+        for length in (0..bytes.len()).rev().step_by(if name.ends_with("seg") { share(7) } else { 1 }) {
             for tail in [true, false] {
                 let copy = world.fork(1);
                 copy.set_file(name, bytes[..length].to_vec());
@@ -91,7 +96,12 @@ fn a_lost_file_is_reported_with_what_it_cost() {
                 .iter()
                 .filter_map(|violation| Some(violation.seq_last?.0 - violation.seq_first?.0 + 1))
                 .sum();
-            assert_eq!(named, (truth.len() - shown) as u64, "{context}: {report:#?}");
+            // Without any witness the last commit counts as unconfirmed: a reader does not show it, a writer confirms it.
+            assert_eq!(
+                named + report.unconfirmed_events,
+                (truth.len() - shown) as u64,
+                "{context}: {report:#?}"
+            );
             // A writer opens it too, shows the same and refuses to append.
             let (log, recovery) = open(&copy.process(3)).unwrap();
             if name.ends_with("seg") || name == "acpdb.json" {
@@ -102,7 +112,8 @@ fn a_lost_file_is_reported_with_what_it_cost() {
                     "{context}: {refused:?}"
                 );
             }
-            assert_eq!(listing(&log).iter().filter(|line| line.is_ok()).count(), shown, "{context}");
+            let confirmed = shown + usize::try_from(report.unconfirmed_events).unwrap();
+            assert_eq!(listing(&log).iter().filter(|line| line.is_ok()).count(), confirmed, "{context}");
         }
     }
 }

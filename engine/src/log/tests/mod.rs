@@ -16,6 +16,11 @@ use crate::storage::{FixedClock, FixedEntropy, SimStorage, SimWorld};
 /// Small segments, so that a short script rolls.
 pub(super) const SMALL: u64 = 4096 + 2600;
 
+/// With `ACPDB_TEST_SLOW` set, everything; otherwise a share that takes seconds.
+pub(super) fn share(part: usize) -> usize {
+    if std::env::var_os("ACPDB_TEST_SLOW").is_some() { 1 } else { part }
+}
+
 pub(super) fn options() -> LogOptions {
     LogOptions { segment_bytes_max: SMALL, lock_wait: Duration::from_millis(3), read_only: false }
 }

@@ -74,7 +74,7 @@ fn a_process_killed_anywhere_does_not_stop_another() {
             if let Ok(victim) = &victim
                 && commit % 2 == 1
             {
-                if append(victim, commit).is_ok() {
+                if append(victim, commit).is_ok() && !storage.is_dead() {
                     acked.push(commit);
                 }
             } else {
@@ -92,7 +92,8 @@ fn a_process_killed_anywhere_does_not_stop_another() {
         world.cut_power();
         let (log, _) = open(&world.process(3)).unwrap();
         let after: Vec<String> = sound_listing(&log).into_iter().map(|(_, text)| text).collect();
-        assert_eq!(after, listed, "operation {operation}");
+        // A commit that was durable but not yet published by its dying writer may come to light.
+        assert!(after.starts_with(&listed) && after.len() <= listed.len() + 2, "operation {operation}");
     }
 }
 
