@@ -11,6 +11,7 @@
 pub mod codec;
 pub mod command;
 pub mod entry;
+pub mod error;
 pub mod event;
 pub mod fold;
 pub mod ids;
@@ -18,4 +19,11 @@ pub mod log;
 pub mod propose;
 pub mod registry;
 pub mod storage;
+pub mod store;
 pub mod text;
+
+pub use error::Error;
+pub use store::{
+    At, Atomicity, Batch, Builder, Events, Reading, Receipt, SessionSummary, ShownFace, Store, StoreInfo,
+    StreamName, View,
+};

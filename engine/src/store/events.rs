@@ -43,8 +43,9 @@ impl Inner {
         if id.chunks == 0 {
             return Ok(Vec::new());
         }
-        let missing =
-            |row: u32| Error::Corrupt { detail: format!("event {} names body row {row}, which it does not have", id.seq) };
+        let missing = |row: u32| Error::Corrupt {
+            detail: format!("event {} names body row {row}, which it does not have", id.seq),
+        };
         let frame = self.frame_of(id.seq)?.ok_or_else(|| missing(id.first))?;
         let event = frame.event(id.seq).ok_or_else(|| missing(id.first))?;
         let mut bytes = Vec::new();
@@ -80,7 +81,8 @@ impl Inner {
         depth: usize,
         out: &mut Vec<u8>,
     ) -> Result<(), Error> {
-        let damaged = |detail: String| Error::Corrupt { detail: format!("the wire form of event {seq} {detail}") };
+        let damaged =
+            |detail: String| Error::Corrupt { detail: format!("the wire form of event {seq} {detail}") };
         let depth = depth.checked_sub(1).ok_or_else(|| damaged("is nested too deeply".to_owned()))?;
         let bytes = self.body(template.id(seq))?;
         for piece in wire::pieces(&bytes).map_err(|error| damaged(format!("cannot be read: {error}")))? {
@@ -95,8 +97,8 @@ impl Inner {
                     }
                 }
                 wire::Piece::Record(origin) => {
-                    let (seq, template) =
-                        newest(origin).ok_or_else(|| damaged(format!("names a record {origin} that is not there")))?;
+                    let (seq, template) = newest(origin)
+                        .ok_or_else(|| damaged(format!("names a record {origin} that is not there")))?;
                     self.wire_into(seq, template, newest, depth, out)?;
                 }
             }

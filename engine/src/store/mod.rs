@@ -11,12 +11,13 @@
 
 mod builder;
 mod catalog;
-mod commands;
 mod contents;
 mod events;
 mod folds;
 mod info;
 mod salts;
+#[cfg(test)]
+mod tests;
 mod view;
 mod writer;
 
@@ -35,8 +36,8 @@ use crate::registry::Registry;
 
 pub use builder::Builder;
 pub use events::Events;
-pub use info::{SessionSummary, StoreInfo};
-pub use view::{At, View};
+pub use info::{SessionSummary, StoreInfo, StreamName};
+pub use view::{At, Reading, ShownFace, View};
 pub use writer::{Atomicity, Batch, Receipt};
 
 use catalog::{Catalog, FramePlace};
@@ -83,7 +84,7 @@ impl Store {
 
     /// Id of the store.
     pub fn id(&self) -> StoreId {
-        self.inner.log.store_id()
+        self.inner.log.store()
     }
 
     /// The folder it lies in.
@@ -176,8 +177,9 @@ impl Store {
         let stream = recorded.event.stream;
         let mut known: Option<FxHashMap<Origin, (Seq, Body)>> = None;
         let bytes = self.inner.body(template.id(recorded.seq))?;
-        let names_records = crate::event::wire::pieces(&bytes)
-            .is_ok_and(|pieces| pieces.iter().any(|piece| matches!(piece, crate::event::wire::Piece::Record(_))));
+        let names_records = crate::event::wire::pieces(&bytes).is_ok_and(|pieces| {
+            pieces.iter().any(|piece| matches!(piece, crate::event::wire::Piece::Record(_)))
+        });
         if names_records {
             let mut newest = FxHashMap::default();
             for event in self.stream_events(stream, Seq(1), Seq::MAX)? {
@@ -214,14 +216,17 @@ impl Store {
     /// # Errors
     /// If the checkpoint cannot be written; nothing recorded is at risk.
     pub fn close(&self) -> Result<(), Error> {
-        self.inner.log.close().map_err(Error::from)
+        self.inner.log.write_checkpoint().map_err(Error::from)
     }
 }
 
 impl Inner {
     fn check_writable(&self) -> Result<(), Error> {
         if self.read_only {
-            return Err(Error::ReadOnly { path: self.root.clone(), detail: "it was opened for reading".to_owned() });
+            return Err(Error::ReadOnly {
+                path: self.root.clone(),
+                detail: "it was opened for reading".to_owned(),
+            });
         }
         Ok(())
     }
@@ -233,7 +238,8 @@ impl Inner {
 
     /// Brings the catalog up to the durable head.
     fn catch_up_catalog(&self) -> Result<Seq, Error> {
-        let head = self.refresh()?;
+        let until = self.log.refresh()?;
+        let head = until.seq;
         {
             let catalog = self.catalog.read().unwrap_or_else(PoisonError::into_inner);
             if catalog.watermark >= head {
@@ -241,8 +247,7 @@ impl Inner {
             }
         }
         let mut catalog = self.catalog.write().unwrap_or_else(PoisonError::into_inner);
-        let start = catalog.end;
-        for frame in self.log.frames(start) {
+        for frame in self.log.frames_from(catalog.watermark.next(), until)? {
             match frame {
                 Ok(frame) => catalog.observe(&frame),
                 // Damaged frames are verify's to report; what can be read is served.
@@ -281,10 +286,9 @@ impl Inner {
                 return Ok(Some(frame.clone()));
             }
         }
-        match self.log.locate(seq)? {
-            Some(position) => self.frame_at(position).map(Some),
-            None => Ok(None),
-        }
+        let Some(frame) = self.log.locate(seq)? else { return Ok(None) };
+        self.keep(&frame);
+        Ok(Some(frame))
     }
 
     /// The frame at a position, from the cache or the log.
@@ -295,12 +299,17 @@ impl Inner {
                 return Ok(frame.clone());
             }
         }
-        let frame = self.log.frame(position)?;
+        let frame = self.log.frame_at(position)?;
+        self.keep(&frame);
+        Ok(frame)
+    }
+
+    /// Keeps a frame for the next point read.
+    fn keep(&self, frame: &Frame) {
         let mut frames = self.frames.lock().unwrap_or_else(PoisonError::into_inner);
         if frames.len() >= FRAME_CACHE_COUNT {
             frames.clear();
         }
-        frames.insert(position, frame.clone());
-        Ok(frame)
+        frames.insert(frame.position(), frame.clone());
     }
 }

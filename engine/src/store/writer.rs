@@ -137,7 +137,10 @@ impl Inner {
         {
             let bytes = self.body(key)?;
             let key: [u8; 32] = bytes.as_slice().try_into().map_err(|_| Error::Corrupt {
-                detail: format!("the signature key of stream {stream} has {} bytes, expected 32", bytes.len()),
+                detail: format!(
+                    "the signature key of stream {stream} has {} bytes, expected 32",
+                    bytes.len()
+                ),
             })?;
             writer.signer = Some(Signer::new(key));
         }
@@ -266,7 +269,7 @@ impl Inner {
         for draft in drafts {
             events.push(self.encode(draft, &mut keys)?);
         }
-        let prepared = self.log.prepare(events)?;
+        let prepared = self.log.prepare(&events)?;
         match self.log.append(prepared, conditions) {
             Ok(appended) => {
                 let mut contents = self.contents.lock().unwrap_or_else(PoisonError::into_inner);
@@ -298,8 +301,13 @@ impl Inner {
             },
             limit: crate::codec::EVENT_BYTES_MAX as u64,
         })?;
-        let envelope =
-            Envelope { kind: payload.number(), version, stream: *stream, origin: *origin, host_time: *host_time };
+        let envelope = Envelope {
+            kind: payload.number(),
+            version,
+            stream: *stream,
+            origin: *origin,
+            host_time: *host_time,
+        };
         let bodies = draft.bodies.iter().map(|body| self.encode_body(body, keys)).collect();
         Ok(EncodedEvent { envelope, payload: bytes, bodies })
     }
