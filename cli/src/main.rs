@@ -14,6 +14,7 @@ mod failure;
 mod feed;
 mod output;
 mod place;
+mod reader;
 
 use std::process::ExitCode;
 

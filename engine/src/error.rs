@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::codec::EncodeError;
 use crate::command::Rejection;
 use crate::ids::{Seq, StreamId};
 use crate::log::LogError;
@@ -109,6 +110,12 @@ pub enum Error {
         /// What is damaged and where.
         detail: String,
     },
+    /// The bytes asked for were erased; their digest and the record of the erasure stay.
+    #[error("{detail}")]
+    Erased {
+        /// What was erased.
+        detail: String,
+    },
     /// The file system refused.
     #[error("cannot {action} {}", path.display())]
     Io {
@@ -133,15 +140,21 @@ impl From<Rejection> for Error {
 
 impl From<LogError> for Error {
     fn from(error: LogError) -> Self {
-        log_error(error)
-    }
-}
-
-fn log_error(error: LogError) -> Error {
-    match error {
-        LogError::HeadMoved { stream, expected, actual } => Error::HeadMoved { stream, expected, actual },
-        LogError::Poisoned => Error::Poisoned,
-        LogError::NoSpace { path, .. } => Error::NoSpace { path },
-        other => Error::Corrupt { detail: other.to_string() },
+        let text = error.to_string();
+        match error {
+            LogError::Busy { .. } => Self::Busy { detail: text },
+            LogError::HeadMoved { stream, expected, actual } => Self::HeadMoved { stream, expected, actual },
+            LogError::Poisoned { .. } => Self::Poisoned,
+            LogError::NoSpace { path, .. } => Self::NoSpace { path },
+            LogError::ReadOnly { path } => Self::ReadOnly { path, detail: "it is open for reading only".to_owned() },
+            LogError::Encode(EncodeError::TooLarge { what, actual, limit }) => Self::TooLarge { what, actual, limit },
+            LogError::NewerFormat { found, supported, path } => Self::NewerFormat { path, found, supported },
+            LogError::NotAStore { path } => Self::NotAStore { path, detail: "it has no acpdb.json".to_owned() },
+            LogError::Forked { owner, .. } => Self::Forked { owner },
+            LogError::Erased { .. } => Self::Erased { detail: text },
+            LogError::Moved { path } => Self::ReadOnly { path, detail: text },
+            LogError::Io { action, path, source } => Self::Io { action, path, source },
+            LogError::Corrupt(_) | LogError::Encode(_) => Self::Corrupt { detail: text },
+        }
     }
 }

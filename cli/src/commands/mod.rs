@@ -17,6 +17,7 @@ pub(crate) mod reindex;
 pub(crate) mod sessions;
 pub(crate) mod show;
 pub(crate) mod stats;
+pub(crate) mod table;
 pub(crate) mod task;
 pub(crate) mod todo;
 pub(crate) mod verify;

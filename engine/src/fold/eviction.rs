@@ -20,6 +20,8 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
+use super::task::{TaskPoint, TaskView};
+
 /// Outputs of the active task that a rolling prune leaves, unless settings say otherwise.
 pub const ROLLING_OUTPUTS_MAX: usize = 20;
 
@@ -45,7 +47,8 @@ pub enum PieceKind {
 pub struct Piece<'a> {
     /// What it is.
     pub kind: PieceKind,
-    /// Number of its message: rises with the conversation, equal for parts of one message.
+    /// Number of its message: equal for parts of one message, and what a [`MessageRange`] counts in. In a stream, the
+    /// seq that began the message.
     pub message: u64,
     /// The task it belongs to: tagged, or recorded while that task was active (outputs only).
     pub task: Option<&'a str>,
@@ -63,6 +66,18 @@ pub struct MessageRange {
 }
 
 impl MessageRange {
+    /// The range of `task`: absent if it was never in progress, open if nothing completed it yet.
+    ///
+    /// `number` gives the number of a message by its key. Where no message is known the event's seq counts: messages
+    /// recorded from there on, or up to there.
+    pub fn of(task: &TaskView<'_>, number: impl Fn(&str) -> Option<u64>) -> Option<Self> {
+        let number = |point: &TaskPoint| {
+            let known = point.message.as_deref().and_then(&number);
+            known.unwrap_or_else(|| point.seq.get())
+        };
+        Some(Self { first: number(task.begun?), last: task.ended.map(number) })
+    }
+
     /// Whether `message` is in the range.
     pub fn contains(&self, message: u64) -> bool {
         message >= self.first && self.last.is_none_or(|last| message <= last)
@@ -126,6 +141,8 @@ pub fn evicted(pieces: &[Piece<'_>], task: &str, range: Option<MessageRange>) ->
 }
 
 /// What a rolling prune hides while `task` is active: indexes of all its outputs but the newest `outputs_max`.
+///
+/// Only outputs of the task matter, so a caller that keeps them apart need not give the rest.
 pub fn rolled(pieces: &[Piece<'_>], task: &str, outputs_max: usize) -> Vec<usize> {
     let mut outputs: Vec<usize> = pieces
         .iter()

@@ -83,8 +83,8 @@ impl TodoState {
         }
         let turns_since_update = now.since(list.turn);
         // A reminder from before the update belongs to a cycle that is over.
-        let due = match self.last_reminder(at).filter(|last| last.seq > list.seq) {
-            Some(last) => now.since(last.turn) >= settings.repeat_turns,
+        let due = match self.last_reminder(at).filter(|reminder| reminder.seq > list.seq) {
+            Some(reminder) => now.since(reminder.turn) >= settings.repeat_turns,
             None => turns_since_update >= settings.initial_turns,
         };
         if !due {

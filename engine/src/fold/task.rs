@@ -4,7 +4,7 @@
 //! pending --> in_progress --> completed --(TaskEvicted)--> its outputs and the words about it stand behind its summary
 //!                 ^    |
 //!                 |    +--> pending, delegated: `begun` stays, for the range of an eviction begins at the *first*
-//!                 +------- in_progress of a completed task: a new beginning
+//!                 +------- in_progress, once it was completed: a new beginning
 //! ```
 //!
 //! Append-only versions a task, each stamped with its seq; a read at w takes the last one with seq <= w. A rewind
@@ -21,14 +21,12 @@ use serde::Serialize;
 use crate::event::{TaskChanged, TaskEvicted, TaskStatus, Validation};
 use crate::ids::{BodyId, Seq, Turn};
 
-/// Where work on a task began.
+/// Where work on a task began or ended.
 #[derive(Serialize, Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Begun {
-    /// The event that first put it in progress since its last completion.
+pub struct TaskPoint {
+    /// The event that said so.
     pub seq: Seq,
-    /// Its turn.
-    pub turn: Turn,
-    /// Key of the message that asked for it, if known: the range of an eviction begins with it.
+    /// Key of the message that asked for it, if known.
     pub message: Option<String>,
 }
 
@@ -41,8 +39,6 @@ pub struct Eviction {
     pub summary: Option<BodyId>,
     /// How the summary was judged, if it was.
     pub validation: Option<Validation>,
-    /// Key of the message that completed it, if known: the range ends with it.
-    pub message: Option<String>,
 }
 
 /// One task as of some seq.
@@ -60,8 +56,12 @@ pub struct TaskView<'a> {
     pub extras: &'a [BodyId],
     /// Summary of the result, as given.
     pub summary: Option<BodyId>,
-    /// Where work on it began, if it ever did.
-    pub begun: Option<&'a Begun>,
+    /// Turn of its newest change.
+    pub turn: Turn,
+    /// Where it was first put in progress since its last completion: the range of an eviction begins there.
+    pub begun: Option<&'a TaskPoint>,
+    /// Where it was completed, unless work began anew: the range of an eviction ends there.
+    pub ended: Option<&'a TaskPoint>,
     /// Its newest eviction.
     pub eviction: Option<&'a Eviction>,
 }
@@ -73,7 +73,9 @@ struct Version {
     content: Option<BodyId>,
     extra_count: usize,
     summary: Option<BodyId>,
-    begun: Option<Arc<Begun>>,
+    turn: Turn,
+    begun: Option<Arc<TaskPoint>>,
+    ended: Option<Arc<TaskPoint>>,
     eviction: Option<Arc<Eviction>>,
 }
 
@@ -122,11 +124,17 @@ impl TaskState {
                 task.extras.push(extra.id(task_seq));
                 version.extra_count = task.extras.len();
             }
+            version.turn = turn;
             if let Some(status) = fields.status {
-                let begins = version.begun.is_none() || version.status == TaskStatus::Completed;
-                if status == TaskStatus::InProgress && begins {
-                    let message = change.message.clone();
-                    version.begun = Some(Arc::new(Begun { seq, turn, message }));
+                let here = || Some(Arc::new(TaskPoint { seq, message: change.message.clone() }));
+                if version.status == TaskStatus::Completed && status != TaskStatus::Completed {
+                    version.begun = None;
+                    version.ended = None;
+                }
+                if status == TaskStatus::InProgress && version.begun.is_none() {
+                    version.begun = here();
+                } else if status == TaskStatus::Completed && version.ended.is_none() {
+                    version.ended = here();
                 }
                 version.status = status;
             }
@@ -147,8 +155,10 @@ impl TaskState {
             seq,
             summary: evicted.summary.as_ref().map(|body| body.id(seq)),
             validation: evicted.validation.clone(),
-            message: evicted.message.clone(),
         }));
+        let ended = version.ended.take().filter(|ended| ended.message.is_some() || evicted.message.is_none());
+        let here = || Arc::new(TaskPoint { seq, message: evicted.message.clone() });
+        version.ended = Some(ended.unwrap_or_else(here));
         task.versions.push(version);
         era.stands(index, TaskStatus::Completed);
         era.note_active(seq);
@@ -243,7 +253,9 @@ impl Task {
             content: version.content,
             extras: self.extras.get(..version.extra_count).unwrap_or_default(),
             summary: version.summary,
+            turn: version.turn,
             begun: version.begun.as_deref(),
+            ended: version.ended.as_deref(),
             eviction: version.eviction.as_deref(),
         })
     }

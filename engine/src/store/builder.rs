@@ -26,6 +26,7 @@ pub struct Builder {
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
     options: LogOptions,
+    create: bool,
 }
 
 impl std::fmt::Debug for Builder {
@@ -43,6 +44,7 @@ impl Builder {
             clock: Arc::new(SystemClock::new()),
             entropy: Arc::new(SystemEntropy),
             options: LogOptions::default(),
+            create: true,
         }
     }
 
@@ -63,7 +65,7 @@ impl Builder {
     /// Whether a folder without a store becomes one. Default: yes.
     #[must_use]
     pub fn create(mut self, create: bool) -> Self {
-        self.options.create = create;
+        self.create = create;
         self
     }
 
@@ -116,7 +118,8 @@ impl Builder {
             path: self.root.clone(),
             source,
         })?;
-        let (log, recovery) = Log::create_or_open(storage, self.clock, self.entropy, self.options)?;
+        let open = if self.create { Log::create_or_open } else { Log::open };
+        let (log, recovery) = open(storage, self.clock, self.entropy, self.options)?;
         let (salts, contents) = seed.split_at(32);
         let array = |half: &[u8]| <[u8; 32]>::try_from(half).unwrap_or_default();
         let inner = Inner {
@@ -163,6 +166,6 @@ impl Inner {
 impl Drop for Inner {
     fn drop(&mut self) {
         // Nothing becomes durable here: a checkpoint only witnesses what is.
-        let _ = self.log.close();
+        let _ = self.log.write_checkpoint();
     }
 }

@@ -35,8 +35,6 @@ pub struct StreamPlaces {
 pub struct Catalog {
     /// Everything up to this seq is in here.
     pub watermark: Seq,
-    /// End of the last frame that is in here.
-    pub end: Option<Position>,
     streams: FxHashMap<StreamId, StreamPlaces>,
     /// Streams in order of their first event.
     order: Vec<StreamId>,
@@ -63,7 +61,6 @@ impl Catalog {
             }
         }
         self.watermark = header.last_seq();
-        self.end = Some(header.end());
     }
 
     /// What is known of a stream.

@@ -83,7 +83,7 @@ impl Store {
 
     /// Id of the store.
     pub fn id(&self) -> StoreId {
-        self.inner.log.store_id()
+        self.inner.log.store()
     }
 
     /// The folder it lies in.
@@ -214,7 +214,7 @@ impl Store {
     /// # Errors
     /// If the checkpoint cannot be written; nothing recorded is at risk.
     pub fn close(&self) -> Result<(), Error> {
-        self.inner.log.close().map_err(Error::from)
+        self.inner.log.write_checkpoint().map_err(Error::from)
     }
 }
 
@@ -233,7 +233,8 @@ impl Inner {
 
     /// Brings the catalog up to the durable head.
     fn catch_up_catalog(&self) -> Result<Seq, Error> {
-        let head = self.refresh()?;
+        let until = self.log.refresh()?;
+        let head = until.seq;
         {
             let catalog = self.catalog.read().unwrap_or_else(PoisonError::into_inner);
             if catalog.watermark >= head {
@@ -241,8 +242,7 @@ impl Inner {
             }
         }
         let mut catalog = self.catalog.write().unwrap_or_else(PoisonError::into_inner);
-        let start = catalog.end;
-        for frame in self.log.frames(start) {
+        for frame in self.log.frames_from(catalog.watermark.next(), until)? {
             match frame {
                 Ok(frame) => catalog.observe(&frame),
                 // Damaged frames are verify's to report; what can be read is served.
@@ -281,10 +281,9 @@ impl Inner {
                 return Ok(Some(frame.clone()));
             }
         }
-        match self.log.locate(seq)? {
-            Some(position) => self.frame_at(position).map(Some),
-            None => Ok(None),
-        }
+        let Some(frame) = self.log.locate(seq)? else { return Ok(None) };
+        self.keep(&frame);
+        Ok(Some(frame))
     }
 
     /// The frame at a position, from the cache or the log.
@@ -295,12 +294,17 @@ impl Inner {
                 return Ok(frame.clone());
             }
         }
-        let frame = self.log.frame(position)?;
+        let frame = self.log.frame_at(position)?;
+        self.keep(&frame);
+        Ok(frame)
+    }
+
+    /// Keeps a frame for the next point read.
+    fn keep(&self, frame: &Frame) {
         let mut frames = self.frames.lock().unwrap_or_else(PoisonError::into_inner);
         if frames.len() >= FRAME_CACHE_COUNT {
             frames.clear();
         }
-        frames.insert(position, frame.clone());
-        Ok(frame)
+        frames.insert(frame.position(), frame.clone());
     }
 }

@@ -266,7 +266,7 @@ impl Inner {
         for draft in drafts {
             events.push(self.encode(draft, &mut keys)?);
         }
-        let prepared = self.log.prepare(events)?;
+        let prepared = self.log.prepare(&events)?;
         match self.log.append(prepared, conditions) {
             Ok(appended) => {
                 let mut contents = self.contents.lock().unwrap_or_else(PoisonError::into_inner);

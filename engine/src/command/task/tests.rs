@@ -55,17 +55,18 @@ fn update(line: &str) -> Value {
 
 /// Sends one update a line; shows what was recorded, or the agent's reply.
 #[track_caller]
-fn check(script: &str, expected: Expect) {
+fn check(script: &str, expected: &Expect) {
     let mut tasks = Tasks::default();
     let mut shown = String::new();
     for line in script.lines().map(str::trim) {
-        shown += &match tasks.update(&update(line)) {
+        let reply = match tasks.update(&update(line)) {
             Ok(drafts) => {
                 let labels: Vec<_> = drafts.iter().map(|draft| draft.payload.label()).collect();
-                format!("{}; active {}\n", labels.join(" "), tasks.state.active(Seq::MAX).unwrap_or("-"))
+                format!("{}; active {}", labels.join(" "), tasks.state.active(Seq::MAX).unwrap_or("-"))
             }
-            Err(rejection) => rejection.reply() + "\n",
+            Err(rejection) => rejection.reply(),
         };
+        shown = shown + &reply + "\n";
     }
     expected.assert_eq(&shown);
 }
@@ -83,7 +84,7 @@ fn one_task_at_a_time_from_start_to_summary() {
          b=completed:____short_one_______
          b=completed:exactly_15_char
          c=delegated",
-        expect![[r#"
+        &expect![[r#"
             task_changed; active -
             task_changed; active a
             task_changed; active a
@@ -114,7 +115,7 @@ fn refusals_come_in_their_order() {
          b=in_progress
          b=completed:long_enough_a_summary a=in_progress
          a=completed:long_enough_a_summary c=in_progress d",
-        expect![[r#"
+        &expect![[r#"
             Error updating task: no tasks provided
             Error updating task: task 'a' needs a result_summary of at least 15 characters; its logs will be evicted
             Error updating task: only one task may be in progress, 3 were given; complete the active task first

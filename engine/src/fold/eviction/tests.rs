@@ -2,6 +2,8 @@ use expect_test::{Expect, expect};
 use proptest::prelude::*;
 
 use super::*;
+use crate::event::TaskStatus;
+use crate::ids::{Seq, Turn};
 
 /// One piece a word: `MESSAGE:KIND[*][=TASK]`, kind o(utput), w(ords), t(ext), x (other); `*`: signed.
 fn parse(script: &str) -> Vec<Piece<'_>> {
@@ -43,7 +45,7 @@ fn show(script: &str, hidden: &[(usize, StandIn)]) -> String {
 }
 
 #[track_caller]
-fn check(script: &str, range: Option<(u64, Option<u64>)>, expected: Expect) {
+fn check(script: &str, range: Option<(u64, Option<u64>)>, expected: &Expect) {
     let range = range.map(|(first, last)| MessageRange { first, last });
     expected.assert_eq(&show(script, &evicted(&parse(script), "T", range)));
 }
@@ -54,7 +56,7 @@ fn outputs_go_wherever_they_stand_and_words_in_the_range() {
     check(
         history,
         Some((3, Some(8))),
-        expect![[r#"
+        &expect![[r#"
         3:w words
         4:o=T output
         5:w words signed by 5:w*
@@ -68,7 +70,7 @@ fn outputs_go_wherever_they_stand_and_words_in_the_range() {
     check(
         history,
         Some((3, None)),
-        expect![[r#"
+        &expect![[r#"
         3:w words
         4:o=T output
         5:w words signed by 5:w*
@@ -83,7 +85,7 @@ fn outputs_go_wherever_they_stand_and_words_in_the_range() {
     check(
         history,
         None,
-        expect![[r#"
+        &expect![[r#"
         4:o=T output
         9:o=T output
         10:t=T output, summary
@@ -97,7 +99,7 @@ fn the_summary_stands_in_the_last_place_that_can_carry_it() {
     check(
         "1:x 2:o=T 3:w 4:x",
         Some((1, Some(4))),
-        expect![[r#"
+        &expect![[r#"
         2:o=T output
         3:w words, summary
     "#]],
@@ -106,14 +108,44 @@ fn the_summary_stands_in_the_last_place_that_can_carry_it() {
     check(
         "1:o=T 2:w 2:w",
         Some((1, Some(2))),
-        expect![[r#"
+        &expect![[r#"
         1:o=T output
         2:w words, summary
         2:w dropped
     "#]],
     );
-    check("1:o=U 2:t", Some((1, None)), expect![""]);
-    check("", None, expect![""]);
+    check("1:o=U 2:t", Some((1, None)), &expect![""]);
+    check("", None, &expect![""]);
+}
+
+#[test]
+fn a_range_is_told_by_messages_or_else_by_events() {
+    let point = |seq, message: &str| TaskPoint {
+        seq: Seq(seq),
+        message: (!message.is_empty()).then(|| message.to_owned()),
+    };
+    let number = |key: &str| key.strip_prefix('m').and_then(|number| number.parse().ok());
+    for (begun, ended, range) in [
+        (None, Some(point(9, "m8")), None),
+        (Some(point(4, "m3")), None, Some((3, None))),
+        (Some(point(4, "m3")), Some(point(9, "m8")), Some((3, Some(8)))),
+        (Some(point(4, "")), Some(point(9, "unknown")), Some((4, Some(9)))),
+    ] {
+        let task = TaskView {
+            id: "T",
+            seq: Seq(9),
+            turn: Turn(1),
+            status: TaskStatus::Completed,
+            content: None,
+            extras: &[],
+            summary: None,
+            begun: begun.as_ref(),
+            ended: ended.as_ref(),
+            eviction: None,
+        };
+        let expected = range.map(|(first, last)| MessageRange { first, last });
+        assert_eq!(MessageRange::of(&task, number), expected);
+    }
 }
 
 #[test]

@@ -43,7 +43,9 @@ fn fold(steps: &[Step]) -> TaskState {
         if let Step::Rewind(to) = step {
             branch.retain(|(kept, _)| kept.get() <= *to);
             let mut fresh = TaskState::default();
-            branch.iter().for_each(|(seq, step)| apply(&mut fresh, *seq, step));
+            for (seq, step) in &branch {
+                apply(&mut fresh, *seq, step);
+            }
             state.rewound(seq, fresh);
         } else {
             apply(&mut state, seq, step);
@@ -90,6 +92,9 @@ fn show(state: &TaskState, at: Seq) -> String {
         if let Some(begun) = task.begun {
             let _ = write!(text, " begun {} {}", begun.seq, begun.message.as_deref().unwrap_or("?"));
         }
+        if let Some(ended) = task.ended {
+            let _ = write!(text, " ended {} {}", ended.seq, ended.message.as_deref().unwrap_or("?"));
+        }
         if let Some(eviction) = task.eviction {
             let _ = write!(text, " evicted {}", eviction.seq);
         }
@@ -102,7 +107,7 @@ fn show(state: &TaskState, at: Seq) -> String {
 }
 
 #[track_caller]
-fn check(script: &str, expected: Expect) {
+fn check(script: &str, expected: &Expect) {
     let steps = parse(script);
     let state = fold(&steps);
     let shown: String =
@@ -120,16 +125,22 @@ fn work_begins_at_the_first_in_progress_since_the_last_completion() {
          t=completed by m3
          evict t
          t=in_progress by m4
-         t=in_progress by m5",
-        expect![[r#"
+         t=in_progress by m5
+         t=completed by m6
+         t=pending
+         t=completed by m7",
+        &expect![[r#"
             active -: t=Pending;
             active t: t=InProgress begun #2 m1;
             active -: t=Pending begun #2 m1;
             active t: t=InProgress begun #2 m1;
-            active -: t=Completed begun #2 m1;
-            active -: t=Completed begun #2 m1 evicted #6;
+            active -: t=Completed begun #2 m1 ended #5 m3;
+            active -: t=Completed begun #2 m1 ended #5 m3 evicted #6;
             active t: t=InProgress begun #7 m4 evicted #6;
             active t: t=InProgress begun #7 m4 evicted #6;
+            active -: t=Completed begun #7 m4 ended #9 m6 evicted #6;
+            active -: t=Pending evicted #6;
+            active -: t=Completed ended #11 m7 evicted #6;
         "#]],
     );
 }
@@ -146,14 +157,14 @@ fn facts_that_break_the_life_cycle_are_taken_as_they_come() {
          evict z
          a y
          rewind 2",
-        expect![[r#"
+        &expect![[r#"
             active b: a=InProgress begun #1 ?; b=InProgress begun #1 ?;
             active c: a=InProgress begun #1 ?; b=InProgress begun #1 ?; c=InProgress begun #2 ?;
             active c: a=InProgress begun #1 ?; b=InProgress begun #1 ?; c=InProgress begun #2 ?;
             active b: a=InProgress begun #1 ?; b=InProgress begun #1 ?; c=Delegated begun #2 ?;
-            active a: a=InProgress begun #1 ?; b=Completed begun #1 ? evicted #5; c=Delegated begun #2 ?;
-            active a: a=InProgress begun #1 ?; b=Completed begun #1 ? evicted #5; c=Delegated begun #2 ?; z=Completed evicted #6;
-            active a: a=InProgress begun #1 ? +1; b=Completed begun #1 ? evicted #5; c=Delegated begun #2 ?; z=Completed evicted #6; y=Pending +1;
+            active a: a=InProgress begun #1 ?; b=Completed begun #1 ? ended #5 ? evicted #5; c=Delegated begun #2 ?;
+            active a: a=InProgress begun #1 ?; b=Completed begun #1 ? ended #5 ? evicted #5; c=Delegated begun #2 ?; z=Completed ended #6 ? evicted #6;
+            active a: a=InProgress begun #1 ? +1; b=Completed begun #1 ? ended #5 ? evicted #5; c=Delegated begun #2 ?; z=Completed ended #6 ? evicted #6; y=Pending +1;
             active c: a=InProgress begun #1 ?; b=InProgress begun #1 ?; c=InProgress begun #2 ?;
         "#]],
     );

@@ -60,7 +60,7 @@ fn fold(steps: &[(u32, Step)]) -> TodoState {
     for (index, (turn, step)) in steps.iter().enumerate() {
         let seq = index as u64 + 1;
         if let Step::Rewind(to) = step {
-            branch.retain(|kept| *kept as u64 + 1 <= *to);
+            branch.retain(|kept| (*kept as u64) < *to);
             let mut fresh = TodoState::default();
             for kept in &branch {
                 apply(&mut fresh, *kept as u64 + 1, steps[*kept].0, &steps[*kept].1);
@@ -127,7 +127,7 @@ fn show(view: Option<&TodoView>) -> String {
 
 /// Shows the list after every line.
 #[track_caller]
-fn check(script: &str, expected: Expect) {
+fn check(script: &str, expected: &Expect) {
     let steps = parse(script);
     let state = fold(&steps);
     let shown: String = (1..=steps.len() as u64).map(|seq| show(state.list(Seq(seq)))).collect();
@@ -142,7 +142,7 @@ fn in_progress_since_is_kept_without_a_pause_and_starts_anew_after_one() {
          5 write 1/a=in_progress
          7 write 1/a=blocked
          9 write 1/a=in_progress 2/b=in_progress",
-        expect![[r#"
+        &expect![[r#"
             #1 t1: 1/a=pending
             #2 t3: 1/a=in_progress@t3
             #3 t5: 1/a=in_progress@t3
@@ -158,7 +158,7 @@ fn items_are_recognised_by_id_then_content_then_position() {
     check(
         "1 write 1/a=in_progress 2/b=pending
          2 write 2/a=in_progress 1/c=in_progress",
-        expect![[r#"
+        &expect![[r#"
             #1 t1: 1/a=in_progress@t1 2/b=pending
             #2 t2: 2/a=in_progress@t2 1/c=in_progress@t1
         "#]],
@@ -168,7 +168,7 @@ fn items_are_recognised_by_id_then_content_then_position() {
         "1 write a=in_progress b=pending
          2 write b=pending a=in_progress
          3 write b=pending aa=in_progress",
-        expect![[r#"
+        &expect![[r#"
             #1 t1: a=in_progress@t1 b=pending
             #2 t2: b=pending a=in_progress@t1
             #3 t3: b=pending aa=in_progress@t1
@@ -178,7 +178,7 @@ fn items_are_recognised_by_id_then_content_then_position() {
     check(
         "1 write a=pending a=in_progress
          2 write a=in_progress a=in_progress a=in_progress",
-        expect![[r#"
+        &expect![[r#"
             #1 t1: a=pending a=in_progress@t1
             #2 t2: a=in_progress@t2 a=in_progress@t1 a=in_progress@t2
         "#]],
@@ -189,7 +189,7 @@ fn items_are_recognised_by_id_then_content_then_position() {
          2 write 2/a=in_progress
          3 write a=in_progress
          4 write 9/a=in_progress",
-        expect![[r#"
+        &expect![[r#"
             #1 t1: 1/a=in_progress@t1
             #2 t2: 2/a=in_progress@t2
             #3 t3: a=in_progress@t2
@@ -200,7 +200,7 @@ fn items_are_recognised_by_id_then_content_then_position() {
     check(
         "1 write a=in_progress b=pending
          2 write x=in_progress a=in_progress",
-        expect![[r#"
+        &expect![[r#"
             #1 t1: a=in_progress@t1 b=pending
             #2 t2: x=in_progress@t2 a=in_progress@t1
         "#]],
@@ -216,7 +216,7 @@ fn an_older_write_that_finishes_late_changes_nothing() {
          5 write@31/5 second=pending
          5 write@30/5 first=pending
          6 write@40/6",
-        expect![[r#"
+        &expect![[r#"
             #1 t3: new=pending
             #1 t3: new=pending
             #3 t5: second=pending
@@ -237,7 +237,7 @@ fn changes_apply_to_one_item() {
          6 change 1 deleted
          7 change 3
          8 write 2/b=in_progress",
-        expect![[r#"
+        &expect![[r#"
             #1 t1: 1/=pending
             #2 t2: 1/=pending 2/=in_progress@t2
             #3 t3: 1/=in_progress@t3 2/=in_progress@t2
@@ -277,7 +277,7 @@ fn a_rewind_brings_the_list_back_and_reads_below_it_stay() {
          5 rewind 4
          6 rewind 0
          7 write b=in_progress",
-        expect![[r#"
+        &expect![[r#"
             #1 t1: a=in_progress@t1
             #2 t2: a=completed
             #1 t1: a=in_progress@t1
@@ -299,7 +299,7 @@ fn a_rewind_brings_the_list_back_and_reads_below_it_stay() {
 
 /// Asks at every turn up to `last`, and records what is due; shows turn, turns since update, longest stuck.
 #[track_caller]
-fn check_reminders(script: &str, last: u32, settings: ReminderSettings, expected: Expect) {
+fn check_reminders(script: &str, last: u32, settings: ReminderSettings, expected: &Expect) {
     let mut lines = parse(script).into_iter().peekable();
     let mut steps: Vec<(u32, Step)> = Vec::new();
     let mut shown = String::new();
@@ -382,19 +382,19 @@ fn reminders_come_when_they_are_due() {
         ),
     ];
     for (script, last, settings, expected) in cases {
-        check_reminders(script, last, settings, expected);
+        check_reminders(script, last, settings, &expected);
     }
 }
 
 #[test]
 fn reflections_come_in_automata_mode_only() {
     let off = ReminderSettings { enabled: false, ..ReminderSettings::default() };
-    check_reminders("1 write a=pending", 30, off, expect![""]);
+    check_reminders("1 write a=pending", 30, off, &expect![""]);
     check_reminders(
         "3 automata\n5 automata\n12 write a=pending",
         20,
         off,
-        expect![[r#"
+        &expect![[r#"
             t11 reflection
             t19 reflection
         "#]],
