@@ -10,3 +10,6 @@
 
 pub mod import;
 pub mod places;
+pub mod registry;
+
+pub use registry::registry;

@@ -136,20 +136,33 @@ mod tests {
     use super::*;
     use expect_test::{Expect, expect};
 
-    fn check(variables: &[(&str, &str)], want: Expect) {
+    fn check(variables: &[(&str, &str)], want: &Expect) {
         let env = |name: &str| {
             variables.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_string())
         };
-        let lines: String = usual_places(&env, Path::new("/home/ada"))
+        let lines: Vec<String> = usual_places(&env, Path::new("/home/ada"))
             .iter()
-            .map(|place| format!("{} {} {}\n", place.format, place.folder.display(), place.pattern))
+            .map(|place| format!("{} {} {}", place.format, place.folder.display(), place.pattern))
             .collect();
-        want.assert_eq(&lines);
+        want.assert_eq(&(lines.join("\n") + "\n"));
     }
 
     #[test]
     fn without_settings_all_places_lie_below_home() {
-        check(&[], expect![[r#""#]]);
+        check(
+            &[],
+            &expect![[r"
+            claude-code /home/ada/.claude/projects **/*.jsonl
+            opencode /home/ada/.local/share/opencode opencode*.db
+            opencode /home/ada/.local/share/opencode/storage **/*.json
+            codex /home/ada/.codex/sessions **/rollout-*.jsonl
+            codex /home/ada/.codex/archived_sessions **/rollout-*.jsonl
+            gemini-cli /home/ada/.gemini/tmp */chats/session-*.jsonl
+            gemini-cli /home/ada/.gemini/tmp */chats/session-*.json
+            gemini-cli /home/ada/.gemini/tmp */chats/*/*.jsonl
+            copilot-cli /home/ada/.copilot/session-state */events.jsonl
+        "]],
+        );
     }
 
     #[test]
@@ -162,7 +175,17 @@ mod tests {
                 ("XDG_DATA_HOME", "/x"),
                 ("OPENCODE_DB", "/db/mine.sqlite"),
             ],
-            expect![[r#""#]],
+            &expect![[r"
+                claude-code /c/projects **/*.jsonl
+                opencode /db mine.sqlite
+                opencode /x/opencode/storage **/*.json
+                codex /home/ada/.codex/sessions **/rollout-*.jsonl
+                codex /home/ada/.codex/archived_sessions **/rollout-*.jsonl
+                gemini-cli /home/ada/.gemini/tmp */chats/session-*.jsonl
+                gemini-cli /home/ada/.gemini/tmp */chats/session-*.json
+                gemini-cli /home/ada/.gemini/tmp */chats/*/*.jsonl
+                copilot-cli /p/session-state */events.jsonl
+            "]],
         );
     }
 

@@ -11,7 +11,7 @@
 //!
 //! A step begins at the first model-made `response_item` after another one: reasoning, an assistant's message and calls
 //! that follow one another are one reply. Records between them that are no `response_item` do not count: the echo of a
-//! message stands between reasoning and message.
+//! message stands between reasoning and message. A prompt always ends a reply.
 //!
 //! Not interpreted: shell commands that read files (`parsed_cmd` is there for some of them only), copied prefixes of
 //! forks (they are part of the new stream; `forked_from_id` stays in the record).
@@ -58,12 +58,18 @@ impl LineImporter for Codex {
             "event_msg" => self.event(&part, payload, &origin, out),
             _ => false,
         };
-        let record = if part.is_empty() { kind } else { format!("{kind}/{part}") };
+        let record = match (kind.as_str(), part.as_str()) {
+            ("", _) => "untyped".to_string(),
+            (_, "") => kind,
+            _ => format!("{kind}/{part}"),
+        };
         if out.iter().all(|entry| matches!(entry.fact, Fact::TurnStarted { .. })) {
             out.push(Entry::host_record(record.clone(), None).origin(origin));
         }
         let at = time(timestamp);
-        out.iter_mut().for_each(|entry| entry.host_time = at);
+        for entry in out.iter_mut() {
+            entry.host_time = at;
+        }
         if known { Found::Known } else { Found::Unknown(record) }
     }
 
@@ -76,9 +82,10 @@ impl LineImporter for Codex {
 pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), ImportError> {
     // `rollout-<local time>-<uuid>`: the last 36 characters are the id.
     let name = context.name;
-    let id = name.len().checked_sub(36).filter(|_| name.starts_with("rollout-")).and_then(|at| name.get(at..));
+    let id =
+        name.len().checked_sub(36).filter(|_| name.starts_with("rollout-")).and_then(|at| name.get(at..));
     let id = context.options.session.clone().unwrap_or_else(|| id.unwrap_or(name).to_string());
-    read_lines(input, context, &mut Codex::default(), StreamInfo::session(HOST, id))
+    read_lines(input, context, &mut Codex::default(), &StreamInfo::session(HOST, id))
 }
 
 impl Codex {
@@ -105,7 +112,12 @@ impl Codex {
         }
         let system = owned(instructions).or_else(|| owned(member(instructions, "text")));
         if let Some(system) = system {
-            let set = Fact::PromptSet { system: Some(system.into_bytes().into()), tools: None, model: None, params: None };
+            let set = Fact::PromptSet {
+                system: Some(system.into_bytes().into()),
+                tools: None,
+                model: None,
+                params: None,
+            };
             out.push(Entry::from(set).origin(origin));
         }
         true
@@ -130,7 +142,8 @@ impl Codex {
 
     fn response_item(&mut self, kind: &str, payload: &str, origin: &str, out: &mut Vec<Entry>) -> bool {
         let role = owned(member(Some(payload), "role")).unwrap_or_default();
-        let made = kind == "reasoning" || kind.ends_with("_call") || (kind == "message" && role == "assistant");
+        let made =
+            kind == "reasoning" || kind.ends_with("_call") || (kind == "message" && role == "assistant");
         if made && !self.replying {
             out.push(step(origin));
         }
@@ -253,12 +266,14 @@ impl Codex {
 
     fn prompt(&mut self, origin: &str, out: &mut Vec<Entry>) {
         self.prompts.push(self.asked.take().unwrap_or_else(|| origin.to_string()));
+        self.replying = false;
         out.push(prompt(origin));
     }
 
     fn compacted(&mut self, payload: &str, origin: &str, out: &mut Vec<Entry>) -> bool {
         let Some([text, history]) = pick(payload, ["message", "replacement_history"]) else { return false };
-        let replaced = Fact::ContextReplaced { cause: ReplaceCause::Compaction, order: Vec::new(), tokens_before: None };
+        let replaced =
+            Fact::ContextReplaced { cause: ReplaceCause::Compaction, order: Vec::new(), tokens_before: None };
         out.push(Entry::from(replaced).origin(origin));
         let history = history.and_then(elements).unwrap_or_default();
         if history.is_empty()
@@ -370,8 +385,7 @@ fn is_injected(parts: &[PartEntry]) -> bool {
         b"<skill>",
         b"<subagent_notification>",
     ];
-    let injected = |part: &PartEntry| {
-        OPENINGS.iter().any(|opening| part.bytes.trim_ascii_start().starts_with(opening))
-    };
+    let injected =
+        |part: &PartEntry| OPENINGS.iter().any(|opening| part.bytes.trim_ascii_start().starts_with(opening));
     !parts.is_empty() && parts.iter().all(injected)
 }

@@ -23,17 +23,8 @@ use super::{Context, ImportError, Input, time};
 const HOST: &str = "copilot-cli";
 
 /// Groups of events that are kept without being facts.
-const GROUPS: [&str; 9] = [
-    "session.",
-    "user.",
-    "assistant.",
-    "tool.",
-    "hook.",
-    "permission.",
-    "system.",
-    "subagent.",
-    "skill.",
-];
+const GROUPS: [&str; 9] =
+    ["session.", "user.", "assistant.", "tool.", "hook.", "permission.", "system.", "subagent.", "skill."];
 
 #[derive(Debug, Default)]
 struct Copilot {
@@ -48,7 +39,7 @@ struct Copilot {
 /// Reads an event file.
 pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), ImportError> {
     let id = context.options.session.clone().unwrap_or_else(|| context.name.to_string());
-    read_lines(input, context, &mut Copilot::default(), StreamInfo::session(HOST, id))
+    read_lines(input, context, &mut Copilot::default(), &StreamInfo::session(HOST, id))
 }
 
 impl LineImporter for Copilot {
@@ -71,7 +62,9 @@ impl LineImporter for Copilot {
             out.push(Entry::from(fact).origin(origin));
         }
         let at = time(timestamp);
-        out.iter_mut().for_each(|entry| entry.host_time = at);
+        for entry in out.iter_mut() {
+            entry.host_time = at;
+        }
         let known = kind == "abort" || GROUPS.iter().any(|group| kind.starts_with(group));
         if known { Found::Known } else { Found::Unknown(kind) }
     }
@@ -147,13 +140,22 @@ impl Copilot {
         out.push(Entry::host_record(kind, None).origin(origin));
         if cwd.is_some() && cwd != self.cwd {
             self.cwd.clone_from(&cwd);
-            let changed = Fact::SessionChanged { title: None, cwd, project: None, host_version: owned(version) };
+            let changed =
+                Fact::SessionChanged { title: None, cwd, project: None, host_version: owned(version) };
             out.push(Entry::from(changed).origin(format!("{origin}/cwd")));
         }
     }
 
     fn reply(&mut self, data: &str, origin: &str, out: &mut Vec<Entry>) {
-        let names = ["messageId", "content", "reasoningText", "reasoningOpaque", "model", "outputTokens", "requestId"];
+        let names = [
+            "messageId",
+            "content",
+            "reasoningText",
+            "reasoningOpaque",
+            "model",
+            "outputTokens",
+            "requestId",
+        ];
         let [key, content, reasoning, sealed, model, tokens, request] = pick(data, names).unwrap_or_default();
         let key = owned(key).unwrap_or_else(|| origin.to_string());
         let (reasoning, sealed) = (owned(reasoning), owned(sealed));

@@ -8,7 +8,8 @@
 //!          {"$set": {"messages": [..], ..}}           ContextReplaced: that list, then what follows
 //! ```
 //!
-//! Origins come from message and call ids, so both forms of a session give the same facts. The log is followed by
+//! Origins come from message and call ids, so both forms of a session give the same facts. In a document a reply has an
+//! entry of its own (`record:<id>`) besides its facts, which the document refers to. The log is followed by
 //! position, as it was written. A message that comes back after a rewind is a new fact (`msg:<id>@2`): the old one has left
 //! the branch for good.
 //!
@@ -26,7 +27,7 @@ use super::lines::{Found, Tally, attach, document, opened};
 use super::report::Admitted;
 use super::turns::{Occurrences, digest, prompt, step};
 use super::values::{DOCUMENT_BYTES_MAX, ValueReader};
-use super::{Context, ImportError, Input, kept_record, time};
+use super::{Context, ImportError, Input, kept_record, time, wire};
 
 const HOST: &str = "gemini-cli";
 
@@ -43,8 +44,8 @@ struct Live {
 struct Gemini {
     stream: Option<StreamInfo>,
     live: Vec<Live>,
-    /// How often a message of this id was rewound away.
-    rewound: HashMap<String, u32>,
+    /// How often a message of this id left the list: rewound away, or not in a list that replaced it.
+    left: HashMap<String, u32>,
     begun: HashSet<String>,
     lines: Occurrences,
 }
@@ -53,7 +54,7 @@ struct Gemini {
 pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), ImportError> {
     let mut reader = ValueReader::new(input, DOCUMENT_BYTES_MAX);
     let mut gemini = Gemini::default();
-    let mut session = Session { stream: None, tally: Tally::default() };
+    let mut session = Session { stream: None, tally: Tally::default(), log: Vec::new() };
     let mut kept = Occurrences::default();
     loop {
         let offset = reader.offset();
@@ -65,7 +66,7 @@ pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), Im
         let (line, at) = (value.line, value.offset);
         let mut raw = |bytes: &[u8]| {
             let n = kept.next(blake3::hash(bytes).to_hex().as_str());
-            kept_record("kept", bytes, u64::from(n))
+            kept_record("raw", bytes, u64::from(n))
         };
         let entries = match context.report.admit(&value, DOCUMENT_BYTES_MAX) {
             Admitted::Nothing => continue,
@@ -98,8 +99,9 @@ pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), Im
                 }
             },
         };
-        session.emit(&gemini, entries, reader.offset(), context)?;
+        session.log.push((entries, reader.offset()));
     }
+    session.replay(&gemini, context)?;
     if let Some(stream) = &session.stream {
         session.tally.finish(stream, &mut context.report);
     }
@@ -137,6 +139,8 @@ impl<'a> Shape<'a> {
 struct Session {
     stream: Option<Arc<StreamInfo>>,
     tally: Tally,
+    /// Facts of the log so far, record by record, with the offset after it.
+    log: Vec<(Vec<Entry>, u64)>,
 }
 
 impl Session {
@@ -147,16 +151,37 @@ impl Session {
         offset: u64,
         context: &mut Context<'_>,
     ) -> Result<(), ImportError> {
-        let stream = match &self.stream {
-            Some(stream) => Arc::clone(stream),
-            None => {
-                let id = context.options.session.clone().unwrap_or_else(|| context.name.to_string());
-                let info = gemini.stream.clone().unwrap_or_else(|| StreamInfo::session(HOST, id));
-                Arc::clone(self.stream.insert(opened(info, context)))
-            }
-        };
+        let stream = self.stream.get_or_insert_with(|| {
+            let id = context.options.session.clone().unwrap_or_else(|| context.name.to_string());
+            opened(gemini.stream.clone().unwrap_or_else(|| StreamInfo::session(HOST, id)), context)
+        });
+        let stream = Arc::clone(stream);
         self.tally.count(&stream, &entries, &mut context.report);
         context.emit(&stream, entries, offset)
+    }
+
+    /// Hands out the facts of the log: each once, where it was told first, as it was told last.
+    ///
+    /// A fact told in several versions would otherwise be revised back and forth by every import of the file.
+    fn replay(&mut self, gemini: &Gemini, context: &mut Context<'_>) -> Result<(), ImportError> {
+        let mut last: HashMap<String, Fact> = HashMap::new();
+        for entry in self.log.iter().flat_map(|(entries, _)| entries) {
+            if let Some(origin) = &entry.origin {
+                last.insert(origin.clone(), entry.fact.clone());
+            }
+        }
+        for (entries, offset) in std::mem::take(&mut self.log) {
+            let told = entries.into_iter().filter_map(|mut entry| {
+                entry.fact = match &entry.origin {
+                    Some(origin) => last.remove(origin)?,
+                    None => entry.fact,
+                };
+                Some(entry)
+            });
+            let told = told.collect();
+            self.emit(gemini, told, offset, context)?;
+        }
+        Ok(())
     }
 
     fn document(
@@ -172,18 +197,28 @@ impl Session {
         let mut told = HashSet::new();
         for message in messages {
             let mut entries = Vec::new();
-            let id = gemini.id(message);
+            let id = id_of(message);
             // A list that names one message twice: the second is a message of its own, or its bytes would be lost.
             let id = if told.insert(id.clone()) { id } else { format!("{id}+{}", told.len()) };
-            let origin = gemini.message(message, id, &mut entries);
-            attach(message, &mut entries);
+            // The program writes a reply anew as its calls go on, and not every change shows in a fact.
+            let own = format!("record:{id}");
+            let mut origin = gemini.message(message, id.clone(), &mut entries);
+            if owned(member(Some(message), "type")).as_deref() == Some("gemini") {
+                let fact = Fact::HostRecorded { record: "message".to_string(), about: Some(id), raw: None };
+                let kept = wire::build(message.as_bytes(), &wire::bodies(&entries));
+                entries.push(Entry::from(fact).origin(&own).wire(kept));
+                origin = own;
+            } else {
+                attach(message, &mut entries);
+            }
             records.push((message, origin));
             context.report.records += 1;
             let end = super::lines::span(text, message).map_or(0, |start| start + message.len());
             self.emit(gemini, entries, at.saturating_add(end as u64), context)?;
         }
         let title = owned(member(Some(text), "summary"));
-        let mut around = vec![Entry::host_record("document", None).origin("document").wire(document(text, &records))];
+        let mut around =
+            vec![Entry::host_record("document", None).origin("document").wire(document(text, &records))];
         if title.is_some() {
             let changed = Fact::SessionChanged { title, cwd: None, project: None, host_version: None };
             around.push(Entry::from(changed).origin("document/summary"));
@@ -196,7 +231,17 @@ impl Gemini {
     fn line(&mut self, text: &str, shape: &Shape<'_>, out: &mut Vec<Entry>) -> Found {
         match shape {
             Shape::Message => {
-                let id = self.id(text);
+                let id = id_of(text);
+                if self.live.iter().any(|live| live.id == id) {
+                    // The bytes of each version are kept, even where a version says nothing new about the message.
+                    let origin = self.lines.origin("line", &digest(text));
+                    let fact = Fact::HostRecorded {
+                        record: "message".to_string(),
+                        about: Some(id.clone()),
+                        raw: None,
+                    };
+                    out.push(Entry::from(fact).origin(origin));
+                }
                 self.message(text, id, out);
             }
             Shape::Header => {
@@ -206,18 +251,11 @@ impl Gemini {
             }
             Shape::RewindTo(id) => {
                 let origin = self.lines.origin("line", &digest(text));
-                let to = match self.live.iter().position(|live| live.id == *id) {
-                    Some(place) => {
-                        let to = self.live.get(place).map(|live| live.origin.clone()).unwrap_or_default();
-                        self.forget(place);
-                        PointRef::Before(to)
-                    }
-                    // An unknown id leaves nothing: no fact has this origin, so the point is before everything.
-                    None => {
-                        self.forget(0);
-                        PointRef::Before(format!("absent:{id}"))
-                    }
-                };
+                let place = self.live.iter().position(|live| live.id == *id);
+                // An unknown id leaves nothing: no fact has this origin, so the point is before everything.
+                let point = place.and_then(|place| self.live.get(place)).map(|live| live.origin.clone());
+                self.forget(place.unwrap_or(0));
+                let to = PointRef::Before(point.unwrap_or_else(|| format!("absent:{id}")));
                 out.push(Entry::from(Fact::Rewound { to }).origin(origin));
             }
             Shape::Set(set) => self.set(text, set, out),
@@ -235,7 +273,7 @@ impl Gemini {
     /// Forgets the messages from `place` on.
     fn forget(&mut self, place: usize) {
         for live in self.live.drain(place..) {
-            let count = self.rewound.entry(live.id).or_default();
+            let count = self.left.entry(live.id).or_default();
             *count = count.saturating_add(1);
         }
     }
@@ -257,7 +295,7 @@ impl Gemini {
             let mut old = std::mem::take(&mut self.live);
             let mut told = Vec::new();
             for message in messages {
-                let id = self.id(message);
+                let id = id_of(message);
                 let known = old.iter().position(|live| live.id == id).map(|at| old.remove(at));
                 match known {
                     Some(live) if live.digest == digest(message) => told.push(live),
@@ -269,6 +307,8 @@ impl Gemini {
                 }
             }
             let order = told.iter().flat_map(|live| live.items.iter().cloned()).collect();
+            self.live = old;
+            self.forget(0);
             self.live = told;
             place = out.len();
             let replaced = Fact::ContextReplaced { cause: ReplaceCause::Host, order, tokens_before: None };
@@ -277,20 +317,18 @@ impl Gemini {
             out.push(Entry::host_record("$set", None).origin(origin));
         }
         if let Some(title) = owned(summary) {
-            let changed = Fact::SessionChanged { title: Some(title), cwd: None, project: None, host_version: None };
+            let changed =
+                Fact::SessionChanged { title: Some(title), cwd: None, project: None, host_version: None };
             out.push(Entry::from(changed).origin(format!("{}/summary", origin_of(out.get(place)))));
         }
-    }
-
-    fn id(&self, message: &str) -> String {
-        owned(member(Some(message), "id")).unwrap_or_else(|| digest(message))
     }
 
     /// Adds the facts of one version of a message; gives the origin of the fact that stands for it.
     fn message(&mut self, text: &str, id: String, out: &mut Vec<Entry>) -> String {
         let names = ["timestamp", "type", "content", "thoughts", "tokens", "model", "toolCalls"];
-        let [timestamp, kind, content, thoughts, tokens, model, calls] = pick(text, names).unwrap_or_default();
-        let key = match self.rewound.get(&id) {
+        let [timestamp, kind, content, thoughts, tokens, model, calls] =
+            pick(text, names).unwrap_or_default();
+        let key = match self.left.get(&id) {
             Some(times) => format!("{id}@{}", times.saturating_add(1)),
             None => id.clone(),
         };
@@ -308,21 +346,33 @@ impl Gemini {
             Role::User if begins => out.push(prompt(&origin)),
             _ => {}
         }
-        let mut parts: Vec<PartEntry> =
+        let thoughts: Vec<PartEntry> =
             thoughts.and_then(elements).unwrap_or_default().into_iter().filter_map(thought).collect();
-        parts.extend(content_parts(content));
-        let part_count = u32::try_from(parts.len()).unwrap_or(u32::MAX);
-        let mut items: Vec<ItemRef> = (1..=part_count).map(|part| ItemRef::Origin(origin.clone(), part)).collect();
+        let content = content_parts(content);
+        let mut items = Vec::new();
+        // The parts of a reply come one by one: versions of it differ in their number.
+        let whole = if role == Role::Assistant { Vec::new() } else { content.clone() };
+        items.extend((1..).zip(&whole).map(|(part, _)| ItemRef::Origin(origin.clone(), part)));
         let fact = Fact::MessageRecorded {
             key: key.clone(),
             role,
-            parts,
+            parts: whole,
             parent: None,
             // Notices of the program (info, warning, error) are shown to the user only.
             hidden_from_model: role == Role::System,
             hidden_from_user: false,
         };
         out.push(Entry::from(fact).origin(&origin));
+        if role == Role::Assistant {
+            for (name, parts) in [("thought", thoughts), ("part", content)] {
+                for (place, part) in parts.into_iter().enumerate() {
+                    let origin = format!("{origin}/{name}{place}");
+                    items.push(ItemRef::Origin(origin.clone(), 1));
+                    let fact = Fact::MessageContinued { key: key.clone(), parts: vec![part] };
+                    out.push(Entry::from(fact).origin(origin));
+                }
+            }
+        }
         let mut names = Occurrences::default();
         for call in calls.and_then(elements).unwrap_or_default() {
             items.push(ItemRef::Origin(tool_call(call, &key, &mut names, out), 1));
@@ -330,14 +380,8 @@ impl Gemini {
         let model = owned(model);
         if model.is_some() || tokens.is_some() {
             let usage = tokens.map(usage).unwrap_or_default();
-            let fact = Fact::MessageFinished {
-                key,
-                model,
-                provider: None,
-                request: None,
-                stop_reason: None,
-                usage,
-            };
+            let fact =
+                Fact::MessageFinished { key, model, provider: None, request: None, stop_reason: None, usage };
             out.push(Entry::from(fact).origin(format!("{origin}:finish")));
         }
         let at = time(timestamp);
@@ -349,6 +393,11 @@ impl Gemini {
         }
         origin
     }
+}
+
+/// A message without an id is named by its bytes.
+fn id_of(message: &str) -> String {
+    owned(member(Some(message), "id")).unwrap_or_else(|| digest(message))
 }
 
 fn origin_of(entry: Option<&Entry>) -> String {
@@ -409,7 +458,11 @@ fn part(piece: &str) -> Option<PartEntry> {
     }
     let [text, thought, inline] = pick(piece, ["text", "thought", "inlineData"]).unwrap_or_default();
     if let Some(text) = owned(text) {
-        return Some(if thought == Some("true") { PartEntry::reasoning(text, None) } else { PartEntry::text(text) });
+        return Some(if thought == Some("true") {
+            PartEntry::reasoning(text, None)
+        } else {
+            PartEntry::text(text)
+        });
     }
     if let Some([kind, data]) = inline.and_then(|inline| pick(inline, ["mimeType", "data"]))
         && let Some(data) = owned(data)
@@ -424,7 +477,9 @@ fn output(result: Option<&str>) -> Vec<PartEntry> {
     let Some(result) = result else { return Vec::new() };
     let pieces = elements(result).unwrap_or_else(|| vec![result]);
     let shown = |piece: &str| {
-        let Some(response) = member(member(Some(piece), "functionResponse"), "response") else { return part(piece) };
+        let Some(response) = member(member(Some(piece), "functionResponse"), "response") else {
+            return part(piece);
+        };
         let [output, error] = pick(response, ["output", "error"]).unwrap_or_default();
         match owned(output).or_else(|| owned(error)) {
             Some(text) => Some(PartEntry::text(text)),

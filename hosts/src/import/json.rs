@@ -12,6 +12,15 @@ use serde_json::value::RawValue;
 
 /// The values of these members of an object, as JSON text; `None` for the whole if `object` is no valid object.
 pub fn pick<'a, const N: usize>(object: &'a str, names: [&str; N]) -> Option<[Option<&'a str>; N]> {
+    let found = pick_with_nulls(object, names)?;
+    Some(found.map(|value| value.filter(|text| *text != "null")))
+}
+
+/// [`pick`] that tells `null` from absent.
+pub fn pick_with_nulls<'a, const N: usize>(
+    object: &'a str,
+    names: [&str; N],
+) -> Option<[Option<&'a str>; N]> {
     struct Picker<'n, const N: usize>([&'n str; N]);
     impl<'de, const N: usize> Visitor<'de> for Picker<'_, N> {
         type Value = [Option<&'de str>; N];
@@ -24,7 +33,7 @@ pub fn pick<'a, const N: usize>(object: &'a str, names: [&str; N]) -> Option<[Op
             let mut found = [None; N];
             while let Some(at) = map.next_key_seed(Name(&self.0))? {
                 match at.and_then(|at| found.get_mut(at)) {
-                    Some(place) => *place = present(map.next_value::<&RawValue>()?.get()),
+                    Some(place) => *place = Some(map.next_value::<&RawValue>()?.get()),
                     None => {
                         map.next_value::<IgnoredAny>()?;
                     }
@@ -111,10 +120,6 @@ fn parse<'a, T>(
     Some(value)
 }
 
-fn present(text: &str) -> Option<&str> {
-    (text != "null").then_some(text)
-}
-
 /// One member of an object.
 pub fn member<'a>(object: Option<&'a str>, name: &str) -> Option<&'a str> {
     let [found] = pick(object?, [name])?;
@@ -151,7 +156,7 @@ pub fn count(value: Option<&str>) -> Option<u64> {
             clippy::cast_sign_loss,
             reason = "checked against the range"
         )]
-        (number >= 0.0 && number < 9.0e15 && number.fract() == 0.0).then_some(number as u64)
+        ((0.0..9.0e15).contains(&number) && number.fract() == 0.0).then_some(number as u64)
     })
 }
 

@@ -12,13 +12,13 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use acpdb_engine::entry::{Bytes, Entry, Fact, PartEntry, StreamInfo, WirePiece};
-use acpdb_engine::event::Outcome;
+use acpdb_engine::entry::{Entry, Fact, StreamInfo, WirePiece};
+use acpdb_engine::event::{Outcome, Scope};
 
 use super::report::Admitted;
 use super::turns::Occurrences;
 use super::values::{RECORD_BYTES_MAX, ValueReader};
-use super::{Context, ImportError, Input, ImportReport, kept_record, wire};
+use super::{Context, ImportError, ImportReport, Input, kept_record, wire};
 
 /// What became of a record.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -45,7 +45,7 @@ pub(super) fn read_lines(
     input: Input<'_>,
     context: &mut Context<'_>,
     importer: &mut dyn LineImporter,
-    unnamed: StreamInfo,
+    unnamed: &StreamInfo,
 ) -> Result<(), ImportError> {
     let mut reader = ValueReader::new(input, RECORD_BYTES_MAX);
     let mut stream: Option<Arc<StreamInfo>> = None;
@@ -96,7 +96,7 @@ pub(super) fn read_lines(
 
 /// The stream as it is handed out, counted in the report.
 pub(super) fn opened(mut info: StreamInfo, context: &mut Context<'_>) -> Arc<StreamInfo> {
-    if info.project.is_none() {
+    if info.scope == Scope::Session && info.project.is_none() {
         info.project = context.options.project.clone().or_else(|| info.cwd.clone());
     }
     match info.parent {
@@ -108,43 +108,19 @@ pub(super) fn opened(mut info: StreamInfo, context: &mut Context<'_>) -> Arc<Str
 
 fn keep(kept: &mut Occurrences, raw: &[u8]) -> Entry {
     let n = kept.next(blake3::hash(raw).to_hex().as_str());
-    kept_record("kept", raw, u64::from(n))
+    kept_record("raw", raw, u64::from(n))
 }
 
-/// Gives the record's bytes to the first of its facts that is no turn.
+/// Gives the record's bytes to one of its facts: to the replacement of a context, whose messages may be known already,
+/// else to the first that is no turn.
 pub(super) fn attach(record: &str, entries: &mut [Entry]) {
-    let bodies = bodies(entries);
+    let bodies = wire::bodies(entries);
+    let replaced = |entry: &Entry| matches!(entry.fact, Fact::ContextReplaced { .. });
     let turn = |entry: &Entry| matches!(entry.fact, Fact::TurnStarted { .. });
-    let place = entries.iter().position(|entry| !turn(entry)).unwrap_or(0);
+    let place = entries.iter().position(replaced).or_else(|| entries.iter().position(|entry| !turn(entry)));
+    let place = place.unwrap_or(0);
     if let Some(entry) = entries.get_mut(place) {
         entry.wire = wire::build(record.as_bytes(), &bodies);
-    }
-}
-
-/// The bodies that facts carry, each text once.
-fn bodies(entries: &[Entry]) -> Vec<Bytes> {
-    let mut found: Vec<Bytes> = Vec::new();
-    for entry in entries {
-        match &entry.fact {
-            Fact::MessageRecorded { parts, .. } | Fact::MessageContinued { parts, .. } => of_parts(parts, &mut found),
-            Fact::ToolStarted { params, .. } => found.push(Bytes::clone(params)),
-            Fact::ToolFinished { output, details, .. } => {
-                of_parts(output, &mut found);
-                found.extend(details.clone());
-            }
-            Fact::PromptSet { system, tools, params, .. } => {
-                found.extend([system, tools, params].into_iter().flatten().cloned());
-            }
-            _ => {}
-        }
-    }
-    found
-}
-
-fn of_parts(parts: &[PartEntry], found: &mut Vec<Bytes>) {
-    for part in parts {
-        found.push(Bytes::clone(&part.bytes));
-        found.extend(part.signature.clone());
     }
 }
 
@@ -167,10 +143,8 @@ impl Tally {
                     if !self.started.insert(call.to_string()) {
                         continue;
                     }
-                    match main {
-                        true => report.calls_main += 1,
-                        false => report.calls_subagent += 1,
-                    }
+                    let calls = if main { &mut report.calls_main } else { &mut report.calls_subagent };
+                    *calls = calls.saturating_add(1);
                     match tool.as_str() {
                         "update_plan" | "write_todos" => report.todo_snapshots += 1,
                         "tracker_create_task" | "tracker_update_task" => report.todo_deltas += 1,
@@ -178,7 +152,8 @@ impl Tally {
                     }
                 }
                 Fact::ToolFinished { outcome, .. } => {
-                    let call = origin.strip_suffix(":finish").unwrap_or(origin);
+                    let call = origin.strip_suffix(":finish").or_else(|| origin.strip_suffix(":aborted"));
+                    let call = call.unwrap_or(origin);
                     let bad = main && *outcome != Outcome::Completed;
                     if self.finished.insert(call.to_string()) && bad {
                         report.failed += 1;

@@ -41,7 +41,7 @@ struct Memory {
 pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), ImportError> {
     let stream = context.options.memory.clone().unwrap_or_else(|| StreamInfo::project(context.name));
     let mut memory = Memory { stream: stream.clone(), lines: Occurrences::default(), values: HashMap::new() };
-    read_lines(input, context, &mut memory, stream)
+    read_lines(input, context, &mut memory, &stream)
 }
 
 impl LineImporter for Memory {
@@ -155,7 +155,8 @@ fn date(value: Option<&str>) -> Option<Micros> {
     if let Ok(time) = text.parse::<jiff::Timestamp>() {
         return Some(Micros(time.as_microsecond()));
     }
-    let day = text.parse::<jiff::civil::Date>().or_else(|_| jiff::civil::Date::strptime("%d-%b-%Y", text)).ok()?;
+    let day =
+        text.parse::<jiff::civil::Date>().or_else(|_| jiff::civil::Date::strptime("%d-%b-%Y", text)).ok()?;
     let time = day.to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp();
     Some(Micros(time.as_microsecond()))
 }

@@ -1,4 +1,4 @@
-//! Chat messages in the form of OpenAI's chat API: alone, in tau-bench runs, in tau2 simulations, or one a line.
+//! Chat messages in the form of the `OpenAI` chat API: alone, in tau-bench runs, in tau2 simulations, or one a line.
 //!
 //! ```text
 //! [ {role, content, ..}, .. ]   {messages: [..]}   {role, ..}\n{role, ..}\n      one conversation
@@ -83,7 +83,9 @@ impl<'a> Form<'a> {
                 () => Self::Other,
             };
         }
-        let Some([simulations, traj, messages, role]) = pick(text, ["simulations", "traj", "messages", "role"]) else {
+        let Some([simulations, traj, messages, role]) =
+            pick(text, ["simulations", "traj", "messages", "role"])
+        else {
             return Self::Other;
         };
         match simulations.and_then(|list| Some((list, elements(list)?))) {
@@ -106,18 +108,14 @@ fn document_of(
     let [id, task, trial, traj, messages] =
         pick(run, ["id", "task_id", "trial", "traj", "messages"]).unwrap_or_default();
     let given = context.options.session.clone();
-    let name = match task {
-        // Task ids are numbers in some files and texts in others.
-        Some(task) => {
+    let name = match (task, traj, owned(id)) {
+        // A simulation has an id of its own; a run has a task, whose id is a number in some files and a text in others.
+        (Some(task), Some(_), _) | (Some(task), None, None) => {
             let task = owned(Some(task)).unwrap_or_else(|| task.to_string());
-            let run = format!("{task}/{}", trial.unwrap_or("0"));
-            given.map_or(run.clone(), |prefix| format!("{prefix}/{run}"))
+            prefixed(format!("{task}/{}", trial.unwrap_or("0")), given)
         }
-        None => match (owned(id), given) {
-            (Some(id), Some(prefix)) => format!("{prefix}/{id}"),
-            (Some(id), None) => id,
-            (None, given) => given.unwrap_or_else(|| digest(run)),
-        },
+        (_, _, Some(id)) => prefixed(id, given),
+        (None, _, None) => given.unwrap_or_else(|| digest(run)),
     };
     let name = match conversations.next(&name) {
         1 => name,
@@ -126,6 +124,14 @@ fn document_of(
     let base = at.saturating_add(span(whole, run).unwrap_or(0) as u64);
     let list = traj.or(messages).unwrap_or(run);
     conversation(name, run, list, base, context)
+}
+
+/// A session's name below the prefix that the caller chose.
+fn prefixed(name: String, prefix: Option<String>) -> String {
+    match prefix {
+        Some(prefix) => format!("{prefix}/{name}"),
+        None => name,
+    }
 }
 
 fn conversation(
@@ -168,7 +174,8 @@ fn simulations(
     let beside = [text.get(..start), Some("[]"), text.get(start + list.len()..)];
     let beside: String = beside.into_iter().flatten().collect();
     let name = context.options.session.clone().unwrap_or_else(|| format!("{}/file", digest(&beside)));
-    let stream = Arc::new(StreamInfo { title: Some(context.name.to_string()), ..StreamInfo::session(HOST, name) });
+    let stream =
+        Arc::new(StreamInfo { title: Some(context.name.to_string()), ..StreamInfo::session(HOST, name) });
     let kept = Entry::host_record("simulations", None)
         .origin(digest_origin("simulations", beside.as_bytes(), 1))
         .wire(vec![WirePiece::Literal(beside.into_bytes())]);
@@ -217,7 +224,7 @@ impl Loose {
                 }
                 Line::Kept(bytes) => {
                     let n = kept.next(blake3::hash(&bytes).to_hex().as_str());
-                    entries.push(kept_record("kept", &bytes, u64::from(n)));
+                    entries.push(kept_record("raw", &bytes, u64::from(n)));
                 }
             }
             context.report.records += 1;
@@ -254,7 +261,12 @@ impl Conversation {
         Self { stream, tally: Tally::default(), index: 0, group: Vec::new(), older: Vec::new() }
     }
 
-    fn emit(&mut self, entries: Vec<Entry>, offset: u64, context: &mut Context<'_>) -> Result<(), ImportError> {
+    fn emit(
+        &mut self,
+        entries: Vec<Entry>,
+        offset: u64,
+        context: &mut Context<'_>,
+    ) -> Result<(), ImportError> {
         self.tally.count(&self.stream, &entries, &mut context.report);
         context.emit(&self.stream, entries, offset)
     }
@@ -311,7 +323,9 @@ impl Conversation {
             }
         }
         let at = time(timestamp);
-        out.iter_mut().for_each(|entry| entry.host_time = at);
+        for entry in out.iter_mut() {
+            entry.host_time = at;
+        }
         out.iter()
             .find(|entry| !matches!(entry.fact, Fact::TurnStarted { .. }))
             .and_then(|entry| entry.origin.clone())
@@ -325,7 +339,8 @@ impl Conversation {
         let place = format!("{index}.{place}");
         let id = owned(id).unwrap_or_else(|| place.clone());
         // Arguments are JSON inside a string, valid or not; tau2 has the object itself.
-        let params = owned(arguments).or_else(|| arguments.map(str::to_string)).unwrap_or_else(|| "{}".to_string());
+        let params =
+            owned(arguments).or_else(|| arguments.map(str::to_string)).unwrap_or_else(|| "{}".to_string());
         let mut entry = Entry::tool_started(&id, owned(name).unwrap_or_default(), params)
             .origin(format!("call:{place}:start"))
             .in_message(index.to_string());
@@ -337,7 +352,8 @@ impl Conversation {
     }
 
     fn result(&mut self, text: &str, index: usize, place: usize, out: &mut Vec<Entry>) {
-        let [call, id, content, error] = pick(text, ["tool_call_id", "id", "content", "error"]).unwrap_or_default();
+        let [call, id, content, error] =
+            pick(text, ["tool_call_id", "id", "content", "error"]).unwrap_or_default();
         let id = owned(call).or_else(|| owned(id));
         let parts = content_parts(content);
         let outcome = match error {

@@ -10,27 +10,30 @@
 //! ```
 //!
 //! Parts are rewritten while they run. Each has an origin of its own, so importing a grown document again records the
-//! new and changed parts and a new document entry, nothing else.
+//! new and changed parts and a new document entry, nothing else. A record that may change without any of its facts
+//! changing (a message's info, a part without call, a call that runs or whose output was cleared) has an entry of its
+//! own besides its facts, `HostRecorded` with the wire; a call that has ended carries its record as its finish's wire.
 //!
 //! | fact | origin |
 //! |---|---|
 //! | call, result | `call:<part id>:start`, `call:<part id>:finish` |
 //! | message, its end | `msg:<message id>`, `msg:<message id>:finish` |
 //! | other part | `part:<part id>`; model step `turn:<part id>`; prompt `prompt:<message id>` |
+//! | record with an entry of its own | `record:<message or part id>` |
 //! | compaction | `replaced:<id of the summary message>` |
 //! | cleared output | `cleared:<part id>` |
 //! | document | `document:<session id>` |
 //!
-//! A part or message without id is named by its message and place. The record of a tool part is the wire of its last
-//! fact: the start while it runs, the finish once it has ended.
+//! A part or message without id is named by its message and place.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use acpdb_engine::entry::{Entry, Fact, ItemRef, PartEntry, StreamInfo, WirePiece};
 use acpdb_engine::event::{Outcome, PartKind, ReplaceCause, Role, Usage};
 
-use super::report::Admitted;
+use super::report::{Admitted, NOTES_MAX};
 use super::values::{DOCUMENT_BYTES_MAX, ValueReader};
 use super::{Context, Format, ImportError, Input, bytes, digest_origin, json, millis, small_fields, wire};
 
@@ -62,7 +65,7 @@ pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), Im
                 let (Some(info), Some(messages)) = (info, messages.and_then(json::elements)) else {
                     return Err(other_format(line, offset, "no info and messages"));
                 };
-                document(text, info, &messages, offset + text.len() as u64, context)?;
+                document(text, info, &messages, (line, offset), context)?;
             }
             Admitted::Raw(raw) => {
                 let info =
@@ -84,6 +87,8 @@ fn other_format(line: u64, offset: u64, reason: &'static str) -> ImportError {
 struct Document<'a> {
     text: &'a str,
     stream: Arc<StreamInfo>,
+    /// Line and offset at which the text begins.
+    start: (u64, u64),
     end: u64,
     /// Origins of the records that have been handed out.
     origins: HashSet<String>,
@@ -93,6 +98,16 @@ struct Document<'a> {
 }
 
 impl Document<'_> {
+    /// Notes that `record`, a slice of the text, is kept without being understood.
+    fn note(&self, record: &str, reason: String, context: &mut Context<'_>) {
+        // Finding the line costs a look at all before it: only done for notes that are kept.
+        let counts = context.report.kept_raw.len() < NOTES_MAX;
+        let at = (record.as_ptr() as usize).saturating_sub(self.text.as_ptr() as usize);
+        let before = self.text.get(..at).filter(|_| counts).unwrap_or_default();
+        let lines = memchr::memchr_iter(b'\n', before.as_bytes()).count();
+        context.report.keep_raw(self.start.0 + lines as u64, self.start.1 + at as u64, reason);
+    }
+
     /// Puts a reference to `origin` where `record`, a slice of the text, stands.
     ///
     /// False if that origin has been used: the record stays literal then.
@@ -122,7 +137,7 @@ fn document(
     text: &str,
     info: &str,
     messages: &[&str],
-    end: u64,
+    start: (u64, u64),
     context: &mut Context<'_>,
 ) -> Result<(), ImportError> {
     let [id, directory, title, version, times, parent, project] =
@@ -146,9 +161,11 @@ fn document(
         host_time: millis(json::member(times, "created")),
         ..StreamInfo::session(HOST, name)
     };
+    let end = start.1 + text.len() as u64;
     let mut document = Document {
         text,
         stream: Arc::new(stream),
+        start,
         end,
         origins: HashSet::new(),
         pieces: Vec::new(),
@@ -173,7 +190,8 @@ fn read_message(
     let Some(info) = info.filter(|info| info.starts_with('{')) else {
         let origin = digest_origin("message", message.as_bytes(), index as u64 + 1);
         context.report.records += 1;
-        context.report.keep_raw(0, 0, format!("message {} has no info; kept as it is", index + 1));
+        let reason = format!("message {} has no info; kept as it is", index + 1);
+        document.note(message, reason, context);
         if document.refer(message, &origin) {
             entries.push(Entry::host_record("message", None).origin(origin).wire(literal(message)));
         }
@@ -181,10 +199,10 @@ fn read_message(
     };
     let head = Head::parse(info, index);
     let parts = parts.and_then(json::elements).unwrap_or_default();
-    let kinds: Vec<_> = parts.iter().map(|part| json::owned(json::member(Some(part), "type"))).collect();
+    let parts: Vec<_> = parts.into_iter().map(|part| (part, Part::parse(part))).collect();
     context.report.records += 1 + parts.len() as u64;
 
-    let is_compaction = matches!(kinds.as_slice(), [Some(only)] if only == "compaction");
+    let is_compaction = matches!(parts.as_slice(), [(_, Some(only))] if only.kind == "compaction");
     if head.role == Role::Assistant && head.is_summary {
         let fact =
             Fact::ContextReplaced { cause: ReplaceCause::Compaction, order: Vec::new(), tokens_before: None };
@@ -193,7 +211,7 @@ fn read_message(
     if head.role == Role::User && !is_compaction {
         entries.push(Entry::prompt(head.id.as_str()).origin(format!("prompt:{}", head.id)).at(head.created));
     }
-    let origin = format!("msg:{}", head.id);
+    let origin = format!("record:{}", head.id);
     if document.refer(info, &origin) {
         let fact = Fact::MessageRecorded {
             key: head.id.clone(),
@@ -203,33 +221,43 @@ fn read_message(
             hidden_from_model: false,
             hidden_from_user: false,
         };
-        entries.push(Entry::from(fact).origin(origin).at(head.created).wire(literal(info)));
+        entries.push(Entry::from(fact).origin(format!("msg:{}", head.id)).at(head.created));
+        entries.push(own_record("message", &head.id, info, &[]).at(head.created));
     } else {
         context.report.duplicates += 1;
     }
-    for (place, (part, kind)) in parts.iter().zip(&kinds).enumerate() {
-        let kind = kind.as_deref().unwrap_or_default();
-        let Some(read) = Part::parse(part) else {
+    for (place, (part, read)) in parts.iter().enumerate() {
+        let Some(read) = read else {
             let origin = format!("part:{}/{place}", head.id);
-            context.report.keep_raw(
-                0,
-                0,
-                format!("part {} of {} is no object; kept as it is", place + 1, head.id),
-            );
+            let reason = format!("part {} of {} is no object; kept as it is", place + 1, head.id);
+            document.note(part, reason, context);
             if document.refer(part, &origin) {
                 entries.push(Entry::host_record("part", None).origin(origin).wire(literal(part)));
             }
             continue;
         };
         let id = json::owned(read.id).unwrap_or_else(|| format!("{}/{place}", head.id));
-        let mut facts = read_part(&head, &id, kind, part, &read, context);
-        let wires = wire::bodies(&facts);
-        let Some(last) = facts.iter_mut().rev().find(|entry| !matches!(entry.fact, Fact::HostCleared { .. }))
-        else {
-            continue;
+        let mut facts = read_part(&head, &id, read, part, document, context);
+        let bodies = wire::bodies(&facts);
+        // Only what a call says once it has ended is sure to stay as it is.
+        let wired = match facts.last_mut() {
+            Some(last) if matches!(last.fact, Fact::ToolFinished { .. }) => last,
+            _ => {
+                let record = if read.kind.is_empty() { "part" } else { &*read.kind };
+                let about = json::owned(read.hash).unwrap_or_else(|| head.id.clone());
+                let mut entry = own_record(record, &id, part, &bodies).at(head.created);
+                if let Fact::HostRecorded { about: place, .. } = &mut entry.fact {
+                    *place = Some(about);
+                }
+                facts.push(entry);
+                match facts.last_mut() {
+                    Some(last) => last,
+                    None => continue,
+                }
+            }
         };
-        if document.refer(part, last.origin.as_deref().unwrap_or_default()) {
-            last.wire = wire::build(part.as_bytes(), &wires);
+        if document.refer(part, wired.origin.as_deref().unwrap_or_default()) {
+            wired.wire = wire::build(part.as_bytes(), &bodies);
             entries.append(&mut facts);
         } else {
             context.report.duplicates += 1;
@@ -318,6 +346,8 @@ fn usage_of(tokens: Option<&str>) -> Usage {
 
 /// What of a part matters.
 struct Part<'a> {
+    kind: Cow<'a, str>,
+    hash: Option<&'a str>,
     id: Option<&'a str>,
     text: Option<&'a str>,
     metadata: Option<&'a str>,
@@ -331,21 +361,24 @@ struct Part<'a> {
 
 impl<'a> Part<'a> {
     fn parse(part: &'a str) -> Option<Self> {
-        let names = ["id", "text", "metadata", "time", "mime", "url", "callID", "tool", "state"];
-        let [id, text, metadata, times, mime, url, call, tool, state] = json::pick(part, names)?;
-        Some(Self { id, text, metadata, times, mime, url, call, tool, state })
+        let names =
+            ["type", "hash", "id", "text", "metadata", "time", "mime", "url", "callID", "tool", "state"];
+        let [kind, hash, id, text, metadata, times, mime, url, call, tool, state] = json::pick(part, names)?;
+        let kind = json::string(kind).unwrap_or_default();
+        Some(Self { kind, hash, id, text, metadata, times, mime, url, call, tool, state })
     }
 }
 
-/// The facts of one part, in order; never none.
+/// The facts of one part, in order; none if it says nothing about the context.
 fn read_part(
     head: &Head,
     id: &str,
-    kind: &str,
-    raw: &str,
     part: &Part<'_>,
+    raw: &str,
+    document: &Document<'_>,
     context: &mut Context<'_>,
 ) -> Vec<Entry> {
+    let kind = &*part.kind;
     let start = part.times.and_then(|times| millis(json::member(Some(times), "start"))).or(head.created);
     let spoken = match kind {
         "text" => json::string(part.text).map(|text| PartEntry::text(&*text)),
@@ -363,18 +396,12 @@ fn read_part(
         ("tool", Some(state)) => read_call(head, id, part, state, context),
         _ => {
             if matches!(kind, "text" | "reasoning" | "file" | "tool") {
-                context.report.keep_raw(
-                    0,
-                    0,
-                    format!("part {id} of kind {kind} lacks its content; kept as it is"),
-                );
+                let reason = format!("part {id} of kind {kind} lacks its content; kept as it is");
+                document.note(raw, reason, context);
             } else if !KNOWN.contains(&kind) {
                 context.report.unknown(kind);
             }
-            let record = if kind.is_empty() { "part" } else { kind };
-            let about = json::owned(json::member(Some(raw), "hash")).or_else(|| Some(head.id.clone()));
-            let fact = Fact::HostRecorded { record: record.to_owned(), about, raw: None };
-            vec![Entry::from(fact).origin(format!("part:{id}")).at(head.created)]
+            Vec::new()
         }
     }
 }
@@ -439,6 +466,12 @@ fn read_call(head: &Head, id: &str, part: &Part<'_>, state: &str, context: &mut 
         entries.push(Entry::from(fact).origin(format!("cleared:{id}")).at(millis(compacted)));
     }
     entries
+}
+
+/// A record with an entry of its own.
+fn own_record(record: &str, id: &str, raw: &str, bodies: &[acpdb_engine::entry::Bytes]) -> Entry {
+    let fact = Fact::HostRecorded { record: record.to_owned(), about: Some(id.to_owned()), raw: None };
+    Entry::from(fact).origin(format!("record:{id}")).wire(wire::build(raw.as_bytes(), bodies))
 }
 
 fn literal(record: &str) -> Vec<WirePiece> {

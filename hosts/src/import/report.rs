@@ -171,7 +171,7 @@ pub enum ImportError {
     #[error("the import was stopped")]
     Stopped,
     /// The input is not of the format it was taken for.
-    #[error("not a {format} session, line {line}, byte {offset}: {reason}; name the right format")]
+    #[error("not a session of {format} at line {line}, byte {offset}: {reason}; name the right format")]
     OtherFormat {
         /// The format it was taken for.
         format: Format,

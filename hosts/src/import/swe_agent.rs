@@ -37,19 +37,17 @@ pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), Im
         let raw = match context.report.admit(&value, DOCUMENT_BYTES_MAX) {
             Admitted::Nothing => continue,
             Admitted::Raw(bytes) => bytes,
-            Admitted::Text(text) => match member(Some(text), "trajectory").and_then(elements) {
-                Some(steps) => {
+            Admitted::Text(text) => {
+                if let Some(steps) = member(Some(text), "trajectory").and_then(elements) {
                     run(text, &steps, at, context)?;
                     continue;
                 }
-                None => {
-                    context.report.keep_raw(line, at, "no trajectory in it; kept as it is");
-                    text.as_bytes()
-                }
-            },
+                context.report.keep_raw(line, at, "no trajectory in it; kept as it is");
+                text.as_bytes()
+            }
         };
         let hash = blake3::hash(raw).to_hex();
-        let entry = kept_record("kept", raw, u64::from(kept.next(hash.as_str())));
+        let entry = kept_record("raw", raw, u64::from(kept.next(hash.as_str())));
         let name = context.options.session.clone().unwrap_or_else(|| hash.chars().take(32).collect());
         let stream = opened(StreamInfo::session(HOST, name), context);
         context.report.records += 1;
@@ -66,7 +64,8 @@ fn run(text: &str, steps: &[&str], at: u64, context: &mut Context<'_>) -> Result
     let stream = opened(StreamInfo { cwd, title: Some(title), ..StreamInfo::session(HOST, name) }, context);
     let mut tally = Tally::default();
     let mut records: Vec<(&str, String)> = Vec::new();
-    let end = |record: &str| at.saturating_add(span(text, record).map_or(0, |start| start + record.len()) as u64);
+    let end =
+        |record: &str| at.saturating_add(span(text, record).map_or(0, |start| start + record.len()) as u64);
 
     for (place, turn) in history.and_then(elements).unwrap_or_default().into_iter().enumerate() {
         let Some(entry) = opening(turn, place) else { break };
@@ -116,18 +115,21 @@ fn trajectory_step(text: &str, place: usize) -> Vec<Entry> {
     let [action, observation, response, thought, state] = pick(text, names).unwrap_or_default();
     let said = owned(response).filter(|said| !said.is_empty()).or_else(|| owned(thought)).unwrap_or_default();
     let parts = if said.is_empty() { Vec::new() } else { vec![PartEntry::text(said)] };
-    let mut entries = vec![step(&origin), Entry::message_parts(&origin, Role::Assistant, parts).origin(&origin)];
+    let mut entries =
+        vec![step(&origin), Entry::message_parts(&origin, Role::Assistant, parts).origin(&origin)];
     let Some(action) = action else { return entries };
     let id = place.to_string();
     let params = format!("{{\"command\":{action}}}");
-    let start = Entry::tool_started(&id, "shell", params).origin(format!("call:{place}:start")).in_message(&origin);
+    let start =
+        Entry::tool_started(&id, "shell", params).origin(format!("call:{place}:start")).in_message(&origin);
     entries.push(start);
     let output = match (owned(observation), observation) {
         (Some(text), _) => PartEntry::text(text),
         (None, Some(other)) => PartEntry::text(other),
         (None, None) => return entries,
     };
-    let mut finish = Entry::tool_finished(id, Outcome::Completed, vec![output]).origin(format!("call:{place}:finish"));
+    let mut finish =
+        Entry::tool_finished(id, Outcome::Completed, vec![output]).origin(format!("call:{place}:finish"));
     if let (Some(state), Fact::ToolFinished { details, .. }) = (state, &mut finish.fact) {
         // An object, or the text of one.
         let state = owned(Some(state)).unwrap_or_else(|| state.to_string());

@@ -3,6 +3,7 @@
 //! ```text
 //! line:<digest>#n            n-th record of these bytes in the stream
 //! call:<id>#n:start|finish   n-th call of this id; ids repeat, within a session and across sessions
+//! call:<id>#n:aborted        the same call, given up by the host without a result
 //! turn:<key>  prompt:<key>   the step or prompt that begins with the fact of this origin
 //! ```
 
@@ -53,16 +54,16 @@ impl Calls {
         calls::finish_origin(id, number)
     }
 
-    /// All open calls end: their ids, and the origins of their ends.
+    /// All open calls are given up: their ids, and the origins of their ends.
     ///
-    /// They stay open for pairing, as a host may still write the result of a call that it gave up: that is the same
-    /// fact with other content.
+    /// These differ from the origin of a result: a host may still write one, and each fact has one content for ever, or
+    /// importing a file twice would revise it twice.
     pub(super) fn give_up(&mut self) -> Vec<(String, String)> {
         std::mem::take(&mut self.open)
             .into_iter()
             .map(|(id, number)| {
-                let finish = calls::finish_origin(&id, number);
-                (id, finish)
+                let aborted = format!("call:{id}#{number}:aborted");
+                (id, aborted)
             })
             .collect()
     }

@@ -146,6 +146,7 @@ impl<R: BufRead> ValueReader<R> {
 
 /// State of the scan of one value, fed in chunks of any size.
 #[derive(Default)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts about the place in the text")]
 struct Scan {
     started: bool,
     /// The value is no object or array: it ends with its line.
@@ -266,7 +267,7 @@ mod tests {
         out
     }
 
-    fn check(input: &[u8], expected: expect_test::Expect) {
+    fn check(input: &[u8], expected: &expect_test::Expect) {
         let whole = scan(input, 1 << 16);
         for chunk in [1, 2, 3, 7] {
             assert_eq!(scan(input, chunk), whole, "in chunks of {chunk}");
@@ -277,18 +278,18 @@ mod tests {
     #[test]
     fn values_are_found_whatever_the_lines_do() {
         use expect_test::expect;
-        check(b"", expect![""]);
-        check(b" \r\n\n", expect![""]);
+        check(b"", &expect![""]);
+        check(b" \r\n\n", &expect![""]);
         check(
             b"\xef\xbb\xbf{\"a\":1}\r\n{\"b\":2}\r\n",
-            expect![[r#"
+            &expect![[r#"
                 1:3 "{\"a\":1}" Whole
                 2:12 "{\"b\":2}" Whole
             "#]],
         );
         check(
             b"{\"a\":\"}{\\\"\"}{\"b\":2}[3]\n{\n \"c\":\n{\n}\n}\n{\"d\"",
-            expect![[r#"
+            &expect![[r#"
                 1:0 "{\"a\":\"}{\\\"\"}" Whole
                 1:12 "{\"b\":2}" Whole
                 1:19 "[3]" Whole
@@ -298,7 +299,7 @@ mod tests {
         );
         check(
             b"{\"a\":\"x\n{\"b\":2}\n{\"c\":1,\n{\"d\":4}\nhello {\n{\"e\":5}",
-            expect![[r#"
+            &expect![[r#"
                 1:0 "{\"a\":\"x" Broken("a line ends inside a string")
                 2:8 "{\"b\":2}" Whole
                 3:16 "{\"c\":1," Broken("a value ends in the middle of a line")

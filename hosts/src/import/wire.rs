@@ -67,7 +67,7 @@ pub fn bodies(entries: &[Entry]) -> Vec<Bytes> {
     for entry in entries {
         match &entry.fact {
             Fact::MessageRecorded { parts, .. } | Fact::MessageContinued { parts, .. } => {
-                add_parts(&mut found, parts)
+                add_parts(&mut found, parts);
             }
             Fact::ToolStarted { params, provider_signature, .. } => {
                 found.push(Bytes::clone(params));

@@ -73,12 +73,14 @@ struct Group {
     depth: usize,
     /// Origin of the last fact before it.
     before: Option<String>,
+    /// Its message has been recorded; what follows continues it.
+    recorded: bool,
 }
 
 /// The model's message that is being written.
 struct Message {
     id: String,
-    recorded: bool,
+    group: usize,
     model: Option<String>,
     request: Option<String>,
     stop_reason: Option<String>,
@@ -126,19 +128,20 @@ impl Line {
         *count
     }
 
-    /// Remembers the last origin handed out.
+    /// Remembers the last origin handed out. The end of a message marks no place: it is told again at the end of
+    /// each import, before the results that follow in a longer file.
     pub(super) fn emitted(&mut self, entries: &[Entry]) {
-        if let Some(origin) = entries.iter().rev().find_map(|entry| entry.origin.as_ref()) {
+        let mut places =
+            entries.iter().rev().filter(|entry| !matches!(entry.fact, Fact::MessageFinished { .. }));
+        if let Some(origin) = places.find_map(|entry| entry.origin.as_ref()) {
             self.last_origin = Some(origin.clone());
         }
     }
 
     /// The subagent's prompt, as one body for all records that repeat it.
-    pub(super) fn prompt(&mut self, text: Option<Cow<'_, str>>) -> Bytes {
+    pub(super) fn prompt(&mut self, text: Option<&str>) -> Bytes {
         match &self.prompt {
-            Some(prompt) if text.as_deref().is_none_or(|text| text.as_bytes() == &**prompt) => {
-                Bytes::clone(prompt)
-            }
+            Some(prompt) if text.is_none_or(|text| text.as_bytes() == &**prompt) => Bytes::clone(prompt),
             _ => {
                 let prompt = shared(text);
                 self.prompt = Some(Bytes::clone(&prompt));
@@ -270,20 +273,17 @@ impl Line {
 
     /// The first parts of the open message, or further ones.
     fn parts(&mut self, id: &str, parts: Vec<PartEntry>) -> Entry {
-        match &mut self.message {
-            Some(open) if open.recorded => Fact::MessageContinued { key: id.to_owned(), parts }.into(),
-            open => {
-                if let Some(open) = open {
-                    open.recorded = true;
-                }
-                let parent = self.parent_key(id);
-                let mut entry = Entry::message_parts(id, Role::Assistant, parts);
-                if let Fact::MessageRecorded { parent: place, .. } = &mut entry.fact {
-                    *place = parent;
-                }
-                entry
-            }
+        let group = self.message.as_ref().and_then(|open| self.groups.get_mut(open.group));
+        let recorded = group.is_some_and(|group| std::mem::replace(&mut group.recorded, true));
+        if recorded {
+            return Fact::MessageContinued { key: id.to_owned(), parts }.into();
         }
+        let parent = self.parent_key(id);
+        let mut entry = Entry::message_parts(id, Role::Assistant, parts);
+        if let Fact::MessageRecorded { parent: place, .. } = &mut entry.fact {
+            *place = parent;
+        }
+        entry
     }
 
     fn user(
@@ -307,14 +307,11 @@ impl Line {
             .iter()
             .filter(|block| block.is("tool_result"))
             .find_map(|block| self.by_call.get(&*named(block.call)?).copied());
-        match result_group {
-            Some(group) => {
-                self.seen.insert(Box::from(uuid), Some(group));
-            }
-            None => {
-                self.finish_message(entries);
-                self.new_group(record, uuid, uuid, is_prompt, entries);
-            }
+        if let Some(group) = result_group {
+            self.seen.insert(Box::from(uuid), Some(group));
+        } else {
+            self.finish_message(entries);
+            self.new_group(record, uuid, uuid, is_prompt, entries);
         }
         speech.wire = entries.len();
         if is_prompt {
@@ -362,13 +359,13 @@ impl Line {
             },
         };
         let failed = json::boolean(block.is_error) == Some(true);
-        let text = output.first().map(|part| Bytes::clone(&part.bytes)).unwrap_or_else(|| Bytes::from([]));
-        let outcome = match failed {
-            false => Outcome::Completed,
-            true if ABORTED.iter().any(|beginning| text.starts_with(beginning.as_bytes())) => {
-                Outcome::Aborted
-            }
-            true => Outcome::Failed,
+        let text = output.first().map_or_else(|| Bytes::from([]), |part| Bytes::clone(&part.bytes));
+        let outcome = if !failed {
+            Outcome::Completed
+        } else if ABORTED.iter().any(|beginning| text.starts_with(beginning.as_bytes())) {
+            Outcome::Aborted
+        } else {
+            Outcome::Failed
         };
         speech.failed += u64::from(failed);
         let (number, _) = self.calls.finish(&call);
@@ -390,19 +387,18 @@ impl Line {
             return;
         }
         self.finish_message(entries);
-        match known {
-            Some(group) => {
-                self.seen.insert(Box::from(uuid), Some(group));
-            }
-            None => {
-                let group = self.new_group(record, uuid, id, false, entries);
-                self.by_message.insert(Box::from(id), group);
-                entries.push(Entry::step(id).origin(format!("turn:{id}")).at(time(record.timestamp)));
-            }
-        }
+        let group = if let Some(group) = known {
+            self.seen.insert(Box::from(uuid), Some(group));
+            group
+        } else {
+            let group = self.new_group(record, uuid, id, false, entries);
+            self.by_message.insert(Box::from(id), group);
+            entries.push(Entry::step(id).origin(format!("turn:{id}")).at(time(record.timestamp)));
+            group
+        };
         self.message = Some(Message {
             id: id.to_owned(),
-            recorded: known.is_some(),
+            group,
             model: None,
             request: None,
             stop_reason: None,
@@ -422,7 +418,8 @@ impl Line {
     ) -> usize {
         self.emitted(entries);
         let parent = match record.parent.as_deref() {
-            None => Some(None),
+            None if record.is_root && self.info.parent.is_none() => Some(None),
+            None => None,
             Some(parent) => self.seen.get(parent).copied(),
         };
         // How much of the path stays. A parent that is unknown or on a lost branch tells nothing.
@@ -456,15 +453,21 @@ impl Line {
     fn push_group(&mut self, key: &str) -> usize {
         let group = self.groups.len();
         let depth = self.path.len();
-        self.groups.push(Group { key: key.to_owned(), depth, before: self.last_origin.clone() });
+        self.groups.push(Group {
+            key: key.to_owned(),
+            depth,
+            before: self.last_origin.clone(),
+            recorded: false,
+        });
         self.path.push(group);
         group
     }
 
     /// Key of the message before the newest group, whose key is `key`.
     fn parent_key(&self, key: &str) -> Option<String> {
-        let keys = self.path.iter().rev().filter_map(|group| self.groups.get(*group)).map(|group| &group.key);
-        keys.skip_while(|found| *found == key).next().cloned()
+        let mut keys =
+            self.path.iter().rev().filter_map(|group| self.groups.get(*group)).map(|group| &group.key);
+        keys.find(|found| *found != key).cloned()
     }
 }
 

@@ -79,20 +79,20 @@ pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), Im
             Admitted::Nothing => continue,
         };
         importer.context.report.records += 1;
-        let record = text.and_then(Record::parse);
         if let Some(home) = home {
-            importer.record(home, raw, record.as_ref(), place)?;
+            importer.record(home, raw, text, place)?;
             continue;
         }
+        let record = text.and_then(Record::parse);
         let names_all =
             record.as_ref().is_some_and(|record| record.session.is_some() && record.cwd.is_some());
         if names_all || pending.len() >= PENDING_MAX {
             let opened = importer.open_home(record.as_ref(), &pending);
             home = Some(opened);
             importer.catch_up(opened, std::mem::take(&mut pending))?;
-            importer.record(opened, raw, record.as_ref(), place)?;
+            importer.record(opened, raw, text, place)?;
         } else {
-            pending.push(Pending { raw: raw.to_vec(), place });
+            pending.push(Pending { raw: raw.to_vec(), place, is_text: text.is_some() });
         }
     }
     if home.is_none() && !pending.is_empty() {
@@ -114,14 +114,19 @@ struct Place {
 struct Pending {
     raw: Vec<u8>,
     place: Place,
+    /// It is text that may be parsed.
+    is_text: bool,
 }
 
 /// What of a record matters, borrowed from it.
 #[derive(Default)]
+#[expect(clippy::struct_excessive_bools, reason = "the record's own flags")]
 pub(super) struct Record<'a> {
     pub(super) kind: Cow<'a, str>,
     pub(super) uuid: Option<Cow<'a, str>>,
     pub(super) parent: Option<Cow<'a, str>>,
+    /// It says that it has no parent.
+    pub(super) is_root: bool,
     pub(super) timestamp: Option<&'a str>,
     pub(super) message: Option<&'a str>,
     pub(super) result: Option<&'a str>,
@@ -190,28 +195,31 @@ impl<'a> Record<'a> {
             title,
             about,
             leaf,
-        ] = json::pick(text, names)?;
+        ] = json::pick_with_nulls(text, names)?;
+        let is_root = parent == Some("null");
+        let given = |value: Option<&'a str>| value.filter(|text| *text != "null");
         Some(Self {
+            is_root,
             kind: json::string(kind)?,
             uuid: named(uuid),
             parent: named(parent),
-            timestamp,
-            message,
-            result,
-            request,
+            timestamp: given(timestamp),
+            message: given(message),
+            result: given(result),
+            request: given(request),
             is_meta: json::boolean(is_meta) == Some(true),
             is_summary: json::boolean(is_summary) == Some(true),
             cwd: named(cwd),
             session: named(session),
-            version,
+            version: given(version),
             is_side: json::boolean(is_side) == Some(true),
-            agent,
-            subtype,
-            data,
-            parent_call,
-            metadata: compact.or(microcompact),
-            title,
-            about: about.or(leaf),
+            agent: given(agent),
+            subtype: given(subtype),
+            data: given(data),
+            parent_call: given(parent_call),
+            metadata: given(compact).or(given(microcompact)),
+            title: given(title),
+            about: given(about).or(given(leaf)),
         })
     }
 
@@ -257,6 +265,9 @@ impl Importer<'_, '_> {
             return self.open_child(&session, &agent, None, record);
         }
         self.context.report.sessions += 1;
+        // A resumed session begins with copies of another one's records, ids and all; its file bears its own id.
+        let stem = self.context.name.split('.').next().unwrap_or_default();
+        let session = if is_uuid(stem) { stem.to_owned() } else { session };
         self.open_line(session, None, record)
     }
 
@@ -299,8 +310,8 @@ impl Importer<'_, '_> {
 
     fn catch_up(&mut self, home: usize, pending: Vec<Pending>) -> Result<(), ImportError> {
         for waiting in pending {
-            let record = std::str::from_utf8(&waiting.raw).ok().and_then(Record::parse);
-            self.record(home, &waiting.raw, record.as_ref(), waiting.place)?;
+            let text = std::str::from_utf8(&waiting.raw).ok().filter(|_| waiting.is_text);
+            self.record(home, &waiting.raw, text, waiting.place)?;
         }
         Ok(())
     }
@@ -310,16 +321,25 @@ impl Importer<'_, '_> {
         &mut self,
         home: usize,
         raw: &[u8],
-        record: Option<&Record<'_>>,
+        text: Option<&str>,
         place: Place,
     ) -> Result<(), ImportError> {
-        let Some(record) = record else {
-            if raw.starts_with(b"{") {
+        let Some(mut record) = text.and_then(Record::parse) else {
+            // What is no text has been noted before.
+            if text.is_some() {
                 let reason = "not an object with a type; kept as it is";
                 self.context.report.keep_raw(place.line, place.offset, reason);
             }
             return self.keep(home, "raw", raw, place);
         };
+        let is_speech = matches!(&*record.kind, "user" | "assistant");
+        if record.uuid.is_none()
+            && is_speech
+            && let Some(state) = self.lines.get_mut(home)
+        {
+            record.uuid = Some(Cow::Owned(digest_origin("record", raw, state.occurrence(raw))));
+        }
+        let record = &record;
         let line = if record.is_side { self.side_line(home, record) } else { home };
         let Some(state) = self.lines.get_mut(line) else { return Ok(()) };
         if let Some(uuid) = record.uuid.as_deref()
@@ -361,12 +381,11 @@ impl Importer<'_, '_> {
         }
         let session = self.lines.get(home).map(|line| line.info().name.clone()).unwrap_or_default();
         let known = record.parent.as_deref().and_then(|parent| self.side.get(parent)).copied();
-        let line = match (record.agent, known) {
-            (None, Some(line)) => line,
-            _ => {
-                let agent = self.agent_of(record);
-                self.open_child(&session, &agent, None, record)
-            }
+        let line = if let (None, Some(line)) = (record.agent, known) {
+            line
+        } else {
+            let agent = self.agent_of(record);
+            self.open_child(&session, &agent, None, record)
         };
         if let Some(uuid) = record.uuid.as_deref() {
             self.side.insert(uuid.to_owned(), line);
@@ -469,7 +488,7 @@ impl Importer<'_, '_> {
         let mut entries = Vec::new();
         let mut bodies = Vec::new();
         if let Some(state) = self.lines.get_mut(child) {
-            bodies.push(state.prompt(prompt.and_then(|prompt| json::string(Some(prompt)))));
+            bodies.push(state.prompt(json::string(prompt).as_deref()));
             let seen = nested.uuid.as_deref().is_some_and(|uuid| state.has_seen(uuid));
             if !seen && let Some(speech) = state.speech(&nested, &mut entries) {
                 self.context.report.calls_subagent += speech.calls;
@@ -527,12 +546,21 @@ impl Importer<'_, '_> {
     }
 }
 
+/// Whether a name is an id in the usual form of 36 characters.
+fn is_uuid(name: &str) -> bool {
+    name.len() == 36
+        && name.bytes().enumerate().all(|(at, byte)| match at {
+            8 | 13 | 18 | 23 => byte == b'-',
+            _ => byte.is_ascii_hexdigit(),
+        })
+}
+
 fn count_main(report: &mut super::ImportReport, speech: &Speech) {
     report.calls_main += speech.calls;
     report.failed += speech.failed;
 }
 
 /// The prompt that a subagent was given, shared between the records that repeat it.
-fn shared(text: Option<Cow<'_, str>>) -> acpdb_engine::entry::Bytes {
-    bytes(text.as_deref().unwrap_or_default())
+fn shared(text: Option<&str>) -> acpdb_engine::entry::Bytes {
+    bytes(text.unwrap_or_default())
 }
