@@ -18,4 +18,6 @@ pub mod log;
 pub mod propose;
 pub mod registry;
 pub mod storage;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 pub mod text;
