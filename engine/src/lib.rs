@@ -21,6 +21,8 @@ pub mod propose;
 pub mod registry;
 pub mod storage;
 pub mod store;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 pub mod text;
 pub mod verify;
 
