@@ -28,6 +28,7 @@ mod memory;
 mod owner;
 mod rebuild;
 mod rows;
+mod source;
 #[cfg(test)]
 mod tests;
 

@@ -127,6 +127,19 @@ impl Index {
         })
     }
 
+    /// How far the index at `path` had come, and in which store, without adopting or removing it: a witness of the
+    /// log's end. `None` if there is none, someone owns it, or it cannot be read.
+    pub fn witness(path: &Path, options: IndexOptions) -> Option<(Identity, Watermark)> {
+        let _lock = lock_beside(path).ok().filter(|_| path.exists())?;
+        let table = open_table(path, options).ok()??;
+        let Ok(meta) = table.read(|rows| rows.meta()) else {
+            table.abandon();
+            return None;
+        };
+        let _ = table.close();
+        meta.map(|meta| (meta.identity, meta.watermark))
+    }
+
     /// What was wrong with the file that was there, if it had to be removed.
     pub fn notice(&self) -> Option<&str> {
         self.notice.as_deref()

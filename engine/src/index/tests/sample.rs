@@ -57,7 +57,7 @@ fn file_key(given: &str, resolved: Option<String>) -> Key {
     Key { kind: KeyKind::File, class: ToolClass::Read, given: given.to_owned(), resolved, fields: Vec::new() }
 }
 
-fn encoded(stream_number: u8, act: &Act) -> EncodedEvent {
+pub(super) fn encoded(stream_number: u8, act: &Act) -> EncodedEvent {
     let payload: Payload = match act.clone() {
         Act::Open { name } => SessionOpened { name, ..SessionOpened::default() }.into(),
         Act::Call { id, tool, label, files } => {
