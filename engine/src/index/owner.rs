@@ -17,7 +17,7 @@ use super::lookup::{self, Sorted};
 use super::memory::MemoryIndex;
 use super::rows::Rows;
 use super::{
-    Bypassed, Durability, FramePlace, Identity, Lookup, NameEntry, NameKind, StreamEntry, Watermark,
+    Bypassed, Contents, Durability, FramePlace, Identity, Lookup, NameEntry, NameKind, StreamEntry, Watermark,
 };
 
 /// How to use an index.
@@ -236,6 +236,10 @@ impl Lookup for Index {
     fn frames_of(&self, stream: StreamId, after: Seq) -> Result<Vec<FramePlace>, Bypassed> {
         let number = self.heads.read().unwrap_or_else(PoisonError::into_inner).number(stream);
         self.ask(|rows| number.map_or(Ok(Vec::new()), |number| lookup::frames_of(rows, number, after)))
+    }
+
+    fn contents(&self) -> Result<Contents, Bypassed> {
+        self.ask(lookup::contents)
     }
 
     fn place_of(&self, seq: Seq) -> Result<Option<FramePlace>, Bypassed> {
