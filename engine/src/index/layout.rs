@@ -204,6 +204,17 @@ pub(super) fn part_row(number: u32, ordinal: u32, place: FramePlace) -> Row {
     Put::value().place(place).u32(ordinal).seal(part_key(number, place.first_seq))
 }
 
+/// First key after all parts of all streams.
+pub(super) fn all_parts_end() -> Vec<u8> {
+    vec![PART + 1]
+}
+
+/// The stream that a part's key names.
+pub(super) fn part_number(key: &[u8]) -> u32 {
+    key.get(1..).and_then(<[u8]>::first_chunk).map_or(u32::MAX, |bytes| u32::from_be_bytes(*bytes))
+}
+
+/// Ordinal within the stream, and frame.
 pub(super) fn read_part(key: &[u8], value: &[u8]) -> Result<(u32, FramePlace), Fault> {
     let mut take = Take::open(key, value, 16, "part")?;
     let first_seq = key.last_chunk::<8>().map_or(0, |bytes| u64::from_be_bytes(*bytes));

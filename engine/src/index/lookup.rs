@@ -9,7 +9,7 @@ use crate::ids::{Digest, Seq};
 
 use super::heads::Heads;
 use super::layout::{self, Fault, KEYS_END, META_KEY, Meta, Row};
-use super::{FramePlace, NameEntry, NameKind, StreamEntry};
+use super::{Contents, FramePlace, NameEntry, NameKind, StreamEntry};
 
 /// Sees a row; says whether to go on.
 pub(super) type Visit<'v> = &'v mut dyn FnMut(&[u8], &[u8]) -> Result<bool, Fault>;
@@ -89,6 +89,25 @@ pub(super) fn frames_of(rows: &dyn Sorted, number: u32, after: Seq) -> Result<Ve
         Ok(true)
     })?;
     if next == Some(entry.frame_count) { Ok(places) } else { Err(missing()) }
+}
+
+pub(super) fn contents(rows: &dyn Sorted) -> Result<Contents, Fault> {
+    let watermark = rows.meta()?.watermark;
+    let entries = streams(rows)?;
+    let mut streams: Vec<_> = entries.into_iter().map(|entry| (entry, Vec::new())).collect();
+    rows.scan(&layout::part_key(0, Seq::ZERO), &layout::all_parts_end(), &mut |key, value| {
+        let (ordinal, place) = layout::read_part(key, value)?;
+        let number = layout::part_number(key);
+        match streams.get_mut(number as usize) {
+            Some((_, places)) if places.len() == ordinal as usize => places.push(place),
+            _ => return Err(Fault(format!("a row of a frame of stream {number} is missing"))),
+        }
+        Ok(true)
+    })?;
+    match streams.iter().find(|(entry, places)| places.len() != entry.frame_count as usize) {
+        None => Ok(Contents { watermark, streams }),
+        Some((entry, _)) => Err(Fault(format!("rows of frames of stream {} are missing", entry.stream))),
+    }
 }
 
 pub(super) fn place_of(rows: &dyn Sorted, seq: Seq) -> Result<Option<FramePlace>, Fault> {

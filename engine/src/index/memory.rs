@@ -8,7 +8,7 @@ use super::heads::Heads;
 use super::layout::{Fault, Row};
 use super::lookup::{self, Sorted, Visit};
 use super::rows::Rows;
-use super::{Bypassed, FramePlace, Identity, Lookup, NameEntry, NameKind, StreamEntry, Watermark};
+use super::{Bypassed, Contents, FramePlace, Identity, Lookup, NameEntry, NameKind, StreamEntry, Watermark};
 
 /// An index in memory. Costs a few hundred bytes for each event that bears names.
 #[derive(Clone, Debug)]
@@ -103,6 +103,10 @@ impl Lookup for MemoryIndex {
     fn frames_of(&self, stream: StreamId, after: Seq) -> Result<Vec<FramePlace>, Bypassed> {
         let Some(number) = self.heads.number(stream) else { return Ok(Vec::new()) };
         Ok(lookup::frames_of(&self.rows, number, after)?)
+    }
+
+    fn contents(&self) -> Result<Contents, Bypassed> {
+        Ok(lookup::contents(&self.rows)?)
     }
 
     fn place_of(&self, seq: Seq) -> Result<Option<FramePlace>, Bypassed> {

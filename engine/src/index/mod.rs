@@ -28,6 +28,7 @@ mod memory;
 mod owner;
 mod rebuild;
 mod rows;
+mod source;
 #[cfg(test)]
 mod tests;
 
@@ -82,6 +83,15 @@ pub struct StreamEntry {
     pub frame_count: u32,
     /// Its newest event.
     pub head: Seq,
+}
+
+/// All streams and their frames, as of one watermark.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Contents {
+    /// Everything up to here is in it.
+    pub watermark: Watermark,
+    /// Streams in order of their first event, each with its frames, oldest first.
+    pub streams: Vec<(StreamEntry, Vec<FramePlace>)>,
 }
 
 /// What a name names.
@@ -142,7 +152,10 @@ pub struct Bypassed {
     pub reason: String,
 }
 
-/// What an index can be asked. All answers are as of one watermark, at or after [`Lookup::watermark`] as read before.
+/// What an index can be asked.
+///
+/// Each answer is of one moment, at or after [`Lookup::watermark`] as read before: it may know later frames, never
+/// fewer.
 pub trait Lookup {
     /// How far the index has come.
     fn watermark(&self) -> Watermark;
@@ -152,6 +165,10 @@ pub trait Lookup {
 
     /// Frames that hold events of `stream` past `after`, oldest first.
     fn frames_of(&self, stream: StreamId, after: Seq) -> Result<Vec<FramePlace>, Bypassed>;
+
+    /// The log's table of contents, all of one moment: to begin a catalog with, instead of reading the log. Cost: one
+    /// row for each frame of each stream.
+    fn contents(&self) -> Result<Contents, Bypassed>;
 
     /// The frame that holds `seq`; `None` past the watermark.
     fn place_of(&self, seq: Seq) -> Result<Option<FramePlace>, Bypassed>;

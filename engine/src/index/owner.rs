@@ -17,7 +17,7 @@ use super::lookup::{self, Sorted};
 use super::memory::MemoryIndex;
 use super::rows::Rows;
 use super::{
-    Bypassed, Durability, FramePlace, Identity, Lookup, NameEntry, NameKind, StreamEntry, Watermark,
+    Bypassed, Contents, Durability, FramePlace, Identity, Lookup, NameEntry, NameKind, StreamEntry, Watermark,
 };
 
 /// How to use an index.
@@ -127,6 +127,19 @@ impl Index {
         })
     }
 
+    /// How far the index at `path` had come, and in which store, without adopting or removing it: a witness of the
+    /// log's end. `None` if there is none, someone owns it, or it cannot be read.
+    pub fn witness(path: &Path, options: IndexOptions) -> Option<(Identity, Watermark)> {
+        let _lock = lock_beside(path).ok().filter(|_| path.exists())?;
+        let table = open_table(path, options).ok()??;
+        let Ok(meta) = table.read(|rows| rows.meta()) else {
+            table.abandon();
+            return None;
+        };
+        let _ = table.close();
+        meta.map(|meta| (meta.identity, meta.watermark))
+    }
+
     /// What was wrong with the file that was there, if it had to be removed.
     pub fn notice(&self) -> Option<&str> {
         self.notice.as_deref()
@@ -223,6 +236,10 @@ impl Lookup for Index {
     fn frames_of(&self, stream: StreamId, after: Seq) -> Result<Vec<FramePlace>, Bypassed> {
         let number = self.heads.read().unwrap_or_else(PoisonError::into_inner).number(stream);
         self.ask(|rows| number.map_or(Ok(Vec::new()), |number| lookup::frames_of(rows, number, after)))
+    }
+
+    fn contents(&self) -> Result<Contents, Bypassed> {
+        self.ask(lookup::contents)
     }
 
     fn place_of(&self, seq: Seq) -> Result<Option<FramePlace>, Bypassed> {

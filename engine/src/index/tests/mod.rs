@@ -6,4 +6,5 @@ mod laws;
 mod opening;
 mod rebuild;
 mod sample;
+mod source;
 mod tables;

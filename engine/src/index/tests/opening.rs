@@ -209,3 +209,21 @@ fn only_the_owner_may_read_the_files() {
         assert_eq!(mode & 0o777, 0o600, "{name}");
     }
 }
+
+#[test]
+fn a_witness_says_how_far_an_index_had_come_and_changes_nothing() {
+    let place = Place::new();
+    let options = IndexOptions::default();
+    let (identity, watermark) = Index::witness(&place.path(), options).unwrap();
+    assert_eq!((identity, watermark.seq), (IDENTITY, Seq(60)));
+    let index = open(&place.folder, &place.frames, options);
+    assert_eq!(Index::witness(&place.path(), options), None, "it is owned");
+    assert_eq!(index.watermark(), watermark);
+    drop(index);
+    fs::write(place.path(), b"nothing").unwrap();
+    assert_eq!(Index::witness(&place.path(), options), None);
+    assert_eq!(fs::read(place.path()).unwrap(), b"nothing");
+    fs::remove_file(place.path()).unwrap();
+    assert_eq!(Index::witness(&place.path(), options), None);
+    assert!(!place.path().exists());
+}

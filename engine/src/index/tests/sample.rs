@@ -57,7 +57,7 @@ fn file_key(given: &str, resolved: Option<String>) -> Key {
     Key { kind: KeyKind::File, class: ToolClass::Read, given: given.to_owned(), resolved, fields: Vec::new() }
 }
 
-fn encoded(stream_number: u8, act: &Act) -> EncodedEvent {
+pub(super) fn encoded(stream_number: u8, act: &Act) -> EncodedEvent {
     let payload: Payload = match act.clone() {
         Act::Open { name } => SessionOpened { name, ..SessionOpened::default() }.into(),
         Act::Call { id, tool, label, files } => {
@@ -290,6 +290,14 @@ impl Judge {
         for seq in 0..=self.events.len() as u64 + 2 {
             assert_eq!(index.place_of(Seq(seq)).map_err(withheld)?, self.place_of(Seq(seq)), "seq {seq}");
         }
+        let contents = index.contents().map_err(withheld)?;
+        assert_eq!(contents.watermark, index.watermark());
+        let expected: Vec<_> = self
+            .streams()
+            .into_iter()
+            .map(|entry| (entry, self.frames_of(entry.stream, Seq::ZERO)))
+            .collect();
+        assert_eq!(contents.streams, expected);
         Ok(())
     }
 
