@@ -199,10 +199,13 @@ impl Store {
         let loaded = loaded.read().unwrap_or_else(PoisonError::into_inner);
         let mut summaries = Vec::new();
         for name in names.into_iter().filter(|name| name.scope == Scope::Session) {
-            let Some(state) = loaded.world.stream(name.id).filter(|state| state.first() <= at) else { continue };
+            let Some(state) = loaded.world.stream(name.id).filter(|state| state.first() <= at) else {
+                continue;
+            };
             let newest = self.inner.event(state.head().min(at))?;
             let newest = newest.filter(|newest| newest.event.stream == name.id);
-            let ended = newest.map_or(name.began, |newest| newest.event.host_time.unwrap_or(newest.recorded_at));
+            let ended =
+                newest.map_or(name.began, |newest| newest.event.host_time.unwrap_or(newest.recorded_at));
             summaries.push(summary(name, state, at, ended));
         }
         Ok(summaries)
