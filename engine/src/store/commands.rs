@@ -64,6 +64,8 @@ pub(super) struct Written {
 
 /// What a decision is made with: the signers of the streams that are locked.
 pub(super) type Signers = BTreeMap<StreamId, Signer>;
+/// What a decision comes to: what to record, and what to answer.
+pub(super) type Decided<T> = Result<(Vec<Recording>, T), Error>;
 
 /// The JSON of the context tool.
 #[derive(Deserialize)]
@@ -165,8 +167,8 @@ impl Store {
         })?;
         let Decision { reply: text, mut calls, parts, .. } = decision;
         calls.extend(parts);
-        let shows = matches!(command, Command::Context { action: ContextAction::Restore, .. });
-        let (hidden, shown) = if shows { (Vec::new(), calls) } else { (calls, Vec::new()) };
+        let restores = matches!(command, Command::Context { action: ContextAction::Restore, .. });
+        let (hidden, shown) = if restores { (Vec::new(), calls) } else { (calls, Vec::new()) };
         Ok(ActReply { text, last_seq: written.map(|written| written.last_seq), hidden, shown })
     }
 
@@ -176,14 +178,12 @@ impl Store {
     /// # Errors
     /// [`Error::NotFound`] for an unknown stream.
     pub fn policy(&self, stream: Option<StreamId>, at: Seq) -> Result<Arc<Policy>, Error> {
-        match stream.filter(|stream| *stream != StreamId::STORE) {
-            Some(stream) => Ok(Arc::clone(self.view(stream)?.read().state().policy(at))),
-            None => {
-                let loaded = self.inner.fold(FoldKey::Stream(StreamId::STORE))?;
-                let loaded = loaded.read().unwrap_or_else(PoisonError::into_inner);
-                Ok(loaded.world.policy(at))
-            }
+        if let Some(stream) = stream.filter(|stream| *stream != StreamId::STORE) {
+            return Ok(Arc::clone(self.view(stream)?.read().state().policy(at)));
         }
+        let loaded = self.inner.fold(FoldKey::Stream(StreamId::STORE))?;
+        let loaded = loaded.read().unwrap_or_else(PoisonError::into_inner);
+        Ok(loaded.world.policy(at))
     }
 
     /// Sets the policy for what comes: of one stream, or of the store. What was concluded before stays.
@@ -290,7 +290,7 @@ impl Inner {
         &self,
         opening: &[StreamInfo],
         streams: &[StreamId],
-        decide: &mut dyn FnMut(&Signers) -> Result<(Vec<Recording>, T), Error>,
+        decide: &mut dyn FnMut(&Signers) -> Decided<T>,
     ) -> Result<(T, Option<Written>), Error> {
         self.check_writable()?;
         let mut writers: BTreeMap<StreamId, Arc<Mutex<StreamWriter>>> = BTreeMap::new();
