@@ -25,10 +25,10 @@ use crate::event::{Actor, Event, Payload, Recorded, Stamp};
 use crate::fold::Policy;
 use crate::fold::reminder::{Reflection, Reminder};
 use crate::ids::{BodyId, ItemId, Micros, Origin, Seq, StreamId};
+use crate::index::FramePlace;
 use crate::log::Condition;
 use crate::text::{Signer, tokens};
 
-use super::catalog::FramePlace;
 use super::folds::FoldKey;
 use super::writer::{RETRY_COUNT_MAX, StreamWriter};
 use super::{Inner, Store, View};
@@ -157,7 +157,7 @@ impl Store {
     fn act(&self, stream: StreamId, command: &Command, actor: Actor) -> Result<ActReply, Error> {
         let (decision, written) = self.inner.decided(&[], &[stream], &mut |signers| {
             let view = View::new(self, stream, &super::At::Head)?;
-            let (places, _) = self.inner.places(&[stream], Seq::ZERO)?;
+            let (places, _) = self.inner.frames_of(&[stream], Seq::ZERO)?;
             let read = |body: BodyId| self.inner.text_in(&places, body);
             let signer = signers.get(&stream).cloned().unwrap_or_else(unsigned);
             let reading = view.read();

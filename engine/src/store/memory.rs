@@ -9,7 +9,7 @@
 //! Session items go to the session's stream, project and permanent ones to the project's; where a scope has only one of
 //! the two, everything goes there.
 
-use std::sync::{Arc, LazyLock, PoisonError};
+use std::sync::{Arc, LazyLock};
 
 use crate::command::Rejection;
 use crate::command::memory::{self as command, MemoryCommand, MemoryRejection};
@@ -254,7 +254,7 @@ impl Store {
 
     /// The first seq of a stream, if it has any.
     fn known(&self, stream: StreamId) -> Result<Option<Seq>, Error> {
-        let (places, _) = self.inner.places(&[stream], Seq::ZERO)?;
+        let (places, _) = self.inner.frames_of(&[stream], Seq::ZERO)?;
         Ok(places.first().map(|place| place.first_seq))
     }
 
@@ -305,13 +305,9 @@ fn project_id(name: &str) -> StreamId {
 impl Inner {
     /// The signer of an open stream, from its first event. A stream whose key was erased recognises nothing any more.
     fn signer(&self, stream: StreamId) -> Result<Signer, Error> {
-        let first = {
-            self.catch_up_catalog()?;
-            let catalog = self.catalog.read().unwrap_or_else(PoisonError::into_inner);
-            catalog.stream(stream).and_then(|places| places.frames.first().copied())
-        };
+        let first = self.stream_places()?.into_iter().find(|place| place.stream == stream);
         let Some(place) = first else { return Ok(unsigned()) };
-        let frame = self.frame_at(place.position)?;
+        let frame = self.frame_at(place.first.position)?;
         let Some(event) = frame.events().find(|event| event.envelope.stream == stream) else {
             return Ok(unsigned());
         };
