@@ -287,7 +287,8 @@ impl Played {
         };
         let output = match tool {
             "todowrite" => format!(r#"[{{"content":"step of {name}","status":"in_progress"}}]"#),
-            _ => format!("output of {name}, long enough for any text that may stand in its place here\n").repeat(24),
+            _ => format!("output of {name}, long enough for any text that may stand in its place here\n")
+                .repeat(24),
         };
         let seq = self.tape.entry(Entry::tool_finished(name, outcome, vec![PartEntry::text(output)]));
         if let Some(place) = name.strip_prefix('c').and_then(|number| number.parse::<usize>().ok()) {

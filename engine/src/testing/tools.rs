@@ -23,7 +23,8 @@ impl Registry for TestTools {
             _ => ToolClass::Other,
         };
         let text = |name: &str| params.get(name).and_then(Json::as_str).unwrap_or_default().to_owned();
-        let key = |kind, given: String, fields: Vec<String>| Key { kind, class, given, resolved: None, fields };
+        let key =
+            |kind, given: String, fields: Vec<String>| Key { kind, class, given, resolved: None, fields };
         let mut facts = ToolFacts { class, ..ToolFacts::default() };
         match tool {
             "read" | "write" | "edit" | "delete" => {

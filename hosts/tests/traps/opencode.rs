@@ -171,5 +171,6 @@ fn a_grown_document_changes_nothing_that_was_there() {
         msg:msg_2
         record:msg_2
         record:prt_2
-        turn:prt_2"#]].assert_eq(&new.join("\n"));
+        turn:prt_2"#]]
+    .assert_eq(&new.join("\n"));
 }
