@@ -146,10 +146,16 @@ impl From<LogError> for Error {
             LogError::HeadMoved { stream, expected, actual } => Self::HeadMoved { stream, expected, actual },
             LogError::Poisoned { .. } => Self::Poisoned,
             LogError::NoSpace { path, .. } => Self::NoSpace { path },
-            LogError::ReadOnly { path } => Self::ReadOnly { path, detail: "it is open for reading only".to_owned() },
-            LogError::Encode(EncodeError::TooLarge { what, actual, limit }) => Self::TooLarge { what, actual, limit },
+            LogError::ReadOnly { path } => {
+                Self::ReadOnly { path, detail: "it is open for reading only".to_owned() }
+            }
+            LogError::Encode(EncodeError::TooLarge { what, actual, limit }) => {
+                Self::TooLarge { what, actual, limit }
+            }
             LogError::NewerFormat { found, supported, path } => Self::NewerFormat { path, found, supported },
-            LogError::NotAStore { path } => Self::NotAStore { path, detail: "it has no acpdb.json".to_owned() },
+            LogError::NotAStore { path } => {
+                Self::NotAStore { path, detail: "it has no acpdb.json".to_owned() }
+            }
             LogError::Forked { owner, .. } => Self::Forked { owner },
             LogError::Erased { .. } => Self::Erased { detail: text },
             LogError::Moved { path } => Self::ReadOnly { path, detail: text },

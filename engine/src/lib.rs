@@ -11,13 +11,23 @@
 pub mod codec;
 pub mod command;
 pub mod entry;
+pub mod error;
 pub mod event;
 pub mod fold;
 pub mod ids;
+pub mod index;
 pub mod log;
 pub mod propose;
 pub mod registry;
 pub mod storage;
+pub mod store;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod text;
+pub mod verify;
+
+pub use error::Error;
+pub use store::{
+    At, Atomicity, Batch, Builder, Events, Reading, Receipt, SessionSummary, ShownFace, Store, StoreInfo,
+    StreamName, View,
+};

@@ -153,7 +153,8 @@ fn change_to(scan: &Scan<'_>, index: usize) -> Option<(Range<usize>, Range<usize
 fn instead_of(scan: &Scan<'_>, start: usize) -> Option<(Range<usize>, Range<usize>)> {
     let is_verb = |index| scan.is_one_of(index, &["do", "use", "try"]);
     let mut end = start;
-    while !scan.is_mark(end, ',') && !(is_verb(end) && scan.gap(end) != Gap::None) {
+    let ends = |index| scan.is_mark(index, ',') || is_verb(index) && scan.gap(index) != Gap::None;
+    while !ends(end) {
         let is_inside = end < scan.len()
             && end < start + FROM_TOKENS_MAX
             && scan.gap(end) != Gap::Break

@@ -18,6 +18,9 @@ mod preferences;
 mod scan;
 mod table;
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -147,7 +150,8 @@ pub fn propose_with(table: &PreferenceTable, role: Role, text: &str, view: &Memo
 
 /// As much of `text` as is looked at.
 fn head(text: &str) -> &str {
-    text.get(..text.floor_char_boundary(TEXT_BYTES_MAX)).unwrap_or(text)
+    let end = (0..=TEXT_BYTES_MAX.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
+    text.get(..end.unwrap_or(0)).unwrap_or_default()
 }
 
 struct Finder<'f, 'v> {

@@ -6,35 +6,25 @@
 use rustc_hash::FxHashMap;
 
 use crate::codec::Frame;
-use crate::ids::{Position, Seq, StreamId};
-
-/// A frame that holds events of a stream.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct FramePlace {
-    /// First seq of the frame.
-    pub first_seq: Seq,
-    /// Last seq of the frame.
-    pub last_seq: Seq,
-    /// Where it is.
-    pub position: Position,
-}
+use crate::ids::{Seq, StreamId};
+use crate::index::FramePlace;
 
 /// What is known of one stream without decoding it.
 #[derive(Clone, Debug, Default)]
-pub struct StreamPlaces {
+pub(super) struct StreamPlaces {
     /// Its frames, oldest first.
-    pub frames: Vec<FramePlace>,
+    pub(super) frames: Vec<FramePlace>,
     /// How many events it has.
-    pub event_count: u64,
+    pub(super) event_count: u64,
     /// Its newest seq.
-    pub head: Seq,
+    pub(super) head: Seq,
 }
 
 /// Frames by stream, up to a watermark.
 #[derive(Clone, Debug, Default)]
-pub struct Catalog {
+pub(super) struct Catalog {
     /// Everything up to this seq is in here.
-    pub watermark: Seq,
+    pub(super) watermark: Seq,
     streams: FxHashMap<StreamId, StreamPlaces>,
     /// Streams in order of their first event.
     order: Vec<StreamId>,
@@ -42,13 +32,16 @@ pub struct Catalog {
 
 impl Catalog {
     /// Takes note of the next frame. Frames below the watermark are skipped.
-    pub fn observe(&mut self, frame: &Frame) {
+    pub(super) fn observe(&mut self, frame: &Frame) {
         let header = frame.header();
         if header.last_seq() <= self.watermark {
             return;
         }
-        let place =
-            FramePlace { first_seq: header.first_seq, last_seq: header.last_seq(), position: header.position };
+        let place = FramePlace {
+            first_seq: header.first_seq,
+            last_seq: header.last_seq(),
+            position: header.position,
+        };
         for event in frame.events() {
             let places = self.streams.entry(event.envelope.stream).or_default();
             if places.event_count == 0 {
@@ -64,17 +57,17 @@ impl Catalog {
     }
 
     /// What is known of a stream.
-    pub fn stream(&self, stream: StreamId) -> Option<&StreamPlaces> {
+    pub(super) fn stream(&self, stream: StreamId) -> Option<&StreamPlaces> {
         self.streams.get(&stream)
     }
 
     /// All streams, in order of their first event.
-    pub fn streams(&self) -> &[StreamId] {
+    pub(super) fn streams(&self) -> &[StreamId] {
         &self.order
     }
 
     /// Frames that hold events of any of `streams` past `after`, oldest first, each once.
-    pub fn frames_of(&self, streams: &[StreamId], after: Seq) -> Vec<FramePlace> {
+    pub(super) fn frames_of(&self, streams: &[StreamId], after: Seq) -> Vec<FramePlace> {
         let mut places: Vec<FramePlace> = Vec::new();
         for stream in streams {
             let Some(known) = self.streams.get(stream) else { continue };

@@ -4,28 +4,16 @@ use std::collections::VecDeque;
 
 use crate::codec::{EventRef, Frame, payload};
 use crate::error::Error;
-use crate::event::{Body, Event, Recorded, wire};
+use crate::event::{Body, Recorded, wire};
 use crate::ids::{BodyId, Origin, Seq, StreamId};
 
 use super::Inner;
-use super::catalog::FramePlace;
+use crate::index::FramePlace;
 
 /// Decodes one event of a frame.
 pub(super) fn decode(frame: &Frame, event: &EventRef<'_>) -> Result<Recorded, Error> {
-    let envelope = event.envelope;
-    let (stamp, payload) = payload::decode(envelope.kind, envelope.version, event.payload)
-        .map_err(|error| Error::Corrupt { detail: format!("event {} cannot be read: {error}", event.seq) })?;
-    Ok(Recorded {
-        seq: event.seq,
-        recorded_at: frame.time(),
-        event: Event {
-            stream: envelope.stream,
-            origin: envelope.origin,
-            host_time: envelope.host_time,
-            stamp,
-            payload,
-        },
-    })
+    payload::recorded(frame, event)
+        .map_err(|error| Error::Corrupt { detail: format!("event {} cannot be read: {error}", event.seq) })
 }
 
 /// Deepest nesting of wire forms: a document names records, and nothing names documents.
@@ -43,8 +31,9 @@ impl Inner {
         if id.chunks == 0 {
             return Ok(Vec::new());
         }
-        let missing =
-            |row: u32| Error::Corrupt { detail: format!("event {} names body row {row}, which it does not have", id.seq) };
+        let missing = |row: u32| Error::Corrupt {
+            detail: format!("event {} names body row {row}, which it does not have", id.seq),
+        };
         let frame = self.frame_of(id.seq)?.ok_or_else(|| missing(id.first))?;
         let event = frame.event(id.seq).ok_or_else(|| missing(id.first))?;
         let mut bytes = Vec::new();
@@ -80,7 +69,8 @@ impl Inner {
         depth: usize,
         out: &mut Vec<u8>,
     ) -> Result<(), Error> {
-        let damaged = |detail: String| Error::Corrupt { detail: format!("the wire form of event {seq} {detail}") };
+        let damaged =
+            |detail: String| Error::Corrupt { detail: format!("the wire form of event {seq} {detail}") };
         let depth = depth.checked_sub(1).ok_or_else(|| damaged("is nested too deeply".to_owned()))?;
         let bytes = self.body(template.id(seq))?;
         for piece in wire::pieces(&bytes).map_err(|error| damaged(format!("cannot be read: {error}")))? {
@@ -95,8 +85,8 @@ impl Inner {
                     }
                 }
                 wire::Piece::Record(origin) => {
-                    let (seq, template) =
-                        newest(origin).ok_or_else(|| damaged(format!("names a record {origin} that is not there")))?;
+                    let (seq, template) = newest(origin)
+                        .ok_or_else(|| damaged(format!("names a record {origin} that is not there")))?;
                     self.wire_into(seq, template, newest, depth, out)?;
                 }
             }

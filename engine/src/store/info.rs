@@ -31,6 +31,8 @@ pub struct StreamName {
     pub parent: Option<StreamId>,
     /// Newest seq.
     pub head: Seq,
+    /// The host's time of its opening, else when that was recorded.
+    pub began: Micros,
 }
 
 /// A session in a line.
@@ -57,9 +59,7 @@ pub struct SessionSummary {
     pub tokens_freed: u64,
     /// First seq.
     pub first: Seq,
-    /// The host's time of its first event, else when that was recorded.
-    pub began: Micros,
-    /// The same of its newest event.
+    /// The host's time of its newest event, else when that was recorded.
     pub ended: Micros,
 }
 
@@ -97,19 +97,11 @@ impl Store {
     /// If the log cannot be read.
     pub fn stream_names(&self) -> Result<Vec<StreamName>, Error> {
         let inner = &self.inner;
-        inner.catch_up_catalog()?;
-        let streams: Vec<(StreamId, Option<super::catalog::FramePlace>, Seq)> = {
-            let catalog = inner.catalog.read().unwrap_or_else(PoisonError::into_inner);
-            let all = catalog.streams().iter().filter(|stream| **stream != StreamId::STORE);
-            let place = |stream: &StreamId| {
-                let known = catalog.stream(*stream);
-                let first = known.and_then(|known| known.frames.first().copied());
-                (*stream, first, known.map(|known| known.head).unwrap_or_default())
-            };
-            all.map(place).collect()
-        };
+        let streams = inner.stream_places()?.into_iter().filter(|place| place.stream != StreamId::STORE);
+        let streams: Vec<_> = streams.collect();
         let mut names = Vec::with_capacity(streams.len());
-        for (stream, first, head) in streams {
+        for place in streams {
+            let stream = place.stream;
             let mut name = StreamName {
                 id: stream,
                 scope: Scope::Session,
@@ -117,18 +109,24 @@ impl Store {
                 name: stream.to_hex(),
                 title: None,
                 parent: None,
-                head,
+                head: place.head,
+                began: Micros::default(),
             };
-            let frame = match first.map(|place| inner.frame_at(place.position)) {
-                Some(Ok(frame)) => Some(frame),
+            let frame = match inner.frame_at(place.first.position) {
+                Ok(frame) => Some(frame),
                 // A damaged first frame costs the name, not the list.
-                Some(Err(Error::Corrupt { .. })) | None => None,
-                Some(Err(error)) => return Err(error),
+                Err(Error::Corrupt { .. }) => None,
+                Err(error) => return Err(error),
             };
             if let Some(frame) = frame
                 && let Some(event) = frame.events().find(|event| event.envelope.stream == stream)
-                && let Payload::SessionOpened(opened) = decode(&frame, &event)?.event.payload
             {
+                let recorded = decode(&frame, &event)?;
+                name.began = recorded.event.host_time.unwrap_or(recorded.recorded_at);
+                let Payload::SessionOpened(opened) = recorded.event.payload else {
+                    names.push(name);
+                    continue;
+                };
                 name.scope = opened.scope;
                 name.host = opened.host;
                 name.name = opened.name;
@@ -147,7 +145,8 @@ impl Store {
     pub fn find_stream(&self, name: &str) -> Result<StreamName, Error> {
         let names = self.stream_names()?;
         if name == "latest" {
-            let sessions = names.iter().filter(|stream| stream.scope == Scope::Session && stream.parent.is_none());
+            let sessions =
+                names.iter().filter(|stream| stream.scope == Scope::Session && stream.parent.is_none());
             let newest = sessions.max_by_key(|stream| stream.head);
             return newest.cloned().ok_or_else(|| not_found(name, None));
         }
@@ -164,8 +163,10 @@ impl Store {
         match candidates.as_slice() {
             [only] => Ok((*only).clone()),
             [] => {
-                let near = names.iter().map(|stream| (strsim::jaro_winkler(&stream.name, name), &stream.name));
-                let near = near.filter(|(score, _)| *score > 0.7).max_by(|left, right| left.0.total_cmp(&right.0));
+                let near =
+                    names.iter().map(|stream| (strsim::jaro_winkler(&stream.name, name), &stream.name));
+                let near =
+                    near.filter(|(score, _)| *score > 0.7).max_by(|left, right| left.0.total_cmp(&right.0));
                 Err(not_found(name, near.map(|(_, name)| name.clone())))
             }
             many => {
@@ -188,11 +189,18 @@ impl Store {
         let loaded = self.inner.fold(FoldKey::All)?;
         let names = self.stream_names()?;
         let loaded = loaded.read().unwrap_or_else(PoisonError::into_inner);
-        let summaries = names.into_iter().filter(|name| name.scope == Scope::Session).filter_map(|name| {
-            let state = loaded.world.stream(name.id).filter(|state| state.first() <= at)?;
-            Some(summary(name, state, at))
-        });
-        Ok(summaries.collect())
+        let mut summaries = Vec::new();
+        for name in names.into_iter().filter(|name| name.scope == Scope::Session) {
+            let Some(state) = loaded.world.stream(name.id).filter(|state| state.first() <= at) else {
+                continue;
+            };
+            let newest = self.inner.event(state.head().min(at))?;
+            let newest = newest.filter(|newest| newest.event.stream == name.id);
+            let ended =
+                newest.map_or(name.began, |newest| newest.event.host_time.unwrap_or(newest.recorded_at));
+            summaries.push(summary(name, state, at, ended));
+        }
+        Ok(summaries)
     }
 
     /// The newest seq recorded at or before a moment: [`Seq::ZERO`] if everything is later.
@@ -200,16 +208,24 @@ impl Store {
     /// # Errors
     /// If the log cannot be read.
     pub fn seq_at(&self, moment: Micros) -> Result<Seq, Error> {
-        let (places, _) = self.inner.all_places(Seq::ZERO)?;
+        let (places, _) = self.inner.all_frames(Seq::ZERO)?;
         let mut low = 0;
         let mut high = places.len();
         // Recording times never run backwards, so the frames can be halved.
         while low < high {
             let middle = low.midpoint(high);
             let Some(place) = places.get(middle) else { break };
-            if self.inner.frame_at(place.position)?.time() <= moment { low = middle + 1 } else { high = middle }
+            if self.inner.frame_at(place.position)?.time() <= moment {
+                low = middle + 1
+            } else {
+                high = middle
+            }
         }
-        Ok(low.checked_sub(1).and_then(|last| places.get(last)).map(|place| place.last_seq).unwrap_or_default())
+        Ok(low
+            .checked_sub(1)
+            .and_then(|last| places.get(last))
+            .map(|place| place.last_seq)
+            .unwrap_or_default())
     }
 
     /// The store in figures.
@@ -217,7 +233,7 @@ impl Store {
     /// # Errors
     /// If the log cannot be read.
     pub fn info(&self) -> Result<StoreInfo, Error> {
-        let head = self.inner.catch_up_catalog()?;
+        let head = self.inner.catch_up_places()?;
         let names = self.stream_names()?;
         let (segment_count, log_bytes) = self.inner.files("log")?;
         let (_, quarantine_bytes) = self.inner.files("quarantine")?;
@@ -248,7 +264,8 @@ impl Inner {
         };
         let mut bytes = 0;
         for name in &names {
-            let file = storage.open(&format!("{folder}/{name}"), crate::storage::Access::Read).map_err(failed)?;
+            let file =
+                storage.open(&format!("{folder}/{name}"), crate::storage::Access::Read).map_err(failed)?;
             bytes += file.len().map_err(failed)?;
         }
         Ok((names.len() as u64, bytes))
@@ -259,12 +276,11 @@ fn not_found(name: &str, nearest: Option<String>) -> Error {
     Error::NotFound { what: "session", name: name.to_owned(), nearest }
 }
 
-fn summary(mut name: StreamName, state: &State, at: Seq) -> SessionSummary {
+fn summary(mut name: StreamName, state: &State, at: Seq, ended: Micros) -> SessionSummary {
     let stats = state.stats(at);
     let facts = state.info(at).cloned().unwrap_or_default();
     let StreamFacts { project, title, .. } = facts;
     name.title = title.or(name.title);
-    let (began, ended) = state.span(at);
     let superseded = stats.kinds.iter().filter(|(kind, _)| matches!(kind, crate::fold::StatsKind::Rule(_)));
     SessionSummary {
         project,
@@ -276,7 +292,6 @@ fn summary(mut name: StreamName, state: &State, at: Seq) -> SessionSummary {
         tokens_shown: stats.tokens_shown,
         tokens_freed: stats.freed(),
         first: state.first(),
-        began,
         ended,
         name,
     }

@@ -42,18 +42,13 @@ impl std::fmt::Debug for View {
 pub struct Reading<'v> {
     guard: RwLockReadGuard<'v, Loaded>,
     stream: StreamId,
-    empty: Option<Box<State>>,
 }
 
 impl Reading<'_> {
     /// The stream's state. Pass [`View::at`] to its reads.
     pub fn state(&self) -> &State {
-        let folded = self.guard.world.stream(self.stream);
-        match (folded, &self.empty) {
-            (Some(state), _) | (None, Some(state)) => state,
-            // A view is only made of a stream that has events, and a fold loses none.
-            (None, None) => unreachable_state(),
-        }
+        // A view is only made of a stream that has events, and a fold loses none.
+        self.guard.world.stream(self.stream).unwrap_or_else(|| empty_state())
     }
 
     /// All streams of the fold: the session, its project, the parents of forks, the store's own.
@@ -63,7 +58,7 @@ impl Reading<'_> {
 }
 
 /// A state without events, for the case that cannot happen.
-fn unreachable_state() -> &'static State {
+fn empty_state() -> &'static State {
     static EMPTY: std::sync::OnceLock<State> = std::sync::OnceLock::new();
     EMPTY.get_or_init(|| State::new(StreamId::STORE, Arc::default()))
 }
@@ -88,9 +83,7 @@ impl View {
             match at {
                 At::Head => reading.watermark,
                 At::Seq(seq) => *seq,
-                At::Turn(turn) => {
-                    state.turn_end(*turn).ok_or_else(|| not_found("turn", turn.to_string()))?
-                }
+                At::Turn(turn) => state.turn_end(*turn).ok_or_else(|| not_found("turn", turn.to_string()))?,
             }
         };
         Ok(Self { inner, loaded, stream, at: watermark })
@@ -115,7 +108,7 @@ impl View {
     /// Access to the fold.
     pub fn read(&self) -> Reading<'_> {
         let guard = self.loaded.read().unwrap_or_else(PoisonError::into_inner);
-        Reading { guard, stream: self.stream, empty: None }
+        Reading { guard, stream: self.stream }
     }
 
     /// The bytes of a body, checked against their digest.
@@ -148,7 +141,10 @@ impl View {
                 params.map(|body| (PartKind::Text, body, 0, None)).into_iter().collect()
             } else {
                 let content = fold.content(ix, self.at);
-                content.into_iter().map(|part| (part.kind, part.body, part.bytes, part.media_type)).collect::<Vec<_>>()
+                content
+                    .into_iter()
+                    .map(|part| (part.kind, part.body, part.bytes, part.media_type))
+                    .collect::<Vec<_>>()
             };
             (state, fold.stand_in(ix, face, self.at), bodies)
         };
@@ -160,7 +156,8 @@ impl View {
             for id in stand_in.needs() {
                 needed.push((id, self.inner.body(id)?));
             }
-            let body = |id: BodyId| needed.iter().find(|(known, _)| *known == id).map(|(_, bytes)| bytes.clone());
+            let body =
+                |id: BodyId| needed.iter().find(|(known, _)| *known == id).map(|(_, bytes)| bytes.clone());
             if let Some(text) = render(&stand_in, &*self.inner.registry, &body) {
                 return Ok(ShownFace { state, text });
             }

@@ -122,7 +122,7 @@ impl Inner {
 
     /// Brings a stream's ledger up to the durable head.
     fn catch_up(&self, stream: StreamId, writer: &mut StreamWriter) -> Result<(), Error> {
-        let (places, watermark) = self.places(&[stream], writer.watermark)?;
+        let (places, watermark) = self.frames_of(&[stream], writer.watermark)?;
         for place in places {
             let frame = self.frame_at(place.position)?;
             for event in frame.events().filter(|event| event.envelope.stream == stream) {
@@ -137,7 +137,10 @@ impl Inner {
         {
             let bytes = self.body(key)?;
             let key: [u8; 32] = bytes.as_slice().try_into().map_err(|_| Error::Corrupt {
-                detail: format!("the signature key of stream {stream} has {} bytes, expected 32", bytes.len()),
+                detail: format!(
+                    "the signature key of stream {stream} has {} bytes, expected 32",
+                    bytes.len()
+                ),
             })?;
             writer.signer = Some(Signer::new(key));
         }
@@ -298,8 +301,13 @@ impl Inner {
             },
             limit: crate::codec::EVENT_BYTES_MAX as u64,
         })?;
-        let envelope =
-            Envelope { kind: payload.number(), version, stream: *stream, origin: *origin, host_time: *host_time };
+        let envelope = Envelope {
+            kind: payload.number(),
+            version,
+            stream: *stream,
+            origin: *origin,
+            host_time: *host_time,
+        };
         let bodies = draft.bodies.iter().map(|body| self.encode_body(body, keys)).collect();
         Ok(EncodedEvent { envelope, payload: bytes, bodies })
     }

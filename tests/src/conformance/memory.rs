@@ -179,3 +179,132 @@ fn row(
 fn hundredths(number: u32) -> Value {
     if number.is_multiple_of(100) { json!(number / 100) } else { json!(f64::from(number) / 100.0) }
 }
+
+#[cfg(test)]
+mod tests {
+    //! The vectors; and real recordings: decisions that replace each other, preferences that change over years.
+
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use acpdb_engine::event::{Lifespan, MemoryKind, MemoryRecorded, MemoryRetracted};
+    use acpdb_engine::fold::memory::{Standing, value_signature};
+    use serde_json::Value;
+
+    use super::super::{differences, judged};
+    use super::{Memory, Signer, run, stream_of};
+
+    const PROJECT: usize = 1;
+
+    #[test]
+    fn messages_are_remembered_as_recorded() {
+        for (file, profile) in
+            [("memory.json", "copilot-memory"), ("corrections.json", "copilot-corrections")]
+        {
+            let different = judged(&[file], profile, &[], |vector| Ok(run(vector)));
+            assert!(different.is_empty(), "{}", different.join("\n"));
+        }
+    }
+
+    /// A judge that cannot fail judges nothing.
+    #[test]
+    fn a_wrong_expectation_is_noticed() {
+        let vector = serde_json::json!({"profile": "copilot-memory", "expected": {"decisions": [1]},
+            "events": [{"type": "message", "role": "user", "text": "not npm, use pnpm"}]});
+        assert_eq!(differences(&vector, &run(&vector), &[]).len(), 1);
+    }
+
+    /// The records of a file of the data folder beside the repository, if it is there.
+    fn records(file: &str) -> Option<Vec<Value>> {
+        let folders = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
+        let mut paths = folders.map(|folder| folder.join("shared/data/memory").join(file));
+        let Some(text) = paths.find_map(|path| std::fs::read_to_string(path).ok()) else {
+            println!("skipped: no shared/data/memory/{file} beside the repository");
+            return None;
+        };
+        Some(text.lines().map(|line| serde_json::from_str(line).unwrap()).collect())
+    }
+
+    fn strings(value: &Value) -> Vec<String> {
+        value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+    }
+
+    fn record(id: String, kind: MemoryKind, value: &str) -> MemoryRecorded {
+        MemoryRecorded {
+            id,
+            kind,
+            category: "tooling".into(),
+            value_signature: value_signature(&Signer::new([7; 32]), value),
+            lifespan: Lifespan::Project,
+            ..MemoryRecorded::default()
+        }
+    }
+
+    #[test]
+    fn proposals_that_replace_each_other() {
+        let Some(records) = records("decisions-peps.jsonl") else { return };
+        let mut memory = Memory::default();
+        let mut hidden = BTreeSet::new();
+        for pep in &records {
+            let id = pep["id"].as_str().unwrap().to_owned();
+            let (replaces, superseded_by) = (strings(&pep["replaces"]), strings(&pep["superseded_by"]));
+            hidden.extend(replaces.iter().cloned());
+            if !superseded_by.is_empty() {
+                hidden.insert(id.clone());
+            }
+            let title = pep["title"].as_str().unwrap();
+            let decision =
+                MemoryRecorded { replaces, superseded_by, ..record(id, MemoryKind::Decision, title) };
+            memory.record(stream_of(PROJECT), decision.into(), Vec::new());
+        }
+        memory.with_view(|view| {
+            let all = view.all();
+            assert_eq!(all.len(), records.len());
+            for (_, item) in &all {
+                let is_hidden = item.standing(view.now()) == Standing::Superseded;
+                assert_eq!(is_hidden, hidden.contains(item.id()), "{}", item.id());
+            }
+            let (_, memory) = view.stream(stream_of(PROJECT)).unwrap();
+            let edges = |id: &str| memory.by_id(id).map(|item| memory.superseded_by(&item).len());
+            assert_eq!(edges("pep-0563"), Some(2));
+            assert_eq!(memory.by_id("pep-0443").map(|item| memory.supersedes(&item).len()), Some(3));
+            assert!(memory.edges().iter().all(|edge| !edge.closes_cycle));
+        });
+    }
+
+    #[test]
+    fn preferences_over_years() {
+        for file in
+            ["preferences-gemini-cli-package-json.jsonl", "preferences-gemini-cli-core-package-json.jsonl"]
+        {
+            let Some(records) = records(file) else { return };
+            let mut memory = Memory::default();
+            let mut held: BTreeMap<String, (String, String)> = BTreeMap::new();
+            for (number, change) in records.iter().enumerate() {
+                let key = change["key"].as_str().unwrap().to_owned();
+                let previous = held.get(&key).map(|(_, value)| value.as_str());
+                assert_eq!(change["previous"].as_str(), previous, "{file} {number}");
+                if let Some(value) = change["value"].as_str() {
+                    let id = format!("p{number}");
+                    let wish = MemoryRecorded {
+                        key: Some(key.clone()),
+                        ..record(id.clone(), MemoryKind::Preference, value)
+                    };
+                    memory.record(stream_of(PROJECT), wish.into(), Vec::new());
+                    held.insert(key, (id, value.to_owned()));
+                } else {
+                    let (id, _) = held.remove(&key).unwrap();
+                    let gone = MemoryRetracted { id, ..MemoryRetracted::default() };
+                    memory.record(stream_of(PROJECT), gone.into(), Vec::new());
+                }
+            }
+            memory.with_view(|view| {
+                let current: BTreeSet<_> =
+                    view.current().into_iter().map(|(_, item)| item.id().to_owned()).collect();
+                assert_eq!(current, held.values().map(|(id, _)| id.clone()).collect());
+                for (key, (id, _)) in &held {
+                    assert_eq!(view.by_key("tooling", key).unwrap().1.id(), id);
+                }
+            });
+        }
+    }
+}

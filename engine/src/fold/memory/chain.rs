@@ -169,7 +169,8 @@ impl<'a> MemoryAt<'a> {
             after.entry(edge.old).or_default().push(edge.new);
         }
         let age = |nx: Nx| {
-            let row = core.graph.node(nx).and_then(|node| core.row(node.item?));
+            let row =
+                core.graph.node(nx).and_then(|node| core.row(node.item?)).filter(|row| row.facts.seq <= at);
             (row.map(|row| (row.facts.created, row.facts.seq)), nx)
         };
         let mut ready: BTreeSet<_> =

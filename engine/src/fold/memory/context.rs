@@ -64,10 +64,11 @@ pub fn memory_context(view: &MemoryView<'_>, budget: u32) -> MemoryContext {
     let mut context = MemoryContext::default();
     let mut candidates = Vec::new();
     for (stream, item) in view.current() {
-        let confidence = item.confidence(view.now());
         if item.kind() == MemoryKind::Note {
             continue;
-        } else if confidence < Confidence::CONTEXT_MIN {
+        }
+        let confidence = item.confidence(view.now());
+        if confidence < Confidence::CONTEXT_MIN {
             context.left_out.unsure += 1;
         } else {
             candidates.push((Reverse((confidence, item.facts().created, item.item())), stream, item));

@@ -105,7 +105,7 @@ pub(super) fn last_at<T: Copy>(list: &[(Seq, T)], at: Seq) -> Option<T> {
 /// Appends a stamped value; a second one of the same seq replaces the first.
 pub(super) fn push_at<T>(list: &mut Vec<(Seq, T)>, seq: Seq, value: T) {
     match list.last_mut() {
-        Some(last) if last.0 == seq => last.1 = value,
+        Some((newest, old)) if *newest == seq => *old = value,
         _ => list.push((seq, value)),
     }
 }

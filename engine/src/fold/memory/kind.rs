@@ -24,8 +24,8 @@ pub const fn kind_label(kind: MemoryKind) -> &'static str {
 /// How long an item of this kind lives if nobody says.
 pub const fn default_lifespan(kind: MemoryKind) -> Lifespan {
     match kind {
-        MemoryKind::Fact | MemoryKind::Note => Lifespan::Session,
-        MemoryKind::Preference | MemoryKind::Decision => Lifespan::Project,
+        MemoryKind::Fact => Lifespan::Session,
+        MemoryKind::Preference | MemoryKind::Decision | MemoryKind::Note => Lifespan::Project,
     }
 }
 

@@ -27,9 +27,13 @@ mod kind;
 mod read;
 mod view;
 
-// mod laws;
+#[cfg(test)]
+mod laws;
 
-// mod tests;
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
 
 use self::core::Core;
 use crate::event::Recorded;
