@@ -211,7 +211,7 @@ fn test_07_symmetric_restore_by_hash() {
 #[test]
 fn test_08_symmetric_restore_by_pattern() {
     let session = Session::new();
-    session.say("Testing symmetric restore capability");
+    session.say("Testing symmetric restore of hidden messages and its capability");
     session.say("Testing symmetric things, and then their restore capability");
     let before = session.shown();
     let reply = session.tool("discard", serde_json::json!([["Testing symmetric...capability"]]));
@@ -431,7 +431,7 @@ fn two_handles_that_act_at_once_do_not_act_twice() {
 }
 
 #[test]
-fn fifty_thousand_messages_are_searched_in_reasonable_time() {
+fn a_pattern_finds_its_messages_among_thousands() {
     let count = std::env::var("ACPDB_SLOW").map_or(2_000, |_| 50_000);
     let session = Session::new();
     for chunk in 0..count / 100 {
@@ -440,8 +440,6 @@ fn fifty_thousand_messages_are_searched_in_reasonable_time() {
         });
         let _ = session.append(entries.collect());
     }
-    let began = std::time::Instant::now();
     let reply = session.tool("discard", serde_json::json!([["message 7 number 1...ends here."]]));
-    println!("{count} messages: {:?}", began.elapsed());
     assert_eq!(reply.text, "Discarded 11 message(s)");
 }
