@@ -15,12 +15,16 @@ pub mod error;
 pub mod event;
 pub mod fold;
 pub mod ids;
+pub mod index;
 pub mod log;
 pub mod propose;
 pub mod registry;
 pub mod storage;
 pub mod store;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 pub mod text;
+pub mod verify;
 
 pub use error::Error;
 pub use store::{

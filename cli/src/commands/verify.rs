@@ -20,7 +20,6 @@ pub(crate) fn run(global: &Global, args: &Verify, output: &mut Output) -> Result
         output.json_line(&report)?;
         return Ok(code);
     }
-    let log = &report.log;
     let line = |name: &str, text: String| format!("  {name:<10} {text}");
     let verdict = match report.verdict() {
         Verdict::Sound => output.paint(describe::GOOD, "sound"),
@@ -33,24 +32,35 @@ pub(crate) fn run(global: &Global, args: &Verify, output: &mut Output) -> Result
         "checked",
         format!(
             "{} in {}, {}, {}",
-            describe::count(log.event_count, "event"),
-            describe::count(log.frame_count, "frame"),
-            describe::count(log.body_count, "body").replace("bodys", "bodies"),
-            describe::bytes(log.bytes)
+            describe::count(report.events, "event"),
+            describe::count(report.frames, "frame"),
+            describe::count(report.bodies, "body").replace("bodys", "bodies"),
+            describe::bytes(report.bytes)
         ),
     ))?;
-    if log.torn_bytes > 0 {
-        let text = format!("{} of an unfinished write at the end: never acknowledged, no damage", describe::bytes(log.torn_bytes));
+    if report.torn_bytes > 0 {
+        let text = format!("{} of an unfinished write at the end: never acknowledged, no damage", describe::bytes(report.torn_bytes));
         output.line(line("torn", text))?;
     }
     for witness in &report.witnesses {
-        output.line(line("witness", witness.clone()))?;
+        let seq = witness.seq.map(|seq| format!(" at {seq}")).unwrap_or_default();
+        output.line(line("witness", format!("{} agrees{seq}", witness.name)))?;
     }
     for violation in &report.violations {
-        output.line(line("damage", violation.to_string()))?;
+        let events = match (violation.seq_first, violation.seq_last) {
+            (Some(first), Some(last)) if first != last => format!("; costs events {first} to {last}"),
+            (Some(first), _) => format!("; costs event {first}"),
+            _ => String::new(),
+        };
+        let place = format!("{} at byte {}", violation.path.display(), violation.offset);
+        output.line(line("damage", format!("{} of {place}: {}{events}", violation.kind, violation.detail)))?;
     }
     if let Some((first, last)) = report.missing {
         output.line(line("missing", format!("events {first} to {last} were acknowledged and are not there")))?;
+    }
+    for contradiction in &report.contradictions {
+        let item = contradiction.item.map(|item| format!("{item}: ")).unwrap_or_default();
+        output.line(line("fold", format!("{item}{} (invariant {})", contradiction.detail, contradiction.invariant)))?;
     }
     for note in &report.not_proven {
         output.line(line("not proven", note.clone()))?;

@@ -84,9 +84,14 @@ pub struct Invalid {
 }
 
 impl Invalid {
-    pub(crate) fn new(part: Part, offset: usize, expected: impl ToString, found: impl ToString) -> Self {
+    pub(crate) fn new(
+        part: Part,
+        offset: usize,
+        expected: impl Into<String>,
+        found: impl Into<String>,
+    ) -> Self {
         let offset = u64::try_from(offset).unwrap_or(u64::MAX);
-        Self { part, offset, expected: expected.to_string(), found: found.to_string() }
+        Self { part, offset, expected: expected.into(), found: found.into() }
     }
 }
 

@@ -11,7 +11,8 @@ use rkyv::rancor::Failure;
 use rkyv::util::AlignedVec;
 use rkyv::{Archive, Deserialize, Serialize};
 
-use crate::event::{self, Payload, Stamp};
+use super::{EventRef, Frame};
+use crate::event::{self, Event, Payload, Recorded, Stamp};
 
 /// Version that this program writes for every kind.
 pub const PAYLOAD_VERSION: u16 = 1;
@@ -94,6 +95,26 @@ macro_rules! encode_kinds {
     };
 }
 event::for_each_kind!(encode_kinds);
+
+/// Decodes one event of a frame, with its place.
+///
+/// # Errors
+/// [`PayloadError::Invalid`] if its bytes are not an archive of its kind.
+pub fn recorded(frame: &Frame, event: &EventRef<'_>) -> Result<Recorded, PayloadError> {
+    let envelope = event.envelope;
+    let (stamp, payload) = decode(envelope.kind, envelope.version, event.payload)?;
+    Ok(Recorded {
+        seq: event.seq,
+        recorded_at: frame.time(),
+        event: Event {
+            stream: envelope.stream,
+            origin: envelope.origin,
+            host_time: envelope.host_time,
+            stamp,
+            payload,
+        },
+    })
+}
 
 /// Alignment that archives need: the largest of any archived type.
 const ALIGN: usize = 16;

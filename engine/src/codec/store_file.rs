@@ -73,7 +73,7 @@ impl StoreFile {
             return fail("a store id and a time");
         };
         let file = Self { store: StoreId(store), created: Micros(created) };
-        if file.encode() != bytes { fail("the canonical text") } else { Ok(file) }
+        if file.encode() == bytes { Ok(file) } else { fail("the canonical text") }
     }
 }
 

@@ -1,1 +1,299 @@
+//! Frames against their drawing, laws of the codec, and what it does with bytes that are not frames.
 
+use std::sync::Arc;
+
+use expect_test::expect;
+use proptest::prelude::*;
+
+use super::*;
+use crate::ids::{Digest, Link, Micros, Origin, Position, Seq, StoreId, StreamId};
+
+fn sample() -> EncodedEvent {
+    EncodedEvent {
+        envelope: Envelope {
+            kind: 0x0102,
+            version: 3,
+            stream: StreamId([0x11; 16]),
+            origin: Origin([0x22; 16]),
+            host_time: Some(Micros(0x0405)),
+        },
+        payload: b"payload".to_vec(),
+        bodies: vec![
+            EncodedBody::New { bytes: b"body".as_slice().into(), salt: [0x33; 16] },
+            EncodedBody::Existing { digest: Digest([0x44; 32]), bytes: 5, position: Position(0x1_0000_0100) },
+        ],
+    }
+}
+
+fn sealed(events: &[EncodedEvent]) -> Vec<u8> {
+    let mut prepared = encode_frame(events).unwrap();
+    let place = Position::new(1, 0x2000).unwrap();
+    let durable = Position::new(1, 0x1000).unwrap();
+    let (bytes, link) =
+        prepared.seal(Seq(7), Micros(0x0607), place, durable, StoreId([0x55; 16]), Link([0x66; 32]));
+    let bytes = bytes.to_vec();
+    assert_eq!(link, FrameHeader::decode(&bytes).unwrap().link());
+    bytes
+}
+
+fn hex(bytes: &[u8]) -> String {
+    let line = |(index, line): (usize, &[u8])| {
+        let digits = line.iter().fold(String::new(), |digits, byte| format!("{digits}{byte:02x}"));
+        format!("{:04} {digits}\n", index * 16)
+    };
+    bytes.chunks(16).enumerate().map(line).collect()
+}
+
+/// The golden frame of `docs/FORMAT.md`. If this changes, the format changed.
+#[test]
+fn a_frame_is_as_it_is_drawn() {
+    let bytes = sealed(&[sample()]);
+    expect![[r"
+        0000 4143504601010100c000000020000000
+        0016 01000000020000000700000000000000
+        0032 07060000000000000002000001000000
+        0048 00010000010000005555555555555555
+        0064 55555555555555556666666666666666
+        0080 66666666666666666666666666666666
+        0096 66666666666666665b778944d585f09a
+        0112 5038665fd4c6803bbcbd1a9c4ec540e1
+        0128 730cfa256d7672d00000000000000000
+        0144 00000000000000005efbd7d0c1c70bd0
+        0160 02010300070000001111111111111111
+        0176 11111111111111112222222222222222
+        0192 22222222222222220504000000000000
+        0208 7061796c6f6164000000000000000000
+        0224 8840316d088c349d079ea4c361aed88e
+        0240 198d42df0aa5675a7e32cd638c9af085
+        0256 16000000000000000400000000000000
+        0272 00000101000000000000000000000000
+        0288 44444444444444444444444444444444
+        0304 44444444444444444444444444444444
+        0320 00010000010000000500000000000000
+        0336 00000100000000000000000000000000
+        0352 33333333333333333333333333333333
+        0368 626f6479000000000000000000000000
+    "]]
+    .assert_eq(&hex(&bytes));
+    for line in hex(&bytes).lines() {
+        assert!(include_str!("../../../docs/FORMAT.md").contains(line), "FORMAT.md draws {line}");
+    }
+}
+
+#[test]
+fn a_small_commit_costs_little_beside_its_payload() {
+    let mut event = sample();
+    event.bodies.pop();
+    event.payload = vec![1; 160];
+    event.bodies = vec![EncodedBody::New { bytes: vec![2; 480].into(), salt: [1; 16] }];
+    assert_eq!(sealed(&[event]).len() - 160 - 480, 288);
+}
+
+#[test]
+fn every_flipped_bit_of_a_frame_is_found() {
+    let bytes = sealed(&[sample(), sample()]);
+    assert!(decode_frame(&bytes).is_ok());
+    for bit in 0..bytes.len() * 8 {
+        let mut damaged = bytes.clone();
+        damaged[bit / 8] ^= 1 << (bit % 8);
+        assert!(decode_frame(&damaged).is_err(), "byte {} bit {}", bit / 8, bit % 8);
+    }
+    for length in 0..bytes.len() {
+        assert!(decode_frame(&bytes[..length]).is_err(), "cut to {length}");
+    }
+}
+
+/// Whoever can recompute checksums and digests still cannot give a frame parts that format 1 does not have.
+#[test]
+fn what_is_reserved_must_be_zero_even_under_a_right_checksum() {
+    let bytes = sealed(&[sample()]);
+    for at in [7, 136, 143, 144, 151] {
+        let mut changed = bytes[..160].to_vec();
+        changed[at] = 1;
+        fields::put_trailing_checksum(&mut changed);
+        assert!(FrameHeader::decode(&changed).is_err(), "byte {at} of a header");
+    }
+    let row = 160 + 48 + 16;
+    for at in [48, 49, 50, 51, 52, 60, 63] {
+        let mut spine = rkyv::util::AlignedVec::new();
+        spine.extend_from_slice(&bytes[160..160 + 48 + 16 + 128]);
+        spine[row - 160 + at] ^= 2;
+        let header = FrameHeader::decode(&bytes).unwrap();
+        let header = FrameHeader { spine_checksum: crc32c::crc32c(&spine), ..header };
+        let frame = Frame::new(header, spine, FrameCheck::Checksum);
+        assert!(frame.is_err(), "byte {at} of a row");
+    }
+}
+
+#[test]
+fn pages_and_headers_find_every_flipped_bit() {
+    let written = Written {
+        position: Position::new(2, 8192).unwrap(),
+        seq: Seq(9),
+        time: Micros(10),
+        link: Link([7; 32]),
+        last_frame: 300,
+    };
+    let store = StoreId([9; 16]);
+    let checkpoint = Checkpoint { store, written };
+    let segment = SegmentHeader {
+        store,
+        number: 2,
+        first_seq: Seq(5),
+        previous_end: Position::new(1, 8192).unwrap(),
+        previous_time: Micros(4),
+        previous: Link([3; 32]),
+        abandoned: true,
+    };
+    let file = StoreFile { store, created: Micros(1_700_000_000_000_000) };
+    assert_eq!(Checkpoint::decode(&checkpoint.encode()), Ok(checkpoint));
+    assert_eq!(SegmentHeader::decode(&segment.encode()), Ok(segment));
+    assert_eq!(StoreFile::decode(&file.encode()), Ok(file));
+    let flips = |bytes: &[u8], sound: &dyn Fn(&[u8]) -> bool| {
+        assert!(sound(bytes));
+        for bit in 0..bytes.len() * 8 {
+            let mut damaged = bytes.to_vec();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            assert!(!sound(&damaged), "byte {} bit {}", bit / 8, bit % 8);
+        }
+    };
+    flips(&checkpoint.encode(), &|bytes| Checkpoint::decode(bytes).is_ok());
+    flips(&segment.encode(), &|bytes| SegmentHeader::decode(bytes).is_ok());
+    flips(&file.encode(), &|bytes| StoreFile::decode(bytes).is_ok());
+    // Of the tail page the state must be right or be noticed.
+    let page = TailPage::encode(store, &written);
+    let clean = TailPage::decode(&page);
+    assert_eq!((clean.clean(), clean.store), (Some(&written), Some(store)));
+    flips(&page[..160], &|bytes| {
+        let page = TailPage::decode(bytes);
+        page.clean().is_some() && page.store.is_some()
+    });
+    assert_eq!(TailPage::decode(&[]), TailPage::default());
+}
+
+#[test]
+fn the_store_file_reads_as_json() {
+    let file = StoreFile { store: StoreId([0xab; 16]), created: Micros(1_700_000_000_000_000) };
+    expect![[r#"
+        {
+          "acpdb": 1,
+          "store": "abababababababababababababababab",
+          "created_micros": 1700000000000000,
+          "check": "c97ec4456dbc0483a9d4b8cd57d01883f4fa1655777d36210257ecd690f14dab"
+        }
+    "#]]
+    .assert_eq(&String::from_utf8(file.encode()).unwrap());
+    let drawn = include_str!("../../../docs/FORMAT.md");
+    assert!(drawn.contains(&String::from_utf8(file.encode()).unwrap()), "FORMAT.md shows it");
+}
+
+#[test]
+fn a_long_body_is_cut_into_chunks_that_fit() {
+    let bytes = vec![1; BODY_CHUNK_BYTES_MAX * 2 + 5];
+    let lengths: Vec<usize> = split_chunks(&bytes).map(<[u8]>::len).collect();
+    assert_eq!(lengths, [BODY_CHUNK_BYTES_MAX, BODY_CHUNK_BYTES_MAX, 5]);
+    assert_eq!(split_chunks(&[]).len(), 0);
+}
+
+/// The digest formula in words of its own, so that a change of the code does not change the test with it.
+#[test]
+fn a_body_digest_is_as_the_format_says() {
+    let mut message = b"acpdb body v1\0\0\0".to_vec();
+    message.extend([9; 16]);
+    message.extend(4_u64.to_le_bytes());
+    message.extend(blake3::hash(b"text").as_bytes());
+    assert_eq!(body_digest(&[9; 16], b"text").0, *blake3::hash(&message).as_bytes());
+    let header = sealed(&[sample()]);
+    let mut message = b"acpdb link v1\0\0\0".to_vec();
+    message.extend(&header[..152]);
+    assert_eq!(FrameHeader::decode(&header).unwrap().link().0, *blake3::hash(&message).as_bytes());
+}
+
+fn any_event() -> impl Strategy<Value = EncodedEvent> {
+    let body = prop_oneof![
+        (prop::collection::vec(any::<u8>(), 1..200), any::<[u8; 16]>()).prop_map(|(bytes, mut salt)| {
+            salt[0] |= 1;
+            EncodedBody::New { bytes: Arc::from(bytes), salt }
+        }),
+        (any::<[u8; 32]>(), 1..1000_u32, 0..0x200_u64).prop_map(|(digest, bytes, position)| {
+            EncodedBody::Existing { digest: Digest(digest), bytes, position: Position((1 << 32) | position) }
+        }),
+    ];
+    let envelope = (any::<u16>(), any::<u16>(), any::<[u8; 16]>(), any::<[u8; 16]>(), any::<Option<i32>>());
+    let envelope = envelope.prop_map(|(kind, version, stream, origin, time)| Envelope {
+        kind,
+        version,
+        stream: StreamId(stream),
+        origin: Origin(origin),
+        host_time: time.map(|time| Micros(time.into())),
+    });
+    (envelope, prop::collection::vec(any::<u8>(), 0..100), prop::collection::vec(body, 0..4))
+        .prop_map(|(envelope, payload, bodies)| EncodedEvent { envelope, payload, bodies })
+}
+
+proptest! {
+    #[test]
+    fn what_is_encoded_is_decoded(events in prop::collection::vec(any_event(), 1..8)) {
+        let bytes = sealed(&events);
+        prop_assert_eq!(&bytes, &sealed(&events), "encoding is a function");
+        let frame = decode_frame(&bytes).unwrap();
+        prop_assert_eq!(frame.events().count(), events.len());
+        for (index, (decoded, event)) in frame.events().zip(&events).enumerate() {
+            prop_assert_eq!(decoded.seq, Seq(7 + index as u64));
+            prop_assert_eq!(decoded.envelope, event.envelope);
+            prop_assert_eq!(decoded.payload, &event.payload[..]);
+            prop_assert!(decoded.payload.is_empty() || decoded.payload.as_ptr().addr().is_multiple_of(16));
+            prop_assert_eq!(decoded.row_count(), event.bodies.len());
+            for (row, body) in decoded.rows().zip(&event.bodies) {
+                prop_assert_eq!(row.event as usize, index);
+                match body {
+                    EncodedBody::Existing { digest, bytes, position } => {
+                        prop_assert_eq!((row.digest, row.bytes, row.position), (*digest, *bytes, *position));
+                    }
+                    EncodedBody::New { bytes: body, .. } => {
+                        let at = usize::try_from(row.position.offset() - 0x2000).unwrap();
+                        prop_assert_eq!(&bytes[at + 16..at + 16 + body.len()], &body[..]);
+                        prop_assert!(check_block(&bytes[at..], row.bytes, &row.digest).is_ok() || at + 32 < bytes.len());
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn any_bytes_decode_or_fail_without_a_panic(
+        mut bytes in prop::collection::vec(any::<u8>(), 0..600),
+        sizes in any::<[u8; 4]>(),
+        keep_magic in any::<bool>(),
+    ) {
+        if keep_magic && bytes.len() >= 160 {
+            // A header that passes its checksum, with sizes that may lie.
+            bytes[..8].copy_from_slice(&[b'A', b'C', b'P', b'F', 1, 1, 1, 0]);
+            for (index, size) in sizes.into_iter().enumerate() {
+                let size = if index < 2 { u32::from(size) * 16 } else { u32::from(size % 9) };
+                bytes[8 + index * 4..12 + index * 4].copy_from_slice(&size.to_le_bytes());
+            }
+            bytes[136..152].fill(0);
+            fields::put_trailing_checksum(&mut bytes[..160]);
+            if let Ok(header) = FrameHeader::decode(&bytes) {
+                let end = bytes.len().min(160 + header.spine_bytes as usize);
+                let checksum = crc32c::crc32c(&bytes[160..end]);
+                bytes[152..156].copy_from_slice(&checksum.to_le_bytes());
+                fields::put_trailing_checksum(&mut bytes[..160]);
+                let mut spine = rkyv::util::AlignedVec::new();
+                spine.extend_from_slice(&bytes[160..end]);
+                let header = FrameHeader::decode(&bytes).unwrap();
+                if let Ok(frame) = Frame::new(header, spine, FrameCheck::Checksum) {
+                    frame.check_bodies(&bytes[end..], |_, _| ());
+                    prop_assert!(frame.events().count() > 0);
+                }
+            }
+        }
+        let _ = decode_frame(&bytes);
+        let _ = SegmentHeader::decode(&bytes);
+        let _ = Checkpoint::decode(&bytes);
+        let _ = StoreFile::decode(&bytes);
+        let _ = TailPage::decode(&bytes);
+        let _ = check_block(&bytes, 40, &Digest::ZERO);
+    }
+}

@@ -149,18 +149,6 @@ pub(crate) struct Message {
     pub(crate) items: Vec<Ix>,
 }
 
-/// What an act did.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ActKind {
-    /// Hid.
-    Discard,
-    /// Hid behind summaries.
-    Distill,
-    /// Cleared by the host.
-    HostClear,
-}
-
 /// One hidden item of an act.
 #[derive(Clone, Debug)]
 pub(crate) struct ActItem {
@@ -173,7 +161,6 @@ pub(crate) struct ActItem {
 #[derive(Clone, Debug)]
 pub(crate) struct Act {
     pub(crate) seq: Seq,
-    pub(crate) kind: ActKind,
     pub(crate) items: Vec<ActItem>,
 }
 

@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use super::core::Op;
 use super::facts::{
-    Act, ActItem, ActKind, Call, Eviction, Finish, Item, ItemKind, Ix, NONE, Revision, form_index, index,
-    kind_of,
+    Act, ActItem, Call, Eviction, Finish, Item, ItemKind, Ix, NONE, Revision, form_index, index, kind_of,
 };
 use super::policy::Policy;
 use super::state::State;
@@ -61,7 +60,7 @@ impl State {
                 }
                 let items =
                     items.into_iter().map(|item| ActItem { item, pattern: None, summary: cleared.text });
-                Op::Clear(self.take_act(seq, ActKind::HostClear, items.collect()))
+                Op::Clear(self.take_act(seq, items.collect()))
             }
             Payload::Rewound(rewound) => Op::Rewound {
                 to: rewound.to,
@@ -70,12 +69,8 @@ impl State {
                 own: self.core.own_policy,
             },
             Payload::FileChanged(changed) => Op::FileChanged(self.facts.key(&changed.key)),
-            Payload::Discarded(act) => {
-                Op::Hide(self.take_act(seq, ActKind::Discard, act.items.iter().map(act_item).collect()))
-            }
-            Payload::Distilled(act) => {
-                Op::Hide(self.take_act(seq, ActKind::Distill, act.items.iter().map(act_item).collect()))
-            }
+            Payload::Discarded(act) => Op::Hide(self.take_act(seq, act.items.iter().map(act_item).collect())),
+            Payload::Distilled(act) => Op::Hide(self.take_act(seq, act.items.iter().map(act_item).collect())),
             Payload::Restored(act) => Op::Restore(Arc::from(act.items.as_slice())),
             Payload::Pinned(act) => Op::Pin(Arc::from(act.items.as_slice())),
             Payload::Unpinned(act) => Op::Unpin(Arc::from(act.items.as_slice())),
@@ -123,8 +118,8 @@ impl State {
         })
     }
 
-    fn take_act(&mut self, seq: Seq, kind: ActKind, items: Vec<ActItem>) -> u32 {
-        self.facts.acts.push(Act { seq, kind, items });
+    fn take_act(&mut self, seq: Seq, items: Vec<ActItem>) -> u32 {
+        self.facts.acts.push(Act { seq, items });
         index(self.facts.acts.len().saturating_sub(1))
     }
 

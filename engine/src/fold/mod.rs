@@ -43,7 +43,7 @@ pub mod validate;
 mod world;
 
 pub use self::core::Status;
-pub use facts::{ActKind, ItemKind, Ix};
+pub use facts::{ItemKind, Ix};
 pub use history::{RuleKind, ShortenKind};
 pub use policy::{Policy, PolicyError};
 pub use policy_keys::{KEYS as POLICY_KEYS, PolicyKey};

@@ -28,7 +28,7 @@ const GATHER_YIELD_COUNT_MAX: usize = 8;
 const GROW_BYTES_MIN: u64 = 64 << 10;
 const GROW_BYTES_MAX: u64 = 1 << 20;
 /// A frame this large is written from where it is, not copied into the group's buffer.
-const COPY_BYTES_MAX: usize = 1 << 20;
+const COPY_BYTES_MAX: u64 = 1 << 20;
 
 type Outcome = Result<Appended, LogError>;
 
@@ -277,7 +277,7 @@ impl Log {
         damage.part = crate::codec::Part::Forked;
         damage.expected = format!("link {} after {}", page.link, page.seq);
         damage.found = format!("link {} after {}", log.link, log.seq);
-        self.corrupt(damage)
+        LogError::corrupt(damage)
     }
 
     /// Makes a durable end visible to readers of this handle.
@@ -357,7 +357,7 @@ impl Log {
         let mut place = start;
         let mut appended = Vec::with_capacity(run.requests.len());
         writer.buffer.clear();
-        let single = run.requests.len() == 1 && run.bytes as usize > COPY_BYTES_MAX;
+        let single = run.requests.len() == 1 && run.bytes > COPY_BYTES_MAX;
         for request in &mut run.requests {
             let frame = &mut request.prepared.frame;
             let (first_seq, event_count) = (place.seq.next(), frame.event_count());

@@ -119,6 +119,10 @@ impl LogError {
         }
     }
 
+    pub(crate) fn corrupt(corruption: Corruption) -> Self {
+        Self::Corrupt(Box::new(corruption))
+    }
+
     pub(crate) fn newer(found: u32, path: PathBuf) -> Self {
         Self::NewerFormat { found, supported: FORMAT_VERSION, path }
     }

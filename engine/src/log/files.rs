@@ -23,6 +23,8 @@ pub(crate) const QUARANTINE_DIR: &str = "quarantine";
 
 /// Segments kept open for reading at a time.
 const OPEN_SEGMENT_COUNT_MAX: usize = 64;
+/// What any reading begins with; windows grow as reading goes on.
+const FIRST_WINDOW_BYTES: usize = 8 << 10;
 /// What a scan reads at a time.
 pub(crate) const SCAN_WINDOW_BYTES: usize = 256 << 10;
 /// What a look at one frame reads at first.
@@ -169,12 +171,15 @@ pub(crate) struct Cursor<'a> {
     current: Option<(u32, Arc<SegmentFile>)>,
     window: Vec<u8>,
     window_start: u64,
+    /// Length of the next window, and of the longest.
+    next_bytes: usize,
     window_bytes: usize,
 }
 
 impl<'a> Cursor<'a> {
     pub(crate) fn new(segments: &'a Segments, window_bytes: usize) -> Self {
-        Self { segments, current: None, window: Vec::new(), window_start: 0, window_bytes }
+        let next_bytes = window_bytes.min(FIRST_WINDOW_BYTES);
+        Self { segments, current: None, window: Vec::new(), window_start: 0, next_bytes, window_bytes }
     }
 
     /// `length` bytes at `offset` of a segment; fewer at the end of the file, none if there is no such segment.
@@ -193,7 +198,8 @@ impl<'a> Cursor<'a> {
         let start = offset.checked_sub(self.window_start).and_then(|start| usize::try_from(start).ok());
         let held = start.is_some_and(|start| start.saturating_add(length) <= self.window.len());
         if !held {
-            self.window.resize(length.max(self.window_bytes), 0);
+            self.window.resize(length.max(self.next_bytes), 0);
+            self.next_bytes = self.next_bytes.saturating_mul(4).min(self.window_bytes);
             self.window_start = offset;
             let count = read_up_to(&*file.file, &mut self.window, offset);
             let count = count.map_err(|error| LogError::io("read", self.segments.path(segment), error))?;

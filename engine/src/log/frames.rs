@@ -197,8 +197,8 @@ impl<'a> Walk<'a> {
         let mut damage =
             corruption(self.segments, Position::new(number, 0).unwrap_or_default(), Fault::Nothing);
         damage.part = Part::SegmentMissing;
-        damage.expected = "the file".to_owned();
-        damage.found = "no file".to_owned();
+        "the file".clone_into(&mut damage.expected);
+        "no file".clone_into(&mut damage.found);
         if self.numbers.is_none() {
             self.numbers = Some(self.segments.numbers()?);
         }
@@ -293,26 +293,21 @@ impl<'a> Walk<'a> {
             self.link_known = true;
             Some(self.place.seq)
         } else if segment < self.until.position.segment() {
-            let last = match next {
-                Some(header) => {
-                    self.place = segment_start(&header);
-                    self.link_known = true;
-                    Some(self.place.seq)
-                }
-                None => {
-                    self.link_known = false;
-                    let number = segment.saturating_add(1);
-                    // The segment simply ends here, if what is wrong is only the header of the next one.
-                    if let Some(next) = self.open_segment(number)? {
-                        if matches!(damage.part, Part::Missing) {
-                            return Ok(next);
-                        }
-                        return Ok(Corruption { seq_first: Some(seq.next()), seq_last: None, ..damage });
+            if let Some(header) = next {
+                self.place = segment_start(&header);
+                self.link_known = true;
+                Some(self.place.seq)
+            } else {
+                self.link_known = false;
+                // The segment simply ends here, if what is wrong is only the header of the next one.
+                if let Some(next) = self.open_segment(segment.saturating_add(1))? {
+                    if damage.part == Part::Missing {
+                        return Ok(next);
                     }
-                    None
+                    return Ok(Corruption { seq_first: Some(seq.next()), seq_last: None, ..damage });
                 }
-            };
-            last
+                None
+            }
         } else {
             self.place.position = self.until.position;
             Some(self.until.seq)

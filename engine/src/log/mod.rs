@@ -65,6 +65,7 @@ impl Default for LogOptions {
 /// What opening found and did.
 #[derive(Debug, Clone)]
 #[must_use]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, to be reported as such")]
 pub struct Recovery {
     /// The store was made by this open.
     pub created: bool,
@@ -233,10 +234,6 @@ impl Log {
         if process == self.process { Ok(()) } else { Err(LogError::Forked { owner: self.process, process }) }
     }
 
-    fn corrupt(&self, corruption: Corruption) -> LogError {
-        LogError::Corrupt(Box::new(corruption))
-    }
-
     /// Remembers where a frame is.
     fn remember(&self, first_seq: Seq, position: Position) {
         let mut map = locked(&self.map);
@@ -308,7 +305,7 @@ impl Log {
         match cursor.frame(position, FrameCheck::Checksum) {
             Ok(frame) => Ok(frame),
             Err(Fault::Error(error)) => Err(error),
-            Err(fault) => Err(self.corrupt(frames::corruption(&self.segments, position, fault))),
+            Err(fault) => Err(LogError::corrupt(frames::corruption(&self.segments, position, fault))),
         }
     }
 
@@ -340,7 +337,7 @@ impl Log {
         let (segment, offset) = (row.position.segment(), row.position.offset());
         let length = SALT_BYTES.saturating_add(row.bytes as usize);
         let damaged = |expected: String, found: String| {
-            self.corrupt(Corruption {
+            LogError::corrupt(Corruption {
                 part: Part::Body,
                 path: self.segments.path(segment),
                 segment,

@@ -10,7 +10,7 @@ use super::files::{
     CHECKPOINT, Cursor, Fault, LOG_DIR, QUARANTINE_DIR, SCAN_WINDOW_BYTES, STORE_FILE, Segments, TAIL, after,
     segment_name, segment_start,
 };
-use super::survey::{CheckpointFile, Survey, is_anchored, read_checkpoint, strict, survey};
+use super::survey::{CheckpointFile, Survey, first_gap, is_anchored, read_checkpoint, strict, survey, torn};
 use super::tail::Tail;
 use super::{Head, Log, LogOptions, Recovery, Shared, Writer, locked};
 use crate::codec::{
@@ -289,12 +289,17 @@ impl Log {
             return Ok(None);
         };
         let numbers = self.segments.numbers()?;
-        let last = numbers.last().copied() == Some(place.position.segment());
+        let last = numbers.last().copied() == Some(place.position.segment()) && first_gap(&numbers).is_none();
         let witnessed = match read_checkpoint(&self.segments)? {
             CheckpointFile::Sound(checkpoint) => checkpoint.written.position <= place.position,
             CheckpointFile::Missing | CheckpointFile::Damaged(_) => true,
         };
-        Ok(if last && witnessed && is_anchored(&self.segments, place)? { Some(*place) } else { None })
+        if !last || !witnessed || !is_anchored(&self.segments, place)? {
+            return Ok(None);
+        }
+        // The page is not synced: after a power cut it may name an earlier end, with acknowledged frames behind it.
+        let rest = torn(&mut Cursor::new(&self.segments, SCAN_WINDOW_BYTES), place)?;
+        Ok(rest.is_none().then_some(*place))
     }
 
     fn survey(&self, page: &TailPage, confirmed_only: bool) -> Result<Survey, LogError> {
@@ -351,7 +356,7 @@ impl Log {
         if let Some(damage) = found.damage {
             locked(&self.shared).head = found.durable_place;
             self.note_damage(damage.clone(), found.durable)?;
-            return Err(self.corrupt(damage));
+            return Err(LogError::corrupt(damage));
         }
         let mut place = found.end;
         let number = place.position.segment();
@@ -503,7 +508,7 @@ impl Log {
                 }
                 Err(Fault::Error(error)) => return Err(error),
                 Err(fault) => {
-                    return Err(self.corrupt(super::frames::corruption(
+                    return Err(LogError::corrupt(super::frames::corruption(
                         &self.segments,
                         place.position,
                         fault,

@@ -73,6 +73,11 @@ pub(crate) fn claims(numbers: &[u32], page: &TailPage, checkpoint: Option<&Check
     checkpoint.map(|checkpoint| checkpoint.written.position).unwrap_or_default().max(tail).max(segment)
 }
 
+/// The first segment that should be there and is not, if a later one is.
+pub(crate) fn first_gap(numbers: &[u32]) -> Option<u32> {
+    (1..).zip(numbers).find(|(expected, number)| expected != *number).map(|(expected, _)| expected)
+}
+
 /// A trusted place, not beyond `durable`, to start walking from.
 fn anchor(
     segments: &Segments,
@@ -166,11 +171,18 @@ pub(crate) fn survey(
     if let (Some((_, torn_end)), false) = (torn, confirmed_only) {
         durable = durable.max(later_claim(&mut cursor, &place, torn_end)?);
     }
-    let damage = (place.position < durable).then(|| {
+    let mut damage = (place.position < durable).then(|| {
         let mut damage = corruption(segments, place.position, fault.unwrap_or(Fault::Nothing));
         damage.seq_first = Some(place.seq.next());
         damage
     });
+    if let Some(gap) = first_gap(numbers) {
+        let mut lost = corruption(segments, Position::new(gap, 0).unwrap_or_default(), Fault::Nothing);
+        lost.part = Part::SegmentMissing;
+        "the file".clone_into(&mut lost.expected);
+        "no file".clone_into(&mut lost.found);
+        damage = Some(lost);
+    }
     let unconfirmed_event_count = place.seq.0.saturating_sub(durable_place.seq.0);
     Ok(Survey { end: place, durable, durable_place, unconfirmed_event_count, torn, damage })
 }

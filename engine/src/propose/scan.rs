@@ -49,6 +49,9 @@ pub(super) struct Scan<'t> {
 
 /// Whether two texts are the same but for case.
 pub(super) fn same(a: &str, b: &str) -> bool {
+    if a.is_ascii() && b.is_ascii() {
+        return a.eq_ignore_ascii_case(b);
+    }
     a.chars().flat_map(char::to_lowercase).eq(b.chars().flat_map(char::to_lowercase))
 }
 
@@ -140,8 +143,20 @@ impl<'t> Scan<'t> {
         self.token(index).map_or(Gap::Break, |token| token.gap)
     }
 
+    /// Whether the word at `index` can be one that begins like `text`: a quick look that spares most comparisons.
+    pub(super) fn may_begin(&self, index: usize, text: &str) -> bool {
+        let first = self.any_word(index).and_then(|word| word.bytes().next());
+        match (first, text.bytes().next()) {
+            (Some(a), Some(b)) if a.is_ascii() && b.is_ascii() => a.eq_ignore_ascii_case(&b),
+            (first, _) => first.is_some(),
+        }
+    }
+
     /// The index after `phrase` (words separated by spaces, with apostrophes) if it stands at `index`.
     pub(super) fn phrase(&self, index: usize, phrase: &str) -> Option<usize> {
+        if !self.may_begin(index, phrase) {
+            return None;
+        }
         let mut next = index;
         for (word_index, word) in phrase.split(' ').enumerate() {
             if word_index > 0 && self.gap(next) == Gap::None {

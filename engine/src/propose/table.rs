@@ -118,6 +118,9 @@ impl PreferenceTable {
 
 /// The token after `name`, if it stands at `index`, and the digits in place of its `N`.
 fn name_ends<'t>(scan: &Scan<'t>, index: usize, name: &str) -> Option<(usize, Option<&'t str>)> {
+    if !name.starts_with('N') && !scan.may_begin(index, name) {
+        return None;
+    }
     let mut next = index;
     let mut digits = None;
     for (word_index, word) in name.split(' ').enumerate() {

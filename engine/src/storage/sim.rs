@@ -252,7 +252,9 @@ impl World {
         };
         let kept = self.keep_some(pending);
         if let Some(inode) = self.inodes.get_mut(inode) {
-            kept.iter().for_each(|change| apply(&mut inode.durable, change));
+            for change in &kept {
+                apply(&mut inode.durable, change);
+            }
         }
     }
 
@@ -301,7 +303,9 @@ impl World {
                 }
             });
         self.pending_names = rest;
-        synced.iter().for_each(|naming| self.make_durable(naming));
+        for naming in &synced {
+            self.make_durable(naming);
+        }
     }
 }
 
@@ -351,6 +355,11 @@ impl SimStorage {
     /// How many operations it has done: how many places there are to crash at.
     pub fn operation_count(&self) -> u64 {
         self.state().operations
+    }
+
+    /// Makes the process find itself under another number, as a child of `fork` does.
+    pub fn pretend_to_be(&self, number: u32) {
+        self.state().number = number;
     }
 
     /// Whether it has crashed.

@@ -13,8 +13,8 @@ use crate::log::{Condition, Log, LogOptions};
 use crate::registry::{NoTools, Registry};
 use crate::storage::{Clock, Entropy, FileStorage, Storage, SystemClock, SystemEntropy};
 
-use super::catalog::Catalog;
 use super::contents::Contents;
+use super::places::Places;
 use super::salts::Salts;
 use super::{Inner, Store};
 
@@ -27,6 +27,7 @@ pub struct Builder {
     entropy: Arc<dyn Entropy>,
     options: LogOptions,
     create: bool,
+    index: bool,
 }
 
 impl std::fmt::Debug for Builder {
@@ -45,6 +46,7 @@ impl Builder {
             entropy: Arc::new(SystemEntropy),
             options: LogOptions::default(),
             create: true,
+            index: true,
         }
     }
 
@@ -66,6 +68,13 @@ impl Builder {
     #[must_use]
     pub fn create(mut self, create: bool) -> Self {
         self.create = create;
+        self
+    }
+
+    /// Whether `index.redb` is used and kept. Default: yes. Answers are the same either way.
+    #[must_use]
+    pub fn index(mut self, index: bool) -> Self {
+        self.index = index;
         self
     }
 
@@ -110,6 +119,9 @@ impl Builder {
     /// [`Error::NotAStore`], [`Error::NewerFormat`], [`Error::Busy`] (another process recovers and does not end),
     /// [`Error::NoSpace`], [`Error::Io`]. Damage inside the log is no error here: see [`Store::recovery`] and `verify`.
     pub fn open(self) -> Result<Store, Error> {
+        // redb locks and maps a real file: a store on other storage, or one that is only read, does without.
+        let own_files = self.storage.is_none() && !self.options.read_only;
+        let index = (self.index && own_files).then(|| self.root.join("index.redb"));
         let storage = self.storage.unwrap_or_else(|| Arc::new(FileStorage::new(&self.root)));
         let read_only = self.options.read_only;
         let mut seed = [0; 64];
@@ -123,13 +135,13 @@ impl Builder {
         let (salts, contents) = seed.split_at(32);
         let array = |half: &[u8]| <[u8; 32]>::try_from(half).unwrap_or_default();
         let inner = Inner {
-            log,
+            log: Arc::new(log),
             root: self.root,
             registry: self.registry,
             entropy: Salts::new(array(salts)),
             read_only,
             recovery,
-            catalog: RwLock::new(Catalog::default()),
+            places: RwLock::new(Places::new(index)),
             writers: Mutex::default(),
             contents: Mutex::new(Contents::new(array(contents))),
             folds: Mutex::default(),

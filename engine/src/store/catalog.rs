@@ -6,18 +6,8 @@
 use rustc_hash::FxHashMap;
 
 use crate::codec::Frame;
-use crate::ids::{Position, Seq, StreamId};
-
-/// A frame that holds events of a stream.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) struct FramePlace {
-    /// First seq of the frame.
-    pub(super) first_seq: Seq,
-    /// Last seq of the frame.
-    pub(super) last_seq: Seq,
-    /// Where it is.
-    pub(super) position: Position,
-}
+use crate::ids::{Seq, StreamId};
+use crate::index::FramePlace;
 
 /// What is known of one stream without decoding it.
 #[derive(Clone, Debug, Default)]

@@ -4,28 +4,16 @@ use std::collections::VecDeque;
 
 use crate::codec::{EventRef, Frame, payload};
 use crate::error::Error;
-use crate::event::{Body, Event, Recorded, wire};
+use crate::event::{Body, Recorded, wire};
 use crate::ids::{BodyId, Origin, Seq, StreamId};
 
 use super::Inner;
-use super::catalog::FramePlace;
+use crate::index::FramePlace;
 
 /// Decodes one event of a frame.
 pub(super) fn decode(frame: &Frame, event: &EventRef<'_>) -> Result<Recorded, Error> {
-    let envelope = event.envelope;
-    let (stamp, payload) = payload::decode(envelope.kind, envelope.version, event.payload)
-        .map_err(|error| Error::Corrupt { detail: format!("event {} cannot be read: {error}", event.seq) })?;
-    Ok(Recorded {
-        seq: event.seq,
-        recorded_at: frame.time(),
-        event: Event {
-            stream: envelope.stream,
-            origin: envelope.origin,
-            host_time: envelope.host_time,
-            stamp,
-            payload,
-        },
-    })
+    payload::recorded(frame, event)
+        .map_err(|error| Error::Corrupt { detail: format!("event {} cannot be read: {error}", event.seq) })
 }
 
 /// Deepest nesting of wire forms: a document names records, and nothing names documents.

@@ -63,8 +63,8 @@ impl Inner {
     fn advance(&self, loaded: &mut Loaded) -> Result<bool, Error> {
         let after = loaded.watermark;
         let (places, watermark) = match &loaded.streams {
-            Some(streams) => self.places(streams, after)?,
-            None => self.all_places(after)?,
+            Some(streams) => self.frames_of(streams, after)?,
+            None => self.all_frames(after)?,
         };
         for place in places {
             let frame = self.frame_at(place.position)?;

@@ -97,19 +97,11 @@ impl Store {
     /// If the log cannot be read.
     pub fn stream_names(&self) -> Result<Vec<StreamName>, Error> {
         let inner = &self.inner;
-        inner.catch_up_catalog()?;
-        let streams: Vec<(StreamId, Option<super::catalog::FramePlace>, Seq)> = {
-            let catalog = inner.catalog.read().unwrap_or_else(PoisonError::into_inner);
-            let all = catalog.streams().iter().filter(|stream| **stream != StreamId::STORE);
-            let place = |stream: &StreamId| {
-                let known = catalog.stream(*stream);
-                let first = known.and_then(|known| known.frames.first().copied());
-                (*stream, first, known.map(|known| known.head).unwrap_or_default())
-            };
-            all.map(place).collect()
-        };
+        let streams = inner.stream_places()?.into_iter().filter(|place| place.stream != StreamId::STORE);
+        let streams: Vec<_> = streams.collect();
         let mut names = Vec::with_capacity(streams.len());
-        for (stream, first, head) in streams {
+        for place in streams {
+            let stream = place.stream;
             let mut name = StreamName {
                 id: stream,
                 scope: Scope::Session,
@@ -117,14 +109,14 @@ impl Store {
                 name: stream.to_hex(),
                 title: None,
                 parent: None,
-                head,
+                head: place.head,
                 began: Micros::default(),
             };
-            let frame = match first.map(|place| inner.frame_at(place.position)) {
-                Some(Ok(frame)) => Some(frame),
+            let frame = match inner.frame_at(place.first.position) {
+                Ok(frame) => Some(frame),
                 // A damaged first frame costs the name, not the list.
-                Some(Err(Error::Corrupt { .. })) | None => None,
-                Some(Err(error)) => return Err(error),
+                Err(Error::Corrupt { .. }) => None,
+                Err(error) => return Err(error),
             };
             if let Some(frame) = frame
                 && let Some(event) = frame.events().find(|event| event.envelope.stream == stream)
@@ -199,10 +191,13 @@ impl Store {
         let loaded = loaded.read().unwrap_or_else(PoisonError::into_inner);
         let mut summaries = Vec::new();
         for name in names.into_iter().filter(|name| name.scope == Scope::Session) {
-            let Some(state) = loaded.world.stream(name.id).filter(|state| state.first() <= at) else { continue };
+            let Some(state) = loaded.world.stream(name.id).filter(|state| state.first() <= at) else {
+                continue;
+            };
             let newest = self.inner.event(state.head().min(at))?;
             let newest = newest.filter(|newest| newest.event.stream == name.id);
-            let ended = newest.map_or(name.began, |newest| newest.event.host_time.unwrap_or(newest.recorded_at));
+            let ended =
+                newest.map_or(name.began, |newest| newest.event.host_time.unwrap_or(newest.recorded_at));
             summaries.push(summary(name, state, at, ended));
         }
         Ok(summaries)
@@ -213,7 +208,7 @@ impl Store {
     /// # Errors
     /// If the log cannot be read.
     pub fn seq_at(&self, moment: Micros) -> Result<Seq, Error> {
-        let (places, _) = self.inner.all_places(Seq::ZERO)?;
+        let (places, _) = self.inner.all_frames(Seq::ZERO)?;
         let mut low = 0;
         let mut high = places.len();
         // Recording times never run backwards, so the frames can be halved.
@@ -238,7 +233,7 @@ impl Store {
     /// # Errors
     /// If the log cannot be read.
     pub fn info(&self) -> Result<StoreInfo, Error> {
-        let head = self.inner.catch_up_catalog()?;
+        let head = self.inner.catch_up_places()?;
         let names = self.stream_names()?;
         let (segment_count, log_bytes) = self.inner.files("log")?;
         let (_, quarantine_bytes) = self.inner.files("quarantine")?;
@@ -252,7 +247,7 @@ impl Store {
             segment_count,
             log_bytes,
             quarantine_bytes,
-            index: "not used".to_owned(),
+            index: self.inner.index_state(),
         })
     }
 }

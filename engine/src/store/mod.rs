@@ -15,6 +15,7 @@ mod contents;
 mod events;
 mod folds;
 mod info;
+mod places;
 mod salts;
 #[cfg(test)]
 mod tests;
@@ -31,6 +32,7 @@ use crate::entry::{Entry, StreamInfo};
 use crate::error::Error;
 use crate::event::{Body, Recorded};
 use crate::ids::{BodyId, Origin, Position, Seq, StoreId, StreamId};
+use crate::index::FramePlace;
 use crate::log::{Log, Recovery};
 use crate::registry::Registry;
 
@@ -40,9 +42,9 @@ pub use info::{SessionSummary, StoreInfo, StreamName};
 pub use view::{At, Reading, ShownFace, View};
 pub use writer::{Atomicity, Batch, Receipt};
 
-use catalog::{Catalog, FramePlace};
 use contents::Contents;
 use folds::{FoldKey, Loaded};
+use places::Places;
 use salts::Salts;
 use writer::StreamWriter;
 
@@ -54,13 +56,13 @@ pub struct Store {
 
 /// What all clones of a handle share.
 struct Inner {
-    log: Log,
+    log: Arc<Log>,
     root: PathBuf,
     registry: Arc<dyn Registry>,
     entropy: Salts,
     read_only: bool,
     recovery: Recovery,
-    catalog: RwLock<Catalog>,
+    places: RwLock<Places>,
     writers: Mutex<FxHashMap<StreamId, Arc<Mutex<StreamWriter>>>>,
     contents: Mutex<Contents>,
     folds: Mutex<FxHashMap<FoldKey, Arc<RwLock<Loaded>>>>,
@@ -133,7 +135,7 @@ impl Store {
     /// # Errors
     /// If the log cannot be read on. Damage inside it comes as items of the iterator.
     pub fn events(&self, from: Seq, to: Seq) -> Result<Events, Error> {
-        let (places, _) = self.inner.all_places(Seq(from.get().saturating_sub(1)))?;
+        let (places, _) = self.inner.all_frames(Seq(from.get().saturating_sub(1)))?;
         Ok(self.events_at(places, None, from, to))
     }
 
@@ -142,7 +144,7 @@ impl Store {
     /// # Errors
     /// As [`Store::events`].
     pub fn stream_events(&self, stream: StreamId, from: Seq, to: Seq) -> Result<Events, Error> {
-        let (places, _) = self.inner.places(&[stream], Seq(from.get().saturating_sub(1)))?;
+        let (places, _) = self.inner.frames_of(&[stream], Seq(from.get().saturating_sub(1)))?;
         Ok(self.events_at(places, Some(stream), from, to))
     }
 
@@ -234,44 +236,6 @@ impl Inner {
     /// Sees what other processes made durable, and returns the head.
     fn refresh(&self) -> Result<Seq, Error> {
         Ok(self.log.refresh()?.seq)
-    }
-
-    /// Brings the catalog up to the durable head.
-    fn catch_up_catalog(&self) -> Result<Seq, Error> {
-        let until = self.log.refresh()?;
-        let head = until.seq;
-        {
-            let catalog = self.catalog.read().unwrap_or_else(PoisonError::into_inner);
-            if catalog.watermark >= head {
-                return Ok(head);
-            }
-        }
-        let mut catalog = self.catalog.write().unwrap_or_else(PoisonError::into_inner);
-        for frame in self.log.frames_from(catalog.watermark.next(), until)? {
-            match frame {
-                Ok(frame) => catalog.observe(&frame),
-                // Damaged frames are verify's to report; what can be read is served.
-                Err(crate::log::LogError::Corrupt(_)) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        catalog.watermark = catalog.watermark.max(head);
-        Ok(head)
-    }
-
-    /// Frames with events of `streams` past `after`, and the seq up to which that is all.
-    fn places(&self, streams: &[StreamId], after: Seq) -> Result<(Vec<FramePlace>, Seq), Error> {
-        self.catch_up_catalog()?;
-        let catalog = self.catalog.read().unwrap_or_else(PoisonError::into_inner);
-        Ok((catalog.frames_of(streams, after), catalog.watermark))
-    }
-
-    /// All frames with events past `after`.
-    fn all_places(&self, after: Seq) -> Result<(Vec<FramePlace>, Seq), Error> {
-        self.catch_up_catalog()?;
-        let catalog = self.catalog.read().unwrap_or_else(PoisonError::into_inner);
-        let streams = catalog.streams().to_vec();
-        Ok((catalog.frames_of(&streams, after), catalog.watermark))
     }
 
     /// The frame that holds `seq`.

@@ -151,3 +151,42 @@ fn a_body_longer_than_a_chunk_comes_back_whole() {
     let receipt = store.append(&session, vec![Entry::message("m", Role::User, &long)]).unwrap();
     assert!(text(&store, receipt.last_seq) == long);
 }
+
+#[test]
+fn answers_are_the_same_with_without_and_with_a_damaged_index() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("store");
+    let builder = || Store::builder(&path).segment_bytes_max(256 << 10);
+    {
+        let store = builder().open().unwrap();
+        for round in 0..30 {
+            let batch = |number: usize| Batch {
+                stream: StreamInfo::session("acpdb", format!("s{number}")),
+                entries: (0..50).map(|n| Entry::message("", Role::User, format!("{round} {n}"))).collect(),
+            };
+            let batches: Vec<Batch> = (0..5).map(batch).collect();
+            let _ = store.commit(&batches, Atomicity::One).unwrap();
+        }
+        let _ = store.reindex().unwrap();
+    }
+    let answers = |store: &Store| {
+        let names = store.stream_names().unwrap();
+        let counts: Vec<usize> = names
+            .iter()
+            .map(|name| store.stream_events(name.id, Seq(1), Seq::MAX).unwrap().count())
+            .collect();
+        (names, counts, labels(store))
+    };
+    let with = answers(&builder().open().unwrap());
+    assert_eq!(with.1, [1501; 5]);
+    let index = path.join("index.redb");
+    assert!(index.exists());
+    assert_eq!(answers(&builder().index(false).open().unwrap()), with);
+    let mut bytes = std::fs::read(&index).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle..middle + 4096].fill(0xa5);
+    std::fs::write(&index, bytes).unwrap();
+    assert_eq!(answers(&builder().open().unwrap()), with);
+    std::fs::remove_file(&index).unwrap();
+    assert_eq!(answers(&builder().open().unwrap()), with);
+}

@@ -122,7 +122,7 @@ impl Inner {
 
     /// Brings a stream's ledger up to the durable head.
     fn catch_up(&self, stream: StreamId, writer: &mut StreamWriter) -> Result<(), Error> {
-        let (places, watermark) = self.places(&[stream], writer.watermark)?;
+        let (places, watermark) = self.frames_of(&[stream], writer.watermark)?;
         for place in places {
             let frame = self.frame_at(place.position)?;
             for event in frame.events().filter(|event| event.envelope.stream == stream) {

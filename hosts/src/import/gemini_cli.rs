@@ -27,7 +27,7 @@ use super::lines::{Found, Tally, attach, document, opened};
 use super::report::Admitted;
 use super::turns::{Occurrences, digest, prompt, step};
 use super::values::{DOCUMENT_BYTES_MAX, ValueReader};
-use super::{Context, ImportError, Input, kept_record, time, wire};
+use super::{Context, ImportError, ImportReport, Input, kept_record, time, wire};
 
 const HOST: &str = "gemini-cli";
 
@@ -54,7 +54,8 @@ struct Gemini {
 pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), ImportError> {
     let mut reader = ValueReader::new(input, DOCUMENT_BYTES_MAX);
     let mut gemini = Gemini::default();
-    let mut session = Session { stream: None, tally: Tally::default(), log: Vec::new() };
+    let mut session =
+        Session { stream: None, tally: Tally::default(), documents: Occurrences::default(), log: Vec::new() };
     let mut kept = Occurrences::default();
     loop {
         let offset = reader.offset();
@@ -76,7 +77,7 @@ pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), Im
             }
             Admitted::Text(text) => match Shape::of(text) {
                 Shape::Document(messages) => {
-                    session.document(&mut gemini, text, &messages, at, context)?;
+                    session.document(&mut gemini, text, &messages, at, &mut context.report);
                     continue;
                 }
                 shape => {
@@ -139,7 +140,8 @@ impl<'a> Shape<'a> {
 struct Session {
     stream: Option<Arc<StreamInfo>>,
     tally: Tally,
-    /// Facts of the log so far, record by record, with the offset after it.
+    documents: Occurrences,
+    /// Facts so far, record by record, with the offset after it.
     log: Vec<(Vec<Entry>, u64)>,
 }
 
@@ -160,7 +162,7 @@ impl Session {
         context.emit(&stream, entries, offset)
     }
 
-    /// Hands out the facts of the log: each once, where it was told first, as it was told last.
+    /// Hands out the facts: each once, where it was told first, as it was told last.
     ///
     /// A fact told in several versions would otherwise be revised back and forth by every import of the file.
     fn replay(&mut self, gemini: &Gemini, context: &mut Context<'_>) -> Result<(), ImportError> {
@@ -190,16 +192,19 @@ impl Session {
         text: &str,
         messages: &[&str],
         at: u64,
-        context: &mut Context<'_>,
-    ) -> Result<(), ImportError> {
+        report: &mut ImportReport,
+    ) {
         gemini.header(text);
         let mut records: Vec<(&str, String)> = Vec::new();
-        let mut told = HashSet::new();
+        let mut told = Occurrences::default();
         for message in messages {
             let mut entries = Vec::new();
             let id = id_of(message);
             // A list that names one message twice: the second is a message of its own, or its bytes would be lost.
-            let id = if told.insert(id.clone()) { id } else { format!("{id}+{}", told.len()) };
+            let id = match told.next(&id) {
+                1 => id,
+                n => format!("{id}+{n}"),
+            };
             // The program writes a reply anew as its calls go on, and not every change shows in a fact.
             let own = format!("record:{id}");
             let mut origin = gemini.message(message, id.clone(), &mut entries);
@@ -212,18 +217,22 @@ impl Session {
                 attach(message, &mut entries);
             }
             records.push((message, origin));
-            context.report.records += 1;
+            report.records += 1;
             let end = super::lines::span(text, message).map_or(0, |start| start + message.len());
-            self.emit(gemini, entries, at.saturating_add(end as u64), context)?;
+            self.log.push((entries, at.saturating_add(end as u64)));
         }
         let title = owned(member(Some(text), "summary"));
-        let mut around =
-            vec![Entry::host_record("document", None).origin("document").wire(document(text, &records))];
+        let name = match self.documents.next("document") {
+            1 => "document".to_string(),
+            n => format!("document#{n}"),
+        };
+        let around = Entry::host_record("document", None).origin(&name).wire(document(text, &records));
+        let mut around = vec![around];
         if title.is_some() {
             let changed = Fact::SessionChanged { title, cwd: None, project: None, host_version: None };
-            around.push(Entry::from(changed).origin("document/summary"));
+            around.push(Entry::from(changed).origin(format!("{name}/summary")));
         }
-        self.emit(gemini, around, at.saturating_add(text.len() as u64), context)
+        self.log.push((around, at.saturating_add(text.len() as u64)));
     }
 }
 

@@ -22,3 +22,4 @@ mod recorded;
 mod robust;
 mod support;
 mod swe;
+mod twice;

@@ -39,6 +39,11 @@ fn all(folder: &str, format: Format) -> Option<(ImportReport, Vec<Batch>)> {
         assert!(report.unknown_records.is_empty(), "{:?}", report.unknown_records);
         judge(&batches, &text);
         origins(&batches);
+        let mut store = super::twice::Store::default();
+        store.take(&batches);
+        let once = store.event_count;
+        store.take(&batches);
+        assert_eq!(store.event_count, once, "a second import adds nothing");
         total.sessions += report.sessions;
         total.records += report.records;
         total.calls_main += report.calls_main;

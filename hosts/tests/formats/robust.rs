@@ -3,7 +3,7 @@
 use acpdb_hosts::import::{Format, Options, read, wire};
 use proptest::prelude::*;
 
-const INPUTS: [(Format, &str); 12] = [
+pub(crate) const INPUTS: [(Format, &str); 12] = [
     (Format::Codex, super::codex::SESSION),
     (Format::Codex, super::codex::MARKS),
     (Format::CopilotCli, super::copilot::SESSION),
@@ -84,7 +84,7 @@ fn changed(input: &str, changes: &[(prop::sample::Index, Change)]) -> Vec<u8> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #![proptest_config(ProptestConfig::with_cases(1000))]
 
     #[test]
     fn mutated_inputs_are_read_to_the_end(
@@ -114,6 +114,14 @@ proptest! {
                 kept += 1;
             }
         }
+        let twice = |times: usize| {
+            let mut store = super::twice::Store::default();
+            for _ in 0..times {
+                store.take(&batches);
+            }
+            store.event_count
+        };
+        prop_assert_eq!(twice(2), twice(1), "a second import adds nothing: {}", String::from_utf8_lossy(&bytes));
         prop_assert!(kept >= report.records, "{} wires, {:?}", kept, report);
     }
 }

@@ -182,7 +182,7 @@ fn hundredths(number: u32) -> Value {
 
 #[cfg(test)]
 mod tests {
-    //! Real recordings: decisions that replace each other, and preferences that change over years.
+    //! The vectors; and real recordings: decisions that replace each other, preferences that change over years.
 
     use std::collections::{BTreeMap, BTreeSet};
 
@@ -190,16 +190,35 @@ mod tests {
     use acpdb_engine::fold::memory::{Standing, value_signature};
     use serde_json::Value;
 
-    use super::{Memory, Signer, stream_of};
+    use super::super::{differences, judged};
+    use super::{Memory, Signer, run, stream_of};
 
     const PROJECT: usize = 1;
 
+    #[test]
+    fn messages_are_remembered_as_recorded() {
+        for (file, profile) in
+            [("memory.json", "copilot-memory"), ("corrections.json", "copilot-corrections")]
+        {
+            let different = judged(&[file], profile, &[], |vector| Ok(run(vector)));
+            assert!(different.is_empty(), "{}", different.join("\n"));
+        }
+    }
+
+    /// A judge that cannot fail judges nothing.
+    #[test]
+    fn a_wrong_expectation_is_noticed() {
+        let vector = serde_json::json!({"profile": "copilot-memory", "expected": {"decisions": [1]},
+            "events": [{"type": "message", "role": "user", "text": "not npm, use pnpm"}]});
+        assert_eq!(differences(&vector, &run(&vector), &[]).len(), 1);
+    }
+
     /// The records of a file of the data folder beside the repository, if it is there.
     fn records(file: &str) -> Option<Vec<Value>> {
-        let path =
-            std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data/memory").join(file);
-        let Ok(text) = std::fs::read_to_string(&path) else {
-            println!("skipped: no {file} beside the repository");
+        let folders = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
+        let mut paths = folders.map(|folder| folder.join("shared/data/memory").join(file));
+        let Some(text) = paths.find_map(|path| std::fs::read_to_string(path).ok()) else {
+            println!("skipped: no shared/data/memory/{file} beside the repository");
             return None;
         };
         Some(text.lines().map(|line| serde_json::from_str(line).unwrap()).collect())

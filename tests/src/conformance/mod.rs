@@ -3,6 +3,7 @@
 //! A vector passes when every field of `expected`, overlaid by `sane`, equals what the engine gives. The judges here
 //! turn a vector into calls of the engine and back; they know no vector by name.
 
+pub mod calls;
 pub mod memory;
 pub mod sigma;
 pub mod todos;
@@ -89,4 +90,76 @@ fn equal(left: &Value, right: &Value) -> bool {
         }
         _ => left == right,
     }
+}
+
+/// What became of one vector.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Its name.
+    pub name: String,
+    /// Its profile.
+    pub profile: String,
+    /// One entry for each field that differs; empty if it passed.
+    pub differences: Vec<String>,
+}
+
+/// What the engine makes of a vector, for the vectors of some profiles.
+type Judge = fn(&Value) -> Result<Value, String>;
+
+/// Which judge a profile has.
+const JUDGES: &[(&str, Judge)] = &[
+    ("acp-seed", calls::judge),
+    ("acp-head", calls::judge),
+    ("dcp", calls::judge),
+    ("dcp-supersede-reads", calls::judge),
+    ("copilot-memory", |vector| Ok(memory::run(vector))),
+    ("copilot-corrections", |vector| Ok(memory::run(vector))),
+    ("sigma-validation", |vector| Ok(sigma::validation(vector))),
+    ("sigma-evict", sigma::evict),
+];
+
+/// Judges one vector. Its profile alone decides how; lists compare in order, but for `superseded` of the dcp profiles.
+pub fn run(vector: &Value) -> Outcome {
+    let text = |field: &str| vector.get(field).and_then(Value::as_str).unwrap_or("?").to_owned();
+    let (name, profile) = (text("name"), text("profile"));
+    let judge = JUDGES.iter().find(|(known, _)| *known == profile).map(|(_, judge)| judge);
+    let differences = match judge.map(|judge| judge(vector)) {
+        None => vec![format!("{name}: unknown profile `{profile}`")],
+        Some(Err(error)) => vec![format!("{name}: {error}")],
+        Some(Ok(given)) => {
+            let mut vector = vector.clone();
+            if profile.starts_with("dcp") {
+                for part in ["expected", "sane"] {
+                    let list = vector.pointer_mut(&format!("/{part}/superseded")).and_then(Value::as_array_mut);
+                    if let Some(list) = list {
+                        list.sort_by_key(Value::to_string);
+                    }
+                }
+            }
+            differences(&vector, &given, &[])
+        }
+    };
+    Outcome { name, profile, differences }
+}
+
+/// Judges every vector in the `*.json` files of a folder, of one profile or of all, in order of file and vector.
+///
+/// # Errors
+/// Says which file cannot be read.
+pub fn run_folder(folder: &std::path::Path, profile: Option<&str>) -> Result<Vec<Outcome>, String> {
+    let listed = std::fs::read_dir(folder).map_err(|error| format!("cannot list {}: {error}", folder.display()))?;
+    let mut paths: Vec<PathBuf> = listed.filter_map(Result::ok).map(|entry| entry.path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "json"));
+    paths.sort();
+    let mut outcomes = Vec::new();
+    for path in paths {
+        let read = std::fs::read(&path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+        let vectors: Vec<Value> =
+            serde_json::from_slice(&read).map_err(|error| format!("{}: {error}", path.display()))?;
+        let wanted = |vector: &&Value| {
+            profile.is_none_or(|profile| vector.get("profile").and_then(Value::as_str) == Some(profile))
+        };
+        outcomes.extend(vectors.iter().filter(wanted).map(run));
+    }
+    Ok(outcomes)
 }

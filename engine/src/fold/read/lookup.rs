@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use crate::event::KeyKind;
 use crate::fold::facts::Ix;
+use crate::fold::history::{Cause, Row};
 use crate::fold::protect::tool_lists;
 use crate::fold::state::State;
-use crate::ids::{ItemId, Micros, Seq, Turn};
+use crate::ids::{ItemId, Micros, Seq, Signature, Turn};
 use crate::text::{HashTarget, Label};
 
 /// How a hash is printed.
@@ -142,6 +143,44 @@ impl State {
             }
         }
         groups
+    }
+
+    /// Whether a call's tool is protected by the policy in force now.
+    pub fn is_protected_tool(&self, ix: Ix) -> bool {
+        self.facts.call(ix).is_some() && tool_lists(self.policy(Seq::MAX), self.facts.tool(ix)).protected
+    }
+
+    /// Whether a call had a hash when it was recorded: its tool was not protected then.
+    pub(crate) fn had_hash(&self, ix: Ix) -> bool {
+        let Some(item) = self.facts.item(ix) else { return false };
+        !tool_lists(self.policy(item.id.seq), self.facts.tool(ix)).protected
+    }
+
+    /// Whether an agent knows a call's hash now: it is not under turn protection.
+    pub(crate) fn has_hash(&self, ix: Ix) -> bool {
+        let Some(item) = self.facts.item(ix) else { return false };
+        self.turn(Seq::MAX).since(item.turn) >= self.policy(Seq::MAX).turn_protection.age_min()
+    }
+
+    /// Items that acts with this pattern hid and still hide, in the order of the acts. Cost: O(acts).
+    pub(crate) fn hidden_by_pattern(&self, pattern: Signature, at: Seq) -> Vec<Ix> {
+        let mut found = Vec::new();
+        for (number, act) in (0..).zip(&self.facts.acts) {
+            for (place, hidden) in (0..).zip(&act.items).filter(|(_, hidden)| hidden.pattern == Some(pattern))
+            {
+                let Some(ix) = self.facts.find(hidden.item) else { continue };
+                let by_act = |row: &Row| match row.cause {
+                    Cause::Discarded { act, at } | Cause::Distilled { act, at } => {
+                        act == number && at == place
+                    }
+                    _ => false,
+                };
+                if self.history.rows_of(ix).any(|row| by_act(row) && row.holds(at)) {
+                    found.push(ix);
+                }
+            }
+        }
+        found
     }
 
     /// Whether any call of the stream has the hash's label.

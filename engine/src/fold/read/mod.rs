@@ -22,4 +22,4 @@ pub use explain::{Explanation, Protection, Visibility};
 pub use item::{CauseView, FaceState, FaceView, ItemView, PartView};
 pub use lookup::{HashForm, TurnTokens};
 pub use stand_in::{Render, StandIn, render};
-pub use stats::{KindStats, Stats, StatsKind};
+pub use stats::{KindStats, ShortenedView, Stats, StatsKind};

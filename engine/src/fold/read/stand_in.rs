@@ -286,7 +286,7 @@ impl State {
                 None => Self::whole(size),
             },
             Cause::Discarded { .. } => self.discarded(ix, size, at),
-            Cause::Shortened { rule } => self.shortened(ix, rule, row, size, at),
+            Cause::Shortened { rule } => self.shortened_stand_in(ix, rule, row, size, at),
             Cause::Answered { .. } | Cause::Revised { .. } | Cause::Pinned => Self::whole(size),
         }
     }
@@ -408,7 +408,7 @@ impl State {
         }
     }
 
-    fn shortened(&self, ix: Ix, rule: ShortenKind, row: &Row, size: Size, at: Seq) -> StandIn {
+    fn shortened_stand_in(&self, ix: Ix, rule: ShortenKind, row: &Row, size: Size, at: Seq) -> StandIn {
         let policy = self.policy(row.since);
         let (limit, render) = match rule {
             ShortenKind::PurgeErrors => {

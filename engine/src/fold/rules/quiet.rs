@@ -24,7 +24,6 @@ pub(crate) struct Pair {
     pub(crate) number: u32,
     pub(crate) old: Ix,
     pub(crate) new: Ix,
-    pub(crate) file: KeyId,
     /// Index of the edit's key.
     pub(crate) key: u32,
     /// Class of the view.
@@ -67,7 +66,7 @@ impl Quiet {
         if pairs.is_empty() {
             self.due.entry(last.saturating_add(steps)).or_default().push(file);
         }
-        pairs.push(Pair { number: self.count, old, new, file, key, class });
+        pairs.push(Pair { number: self.count, old, new, key, class });
         self.count = self.count.saturating_add(1);
     }
 
