@@ -1,6 +1,7 @@
 //! Plain tables: a heading, rows, no lines.
 
-use comfy_table::{Attribute, Cell, CellAlignment, ContentArrangement, Table, presets};
+use comfy_table::style::presets;
+use comfy_table::{Attribute, Cell, CellAlignment, ContentArrangement, Table};
 
 use crate::output::Output;
 
@@ -13,7 +14,7 @@ pub(crate) struct Rows {
 /// A table with these headings, as wide as the terminal.
 pub(crate) fn new(output: &Output, headings: &[&str]) -> Rows {
     let mut table = Table::new();
-    table.load_preset(presets::NOTHING);
+    table.load_style(presets::NOTHING);
     table.set_content_arrangement(ContentArrangement::Dynamic);
     table.set_width(u16::try_from(output.width).unwrap_or(u16::MAX));
     if output.color {
