@@ -1,2 +1,71 @@
-//! Placeholder.
-fn main() {}
+//! The `acpdb` command: arguments -> one call -> rendering -> exit code.
+//!
+//! ```text
+//! args (clap) -> commands::* (one file a verb) -> engine, query, hosts -> output (text or JSON) -> exit code
+//! ```
+//!
+//! stdout is data, stderr is messages and progress. Every command renders one value twice: for people, and with `--json`
+//! for programs. Exit codes: 0 ok, 1 failure, 2 usage, 3 damage, 4 lost tail, 5 conflict, 6 busy, 7 not found,
+//! 8 done in part, 130 interrupted.
+
+mod args;
+mod commands;
+mod failure;
+mod feed;
+mod output;
+mod place;
+mod reader;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use args::{Args, Verb};
+use failure::{Code, Failure};
+use output::Output;
+
+fn main() -> ExitCode {
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(error) => {
+            let code = if error.use_stderr() { Code::Usage } else { Code::Ok };
+            let _ = error.print();
+            return code.into();
+        }
+    };
+    let mut output = Output::new(&args.global);
+    let result = run(&args, &mut output);
+    let flushed = output.flush();
+    match result.and_then(|code| flushed.map(|()| code)) {
+        Ok(code) => code.into(),
+        Err(failure) if failure.is_broken_pipe() => Code::Ok.into(),
+        Err(failure) => {
+            output.failure(&failure);
+            failure.code.into()
+        }
+    }
+}
+
+fn run(args: &Args, output: &mut Output) -> Result<Code, Failure> {
+    let global = &args.global;
+    match &args.verb {
+        Verb::Demo(args) => commands::demo::run(global, args, output),
+        Verb::Import(args) => commands::import::run(global, args, output),
+        Verb::Append(args) => commands::append::run(global, args, output),
+        Verb::Sessions(args) => commands::sessions::run(global, args, output),
+        Verb::Context(args) => commands::context::run(global, args, output),
+        Verb::History(args) => commands::history::run(global, args, output),
+        Verb::Log(args) => commands::log::run(global, args, output),
+        Verb::Show(args) => commands::show::run(global, args, output),
+        Verb::List(args) => commands::list::run(global, args, output),
+        Verb::Explain(args) => commands::explain::run(global, args, output),
+        Verb::Stats(args) => commands::stats::run(global, args, output),
+        Verb::Todo(args) => commands::todo::run(global, args, output),
+        Verb::Memory(args) => commands::memory::run(global, args, output),
+        Verb::Task(args) => commands::task::run(global, args, output),
+        Verb::Policy(args) => commands::policy::run(global, args, output),
+        Verb::Verify(args) => commands::verify::run(global, args, output),
+        Verb::Info => commands::info::run(global, output),
+        Verb::Reindex => commands::reindex::run(global, output),
+    }
+}

@@ -1,6 +1,33 @@
-//! The acpdb store.
+//! The acpdb store: an append-only log of what an agent saw and did, folded into its current context and full history.
+//!
+//! ```text
+//! ids text event registry entry fold propose command codec storage log index verify store
+//! <---------------- pure ------------------------->  <----------- shell ----------->
+//! ```
+//!
+//! A module may use those to its left, never one to its right. The pure part does no IO and knows no clock, randomness
+//! or threads. [`Store`] is where to begin.
+
 pub mod codec;
+pub mod command;
+pub mod entry;
+pub mod error;
+pub mod event;
+pub mod fold;
 pub mod ids;
+pub mod index;
 pub mod log;
+pub mod propose;
+pub mod registry;
 pub mod storage;
+pub mod store;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 pub mod text;
+pub mod verify;
+
+pub use error::Error;
+pub use store::{
+    At, Atomicity, Batch, Builder, Events, Reading, Receipt, SessionSummary, ShownFace, Store, StoreInfo,
+    StreamName, View,
+};

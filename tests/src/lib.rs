@@ -1,1 +1,2 @@
-//! Placeholder.
+//! Behaviour of acpdb as a whole.
+pub mod conformance;

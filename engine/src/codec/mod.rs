@@ -17,6 +17,7 @@ mod fields;
 mod frame;
 mod header;
 mod pages;
+pub mod payload;
 mod segment;
 mod store_file;
 #[cfg(test)]

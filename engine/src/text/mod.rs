@@ -1,1 +1,67 @@
-//! Text and JSON.
+//! Text and JSON: the pure functions that every other part computes with.
+//!
+//! ```text
+//! params bytes --json--> Json --canonical--> bytes --label-----> r_a1b2c, what an agent types
+//!                         |                        --signature-> what calls are compared by
+//!                         +--at(path)--> paths::resolve --> file keys
+//! texts --tokens--> estimate     --pattern--> does `start...end` fit?     --shorten--> stand-ins
+//! names, paths --globs--> is it on the list?
+//! ```
+//!
+//! Everything here is a function of its arguments: same input, same output, on every machine and in every release,
+//! for labels, signatures and estimates are stored. Nothing knows events, policies or hosts, and nothing panics on
+//! any input. What is a key, what is protected, and what is shown is decided elsewhere.
+
+pub mod globs;
+pub mod json;
+pub mod label;
+pub mod paths;
+pub mod pattern;
+pub mod shorten;
+pub mod signature;
+pub mod tokens;
+
+pub use globs::{GlobError, Globs};
+pub use json::{JSON_DEPTH_MAX, Json, JsonError, JsonStr, ParamPath, canonical_or_text, write_json_string};
+pub use label::{HashTarget, Label};
+pub use pattern::Pattern;
+pub use shorten::{ShownParams, TruncateSettings};
+pub use signature::Signer;
+pub use tokens::{ESTIMATOR_VERSION, estimate};
+
+/// Whether `character` is white space to the rules: Unicode's, and the byte order mark U+FEFF.
+pub fn is_space(character: char) -> bool {
+    character.is_whitespace() || character == '\u{feff}'
+}
+
+/// `text` without white space at its ends and with every run of white space inside as one space.
+///
+/// So todos are compared. Case stays.
+pub fn collapse_space(text: &str) -> String {
+    let mut collapsed = String::with_capacity(text.len());
+    for word in text.split(is_space).filter(|word| !word.is_empty()) {
+        if !collapsed.is_empty() {
+            collapsed.push(' ');
+        }
+        collapsed.push_str(word);
+    }
+    collapsed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn white_space_collapses() {
+        for (text, collapsed) in [
+            ("", ""),
+            (" \n\t ", ""),
+            ("one", "one"),
+            ("  Fix\tthe \n\n bug ", "Fix the bug"),
+            ("\u{feff}a\u{a0}b\u{3000}c", "a b c"),
+        ] {
+            assert_eq!(collapse_space(text), collapsed, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! Events and things in words: short forms shared by several commands.
+
+use std::collections::BTreeMap;
+
+use acpdb_engine::Store;
+use acpdb_engine::event::{Body, Payload, Recorded};
+use acpdb_engine::ids::{Micros, StreamId};
+use serde_json::{Value, json};
+
+use crate::failure::Failure;
+
+/// Style of seqs.
+pub(crate) const SEQ: anstyle::Style = anstyle::Style::new().fg_color(Some(anstyle::Color::Ansi(anstyle::AnsiColor::Cyan)));
+/// Style of what is secondary.
+pub(crate) const DIM: anstyle::Style = anstyle::Style::new().dimmed();
+/// Style of what matters.
+pub(crate) const BOLD: anstyle::Style = anstyle::Style::new().bold();
+/// Style of what is sound or current.
+pub(crate) const GOOD: anstyle::Style = anstyle::Style::new().fg_color(Some(anstyle::Color::Ansi(anstyle::AnsiColor::Green)));
+/// Style of what is superseded or failed.
+pub(crate) const BAD: anstyle::Style = anstyle::Style::new().fg_color(Some(anstyle::Color::Ansi(anstyle::AnsiColor::Yellow)));
+
+/// Names of streams, to print instead of their ids.
+#[derive(Debug, Default)]
+pub(crate) struct StreamNames {
+    names: BTreeMap<StreamId, String>,
+}
+
+impl StreamNames {
+    pub(crate) fn new(store: &Store) -> Result<Self, Failure> {
+        let named = store.stream_names()?;
+        Ok(Self { names: named.into_iter().map(|stream| (stream.id, stream.name)).collect() })
+    }
+
+    /// The host's name of a stream, whole.
+    pub(crate) fn full(&self, stream: StreamId) -> String {
+        if stream == StreamId::STORE {
+            return "store".to_owned();
+        }
+        self.names.get(&stream).cloned().unwrap_or_else(|| stream.to_hex())
+    }
+
+    /// At most 12 characters of it.
+    pub(crate) fn short(&self, stream: StreamId) -> String {
+        self.full(stream).chars().take(12).collect()
+    }
+}
+
+/// A time as RFC 3339, seconds, UTC.
+pub(crate) fn time(micros: Micros) -> String {
+    jiff::Timestamp::from_microsecond(micros.get())
+        .map_or_else(|_| "-".to_owned(), |time| format!("{time:.0}"))
+}
+
+/// A count of bytes for people.
+pub(crate) fn bytes(count: u64) -> String {
+    #[expect(clippy::cast_precision_loss, reason = "shown with one decimal")]
+    let mut value = count as f64;
+    let mut unit = "B";
+    for larger in ["KiB", "MiB", "GiB"] {
+        if value < 1024.0 {
+            break;
+        }
+        value /= 1024.0;
+        unit = larger;
+    }
+    if unit == "B" { format!("{count} B") } else { format!("{value:.1} {unit}") }
+}
+
+/// A count of tokens for people: `812`, `8.5k`.
+pub(crate) fn tokens(count: u64) -> String {
+    if count < 1000 {
+        return count.to_string();
+    }
+    let tenths = (count + 50) / 100;
+    if tenths.is_multiple_of(10) { format!("{}k", tenths / 10) } else { format!("{}.{}k", tenths / 10, tenths % 10) }
+}
+
+/// A count with its noun.
+pub(crate) fn count(number: u64, noun: &str) -> String {
+    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
+}
+
+/// What a payload says, in a few words; no body is read.
+pub(crate) fn payload(payload: &Payload) -> String {
+    let tok = |body: &Body| format!("~{} tokens", tokens(u64::from(body.tokens)));
+    match payload {
+        Payload::SessionOpened(opened) => {
+            let title = opened.title.as_deref().unwrap_or_default();
+            format!("{} {} {title}", opened.host, opened.name)
+        }
+        Payload::SessionChanged(changed) => {
+            let fields = [("title", &changed.title), ("cwd", &changed.cwd), ("project", &changed.project)];
+            let set: Vec<String> =
+                fields.iter().filter_map(|(name, value)| value.as_ref().map(|value| format!("{name}={value}"))).collect();
+            set.join(" ")
+        }
+        Payload::SessionClosed(closed) => closed.reason.clone().unwrap_or_default(),
+        Payload::TurnStarted(turn) => {
+            let number = turn.number.map(|number| format!(" {number}")).unwrap_or_default();
+            format!("{:?}{number} {}", turn.kind, turn.key).to_lowercase()
+        }
+        Payload::PromptSet(prompt) => prompt.model.clone().unwrap_or_default(),
+        Payload::ContextReplaced(replaced) => {
+            format!("{:?}, {} kept", replaced.cause, count(replaced.order.len() as u64, "item")).to_lowercase()
+        }
+        Payload::HostCleared(cleared) => count((cleared.items.len() + cleared.calls.len()) as u64, "item"),
+        Payload::Rewound(rewound) => format!("to {}", rewound.to),
+        Payload::Forked(forked) => format!("from {} at {}", forked.from, forked.at),
+        Payload::HostRecorded(record) => record.record.clone(),
+        Payload::MessageRecorded(message) => {
+            let total: u32 = message.parts.iter().map(|part| part.body.tokens).sum();
+            let kinds: Vec<String> = message.parts.iter().map(|part| format!("{:?}", part.kind).to_lowercase()).collect();
+            format!("{:?} {} ~{} tokens", message.role, kinds.join("+"), tokens(u64::from(total))).to_lowercase()
+        }
+        Payload::MessageContinued(message) => {
+            let total: u32 = message.parts.iter().map(|part| part.body.tokens).sum();
+            format!("{} ~{} tokens", count(message.parts.len() as u64, "part"), tokens(u64::from(total)))
+        }
+        Payload::MessageFinished(finished) => {
+            let usage = finished.usage;
+            let numbers = [("in", usage.input), ("out", usage.output), ("cached", usage.cache_read)];
+            let set: Vec<String> =
+                numbers.iter().filter_map(|(name, value)| value.map(|value| format!("{name} {value}"))).collect();
+            format!("{} {}", finished.model.as_deref().unwrap_or_default(), set.join(" "))
+        }
+        Payload::MessageAbandoned(message) => message.key.clone(),
+        Payload::ItemRevised(revised) => format!("{} {:?}", revised.item, revised.face).to_lowercase(),
+        Payload::ToolCallStarted(started) => {
+            let keys: Vec<&str> = started.keys.iter().map(|key| key.given.as_str()).collect();
+            format!("{} {} {}", started.tool, keys.join(" "), tok(&started.params))
+        }
+        Payload::ToolCallFinished(finished) => {
+            let total: u32 = finished.output.iter().map(|part| part.body.tokens).sum();
+            format!("{:?} {} ~{} tokens", finished.outcome, finished.call, tokens(u64::from(total)))
+        }
+        Payload::FileChanged(changed) => format!("{} by {:?}", changed.key.given, changed.by),
+        Payload::TodosReplaced(todos) => count(todos.list.items.len() as u64, "entry"),
+        Payload::TodoChanged(changed) => {
+            format!("{} {}", changed.change.id, changed.change.status.as_deref().unwrap_or_default())
+        }
+        Payload::TaskChanged(changed) => {
+            let ids: Vec<&str> = changed.tasks.iter().map(|task| task.id.as_str()).collect();
+            ids.join(" ")
+        }
+        Payload::TaskEvicted(evicted) => evicted.task.clone(),
+        Payload::MemoryRecorded(memory) => {
+            let key = memory.key.as_ref().map(|key| format!("/{key}")).unwrap_or_default();
+            format!("{} {:?} {}{key}", memory.id, memory.kind, memory.category)
+        }
+        Payload::MemorySuperseded(edge) => format!("{} by {}", edge.old, edge.new),
+        Payload::MemoryReinforced(memory) => memory.id.clone(),
+        Payload::MemoryRetracted(memory) => memory.id.clone(),
+        Payload::Discarded(act) => count(act.items.len() as u64, "item"),
+        Payload::Distilled(act) => count(act.items.len() as u64, "item"),
+        Payload::Restored(act) => items(&act.items),
+        Payload::Pinned(act) => items(&act.items),
+        Payload::Unpinned(act) => items(&act.items),
+        Payload::Injected(injected) => format!("{:?} {}", injected.what, tok(&injected.text)),
+        Payload::ContextRebased(rebased) => format!("epoch {} {:?}", rebased.epoch, rebased.why),
+        Payload::ContextServed(served) => format!("{} ~{} tokens", served.format, tokens(served.tokens)),
+        Payload::PolicySet(policy) => {
+            let preset = serde_json::from_str::<Value>(&policy.policy).ok();
+            let preset = preset.as_ref().and_then(|policy| policy.get("preset")).and_then(Value::as_str).map(str::to_owned);
+            let why = policy.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+            format!("{}{why}", preset.unwrap_or_else(|| "custom".to_owned()))
+        }
+        Payload::Erased(erased) => format!("{} by {}: {}", count(erased.bodies.len() as u64, "body"), erased.by, erased.reason),
+        Payload::DamageNoted(noted) => noted.note.clone(),
+        Payload::Unknown { bytes, .. } => format!("{} bytes, written by a newer acpdb", bytes.len()),
+    }
+}
+
+fn items(items: &[acpdb_engine::ids::ItemId]) -> String {
+    let shown: Vec<String> = items.iter().take(8).map(ToString::to_string).collect();
+    let more = if items.len() > 8 { " .." } else { "" };
+    format!("{}{more}", shown.join(" "))
+}
+
+/// An event for programs. Bodies are named, not shown.
+pub(crate) fn event_json(recorded: &Recorded, names: &StreamNames) -> Value {
+    let event = &recorded.event;
+    json!({
+        "schema": "acpdb.event/1",
+        "seq": recorded.seq,
+        "stream": event.stream,
+        "session": names.full(event.stream),
+        "kind": event.payload.label(),
+        "recorded_at": time(recorded.recorded_at),
+        "host_time": event.host_time.map(time),
+        "actor": event.stamp.actor,
+        "origin": (!event.origin.is_zero()).then_some(event.origin),
+        "payload": event.payload,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_short_and_exact_where_they_are_small() {
+        for (number, shown) in [(0, "0"), (999, "999"), (1000, "1k"), (8540, "8.5k"), (9960, "10k"), (123_456, "123.5k")] {
+            assert_eq!(tokens(number), shown);
+        }
+        for (number, shown) in [(12, "12 B"), (2048, "2.0 KiB"), (5 << 30, "5.0 GiB")] {
+            assert_eq!(bytes(number), shown);
+        }
+    }
+}

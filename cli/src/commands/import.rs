@@ -1,0 +1,218 @@
+//! `acpdb import [PATH..]`: sessions of every host into the store; again adds nothing.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use acpdb_engine::entry::StreamInfo;
+use acpdb_hosts::import::{Format, Options};
+use acpdb_hosts::places::usual_places;
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::json;
+
+use super::describe;
+use crate::args::{Global, Import};
+use crate::failure::{Code, Failure};
+use crate::output::Output;
+use crate::place;
+use crate::reader::{self, Candidate, FileReport, ReadError, Recognised, Skipped};
+
+pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result<Code, Failure> {
+    let format = args.format.as_deref().map(format_of).transpose()?;
+    let options = Options {
+        session: args.session.clone(),
+        project: args.project.clone(),
+        memory: args.project.as_ref().map(StreamInfo::project),
+    };
+    let mut skipped = Vec::new();
+    let candidates = if args.paths.is_empty() { usual(output)? } else { named(&args.paths, &mut skipped) };
+    if candidates.is_empty() && skipped.is_empty() {
+        let failure = Failure::not_found("no sessions were found");
+        return Err(failure.hint("give a file or folder: acpdb import PATH"));
+    }
+    let store = place::open(global, output)?;
+    let bar = bar(&candidates, output);
+    let mut reports = Vec::new();
+    let mut other_count = 0_u64;
+    for candidate in &candidates {
+        let name = candidate.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        bar.set_message(crate::output::escape(&name, crate::output::Escape::Line).into_owned());
+        match reader::recognise(candidate, format) {
+            Recognised::Session(format) => {
+                let mut progress = |bytes| bar.inc(bytes);
+                match reader::read(&store, &candidate.path, format, &options, &mut progress) {
+                    Ok(report) => {
+                        skipped.extend(notes(&report));
+                        reports.push(report);
+                    }
+                    Err(error) => skipped.push(refused(&candidate.path, error)?),
+                }
+            }
+            Recognised::Other => other_count += 1,
+            Recognised::Skipped(file) => skipped.push(file),
+        }
+    }
+    bar.finish_and_clear();
+    store.close()?;
+    for file in &skipped {
+        let line = file.line.map(|line| format!(":{line}")).unwrap_or_default();
+        output.warn(format!("{}{line}: {}", file.path.display(), file.reason));
+    }
+    render(&reports, &skipped, other_count, output)?;
+    Ok(if skipped.is_empty() { Code::Ok } else { Code::Partial })
+}
+
+/// Files that the user named, and those in folders that the user named.
+fn named(paths: &[PathBuf], skipped: &mut Vec<Skipped>) -> Vec<Candidate> {
+    let mut all = Vec::new();
+    for path in paths {
+        match reader::files(path) {
+            Ok(found) if found.is_empty() => {
+                let reason = "the folder holds no files".to_owned();
+                skipped.push(Skipped { path: path.clone(), line: None, reason });
+            }
+            Ok(found) => all.extend(found),
+            Err(error) => {
+                let reason = format!("cannot be read: {error}");
+                skipped.push(Skipped { path: path.clone(), line: None, reason });
+            }
+        }
+    }
+    all
+}
+
+/// Files in the usual places of every host.
+pub(crate) fn usual(output: &Output) -> Result<Vec<Candidate>, Failure> {
+    let home = std::env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
+    let home = home.ok_or_else(|| Failure::usage("there is no home folder to look in").hint("give a file or folder"))?;
+    let env = |name: &str| std::env::var(name).ok();
+    let mut all = Vec::new();
+    for place in usual_places(&env, &home) {
+        let Ok(found) = reader::files(&place.folder) else { continue };
+        let held = found.into_iter().filter(|candidate| {
+            let relative = candidate.path.strip_prefix(&place.folder).unwrap_or(&candidate.path);
+            place.holds(&relative.to_string_lossy())
+        });
+        let before = all.len();
+        all.extend(held);
+        if all.len() > before {
+            output.note(format!("{}: {} in {}", place.format, describe::count((all.len() - before) as u64, "file"), place.folder.display()));
+        }
+    }
+    Ok(all)
+}
+
+fn format_of(name: &str) -> Result<Format, Failure> {
+    Format::from_name(name).ok_or_else(|| {
+        let names: Vec<&str> = Format::ALL.iter().map(|format| format.name()).collect();
+        Failure::usage(format!("there is no format {name:?}")).hint(format!("formats: {}", names.join(", ")))
+    })
+}
+
+fn bar(candidates: &[Candidate], output: &Output) -> ProgressBar {
+    if output.quiet || output.json {
+        return ProgressBar::hidden();
+    }
+    // Draws on stderr, and only if that is a terminal.
+    let bar = ProgressBar::new(candidates.iter().map(|candidate| candidate.bytes).sum());
+    let style = ProgressStyle::with_template("{bar:30} {bytes}/{total_bytes} {bytes_per_sec} {wide_msg}");
+    if let Ok(style) = style {
+        bar.set_style(style);
+    }
+    bar.enable_steady_tick(Duration::from_millis(100));
+    bar
+}
+
+/// Parts of a file that were left out.
+fn notes(report: &FileReport) -> Vec<Skipped> {
+    let skip = |note: &acpdb_hosts::import::Note| Skipped {
+        path: report.path.clone(),
+        line: Some(note.line),
+        reason: note.reason.clone(),
+    };
+    let mut all: Vec<Skipped> = report.report.skipped.iter().chain(&report.report.kept_raw).map(skip).collect();
+    if report.report.notes_left_out > 0 {
+        let reason = format!("{} further notes of this kind", report.report.notes_left_out);
+        all.push(Skipped { path: report.path.clone(), line: None, reason });
+    }
+    all.extend(report.report.cut.as_ref().map(skip));
+    all
+}
+
+/// A file that could not be imported; an error of the store ends the import.
+fn refused(path: &Path, error: ReadError) -> Result<Skipped, Failure> {
+    let reason = match error {
+        ReadError::Store(error) => return Err(error.into()),
+        ReadError::File(error) => format!("cannot be read: {error}"),
+        ReadError::Import(error) => error.to_string(),
+    };
+    Ok(Skipped { path: path.to_owned(), line: None, reason })
+}
+
+/// Sums of the reports of one format.
+#[derive(Debug, Default, serde::Serialize)]
+struct Sum {
+    format: String,
+    files: u64,
+    sessions: u64,
+    subagents: u64,
+    records: u64,
+    calls: u64,
+    calls_subagent: u64,
+    failed: u64,
+    without_result: u64,
+    todo_snapshots: u64,
+    todo_changes: u64,
+    events_new: u64,
+    facts_known: u64,
+    bytes: u64,
+}
+
+fn render(reports: &[FileReport], skipped: &[Skipped], other: u64, output: &mut Output) -> Result<(), Failure> {
+    let mut sums: BTreeMap<Format, Sum> = BTreeMap::new();
+    for file in reports {
+        let report = &file.report;
+        let sum = sums.entry(report.format).or_default();
+        report.format.name().clone_into(&mut sum.format);
+        for (total, count) in [
+            (&mut sum.files, 1),
+            (&mut sum.sessions, report.sessions),
+            (&mut sum.subagents, report.subagents),
+            (&mut sum.records, report.records),
+            (&mut sum.calls, report.calls_main),
+            (&mut sum.calls_subagent, report.calls_subagent),
+            (&mut sum.failed, report.failed),
+            (&mut sum.without_result, report.without_result),
+            (&mut sum.todo_snapshots, report.todo_snapshots),
+            (&mut sum.todo_changes, report.todo_deltas),
+            (&mut sum.events_new, file.event_count),
+            (&mut sum.facts_known, file.known_count),
+            (&mut sum.bytes, file.bytes),
+        ] {
+            *total += count;
+        }
+    }
+    if output.json {
+        let items: Vec<&Sum> = sums.values().collect();
+        return output.json_line(&json!({"schema": "acpdb.import/1", "items": items, "skipped": skipped}));
+    }
+    let mut table = super::table::new(output, &["format", "sessions", "records", "calls", "failed", "no result", "new events"]);
+    table.right(1..7);
+    for sum in sums.values() {
+        let calls = if sum.calls_subagent > 0 { format!("{} +{}", sum.calls, sum.calls_subagent) } else { sum.calls.to_string() };
+        let row = [sum.sessions, sum.records, sum.failed, sum.without_result, sum.events_new].map(|count| count.to_string());
+        let [sessions, records, failed, without, events] = row;
+        table.row([sum.format.clone(), sessions, records, calls, failed, without, events]);
+    }
+    if !reports.is_empty() {
+        output.line(table.to_string())?;
+    }
+    let new: u64 = sums.values().map(|sum| sum.events_new).sum();
+    let said = if new == 0 { "nothing new".to_owned() } else { format!("{} recorded", describe::count(new, "event")) };
+    let others = if other > 0 { format!(", {} of other kinds left alone", describe::count(other, "file")) } else { String::new() };
+    output.line(format!("{}: {said}{others}", describe::count(reports.len() as u64, "file")))?;
+    if !skipped.is_empty() {
+        output.note(format!("{} need a look (see the warnings above); the rest is recorded", describe::count(skipped.len() as u64, "place")));
+    }
+    Ok(())
+}

@@ -1,0 +1,144 @@
+//! `acpdb show ID`: one event whole, the host's own record, or one body.
+
+use std::io::IsTerminal as _;
+
+use acpdb_engine::Store;
+use acpdb_engine::event::{Body, Payload, Recorded};
+use acpdb_engine::ids::BodyId;
+
+use super::describe;
+use crate::args::{Global, Show};
+use crate::failure::{Code, Failure};
+use crate::output::{Escape, Output};
+use crate::place;
+
+pub(crate) fn run(global: &Global, args: &Show, output: &mut Output) -> Result<Code, Failure> {
+    let store = place::read(global, output)?;
+    let found = super::find::item(&store, &args.id, args.session.as_deref())?;
+    let seq = found.item.seq;
+    let recorded = store.event(seq)?.ok_or_else(|| Failure::not_found(format!("there is no event {seq}")))?;
+    if let Some(row) = args.body {
+        let bytes = store.body(BodyId { seq, first: row, chunks: 1 })?;
+        return raw(&bytes, output);
+    }
+    if args.raw {
+        let record = store.record(&recorded)?.ok_or_else(|| {
+            Failure::not_found(format!("{seq} has no record of a host: it was not imported, or another event of the record has it"))
+        })?;
+        return raw(&record, output);
+    }
+    if output.json {
+        let mut value = describe::event_json(&recorded, &describe::StreamNames::new(&store)?);
+        let bodies: serde_json::Map<String, serde_json::Value> = bodies(&recorded.event.payload)
+            .into_iter()
+            .map(|(name, body)| Ok((name, String::from_utf8_lossy(&store.body(body.id(seq))?).into())))
+            .collect::<Result<_, Failure>>()?;
+        if let Some(object) = value.as_object_mut() {
+            object.insert("schema".to_owned(), "acpdb.show/1".into());
+            object.insert("bodies".to_owned(), bodies.into());
+        }
+        output.json_line(&value)?;
+        return Ok(Code::Ok);
+    }
+    text(&store, &recorded, output)?;
+    if matches!(recorded.event.payload, Payload::ToolCallStarted(_))
+        && let Some(finish) = found.finish
+        && let Some(finished) = store.event(finish)?
+    {
+        output.line("")?;
+        text(&store, &finished, output)?;
+    }
+    Ok(Code::Ok)
+}
+
+/// Bytes as they are; on a terminal made harmless.
+fn raw(bytes: &[u8], output: &mut Output) -> Result<Code, Failure> {
+    if std::io::stdout().is_terminal() {
+        let text = String::from_utf8_lossy(bytes);
+        output.line(crate::output::escape(&text, Escape::Text))?;
+    } else {
+        output.bytes(bytes)?;
+    }
+    Ok(Code::Ok)
+}
+
+fn text(store: &Store, recorded: &Recorded, output: &mut Output) -> Result<(), Failure> {
+    let event = &recorded.event;
+    let seq = output.paint(describe::SEQ, &recorded.seq.to_string());
+    let kind = output.paint(describe::BOLD, event.payload.label());
+    let names = describe::StreamNames::new(store)?;
+    output.line(format!("{seq} {kind}"))?;
+    let mut field = |name: &str, value: String| output.line(format!("  {name:<12} {value}"));
+    field("session", names.full(event.stream))?;
+    field("recorded at", describe::time(recorded.recorded_at))?;
+    if let Some(time) = event.host_time {
+        field("host time", describe::time(time))?;
+    }
+    field("actor", format!("{:?}", event.stamp.actor).to_lowercase())?;
+    let words = describe::payload(&event.payload);
+    if !words.trim().is_empty() {
+        field("says", crate::output::escape(words.trim(), Escape::Line).into_owned())?;
+    }
+    for (name, body) in bodies(&event.payload) {
+        if body.bytes == 0 {
+            continue;
+        }
+        let bytes = store.body(body.id(recorded.seq))?;
+        let heading = format!("{name} ({}, ~{} tokens)", describe::bytes(body.bytes), describe::tokens(body.tokens.into()));
+        output.line(output.paint(describe::DIM, &heading))?;
+        let text = String::from_utf8_lossy(&bytes);
+        let text = output.recorded(&text, Escape::Text).into_owned();
+        output.line(text.trim_end_matches('\n'))?;
+    }
+    Ok(())
+}
+
+/// The bodies of an event with names for people.
+fn bodies(payload: &Payload) -> Vec<(String, Body)> {
+    let parts = |parts: &[acpdb_engine::event::Part]| -> Vec<(String, Body)> {
+        let many = parts.len() > 1;
+        let name = |number: usize, kind| {
+            let kind = format!("{kind:?}").to_lowercase();
+            if many { format!("{kind} {}", number + 1) } else { kind }
+        };
+        parts.iter().enumerate().map(|(number, part)| (name(number, part.kind), part.body)).collect()
+    };
+    let one = |name: &str, body: Option<Body>| body.map(|body| (name.to_owned(), body));
+    match payload {
+        Payload::MessageRecorded(message) => parts(&message.parts),
+        Payload::MessageContinued(message) => parts(&message.parts),
+        Payload::ItemRevised(revised) => parts(&revised.parts),
+        Payload::ToolCallStarted(started) => vec![("params".to_owned(), started.params)],
+        Payload::ToolCallFinished(finished) => {
+            let mut all = parts(&finished.output);
+            all.extend(one("details", finished.details));
+            all
+        }
+        Payload::TodosReplaced(todos) => vec![("list".to_owned(), todos.list.body)],
+        Payload::TodoChanged(todo) => one("entry", todo.change.entry).into_iter().collect(),
+        Payload::MemoryRecorded(memory) => {
+            let mut all = vec![("value".to_owned(), memory.value)];
+            all.extend(one("rationale", memory.rationale));
+            all.extend(one("extra", memory.extra));
+            all
+        }
+        Payload::MemorySuperseded(edge) => one("reason", edge.reason).into_iter().collect(),
+        Payload::MemoryRetracted(memory) => one("reason", memory.reason).into_iter().collect(),
+        Payload::PromptSet(prompt) => {
+            let all = [one("system", prompt.system), one("tools", prompt.tools), one("params", prompt.params)];
+            all.into_iter().flatten().collect()
+        }
+        Payload::HostRecorded(record) => one("raw", record.raw).into_iter().collect(),
+        Payload::HostCleared(cleared) => one("text", cleared.text).into_iter().collect(),
+        Payload::Injected(injected) => vec![("text".to_owned(), injected.text)],
+        Payload::Discarded(act) => vec![("targets".to_owned(), act.targets)],
+        Payload::Distilled(act) => {
+            let summaries = act.items.iter().filter_map(|hidden| one(&format!("summary of {}", hidden.item), hidden.summary));
+            std::iter::once(("targets".to_owned(), act.targets)).chain(summaries).collect()
+        }
+        Payload::Restored(act) => vec![("targets".to_owned(), act.targets)],
+        Payload::TaskEvicted(task) => one("summary", task.summary).into_iter().collect(),
+        Payload::PolicySet(_) | Payload::Unknown { .. } => Vec::new(),
+        _ => Vec::new(),
+    }
+}

@@ -1,0 +1,55 @@
+//! Plain tables: a heading, rows, no lines.
+
+use comfy_table::{Attribute, Cell, CellAlignment, ContentArrangement, Table, presets};
+
+use crate::output::Output;
+
+/// A table in the making.
+#[derive(Debug)]
+pub(crate) struct Rows {
+    table: Table,
+}
+
+/// A table with these headings, as wide as the terminal.
+pub(crate) fn new(output: &Output, headings: &[&str]) -> Rows {
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING);
+    table.set_content_arrangement(ContentArrangement::Dynamic);
+    table.set_width(u16::try_from(output.width).unwrap_or(u16::MAX));
+    if output.color {
+        table.enforce_styling();
+    } else {
+        table.force_no_tty();
+    }
+    table.set_header(headings.iter().map(|heading| Cell::new(heading).add_attribute(Attribute::Dim)));
+    Rows { table }
+}
+
+impl Rows {
+    /// Aligns these columns, from 0, to the right.
+    pub(crate) fn right(&mut self, columns: std::ops::Range<usize>) {
+        for column in columns {
+            if let Some(column) = self.table.column_mut(column) {
+                column.set_cell_alignment(CellAlignment::Right);
+            }
+        }
+    }
+
+    /// Adds a row.
+    pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+        self.table.add_row(cells);
+    }
+}
+
+impl std::fmt::Display for Rows {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Lines without the blanks that pad the last column.
+        for (number, line) in self.table.lines().enumerate() {
+            if number > 0 {
+                f.write_str("\n")?;
+            }
+            f.write_str(line.trim_end().strip_prefix(' ').unwrap_or(line.trim_end()))?;
+        }
+        Ok(())
+    }
+}

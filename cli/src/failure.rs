@@ -1,0 +1,94 @@
+//! What goes wrong at the command line: a message, its causes, what to do, and the exit code.
+
+use std::process::ExitCode;
+
+use acpdb_engine::Error;
+
+/// How the command ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Code {
+    Ok = 0,
+    Failure = 1,
+    Usage = 2,
+    Damage = 3,
+    LostTail = 4,
+    Conflict = 5,
+    Busy = 6,
+    NotFound = 7,
+    Partial = 8,
+}
+
+impl From<Code> for ExitCode {
+    fn from(code: Code) -> Self {
+        Self::from(code as u8)
+    }
+}
+
+/// Why a command could not do what it was asked.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) code: Code,
+    pub(crate) message: String,
+    pub(crate) hint: Option<String>,
+    broken_pipe: bool,
+}
+
+impl Failure {
+    pub(crate) fn new(code: Code, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), hint: None, broken_pipe: false }
+    }
+
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self::new(Code::Usage, message)
+    }
+
+    pub(crate) fn not_found(message: impl Into<String>) -> Self {
+        Self::new(Code::NotFound, message)
+    }
+
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// The reader of our output went away: not worth a word.
+    pub(crate) fn is_broken_pipe(&self) -> bool {
+        self.broken_pipe
+    }
+
+    /// A file or stream could not be read or written.
+    pub(crate) fn io(action: &str, what: &str, error: &std::io::Error) -> Self {
+        let mut failure = Self::new(Code::Failure, format!("cannot {action} {what}: {error}"));
+        failure.broken_pipe = error.kind() == std::io::ErrorKind::BrokenPipe && what == "standard output";
+        failure
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let (code, hint) = match &error {
+            Error::Busy { .. } => (Code::Busy, Some("try again, or end the process that holds it")),
+            Error::HeadMoved { .. } => (Code::Conflict, None),
+            Error::NotFound { .. } | Error::NotAStore { .. } => (Code::NotFound, None),
+            Error::Ambiguous { .. } => (Code::Usage, None),
+            Error::Corrupt { .. } => (Code::Damage, None),
+            _ => (Code::Failure, None),
+        };
+        let hint = match &error {
+            Error::NotAStore { .. } => Some("make one with `acpdb import`, or name one with --db"),
+            _ => hint,
+        };
+        let mut message = error.to_string();
+        let mut cause = std::error::Error::source(&error);
+        while let Some(error) = cause {
+            let text = error.to_string();
+            // Transparent errors repeat their cause's text.
+            if !message.ends_with(&text) {
+                message.push_str(": ");
+                message.push_str(&text);
+            }
+            cause = error.source();
+        }
+        Self { code, message, hint: hint.map(str::to_owned), broken_pipe: false }
+    }
+}

@@ -1,0 +1,252 @@
+//! JSON lines of `append --stdin` to facts.
+//!
+//! ```text
+//! {"session":"s1","host":"opencode"?,"project":"p"?,"cwd":"/w"?,"turn":true?, WHAT}
+//! WHAT = "message":{"role","text"} | "tool_started":{..} | "tool_finished":{..} | "tool":{..} | "todos":[..]
+//!      | "memory":{..} | "file_changed":{"path"} | "context":{"action","targets"} | "policy":{..} | "events":[{WHAT}..]
+//! ```
+//!
+//! Parameters are kept as the bytes that stand in the line.
+
+use acpdb_engine::entry::{Bytes, Entry, Fact, MemoryEntry, PartEntry, StreamInfo};
+use acpdb_engine::event::{FileChanger, Lifespan, MemoryKind, Outcome, Role};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+/// One line, understood.
+#[derive(Debug)]
+pub(crate) struct Line {
+    pub(crate) stream: StreamInfo,
+    pub(crate) acts: Vec<Act>,
+}
+
+/// What a line asks for, in order.
+#[derive(Debug)]
+pub(crate) enum Act {
+    Record(Entry),
+    /// JSON of the context tool.
+    Context(String),
+    /// JSON of a policy.
+    Policy(String),
+}
+
+type RawAct<'a> = std::collections::BTreeMap<String, &'a RawValue>;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawMessage {
+    #[serde(alias = "id")]
+    key: Option<String>,
+    role: Role,
+    text: String,
+    origin: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawTool<'a> {
+    #[serde(alias = "id")]
+    call: Option<String>,
+    tool: Option<String>,
+    #[serde(borrow)]
+    params: Option<&'a RawValue>,
+    message: Option<String>,
+    output: Option<String>,
+    error: Option<String>,
+    outcome: Option<Outcome>,
+    #[serde(borrow)]
+    details: Option<&'a RawValue>,
+    origin: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawMemory {
+    #[serde(default)]
+    id: String,
+    #[serde(default)]
+    kind: MemoryKind,
+    #[serde(default)]
+    category: String,
+    key: Option<String>,
+    subject: Option<String>,
+    #[serde(alias = "fact", alias = "description", alias = "text")]
+    value: String,
+    rationale: Option<String>,
+    #[serde(default)]
+    alternatives: Vec<String>,
+    #[serde(default)]
+    related_files: Vec<String>,
+    confidence: Option<f64>,
+    lifespan: Option<Lifespan>,
+    #[serde(default)]
+    replaces: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawFile {
+    path: String,
+    #[serde(default)]
+    by: FileChanger,
+}
+
+/// Reads one line. `number` makes call ids for tools that have none.
+///
+/// The error is one sentence that says what is wrong.
+pub(crate) fn parse(line: &str, number: u64) -> Result<Line, String> {
+    let mut raw: RawAct<'_> = serde_json::from_str(line).map_err(|error| sentence(&error))?;
+    let mut text = |name: &str| -> Result<Option<String>, String> {
+        let Some(value) = raw.remove(name) else { return Ok(None) };
+        serde_json::from_str(value.get()).map_err(|error| format!("\"{name}\": {}", sentence(&error)))
+    };
+    let session = text("session")?.ok_or("\"session\" is missing: which session does this belong to?")?;
+    if session.is_empty() {
+        return Err("\"session\" is empty".to_owned());
+    }
+    let stream = StreamInfo {
+        project: text("project")?,
+        cwd: text("cwd")?,
+        title: text("title")?,
+        ..StreamInfo::session(text("host")?.unwrap_or_else(|| "acpdb".to_owned()), session)
+    };
+    let events = raw.remove("events");
+    let mut acts = Vec::new();
+    if events.is_some() && raw.keys().any(|key| key != "turn") {
+        return Err("\"events\" stands alone: put everything into it".to_owned());
+    }
+    push(&raw, number, &mut acts)?;
+    if let Some(events) = events {
+        let events: Vec<RawAct<'_>> =
+            serde_json::from_str(events.get()).map_err(|error| format!("\"events\": {}", sentence(&error)))?;
+        for event in &events {
+            push(event, number, &mut acts)?;
+        }
+    }
+    if acts.is_empty() {
+        return Err("nothing to record: give message, tool, tool_started, tool_finished, todos, memory, file_changed, \
+                    context, policy, turn or events"
+            .to_owned());
+    }
+    Ok(Line { stream, acts })
+}
+
+fn push(raw: &RawAct<'_>, number: u64, acts: &mut Vec<Act>) -> Result<(), String> {
+    // A turn begins before what happens in it, wherever it stands in the object.
+    if let Some(turn) = raw.get("turn") {
+        match turn.get() {
+            "true" => acts.push(Act::Record(Entry::step(""))),
+            "false" | "null" => {}
+            text => {
+                let turn: u32 = text.parse().map_err(|_| format!("\"turn\" is true or a number, not {text}"))?;
+                let kind = acpdb_engine::event::TurnKind::Step;
+                acts.push(Act::Record(Fact::TurnStarted { kind, key: String::new(), number: Some(turn) }.into()));
+            }
+        }
+    }
+    for (key, value) in raw {
+        let text = value.get();
+        let wrong = |error: &serde_json::Error| format!("\"{key}\": {}", sentence(error));
+        match key.as_str() {
+            "turn" => {}
+            "message" => {
+                let message: RawMessage = serde_json::from_str(text).map_err(|error| wrong(&error))?;
+                let entry = Entry::message(message.key.unwrap_or_default(), message.role, message.text);
+                acts.push(Act::Record(Entry { origin: message.origin, ..entry }));
+            }
+            "tool_started" | "tool_finished" | "tool" => {
+                let tool: RawTool<'_> = serde_json::from_str(text).map_err(|error| wrong(&error))?;
+                push_tool(key, tool, number, acts)?;
+            }
+            "todos" => {
+                let list: Vec<serde_json::Map<String, serde_json::Value>> =
+                    serde_json::from_str(text).map_err(|error| wrong(&error))?;
+                drop(list);
+                acts.push(Act::Record(Fact::TodosReplaced { list: Bytes::from(text.as_bytes()) }.into()));
+            }
+            "memory" => {
+                let memory: RawMemory = serde_json::from_str(text).map_err(|error| wrong(&error))?;
+                acts.push(Act::Record(Fact::Memory(memory_entry(memory)?).into()));
+            }
+            "file_changed" => {
+                let file: RawFile = serde_json::from_str(text).map_err(|error| wrong(&error))?;
+                acts.push(Act::Record(Fact::FileChanged { path: file.path, by: file.by }.into()));
+            }
+            "context" => acts.push(Act::Context(text.to_owned())),
+            "policy" => acts.push(Act::Policy(text.to_owned())),
+            other => return Err(format!("unknown field \"{other}\"")),
+        }
+    }
+    Ok(())
+}
+
+fn push_tool(what: &str, tool: RawTool<'_>, number: u64, acts: &mut Vec<Act>) -> Result<(), String> {
+    let call = match (tool.call, what) {
+        (Some(call), _) => call,
+        (None, "tool") => format!("line-{number}-{}", acts.len()),
+        (None, _) => return Err(format!("\"{what}\" needs \"call\", the id that start and finish share")),
+    };
+    let origin = |suffix: &str| tool.origin.as_ref().map(|origin| format!("{origin}:{suffix}"));
+    if what != "tool_finished" {
+        let name = tool.tool.ok_or_else(|| format!("\"{what}\" needs \"tool\", the tool's name"))?;
+        let params = tool.params.map_or("{}", RawValue::get);
+        let mut entry = Entry::tool_started(&call, name, params);
+        if let Some(message) = tool.message {
+            entry = entry.in_message(message);
+        }
+        entry.origin = origin("start");
+        acts.push(Act::Record(entry));
+    }
+    if what != "tool_started" {
+        let outcome = match (tool.outcome, &tool.error) {
+            (Some(outcome), _) => outcome,
+            (None, Some(_)) => Outcome::Failed,
+            (None, None) => Outcome::Completed,
+        };
+        let text = tool.error.or(tool.output).unwrap_or_default();
+        let mut entry = Entry::tool_finished(&call, outcome, vec![PartEntry::text(text)]);
+        if let Some(details) = tool.details {
+            entry = entry.details(details.get());
+        }
+        entry.origin = origin("finish");
+        acts.push(Act::Record(entry));
+    }
+    Ok(())
+}
+
+fn memory_entry(raw: RawMemory) -> Result<MemoryEntry, String> {
+    let confidence = raw.confidence.unwrap_or(0.8);
+    if !(0.0..=1.0).contains(&confidence) {
+        return Err(format!("\"confidence\" is between 0 and 1, not {confidence}"));
+    }
+    if raw.value.is_empty() {
+        return Err("\"value\" is empty".to_owned());
+    }
+    if raw.kind == MemoryKind::Preference && raw.key.as_deref().unwrap_or_default().is_empty() {
+        return Err("a preference needs \"key\"".to_owned());
+    }
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 0 and 100")]
+    let hundredths = (confidence * 100.0).round() as u8;
+    Ok(MemoryEntry {
+        id: raw.id,
+        kind: raw.kind,
+        category: raw.category,
+        key: raw.key,
+        subject: raw.subject,
+        value: raw.value,
+        rationale: raw.rationale,
+        alternatives: raw.alternatives,
+        related_files: raw.related_files,
+        confidence: hundredths,
+        lifespan: raw.lifespan,
+        replaces: raw.replaces,
+        ..MemoryEntry::default()
+    })
+}
+
+/// What serde says, as half a sentence with the place in the line.
+fn sentence(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let text = text.split(" at line ").next().unwrap_or(&text);
+    if error.column() > 0 { format!("{text} (column {})", error.column()) } else { text.to_owned() }
+}

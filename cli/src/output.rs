@@ -1,0 +1,174 @@
+//! Where everything that is printed goes: data to stdout, words about it to stderr.
+
+use std::io::{self, BufWriter, IsTerminal as _, Write};
+
+use serde::Serialize;
+
+use crate::args::{ColorChoice, Global};
+use crate::failure::Failure;
+
+/// Prints data and messages as the global options ask.
+pub(crate) struct Output {
+    out: BufWriter<Box<dyn Write>>,
+    /// JSON for programs.
+    pub(crate) json: bool,
+    /// Colours in data.
+    pub(crate) color: bool,
+    /// No progress and no remarks.
+    pub(crate) quiet: bool,
+    /// Data goes to a person.
+    pub(crate) terminal: bool,
+    /// Columns of the terminal, 100 if there is none.
+    pub(crate) width: usize,
+}
+
+impl Output {
+    pub(crate) fn new(global: &Global) -> Self {
+        let terminal = io::stdout().is_terminal();
+        let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let color = match global.color {
+            ColorChoice::Always => true,
+            ColorChoice::Never => false,
+            ColorChoice::Auto => terminal && !no_color && std::env::var("TERM").as_deref() != Ok("dumb"),
+        };
+        let columns = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
+        let table_columns = comfy_table::Table::new().width();
+        let width = columns.or_else(|| table_columns.map(usize::from)).unwrap_or(100);
+        Self {
+            out: BufWriter::with_capacity(64 << 10, Box::new(io::stdout())),
+            json: global.json,
+            color,
+            quiet: global.quiet,
+            terminal,
+            width: width.max(20),
+        }
+    }
+
+    /// One line of data.
+    pub(crate) fn line(&mut self, line: impl AsRef<str>) -> Result<(), Failure> {
+        let line = line.as_ref();
+        self.bytes(line.as_bytes())?;
+        self.bytes(b"\n")
+    }
+
+    /// Data as it is.
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        self.out.write_all(bytes).map_err(|error| Failure::io("write", "standard output", &error))
+    }
+
+    /// One JSON value on a line.
+    pub(crate) fn json_line(&mut self, value: &impl Serialize) -> Result<(), Failure> {
+        let text = serde_json::to_string(value)
+            .map_err(|error| Failure::new(crate::failure::Code::Failure, format!("cannot print JSON: {error}")))?;
+        self.line(text)
+    }
+
+    /// A list for programs: `{"schema", "items", ..}`.
+    pub(crate) fn json_items(&mut self, schema: &str, items: &impl Serialize) -> Result<(), Failure> {
+        #[derive(Serialize)]
+        struct List<'a, T: Serialize> {
+            schema: &'a str,
+            items: &'a T,
+        }
+        self.json_line(&List { schema, items })
+    }
+
+    /// Makes everything printed so far visible.
+    pub(crate) fn flush(&mut self) -> Result<(), Failure> {
+        self.out.flush().map_err(|error| Failure::io("write", "standard output", &error))
+    }
+
+    /// A remark on stderr, unless it is to be quiet.
+    pub(crate) fn note(&self, text: impl AsRef<str>) {
+        if !self.quiet {
+            anstream::eprintln!("{}", escape(text.as_ref(), Escape::Text));
+        }
+    }
+
+    /// Something the user must know, on stderr.
+    pub(crate) fn warn(&self, text: impl AsRef<str>) {
+        anstream::eprintln!("warning: {}", escape(text.as_ref(), Escape::Text));
+    }
+
+    /// A failure, on stderr.
+    pub(crate) fn failure(&self, failure: &Failure) {
+        anstream::eprintln!("error: {}", escape(&failure.message, Escape::Text));
+        if let Some(hint) = &failure.hint {
+            anstream::eprintln!("  hint: {}", escape(hint, Escape::Text));
+        }
+    }
+
+    /// Text in a style, if there are colours.
+    pub(crate) fn paint(&self, style: anstyle::Style, text: &str) -> String {
+        if self.color { format!("{style}{text}{style:#}") } else { text.to_owned() }
+    }
+
+    /// Recorded text on its way to a terminal (or a file): control characters become visible on a terminal.
+    pub(crate) fn recorded<'t>(&self, text: &'t str, escaping: Escape) -> std::borrow::Cow<'t, str> {
+        if self.terminal || escaping == Escape::Line { escape(text, escaping) } else { text.into() }
+    }
+}
+
+/// How far recorded text is escaped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Escape {
+    /// Tabs and line feeds stay.
+    Text,
+    /// Everything on one line: tab, line feed and backslash become `\t`, `\n`, `\\`.
+    Line,
+}
+
+/// Makes control, bidi and invisible characters visible, so that recorded text cannot steer a terminal.
+pub(crate) fn escape(text: &str, escaping: Escape) -> std::borrow::Cow<'_, str> {
+    let line = escaping == Escape::Line;
+    let harmless = |c: char| {
+        if line && (c == '\\' || c == '\n' || c == '\t') {
+            return false;
+        }
+        c == '\n' || c == '\t' || !is_hostile(c)
+    };
+    if text.chars().all(harmless) {
+        return text.into();
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        match c {
+            '\\' if line => out.push_str("\\\\"),
+            '\n' if line => out.push_str("\\n"),
+            '\t' if line => out.push_str("\\t"),
+            '\r' if line => out.push_str("\\r"),
+            _ if harmless(c) => out.push(c),
+            _ => {
+                use std::fmt::Write as _;
+                let _ = write!(out, "\\u{{{:x}}}", u32::from(c));
+            }
+        }
+    }
+    out.into()
+}
+
+/// C0 but tab and line feed, DEL, C1, bidi controls, zero-width characters and tags.
+fn is_hostile(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+        || matches!(c, '\u{61c}' | '\u{180e}' | '\u{e0000}'..='\u{e007f}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn recorded_text_cannot_steer_a_terminal() {
+        for (text, shown) in [
+            ("plain\ttext\n", "plain\ttext\n"),
+            ("\u{1b}[31mred", "\\u{1b}[31mred"),
+            ("a\u{202e}b", "a\\u{202e}b"),
+            ("a\u{200b}b\u{7f}\u{9b}", "a\\u{200b}b\\u{7f}\\u{9b}"),
+            ("c:\\x", "c:\\x"),
+        ] {
+            assert_eq!(escape(text, Escape::Text), shown);
+        }
+        assert_eq!(escape("a\\\tb\nc\r", Escape::Line), "a\\\\\\tb\\nc\\r");
+    }
+}

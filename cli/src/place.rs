@@ -1,0 +1,72 @@
+//! Which store a command means, and how it is opened.
+
+use std::path::{Path, PathBuf};
+
+use acpdb_engine::Store;
+
+use crate::args::Global;
+use crate::failure::Failure;
+use crate::output::Output;
+
+/// Name of a store's folder inside a project.
+const FOLDER: &str = ".acpdb";
+
+/// The store's folder: `--db` or `$ACPDB_PATH`, else the nearest `.acpdb/` upwards, else the user's data directory.
+pub(crate) fn folder(global: &Global) -> Result<PathBuf, Failure> {
+    if let Some(path) = &global.db {
+        return Ok(path.clone());
+    }
+    if let Ok(here) = std::env::current_dir() {
+        let found = here.ancestors().map(|folder| folder.join(FOLDER)).find(|folder| folder.is_dir());
+        if let Some(found) = found {
+            return Ok(found);
+        }
+    }
+    let home = || std::env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
+    let data = std::env::var_os("XDG_DATA_HOME").filter(|data| !data.is_empty()).map(PathBuf::from);
+    let data = data.or_else(|| home().map(|home| home.join(".local/share")));
+    data.map(|data| data.join("acpdb"))
+        .ok_or_else(|| Failure::usage("there is no home folder to keep a store in").hint("name a store with --db PATH"))
+}
+
+/// Opens the store to append to it; makes it if need be.
+pub(crate) fn open(global: &Global, output: &Output) -> Result<Store, Failure> {
+    let folder = folder(global)?;
+    open_at(&folder, output)
+}
+
+/// Opens a store in a given folder to append to it.
+pub(crate) fn open_at(folder: &Path, output: &Output) -> Result<Store, Failure> {
+    let store = Store::builder(folder).registry(acpdb_hosts::registry()).open()?;
+    report(&store, output);
+    Ok(store)
+}
+
+/// Opens an existing store to read. Recovers it if it can be written, else reads what is confirmed.
+pub(crate) fn read(global: &Global, output: &Output) -> Result<Store, Failure> {
+    let folder = folder(global)?;
+    let builder = Store::builder(&folder).registry(acpdb_hosts::registry()).create(false);
+    let store = match builder.open() {
+        Err(acpdb_engine::Error::ReadOnly { .. } | acpdb_engine::Error::NoSpace { .. }) => {
+            Store::builder(&folder).registry(acpdb_hosts::registry()).read_only().open()?
+        }
+        other => other?,
+    };
+    report(&store, output);
+    Ok(store)
+}
+
+/// Says on stderr what opening found that a user should know.
+fn report(store: &Store, output: &Output) {
+    let recovery = store.recovery();
+    if recovery.torn_bytes > 0 {
+        output.note(format!(
+            "note: {} bytes of an unfinished write were set aside in {}",
+            recovery.torn_bytes,
+            store.root().join("quarantine").display()
+        ));
+    }
+    if let Some(damage) = &recovery.damage {
+        output.warn(format!("the store is damaged and cannot be appended to: {damage}; run acpdb verify"));
+    }
+}

@@ -1,0 +1,226 @@
+//! Files of hosts into a store: finds them, recognises them, imports them, and says what was there.
+//!
+//! ```text
+//! paths -> files -> format (content first) -> hosts::import::read -> batches -> store.commit, some MB at a time
+//! ```
+
+use std::fs::File;
+use std::io::{BufReader, Read as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use acpdb_engine::{Atomicity, Batch, Error, Store};
+use acpdb_hosts::import::{self, Format, ImportError, ImportReport, Options, SinkStop};
+
+/// Bytes of facts that are gathered before they are recorded.
+const GATHER_BYTES: usize = 4 << 20;
+/// Facts that are gathered before they are recorded.
+const GATHER_COUNT: usize = 16 << 10;
+/// Most bytes that a compressed file may grow to.
+const DECOMPRESSED_BYTES_MAX: u64 = 16 << 30;
+/// Deepest folder that is looked into.
+const DEPTH_MAX: usize = 16;
+
+/// What became of one file.
+#[derive(Debug)]
+pub(crate) struct FileReport {
+    pub(crate) path: PathBuf,
+    pub(crate) report: ImportReport,
+    /// Events that are new.
+    pub(crate) event_count: u64,
+    /// Facts that were known.
+    pub(crate) known_count: u64,
+    /// Bytes of the file as it is stored.
+    pub(crate) bytes: u64,
+}
+
+/// Why a file, or part of it, was not imported.
+#[derive(Debug, serde::Serialize)]
+pub(crate) struct Skipped {
+    pub(crate) path: PathBuf,
+    pub(crate) line: Option<u64>,
+    pub(crate) reason: String,
+}
+
+/// A file to import.
+#[derive(Debug, Clone)]
+pub(crate) struct Candidate {
+    pub(crate) path: PathBuf,
+    pub(crate) bytes: u64,
+    /// Named by the user, not found in a folder.
+    pub(crate) named: bool,
+}
+
+/// Files below `path`, in order of their paths.
+pub(crate) fn files(path: &Path) -> std::io::Result<Vec<Candidate>> {
+    let metadata = std::fs::metadata(path)?;
+    if !metadata.is_dir() {
+        return Ok(vec![Candidate { path: path.to_owned(), bytes: metadata.len(), named: true }]);
+    }
+    let mut found = Vec::new();
+    let mut folders = vec![(path.to_owned(), 0)];
+    while let Some((folder, depth)) = folders.pop() {
+        for entry in std::fs::read_dir(&folder)? {
+            let entry = entry?;
+            // Links are not followed: a folder that holds itself would never end.
+            let kind = entry.file_type()?;
+            if kind.is_dir() && depth < DEPTH_MAX {
+                folders.push((entry.path(), depth + 1));
+            } else if kind.is_file() {
+                found.push(Candidate { path: entry.path(), bytes: entry.metadata()?.len(), named: false });
+            }
+        }
+    }
+    found.sort_by(|left, right| left.path.cmp(&right.path));
+    Ok(found)
+}
+
+/// Whether a file in a folder is worth a word if it is of no known format.
+fn looks_like_a_session(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+    let name = name.strip_suffix(".zst").unwrap_or(&name);
+    [".jsonl", ".json", ".traj", ".ndjson"].iter().any(|ending| name.ends_with(ending))
+}
+
+/// What a file turned out to be.
+#[derive(Debug)]
+pub(crate) enum Recognised {
+    Session(Format),
+    /// Of no format, and nothing to report.
+    Other,
+    Skipped(Skipped),
+}
+
+/// Looks at the beginning of a file.
+pub(crate) fn recognise(candidate: &Candidate, format: Option<Format>) -> Recognised {
+    let path = &candidate.path;
+    let skip = |reason: String| Recognised::Skipped(Skipped { path: path.clone(), line: None, reason });
+    let worth_a_word = candidate.named || looks_like_a_session(path);
+    if candidate.bytes == 0 {
+        return if worth_a_word { skip("the file is empty".to_owned()) } else { Recognised::Other };
+    }
+    let head = File::open(path)
+        .and_then(|file| import::decompressed(BufReader::new(file), DECOMPRESSED_BYTES_MAX).map(|reader| reader.take(import::HEAD_BYTES as u64)))
+        .and_then(|mut reader| {
+            let mut head = Vec::new();
+            reader.read_to_end(&mut head).map(|_| head)
+        });
+    let head = match head {
+        Ok(head) => head,
+        Err(error) => return skip(format!("cannot be read: {error}")),
+    };
+    match format.or_else(|| import::detect(path, &head)) {
+        Some(format) => Recognised::Session(format),
+        None if worth_a_word => skip("the format is not known; name it with --format if you know it".to_owned()),
+        None => Recognised::Other,
+    }
+}
+
+/// Imports one file.
+pub(crate) fn read(
+    store: &Store,
+    path: &Path,
+    format: Format,
+    options: &Options,
+    progress: &mut dyn FnMut(u64),
+) -> Result<FileReport, ReadError> {
+    let file = File::open(path).map_err(ReadError::File)?;
+    let bytes = file.metadata().map_or(0, |metadata| metadata.len());
+    let counted = Counted { inner: file, progress };
+    let input = import::decompressed(BufReader::with_capacity(64 << 10, counted), DECOMPRESSED_BYTES_MAX)
+        .map_err(ReadError::File)?;
+    let mut gather = Gather { store, batches: Vec::new(), bytes: 0, count: 0, events: 0, known: 0, error: None };
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let name = name.split('.').next().unwrap_or_default();
+    let result = import::read(format, name, input, options, &mut gather);
+    if gather.error.is_none() {
+        gather.flush();
+    }
+    if let Some(error) = gather.error {
+        return Err(ReadError::Store(error));
+    }
+    let report = result.map_err(ReadError::Import)?;
+    Ok(FileReport { path: path.to_owned(), report, event_count: gather.events, known_count: gather.known, bytes })
+}
+
+/// Why a file could not be imported.
+#[derive(Debug)]
+pub(crate) enum ReadError {
+    /// The file.
+    File(std::io::Error),
+    /// Its content.
+    Import(ImportError),
+    /// The store: nothing more can be recorded.
+    Store(Error),
+}
+
+struct Counted<'p> {
+    inner: File,
+    progress: &'p mut dyn FnMut(u64),
+}
+
+impl std::io::Read for Counted<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let count = self.inner.read(buffer)?;
+        (self.progress)(count as u64);
+        Ok(count)
+    }
+}
+
+/// Gathers batches into commits of some MB.
+struct Gather<'s> {
+    store: &'s Store,
+    batches: Vec<(Arc<acpdb_engine::entry::StreamInfo>, Batch)>,
+    bytes: usize,
+    count: usize,
+    events: u64,
+    known: u64,
+    error: Option<Error>,
+}
+
+impl Gather<'_> {
+    fn flush(&mut self) {
+        let batches: Vec<Batch> = self.batches.drain(..).map(|(_, batch)| batch).collect();
+        self.bytes = 0;
+        self.count = 0;
+        if batches.is_empty() {
+            return;
+        }
+        match self.store.commit(&batches, Atomicity::Split) {
+            Ok(receipt) => {
+                self.events += receipt.event_count;
+                self.known += receipt.known_count;
+            }
+            Err(error) => self.error = Some(error),
+        }
+    }
+}
+
+impl import::Sink for Gather<'_> {
+    fn batch(&mut self, batch: import::Batch) -> Result<(), SinkStop> {
+        self.count += batch.entries.len();
+        self.bytes += batch.entries.iter().map(weight).sum::<usize>();
+        match self.batches.last_mut() {
+            Some((stream, last)) if Arc::ptr_eq(stream, &batch.stream) => last.entries.extend(batch.entries),
+            _ => {
+                let stream = (*batch.stream).clone();
+                self.batches.push((batch.stream, Batch { stream, entries: batch.entries }));
+            }
+        }
+        if self.bytes >= GATHER_BYTES || self.count >= GATHER_COUNT {
+            self.flush();
+        }
+        if self.error.is_some() { Err(SinkStop) } else { Ok(()) }
+    }
+}
+
+/// About how much memory an entry holds.
+fn weight(entry: &acpdb_engine::entry::Entry) -> usize {
+    use acpdb_engine::entry::WirePiece;
+    let wire = entry.wire.iter().map(|piece| match piece {
+        WirePiece::Literal(bytes) => bytes.len(),
+        WirePiece::Raw(bytes) | WirePiece::Escaped(bytes) => bytes.len(),
+        WirePiece::Record(origin) => origin.len(),
+    });
+    200 + wire.sum::<usize>()
+}

@@ -1,0 +1,199 @@
+//! Event payloads to bytes and back.
+//!
+//! The bytes of an event are the rkyv archive of its stamp and payload struct together. Which struct that is, the
+//! envelope's kind and version say. Reading validates before anything is looked at, and goes through owned values: what
+//! leaves this module is plain Rust.
+//!
+//! To change a kind: add a struct, a version, and an arm in [`decode`] that upcasts the old one. A kind or version that is
+//! not known here decodes to [`Payload::Unknown`] and encodes back to the very same bytes.
+
+use rkyv::rancor::Failure;
+use rkyv::util::AlignedVec;
+use rkyv::{Archive, Deserialize, Serialize};
+
+use super::{EventRef, Frame};
+use crate::event::{self, Event, Payload, Recorded, Stamp};
+
+/// Version that this program writes for every kind.
+pub const PAYLOAD_VERSION: u16 = 1;
+
+/// What is archived for one event.
+#[derive(Archive, Serialize, Deserialize)]
+struct Root<P> {
+    stamp: Stamp,
+    payload: P,
+}
+
+/// Why the bytes of an event cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PayloadError {
+    /// The bytes are not a valid archive of their kind.
+    #[error("{kind} (kind {number}, version {version}) does not validate: {bytes} bytes")]
+    Invalid {
+        /// Name of the kind.
+        kind: &'static str,
+        /// Its number.
+        number: u16,
+        /// Its version.
+        version: u16,
+        /// How many bytes there are.
+        bytes: usize,
+    },
+    /// The value cannot be archived (it is larger than an archive can be).
+    #[error("{kind} is too large to be archived")]
+    TooLarge {
+        /// Name of the kind.
+        kind: &'static str,
+    },
+}
+
+macro_rules! encode_kinds {
+    ($( $number:literal $name:ident $label:literal ),+) => {
+        /// Encodes stamp and payload. The same values give the same bytes.
+        ///
+        /// Returns the version to put into the envelope with the bytes.
+        ///
+        /// # Errors
+        /// [`PayloadError::TooLarge`] past what an archive can hold.
+        pub fn encode(stamp: &Stamp, payload: &Payload) -> Result<(u16, Vec<u8>), PayloadError> {
+            match payload {
+                $(
+                    Payload::$name(value) => {
+                        let root = Root { stamp: stamp.clone(), payload: value.clone() };
+                        let bytes = rkyv::to_bytes::<Failure>(&root)
+                            .map_err(|_| PayloadError::TooLarge { kind: $label })?;
+                        Ok((PAYLOAD_VERSION, bytes.into_vec()))
+                    }
+                )+
+                Payload::Unknown { version, bytes, .. } => Ok((*version, bytes.clone())),
+            }
+        }
+
+        /// Decodes what [`encode`] wrote, after validating it.
+        ///
+        /// Costs a copy if `bytes` is not aligned to 16. Unknown kinds and versions come back as [`Payload::Unknown`]
+        /// with an empty stamp.
+        ///
+        /// # Errors
+        /// [`PayloadError::Invalid`] if the bytes are not an archive of that kind.
+        pub fn decode(number: u16, version: u16, bytes: &[u8]) -> Result<(Stamp, Payload), PayloadError> {
+            match (number, version) {
+                $(
+                    ($number, 1) => {
+                        let root: Root<event::$name> = read(bytes).ok_or(PayloadError::Invalid {
+                            kind: $label,
+                            number,
+                            version,
+                            bytes: bytes.len(),
+                        })?;
+                        Ok((root.stamp, Payload::$name(root.payload)))
+                    }
+                )+
+                _ => Ok((Stamp::default(), Payload::Unknown { number, version, bytes: bytes.to_vec() })),
+            }
+        }
+    };
+}
+event::for_each_kind!(encode_kinds);
+
+/// Decodes one event of a frame, with its place.
+///
+/// # Errors
+/// [`PayloadError::Invalid`] if its bytes are not an archive of its kind.
+pub fn recorded(frame: &Frame, event: &EventRef<'_>) -> Result<Recorded, PayloadError> {
+    let envelope = event.envelope;
+    let (stamp, payload) = decode(envelope.kind, envelope.version, event.payload)?;
+    Ok(Recorded {
+        seq: event.seq,
+        recorded_at: frame.time(),
+        event: Event {
+            stream: envelope.stream,
+            origin: envelope.origin,
+            host_time: envelope.host_time,
+            stamp,
+            payload,
+        },
+    })
+}
+
+/// Alignment that archives need: the largest of any archived type.
+const ALIGN: usize = 16;
+
+fn read<T>(bytes: &[u8]) -> Option<T>
+where
+    T: Archive,
+    T::Archived: for<'a> rkyv::bytecheck::CheckBytes<rkyv::api::high::HighValidator<'a, Failure>>
+        + Deserialize<T, rkyv::api::high::HighDeserializer<Failure>>,
+{
+    if bytes.as_ptr().align_offset(ALIGN) == 0 {
+        return rkyv::from_bytes::<T, Failure>(bytes).ok();
+    }
+    let mut aligned: AlignedVec<ALIGN> = AlignedVec::with_capacity(bytes.len());
+    aligned.extend_from_slice(bytes);
+    rkyv::from_bytes::<T, Failure>(&aligned).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect_file;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::event::{KIND_LABELS, samples};
+
+    /// The bytes of each kind are frozen: what this list says must never change for an existing line.
+    #[test]
+    fn every_kind_has_its_golden_bytes() {
+        let mut list = String::new();
+        for payload in samples::payloads() {
+            let (version, bytes) = encode(&samples::stamp(), &payload).unwrap();
+            let digest = blake3::hash(&bytes).to_hex();
+            let line = format!(
+                "{:>3} v{version} {:<20} {:>4} B {}\n",
+                payload.number(),
+                payload.label(),
+                bytes.len(),
+                &digest[..32]
+            );
+            list.push_str(&line);
+        }
+        expect_file!["../../tests/golden/payloads-v1.txt"].assert_eq(&list);
+    }
+
+    #[test]
+    fn every_kind_comes_back_and_none_is_missing() {
+        let payloads = samples::payloads();
+        let numbers: Vec<u16> = payloads.iter().map(Payload::number).collect();
+        let all: Vec<u16> = KIND_LABELS.iter().map(|(number, _)| *number).collect();
+        assert_eq!(numbers, all);
+        for payload in payloads {
+            let (version, bytes) = encode(&samples::stamp(), &payload).unwrap();
+            let (stamp, back) = decode(payload.number(), version, &bytes).unwrap();
+            assert_eq!((stamp, back), (samples::stamp(), payload));
+        }
+    }
+
+    #[test]
+    fn kinds_and_versions_to_come_are_kept_as_they_are() {
+        for (number, version) in [(114, 1), (4, 2), (9999, 7)] {
+            let (_, payload) = decode(number, version, b"whatever").unwrap();
+            assert_eq!(payload.number(), number);
+            assert_eq!(encode(&Stamp::default(), &payload), Ok((version, b"whatever".to_vec())));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_decoding_panic(kind in 0_usize..37, cut in 0_usize..600, flips in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4)) {
+            let payloads = samples::payloads();
+            let payload = &payloads[kind % payloads.len()];
+            let (version, mut bytes) = encode(&samples::stamp(), payload).unwrap();
+            for (place, with) in flips {
+                let place = place.index(bytes.len());
+                bytes[place] ^= with;
+            }
+            bytes.truncate(bytes.len().saturating_sub(cut % 40));
+            let _ = decode(payload.number(), version, &bytes);
+        }
+    }
+}

@@ -1,0 +1,631 @@
+//! Discard, distill, restore; pin and unpin; policy; rewind: what may be asked of a context, and what it records.
+//!
+//! ```text
+//! (target, summary?) ..  --check all-->  Rejection, nothing recorded
+//!                        --resolve---->  calls by hash, parts by pattern, items by id
+//!                        --draft------>  one Discarded | Distilled | Restored (+ Pinned), and the exact reply
+//! ```
+//!
+//! All or nothing: every check comes before the first draft, and the drafts are one commit. A target that names nothing
+//! new to hide is no error; the reply counts what was newly hidden or shown.
+//!
+//! Pure. Texts of messages, which patterns are compared with, come through [`TextSource`].
+
+use std::collections::BTreeSet;
+
+use super::draft::{EventDraft, push_body};
+use crate::event::{
+    Discarded, Distilled, Face, Hidden, Pinned, PolicySet, Restored, Rewound, Role, Unpinned,
+};
+use crate::fold::policy::Policy;
+use crate::fold::{CauseView, FaceState, ItemKind, Ix, State, Status};
+use crate::ids::{BodyId, ItemId, Seq, Signature};
+use crate::text::shorten::{first_three, preview};
+use crate::text::{HashTarget, Pattern, Signer};
+
+/// Targets of one command, at most.
+pub const TARGET_COUNT_MAX: usize = 10_000;
+/// Bytes of a target as typed, at most.
+pub const TARGET_BYTES_MAX: usize = 64 << 10;
+/// Bytes of a summary, at most.
+pub const SUMMARY_BYTES_MAX: usize = 1 << 20;
+
+/// What to do with targets.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ContextAction {
+    /// Hide.
+    Discard,
+    /// Hide behind a summary.
+    Distill,
+    /// Show again.
+    Restore,
+}
+
+impl ContextAction {
+    const fn verb(self) -> &'static str {
+        match self {
+            Self::Discard => "discard",
+            Self::Distill => "distill",
+            Self::Restore => "restore",
+        }
+    }
+}
+
+/// What is meant.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Target {
+    /// As an agent types it: a hash, else a pattern `start...end`.
+    Auto(String),
+    /// An item by its id.
+    Item(ItemId),
+    /// The newest call with this host id.
+    Call(String),
+}
+
+impl From<&str> for Target {
+    fn from(text: &str) -> Self {
+        Self::Auto(text.to_owned())
+    }
+}
+
+impl From<ItemId> for Target {
+    fn from(item: ItemId) -> Self {
+        Self::Item(item)
+    }
+}
+
+impl Target {
+    fn text(&self) -> String {
+        match self {
+            Self::Auto(text) => text.clone(),
+            Self::Item(item) => item.to_string(),
+            Self::Call(call) => call.clone(),
+        }
+    }
+}
+
+/// What may be asked of a stream.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Command {
+    /// Hide or show.
+    Context {
+        /// Which.
+        action: ContextAction,
+        /// What is meant, each with its summary if one is given.
+        targets: Vec<(Target, Option<String>)>,
+        /// After a restore: keep it from the rules until unpinned.
+        pin: bool,
+    },
+    /// Keep items from the rules.
+    Pin {
+        /// What is meant.
+        targets: Vec<Target>,
+    },
+    /// Leave items to the rules again.
+    Unpin {
+        /// What is meant.
+        targets: Vec<Target>,
+    },
+    /// From here on this policy.
+    SetPolicy {
+        /// The policy, whole.
+        policy: Box<Policy>,
+        /// Why.
+        reason: Option<String>,
+    },
+    /// Take everything after a point off the branch.
+    Rewind {
+        /// The last seq that stays.
+        to: Seq,
+    },
+}
+
+/// What an accepted command records, and what it answers.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Decision {
+    /// Events of the stream, one commit. May be none: nothing was newly hidden or shown.
+    pub drafts: Vec<EventDraft>,
+    /// The exact reply.
+    pub reply: String,
+    /// Calls that are newly hidden or shown, in order of their targets.
+    pub calls: Vec<ItemId>,
+    /// Other items that are, likewise.
+    pub parts: Vec<ItemId>,
+}
+
+/// Why a command is refused. The text is the exact error.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Rejection {
+    /// Nothing to act on was given.
+    #[error("No targets provided. Provide an array of [target] or [target, summary] tuples.")]
+    NoTargets,
+    /// A distillation needs a summary.
+    #[error("Summary required for distill action on {kind}: {target}")]
+    SummaryRequired {
+        /// `target` or `pattern`.
+        kind: &'static str,
+        /// As given.
+        target: String,
+    },
+    /// The calls are not in the context any more.
+    #[error("Invalid hash provided. The tool may have already been discarded.")]
+    HasLeft,
+    /// The tool is protected.
+    #[error("Cannot {verb}: '{tool}' is a protected tool.\nProtected tools: {list}")]
+    Protected {
+        /// `discard` or `distill`.
+        verb: &'static str,
+        /// The tool.
+        tool: String,
+        /// The list.
+        list: String,
+    },
+    /// No such item or call.
+    #[error("nothing in this stream is called `{target}`")]
+    Unknown {
+        /// As given.
+        target: String,
+    },
+    /// More than a limit allows.
+    #[error("{what}: {given}, at most {max}")]
+    TooMuch {
+        /// What.
+        what: &'static str,
+        /// How much was given.
+        given: usize,
+        /// The limit.
+        max: usize,
+    },
+    /// A point after the head.
+    #[error("cannot rewind to {to}: the stream ends at {head}")]
+    AfterHead {
+        /// As given.
+        to: Seq,
+        /// The head of the stream.
+        head: Seq,
+    },
+}
+
+/// Gives the texts of message parts.
+pub trait TextSource {
+    /// The text of a body; `None` if it is erased or cannot be read.
+    fn text(&self, body: BodyId) -> Option<String>;
+}
+
+impl<F: Fn(BodyId) -> Option<String>> TextSource for F {
+    fn text(&self, body: BodyId) -> Option<String> {
+        self(body)
+    }
+}
+
+/// Asks whether `command` is allowed now, and which events record it.
+///
+/// Pure. `signer` is the stream's, by which acts by pattern are found again. Cost: O(targets), and for a pattern
+/// O(assistant texts in the context).
+///
+/// # Errors
+/// [`Rejection`]; nothing is to be recorded then.
+pub fn decide(
+    state: &State,
+    command: &Command,
+    texts: &dyn TextSource,
+    signer: &Signer,
+) -> Result<Decision, Rejection> {
+    match command {
+        Command::Context { action, targets, pin } => {
+            let asked = Asked { state, texts, signer, action: *action };
+            asked.check(targets)?;
+            match action {
+                ContextAction::Restore => asked.restore(targets, *pin),
+                ContextAction::Discard | ContextAction::Distill => asked.hide(targets),
+            }
+        }
+        Command::Pin { targets } => {
+            let items = named(state, targets)?;
+            let reply = format!("Pinned {} item(s)", items.len());
+            let payload = Pinned { items }.into();
+            Ok(Decision {
+                drafts: vec![EventDraft { payload, bodies: Vec::new() }],
+                reply,
+                ..Decision::default()
+            })
+        }
+        Command::Unpin { targets } => {
+            let items = named(state, targets)?;
+            let reply = format!("Unpinned {} item(s)", items.len());
+            let payload = Unpinned { items }.into();
+            Ok(Decision {
+                drafts: vec![EventDraft { payload, bodies: Vec::new() }],
+                reply,
+                ..Decision::default()
+            })
+        }
+        Command::SetPolicy { policy, reason } => {
+            let payload = PolicySet { policy: policy.to_json(), reason: reason.clone() }.into();
+            let reply = format!("Policy set: {}", policy.compact());
+            Ok(Decision {
+                drafts: vec![EventDraft { payload, bodies: Vec::new() }],
+                reply,
+                ..Decision::default()
+            })
+        }
+        Command::Rewind { to } => {
+            if *to > state.head() {
+                return Err(Rejection::AfterHead { to: *to, head: state.head() });
+            }
+            let payload = Rewound { to: *to }.into();
+            let reply = format!("Rewound to {to}");
+            Ok(Decision {
+                drafts: vec![EventDraft { payload, bodies: Vec::new() }],
+                reply,
+                ..Decision::default()
+            })
+        }
+    }
+}
+
+/// Items that targets name, each once; hashes name their newest call in the context.
+fn named(state: &State, targets: &[Target]) -> Result<Vec<ItemId>, Rejection> {
+    if targets.is_empty() {
+        return Err(Rejection::NoTargets);
+    }
+    let mut items = Vec::new();
+    for target in targets {
+        let unknown = || Rejection::Unknown { target: target.text() };
+        let found: Vec<Ix> = match target {
+            Target::Auto(text) => match hash_of(state, text) {
+                Some(hash) => state
+                    .calls_by_hash(&hash, Seq::MAX)
+                    .iter()
+                    .filter_map(|calls| {
+                        calls.iter().rev().copied().find(|ix| state.is_in_context(*ix, Seq::MAX))
+                    })
+                    .collect(),
+                None => text.parse().ok().and_then(|item| state.find(item)).into_iter().collect(),
+            },
+            Target::Item(item) => state.find(*item).into_iter().collect(),
+            Target::Call(call) => {
+                state.calls_by_host_id(call, Seq::MAX).last().copied().into_iter().collect()
+            }
+        };
+        if found.is_empty() {
+            return Err(unknown());
+        }
+        for item in found.into_iter().filter_map(|ix| state.item_id(ix)) {
+            if !items.contains(&item) {
+                items.push(item);
+            }
+        }
+    }
+    Ok(items)
+}
+
+/// The hash that a text is, if it is one and not a pattern.
+fn hash_of(state: &State, text: &str) -> Option<HashTarget> {
+    let text = text.trim();
+    if state.policy(Seq::MAX).bare_hashes()
+        && let Some(hash) = HashTarget::parse_bare(text)
+    {
+        return Some(hash);
+    }
+    let hash = HashTarget::parse(text)?;
+    (!hash.is_doubtful() || state.knows_hash(&hash)).then_some(hash)
+}
+
+/// One command, with what it is decided by.
+struct Asked<'a> {
+    state: &'a State,
+    texts: &'a dyn TextSource,
+    signer: &'a Signer,
+    action: ContextAction,
+}
+
+/// What a command hides or shows, gathered in the order of its targets.
+#[derive(Default)]
+struct Gathered {
+    seen: BTreeSet<Ix>,
+    calls: Vec<Ix>,
+    parts: Vec<Ix>,
+    hidden: Vec<Hidden>,
+    bodies: Vec<Vec<u8>>,
+    previews: Vec<String>,
+    asked_calls: bool,
+    asked_parts: bool,
+    matched: bool,
+}
+
+impl Asked<'_> {
+    /// What can be said without looking anything up.
+    fn check(&self, targets: &[(Target, Option<String>)]) -> Result<(), Rejection> {
+        if targets.is_empty() {
+            return Err(Rejection::NoTargets);
+        }
+        let limits = |what, given: usize, max| {
+            if given > max { Err(Rejection::TooMuch { what, given, max }) } else { Ok(()) }
+        };
+        limits("targets", targets.len(), TARGET_COUNT_MAX)?;
+        for (target, summary) in targets {
+            limits("bytes of a target", target.text().len(), TARGET_BYTES_MAX)?;
+            limits("bytes of a summary", summary.as_ref().map_or(0, String::len), SUMMARY_BYTES_MAX)?;
+            let blank = summary.as_deref().is_none_or(|summary| summary.trim().is_empty());
+            if self.action == ContextAction::Distill && blank {
+                let is_pattern = matches!(target, Target::Auto(text) if hash_of(self.state, text).is_none());
+                let kind = if is_pattern { "pattern" } else { "target" };
+                return Err(Rejection::SummaryRequired { kind, target: target.text() });
+            }
+        }
+        Ok(())
+    }
+
+    fn hide(&self, targets: &[(Target, Option<String>)]) -> Result<Decision, Rejection> {
+        let mut gathered = Gathered::default();
+        gathered.bodies.push(typed(targets));
+        for (target, summary) in targets {
+            let summary = summary.as_deref().filter(|_| self.action == ContextAction::Distill);
+            match target {
+                Target::Auto(text) => match hash_of(self.state, text) {
+                    Some(hash) => {
+                        gathered.asked_calls = true;
+                        for ix in self.live_calls(&hash)? {
+                            self.take(&mut gathered, ix, None, summary);
+                        }
+                    }
+                    None => {
+                        gathered.asked_parts = true;
+                        self.take_pattern(&mut gathered, text, summary);
+                    }
+                },
+                Target::Item(_) | Target::Call(_) => {
+                    for item in named(self.state, std::slice::from_ref(target))? {
+                        let Some(ix) = self.state.find(item) else { continue };
+                        self.refuse_protected(ix)?;
+                        match self.state.tool(ix) {
+                            Some(_) => gathered.asked_calls = true,
+                            None => {
+                                gathered.asked_parts = true;
+                                gathered.matched = true;
+                            }
+                        }
+                        if self.can_hide(ix) {
+                            self.take(&mut gathered, ix, None, summary);
+                        }
+                    }
+                }
+            }
+        }
+        Ok(self.hidden(gathered))
+    }
+
+    /// The newest live call of each signature that a hash names.
+    fn live_calls(&self, hash: &HashTarget) -> Result<Vec<Ix>, Rejection> {
+        let mut live = Vec::new();
+        let (mut present, mut left) = (0_usize, 0_usize);
+        for calls in self.state.calls_by_hash(hash, Seq::MAX) {
+            // Off the branch: never recorded, as far as this branch knows.
+            let off = |ix: &Ix| {
+                matches!(self.state.face(*ix, Face::Input, Seq::MAX).cause, Some(CauseView::OffBranch { .. }))
+            };
+            let calls: Vec<Ix> = calls.into_iter().filter(|ix| !off(ix)).collect();
+            let Some(newest) = calls.last().copied() else { continue };
+            if self.state.is_protected_tool(newest) {
+                if self.state.had_hash(newest) {
+                    self.refuse_protected(newest)?;
+                }
+                continue;
+            }
+            if calls.iter().any(|ix| self.state.is_in_context(*ix, Seq::MAX)) {
+                present += 1;
+            } else {
+                left += 1;
+            }
+            live.extend(calls.into_iter().rev().find(|ix| self.can_hide(*ix) && self.state.has_hash(*ix)));
+        }
+        if present == 0 && left > 0 {
+            return Err(Rejection::HasLeft);
+        }
+        Ok(live)
+    }
+
+    fn refuse_protected(&self, ix: Ix) -> Result<(), Rejection> {
+        if !self.state.is_protected_tool(ix) {
+            return Ok(());
+        }
+        let list = self.state.policy(Seq::MAX).protected_tools.patterns().join(", ");
+        let tool = self.state.tool(ix).unwrap_or_default().to_string();
+        Err(Rejection::Protected { verb: self.action.verb(), tool, list })
+    }
+
+    /// In the context, its content there and not hidden yet.
+    fn can_hide(&self, ix: Ix) -> bool {
+        let finished = self.state.status(ix, Seq::MAX).is_none_or(|status| status != Status::Pending);
+        let output = self.state.face(ix, Face::Output, Seq::MAX);
+        let open = matches!(output.cause, None | Some(CauseView::Shortened { .. }));
+        finished && open && self.state.is_in_context(ix, Seq::MAX)
+    }
+
+    fn take_pattern(&self, gathered: &mut Gathered, text: &str, summary: Option<&str>) {
+        let Some(pattern) = Pattern::parse(text) else { return };
+        let signature = self.signer.text("pattern", pattern.normalised());
+        for ix in self.state.current(Seq::MAX) {
+            let Some(item) = self.state.item(ix, Seq::MAX) else { continue };
+            if item.kind != ItemKind::Text || item.role != Role::Assistant {
+                continue;
+            }
+            let matches = item
+                .content
+                .iter()
+                .any(|part| self.texts.text(part.body).is_some_and(|text| pattern.is_match(&text)));
+            if matches {
+                gathered.matched = true;
+                if self.can_hide(ix) {
+                    self.take(gathered, ix, Some(signature), summary);
+                }
+            }
+        }
+    }
+
+    fn take(&self, gathered: &mut Gathered, ix: Ix, pattern: Option<Signature>, summary: Option<&str>) {
+        if !gathered.seen.insert(ix) {
+            return;
+        }
+        let Some(item) = self.state.item_id(ix) else { return };
+        let body = summary.map(|summary| push_body(&mut gathered.bodies, summary.as_bytes()));
+        gathered.hidden.push(Hidden { item, pattern, summary: body });
+        if self.state.tool(ix).is_some() {
+            gathered.calls.push(ix);
+            gathered.previews.extend(summary.map(|summary| preview(summary).into_owned()));
+        } else {
+            gathered.parts.push(ix);
+        }
+    }
+
+    fn hidden(&self, mut gathered: Gathered) -> Decision {
+        let tools: Vec<String> =
+            gathered.calls.iter().map(|ix| self.state.tool(*ix).unwrap_or_default().to_string()).collect();
+        let mut lines = Vec::new();
+        let distill = self.action == ContextAction::Distill;
+        if gathered.asked_calls {
+            let (count, verb) = (gathered.calls.len(), self.action.verb());
+            lines.push(match (count, distill) {
+                (0, _) => format!("No valid tool hashes to {verb}"),
+                (_, false) => format!("「 🗑️ discard ✓ {count} manual 」\npruned: {}", first_three(&tools)),
+                (_, true) => format!(
+                    "「 🗑️ discard ✓ {count} distillation 」\npruned: {} | distilled: {}",
+                    first_three(&tools),
+                    first_three(&gathered.previews)
+                ),
+            });
+        }
+        if gathered.asked_parts {
+            let count = gathered.parts.len();
+            lines.push(match (distill, gathered.matched) {
+                (true, _) => format!("Distilled {count} message(s)"),
+                (false, true) => format!("Discarded {count} message(s)"),
+                (false, false) => "No matching messages found".to_owned(),
+            });
+        }
+        let mut drafts = Vec::new();
+        if !gathered.hidden.is_empty() {
+            let mut bodies = Vec::new();
+            let targets = push_body(&mut bodies, &gathered.bodies.first().cloned().unwrap_or_default());
+            bodies.extend(gathered.bodies.drain(..).skip(1));
+            let items = std::mem::take(&mut gathered.hidden);
+            let payload = if distill {
+                Distilled { targets, items }.into()
+            } else {
+                Discarded { targets, items }.into()
+            };
+            drafts.push(EventDraft { payload, bodies });
+        }
+        self.decision(drafts, lines.join("\n"), &gathered)
+    }
+
+    fn decision(&self, drafts: Vec<EventDraft>, reply: String, gathered: &Gathered) -> Decision {
+        let ids = |list: &[Ix]| list.iter().filter_map(|ix| self.state.item_id(*ix)).collect();
+        Decision { drafts, reply, calls: ids(&gathered.calls), parts: ids(&gathered.parts) }
+    }
+
+    fn restore(&self, targets: &[(Target, Option<String>)], pin: bool) -> Result<Decision, Rejection> {
+        let mut gathered = Gathered::default();
+        let mut pinned = Vec::new();
+        for (target, _) in targets {
+            let found: Vec<Ix> = match target {
+                Target::Auto(text) => match hash_of(self.state, text) {
+                    Some(hash) => {
+                        gathered.asked_calls = true;
+                        let groups = self.state.calls_by_hash(&hash, Seq::MAX);
+                        groups
+                            .into_iter()
+                            .filter_map(|calls| calls.into_iter().rev().find(|ix| self.can_restore(*ix)))
+                            .collect()
+                    }
+                    None => {
+                        gathered.asked_parts = true;
+                        let pattern = Pattern::parse(text);
+                        let signature =
+                            pattern.map(|pattern| self.signer.text("pattern", pattern.normalised()));
+                        signature.map_or_else(Vec::new, |signature| {
+                            let mut found = self.state.hidden_by_pattern(signature, Seq::MAX);
+                            found.retain(|ix| self.can_restore(*ix));
+                            found
+                        })
+                    }
+                },
+                Target::Item(_) | Target::Call(_) => {
+                    let mut found: Vec<Ix> = Vec::new();
+                    for item in named(self.state, std::slice::from_ref(target))? {
+                        let Some(ix) = self.state.find(item) else { continue };
+                        match self.state.tool(ix) {
+                            Some(_) => gathered.asked_calls = true,
+                            None => gathered.asked_parts = true,
+                        }
+                        pinned.push(item);
+                        if self.can_restore(ix) {
+                            found.push(ix);
+                        }
+                    }
+                    found
+                }
+            };
+            for ix in found {
+                if gathered.seen.insert(ix) {
+                    let list =
+                        if self.state.tool(ix).is_some() { &mut gathered.calls } else { &mut gathered.parts };
+                    list.push(ix);
+                }
+            }
+        }
+        let mut lines = Vec::new();
+        if gathered.asked_calls {
+            lines.push(format!("Restored {} tool(s)", gathered.calls.len()));
+        }
+        if gathered.asked_parts {
+            lines.push(format!("Restored {} message(s)", gathered.parts.len()));
+        }
+        let items: Vec<ItemId> = gathered.seen.iter().filter_map(|ix| self.state.item_id(*ix)).collect();
+        let mut drafts = Vec::new();
+        if pin {
+            pinned.extend(items.iter().copied());
+            pinned.sort_unstable();
+            pinned.dedup();
+        }
+        if !items.is_empty() {
+            let mut bodies = Vec::new();
+            let targets = push_body(&mut bodies, &typed(targets));
+            drafts.push(EventDraft { payload: Restored { targets, items }.into(), bodies });
+        }
+        if pin && !pinned.is_empty() {
+            drafts.push(EventDraft { payload: Pinned { items: pinned }.into(), bodies: Vec::new() });
+        }
+        Ok(self.decision(drafts, lines.join("\n"), &gathered))
+    }
+
+    /// Hidden or shortened by something that a restore ends.
+    fn can_restore(&self, ix: Ix) -> bool {
+        self.state.is_in_context(ix, Seq::MAX)
+            && [Face::Input, Face::Output].into_iter().any(|face| {
+                let view = self.state.face(ix, face, Seq::MAX);
+                match view.cause {
+                    Some(
+                        CauseView::Superseded { .. }
+                        | CauseView::Discarded { .. }
+                        | CauseView::Distilled { .. }
+                        | CauseView::Evicted { .. }
+                        | CauseView::Shortened { .. },
+                    ) => view.state != FaceState::Absent,
+                    _ => false,
+                }
+            })
+    }
+}
+
+/// The targets as typed, a JSON array.
+fn typed(targets: &[(Target, Option<String>)]) -> Vec<u8> {
+    let rows: Vec<Vec<String>> = targets
+        .iter()
+        .map(|(target, summary)| std::iter::once(target.text()).chain(summary.clone()).collect())
+        .collect();
+    serde_json::to_vec(&rows).unwrap_or_default()
+}

@@ -1,0 +1,172 @@
+//! What must be known of a stream to record more of it: which facts are there already, and which calls are open.
+//!
+//! A ledger is much smaller than the fold's state and needs no policy, so an importer can append to a stream without
+//! folding it. It is fed with the stream's events in order and holds nothing that they do not say.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::event::{Payload, Recorded, Scope};
+use crate::ids::{BodyId, ItemId, Origin, Seq, StreamId};
+
+/// A fact that is in the stream already.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Seen {
+    /// The event that recorded it first.
+    pub seq: Seq,
+    /// Digest of its content, as last revised.
+    pub revision: u64,
+    /// The item that a revision would revise: the call of a finish, else the event's own first part.
+    pub item: ItemId,
+    /// How many parts it has.
+    pub parts: u32,
+    /// The newest event that carries a wire form of it.
+    pub wire: Option<(Seq, crate::event::Body)>,
+}
+
+/// A call that has not ended yet.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct OpenCall {
+    /// The event that started it.
+    pub seq: Seq,
+    /// The host's id of the call.
+    pub call: String,
+    /// Name of the tool.
+    pub tool: String,
+}
+
+/// What is known of one stream.
+#[derive(Clone, Debug, Default)]
+pub struct Ledger {
+    /// Newest seq of the stream; [`Seq::ZERO`] if it has none.
+    pub head: Seq,
+    /// Whether the stream was opened.
+    pub opened: bool,
+    /// Session, project or user.
+    pub scope: Scope,
+    /// The host program.
+    pub host: String,
+    /// The host's id of the stream.
+    pub name: String,
+    /// Title, as last changed.
+    pub title: Option<String>,
+    /// Working folder, as last changed.
+    pub cwd: Option<String>,
+    /// Project, as last changed.
+    pub project: Option<String>,
+    /// Host version, as last changed.
+    pub host_version: Option<String>,
+    /// Where the key of the stream's signatures stands.
+    pub key: Option<BodyId>,
+    seen: FxHashMap<Origin, Seen>,
+    open: FxHashMap<String, Vec<OpenCall>>,
+    memory_ids: FxHashSet<String>,
+}
+
+impl Ledger {
+    /// Takes note of the next event of the stream. Events of other streams must not be given.
+    pub fn observe(&mut self, recorded: &Recorded) {
+        let event = &recorded.event;
+        self.head = recorded.seq;
+        let mut item = ItemId::first(recorded.seq);
+        let mut parts = 1;
+        match &event.payload {
+            Payload::SessionOpened(opened) => {
+                self.opened = true;
+                self.scope = opened.scope;
+                self.host.clone_from(&opened.host);
+                self.name.clone_from(&opened.name);
+                self.title.clone_from(&opened.title);
+                self.cwd.clone_from(&opened.cwd);
+                self.project.clone_from(&opened.project);
+                self.host_version.clone_from(&opened.host_version);
+                self.key = Some(opened.key.id(recorded.seq));
+            }
+            Payload::SessionChanged(changed) => {
+                for (now, new) in [
+                    (&mut self.title, &changed.title),
+                    (&mut self.cwd, &changed.cwd),
+                    (&mut self.project, &changed.project),
+                    (&mut self.host_version, &changed.host_version),
+                ] {
+                    if new.is_some() {
+                        now.clone_from(new);
+                    }
+                }
+            }
+            Payload::MessageRecorded(message) => parts = message.parts.len(),
+            Payload::MessageContinued(message) => parts = message.parts.len(),
+            Payload::ToolCallStarted(started) => {
+                let open =
+                    OpenCall { seq: recorded.seq, call: started.call.clone(), tool: started.tool.clone() };
+                self.open.entry(started.call.clone()).or_default().push(open);
+            }
+            Payload::ToolCallFinished(finished) => {
+                if let Some(open) = self.open.get_mut(&finished.call) {
+                    if let Some(started) = open.pop() {
+                        item = ItemId::first(started.seq);
+                    }
+                    if open.is_empty() {
+                        self.open.remove(&finished.call);
+                    }
+                }
+            }
+            Payload::MemoryRecorded(memory) => {
+                self.memory_ids.insert(memory.id.clone());
+            }
+            _ => {}
+        }
+        if event.origin.is_zero() {
+            return;
+        }
+        let wire = event.stamp.wire.map(|body| (recorded.seq, body));
+        let fresh = Seen {
+            seq: recorded.seq,
+            revision: event.stamp.revision,
+            item,
+            parts: u32::try_from(parts).unwrap_or(u32::MAX),
+            wire,
+        };
+        let seen = self.seen.entry(event.origin).or_insert(fresh);
+        seen.revision = event.stamp.revision;
+        seen.wire = wire.or(seen.wire);
+    }
+
+    /// The fact with this origin, if it is there.
+    pub fn seen(&self, origin: Origin) -> Option<&Seen> {
+        self.seen.get(&origin)
+    }
+
+    /// The open call that a finish of `call` would end: the newest.
+    pub fn open_call(&self, call: &str) -> Option<&OpenCall> {
+        self.open.get(call).and_then(|open| open.last())
+    }
+
+    /// All open calls, oldest first.
+    pub fn open_calls(&self) -> Vec<&OpenCall> {
+        let mut all: Vec<_> = self.open.values().flatten().collect();
+        all.sort_by_key(|open| open.seq);
+        all
+    }
+
+    /// Whether the stream has a memory item with this id.
+    pub fn has_memory(&self, id: &str) -> bool {
+        self.memory_ids.contains(id)
+    }
+
+    /// An id that no memory item of the stream has: the letter and the next free number.
+    pub fn free_memory_id(&self, letter: char, taken: &dyn Fn(&str) -> bool) -> String {
+        let mut number = self.memory_ids.len() + 1;
+        loop {
+            let id = format!("{letter}{number}");
+            if !self.has_memory(&id) && !taken(&id) {
+                return id;
+            }
+            number += 1;
+        }
+    }
+
+    /// Which stream a child's parent link names. Convenience for callers that only know names.
+    pub fn stream(&self) -> StreamId {
+        crate::event::stream_id(self.scope, &self.host, &self.name)
+    }
+}

@@ -1,0 +1,481 @@
+//! Commands on memory: what may be asked, why it may be refused, and which events record it.
+//!
+//! ```text
+//! MemoryCommand --decide(view)--> MemoryDecision { stream, drafts }  |  MemoryRejection
+//! ```
+//!
+//! A command is decided against a [`MemoryView`] of the head, so that links, circles and equal values are seen; what it
+//! records goes to the stream of the item's lifespan. An equal value is no new item but a reinforcement. Imported facts
+//! do not pass through here: they are recorded as they are.
+
+mod rejection;
+#[cfg(test)]
+mod tests;
+
+use super::draft::{EventDraft, push_body};
+use crate::entry::MemoryEntry;
+use crate::event::{
+    Lifespan, MemoryKind, MemoryRecorded, MemoryReinforced, MemoryRetracted, MemorySource, MemorySuperseded,
+    Payload, Restored,
+};
+use crate::fold::memory::{
+    MemoryItem, MemoryView, Standing, default_category, default_lifespan, kind_label, lifespan_label,
+    value_signature,
+};
+use crate::ids::{ItemId, StreamId};
+use crate::propose::Proposal;
+use crate::text::Signer;
+
+pub use rejection::MemoryRejection;
+
+/// Bytes of a value, rationale or alternative, at most.
+pub const VALUE_BYTES_MAX: usize = 1 << 20;
+/// Bytes of an id, category, key or subject, at most.
+pub const NAME_BYTES_MAX: usize = 512;
+/// Alternatives, related files or replaced items of one command, at most.
+pub const LIST_COUNT_MAX: usize = 256;
+/// Hundredths that a reinforcement adds.
+pub const REINFORCEMENT: u8 = 10;
+
+const FACT_CATEGORIES: &[&str] = &["personal", "schedule", "context", "preference", "other"];
+const PREFERENCE_CATEGORIES: &[&str] = &["style", "tooling", "workflow", "communication", "other"];
+
+/// An item as a command names it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum MemoryRef {
+    /// By its id within its stream; of several streams the innermost that has it.
+    Id(String),
+    /// By its place in the log.
+    Item(ItemId),
+}
+
+impl std::fmt::Display for MemoryRef {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Id(id) if id.is_empty() => f.write_str("the new item"),
+            Self::Id(id) => write!(f, "'{id}'"),
+            Self::Item(item) => write!(f, "{item}"),
+        }
+    }
+}
+
+impl From<&str> for MemoryRef {
+    /// `#812` names an item by its place, anything else by its id.
+    fn from(text: &str) -> Self {
+        match text.strip_prefix('#').and_then(|_| text.parse().ok()) {
+            Some(item) => Self::Item(item),
+            None => Self::Id(text.to_owned()),
+        }
+    }
+}
+
+/// What may be asked of memory.
+#[derive(Clone, PartialEq, Debug)]
+#[expect(clippy::large_enum_variant, reason = "short-lived, one at a time")]
+pub enum MemoryCommand {
+    /// Remember this. An empty category or a missing lifespan take the kind's default, an empty id the next free one.
+    Add(MemoryEntry),
+    /// `new` takes the place of `old`.
+    Supersede {
+        /// The item that no longer holds.
+        old: MemoryRef,
+        /// The item that holds instead.
+        new: MemoryRef,
+        /// Why.
+        reason: Option<String>,
+    },
+    /// The item was confirmed.
+    Reinforce {
+        /// The item.
+        item: MemoryRef,
+    },
+    /// The item no longer holds, and nothing takes its place.
+    Retract {
+        /// The item.
+        item: MemoryRef,
+        /// Why.
+        reason: Option<String>,
+    },
+    /// The item holds again: its edges are released, its retraction is taken back.
+    Restore {
+        /// The item.
+        item: MemoryRef,
+    },
+}
+
+impl MemoryCommand {
+    /// The command that accepts a proposal; `source` is the item that holds the text.
+    pub fn accept(proposal: &Proposal, source: Option<ItemId>) -> Self {
+        if let Some(known) = &proposal.reinforces {
+            return Self::Reinforce { item: MemoryRef::Item(known.item) };
+        }
+        let mut item = proposal.item.clone();
+        let place = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
+        item.source = source.map(|source| (source, place(proposal.start), place(proposal.end)));
+        // A preference takes the place of the one with its key by that rule; others need to be told.
+        if item.kind != MemoryKind::Preference {
+            item.replaces = proposal.supersedes.iter().map(|known| known.item.to_string()).collect();
+        }
+        Self::Add(item)
+    }
+}
+
+/// What records a command.
+#[derive(Clone, PartialEq, Debug)]
+#[must_use]
+pub struct MemoryDecision {
+    /// The stream that it goes to.
+    pub stream: StreamId,
+    /// The events, in order.
+    pub drafts: Vec<EventDraft>,
+    /// Id of the item that it adds, or that an equal value reinforces instead.
+    pub id: String,
+}
+
+/// Reads a confidence from 0 to 1 into hundredths, rounded to nearest.
+///
+/// # Errors
+/// [`MemoryRejection::ConfidenceOutOfRange`] for anything else, NaN included.
+pub fn confidence_hundredths(given: f64) -> Result<u8, MemoryRejection> {
+    if !(0.0..=1.0).contains(&given) {
+        return Err(MemoryRejection::ConfidenceOutOfRange { given });
+    }
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 100 after the check")]
+    Ok((given * 100.0).round() as u8)
+}
+
+/// Reads a lifespan: `session`, `project` or `permanent`, any case.
+///
+/// # Errors
+/// [`MemoryRejection::UnknownLifespan`].
+pub fn parse_lifespan(given: &str) -> Result<Lifespan, MemoryRejection> {
+    [Lifespan::Session, Lifespan::Project, Lifespan::Permanent]
+        .into_iter()
+        .find(|lifespan| lifespan_label(*lifespan).eq_ignore_ascii_case(given.trim()))
+        .ok_or_else(|| MemoryRejection::UnknownLifespan { given: given.to_owned() })
+}
+
+/// Asks whether `command` is allowed now, and which events record it. Pure.
+///
+/// `view` must be of the head. Cost: O(1) lookups; a supersession also searches for a circle, from the shorter side.
+///
+/// # Errors
+/// The [`MemoryRejection`] that says what to change.
+pub fn decide(view: &MemoryView<'_>, command: &MemoryCommand) -> Result<MemoryDecision, MemoryRejection> {
+    match command {
+        MemoryCommand::Add(entry) => add(view, entry),
+        MemoryCommand::Supersede { old, new, reason } => supersede(view, old, new, reason.as_deref()),
+        MemoryCommand::Reinforce { item } => {
+            let (stream, found) = find(view, item)?;
+            Ok(one(stream, found.id(), draft(reinforcement(found.id()), Vec::new())))
+        }
+        MemoryCommand::Retract { item, reason } => {
+            let (stream, found) = find(view, item)?;
+            if found.is_retracted() {
+                return Err(MemoryRejection::AlreadyRetracted { item: item.clone() });
+            }
+            let mut rows = Vec::new();
+            let reason = text_body(&mut rows, "reason", reason.as_deref())?;
+            let payload = MemoryRetracted { id: found.id().to_owned(), reason, at: None };
+            Ok(one(stream, found.id(), draft(payload, rows)))
+        }
+        MemoryCommand::Restore { item } => restore(view, item),
+    }
+}
+
+fn add(view: &MemoryView<'_>, entry: &MemoryEntry) -> Result<MemoryDecision, MemoryRejection> {
+    let kind = kind_label(entry.kind);
+    let category = checked_category(entry)?;
+    let key = checked_key(entry)?;
+    if entry.value.trim().is_empty() {
+        return Err(MemoryRejection::EmptyValue { kind });
+    }
+    check_length("value", &entry.value, VALUE_BYTES_MAX)?;
+    check_name("id", &entry.id)?;
+    check_name("subject", entry.subject.as_deref().unwrap_or_default())?;
+    for (what, count) in [
+        ("alternatives", entry.alternatives.len()),
+        ("related files", entry.related_files.len()),
+        ("replaced items", entry.replaces.len() + entry.superseded_by.len()),
+    ] {
+        if count > LIST_COUNT_MAX {
+            return Err(MemoryRejection::TooMany { what, count, max: LIST_COUNT_MAX });
+        }
+    }
+    for file in &entry.related_files {
+        check_name("related file", file)?;
+    }
+    if entry.confidence > 100 {
+        return Err(MemoryRejection::ConfidenceOutOfRange { given: f64::from(entry.confidence) / 100.0 });
+    }
+    let lifespan = entry.lifespan.unwrap_or(default_lifespan(entry.kind));
+    let (stream, signer) = home(view, lifespan).ok_or(MemoryRejection::NoStream)?;
+    let replaces = in_stream(view, stream, lifespan, entry, &entry.replaces)?;
+    let superseded_by = in_stream(view, stream, lifespan, entry, &entry.superseded_by)?;
+
+    let signature = value_signature(&signer, &entry.value);
+    if let Some(equal) = equal_item(view, stream, entry, lifespan, &category, key.as_deref(), signature) {
+        return reinforce_instead(view, stream, &equal, &replaces);
+    }
+    if let Some((_, taken)) = view.by_id(&entry.id).filter(|_| !entry.id.is_empty()) {
+        return Err(MemoryRejection::IdTaken { id: entry.id.clone(), item: taken.item() });
+    }
+    let id = if entry.id.is_empty() { free_id(view, entry.kind) } else { entry.id.clone() };
+    let mut rows = Vec::new();
+    let value = push_body(&mut rows, entry.value.as_bytes());
+    let rationale = text_body(&mut rows, "rationale", entry.rationale.as_deref())?;
+    let mut alternatives = Vec::with_capacity(entry.alternatives.len());
+    for text in &entry.alternatives {
+        alternatives.extend(text_body(&mut rows, "alternative", Some(text))?);
+    }
+    let extra = entry.extra.as_ref().map(|extra| push_body(&mut rows, extra));
+    let payload = MemoryRecorded {
+        id: id.clone(),
+        kind: entry.kind,
+        category,
+        key,
+        subject: entry.subject.clone().filter(|subject| !subject.trim().is_empty()),
+        value,
+        value_signature: signature,
+        rationale,
+        alternatives,
+        related_files: entry.related_files.clone(),
+        confidence: entry.confidence,
+        lifespan,
+        created: entry.created,
+        source: entry.source.map(|(item, start, end)| MemorySource { item, start, end }),
+        replaces,
+        superseded_by,
+        status: entry.status.clone(),
+        extra,
+    };
+    Ok(one(stream, &id, draft(payload, rows)))
+}
+
+/// The stream that items of a lifespan are recorded in: the session's, project's or user's, else the nearest there is.
+fn home(view: &MemoryView<'_>, lifespan: Lifespan) -> Option<(StreamId, Signer)> {
+    let writable: Vec<_> = view.layers().iter().filter(|layer| layer.is_writable()).collect();
+    let layer = writable.iter().find(|layer| layer.records == lifespan).or(writable.first())?;
+    Some((layer.stream, layer.signer.clone()))
+}
+
+/// The current item that says the same already.
+fn equal_item<'a>(
+    view: &MemoryView<'a>,
+    stream: StreamId,
+    entry: &MemoryEntry,
+    lifespan: Lifespan,
+    category: &str,
+    key: Option<&str>,
+    signature: crate::ids::Signature,
+) -> Option<MemoryItem<'a>> {
+    let (_, memory) = view.stream(stream)?;
+    let is_equal = |item: &MemoryItem<'_>| {
+        item.kind() == entry.kind
+            && item.lifespan() == lifespan
+            && item.category() == category
+            && item.facts().record.value_signature == signature
+    };
+    match (entry.kind, key) {
+        (MemoryKind::Note, _) => None,
+        (_, Some(key)) => memory.by_key(lifespan, category, key, view.now()).filter(is_equal),
+        (_, None) => memory.with_value(signature, view.now()).rev().find(is_equal),
+    }
+}
+
+/// What an equal value records: a reinforcement, and the links that were asked for.
+fn reinforce_instead(
+    view: &MemoryView<'_>,
+    stream: StreamId,
+    equal: &MemoryItem<'_>,
+    replaces: &[String],
+) -> Result<MemoryDecision, MemoryRejection> {
+    let mut decision = one(stream, equal.id(), draft(reinforcement(equal.id()), Vec::new()));
+    for old in replaces.iter().filter(|old| old.as_str() != equal.id()) {
+        let link = supersede(view, &MemoryRef::Id(old.clone()), &MemoryRef::Item(equal.item()), None)?;
+        decision.drafts.extend(link.drafts);
+    }
+    Ok(decision)
+}
+
+fn supersede(
+    view: &MemoryView<'_>,
+    old: &MemoryRef,
+    new: &MemoryRef,
+    reason: Option<&str>,
+) -> Result<MemoryDecision, MemoryRejection> {
+    let (old_stream, old_item) = find(view, old)?;
+    let (new_stream, new_item) = find(view, new)?;
+    if old_stream != new_stream {
+        return Err(MemoryRejection::OtherScope {
+            old: old.clone(),
+            old_lifespan: lifespan_label(old_item.lifespan()),
+            new: new.clone(),
+            new_lifespan: lifespan_label(new_item.lifespan()),
+        });
+    }
+    if old_item.item() == new_item.item() {
+        return Err(MemoryRejection::SupersedesItself { item: old.clone() });
+    }
+    if view.stream(old_stream).is_some_and(|(_, memory)| memory.leads_to(&new_item, &old_item)) {
+        return Err(MemoryRejection::Cycle { old: old.clone(), new: new.clone() });
+    }
+    let mut rows = Vec::new();
+    let reason = text_body(&mut rows, "reason", reason)?;
+    let payload = MemorySuperseded { old: old_item.id().to_owned(), new: new_item.id().to_owned(), reason };
+    Ok(one(old_stream, new_item.id(), draft(payload, rows)))
+}
+
+fn restore(view: &MemoryView<'_>, item: &MemoryRef) -> Result<MemoryDecision, MemoryRejection> {
+    let (stream, found) = find_version(view, item)?;
+    match found.standing(view.now()) {
+        Standing::Superseded | Standing::Retracted => {}
+        standing @ (Standing::Current | Standing::Expired | Standing::OffBranch) => {
+            return Err(MemoryRejection::NothingToRestore { item: item.clone(), standing });
+        }
+    }
+    let mut rows = Vec::new();
+    let targets =
+        push_body(&mut rows, serde_json::json!([[found.item().to_string()]]).to_string().as_bytes());
+    Ok(one(stream, found.id(), draft(Restored { targets, items: vec![found.item()] }, rows)))
+}
+
+/// The item that a command names, which must be the newest of its id.
+fn find<'a>(view: &MemoryView<'a>, item: &MemoryRef) -> Result<(StreamId, MemoryItem<'a>), MemoryRejection> {
+    let (stream, found) = find_version(view, item)?;
+    let newest = view.stream(stream).and_then(|(_, memory)| memory.by_id(found.id()));
+    match newest.filter(|newest| newest.item() != found.item()) {
+        Some(newest) => Err(MemoryRejection::OlderVersion { item: item.clone(), newest: newest.item() }),
+        None => Ok((stream, found)),
+    }
+}
+
+fn find_version<'a>(
+    view: &MemoryView<'a>,
+    item: &MemoryRef,
+) -> Result<(StreamId, MemoryItem<'a>), MemoryRejection> {
+    let found = match item {
+        MemoryRef::Id(id) => view.by_id(id),
+        MemoryRef::Item(item) => view.by_item(*item),
+    };
+    let is_writable = |stream| view.stream(stream).is_some_and(|(layer, _)| layer.is_writable());
+    found
+        .filter(|(stream, _)| is_writable(*stream))
+        .ok_or_else(|| MemoryRejection::UnknownItem { item: item.clone() })
+}
+
+/// Ids of linked items, each checked to be in the stream that the new item goes to.
+fn in_stream(
+    view: &MemoryView<'_>,
+    stream: StreamId,
+    lifespan: Lifespan,
+    entry: &MemoryEntry,
+    ids: &[String],
+) -> Result<Vec<String>, MemoryRejection> {
+    let mut found = Vec::with_capacity(ids.len());
+    for id in ids {
+        let given = MemoryRef::from(id.as_str());
+        if !entry.id.is_empty() && *id == entry.id {
+            return Err(MemoryRejection::SupersedesItself { item: given });
+        }
+        let here = view.stream(stream).and_then(|(_, memory)| match &given {
+            MemoryRef::Id(id) => memory.by_id(id),
+            MemoryRef::Item(item) => memory.by_item(*item),
+        });
+        let Some(item) = here else {
+            let (_, item) = find(view, &given)?;
+            return Err(MemoryRejection::OtherScope {
+                old_lifespan: lifespan_label(item.lifespan()),
+                old: given,
+                new: MemoryRef::Id(entry.id.clone()),
+                new_lifespan: lifespan_label(lifespan),
+            });
+        };
+        found.push(item.id().to_owned());
+    }
+    Ok(found)
+}
+
+/// The next id of a kind that nobody has: `f1`, `p2`, `d3`, `n4`.
+fn free_id(view: &MemoryView<'_>, kind: MemoryKind) -> String {
+    let letter = match kind {
+        MemoryKind::Fact => 'f',
+        MemoryKind::Preference => 'p',
+        MemoryKind::Decision => 'd',
+        MemoryKind::Note => 'n',
+    };
+    let recorded: u64 =
+        view.streams().map(|(_, memory)| u64::from(memory.recorded_count(kind))).fold(0, u64::saturating_add);
+    let ids = (recorded.saturating_add(1)..).map(|number| format!("{letter}{number}"));
+    ids.into_iter().find(|id| view.by_id(id).is_none()).unwrap_or_default()
+}
+
+fn checked_category(entry: &MemoryEntry) -> Result<String, MemoryRejection> {
+    let given = entry.category.trim();
+    let known = match entry.kind {
+        _ if given.is_empty() => return Ok(default_category(entry.kind).to_owned()),
+        MemoryKind::Fact => FACT_CATEGORIES,
+        MemoryKind::Preference => PREFERENCE_CATEGORIES,
+        MemoryKind::Decision | MemoryKind::Note => {
+            check_name("category", given)?;
+            return Ok(given.to_owned());
+        }
+    };
+    if known.contains(&given) {
+        return Ok(given.to_owned());
+    }
+    let like = |name: &&str| strsim::jaro_winkler(name, given);
+    let nearest = known.iter().max_by(|a, b| like(a).total_cmp(&like(b))).copied().unwrap_or("other");
+    let given = given.chars().take(64).collect();
+    Err(MemoryRejection::UnknownCategory { kind: kind_label(entry.kind), given, nearest, known })
+}
+
+fn checked_key(entry: &MemoryEntry) -> Result<Option<String>, MemoryRejection> {
+    let key = entry.key.as_deref().map(str::trim).filter(|key| !key.is_empty());
+    match (entry.kind, key) {
+        (MemoryKind::Preference, None) => Err(MemoryRejection::EmptyKey),
+        (MemoryKind::Preference, Some(key)) => {
+            check_name("key", key)?;
+            Ok(Some(key.to_owned()))
+        }
+        (_, None) => Ok(None),
+        (kind, Some(_)) => Err(MemoryRejection::UnexpectedKey { kind: kind_label(kind) }),
+    }
+}
+
+fn check_name(what: &'static str, name: &str) -> Result<(), MemoryRejection> {
+    check_length(what, name, NAME_BYTES_MAX)?;
+    if name.chars().any(char::is_control) {
+        return Err(MemoryRejection::ControlCharacters { what, given: name.to_owned() });
+    }
+    Ok(())
+}
+
+fn check_length(what: &'static str, text: &str, max: usize) -> Result<(), MemoryRejection> {
+    if text.len() > max {
+        return Err(MemoryRejection::TooLong { what, bytes: text.len(), max });
+    }
+    Ok(())
+}
+
+fn text_body(
+    rows: &mut Vec<Vec<u8>>,
+    what: &'static str,
+    text: Option<&str>,
+) -> Result<Option<crate::event::Body>, MemoryRejection> {
+    let Some(text) = text else { return Ok(None) };
+    check_length(what, text, VALUE_BYTES_MAX)?;
+    Ok(Some(push_body(rows, text.as_bytes())))
+}
+
+fn reinforcement(id: &str) -> MemoryReinforced {
+    MemoryReinforced { id: id.to_owned(), amount: REINFORCEMENT, at: None }
+}
+
+fn draft(payload: impl Into<Payload>, bodies: Vec<Vec<u8>>) -> EventDraft {
+    EventDraft { payload: payload.into(), bodies }
+}
+
+fn one(stream: StreamId, id: &str, draft: EventDraft) -> MemoryDecision {
+    MemoryDecision { stream, drafts: vec![draft], id: id.to_owned() }
+}

@@ -1,0 +1,35 @@
+//! What may be asked, and how facts become events.
+
+pub mod bodies;
+pub mod context;
+pub mod draft;
+pub mod ledger;
+pub mod memory;
+pub mod record;
+mod revision;
+pub mod task;
+
+pub use context::{
+    Command, ContextAction, Decision, Rejection as ContextRejection, Target, TextSource, decide,
+};
+
+/// Why a command was refused. Nothing was recorded.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Rejection {
+    /// A command on the context.
+    #[error(transparent)]
+    Context(#[from] ContextRejection),
+    /// A memory command.
+    #[error(transparent)]
+    Memory(#[from] memory::MemoryRejection),
+    /// A task update.
+    #[error(transparent)]
+    Task(#[from] task::TaskRejection),
+    /// A policy.
+    #[error(transparent)]
+    Policy(#[from] crate::fold::PolicyError),
+    /// A request that cannot be read.
+    #[error("{0}")]
+    Malformed(String),
+}

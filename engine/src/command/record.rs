@@ -1,0 +1,609 @@
+//! Entries to events: everything that is computed when a fact is recorded, once and for ever.
+//!
+//! ```text
+//! Entry -> revision -> seen before? -> skip | ItemRevised | event + bodies
+//! ```
+//!
+//! Facts are never refused here. Odd ones (a finish without a start, parameters that are no JSON, a todo list that is no
+//! list) are recorded as they are; the fold copes. Pure: what is random or read from disk comes in as a value.
+
+use crate::entry::{
+    Bytes, Entry, Fact, ItemRef, MemoryEntry, PartEntry, PointRef, StreamInfo, TodoChangeEntry,
+};
+use crate::event::{
+    self, Actor, Body, ContextReplaced, Event, Face, FileChanged, Forked, HostCleared, HostRecorded,
+    Injected, ItemRevised, Key, KeyKind, Lifespan, MemoryKind, MemoryRecorded, MemoryReinforced,
+    MemoryRetracted, MemorySource, MemorySuperseded, MessageAbandoned, MessageContinued, MessageFinished,
+    MessageRecorded, Part, PartKind, Payload, PromptSet, Rewound, Role, SessionChanged, SessionClosed,
+    SessionOpened, SignatureForm, Stamp, TodoChange, TodoChanged, TodoHead, TodoList, TodoUpdate,
+    TodosReplaced, ToolCallFinished, ToolCallStarted, ToolClass, TurnStarted,
+};
+use crate::ids::{ItemId, Origin, Seq};
+use crate::registry::Registry;
+use crate::text::json::{Json, ParamPath, canonical_or_text};
+use crate::text::label::Label;
+use crate::text::shorten::shown_params;
+use crate::text::signature::Signer;
+use crate::text::{collapse_space, paths, tokens};
+
+use super::bodies::Bodies;
+use super::ledger::{Ledger, Seen};
+use super::revision::revision_of;
+
+/// An event that is not yet in the log, with the bytes of its bodies, one a row.
+#[derive(Clone, PartialEq, Debug)]
+pub struct EventDraft {
+    /// The event.
+    pub event: Event,
+    /// Its bodies, in order of their rows.
+    pub bodies: Vec<Bytes>,
+}
+
+/// What became of an entry.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Draft {
+    /// Record these, in order.
+    Record(Vec<EventDraft>),
+    /// The same fact with the same content is there already.
+    Known,
+    /// The entry refers to a fact that is drafted but not recorded: record those first, then ask again.
+    RecordOthersFirst,
+}
+
+/// Turns the entries of one stream into drafts. Make one for each commit.
+#[derive(Debug)]
+pub struct Recorder<'a> {
+    ledger: &'a Ledger,
+    registry: &'a dyn Registry,
+    signer: &'a Signer,
+    /// Facts drafted by this recorder and not in the ledger yet.
+    pending: rustc_hash::FxHashMap<Origin, u64>,
+    pending_tools: rustc_hash::FxHashMap<String, String>,
+    pending_memory: rustc_hash::FxHashSet<String>,
+    cwd: Option<String>,
+}
+
+/// Makes the event that opens a stream. `key` is 32 random bytes, for the stream's signatures.
+pub fn opening(info: &StreamInfo, key: [u8; 32]) -> EventDraft {
+    let mut bodies = Bodies::default();
+    let key = bodies.add_uncounted(&Bytes::from(key.to_vec()));
+    let payload = SessionOpened {
+        scope: info.scope,
+        host: info.host.clone(),
+        name: info.name.clone(),
+        project: info.project.clone(),
+        parent: info.parent.clone().map(|(stream, call)| event::Parent { stream, call }),
+        cwd: info.cwd.clone(),
+        title: info.title.clone(),
+        host_version: info.host_version.clone(),
+        policy: None,
+        key,
+    };
+    let stamp = Stamp { estimator: tokens::ESTIMATOR_VERSION, ..Stamp::default() };
+    let event = Event {
+        stream: info.id(),
+        origin: Origin::ZERO,
+        host_time: info.host_time,
+        stamp,
+        payload: payload.into(),
+    };
+    EventDraft { event, bodies: bodies.into_rows() }
+}
+
+/// What `info` knows better than the ledger of an open stream; `None` if nothing.
+pub fn change(info: &StreamInfo, ledger: &Ledger) -> Option<Fact> {
+    let newer = |new: &Option<String>, now: &Option<String>| new.clone().filter(|_| new != now);
+    let title = newer(&info.title, &ledger.title);
+    // A session may visit many folders; the one it began in is what relative paths mean.
+    let cwd = info.cwd.clone().filter(|_| ledger.cwd.is_none());
+    let project = newer(&info.project, &ledger.project);
+    let host_version = newer(&info.host_version, &ledger.host_version);
+    let any = title.is_some() || cwd.is_some() || project.is_some() || host_version.is_some();
+    any.then_some(Fact::SessionChanged { title, cwd, project, host_version })
+}
+
+impl<'a> Recorder<'a> {
+    /// A recorder for the stream of this ledger. `cwd` resolves paths until the ledger knows better.
+    pub fn new(
+        ledger: &'a Ledger,
+        registry: &'a dyn Registry,
+        signer: &'a Signer,
+        cwd: Option<&str>,
+    ) -> Self {
+        Self {
+            ledger,
+            registry,
+            signer,
+            pending: rustc_hash::FxHashMap::default(),
+            pending_tools: rustc_hash::FxHashMap::default(),
+            pending_memory: rustc_hash::FxHashSet::default(),
+            cwd: ledger.cwd.clone().or_else(|| cwd.map(str::to_owned)),
+        }
+    }
+
+    /// Drafts what records `entry` in the stream of `info`.
+    pub fn draft(&mut self, info: &StreamInfo, entry: &Entry) -> Draft {
+        let origin = entry.origin.as_deref().map_or(Origin::ZERO, event::origin);
+        let revision = revision_of(entry);
+        let mut revised = None;
+        if !origin.is_zero() {
+            if let Some(pending) = self.pending.get(&origin) {
+                return if *pending == revision { Draft::Known } else { Draft::RecordOthersFirst };
+            }
+            if let Some(seen) = self.ledger.seen(origin) {
+                if seen.revision == revision {
+                    return Draft::Known;
+                }
+                revised = Some(*seen);
+            }
+        }
+        if self.needs_others(&entry.fact) {
+            return Draft::RecordOthersFirst;
+        }
+        let mut drafts = Vec::new();
+        let template = Template { info, entry, origin, revision };
+        let revisions = revised.and_then(|seen| revisions(&seen, &entry.fact));
+        match revisions {
+            Some(revisions) => {
+                for (place, (item, face, parts)) in revisions.into_iter().enumerate() {
+                    let mut bodies = Bodies::default();
+                    let parts =
+                        parts.iter().map(|part| part_of(part, entry.fact_role(), &mut bodies)).collect();
+                    drafts.push(template.finish(
+                        ItemRevised { item, face, parts }.into(),
+                        bodies,
+                        place == 0,
+                    ));
+                }
+            }
+            None => {
+                let mut bodies = Bodies::default();
+                let payload = self.payload(info, &entry.fact, &mut bodies);
+                drafts.push(template.finish(payload, bodies, true));
+            }
+        }
+        if !origin.is_zero() {
+            self.pending.insert(origin, revision);
+        }
+        if let Fact::ToolStarted { call, tool, .. } = &entry.fact {
+            self.pending_tools.insert(call.clone(), tool.clone());
+        }
+        Draft::Record(drafts)
+    }
+
+    /// Whether the fact names others that are only drafted: their seqs are not known yet.
+    fn needs_others(&self, fact: &Fact) -> bool {
+        if self.pending.is_empty() {
+            return false;
+        }
+        let is_pending = |text: &String| self.pending.contains_key(&event::origin(text));
+        let names_pending = |items: &[ItemRef]| {
+            items.iter().any(|item| matches!(item, ItemRef::Origin(text, _) if is_pending(text)))
+        };
+        match fact {
+            Fact::Rewound { to: PointRef::After(text) | PointRef::Before(text) } => is_pending(text),
+            Fact::ContextReplaced { order, .. } => names_pending(order),
+            Fact::HostCleared { items, .. } => names_pending(items),
+            _ => false,
+        }
+    }
+
+    fn items(&self, items: &[ItemRef]) -> Vec<ItemId> {
+        let known = items.iter().filter_map(|item| match item {
+            ItemRef::Id(id) => Some(*id),
+            ItemRef::Origin(text, part) => {
+                let seen = self.ledger.seen(event::origin(text))?;
+                Some(ItemId { seq: seen.item.seq, part: *part })
+            }
+        });
+        known.collect()
+    }
+
+    fn point(&self, point: &PointRef) -> Seq {
+        let seen = |text: &str| self.ledger.seen(event::origin(text)).map(|seen| seen.seq);
+        match point {
+            PointRef::Seq(seq) => *seq,
+            PointRef::After(text) => seen(text).unwrap_or(self.ledger.head),
+            PointRef::Before(text) => seen(text).map_or(Seq::ZERO, |seq| Seq(seq.get().saturating_sub(1))),
+        }
+    }
+
+    #[expect(clippy::too_many_lines, reason = "one arm a kind of fact, each a few lines")]
+    fn payload(&mut self, info: &StreamInfo, fact: &Fact, bodies: &mut Bodies) -> Payload {
+        match fact {
+            Fact::SessionChanged { title, cwd, project, host_version } => SessionChanged {
+                title: title.clone(),
+                cwd: cwd.clone(),
+                project: project.clone(),
+                host_version: host_version.clone(),
+            }
+            .into(),
+            Fact::SessionClosed { reason } => SessionClosed { reason: reason.clone() }.into(),
+            Fact::TurnStarted { kind, key, number } => {
+                TurnStarted { kind: *kind, key: key.clone(), number: *number }.into()
+            }
+            Fact::PromptSet { system, tools, model, params } => PromptSet {
+                system: system.as_ref().map(|bytes| bodies.add(bytes)),
+                tools: tools.as_ref().map(|bytes| bodies.add(bytes)),
+                model: model.clone(),
+                params: params.as_ref().map(|bytes| bodies.add_uncounted(bytes)),
+            }
+            .into(),
+            Fact::ContextReplaced { cause, order, tokens_before } => {
+                ContextReplaced { cause: *cause, order: self.items(order), tokens_before: *tokens_before }
+                    .into()
+            }
+            Fact::HostCleared { items, calls, text } => HostCleared {
+                items: self.items(items),
+                calls: calls.clone(),
+                text: text.as_ref().map(|bytes| bodies.add(bytes)),
+            }
+            .into(),
+            Fact::Rewound { to } => Rewound { to: self.point(to) }.into(),
+            Fact::Forked { from, at } => Forked { from: *from, at: self.point(at) }.into(),
+            Fact::HostRecorded { record, about, raw } => HostRecorded {
+                record: record.clone(),
+                about: about.clone(),
+                raw: raw.as_ref().map(|bytes| bodies.add_uncounted(bytes)),
+            }
+            .into(),
+            Fact::MessageRecorded { key, role, parts, parent, hidden_from_model, hidden_from_user } => {
+                MessageRecorded {
+                    key: key.clone(),
+                    role: *role,
+                    parts: parts.iter().map(|part| part_of(part, Some(*role), bodies)).collect(),
+                    parent: parent.clone(),
+                    hidden_from_model: *hidden_from_model,
+                    hidden_from_user: *hidden_from_user,
+                }
+                .into()
+            }
+            Fact::MessageContinued { key, parts } => MessageContinued {
+                key: key.clone(),
+                parts: parts.iter().map(|part| part_of(part, None, bodies)).collect(),
+            }
+            .into(),
+            Fact::MessageFinished { key, model, provider, request, stop_reason, usage } => MessageFinished {
+                key: key.clone(),
+                model: model.clone(),
+                provider: provider.clone(),
+                request: request.clone(),
+                stop_reason: stop_reason.clone(),
+                usage: *usage,
+            }
+            .into(),
+            Fact::MessageAbandoned { key } => MessageAbandoned { key: key.clone() }.into(),
+            Fact::ToolStarted { call, message, tool, params, provider_signature } => self
+                .started(info, call, message.as_ref(), tool, params, provider_signature.as_ref(), bodies)
+                .into(),
+            Fact::ToolFinished { call, outcome, output, details, todo_change } => {
+                let todos = self.todo_update(info, call, output, todo_change.as_ref(), bodies);
+                ToolCallFinished {
+                    call: call.clone(),
+                    outcome: *outcome,
+                    output: output.iter().map(|part| part_of(part, Some(Role::Tool), bodies)).collect(),
+                    details: details.as_ref().map(|bytes| bodies.add_uncounted(bytes)),
+                    todos,
+                }
+                .into()
+            }
+            Fact::FileChanged { path, by } => {
+                let key = Key {
+                    kind: KeyKind::File,
+                    class: ToolClass::Write,
+                    given: path.clone(),
+                    resolved: None,
+                    fields: Vec::new(),
+                };
+                FileChanged { key: self.resolved(key), by: *by }.into()
+            }
+            Fact::TodosReplaced { list } => {
+                let list = self.todo_list(list, bodies).unwrap_or_default();
+                TodosReplaced { list }.into()
+            }
+            Fact::TodoChanged { change } => TodoChanged { change: self.todo_change(change, bodies) }.into(),
+            Fact::Memory(memory) => self.memory(memory, bodies).into(),
+            Fact::MemorySuperseded { old, new, reason } => MemorySuperseded {
+                old: old.clone(),
+                new: new.clone(),
+                reason: text_body(reason.as_ref(), bodies),
+            }
+            .into(),
+            Fact::MemoryReinforced { id, amount, at } => {
+                MemoryReinforced { id: id.clone(), amount: *amount, at: *at }.into()
+            }
+            Fact::MemoryRetracted { id, reason, at } => {
+                MemoryRetracted { id: id.clone(), reason: text_body(reason.as_ref(), bodies), at: *at }.into()
+            }
+            Fact::Injected { what, text } => Injected { what: *what, text: bodies.add(text) }.into(),
+        }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the fields of one fact")]
+    fn started(
+        &self,
+        info: &StreamInfo,
+        call: &str,
+        message: Option<&String>,
+        tool: &str,
+        params: &Bytes,
+        provider_signature: Option<&Bytes>,
+        bodies: &mut Bodies,
+    ) -> ToolCallStarted {
+        let (canonical, json) = canonical_or_text(params);
+        let json = json.unwrap_or(Json::Null);
+        let facts = self.registry.tool(&info.host, tool, &json);
+        let shown = shown_params(&json, &facts.shown);
+        let line = shown.call_line(tool, "");
+        let line = line.strip_suffix(" \u{2192} ").unwrap_or(&line);
+        let object = shown.object_json();
+        let size = |text: &str| u32::try_from(text.len()).unwrap_or(u32::MAX);
+        let label = Label::of(tool, canonical.as_bytes());
+        ToolCallStarted {
+            call: call.to_owned(),
+            message: message.cloned(),
+            tool: tool.to_owned(),
+            params: bodies.add(params),
+            canonical_tokens: tokens::estimate(canonical.as_bytes()),
+            label: label.bits(),
+            signature: self.signer.call(tool, canonical.as_bytes()),
+            forms: self.forms(tool, &json, &canonical, &facts.file_params),
+            class: facts.class,
+            keys: facts.keys.into_iter().map(|key| self.resolved(key)).collect(),
+            volatile: facts.volatile,
+            todo: facts.todo,
+            todos: facts.todos.and_then(|list| self.todo_list(&Bytes::from(list), bodies)),
+            shown: event::Shown {
+                line_bytes: size(&line),
+                line_tokens: tokens::estimate(line.as_bytes()),
+                object_bytes: size(&object),
+                object_tokens: tokens::estimate(object.as_bytes()),
+            },
+            registry: self.registry.version(),
+            provider_signature: provider_signature.map(|bytes| bodies.add_uncounted(bytes)),
+        }
+    }
+
+    /// The forms of the signature that differ from the plain one.
+    fn forms(
+        &self,
+        tool: &str,
+        json: &Json,
+        canonical: &str,
+        file_params: &[&'static str],
+    ) -> Vec<(SignatureForm, crate::ids::Signature)> {
+        let mut forms = Vec::new();
+        let mut push = |form, text: &str, plain: &str| {
+            if text != plain {
+                forms.push((form, self.signer.call(tool, text.as_bytes())));
+            }
+        };
+        let has_nulls =
+            json.as_object().is_some_and(|fields| fields.iter().any(|(_, value)| value.is_null()));
+        if has_nulls {
+            push(SignatureForm::NoNulls, &json.canonical_without_nulls(), canonical);
+        }
+        if !file_params.is_empty() {
+            let params: Vec<ParamPath<'_>> = file_params.iter().map(|path| ParamPath::new(path)).collect();
+            let cwd = self.cwd.as_deref();
+            let mut resolve = |given: &str| paths::resolve(given, cwd);
+            let resolved = json.canonical_with(&params, &mut resolve);
+            push(SignatureForm::Resolved, &resolved, canonical);
+            if has_nulls && resolved != canonical {
+                let text = json.canonical_without_nulls_with(&params, &mut resolve);
+                push(SignatureForm::ResolvedNoNulls, &text, canonical);
+            }
+        }
+        forms
+    }
+
+    fn resolved(&self, mut key: Key) -> Key {
+        if key.kind == KeyKind::File {
+            let resolved = paths::resolve(&key.given, self.cwd.as_deref());
+            key.resolved = Some(resolved).filter(|resolved| *resolved != key.given);
+        }
+        key
+    }
+
+    fn todo_update(
+        &self,
+        info: &StreamInfo,
+        call: &str,
+        output: &[PartEntry],
+        change: Option<&TodoChangeEntry>,
+        bodies: &mut Bodies,
+    ) -> Option<TodoUpdate> {
+        if let Some(change) = change {
+            return Some(TodoUpdate::Change(self.todo_change(change, bodies)));
+        }
+        let pending = self.pending_tools.get(call).map(String::as_str);
+        let tool = pending.or_else(|| self.ledger.open_call(call).map(|open| open.tool.as_str()))?;
+        let text = output.iter().find(|part| part.kind == PartKind::Text)?;
+        let list = self.registry.todos_in_output(&info.host, tool, &text.bytes)?;
+        self.todo_list(&Bytes::from(list), bodies).map(TodoUpdate::List)
+    }
+
+    fn todo_list(&self, list: &Bytes, bodies: &mut Bodies) -> Option<TodoList> {
+        let json = Json::parse(list).ok()?;
+        let entries = json.as_array()?;
+        if entries.iter().any(|entry| entry.as_object().is_none()) {
+            return None;
+        }
+        let items = entries.iter().map(|entry| TodoHead {
+            id: entry.get("id").and_then(id_text),
+            content: self.content_signature(entry),
+            status: entry.get("status").and_then(Json::as_str).unwrap_or("pending").to_owned(),
+            priority: entry.get("priority").and_then(Json::as_str).map(str::to_owned),
+        });
+        let items = items.collect();
+        Some(TodoList { body: bodies.add_uncounted(list), items })
+    }
+
+    fn content_signature(&self, entry: &Json) -> crate::ids::Signature {
+        let content = entry.get("content").and_then(Json::as_str).unwrap_or_default();
+        self.signer.text("todo", &collapse_space(content))
+    }
+
+    fn todo_change(&self, change: &TodoChangeEntry, bodies: &mut Bodies) -> TodoChange {
+        let json = change.entry.as_ref().and_then(|entry| Json::parse(entry).ok());
+        let content = json.as_ref().filter(|json| json.get("content").is_some());
+        TodoChange {
+            id: change.id.clone(),
+            status: change.status.clone(),
+            entry: change.entry.as_ref().map(|entry| bodies.add_uncounted(entry)),
+            content: content.map(|json| self.content_signature(json)),
+        }
+    }
+
+    fn memory(&mut self, memory: &MemoryEntry, bodies: &mut Bodies) -> MemoryRecorded {
+        let (letter, category, lifespan) = match memory.kind {
+            MemoryKind::Fact => ('f', "other", Lifespan::Session),
+            MemoryKind::Preference => ('p', "other", Lifespan::Project),
+            MemoryKind::Decision => ('d', "implementation", Lifespan::Project),
+            MemoryKind::Note => ('n', "other", Lifespan::Project),
+        };
+        let id = if memory.id.is_empty() {
+            self.ledger.free_memory_id(letter, &|id| self.pending_memory.contains(id))
+        } else {
+            memory.id.clone()
+        };
+        self.pending_memory.insert(id.clone());
+        let given = Some(memory.category.as_str()).filter(|category| !category.is_empty());
+        MemoryRecorded {
+            id,
+            kind: memory.kind,
+            category: given.unwrap_or(category).to_owned(),
+            key: memory.key.clone(),
+            subject: memory.subject.clone(),
+            value: bodies.add(&Bytes::from(memory.value.as_bytes())),
+            value_signature: self.signer.folded("memory", &memory.value),
+            rationale: text_body(memory.rationale.as_ref(), bodies),
+            alternatives: memory
+                .alternatives
+                .iter()
+                .map(|text| bodies.add(&Bytes::from(text.as_bytes())))
+                .collect(),
+            related_files: memory.related_files.clone(),
+            confidence: memory.confidence.min(100),
+            lifespan: memory.lifespan.unwrap_or(lifespan),
+            created: memory.created,
+            source: memory.source.map(|(item, start, end)| MemorySource { item, start, end }),
+            replaces: memory.replaces.clone(),
+            superseded_by: memory.superseded_by.clone(),
+            status: memory.status.clone(),
+            extra: memory.extra.as_ref().map(|bytes| bodies.add_uncounted(bytes)),
+        }
+    }
+}
+
+/// What all drafts of one entry share.
+struct Template<'a> {
+    info: &'a StreamInfo,
+    entry: &'a Entry,
+    origin: Origin,
+    revision: u64,
+}
+
+impl Template<'_> {
+    /// Completes a draft. Only the `first` of an entry carries its origin and wire form.
+    fn finish(&self, payload: Payload, mut bodies: Bodies, first: bool) -> EventDraft {
+        let wire = if first { bodies.add_wire(&self.entry.wire) } else { None };
+        let stamp = Stamp {
+            actor: self.entry.actor.unwrap_or_else(|| actor_of(&self.entry.fact)),
+            estimator: tokens::ESTIMATOR_VERSION,
+            revision: if first { self.revision } else { 0 },
+            wire,
+        };
+        let event = Event {
+            stream: self.info.id(),
+            origin: if first { self.origin } else { Origin::ZERO },
+            host_time: self.entry.host_time,
+            stamp,
+            payload,
+        };
+        EventDraft { event, bodies: bodies.into_rows() }
+    }
+}
+
+impl Entry {
+    fn fact_role(&self) -> Option<Role> {
+        match &self.fact {
+            Fact::MessageRecorded { role, .. } => Some(*role),
+            Fact::ToolFinished { .. } => Some(Role::Tool),
+            _ => None,
+        }
+    }
+}
+
+/// How a fact that was recorded with other content is revised: item, face, new content. `None`: record it anew.
+fn revisions<'f>(seen: &Seen, fact: &'f Fact) -> Option<Vec<(ItemId, Face, &'f [PartEntry])>> {
+    match fact {
+        Fact::MessageRecorded { parts, .. } | Fact::MessageContinued { parts, .. } => {
+            if parts.is_empty() || parts.len() != seen.parts as usize {
+                return None;
+            }
+            let each = parts
+                .chunks(1)
+                .zip(1..)
+                .map(|(part, number)| (ItemId { seq: seen.item.seq, part: number }, Face::Output, part));
+            Some(each.collect())
+        }
+        Fact::ToolFinished { output, .. } => Some(vec![(seen.item, Face::Output, output)]),
+        _ => None,
+    }
+}
+
+fn part_of(part: &PartEntry, role: Option<Role>, bodies: &mut Bodies) -> Part {
+    let is_text = part.kind == PartKind::Text;
+    let task = if is_text { task_tag(&part.bytes) } else { None };
+    let automata = is_text && role == Some(Role::User) && contains_ignoring_case(&part.bytes, b"automata");
+    Part {
+        kind: part.kind,
+        body: bodies.add(&part.bytes),
+        media_type: part.media_type.clone(),
+        signature: part.signature.as_ref().map(|bytes| bodies.add_uncounted(bytes)),
+        task,
+        automata,
+    }
+}
+
+/// The task that a tag at the end of a text names.
+pub fn task_tag(text: &[u8]) -> Option<String> {
+    let text = text.trim_ascii_end().strip_suffix(b"-->")?;
+    let tail = text.get(text.len().saturating_sub(600)..)?;
+    let tail = String::from_utf8_lossy(tail);
+    let (_, tag) = tail.rsplit_once("<!-- sigma-task:")?;
+    let tag = tag.trim();
+    (!tag.is_empty() && !tag.contains("-->")).then(|| tag.to_owned())
+}
+
+fn contains_ignoring_case(text: &[u8], lower: &[u8]) -> bool {
+    text.windows(lower.len()).any(|window| window.eq_ignore_ascii_case(lower))
+}
+
+fn text_body(text: Option<&String>, bodies: &mut Bodies) -> Option<Body> {
+    text.map(|text| bodies.add(&Bytes::from(text.as_bytes())))
+}
+
+/// Ids of todo entries are texts or whole numbers.
+fn id_text(json: &Json) -> Option<String> {
+    let number = || json.as_u64().map(|number| number.to_string());
+    json.as_str().map(str::to_owned).or_else(number)
+}
+
+fn actor_of(fact: &Fact) -> Actor {
+    match fact {
+        Fact::MessageRecorded { role, .. } => match role {
+            Role::User => Actor::User,
+            Role::Assistant => Actor::Assistant,
+            Role::Tool => Actor::Tool,
+            Role::System => Actor::Host,
+        },
+        Fact::MessageContinued { .. } | Fact::MessageFinished { .. } | Fact::ToolStarted { .. } => {
+            Actor::Assistant
+        }
+        Fact::ToolFinished { .. } => Actor::Tool,
+        Fact::FileChanged { .. } | Fact::Rewound { .. } => Actor::User,
+        _ => Actor::Host,
+    }
+}

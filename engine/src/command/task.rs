@@ -1,0 +1,336 @@
+//! The command that changes tasks: what an agent may do with them, and what accepting it records.
+//!
+//! ```text
+//! JSON {tasks: [{id, content?, status?, result_summary?, acceptance_criteria?, ..}]}
+//!   --from_json--> TaskUpdate --accept--> TaskChanged, and for each task that is completed by it TaskEvicted
+//!                                |
+//!                                +------> TaskRejection: its text is what the agent reads
+//! ```
+//!
+//! An update merges by id: absent and null fields keep their value. One task is in progress at a time; it is completed
+//! with a summary of substance before another starts, for its logs are evicted then and the summary is what is left.
+//!
+//! Pure: earlier texts of a task come through a function that the caller gives. Facts that hosts report do not pass
+//! here; they are recorded as they are.
+
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::draft::{EventDraft, push_body};
+use crate::event::{TaskChanged, TaskEvicted, TaskFields, TaskStatus};
+use crate::fold::task::{TaskState, TaskView};
+use crate::fold::validate::{Requirements, validate};
+use crate::ids::{BodyId, Seq};
+
+/// Characters that the summary of a completed task has at least, without white space around it.
+pub const SUMMARY_CHARS_MIN: usize = 15;
+/// Bytes of a task's id, at most.
+pub const TASK_ID_BYTES_MAX: usize = 512;
+/// Tasks in an update, at most.
+pub const TASKS_PER_UPDATE_MAX: usize = 1000;
+/// Bytes of an update, at most.
+pub const TASK_UPDATE_BYTES_MAX: usize = 8 << 20;
+
+/// Fields of a task that have a place of their own; all others go into its JSON.
+const OWN_FIELDS: [&str; 4] = ["id", "content", "status", "result_summary"];
+
+/// What an update says about one task. Absent fields keep their value.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct TaskEntry {
+    /// Its id.
+    pub id: String,
+    /// What is to be done.
+    pub content: Option<String>,
+    /// Where it stands from now on.
+    pub status: Option<TaskStatus>,
+    /// Summary of the result.
+    pub result_summary: Option<String>,
+    /// The task's JSON object as given, if it says more than the above: criteria, grounding, evidence.
+    pub extra: Option<String>,
+}
+
+/// A change to tasks, as an agent asks for it. At most one entry a task.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct TaskUpdate {
+    /// The tasks, in order of first mention.
+    pub tasks: Vec<TaskEntry>,
+}
+
+/// Why an update is refused. The texts are for the agent; [`TaskRejection::reply`] is what it reads.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TaskRejection {
+    /// The JSON is not an update.
+    #[error("{0}")]
+    Malformed(String),
+    /// Nothing to do.
+    #[error("no tasks provided")]
+    NoTasks,
+    /// Too little would be left of the task.
+    #[error("task '{0}' needs a result_summary of at least 15 characters; its logs will be evicted")]
+    SummaryTooShort(String),
+    /// Two or more at once.
+    #[error("only one task may be in progress, {0} were given; complete the active task first")]
+    SeveralInProgress(usize),
+    /// Another one is active.
+    #[error("complete task '{active}' before starting '{started}'")]
+    ActiveFirst {
+        /// The active task.
+        active: String,
+        /// The one that was to start.
+        started: String,
+    },
+    /// New ones while one is active.
+    #[error("no new tasks while '{0}' is in progress; complete it first")]
+    NewWhileActive(String),
+    /// Completing, starting and adding at once.
+    #[error("complete '{0}' in one update, then add and start new tasks in the next")]
+    TooMuchAtOnce(String),
+}
+
+impl TaskRejection {
+    /// What the agent reads.
+    pub fn reply(&self) -> String {
+        format!("Error updating task: {self}")
+    }
+}
+
+/// The outer form; `todos` is the same under the name that older hosts use.
+#[derive(Deserialize)]
+struct UpdateForm<'a> {
+    #[serde(borrow, default, alias = "todos")]
+    tasks: Option<Vec<&'a RawValue>>,
+}
+
+impl TaskUpdate {
+    /// Reads `{"tasks": [{"id": .., ..}, ..]}`. Entries of one id are merged, later fields over earlier ones.
+    ///
+    /// # Errors
+    /// [`TaskRejection::Malformed`], naming the task and the field. An empty list is no error here.
+    pub fn from_json(json: &[u8]) -> Result<Self, TaskRejection> {
+        if json.len() > TASK_UPDATE_BYTES_MAX {
+            let size = json.len();
+            return Err(malformed(format!(
+                "the update has {size} bytes, at most {TASK_UPDATE_BYTES_MAX} are allowed"
+            )));
+        }
+        // A derived form takes an array of its fields, too; an update is an object.
+        if !json.trim_ascii_start().starts_with(b"{") {
+            return Err(malformed("the update is not an object with a list `tasks`".to_owned()));
+        }
+        let form: UpdateForm<'_> = serde_json::from_slice(json).map_err(|error| {
+            malformed(format!("the update is not an object with a list `tasks`: {error}"))
+        })?;
+        let tasks = form.tasks.unwrap_or_default();
+        if tasks.len() > TASKS_PER_UPDATE_MAX {
+            let count = tasks.len();
+            return Err(malformed(format!(
+                "the update names {count} tasks, at most {TASKS_PER_UPDATE_MAX} are allowed"
+            )));
+        }
+        let mut update = Self::default();
+        for (raw, number) in tasks.into_iter().zip(1..) {
+            update.merge(parse_task(raw.get(), number)?);
+        }
+        Ok(update)
+    }
+
+    fn merge(&mut self, entry: TaskEntry) {
+        let Some(known) = self.tasks.iter_mut().find(|known| known.id == entry.id) else {
+            self.tasks.push(entry);
+            return;
+        };
+        known.content = entry.content.or(known.content.take());
+        known.status = entry.status.or(known.status);
+        known.result_summary = entry.result_summary.or(known.result_summary.take());
+        known.extra = match (known.extra.take(), entry.extra) {
+            (Some(earlier), Some(later)) => {
+                Some(merge_json([earlier.as_bytes(), later.as_bytes()]).to_string())
+            }
+            (earlier, later) => later.or(earlier),
+        };
+    }
+}
+
+fn malformed(text: String) -> TaskRejection {
+    TaskRejection::Malformed(text)
+}
+
+fn parse_task(raw: &str, number: usize) -> Result<TaskEntry, TaskRejection> {
+    let not_a_task = || malformed(format!("task {number} is not an object with an id"));
+    let value: Value = serde_json::from_str(raw).map_err(|_| not_a_task())?;
+    let Value::Object(fields) = value else { return Err(not_a_task()) };
+    let id = match fields.get("id") {
+        Some(Value::String(id)) if !id.is_empty() => id.clone(),
+        Some(Value::Number(id)) => id.to_string(),
+        _ => return Err(not_a_task()),
+    };
+    if id.len() > TASK_ID_BYTES_MAX {
+        return Err(malformed(format!("the id of task {number} is longer than {TASK_ID_BYTES_MAX} bytes")));
+    }
+    let text = |name: &str| match fields.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.clone())),
+        Some(_) => Err(malformed(format!("task '{id}': {name} is not a text"))),
+    };
+    let status = text("status")?.map(|status| parse_status(&id, &status)).transpose()?;
+    let says_more =
+        fields.iter().any(|(name, value)| !OWN_FIELDS.contains(&name.as_str()) && !value.is_null());
+    Ok(TaskEntry {
+        content: text("content")?,
+        status,
+        result_summary: text("result_summary")?,
+        extra: says_more.then(|| raw.to_owned()),
+        id,
+    })
+}
+
+fn parse_status(id: &str, status: &str) -> Result<TaskStatus, TaskRejection> {
+    match status {
+        "pending" => Ok(TaskStatus::Pending),
+        "in_progress" => Ok(TaskStatus::InProgress),
+        "delegated" => Ok(TaskStatus::Delegated),
+        "completed" => Ok(TaskStatus::Completed),
+        _ => Err(malformed(format!(
+            "task '{id}' has the unknown status '{status}'; use pending, in_progress, delegated or completed"
+        ))),
+    }
+}
+
+/// Lays JSON objects over each other, oldest first; nulls and what is no object change nothing.
+pub fn merge_json<B: AsRef<[u8]>>(objects: impl IntoIterator<Item = B>) -> Value {
+    let mut merged = serde_json::Map::new();
+    for bytes in objects {
+        if let Ok(Value::Object(fields)) = serde_json::from_slice(bytes.as_ref()) {
+            merged.extend(fields.into_iter().filter(|(_, value)| !value.is_null()));
+        }
+    }
+    Value::Object(merged)
+}
+
+/// Asks whether `update` is allowed after what `state` holds at `at`, and what records it.
+///
+/// `message`: key of the message that asks, if known. `read`: gives a body's bytes; `None` if it was erased.
+/// The first draft is a `TaskChanged`; a `TaskEvicted` follows for each task that becomes completed, its summary
+/// judged (if the task was known) and annotated.
+///
+/// # Errors
+/// The first refusal that holds, in the order of [`TaskRejection`]'s variants.
+pub fn accept(
+    state: &TaskState,
+    at: Seq,
+    update: &TaskUpdate,
+    message: Option<&str>,
+    read: &dyn Fn(BodyId) -> Option<Vec<u8>>,
+) -> Result<Vec<EventDraft>, TaskRejection> {
+    check(state, at, update, read)?;
+    let mut drafts = vec![changed_draft(update, message)];
+    for entry in &update.tasks {
+        let known = state.task(&entry.id, at);
+        if becomes_completed(entry, known.as_ref()) {
+            drafts.push(evicted_draft(entry, known.as_ref(), message, read));
+        }
+    }
+    Ok(drafts)
+}
+
+/// Asks whether `update` is allowed; see [`accept`].
+pub fn check(
+    state: &TaskState,
+    at: Seq,
+    update: &TaskUpdate,
+    read: &dyn Fn(BodyId) -> Option<Vec<u8>>,
+) -> Result<(), TaskRejection> {
+    if update.tasks.is_empty() {
+        return Err(TaskRejection::NoTasks);
+    }
+    for entry in update.tasks.iter().filter(|entry| entry.status == Some(TaskStatus::Completed)) {
+        let known = state.task(&entry.id, at);
+        // A task that is completed already may be named again without its summary: nothing is evicted.
+        let asked = entry.result_summary.is_some() || becomes_completed(entry, known.as_ref());
+        let summary = merged_summary(entry, known.as_ref(), read).unwrap_or_default();
+        if asked && summary.trim().chars().count() < SUMMARY_CHARS_MIN {
+            return Err(TaskRejection::SummaryTooShort(entry.id.clone()));
+        }
+    }
+    let in_progress = |entry: &&TaskEntry| entry.status == Some(TaskStatus::InProgress);
+    let count = update.tasks.iter().filter(in_progress).count();
+    if count > 1 {
+        return Err(TaskRejection::SeveralInProgress(count));
+    }
+    let Some(active) = state.active(at) else { return Ok(()) };
+    let completes =
+        update.tasks.iter().any(|entry| entry.id == active && entry.status == Some(TaskStatus::Completed));
+    let started = update.tasks.iter().filter(in_progress).find(|entry| entry.id != active);
+    let adds = update.tasks.iter().any(|entry| state.task(&entry.id, at).is_none());
+    let active = active.to_owned();
+    match (completes, started, adds) {
+        (false, Some(started), _) => Err(TaskRejection::ActiveFirst { active, started: started.id.clone() }),
+        (false, None, true) => Err(TaskRejection::NewWhileActive(active)),
+        (true, Some(_), true) => Err(TaskRejection::TooMuchAtOnce(active)),
+        (false, None, false) | (true, _, _) => Ok(()),
+    }
+}
+
+fn becomes_completed(entry: &TaskEntry, known: Option<&TaskView<'_>>) -> bool {
+    entry.status == Some(TaskStatus::Completed)
+        && known.is_none_or(|known| known.status != TaskStatus::Completed)
+}
+
+fn merged_summary(
+    entry: &TaskEntry,
+    known: Option<&TaskView<'_>>,
+    read: &dyn Fn(BodyId) -> Option<Vec<u8>>,
+) -> Option<String> {
+    let earlier = || {
+        let bytes = read(known?.summary?)?;
+        Some(String::from_utf8_lossy(&bytes).into_owned())
+    };
+    entry.result_summary.clone().or_else(earlier)
+}
+
+fn changed_draft(update: &TaskUpdate, message: Option<&str>) -> EventDraft {
+    let mut bodies = Vec::new();
+    let mut body = |text: &Option<String>| text.as_ref().map(|text| push_body(&mut bodies, text.as_bytes()));
+    let tasks = update
+        .tasks
+        .iter()
+        .map(|entry| TaskFields {
+            id: entry.id.clone(),
+            content: body(&entry.content),
+            status: entry.status,
+            extra: body(&entry.extra),
+            summary: body(&entry.result_summary),
+        })
+        .collect();
+    let payload = TaskChanged { tasks, message: message.map(str::to_owned) }.into();
+    EventDraft { payload, bodies }
+}
+
+fn evicted_draft(
+    entry: &TaskEntry,
+    known: Option<&TaskView<'_>>,
+    message: Option<&str>,
+    read: &dyn Fn(BodyId) -> Option<Vec<u8>>,
+) -> EventDraft {
+    let summary = merged_summary(entry, known, read).unwrap_or_default();
+    // A task that nobody knew has asked for nothing, so its summary is not judged.
+    let judged = known.map(|known| {
+        let earlier = known.extras.iter().filter_map(|extra| read(*extra));
+        let task = merge_json(earlier.chain(entry.extra.clone().map(String::into_bytes)));
+        validate(&Requirements::of(&task), &summary)
+    });
+    let validation = judged.as_ref().map(crate::fold::validate::Validated::to_event);
+    let annotated = judged.map_or(summary, |judged| judged.annotated_summary);
+    let mut bodies = Vec::new();
+    let summary = Some(push_body(&mut bodies, annotated.as_bytes()));
+    let message = message.map(str::to_owned);
+    EventDraft {
+        payload: TaskEvicted { task: entry.id.clone(), summary, validation, message }.into(),
+        bodies,
+    }
+}
+
+#[cfg(test)]
+mod tests;

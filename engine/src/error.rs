@@ -1,0 +1,166 @@
+//! What can go wrong, by what the caller can do about it.
+
+use std::path::PathBuf;
+
+use crate::codec::EncodeError;
+use crate::command::Rejection;
+use crate::ids::{Seq, StreamId};
+use crate::log::LogError;
+
+/// Why the store could not do what it was asked.
+///
+/// A variant says what to do: wait ([`Error::Busy`]), read again and retry ([`Error::HeadMoved`]), change the request
+/// ([`Error::Rejected`], [`Error::NotFound`], [`Error::TooLarge`]), free space ([`Error::NoSpace`]), reopen
+/// ([`Error::Poisoned`]), run `acpdb verify` ([`Error::Corrupt`]), update ([`Error::NewerFormat`]), or look at the
+/// file system ([`Error::Io`]).
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Another process held the write lock for longer than this handle waits.
+    #[error("the store is busy: {detail}")]
+    Busy {
+        /// Who holds it and for how long this handle waited.
+        detail: String,
+    },
+    /// Someone else wrote to the stream first. Nothing was recorded.
+    #[error("stream {stream} is at seq {actual}, not {expected}; read again and retry")]
+    HeadMoved {
+        /// The stream.
+        stream: StreamId,
+        /// The head the caller expected.
+        expected: Seq,
+        /// The head it has.
+        actual: Seq,
+    },
+    /// A command was refused. Nothing was recorded.
+    #[error(transparent)]
+    Rejected(Box<Rejection>),
+    /// There is no such thing.
+    #[error("no {what} {name:?} in this store{}", suggestion(nearest.as_deref()))]
+    NotFound {
+        /// What was looked for: `session`, `item`, `event`.
+        what: &'static str,
+        /// Its name.
+        name: String,
+        /// The nearest name there is.
+        nearest: Option<String>,
+    },
+    /// Several things go by that name.
+    #[error("{name:?} names {} things: {}; give more of it, or the seq", candidates.len(), candidates.join(", "))]
+    Ambiguous {
+        /// The name.
+        name: String,
+        /// What it could mean.
+        candidates: Vec<String>,
+    },
+    /// The commit is over a limit. Split it.
+    #[error("{what} has {actual}, the limit is {limit}; split the commit")]
+    TooLarge {
+        /// What is too large.
+        what: &'static str,
+        /// How large it is.
+        actual: u64,
+        /// How large it may be.
+        limit: u64,
+    },
+    /// The disk is full. Nothing was recorded; the store stays readable, and appends again once there is space.
+    #[error("no space left for {}; nothing was recorded, free some and retry", path.display())]
+    NoSpace {
+        /// The file that could not grow.
+        path: PathBuf,
+    },
+    /// The store was opened for reading, or cannot be written.
+    #[error("{} cannot be written: {detail}", path.display())]
+    ReadOnly {
+        /// What cannot be written.
+        path: PathBuf,
+        /// Why.
+        detail: String,
+    },
+    /// An earlier write could not be made durable. Reads go on; reopen the store to append.
+    #[error("the store refuses appends since a sync failed; reopen it to recover what was confirmed")]
+    Poisoned,
+    /// The handle was made by another process (before a fork). Reopen the store.
+    #[error("this handle belongs to process {owner}; open the store again in this one")]
+    Forked {
+        /// The process that opened it.
+        owner: u32,
+    },
+    /// There is no store here.
+    #[error("{} is not an acpdb store: {detail}", path.display())]
+    NotAStore {
+        /// The folder.
+        path: PathBuf,
+        /// What is missing.
+        detail: String,
+    },
+    /// The store was written by a newer program.
+    #[error("{} has format version {found}, this program reads up to {supported}; update acpdb", path.display())]
+    NewerFormat {
+        /// The store.
+        path: PathBuf,
+        /// Its version.
+        found: u32,
+        /// The newest version this program reads.
+        supported: u32,
+    },
+    /// Recorded bytes are damaged. The rest of the store stays readable.
+    #[error("{detail}; run acpdb verify to see what is affected")]
+    Corrupt {
+        /// What is damaged and where.
+        detail: String,
+    },
+    /// The bytes asked for were erased; their digest and the record of the erasure stay.
+    #[error("{detail}")]
+    Erased {
+        /// What was erased.
+        detail: String,
+    },
+    /// The file system refused.
+    #[error("cannot {action} {}", path.display())]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
+}
+
+fn suggestion(nearest: Option<&str>) -> String {
+    nearest.map(|nearest| format!("; did you mean {nearest}?")).unwrap_or_default()
+}
+
+impl From<Rejection> for Error {
+    fn from(rejection: Rejection) -> Self {
+        Self::Rejected(Box::new(rejection))
+    }
+}
+
+impl From<LogError> for Error {
+    fn from(error: LogError) -> Self {
+        let text = error.to_string();
+        match error {
+            LogError::Busy { .. } => Self::Busy { detail: text },
+            LogError::HeadMoved { stream, expected, actual } => Self::HeadMoved { stream, expected, actual },
+            LogError::Poisoned { .. } => Self::Poisoned,
+            LogError::NoSpace { path, .. } => Self::NoSpace { path },
+            LogError::ReadOnly { path } => {
+                Self::ReadOnly { path, detail: "it is open for reading only".to_owned() }
+            }
+            LogError::Encode(EncodeError::TooLarge { what, actual, limit }) => {
+                Self::TooLarge { what, actual, limit }
+            }
+            LogError::NewerFormat { found, supported, path } => Self::NewerFormat { path, found, supported },
+            LogError::NotAStore { path } => {
+                Self::NotAStore { path, detail: "it has no acpdb.json".to_owned() }
+            }
+            LogError::Forked { owner, .. } => Self::Forked { owner },
+            LogError::Erased { .. } => Self::Erased { detail: text },
+            LogError::Moved { path } => Self::ReadOnly { path, detail: text },
+            LogError::Io { action, path, source } => Self::Io { action, path, source },
+            LogError::Corrupt(_) | LogError::Encode(_) => Self::Corrupt { detail: text },
+        }
+    }
+}

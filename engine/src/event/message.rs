@@ -1,0 +1,191 @@
+//! Messages in parts, continued and finished.
+
+use rkyv::{Archive, Deserialize, Serialize};
+
+use super::Body;
+use crate::ids::ItemId;
+
+/// Who speaks.
+#[derive(
+    Archive,
+    Serialize,
+    Deserialize,
+    serde::Serialize,
+    serde::Deserialize,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Debug,
+    Default,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// Instructions of the host.
+    System,
+    /// The person, or the host in their place.
+    #[default]
+    User,
+    /// The model.
+    Assistant,
+    /// A tool, in formats where results are messages.
+    Tool,
+}
+
+/// What a part is.
+#[derive(
+    Archive,
+    Serialize,
+    Deserialize,
+    serde::Serialize,
+    serde::Deserialize,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Debug,
+    Default,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum PartKind {
+    /// Text.
+    #[default]
+    Text,
+    /// The model's reasoning, possibly with a provider's signature.
+    Reasoning,
+    /// An image, audio or document.
+    Media,
+    /// A tool call, in hosts that record it as part of the message only.
+    Call,
+    /// A tool result, likewise.
+    Result,
+    /// Something the host sends to the model that acpdb does not interpret.
+    Opaque,
+}
+
+/// One part of a message or of an output; in a message it is an item.
+#[derive(Archive, Serialize, Deserialize, serde::Serialize, Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Part {
+    /// What it is.
+    pub kind: PartKind,
+    /// Its content.
+    pub body: Body,
+    /// Media type, for media.
+    pub media_type: Option<String>,
+    /// The provider's signature or encrypted form, byte for byte.
+    pub signature: Option<Body>,
+    /// The task named by a task tag at the end of the text.
+    pub task: Option<String>,
+    /// A user text that contains `automata`, in any case.
+    pub automata: bool,
+}
+
+/// A message, whole or its first parts.
+#[derive(Archive, Serialize, Deserialize, serde::Serialize, Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct MessageRecorded {
+    /// The host's id of the message; parts may follow under the same key.
+    pub key: String,
+    /// Who speaks.
+    pub role: Role,
+    /// Its parts so far.
+    pub parts: Vec<Part>,
+    /// Key of the message it answers or follows, where the host keeps a tree.
+    pub parent: Option<String>,
+    /// The model does not see it (a notice, a transcript line).
+    pub hidden_from_model: bool,
+    /// The user does not see it (an injected instruction).
+    pub hidden_from_user: bool,
+}
+
+/// Further parts of a message.
+#[derive(Archive, Serialize, Deserialize, serde::Serialize, Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct MessageContinued {
+    /// Key of the message.
+    pub key: String,
+    /// The parts that are new.
+    pub parts: Vec<Part>,
+}
+
+/// Token counts as a provider reported them.
+#[derive(
+    Archive, Serialize, Deserialize, serde::Serialize, Clone, Copy, PartialEq, Eq, Hash, Debug, Default,
+)]
+pub struct Usage {
+    /// Input tokens, without cached ones.
+    pub input: Option<u64>,
+    /// Output tokens.
+    pub output: Option<u64>,
+    /// Input tokens read from the cache.
+    pub cache_read: Option<u64>,
+    /// Input tokens written to the cache.
+    pub cache_write: Option<u64>,
+    /// Output tokens spent on reasoning, where told apart.
+    pub reasoning: Option<u64>,
+}
+
+/// A message is complete; what the provider said about it.
+#[derive(Archive, Serialize, Deserialize, serde::Serialize, Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct MessageFinished {
+    /// Key of the message.
+    pub key: String,
+    /// Model that wrote it.
+    pub model: Option<String>,
+    /// Provider.
+    pub provider: Option<String>,
+    /// The provider's request id.
+    pub request: Option<String>,
+    /// Why the model stopped.
+    pub stop_reason: Option<String>,
+    /// Token counts.
+    pub usage: Usage,
+}
+
+/// A message was given up before it was complete (a retry, an interruption): its parts leave the context.
+#[derive(Archive, Serialize, Deserialize, serde::Serialize, Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct MessageAbandoned {
+    /// Key of the message.
+    pub key: String,
+}
+
+/// A side of an item. Calls have both; everything else has only an output.
+#[derive(
+    Archive,
+    Serialize,
+    Deserialize,
+    serde::Serialize,
+    serde::Deserialize,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Debug,
+    Default,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Face {
+    /// A call's parameters.
+    Input,
+    /// A call's result; the content of any other item.
+    #[default]
+    Output,
+}
+
+/// The host rewrote what it had recorded. Changes what is shown; makes and undoes no edge.
+#[derive(Archive, Serialize, Deserialize, serde::Serialize, Clone, PartialEq, Eq, Hash, Debug)]
+pub struct ItemRevised {
+    /// The item.
+    pub item: ItemId,
+    /// Which face.
+    pub face: Face,
+    /// Its new content, one part for a message part or params, any number for an output.
+    pub parts: Vec<Part>,
+}

@@ -1,0 +1,295 @@
+//! What can happen: the closed set of event kinds, version 1.
+//!
+//! ```text
+//! Event = Envelope (kind, version, stream, origin, host time)  +  Stamp (actor, revision, wire)  +  one payload struct
+//! ```
+//!
+//! A payload is a fact in the past tense. It holds what the fold needs without any body: ids, digests, keys, sizes,
+//! token estimates, short labels. Long or private texts are *bodies*, named by [`Body`]: row numbers that count within
+//! the event. So event bytes hold no seq, no time, no turn and no position, and the same fact encodes to the same bytes
+//! wherever it lands.
+//!
+//! Each (kind, version) is a frozen struct. To change one: a new version, a new struct, an upcaster; never an edit.
+//! Kinds that a program does not know decode to [`Payload::Unknown`] and are kept, counted and skipped.
+//!
+//! This module does no IO and knows neither the log nor the fold.
+
+mod context;
+mod memory;
+mod message;
+#[cfg(any(test, feature = "testing"))]
+pub mod samples;
+mod session;
+mod todo;
+mod tool;
+pub mod wire;
+
+use rkyv::{Archive, Deserialize, Serialize};
+
+use crate::ids::{Micros, Origin, Seq, StreamId};
+
+pub use context::{
+    BodyAddress, ContextRebased, ContextServed, DamageNoted, Discarded, Distilled, Erased, Hidden, Injected,
+    InjectedKind, Pinned, PolicySet, RebaseCause, Restored, Unpinned,
+};
+pub use memory::{
+    Lifespan, MemoryKind, MemoryRecorded, MemoryReinforced, MemoryRetracted, MemorySource, MemorySuperseded,
+};
+pub use message::{
+    Face, ItemRevised, MessageAbandoned, MessageContinued, MessageFinished, MessageRecorded, Part, PartKind,
+    Role, Usage,
+};
+pub use session::{
+    ContextReplaced, Forked, HostCleared, HostRecorded, Parent, PromptSet, ReplaceCause, Rewound, Scope,
+    SessionChanged, SessionClosed, SessionOpened, TurnKind, TurnStarted,
+};
+pub use todo::{
+    TaskChanged, TaskEvicted, TaskFields, TaskStatus, TodoChange, TodoChanged, TodoHead, TodoList,
+    TodoUpdate, TodosReplaced, Validation,
+};
+pub use tool::{
+    FileChanged, FileChanger, Key, KeyKind, Outcome, Shown, SignatureForm, TodoRole, ToolCallFinished,
+    ToolCallStarted, ToolClass,
+};
+
+/// A body that an event names: `chunks` rows of the event's body table, beginning at `first`.
+///
+/// Sizes and the token estimate stand here, so that a fold needs no body. An empty body has no rows.
+#[derive(
+    Archive, Serialize, Deserialize, serde::Serialize, Clone, Copy, PartialEq, Eq, Hash, Debug, Default,
+)]
+pub struct Body {
+    /// First row, counted from 0 within the event.
+    pub first: u32,
+    /// Rows; a body longer than one chunk has several.
+    pub chunks: u32,
+    /// Length in bytes, all chunks together.
+    pub bytes: u64,
+    /// Estimated tokens (estimator version: [`Stamp::estimator`]).
+    pub tokens: u32,
+    /// Lines: line feeds + 1, 0 for an empty body.
+    pub lines: u32,
+}
+
+impl Body {
+    /// The body's id, given the seq of the event that names it.
+    pub const fn id(&self, seq: Seq) -> crate::ids::BodyId {
+        crate::ids::BodyId { seq, first: self.first, chunks: self.chunks }
+    }
+}
+
+/// Who made it happen.
+#[derive(
+    Archive,
+    Serialize,
+    Deserialize,
+    serde::Serialize,
+    serde::Deserialize,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Debug,
+    Default,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Actor {
+    /// The person.
+    User,
+    /// The model.
+    Assistant,
+    /// A tool.
+    Tool,
+    /// The program that runs the agent.
+    #[default]
+    Host,
+    /// acpdb itself, by policy.
+    Policy,
+}
+
+/// What every event carries besides its payload.
+#[derive(Archive, Serialize, Deserialize, serde::Serialize, Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Stamp {
+    /// Who made it happen.
+    pub actor: Actor,
+    /// Version of the token estimator behind the event's token figures.
+    pub estimator: u16,
+    /// Digest of the content as the feed gave it: the same origin with the same revision is the same fact. 0: none.
+    pub revision: u64,
+    /// The host's own record, as a template whose long strings refer to other bodies of the event.
+    pub wire: Option<Body>,
+}
+
+/// An event before it has a place in the log.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Event {
+    /// The stream it belongs to.
+    pub stream: StreamId,
+    /// Canonical id of the fact; zero if none.
+    pub origin: Origin,
+    /// The host's own time, if it gave one.
+    pub host_time: Option<Micros>,
+    /// Actor, revision, wire form.
+    pub stamp: Stamp,
+    /// What happened.
+    pub payload: Payload,
+}
+
+/// An event with its place in the log.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Recorded {
+    /// Position in the store.
+    pub seq: Seq,
+    /// When its commit was recorded; never below that of an earlier seq.
+    pub recorded_at: Micros,
+    /// The event.
+    pub event: Event,
+}
+
+/// Declares the payload enum, and the numbers of its kinds, once.
+macro_rules! kinds {
+    ($( $number:literal $name:ident $label:literal ),+ $(,)?) => {
+        /// What happened. One variant a kind, plus the kinds of newer programs.
+        #[derive(Clone, PartialEq, Debug, serde::Serialize)]
+        #[serde(tag = "kind", rename_all = "snake_case")]
+        #[expect(clippy::large_enum_variant, reason = "calls are the largest and the most frequent; boxing them costs more")]
+        pub enum Payload {
+            $(
+                #[doc = concat!("Kind ", stringify!($number), ", `", $label, "`.")]
+                $name($name),
+            )+
+            /// A kind or version this program does not know: kept, counted, shown by nobody.
+            Unknown {
+                /// Kind number.
+                number: u16,
+                /// Version of the kind.
+                version: u16,
+                /// Payload bytes as recorded.
+                #[serde(skip)]
+                bytes: Vec<u8>,
+            },
+        }
+
+        impl Payload {
+            /// Number of the kind in the log.
+            pub const fn number(&self) -> u16 {
+                match self {
+                    $( Self::$name(_) => $number, )+
+                    Self::Unknown { number, .. } => *number,
+                }
+            }
+
+            /// Name of the kind, as `--json` and `kind:` filters spell it.
+            pub const fn label(&self) -> &'static str {
+                match self {
+                    $( Self::$name(_) => $label, )+
+                    Self::Unknown { .. } => "unknown",
+                }
+            }
+        }
+
+        $(
+            impl From<$name> for Payload {
+                fn from(payload: $name) -> Self {
+                    Self::$name(payload)
+                }
+            }
+        )+
+
+        /// Calls a macro with every kind: `number Name "label"`.
+        macro_rules! for_each_kind {
+            ($callback:ident) => { $callback! { $( $number $name $label ),+ } };
+        }
+        pub(crate) use for_each_kind;
+
+        /// Names of all kinds, in order of their numbers.
+        pub const KIND_LABELS: &[(u16, &str)] = &[ $( ($number, $label) ),+ ];
+    };
+}
+
+kinds! {
+    1 SessionOpened "session_opened",
+    2 SessionChanged "session_changed",
+    3 SessionClosed "session_closed",
+    4 TurnStarted "turn_started",
+    5 PromptSet "prompt_set",
+    6 ContextReplaced "context_replaced",
+    7 HostCleared "host_cleared",
+    8 Rewound "rewound",
+    9 Forked "forked",
+    10 HostRecorded "host_recorded",
+    16 MessageRecorded "message_recorded",
+    17 MessageContinued "message_continued",
+    18 MessageFinished "message_finished",
+    19 MessageAbandoned "message_abandoned",
+    20 ItemRevised "item_revised",
+    32 ToolCallStarted "tool_call_started",
+    33 ToolCallFinished "tool_call_finished",
+    34 FileChanged "file_changed",
+    48 TodosReplaced "todos_replaced",
+    49 TodoChanged "todo_changed",
+    50 TaskChanged "task_changed",
+    51 TaskEvicted "task_evicted",
+    64 MemoryRecorded "memory_recorded",
+    65 MemorySuperseded "memory_superseded",
+    66 MemoryReinforced "memory_reinforced",
+    67 MemoryRetracted "memory_retracted",
+    80 Discarded "discarded",
+    81 Distilled "distilled",
+    82 Restored "restored",
+    83 Pinned "pinned",
+    84 Unpinned "unpinned",
+    85 Injected "injected",
+    86 ContextRebased "context_rebased",
+    87 ContextServed "context_served",
+    96 PolicySet "policy_set",
+    112 Erased "erased",
+    113 DamageNoted "damage_noted",
+}
+
+/// Numbers that version 1 keeps free for kinds to come.
+pub const KINDS_RESERVED: &[(u16, &str)] = &[(114, "checkpointed"), (115, "key_rotated")];
+
+/// The stream that a host's session, a project or a user has, derived from its name so that every feed finds it.
+///
+/// `scope` keeps a project called `x` apart from a session called `x`; `host` keeps two hosts' ids apart and is empty
+/// for projects and users, which all hosts share.
+pub fn stream_id(scope: Scope, host: &str, name: &str) -> StreamId {
+    let mut hasher = blake3::Hasher::new_derive_key("acpdb 2026 stream id v1");
+    hasher.update(&[scope as u8]);
+    for part in [host, name] {
+        hasher.update(&(part.len() as u64).to_le_bytes());
+        hasher.update(part.as_bytes());
+    }
+    StreamId(first_16(&hasher))
+}
+
+/// The origin of a fact, from its canonical id such as `call:toolu_01#1:finish`.
+///
+/// Unique within its stream; the same text gives the same origin in every feed.
+pub fn origin(fact: &str) -> Origin {
+    let mut hasher = blake3::Hasher::new_derive_key("acpdb 2026 origin v1");
+    hasher.update(fact.as_bytes());
+    Origin(first_16(&hasher))
+}
+
+/// Digest of a fact's content, to tell a repeat (same revision) from a change. Never 0.
+pub fn revision(parts: &[&[u8]]) -> u64 {
+    let mut hasher = blake3::Hasher::new_derive_key("acpdb 2026 revision v1");
+    for part in parts {
+        hasher.update(&(part.len() as u64).to_le_bytes());
+        hasher.update(part);
+    }
+    let mut bytes = [0; 8];
+    hasher.finalize_xof().fill(&mut bytes);
+    u64::from_le_bytes(bytes).max(1)
+}
+
+fn first_16(hasher: &blake3::Hasher) -> [u8; 16] {
+    let mut bytes = [0; 16];
+    hasher.finalize_xof().fill(&mut bytes);
+    bytes
+}

@@ -1,0 +1,275 @@
+//! Tool calls: two events each, so that a crash in the middle leaves a trace.
+
+use rkyv::{Archive, Deserialize, Serialize};
+
+use super::{Body, Part, TodoList, TodoUpdate};
+use crate::ids::Signature;
+
+/// What a tool does to what its keys name.
+#[derive(
+    Archive,
+    Serialize,
+    Deserialize,
+    serde::Serialize,
+    serde::Deserialize,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Debug,
+    Default,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolClass {
+    /// Shows a file.
+    Read,
+    /// Replaces a whole file.
+    Write,
+    /// Changes part of a file.
+    Edit,
+    /// Removes a file.
+    Delete,
+    /// Lists or searches.
+    Search,
+    /// Anything else.
+    #[default]
+    Other,
+}
+
+/// What a key names. Keys of different kinds never meet.
+#[derive(
+    Archive,
+    Serialize,
+    Deserialize,
+    serde::Serialize,
+    serde::Deserialize,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Debug,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum KeyKind {
+    /// A file: its path.
+    File,
+    /// A search: `glob:{path}:{pattern}` and the like; fields are compared one by one ([`Key::fields`]).
+    Search,
+    /// A web address or web query.
+    Url,
+    /// A command line.
+    Exec,
+    /// A question about state: `bash:git:status` and its operands.
+    State,
+    /// A task.
+    Task,
+}
+
+/// What a call is about.
+#[derive(
+    Archive, Serialize, Deserialize, serde::Serialize, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug,
+)]
+pub struct Key {
+    /// What it names.
+    pub kind: KeyKind,
+    /// What the call does to it.
+    pub class: ToolClass,
+    /// As the call gave it; for a search or state key, as it prints.
+    pub given: String,
+    /// For a file: resolved against the session's folder by text alone, if that differs.
+    pub resolved: Option<String>,
+    /// For search and state keys: the fields that must all be equal. Empty for other kinds.
+    pub fields: Vec<String>,
+}
+
+/// Which parameters a signature covers, and how.
+#[derive(
+    Archive,
+    Serialize,
+    Deserialize,
+    serde::Serialize,
+    serde::Deserialize,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Debug,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum SignatureForm {
+    /// As given, without top-level nulls.
+    NoNulls,
+    /// File paths resolved.
+    Resolved,
+    /// File paths resolved, without top-level nulls.
+    ResolvedNoNulls,
+}
+
+/// Sizes of what a stand-in shows of the parameters; the texts themselves come from the body.
+#[derive(
+    Archive, Serialize, Deserialize, serde::Serialize, Clone, Copy, PartialEq, Eq, Hash, Debug, Default,
+)]
+pub struct Shown {
+    /// Bytes of `TOOL({k: "v"})`, without the arrow and the status.
+    pub line_bytes: u32,
+    /// Estimated tokens of the same.
+    pub line_tokens: u32,
+    /// Bytes of the shown parameters as a JSON object.
+    pub object_bytes: u32,
+    /// Estimated tokens of the same.
+    pub object_tokens: u32,
+}
+
+/// What the todo rule makes of a tool.
+#[derive(
+    Archive,
+    Serialize,
+    Deserialize,
+    serde::Serialize,
+    serde::Deserialize,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    Debug,
+    Default,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum TodoRole {
+    /// Nothing.
+    #[default]
+    None,
+    /// Writes the whole list.
+    Write,
+    /// Reads the list.
+    Read,
+    /// Changes one entry: no rule touches it.
+    Delta,
+}
+
+/// A tool was called.
+#[derive(Archive, Serialize, Deserialize, serde::Serialize, Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct ToolCallStarted {
+    /// The host's id of the call; not unique.
+    pub call: String,
+    /// Key of the message that asked for it, if known.
+    pub message: Option<String>,
+    /// Name of the tool, as the host spells it.
+    pub tool: String,
+    /// The host's parameter bytes.
+    pub params: Body,
+    /// Estimated tokens of the canonical parameters.
+    pub canonical_tokens: u32,
+    /// First 24 bits of SHA-256 of the canonical parameters; with the tool's letter the short hash.
+    pub label: u32,
+    /// Signature over tool and canonical parameters as given.
+    pub signature: Signature,
+    /// Further forms of the signature, those that differ, in order of their form.
+    pub forms: Vec<(SignatureForm, Signature)>,
+    /// What the tool does.
+    pub class: ToolClass,
+    /// What it is about.
+    pub keys: Vec<Key>,
+    /// Equal parameters, but a new answer each time.
+    pub volatile: bool,
+    /// What the todo rule makes of it.
+    pub todo: TodoRole,
+    /// The list it writes, where that stands in the parameters.
+    pub todos: Option<TodoList>,
+    /// Sizes of stand-ins.
+    pub shown: Shown,
+    /// Version of the tool registry that gave class and keys.
+    pub registry: u32,
+    /// The provider's signature on the call, byte for byte.
+    pub provider_signature: Option<Body>,
+}
+
+/// How a call ended.
+#[derive(
+    Archive,
+    Serialize,
+    Deserialize,
+    serde::Serialize,
+    serde::Deserialize,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Debug,
+    Default,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// It did what it was asked.
+    #[default]
+    Completed,
+    /// It failed; the output is the error.
+    Failed,
+    /// It was cancelled, refused or interrupted. Rules treat it as failed.
+    Aborted,
+}
+
+/// A call ended. Pairs with the nearest earlier unanswered start of the same call id in the stream.
+#[derive(Archive, Serialize, Deserialize, serde::Serialize, Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct ToolCallFinished {
+    /// The host's id of the call.
+    pub call: String,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// What the model sees of the result.
+    pub output: Vec<Part>,
+    /// What it never sees: exit codes, structured results.
+    pub details: Option<Body>,
+    /// What the call did to the todo list, where that stands in the result.
+    pub todos: Option<TodoUpdate>,
+}
+
+/// Who changed a file.
+#[derive(
+    Archive,
+    Serialize,
+    Deserialize,
+    serde::Serialize,
+    serde::Deserialize,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    Debug,
+    Default,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum FileChanger {
+    /// The person.
+    #[default]
+    User,
+    /// A command.
+    Shell,
+    /// A subagent.
+    Subagent,
+    /// The host program.
+    Host,
+}
+
+/// A file changed and no call shows how. Supersedes nothing; earlier views of the file are stale.
+#[derive(Archive, Serialize, Deserialize, serde::Serialize, Clone, PartialEq, Eq, Hash, Debug)]
+pub struct FileChanged {
+    /// The file.
+    pub key: Key,
+    /// Who did it.
+    pub by: FileChanger,
+}

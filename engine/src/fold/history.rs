@@ -1,0 +1,528 @@
+//! Everything that was ever concluded, as intervals: reading at a watermark is reading the past.
+//!
+//! ```text
+//! Row  { item, face, cause, [since, until) }      hidden by .., answered by .., pinned
+//! Edge { old -> new, rule, [since, undone), released }
+//! Order{ since, items that a ContextReplaced named }     Turn { since, number }     Total { seq, tokens }
+//! ```
+//!
+//! Nothing is deleted. A cause that ends gets its `until`; a rewind ends what came after its point and begins anew
+//! what had ended after it, all stamped with its own seq. So the state at `w` is what holds at `w`, whatever came
+//! later, and equals a fold of the events up to `w`.
+
+use rustc_hash::FxHashMap;
+
+use super::facts::{Ix, KeyId, NONE, index};
+use crate::event::Face;
+use crate::ids::{Seq, Turn};
+
+/// The rule that made an edge.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RuleKind {
+    /// A repeat: same tool, same parameters.
+    Hash,
+    /// A repeat, top-level nulls left out.
+    Dedup,
+    /// A later call on the same file.
+    File,
+    /// A written file that was read later.
+    SupersedeWrite,
+    /// A read file that was changed later.
+    SupersedeRead,
+    /// A newer todo call.
+    Todo,
+    /// The same address or web query.
+    Url,
+    /// The same question about state.
+    StateQuery,
+    /// A newer snapshot.
+    Snapshot,
+    /// A failed attempt that succeeded later.
+    Retry,
+    /// A newer `context_prune` call.
+    Context,
+    /// A newer reminder or reflection, or an update of the list it was about.
+    Injected,
+}
+
+impl RuleKind {
+    /// The name in JSON, vectors and stats.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Hash => "hash",
+            Self::Dedup => "dedup",
+            Self::File => "file",
+            Self::SupersedeWrite => "supersede_write",
+            Self::SupersedeRead => "supersede_read",
+            Self::Todo => "todo",
+            Self::Url => "url",
+            Self::StateQuery => "state_query",
+            Self::Snapshot => "snapshot",
+            Self::Retry => "retry",
+            Self::Context => "context",
+            Self::Injected => "injected",
+        }
+    }
+}
+
+/// A rule that shortens what is shown.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ShortenKind {
+    /// Long parameters of a failed call.
+    PurgeErrors,
+    /// A long output.
+    Truncate,
+    /// Long reasoning.
+    CompressReasoning,
+}
+
+/// What an eviction makes of a face.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(crate) enum Evicted {
+    /// An output of the task.
+    Output,
+    /// The first hidden part of an assistant message.
+    Assistant,
+    /// A further hidden part: nothing stands in its place.
+    Dropped,
+    /// An older output of the task while it is active.
+    Rolling,
+}
+
+/// Why a face is not shown whole, or another fact about an item that holds for a time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Cause {
+    Erased,
+    OffBranch,
+    Left,
+    Cleared {
+        act: u32,
+    },
+    Distilled {
+        act: u32,
+        at: u32,
+    },
+    Evicted {
+        eviction: u32,
+        how: Evicted,
+        last: bool,
+    },
+    Superseded {
+        edge: u32,
+    },
+    Discarded {
+        act: u32,
+        at: u32,
+    },
+    Shortened {
+        rule: ShortenKind,
+    },
+    /// Not a cause: the call's result.
+    Answered {
+        finish: u32,
+    },
+    /// Not a cause: the face as rewritten by the host.
+    Revised {
+        revision: u32,
+    },
+    /// Not a cause: the rules leave it alone.
+    Pinned,
+}
+
+impl Cause {
+    /// Place in the order of precedence; `None` for what hides nothing.
+    pub(crate) const fn rank(self) -> Option<u8> {
+        Some(match self {
+            Self::Erased => 0,
+            Self::OffBranch => 1,
+            Self::Left => 2,
+            Self::Cleared { .. } => 3,
+            Self::Distilled { .. } => 4,
+            // A completed task's stand-in carries the summary, so it goes before that of rolling prune.
+            Self::Evicted { how: Evicted::Rolling, .. } => 6,
+            Self::Evicted { .. } => 5,
+            Self::Superseded { .. } => 7,
+            Self::Discarded { .. } => 8,
+            Self::Shortened { .. } => 9,
+            Self::Answered { .. } | Self::Revised { .. } | Self::Pinned => return None,
+        })
+    }
+
+    /// Whether a restore ends it.
+    pub(crate) const fn is_restorable(self) -> bool {
+        matches!(
+            self,
+            Self::Distilled { .. }
+                | Self::Evicted { .. }
+                | Self::Superseded { .. }
+                | Self::Discarded { .. }
+                | Self::Shortened { .. }
+        )
+    }
+}
+
+/// One cause of one face, from `since` until just before `until`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Row {
+    pub(crate) ix: Ix,
+    pub(crate) face: Face,
+    pub(crate) cause: Cause,
+    pub(crate) since: Seq,
+    pub(crate) until: Seq,
+    /// A rewind undid it, as if it had never been.
+    pub(crate) undone: Seq,
+    /// Turn in which it came about.
+    pub(crate) turn: Turn,
+    prev: u32,
+}
+
+impl Row {
+    pub(crate) fn holds(&self, at: Seq) -> bool {
+        self.since <= at && at < self.until
+    }
+}
+
+/// Old item, new item, and the rule between them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EdgeRow {
+    pub(crate) old: Ix,
+    /// The superseding item; [`NONE`] where an event without an item superseded.
+    pub(crate) new: u32,
+    pub(crate) kind: RuleKind,
+    /// Index of the superseder's key that met the old one's, or [`NONE`].
+    pub(crate) key: u32,
+    /// The event that made it come about.
+    pub(crate) seq: Seq,
+    pub(crate) turn: Turn,
+    /// Whether the old call's input is shortened too.
+    pub(crate) hide_input: bool,
+    pub(crate) since: Seq,
+    pub(crate) released: Seq,
+    pub(crate) undone: Seq,
+    next_of_old: u32,
+    next_of_new: u32,
+}
+
+impl EdgeRow {
+    pub(crate) fn exists(&self, at: Seq) -> bool {
+        self.since <= at && at < self.undone
+    }
+}
+
+/// The order of the context from `since` on: these items, then those recorded from `from` on.
+#[derive(Clone, Debug)]
+pub(crate) struct Order {
+    pub(crate) since: Seq,
+    pub(crate) list: Vec<Ix>,
+    pub(crate) from: Ix,
+}
+
+/// Tokens after an event.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Total {
+    pub(crate) seq: Seq,
+    /// Faces in the context, as recorded.
+    pub(crate) whole: u64,
+    /// Faces in the context, as shown.
+    pub(crate) shown: u64,
+    /// All faces ever recorded.
+    pub(crate) recorded: u64,
+}
+
+/// A change of a file that no call shows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FileTouch {
+    pub(crate) seq: Seq,
+    pub(crate) until: Seq,
+}
+
+/// Where the heads of an item's lists are.
+#[derive(Clone, Copy, Debug)]
+struct Heads {
+    row: u32,
+    /// Edges in which it is the old item.
+    old: u32,
+    /// Edges in which it is the new one.
+    new: u32,
+}
+
+/// All that was concluded in a stream.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct History {
+    heads: Vec<Heads>,
+    pub(crate) rows: Vec<Row>,
+    pub(crate) edges: Vec<EdgeRow>,
+    pub(crate) orders: Vec<Order>,
+    pub(crate) turns: Vec<(Seq, Turn)>,
+    pub(crate) prompts: Vec<Seq>,
+    pub(crate) totals: Vec<Total>,
+    pub(crate) file_changes: FxHashMap<KeyId, Vec<FileTouch>>,
+    /// Faces whose rows the present event changed.
+    touched: Vec<(Ix, Face)>,
+}
+
+impl History {
+    /// An item was recorded.
+    pub(crate) fn born(&mut self, ix: Ix) {
+        while self.heads.len() <= ix.at() {
+            self.heads.push(Heads { row: NONE, old: NONE, new: NONE });
+        }
+        self.touched.push((ix, Face::Output));
+    }
+
+    pub(crate) fn touch(&mut self, ix: Ix, face: Face) {
+        if self.touched.last() != Some(&(ix, face)) {
+            self.touched.push((ix, face));
+        }
+    }
+
+    /// Faces that changed since this was last asked, each once, in order of first change.
+    pub(crate) fn take_touched(&mut self) -> Vec<(Ix, Face)> {
+        let mut touched = std::mem::take(&mut self.touched);
+        if touched.len() > 1 {
+            let mut seen = rustc_hash::FxHashSet::default();
+            touched.retain(|entry| seen.insert(*entry));
+        }
+        touched
+    }
+
+    /// Begins a cause.
+    pub(crate) fn begin(&mut self, ix: Ix, face: Face, cause: Cause, at: Seq, turn: Turn) {
+        let row = index(self.rows.len());
+        let Some(heads) = self.heads.get_mut(ix.at()) else { return };
+        let prev = std::mem::replace(&mut heads.row, row);
+        self.rows.push(Row { ix, face, cause, since: at, until: Seq::MAX, undone: Seq::MAX, turn, prev });
+        self.touch(ix, face);
+    }
+
+    /// Ends the causes of an item that `which` picks, at `at`; returns how many ended.
+    pub(crate) fn end(&mut self, ix: Ix, at: Seq, which: impl Fn(&Row) -> bool) -> usize {
+        let mut next = self.heads.get(ix.at()).map_or(NONE, |heads| heads.row);
+        let mut count = 0;
+        let mut faces = [false; 2];
+        while let Some(row) = self.rows.get_mut(next as usize) {
+            next = row.prev;
+            if row.until == Seq::MAX && which(row) {
+                row.until = at;
+                count += 1;
+                faces[usize::from(row.face == Face::Input)] = true;
+            }
+        }
+        if faces[0] {
+            self.touch(ix, Face::Output);
+        }
+        if faces[1] {
+            self.touch(ix, Face::Input);
+        }
+        count
+    }
+
+    /// The rows of an item, newest first.
+    pub(crate) fn rows_of(&self, ix: Ix) -> impl Iterator<Item = &Row> {
+        let mut next = self.heads.get(ix.at()).map_or(NONE, |heads| heads.row);
+        std::iter::from_fn(move || {
+            let row = self.rows.get(next as usize)?;
+            next = row.prev;
+            Some(row)
+        })
+    }
+
+    /// The cause that shows on a face at `at`: the first by precedence, then the earliest.
+    pub(crate) fn cause(&self, ix: Ix, face: Face, at: Seq) -> Option<&Row> {
+        let holding = self.rows_of(ix).filter(|row| row.face == face && row.holds(at));
+        // Newest first: `min_by_key` keeps the first of equals, so the earliest needs the reversed seq.
+        holding
+            .filter_map(|row| Some((row.cause.rank()?, row)))
+            .min_by_key(|(rank, row)| (*rank, row.since))
+            .map(|(_, row)| row)
+    }
+
+    /// The finish that answers a call at `at`.
+    pub(crate) fn answer(&self, ix: Ix, at: Seq) -> Option<u32> {
+        self.rows_of(ix).find_map(|row| match row.cause {
+            Cause::Answered { finish } if row.holds(at) => Some(finish),
+            _ => None,
+        })
+    }
+
+    /// The newest revision of a face at `at`.
+    pub(crate) fn revision(&self, ix: Ix, face: Face, at: Seq) -> Option<u32> {
+        self.rows_of(ix).find_map(|row| match row.cause {
+            Cause::Revised { revision } if row.face == face && row.holds(at) => Some(revision),
+            _ => None,
+        })
+    }
+
+    /// Whether an item is pinned at `at`.
+    pub(crate) fn is_pinned(&self, ix: Ix, at: Seq) -> bool {
+        self.rows_of(ix).any(|row| row.cause == Cause::Pinned && row.holds(at))
+    }
+
+    /// Adds an edge and the causes it brings.
+    pub(crate) fn supersede(&mut self, edge: EdgeRow) {
+        let number = self.link(edge);
+        let cause = Cause::Superseded { edge: number };
+        self.begin(edge.old, Face::Output, cause, edge.since, edge.turn);
+        if edge.hide_input {
+            self.begin(edge.old, Face::Input, cause, edge.since, edge.turn);
+        }
+    }
+
+    /// Shows an item again: ends every cause that a restore ends, and releases its edges.
+    pub(crate) fn restore(&mut self, ix: Ix, at: Seq) -> usize {
+        let mut next = self.heads.get(ix.at()).map_or(NONE, |heads| heads.old);
+        while let Some(edge) = self.edges.get_mut(next as usize) {
+            next = edge.next_of_old;
+            if edge.released == Seq::MAX && edge.undone == Seq::MAX {
+                edge.released = at;
+            }
+        }
+        self.end(ix, at, |row| row.cause.is_restorable())
+    }
+
+    /// Edges in which an item is the old one, newest first, with their numbers.
+    pub(crate) fn edges_of_old(&self, ix: Ix) -> impl Iterator<Item = (u32, &EdgeRow)> {
+        let mut next = self.heads.get(ix.at()).map_or(NONE, |heads| heads.old);
+        std::iter::from_fn(move || {
+            let number = next;
+            let edge = self.edges.get(number as usize)?;
+            next = edge.next_of_old;
+            Some((number, edge))
+        })
+    }
+
+    /// Edges in which an item is the new one, newest first, with their numbers.
+    pub(crate) fn edges_of_new(&self, ix: Ix) -> impl Iterator<Item = (u32, &EdgeRow)> {
+        let mut next = self.heads.get(ix.at()).map_or(NONE, |heads| heads.new);
+        std::iter::from_fn(move || {
+            let number = next;
+            let edge = self.edges.get(number as usize)?;
+            next = edge.next_of_new;
+            Some((number, edge))
+        })
+    }
+
+    /// A new edge, not yet linked.
+    #[expect(clippy::too_many_arguments, reason = "one field each, all of different types but two")]
+    pub(crate) const fn edge(
+        old: Ix,
+        new: u32,
+        kind: RuleKind,
+        key: u32,
+        at: Seq,
+        turn: Turn,
+        hide_input: bool,
+    ) -> EdgeRow {
+        EdgeRow {
+            old,
+            new,
+            kind,
+            key,
+            seq: at,
+            turn,
+            hide_input,
+            since: at,
+            released: Seq::MAX,
+            undone: Seq::MAX,
+            next_of_old: NONE,
+            next_of_new: NONE,
+        }
+    }
+
+    /// Takes the state back to what held at `to`, from `at` on. Items from `first_off` on left the branch.
+    ///
+    /// Cost: O(all that was concluded); rewinds are rare.
+    pub(crate) fn rewind(&mut self, to: Seq, at: Seq, turn: Turn, left: &[Ix]) {
+        let mut renumbered: FxHashMap<u32, u32> = FxHashMap::default();
+        for number in 0..self.edges.len() {
+            let Some(edge) = self.edges.get_mut(number) else { continue };
+            let (existed, exists) = (edge.exists(to), edge.undone == Seq::MAX);
+            let same = (edge.released <= to) == (edge.released != Seq::MAX);
+            if exists && !(existed && same) {
+                edge.undone = at;
+            }
+            if existed && !(exists && same) {
+                let released = if edge.released <= to { edge.released } else { Seq::MAX };
+                let copy = EdgeRow { since: at, released, undone: Seq::MAX, ..*edge };
+                renumbered.insert(index(number), self.link(copy));
+            }
+        }
+        for number in 0..self.rows.len() {
+            let Some(row) = self.rows.get_mut(number) else { continue };
+            let stays = match row.cause {
+                Cause::Erased | Cause::OffBranch => true,
+                // What is off the branch keeps its result in the full history.
+                Cause::Answered { .. } | Cause::Revised { .. } => left.binary_search(&row.ix).is_ok(),
+                _ => false,
+            };
+            if stays {
+                continue;
+            }
+            if row.since > to {
+                row.undone = row.undone.min(at);
+            }
+            let (held, holds) = (row.holds(to), row.until == Seq::MAX);
+            let moved = match row.cause {
+                Cause::Superseded { edge } => renumbered.get(&edge).copied(),
+                _ => None,
+            };
+            let (ix, face, cause, begun) = (row.ix, row.face, row.cause, row.turn);
+            if holds && (!held || moved.is_some()) {
+                row.until = at;
+                self.touch(ix, face);
+            }
+            if held && (!holds || moved.is_some()) {
+                let cause = moved.map_or(cause, |edge| Cause::Superseded { edge });
+                self.begin(ix, face, cause, at, begun);
+            }
+        }
+        for &ix in left {
+            self.begin(ix, Face::Output, Cause::OffBranch, at, turn);
+            self.begin(ix, Face::Input, Cause::OffBranch, at, turn);
+        }
+        if let Some(order) = self.orders.iter().rev().find(|order| order.since <= to).cloned() {
+            self.orders.push(Order { since: at, ..order });
+        } else if !self.orders.is_empty() {
+            self.orders.push(Order { since: at, list: Vec::new(), from: Ix(0) });
+        }
+        for touches in self.file_changes.values_mut() {
+            for touch in touches.iter_mut().filter(|touch| touch.seq > to && touch.until == Seq::MAX) {
+                touch.until = at;
+            }
+        }
+    }
+
+    fn link(&mut self, mut edge: EdgeRow) -> u32 {
+        let number = index(self.edges.len());
+        edge.next_of_old = NONE;
+        edge.next_of_new = NONE;
+        if let Some(heads) = self.heads.get_mut(edge.old.at()) {
+            edge.next_of_old = std::mem::replace(&mut heads.old, number);
+        }
+        if let Some(heads) = self.heads.get_mut(edge.new as usize) {
+            edge.next_of_new = std::mem::replace(&mut heads.new, number);
+        }
+        self.edges.push(edge);
+        number
+    }
+
+    /// The order in force at `at`.
+    pub(crate) fn order(&self, at: Seq) -> Option<&Order> {
+        let count = self.orders.partition_point(|order| order.since <= at);
+        self.orders.get(count.checked_sub(1)?)
+    }
+
+    /// The turn at `at`.
+    pub(crate) fn turn(&self, at: Seq) -> Turn {
+        let count = self.turns.partition_point(|(since, _)| *since <= at);
+        count.checked_sub(1).and_then(|last| self.turns.get(last)).map_or(Turn(0), |(_, turn)| *turn)
+    }
+
+    /// Tokens at `at`.
+    pub(crate) fn total(&self, at: Seq) -> Total {
+        let count = self.totals.partition_point(|total| total.seq <= at);
+        count.checked_sub(1).and_then(|last| self.totals.get(last)).copied().unwrap_or_default()
+    }
+}

@@ -1,0 +1,248 @@
+//! Who took whose place: nodes, edges, and the search that keeps them free of circles.
+//!
+//! ```text
+//! old --edge--> new      many to many; either end may be a name that no item has (yet): dangling
+//! ```
+//!
+//! Lists only grow. An edge has the seq at which it came about and, at most once, the seq at which a restore released
+//! it; a node has the number of edges that hide it, stamped at each change. So any earlier seq reads alike.
+//! Which edges there should be is decided in `core`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::ids::{BodyId, Micros, Seq};
+
+/// Number of a node.
+pub(super) type Nx = u32;
+/// Number of an edge.
+pub(super) type Ex = u32;
+/// Number of an item, in the order of recording.
+pub(super) type Ix = u32;
+
+/// Why one item took another's place.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MemoryRule {
+    /// A newer preference of the same category and key.
+    Key,
+    /// Stated: by the newer item, by the older, or by an event of its own.
+    Link,
+    /// The same id was recorded again.
+    Revised,
+}
+
+impl MemoryRule {
+    /// Its name, as in JSON.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Key => "key",
+            Self::Link => "link",
+            Self::Revised => "revised",
+        }
+    }
+}
+
+/// An edge as stored.
+#[derive(Clone, Debug)]
+pub(super) struct EdgeRow {
+    pub(super) seq: Seq,
+    pub(super) old: Nx,
+    pub(super) new: Nx,
+    pub(super) rule: MemoryRule,
+    pub(super) reason: Option<BodyId>,
+    pub(super) closes_cycle: bool,
+    pub(super) released: Option<Seq>,
+}
+
+/// A reinforcement: everything up to and including it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reinforced {
+    pub(super) seq: Seq,
+    /// The latest time of all so far.
+    pub(super) at: Micros,
+    /// Hundredths gained by all so far.
+    pub(super) gained: u32,
+}
+
+/// A name, and the item that has it once it is recorded.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Node {
+    pub(super) id: Arc<str>,
+    pub(super) item: Option<Ix>,
+    pub(super) out: Vec<Ex>,
+    pub(super) into: Vec<Ex>,
+    /// How many edges hide it, from each seq on.
+    pub(super) hidden_by: Vec<(Seq, u32)>,
+    pub(super) retracted: Vec<(Seq, bool)>,
+    pub(super) reinforced: Vec<Reinforced>,
+}
+
+impl Node {
+    /// How many edges hide it at `at`.
+    pub(super) fn hidden_by_at(&self, at: Seq) -> u32 {
+        last_at(&self.hidden_by, at).unwrap_or(0)
+    }
+
+    /// Whether it is retracted at `at`.
+    pub(super) fn retracted_at(&self, at: Seq) -> bool {
+        last_at(&self.retracted, at).unwrap_or(false)
+    }
+
+    /// The reinforcements up to `at`, together.
+    pub(super) fn reinforced_at(&self, at: Seq) -> Option<Reinforced> {
+        let count = self.reinforced.partition_point(|entry| entry.seq <= at);
+        self.reinforced.get(count.checked_sub(1)?).copied()
+    }
+}
+
+/// The value of the last entry stamped at most `at`. The list rises by seq.
+pub(super) fn last_at<T: Copy>(list: &[(Seq, T)], at: Seq) -> Option<T> {
+    let count = list.partition_point(|(seq, _)| *seq <= at);
+    list.get(count.checked_sub(1)?).map(|(_, value)| *value)
+}
+
+/// Appends a stamped value; a second one of the same seq replaces the first.
+pub(super) fn push_at<T>(list: &mut Vec<(Seq, T)>, seq: Seq, value: T) {
+    match list.last_mut() {
+        Some((newest, old)) if *newest == seq => *old = value,
+        _ => list.push((seq, value)),
+    }
+}
+
+/// Number of an entry that is about to be appended at `len`.
+pub(super) fn number(len: usize) -> u32 {
+    u32::try_from(len).unwrap_or(u32::MAX)
+}
+
+/// All nodes and edges of one stream.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Graph {
+    nodes: Vec<Node>,
+    edges: Vec<EdgeRow>,
+    /// Newest edge between two nodes.
+    between: BTreeMap<(Nx, Nx), Ex>,
+}
+
+impl Graph {
+    pub(super) fn node(&self, nx: Nx) -> Option<&Node> {
+        self.nodes.get(nx as usize)
+    }
+
+    pub(super) fn node_mut(&mut self, nx: Nx) -> Option<&mut Node> {
+        self.nodes.get_mut(nx as usize)
+    }
+
+    pub(super) fn edge(&self, ex: Ex) -> Option<&EdgeRow> {
+        self.edges.get(ex as usize)
+    }
+
+    pub(super) fn edges(&self) -> &[EdgeRow] {
+        &self.edges
+    }
+
+    pub(super) fn add_node(&mut self, id: Arc<str>) -> Nx {
+        let nx = number(self.nodes.len());
+        self.nodes.push(Node { id, ..Node::default() });
+        nx
+    }
+
+    /// Adds `edge` unless it is there and unreleased. True if it hides its old end from now on.
+    ///
+    /// An edge that would close a circle is marked, whatever the caller said, and hides nothing.
+    pub(super) fn add_edge(&mut self, mut edge: EdgeRow) -> bool {
+        let known = self.between.get(&(edge.old, edge.new)).and_then(|ex| self.edge(*ex));
+        if known.is_some_and(|known| known.released.is_none()) {
+            return false;
+        }
+        edge.closes_cycle = self.leads_to(edge.new, edge.old);
+        let (seq, old, new, hides) = (edge.seq, edge.old, edge.new, !edge.closes_cycle);
+        let ex = number(self.edges.len());
+        self.edges.push(edge);
+        self.between.insert((old, new), ex);
+        if let Some(node) = self.node_mut(new) {
+            node.into.push(ex);
+        }
+        if let Some(node) = self.node_mut(old) {
+            node.out.push(ex);
+            if hides {
+                let count = node.hidden_by_at(Seq::MAX).saturating_add(1);
+                push_at(&mut node.hidden_by, seq, count);
+            }
+        }
+        hides
+    }
+
+    /// Releases every edge that leaves `nx`: it is hidden by none of them from `seq` on.
+    pub(super) fn release(&mut self, seq: Seq, nx: Nx) {
+        let Some(node) = self.nodes.get_mut(nx as usize) else { return };
+        if node.hidden_by_at(Seq::MAX) > 0 {
+            push_at(&mut node.hidden_by, seq, 0);
+        }
+        for ex in &node.out {
+            if let Some(edge) = self.edges.get_mut(*ex as usize) {
+                edge.released.get_or_insert(seq);
+            }
+        }
+    }
+
+    /// Whether the edges in force lead from `from` to `to` (a node leads to itself).
+    ///
+    /// Searched from both ends by turns, one edge at a time: cost is that of the side that is exhausted first, so a
+    /// fresh item costs nothing however long the chain is that it joins.
+    pub(super) fn leads_to(&self, from: Nx, to: Nx) -> bool {
+        if from == to {
+            return true;
+        }
+        let mut forward = Walk::new(from);
+        let mut backward = Walk::new(to);
+        loop {
+            for ahead in [true, false] {
+                let (this, that) = if ahead { (&mut forward, &backward) } else { (&mut backward, &forward) };
+                match this.step(self, ahead) {
+                    Step::Exhausted => return false,
+                    Step::Reached(node) if that.seen.contains(&node) => return true,
+                    Step::Reached(_) | Step::Nothing => {}
+                }
+            }
+        }
+    }
+}
+
+/// A depth-first walk that can be stopped after each edge.
+struct Walk {
+    stack: Vec<(Nx, usize)>,
+    seen: BTreeSet<Nx>,
+}
+
+enum Step {
+    Reached(Nx),
+    Nothing,
+    Exhausted,
+}
+
+impl Walk {
+    fn new(start: Nx) -> Self {
+        Self { stack: vec![(start, 0)], seen: BTreeSet::from([start]) }
+    }
+
+    fn step(&mut self, graph: &Graph, ahead: bool) -> Step {
+        let Some((nx, next)) = self.stack.last_mut() else { return Step::Exhausted };
+        let node = graph.node(*nx);
+        let edges = node.map_or(&[][..], |node| if ahead { &node.out } else { &node.into });
+        let Some(ex) = edges.get(*next) else {
+            self.stack.pop();
+            return if self.stack.is_empty() { Step::Exhausted } else { Step::Nothing };
+        };
+        *next += 1;
+        let Some(edge) = graph.edge(*ex).filter(|edge| edge.released.is_none() && !edge.closes_cycle) else {
+            return Step::Nothing;
+        };
+        let reached = if ahead { edge.new } else { edge.old };
+        if !self.seen.insert(reached) {
+            return Step::Nothing;
+        }
+        self.stack.push((reached, 0));
+        Step::Reached(reached)
+    }
+}

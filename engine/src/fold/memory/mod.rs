@@ -1,0 +1,121 @@
+//! Memory: facts, preferences, decisions and notes, and which of them hold.
+//!
+//! ```text
+//! events of one stream --apply--> MemoryState --at(seq)--> MemoryAt: items, chains, lookups
+//!                                                 |
+//!        session + project + user + now + texts --+--> MemoryView --> memory_context, propose, decide
+//!                                                                \--> insights
+//! ```
+//!
+//! An item is current while no edge in force leaves it, it is not retracted, and, for session items, its session has
+//! not ended and it has not faded below 0.2. Nothing is deleted: a superseded item keeps its place in `all` and in its
+//! chain, and a restore releases its edges.
+//!
+//! State is append-only lists stamped with seqs, so reading at an earlier seq gives what a fold of that prefix gives.
+//! What depends on the time of day is a function of (item, now). Texts are bodies and never read by the fold, which
+//! compares [`value_signature`]s; reads that need a text are given a [`TextSource`].
+//!
+//! Not here: what a message suggests to remember (`propose`), what may be asked (`command::memory`).
+
+mod chain;
+mod confidence;
+mod context;
+mod core;
+mod graph;
+mod insight;
+mod kind;
+mod read;
+mod view;
+
+#[cfg(test)]
+mod laws;
+
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
+
+use self::core::Core;
+use crate::event::Recorded;
+use crate::ids::{BodyId, ItemId, Seq, Signature};
+use crate::text::Signer;
+
+pub use self::core::MemoryFacts;
+pub use chain::{ChainMember, MemoryChain, MemoryEdge};
+pub use confidence::Confidence;
+pub use context::{ContextCounts, MemoryContext, memory_context};
+pub use graph::MemoryRule;
+pub use insight::{MemoryInsights, RepeatedDecision, RepeatedKey, ReturnedValue, SubjectConflict};
+pub use kind::{default_category, default_lifespan, kind_label, lifespan_label};
+pub use read::{MemoryAt, MemoryItem, Standing};
+pub use view::{LIFESPANS_INNER_FIRST, MemoryLayer, MemoryView};
+
+/// Where texts come from: the body with this id, or `None` if it was erased or is no UTF-8.
+pub type TextSource<'a> = &'a dyn Fn(BodyId) -> Option<String>;
+
+/// Signature of a memory value: equal for texts that differ only in case.
+pub fn value_signature(signer: &Signer, value: &str) -> Signature {
+    signer.folded("memory", value)
+}
+
+/// The memory of one stream, at every seq.
+#[derive(Clone, Debug)]
+pub struct MemoryState {
+    /// One fold per branch, with the seq since which it is the active one. Never empty, rising.
+    branches: Vec<(Seq, Core)>,
+}
+
+impl Default for MemoryState {
+    fn default() -> Self {
+        Self { branches: vec![(Seq::ZERO, Core::default())] }
+    }
+}
+
+impl MemoryState {
+    /// Folds a memory event of this stream; ignores events of other kinds.
+    ///
+    /// Total. Cost: O(log items), plus O(edges) of the smaller side where a link joins two long chains.
+    pub fn apply(&mut self, recorded: &Recorded) {
+        if let Some((_, core)) = self.branches.last_mut() {
+            core.apply(recorded);
+        }
+    }
+
+    /// These items are shown again: every edge that hides them is released, a retraction is taken back.
+    ///
+    /// Items that are no memory of this stream are left out. What a session's end hid stays hidden.
+    pub fn restored(&mut self, seq: Seq, items: &[ItemId]) {
+        if let Some((_, core)) = self.branches.last_mut() {
+            core.restored(seq, items);
+        }
+    }
+
+    /// The session ended (or, in a project's stream, a newer session of the project began): its session items expire.
+    pub fn closed(&mut self, seq: Seq) {
+        if let Some((_, core)) = self.branches.last_mut() {
+            core.closed(seq);
+        }
+    }
+
+    /// The stream was rewound: from `seq` on, its memory is `fresh`, the fold of the active branch alone.
+    ///
+    /// What left the branch stays in [`MemoryAt::all`]. Costs nothing if the branch that was left held no memory event.
+    pub fn rewound(&mut self, seq: Seq, fresh: Self) {
+        let Some((_, fresh)) = fresh.branches.into_iter().next_back() else { return };
+        let is_same = (self.branches.last())
+            .is_some_and(|(_, core)| (core.last, core.changes) == (fresh.last, fresh.changes));
+        if !is_same {
+            self.branches.push((seq, fresh));
+        }
+    }
+
+    /// The memory as of `at`; [`Seq::MAX`] is the head.
+    pub fn at(&self, at: Seq) -> MemoryAt<'_> {
+        MemoryAt::new(self, at)
+    }
+
+    /// Whether nothing was ever recorded.
+    pub fn is_empty(&self) -> bool {
+        self.branches.iter().all(|(_, core)| core.rows.is_empty())
+    }
+}

@@ -1,0 +1,637 @@
+//! The policy: what supersedes what, as data.
+//!
+//! ```text
+//! {"preset":"acp","file.edit_quiet_steps":4}  --from_json-->  Policy  --to_json-->  preset and every key with its value
+//!                                                               |
+//!                                                               +--compact-->  preset and the keys that differ from it
+//! ```
+//!
+//! A policy is recorded whole in `PolicySet`, so a later default never rewrites the past. Keys are flat; a setting of
+//! a rule takes a dot (`purge_errors.turns`), and nested objects (a TOML table) mean the same. The table of keys is in
+//! [`keys`](super::policy_keys); an unknown key is refused, with the nearest known one as a suggestion.
+//!
+//! This module knows no event and no rule.
+
+use serde_json::{Map, Value};
+
+use super::policy_keys::{KEYS, KeyError};
+use super::reminder::{ReflectionSettings, ReminderSettings};
+use crate::event::ToolClass;
+use crate::text::Globs;
+
+/// Tools that are protected unless a policy says otherwise.
+pub const PROTECTED_TOOLS: &[&str] = &[
+    "context_info",
+    "task",
+    "todowrite",
+    "todoread",
+    "discard_tool",
+    "discard_msg",
+    "distill_tool",
+    "distill_msg",
+    "restore_tool",
+    "restore_msg",
+    "context",
+    "batch",
+    "plan_enter",
+    "plan_exit",
+];
+
+/// Files that are protected unless a policy says otherwise.
+pub const PROTECTED_FILES: &[&str] =
+    &["**/.env", "**/.env.*", "**/credentials.json", "**/secrets.json", "**/*.pem", "**/*.key"];
+
+/// Tools whose equal calls are a new answer or a new deed each time: polls, deltas, deeds.
+pub const REPEAT_EXCEPT: &[&str] = &[
+    "write_stdin",
+    "read_bash",
+    "stop_bash",
+    "TaskOutput",
+    "BashOutput",
+    "AgentOutputTool",
+    "TaskCreate",
+    "TaskUpdate",
+    "tracker_*",
+    "book_*",
+    "cancel_*",
+    "create_*",
+    "delete_*",
+    "exchange_*",
+    "modify_*",
+    "place_*",
+    "remove_*",
+    "return_*",
+    "send_*",
+    "submit*",
+    "transfer_*",
+    "update_*",
+];
+
+/// Names of the presets, in the order in which they are listed.
+pub const PRESETS: &[&str] = &["acp", "balanced", "careful", "acp-head", "dcp", "dcp-supersede-reads"];
+
+/// How paths are compared.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Paths {
+    /// As given.
+    Raw,
+    /// Resolved by text against the session's folder.
+    #[default]
+    Session,
+}
+
+/// What makes two calls a repeat.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RepeatMode {
+    /// Nothing.
+    Off,
+    /// Equal tool and canonical parameters.
+    #[default]
+    Hash,
+    /// The same, top-level nulls left out.
+    Dedup,
+}
+
+/// What a superseded call shows of its input.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HideInput {
+    /// All of it.
+    #[default]
+    None,
+    /// An object of the shown parameters.
+    Metadata,
+}
+
+/// What edges of the file rule are called.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FileKind {
+    /// `file`.
+    #[default]
+    File,
+    /// `supersede_write`.
+    SupersedeWrite,
+    /// `supersede_read`.
+    SupersedeRead,
+}
+
+/// The repeat rule.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Repeat {
+    /// What is compared, or off.
+    pub mode: RepeatMode,
+    /// Tools the rule never means.
+    pub except: Globs,
+    /// Tools protected from this rule, besides the common ones.
+    pub protected_tools: Globs,
+}
+
+/// The file rule: which class of call clears which class of view.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct FileRule {
+    /// What a whole-file write clears.
+    pub write_clears: Vec<ToolClass>,
+    /// What an edit clears.
+    pub edit_clears: Vec<ToolClass>,
+    /// What a delete clears.
+    pub delete_clears: Vec<ToolClass>,
+    /// What a read clears.
+    pub read_clears: Vec<ToolClass>,
+    /// What a search clears (an equal search key).
+    pub search_clears: Vec<ToolClass>,
+    /// Any file call clears; set, it stands for the matrix of `acp-head`, unset for that of `acp`.
+    pub any_call: bool,
+    /// Name of the edges.
+    pub kind: FileKind,
+    /// Turns in which the file must rest before an edit clears earlier views; 0: at once.
+    pub edit_quiet_steps: u32,
+    /// Tools protected from this rule, besides the common ones.
+    pub protected_tools: Globs,
+}
+
+impl FileRule {
+    /// What a call of class `class` clears.
+    pub fn clears(&self, class: ToolClass) -> &[ToolClass] {
+        match class {
+            ToolClass::Write => &self.write_clears,
+            ToolClass::Edit => &self.edit_clears,
+            ToolClass::Delete => &self.delete_clears,
+            ToolClass::Read => &self.read_clears,
+            ToolClass::Search => &self.search_clears,
+            ToolClass::Other => &[],
+        }
+    }
+
+    /// Sets the matrix that `any_call` stands for.
+    pub(super) fn set_any_call(&mut self, any_call: bool) {
+        let views = vec![ToolClass::Read, ToolClass::Write, ToolClass::Edit];
+        self.any_call = any_call;
+        self.write_clears.clone_from(&views);
+        self.edit_clears.clone_from(&views);
+        self.delete_clears.clone_from(&views);
+        self.read_clears = if any_call { views } else { Vec::new() };
+        self.search_clears = if any_call { vec![ToolClass::Search] } else { Vec::new() };
+    }
+}
+
+/// Failed calls lose their long parameters.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct PurgeErrors {
+    /// Whether the rule is on.
+    pub on: bool,
+    /// Age in turns at which it acts; 0 counts as 1.
+    pub turns: u32,
+    /// Tools protected from this rule, besides the common ones.
+    pub protected_tools: Globs,
+}
+
+/// Long outputs keep head and tail.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Truncate {
+    /// Whether the rule is on.
+    pub on: bool,
+    /// Estimated tokens above which it acts.
+    pub max_tokens: u32,
+    /// Part of `max_tokens` for the leading lines.
+    pub head_ratio: f64,
+    /// Part of `max_tokens` for the trailing lines.
+    pub tail_ratio: f64,
+    /// Age in turns at which it acts.
+    pub turns_min: u32,
+    /// Tools it means.
+    pub tools: Globs,
+}
+
+/// Long reasoning keeps its beginning and its conclusions.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct CompressReasoning {
+    /// Whether the rule is on.
+    pub on: bool,
+    /// Estimated tokens above which it acts.
+    pub max_tokens: u32,
+    /// Age in turns at which it acts.
+    pub turns_min: u32,
+}
+
+/// Calls of the newest turns supersede nothing yet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct TurnProtection {
+    /// Whether it is on.
+    pub enabled: bool,
+    /// Turns.
+    pub turns: u32,
+}
+
+impl TurnProtection {
+    /// Turns that a call must be old to be ready: 0 if off.
+    pub const fn age_min(&self) -> u32 {
+        if self.enabled { self.turns } else { 0 }
+    }
+}
+
+/// Everything that decides what supersedes what.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Policy {
+    /// Name of the preset it began with.
+    pub preset: String,
+    /// Whether any rule acts by itself. Commands always work.
+    pub automatic: bool,
+    /// How paths are compared.
+    pub paths: Paths,
+    /// The repeat rule.
+    pub repeat: Repeat,
+    /// The file rule.
+    pub file: FileRule,
+    /// Whether a call may supersede one of its own turn.
+    pub same_turn: bool,
+    /// Whether repeat and file take failed calls too.
+    pub failed: bool,
+    /// What a superseded call shows of its input.
+    pub hide_input: HideInput,
+    /// The todo rule.
+    pub todo: bool,
+    /// Failed attempts, once one succeeds.
+    pub retry: bool,
+    /// Equal addresses and web queries.
+    pub url: bool,
+    /// Equal questions about state.
+    pub state_query: bool,
+    /// Earlier snapshots.
+    pub snapshot: bool,
+    /// Earlier `context_prune` calls.
+    pub context: bool,
+    /// Failed calls lose long parameters.
+    pub purge_errors: PurgeErrors,
+    /// Long outputs keep head and tail.
+    pub truncate: Truncate,
+    /// Long reasoning keeps beginning and conclusions.
+    pub compress_reasoning: CompressReasoning,
+    /// Tools no rule but `todo` hides.
+    pub protected_tools: Globs,
+    /// Files whose calls no rule hides or shortens.
+    pub protected_files: Globs,
+    /// Calls of the newest turns.
+    pub turn_protection: TurnProtection,
+    /// Todo reminders.
+    pub reminder: ReminderSettings,
+    /// Reflection.
+    pub automata: ReflectionSettings,
+    /// Outputs of the active task that stay; older ones are hidden.
+    pub task_outputs_max: u32,
+}
+
+/// A policy that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PolicyError {
+    /// Not JSON or not TOML.
+    #[error("the policy is not {format}: {reason}")]
+    Syntax {
+        /// What was expected.
+        format: &'static str,
+        /// What the parser says.
+        reason: String,
+    },
+    /// No such preset.
+    #[error("no preset is called `{name}`{}", suggest(.suggestion.as_deref()))]
+    UnknownPreset {
+        /// As given.
+        name: String,
+        /// The nearest known one.
+        suggestion: Option<String>,
+    },
+    /// No such key.
+    #[error("no policy key is called `{key}`{}", suggest(.suggestion.as_deref()))]
+    UnknownKey {
+        /// As given.
+        key: String,
+        /// The nearest known one.
+        suggestion: Option<String>,
+    },
+    /// A value of the wrong kind.
+    #[error("policy key `{key}` takes {expected}, not `{found}`")]
+    Value {
+        /// The key.
+        key: String,
+        /// What it takes.
+        expected: &'static str,
+        /// What was given.
+        found: String,
+    },
+}
+
+fn suggest(suggestion: Option<&str>) -> String {
+    suggestion.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default()
+}
+
+/// The known name nearest to `name`, if any is near.
+pub(crate) fn nearest<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> Option<String> {
+    known
+        .map(|candidate| (strsim::jaro_winkler(name, candidate), candidate))
+        .filter(|(score, _)| *score > 0.72)
+        .max_by(|(a, _), (b, _)| a.total_cmp(b))
+        .map(|(_, candidate)| candidate.to_owned())
+}
+
+impl Default for Policy {
+    /// The preset `acp`.
+    fn default() -> Self {
+        let names = |list: &[&str]| Globs::names(list).unwrap_or_default();
+        let mut file = FileRule::default();
+        file.set_any_call(false);
+        Self {
+            preset: "acp".to_owned(),
+            automatic: true,
+            paths: Paths::Session,
+            repeat: Repeat {
+                mode: RepeatMode::Hash,
+                except: names(REPEAT_EXCEPT),
+                protected_tools: Globs::default(),
+            },
+            file,
+            same_turn: false,
+            failed: false,
+            hide_input: HideInput::None,
+            todo: true,
+            retry: false,
+            url: false,
+            state_query: false,
+            snapshot: false,
+            context: false,
+            purge_errors: PurgeErrors { on: false, turns: 4, protected_tools: Globs::default() },
+            truncate: Truncate {
+                on: false,
+                max_tokens: 2000,
+                head_ratio: 0.4,
+                tail_ratio: 0.4,
+                turns_min: 2,
+                tools: names(&["read", "grep", "glob", "bash"]),
+            },
+            compress_reasoning: CompressReasoning { on: false, max_tokens: 500, turns_min: 3 },
+            protected_tools: names(PROTECTED_TOOLS),
+            protected_files: Globs::paths(PROTECTED_FILES).unwrap_or_default(),
+            turn_protection: TurnProtection { enabled: false, turns: 4 },
+            reminder: ReminderSettings::default(),
+            automata: ReflectionSettings::default(),
+            task_outputs_max: 20,
+        }
+    }
+}
+
+impl Policy {
+    /// The preset called `name` ([`PRESETS`]), or `None`.
+    pub fn preset(name: &str) -> Option<Self> {
+        let mut policy = Self { preset: name.to_owned(), ..Self::default() };
+        match name {
+            "acp" => {}
+            "balanced" => policy.file.edit_quiet_steps = 4,
+            "careful" => policy.file.edit_clears.clear(),
+            "acp-head" => {
+                policy.file.set_any_call(true);
+                policy.hide_input = HideInput::Metadata;
+                policy.retry = true;
+                policy.url = true;
+                policy.state_query = true;
+                policy.snapshot = true;
+                policy.context = true;
+            }
+            "dcp" => {
+                policy.become_dcp();
+                policy.repeat.mode = RepeatMode::Dedup;
+                policy.file.read_clears = vec![ToolClass::Write];
+                policy.file.kind = FileKind::SupersedeWrite;
+                policy.hide_input = HideInput::Metadata;
+                policy.purge_errors.on = true;
+            }
+            "dcp-supersede-reads" => {
+                policy.become_dcp();
+                policy.repeat.mode = RepeatMode::Off;
+                policy.file.write_clears = vec![ToolClass::Read];
+                policy.file.edit_clears = vec![ToolClass::Read];
+                policy.file.delete_clears = vec![ToolClass::Read];
+                policy.file.kind = FileKind::SupersedeRead;
+            }
+            _ => return None,
+        }
+        Some(policy)
+    }
+
+    /// What both dcp presets have in common; the file rule's matrix is empty.
+    fn become_dcp(&mut self) {
+        self.file = FileRule::default();
+        self.same_turn = true;
+        self.failed = true;
+        self.todo = false;
+        self.protected_tools = Globs::default();
+        self.protected_files = Globs::default();
+    }
+
+    /// Reads a policy from JSON: an optional `preset` (else `acp`) and the keys that differ.
+    ///
+    /// Keys are flat (`file.kind`) or nested (`{"file":{"kind":..}}`); a rule that is both a switch and a group of
+    /// settings takes `on` for the switch when nested. A bare string is a preset's name.
+    ///
+    /// # Errors
+    /// [`PolicyError`], naming the key.
+    pub fn from_json(text: &str) -> Result<Self, PolicyError> {
+        let value: Value = serde_json::from_str(text)
+            .map_err(|error| PolicyError::Syntax { format: "JSON", reason: error.to_string() })?;
+        Self::from_value(&value)
+    }
+
+    /// Reads a policy from TOML; see [`Policy::from_json`].
+    ///
+    /// # Errors
+    /// [`PolicyError`], naming the key.
+    pub fn from_toml(text: &str) -> Result<Self, PolicyError> {
+        let table: toml::Table = toml::from_str(text)
+            .map_err(|error| PolicyError::Syntax { format: "TOML", reason: error.message().to_owned() })?;
+        let value = serde_json::to_value(table)
+            .map_err(|error| PolicyError::Syntax { format: "TOML", reason: error.to_string() })?;
+        Self::from_value(&value)
+    }
+
+    /// Reads a policy from a JSON value; see [`Policy::from_json`].
+    ///
+    /// # Errors
+    /// [`PolicyError`], naming the key.
+    pub fn from_value(value: &Value) -> Result<Self, PolicyError> {
+        let empty = Map::new();
+        let (name, keys) = match value {
+            Value::String(name) => (name.as_str(), &empty),
+            Value::Object(keys) => match keys.get("preset") {
+                None => ("acp", keys),
+                Some(Value::String(name)) => (name.as_str(), keys),
+                Some(other) => return Err(value_error("preset", "the name of a preset", other)),
+            },
+            other => return Err(value_error("policy", "an object of keys", other)),
+        };
+        let mut policy = Self::preset(name).ok_or_else(|| PolicyError::UnknownPreset {
+            name: name.to_owned(),
+            suggestion: nearest(name, PRESETS.iter().copied()),
+        })?;
+        policy.change(keys)?;
+        Ok(policy)
+    }
+
+    /// Changes the keys that `keys` names, all or none.
+    ///
+    /// # Errors
+    /// [`PolicyError`], naming the key.
+    pub fn change(&mut self, keys: &Map<String, Value>) -> Result<(), PolicyError> {
+        let mut flat = Vec::new();
+        flatten("", keys, &mut flat);
+        // The switch that stands for a whole matrix goes first, so that single entries can differ from it.
+        flat.sort_by_key(|(key, _)| key != "file.any_call");
+        let mut changed = self.clone();
+        for (key, value) in &flat {
+            if key == "preset" {
+                continue;
+            }
+            let Some(entry) = KEYS.iter().find(|entry| entry.name == key) else {
+                return Err(PolicyError::UnknownKey {
+                    key: key.clone(),
+                    suggestion: nearest(key, KEYS.iter().map(|entry| entry.name)),
+                });
+            };
+            (entry.set)(&mut changed, value).map_err(|error| match error {
+                KeyError::Kind(expected) => value_error(key, expected, value),
+                KeyError::Glob(error) => PolicyError::Value {
+                    key: key.clone(),
+                    expected: "a list of patterns",
+                    found: error.to_string(),
+                },
+            })?;
+        }
+        *self = changed;
+        Ok(())
+    }
+
+    /// The whole policy: the preset's name and every key with its value, as `PolicySet` records it.
+    pub fn to_value(&self) -> Value {
+        let mut map = Map::new();
+        map.insert("preset".to_owned(), Value::String(self.preset.clone()));
+        for key in KEYS {
+            map.insert(key.name.to_owned(), (key.get)(self));
+        }
+        Value::Object(map)
+    }
+
+    /// [`Policy::to_value`] as JSON text.
+    pub fn to_json(&self) -> String {
+        self.to_value().to_string()
+    }
+
+    /// The preset's name and the keys that differ from it.
+    pub fn compact(&self) -> Value {
+        let preset = Self::preset(&self.preset).unwrap_or_default();
+        let mut map = Map::new();
+        map.insert("preset".to_owned(), Value::String(self.preset.clone()));
+        for key in KEYS {
+            let value = (key.get)(self);
+            if value != (key.get)(&preset) {
+                map.insert(key.name.to_owned(), value);
+            }
+        }
+        Value::Object(map)
+    }
+
+    /// Whether hashes are shown as six digits without a letter, as `acp-head` does.
+    pub fn bare_hashes(&self) -> bool {
+        self.preset == "acp-head"
+    }
+}
+
+impl serde::Serialize for Policy {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.to_value().serialize(serializer)
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for Policy {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = Value::deserialize(deserializer)?;
+        Self::from_value(&value).map_err(serde::de::Error::custom)
+    }
+}
+
+fn value_error(key: &str, expected: &'static str, found: &Value) -> PolicyError {
+    PolicyError::Value { key: key.to_owned(), expected, found: found.to_string() }
+}
+
+/// Nested objects become keys with dots. serde_json bounds the depth of what it parses.
+fn flatten(prefix: &str, keys: &Map<String, Value>, flat: &mut Vec<(String, Value)>) {
+    for (key, value) in keys {
+        let name = match (prefix.is_empty(), key.as_str()) {
+            (true, _) => key.clone(),
+            (false, "on") => prefix.to_owned(),
+            (false, _) => format!("{prefix}.{key}"),
+        };
+        match value {
+            Value::Object(inner) if prefix.len() < 64 => flatten(&name, inner, flat),
+            _ => flat.push((name, value.clone())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+
+    #[test]
+    fn presets_differ_in_these_keys() {
+        let mut table = String::new();
+        for name in PRESETS {
+            let policy = Policy::preset(name).unwrap();
+            let acp = Policy::default();
+            for key in KEYS {
+                if (key.get)(&policy) != (key.get)(&acp) {
+                    table += &format!("{name} {} {}\n", key.name, (key.get)(&policy));
+                }
+            }
+        }
+        expect![[r#""#]].assert_eq(&table);
+    }
+
+    #[test]
+    fn whole_policies_survive_json_and_toml() {
+        for name in PRESETS {
+            let mut policy = Policy::preset(name).unwrap();
+            policy.purge_errors.turns = 7;
+            assert_eq!(Policy::from_json(&policy.to_json()).unwrap(), policy);
+            assert_eq!(Policy::from_value(&policy.compact()).unwrap(), policy);
+            let text = toml::to_string(&policy.to_value()).unwrap();
+            assert_eq!(Policy::from_toml(&text).unwrap(), policy);
+        }
+        let nested = "preset = 'dcp'\n[file]\nread_clears = []\n[purge_errors]\non = false\nturns = 9\n";
+        let policy = Policy::from_toml(nested).unwrap();
+        assert_eq!(
+            policy.compact().to_string(),
+            r#"{"preset":"dcp","file.read_clears":[],"purge_errors":false,"purge_errors.turns":9}"#
+        );
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        let mut table = String::new();
+        for text in [
+            r#"{"fil.kind":"file"}"#,
+            r#"{"preset":"apc"}"#,
+            r#"{"zzz":1}"#,
+            r#"{"todo":"yes"}"#,
+            r#"{"purge_errors.turns":-1}"#,
+            r#"{"protected_tools":[""]}"#,
+            r#"{"file.kind":"files"}"#,
+            "[]",
+            "{",
+        ] {
+            table += &format!("{}\n", Policy::from_json(text).unwrap_err());
+        }
+        expect![[r#""#]].assert_eq(&table);
+    }
+}

@@ -1,0 +1,235 @@
+//! The keys of a policy: name, how to read it, how to write it. One line a key.
+
+use serde_json::Value;
+
+use super::policy::Policy;
+use crate::text::{GlobError, Globs};
+
+/// A value that a key does not take.
+pub(super) enum KeyError {
+    /// What it takes.
+    Kind(&'static str),
+    /// A pattern that cannot be used.
+    Glob(GlobError),
+}
+
+/// One key.
+pub struct PolicyKey {
+    /// Its name; a setting of a rule takes a dot.
+    pub name: &'static str,
+    /// Its value in a policy.
+    pub get: fn(&Policy) -> Value,
+    pub(super) set: fn(&mut Policy, &Value) -> Result<(), KeyError>,
+}
+
+impl std::fmt::Debug for PolicyKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+macro_rules! keys {
+    ($( $name:literal $($field:ident).+ : $with:ident );+ $(;)?) => {
+        &[ $( PolicyKey {
+            name: $name,
+            get: |policy| $with::get(&policy.$($field).+),
+            set: |policy, value| $with::set(&mut policy.$($field).+, value),
+        } ),+ ]
+    };
+}
+
+/// Every key, in the order in which a whole policy lists them.
+pub const KEYS: &[PolicyKey] = keys! {
+    "automatic" automatic: flag;
+    "paths" paths: word;
+    "repeat" repeat.mode: word;
+    "repeat.except" repeat.except: names;
+    "repeat.protected_tools" repeat.protected_tools: names;
+    "file.any_call" file: any_call;
+    "file.write_clears" file.write_clears: classes;
+    "file.edit_clears" file.edit_clears: classes;
+    "file.delete_clears" file.delete_clears: classes;
+    "file.read_clears" file.read_clears: classes;
+    "file.search_clears" file.search_clears: classes;
+    "file.kind" file.kind: word;
+    "file.edit_quiet_steps" file.edit_quiet_steps: count;
+    "file.protected_tools" file.protected_tools: names;
+    "same_turn" same_turn: flag;
+    "failed" failed: flag;
+    "hide_input" hide_input: word;
+    "todo" todo: flag;
+    "retry" retry: flag;
+    "url" url: flag;
+    "state_query" state_query: flag;
+    "snapshot" snapshot: flag;
+    "context" context: flag;
+    "purge_errors" purge_errors.on: flag;
+    "purge_errors.turns" purge_errors.turns: count;
+    "purge_errors.protected_tools" purge_errors.protected_tools: names;
+    "truncate" truncate.on: flag;
+    "truncate.max_tokens" truncate.max_tokens: count;
+    "truncate.head_ratio" truncate.head_ratio: ratio;
+    "truncate.tail_ratio" truncate.tail_ratio: ratio;
+    "truncate.turns_min" truncate.turns_min: count;
+    "truncate.tools" truncate.tools: names;
+    "compress_reasoning" compress_reasoning.on: flag;
+    "compress_reasoning.max_tokens" compress_reasoning.max_tokens: count;
+    "compress_reasoning.turns_min" compress_reasoning.turns_min: count;
+    "protected_tools" protected_tools: names;
+    "protected_files" protected_files: files;
+    "turn_protection" turn_protection.enabled: flag;
+    "turn_protection.turns" turn_protection.turns: count;
+    "todo_reminder" reminder.enabled: flag;
+    "todo_reminder.initial_turns" reminder.initial_turns: count;
+    "todo_reminder.repeat_turns" reminder.repeat_turns: count;
+    "todo_reminder.stuck_task_turns" reminder.stuck_task_turns: count;
+    "automata" automata.enabled: flag;
+    "automata.initial_turns" automata.initial_turns: count;
+    "task.outputs_max" task_outputs_max: count;
+};
+
+mod flag {
+    use super::{KeyError, Value};
+
+    pub(super) fn get(value: &bool) -> Value {
+        Value::Bool(*value)
+    }
+
+    pub(super) fn set(place: &mut bool, value: &Value) -> Result<(), KeyError> {
+        *place = match value {
+            Value::Bool(value) => *value,
+            Value::String(word) if word == "on" => true,
+            Value::String(word) if word == "off" => false,
+            _ => return Err(KeyError::Kind("true or false")),
+        };
+        Ok(())
+    }
+}
+
+mod count {
+    use super::{KeyError, Value};
+
+    pub(super) fn get(value: &u32) -> Value {
+        Value::from(*value)
+    }
+
+    pub(super) fn set(place: &mut u32, value: &Value) -> Result<(), KeyError> {
+        let number = value.as_u64().and_then(|number| u32::try_from(number).ok());
+        *place = number.ok_or(KeyError::Kind("a whole number"))?;
+        Ok(())
+    }
+}
+
+mod ratio {
+    use super::{KeyError, Value};
+
+    pub(super) fn get(value: &f64) -> Value {
+        Value::from(*value)
+    }
+
+    pub(super) fn set(place: &mut f64, value: &Value) -> Result<(), KeyError> {
+        let number = value.as_f64().filter(|number| (0.0..=1.0).contains(number));
+        *place = number.ok_or(KeyError::Kind("a number from 0 to 1"))?;
+        Ok(())
+    }
+}
+
+mod word {
+    use serde::Serialize;
+    use serde::de::DeserializeOwned;
+
+    use super::{KeyError, Value};
+
+    pub(super) trait Word: Serialize + DeserializeOwned {
+        const EXPECTED: &'static str;
+    }
+
+    impl Word for crate::fold::policy::Paths {
+        const EXPECTED: &'static str = "`raw` or `session`";
+    }
+    impl Word for crate::fold::policy::RepeatMode {
+        const EXPECTED: &'static str = "`off`, `hash` or `dedup`";
+    }
+    impl Word for crate::fold::policy::HideInput {
+        const EXPECTED: &'static str = "`none` or `metadata`";
+    }
+    impl Word for crate::fold::policy::FileKind {
+        const EXPECTED: &'static str = "`file`, `supersede_write` or `supersede_read`";
+    }
+
+    pub(super) fn get<W: Word>(value: &W) -> Value {
+        serde_json::to_value(value).unwrap_or_default()
+    }
+
+    pub(super) fn set<W: Word>(place: &mut W, value: &Value) -> Result<(), KeyError> {
+        *place = W::deserialize(value).map_err(|_| KeyError::Kind(W::EXPECTED))?;
+        Ok(())
+    }
+}
+
+/// Texts of a list; `None` if it is none.
+fn texts(value: &Value) -> Option<Vec<&str>> {
+    value.as_array()?.iter().map(Value::as_str).collect()
+}
+
+mod names {
+    use super::{Globs, KeyError, Value, texts};
+
+    pub(super) fn get(value: &Globs) -> Value {
+        Value::from(value.patterns().to_vec())
+    }
+
+    pub(super) fn set(place: &mut Globs, value: &Value) -> Result<(), KeyError> {
+        let patterns = texts(value).ok_or(KeyError::Kind("a list of tool names"))?;
+        *place = Globs::names(patterns).map_err(KeyError::Glob)?;
+        Ok(())
+    }
+}
+
+mod files {
+    use super::{Globs, KeyError, Value, texts};
+
+    pub(super) fn get(value: &Globs) -> Value {
+        Value::from(value.patterns().to_vec())
+    }
+
+    pub(super) fn set(place: &mut Globs, value: &Value) -> Result<(), KeyError> {
+        let patterns = texts(value).ok_or(KeyError::Kind("a list of file patterns"))?;
+        *place = Globs::paths(patterns).map_err(KeyError::Glob)?;
+        Ok(())
+    }
+}
+
+mod classes {
+    use serde::Deserialize as _;
+
+    use super::{KeyError, Value};
+    use crate::event::ToolClass;
+
+    pub(super) fn get(value: &Vec<ToolClass>) -> Value {
+        serde_json::to_value(value).unwrap_or_default()
+    }
+
+    pub(super) fn set(place: &mut Vec<ToolClass>, value: &Value) -> Result<(), KeyError> {
+        *place = Vec::deserialize(value)
+            .map_err(|_| KeyError::Kind("a list of `read`, `write`, `edit`, `delete`, `search`"))?;
+        Ok(())
+    }
+}
+
+mod any_call {
+    use super::{KeyError, Value};
+    use crate::fold::policy::FileRule;
+
+    pub(super) fn get(value: &FileRule) -> Value {
+        Value::Bool(value.any_call)
+    }
+
+    pub(super) fn set(place: &mut FileRule, value: &Value) -> Result<(), KeyError> {
+        let any_call = value.as_bool().ok_or(KeyError::Kind("true or false"))?;
+        if any_call != place.any_call {
+            place.set_any_call(any_call);
+        }
+        Ok(())
+    }
+}

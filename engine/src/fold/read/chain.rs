@@ -1,0 +1,209 @@
+//! Edges and chains: what an item superseded, and what superseded it.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::event::Face;
+use crate::fold::facts::{Ix, NONE};
+use crate::fold::history::{EdgeRow, RuleKind};
+use crate::fold::state::State;
+use crate::ids::{ItemId, Seq, Turn};
+
+use super::{FaceState, HashForm};
+
+/// Most members of a chain that are gathered.
+pub const CHAIN_MEMBER_COUNT_MAX: usize = 10_000;
+
+/// An edge at a watermark.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+pub struct EdgeView {
+    /// The older item.
+    pub old: ItemId,
+    /// The newer one; absent where an event without an item superseded.
+    pub new: Option<ItemId>,
+    /// The rule.
+    pub rule: RuleKind,
+    /// The key by which they met, as the newer one gave it.
+    pub key: Option<Arc<str>>,
+    /// The event with which the edge came about.
+    pub seq: Seq,
+    /// The turn in which it came about.
+    pub turn: Turn,
+    /// Shown again on request: the edge hides nothing any more.
+    pub released: bool,
+    /// Tokens that the context is shorter by because of it, at the watermark.
+    pub tokens_freed: u64,
+}
+
+/// An item in a chain.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+pub struct ChainMember {
+    /// The item.
+    pub item: ItemId,
+    /// Its place in the order of recording.
+    #[serde(skip)]
+    pub ix: Ix,
+    /// Its turn.
+    pub turn: Turn,
+    /// Name of the tool.
+    pub tool: Option<Arc<str>>,
+    /// The host's id of the call.
+    pub call: Option<Arc<str>>,
+    /// Its hash.
+    pub hash: Option<String>,
+    /// How its content is shown.
+    pub state: FaceState,
+}
+
+/// Everything that is connected with an item by supersession.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+pub struct Chain {
+    /// The item that was asked for.
+    pub item: ItemId,
+    /// Its members, oldest first, the item among them.
+    pub members: Vec<ChainMember>,
+    /// The edges between them, in the order in which they came about.
+    pub edges: Vec<EdgeView>,
+    /// There are more members than [`CHAIN_MEMBER_COUNT_MAX`]; the rest is left out.
+    pub is_cut: bool,
+}
+
+impl State {
+    /// The chain of an item at `at`: what it superseded, directly or through others, and what superseded it.
+    ///
+    /// Cost: O(members and edges).
+    pub fn chain(&self, ix: Ix, at: Seq) -> Option<Chain> {
+        let item = self.facts.item(ix).filter(|item| item.id.seq <= at)?.id;
+        let mut found = BTreeSet::from([ix]);
+        let mut numbers = BTreeSet::new();
+        let mut is_cut = false;
+        for back in [true, false] {
+            let mut open = vec![ix];
+            while let Some(member) = open.pop() {
+                let edges: Vec<(u32, &EdgeRow)> = if back {
+                    self.history.edges_of_new(member).collect()
+                } else {
+                    self.history.edges_of_old(member).collect()
+                };
+                for (number, edge) in edges.into_iter().filter(|(_, edge)| edge.exists(at)) {
+                    let next = if back { edge.old.0 } else { edge.new };
+                    if next != NONE && found.len() >= CHAIN_MEMBER_COUNT_MAX && !found.contains(&Ix(next)) {
+                        is_cut = true;
+                        continue;
+                    }
+                    numbers.insert(number);
+                    if next != NONE && found.insert(Ix(next)) {
+                        open.push(Ix(next));
+                    }
+                }
+            }
+        }
+        let members = found.into_iter().filter_map(|ix| self.member(ix, at)).collect();
+        let mut edges: Vec<(u32, &EdgeRow)> = numbers
+            .into_iter()
+            .filter_map(|number| Some((number, self.history.edges.get(number as usize)?)))
+            .collect();
+        edges.sort_by_key(|(number, edge)| (edge.seq, *number));
+        let edges = edges.into_iter().map(|(_, edge)| self.edge_view(edge, at)).collect();
+        Some(Chain { item, members, edges, is_cut })
+    }
+
+    fn member(&self, ix: Ix, at: Seq) -> Option<ChainMember> {
+        let item = self.facts.item(ix)?;
+        let call = self.facts.call(ix);
+        Some(ChainMember {
+            item: item.id,
+            ix,
+            turn: item.turn,
+            tool: call.map(|call| self.facts.names.shared(call.tool)),
+            call: call.map(|call| self.facts.names.shared(call.host_id)),
+            hash: self.hash(ix, at, HashForm::Shown),
+            state: self.face(ix, Face::Output, at).state,
+        })
+    }
+
+    pub(crate) fn edge_view(&self, edge: &EdgeRow, at: Seq) -> EdgeView {
+        let id = |ix: Ix| self.facts.item(ix).map(|item| item.id);
+        let key = self.facts.keys.get(edge.key as usize).map(|key| self.facts.names.shared(key.given));
+        EdgeView {
+            old: id(edge.old).unwrap_or(ItemId::first(edge.seq)),
+            new: id(Ix(edge.new)),
+            rule: edge.kind,
+            key,
+            seq: edge.seq,
+            turn: edge.turn,
+            released: edge.released <= at,
+            tokens_freed: self.freed_by(edge, at),
+        }
+    }
+
+    /// Tokens that an edge frees: over the faces that it is the shown cause of.
+    fn freed_by(&self, edge: &EdgeRow, at: Seq) -> u64 {
+        if edge.released <= at {
+            return 0;
+        }
+        let mut freed = 0_u64;
+        for face in [Face::Input, Face::Output] {
+            let is_cause = self.history.cause(edge.old, face, at).is_some_and(|row| match row.cause {
+                crate::fold::history::Cause::Superseded { edge: number } => {
+                    self.history.edges.get(number as usize).is_some_and(|other| std::ptr::eq(other, edge))
+                }
+                _ => false,
+            });
+            if is_cause {
+                let tokens = self.face_tokens(edge.old, face, at);
+                freed = freed.saturating_add(tokens.whole.saturating_sub(tokens.shown));
+            }
+        }
+        freed
+    }
+
+    /// Edges between items that exist at `at`, released or not, in the order in which they came about.
+    ///
+    /// Reminders and reflections that a newer one replaced are not among them.
+    pub(crate) fn edge_rows(&self, at: Seq) -> Vec<&EdgeRow> {
+        let mut rows: Vec<&EdgeRow> = self
+            .history
+            .edges
+            .iter()
+            .filter(|edge| edge.exists(at) && edge.kind != RuleKind::Injected)
+            .collect();
+        rows.sort_by_key(|edge| edge.seq);
+        rows
+    }
+
+    /// All edges that exist at `at`, released or not, in the order in which they came about.
+    pub fn edges(&self, at: Seq) -> Vec<EdgeView> {
+        self.edge_rows(at).into_iter().map(|edge| self.edge_view(edge, at)).collect()
+    }
+
+    /// The edges that an event made (see [`Effects::edges`](crate::fold::Effects)).
+    pub fn edges_made(&self, numbers: std::ops::Range<usize>, at: Seq) -> Vec<EdgeView> {
+        let rows = self.history.edges.get(numbers).unwrap_or_default();
+        rows.iter().map(|edge| self.edge_view(edge, at)).collect()
+    }
+
+    /// Edges in which an item is the older one, in the order in which they came about.
+    pub fn superseded_by(&self, ix: Ix, at: Seq) -> Vec<EdgeView> {
+        let mut edges: Vec<EdgeView> = self
+            .history
+            .edges_of_old(ix)
+            .filter(|(_, edge)| edge.exists(at))
+            .map(|(_, edge)| self.edge_view(edge, at))
+            .collect();
+        edges.reverse();
+        edges
+    }
+
+    /// Edges in which an item is the newer one, in the order in which they came about.
+    pub fn supersedes(&self, ix: Ix, at: Seq) -> Vec<EdgeView> {
+        let mut edges: Vec<EdgeView> = self
+            .history
+            .edges_of_new(ix)
+            .filter(|(_, edge)| edge.exists(at))
+            .map(|(_, edge)| self.edge_view(edge, at))
+            .collect();
+        edges.reverse();
+        edges
+    }
+}

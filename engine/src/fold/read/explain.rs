@@ -1,0 +1,135 @@
+//! Why an item is, or is not, in the current context.
+
+use crate::event::{Face, KeyKind, ToolClass};
+use crate::fold::core::Status;
+use crate::fold::facts::Ix;
+use crate::fold::protect::{names_protected_file, tool_lists};
+use crate::fold::state::State;
+use crate::ids::{ItemId, Seq, Turn};
+
+use super::{CauseView, EdgeView, FaceState, FaceView};
+
+/// What keeps the rules from an item. The first that holds, in this order.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Protection {
+    /// Pinned.
+    Pinned,
+    /// It names a protected file.
+    File,
+    /// Its tool is protected.
+    Tool,
+    /// It is of one of the newest turns.
+    Turn,
+}
+
+/// Whether the model can still see an item's content.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+pub struct Visibility {
+    /// Its content is in the current context, whole.
+    pub visible: bool,
+    /// How its content is shown.
+    pub state: FaceState,
+    /// The file it shows was changed, by no call, in this event: what is visible is stale.
+    pub stale: Option<Seq>,
+}
+
+/// Why an item is as it is.
+#[derive(Clone, PartialEq, Debug, serde::Serialize)]
+pub struct Explanation {
+    /// The item.
+    pub item: ItemId,
+    /// Whether it is part of the current context at all (its faces may still be hidden).
+    pub in_context: bool,
+    /// Where its call stands.
+    pub status: Option<Status>,
+    /// Its turn.
+    pub turn: Turn,
+    /// Its parameters as shown, and why.
+    pub input: FaceView,
+    /// Its content as shown, and why.
+    pub output: FaceView,
+    /// The edge that hides it, if one does.
+    pub edge: Option<EdgeView>,
+    /// All edges in which it is the older one.
+    pub superseded_by: Vec<EdgeView>,
+    /// All edges in which it is the newer one.
+    pub supersedes: Vec<EdgeView>,
+    /// What keeps the rules from it now.
+    pub protection: Option<Protection>,
+    /// The file it shows was changed, by no call, in this event.
+    pub stale: Option<Seq>,
+    /// Preset of the policy that was in force when it was hidden, else of the one in force now.
+    pub policy: String,
+}
+
+impl State {
+    /// Why an item is, or is not, in the current context at `at`; `None` if it was not recorded then.
+    pub fn explain(&self, ix: Ix, at: Seq) -> Option<Explanation> {
+        let item = self.facts.item(ix).filter(|item| item.id.seq <= at)?;
+        let output = self.face(ix, Face::Output, at);
+        let input = self.face(ix, Face::Input, at);
+        let superseded_by = self.superseded_by(ix, at);
+        let hides = matches!(output.cause, Some(CauseView::Superseded { .. }));
+        let edge = superseded_by.iter().find(|edge| hides && !edge.released).cloned();
+        let since = self.history.cause(ix, Face::Output, at).map_or(at, |row| row.since);
+        Some(Explanation {
+            item: item.id,
+            in_context: self.is_in_context(ix, at),
+            status: self.status(ix, at),
+            turn: item.turn,
+            input,
+            output,
+            edge,
+            superseded_by,
+            supersedes: self.supersedes(ix, at),
+            protection: self.protection(ix, at),
+            stale: self.stale(ix, at),
+            policy: self.policy(since).preset.clone(),
+        })
+    }
+
+    /// What keeps the rules from an item at `at`: the first protection that holds.
+    pub fn protection(&self, ix: Ix, at: Seq) -> Option<Protection> {
+        let policy = self.policy(at);
+        if self.history.is_pinned(ix, at) {
+            return Some(Protection::Pinned);
+        }
+        let item = self.facts.item(ix)?;
+        self.facts.call(ix)?;
+        if names_protected_file(&self.facts, policy, ix) {
+            return Some(Protection::File);
+        }
+        if tool_lists(policy, self.facts.tool(ix)).protected {
+            return Some(Protection::Tool);
+        }
+        let young = self.turn(at).since(item.turn) < policy.turn_protection.age_min();
+        young.then_some(Protection::Turn)
+    }
+
+    /// The newest event by which a file that a view shows was changed outside of any call.
+    pub fn stale(&self, ix: Ix, at: Seq) -> Option<Seq> {
+        let call = self.facts.call(ix)?;
+        let finish =
+            self.history.answer(ix, at).and_then(|finish| self.facts.finishes.get(finish as usize))?;
+        let views = self.facts.keys_of(call).iter().filter(|key| {
+            key.kind == KeyKind::File
+                && matches!(key.class, ToolClass::Read | ToolClass::Write | ToolClass::Edit)
+        });
+        views
+            .flat_map(|key| [key.id_given, key.id_resolved])
+            .filter_map(|id| self.history.file_changes.get(&id))
+            .flatten()
+            .filter(|touch| touch.seq > finish.seq && touch.seq <= at && at < touch.until)
+            .map(|touch| touch.seq)
+            .max()
+    }
+
+    /// Whether the model can still see an item's content at `at`; `None` if it was not recorded then.
+    pub fn visible(&self, ix: Ix, at: Seq) -> Option<Visibility> {
+        self.facts.item(ix).filter(|item| item.id.seq <= at)?;
+        let state = self.face(ix, Face::Output, at).state;
+        let visible = state == FaceState::Whole && self.is_in_context(ix, at);
+        Some(Visibility { visible, state, stale: self.stale(ix, at) })
+    }
+}

@@ -1,0 +1,244 @@
+//! Finding items: by id, host's call id, hash, file, tool; turns and their tokens.
+
+use std::sync::Arc;
+
+use crate::event::KeyKind;
+use crate::fold::facts::Ix;
+use crate::fold::history::{Cause, Row};
+use crate::fold::protect::tool_lists;
+use crate::fold::state::State;
+use crate::ids::{ItemId, Micros, Seq, Signature, Turn};
+use crate::text::{HashTarget, Label};
+
+/// How a hash is printed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum HashForm {
+    /// As shown to agents: as long as it takes to be unique in the stream.
+    #[default]
+    Shown,
+    /// The short form, which calls may share.
+    Short,
+}
+
+/// Tokens of the context at the end of a turn.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize)]
+pub struct TurnTokens {
+    /// The turn.
+    pub turn: Turn,
+    /// Its last seq in the stream.
+    pub seq: Seq,
+    /// The context as shown.
+    pub shown: u64,
+    /// The same faces as recorded.
+    pub whole: u64,
+    /// Everything recorded so far.
+    pub recorded: u64,
+}
+
+impl State {
+    /// The item with this id, if it is of this stream (or of what it shares as a fork).
+    pub fn find(&self, id: ItemId) -> Option<Ix> {
+        self.facts.find(id)
+    }
+
+    /// The items that an event recorded, in order of their parts.
+    pub fn items_of_event(&self, seq: Seq) -> impl Iterator<Item = Ix> + use<> {
+        let first = self.facts.items.partition_point(|item| item.id.seq < seq);
+        let end = self.facts.items.partition_point(|item| item.id.seq <= seq);
+        (crate::fold::facts::index(first)..crate::fold::facts::index(end)).map(Ix)
+    }
+
+    /// The id of an item.
+    pub fn item_id(&self, ix: Ix) -> Option<ItemId> {
+        self.facts.item(ix).map(|item| item.id)
+    }
+
+    /// Name of the tool of a call.
+    pub fn tool(&self, ix: Ix) -> Option<Arc<str>> {
+        self.facts.call(ix).map(|call| self.facts.names.shared(call.tool))
+    }
+
+    /// The host's id of a call.
+    pub fn host_id(&self, ix: Ix) -> Option<Arc<str>> {
+        self.facts.call(ix).map(|call| self.facts.names.shared(call.host_id))
+    }
+
+    /// The turn an item was recorded in.
+    pub fn turn_of(&self, ix: Ix) -> Option<Turn> {
+        self.facts.item(ix).map(|item| item.turn)
+    }
+
+    /// Calls with this host id, oldest first; host ids are not unique.
+    pub fn calls_by_host_id(&self, call: &str, at: Seq) -> Vec<Ix> {
+        self.host_call(call).map_or_else(Vec::new, |(_, calls)| self.recorded(calls, at))
+    }
+
+    fn recorded(&self, calls: &[Ix], at: Seq) -> Vec<Ix> {
+        calls
+            .iter()
+            .copied()
+            .filter(|ix| self.facts.item(*ix).is_some_and(|item| item.id.seq <= at))
+            .collect()
+    }
+
+    /// Calls that name a file, as given or as resolved, oldest first. Cost: O(calls).
+    pub fn calls_by_file(&self, path: &str, at: Seq) -> Vec<Ix> {
+        let Some(id) = self.facts.find_key(KeyKind::File, path) else { return Vec::new() };
+        self.items(at)
+            .filter(|ix| {
+                let Some(call) = self.facts.call(*ix) else { return false };
+                self.facts.keys_of(call).iter().any(|key| key.id_given == id || key.id_resolved == id)
+            })
+            .collect()
+    }
+
+    /// Calls of a tool, oldest first. Cost: O(calls).
+    pub fn calls_by_tool(&self, tool: &str, at: Seq) -> Vec<Ix> {
+        let Some(name) = self.facts.names.find(tool) else { return Vec::new() };
+        self.items(at).filter(|ix| self.facts.call(*ix).is_some_and(|call| call.tool == name)).collect()
+    }
+
+    /// The hash by which an agent names a call at `at`; `None` for protected tools and for what is no call.
+    pub fn hash(&self, ix: Ix, at: Seq, form: HashForm) -> Option<String> {
+        let call = self.facts.call(ix)?;
+        let policy = self.policy(at);
+        let tool = self.facts.names.text(call.tool);
+        if tool_lists(policy, tool).protected {
+            return None;
+        }
+        Some(self.hash_text(ix, policy.bare_hashes(), form))
+    }
+
+    /// The hash of a call, protected or not.
+    pub(crate) fn hash_text(&self, ix: Ix, bare: bool, form: HashForm) -> String {
+        let Some(call) = self.facts.call(ix) else { return String::new() };
+        let label = Label::from_bits(self.facts.names.text(call.tool), call.label);
+        let digits = if bare { call.digits.1 } else { call.digits.0 };
+        let digits = if form == HashForm::Short { 0 } else { usize::from(digits) };
+        if bare {
+            let mut text = label.hex6();
+            text.extend(call.signature.to_hex().chars().take(digits));
+            return text;
+        }
+        if digits == 0 { label.short() } else { label.lengthened(&call.signature, digits) }
+    }
+
+    /// Calls that a hash names at `at`, grouped by signature in order of first use, each group oldest first.
+    pub fn calls_by_hash(&self, target: &HashTarget, at: Seq) -> Vec<Vec<Ix>> {
+        let text = target.label_text();
+        let (letter, digits) = match text.split_once('_') {
+            Some((letter, digits)) => (letter.chars().next(), digits),
+            None => (None, text.as_str()),
+        };
+        let Ok(bits) = u32::from_str_radix(digits, 16) else { return Vec::new() };
+        let mut groups = Vec::new();
+        for signature in self.facts.signatures_under(letter, bits) {
+            let calls = self.recorded(self.facts.calls_with(*signature), at);
+            let named = calls.first().and_then(|ix| self.facts.call(*ix)).is_some_and(|call| {
+                let label = Label::from_bits(self.facts.names.text(call.tool), call.label);
+                target.names(label, signature)
+            });
+            if named {
+                groups.push(calls);
+            }
+        }
+        groups
+    }
+
+    /// Whether a call's tool is protected by the policy in force now.
+    pub fn is_protected_tool(&self, ix: Ix) -> bool {
+        self.facts.call(ix).is_some() && tool_lists(self.policy(Seq::MAX), self.facts.tool(ix)).protected
+    }
+
+    /// Whether a call had a hash when it was recorded: its tool was not protected then.
+    pub(crate) fn had_hash(&self, ix: Ix) -> bool {
+        let Some(item) = self.facts.item(ix) else { return false };
+        !tool_lists(self.policy(item.id.seq), self.facts.tool(ix)).protected
+    }
+
+    /// Whether an agent knows a call's hash now: it is not under turn protection.
+    pub(crate) fn has_hash(&self, ix: Ix) -> bool {
+        let Some(item) = self.facts.item(ix) else { return false };
+        self.turn(Seq::MAX).since(item.turn) >= self.policy(Seq::MAX).turn_protection.age_min()
+    }
+
+    /// Items that acts with this pattern hid and still hide, in the order of the acts. Cost: O(acts).
+    pub(crate) fn hidden_by_pattern(&self, pattern: Signature, at: Seq) -> Vec<Ix> {
+        let mut found = Vec::new();
+        for (number, act) in (0..).zip(&self.facts.acts) {
+            for (place, hidden) in (0..).zip(&act.items).filter(|(_, hidden)| hidden.pattern == Some(pattern))
+            {
+                let Some(ix) = self.facts.find(hidden.item) else { continue };
+                let by_act = |row: &Row| match row.cause {
+                    Cause::Discarded { act, at } | Cause::Distilled { act, at } => {
+                        act == number && at == place
+                    }
+                    _ => false,
+                };
+                if self.history.rows_of(ix).any(|row| by_act(row) && row.holds(at)) {
+                    found.push(ix);
+                }
+            }
+        }
+        found
+    }
+
+    /// Whether any call of the stream has the hash's label.
+    pub fn knows_hash(&self, target: &HashTarget) -> bool {
+        let text = target.label_text();
+        let (letter, digits) = match text.split_once('_') {
+            Some((letter, digits)) => (letter.chars().next(), digits),
+            None => (None, text.as_str()),
+        };
+        u32::from_str_radix(digits, 16).is_ok_and(|bits| self.facts.knows_label(letter, bits))
+    }
+
+    /// The last seq of the stream that belongs to a turn; `None` if the turn has not begun.
+    pub fn turn_end(&self, turn: Turn) -> Option<Seq> {
+        let next = self.history.turns.iter().position(|(_, number)| *number > turn);
+        if self.history.turns.iter().all(|(_, number)| *number < turn) && turn != Turn(0) {
+            return None;
+        }
+        Some(match next.and_then(|next| self.history.turns.get(next)) {
+            Some((seq, _)) => Seq(seq.0.saturating_sub(1)),
+            None => self.head,
+        })
+    }
+
+    /// The newest seq recorded at or before a moment; `None` if the stream is younger.
+    pub fn seq_at(&self, moment: Micros) -> Option<Seq> {
+        let count = self.times.partition_point(|(_, time)| *time <= moment);
+        match self.times.get(count) {
+            Some((next, _)) => count.checked_sub(1).map(|_| Seq(next.0.saturating_sub(1))),
+            None => (count > 0).then_some(self.head),
+        }
+    }
+
+    /// Tokens at `at`: the context as shown, as recorded, and everything recorded.
+    pub fn tokens(&self, at: Seq) -> TurnTokens {
+        let total = self.history.total(at);
+        TurnTokens {
+            turn: self.turn(at),
+            seq: at,
+            shown: total.shown,
+            whole: total.whole,
+            recorded: total.recorded,
+        }
+    }
+
+    /// Tokens at the end of each turn that has begun at `at`, in order. Cost: O(turns x log events).
+    pub fn tokens_by_turn(&self, at: Seq) -> Vec<TurnTokens> {
+        let count = self.history.turns.partition_point(|(seq, _)| *seq <= at);
+        let turns = self.history.turns.get(..count).unwrap_or_default();
+        let mut series = Vec::with_capacity(turns.len());
+        for (place, (_, turn)) in turns.iter().enumerate() {
+            let end = match turns.get(place.saturating_add(1)) {
+                Some((next, number)) if number != turn => Seq(next.0.saturating_sub(1)),
+                Some(_) => continue,
+                None => Seq(at.0.min(self.head.0)),
+            };
+            series.push(TurnTokens { turn: *turn, ..self.tokens(end) });
+        }
+        series
+    }
+}

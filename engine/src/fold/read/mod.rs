@@ -1,0 +1,25 @@
+//! Reading a stream at a watermark: items, faces, stand-ins, chains, reasons, figures.
+//!
+//! ```text
+//! current(at) -> items in conversation order --item(ix, at)--> ItemView { input: FaceView, output: FaceView, .. }
+//!                                             --stand_in(ix, face, at)--> what is shown instead, or how to make it
+//! chain, edges, explain, visible, stats, log_lines: why it is so
+//! ```
+//!
+//! Every read takes `at` and is a function of the state; nothing is cached and nothing is changed. Bodies are named,
+//! never read: [`StandIn::needs`] says which body a text is made from, [`render`] makes it.
+
+mod chain;
+mod digest;
+mod explain;
+mod item;
+mod lookup;
+mod stand_in;
+mod stats;
+
+pub use chain::{CHAIN_MEMBER_COUNT_MAX, Chain, ChainMember, EdgeView};
+pub use explain::{Explanation, Protection, Visibility};
+pub use item::{CauseView, FaceState, FaceView, ItemView, PartView};
+pub use lookup::{HashForm, TurnTokens};
+pub use stand_in::{Render, StandIn, render};
+pub use stats::{KindStats, ShortenedView, Stats, StatsKind};

@@ -1,0 +1,451 @@
+//! What is shown in place of a face: which text, and from which body it is made.
+//!
+//! A stand-in is never longer (in UTF-8 bytes) than the face: else the face stays whole, but a face that was hidden on
+//! request shows `[removed]` or `-`. Lengths are known without any body, so the fold can tell. The texts of an eviction
+//! are always used: they carry the summary and keep the message valid.
+
+use crate::event::{Face, Role};
+use crate::fold::core::Status;
+use crate::fold::eviction::{output_text, rolling_text, words_text};
+use crate::fold::facts::{ItemKind, Ix, NONE, Size};
+use crate::fold::history::{Cause, EdgeRow, Evicted, Row, RuleKind, ShortenKind};
+use crate::fold::state::State;
+use crate::ids::{BodyId, Seq};
+use crate::registry::Registry;
+use crate::text::json::canonical_or_text;
+use crate::text::shorten::{TruncateSettings, compress_reasoning, purge_input, shown_params, truncate};
+use crate::text::tokens::estimate;
+
+use super::FaceState;
+
+const CALL_REMOVED: &str = "[Output removed to save context - information superseded or no longer needed]\n";
+const PART_REMOVED: &str = "[Assistant message part removed to save context]";
+const REMOVED: &str = "[removed]";
+const REMOVED_SHORT: &str = "-";
+const DISTILLED: &str = "[distilled] ";
+/// Between a call and its status in a tombstone.
+const ARROW: &str = " → ";
+
+/// How the text of a stand-in is made.
+#[derive(Clone, PartialEq, Debug, serde::Serialize)]
+#[serde(tag = "render", rename_all = "snake_case")]
+pub enum Render {
+    /// The face as recorded.
+    Whole,
+    /// Nothing at all.
+    Nothing,
+    /// This text.
+    Text {
+        /// The text.
+        text: String,
+    },
+    /// The tombstone of a discarded call: its line is made from the parameters.
+    CallLine {
+        /// The host program, for its registry.
+        host: String,
+        /// Name of the tool.
+        tool: String,
+        /// The parameters.
+        params: BodyId,
+        /// `completed`, `error`, ...
+        status: &'static str,
+    },
+    /// An object of the shown parameters.
+    ShownParams {
+        /// The host program, for its registry.
+        host: String,
+        /// Name of the tool.
+        tool: String,
+        /// The parameters.
+        params: BodyId,
+    },
+    /// Text, body, text.
+    Around {
+        /// Before the body.
+        before: String,
+        /// The body.
+        body: BodyId,
+        /// Behind it.
+        after: String,
+    },
+    /// A task's text with its summary.
+    Evicted {
+        /// The task.
+        task: String,
+        /// The session.
+        session: String,
+        /// An assistant's words rather than an output.
+        words: bool,
+        /// The summary.
+        summary: BodyId,
+    },
+    /// Parameters without their long strings.
+    PurgedParams {
+        /// The parameters.
+        params: BodyId,
+    },
+    /// Head and tail of each text part.
+    Truncated {
+        /// The parts.
+        parts: Vec<BodyId>,
+        /// Estimated tokens above which a text is truncated.
+        max_tokens: u32,
+        /// Share of the head.
+        head_ratio: f64,
+        /// Share of the tail.
+        tail_ratio: f64,
+    },
+    /// Beginning and conclusions.
+    Compressed {
+        /// The reasoning.
+        body: BodyId,
+        /// Estimated tokens above which it is compressed.
+        max_tokens: u32,
+    },
+}
+
+/// What is shown in place of a face.
+#[derive(Clone, PartialEq, Debug, serde::Serialize)]
+pub struct StandIn {
+    /// How the face is shown.
+    pub state: FaceState,
+    /// Estimated tokens of what is shown. For shortened faces an upper estimate, as the text needs the body.
+    pub tokens: u64,
+    /// How its text is made.
+    pub render: Render,
+    /// For an assistant's words that were evicted: the first signature among the hidden parts of the message.
+    pub signature: Option<BodyId>,
+}
+
+impl StandIn {
+    /// The text, if no body is needed for it.
+    pub fn text(&self) -> Option<&str> {
+        match &self.render {
+            Render::Text { text } => Some(text),
+            Render::Nothing => Some(""),
+            _ => None,
+        }
+    }
+
+    /// Bodies that the text is made from.
+    pub fn needs(&self) -> Vec<BodyId> {
+        match &self.render {
+            Render::Whole | Render::Nothing | Render::Text { .. } => Vec::new(),
+            Render::CallLine { params, .. }
+            | Render::ShownParams { params, .. }
+            | Render::PurgedParams { params } => {
+                vec![*params]
+            }
+            Render::Around { body, .. } | Render::Compressed { body, .. } => vec![*body],
+            Render::Evicted { summary, .. } => vec![*summary],
+            Render::Truncated { parts, .. } => parts.clone(),
+        }
+    }
+}
+
+/// Makes the text of a stand-in; `None` where the face is shown whole after all, or a body is not to be had.
+///
+/// Pure: `body` gives the bytes of a body. The registry names the parameters that are shown.
+pub fn render(
+    stand_in: &StandIn,
+    registry: &dyn Registry,
+    body: &dyn Fn(BodyId) -> Option<Vec<u8>>,
+) -> Option<String> {
+    let text_of = |id: BodyId| body(id).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    let shown = |host: &str, tool: &str, params: BodyId| {
+        let bytes = body(params)?;
+        let (_, json) = canonical_or_text(&bytes);
+        let json = json?;
+        let names = registry.tool(host, tool, &json).shown;
+        Some(shown_params(&json, &names))
+    };
+    match &stand_in.render {
+        Render::Whole => None,
+        Render::Nothing => Some(String::new()),
+        Render::Text { text } => Some(text.clone()),
+        Render::CallLine { host, tool, params, status } => {
+            let line = shown(host, tool, *params)
+                .map_or_else(|| format!("{tool}(){ARROW}{status}"), |shown| shown.call_line(tool, status));
+            Some(format!("{CALL_REMOVED}{line}"))
+        }
+        Render::ShownParams { host, tool, params } => {
+            Some(shown(host, tool, *params).map_or_else(|| "{}".to_owned(), |shown| shown.object_json()))
+        }
+        Render::Around { before, body, after } => Some(format!("{before}{}{after}", text_of(*body)?)),
+        Render::Evicted { task, session, words, summary } => {
+            let summary = text_of(*summary)?;
+            Some(if *words {
+                words_text(task, Some(&summary))
+            } else {
+                output_text(task, session, Some(&summary))
+            })
+        }
+        Render::PurgedParams { params } => purge_input(&body(*params)?),
+        Render::Truncated { parts, max_tokens, head_ratio, tail_ratio } => {
+            let texts: Option<Vec<String>> = parts.iter().map(|part| text_of(*part)).collect();
+            let settings = TruncateSettings {
+                max_tokens: *max_tokens,
+                head_ratio: *head_ratio,
+                tail_ratio: *tail_ratio,
+            };
+            truncate(&texts?.join("\n"), &settings)
+        }
+        Render::Compressed { body, max_tokens } => compress_reasoning(&text_of(*body)?, *max_tokens),
+    }
+}
+
+/// What stands in place of a superseded face; empty for what leaves no tombstone.
+pub(crate) fn superseded_text(kind: RuleKind, tool: &str) -> String {
+    let why = match kind {
+        RuleKind::Hash => "hash duplicate".to_owned(),
+        RuleKind::Dedup => "duplicate call".to_owned(),
+        RuleKind::File => format!("file superseded by {tool}"),
+        RuleKind::SupersedeWrite => "written file was read later".to_owned(),
+        RuleKind::SupersedeRead => format!("read file was changed by {tool}"),
+        RuleKind::Todo => format!("newer {tool} exists"),
+        RuleKind::Url => format!("URL superseded by {tool}"),
+        RuleKind::StateQuery => format!("state query superseded by {tool}"),
+        RuleKind::Snapshot => "snapshot superseded by newer snapshot".to_owned(),
+        RuleKind::Retry => "retry succeeded - pruning failed attempt".to_owned(),
+        RuleKind::Context => "newer context exists".to_owned(),
+        RuleKind::Injected => return String::new(),
+    };
+    format!("[auto-superseded: {why}]")
+}
+
+/// The word for a status in texts for the model.
+pub(crate) const fn status_word(status: Status) -> &'static str {
+    match status {
+        Status::Pending => "pending",
+        Status::Completed => "completed",
+        Status::Failed => "error",
+        Status::Aborted => "aborted",
+    }
+}
+
+fn tokens_of(text: &str) -> u64 {
+    u64::from(estimate(text.as_bytes()))
+}
+
+impl State {
+    /// What is shown in place of a face at `at`; `None` if there is no such face, or it is simply shown.
+    pub fn stand_in(&self, ix: Ix, face: Face, at: Seq) -> Option<StandIn> {
+        let size = self.face_size(ix, face, at)?;
+        let row = self.history.cause(ix, face, at)?;
+        Some(self.stand_in_for(ix, face, row, size, at))
+    }
+
+    fn whole(size: Size) -> StandIn {
+        StandIn { state: FaceState::Whole, tokens: size.tokens, render: Render::Whole, signature: None }
+    }
+
+    fn text_stand_in(state: FaceState, text: String) -> StandIn {
+        StandIn { state, tokens: tokens_of(&text), render: Render::Text { text }, signature: None }
+    }
+
+    const fn nothing() -> StandIn {
+        StandIn { state: FaceState::Gone, tokens: 0, render: Render::Nothing, signature: None }
+    }
+
+    /// A text if it is no longer than the face, else the face.
+    fn fitting(size: Size, text: String) -> StandIn {
+        if text.len() as u64 > size.bytes {
+            return Self::whole(size);
+        }
+        Self::text_stand_in(FaceState::Tombstone, text)
+    }
+
+    /// What was asked for is done, however short the face is.
+    fn removed(size: Size) -> StandIn {
+        match [REMOVED, REMOVED_SHORT].into_iter().find(|text| text.len() as u64 <= size.bytes) {
+            Some(text) => Self::text_stand_in(FaceState::Tombstone, text.to_owned()),
+            None => Self::whole(size),
+        }
+    }
+
+    pub(crate) fn stand_in_for(&self, ix: Ix, face: Face, row: &Row, size: Size, at: Seq) -> StandIn {
+        match row.cause {
+            Cause::Erased | Cause::OffBranch | Cause::Left => Self::nothing(),
+            Cause::Cleared { act } => match self.cleared(act) {
+                Some((body, tokens)) => StandIn {
+                    state: FaceState::Tombstone,
+                    tokens,
+                    render: Render::Around { before: String::new(), body, after: String::new() },
+                    signature: None,
+                },
+                None => Self::text_stand_in(FaceState::Tombstone, REMOVED.to_owned()),
+            },
+            Cause::Distilled { act, at } => self.distilled(act, at, size),
+            Cause::Evicted { eviction, how, last } => self.evicted_stand_in(ix, eviction, how, last, at),
+            Cause::Superseded { edge } => match self.history.edges.get(edge as usize) {
+                Some(edge) if face == Face::Input => self.shown_params(ix, edge, size),
+                Some(edge) => {
+                    let text = superseded_text(edge.kind, self.facts.tool(Ix(edge.new)));
+                    if text.is_empty() { Self::nothing() } else { Self::fitting(size, text) }
+                }
+                None => Self::whole(size),
+            },
+            Cause::Discarded { .. } => self.discarded(ix, size, at),
+            Cause::Shortened { rule } => self.shortened_stand_in(ix, rule, row, size, at),
+            Cause::Answered { .. } | Cause::Revised { .. } | Cause::Pinned => Self::whole(size),
+        }
+    }
+
+    fn cleared(&self, act: u32) -> Option<(BodyId, u64)> {
+        let act = self.facts.acts.get(act as usize)?;
+        let body = act.items.first()?.summary?;
+        Some((body.id(act.seq), u64::from(body.tokens)))
+    }
+
+    fn distilled(&self, act: u32, at: u32, size: Size) -> StandIn {
+        let act = self.facts.acts.get(act as usize);
+        let summary = act.and_then(|act| Some((act.seq, act.items.get(at as usize)?.summary?)));
+        let Some((seq, summary)) = summary else { return Self::removed(size) };
+        if summary.bytes.saturating_add(DISTILLED.len() as u64) > size.bytes {
+            return Self::removed(size);
+        }
+        StandIn {
+            state: FaceState::Summary,
+            tokens: u64::from(summary.tokens).saturating_add(tokens_of(DISTILLED)),
+            render: Render::Around {
+                before: DISTILLED.to_owned(),
+                body: summary.id(seq),
+                after: String::new(),
+            },
+            signature: None,
+        }
+    }
+
+    fn evicted_stand_in(&self, ix: Ix, eviction: u32, how: Evicted, last: bool, at: Seq) -> StandIn {
+        let Some(eviction) = self.facts.evictions.get(eviction as usize) else { return Self::nothing() };
+        let task = self.facts.names.text(eviction.task);
+        let session = self.info(at).map(|info| info.name.clone()).unwrap_or_default();
+        let text = match how {
+            Evicted::Dropped => return Self::nothing(),
+            Evicted::Rolling => rolling_text(task, &session),
+            Evicted::Output => output_text(task, &session, None),
+            Evicted::Assistant => words_text(task, None),
+        };
+        let signature = if how == Evicted::Assistant { self.evicted_signature(ix, at) } else { None };
+        match eviction.summary.filter(|_| last) {
+            Some(summary) => StandIn {
+                state: FaceState::Summary,
+                tokens: tokens_of(&text).saturating_add(u64::from(summary.tokens)),
+                render: Render::Evicted {
+                    task: task.to_owned(),
+                    session,
+                    words: how == Evicted::Assistant,
+                    summary: summary.id(eviction.seq),
+                },
+                signature,
+            },
+            None => StandIn { signature, ..Self::text_stand_in(FaceState::Tombstone, text) },
+        }
+    }
+
+    /// The first signature among the hidden parts of an evicted part's message.
+    fn evicted_signature(&self, ix: Ix, at: Seq) -> Option<BodyId> {
+        let message = self.facts.messages.get(self.facts.item(ix)?.message as usize)?;
+        message.items.iter().find_map(|part| {
+            let item =
+                self.facts.item(*part).filter(|item| item.id.seq <= at && item.kind != ItemKind::Call)?;
+            let evicted = |row: &Row| matches!(row.cause, Cause::Evicted { .. }) && row.holds(at);
+            self.history.rows_of(*part).any(evicted).then_some(item.provider_signature?.id(item.id.seq))
+        })
+    }
+
+    fn host(&self, at: Seq) -> String {
+        self.info(at).map(|info| info.host.clone()).unwrap_or_default()
+    }
+
+    fn shown_params(&self, ix: Ix, edge: &EdgeRow, size: Size) -> StandIn {
+        let Some(call) = self.facts.call(ix) else { return Self::whole(size) };
+        let Some((seq, params)) = self.input_body(ix, edge.since) else { return Self::whole(size) };
+        if u64::from(call.shown.object_bytes) > size.bytes {
+            return Self::whole(size);
+        }
+        StandIn {
+            state: FaceState::Shortened,
+            tokens: u64::from(call.shown.object_tokens),
+            render: Render::ShownParams {
+                host: self.host(edge.since),
+                tool: self.facts.names.text(call.tool).to_owned(),
+                params: params.id(seq),
+            },
+            signature: None,
+        }
+    }
+
+    fn discarded(&self, ix: Ix, size: Size, at: Seq) -> StandIn {
+        let Some((call, (seq, params))) = self.facts.call(ix).zip(self.input_body(ix, at)) else {
+            let is_part =
+                self.facts.item(ix).is_some_and(|item| item.message != NONE && item.role == Role::Assistant);
+            return if is_part && PART_REMOVED.len() as u64 <= size.bytes {
+                Self::text_stand_in(FaceState::Tombstone, PART_REMOVED.to_owned())
+            } else {
+                Self::removed(size)
+            };
+        };
+        let status = status_word(self.status(ix, at).unwrap_or_default());
+        let bytes = u64::from(call.shown.line_bytes)
+            .saturating_add((CALL_REMOVED.len() + ARROW.len() + status.len()) as u64);
+        if bytes > size.bytes {
+            return Self::removed(size);
+        }
+        StandIn {
+            state: FaceState::Tombstone,
+            tokens: u64::from(call.shown.line_tokens)
+                .saturating_add(tokens_of(CALL_REMOVED))
+                .saturating_add(tokens_of(ARROW))
+                .saturating_add(tokens_of(status)),
+            render: Render::CallLine {
+                host: self.host(at),
+                tool: self.facts.names.text(call.tool).to_owned(),
+                params: params.id(seq),
+                status,
+            },
+            signature: None,
+        }
+    }
+
+    fn shortened_stand_in(&self, ix: Ix, rule: ShortenKind, row: &Row, size: Size, at: Seq) -> StandIn {
+        let policy = self.policy(row.since);
+        let (limit, render) = match rule {
+            ShortenKind::PurgeErrors => {
+                let Some((seq, params)) = self.input_body(ix, at) else { return Self::whole(size) };
+                let shown = self.facts.call(ix).map_or(0, |call| call.shown.object_tokens);
+                (u64::from(shown).saturating_add(12), Render::PurgedParams { params: params.id(seq) })
+            }
+            ShortenKind::Truncate => {
+                let rule = &policy.truncate;
+                let Some((seq, parts)) = self.output_parts(ix, at) else { return Self::whole(size) };
+                let share = f64::from(rule.max_tokens) * (rule.head_ratio + rule.tail_ratio);
+                let render = Render::Truncated {
+                    parts: parts.iter().map(|part| part.body.id(seq)).collect(),
+                    max_tokens: rule.max_tokens,
+                    head_ratio: rule.head_ratio,
+                    tail_ratio: rule.tail_ratio,
+                };
+                (whole_tokens(share).saturating_add(16), render)
+            }
+            ShortenKind::CompressReasoning => {
+                let max_tokens = policy.compress_reasoning.max_tokens;
+                let Some(part) = self.content(ix, at).into_iter().next() else { return Self::whole(size) };
+                let share = f64::from(max_tokens) * 0.8;
+                (whole_tokens(share).saturating_add(32), Render::Compressed { body: part.body, max_tokens })
+            }
+        };
+        StandIn { state: FaceState::Shortened, tokens: size.tokens.min(limit), render, signature: None }
+    }
+}
+
+/// A share of tokens as a whole number.
+fn whole_tokens(share: f64) -> u64 {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "clamped to the range of u32"
+    )]
+    let whole = share.clamp(0.0, f64::from(u32::MAX)) as u64;
+    whole
+}

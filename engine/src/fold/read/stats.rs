@@ -1,0 +1,376 @@
+//! Figures: how many items each rule hid, what that saved; log lines and the stats block as texts.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use crate::event::Face;
+use crate::fold::facts::Ix;
+use crate::fold::history::{Cause, EdgeRow, RuleKind, ShortenKind};
+use crate::fold::state::State;
+use crate::ids::{ItemId, Seq, Turn};
+
+use super::HashForm;
+
+/// What a figure is about.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum StatsKind {
+    /// Superseded, by this rule.
+    Rule(RuleKind),
+    /// Long parameters of failed calls.
+    PurgeErrors,
+    /// Long outputs.
+    Truncate,
+    /// Long reasoning.
+    CompressReasoning,
+    /// Hidden on request.
+    Discard,
+    /// Hidden behind a summary.
+    Distill,
+    /// Evicted with its task.
+    Evict,
+    /// Cleared by the host.
+    HostCleared,
+    /// Removed for good.
+    Erased,
+}
+
+impl serde::Serialize for StatsKind {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.label())
+    }
+}
+
+impl StatsKind {
+    /// The name in JSON.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Rule(rule) => rule.label(),
+            Self::PurgeErrors => "purge_errors",
+            Self::Truncate => "truncate",
+            Self::CompressReasoning => "compress_reasoning",
+            Self::Discard => "discard",
+            Self::Distill => "distill",
+            Self::Evict => "evict",
+            Self::HostCleared => "host_cleared",
+            Self::Erased => "erased",
+        }
+    }
+
+    fn of(cause: Cause, edges: &[EdgeRow]) -> Option<Self> {
+        Some(match cause {
+            Cause::Erased => Self::Erased,
+            Cause::Cleared { .. } => Self::HostCleared,
+            Cause::Distilled { .. } => Self::Distill,
+            Cause::Evicted { .. } => Self::Evict,
+            Cause::Superseded { edge } => Self::Rule(edges.get(edge as usize)?.kind),
+            Cause::Discarded { .. } => Self::Discard,
+            Cause::Shortened { rule } => match rule {
+                ShortenKind::PurgeErrors => Self::PurgeErrors,
+                ShortenKind::Truncate => Self::Truncate,
+                ShortenKind::CompressReasoning => Self::CompressReasoning,
+            },
+            Cause::OffBranch
+            | Cause::Left
+            | Cause::Answered { .. }
+            | Cause::Revised { .. }
+            | Cause::Pinned => {
+                return None;
+            }
+        })
+    }
+}
+
+/// Figures of one kind.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize)]
+pub struct KindStats {
+    /// Items; each counts once, under its first edge, and stays counted when it is restored.
+    pub count: u64,
+    /// Estimated tokens of their canonical parameters and outputs, as the originals count.
+    pub acp_saved: u64,
+    /// Estimated tokens that the context is really shorter by, under the cause that shows.
+    pub freed: u64,
+}
+
+/// All figures of a stream at a watermark. `tokens_shown` + freed = `tokens_whole`.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Stats {
+    /// Figures by kind; `hash`, `file` and `todo` always, others where there is something to tell.
+    pub kinds: BTreeMap<StatsKind, KindStats>,
+    /// Tokens of the context as shown.
+    pub tokens_shown: u64,
+    /// Tokens of the same faces as recorded.
+    pub tokens_whole: u64,
+    /// Tokens of everything recorded.
+    pub tokens_recorded: u64,
+    /// Items recorded.
+    pub items: u64,
+    /// Calls recorded.
+    pub calls: u64,
+}
+
+impl serde::Serialize for Stats {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        use serde::ser::SerializeStruct as _;
+        let kinds: BTreeMap<&str, &KindStats> =
+            self.kinds.iter().map(|(kind, stats)| (kind.label(), stats)).collect();
+        let mut out = serializer.serialize_struct("Stats", 6)?;
+        out.serialize_field("kinds", &kinds)?;
+        out.serialize_field("tokens_shown", &self.tokens_shown)?;
+        out.serialize_field("tokens_whole", &self.tokens_whole)?;
+        out.serialize_field("tokens_recorded", &self.tokens_recorded)?;
+        out.serialize_field("items", &self.items)?;
+        out.serialize_field("calls", &self.calls)?;
+        out.end()
+    }
+}
+
+impl Stats {
+    /// Figures of one kind; zeros if there are none.
+    pub fn of(&self, kind: StatsKind) -> KindStats {
+        self.kinds.get(&kind).copied().unwrap_or_default()
+    }
+
+    /// Tokens freed, all kinds together.
+    pub fn freed(&self) -> u64 {
+        self.kinds.values().map(|stats| stats.freed).sum()
+    }
+
+    /// The short form of one kind, such as `🔄 hash: 1 prune`.
+    pub fn line(&self, kind: RuleKind) -> String {
+        let count = self.of(StatsKind::Rule(kind)).count;
+        let plural = if count == 1 { "" } else { "s" };
+        format!("{} {}: {count} prune{plural}", emoji(kind), kind_name(kind))
+    }
+
+    /// The stats block in the layout of the originals, without a line feed at its end.
+    pub fn acp_block(&self) -> String {
+        let rows: Vec<(RuleKind, KindStats)> = BLOCK_KINDS
+            .iter()
+            .map(|(kinds, _)| {
+                let mut sum = KindStats::default();
+                for kind in *kinds {
+                    let stats = self.of(StatsKind::Rule(*kind));
+                    sum.count += stats.count;
+                    sum.acp_saved += stats.acp_saved;
+                }
+                (kinds.first().copied().unwrap_or(RuleKind::Hash), sum)
+            })
+            .collect();
+        let mut supersede = KindStats::default();
+        for (_, stats) in &rows {
+            supersede.count += stats.count;
+            supersede.acp_saved += stats.acp_saved;
+        }
+        let mut strategies = vec![("Auto-Supersede", supersede)];
+        for (name, kind) in STRATEGIES {
+            let stats = self.of(*kind);
+            if stats.count > 0 {
+                strategies.push((name, stats));
+            }
+        }
+        strategies.sort_by_key(|(_, stats)| std::cmp::Reverse(stats.acp_saved));
+        let mut block = format!("Strategy Effectiveness:\n{}", "─".repeat(60));
+        for (place, (name, stats)) in strategies.iter().enumerate() {
+            let star = if place == 0 && stats.acp_saved > 0 { " ⭐" } else { "" };
+            let _ = write!(
+                block,
+                "\n  {name:<20}{:>4} prunes, ~{} saved{star}",
+                stats.count,
+                short_tokens(stats.acp_saved)
+            );
+            if *name != "Auto-Supersede" {
+                continue;
+            }
+            for ((_, always), (kind, stats)) in BLOCK_KINDS.iter().zip(&rows) {
+                if *always || stats.count > 0 {
+                    let _ = write!(
+                        block,
+                        "\n    {} {:<15}{:>4} prunes, ~{}",
+                        emoji(*kind),
+                        kind_name(*kind),
+                        stats.count,
+                        short_tokens(stats.acp_saved)
+                    );
+                }
+            }
+        }
+        block
+    }
+}
+
+/// Rows of the block: the kinds of each, and whether it always stands.
+const BLOCK_KINDS: &[(&[RuleKind], bool)] = &[
+    (&[RuleKind::Hash, RuleKind::Dedup], true),
+    (&[RuleKind::File, RuleKind::SupersedeWrite, RuleKind::SupersedeRead], true),
+    (&[RuleKind::Todo], true),
+    (&[RuleKind::Url], false),
+    (&[RuleKind::StateQuery], false),
+    (&[RuleKind::Snapshot], false),
+    (&[RuleKind::Retry], false),
+    (&[RuleKind::Context], false),
+];
+
+const STRATEGIES: &[(&str, StatsKind)] = &[
+    ("Purge Errors", StatsKind::PurgeErrors),
+    ("Manual Discard", StatsKind::Discard),
+    ("Distillation", StatsKind::Distill),
+    ("Truncation", StatsKind::Truncate),
+    ("Thinking Compress", StatsKind::CompressReasoning),
+    ("Task Eviction", StatsKind::Evict),
+];
+
+/// The sign of a kind in log lines and the block.
+const fn emoji(kind: RuleKind) -> &'static str {
+    match kind {
+        RuleKind::Hash | RuleKind::Dedup | RuleKind::Retry => "🔄",
+        RuleKind::File | RuleKind::SupersedeWrite | RuleKind::SupersedeRead => "📁",
+        RuleKind::Todo => "✅",
+        RuleKind::Url => "🔗",
+        RuleKind::StateQuery => "📊",
+        RuleKind::Snapshot => "📸",
+        RuleKind::Context | RuleKind::Injected => "🔧",
+    }
+}
+
+/// The name of a kind in the block.
+const fn kind_name(kind: RuleKind) -> &'static str {
+    match kind {
+        RuleKind::StateQuery => "query",
+        kind => kind.label(),
+    }
+}
+
+/// Below 1000 plain, else with one decimal and `k`.
+fn short_tokens(tokens: u64) -> String {
+    if tokens < 1000 {
+        return tokens.to_string();
+    }
+    let tenths = tokens.saturating_add(50) / 100;
+    match (tenths / 10, tenths % 10) {
+        (whole, 0) => format!("{whole}k"),
+        (whole, tenth) => format!("{whole}.{tenth}k"),
+    }
+}
+
+impl State {
+    /// All figures at `at`. Cost: O(what was ever hidden).
+    pub fn stats(&self, at: Seq) -> Stats {
+        let mut stats = Stats::default();
+        for kind in [RuleKind::Hash, RuleKind::File, RuleKind::Todo] {
+            stats.kinds.insert(StatsKind::Rule(kind), KindStats::default());
+        }
+        let mut counted = BTreeSet::new();
+        for edge in self.edge_rows(at) {
+            if counted.insert(edge.old) {
+                let entry = stats.kinds.entry(StatsKind::Rule(edge.kind)).or_default();
+                entry.count += 1;
+                entry.acp_saved += self.acp_saved(edge.old, at);
+            }
+        }
+        let mut acted = BTreeSet::new();
+        let mut faces = BTreeSet::new();
+        for row in self.history.rows.iter().filter(|row| row.since <= at && at < row.undone) {
+            if row.cause.rank().is_none() {
+                continue;
+            }
+            if row.holds(at) {
+                faces.insert((row.ix, row.face));
+            }
+            let Some(kind) = StatsKind::of(row.cause, &self.history.edges) else { continue };
+            if !matches!(kind, StatsKind::Rule(_)) && acted.insert((kind, row.ix)) {
+                let entry = stats.kinds.entry(kind).or_default();
+                entry.count += 1;
+                entry.acp_saved += self.acp_saved(row.ix, at);
+            }
+        }
+        for (ix, face) in faces {
+            let tokens = self.face_tokens(ix, face, at);
+            let freed = tokens.whole.saturating_sub(tokens.shown);
+            let kind = self
+                .history
+                .cause(ix, face, at)
+                .and_then(|row| StatsKind::of(row.cause, &self.history.edges));
+            if let Some(kind) = kind.filter(|_| freed > 0) {
+                stats.kinds.entry(kind).or_default().freed += freed;
+            }
+        }
+        let total = self.history.total(at);
+        stats.tokens_shown = total.shown;
+        stats.tokens_whole = total.whole;
+        stats.tokens_recorded = total.recorded;
+        stats.items = self.items(at).count() as u64;
+        stats.calls = self.items(at).filter(|ix| self.facts.call(*ix).is_some()).count() as u64;
+        stats
+    }
+
+    /// Canonical parameters and output; of what is no call, its content.
+    fn acp_saved(&self, ix: Ix, at: Seq) -> u64 {
+        let params = self.facts.call(ix).map_or(0, |call| u64::from(call.canonical_tokens));
+        let output = self.face_size(ix, Face::Output, at).map_or(0, |size| size.tokens);
+        params.saturating_add(output)
+    }
+
+    /// One line per edge at `at`, in the order in which they came about.
+    pub fn log_lines(&self, at: Seq, form: HashForm) -> Vec<String> {
+        self.edge_rows(at).into_iter().map(|edge| self.log_line(edge, at, form)).collect()
+    }
+
+    fn log_line(&self, edge: &EdgeRow, at: Seq, form: HashForm) -> String {
+        let host_id = |ix: Ix| self.host_id(ix).unwrap_or_default();
+        let (old, new) = (edge.old, Ix(edge.new));
+        let (a, b) = (host_id(old), host_id(new));
+        let (tool, by) = (self.facts.tool(old), self.facts.tool(new));
+        let key = self.facts.keys.get(edge.key as usize).map_or("", |key| self.facts.names.text(key.given));
+        let sign = emoji(edge.kind);
+        let turn = self.turn_of(old).unwrap_or_default().0;
+        let text = match edge.kind {
+            RuleKind::Hash | RuleKind::Dedup => {
+                let hash = self.hash_text(new, self.policy(at).bare_hashes(), form);
+                format!("hash {hash}: {a} → {b}")
+            }
+            RuleKind::File | RuleKind::SupersedeWrite | RuleKind::SupersedeRead => {
+                format!("file {key}: {tool} {a} superseded by {by}")
+            }
+            RuleKind::Todo => format!("todo: pruned old {tool} {a} (turn {turn})"),
+            RuleKind::Url => {
+                let key: String = key.chars().take(50).collect();
+                format!("URL {key}: {tool} {a} superseded by {by}")
+            }
+            RuleKind::StateQuery => format!("query {key}: {tool} {a} superseded"),
+            RuleKind::Snapshot => format!("snapshot {a} superseded by {b}"),
+            RuleKind::Retry => format!("retry {a} pruned after successful {b}"),
+            RuleKind::Context => format!("context: pruned old context {a} (turn {turn})"),
+            RuleKind::Injected => format!("injected {a}"),
+        };
+        format!("[auto-supersede] {sign} {text}")
+    }
+}
+
+/// An item that a rule shortened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
+pub struct ShortenedView {
+    /// The item.
+    pub item: ItemId,
+    /// The rule.
+    pub rule: ShortenKind,
+    /// The event with which it did so.
+    pub seq: Seq,
+    /// The turn.
+    pub turn: Turn,
+}
+
+impl State {
+    /// Items that rules had shortened by `at`, restored or not, in the order in which it came about.
+    pub fn shortened(&self, at: Seq) -> Vec<ShortenedView> {
+        let rows = self.history.rows.iter().filter(|row| row.since <= at && at < row.undone);
+        let mut found: Vec<ShortenedView> = rows
+            .filter_map(|row| {
+                let Cause::Shortened { rule } = row.cause else { return None };
+                let item = self.facts.item(row.ix)?.id;
+                Some(ShortenedView { item, rule, seq: row.since, turn: row.turn })
+            })
+            .collect();
+        found.sort_by_key(|view| view.seq);
+        found
+    }
+}

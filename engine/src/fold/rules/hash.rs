@@ -1,0 +1,40 @@
+//! Repeat: the same tool with the same parameters, called again (kind `hash`, or `dedup` without top-level nulls).
+
+use super::{Clear, Failed, Guard, Look, Rule, Slot};
+use crate::event::TodoRole;
+use crate::fold::facts::Ix;
+use crate::fold::history::RuleKind;
+use crate::fold::policy::{Paths, RepeatMode};
+
+pub(crate) const RULE: Rule = Rule {
+    on: |policy| policy.repeat.mode != RepeatMode::Off,
+    kind: |policy| match policy.repeat.mode {
+        RepeatMode::Dedup => RuleKind::Dedup,
+        RepeatMode::Hash | RepeatMode::Off => RuleKind::Hash,
+    },
+    guard: Guard::Repeat,
+    failed: Failed::ByPolicy,
+    any_turn: false,
+    lays: |look, ix, lay| {
+        if let Some(slot) = slot(look, ix) {
+            lay(slot);
+        }
+    },
+    clears: |look, ix, clear| {
+        if let Some(slot) = slot(look, ix) {
+            clear(Clear::all(slot));
+        }
+    },
+};
+
+/// The slot of a call's signature; none for a poll or a deed, whose repeat is a new answer or a new deed.
+fn slot(look: Look<'_>, ix: Ix) -> Option<Slot> {
+    let call = look.call(ix)?;
+    let todo = matches!(call.todo, TodoRole::Write | TodoRole::Read);
+    if call.volatile || !todo && look.lists.tool(call.tool).repeat_except {
+        return None;
+    }
+    let form = usize::from(look.policy.paths == Paths::Session) * 2
+        + usize::from(look.policy.repeat.mode == RepeatMode::Dedup);
+    Some(Slot { group: 0, key: *call.compared.get(form)? })
+}

@@ -1,0 +1,34 @@
+//! Todo: the newest list-writing and the newest list-reading call stay, each kind for itself (kind `todo`).
+//!
+//! Does not look at protected tools: the todo tools are on that list by default. Changes of one entry are not meant.
+
+use super::{Clear, Failed, Guard, Look, Rule, Slot};
+use crate::event::TodoRole;
+use crate::fold::facts::Ix;
+use crate::fold::history::RuleKind;
+
+pub(crate) const RULE: Rule = Rule {
+    on: |policy| policy.todo,
+    kind: |_| RuleKind::Todo,
+    guard: Guard::FilesOnly,
+    failed: Failed::No,
+    any_turn: false,
+    lays: |look, ix, lay| {
+        if let Some(slot) = slot(look, ix) {
+            lay(slot);
+        }
+    },
+    clears: |look, ix, clear| {
+        if let Some(slot) = slot(look, ix) {
+            clear(Clear::all(slot));
+        }
+    },
+};
+
+fn slot(look: Look<'_>, ix: Ix) -> Option<Slot> {
+    match look.call(ix)?.todo {
+        TodoRole::Write => Some(Slot { group: 0, key: 0 }),
+        TodoRole::Read => Some(Slot { group: 1, key: 0 }),
+        TodoRole::None | TodoRole::Delta => None,
+    }
+}

@@ -1,0 +1,456 @@
+//! The state of one stream: facts, present, history, and the operations that made them.
+
+use std::sync::Arc;
+
+use super::core::{Core, Op, Step, Subs};
+use super::facts::{Facts, Ix};
+use super::history::{Cause, History, Total};
+use super::memory::MemoryState;
+use super::names::Name;
+use super::policy::Policy;
+use super::task::TaskState;
+use super::todo::TodoState;
+use crate::event::{
+    Body, BodyAddress, Face, MessageFinished, Parent, Payload, PromptSet, RebaseCause, Recorded, Scope,
+};
+use crate::ids::{ItemId, Micros, Seq, StreamId, Turn};
+
+/// What an event changed for readers.
+#[derive(Clone, PartialEq, Debug, Default, serde::Serialize)]
+pub struct Effects {
+    /// The event.
+    pub seq: Seq,
+    /// Its stream.
+    pub stream: StreamId,
+    /// The stream's turn after it.
+    pub turn: Turn,
+    /// Faces that look different now, each once, in order of first change. A new item has one for each face.
+    pub changes: Vec<Change>,
+    /// Numbers of the edges that came about: indices into what [`State::edges`] would list for all time.
+    #[serde(skip)]
+    pub edges: std::ops::Range<usize>,
+}
+
+/// A face that looks different after an event.
+#[derive(Clone, PartialEq, Debug, serde::Serialize)]
+pub struct Change {
+    /// The item.
+    pub item: ItemId,
+    /// Which face.
+    pub face: Face,
+    /// How it is shown now.
+    pub shown: super::FaceState,
+    /// Why, if it is not shown whole.
+    pub cause: Option<super::CauseView>,
+    /// Tokens that the context is shorter by; negative if longer. A new item counts as longer by what it shows.
+    pub tokens_freed: i64,
+}
+
+/// What is known about a stream itself.
+#[derive(Clone, PartialEq, Eq, Debug, Default, serde::Serialize)]
+pub struct StreamFacts {
+    /// Session, project or user.
+    pub scope: Scope,
+    /// The host program.
+    pub host: String,
+    /// The host's id of the session, or the project's or user's name.
+    pub name: String,
+    /// The project's name.
+    pub project: Option<String>,
+    /// For a subagent: where it was started.
+    pub parent: Option<Parent>,
+    /// Working folder.
+    pub cwd: Option<String>,
+    /// A title for people.
+    pub title: Option<String>,
+    /// Version of the host program.
+    pub host_version: Option<String>,
+}
+
+/// An epoch of the served context.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+pub struct Rebase {
+    /// The event.
+    pub seq: Seq,
+    /// Number of the epoch.
+    pub epoch: u32,
+    /// Why.
+    pub why: RebaseCause,
+    /// Pending items that were applied; empty means all.
+    pub items: Vec<ItemId>,
+}
+
+/// The folded state of one stream. Every read takes a watermark; `Seq::MAX` reads the newest state.
+#[derive(Clone, Debug)]
+pub struct State {
+    pub(crate) id: StreamId,
+    pub(crate) facts: Facts,
+    pub(crate) core: Core,
+    pub(crate) history: History,
+    subs: Subs,
+    ops: Vec<(Seq, Op)>,
+    pub(crate) infos: Vec<(Seq, Arc<StreamFacts>)>,
+    pub(crate) policies: Vec<(Seq, Arc<Policy>)>,
+    pub(crate) prompts: Vec<(Seq, PromptSet)>,
+    pub(crate) finished: Vec<(Seq, MessageFinished)>,
+    pub(crate) rebases: Vec<Rebase>,
+    pub(crate) served: Vec<(Seq, crate::event::ContextServed)>,
+    pub(crate) closed: Vec<Seq>,
+    pub(crate) forks: Vec<(Seq, crate::event::Forked)>,
+    pub(crate) rewinds: Vec<(Seq, Seq)>,
+    pub(crate) counts: Counts,
+    pub(crate) first: Seq,
+    pub(crate) head: Seq,
+    pub(crate) times: Vec<(Seq, Micros)>,
+}
+
+/// What is only counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) unknown: u64,
+}
+
+impl State {
+    /// An empty stream under the store's policy.
+    pub(crate) fn new(id: StreamId, policy: Arc<Policy>) -> Self {
+        Self {
+            id,
+            facts: Facts::default(),
+            core: Core::under(Arc::clone(&policy)),
+            history: History::default(),
+            subs: Subs::default(),
+            ops: vec![(Seq::ZERO, Op::Policy { policy: Arc::clone(&policy), own: false })],
+            infos: Vec::new(),
+            policies: vec![(Seq::ZERO, policy)],
+            prompts: Vec::new(),
+            finished: Vec::new(),
+            rebases: Vec::new(),
+            served: Vec::new(),
+            closed: Vec::new(),
+            forks: Vec::new(),
+            rewinds: Vec::new(),
+            counts: Counts::default(),
+            first: Seq::ZERO,
+            head: Seq::ZERO,
+            times: Vec::new(),
+        }
+    }
+
+    /// The todo list.
+    pub const fn todos(&self) -> &TodoState {
+        &self.subs.todos
+    }
+
+    /// The tasks.
+    pub const fn tasks(&self) -> &TaskState {
+        &self.subs.tasks
+    }
+
+    /// The memory items of this stream.
+    pub const fn memory(&self) -> &MemoryState {
+        &self.subs.memory
+    }
+
+    /// Folds one event of this stream. Total. Cost: what it changes; a rewind, a fork and a policy cost the stream.
+    pub(crate) fn apply(&mut self, recorded: &Recorded) -> Effects {
+        if self.first == Seq::ZERO {
+            self.first = recorded.seq;
+        }
+        self.head = recorded.seq;
+        if self.times.last().is_none_or(|(_, last)| *last != recorded.recorded_at) {
+            self.times.push((recorded.seq, recorded.recorded_at));
+        }
+        let edges_before = self.history.edges.len();
+        self.note(recorded);
+        if let Some(op) = self.take_in(recorded) {
+            match op {
+                Op::Rewound { .. } => self.rewind(recorded, op),
+                op => {
+                    self.step(recorded.seq, &op);
+                    self.ops.push((recorded.seq, op));
+                }
+            }
+        }
+        self.effects(recorded.seq, edges_before)
+    }
+
+    pub(crate) fn step(&mut self, at: Seq, op: &Op) {
+        let mut step = Step {
+            facts: &mut self.facts,
+            core: &mut self.core,
+            history: &mut self.history,
+            subs: &mut self.subs,
+            at,
+        };
+        step.run(op);
+    }
+
+    /// Facts about the stream itself; no rewind undoes them.
+    fn note(&mut self, recorded: &Recorded) {
+        let seq = recorded.seq;
+        match &recorded.event.payload {
+            Payload::SessionOpened(opened) => {
+                let opened = StreamFacts {
+                    scope: opened.scope,
+                    host: opened.host.clone(),
+                    name: opened.name.clone(),
+                    project: opened.project.clone(),
+                    parent: opened.parent.clone(),
+                    cwd: opened.cwd.clone(),
+                    title: opened.title.clone(),
+                    host_version: opened.host_version.clone(),
+                };
+                self.infos.push((seq, Arc::new(opened)));
+            }
+            Payload::SessionChanged(changed) => {
+                let mut info = self.infos.last().map(|(_, info)| (**info).clone()).unwrap_or_default();
+                for (place, new) in [
+                    (&mut info.title, &changed.title),
+                    (&mut info.cwd, &changed.cwd),
+                    (&mut info.project, &changed.project),
+                    (&mut info.host_version, &changed.host_version),
+                ] {
+                    if new.is_some() {
+                        place.clone_from(new);
+                    }
+                }
+                self.infos.push((seq, Arc::new(info)));
+            }
+            Payload::SessionClosed(_) => self.closed.push(seq),
+            Payload::PromptSet(set) => self.prompts.push((seq, set.clone())),
+            Payload::MessageFinished(finished) => self.finished.push((seq, finished.clone())),
+            Payload::ContextRebased(rebased) => self.rebases.push(Rebase {
+                seq,
+                epoch: rebased.epoch,
+                why: rebased.why,
+                items: rebased.items.clone(),
+            }),
+            Payload::ContextServed(served) => self.served.push((seq, served.clone())),
+            Payload::Forked(forked) => self.forks.push((seq, forked.clone())),
+            Payload::Unknown { .. } => self.counts.unknown = self.counts.unknown.saturating_add(1),
+            _ => {}
+        }
+    }
+
+    /// The store's policy changed; it holds here unless the stream has one of its own.
+    pub(crate) fn store_policy(&mut self, at: Seq, policy: &Arc<Policy>) {
+        if !self.core.own_policy {
+            self.set_policy(at, Arc::clone(policy), false);
+        }
+    }
+
+    fn set_policy(&mut self, at: Seq, policy: Arc<Policy>, own: bool) {
+        self.policies.push((at, Arc::clone(&policy)));
+        let op = Op::Policy { policy, own };
+        self.step(at, &op);
+        self.ops.push((at, op));
+    }
+
+    pub(crate) fn note_policy(&mut self, at: Seq, policy: &Arc<Policy>) {
+        self.policies.push((at, Arc::clone(policy)));
+    }
+
+    /// Operations of the active branch at `at`, oldest first, as indices.
+    fn branch(&self, at: Seq) -> Vec<usize> {
+        let mut active: Vec<usize> = Vec::new();
+        for (place, (seq, op)) in self.ops.iter().enumerate() {
+            if *seq > at {
+                break;
+            }
+            if let Op::Rewound { to, .. } = op {
+                let kept =
+                    active.partition_point(|place| self.ops.get(*place).is_some_and(|(seq, _)| seq <= to));
+                active.truncate(kept);
+            }
+            active.push(place);
+        }
+        active
+    }
+
+    /// Folds operations anew. Facts are shared: an operation makes of them what it made of them before.
+    fn refold(&mut self, ops: &[(Seq, Op)]) -> (Core, History, Subs) {
+        let (mut core, mut history, mut subs) = (Core::default(), History::default(), Subs::default());
+        for (at, op) in ops {
+            let mut step = Step {
+                facts: &mut self.facts,
+                core: &mut core,
+                history: &mut history,
+                subs: &mut subs,
+                at: *at,
+            };
+            step.run(op);
+        }
+        (core, history, subs)
+    }
+
+    fn rewind(&mut self, recorded: &Recorded, op: Op) {
+        let Op::Rewound { to, .. } = &op else { return };
+        let (to, seq) = (*to, recorded.seq);
+        let active: Vec<(Seq, Op)> = {
+            let places = self.branch(Seq::MAX);
+            places.into_iter().filter_map(|place| self.ops.get(place)).cloned().collect()
+        };
+        let kept = active.partition_point(|(at, _)| *at <= to);
+        let (kept, dropped) = active.split_at_checked(kept).unwrap_or((&active, &[]));
+        // The last event that stays: what held there holds again.
+        let last = kept.last().map_or(Seq::ZERO, |(at, _)| *at);
+        let mut left: Vec<Ix> = dropped.iter().flat_map(|(_, op)| self.items_of(op)).collect();
+        left.sort_unstable();
+        let (core, _, subs) = self.refold(kept);
+        let turn = self.core.turn;
+        self.core = core;
+        self.subs.todos.rewound(seq, subs.todos);
+        self.subs.tasks.rewound(seq, subs.tasks);
+        if self.infos.last().is_none_or(|(_, info)| info.scope == Scope::Session) {
+            self.subs.memory.rewound(seq, subs.memory);
+        }
+        self.history.rewind(last, seq, turn, &left);
+        self.rewinds.push((seq, to));
+        self.step(seq, &op);
+        self.ops.push((seq, op));
+    }
+
+    /// Items that an operation brought into being.
+    fn items_of(&self, op: &Op) -> Vec<Ix> {
+        match op {
+            Op::Start(ix) | Op::Injected(ix) => vec![*ix],
+            Op::Parts { first, count } => (first.0..first.0.saturating_add(*count)).map(Ix).collect(),
+            Op::Finish(finish) => {
+                let orphan = self.facts.finishes.get(*finish as usize).map(|finish| finish.orphan);
+                orphan.filter(|orphan| *orphan != super::facts::NONE).map(Ix).into_iter().collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// A stream that shares this one's history up to `at`.
+    pub(crate) fn fork(&self, id: StreamId, at: Seq) -> Self {
+        let ops: Vec<(Seq, Op)> =
+            self.branch(at).into_iter().filter_map(|place| self.ops.get(place)).cloned().collect();
+        let mut child = Self::new(id, Arc::clone(&self.core.policy));
+        child.facts = self.facts.until(at);
+        let (core, history, subs) = child.refold(&ops);
+        child.core = core;
+        child.history = history;
+        child.subs = subs;
+        child.policies = self.policies.iter().filter(|(since, _)| *since <= at).cloned().collect();
+        child.ops = ops;
+        child.total_all();
+        child
+    }
+
+    /// Takes over what a fork shares. Nothing is taken over by a stream that has items of its own already.
+    pub(crate) fn adopt(&mut self, shared: Self) {
+        if self.facts.items.is_empty() {
+            let own_policy = self.core.own_policy.then(|| Arc::clone(&self.core.policy));
+            self.facts = shared.facts;
+            self.core = shared.core;
+            self.history = shared.history;
+            self.subs = shared.subs;
+            self.ops = shared.ops;
+            if let Some(policy) = own_policy {
+                self.set_policy(self.head, policy, true);
+            } else {
+                self.policies = shared.policies;
+            }
+        }
+    }
+
+    /// Bodies were removed: the faces that rest on them cannot be shown any more. No rewind brings them back.
+    pub(crate) fn erase(&mut self, at: Seq, bodies: &[BodyAddress]) {
+        let covers =
+            |body: &Body, row: u32| body.first <= row && row < body.first.saturating_add(body.chunks);
+        for address in bodies {
+            let mut faces: Vec<(Ix, Face)> = Vec::new();
+            let first = self.facts.items.partition_point(|item| item.id.seq < address.seq);
+            for (place, item) in self.facts.items.iter().enumerate().skip(first) {
+                if item.id.seq != address.seq {
+                    break;
+                }
+                if covers(&item.body, address.row) {
+                    let face = if item.call == super::facts::NONE { Face::Output } else { Face::Input };
+                    faces.push((Ix(super::facts::index(place)), face));
+                }
+            }
+            let finish = self.facts.finishes.partition_point(|finish| finish.seq < address.seq);
+            if let Some(found) = self.facts.finishes.get(finish).filter(|found| found.seq == address.seq)
+                && found.output.iter().any(|part| covers(&part.body, address.row))
+                && let Some(ix) = self.answered_by(super::facts::index(finish))
+            {
+                faces.push((ix, Face::Output));
+            }
+            for (ix, face) in faces {
+                if !self.history.rows_of(ix).any(|row| row.cause == Cause::Erased && row.face == face) {
+                    self.history.begin(ix, face, Cause::Erased, at, self.core.turn);
+                }
+            }
+        }
+        self.effects(at, self.history.edges.len());
+    }
+
+    fn answered_by(&self, finish: u32) -> Option<Ix> {
+        let answered = |row: &&super::history::Row| row.cause == Cause::Answered { finish };
+        self.history.rows.iter().find(answered).map(|row| row.ix)
+    }
+
+    /// What changed since the last event: totals, and what readers are told.
+    pub(crate) fn effects(&mut self, seq: Seq, edges_before: usize) -> Effects {
+        let before = Seq(seq.0.saturating_sub(1));
+        let touched = self.history.take_touched();
+        let mut total = self.history.totals.last().copied().unwrap_or_default();
+        let mut changes = Vec::with_capacity(touched.len());
+        for (ix, face) in touched {
+            let was = self.face_tokens(ix, face, before);
+            let now = self.face_tokens(ix, face, seq);
+            total.whole = total.whole.wrapping_add(now.whole).wrapping_sub(was.whole);
+            total.shown = total.shown.wrapping_add(now.shown).wrapping_sub(was.shown);
+            total.recorded = total.recorded.wrapping_add(now.recorded).wrapping_sub(was.recorded);
+            let Some(item) = self.facts.item(ix) else { continue };
+            let view = self.face(ix, face, seq);
+            let freed =
+                i64::try_from(was.shown).unwrap_or(i64::MAX) - i64::try_from(now.shown).unwrap_or(i64::MAX);
+            changes.push(Change {
+                item: item.id,
+                face,
+                shown: view.state,
+                cause: view.cause,
+                tokens_freed: freed,
+            });
+        }
+        if !changes.is_empty() {
+            self.history.totals.push(Total { seq, ..total });
+        }
+        Effects {
+            seq,
+            stream: self.id,
+            turn: self.core.turn,
+            changes,
+            edges: edges_before..self.history.edges.len(),
+        }
+    }
+
+    /// Totals of a fork, made at once: one entry for what it shares.
+    fn total_all(&mut self) {
+        let Some(at) = self.ops.last().map(|(at, _)| *at) else { return };
+        self.effects_from_nothing(at);
+    }
+
+    fn effects_from_nothing(&mut self, at: Seq) {
+        let _ = self.history.take_touched();
+        let mut total = Total { seq: at, ..Total::default() };
+        for place in 0..super::facts::index(self.facts.items.len()) {
+            for face in [Face::Input, Face::Output] {
+                let now = self.face_tokens(Ix(place), face, at);
+                total.whole += now.whole;
+                total.shown += now.shown;
+                total.recorded += now.recorded;
+            }
+        }
+        self.history.totals.push(total);
+    }
+
+    pub(crate) fn host_call(&self, call: &str) -> Option<(Name, &[Ix])> {
+        let name = self.facts.names.find(call)?;
+        Some((name, self.facts.by_host_id.get(&name).map(Vec::as_slice).unwrap_or_default()))
+    }
+}

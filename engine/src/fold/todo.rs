@@ -1,0 +1,377 @@
+//! The todo list of a stream: its versions, who is in progress since when, and what reminders need to know.
+//!
+//! ```text
+//! whole lists (todowrite ..) --rank--> newer than what is there? --match old items--> a version
+//! changes (TaskUpdate ..)    ----------------------------------- apply to one item -> a version
+//! Injected reminder, reflection; `automata` ----------------------------------------> marks
+//!
+//! versions, marks: append-only, stamped with seq      read at w = the last one with seq <= w
+//! ```
+//!
+//! The list is that of the completed write of the highest turn, then position: an older write that finishes late
+//! changes nothing. Real todos have no ids, so an item is recognised by id, else content, else position; only so does
+//! it keep the turn since which it is in progress. Texts stay in bodies: an item names the bodies that hold it.
+//!
+//! A rewind appends an *era*: reads from its seq on see the list of the branch that is left, reads below it still see
+//! what was there. This module hides no call (that is the todo rule's work) and decides no reminder
+//! (see [`super::reminder`]).
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use crate::event::{TodoChange, TodoHead, TodoList};
+use crate::ids::{BodyId, ItemId, Seq, Signature, Turn};
+
+/// Status of an item someone works on.
+pub const IN_PROGRESS: &str = "in_progress";
+/// Status of an item not begun; what a change makes of an unknown item when it names no status.
+pub const PENDING: &str = "pending";
+/// Status of an item that was taken off the list by a change.
+pub const DELETED: &str = "deleted";
+
+/// Where one item's text stands. Later sources overlay earlier ones, field by field.
+#[derive(Serialize, Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[serde(rename_all = "snake_case")]
+pub enum TodoSource {
+    /// Element `index` of the JSON array of a list.
+    List {
+        /// The list.
+        body: BodyId,
+        /// Which element, from 0.
+        index: u32,
+    },
+    /// A JSON object of its own.
+    Change {
+        /// The object.
+        body: BodyId,
+    },
+}
+
+/// One item of a list.
+#[derive(Serialize, Clone, PartialEq, Eq, Hash, Debug)]
+pub struct TodoEntry {
+    /// The host's id, if it has one.
+    pub id: Option<String>,
+    /// Signature of the content; zero if unknown.
+    #[serde(rename = "content")]
+    pub content_signature: Signature,
+    /// Status as given.
+    pub status: String,
+    /// Priority as given.
+    pub priority: Option<String>,
+    /// Place in the list, from 0.
+    pub position: u32,
+    /// The turn since which it is in progress, without a pause; `None` if it is not.
+    #[serde(rename = "inProgressSince")]
+    pub in_progress_since: Option<Turn>,
+    /// Where its text stands, oldest first; fields other than status come from there.
+    #[serde(rename = "sources")]
+    pub entry: Vec<TodoSource>,
+}
+
+impl TodoEntry {
+    /// Whether the item is to be done still: pending or in progress.
+    pub fn is_open(&self) -> bool {
+        self.status == PENDING || self.status == IN_PROGRESS
+    }
+
+    /// Whether a change took the item off the list; it stays in the view so that positions hold.
+    pub fn is_deleted(&self) -> bool {
+        self.status == DELETED
+    }
+
+    /// Turns in progress at `now`, if in progress.
+    pub fn in_progress_turns(&self, now: Turn) -> Option<u32> {
+        self.in_progress_since.map(|since| now.since(since))
+    }
+}
+
+/// The list as of some seq.
+#[derive(Serialize, Clone, PartialEq, Eq, Hash, Debug)]
+pub struct TodoView {
+    /// The event that made it what it is.
+    pub seq: Seq,
+    /// Turn of the newest update.
+    pub turn: Turn,
+    /// Its items in order, deleted ones included.
+    pub items: Vec<Arc<TodoEntry>>,
+}
+
+/// An item that has been in progress for long.
+#[derive(Serialize, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct StuckTodo {
+    /// Its place in the list, from 0.
+    pub position: u32,
+    /// Turns it has been in progress.
+    pub turns: u32,
+}
+
+/// What decides between whole lists: the writing call's turn, then its position in the log.
+type Rank = (Turn, ItemId);
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Version {
+    rank: Rank,
+    view: TodoView,
+}
+
+/// A reminder or reflection that was shown, or the activation of automata mode.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Mark {
+    pub(super) seq: Seq,
+    pub(super) turn: Turn,
+}
+
+/// What happened between two rewinds. `inherited` versions stand first and came with the rewind.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+struct Era {
+    since: Seq,
+    inherited: usize,
+    versions: Vec<Version>,
+    reminders: Vec<Mark>,
+    reflections: Vec<Mark>,
+    automata: Option<Mark>,
+}
+
+/// The todo list of one stream, at every seq.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct TodoState {
+    /// The first era; further ones begin with a rewind each.
+    first: Era,
+    later: Vec<Era>,
+}
+
+impl TodoState {
+    /// A completed call (or the host itself, without one) wrote the whole list.
+    ///
+    /// `seq`, `turn`: of the event that is folded. `call`, `call_turn`: the writing call and the turn it started in.
+    /// `list_seq`: the event that names the list's body. An older write that finishes late changes nothing.
+    pub fn list_written(
+        &mut self,
+        seq: Seq,
+        turn: Turn,
+        call: Option<ItemId>,
+        call_turn: Turn,
+        list: &TodoList,
+        list_seq: Seq,
+    ) {
+        let rank = match call {
+            Some(call) => (call_turn, call),
+            None => (turn, ItemId::first(seq)),
+        };
+        let era = self.newest_mut();
+        let old = era.versions.last();
+        if old.is_some_and(|old| old.rank > rank) {
+            return;
+        }
+        let old_items = old.map_or(&[][..], |old| &old.view.items);
+        let matches = match_items(old_items, &list.items);
+        let body = list.body.id(list_seq);
+        let items = list
+            .items
+            .iter()
+            .zip(matches)
+            .zip(0u32..)
+            .map(|((head, matched), index)| {
+                let since = matched.and_then(|old| old.in_progress_since);
+                Arc::new(TodoEntry {
+                    id: head.id.clone(),
+                    content_signature: head.content,
+                    status: head.status.clone(),
+                    priority: head.priority.clone(),
+                    position: index,
+                    in_progress_since: (head.status == IN_PROGRESS).then(|| since.unwrap_or(rank.0)),
+                    entry: vec![TodoSource::List { body, index }],
+                })
+            })
+            .collect();
+        era.versions.push(Version { rank, view: TodoView { seq, turn: rank.0, items } });
+    }
+
+    /// One item changed. An unknown id makes a new item at the end. `turn`: of the call that did it, or of the event.
+    pub fn changed(&mut self, seq: Seq, turn: Turn, change: &TodoChange) {
+        let era = self.newest_mut();
+        let (old_rank, mut items) = match era.versions.last() {
+            Some(old) => (Some(old.rank), old.view.items.clone()),
+            None => (None, Vec::new()),
+        };
+        let known = items.iter_mut().find(|item| item.id.as_deref() == Some(change.id.as_str()));
+        if let Some(item) = known {
+            apply_change(Arc::make_mut(item), seq, turn, change);
+        } else {
+            let mut item = TodoEntry {
+                id: Some(change.id.clone()),
+                content_signature: Signature::ZERO,
+                status: PENDING.to_owned(),
+                priority: None,
+                position: u32::try_from(items.len()).unwrap_or(u32::MAX),
+                in_progress_since: None,
+                entry: Vec::new(),
+            };
+            apply_change(&mut item, seq, turn, change);
+            items.push(Arc::new(item));
+        }
+        let mut rank = (turn, ItemId::first(seq));
+        if let Some(old) = old_rank {
+            rank = rank.max(old);
+        }
+        era.versions.push(Version { rank, view: TodoView { seq, turn: rank.0, items } });
+    }
+
+    /// A reminder was shown.
+    pub fn reminded(&mut self, seq: Seq, turn: Turn) {
+        self.newest_mut().reminders.push(Mark { seq, turn });
+    }
+
+    /// A reflection was shown.
+    pub fn reflected(&mut self, seq: Seq, turn: Turn) {
+        self.newest_mut().reflections.push(Mark { seq, turn });
+    }
+
+    /// A user text contained `automata`: switches automata mode on, for good. Later ones change nothing.
+    pub fn automata(&mut self, seq: Seq, turn: Turn) {
+        self.newest_mut().automata.get_or_insert(Mark { seq, turn });
+    }
+
+    /// A rewind, recorded at `seq`: reads from there on see the newest state of `fresh`, the fold of the branch that
+    /// is left; reads below see what they saw.
+    pub fn rewound(&mut self, seq: Seq, fresh: Self) {
+        let mut era = fresh.later.into_iter().next_back().unwrap_or(fresh.first);
+        era.since = seq;
+        let keep_last = |marks: &mut Vec<Mark>| drop(marks.drain(..marks.len().saturating_sub(1)));
+        era.versions.drain(..era.versions.len().saturating_sub(1));
+        keep_last(&mut era.reminders);
+        keep_last(&mut era.reflections);
+        era.inherited = era.versions.len();
+        self.later.push(era);
+    }
+
+    /// The list as of `at`; `None` if there was none.
+    pub fn list(&self, at: Seq) -> Option<&TodoView> {
+        self.era(at).version(at)
+    }
+
+    /// Every version of the list ever recorded, oldest first, off the branch or not.
+    pub fn history(&self) -> impl Iterator<Item = &TodoView> {
+        self.eras()
+            .flat_map(|era| era.versions.get(era.inherited..).unwrap_or_default())
+            .map(|version| &version.view)
+    }
+
+    /// Items in progress for at least `stuck_turns` at turn `now`, in list order.
+    pub fn stuck(&self, at: Seq, now: Turn, stuck_turns: u32) -> impl Iterator<Item = StuckTodo> {
+        self.list(at).into_iter().flat_map(|list| &list.items).filter_map(move |item| {
+            let turns = item.in_progress_turns(now)?;
+            (turns >= stuck_turns).then_some(StuckTodo { position: item.position, turns })
+        })
+    }
+
+    /// The newest reminder as of `at`.
+    pub(super) fn last_reminder(&self, at: Seq) -> Option<Mark> {
+        last_mark(&self.era(at).reminders, at)
+    }
+
+    /// The newest reflection as of `at`.
+    pub(super) fn last_reflection(&self, at: Seq) -> Option<Mark> {
+        last_mark(&self.era(at).reflections, at)
+    }
+
+    /// When automata mode began, if it has as of `at`.
+    pub(super) fn automata_since(&self, at: Seq) -> Option<Mark> {
+        self.era(at).automata.filter(|mark| mark.seq <= at)
+    }
+
+    fn eras(&self) -> impl Iterator<Item = &Era> {
+        std::iter::once(&self.first).chain(&self.later)
+    }
+
+    fn era(&self, at: Seq) -> &Era {
+        self.later.iter().rev().find(|era| era.since <= at).unwrap_or(&self.first)
+    }
+
+    fn newest_mut(&mut self) -> &mut Era {
+        self.later.last_mut().unwrap_or(&mut self.first)
+    }
+}
+
+impl Era {
+    fn version(&self, at: Seq) -> Option<&TodoView> {
+        let count = self.versions.partition_point(|version| version.view.seq <= at);
+        self.versions.get(count.checked_sub(1)?).map(|version| &version.view)
+    }
+}
+
+fn last_mark(marks: &[Mark], at: Seq) -> Option<Mark> {
+    let count = marks.partition_point(|mark| mark.seq <= at);
+    marks.get(count.checked_sub(1)?).copied()
+}
+
+fn apply_change(item: &mut TodoEntry, seq: Seq, turn: Turn, change: &TodoChange) {
+    if let Some(status) = &change.status {
+        item.status.clone_from(status);
+    }
+    if let Some(content) = change.content {
+        item.content_signature = content;
+    }
+    if let Some(body) = change.entry {
+        item.entry.push(TodoSource::Change { body: body.id(seq) });
+    }
+    item.in_progress_since = (item.status == IN_PROGRESS).then(|| item.in_progress_since.unwrap_or(turn));
+}
+
+/// Finds for each new item the old one that it is: by id, else by content in order, else by position.
+///
+/// Each old item is used once; items with different ids never match. Cost: O(n log n).
+fn match_items<'a>(old: &'a [Arc<TodoEntry>], new: &[TodoHead]) -> Vec<Option<&'a TodoEntry>> {
+    let mut free: Vec<Option<&TodoEntry>> = old.iter().map(|item| Some(item.as_ref())).collect();
+    let mut matches: Vec<Option<&TodoEntry>> = vec![None; new.len()];
+
+    let mut by_id: BTreeMap<&str, VecDeque<usize>> = BTreeMap::new();
+    for (index, item) in old.iter().enumerate() {
+        if let Some(id) = &item.id {
+            by_id.entry(id).or_default().push_back(index);
+        }
+    }
+    for (head, matched) in new.iter().zip(&mut matches) {
+        let same = head.id.as_deref().and_then(|id| by_id.get_mut(id)?.pop_front());
+        *matched = same.and_then(|index| free.get_mut(index)?.take());
+    }
+
+    // Old items of one content, without and with an id: what is left with an id fits only a new item without one.
+    let mut by_content: BTreeMap<Signature, [VecDeque<usize>; 2]> = BTreeMap::new();
+    for (index, item) in free.iter().enumerate() {
+        if let Some(item) = item.filter(|item| !item.content_signature.is_zero()) {
+            let [plain, named] = by_content.entry(item.content_signature).or_default();
+            if item.id.is_some() { named.push_back(index) } else { plain.push_back(index) }
+        }
+    }
+    for (head, matched) in new.iter().zip(&mut matches).filter(|(_, matched)| matched.is_none()) {
+        let Some([plain, named]) = by_content.get_mut(&head.content) else { continue };
+        let named_first = match (plain.front(), named.front()) {
+            (Some(plain), Some(named)) => named < plain,
+            (plain, _) => plain.is_none(),
+        };
+        let equal = if head.id.is_none() && named_first { named.pop_front() } else { plain.pop_front() };
+        *matched = equal.and_then(|index| free.get_mut(index)?.take());
+    }
+
+    for ((head, matched), item) in new.iter().zip(&mut matches).zip(free) {
+        if matched.is_none() {
+            *matched = item.filter(|item| ids_agree(item, head));
+        }
+    }
+    matches
+}
+
+/// An item with an id never matches one with another id.
+fn ids_agree(item: &TodoEntry, head: &TodoHead) -> bool {
+    match (&item.id, &head.id) {
+        (Some(old), Some(new)) => old == new,
+        _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests;

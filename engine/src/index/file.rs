@@ -1,0 +1,161 @@
+//! The one table in redb, and the wall around it.
+//!
+//! redb reports some damage as an error and panics on some; both end here as a [`Fault`]. After either, nothing of that
+//! database is touched again, not even to close it: see [`Table::abandon`]. Its file is removed by its owner.
+
+use std::any::Any;
+use std::cell::Cell;
+use std::fs::File;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use redb::{
+    Builder, Database, DatabaseError, Durability as RedbDurability, ReadOnlyTable, ReadableDatabase,
+    TableDefinition, TableError,
+};
+
+use super::Durability;
+use super::heads::Changes;
+use super::layout::{Fault, Row};
+use super::lookup::{Sorted, Visit};
+
+const TABLE: TableDefinition<'static, &'static [u8], &'static [u8]> = TableDefinition::new("acpdb");
+
+thread_local! {
+    static CONTAINED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether a panic on this thread, now, would be caught and answered by leaving the index aside.
+///
+/// For a program's panic hook: such a panic needs no message, as the index's own says what became of it.
+pub fn panic_is_contained() -> bool {
+    CONTAINED.get()
+}
+
+/// Runs `action` so that a panic in it becomes a fault.
+pub(super) fn contained<T>(action: impl FnOnce() -> Result<T, Fault>) -> Result<T, Fault> {
+    let outer = CONTAINED.replace(true);
+    // What `action` touches is abandoned after a panic, so that nobody sees it half changed.
+    let result = catch_unwind(AssertUnwindSafe(action));
+    CONTAINED.set(outer);
+    result.unwrap_or_else(|panic| Err(Fault(format!("redb gave up on its file: {}", message(&*panic)))))
+}
+
+/// The first line of a panic's message.
+fn message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("it panicked");
+    one_line(text)
+}
+
+fn one_line(text: &str) -> String {
+    text.lines().next().unwrap_or_default().chars().take(200).collect()
+}
+
+fn fault(error: impl Into<redb::Error>) -> Fault {
+    let error = error.into();
+    Fault(one_line(&error.to_string()))
+}
+
+/// The table, open for reading and writing by this process alone.
+#[derive(Debug)]
+pub(super) struct Table {
+    database: Database,
+}
+
+impl Table {
+    /// Opens the table in `file`, which is empty or was written by this. With `check`, checks every page first.
+    /// `None` if someone else has the file open.
+    pub(super) fn open(file: File, cache_bytes: usize, check: bool) -> Result<Option<Self>, Fault> {
+        contained(|| {
+            let mut database = match Builder::new().set_cache_size(cache_bytes).create_file(file) {
+                Ok(database) => database,
+                Err(DatabaseError::DatabaseAlreadyOpen) => return Ok(None),
+                Err(error) => return Err(fault(error)),
+            };
+            if check && !database.check_integrity().map_err(fault)? {
+                return Err(Fault::new("its pages do not match their checksums"));
+            }
+            Ok(Some(Self { database }))
+        })
+    }
+
+    /// Puts rows into the table, in one transaction.
+    pub(super) fn commit(&self, changes: &Changes, durability: Durability) -> Result<(), Fault> {
+        contained(|| {
+            let mut transaction = self.database.begin_write().map_err(fault)?;
+            match durability {
+                Durability::None => transaction.set_durability(RedbDurability::None).map_err(fault)?,
+                Durability::Immediate => {
+                    transaction.set_durability(RedbDurability::Immediate).map_err(fault)?;
+                    // Without it the next open after a crash walks the whole file.
+                    transaction.set_quick_repair(true);
+                }
+            }
+            {
+                let mut table = transaction.open_table(TABLE).map_err(fault)?;
+                for (key, value) in changes {
+                    table.insert(key.as_slice(), value.as_slice()).map_err(fault)?;
+                }
+            }
+            transaction.commit().map_err(fault)
+        })
+    }
+
+    /// Asks something of a snapshot; `None` if there is no table yet.
+    pub(super) fn read<T>(
+        &self,
+        ask: impl FnOnce(&dyn Sorted) -> Result<T, Fault>,
+    ) -> Result<Option<T>, Fault> {
+        contained(|| {
+            let transaction = self.database.begin_read().map_err(fault)?;
+            match transaction.open_table(TABLE) {
+                Ok(table) => ask(&Snapshot(table)).map(Some),
+                Err(TableError::TableDoesNotExist(_)) => Ok(None),
+                Err(error) => Err(fault(error)),
+            }
+        })
+    }
+
+    /// Closes the file cleanly.
+    pub(super) fn close(self) -> Result<(), Fault> {
+        contained(|| {
+            drop(self.database);
+            Ok(())
+        })
+    }
+
+    /// Leaves the database as it is, open until the process ends: to close it is to write to it, and a second panic
+    /// while the first unwinds would end the process. Costs a file handle, once for each damaged index.
+    pub(super) fn abandon(self) {
+        std::mem::forget(self);
+    }
+}
+
+struct Snapshot(ReadOnlyTable<&'static [u8], &'static [u8]>);
+
+impl Sorted for Snapshot {
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Fault> {
+        Ok(self.0.get(key).map_err(fault)?.map(|value| value.value().to_vec()))
+    }
+
+    fn scan(&self, from: &[u8], to: &[u8], visit: Visit<'_>) -> Result<(), Fault> {
+        let mut before: Option<Vec<u8>> = None;
+        for row in self.0.range::<&[u8]>(from..to).map_err(fault)? {
+            let (key, value) = row.map_err(fault)?;
+            // Damaged inner pages can lead anywhere, even around in a circle.
+            if before.as_deref().is_some_and(|before| before >= key.value()) || key.value() < from {
+                return Err(Fault::new("its rows are out of order"));
+            }
+            if !visit(key.value(), value.value())? {
+                break;
+            }
+            before = Some(key.value().to_vec());
+        }
+        Ok(())
+    }
+
+    fn last(&self, from: &[u8], to: &[u8]) -> Result<Option<Row>, Fault> {
+        let row = self.0.range::<&[u8]>(from..=to).map_err(fault)?.next_back().transpose().map_err(fault)?;
+        Ok(row.map(|(key, value)| (key.value().to_vec(), value.value().to_vec())))
+    }
+}

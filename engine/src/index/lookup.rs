@@ -1,0 +1,180 @@
+//! The questions, answered from sorted rows; one code for redb and for memory.
+//!
+//! Each answer comes from one snapshot and is checked against the counts in it, so that a row that went missing is a
+//! fault and not a shorter answer.
+
+use std::collections::BTreeMap;
+
+use crate::ids::{Digest, Seq};
+
+use super::heads::Heads;
+use super::layout::{self, Fault, KEYS_END, META_KEY, Meta, Row};
+use super::{Contents, FramePlace, NameEntry, NameKind, StreamEntry};
+
+/// Sees a row; says whether to go on.
+pub(super) type Visit<'v> = &'v mut dyn FnMut(&[u8], &[u8]) -> Result<bool, Fault>;
+
+/// Rows in the order of their keys, frozen.
+pub(super) trait Sorted {
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Fault>;
+
+    /// Visits rows from `from` up to, not including, `to`, ascending.
+    fn scan(&self, from: &[u8], to: &[u8], visit: Visit<'_>) -> Result<(), Fault>;
+
+    /// The last row from `from` up to and including `to`.
+    fn last(&self, from: &[u8], to: &[u8]) -> Result<Option<Row>, Fault>;
+
+    fn meta(&self) -> Result<Meta, Fault> {
+        let value = self.get(&META_KEY)?.ok_or_else(|| Fault::new("its first row is missing"))?;
+        Meta::read(&value)
+    }
+
+    /// All rows, for digests and comparisons.
+    fn each(&self, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), Fault> {
+        self.scan(&[], &KEYS_END, &mut |key, value| {
+            visit(key, value);
+            Ok(true)
+        })
+    }
+}
+
+/// What to go on with: the heads that these rows say.
+pub(super) fn resume(rows: &dyn Sorted) -> Result<Heads, Fault> {
+    let meta = rows.meta()?;
+    Heads::resume(&meta, streams(rows)?)
+}
+
+pub(super) fn streams(rows: &dyn Sorted) -> Result<Vec<StreamEntry>, Fault> {
+    let expected = rows.meta()?.stream_count;
+    let mut all = Vec::new();
+    rows.scan(&layout::stream_key(0), &layout::streams_end(), &mut |key, value| {
+        let number = u32::try_from(all.len()).unwrap_or(u32::MAX);
+        if key != layout::stream_key(number) {
+            return Err(Fault(format!("the row of stream {number} is missing")));
+        }
+        all.push(layout::read_stream(key, value)?);
+        Ok(true)
+    })?;
+    if all.len() == expected as usize {
+        return Ok(all);
+    }
+    Err(Fault(format!("it has rows of {} streams, expected {expected}", all.len())))
+}
+
+/// Frames of stream `number` past `after`.
+pub(super) fn frames_of(rows: &dyn Sorted, number: u32, after: Seq) -> Result<Vec<FramePlace>, Fault> {
+    let key = layout::stream_key(number);
+    // A stream may get its number a moment before its first rows are committed.
+    let Some(value) = rows.get(&key)? else { return Ok(Vec::new()) };
+    let entry = layout::read_stream(&key, &value)?;
+    if entry.head <= after {
+        return Ok(Vec::new());
+    }
+    let missing = || Fault(format!("rows of frames of stream {} are missing", entry.stream));
+    let first = layout::part_key(number, Seq::ZERO);
+    // A frame that begins at or before `after` may reach past it.
+    let before = rows.last(&first, &layout::part_key(number, after))?;
+    let mut next = before.is_none().then_some(0);
+    let from = before.map_or(first, |(key, _)| key);
+    let mut places: Vec<FramePlace> = Vec::new();
+    rows.scan(&from, &layout::parts_end(number), &mut |key, value| {
+        let (ordinal, place) = layout::read_part(key, value)?;
+        if next.is_some_and(|next| next != ordinal) {
+            return Err(missing());
+        }
+        next = ordinal.checked_add(1);
+        if place.last_seq > after {
+            places.push(place);
+        }
+        Ok(true)
+    })?;
+    if next == Some(entry.frame_count) { Ok(places) } else { Err(missing()) }
+}
+
+pub(super) fn contents(rows: &dyn Sorted) -> Result<Contents, Fault> {
+    let watermark = rows.meta()?.watermark;
+    let entries = streams(rows)?;
+    let mut streams: Vec<_> = entries.into_iter().map(|entry| (entry, Vec::new())).collect();
+    rows.scan(&layout::part_key(0, Seq::ZERO), &layout::all_parts_end(), &mut |key, value| {
+        let (ordinal, place) = layout::read_part(key, value)?;
+        let number = layout::part_number(key);
+        match streams.get_mut(number as usize) {
+            Some((_, places)) if places.len() == ordinal as usize => places.push(place),
+            _ => return Err(Fault(format!("a row of a frame of stream {number} is missing"))),
+        }
+        Ok(true)
+    })?;
+    match streams.iter().find(|(entry, places)| places.len() != entry.frame_count as usize) {
+        None => Ok(Contents { watermark, streams }),
+        Some((entry, _)) => Err(Fault(format!("rows of frames of stream {} are missing", entry.stream))),
+    }
+}
+
+pub(super) fn place_of(rows: &dyn Sorted, seq: Seq) -> Result<Option<FramePlace>, Fault> {
+    if seq == Seq::ZERO || seq > rows.meta()?.watermark.seq {
+        return Ok(None);
+    }
+    let found = rows.last(&layout::frame_key(Seq::ZERO), &layout::frame_key(seq))?;
+    let place = found.map(|(key, value)| layout::read_frame(&key, &value)).transpose()?;
+    match place {
+        Some(place) if seq <= place.last_seq => Ok(Some(place)),
+        _ => Err(Fault(format!("the row of the frame of {seq} is missing"))),
+    }
+}
+
+pub(super) fn names(
+    rows: &dyn Sorted,
+    kind: NameKind,
+    text: &str,
+    prefix: bool,
+    limit: usize,
+) -> Result<Vec<NameEntry>, Fault> {
+    let (from, to) = layout::name_range(kind, text, prefix);
+    let mut found = Vec::new();
+    rows.scan(&from, &to, &mut |key, value| {
+        let (name, number, seq) = layout::read_name(key, value)?;
+        if found.len() < limit {
+            found.push((name, number, seq));
+        }
+        Ok(found.len() < limit)
+    })?;
+    let mut streams = BTreeMap::new();
+    let mut entries = Vec::with_capacity(found.len());
+    for (text, number, seq) in found {
+        let stream = if let Some(stream) = streams.get(&number) {
+            *stream
+        } else {
+            let key = layout::stream_key(number);
+            let value = rows.get(&key)?.ok_or_else(|| Fault::new("a name names no stream"))?;
+            let stream = layout::read_stream(&key, &value)?.stream;
+            streams.insert(number, stream);
+            stream
+        };
+        entries.push(NameEntry { text, stream, seq });
+    }
+    Ok(entries)
+}
+
+/// Digests of the rows, cut into `parts` by their keys; see [`part_of`].
+pub(super) fn digests(rows: &dyn Sorted, parts: u32) -> Result<Vec<Digest>, Fault> {
+    let fresh = blake3::Hasher::new_derive_key("acpdb 2026 index rows v1");
+    let mut hashers = vec![fresh; parts.max(1) as usize];
+    rows.each(&mut |key, value| {
+        if let Some(hasher) = hashers.get_mut(part_of(key, parts) as usize) {
+            for bytes in [key, value] {
+                hasher.update(&(bytes.len() as u64).to_le_bytes());
+                hasher.update(bytes);
+            }
+        }
+    })?;
+    Ok(hashers.iter().map(|hasher| Digest(*hasher.finalize().as_bytes())).collect())
+}
+
+/// Which of `parts` a key belongs to.
+pub(super) fn part_of(key: &[u8], parts: u32) -> u32 {
+    crc32c::crc32c(key).checked_rem(parts).unwrap_or(0)
+}
+
+pub(super) fn digest(rows: &dyn Sorted) -> Result<Digest, Fault> {
+    Ok(digests(rows, 1)?.first().copied().unwrap_or_default())
+}

@@ -1,0 +1,135 @@
+//! The index in memory: the same rows in a map. For stores without a file, and as the judge of the file.
+
+use std::collections::BTreeMap;
+
+use crate::ids::{Digest, Seq, StreamId};
+
+use super::heads::Heads;
+use super::layout::{Fault, Row};
+use super::lookup::{self, Sorted, Visit};
+use super::rows::Rows;
+use super::{Bypassed, Contents, FramePlace, Identity, Lookup, NameEntry, NameKind, StreamEntry, Watermark};
+
+/// An index in memory. Costs a few hundred bytes for each event that bears names.
+#[derive(Clone, Debug)]
+pub struct MemoryIndex {
+    heads: Heads,
+    rows: Map,
+}
+
+/// Sorted rows in memory; keeps the rows of one part of the keys only, if asked to.
+#[derive(Clone, Debug)]
+pub(super) struct Map {
+    rows: BTreeMap<Vec<u8>, Vec<u8>>,
+    part: u32,
+    part_count: u32,
+}
+
+impl MemoryIndex {
+    /// An empty index of the store `identity`.
+    pub fn new(identity: Identity) -> Self {
+        Self::with_part(identity, 0, 1)
+    }
+
+    /// An index that keeps only part `part` of `part_count` of its rows: for digests, part by part, of more rows than
+    /// fit into memory.
+    pub(super) fn with_part(identity: Identity, part: u32, part_count: u32) -> Self {
+        let mut index =
+            Self { heads: Heads::new(identity), rows: Map { rows: BTreeMap::new(), part, part_count } };
+        let (key, value) = index.heads.meta().row();
+        index.put(key, value);
+        index
+    }
+
+    fn put(&mut self, key: Vec<u8>, value: Vec<u8>) {
+        if lookup::part_of(&key, self.rows.part_count) == self.rows.part {
+            self.rows.rows.insert(key, value);
+        }
+    }
+
+    /// Adds frames in order. Those at or below the watermark are skipped.
+    ///
+    /// # Errors
+    /// If a frame does not follow the one before it; then nothing was added.
+    pub fn apply(&mut self, frames: &[Rows]) -> Result<Watermark, Bypassed> {
+        let changes = self.heads.absorb(frames)?;
+        for (key, value) in changes {
+            self.put(key, value);
+        }
+        Ok(self.heads.watermark())
+    }
+
+    /// How many rows it has.
+    pub fn row_count(&self) -> u64 {
+        self.rows.rows.len() as u64
+    }
+
+    pub(super) const fn rows(&self) -> &Map {
+        &self.rows
+    }
+}
+
+impl Sorted for Map {
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Fault> {
+        Ok(self.rows.get(key).cloned())
+    }
+
+    fn scan(&self, from: &[u8], to: &[u8], visit: Visit<'_>) -> Result<(), Fault> {
+        for (key, value) in
+            self.rows.range::<[u8], _>((std::ops::Bound::Included(from), std::ops::Bound::Excluded(to)))
+        {
+            if !visit(key, value)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn last(&self, from: &[u8], to: &[u8]) -> Result<Option<Row>, Fault> {
+        let bounds = (std::ops::Bound::Included(from), std::ops::Bound::Included(to));
+        Ok(self.rows.range::<[u8], _>(bounds).next_back().map(|(key, value)| (key.clone(), value.clone())))
+    }
+}
+
+impl Lookup for MemoryIndex {
+    fn watermark(&self) -> Watermark {
+        self.heads.watermark()
+    }
+
+    fn streams(&self) -> Result<Vec<StreamEntry>, Bypassed> {
+        Ok(lookup::streams(&self.rows)?)
+    }
+
+    fn frames_of(&self, stream: StreamId, after: Seq) -> Result<Vec<FramePlace>, Bypassed> {
+        let Some(number) = self.heads.number(stream) else { return Ok(Vec::new()) };
+        Ok(lookup::frames_of(&self.rows, number, after)?)
+    }
+
+    fn contents(&self) -> Result<Contents, Bypassed> {
+        Ok(lookup::contents(&self.rows)?)
+    }
+
+    fn place_of(&self, seq: Seq) -> Result<Option<FramePlace>, Bypassed> {
+        Ok(lookup::place_of(&self.rows, seq)?)
+    }
+
+    fn names(
+        &self,
+        kind: NameKind,
+        text: &str,
+        prefix: bool,
+        limit: usize,
+    ) -> Result<Vec<NameEntry>, Bypassed> {
+        Ok(lookup::names(&self.rows, kind, text, prefix, limit)?)
+    }
+
+    fn digest(&self) -> Result<Digest, Bypassed> {
+        Ok(lookup::digest(&self.rows)?)
+    }
+}
+
+impl From<Fault> for Bypassed {
+    fn from(fault: Fault) -> Self {
+        Self { reason: fault.0 }
+    }
+}

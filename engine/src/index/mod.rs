@@ -1,0 +1,188 @@
+//! Lookups derived from the log: which frames hold a stream, which frame holds a seq, which streams know a name.
+//!
+//! ```text
+//! Frame -> rows_of -> Rows -> Heads::absorb -> sorted (key, value) rows -> redb, or a map in memory
+//!                                                        |
+//!                        frames_of, place_of, streams, names, digest  (the same code for both)
+//! ```
+//!
+//! The log is the truth and the index a cache: `index.redb` may be deleted at any time, is rebuilt from frames, and a
+//! rebuilt index equals the live one row by row. It holds places and names, never contents: whoever finds a place
+//! reads the log there, and the log's checks decide.
+//!
+//! Nothing here can fail a caller. An index that another process holds, that is damaged, of another store or version,
+//! or ahead of the log, is removed and begun anew, or [`Bypassed`]: then answers come from the log, slower. redb can
+//! panic on damaged files, so every call into it is contained (see [`panic_is_contained`]). Every row carries a
+//! checksum over key and value, rows of a stream are numbered, and counts are kept: a garbled or missing place is
+//! noticed. Only a lost name goes unnoticed in a file too large to be checked at open, so a name that is not found is
+//! a hint, not a proof.
+//!
+//! Not here: anything that needs the fold (what is superseded by what), and bodies.
+
+mod file;
+mod heads;
+mod indexer;
+mod layout;
+mod lookup;
+mod memory;
+mod owner;
+mod rebuild;
+mod rows;
+mod source;
+#[cfg(test)]
+mod tests;
+
+use crate::ids::{Digest, Link, Position, Seq, StoreId, StreamId};
+
+pub use file::panic_is_contained;
+pub use indexer::{FrameSource, Indexer, IndexerOptions, SourceFault};
+pub use memory::MemoryIndex;
+pub use owner::{Index, IndexOptions, IndexState};
+pub use rebuild::{LiveComparison, Rebuilt, reindex};
+pub use rows::{Rows, rows_of};
+
+/// Version of the rows. An index of any other version is removed and rebuilt.
+pub const INDEX_VERSION: u32 = 1;
+/// Longest name that is indexed, in bytes. Longer ones are found by folding only.
+pub const NAME_BYTES_MAX: usize = 512;
+
+/// A frame and the events it holds.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct FramePlace {
+    /// First seq of the frame.
+    pub first_seq: Seq,
+    /// Last seq of the frame.
+    pub last_seq: Seq,
+    /// Where it is.
+    pub position: Position,
+}
+
+/// How far an index has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Watermark {
+    /// Everything up to this seq is indexed; [`Seq::ZERO`] if nothing is.
+    pub seq: Seq,
+    /// End of the last frame that is indexed; the next one follows it.
+    pub end: Option<Position>,
+    /// Link of that frame: a witness of the log as it was.
+    pub link: Link,
+}
+
+/// What is known of one stream.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct StreamEntry {
+    /// The stream.
+    pub stream: StreamId,
+    /// Its first event.
+    pub first_seq: Seq,
+    /// The frame of its first event.
+    pub first_frame: FramePlace,
+    /// How many events it has.
+    pub event_count: u64,
+    /// In how many frames they are.
+    pub frame_count: u32,
+    /// Its newest event.
+    pub head: Seq,
+}
+
+/// All streams and their frames, as of one watermark.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Contents {
+    /// Everything up to here is in it.
+    pub watermark: Watermark,
+    /// Streams in order of their first event, each with its frames, oldest first.
+    pub streams: Vec<(StreamEntry, Vec<FramePlace>)>,
+}
+
+/// What a name names.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(u8)]
+pub enum NameKind {
+    /// A stream, as its host calls it.
+    Session = 1,
+    /// A tool call, by the host's id.
+    Call = 2,
+    /// A tool call, by its short label such as `r_a1b2c`.
+    Label = 3,
+    /// A file that a call or a change was about, as given and as resolved.
+    File = 4,
+    /// A memory item, by its id and by `category/key`.
+    Memory = 5,
+}
+
+impl NameKind {
+    /// All kinds.
+    pub const ALL: [Self; 5] = [Self::Session, Self::Call, Self::Label, Self::File, Self::Memory];
+}
+
+/// A name, where it is known, and the newest event of that stream which bears it.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct NameEntry {
+    /// The whole name.
+    pub text: String,
+    /// The stream that knows it.
+    pub stream: StreamId,
+    /// The newest event of the stream that bears it.
+    pub seq: Seq,
+}
+
+/// Which store an index belongs to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Identity {
+    /// The store's id.
+    pub store: StoreId,
+    /// The store's format version.
+    pub format: u32,
+}
+
+/// When rows reach the disk.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Durability {
+    /// Some time later; a crash takes them back to the last [`Durability::Immediate`].
+    None,
+    /// Before `apply` returns, with all rows before them.
+    Immediate,
+}
+
+/// The index is not used, and why, in one line. Answers come from the log.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}")]
+pub struct Bypassed {
+    /// Why, for a person: one line without a full stop.
+    pub reason: String,
+}
+
+/// What an index can be asked.
+///
+/// Each answer is of one moment, at or after [`Lookup::watermark`] as read before: it may know later frames, never
+/// fewer.
+pub trait Lookup {
+    /// How far the index has come.
+    fn watermark(&self) -> Watermark;
+
+    /// All streams, in order of their first event.
+    fn streams(&self) -> Result<Vec<StreamEntry>, Bypassed>;
+
+    /// Frames that hold events of `stream` past `after`, oldest first.
+    fn frames_of(&self, stream: StreamId, after: Seq) -> Result<Vec<FramePlace>, Bypassed>;
+
+    /// The log's table of contents, all of one moment: to begin a catalog with, instead of reading the log. Cost: one
+    /// row for each frame of each stream.
+    fn contents(&self) -> Result<Contents, Bypassed>;
+
+    /// The frame that holds `seq`; `None` past the watermark.
+    fn place_of(&self, seq: Seq) -> Result<Option<FramePlace>, Bypassed>;
+
+    /// Streams that know `text`, or with `prefix` any name that begins with it; in order of name, then of the stream's
+    /// first event. At most `limit`.
+    fn names(
+        &self,
+        kind: NameKind,
+        text: &str,
+        prefix: bool,
+        limit: usize,
+    ) -> Result<Vec<NameEntry>, Bypassed>;
+
+    /// Digest over all rows in order: equal digests mean equal indexes. Cost: reads everything.
+    fn digest(&self) -> Result<Digest, Bypassed>;
+}

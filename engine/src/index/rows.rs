@@ -1,0 +1,134 @@
+//! What one frame adds to an index. Pure: the same frame always gives the same rows.
+
+use crate::codec::{EventRef, Frame, payload};
+use crate::event::{Key, KeyKind, Payload};
+use crate::ids::{Link, Position, Seq, StreamId};
+use crate::text::label::Label;
+
+use super::{FramePlace, NAME_BYTES_MAX, NameKind};
+
+/// What one frame adds to an index; made by [`rows_of`].
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Rows {
+    pub(super) place: FramePlace,
+    pub(super) end: Position,
+    pub(super) link: Link,
+    /// Streams with events in the frame, in order of their first event in it.
+    pub(super) streams: Vec<StreamRows>,
+    pub(super) names: Vec<Name>,
+}
+
+impl Rows {
+    /// The frame they come from.
+    pub const fn place(&self) -> FramePlace {
+        self.place
+    }
+
+    /// How many events the frame holds.
+    pub const fn event_count(&self) -> u64 {
+        self.place.last_seq.0.saturating_sub(self.place.first_seq.0).saturating_add(1)
+    }
+}
+
+/// A stream's share of a frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct StreamRows {
+    pub(super) stream: StreamId,
+    pub(super) first_seq: Seq,
+    pub(super) last_seq: Seq,
+    pub(super) event_count: u64,
+}
+
+/// A name that an event bears.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Name {
+    pub(super) kind: NameKind,
+    pub(super) text: String,
+    /// Ordinal of the stream in [`Rows::streams`].
+    pub(super) stream: usize,
+    pub(super) seq: Seq,
+}
+
+// The kinds whose payloads hold names; a test compares them with the event module's numbers.
+pub(super) const SESSION_OPENED: u16 = 1;
+pub(super) const TOOL_CALL_STARTED: u16 = 32;
+pub(super) const FILE_CHANGED: u16 = 34;
+pub(super) const MEMORY_RECORDED: u16 = 64;
+
+/// What `frame` adds to an index.
+///
+/// Total: payloads that are unknown or do not decode bear no names, and their events are placed all the same. Cost:
+/// decodes only the kinds that bear names.
+pub fn rows_of(frame: &Frame) -> Rows {
+    let header = frame.header();
+    let mut rows = Rows {
+        place: FramePlace {
+            first_seq: header.first_seq,
+            last_seq: header.last_seq(),
+            position: header.position,
+        },
+        end: header.end(),
+        link: header.link(),
+        streams: Vec::new(),
+        names: Vec::new(),
+    };
+    for event in frame.events() {
+        let stream = event.envelope.stream;
+        // Frames hold few streams, and mostly runs of one: the last is tried first.
+        let known = rows.streams.iter().rposition(|known| known.stream == stream);
+        let ordinal = known.unwrap_or(rows.streams.len());
+        match known.and_then(|ordinal| rows.streams.get_mut(ordinal)) {
+            Some(known) => {
+                known.last_seq = event.seq;
+                known.event_count += 1;
+            }
+            None => rows.streams.push(StreamRows {
+                stream,
+                first_seq: event.seq,
+                last_seq: event.seq,
+                event_count: 1,
+            }),
+        }
+        names_of(&event, |kind, text| {
+            if !text.is_empty() && text.len() <= NAME_BYTES_MAX {
+                rows.names.push(Name { kind, text, stream: ordinal, seq: event.seq });
+            }
+        });
+    }
+    rows
+}
+
+fn names_of(event: &EventRef<'_>, mut name: impl FnMut(NameKind, String)) {
+    let envelope = &event.envelope;
+    if !matches!(envelope.kind, SESSION_OPENED | TOOL_CALL_STARTED | FILE_CHANGED | MEMORY_RECORDED) {
+        return;
+    }
+    let Ok((_, payload)) = payload::decode(envelope.kind, envelope.version, event.payload) else { return };
+    match payload {
+        Payload::SessionOpened(opened) => name(NameKind::Session, opened.name),
+        Payload::ToolCallStarted(started) => {
+            name(NameKind::Label, Label::from_bits(&started.tool, started.label).short());
+            name(NameKind::Call, started.call);
+            for key in started.keys {
+                files_of(key, &mut name);
+            }
+        }
+        Payload::FileChanged(changed) => files_of(changed.key, &mut name),
+        Payload::MemoryRecorded(memory) => {
+            if let Some(key) = memory.key {
+                name(NameKind::Memory, format!("{}/{key}", memory.category));
+            }
+            name(NameKind::Memory, memory.id);
+        }
+        _ => {}
+    }
+}
+
+fn files_of(key: Key, name: &mut impl FnMut(NameKind, String)) {
+    if key.kind == KeyKind::File {
+        name(NameKind::File, key.given);
+        if let Some(resolved) = key.resolved {
+            name(NameKind::File, resolved);
+        }
+    }
+}

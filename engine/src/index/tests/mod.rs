@@ -1,0 +1,10 @@
+//! Tests of the index. [`sample`] makes logs from scripts and judges answers by scanning the script.
+
+mod damage;
+mod indexer;
+mod laws;
+mod opening;
+mod rebuild;
+mod sample;
+mod source;
+mod tables;

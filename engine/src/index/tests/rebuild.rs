@@ -1,0 +1,128 @@
+//! A rebuilt index equals the live one, and takes its place only when it is proven.
+
+use std::fs;
+
+use super::sample::{IDENTITY, Judge, Log, frames, open, rows, steady};
+use crate::codec::Frame;
+use crate::ids::Seq;
+use crate::index::lookup::{self, digests};
+use crate::index::{Durability, IndexOptions, LiveComparison, Lookup, MemoryIndex, Rebuilt, reindex};
+
+fn rebuild(folder: &tempfile::TempDir, log: &Log) -> Result<Rebuilt, String> {
+    let path = folder.path().join("index.redb");
+    reindex(&path, IDENTITY, log, IndexOptions::default()).map_err(|bypassed| bypassed.reason)
+}
+
+/// A folder with an index of the first `count` frames.
+fn live(frames: &[Frame], count: usize) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let index = open(&folder, frames, IndexOptions::default());
+    for part in rows(&frames[..count]).chunks(3) {
+        index.apply(part, Durability::None).unwrap();
+    }
+    folder
+}
+
+#[test]
+fn a_rebuilt_index_is_the_live_one() {
+    let script = steady(25);
+    let frames = frames(&script);
+    let log = Log::new(frames.clone());
+    let folder = live(&frames, 25);
+    let rebuilt = rebuild(&folder, &log).unwrap();
+    assert_eq!(rebuilt.live, LiveComparison::Equal);
+    assert_eq!((rebuilt.event_count, rebuilt.frame_count, rebuilt.stream_count), (75, 25, 5));
+    let index = open(&folder, &frames, IndexOptions::default());
+    assert_eq!((index.notice(), index.watermark().seq), (None, Seq(75)));
+    assert_eq!((index.digest(), index.row_count()), (Ok(rebuilt.digest), Ok(rebuilt.row_count)));
+    Judge::new(&script, &frames).check(&*index);
+    let mut memory = MemoryIndex::new(IDENTITY);
+    memory.apply(&rows(&frames)).unwrap();
+    assert_eq!(index.difference(&memory).unwrap(), None);
+}
+
+#[test]
+fn a_rebuild_says_what_was_there() {
+    let frames = frames(&steady(25));
+    let log = Log::new(frames.clone());
+    let absent = tempfile::tempdir().unwrap();
+    assert_eq!(rebuild(&absent, &log).unwrap().live, LiveComparison::Absent);
+
+    let behind = live(&frames, 20);
+    assert_eq!(rebuild(&behind, &log).unwrap().live, LiveComparison::Elsewhere { seq: Seq(60) });
+
+    let damaged = live(&frames, 25);
+    fs::write(damaged.path().join("index.redb"), vec![1; 50_000]).unwrap();
+    assert_eq!(rebuild(&damaged, &log).unwrap().live, LiveComparison::Different);
+
+    // Equal watermarks, but rows of another log.
+    let mut script = steady(25);
+    script[7].reverse();
+    let other = live(&super::sample::frames(&script), 25);
+    assert_eq!(rebuild(&other, &log).unwrap().live, LiveComparison::Different);
+
+    for folder in [absent, behind, damaged, other] {
+        assert!(!folder.path().join("index.redb.new").exists());
+        assert_eq!(rebuild(&folder, &log).unwrap().live, LiveComparison::Equal);
+    }
+}
+
+#[test]
+fn an_empty_log_has_an_empty_index() {
+    let folder = tempfile::tempdir().unwrap();
+    let rebuilt = rebuild(&folder, &Log::new(Vec::new())).unwrap();
+    assert_eq!((rebuilt.event_count, rebuilt.row_count), (0, 1));
+    assert_eq!(open(&folder, &[], IndexOptions::default()).digest(), Ok(rebuilt.digest));
+}
+
+#[test]
+fn a_rebuild_that_fails_leaves_the_index_that_was_there() {
+    let frames = frames(&steady(25));
+    let folder = live(&frames, 20);
+    let damaged = Log { damaged_from: Some(22), ..Log::new(frames.clone()) };
+    assert_eq!(rebuild(&folder, &damaged).unwrap_err(), "the index cannot be rebuilt: frame 22 is damaged");
+
+    // A log whose frames end before its head.
+    let mut short = Log::new(frames.clone());
+    *short.durable_count.get_mut().unwrap() = 25;
+    short.frames.get_mut().unwrap().remove(10);
+    *short.durable_count.get_mut().unwrap() = 24;
+    assert_eq!(
+        rebuild(&folder, &short).unwrap_err(),
+        "the index cannot be rebuilt: a frame begins at #34, expected #31"
+    );
+
+    let index = open(&folder, &frames, IndexOptions::default());
+    assert_eq!((index.notice(), index.watermark().seq), (None, Seq(60)));
+    // Nor is it rebuilt while someone owns it.
+    assert_eq!(
+        rebuild(&folder, &Log::new(frames)).unwrap_err(),
+        "the index cannot be rebuilt: another process holds it"
+    );
+    assert!(!folder.path().join("index.redb.new").exists());
+}
+
+/// The proof of a large index compares part by part: the parts must tell apart what the whole tells apart.
+#[test]
+fn digests_in_parts_prove_as_much_as_one() {
+    let frames = frames(&steady(25));
+    let all = rows(&frames);
+    let folder = live(&frames, 25);
+    let mut whole = MemoryIndex::new(IDENTITY);
+    whole.apply(&all).unwrap();
+    let mut changed = all.clone();
+    changed[3].names[0].text.push('x');
+    let mut other = MemoryIndex::new(IDENTITY);
+    other.apply(&changed).unwrap();
+    let parts = digests(whole.rows(), 5).unwrap();
+    let mut row_count = 0;
+    for (part, digest) in (0..).zip(&parts) {
+        let mut twin = MemoryIndex::with_part(IDENTITY, part, 5);
+        twin.apply(&all).unwrap();
+        assert_eq!(lookup::digest(twin.rows()).unwrap(), *digest);
+        row_count += twin.row_count();
+    }
+    assert_eq!(row_count, whole.row_count());
+    assert_ne!(parts, digests(other.rows(), 5).unwrap());
+    drop(folder);
+}

@@ -1,0 +1,373 @@
+//! Logs made from scripts, and a judge that answers every question by scanning the script: no rows, no redb.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use proptest::prelude::*;
+
+use crate::codec::{EncodedEvent, Envelope, Frame, decode_frame, encode_frame, payload};
+use crate::event::{
+    FileChanged, FileChanger, Key, KeyKind, MemoryRecorded, Payload, SessionOpened, Stamp, ToolCallStarted,
+    ToolClass, TurnStarted,
+};
+use crate::ids::{Link, Micros, Origin, Position, Seq, StoreId, StreamId};
+use crate::index::{
+    FramePlace, FrameSource, Identity, Index, IndexOptions, Lookup, NameEntry, NameKind, Rows, SourceFault,
+    StreamEntry, rows_of,
+};
+
+pub(super) const IDENTITY: Identity = Identity { store: StoreId([7; 16]), format: 1 };
+
+/// One event of a script.
+#[derive(Clone, Debug)]
+pub(super) enum Act {
+    Open {
+        name: String,
+    },
+    Call {
+        id: String,
+        tool: String,
+        label: u32,
+        files: Vec<(String, Option<String>)>,
+    },
+    File {
+        path: String,
+    },
+    Memory {
+        id: String,
+        category: String,
+        key: Option<String>,
+    },
+    Turn,
+    /// A call whose payload is not an archive.
+    Garbled,
+    /// A kind that does not exist.
+    Unknown,
+}
+
+/// Commits of (stream, event).
+pub(super) type Script = Vec<Vec<(u8, Act)>>;
+
+pub(super) fn stream(number: u8) -> StreamId {
+    // Not in the order of their numbers, so that order by id and order by first event differ.
+    StreamId([255 - number; 16])
+}
+
+fn file_key(given: &str, resolved: Option<String>) -> Key {
+    Key { kind: KeyKind::File, class: ToolClass::Read, given: given.to_owned(), resolved, fields: Vec::new() }
+}
+
+pub(super) fn encoded(stream_number: u8, act: &Act) -> EncodedEvent {
+    let payload: Payload = match act.clone() {
+        Act::Open { name } => SessionOpened { name, ..SessionOpened::default() }.into(),
+        Act::Call { id, tool, label, files } => {
+            let mut keys: Vec<Key> =
+                files.into_iter().map(|(given, resolved)| file_key(&given, resolved)).collect();
+            // A key of another kind, whose text must not become the name of a file.
+            keys.push(Key { kind: KeyKind::Exec, ..file_key("not a file", None) });
+            ToolCallStarted { call: id, tool, label, keys, ..ToolCallStarted::default() }.into()
+        }
+        Act::File { path } => FileChanged { key: file_key(&path, None), by: FileChanger::User }.into(),
+        Act::Memory { id, category, key } => {
+            MemoryRecorded { id, category, key, ..MemoryRecorded::default() }.into()
+        }
+        Act::Turn => TurnStarted::default().into(),
+        Act::Garbled => Payload::Unknown { number: 32, version: 1, bytes: vec![0xa5; 21] },
+        Act::Unknown => Payload::Unknown { number: 999, version: 3, bytes: vec![1, 2, 3] },
+    };
+    let (version, bytes) = payload::encode(&Stamp::default(), &payload).unwrap();
+    let envelope = Envelope {
+        kind: payload.number(),
+        version,
+        stream: stream(stream_number),
+        origin: Origin::ZERO,
+        host_time: None,
+    };
+    EncodedEvent { envelope, payload: bytes, bodies: Vec::new() }
+}
+
+/// The frames that a log holds after the commits of `script`.
+pub(super) fn frames(script: &Script) -> Vec<Frame> {
+    let mut position = Position::new(1, 4096).unwrap();
+    let (mut seq, mut link) = (Seq(1), Link::ZERO);
+    let mut all = Vec::new();
+    for commit in script {
+        let events: Vec<_> = commit.iter().map(|(stream, act)| encoded(*stream, act)).collect();
+        let mut prepared = encode_frame(&events).unwrap();
+        let (bytes, next) = prepared.seal(seq, Micros(0), position, position, IDENTITY.store, link);
+        let frame = decode_frame(bytes).unwrap();
+        link = next;
+        seq = frame.header().last_seq().next();
+        position = frame.header().end();
+        all.push(frame);
+        // Every seventh frame ends its segment.
+        if all.len().is_multiple_of(7) {
+            position = Position::new(position.segment() + 1, 4096).unwrap();
+        }
+    }
+    all
+}
+
+pub(super) fn rows(frames: &[Frame]) -> Vec<Rows> {
+    frames.iter().map(rows_of).collect()
+}
+
+pub(super) fn head(frames: &[Frame]) -> (Seq, Position) {
+    frames.last().map_or((Seq::ZERO, Position(0)), |frame| (frame.header().last_seq(), frame.header().end()))
+}
+
+/// Opens the index in `folder` against a log of `frames`; panics if it is bypassed.
+pub(super) fn open(folder: &tempfile::TempDir, frames: &[Frame], options: IndexOptions) -> Arc<Index> {
+    let state = Index::open(&folder.path().join("index.redb"), IDENTITY, head(frames), options);
+    match state {
+        crate::index::IndexState::Owner(index) => index,
+        crate::index::IndexState::Bypassed(bypassed) => panic!("bypassed: {bypassed}"),
+    }
+}
+
+/// A log in memory.
+pub(super) struct Log {
+    pub(super) frames: Mutex<Vec<Frame>>,
+    /// How many of the frames are durable; all others are readable, as in a real log.
+    pub(super) durable_count: Mutex<usize>,
+    /// Reading at or past this frame fails.
+    pub(super) damaged_from: Option<usize>,
+}
+
+impl Log {
+    pub(super) fn new(frames: Vec<Frame>) -> Self {
+        let durable_count = Mutex::new(frames.len());
+        Self { frames: Mutex::new(frames), durable_count, damaged_from: None }
+    }
+}
+
+impl FrameSource for Log {
+    fn durable_head(&self) -> (Seq, Position) {
+        let count = *self.durable_count.lock().unwrap();
+        head(&self.frames.lock().unwrap()[..count])
+    }
+
+    fn frames_after(&self, end: Option<Position>, bytes_max: usize) -> Result<Vec<Frame>, SourceFault> {
+        let all = self.frames.lock().unwrap();
+        let from = all.iter().position(|frame| end.is_none_or(|end| frame.position() >= end));
+        let from = from.unwrap_or(all.len());
+        let (mut read, mut bytes) = (Vec::new(), 0);
+        for (index, frame) in all.iter().enumerate().skip(from) {
+            if self.damaged_from.is_some_and(|damaged| index >= damaged) {
+                if read.is_empty() {
+                    return Err(SourceFault { reason: format!("frame {index} is damaged") });
+                }
+                break;
+            }
+            bytes += usize::try_from(frame.header().frame_bytes()).unwrap();
+            if bytes > bytes_max && !read.is_empty() {
+                break;
+            }
+            read.push(frame.clone());
+        }
+        Ok(read)
+    }
+}
+
+/// Answers from the script.
+pub(super) struct Judge {
+    /// Seq, stream, frame, names.
+    events: Vec<(Seq, StreamId, FramePlace, Vec<(NameKind, String)>)>,
+}
+
+impl Judge {
+    pub(super) fn new(script: &Script, frames: &[Frame]) -> Self {
+        let mut events = Vec::new();
+        for (commit, frame) in script.iter().zip(frames) {
+            let header = frame.header();
+            let place = FramePlace {
+                first_seq: header.first_seq,
+                last_seq: header.last_seq(),
+                position: header.position,
+            };
+            for (seq, (stream_number, act)) in (header.first_seq.0..).zip(commit) {
+                events.push((Seq(seq), stream(*stream_number), place, Self::names_of(act)));
+            }
+        }
+        Self { events }
+    }
+
+    fn names_of(act: &Act) -> Vec<(NameKind, String)> {
+        let mut names = match act.clone() {
+            Act::Open { name } => vec![(NameKind::Session, name)],
+            Act::Call { id, tool, label, files } => {
+                let letter = tool.chars().next().unwrap_or('x').to_lowercase().next().unwrap();
+                let mut names =
+                    vec![(NameKind::Call, id), (NameKind::Label, format!("{letter}_{:05x}", label >> 4))];
+                for (given, resolved) in files {
+                    names.push((NameKind::File, given));
+                    names.extend(resolved.map(|resolved| (NameKind::File, resolved)));
+                }
+                names
+            }
+            Act::File { path } => vec![(NameKind::File, path)],
+            Act::Memory { id, category, key } => {
+                let key = key.map(|key| (NameKind::Memory, format!("{category}/{key}")));
+                key.into_iter().chain([(NameKind::Memory, id)]).collect()
+            }
+            Act::Turn | Act::Garbled | Act::Unknown => Vec::new(),
+        };
+        names.retain(|(_, name)| !name.is_empty() && name.len() <= 512);
+        names
+    }
+
+    pub(super) fn streams(&self) -> Vec<StreamEntry> {
+        let mut all: Vec<StreamEntry> = Vec::new();
+        for (seq, stream, place, _) in &self.events {
+            match all.iter_mut().find(|entry| entry.stream == *stream) {
+                Some(entry) => {
+                    entry.event_count += 1;
+                    entry.frame_count += u32::from(entry.head < place.first_seq);
+                    entry.head = *seq;
+                }
+                None => all.push(StreamEntry {
+                    stream: *stream,
+                    first_seq: *seq,
+                    first_frame: *place,
+                    event_count: 1,
+                    frame_count: 1,
+                    head: *seq,
+                }),
+            }
+        }
+        all
+    }
+
+    /// Frames with events of the stream that reach past `after`, if the stream does.
+    pub(super) fn frames_of(&self, stream: StreamId, after: Seq) -> Vec<FramePlace> {
+        let own = || self.events.iter().filter(|(_, of, _, _)| *of == stream);
+        let mut places: Vec<_> =
+            own().map(|(_, _, place, _)| *place).filter(|place| place.last_seq > after).collect();
+        places.dedup();
+        if own().any(|(seq, ..)| *seq > after) { places } else { Vec::new() }
+    }
+
+    pub(super) fn place_of(&self, seq: Seq) -> Option<FramePlace> {
+        self.events.iter().find(|event| event.0 == seq).map(|event| event.2)
+    }
+
+    pub(super) fn names(&self, kind: NameKind, text: &str, prefix: bool) -> Vec<NameEntry> {
+        let order = self.streams();
+        let mut newest = BTreeMap::new();
+        for (seq, stream, _, names) in &self.events {
+            for (_, name) in names.iter().filter(|(of, name)| {
+                *of == kind && if prefix { name.starts_with(text) } else { name == text }
+            }) {
+                let number = order.iter().position(|entry| entry.stream == *stream);
+                newest.insert((name.clone(), number), (*stream, *seq));
+            }
+        }
+        newest.into_iter().map(|((text, _), (stream, seq))| NameEntry { text, stream, seq }).collect()
+    }
+
+    /// All names that were given, and some that were not.
+    pub(super) fn texts(&self) -> Vec<(NameKind, String)> {
+        let mut texts: Vec<_> = self.events.iter().flat_map(|event| event.3.clone()).collect();
+        texts.sort();
+        texts.dedup();
+        texts.extend(NameKind::ALL.map(|kind| (kind, "nobody".to_owned())));
+        texts
+    }
+
+    /// Compares every answer about places; `Err` is the reason of the first that is withheld.
+    pub(super) fn check_places(&self, index: &dyn Lookup) -> Result<(), String> {
+        let withheld = |bypassed: crate::index::Bypassed| bypassed.reason;
+        assert_eq!(index.streams().map_err(withheld)?, self.streams());
+        for number in 0..6 {
+            let stream = stream(number);
+            // Every seq of a short log, some of a longer one.
+            let step = self.events.len() / 60 * 7 + 1;
+            for after in (0..=self.events.len() as u64).step_by(step) {
+                let found = index.frames_of(stream, Seq(after)).map_err(withheld)?;
+                assert_eq!(found, self.frames_of(stream, Seq(after)), "stream {number} after {after}");
+            }
+        }
+        for seq in 0..=self.events.len() as u64 + 2 {
+            assert_eq!(index.place_of(Seq(seq)).map_err(withheld)?, self.place_of(Seq(seq)), "seq {seq}");
+        }
+        let contents = index.contents().map_err(withheld)?;
+        assert_eq!(contents.watermark, index.watermark());
+        let expected: Vec<_> = self
+            .streams()
+            .into_iter()
+            .map(|entry| (entry, self.frames_of(entry.stream, Seq::ZERO)))
+            .collect();
+        assert_eq!(contents.streams, expected);
+        Ok(())
+    }
+
+    /// Compares every answer about names.
+    pub(super) fn check_names(&self, index: &dyn Lookup) -> Result<(), String> {
+        for (kind, text) in self.texts() {
+            let found = index.names(kind, &text, false, usize::MAX).map_err(|bypassed| bypassed.reason)?;
+            assert_eq!(found, self.names(kind, &text, false), "{kind:?} {text:?}");
+            let start: String = text.chars().take(2).collect();
+            let found = index.names(kind, &start, true, 3).map_err(|bypassed| bypassed.reason)?;
+            let mut expected = self.names(kind, &start, true);
+            expected.truncate(3);
+            assert_eq!(found, expected, "{kind:?} {start:?}..");
+        }
+        Ok(())
+    }
+
+    /// Compares every answer.
+    pub(super) fn check(&self, index: &dyn Lookup) {
+        self.check_places(index).unwrap();
+        self.check_names(index).unwrap();
+    }
+}
+
+fn name() -> impl Strategy<Value = String> {
+    prop_oneof![
+        4 => "[ab]{1,3}",
+        2 => "/src/[ab]\\.rs",
+        1 => prop_oneof![Just("a\0b".to_owned()), Just("a\0".to_owned()), Just("é/文".to_owned())],
+        1 => Just(String::new()),
+        1 => (511_usize..514).prop_map(|length| "n".repeat(length)),
+    ]
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    prop_oneof![
+        name().prop_map(|name| Act::Open { name }),
+        (name(), "[rgB]|", 0_u32..0x200, prop::collection::vec((name(), prop::option::of(name())), 0..3))
+            .prop_map(|(id, tool, label, files)| Act::Call { id, tool, label, files }),
+        name().prop_map(|path| Act::File { path }),
+        (name(), "[xy]", prop::option::of(name())).prop_map(|(id, category, key)| Act::Memory {
+            id,
+            category,
+            key
+        }),
+        Just(Act::Turn),
+        Just(Act::Garbled),
+        Just(Act::Unknown),
+    ]
+}
+
+/// Scripts of up to `commits` commits.
+pub(super) fn scripts(commits: usize) -> impl Strategy<Value = Script> {
+    prop::collection::vec(prop::collection::vec((0_u8..5, act()), 1..6), 0..commits)
+}
+
+/// A plain script of `commit_count` commits of three events, without randomness.
+pub(super) fn steady(commit_count: usize) -> Script {
+    (0..commit_count)
+        .map(|number| {
+            let stream = u8::try_from(number % 5).unwrap();
+            let first = if number < 5 { Act::Open { name: format!("ses_{number}") } } else { Act::Turn };
+            let call = Act::Call {
+                id: format!("call_{number}"),
+                tool: "read".to_owned(),
+                label: u32::try_from(number * 40).unwrap(),
+                files: vec![(format!("src/{}.rs", number % 17), Some(format!("/p/src/{}.rs", number % 17)))],
+            };
+            let memory = Act::Memory { id: format!("m{number}"), category: "tooling".to_owned(), key: None };
+            vec![(stream, first), (stream, call), ((stream + 1) % 5, memory)]
+        })
+        .collect()
+}

@@ -1,0 +1,157 @@
+//! What is indexed of what, and how it prints as rows.
+
+use expect_test::expect;
+
+use super::sample::{Act, IDENTITY, Judge, Script, frames, rows};
+use crate::event::KIND_LABELS;
+use crate::ids::Seq;
+use crate::index::rows::{FILE_CHANGED, MEMORY_RECORDED, SESSION_OPENED, TOOL_CALL_STARTED};
+use crate::index::{Lookup, MemoryIndex, NameKind};
+
+fn script() -> Script {
+    let call = |id: &str, given: &str, resolved: Option<&str>| Act::Call {
+        id: id.to_owned(),
+        tool: "Read".to_owned(),
+        label: 0x00a1_b2c3,
+        files: vec![(given.to_owned(), resolved.map(str::to_owned))],
+    };
+    let memory = |id: &str, key: Option<&str>| Act::Memory {
+        id: id.to_owned(),
+        category: "tooling".to_owned(),
+        key: key.map(str::to_owned),
+    };
+    vec![
+        vec![(0, Act::Open { name: "ses_01".to_owned() })],
+        vec![(0, call("toolu_1", "app.ts", Some("/p/app.ts"))), (1, Act::Open { name: "ses_02".to_owned() })],
+        vec![(1, Act::Turn), (0, Act::Garbled), (0, Act::Unknown)],
+        vec![(1, call("toolu_1", "/p/app.ts", None)), (1, Act::File { path: "/p/app.ts".to_owned() })],
+        vec![(2, memory("p1", Some("editor"))), (2, memory("f1", None))],
+    ]
+}
+
+#[test]
+fn kinds_that_bear_names_have_the_numbers_of_their_labels() {
+    for (number, label) in [
+        (SESSION_OPENED, "session_opened"),
+        (TOOL_CALL_STARTED, "tool_call_started"),
+        (FILE_CHANGED, "file_changed"),
+        (MEMORY_RECORDED, "memory_recorded"),
+    ] {
+        assert!(KIND_LABELS.contains(&(number, label)), "{number} {label}");
+    }
+}
+
+#[test]
+fn streams_frames_and_names_of_a_small_log() {
+    let frames = frames(&script());
+    let mut index = MemoryIndex::new(IDENTITY);
+    index.apply(&rows(&frames)).unwrap();
+    let mut text = String::new();
+    let mut line = |line: String| {
+        text.push_str(&line);
+        text.push('\n');
+    };
+    for entry in index.streams().unwrap() {
+        let places = index.frames_of(entry.stream, Seq::ZERO).unwrap();
+        let places: Vec<_> =
+            places.iter().map(|place| format!("{}-{}", place.first_seq, place.last_seq)).collect();
+        line(format!(
+            "stream {:02x}: from {}, {} events in {} frames [{}], head {}",
+            entry.stream.as_bytes()[0],
+            entry.first_seq,
+            entry.event_count,
+            entry.frame_count,
+            places.join(" "),
+            entry.head
+        ));
+    }
+    for kind in NameKind::ALL {
+        for entry in index.names(kind, "", true, 99).unwrap() {
+            line(format!(
+                "{kind:?} {:?}: stream {:02x} {}",
+                entry.text,
+                entry.stream.as_bytes()[0],
+                entry.seq
+            ));
+        }
+    }
+    expect![[r#"
+        stream ff: from #1, 4 events in 3 frames [#1-#1 #2-#3 #4-#6], head #6
+        stream fe: from #3, 4 events in 3 frames [#2-#3 #4-#6 #7-#8], head #8
+        stream fd: from #9, 2 events in 1 frames [#9-#10], head #10
+        Session "ses_01": stream ff #1
+        Session "ses_02": stream fe #3
+        Call "toolu_1": stream ff #2
+        Call "toolu_1": stream fe #7
+        Label "r_a1b2c": stream ff #2
+        Label "r_a1b2c": stream fe #7
+        File "/p/app.ts": stream ff #2
+        File "/p/app.ts": stream fe #8
+        File "app.ts": stream ff #2
+        Memory "f1": stream fd #10
+        Memory "p1": stream fd #9
+        Memory "tooling/editor": stream fd #9
+    "#]]
+    .assert_eq(&text);
+    Judge::new(&script(), &frames).check(&index);
+}
+
+/// Rows are kept over program versions. If this changes, `INDEX_VERSION` must change with it.
+#[test]
+fn rows_of_version_1_are_these() {
+    let frames = frames(&script());
+    let mut index = MemoryIndex::new(IDENTITY);
+    index.apply(&rows(&frames)).unwrap();
+    expect!["28 rows, 5cdbc3aee68089621e4747b8a18e1fd2559ccc32897d478f4afa430bafcf678c"].assert_eq(&format!(
+        "{} rows, {}",
+        index.row_count(),
+        index.digest().unwrap()
+    ));
+}
+
+#[test]
+fn a_frame_that_does_not_follow_is_refused_whole_and_a_known_one_is_skipped() {
+    let frames = frames(&script());
+    let all = rows(&frames);
+    let mut index = MemoryIndex::new(IDENTITY);
+    index.apply(&all[..2]).unwrap();
+    let before = index.digest().unwrap();
+    for (gap, reason) in [
+        (&all[3..], "a frame begins at #7, expected #4"),
+        (&[all[2].clone(), all[4].clone()], "a frame begins at #9, expected #7"),
+        (&[all[3].clone(), all[2].clone()], "a frame begins at #7, expected #4"),
+    ] as [(&[_], _); 3]
+    {
+        assert_eq!(index.apply(gap).unwrap_err().reason, reason);
+        assert_eq!(index.digest().unwrap(), before);
+    }
+    let watermark = index.apply(&all[..2]).unwrap();
+    assert_eq!((watermark.seq, watermark.end), (Seq(3), Some(frames[1].header().end())));
+    assert_eq!(index.digest().unwrap(), before);
+    let watermark = index.apply(&all).unwrap();
+    assert_eq!((watermark.seq, watermark.link), (Seq(10), frames[4].header().link()));
+}
+
+/// A zero byte once sorted a name and the name that it begins in the wrong order, and found one for the other.
+#[test]
+fn names_with_zero_bytes_are_found_as_themselves_and_in_order() {
+    let file = |path: &str| Act::File { path: path.to_owned() };
+    let script = vec![
+        vec![(0, file("a\0b")), (1, file("a\0")), (1, file("a"))],
+        vec![(0, file("a\0")), (0, file("a")), (2, file("\0")), (2, file("a\u{1}"))],
+        vec![(2, file("a\0\0")), (1, file("ab")), (0, file("é"))],
+    ];
+    let frames = frames(&script);
+    let mut index = MemoryIndex::new(IDENTITY);
+    index.apply(&rows(&frames)).unwrap();
+    let names = |text: &str, prefix| {
+        let found = index.names(NameKind::File, text, prefix, 99).unwrap();
+        found.into_iter().map(|entry| (entry.text, entry.seq.0)).collect::<Vec<_>>()
+    };
+    let row = |text: &str, seq| (text.to_owned(), seq);
+    assert_eq!(names("a", false), [row("a", 5), row("a", 3)]);
+    assert_eq!(names("a\0", false), [row("a\0", 4), row("a\0", 2)]);
+    assert_eq!(names("a\0", true), [row("a\0", 4), row("a\0", 2), row("a\0\0", 8), row("a\0b", 1)]);
+    assert_eq!(names("\0", true), [row("\0", 6)]);
+    Judge::new(&script, &frames).check(&index);
+}

@@ -1,0 +1,314 @@
+//! Facts that a message states about the user and the calendar.
+
+use std::ops::Range;
+
+use super::scan::{Gap, Scan, same};
+use crate::event::Lifespan;
+
+/// Characters of a role, at most.
+const ROLE_CHARS_MAX: usize = 100;
+
+/// Words after "I'm" that are no name, whatever their case: articles, adverbs, adjectives of state.
+const NO_NAMES: &[&str] = &[
+    "a",
+    "able",
+    "about",
+    "afraid",
+    "against",
+    "all",
+    "almost",
+    "already",
+    "also",
+    "always",
+    "an",
+    "and",
+    "angry",
+    "as",
+    "at",
+    "available",
+    "aware",
+    "away",
+    "awake",
+    "back",
+    "bored",
+    "busy",
+    "certain",
+    "cold",
+    "confident",
+    "confused",
+    "convinced",
+    "curious",
+    "currently",
+    "dead",
+    "definitely",
+    "delighted",
+    "disappointed",
+    "done",
+    "down",
+    "excited",
+    "exhausted",
+    "familiar",
+    "fine",
+    "finished",
+    "for",
+    "free",
+    "from",
+    "frustrated",
+    "full",
+    "glad",
+    "good",
+    "grateful",
+    "great",
+    "happy",
+    "here",
+    "home",
+    "hungry",
+    "ill",
+    "impressed",
+    "in",
+    "inclined",
+    "interested",
+    "into",
+    "just",
+    "late",
+    "lost",
+    "mad",
+    "maybe",
+    "more",
+    "my",
+    "near",
+    "never",
+    "new",
+    "no",
+    "not",
+    "now",
+    "of",
+    "off",
+    "ok",
+    "okay",
+    "on",
+    "only",
+    "open",
+    "our",
+    "out",
+    "over",
+    "pleased",
+    "positive",
+    "pretty",
+    "probably",
+    "proud",
+    "quite",
+    "ready",
+    "really",
+    "right",
+    "sad",
+    "satisfied",
+    "scared",
+    "serious",
+    "sick",
+    "so",
+    "sorry",
+    "still",
+    "stuck",
+    "super",
+    "supposed",
+    "sure",
+    "surprised",
+    "that",
+    "the",
+    "there",
+    "tired",
+    "to",
+    "too",
+    "unable",
+    "unaware",
+    "under",
+    "unfamiliar",
+    "unsure",
+    "up",
+    "upset",
+    "used",
+    "very",
+    "well",
+    "willing",
+    "with",
+    "worried",
+    "wrong",
+    "yes",
+    "yet",
+    "your",
+];
+
+/// Words after "I'm a" that begin no role.
+const NO_ROLES: &[&str] = &["at", "bit", "couple", "few", "for", "little", "lot", "tad", "while"];
+
+const WEEKDAYS: &[&str] = &["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
+
+/// A fact in a text.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Fact {
+    pub(super) subject: &'static str,
+    pub(super) category: &'static str,
+    pub(super) lifespan: Lifespan,
+    pub(super) confidence: u8,
+    pub(super) text: String,
+    pub(super) range: Range<usize>,
+}
+
+/// The first fact of each subject, in the order name, role, deadline, event, presentation.
+pub(super) fn find(scan: &Scan<'_>) -> Vec<Fact> {
+    let patterns: [fn(&Scan<'_>, usize) -> Option<Fact>; 5] = [name, role, deadline, event, presentation];
+    let mut first: [Option<Fact>; 5] = Default::default();
+    for index in 0..scan.len() {
+        for (pattern, slot) in patterns.iter().zip(&mut first) {
+            if slot.is_none() {
+                *slot = pattern(scan, index);
+            }
+        }
+    }
+    first.into_iter().flatten().collect()
+}
+
+/// `my name is X`; `I'm X`, `I am X` if X looks like a name.
+fn name(scan: &Scan<'_>, index: usize) -> Option<Fact> {
+    let (start, is_said) = match scan.phrase(index, "my name is") {
+        Some(next) => (next, true),
+        None => (i_am(scan, index)?, false),
+    };
+    let word = scan.next_word(start)?;
+    let is_capital = is_capitalised(word);
+    let is_no_name = NO_NAMES.iter().any(|no_name| same(no_name, word));
+    let is_name =
+        if is_said { is_capital || !is_no_name } else { is_capital && !is_no_name && !is_ing(word) };
+    if !is_name || word.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let mut end = joined(scan, start + 1);
+    if scan.is_mark(end, '\'') && scan.gap(end) == Gap::None && scan.gap(end + 1) == Gap::None {
+        // "I'm Dana's friend" tells nobody's name.
+        return None;
+    }
+    for _ in 0..2 {
+        let next = scan.any_word(end).filter(|word| scan.gap(end) == Gap::Space && is_capitalised(word));
+        if next.is_none_or(|word| word == "I") {
+            break;
+        }
+        end = joined(scan, end + 1);
+    }
+    let range = scan.range(index, end);
+    let text = format!("User's name is {}", scan.between(start, end));
+    Some(Fact {
+        subject: "name",
+        category: "personal",
+        lifespan: Lifespan::Permanent,
+        confidence: 90,
+        text,
+        range,
+    })
+}
+
+/// `I'm a X`, up to where the role ends.
+fn role(scan: &Scan<'_>, index: usize) -> Option<Fact> {
+    let article = i_am(scan, index)?;
+    let start = article + 1;
+    if scan.gap(article) == Gap::None
+        || !scan.is_one_of(article, &["a", "an"])
+        || scan.gap(start) != Gap::Space
+    {
+        return None;
+    }
+    if scan.any_word(start).is_none() || scan.is_one_of(start, NO_ROLES) {
+        return None;
+    }
+    let stops = |index: usize| {
+        scan.gap(index) == Gap::Break
+            || scan.is_full_stop(index)
+            || [',', ';', '!', '?', ':'].iter().any(|mark| scan.is_mark(index, *mark))
+            || scan.is_one_of(index, &["at", "for"]) && scan.gap(index) != Gap::None
+    };
+    let mut end = start;
+    while end < scan.len() && !stops(end) {
+        end += 1;
+    }
+    let said: String = scan.between(start, end).chars().take(ROLE_CHARS_MAX).collect();
+    let range = scan.range(index, end);
+    let text = format!("User is a {}", said.trim_end());
+    Some(Fact {
+        subject: "role",
+        category: "personal",
+        lifespan: Lifespan::Permanent,
+        confidence: 80,
+        text,
+        range,
+    })
+}
+
+/// `deadline|due [is] [on] D`.
+fn deadline(scan: &Scan<'_>, index: usize) -> Option<Fact> {
+    let next = scan.is_one_of(index, &["deadline", "due"]).then_some(index + 1)?;
+    dated(scan, index, skip(scan, next, &["is", "on"]), "deadline", "Deadline")
+}
+
+/// `meeting|presentation|demo [is] [on] D`.
+fn event(scan: &Scan<'_>, index: usize) -> Option<Fact> {
+    let next = scan.is_one_of(index, &["meeting", "presentation", "demo"]).then_some(index + 1)?;
+    dated(scan, index, skip(scan, next, &["is", "on"]), "event", "Event")
+}
+
+/// `presenting|demoing [on] D`.
+fn presentation(scan: &Scan<'_>, index: usize) -> Option<Fact> {
+    let next = scan.is_one_of(index, &["presenting", "demoing"]).then_some(index + 1)?;
+    dated(scan, index, skip(scan, next, &["on"]), "presentation", "Presentation")
+}
+
+/// The index after `I'm` or `I am`.
+fn i_am(scan: &Scan<'_>, index: usize) -> Option<usize> {
+    scan.phrase(index, "i'm").or_else(|| scan.phrase(index, "i am"))
+}
+
+/// The index after these words, each of which may be absent.
+fn skip(scan: &Scan<'_>, index: usize, words: &[&str]) -> usize {
+    words.iter().fold(index, |next, word| {
+        let is_there = scan.gap(next) != Gap::None && scan.is(next, word);
+        next + usize::from(is_there)
+    })
+}
+
+/// A fact about the day that stands at `at`: a weekday, or two numbers with a slash.
+fn dated(scan: &Scan<'_>, index: usize, at: usize, subject: &'static str, label: &str) -> Option<Fact> {
+    let word = scan.next_word(at)?;
+    let is_number = |text: &str| text.len() <= 4 && text.bytes().all(|byte| byte.is_ascii_digit());
+    let end = if WEEKDAYS.iter().any(|day| same(day, word)) {
+        at + 1
+    } else {
+        let has_slash =
+            scan.is_mark(at + 1, '/') && scan.gap(at + 1) == Gap::None && scan.gap(at + 2) == Gap::None;
+        let second = scan.any_word(at + 2).filter(|second| has_slash && is_number(word) && is_number(second));
+        second.map(|_| at + 3)?
+    };
+    let range = scan.range(index, end);
+    let text = format!("{label} on {}", scan.between(at, end));
+    Some(Fact { subject, category: "schedule", lifespan: Lifespan::Session, confidence: 80, text, range })
+}
+
+/// The index after parts of a name that are joined by a hyphen or an apostrophe and begin with a capital.
+fn joined(scan: &Scan<'_>, index: usize) -> usize {
+    let mut end = index;
+    while (scan.is_mark(end, '-') || scan.is_mark(end, '\''))
+        && scan.gap(end) == Gap::None
+        && scan.gap(end + 1) == Gap::None
+        && scan.any_word(end + 1).is_some_and(is_capitalised)
+    {
+        end += 2;
+    }
+    end
+}
+
+fn is_capitalised(word: &str) -> bool {
+    word.chars().next().is_some_and(char::is_uppercase)
+}
+
+/// Whether a word looks like a verb in progress. Names such as Ming are shorter than such verbs.
+fn is_ing(word: &str) -> bool {
+    word.chars().nth(4).is_some() && word.to_lowercase().ends_with("ing")
+}

@@ -1,0 +1,379 @@
+//! What a message suggests to remember. Pure: text and memory in, proposals out; recording is the host's decision.
+//!
+//! ```text
+//! user's text      --scan--> facts, corrections, preferences --compare with MemoryView--> Proposal
+//! assistant's text --scan--> decisions                       --------------------------->  "
+//! ```
+//!
+//! A proposal says what to remember, what it would supersede or reinforce, which rule found it and where. Patterns are
+//! matched on words, by hand, in one pass each: time and space are linear in the text, and any Unicode will do. Names of
+//! tools and styles are data ([`PreferenceTable`]).
+//!
+//! Deliberately simple: it looks for a few phrases that people use when they mean it, and proposes nothing otherwise.
+
+mod corrections;
+mod decisions;
+mod facts;
+mod preferences;
+mod scan;
+mod table;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use crate::entry::MemoryEntry;
+use crate::event::{Lifespan, MemoryKind, Role};
+use crate::fold::memory::{MemoryItem, MemoryView, default_category, value_signature};
+use crate::ids::{ItemId, StreamId};
+
+use self::scan::Scan;
+use self::table::Hit;
+
+pub use corrections::{Correction, CorrectionCategory};
+pub use table::{PreferenceRule, PreferenceTable, PreferenceValue};
+
+/// Bytes of a message that are looked at; what follows is not.
+pub const TEXT_BYTES_MAX: usize = 1 << 20;
+/// Proposals for one message, at most.
+pub const PROPOSAL_COUNT_MAX: usize = 64;
+/// Characters of [`Proposal::sentence`], at most.
+const SENTENCE_CHARS_MAX: usize = 300;
+/// Current decisions of a category that a new one is compared with, newest first, at most.
+const DECISIONS_COMPARED_MAX: usize = 500;
+/// Hundredths that a fact gains by contradicting an older one.
+const CONFLICT_BONUS: u8 = 10;
+/// Hundredths of a corrected preference.
+const CORRECTION_CONFIDENCE: u8 = 90;
+/// Hundredths of a decision.
+const DECISION_CONFIDENCE: u8 = 80;
+
+/// What found a proposal.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ProposalRule {
+    /// A fact about the user or the calendar.
+    Fact,
+    /// A correction of a preference.
+    Correction,
+    /// A name of the table of preferences.
+    Preference,
+    /// A decision.
+    Decision,
+}
+
+impl ProposalRule {
+    /// Its name, as in JSON.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Fact => "fact",
+            Self::Correction => "correction",
+            Self::Preference => "preference",
+            Self::Decision => "decision",
+        }
+    }
+}
+
+/// A remembered item that a proposal refers to.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+pub struct Known {
+    /// The stream it lives in.
+    pub stream: StreamId,
+    /// Its id there.
+    pub id: String,
+    /// Its place in the log.
+    pub item: ItemId,
+}
+
+impl Known {
+    fn of((stream, item): (StreamId, MemoryItem<'_>)) -> Self {
+        Self { stream, id: item.id().to_owned(), item: item.item() }
+    }
+}
+
+/// Something that could be remembered.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Proposal {
+    /// What to remember, without id and source.
+    pub item: MemoryEntry,
+    /// Current items whose place it would take.
+    pub supersedes: Vec<Known>,
+    /// The current item that says the same already: it would be reinforced, and nothing added.
+    pub reinforces: Option<Known>,
+    /// What found it.
+    pub rule: ProposalRule,
+    /// First byte of what it rests on, in the text.
+    pub start: usize,
+    /// Byte after the last.
+    pub end: usize,
+    /// The sentence that it stands in, shortened if long.
+    pub sentence: String,
+    /// The key or subject has changed so often that one should ask the user first.
+    pub ask: bool,
+}
+
+/// The corrections that a text makes, in its order.
+///
+/// Cost: linear in the text, of which the first [`TEXT_BYTES_MAX`] bytes are looked at.
+pub fn corrections(text: &str) -> Vec<Correction> {
+    let scan = Scan::new(head(text));
+    corrections::find(&scan).into_iter().map(|found| found.correction).collect()
+}
+
+/// What a message suggests to remember, by the built-in table of preferences. See [`propose_with`].
+pub fn propose(role: Role, text: &str, view: &MemoryView<'_>) -> Vec<Proposal> {
+    propose_with(&PreferenceTable::default(), role, text, view)
+}
+
+/// What a message suggests to remember: facts, corrections and preferences from a user's, in this order; decisions from
+/// an assistant's; nothing from others.
+///
+/// Cost: linear in the text (its first [`TEXT_BYTES_MAX`] bytes) times the names in the table, and a lookup a proposal;
+/// at most [`PROPOSAL_COUNT_MAX`] proposals.
+pub fn propose_with(table: &PreferenceTable, role: Role, text: &str, view: &MemoryView<'_>) -> Vec<Proposal> {
+    let scan = Scan::new(head(text));
+    let mut found = Finder { table, view, scan: &scan, proposals: Vec::new() };
+    match role {
+        Role::User => {
+            found.facts();
+            found.preferences();
+        }
+        Role::Assistant => found.decisions(),
+        Role::System | Role::Tool => {}
+    }
+    found.proposals.truncate(PROPOSAL_COUNT_MAX);
+    found.proposals
+}
+
+/// As much of `text` as is looked at.
+fn head(text: &str) -> &str {
+    let end = (0..=TEXT_BYTES_MAX.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
+    text.get(..end.unwrap_or(0)).unwrap_or_default()
+}
+
+struct Finder<'f, 'v> {
+    table: &'f PreferenceTable,
+    view: &'f MemoryView<'v>,
+    scan: &'f Scan<'f>,
+    proposals: Vec<Proposal>,
+}
+
+impl Finder<'_, '_> {
+    fn facts(&mut self) {
+        for fact in facts::find(self.scan) {
+            let mut item = MemoryEntry {
+                kind: MemoryKind::Fact,
+                category: fact.category.to_owned(),
+                subject: Some(fact.subject.to_owned()),
+                value: fact.text,
+                confidence: fact.confidence,
+                lifespan: Some(fact.lifespan),
+                ..MemoryEntry::default()
+            };
+            let kind = MemoryKind::Fact;
+            let (mut equal, mut others, mut ask) = (None, Vec::new(), false);
+            for (layer, memory) in self.view.streams() {
+                let signature = value_signature(&layer.signer, &item.value);
+                ask |= memory.is_unstable_subject(kind, fact.lifespan, fact.category, fact.subject);
+                for old in
+                    memory.on_subject(kind, fact.lifespan, fact.category, fact.subject, self.view.now())
+                {
+                    let known = Known::of((layer.stream, old));
+                    if old.facts().record.value_signature == signature {
+                        equal = Some(known);
+                    } else {
+                        others.push(known);
+                    }
+                }
+            }
+            if equal.is_none() && !others.is_empty() {
+                item.confidence = item.confidence.saturating_add(CONFLICT_BONUS).min(100);
+            }
+            self.push(item, equal, others, ProposalRule::Fact, fact.range, ask);
+        }
+    }
+
+    /// Corrections applied, then preferences stated; one proposal a key.
+    fn preferences(&mut self) {
+        let found = corrections::find(self.scan);
+        let mut corrected = BTreeSet::new();
+        let mut taken = BTreeSet::new();
+        for found in &found {
+            let Some(from) = &found.correction.from else { continue };
+            for (text, tokens) in [(from, &found.from), (&found.correction.to, &found.to)] {
+                corrected.insert(text.clone());
+                corrected.extend(self.name_in(tokens).map(|hit| hit.value.to_lowercase()));
+            }
+            if self.proposals.len() < PROPOSAL_COUNT_MAX
+                && let Some((category, key, value, lifespan)) = self.applied(found, from)
+                && taken.insert((category.clone(), key.clone()))
+            {
+                let range = found.correction.start..found.correction.end;
+                let rule = ProposalRule::Correction;
+                self.preference(category, key, value, lifespan, CORRECTION_CONFIDENCE, rule, range);
+            }
+        }
+        let is_corrected = |hit: &Hit<'_>| {
+            corrected.contains(&hit.value.to_lowercase())
+                || corrected.contains(&self.scan.between(hit.start, hit.end).to_lowercase())
+        };
+        for hit in preferences::find(self.scan, self.table, is_corrected) {
+            let (category, key) = (hit.rule.category.clone(), hit.rule.key.clone());
+            if !taken.insert((category.clone(), key.clone())) {
+                continue;
+            }
+            let lifespan = self.view.by_key(&category, &key).map(|(_, item)| item.lifespan());
+            let range = self.scan.range(hit.start, hit.end);
+            let rule = ProposalRule::Preference;
+            self.preference(category, key, hit.value, lifespan, hit.rule.confidence, rule, range);
+        }
+    }
+
+    /// The first name of the table within these tokens.
+    fn name_in(&self, tokens: &Range<usize>) -> Option<Hit<'_>> {
+        tokens.clone().find_map(|index| self.table.name_at(self.scan, index))
+    }
+
+    /// Which preference a correction of X to Y changes, if any: category, key, new value, scope of the old one.
+    fn applied(
+        &self,
+        found: &corrections::Found,
+        from: &str,
+    ) -> Option<(String, String, String, Option<Lifespan>)> {
+        let (old_name, new_name) = (self.name_in(&found.from), self.name_in(&found.to));
+        let starts = |hit: &Hit<'_>, tokens: &Range<usize>| hit.start == tokens.start;
+        let value = match new_name.as_ref().filter(|hit| starts(hit, &found.to)) {
+            Some(hit) => hit.value.clone(),
+            None => found.correction.to.clone(),
+        };
+        let old_values = [Some(from), old_name.as_ref().map(|hit| hit.value.as_str())];
+        let has_value = old_values.into_iter().flatten().find_map(|old| {
+            let holders = self.view.with_value(old).into_iter();
+            holders
+                .map(|(_, item)| item)
+                .find(|item| item.kind() == MemoryKind::Preference && item.key().is_some())
+        });
+        let has_key = || {
+            self.table
+                .rules
+                .iter()
+                .map(|rule| rule.category.as_str())
+                .chain(["workflow", "communication", "other", "tooling", "style"])
+                .find_map(|category| self.view.by_key(category, from))
+                .map(|(_, item)| item)
+        };
+        if let Some(item) = has_value.or_else(has_key) {
+            let key = item.key()?.to_owned();
+            return Some((item.category().to_owned(), key, value, Some(item.lifespan())));
+        }
+        let rule = old_name.or(new_name)?.rule;
+        let lifespan = self.view.by_key(&rule.category, &rule.key).map(|(_, item)| item.lifespan());
+        Some((rule.category.clone(), rule.key.clone(), value, lifespan))
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the parts of one proposal, put together in one place")]
+    fn preference(
+        &mut self,
+        category: String,
+        key: String,
+        value: String,
+        lifespan: Option<Lifespan>,
+        confidence: u8,
+        rule: ProposalRule,
+        range: Range<usize>,
+    ) {
+        let lifespan = lifespan.unwrap_or(Lifespan::Project);
+        let ask = (self.view.streams()).any(|(_, memory)| memory.is_unstable_key(lifespan, &category, &key));
+        let holder = self.view.by_key_in(lifespan, &category, &key);
+        let is_equal = holder.is_some_and(|(stream, item)| {
+            let signer = self.view.stream(stream).map(|(layer, _)| &layer.signer);
+            signer
+                .is_some_and(|signer| value_signature(signer, &value) == item.facts().record.value_signature)
+        });
+        let known = holder.map(Known::of);
+        let (equal, others) = if is_equal { (known, None) } else { (None, known) };
+        let item = MemoryEntry {
+            kind: MemoryKind::Preference,
+            category,
+            key: Some(key),
+            value,
+            confidence,
+            lifespan: Some(lifespan),
+            ..MemoryEntry::default()
+        };
+        self.push(item, equal, others.into_iter().collect(), rule, range, ask);
+    }
+
+    fn decisions(&mut self) {
+        let category = default_category(MemoryKind::Decision);
+        let kind = MemoryKind::Decision;
+        let mut decisions = decisions::find(self.scan, PROPOSAL_COUNT_MAX).into_iter().peekable();
+        if decisions.peek().is_none() {
+            return;
+        }
+        let current: Vec<_> = (self.view.in_category(kind, category).into_iter())
+            .filter(|(_, item)| item.lifespan() == Lifespan::Project)
+            .take(DECISIONS_COMPARED_MAX)
+            .map(|(stream, item)| (stream, item, self.view.text(&item).unwrap_or_default()))
+            .collect();
+        for decision in decisions {
+            let subject = decisions::subject(&decision.text);
+            let equal = (self.view.with_value(&decision.text).into_iter())
+                .find(|(_, item)| item.kind() == kind && item.lifespan() == Lifespan::Project)
+                .filter(|(_, item)| item.category() == category)
+                .map(Known::of);
+            let other = current.iter().find(|(_, item, text)| {
+                let given = item.subject().map(|given| given.trim().to_lowercase());
+                let old_subject = given.or_else(|| decisions::subject(text));
+                (subject.is_some() && old_subject == subject)
+                    || decisions::holds_beginning(text, &decision.text)
+            });
+            let other =
+                other.filter(|_| equal.is_none()).map(|(stream, item, _)| Known::of((*stream, *item)));
+            let ask = subject.as_deref().is_some_and(|subject| {
+                self.view
+                    .streams()
+                    .any(|(_, memory)| memory.is_unstable_subject(kind, Lifespan::Project, category, subject))
+            });
+            let item = MemoryEntry {
+                kind,
+                category: category.to_owned(),
+                subject,
+                value: decision.text,
+                confidence: DECISION_CONFIDENCE,
+                lifespan: Some(Lifespan::Project),
+                ..MemoryEntry::default()
+            };
+            let others = other.into_iter().collect();
+            self.push(item, equal, others, ProposalRule::Decision, decision.range, ask);
+        }
+    }
+
+    fn push(
+        &mut self,
+        item: MemoryEntry,
+        reinforces: Option<Known>,
+        supersedes: Vec<Known>,
+        rule: ProposalRule,
+        range: Range<usize>,
+        ask: bool,
+    ) {
+        let is_writable =
+            |known: &Known| self.view.stream(known.stream).is_some_and(|(layer, _)| layer.is_writable());
+        let reinforces = reinforces.filter(is_writable);
+        let supersedes: Vec<Known> = supersedes.into_iter().filter(is_writable).collect();
+        self.proposals.push(Proposal {
+            item,
+            supersedes: if reinforces.is_some() { Vec::new() } else { supersedes },
+            reinforces,
+            rule,
+            sentence: self.scan.sentence(range.start, SENTENCE_CHARS_MAX),
+            start: range.start,
+            end: range.end,
+            ask,
+        });
+    }
+}

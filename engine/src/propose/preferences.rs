@@ -1,0 +1,61 @@
+//! Preferences that a message states: the first name of each key in a sentence that speaks of using or liking.
+
+use super::scan::{Gap, Scan};
+use super::table::{Hit, PreferenceTable};
+
+/// Words that make a sentence speak of a preference.
+const TRIGGERS: &[&str] =
+    &["use", "uses", "using", "prefer", "always", "like", "let's", "switched to", "moved to"];
+
+/// The first name that counts for each rule of the table, in the table's order.
+///
+/// `is_corrected` says which hits belong to a correction.
+pub(super) fn find<'p>(
+    scan: &Scan<'_>,
+    table: &'p PreferenceTable,
+    is_corrected: impl Fn(&Hit<'_>) -> bool,
+) -> Vec<Hit<'p>> {
+    let sentence_of = |index| scan.token(index).map(|token| token.sentence);
+    let mut speaking = Vec::new();
+    for index in 0..scan.len() {
+        if TRIGGERS.iter().any(|trigger| scan.phrase(index, trigger).is_some()) {
+            speaking.extend(sentence_of(index).filter(|sentence| speaking.last() != Some(sentence)));
+        }
+    }
+    let mut first: Vec<Option<Hit<'p>>> = vec![None; table.rules.len()];
+    for hit in table.names_in(scan) {
+        let counts = sentence_of(hit.start).is_some_and(|sentence| speaking.binary_search(&sentence).is_ok())
+            && !is_denied(scan, hit.start)
+            && !is_corrected(&hit);
+        if let Some(slot) = first.get_mut(hit.number).filter(|slot| counts && slot.is_none()) {
+            *slot = Some(hit);
+        }
+    }
+    first.into_iter().flatten().collect()
+}
+
+/// Whether the name at `index` stands just after a word that turns it down.
+fn is_denied(scan: &Scan<'_>, index: usize) -> bool {
+    // `don't use "npm"`: up to three quotation marks may stand before the name.
+    let mut before = index;
+    for _ in 0..3 {
+        let is_quote = before.checked_sub(1).and_then(|last| scan.token(last)).is_some_and(|token| {
+            matches!(token.text, "\"" | "'" | "`" | "“" | "”" | "‘" | "’" | "*" | "(")
+                && scan.gap(before) == Gap::None
+        });
+        if !is_quote {
+            break;
+        }
+        before -= 1;
+    }
+    let ends_with = |end: usize, phrase: &str, tokens: usize| {
+        end.checked_sub(tokens).is_some_and(|start| scan.phrase(start, phrase) == Some(end))
+    };
+    let is_denied_before = |end: usize| {
+        [("not", 1), ("never", 1), ("don't", 3), ("dont", 1), ("instead of", 2), ("rather than", 2)]
+            .iter()
+            .any(|(phrase, tokens)| ends_with(end, phrase, *tokens))
+    };
+    let verb = before.checked_sub(1).filter(|verb| scan.is_one_of(*verb, &["use", "using", "like", "want"]));
+    is_denied_before(before) || verb.is_some_and(is_denied_before)
+}

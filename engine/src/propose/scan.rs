@@ -1,0 +1,224 @@
+//! A text cut into words and marks, each with its place: what all patterns are matched on.
+//!
+//! ```text
+//! "I'm Dana."   ->   I  '  m  _Dana  .        (_ : white space before)
+//! ```
+//!
+//! A word is a run of letters, digits and `_`; any other character but white space is a mark of its own. Words are
+//! compared whole, in any case, character by character, so nothing depends on how lower-casing changes lengths.
+//! Places are byte offsets into the text as given and always lie on character boundaries.
+
+use std::ops::Range;
+
+use crate::text::is_space;
+
+/// What stands between a token and the one before it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Gap {
+    /// Nothing.
+    None,
+    /// White space within a line.
+    Space,
+    /// A line break, or the start of the text.
+    Break,
+}
+
+/// A word, or a mark of one character.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Token<'t> {
+    pub(super) text: &'t str,
+    pub(super) start: usize,
+    pub(super) is_word: bool,
+    pub(super) gap: Gap,
+    /// Which sentence it belongs to, from 0.
+    pub(super) sentence: usize,
+}
+
+impl Token<'_> {
+    pub(super) fn end(&self) -> usize {
+        self.start + self.text.len()
+    }
+}
+
+/// A text and its tokens.
+#[derive(Debug)]
+pub(super) struct Scan<'t> {
+    text: &'t str,
+    tokens: Vec<Token<'t>>,
+}
+
+/// Whether two texts are the same but for case.
+pub(super) fn same(a: &str, b: &str) -> bool {
+    if a.is_ascii() && b.is_ascii() {
+        return a.eq_ignore_ascii_case(b);
+    }
+    a.chars().flat_map(char::to_lowercase).eq(b.chars().flat_map(char::to_lowercase))
+}
+
+fn is_word_char(character: char) -> bool {
+    character.is_alphanumeric() || character == '_'
+}
+
+fn is_break(character: char) -> bool {
+    matches!(character, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}')
+}
+
+impl<'t> Scan<'t> {
+    pub(super) fn new(text: &'t str) -> Self {
+        let mut scan = Self { text, tokens: Vec::new() };
+        let mut gap = Gap::Break;
+        let mut rest = text;
+        while let Some(first) = rest.chars().next() {
+            let start = text.len() - rest.len();
+            if is_space(first) {
+                if is_break(first) {
+                    gap = Gap::Break;
+                } else if gap == Gap::None {
+                    gap = Gap::Space;
+                }
+                rest = rest.get(first.len_utf8()..).unwrap_or_default();
+                continue;
+            }
+            let is_word = is_word_char(first);
+            let len = if is_word {
+                rest.find(|character| !is_word_char(character)).unwrap_or(rest.len())
+            } else {
+                first.len_utf8()
+            };
+            let (token, after) = rest.split_at_checked(len).unwrap_or((rest, ""));
+            scan.push(Token { text: token, start, is_word, gap, sentence: 0 });
+            gap = Gap::None;
+            rest = after;
+        }
+        scan
+    }
+
+    fn push(&mut self, mut token: Token<'t>) {
+        if let Some(last) = self.tokens.last() {
+            let ends =
+                token.gap == Gap::Break || token.gap != Gap::None && matches!(last.text, "." | "!" | "?");
+            token.sentence = last.sentence + usize::from(ends);
+        }
+        self.tokens.push(token);
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.tokens.len()
+    }
+
+    pub(super) fn token(&self, index: usize) -> Option<&Token<'t>> {
+        self.tokens.get(index)
+    }
+
+    /// The word at `index`, if it is one.
+    pub(super) fn any_word(&self, index: usize) -> Option<&'t str> {
+        self.token(index).filter(|token| token.is_word).map(|token| token.text)
+    }
+
+    /// The word at `index`, if white space stands before it.
+    pub(super) fn next_word(&self, index: usize) -> Option<&'t str> {
+        self.any_word(index).filter(|_| self.gap(index) != Gap::None)
+    }
+
+    /// Whether the word at `index` is `word`.
+    pub(super) fn is(&self, index: usize, word: &str) -> bool {
+        self.any_word(index).is_some_and(|found| same(found, word))
+    }
+
+    /// Whether the word at `index` is one of these.
+    pub(super) fn is_one_of(&self, index: usize, words: &[&str]) -> bool {
+        words.iter().any(|word| self.is(index, word))
+    }
+
+    /// Whether the mark at `index` is `mark`.
+    pub(super) fn is_mark(&self, index: usize, mark: char) -> bool {
+        let found = self.token(index).filter(|token| !token.is_word);
+        found.is_some_and(|token| match mark {
+            '\'' => token.text == "'" || token.text == "’",
+            _ => token.text.starts_with(mark),
+        })
+    }
+
+    pub(super) fn gap(&self, index: usize) -> Gap {
+        self.token(index).map_or(Gap::Break, |token| token.gap)
+    }
+
+    /// Whether the word at `index` can be one that begins like `text`: a quick look that spares most comparisons.
+    pub(super) fn may_begin(&self, index: usize, text: &str) -> bool {
+        let first = self.any_word(index).and_then(|word| word.bytes().next());
+        match (first, text.bytes().next()) {
+            (Some(a), Some(b)) if a.is_ascii() && b.is_ascii() => a.eq_ignore_ascii_case(&b),
+            (first, _) => first.is_some(),
+        }
+    }
+
+    /// The index after `phrase` (words separated by spaces, with apostrophes) if it stands at `index`.
+    pub(super) fn phrase(&self, index: usize, phrase: &str) -> Option<usize> {
+        if !self.may_begin(index, phrase) {
+            return None;
+        }
+        let mut next = index;
+        for (word_index, word) in phrase.split(' ').enumerate() {
+            if word_index > 0 && self.gap(next) == Gap::None {
+                return None;
+            }
+            for (piece_index, piece) in word.split('\'').enumerate() {
+                if piece_index > 0 {
+                    if !self.is_mark(next, '\'') || self.gap(next) != Gap::None {
+                        return None;
+                    }
+                    next += 1;
+                    if self.gap(next) != Gap::None {
+                        return None;
+                    }
+                }
+                if !self.is(next, piece) {
+                    return None;
+                }
+                next += 1;
+            }
+        }
+        Some(next)
+    }
+
+    /// Whether the token at `index` is a full stop: a `.` before white space or the end.
+    pub(super) fn is_full_stop(&self, index: usize) -> bool {
+        self.is_mark(index, '.') && self.gap(index + 1) != Gap::None
+    }
+
+    /// The index of the full stop that ends what begins at `index`, or of the first token after it in another line,
+    /// or of the end.
+    pub(super) fn clause_end(&self, index: usize) -> usize {
+        let mut end = index;
+        while end < self.len() && !self.is_full_stop(end) && (end == index || self.gap(end) != Gap::Break) {
+            end += 1;
+        }
+        end
+    }
+
+    /// Byte range from the token at `from` to the end of the one before `to`.
+    pub(super) fn range(&self, from: usize, to: usize) -> Range<usize> {
+        let start = self.token(from).map_or(self.text.len(), |token| token.start);
+        let end = to.checked_sub(1).and_then(|last| self.token(last)).map_or(start, Token::end);
+        start..end.max(start)
+    }
+
+    /// The text of a byte range.
+    pub(super) fn slice(&self, range: Range<usize>) -> &'t str {
+        self.text.get(range).unwrap_or_default()
+    }
+
+    /// The text from the token at `from` to the one before `to`.
+    pub(super) fn between(&self, from: usize, to: usize) -> &'t str {
+        self.slice(self.range(from, to))
+    }
+
+    /// The sentence that the byte `at` stands in, at most `chars_max` characters of it.
+    pub(super) fn sentence(&self, at: usize, chars_max: usize) -> String {
+        let index = self.tokens.partition_point(|token| token.start <= at).saturating_sub(1);
+        let Some(number) = self.token(index).map(|token| token.sentence) else { return String::new() };
+        let from = self.tokens.partition_point(|token| token.sentence < number);
+        let to = self.tokens.partition_point(|token| token.sentence <= number);
+        self.between(from, to).chars().take(chars_max).collect()
+    }
+}

@@ -1,0 +1,60 @@
+//! What the engine asks about tools: a trait that `hosts` implements and hosts may extend.
+//!
+//! The answers are taken once, when a call is recorded, and stored in the event with the registry's version. A replay
+//! never asks again, so a later registry cannot rewrite the past.
+
+use std::fmt::Debug;
+
+use crate::event::{Key, TodoRole, ToolClass};
+use crate::text::json::Json;
+
+/// What a registry knows about one call.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct ToolFacts {
+    /// What the tool does.
+    pub class: ToolClass,
+    /// What the call is about. File keys are given as the call spells them; the engine resolves them.
+    pub keys: Vec<Key>,
+    /// Parameters that hold file paths, such as `filePath`, `paths[]` or `edits[].filePath`: resolved in the
+    /// resolved forms of the signature. Patch text is not listed here.
+    pub file_params: Vec<&'static str>,
+    /// Equal parameters, but a new answer each time.
+    pub volatile: bool,
+    /// What the todo rule makes of the tool.
+    pub todo: TodoRole,
+    /// The whole todo list that the parameters hold: a JSON array of objects with `content` and `status`.
+    pub todos: Option<Vec<u8>>,
+    /// Parameters that a tombstone shows, in order; empty: the first two canonical ones.
+    pub shown: Vec<&'static str>,
+}
+
+/// Knows the tools of hosts. Exact, case-sensitive names per host.
+pub trait Registry: Send + Sync + Debug {
+    /// Version of what is known, stored with each call.
+    fn version(&self) -> u32;
+
+    /// What is known about a call of `tool` by `host` with these parameters. Unknown tools: the default.
+    fn tool(&self, host: &str, tool: &str, params: &Json) -> ToolFacts;
+
+    /// The todo list that stands in a completed call's output, if this tool puts it there: a JSON array of objects
+    /// with `content` and `status`. `None` also if the output is not such a list.
+    fn todos_in_output(&self, host: &str, tool: &str, output: &[u8]) -> Option<Vec<u8>>;
+}
+
+/// A registry that knows no tool: every call is of class `other`, without keys.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoTools;
+
+impl Registry for NoTools {
+    fn version(&self) -> u32 {
+        0
+    }
+
+    fn tool(&self, _host: &str, _tool: &str, _params: &Json) -> ToolFacts {
+        ToolFacts::default()
+    }
+
+    fn todos_in_output(&self, _host: &str, _tool: &str, _output: &[u8]) -> Option<Vec<u8>> {
+        None
+    }
+}

@@ -1,0 +1,184 @@
+//! How a store is opened.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, RwLock};
+use std::time::Duration;
+
+use crate::command::record::EventDraft;
+use crate::error::Error;
+use crate::event::{Actor, Event, PolicySet, Stamp};
+use crate::fold::Policy;
+use crate::ids::{Origin, Seq, StreamId};
+use crate::log::{Condition, Log, LogOptions};
+use crate::registry::{NoTools, Registry};
+use crate::storage::{Clock, Entropy, FileStorage, Storage, SystemClock, SystemEntropy};
+
+use super::contents::Contents;
+use super::places::Places;
+use super::salts::Salts;
+use super::{Inner, Store};
+
+/// Settings for [`Store::builder`].
+pub struct Builder {
+    root: PathBuf,
+    registry: Arc<dyn Registry>,
+    storage: Option<Arc<dyn Storage>>,
+    clock: Arc<dyn Clock>,
+    entropy: Arc<dyn Entropy>,
+    options: LogOptions,
+    create: bool,
+    index: bool,
+}
+
+impl std::fmt::Debug for Builder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Builder").field("root", &self.root).finish_non_exhaustive()
+    }
+}
+
+impl Builder {
+    pub(super) fn new(root: impl Into<PathBuf>) -> Self {
+        Self {
+            root: root.into(),
+            registry: Arc::new(NoTools),
+            storage: None,
+            clock: Arc::new(SystemClock::new()),
+            entropy: Arc::new(SystemEntropy),
+            options: LogOptions::default(),
+            create: true,
+            index: true,
+        }
+    }
+
+    /// Which tools are known. Default: none.
+    #[must_use]
+    pub fn registry(mut self, registry: Arc<dyn Registry>) -> Self {
+        self.registry = registry;
+        self
+    }
+
+    /// Opens for reading only: nothing is written, no lock is taken, and the store must exist.
+    #[must_use]
+    pub fn read_only(mut self) -> Self {
+        self.options.read_only = true;
+        self
+    }
+
+    /// Whether a folder without a store becomes one. Default: yes.
+    #[must_use]
+    pub fn create(mut self, create: bool) -> Self {
+        self.create = create;
+        self
+    }
+
+    /// Whether `index.redb` is used and kept. Default: yes. Answers are the same either way.
+    #[must_use]
+    pub fn index(mut self, index: bool) -> Self {
+        self.index = index;
+        self
+    }
+
+    /// How long an append waits for another process's lock. Default: 5 s.
+    #[must_use]
+    pub fn lock_wait(mut self, wait: Duration) -> Self {
+        self.options.lock_wait = wait;
+        self
+    }
+
+    /// Size at which a segment is full. Default: 64 MiB.
+    #[must_use]
+    pub fn segment_bytes_max(mut self, bytes: u64) -> Self {
+        self.options.segment_bytes_max = bytes;
+        self
+    }
+
+    /// Where the bytes go, instead of files in the folder.
+    #[must_use]
+    pub fn storage(mut self, storage: Arc<dyn Storage>) -> Self {
+        self.storage = Some(storage);
+        self
+    }
+
+    /// The clock, instead of the machine's.
+    #[must_use]
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// The source of random bytes, instead of the machine's.
+    #[must_use]
+    pub fn entropy(mut self, entropy: Arc<dyn Entropy>) -> Self {
+        self.entropy = entropy;
+        self
+    }
+
+    /// Opens the store, making or recovering it as needed.
+    ///
+    /// # Errors
+    /// [`Error::NotAStore`], [`Error::NewerFormat`], [`Error::Busy`] (another process recovers and does not end),
+    /// [`Error::NoSpace`], [`Error::Io`]. Damage inside the log is no error here: see [`Store::recovery`] and `verify`.
+    pub fn open(self) -> Result<Store, Error> {
+        // redb locks and maps a real file: a store on other storage, or one that is only read, does without.
+        let own_files = self.storage.is_none() && !self.options.read_only;
+        let index = (self.index && own_files).then(|| self.root.join("index.redb"));
+        let storage = self.storage.unwrap_or_else(|| Arc::new(FileStorage::new(&self.root)));
+        let read_only = self.options.read_only;
+        let mut seed = [0; 64];
+        self.entropy.fill(&mut seed).map_err(|source| Error::Io {
+            action: "draw random bytes for",
+            path: self.root.clone(),
+            source,
+        })?;
+        let open = if self.create { Log::create_or_open } else { Log::open };
+        let (log, recovery) = open(storage, self.clock, self.entropy, self.options)?;
+        let (salts, contents) = seed.split_at(32);
+        let array = |half: &[u8]| <[u8; 32]>::try_from(half).unwrap_or_default();
+        let inner = Inner {
+            log: Arc::new(log),
+            root: self.root,
+            registry: self.registry,
+            entropy: Salts::new(array(salts)),
+            read_only,
+            recovery,
+            places: RwLock::new(Places::new(index)),
+            writers: Mutex::default(),
+            contents: Mutex::new(Contents::new(array(contents))),
+            folds: Mutex::default(),
+            frames: Mutex::default(),
+        };
+        if !read_only && inner.refresh()? == Seq::ZERO {
+            inner.begin()?;
+        }
+        Ok(Store { inner: Arc::new(inner) })
+    }
+}
+
+impl Inner {
+    /// Records the first event of a new store: its policy, so that a later default never rewrites the past.
+    fn begin(&self) -> Result<(), Error> {
+        let payload =
+            PolicySet { policy: Policy::default().to_json(), reason: Some("store created".to_owned()) };
+        let event = Event {
+            stream: StreamId::STORE,
+            origin: Origin::ZERO,
+            host_time: None,
+            stamp: Stamp { actor: Actor::Policy, ..Stamp::default() },
+            payload: payload.into(),
+        };
+        let draft = EventDraft { event, bodies: Vec::new() };
+        let condition = Condition { stream: StreamId::STORE, basis: Seq::ZERO };
+        match self.append_drafts(&[&draft], &[condition]) {
+            // Another process was first: its policy holds.
+            Ok(_) | Err(Error::HeadMoved { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // Nothing becomes durable here: a checkpoint only witnesses what is.
+        let _ = self.log.write_checkpoint();
+    }
+}

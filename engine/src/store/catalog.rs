@@ -1,0 +1,83 @@
+//! Which frames hold which streams: the log's table of contents, in memory.
+//!
+//! Read once from envelopes (or taken over from the index) and then fed with each new frame. It names positions, never
+//! contents, so it cannot be wrong about what an event says; a position that misleads is caught by the log's checks.
+
+use rustc_hash::FxHashMap;
+
+use crate::codec::Frame;
+use crate::ids::{Seq, StreamId};
+use crate::index::FramePlace;
+
+/// What is known of one stream without decoding it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct StreamPlaces {
+    /// Its frames, oldest first.
+    pub(super) frames: Vec<FramePlace>,
+    /// How many events it has.
+    pub(super) event_count: u64,
+    /// Its newest seq.
+    pub(super) head: Seq,
+}
+
+/// Frames by stream, up to a watermark.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Catalog {
+    /// Everything up to this seq is in here.
+    pub(super) watermark: Seq,
+    streams: FxHashMap<StreamId, StreamPlaces>,
+    /// Streams in order of their first event.
+    order: Vec<StreamId>,
+}
+
+impl Catalog {
+    /// Takes note of the next frame. Frames below the watermark are skipped.
+    pub(super) fn observe(&mut self, frame: &Frame) {
+        let header = frame.header();
+        if header.last_seq() <= self.watermark {
+            return;
+        }
+        let place = FramePlace {
+            first_seq: header.first_seq,
+            last_seq: header.last_seq(),
+            position: header.position,
+        };
+        for event in frame.events() {
+            let places = self.streams.entry(event.envelope.stream).or_default();
+            if places.event_count == 0 {
+                self.order.push(event.envelope.stream);
+            }
+            places.event_count += 1;
+            places.head = event.seq;
+            if places.frames.last() != Some(&place) {
+                places.frames.push(place);
+            }
+        }
+        self.watermark = header.last_seq();
+    }
+
+    /// What is known of a stream.
+    pub(super) fn stream(&self, stream: StreamId) -> Option<&StreamPlaces> {
+        self.streams.get(&stream)
+    }
+
+    /// All streams, in order of their first event.
+    pub(super) fn streams(&self) -> &[StreamId] {
+        &self.order
+    }
+
+    /// Frames that hold events of any of `streams` past `after`, oldest first, each once.
+    pub(super) fn frames_of(&self, streams: &[StreamId], after: Seq) -> Vec<FramePlace> {
+        let mut places: Vec<FramePlace> = Vec::new();
+        for stream in streams {
+            let Some(known) = self.streams.get(stream) else { continue };
+            let from = known.frames.partition_point(|place| place.last_seq <= after);
+            places.extend(known.frames.get(from..).unwrap_or_default());
+        }
+        if streams.len() > 1 {
+            places.sort_unstable();
+            places.dedup();
+        }
+        places
+    }
+}

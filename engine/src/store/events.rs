@@ -1,0 +1,138 @@
+//! Events and bodies out of the log: decoded, checked, in order.
+
+use std::collections::VecDeque;
+
+use crate::codec::{EventRef, Frame, payload};
+use crate::error::Error;
+use crate::event::{Body, Recorded, wire};
+use crate::ids::{BodyId, Origin, Seq, StreamId};
+
+use super::Inner;
+use crate::index::FramePlace;
+
+/// Decodes one event of a frame.
+pub(super) fn decode(frame: &Frame, event: &EventRef<'_>) -> Result<Recorded, Error> {
+    payload::recorded(frame, event)
+        .map_err(|error| Error::Corrupt { detail: format!("event {} cannot be read: {error}", event.seq) })
+}
+
+/// Deepest nesting of wire forms: a document names records, and nothing names documents.
+const WIRE_DEPTH_MAX: usize = 4;
+
+impl Inner {
+    /// The event at `seq`.
+    pub(super) fn event(&self, seq: Seq) -> Result<Option<Recorded>, Error> {
+        let Some(frame) = self.frame_of(seq)? else { return Ok(None) };
+        frame.event(seq).map(|event| decode(&frame, &event)).transpose()
+    }
+
+    /// The bytes of a body, each row checked against its digest.
+    pub(super) fn body(&self, id: BodyId) -> Result<Vec<u8>, Error> {
+        if id.chunks == 0 {
+            return Ok(Vec::new());
+        }
+        let missing = |row: u32| Error::Corrupt {
+            detail: format!("event {} names body row {row}, which it does not have", id.seq),
+        };
+        let frame = self.frame_of(id.seq)?.ok_or_else(|| missing(id.first))?;
+        let event = frame.event(id.seq).ok_or_else(|| missing(id.first))?;
+        let mut bytes = Vec::new();
+        for row in id.first..id.first.saturating_add(id.chunks) {
+            let place = event.row(row as usize).ok_or_else(|| missing(row))?;
+            let chunk = self.log.body(&place)?;
+            if bytes.is_empty() {
+                bytes = chunk;
+            } else {
+                bytes.extend_from_slice(&chunk);
+            }
+        }
+        Ok(bytes)
+    }
+
+    /// A host's own record, byte for byte, from its wire form. `newest` finds the wire form of an origin.
+    pub(super) fn wire(
+        &self,
+        seq: Seq,
+        template: Body,
+        newest: &dyn Fn(Origin) -> Option<(Seq, Body)>,
+    ) -> Result<Vec<u8>, Error> {
+        let mut out = Vec::new();
+        self.wire_into(seq, template, newest, WIRE_DEPTH_MAX, &mut out)?;
+        Ok(out)
+    }
+
+    fn wire_into(
+        &self,
+        seq: Seq,
+        template: Body,
+        newest: &dyn Fn(Origin) -> Option<(Seq, Body)>,
+        depth: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Error> {
+        let damaged =
+            |detail: String| Error::Corrupt { detail: format!("the wire form of event {seq} {detail}") };
+        let depth = depth.checked_sub(1).ok_or_else(|| damaged("is nested too deeply".to_owned()))?;
+        let bytes = self.body(template.id(seq))?;
+        for piece in wire::pieces(&bytes).map_err(|error| damaged(format!("cannot be read: {error}")))? {
+            match piece {
+                wire::Piece::Literal(literal) => out.extend_from_slice(literal),
+                wire::Piece::Body { first, rows, escaped } => {
+                    let body = self.body(BodyId { seq, first, chunks: rows })?;
+                    if escaped {
+                        wire::escape_into(&body, out);
+                    } else {
+                        out.extend_from_slice(&body);
+                    }
+                }
+                wire::Piece::Record(origin) => {
+                    let (seq, template) = newest(origin)
+                        .ok_or_else(|| damaged(format!("names a record {origin} that is not there")))?;
+                    self.wire_into(seq, template, newest, depth, out)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Events of a store or of one stream, in order. Reads one frame at a time; memory stays flat.
+///
+/// Made by [`Store::events`](super::Store::events). A damaged frame is one error; the iterator goes on behind it.
+#[derive(Debug)]
+pub struct Events {
+    pub(super) inner: std::sync::Arc<Inner>,
+    pub(super) places: VecDeque<FramePlace>,
+    pub(super) ready: VecDeque<Recorded>,
+    pub(super) stream: Option<StreamId>,
+    pub(super) from: Seq,
+    pub(super) to: Seq,
+}
+
+impl Iterator for Events {
+    type Item = Result<Recorded, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some(recorded) = self.ready.pop_front() {
+                return Some(Ok(recorded));
+            }
+            let place = self.places.pop_front()?;
+            let frame = match self.inner.frame_at(place.position) {
+                Ok(frame) => frame,
+                Err(error) => return Some(Err(error)),
+            };
+            for event in frame.events() {
+                let wanted = self.stream.is_none_or(|stream| stream == event.envelope.stream);
+                if !wanted || event.seq < self.from || event.seq > self.to {
+                    continue;
+                }
+                match decode(&frame, &event) {
+                    Ok(recorded) => self.ready.push_back(recorded),
+                    // What was decoded before comes first; the rest of the frame is left out.
+                    Err(error) if self.ready.is_empty() => return Some(Err(error)),
+                    Err(_) => break,
+                }
+            }
+        }
+    }
+}

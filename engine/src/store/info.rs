@@ -1,0 +1,298 @@
+//! What the store holds: names of streams, sessions in a line each, sizes.
+
+use std::sync::PoisonError;
+
+use crate::codec::FORMAT_VERSION;
+use crate::error::Error;
+use crate::event::{Payload, Scope};
+use crate::fold::{State, StreamFacts};
+use crate::ids::{Micros, Seq, StoreId, StreamId, Turn};
+
+use super::events::decode;
+use super::folds::FoldKey;
+use super::{Inner, Store};
+
+/// A stream by its names.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+pub struct StreamName {
+    /// Its id.
+    #[serde(rename = "stream")]
+    pub id: StreamId,
+    /// Session, project or user.
+    pub scope: Scope,
+    /// The host program.
+    pub host: String,
+    /// The host's id of the session, or the project's or user's name.
+    #[serde(rename = "id")]
+    pub name: String,
+    /// A title for people.
+    pub title: Option<String>,
+    /// For a subagent: the stream it was started from.
+    pub parent: Option<StreamId>,
+    /// Newest seq.
+    pub head: Seq,
+    /// The host's time of its opening, else when that was recorded.
+    pub began: Micros,
+}
+
+/// A session in a line.
+#[derive(Clone, PartialEq, Debug, serde::Serialize)]
+pub struct SessionSummary {
+    /// Its names.
+    #[serde(flatten)]
+    pub name: StreamName,
+    /// Its project.
+    pub project: Option<String>,
+    /// Model steps.
+    pub turns: Turn,
+    /// The user's prompts.
+    pub prompts: u32,
+    /// Tool calls.
+    pub calls: u64,
+    /// Items superseded by a rule, each once.
+    pub superseded: u64,
+    /// Estimated tokens of everything recorded.
+    pub tokens: u64,
+    /// Estimated tokens of the current context as shown.
+    pub tokens_shown: u64,
+    /// Estimated tokens that hiding saves in the current context.
+    pub tokens_freed: u64,
+    /// First seq.
+    pub first: Seq,
+    /// The host's time of its newest event, else when that was recorded.
+    pub ended: Micros,
+}
+
+/// The store in figures.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+pub struct StoreInfo {
+    /// Its id.
+    pub id: StoreId,
+    /// Its folder.
+    pub path: std::path::PathBuf,
+    /// Version of its format.
+    pub format_version: u32,
+    /// Newest durable seq.
+    pub head: Seq,
+    /// Streams, the store's own included.
+    pub stream_count: u64,
+    /// Sessions among them, subagents included.
+    pub session_count: u64,
+    /// Segment files.
+    pub segment_count: u64,
+    /// Bytes of the log.
+    pub log_bytes: u64,
+    /// Bytes that recovery set aside.
+    pub quarantine_bytes: u64,
+    /// Whether the index is used, and if not, why.
+    pub index: String,
+}
+
+impl Store {
+    /// Every stream by its names, in order of first events. The store's own stream is left out.
+    ///
+    /// Cost: one look at the first event of each stream.
+    ///
+    /// # Errors
+    /// If the log cannot be read.
+    pub fn stream_names(&self) -> Result<Vec<StreamName>, Error> {
+        let inner = &self.inner;
+        let streams = inner.stream_places()?.into_iter().filter(|place| place.stream != StreamId::STORE);
+        let streams: Vec<_> = streams.collect();
+        let mut names = Vec::with_capacity(streams.len());
+        for place in streams {
+            let stream = place.stream;
+            let mut name = StreamName {
+                id: stream,
+                scope: Scope::Session,
+                host: String::new(),
+                name: stream.to_hex(),
+                title: None,
+                parent: None,
+                head: place.head,
+                began: Micros::default(),
+            };
+            let frame = match inner.frame_at(place.first.position) {
+                Ok(frame) => Some(frame),
+                // A damaged first frame costs the name, not the list.
+                Err(Error::Corrupt { .. }) => None,
+                Err(error) => return Err(error),
+            };
+            if let Some(frame) = frame
+                && let Some(event) = frame.events().find(|event| event.envelope.stream == stream)
+            {
+                let recorded = decode(&frame, &event)?;
+                name.began = recorded.event.host_time.unwrap_or(recorded.recorded_at);
+                let Payload::SessionOpened(opened) = recorded.event.payload else {
+                    names.push(name);
+                    continue;
+                };
+                name.scope = opened.scope;
+                name.host = opened.host;
+                name.name = opened.name;
+                name.title = opened.title;
+                name.parent = opened.parent.map(|parent| parent.stream);
+            }
+            names.push(name);
+        }
+        Ok(names)
+    }
+
+    /// The stream that a host's id, a unique prefix of one, or `latest` names. Sessions of all hosts and projects.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] with the nearest name, [`Error::Ambiguous`] with the candidates.
+    pub fn find_stream(&self, name: &str) -> Result<StreamName, Error> {
+        let names = self.stream_names()?;
+        if name == "latest" {
+            let sessions =
+                names.iter().filter(|stream| stream.scope == Scope::Session && stream.parent.is_none());
+            let newest = sessions.max_by_key(|stream| stream.head);
+            return newest.cloned().ok_or_else(|| not_found(name, None));
+        }
+        let exact: Vec<&StreamName> =
+            names.iter().filter(|stream| stream.name == name || stream.id.to_hex() == name).collect();
+        if let [only] = exact.as_slice() {
+            return Ok((*only).clone());
+        }
+        let candidates: Vec<&StreamName> = if exact.is_empty() {
+            names.iter().filter(|stream| !name.is_empty() && stream.name.starts_with(name)).collect()
+        } else {
+            exact
+        };
+        match candidates.as_slice() {
+            [only] => Ok((*only).clone()),
+            [] => {
+                let near =
+                    names.iter().map(|stream| (strsim::jaro_winkler(&stream.name, name), &stream.name));
+                let near =
+                    near.filter(|(score, _)| *score > 0.7).max_by(|left, right| left.0.total_cmp(&right.0));
+                Err(not_found(name, near.map(|(_, name)| name.clone())))
+            }
+            many => {
+                // A session and its subagents share a prefix: the session is meant.
+                let tops: Vec<&&StreamName> = many.iter().filter(|stream| stream.parent.is_none()).collect();
+                if let [only] = tops.as_slice() {
+                    return Ok((**only).clone());
+                }
+                let candidates = many.iter().take(8).map(|stream| stream.name.clone()).collect();
+                Err(Error::Ambiguous { name: name.to_owned(), candidates })
+            }
+        }
+    }
+
+    /// All sessions as of `at`, in order of first events, subagents included. Folds everything once.
+    ///
+    /// # Errors
+    /// If the log cannot be read.
+    pub fn sessions(&self, at: Seq) -> Result<Vec<SessionSummary>, Error> {
+        let loaded = self.inner.fold(FoldKey::All)?;
+        let names = self.stream_names()?;
+        let loaded = loaded.read().unwrap_or_else(PoisonError::into_inner);
+        let mut summaries = Vec::new();
+        for name in names.into_iter().filter(|name| name.scope == Scope::Session) {
+            let Some(state) = loaded.world.stream(name.id).filter(|state| state.first() <= at) else {
+                continue;
+            };
+            let newest = self.inner.event(state.head().min(at))?;
+            let newest = newest.filter(|newest| newest.event.stream == name.id);
+            let ended =
+                newest.map_or(name.began, |newest| newest.event.host_time.unwrap_or(newest.recorded_at));
+            summaries.push(summary(name, state, at, ended));
+        }
+        Ok(summaries)
+    }
+
+    /// The newest seq recorded at or before a moment: [`Seq::ZERO`] if everything is later.
+    ///
+    /// # Errors
+    /// If the log cannot be read.
+    pub fn seq_at(&self, moment: Micros) -> Result<Seq, Error> {
+        let (places, _) = self.inner.all_frames(Seq::ZERO)?;
+        let mut low = 0;
+        let mut high = places.len();
+        // Recording times never run backwards, so the frames can be halved.
+        while low < high {
+            let middle = low.midpoint(high);
+            let Some(place) = places.get(middle) else { break };
+            if self.inner.frame_at(place.position)?.time() <= moment {
+                low = middle + 1
+            } else {
+                high = middle
+            }
+        }
+        Ok(low
+            .checked_sub(1)
+            .and_then(|last| places.get(last))
+            .map(|place| place.last_seq)
+            .unwrap_or_default())
+    }
+
+    /// The store in figures.
+    ///
+    /// # Errors
+    /// If the log cannot be read.
+    pub fn info(&self) -> Result<StoreInfo, Error> {
+        let head = self.inner.catch_up_places()?;
+        let names = self.stream_names()?;
+        let (segment_count, log_bytes) = self.inner.files("log")?;
+        let (_, quarantine_bytes) = self.inner.files("quarantine")?;
+        Ok(StoreInfo {
+            id: self.id(),
+            path: self.inner.root.clone(),
+            format_version: FORMAT_VERSION,
+            head,
+            stream_count: names.len() as u64 + 1,
+            session_count: names.iter().filter(|name| name.scope == Scope::Session).count() as u64,
+            segment_count,
+            log_bytes,
+            quarantine_bytes,
+            index: self.inner.index_state(),
+        })
+    }
+}
+
+impl Inner {
+    /// Files in a folder of the store: how many, and how many bytes.
+    fn files(&self, folder: &str) -> Result<(u64, u64), Error> {
+        let storage = self.log.storage();
+        let failed = |source| Error::Io { action: "read", path: storage.path(folder), source };
+        let names = match storage.list(folder) {
+            Ok(names) => names,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok((0, 0)),
+            Err(error) => return Err(failed(error)),
+        };
+        let mut bytes = 0;
+        for name in &names {
+            let file =
+                storage.open(&format!("{folder}/{name}"), crate::storage::Access::Read).map_err(failed)?;
+            bytes += file.len().map_err(failed)?;
+        }
+        Ok((names.len() as u64, bytes))
+    }
+}
+
+fn not_found(name: &str, nearest: Option<String>) -> Error {
+    Error::NotFound { what: "session", name: name.to_owned(), nearest }
+}
+
+fn summary(mut name: StreamName, state: &State, at: Seq, ended: Micros) -> SessionSummary {
+    let stats = state.stats(at);
+    let facts = state.info(at).cloned().unwrap_or_default();
+    let StreamFacts { project, title, .. } = facts;
+    name.title = title.or(name.title);
+    let superseded = stats.kinds.iter().filter(|(kind, _)| matches!(kind, crate::fold::StatsKind::Rule(_)));
+    SessionSummary {
+        project,
+        turns: state.turn(at),
+        prompts: state.prompt_count(at),
+        calls: stats.calls,
+        superseded: superseded.map(|(_, figures)| figures.count).sum(),
+        tokens: stats.tokens_recorded,
+        tokens_shown: stats.tokens_shown,
+        tokens_freed: stats.freed(),
+        first: state.first(),
+        ended,
+        name,
+    }
+}

@@ -1,0 +1,279 @@
+//! The public handle: open, append, read, view, verify.
+//!
+//! ```text
+//! Entry, Command -> writer (draft, decide) -> log (one write, one sync) -> ack
+//!                                              |
+//! View (folds, pinned at a seq)  <-------------+--> index, in the background
+//! ```
+//!
+//! A [`Store`] is cheap to clone and may be used from any thread; any number of processes may open the same folder. The
+//! log is the truth: what is kept here (catalog, ledgers, folds) can be thrown away and read again.
+
+mod builder;
+mod catalog;
+mod contents;
+mod events;
+mod folds;
+mod info;
+mod places;
+mod salts;
+#[cfg(test)]
+mod tests;
+mod view;
+mod writer;
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use rustc_hash::FxHashMap;
+
+use crate::codec::Frame;
+use crate::entry::{Entry, StreamInfo};
+use crate::error::Error;
+use crate::event::{Body, Recorded};
+use crate::ids::{BodyId, Origin, Position, Seq, StoreId, StreamId};
+use crate::index::FramePlace;
+use crate::log::{Log, Recovery};
+use crate::registry::Registry;
+
+pub use builder::Builder;
+pub use events::Events;
+pub use info::{SessionSummary, StoreInfo, StreamName};
+pub use view::{At, Reading, ShownFace, View};
+pub use writer::{Atomicity, Batch, Receipt};
+
+use contents::Contents;
+use folds::{FoldKey, Loaded};
+use places::Places;
+use salts::Salts;
+use writer::StreamWriter;
+
+/// An open store.
+#[derive(Clone, Debug)]
+pub struct Store {
+    inner: Arc<Inner>,
+}
+
+/// What all clones of a handle share.
+struct Inner {
+    log: Arc<Log>,
+    root: PathBuf,
+    registry: Arc<dyn Registry>,
+    entropy: Salts,
+    read_only: bool,
+    recovery: Recovery,
+    places: RwLock<Places>,
+    writers: Mutex<FxHashMap<StreamId, Arc<Mutex<StreamWriter>>>>,
+    contents: Mutex<Contents>,
+    folds: Mutex<FxHashMap<FoldKey, Arc<RwLock<Loaded>>>>,
+    frames: Mutex<FxHashMap<Position, Frame>>,
+}
+
+impl std::fmt::Debug for Inner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Store").field("root", &self.root).finish_non_exhaustive()
+    }
+}
+
+/// Most frames kept in memory for point reads.
+const FRAME_CACHE_COUNT: usize = 64;
+
+impl Store {
+    /// Opens or makes the store in `folder` with [`Builder`]'s defaults.
+    pub fn builder(folder: impl Into<PathBuf>) -> Builder {
+        Builder::new(folder)
+    }
+
+    /// Id of the store.
+    pub fn id(&self) -> StoreId {
+        self.inner.log.store()
+    }
+
+    /// The folder it lies in.
+    pub fn root(&self) -> &std::path::Path {
+        &self.inner.root
+    }
+
+    /// What opening found: whether the store was closed cleanly, and what was set aside.
+    pub fn recovery(&self) -> &Recovery {
+        &self.inner.recovery
+    }
+
+    /// The newest durable seq, of any process.
+    ///
+    /// # Errors
+    /// [`Error::Io`] or [`Error::Corrupt`] if the log cannot be read on.
+    pub fn head(&self) -> Result<Seq, Error> {
+        self.inner.refresh()
+    }
+
+    /// Records facts of one stream as one commit, opening the stream if it is new. Durable when it returns.
+    ///
+    /// Facts whose origin is known with the same content are skipped; with other content they become revisions. If
+    /// another process wrote to the stream meanwhile, what is known is looked up again: nothing is recorded twice.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`] over a limit, [`Error::Busy`] when the lock cannot be had, [`Error::NoSpace`],
+    /// [`Error::Poisoned`], [`Error::ReadOnly`]; in each case nothing was recorded.
+    pub fn append(&self, stream: &StreamInfo, entries: Vec<Entry>) -> Result<Receipt, Error> {
+        self.commit(&[Batch { stream: stream.clone(), entries }], Atomicity::One)
+    }
+
+    /// Records facts of several streams. With [`Atomicity::Split`] a large import becomes several commits.
+    ///
+    /// A fact that refers to another one of the same call by origin (a rewind, a replaced order) also begins a new commit.
+    ///
+    /// # Errors
+    /// As [`Store::append`]; after an error of a split commit, the commits before it stand, and the whole call may be
+    /// repeated: what stands is skipped.
+    pub fn commit(&self, batches: &[Batch], atomicity: Atomicity) -> Result<Receipt, Error> {
+        self.inner.commit(batches, atomicity)
+    }
+
+    /// All events from `from` to `to`, both included, in order.
+    ///
+    /// # Errors
+    /// If the log cannot be read on. Damage inside it comes as items of the iterator.
+    pub fn events(&self, from: Seq, to: Seq) -> Result<Events, Error> {
+        let (places, _) = self.inner.all_frames(Seq(from.get().saturating_sub(1)))?;
+        Ok(self.events_at(places, None, from, to))
+    }
+
+    /// Events of one stream from `from` to `to`, both included, in order.
+    ///
+    /// # Errors
+    /// As [`Store::events`].
+    pub fn stream_events(&self, stream: StreamId, from: Seq, to: Seq) -> Result<Events, Error> {
+        let (places, _) = self.inner.frames_of(&[stream], Seq(from.get().saturating_sub(1)))?;
+        Ok(self.events_at(places, Some(stream), from, to))
+    }
+
+    fn events_at(&self, mut places: Vec<FramePlace>, stream: Option<StreamId>, from: Seq, to: Seq) -> Events {
+        places.retain(|place| place.first_seq <= to);
+        let inner = Arc::clone(&self.inner);
+        Events { inner, places: places.into(), ready: std::collections::VecDeque::new(), stream, from, to }
+    }
+
+    /// The event at `seq`, if there is one.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] if it is damaged.
+    pub fn event(&self, seq: Seq) -> Result<Option<Recorded>, Error> {
+        self.inner.event(seq)
+    }
+
+    /// The bytes of a body, checked against their digest.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] if they are damaged or erased.
+    pub fn body(&self, id: BodyId) -> Result<Vec<u8>, Error> {
+        self.inner.body(id)
+    }
+
+    /// The host's own record that an event came from, byte for byte; `None` if the event has no wire form.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] if a body it needs is damaged.
+    pub fn record(&self, recorded: &Recorded) -> Result<Option<Vec<u8>>, Error> {
+        let Some(template) = recorded.event.stamp.wire else { return Ok(None) };
+        let stream = recorded.event.stream;
+        let mut known: Option<FxHashMap<Origin, (Seq, Body)>> = None;
+        let bytes = self.inner.body(template.id(recorded.seq))?;
+        let names_records = crate::event::wire::pieces(&bytes).is_ok_and(|pieces| {
+            pieces.iter().any(|piece| matches!(piece, crate::event::wire::Piece::Record(_)))
+        });
+        if names_records {
+            let mut newest = FxHashMap::default();
+            for event in self.stream_events(stream, Seq(1), Seq::MAX)? {
+                let event = event?;
+                if let Some(wire) = event.event.stamp.wire {
+                    newest.insert(event.event.origin, (event.seq, wire));
+                }
+            }
+            known = Some(newest);
+        }
+        let newest = |origin: Origin| known.as_ref().and_then(|known| known.get(&origin).copied());
+        self.inner.wire(recorded.seq, template, &newest).map(Some)
+    }
+
+    /// A frozen view of one stream at its head.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] if the stream has no events.
+    pub fn view(&self, stream: StreamId) -> Result<View, Error> {
+        self.view_at(stream, &At::Head)
+    }
+
+    /// A frozen view of one stream as of `at`.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] if the stream has no events.
+    pub fn view_at(&self, stream: StreamId, at: &At) -> Result<View, Error> {
+        View::new(self, stream, at)
+    }
+
+    /// Gives back space reserved ahead and leaves a checkpoint. Called when the last handle is dropped, too; then errors
+    /// have nowhere to go.
+    ///
+    /// # Errors
+    /// If the checkpoint cannot be written; nothing recorded is at risk.
+    pub fn close(&self) -> Result<(), Error> {
+        self.inner.log.write_checkpoint().map_err(Error::from)
+    }
+}
+
+impl Inner {
+    fn check_writable(&self) -> Result<(), Error> {
+        if self.read_only {
+            return Err(Error::ReadOnly {
+                path: self.root.clone(),
+                detail: "it was opened for reading".to_owned(),
+            });
+        }
+        Ok(())
+    }
+
+    /// Sees what other processes made durable, and returns the head.
+    fn refresh(&self) -> Result<Seq, Error> {
+        Ok(self.log.refresh()?.seq)
+    }
+
+    /// The frame that holds `seq`.
+    fn frame_of(&self, seq: Seq) -> Result<Option<Frame>, Error> {
+        {
+            let frames = self.frames.lock().unwrap_or_else(PoisonError::into_inner);
+            let held = frames.values().find(|frame| {
+                let header = frame.header();
+                header.first_seq <= seq && seq <= header.last_seq()
+            });
+            if let Some(frame) = held {
+                return Ok(Some(frame.clone()));
+            }
+        }
+        let Some(frame) = self.log.locate(seq)? else { return Ok(None) };
+        self.keep(&frame);
+        Ok(Some(frame))
+    }
+
+    /// The frame at a position, from the cache or the log.
+    fn frame_at(&self, position: Position) -> Result<Frame, Error> {
+        {
+            let frames = self.frames.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(frame) = frames.get(&position) {
+                return Ok(frame.clone());
+            }
+        }
+        let frame = self.log.frame_at(position)?;
+        self.keep(&frame);
+        Ok(frame)
+    }
+
+    /// Keeps a frame for the next point read.
+    fn keep(&self, frame: &Frame) {
+        let mut frames = self.frames.lock().unwrap_or_else(PoisonError::into_inner);
+        if frames.len() >= FRAME_CACHE_COUNT {
+            frames.clear();
+        }
+        frames.insert(frame.position(), frame.clone());
+    }
+}

@@ -1,0 +1,192 @@
+//! The handle on a real folder: append, repeat, revise, reopen, two handles.
+
+use tempfile::TempDir;
+
+use super::*;
+use crate::entry::{Fact, PartEntry, PointRef, WirePiece};
+use crate::event::{Face, Payload, Role};
+
+fn open(folder: &TempDir) -> Store {
+    Store::builder(folder.path().join("store")).open().unwrap()
+}
+
+fn labels(store: &Store) -> Vec<&'static str> {
+    let events = store.events(Seq(1), Seq::MAX).unwrap();
+    events.map(|event| event.unwrap().event.payload.label()).collect()
+}
+
+fn text(store: &Store, seq: Seq) -> String {
+    let recorded = store.event(seq).unwrap().unwrap();
+    let body = match recorded.event.payload {
+        Payload::MessageRecorded(message) => message.parts[0].body,
+        Payload::ItemRevised(revised) => revised.parts[0].body,
+        other => panic!("{} has no text", other.label()),
+    };
+    String::from_utf8(store.body(body.id(seq)).unwrap()).unwrap()
+}
+
+#[test]
+fn a_first_append_opens_the_stream_and_a_repeat_adds_nothing() {
+    let folder = TempDir::new().unwrap();
+    let store = open(&folder);
+    let session = StreamInfo::session("acpdb", "s1");
+    let hello = || Entry::message("m1", Role::User, "hello").origin("msg:m1");
+    let receipt = store.append(&session, vec![hello()]).unwrap();
+    assert_eq!((receipt.event_count, receipt.known_count), (2, 0));
+    assert_eq!(receipt.items, [Some(crate::ids::ItemId::first(receipt.last_seq))]);
+    let again = store.append(&session, vec![hello()]).unwrap();
+    assert_eq!((again.event_count, again.known_count, again.items), (0, 1, vec![None]));
+    assert_eq!(labels(&store), ["policy_set", "session_opened", "message_recorded"]);
+    assert_eq!(text(&store, receipt.last_seq), "hello");
+}
+
+#[test]
+fn the_same_origin_with_other_content_is_a_revision_also_after_reopening() {
+    let folder = TempDir::new().unwrap();
+    let session = StreamInfo::session("acpdb", "s1");
+    let message = |text: &str| vec![Entry::message("m1", Role::Assistant, text).origin("msg:m1")];
+    {
+        let store = open(&folder);
+        let _ = store.append(&session, message("draft")).unwrap();
+    }
+    let store = open(&folder);
+    let receipt = store.append(&session, message("final")).unwrap();
+    let recorded = store.event(receipt.last_seq).unwrap().unwrap();
+    let Payload::ItemRevised(revised) = recorded.event.payload else { panic!("not a revision") };
+    assert_eq!((revised.item.seq, revised.face), (Seq(3), Face::Output));
+    assert_eq!(text(&store, receipt.last_seq), "final");
+    assert_eq!(store.append(&session, message("final")).unwrap().known_count, 1);
+    // What it was before is a change again, not a repeat.
+    assert_eq!(store.append(&session, message("draft")).unwrap().event_count, 1);
+}
+
+#[test]
+fn two_handles_see_and_skip_what_the_other_recorded() {
+    let folder = TempDir::new().unwrap();
+    let (one, two) = (open(&folder), open(&folder));
+    let session = StreamInfo::session("acpdb", "s1");
+    for number in 0..20 {
+        let entry =
+            || vec![Entry::message("", Role::User, format!("n{number}")).origin(format!("msg:{number}"))];
+        let (first, second) = if number % 2 == 0 { (&one, &two) } else { (&two, &one) };
+        assert_eq!(first.append(&session, entry()).unwrap().known_count, 0);
+        assert_eq!(second.append(&session, entry()).unwrap().known_count, 1);
+    }
+    assert_eq!(one.head().unwrap(), two.head().unwrap());
+    assert_eq!(labels(&one), labels(&two));
+}
+
+#[test]
+fn many_threads_on_clones_lose_nothing() {
+    let folder = TempDir::new().unwrap();
+    let store = open(&folder);
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let store = store.clone();
+            scope.spawn(move || {
+                let session = StreamInfo::session("acpdb", format!("s{}", thread % 2));
+                for number in 0..25 {
+                    let entry = Entry::message("", Role::User, format!("{thread}-{number}"));
+                    let _ = store.append(&session, vec![entry]).unwrap();
+                }
+            });
+        }
+    });
+    let messages = labels(&store).iter().filter(|label| **label == "message_recorded").count();
+    assert_eq!(messages, 100);
+    let opened = labels(&store).iter().filter(|label| **label == "session_opened").count();
+    assert_eq!(opened, 2);
+}
+
+#[test]
+fn a_record_is_printed_again_from_its_wire_form() {
+    let folder = TempDir::new().unwrap();
+    let store = open(&folder);
+    let session = StreamInfo::session("acpdb", "s1");
+    let long = "line one\n\"line\" two\t".repeat(10);
+    let part = PartEntry::text(&long);
+    let wire = vec![
+        WirePiece::Literal(b"{\"text\":\"".to_vec()),
+        WirePiece::Escaped(part.bytes.clone()),
+        WirePiece::Literal(b"\"}".to_vec()),
+    ];
+    let entry = Entry::message_parts("m1", Role::User, vec![part]).origin("msg:m1").wire(wire);
+    let document = Entry::host_record("document", None).origin("document").wire(vec![
+        WirePiece::Literal(b"[".to_vec()),
+        WirePiece::Record("msg:m1".to_owned()),
+        WirePiece::Literal(b"]".to_vec()),
+    ]);
+    let receipt = store.append(&session, vec![entry, document]).unwrap();
+    let expected = serde_json::to_string(&serde_json::json!({"text": long})).unwrap();
+    let message = store.event(Seq(3)).unwrap().unwrap();
+    assert_eq!(store.record(&message).unwrap().unwrap(), expected.as_bytes());
+    let document = store.event(receipt.last_seq).unwrap().unwrap();
+    assert_eq!(store.record(&document).unwrap().unwrap(), format!("[{expected}]").into_bytes());
+}
+
+#[test]
+fn a_rewind_names_a_fact_of_the_same_batch() {
+    let folder = TempDir::new().unwrap();
+    let store = open(&folder);
+    let session = StreamInfo::session("acpdb", "s1");
+    let entries = vec![
+        Entry::message("a", Role::User, "one").origin("msg:a"),
+        Entry::message("b", Role::User, "two").origin("msg:b"),
+        Fact::Rewound { to: PointRef::After("msg:a".to_owned()) }.into(),
+        Entry::message("c", Role::User, "three"),
+    ];
+    let receipt = store.append(&session, entries).unwrap();
+    assert_eq!(receipt.items.len(), 4);
+    let rewound = store.event(Seq(5)).unwrap().unwrap();
+    let Payload::Rewound(rewound) = rewound.event.payload else { panic!("not a rewind") };
+    assert_eq!(rewound.to, Seq(3));
+}
+
+#[test]
+fn a_body_longer_than_a_chunk_comes_back_whole() {
+    let folder = TempDir::new().unwrap();
+    let store = open(&folder);
+    let session = StreamInfo::session("acpdb", "s1");
+    let long: String = "0123456789abcdef".repeat((17 << 20) / 16);
+    let receipt = store.append(&session, vec![Entry::message("m", Role::User, &long)]).unwrap();
+    assert!(text(&store, receipt.last_seq) == long);
+}
+
+#[test]
+fn answers_are_the_same_with_without_and_with_a_damaged_index() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("store");
+    let builder = || Store::builder(&path).segment_bytes_max(256 << 10);
+    {
+        let store = builder().open().unwrap();
+        for round in 0..30 {
+            let batch = |number: usize| Batch {
+                stream: StreamInfo::session("acpdb", format!("s{number}")),
+                entries: (0..50).map(|n| Entry::message("", Role::User, format!("{round} {n}"))).collect(),
+            };
+            let batches: Vec<Batch> = (0..5).map(batch).collect();
+            let _ = store.commit(&batches, Atomicity::One).unwrap();
+        }
+        let _ = store.reindex().unwrap();
+    }
+    let answers = |store: &Store| {
+        let names = store.stream_names().unwrap();
+        let counts: Vec<usize> = names
+            .iter()
+            .map(|name| store.stream_events(name.id, Seq(1), Seq::MAX).unwrap().count())
+            .collect();
+        (names, counts, labels(store))
+    };
+    let with = answers(&builder().open().unwrap());
+    assert_eq!(with.1, [1501; 5]);
+    let index = path.join("index.redb");
+    assert!(index.exists());
+    assert_eq!(answers(&builder().index(false).open().unwrap()), with);
+    let mut bytes = std::fs::read(&index).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle..middle + 4096].fill(0xa5);
+    std::fs::write(&index, bytes).unwrap();
+    assert_eq!(answers(&builder().open().unwrap()), with);
+    std::fs::remove_file(&index).unwrap();
+    assert_eq!(answers(&builder().open().unwrap()), with);
+}

@@ -1,0 +1,179 @@
+//! Frozen views: a fold and a watermark, with the bodies that what is shown is made of.
+
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+
+use crate::error::Error;
+use crate::event::{Face, PartKind};
+use crate::fold::{FaceState, Ix, State, World, render};
+use crate::ids::{BodyId, Seq, StreamId, Turn};
+
+use super::folds::{FoldKey, Loaded};
+use super::{Inner, Store};
+
+/// A point in a stream's time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum At {
+    /// Everything that is durable.
+    #[default]
+    Head,
+    /// After this seq.
+    Seq(Seq),
+    /// At the end of this turn.
+    Turn(Turn),
+}
+
+/// One stream as of one seq. Later appends do not show through it. Cheap to clone.
+#[derive(Clone)]
+pub struct View {
+    inner: Arc<Inner>,
+    loaded: Arc<RwLock<Loaded>>,
+    stream: StreamId,
+    at: Seq,
+}
+
+impl std::fmt::Debug for View {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("View").field("stream", &self.stream).field("at", &self.at).finish_non_exhaustive()
+    }
+}
+
+/// Access to the fold behind a view. Hold it briefly: appends to the same fold wait for it.
+#[derive(Debug)]
+pub struct Reading<'v> {
+    guard: RwLockReadGuard<'v, Loaded>,
+    stream: StreamId,
+}
+
+impl Reading<'_> {
+    /// The stream's state. Pass [`View::at`] to its reads.
+    pub fn state(&self) -> &State {
+        // A view is only made of a stream that has events, and a fold loses none.
+        self.guard.world.stream(self.stream).unwrap_or_else(|| empty_state())
+    }
+
+    /// All streams of the fold: the session, its project, the parents of forks, the store's own.
+    pub fn world(&self) -> &World {
+        &self.guard.world
+    }
+}
+
+/// A state without events, for the case that cannot happen.
+fn empty_state() -> &'static State {
+    static EMPTY: std::sync::OnceLock<State> = std::sync::OnceLock::new();
+    EMPTY.get_or_init(|| State::new(StreamId::STORE, Arc::default()))
+}
+
+/// What the model sees of one face.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+pub struct ShownFace {
+    /// How it is shown.
+    pub state: FaceState,
+    /// The text: the recorded one, or what stands in its place. Parts that are no text come as `[media image/png, 12 B]`.
+    pub text: String,
+}
+
+impl View {
+    pub(super) fn new(store: &Store, stream: StreamId, at: &At) -> Result<Self, Error> {
+        let inner = Arc::clone(&store.inner);
+        let loaded = inner.fold(FoldKey::Stream(stream))?;
+        let watermark = {
+            let reading = loaded.read().unwrap_or_else(PoisonError::into_inner);
+            let not_found = |what, name: String| Error::NotFound { what, name, nearest: None };
+            let state = reading.world.stream(stream).ok_or_else(|| not_found("stream", stream.to_hex()))?;
+            match at {
+                At::Head => reading.watermark,
+                At::Seq(seq) => *seq,
+                At::Turn(turn) => state.turn_end(*turn).ok_or_else(|| not_found("turn", turn.to_string()))?,
+            }
+        };
+        Ok(Self { inner, loaded, stream, at: watermark })
+    }
+
+    /// The stream.
+    pub fn stream(&self) -> StreamId {
+        self.stream
+    }
+
+    /// The watermark: everything up to this seq shows.
+    pub fn at(&self) -> Seq {
+        self.at
+    }
+
+    /// The same stream as of another seq.
+    #[must_use]
+    pub fn with_at(&self, at: Seq) -> Self {
+        Self { at, ..self.clone() }
+    }
+
+    /// Access to the fold.
+    pub fn read(&self) -> Reading<'_> {
+        let guard = self.loaded.read().unwrap_or_else(PoisonError::into_inner);
+        Reading { guard, stream: self.stream }
+    }
+
+    /// The bytes of a body, checked against their digest.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] or [`Error::Erased`].
+    pub fn body(&self, id: BodyId) -> Result<Vec<u8>, Error> {
+        self.inner.body(id)
+    }
+
+    /// A body as text; bytes that are not UTF-8 are replaced.
+    ///
+    /// # Errors
+    /// As [`View::body`].
+    pub fn text(&self, id: BodyId) -> Result<String, Error> {
+        Ok(String::from_utf8_lossy(&self.inner.body(id)?).into_owned())
+    }
+
+    /// What the model sees of a face at the watermark.
+    ///
+    /// # Errors
+    /// As [`View::body`], for the bodies that the text is made of.
+    pub fn shown(&self, ix: Ix, face: Face) -> Result<ShownFace, Error> {
+        let (state, stand_in, bodies) = {
+            let reading = self.read();
+            let fold = reading.state();
+            let state = fold.face(ix, face, self.at).state;
+            let bodies = if face == Face::Input {
+                let params = fold.item(ix, self.at).and_then(|item| item.params);
+                params.map(|body| (PartKind::Text, body, 0, None)).into_iter().collect()
+            } else {
+                let content = fold.content(ix, self.at);
+                content
+                    .into_iter()
+                    .map(|part| (part.kind, part.body, part.bytes, part.media_type))
+                    .collect::<Vec<_>>()
+            };
+            (state, fold.stand_in(ix, face, self.at), bodies)
+        };
+        if matches!(state, FaceState::Absent) {
+            return Ok(ShownFace { state, text: String::new() });
+        }
+        if let Some(stand_in) = stand_in {
+            let mut needed = Vec::new();
+            for id in stand_in.needs() {
+                needed.push((id, self.inner.body(id)?));
+            }
+            let body =
+                |id: BodyId| needed.iter().find(|(known, _)| *known == id).map(|(_, bytes)| bytes.clone());
+            if let Some(text) = render(&stand_in, &*self.inner.registry, &body) {
+                return Ok(ShownFace { state, text });
+            }
+        }
+        let mut text = String::new();
+        for (kind, body, bytes, media_type) in bodies {
+            if !text.is_empty() {
+                text.push('\n');
+            }
+            if kind == PartKind::Media {
+                let media_type = media_type.unwrap_or_else(|| "of unknown type".to_owned());
+                text.push_str(&format!("[media {media_type}, {bytes} B]"));
+            } else {
+                text.push_str(&self.text(body)?);
+            }
+        }
+        Ok(ShownFace { state, text })
+    }
+}

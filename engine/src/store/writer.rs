@@ -1,0 +1,360 @@
+//! The way in: entries of one or several streams become one commit.
+//!
+//! ```text
+//! lock the streams -> catch up their ledgers -> draft (skip what is known) -> encode and hash -> log.append -> observe
+//!          ^                                                                           |
+//!          +-------------------- another process wrote to one of them -----------------+
+//! ```
+//!
+//! Streams are locked in order of their ids, so that two commits never wait for each other; commits of different streams
+//! go to the log together and share one sync. Whether a fact is known is decided under the log's own condition: if the
+//! stream moved meanwhile, everything is drafted again.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::codec::payload;
+use crate::codec::{EncodedBody, EncodedEvent, Envelope};
+use crate::command::ledger::Ledger;
+use crate::command::record::{self, Draft, EventDraft, Recorder};
+use crate::entry::{Bytes, Entry, StreamInfo};
+use crate::error::Error;
+use crate::event::{Event, Recorded};
+use crate::ids::{ItemId, Micros, Seq, StreamId};
+use crate::log::{Condition, LogError};
+use crate::text::Signer;
+
+use super::Inner;
+use super::contents::{SHARE_BYTES_MIN, Stored};
+
+/// Facts of one stream that belong together.
+#[derive(Clone, Debug)]
+pub struct Batch {
+    /// The stream; opened if it is new.
+    pub stream: StreamInfo,
+    /// Its facts, in order.
+    pub entries: Vec<Entry>,
+}
+
+/// What was recorded. Durable and atomic when you hold it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[must_use = "a receipt says what was recorded and what was known already"]
+pub struct Receipt {
+    /// First seq of the commit; [`Seq::ZERO`] if everything was known already.
+    pub first_seq: Seq,
+    /// Last seq of the commit.
+    pub last_seq: Seq,
+    /// Events recorded.
+    pub event_count: u64,
+    /// Entries that were known already and were skipped.
+    pub known_count: u64,
+    /// When the commit was recorded.
+    pub recorded_at: Micros,
+    /// First item of each entry, in order; absent for those that were known.
+    pub items: Vec<Option<ItemId>>,
+}
+
+/// What one handle knows of a stream, to append to it.
+#[derive(Debug, Default)]
+pub(super) struct StreamWriter {
+    ledger: Ledger,
+    signer: Option<Signer>,
+    watermark: Seq,
+}
+
+/// Bytes of new bodies after which a splitting commit is written.
+const SPLIT_BYTES: usize = 8 << 20;
+/// Events after which a splitting commit is written.
+const SPLIT_EVENT_COUNT: usize = 8192;
+/// How often a commit is drafted again because another process wrote to its streams.
+const RETRY_COUNT_MAX: usize = 64;
+
+/// Whether a commit may become several.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Atomicity {
+    /// One commit, whole or not at all; too large is an error.
+    One,
+    /// Several commits in order, each whole or not at all: for imports, which can be repeated.
+    Split,
+}
+
+impl Inner {
+    /// Records `batches`.
+    pub(super) fn commit(&self, batches: &[Batch], atomicity: Atomicity) -> Result<Receipt, Error> {
+        self.check_writable()?;
+        let mut writers: BTreeMap<StreamId, Arc<Mutex<StreamWriter>>> = BTreeMap::new();
+        {
+            let mut all = self.writers.lock().unwrap_or_else(PoisonError::into_inner);
+            for batch in batches {
+                let id = batch.stream.id();
+                writers.entry(id).or_insert_with(|| all.entry(id).or_default().clone());
+            }
+        }
+        let mut guards: BTreeMap<StreamId, _> = BTreeMap::new();
+        for (id, writer) in &writers {
+            guards.insert(*id, writer.lock().unwrap_or_else(PoisonError::into_inner));
+        }
+        let mut receipt = Receipt::default();
+        let mut todo = Todo { batches, batch: 0, entry: 0 };
+        let mut retry_count = 0;
+        loop {
+            for (id, writer) in &mut guards {
+                self.catch_up(*id, writer)?;
+            }
+            let mut streams: BTreeMap<StreamId, &mut StreamWriter> =
+                guards.iter_mut().map(|(id, guard)| (*id, &mut **guard)).collect();
+            let planned = self.plan(&mut streams, todo, atomicity)?;
+            match self.write(&mut streams, &planned, &mut receipt) {
+                Err(Error::HeadMoved { .. }) if retry_count < RETRY_COUNT_MAX => {
+                    retry_count += 1;
+                    continue;
+                }
+                other => other?,
+            }
+            receipt.known_count += planned.known_count;
+            receipt.items.extend(planned.items(receipt.last_seq, &planned.drafts));
+            match planned.rest {
+                Some(rest) => todo = rest,
+                None => return Ok(receipt),
+            }
+        }
+    }
+
+    /// Brings a stream's ledger up to the durable head.
+    fn catch_up(&self, stream: StreamId, writer: &mut StreamWriter) -> Result<(), Error> {
+        let (places, watermark) = self.frames_of(&[stream], writer.watermark)?;
+        for place in places {
+            let frame = self.frame_at(place.position)?;
+            for event in frame.events().filter(|event| event.envelope.stream == stream) {
+                if event.seq > writer.ledger.head {
+                    writer.ledger.observe(&super::events::decode(&frame, &event)?);
+                }
+            }
+        }
+        writer.watermark = writer.watermark.max(watermark);
+        if writer.signer.is_none()
+            && let Some(key) = writer.ledger.key
+        {
+            let bytes = self.body(key)?;
+            let key: [u8; 32] = bytes.as_slice().try_into().map_err(|_| Error::Corrupt {
+                detail: format!(
+                    "the signature key of stream {stream} has {} bytes, expected 32",
+                    bytes.len()
+                ),
+            })?;
+            writer.signer = Some(Signer::new(key));
+        }
+        Ok(())
+    }
+
+    /// Drafts as much as fits into one commit.
+    fn plan<'b>(
+        &self,
+        streams: &mut BTreeMap<StreamId, &mut StreamWriter>,
+        todo: Todo<'b>,
+        atomicity: Atomicity,
+    ) -> Result<Planned<'b>, Error> {
+        let mut planned = Planned::default();
+        let mut recorders: BTreeMap<StreamId, Recorder<'_>> = BTreeMap::new();
+        let mut body_bytes = 0;
+        // Opening comes first: a recorder borrows the ledger and needs the signer.
+        for batch in todo.batches.get(todo.batch..).unwrap_or_default() {
+            let Some(writer) = streams.get_mut(&batch.stream.id()) else { continue };
+            if !writer.ledger.opened && writer.signer.is_none() {
+                let key = self.entropy.array::<32>();
+                writer.signer = Some(Signer::new(key));
+                planned.drafts.push((None, record::opening(&batch.stream, key)));
+            }
+        }
+        let fallback = Signer::new([0; 32]);
+        for (id, writer) in streams.iter() {
+            let signer = writer.signer.as_ref().unwrap_or(&fallback);
+            let info = todo.batches.iter().find(|batch| batch.stream.id() == *id).map(|batch| &batch.stream);
+            let cwd = info.and_then(|info| info.cwd.as_deref());
+            recorders.insert(*id, Recorder::new(&writer.ledger, &*self.registry, signer, cwd));
+        }
+        let mut first_entry = todo.entry;
+        for (batch_index, batch) in todo.batches.iter().enumerate().skip(todo.batch) {
+            let id = batch.stream.id();
+            let Some(recorder) = recorders.get_mut(&id) else { continue };
+            if first_entry == 0
+                && let Some(writer) = streams.get(&id)
+                && writer.ledger.opened
+                && let Some(change) = record::change(&batch.stream, &writer.ledger)
+                && let Draft::Record(drafts) = recorder.draft(&batch.stream, &change.into())
+            {
+                planned.drafts.extend(drafts.into_iter().map(|draft| (None, draft)));
+            }
+            for (entry_index, entry) in batch.entries.iter().enumerate().skip(first_entry) {
+                let full = body_bytes >= SPLIT_BYTES || planned.drafts.len() >= SPLIT_EVENT_COUNT;
+                let rest = Todo { batches: todo.batches, batch: batch_index, entry: entry_index };
+                if full && atomicity == Atomicity::Split {
+                    planned.rest = Some(rest);
+                    return Ok(planned);
+                }
+                match recorder.draft(&batch.stream, entry) {
+                    Draft::Known => {
+                        planned.known_count += 1;
+                        planned.entry_count += 1;
+                    }
+                    Draft::RecordOthersFirst => {
+                        planned.rest = Some(rest);
+                        return Ok(planned);
+                    }
+                    Draft::Record(drafts) => {
+                        for (place, draft) in drafts.into_iter().enumerate() {
+                            body_bytes += draft.bodies.iter().map(|body| body.len()).sum::<usize>();
+                            planned.drafts.push(((place == 0).then_some(planned.entry_count), draft));
+                        }
+                        planned.entry_count += 1;
+                    }
+                }
+            }
+            first_entry = 0;
+        }
+        Ok(planned)
+    }
+
+    /// Encodes, writes and takes note of what was planned.
+    fn write(
+        &self,
+        streams: &mut BTreeMap<StreamId, &mut StreamWriter>,
+        planned: &Planned<'_>,
+        receipt: &mut Receipt,
+    ) -> Result<(), Error> {
+        if planned.drafts.is_empty() {
+            return Ok(());
+        }
+        let drafts: Vec<&EventDraft> = planned.drafts.iter().map(|(_, draft)| draft).collect();
+        let conditions: Vec<Condition> =
+            streams.iter().map(|(id, writer)| Condition { stream: *id, basis: writer.watermark }).collect();
+        let appended = match self.append_drafts(&drafts, &conditions) {
+            Ok(appended) => appended,
+            Err(error) => {
+                // The key of a stream that was not opened after all must not be used.
+                for writer in streams.values_mut().filter(|writer| !writer.ledger.opened) {
+                    writer.signer = None;
+                }
+                return Err(error);
+            }
+        };
+        let mut seq = appended.first_seq;
+        for draft in drafts {
+            let recorded = Recorded { seq, recorded_at: appended.time, event: draft.event.clone() };
+            if let Some(writer) = streams.get_mut(&recorded.event.stream) {
+                writer.ledger.observe(&recorded);
+            }
+            receipt.last_seq = seq;
+            receipt.event_count += 1;
+            seq = seq.next();
+        }
+        for writer in streams.values_mut() {
+            writer.watermark = writer.watermark.max(receipt.last_seq);
+        }
+        if receipt.first_seq == Seq::ZERO {
+            receipt.first_seq = appended.first_seq;
+        }
+        receipt.recorded_at = appended.time;
+        Ok(())
+    }
+
+    /// Appends drafted events as one commit.
+    pub(super) fn append_drafts(
+        &self,
+        drafts: &[&EventDraft],
+        conditions: &[Condition],
+    ) -> Result<crate::log::Appended, Error> {
+        let mut events = Vec::with_capacity(drafts.len());
+        let mut keys: Vec<Option<[u8; 16]>> = Vec::new();
+        for draft in drafts {
+            events.push(self.encode(draft, &mut keys)?);
+        }
+        let prepared = self.log.prepare(&events)?;
+        match self.log.append(prepared, conditions) {
+            Ok(appended) => {
+                let mut contents = self.contents.lock().unwrap_or_else(PoisonError::into_inner);
+                for (key, row) in keys.iter().zip(&appended.rows) {
+                    if let Some(key) = key {
+                        let stored = Stored { digest: row.digest, bytes: row.bytes, position: row.position };
+                        contents.put(*key, stored);
+                    }
+                }
+                drop(contents);
+                Ok(appended)
+            }
+            Err(error) => {
+                if !matches!(error, LogError::HeadMoved { .. }) {
+                    self.contents.lock().unwrap_or_else(PoisonError::into_inner).clear();
+                }
+                Err(error.into())
+            }
+        }
+    }
+
+    fn encode(&self, draft: &EventDraft, keys: &mut Vec<Option<[u8; 16]>>) -> Result<EncodedEvent, Error> {
+        let Event { stream, origin, host_time, stamp, payload } = &draft.event;
+        let (version, bytes) = payload::encode(stamp, payload).map_err(|error| Error::TooLarge {
+            what: payload.label(),
+            actual: match error {
+                payload::PayloadError::Invalid { bytes, .. } => bytes as u64,
+                payload::PayloadError::TooLarge { .. } => u64::MAX,
+            },
+            limit: crate::codec::EVENT_BYTES_MAX as u64,
+        })?;
+        let envelope = Envelope {
+            kind: payload.number(),
+            version,
+            stream: *stream,
+            origin: *origin,
+            host_time: *host_time,
+        };
+        let bodies = draft.bodies.iter().map(|body| self.encode_body(body, keys)).collect();
+        Ok(EncodedEvent { envelope, payload: bytes, bodies })
+    }
+
+    fn encode_body(&self, body: &Bytes, keys: &mut Vec<Option<[u8; 16]>>) -> EncodedBody {
+        if body.len() < SHARE_BYTES_MIN {
+            keys.push(None);
+            return EncodedBody::New { bytes: body.clone(), salt: self.entropy.salt() };
+        }
+        let mut contents = self.contents.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = contents.key(body);
+        keys.push(Some(key));
+        match contents.get(&key) {
+            Some(Stored { digest, bytes, position }) => EncodedBody::Existing { digest, bytes, position },
+            None => EncodedBody::New { bytes: body.clone(), salt: self.entropy.salt() },
+        }
+    }
+}
+
+/// What is left to record.
+#[derive(Clone, Copy, Debug)]
+struct Todo<'b> {
+    batches: &'b [Batch],
+    batch: usize,
+    entry: usize,
+}
+
+/// One commit's worth of drafts.
+#[derive(Debug, Default)]
+struct Planned<'b> {
+    /// Each draft, with the number of the entry that it is the first of.
+    drafts: Vec<(Option<usize>, EventDraft)>,
+    known_count: u64,
+    entry_count: usize,
+    rest: Option<Todo<'b>>,
+}
+
+impl Planned<'_> {
+    /// First item of each planned entry, given the last seq of the commit.
+    fn items(&self, last_seq: Seq, drafts: &[(Option<usize>, EventDraft)]) -> Vec<Option<ItemId>> {
+        let mut items = vec![None; self.entry_count];
+        let first = last_seq.get().saturating_sub(drafts.len() as u64);
+        for (seq, (entry, _)) in (first + 1..).zip(drafts) {
+            if let Some(slot) = entry.and_then(|entry| items.get_mut(entry)) {
+                *slot = Some(ItemId::first(Seq(seq)));
+            }
+        }
+        items
+    }
+}

@@ -1,0 +1,150 @@
+//! One spelling for one file, by text alone.
+//!
+//! Hosts name a file as the model typed it: `lib/m.c`, `./lib/m.c`, `/p/lib/m.c`. [`resolve`] makes these equal where
+//! text shows that they are: it joins relative paths to the session's folder, if that is known, and tidies the rest.
+//! It never asks a file system, so symbolic links stay, and a replay elsewhere says the same.
+//!
+//! Drive letters and backslashes mean something only if the session's folder is a Windows path; elsewhere they are
+//! characters of a name.
+
+/// The path that `given` means in the folder `cwd`.
+///
+/// - A relative path is joined to `cwd`, if there is one.
+/// - `.` is dropped, `..` takes the part before it away (not above the root; a leading one of a relative path
+///   stays), repeated and trailing `/` go.
+/// - If `cwd` is a Windows path (`C:\p`, `C:/p`, `\\host\p`): `\` becomes `/`, a drive letter lower-case.
+///
+/// An empty path stays empty: it names no file. A relative path that goes nowhere is `.`.
+pub fn resolve(given: &str, cwd: Option<&str>) -> String {
+    if given.is_empty() {
+        return String::new();
+    }
+    let cwd = cwd.filter(|cwd| !cwd.is_empty());
+    let windows = cwd.is_some_and(is_windows);
+    let given = if windows { given.replace('\\', "/") } else { given.to_owned() };
+    let absolute = given.starts_with('/') || windows && drive(&given).is_some();
+    match cwd {
+        Some(cwd) if !absolute => {
+            let cwd = if windows { cwd.replace('\\', "/") } else { cwd.to_owned() };
+            tidy(&format!("{cwd}/{given}"), windows)
+        }
+        _ => tidy(&given, windows),
+    }
+}
+
+/// Whether this absolute path is one of Windows: begins with a drive or two backslashes.
+fn is_windows(path: &str) -> bool {
+    path.starts_with("\\\\") || drive(&path.replace('\\', "/")).is_some()
+}
+
+/// The drive letter of a path such as `C:/x` or `C:`, and the rest from the slash on.
+fn drive(path: &str) -> Option<(char, &str)> {
+    let mut characters = path.chars();
+    let letter = characters.next().filter(char::is_ascii_alphabetic)?;
+    let rest = characters.as_str().strip_prefix(':')?;
+    (rest.is_empty() || rest.starts_with('/')).then_some((letter, rest))
+}
+
+fn tidy(path: &str, windows: bool) -> String {
+    let drive = if windows { drive(path) } else { None };
+    let mut tidied = String::with_capacity(path.len());
+    if let Some((letter, _)) = drive {
+        tidied.push(letter.to_ascii_lowercase());
+        tidied.push(':');
+    }
+    let rest = drive.map_or(path, |(_, rest)| rest);
+    let rooted = drive.is_some() || rest.starts_with('/');
+    if rooted {
+        tidied.push('/');
+    }
+    let root_bytes = tidied.len();
+    // Parts that a `..` may take away; the leading `..` of a relative path are not among them.
+    let mut removable: usize = 0;
+    for part in rest.split('/') {
+        match part {
+            "" | "." => {}
+            ".." if removable > 0 => {
+                removable -= 1;
+                let parent = tidied.rfind('/').unwrap_or(0).max(root_bytes);
+                tidied.truncate(parent);
+            }
+            ".." if rooted => {}
+            _ => {
+                if tidied.len() > root_bytes {
+                    tidied.push('/');
+                }
+                tidied.push_str(part);
+                removable += usize::from(part != "..");
+            }
+        }
+    }
+    if tidied.is_empty() {
+        tidied.push('.');
+    }
+    tidied
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn paths_resolve_by_text() {
+        let rows = [
+            // given, cwd, meant
+            ("lib/m.c", None, "lib/m.c"),
+            ("./lib/m.c", None, "lib/m.c"),
+            ("/p/lib/m.c", None, "/p/lib/m.c"),
+            ("lib/m.c", Some("/p"), "/p/lib/m.c"),
+            ("./lib//m.c", Some("/p/"), "/p/lib/m.c"),
+            ("/p/lib/m.c", Some("/p"), "/p/lib/m.c"),
+            ("/q/../p/./lib/m.c", Some("/z"), "/p/lib/m.c"),
+            ("../m.c", None, "../m.c"),
+            ("../../m.c", Some("/p"), "/m.c"),
+            ("a/../../m.c", None, "../m.c"),
+            ("a/../../../m.c", None, "../../m.c"),
+            ("../a/../b", None, "../b"),
+            ("/../m.c", None, "/m.c"),
+            ("/a/..", None, "/"),
+            ("a/b/", None, "a/b"),
+            ("a/..", None, "."),
+            (".", None, "."),
+            (".", Some("/p"), "/p"),
+            ("./", None, "."),
+            ("/", Some("/p"), "/"),
+            ("//", None, "/"),
+            ("", None, ""),
+            ("", Some("/p"), ""),
+            ("a", Some(""), "a"),
+            ("a", Some("sub"), "sub/a"),
+            ("...", None, "..."),
+            (" a", None, " a"),
+            ("Größe/é.ts", Some("/p"), "/p/Größe/é.ts"),
+            // Without a Windows folder these are characters of a name.
+            ("a\\b", None, "a\\b"),
+            ("C:\\a", Some("/p"), "/p/C:\\a"),
+            ("src\\m.c", Some("C:\\P"), "c:/P/src/m.c"),
+            ("D:\\x\\.\\m.c", Some("C:\\P"), "d:/x/m.c"),
+            ("C:/P/src/../m.c", Some("c:/P"), "c:/P/m.c"),
+            ("C:\\..\\..\\m.c", Some("C:\\P"), "c:/m.c"),
+            ("..\\..\\..", Some("C:\\P"), "c:/"),
+            ("C:", Some("C:\\P"), "c:/"),
+            ("/c/m.c", Some("C:\\P"), "/c/m.c"),
+            ("m.c", Some("\\\\host\\p"), "/host/p/m.c"),
+            ("C:m.c", Some("C:\\P"), "c:/P/C:m.c"),
+        ];
+        for (given, cwd, meant) in rows {
+            assert_eq!(resolve(given, cwd), meant, "{given:?} in {cwd:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_resolved_path_stays(given in "[ab./\\\\C:é]{0,16}", cwd in proptest::option::of("(/|C:\\\\)[ab./]{0,8}")) {
+            let once = resolve(&given, cwd.as_deref());
+            prop_assert_eq!(resolve(&once, cwd.as_deref()), once);
+        }
+    }
+}

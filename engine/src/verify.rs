@@ -1,0 +1,253 @@
+//! Invariants as data: checks that return what is wrong, never a bool, and never stop at the first find.
+//!
+//! ```text
+//! log (every byte, link, digest, witness)  +  fold (what was concluded, at every seq asked for)  ->  Report
+//! ```
+//!
+//! One implementation for everyone: `acpdb verify`, property tests, the model test, crash tests and fuzzing call these
+//! functions. Nothing is written, nothing is repaired.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::error::Error;
+use crate::event::{Face, Payload};
+use crate::fold::{FaceState, ItemKind, State, Status, World};
+use crate::ids::{ItemId, Link, Seq, StreamId};
+use crate::log::{Log, LogOptions, LogReport, Violation, Witness};
+use crate::storage::{FileStorage, Storage, SystemClock, SystemEntropy};
+
+/// What is to be thought of a store.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// Nothing is wrong; an unfinished write at the end is nothing wrong.
+    Sound,
+    /// Something recorded is damaged.
+    Damaged,
+    /// Acknowledged events are missing at the end.
+    TailLost,
+}
+
+/// Something that was concluded and cannot be.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+pub struct Contradiction {
+    /// Which invariant it breaks, as ARCHITECTURE.md numbers them.
+    pub invariant: u8,
+    /// The stream.
+    pub stream: StreamId,
+    /// The item, if it is about one.
+    pub item: Option<ItemId>,
+    /// What is wrong.
+    pub detail: String,
+}
+
+/// What [`verify_folder`] found.
+#[derive(Clone, Debug, serde::Serialize)]
+#[must_use]
+pub struct Report {
+    /// Name of this shape.
+    pub schema: &'static str,
+    /// What is to be thought of it.
+    pub verdict: Verdict,
+    /// Last sound seq.
+    pub head_seq: Seq,
+    /// The link there.
+    pub head_link: Link,
+    /// Segments read.
+    pub segments: u64,
+    /// Sound frames.
+    pub frames: u64,
+    /// Sound events.
+    pub events: u64,
+    /// Sound bodies.
+    pub bodies: u64,
+    /// Bytes of sound frames.
+    pub bytes: u64,
+    /// Bytes of an unfinished write at the end: no damage.
+    pub torn_bytes: u64,
+    /// Events that were written and never acknowledged.
+    pub unconfirmed_events: u64,
+    /// Everything that is damaged, in the order of the log.
+    pub violations: Vec<Violation>,
+    /// Acknowledged events that are not there at the end.
+    pub missing: Option<(Seq, Seq)>,
+    /// What else testifies to the end of the log.
+    pub witnesses: Vec<Witness>,
+    /// What was concluded and cannot be; only looked for by a deep verification.
+    pub contradictions: Vec<Contradiction>,
+    /// What could not be proven, in words.
+    pub not_proven: Vec<String>,
+}
+
+impl Report {
+    /// What is to be thought of the store.
+    pub fn verdict(&self) -> Verdict {
+        self.verdict
+    }
+}
+
+/// Checks the store in a folder as it lies there. Opens it for reading only; a live writer is not disturbed.
+///
+/// `deep` also folds every event and checks what was concluded. Cost: one pass over the log at about the speed of
+/// BLAKE3; deep, a fold on top.
+///
+/// # Errors
+/// [`Error::NotAStore`], [`Error::NewerFormat`] or [`Error::Io`]. Damage is in the report.
+pub fn verify_folder(folder: &Path, deep: bool) -> Result<Report, Error> {
+    verify_storage(Arc::new(FileStorage::new(folder)), deep)
+}
+
+/// As [`verify_folder`], on any storage.
+///
+/// # Errors
+/// As [`verify_folder`].
+pub fn verify_storage(storage: Arc<dyn Storage>, deep: bool) -> Result<Report, Error> {
+    let options = LogOptions { read_only: true, ..LogOptions::default() };
+    let clock = Arc::new(SystemClock::new());
+    let (log, _recovery) = Log::open(storage, clock, Arc::new(SystemEntropy), options)?;
+    let found = log.verify(deep)?;
+    let contradictions = if deep { contradictions_of(&log)? } else { Vec::new() };
+    Ok(report(found, contradictions))
+}
+
+fn report(found: LogReport, contradictions: Vec<Contradiction>) -> Report {
+    let verdict = match (&found.missing, found.violations.is_empty() && contradictions.is_empty()) {
+        (_, false) => Verdict::Damaged,
+        (Some(_), true) => Verdict::TailLost,
+        (None, true) => Verdict::Sound,
+    };
+    let mut not_proven = Vec::new();
+    if found.witnesses.is_empty() {
+        let text = "without a witness (tail, checkpoint) the loss of the newest events would not be seen";
+        not_proven.push(text.to_owned());
+    }
+    Report {
+        schema: "acpdb.verify/1",
+        verdict,
+        head_seq: found.head_seq,
+        head_link: found.head_link,
+        segments: found.segments,
+        frames: found.frames,
+        events: found.events,
+        bodies: found.bodies,
+        bytes: found.bytes,
+        torn_bytes: found.torn_bytes,
+        unconfirmed_events: found.unconfirmed_events,
+        violations: found.violations,
+        missing: found.missing,
+        witnesses: found.witnesses,
+        contradictions,
+        not_proven,
+    }
+}
+
+/// Folds a log and checks what was concluded.
+fn contradictions_of(log: &Log) -> Result<Vec<Contradiction>, Error> {
+    let until = log.refresh()?;
+    let mut world = World::default();
+    let mut found = Vec::new();
+    for frame in log.frames(crate::ids::Position::default(), until) {
+        // Damaged frames are in the log's own report.
+        let Ok(frame) = frame else { continue };
+        for event in frame.events() {
+            match crate::codec::payload::recorded(&frame, &event) {
+                Ok(recorded) => {
+                    let _ = world.apply(&recorded);
+                }
+                Err(error) => found.push(Contradiction {
+                    invariant: 9,
+                    stream: event.envelope.stream,
+                    item: Some(ItemId::first(event.seq)),
+                    detail: error.to_string(),
+                }),
+            }
+        }
+    }
+    found.extend(world_contradictions(&world, Seq::MAX));
+    Ok(found)
+}
+
+/// What cannot be, in all streams of a world at a watermark. Empty for every fold of every log.
+pub fn world_contradictions(world: &World, at: Seq) -> Vec<Contradiction> {
+    world.streams().flat_map(|(_, state)| state_contradictions(state, at)).collect()
+}
+
+/// What cannot be, in one stream at a watermark: invariants 4, 5, 7 and 11.
+pub fn state_contradictions(state: &State, at: Seq) -> Vec<Contradiction> {
+    let mut found = Vec::new();
+    let mut say = |invariant, item, detail: String| {
+        found.push(Contradiction { invariant, stream: state.id(), item, detail });
+    };
+    let at = at.min(state.head());
+    let mut recorded = 0;
+    for ix in state.items(at) {
+        let Some(item) = state.item(ix, at) else {
+            say(4, state.item_id(ix), "an item that was recorded is not in the history".to_owned());
+            continue;
+        };
+        recorded += item.input.tokens + item.output.tokens;
+        for (name, face) in [("input", &item.input), ("output", &item.output)] {
+            let hidden = !matches!(face.state, FaceState::Whole | FaceState::Absent);
+            if hidden && face.cause.is_none() {
+                say(5, Some(item.item), format!("its {name} is hidden and nothing says why"));
+            }
+            if face.tokens_shown > 0 && matches!(face.state, FaceState::Gone) {
+                say(4, Some(item.item), format!("its {name} is gone and still shows something"));
+            }
+        }
+        if item.kind == ItemKind::Call && item.status == Some(Status::Pending) && item.finished.is_some() {
+            say(4, Some(item.item), "it has finished and is still pending".to_owned());
+        }
+        if state.face(ix, Face::Output, at).state != item.output.state {
+            say(4, Some(item.item), "two reads of one face disagree".to_owned());
+        }
+    }
+    for edge in state.edges(at) {
+        let Some(new) = edge.new else { continue };
+        let superseder = state.find(new).and_then(|ix| state.item(ix, at));
+        let Some(superseder) = superseder else {
+            say(5, Some(edge.old), format!("it is superseded by {new}, which is not in the history"));
+            continue;
+        };
+        if superseder.kind == ItemKind::Call && superseder.status != Some(Status::Completed) {
+            say(7, Some(edge.old), format!("it is superseded by {new}, which is not completed"));
+        }
+        if edge.old == new {
+            say(5, Some(edge.old), "it supersedes itself".to_owned());
+        }
+        let done = superseder.finished.unwrap_or(superseder.item.seq);
+        if done <= edge.old.seq && edge.rule != crate::fold::RuleKind::Retry {
+            say(5, Some(edge.old), format!("it is superseded by {new}, which was complete before it began"));
+        }
+    }
+    let stats = state.stats(at);
+    if stats.tokens_shown + stats.freed() != stats.tokens_whole {
+        let detail = format!(
+            "{} tokens shown and {} freed are not the {} recorded",
+            stats.tokens_shown,
+            stats.freed(),
+            stats.tokens_whole
+        );
+        say(11, None, detail);
+    }
+    if stats.tokens_recorded != recorded {
+        say(11, None, format!("{} tokens recorded, but its items have {recorded}", stats.tokens_recorded));
+    }
+    found
+}
+
+/// Invariant 9 for one payload: it decodes to what was encoded, and encodes to the same bytes again.
+pub fn payload_round_trip(stamp: &crate::event::Stamp, payload: &Payload) -> Result<(), String> {
+    let (version, bytes) =
+        crate::codec::payload::encode(stamp, payload).map_err(|error| error.to_string())?;
+    let (stamp_again, again) = crate::codec::payload::decode(payload.number(), version, &bytes)
+        .map_err(|error| error.to_string())?;
+    if (&stamp_again, &again) != (stamp, payload) {
+        return Err(format!("{} comes back as something else", payload.label()));
+    }
+    match crate::codec::payload::encode(&stamp_again, &again) {
+        Ok((_, same)) if same == bytes => Ok(()),
+        _ => Err(format!("{} encodes to other bytes the second time", payload.label())),
+    }
+}

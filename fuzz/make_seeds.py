@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+"""Writes the seeds of the fuzz targets into corpus/. Plain Python 3, the same bytes each time.
+
+`frame`: the first byte chooses (even: a frame as it is, odd: material for a round trip).
+`import`: the first byte picks the format, in the order of `acpdb_hosts::import::Format::ALL`.
+"""
+
+import json
+import pathlib
+
+HERE = pathlib.Path(__file__).parent / "corpus"
+
+
+def save(folder, name, data):
+    (HERE / folder).mkdir(exist_ok=True)
+    (HERE / folder / name).write_bytes(data)
+
+
+def lines(*records):
+    return b"".join(json.dumps(record, separators=(",", ":")).encode() + b"\n" for record in records)
+
+
+def assistant(uuid, parent, block):
+    message = {"id": "msg_1", "role": "assistant", "model": "m", "content": [block]}
+    return {"type": "assistant", "uuid": uuid, "parentUuid": parent, "sessionId": "s", "message": message}
+
+
+def user(uuid, parent, content, **more):
+    message = {"role": "user", "content": content}
+    return {"type": "user", "uuid": uuid, "parentUuid": parent, "sessionId": "s", "message": message, **more}
+
+
+READ = {"type": "tool_use", "id": "t1", "name": "Read", "input": {"file_path": "/p/a.ts"}}
+RESULT = {"type": "tool_result", "tool_use_id": "t1", "content": "     1\u2192x", "is_error": False}
+BOUNDARY = {
+    "type": "system",
+    "subtype": "compact_boundary",
+    "uuid": "d",
+    "parentUuid": None,
+    "logicalParentUuid": "c",
+    "compactMetadata": {"trigger": "auto", "preTokens": 9},
+}
+CLAUDE_CODE = lines(
+    user("a", None, "hello", cwd="/p", version="2.1.9", timestamp="2026-03-12T09:02:11.408Z"),
+    assistant("b", "a", READ),
+    user("c", "b", [RESULT]),
+    BOUNDARY,
+    user("e", "d", "a summary", isCompactSummary=True),
+)
+OPENCODE = {
+    "info": {"id": "ses_1", "directory": "/p", "title": "t", "version": "1.3.7", "time": {"created": 1, "updated": 2}},
+    "messages": [
+        {
+            "info": {"id": "msg_1", "sessionID": "ses_1", "role": "assistant", "time": {"created": 1}},
+            "parts": [
+                {"id": "prt_1", "type": "step-start", "snapshot": "0"},
+                {
+                    "id": "prt_2",
+                    "type": "tool",
+                    "callID": "c1",
+                    "tool": "read",
+                    "state": {"status": "completed", "input": {"filePath": "/p/a"}, "output": "x", "title": "a"},
+                },
+            ],
+        }
+    ],
+}
+CODEX = lines(
+    {"timestamp": "2026-03-12T09:02:11.408Z", "type": "session_meta", "payload": {"id": "s", "cwd": "/p"}},
+    {
+        "type": "response_item",
+        "payload": {"type": "function_call", "name": "shell", "arguments": '{"command":["ls"]}', "call_id": "c"},
+    },
+    {"type": "response_item", "payload": {"type": "function_call_output", "call_id": "c", "output": "Exit code: 0"}},
+    {"type": "compacted", "payload": {"message": "", "replacement_history": []}},
+)
+CALL = {"id": "c", "name": "read_file", "args": {"file_path": "a"}, "status": "success", "result": None}
+GEMINI = {"sessionId": "s", "projectHash": "p", "messages": [{"id": "m", "type": "gemini", "content": "", "toolCalls": [CALL]}]}
+COPILOT = lines(
+    {"type": "session.start", "id": "1", "parentId": None, "data": {"sessionId": "s", "version": 1}},
+    {"type": "assistant.turn_start", "id": "2", "parentId": "1", "data": {}},
+    {"type": "tool.execution_start", "id": "3", "data": {"toolCallId": "t", "toolName": "view", "arguments": {"path": "a"}}},
+    {"type": "tool.execution_complete", "id": "4", "data": {"toolCallId": "t", "success": False, "error": {"message": "no"}}},
+)
+ASKED = {"id": "c", "type": "function", "function": {"name": "get_user", "arguments": "{\"id\": 1.0}"}}
+MESSAGES = [
+    {"role": "user", "content": "hi"},
+    {"role": "assistant", "content": None, "tool_calls": [ASKED]},
+    {"role": "tool", "tool_call_id": "c", "content": "Error: no such user"},
+]
+TRAJECTORY = {"trajectory": [{"action": "open a.py", "observation": "x", "response": "r", "state": "{}"}], "history": [], "info": {}}
+DECISIONS = lines(
+    {"id": "d-1", "title": "one", "status": "Final", "created": "2020-01-01", "replaces": [], "superseded_by": ["d-2"]},
+    {"id": "d-2", "title": "two", "status": "Draft", "created": "2021-01-01", "replaces": ["d-1"], "superseded_by": []},
+)
+PREFERENCES = lines(
+    {"ts": "2026-01-01T00:00:00Z", "commit": "0", "category": "deps", "key": "k", "value": "1", "previous": None},
+    {"ts": "2026-01-02T00:00:00Z", "commit": "1", "category": "deps", "key": "k", "value": None, "previous": "1"},
+)
+
+
+def one(value):
+    return json.dumps(value, ensure_ascii=False).encode()
+
+
+FILES = [
+    ("claude-code", CLAUDE_CODE),
+    ("opencode", one(OPENCODE)),
+    ("codex", CODEX),
+    ("gemini-cli", one(GEMINI)),
+    ("copilot-cli", COPILOT),
+    ("openai-messages", one(MESSAGES)),
+    ("swe-agent", one(TRAJECTORY)),
+    ("memory-decisions", DECISIONS),
+    ("memory-preferences", PREFERENCES),
+]
+
+for place, (name, data) in enumerate(FILES):
+    save("import", name, bytes([place]) + data)
+    save("import", f"{name}-cut", bytes([place]) + data[: len(data) * 2 // 3])
+save("import", "glued", b"\0" + CLAUDE_CODE.replace(b"}\n{", b"}{"))
+save("import", "not-utf8", b"\0" + CLAUDE_CODE.replace(b"hello", b"\xff\xfe\x00"))
+save("import", "deep", b"\0" + b"[" * 3000)
+
+save("frame", "empty", b"\0")
+save("frame", "zeros", b"\0" + bytes(176))
+save("frame", "magic", b"\0ACPF\1\1\1\0" + b"\xff" * 168)
+save("frame", "one-event", b"\1" + bytes(range(48)))
+save("frame", "equal-bodies", b"\3" + bytes(range(48)) * 3)
+save("frame", "no-body", b"\5" + bytes(range(12)))
+save("frame", "many", b"\xff" + bytes((n * 7) % 256 for n in range(48 * 20)))

@@ -1,0 +1,566 @@
+//! One line of conversation: the session's own, or a subagent's.
+//!
+//! ```text
+//! user        u1                      group u1    prompt:u1, msg:u1#0
+//! assistant   a1  message m1, text    group m1    turn:m1, msg:a1#0
+//! assistant   a2  message m1, call c  group m1    call:c#1:start
+//! user        r1  result of c         group m1    call:c#1:finish
+//! assistant   a3  message m2          group m2    msg:m1:finish, turn:m2, ...
+//! user        u2  parent r1           rewind: m2 leaves, Rewound to just before it
+//! ```
+//!
+//! Records form a tree by their parents, and parallel calls branch too. So records are put in *groups*: the records of
+//! one model message and the results of its calls, or a single other record. Progress, system and attachment records
+//! take the group of their parent. A new group whose parent's group is not the newest of the active path is a rewind.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use acpdb_engine::entry::{Bytes, Entry, Fact, PartEntry, PointRef, StreamInfo};
+use acpdb_engine::event::{Outcome, Role, Usage};
+
+use super::super::calls::{Calls, finish_origin, start_origin};
+use super::super::{json, small_fields, time};
+use super::todo::{self, TodoCall};
+use super::{Record, named, shared};
+
+/// Beginnings of user texts that are not the user's prompt.
+const NO_PROMPT: &[&str] = &["<command-", "<local-command-", "[Request interrupted"];
+
+/// Beginnings of error texts of calls that were refused or interrupted, not failed.
+const ABORTED: &[&str] = &[
+    "The user doesn't want to proceed",
+    "[Request interrupted",
+    "Sibling tool call errored",
+    "<tool_use_error>Sibling tool call errored",
+];
+
+/// What a record of speech held.
+#[derive(Default)]
+pub(super) struct Speech {
+    pub(super) calls: u64,
+    pub(super) failed: u64,
+    pub(super) todo_lists: u64,
+    pub(super) todo_deltas: u64,
+    /// The entry that carries the wire.
+    pub(super) wire: usize,
+}
+
+/// State of one line.
+pub(super) struct Line {
+    info: Arc<StreamInfo>,
+    cwd: Option<String>,
+    /// Records seen, and the group that they belong to.
+    seen: HashMap<Box<str>, Option<usize>>,
+    /// Records without id: how often each was there, by digest.
+    occurrences: HashMap<[u8; 16], u64>,
+    calls: Calls,
+    todo_calls: HashMap<String, TodoCall>,
+    groups: Vec<Group>,
+    /// The active path: indices of groups, oldest first.
+    path: Vec<usize>,
+    by_message: HashMap<Box<str>, usize>,
+    by_call: HashMap<Box<str>, usize>,
+    message: Option<Message>,
+    last_origin: Option<String>,
+    prompt: Option<Bytes>,
+}
+
+struct Group {
+    key: String,
+    /// Its place in the path.
+    depth: usize,
+    /// Origin of the last fact before it.
+    before: Option<String>,
+    /// Its message has been recorded; what follows continues it.
+    recorded: bool,
+}
+
+/// The model's message that is being written.
+struct Message {
+    id: String,
+    group: usize,
+    model: Option<String>,
+    request: Option<String>,
+    stop_reason: Option<String>,
+    usage: Usage,
+    at: Option<acpdb_engine::ids::Micros>,
+}
+
+impl Line {
+    pub(super) fn new(info: Arc<StreamInfo>) -> Self {
+        Self {
+            cwd: info.cwd.clone(),
+            info,
+            seen: HashMap::new(),
+            occurrences: HashMap::new(),
+            calls: Calls::default(),
+            todo_calls: HashMap::new(),
+            groups: Vec::new(),
+            path: Vec::new(),
+            by_message: HashMap::new(),
+            by_call: HashMap::new(),
+            message: None,
+            last_origin: None,
+            prompt: None,
+        }
+    }
+
+    pub(super) fn info(&self) -> &Arc<StreamInfo> {
+        &self.info
+    }
+
+    pub(super) fn has_seen(&self, uuid: &str) -> bool {
+        self.seen.contains_key(uuid)
+    }
+
+    pub(super) fn open_calls(&self) -> u64 {
+        self.calls.open()
+    }
+
+    /// Number of this record among equal ones, from 1.
+    pub(super) fn occurrence(&mut self, raw: &[u8]) -> u64 {
+        let mut key = [0; 16];
+        blake3::Hasher::new().update(raw).finalize_xof().fill(&mut key);
+        let count = self.occurrences.entry(key).or_default();
+        *count += 1;
+        *count
+    }
+
+    /// Remembers the last origin handed out. The end of a message marks no place: it is told again at the end of
+    /// each import, before the results that follow in a longer file.
+    pub(super) fn emitted(&mut self, entries: &[Entry]) {
+        let mut places =
+            entries.iter().rev().filter(|entry| !matches!(entry.fact, Fact::MessageFinished { .. }));
+        if let Some(origin) = places.find_map(|entry| entry.origin.as_ref()) {
+            self.last_origin = Some(origin.clone());
+        }
+    }
+
+    /// The subagent's prompt, as one body for all records that repeat it.
+    pub(super) fn prompt(&mut self, text: Option<&str>) -> Bytes {
+        match &self.prompt {
+            Some(prompt) if text.is_none_or(|text| text.as_bytes() == &**prompt) => Bytes::clone(prompt),
+            _ => {
+                let prompt = shared(text);
+                self.prompt = Some(Bytes::clone(&prompt));
+                prompt
+            }
+        }
+    }
+
+    /// Says so if the record was written in another folder than the one before.
+    pub(super) fn moved_to(&mut self, record: &Record<'_>, entries: &mut Vec<Entry>) {
+        let (Some(cwd), Some(uuid)) = (record.cwd.as_deref(), record.uuid.as_deref()) else { return };
+        if self.cwd.as_deref() == Some(cwd) {
+            return;
+        }
+        self.cwd = Some(cwd.to_owned());
+        let fact = Fact::SessionChanged {
+            title: None,
+            cwd: Some(cwd.to_owned()),
+            project: None,
+            host_version: None,
+        };
+        entries.push(Entry::from(fact).origin(format!("cwd:{uuid}")).at(time(record.timestamp)));
+    }
+
+    /// Remembers a record that only links others.
+    pub(super) fn link(&mut self, record: &Record<'_>) {
+        if let Some(uuid) = record.uuid.as_deref() {
+            let group = record.parent.as_deref().and_then(|parent| self.seen.get(parent).copied().flatten());
+            self.seen.insert(Box::from(uuid), group);
+        }
+    }
+
+    /// Remembers a compaction: what comes after hangs on it. It may be undone by a rewind to a record before it.
+    pub(super) fn compacted(&mut self, uuid: Option<&str>) {
+        let group = self.push_group(uuid.unwrap_or_default());
+        if let Some(uuid) = uuid {
+            self.seen.insert(Box::from(uuid), Some(group));
+        }
+    }
+
+    /// Ends the model's open message, if there is one.
+    pub(super) fn finish_message(&mut self, entries: &mut Vec<Entry>) {
+        let Some(message) = self.message.take() else { return };
+        let origin = format!("msg:{}:finish", message.id);
+        let fact = Fact::MessageFinished {
+            key: message.id,
+            model: message.model,
+            provider: None,
+            request: message.request,
+            stop_reason: message.stop_reason,
+            usage: message.usage,
+        };
+        entries.push(Entry::from(fact).origin(origin).at(message.at));
+    }
+
+    /// Facts of a user or assistant record; `None` if it cannot be understood.
+    pub(super) fn speech(&mut self, record: &Record<'_>, entries: &mut Vec<Entry>) -> Option<Speech> {
+        let uuid = record.uuid.as_deref()?;
+        let message = record.message?;
+        let [id, content, model, stop_reason, usage] =
+            json::pick(message, ["id", "content", "model", "stop_reason", "usage"])?;
+        let blocks = Blocks::parse(content)?;
+        let mut speech = Speech::default();
+        if record.kind == "assistant" {
+            let id = named(id).map_or_else(|| uuid.to_owned(), Cow::into_owned);
+            self.join_message(record, uuid, &id, entries);
+            if let Some(open) = &mut self.message {
+                open.model = json::owned(model).or(open.model.take());
+                open.request = json::owned(record.request).or(open.request.take());
+                open.stop_reason = json::owned(stop_reason).or(open.stop_reason.take());
+                open.usage = usage.and_then(usage_of).unwrap_or(open.usage);
+                open.at = time(record.timestamp);
+            }
+            speech.wire = entries.len();
+            self.assistant(record, uuid, &id, &blocks, &mut speech, entries);
+        } else {
+            self.user(record, uuid, &blocks, &mut speech, entries);
+        }
+        Some(speech)
+    }
+
+    fn assistant(
+        &mut self,
+        record: &Record<'_>,
+        uuid: &str,
+        id: &str,
+        blocks: &Blocks<'_>,
+        speech: &mut Speech,
+        entries: &mut Vec<Entry>,
+    ) {
+        let at = time(record.timestamp);
+        let mut parts: Vec<PartEntry> = Vec::new();
+        let mut first = 0;
+        for (index, block) in blocks.list.iter().enumerate() {
+            if !block.is("tool_use") {
+                if parts.is_empty() {
+                    first = index;
+                }
+                parts.push(block.part());
+                continue;
+            }
+            if !parts.is_empty() {
+                let parts = std::mem::take(&mut parts);
+                entries.push(self.parts(id, parts).origin(format!("msg:{uuid}#{first}")).at(at));
+            }
+            let call = named(block.id).map_or_else(|| format!("{uuid}#{index}"), Cow::into_owned);
+            let tool = json::owned(block.name).unwrap_or_default();
+            let params = block.input.unwrap_or("{}");
+            speech.calls += 1;
+            match &*tool {
+                "TodoWrite" => speech.todo_lists += 1,
+                "TaskCreate" | "TaskUpdate" => speech.todo_deltas += 1,
+                _ => {}
+            }
+            if let Some(change) = todo::of_call(&tool, params) {
+                self.todo_calls.insert(call.clone(), change);
+            }
+            if let Some(&group) = self.by_message.get(id) {
+                self.by_call.insert(Box::from(&*call), group);
+            }
+            let number = self.calls.start(&call);
+            let origin = start_origin(&call, number);
+            entries.push(Entry::tool_started(call, tool, params).in_message(id).origin(origin).at(at));
+        }
+        if !parts.is_empty() || blocks.list.is_empty() {
+            entries.push(self.parts(id, parts).origin(format!("msg:{uuid}#{first}")).at(at));
+        }
+    }
+
+    /// The first parts of the open message, or further ones.
+    fn parts(&mut self, id: &str, parts: Vec<PartEntry>) -> Entry {
+        let group = self.message.as_ref().and_then(|open| self.groups.get_mut(open.group));
+        let recorded = group.is_some_and(|group| std::mem::replace(&mut group.recorded, true));
+        if recorded {
+            return Fact::MessageContinued { key: id.to_owned(), parts }.into();
+        }
+        let parent = self.parent_key(id);
+        let mut entry = Entry::message_parts(id, Role::Assistant, parts);
+        if let Fact::MessageRecorded { parent: place, .. } = &mut entry.fact {
+            *place = parent;
+        }
+        entry
+    }
+
+    fn user(
+        &mut self,
+        record: &Record<'_>,
+        uuid: &str,
+        blocks: &Blocks<'_>,
+        speech: &mut Speech,
+        entries: &mut Vec<Entry>,
+    ) {
+        let at = time(record.timestamp);
+        let results = blocks.list.iter().filter(|block| block.is("tool_result")).count();
+        let text =
+            blocks.list.iter().find(|block| block.is("text")).and_then(|block| json::string(block.text));
+        let is_prompt = results == 0
+            && !record.is_meta
+            && !record.is_summary
+            && !NO_PROMPT.iter().any(|beginning| text.as_deref().unwrap_or_default().starts_with(beginning));
+        let result_group = blocks
+            .list
+            .iter()
+            .filter(|block| block.is("tool_result"))
+            .find_map(|block| self.by_call.get(&*named(block.call)?).copied());
+        if let Some(group) = result_group {
+            self.seen.insert(Box::from(uuid), Some(group));
+        } else {
+            self.finish_message(entries);
+            self.new_group(record, uuid, uuid, is_prompt, entries);
+        }
+        speech.wire = entries.len();
+        if is_prompt {
+            entries.push(Entry::prompt(uuid).origin(format!("prompt:{uuid}")).at(at));
+            speech.wire += 1;
+        }
+        let mut parts = Vec::new();
+        let mut first = None;
+        for (index, block) in blocks.list.iter().enumerate() {
+            if block.is("tool_result") {
+                let entry = self.result(record, uuid, block, results == 1, speech);
+                entries.push(entry.at(at));
+            } else {
+                first = first.or(Some(index));
+                parts.push(block.part());
+            }
+        }
+        if !parts.is_empty() || blocks.list.is_empty() {
+            let fact = Fact::MessageRecorded {
+                key: uuid.to_owned(),
+                role: Role::User,
+                parts,
+                parent: self.parent_key(uuid),
+                hidden_from_model: false,
+                hidden_from_user: record.is_meta || record.is_summary,
+            };
+            entries.push(Entry::from(fact).origin(format!("msg:{uuid}#{}", first.unwrap_or(0))).at(at));
+        }
+    }
+
+    fn result(
+        &mut self,
+        record: &Record<'_>,
+        uuid: &str,
+        block: &Block<'_>,
+        alone: bool,
+        speech: &mut Speech,
+    ) -> Entry {
+        let call = named(block.call).map_or_else(|| uuid.to_owned(), Cow::into_owned);
+        let output: Vec<PartEntry> = match block.content {
+            None => Vec::new(),
+            Some(content) => match Blocks::parse(Some(content)) {
+                Some(blocks) => blocks.list.iter().map(Block::part).collect(),
+                None => vec![PartEntry::opaque(content)],
+            },
+        };
+        let failed = json::boolean(block.is_error) == Some(true);
+        let text = output.first().map_or_else(|| Bytes::from([]), |part| Bytes::clone(&part.bytes));
+        let outcome = if !failed {
+            Outcome::Completed
+        } else if ABORTED.iter().any(|beginning| text.starts_with(beginning.as_bytes())) {
+            Outcome::Aborted
+        } else {
+            Outcome::Failed
+        };
+        speech.failed += u64::from(failed);
+        let (number, _) = self.calls.finish(&call);
+        let result = record.result.filter(|_| alone);
+        let change = self.todo_calls.remove(&call).filter(|_| !failed);
+        let todo_change = change.and_then(|change| change.finished(result, &text));
+        let origin = finish_origin(&call, number);
+        let details = result.and_then(small_fields);
+        Entry::from(Fact::ToolFinished { call, outcome, output, details, todo_change }).origin(origin)
+    }
+
+    /// Makes the message with this id the open one; a new one is a new model step.
+    fn join_message(&mut self, record: &Record<'_>, uuid: &str, id: &str, entries: &mut Vec<Entry>) {
+        let known = self.by_message.get(id).copied();
+        if self.message.as_ref().is_some_and(|open| open.id == id)
+            && let Some(group) = known
+        {
+            self.seen.insert(Box::from(uuid), Some(group));
+            return;
+        }
+        self.finish_message(entries);
+        let group = if let Some(group) = known {
+            self.seen.insert(Box::from(uuid), Some(group));
+            group
+        } else {
+            let group = self.new_group(record, uuid, id, false, entries);
+            self.by_message.insert(Box::from(id), group);
+            entries.push(Entry::step(id).origin(format!("turn:{id}")).at(time(record.timestamp)));
+            group
+        };
+        self.message = Some(Message {
+            id: id.to_owned(),
+            group,
+            model: None,
+            request: None,
+            stop_reason: None,
+            usage: Usage::default(),
+            at: None,
+        });
+    }
+
+    /// Puts a record into a group of its own, and says so if that leaves a branch.
+    fn new_group(
+        &mut self,
+        record: &Record<'_>,
+        uuid: &str,
+        key: &str,
+        is_prompt: bool,
+        entries: &mut Vec<Entry>,
+    ) -> usize {
+        self.emitted(entries);
+        let parent = match record.parent.as_deref() {
+            None if record.is_root && self.info.parent.is_none() => Some(None),
+            None => None,
+            Some(parent) => self.seen.get(parent).copied(),
+        };
+        // How much of the path stays. A parent that is unknown or on a lost branch tells nothing.
+        let keep = match parent {
+            Some(Some(parent)) => {
+                let depth = self.groups.get(parent).map_or(0, |group| group.depth);
+                (self.path.get(depth) == Some(&parent)).then_some(depth + 1)
+            }
+            // A second root: the first prompt was rewritten.
+            Some(None) if is_prompt => Some(0),
+            _ => None,
+        };
+        if let Some(keep) = keep
+            && let Some(lost) = self.path.get(keep)
+        {
+            let lost = self.groups.get(*lost);
+            let to = match lost.and_then(|group| group.before.clone()) {
+                Some(origin) => PointRef::After(origin),
+                None => PointRef::Before(String::new()),
+            };
+            let entry = Entry::from(Fact::Rewound { to }).origin(format!("rewound:{uuid}"));
+            entries.push(entry.at(time(record.timestamp)));
+            self.path.truncate(keep);
+            self.emitted(entries);
+        }
+        let group = self.push_group(key);
+        self.seen.insert(Box::from(uuid), Some(group));
+        group
+    }
+
+    fn push_group(&mut self, key: &str) -> usize {
+        let group = self.groups.len();
+        let depth = self.path.len();
+        self.groups.push(Group {
+            key: key.to_owned(),
+            depth,
+            before: self.last_origin.clone(),
+            recorded: false,
+        });
+        self.path.push(group);
+        group
+    }
+
+    /// Key of the message before the newest group, whose key is `key`.
+    fn parent_key(&self, key: &str) -> Option<String> {
+        let mut keys =
+            self.path.iter().rev().filter_map(|group| self.groups.get(*group)).map(|group| &group.key);
+        keys.find(|found| *found != key).cloned()
+    }
+}
+
+/// The blocks of a message or a result.
+struct Blocks<'a> {
+    list: Vec<Block<'a>>,
+}
+
+/// One block.
+#[derive(Default)]
+struct Block<'a> {
+    raw: &'a str,
+    kind: Cow<'a, str>,
+    text: Option<&'a str>,
+    thinking: Option<&'a str>,
+    signature: Option<&'a str>,
+    id: Option<&'a str>,
+    name: Option<&'a str>,
+    input: Option<&'a str>,
+    call: Option<&'a str>,
+    content: Option<&'a str>,
+    is_error: Option<&'a str>,
+    source: Option<&'a str>,
+}
+
+impl<'a> Blocks<'a> {
+    /// A string is one text block.
+    fn parse(content: Option<&'a str>) -> Option<Self> {
+        let content = content?;
+        if content.starts_with('"') {
+            let block =
+                Block { raw: content, kind: Cow::Borrowed("text"), text: Some(content), ..Block::default() };
+            return Some(Self { list: vec![block] });
+        }
+        let list = json::elements(content)?.into_iter().map(Block::parse).collect();
+        Some(Self { list })
+    }
+}
+
+impl<'a> Block<'a> {
+    fn parse(raw: &'a str) -> Self {
+        let names = [
+            "type",
+            "text",
+            "thinking",
+            "signature",
+            "id",
+            "name",
+            "input",
+            "tool_use_id",
+            "content",
+            "is_error",
+            "source",
+        ];
+        let Some([kind, text, thinking, signature, id, name, input, call, content, is_error, source]) =
+            json::pick(raw, names)
+        else {
+            return Self { raw, ..Self::default() };
+        };
+        let kind = json::string(kind).unwrap_or_default();
+        Self { raw, kind, text, thinking, signature, id, name, input, call, content, is_error, source }
+    }
+
+    fn is(&self, kind: &str) -> bool {
+        self.kind == kind
+    }
+
+    /// The block as a part; what is not text, thinking or media stays as it is.
+    fn part(&self) -> PartEntry {
+        let known = match &*self.kind {
+            "text" => json::string(self.text).map(|text| PartEntry::text(&*text)),
+            "thinking" => json::string(self.thinking).map(|text| {
+                let signature = json::string(self.signature);
+                PartEntry::reasoning(&*text, signature.as_deref().map(str::as_bytes))
+            }),
+            "image" | "document" => self.source.and_then(|source| {
+                let [data, media_type] = json::pick(source, ["data", "media_type"])?;
+                Some(PartEntry::media(&*json::string(data)?, json::owned(media_type)))
+            }),
+            _ => None,
+        };
+        known.unwrap_or_else(|| PartEntry::opaque(self.raw))
+    }
+}
+
+fn usage_of(usage: &str) -> Option<Usage> {
+    let names = ["input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"];
+    let [input, output, cache_read, cache_write] = json::pick(usage, names)?;
+    Some(Usage {
+        input: json::count(input),
+        output: json::count(output),
+        cache_read: json::count(cache_read),
+        cache_write: json::count(cache_write),
+        reasoning: None,
+    })
+}

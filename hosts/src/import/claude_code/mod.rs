@@ -1,0 +1,566 @@
+//! Claude Code: `<session>.jsonl`, one record a line; and the files of its subagents.
+//!
+//! ```text
+//! record                                   stream            facts
+//! assistant / user                         the session       turns, message parts, calls, results (see `line`)
+//! the same with isSidechain                <session>/<agent> likewise; in the file of an agent that is the main stream
+//! progress of type agent_progress          the session       HostRecorded with the wire
+//!   the record nested in it                <session>/<agent> likewise, without a wire of its own
+//! system compact_boundary                  the session       ContextReplaced
+//! system microcompact_boundary             the session       HostCleared
+//! custom-title                             the session       SessionChanged
+//! all others                               the session       HostRecorded
+//! ```
+//!
+//! | fact | origin |
+//! |---|---|
+//! | call, result | `call:<id>#<n>:start`, `call:<id>#<n>:finish` |
+//! | message parts | `msg:<uuid>#<index of the first block>` |
+//! | end of a message | `msg:<message id>:finish` |
+//! | model step, prompt | `turn:<message id>`, `prompt:<uuid>` |
+//! | compaction, clearing, rewind, folder | `replaced:`, `cleared:`, `rewound:`, `cwd:` + uuid |
+//! | any other record | `record:<uuid>`; without uuid: type, digest and number among equal ones |
+//!
+//! A record whose uuid was there before is kept as a record, says nothing more, and is counted.
+
+mod line;
+mod todo;
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use acpdb_engine::entry::{Entry, Fact, StreamInfo};
+use acpdb_engine::event::ReplaceCause;
+
+use self::line::{Line, Speech};
+use super::report::Admitted;
+use super::values::{RECORD_BYTES_MAX, ValueReader};
+use super::{Context, ImportError, Input, bytes, digest_origin, json, time, wire};
+
+/// Name of the host.
+const HOST: &str = "claude-code";
+
+/// Records that may come before one that names the session and its folder.
+const PENDING_MAX: usize = 64;
+
+/// Kinds of records that are known to say nothing about the context, besides those handled by name.
+const KNOWN: &[&str] = &[
+    "user",
+    "assistant",
+    "system",
+    "progress",
+    "summary",
+    "file-history-snapshot",
+    "queue-operation",
+    "attachment",
+    "last-prompt",
+    "custom-title",
+    "mode",
+    "pr-link",
+];
+
+/// Imports one file.
+pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), ImportError> {
+    let mut values = ValueReader::new(input, RECORD_BYTES_MAX);
+    let mut importer = Importer { context, lines: Vec::new(), by_name: HashMap::new(), side: HashMap::new() };
+    let mut pending: Vec<Pending> = Vec::new();
+    let mut home = None;
+    loop {
+        let offset = values.offset();
+        let value = values.next_value().map_err(|source| ImportError::Io { offset, source })?;
+        let Some(value) = value else { break };
+        let admitted = importer.context.report.admit(&value, RECORD_BYTES_MAX);
+        let place =
+            Place { line: value.line, offset: value.offset, end: value.offset + value.bytes.len() as u64 };
+        let (raw, text) = match admitted {
+            Admitted::Text(text) => (text.as_bytes(), Some(text)),
+            Admitted::Raw(raw) => (raw, None),
+            Admitted::Nothing => continue,
+        };
+        importer.context.report.records += 1;
+        if let Some(home) = home {
+            importer.record(home, raw, text, place)?;
+            continue;
+        }
+        let record = text.and_then(Record::parse);
+        let names_all =
+            record.as_ref().is_some_and(|record| record.session.is_some() && record.cwd.is_some());
+        if names_all || pending.len() >= PENDING_MAX {
+            let opened = importer.open_home(record.as_ref(), &pending);
+            home = Some(opened);
+            importer.catch_up(opened, std::mem::take(&mut pending))?;
+            importer.record(opened, raw, text, place)?;
+        } else {
+            pending.push(Pending { raw: raw.to_vec(), place, is_text: text.is_some() });
+        }
+    }
+    if home.is_none() && !pending.is_empty() {
+        let opened = importer.open_home(None, &pending);
+        importer.catch_up(opened, pending)?;
+    }
+    importer.finish()
+}
+
+/// Where a record stands.
+#[derive(Clone, Copy)]
+struct Place {
+    line: u64,
+    offset: u64,
+    end: u64,
+}
+
+/// A record that waits until the session is known.
+struct Pending {
+    raw: Vec<u8>,
+    place: Place,
+    /// It is text that may be parsed.
+    is_text: bool,
+}
+
+/// What of a record matters, borrowed from it.
+#[derive(Default)]
+#[expect(clippy::struct_excessive_bools, reason = "the record's own flags")]
+pub(super) struct Record<'a> {
+    pub(super) kind: Cow<'a, str>,
+    pub(super) uuid: Option<Cow<'a, str>>,
+    pub(super) parent: Option<Cow<'a, str>>,
+    /// It says that it has no parent.
+    pub(super) is_root: bool,
+    pub(super) timestamp: Option<&'a str>,
+    pub(super) message: Option<&'a str>,
+    pub(super) result: Option<&'a str>,
+    pub(super) request: Option<&'a str>,
+    pub(super) is_meta: bool,
+    pub(super) is_summary: bool,
+    pub(super) cwd: Option<Cow<'a, str>>,
+    session: Option<Cow<'a, str>>,
+    version: Option<&'a str>,
+    is_side: bool,
+    agent: Option<&'a str>,
+    subtype: Option<&'a str>,
+    data: Option<&'a str>,
+    parent_call: Option<&'a str>,
+    metadata: Option<&'a str>,
+    title: Option<&'a str>,
+    about: Option<&'a str>,
+}
+
+impl<'a> Record<'a> {
+    fn parse(text: &'a str) -> Option<Self> {
+        let names = [
+            "type",
+            "uuid",
+            "parentUuid",
+            "timestamp",
+            "message",
+            "toolUseResult",
+            "requestId",
+            "isMeta",
+            "isCompactSummary",
+            "cwd",
+            "sessionId",
+            "version",
+            "isSidechain",
+            "agentId",
+            "subtype",
+            "data",
+            "parentToolUseID",
+            "compactMetadata",
+            "microcompactMetadata",
+            "customTitle",
+            "messageId",
+            "leafUuid",
+        ];
+        let [
+            kind,
+            uuid,
+            parent,
+            timestamp,
+            message,
+            result,
+            request,
+            is_meta,
+            is_summary,
+            cwd,
+            session,
+            version,
+            is_side,
+            agent,
+            subtype,
+            data,
+            parent_call,
+            compact,
+            microcompact,
+            title,
+            about,
+            leaf,
+        ] = json::pick_with_nulls(text, names)?;
+        let is_root = parent == Some("null");
+        let given = |value: Option<&'a str>| value.filter(|text| *text != "null");
+        Some(Self {
+            is_root,
+            kind: json::string(kind)?,
+            uuid: named(uuid),
+            parent: named(parent),
+            timestamp: given(timestamp),
+            message: given(message),
+            result: given(result),
+            request: given(request),
+            is_meta: json::boolean(is_meta) == Some(true),
+            is_summary: json::boolean(is_summary) == Some(true),
+            cwd: named(cwd),
+            session: named(session),
+            version: given(version),
+            is_side: json::boolean(is_side) == Some(true),
+            agent: given(agent),
+            subtype: given(subtype),
+            data: given(data),
+            parent_call: given(parent_call),
+            metadata: given(compact).or(given(microcompact)),
+            title: given(title),
+            about: given(about).or(given(leaf)),
+        })
+    }
+
+    /// The record of a subagent that a progress record holds.
+    fn nested(text: &'a str) -> Option<Self> {
+        let record = Self::parse(text)?;
+        record.uuid.is_some().then_some(record)
+    }
+}
+
+/// A string that is not empty.
+fn named(value: Option<&str>) -> Option<Cow<'_, str>> {
+    json::string(value).filter(|text| !text.is_empty())
+}
+
+struct Importer<'c, 'x> {
+    context: &'c mut Context<'x>,
+    lines: Vec<Line>,
+    by_name: HashMap<String, usize>,
+    /// Records of side lines without an agent's id: the line each belongs to.
+    side: HashMap<String, usize>,
+}
+
+impl Importer<'_, '_> {
+    /// Opens the stream that the file is about.
+    fn open_home(&mut self, record: Option<&Record<'_>>, pending: &[Pending]) -> usize {
+        let earlier = || {
+            pending.iter().find_map(|waiting| {
+                let text = std::str::from_utf8(&waiting.raw).ok()?;
+                let [session] = json::pick(text, ["sessionId"])?;
+                json::owned(session)
+            })
+        };
+        let session = record
+            .and_then(|record| record.session.as_deref().map(str::to_owned))
+            .or_else(earlier)
+            .or_else(|| self.context.options.session.clone())
+            .unwrap_or_else(|| self.context.name.to_owned());
+        let empty = Record::default();
+        let record = record.unwrap_or(&empty);
+        if record.is_side {
+            let agent = self.agent_of(record);
+            return self.open_child(&session, &agent, None, record);
+        }
+        self.context.report.sessions += 1;
+        // A resumed session begins with copies of another one's records, ids and all; its file bears its own id.
+        let stem = self.context.name.split('.').next().unwrap_or_default();
+        let session = if is_uuid(stem) { stem.to_owned() } else { session };
+        self.open_line(session, None, record)
+    }
+
+    fn agent_of(&self, record: &Record<'_>) -> String {
+        json::owned(record.agent)
+            .or_else(|| record.uuid.as_deref().map(str::to_owned))
+            .unwrap_or_else(|| self.context.name.to_owned())
+    }
+
+    fn open_child(&mut self, session: &str, agent: &str, call: Option<String>, record: &Record<'_>) -> usize {
+        let name = format!("{session}/{agent}");
+        if let Some(&line) = self.by_name.get(&name) {
+            return line;
+        }
+        self.context.report.subagents += 1;
+        let parent = StreamInfo::session(HOST, session).id();
+        self.open_line(name, Some((parent, call)), record)
+    }
+
+    fn open_line(
+        &mut self,
+        name: String,
+        parent: Option<(acpdb_engine::ids::StreamId, Option<String>)>,
+        record: &Record<'_>,
+    ) -> usize {
+        let cwd = record.cwd.as_deref().map(str::to_owned);
+        let info = StreamInfo {
+            project: self.context.options.project.clone().or_else(|| cwd.clone()),
+            parent,
+            cwd,
+            host_version: json::owned(record.version),
+            host_time: time(record.timestamp),
+            ..StreamInfo::session(HOST, name.clone())
+        };
+        let line = self.lines.len();
+        self.by_name.insert(name, line);
+        self.lines.push(Line::new(Arc::new(info)));
+        line
+    }
+
+    fn catch_up(&mut self, home: usize, pending: Vec<Pending>) -> Result<(), ImportError> {
+        for waiting in pending {
+            let text = std::str::from_utf8(&waiting.raw).ok().filter(|_| waiting.is_text);
+            self.record(home, &waiting.raw, text, waiting.place)?;
+        }
+        Ok(())
+    }
+
+    /// Imports one record.
+    fn record(
+        &mut self,
+        home: usize,
+        raw: &[u8],
+        text: Option<&str>,
+        place: Place,
+    ) -> Result<(), ImportError> {
+        let Some(mut record) = text.and_then(Record::parse) else {
+            // What is no text has been noted before.
+            if text.is_some() {
+                let reason = "not an object with a type; kept as it is";
+                self.context.report.keep_raw(place.line, place.offset, reason);
+            }
+            return self.keep(home, "raw", raw, place);
+        };
+        let is_speech = matches!(&*record.kind, "user" | "assistant");
+        if record.uuid.is_none()
+            && is_speech
+            && let Some(state) = self.lines.get_mut(home)
+        {
+            record.uuid = Some(Cow::Owned(digest_origin("record", raw, state.occurrence(raw))));
+        }
+        let record = &record;
+        let line = if record.is_side { self.side_line(home, record) } else { home };
+        let Some(state) = self.lines.get_mut(line) else { return Ok(()) };
+        if let Some(uuid) = record.uuid.as_deref()
+            && state.has_seen(uuid)
+        {
+            self.context.report.duplicates += 1;
+            return self.keep(line, "duplicate", raw, place);
+        }
+        let mut entries = Vec::new();
+        state.moved_to(record, &mut entries);
+        let first = entries.len();
+        let spoke = match &*record.kind {
+            "user" | "assistant" => state.speech(record, &mut entries),
+            _ => None,
+        };
+        let Some(speech) = spoke else { return self.other(line, raw, record, entries, place) };
+        if line == home && !self.is_child(home) {
+            count_main(&mut self.context.report, &speech);
+        } else {
+            self.context.report.calls_subagent += speech.calls;
+        }
+        self.context.report.todo_snapshots += speech.todo_lists;
+        self.context.report.todo_deltas += speech.todo_deltas;
+        let bodies = wire::bodies(&entries);
+        if let Some(entry) = entries.get_mut(first.max(speech.wire)) {
+            entry.wire = wire::build(raw, &bodies);
+        }
+        self.emit(line, entries, place.end)
+    }
+
+    fn is_child(&self, line: usize) -> bool {
+        self.lines.get(line).is_some_and(|line| line.info().parent.is_some())
+    }
+
+    /// The line of a side record: by its agent, else by its parent record.
+    fn side_line(&mut self, home: usize, record: &Record<'_>) -> usize {
+        if self.is_child(home) {
+            return home;
+        }
+        let session = self.lines.get(home).map(|line| line.info().name.clone()).unwrap_or_default();
+        let known = record.parent.as_deref().and_then(|parent| self.side.get(parent)).copied();
+        let line = if let (None, Some(line)) = (record.agent, known) {
+            line
+        } else {
+            let agent = self.agent_of(record);
+            self.open_child(&session, &agent, None, record)
+        };
+        if let Some(uuid) = record.uuid.as_deref() {
+            self.side.insert(uuid.to_owned(), line);
+        }
+        line
+    }
+
+    /// A record that is not speech.
+    fn other(
+        &mut self,
+        line: usize,
+        raw: &[u8],
+        record: &Record<'_>,
+        mut entries: Vec<Entry>,
+        place: Place,
+    ) -> Result<(), ImportError> {
+        let data_kind = json::member(record.data, "type").and_then(|kind| json::string(Some(kind)));
+        let subtype = json::string(record.subtype);
+        let name = match data_kind.as_deref().or(subtype.as_deref()) {
+            Some(kind) => format!("{}/{kind}", record.kind),
+            None => record.kind.to_string(),
+        };
+        match &*name {
+            "user" | "assistant" => {
+                let reason = format!("a record of type {name} without a message; kept as it is");
+                self.context.report.keep_raw(place.line, place.offset, reason);
+            }
+            _ if !KNOWN.contains(&&*record.kind) => self.context.report.unknown(&name),
+            _ => {}
+        }
+        if name == "progress/agent_progress" && self.nested(line, raw, record, place)? {
+            return Ok(());
+        }
+        let Some(state) = self.lines.get_mut(line) else { return Ok(()) };
+        let fact = match &*name {
+            "system/compact_boundary" => {
+                state.compacted(record.uuid.as_deref());
+                let tokens_before = json::count(json::member(record.metadata, "preTokens"));
+                Fact::ContextReplaced { cause: ReplaceCause::Compaction, order: Vec::new(), tokens_before }
+            }
+            "system/microcompact_boundary" => {
+                state.link(record);
+                let calls = json::member(record.metadata, "compactedToolIds").and_then(json::elements);
+                let calls = calls.unwrap_or_default().into_iter().filter_map(|id| json::owned(Some(id)));
+                Fact::HostCleared { items: Vec::new(), calls: calls.collect(), text: None }
+            }
+            "custom-title" if record.title.is_some() => Fact::SessionChanged {
+                title: json::owned(record.title),
+                cwd: None,
+                project: None,
+                host_version: None,
+            },
+            _ => {
+                state.link(record);
+                let about = json::owned(record.about).or_else(|| json::owned(record.parent_call));
+                Fact::HostRecorded { record: name.clone(), about, raw: None }
+            }
+        };
+        let group = match fact {
+            Fact::ContextReplaced { .. } => "replaced",
+            Fact::HostCleared { .. } => "cleared",
+            _ => "record",
+        };
+        let origin = match record.uuid.as_deref() {
+            Some(uuid) => format!("{group}:{uuid}"),
+            None => digest_origin(&record.kind, raw, state.occurrence(raw)),
+        };
+        let entry = Entry::from(fact).origin(origin).at(time(record.timestamp)).wire(wire::build(raw, &[]));
+        entries.push(entry);
+        self.emit(line, entries, place.end)
+    }
+
+    /// A record of a subagent inside a progress record; false if there is none.
+    fn nested(
+        &mut self,
+        line: usize,
+        raw: &[u8],
+        record: &Record<'_>,
+        place: Place,
+    ) -> Result<bool, ImportError> {
+        let Some([message, agent, prompt]) =
+            record.data.and_then(|data| json::pick(data, ["message", "agentId", "prompt"]))
+        else {
+            return Ok(false);
+        };
+        let call = json::owned(record.parent_call);
+        let (Some(nested), Some(agent)) =
+            (message.and_then(Record::nested), json::owned(agent).or_else(|| call.clone()))
+        else {
+            return Ok(false);
+        };
+        let session = self.lines.get(line).map(|line| line.info().name.clone()).unwrap_or_default();
+        let opener = Record {
+            cwd: record.cwd.clone(),
+            version: record.version,
+            timestamp: record.timestamp,
+            ..Record::default()
+        };
+        let child = self.open_child(&session, &agent, call, &opener);
+        let mut entries = Vec::new();
+        let mut bodies = Vec::new();
+        if let Some(state) = self.lines.get_mut(child) {
+            bodies.push(state.prompt(json::string(prompt).as_deref()));
+            let seen = nested.uuid.as_deref().is_some_and(|uuid| state.has_seen(uuid));
+            if !seen && let Some(speech) = state.speech(&nested, &mut entries) {
+                self.context.report.calls_subagent += speech.calls;
+                self.context.report.todo_snapshots += speech.todo_lists;
+                self.context.report.todo_deltas += speech.todo_deltas;
+            }
+        }
+        bodies.extend(wire::bodies(&entries));
+        if let Some(state) = self.lines.get_mut(line) {
+            state.link(record);
+            let uuid = record.uuid.as_deref().unwrap_or_default();
+            let origin = match uuid {
+                "" => digest_origin(&record.kind, raw, state.occurrence(raw)),
+                uuid => format!("record:{uuid}"),
+            };
+            let fact = Fact::HostRecorded {
+                record: "progress/agent_progress".to_owned(),
+                about: Some(agent),
+                raw: None,
+            };
+            let entry =
+                Entry::from(fact).origin(origin).at(time(record.timestamp)).wire(wire::build(raw, &bodies));
+            self.emit(line, vec![entry], place.end)?;
+        }
+        self.emit(child, entries, place.end)?;
+        Ok(true)
+    }
+
+    /// Keeps a record without understanding it.
+    fn keep(&mut self, line: usize, kind: &str, raw: &[u8], place: Place) -> Result<(), ImportError> {
+        let Some(state) = self.lines.get_mut(line) else { return Ok(()) };
+        let entry = super::kept_record(kind, raw, state.occurrence(raw));
+        self.emit(line, vec![entry], place.end)
+    }
+
+    fn emit(&mut self, line: usize, entries: Vec<Entry>, end: u64) -> Result<(), ImportError> {
+        let Some(state) = self.lines.get_mut(line) else { return Ok(()) };
+        state.emitted(&entries);
+        let info = Arc::clone(state.info());
+        self.context.emit(&info, entries, end)
+    }
+
+    /// Ends the messages that are still open, and counts what stays unanswered.
+    fn finish(&mut self) -> Result<(), ImportError> {
+        for line in 0..self.lines.len() {
+            let Some(state) = self.lines.get_mut(line) else { break };
+            let mut entries = Vec::new();
+            state.finish_message(&mut entries);
+            if state.info().parent.is_none() {
+                self.context.report.without_result += state.open_calls();
+            }
+            self.emit(line, entries, 0)?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether a name is an id in the usual form of 36 characters.
+fn is_uuid(name: &str) -> bool {
+    name.len() == 36
+        && name.bytes().enumerate().all(|(at, byte)| match at {
+            8 | 13 | 18 | 23 => byte == b'-',
+            _ => byte.is_ascii_hexdigit(),
+        })
+}
+
+fn count_main(report: &mut super::ImportReport, speech: &Speech) {
+    report.calls_main += speech.calls;
+    report.failed += speech.failed;
+}
+
+/// The prompt that a subagent was given, shared between the records that repeat it.
+fn shared(text: Option<&str>) -> acpdb_engine::entry::Bytes {
+    bytes(text.unwrap_or_default())
+}

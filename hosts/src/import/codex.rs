@@ -1,0 +1,391 @@
+//! Codex: `rollout` files, `{timestamp, type, payload}` a line.
+//!
+//! ```text
+//! session_meta    -> the stream (first one only), PromptSet
+//! response_item   -> messages, calls, results: the history. The only source of facts
+//! event_msg       -> HostRecorded (it repeats the history for display, incompletely); the start of a prompt,
+//!                    calls given up (turn_aborted), rewinds (thread_rolled_back)
+//! turn_context    -> PromptSet, SessionChanged
+//! compacted       -> ContextReplaced, then the new history as messages
+//! ```
+//!
+//! A step begins at the first model-made `response_item` after another one: reasoning, an assistant's message and calls
+//! that follow one another are one reply. Records between them that are no `response_item` do not count: the echo of a
+//! message stands between reasoning and message. A prompt always ends a reply.
+//!
+//! Not interpreted: shell commands that read files (`parsed_cmd` is there for some of them only), copied prefixes of
+//! forks (they are part of the new stream; `forked_from_id` stays in the record).
+
+use acpdb_engine::entry::{Entry, Fact, PartEntry, PointRef, StreamInfo};
+use acpdb_engine::event::{Outcome, ReplaceCause, Role, Scope, stream_id};
+
+use super::json::{count, elements, member, owned, pick};
+use super::lines::{Found, LineImporter, read_lines};
+use super::turns::{Calls, Occurrences, digest, media_type, prompt, step};
+use super::{Context, ImportError, Input, time};
+
+const HOST: &str = "codex";
+
+/// What the records so far say about those to come.
+#[derive(Debug, Default)]
+pub(super) struct Codex {
+    stream: StreamInfo,
+    named: bool,
+    lines: Occurrences,
+    calls: Calls,
+    /// The last response item was made by the model.
+    replying: bool,
+    /// For each prompt that is not rolled back, the origin of its first item.
+    prompts: Vec<String>,
+    /// Origin of a user's message that no prompt has claimed yet.
+    asked: Option<String>,
+    model: Option<String>,
+}
+
+impl LineImporter for Codex {
+    fn record(&mut self, line: &str, out: &mut Vec<Entry>) -> Found {
+        let Some([timestamp, kind, payload]) = pick(line, ["timestamp", "type", "payload"]) else {
+            return Found::Unfit("not a JSON object");
+        };
+        let origin = self.lines.origin("line", &digest(line));
+        let (kind, payload) = (owned(kind).unwrap_or_default(), payload.unwrap_or_default());
+        let part = owned(member(Some(payload), "type")).unwrap_or_default();
+        let known = match kind.as_str() {
+            "session_meta" => self.session_meta(payload, &origin, out),
+            "turn_context" => self.turn_context(payload, &origin, out),
+            "response_item" => self.response_item(&part, payload, &origin, out),
+            "compacted" => self.compacted(payload, &origin, out),
+            "event_msg" => self.event(&part, payload, &origin, out),
+            _ => false,
+        };
+        let record = match (kind.as_str(), part.as_str()) {
+            ("", _) => "untyped".to_string(),
+            (_, "") => kind,
+            _ => format!("{kind}/{part}"),
+        };
+        if out.iter().all(|entry| matches!(entry.fact, Fact::TurnStarted { .. })) {
+            out.push(Entry::host_record(record.clone(), None).origin(origin));
+        }
+        let at = time(timestamp);
+        for entry in out.iter_mut() {
+            entry.host_time = at;
+        }
+        if known { Found::Known } else { Found::Unknown(record) }
+    }
+
+    fn stream(&self) -> Option<&StreamInfo> {
+        self.named.then_some(&self.stream)
+    }
+}
+
+/// Reads a rollout file.
+pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), ImportError> {
+    // `rollout-<local time>-<uuid>`: the last 36 characters are the id.
+    let name = context.name;
+    let id =
+        name.len().checked_sub(36).filter(|_| name.starts_with("rollout-")).and_then(|at| name.get(at..));
+    let id = context.options.session.clone().unwrap_or_else(|| id.unwrap_or(name).to_string());
+    read_lines(input, context, &mut Codex::default(), &StreamInfo::session(HOST, id))
+}
+
+impl Codex {
+    fn session_meta(&mut self, payload: &str, origin: &str, out: &mut Vec<Entry>) -> bool {
+        if self.named {
+            return true;
+        }
+        let Some([id, cwd, version, source, instructions, at]) =
+            pick(payload, ["id", "cwd", "cli_version", "source", "base_instructions", "timestamp"])
+        else {
+            return false;
+        };
+        let Some(id) = owned(id) else { return false };
+        self.named = true;
+        self.stream = StreamInfo {
+            cwd: owned(cwd),
+            host_version: owned(version),
+            host_time: time(at),
+            ..StreamInfo::session(HOST, id)
+        };
+        let spawned = member(member(source, "subagent"), "thread_spawn");
+        if let Some(parent) = owned(member(spawned, "parent_thread_id")) {
+            self.stream.parent = Some((stream_id(Scope::Session, HOST, &parent), None));
+        }
+        let system = owned(instructions).or_else(|| owned(member(instructions, "text")));
+        if let Some(system) = system {
+            let set = Fact::PromptSet {
+                system: Some(system.into_bytes().into()),
+                tools: None,
+                model: None,
+                params: None,
+            };
+            out.push(Entry::from(set).origin(origin));
+        }
+        true
+    }
+
+    fn turn_context(&mut self, payload: &str, origin: &str, out: &mut Vec<Entry>) -> bool {
+        let Some([cwd, model]) = pick(payload, ["cwd", "model"]) else { return false };
+        let (cwd, model) = (owned(cwd), owned(model));
+        out.push(Entry::host_record("turn_context", None).origin(origin));
+        if cwd.is_some() && cwd != self.stream.cwd {
+            self.stream.cwd.clone_from(&cwd);
+            let changed = Fact::SessionChanged { title: None, cwd, project: None, host_version: None };
+            out.push(Entry::from(changed).origin(format!("{origin}/cwd")));
+        }
+        if model.is_some() && model != self.model {
+            self.model.clone_from(&model);
+            let set = Fact::PromptSet { system: None, tools: None, model, params: None };
+            out.push(Entry::from(set).origin(format!("{origin}/model")));
+        }
+        true
+    }
+
+    fn response_item(&mut self, kind: &str, payload: &str, origin: &str, out: &mut Vec<Entry>) -> bool {
+        let role = owned(member(Some(payload), "role")).unwrap_or_default();
+        let made =
+            kind == "reasoning" || kind.ends_with("_call") || (kind == "message" && role == "assistant");
+        if made && !self.replying {
+            out.push(step(origin));
+        }
+        if made {
+            self.asked = None;
+        }
+        self.replying = made;
+        let found = self.item(kind, payload, origin, out);
+        if kind == "message" && role == "user" && !hidden(out.last()) {
+            self.asked = Some(origin.to_string());
+        }
+        found
+    }
+
+    /// One item of the history, from a line of its own or from a replacement.
+    fn item(&mut self, kind: &str, payload: &str, origin: &str, out: &mut Vec<Entry>) -> bool {
+        match kind {
+            "message" => {
+                let [role, content] = pick(payload, ["role", "content"]).unwrap_or_default();
+                let role = match owned(role).as_deref() {
+                    Some("assistant") => Role::Assistant,
+                    Some("user") => Role::User,
+                    _ => Role::System,
+                };
+                let parts = content_parts(content);
+                let injected = role == Role::System || (role == Role::User && is_injected(&parts));
+                out.push(message(origin, role, parts, injected));
+            }
+            "reasoning" => {
+                let [summary, content, sealed] =
+                    pick(payload, ["summary", "content", "encrypted_content"]).unwrap_or_default();
+                let texts: Vec<String> = [summary, content]
+                    .into_iter()
+                    .flatten()
+                    .filter_map(elements)
+                    .flatten()
+                    .filter_map(|piece| owned(member(Some(piece), "text")))
+                    .collect();
+                let sealed = owned(sealed);
+                let part = PartEntry::reasoning(texts.join("\n\n"), sealed.as_deref().map(str::as_bytes));
+                out.push(message(origin, Role::Assistant, vec![part], false));
+            }
+            // What a compaction leaves behind, sealed by the provider: sent back as it is.
+            "compaction" | "compaction_summary" | "context_compaction" => {
+                out.push(message(origin, Role::Assistant, vec![PartEntry::opaque(payload)], true));
+            }
+            _ if kind.ends_with("_call") => self.call(kind, payload, origin, out),
+            _ if kind.ends_with("_output") => return self.output(kind, payload, out),
+            "ghost_snapshot" => {}
+            _ => return false,
+        }
+        true
+    }
+
+    fn call(&mut self, kind: &str, payload: &str, origin: &str, out: &mut Vec<Entry>) {
+        let [id, name, arguments, input, action] =
+            pick(payload, ["call_id", "name", "arguments", "input", "action"]).unwrap_or_default();
+        let Some(id) = owned(id) else {
+            // Run by the provider and without a result of its own, such as `web_search_call`.
+            out.push(message(origin, Role::Assistant, vec![PartEntry::opaque(payload)], false));
+            return;
+        };
+        let tool = owned(name).unwrap_or_else(|| kind.strip_suffix("_call").unwrap_or(kind).to_string());
+        // `arguments` is JSON inside a string; `input` is plain text, which as a JSON string is the parameters itself.
+        let params = match (owned(arguments), arguments.or(input).or(action)) {
+            (Some(inner), _) => inner,
+            (None, given) => given.unwrap_or("{}").to_string(),
+        };
+        let start = self.calls.start(&id);
+        out.push(Entry::tool_started(id, tool, params).origin(start));
+    }
+
+    fn output(&mut self, kind: &str, payload: &str, out: &mut Vec<Entry>) -> bool {
+        let [id, output] = pick(payload, ["call_id", "output"]).unwrap_or_default();
+        let Some(id) = owned(id) else { return false };
+        let mut parts = output_parts(output);
+        if parts.is_empty() && !matches!(kind, "function_call_output" | "custom_tool_call_output") {
+            parts.push(PartEntry::opaque(payload));
+        }
+        let mut outcome = parts.first().map_or(Outcome::Completed, |part| outcome(&part.bytes));
+        if member(output, "success") == Some("false") {
+            outcome = Outcome::Failed;
+        }
+        let finish = self.calls.finish(&id);
+        out.push(Entry::tool_finished(id, outcome, parts).origin(finish));
+        true
+    }
+
+    fn event(&mut self, kind: &str, payload: &str, origin: &str, out: &mut Vec<Entry>) -> bool {
+        out.push(Entry::host_record(format!("event_msg/{kind}"), None).origin(origin));
+        match kind {
+            "user_message" => self.prompt(origin, out),
+            "item_completed" => {
+                let item = owned(member(member(Some(payload), "item"), "type"));
+                if matches!(item.as_deref(), Some("UserMessage" | "user_message" | "userMessage")) {
+                    self.prompt(origin, out);
+                }
+            }
+            "turn_aborted" => {
+                let why = owned(member(Some(payload), "reason")).unwrap_or_else(|| "interrupted".to_string());
+                for (call, finish) in self.calls.give_up() {
+                    out.push(Entry::tool_aborted(call, &why).origin(finish));
+                }
+                self.replying = false;
+            }
+            "thread_rolled_back" => {
+                let turns = count(member(Some(payload), "num_turns")).unwrap_or(0);
+                let kept = self.prompts.len().saturating_sub(usize::try_from(turns).unwrap_or(usize::MAX));
+                if let Some(first) = self.prompts.drain(kept..).next() {
+                    let to = PointRef::Before(first);
+                    out.push(Entry::from(Fact::Rewound { to }).origin(format!("{origin}/rewound")));
+                }
+                self.replying = false;
+                self.asked = None;
+            }
+            _ => {}
+        }
+        true
+    }
+
+    fn prompt(&mut self, origin: &str, out: &mut Vec<Entry>) {
+        self.prompts.push(self.asked.take().unwrap_or_else(|| origin.to_string()));
+        self.replying = false;
+        out.push(prompt(origin));
+    }
+
+    fn compacted(&mut self, payload: &str, origin: &str, out: &mut Vec<Entry>) -> bool {
+        let Some([text, history]) = pick(payload, ["message", "replacement_history"]) else { return false };
+        let replaced =
+            Fact::ContextReplaced { cause: ReplaceCause::Compaction, order: Vec::new(), tokens_before: None };
+        out.push(Entry::from(replaced).origin(origin));
+        let history = history.and_then(elements).unwrap_or_default();
+        if history.is_empty()
+            && let Some(text) = owned(text).filter(|text| !text.is_empty())
+        {
+            let summary = vec![PartEntry::text(text)];
+            out.push(message(&format!("{origin}/summary"), Role::User, summary, true));
+        }
+        for (place, item) in history.into_iter().enumerate() {
+            let kind = owned(member(Some(item), "type")).unwrap_or_default();
+            let origin = format!("{origin}/{place}");
+            let first = out.len();
+            self.item(&kind, item, &origin, out);
+            if out.len() == first {
+                out.push(message(&origin, Role::User, vec![PartEntry::opaque(item)], true));
+            }
+        }
+        self.replying = false;
+        self.asked = None;
+        true
+    }
+}
+
+fn message(origin: &str, role: Role, parts: Vec<PartEntry>, hidden_from_user: bool) -> Entry {
+    let fact = Fact::MessageRecorded {
+        key: origin.to_string(),
+        role,
+        parts,
+        parent: None,
+        hidden_from_model: false,
+        hidden_from_user,
+    };
+    Entry::from(fact).origin(origin)
+}
+
+fn hidden(entry: Option<&Entry>) -> bool {
+    matches!(entry, Some(Entry { fact: Fact::MessageRecorded { hidden_from_user: true, .. }, .. }))
+}
+
+/// Texts, images and whatever else `content` lists.
+fn content_parts(content: Option<&str>) -> Vec<PartEntry> {
+    if let Some(text) = owned(content) {
+        return vec![PartEntry::text(text)];
+    }
+    content.and_then(elements).unwrap_or_default().into_iter().map(content_part).collect()
+}
+
+fn content_part(piece: &str) -> PartEntry {
+    let [text, image] = pick(piece, ["text", "image_url"]).unwrap_or_default();
+    match (owned(text), owned(image)) {
+        (Some(text), _) => PartEntry::text(text),
+        (None, Some(url)) => {
+            let media = media_type(&url);
+            PartEntry::media(url, media)
+        }
+        (None, None) => PartEntry::opaque(piece),
+    }
+}
+
+/// A result: a text, a list of content, or (older files) an object with `content`.
+fn output_parts(output: Option<&str>) -> Vec<PartEntry> {
+    match output {
+        Some(object) if object.starts_with('{') => match member(Some(object), "content") {
+            content @ Some(_) => content_parts(content),
+            None => vec![PartEntry::opaque(object)],
+        },
+        other => content_parts(other),
+    }
+}
+
+/// How a call ended, which Codex says in the text of the result only.
+///
+/// Forms: a header `Exit code: N` or `Process exited with code N` above `Output:`; JSON with `metadata.exit_code`; the
+/// refusal of a patch that does not apply, which has no code; `aborted by user`.
+fn outcome(output: &[u8]) -> Outcome {
+    let head = String::from_utf8_lossy(output.get(..512).unwrap_or(output));
+    if head.starts_with("apply_patch verification failed") {
+        return Outcome::Failed;
+    }
+    if head.starts_with("aborted by user") {
+        return Outcome::Aborted;
+    }
+    let code = if head.starts_with('{') {
+        let whole = String::from_utf8_lossy(output);
+        member(member(Some(&whole), "metadata"), "exit_code").map(str::to_string)
+    } else {
+        head.lines()
+            .take_while(|line| !line.eq_ignore_ascii_case("output:"))
+            .find_map(|line| {
+                let code = line.strip_prefix("Exit code: ");
+                code.or_else(|| line.strip_prefix("Process exited with code "))
+            })
+            .map(|code| code.trim().to_string())
+    };
+    match code.and_then(|code| code.parse::<i64>().ok()) {
+        Some(0) | None => Outcome::Completed,
+        Some(_) => Outcome::Failed,
+    }
+}
+
+/// Does every text of the message stand there by the host's doing?
+fn is_injected(parts: &[PartEntry]) -> bool {
+    const OPENINGS: [&[u8]; 7] = [
+        b"# AGENTS.md instructions",
+        b"<environment_context>",
+        b"<ENVIRONMENT_CONTEXT>",
+        b"<user_instructions>",
+        b"<turn_aborted>",
+        b"<skill>",
+        b"<subagent_notification>",
+    ];
+    let injected =
+        |part: &PartEntry| OPENINGS.iter().any(|opening| part.bytes.trim_ascii_start().starts_with(opening));
+    !parts.is_empty() && parts.iter().all(injected)
+}

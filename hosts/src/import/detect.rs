@@ -1,0 +1,214 @@
+//! Tells the format of a file: by its content first, by the folders it lies in second.
+
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::Path;
+
+use super::values::{Shape, ValueReader};
+use super::{Format, json};
+
+/// Bytes of the beginning of a file that [`detect`] wants; fewer will do for most files.
+pub const HEAD_BYTES: usize = 256 << 10;
+
+/// First bytes of a Zstandard frame.
+const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+
+/// Values of the head that are looked at.
+const VALUES_MAX: usize = 50;
+
+/// The format of a file that begins with `head` (already decompressed); `None` if nothing speaks for any.
+pub fn detect(path: &Path, head: &[u8]) -> Option<Format> {
+    by_content(head).or_else(|| by_folder(path))
+}
+
+fn by_content(head: &[u8]) -> Option<Format> {
+    let mut reader = ValueReader::new(head, head.len());
+    for _ in 0..VALUES_MAX {
+        let value = reader.next_value().ok()??;
+        let found = match (value.shape, std::str::from_utf8(value.bytes)) {
+            (Shape::Whole, Ok(text)) => by_value(text),
+            (Shape::Cut, Ok(text)) => by_beginning(text),
+            // The head may end inside a character.
+            (Shape::Cut, Err(error)) => value
+                .bytes
+                .get(..error.valid_up_to())
+                .and_then(|bytes| std::str::from_utf8(bytes).ok())
+                .and_then(by_beginning),
+            _ => None,
+        };
+        if found.is_some() {
+            return found;
+        }
+    }
+    None
+}
+
+/// By one whole value.
+fn by_value(text: &str) -> Option<Format> {
+    if text.starts_with('[') {
+        let list = json::elements(text)?;
+        return list.first().and_then(|first| by_list_element(first));
+    }
+    let names = [
+        "type",
+        "payload",
+        "sessionId",
+        "messages",
+        "info",
+        "trajectory",
+        "data",
+        "role",
+        "replaces",
+        "key",
+        "ts",
+        "simulations",
+        "uuid",
+    ];
+    let [
+        kind,
+        payload,
+        session,
+        messages,
+        info,
+        trajectory,
+        data,
+        role,
+        replaces,
+        key,
+        ts,
+        simulations,
+        uuid,
+    ] = json::pick(text, names)?;
+    let [superseded_by, snapshot, leaf, gemini] =
+        json::pick(text, ["superseded_by", "snapshot", "leafUuid", "$set"])?;
+    let kind_text = json::string(kind);
+    if trajectory.is_some() {
+        return Some(Format::SweAgent);
+    }
+    if let (Some(_), Some(info)) = (messages, info) {
+        let [id, directory] = json::pick(info, ["id", "directory"])?;
+        if directory.is_some() || json::string(id).is_some_and(|id| id.starts_with("ses_")) {
+            return Some(Format::Opencode);
+        }
+    }
+    let [project, kind_field] = json::pick(text, ["projectHash", "kind"])?;
+    if gemini.is_some() || (session.is_some() && (project.is_some() || kind_field.is_some())) {
+        return Some(Format::GeminiCli);
+    }
+    if simulations.is_some() {
+        return Some(Format::OpenaiMessages);
+    }
+    if ts.is_some() && key.is_some() {
+        return Some(Format::MemoryPreferences);
+    }
+    if replaces.is_some() || superseded_by.is_some() {
+        return Some(Format::MemoryDecisions);
+    }
+    if payload.is_some() && kind.is_some() {
+        return Some(Format::Codex);
+    }
+    if data.is_some() && kind_text.as_deref().is_some_and(is_copilot) && session.is_none() {
+        return Some(Format::CopilotCli);
+    }
+    let claude = uuid.is_some() || session.is_some() || snapshot.is_some() || leaf.is_some();
+    if kind.is_some() && claude {
+        return Some(Format::ClaudeCode);
+    }
+    if role.is_some() || messages.is_some() {
+        return Some(Format::OpenaiMessages);
+    }
+    None
+}
+
+fn is_copilot(kind: &str) -> bool {
+    let groups = ["session.", "user.", "assistant.", "tool.", "hook.", "permission.", "system.", "subagent."];
+    groups.iter().any(|group| kind.starts_with(group))
+}
+
+fn by_list_element(element: &str) -> Option<Format> {
+    let [traj, role, task] = json::pick(element, ["traj", "role", "task_id"])?;
+    (traj.is_some() || role.is_some() || task.is_some()).then_some(Format::OpenaiMessages)
+}
+
+/// By a document of which only the beginning is there: by the names that it shows first.
+fn by_beginning(text: &str) -> Option<Format> {
+    let start = text.get(..floor(text, 4096)).unwrap_or(text);
+    let has = |name: &str| start.contains(&format!("\"{name}\""));
+    if has("info") && (start.contains("\"ses_") || has("projectID")) {
+        return Some(Format::Opencode);
+    }
+    if has("projectHash") && has("sessionId") {
+        return Some(Format::GeminiCli);
+    }
+    if has("trajectory") || (has("environment") && has("history")) {
+        return Some(Format::SweAgent);
+    }
+    if has("simulations") || has("traj") || (text.starts_with('[') && has("role")) {
+        return Some(Format::OpenaiMessages);
+    }
+    if has("payload") && has("timestamp") {
+        return Some(Format::Codex);
+    }
+    if has("parentUuid") && has("sessionId") {
+        return Some(Format::ClaudeCode);
+    }
+    None
+}
+
+fn floor(text: &str, mut at: usize) -> usize {
+    at = at.min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
+}
+
+fn by_folder(path: &Path) -> Option<Format> {
+    let named = path.components().rev().find_map(|part| {
+        let part = part.as_os_str().to_str()?;
+        match part {
+            ".claude" => Some(Format::ClaudeCode),
+            ".codex" => Some(Format::Codex),
+            ".gemini" => Some(Format::GeminiCli),
+            ".copilot" | "session-state" => Some(Format::CopilotCli),
+            _ => Format::from_name(part),
+        }
+    });
+    named.or_else(|| (path.extension()? == "traj").then_some(Format::SweAgent))
+}
+
+/// Reads `input` as it is, or decompressed if it begins like a Zstandard file.
+///
+/// # Errors
+/// Those of the input; reading on past `bytes_max` decompressed bytes is an error of the returned reader.
+pub fn decompressed<'a>(mut input: impl BufRead + 'a, bytes_max: u64) -> io::Result<Box<dyn BufRead + 'a>> {
+    let compressed = input.fill_buf()?.starts_with(&ZSTD_MAGIC);
+    if !compressed {
+        return Ok(Box::new(input));
+    }
+    let mut decoder = zstd::stream::read::Decoder::with_buffer(input)?;
+    // 128 MiB: what the format's tools allow without being asked.
+    decoder.window_log_max(27)?;
+    Ok(Box::new(BufReader::with_capacity(1 << 16, Capped { input: decoder, left: bytes_max, bytes_max })))
+}
+
+struct Capped<R> {
+    input: R,
+    left: u64,
+    bytes_max: u64,
+}
+
+impl<R: Read> Read for Capped<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.input.read(buffer)?;
+        match self.left.checked_sub(read as u64) {
+            Some(left) => {
+                self.left = left;
+                Ok(read)
+            }
+            None => Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                format!("the file holds more than {} bytes when decompressed", self.bytes_max),
+            )),
+        }
+    }
+}

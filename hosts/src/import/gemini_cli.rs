@@ -1,0 +1,512 @@
+//! Gemini CLI: a conversation as one document, or as a log of lines that rewrites itself.
+//!
+//! ```text
+//! .json    {sessionId, .., messages: [m1, m2]}        one batch a message, then the document around them
+//! .jsonl   {sessionId, ..}                            the session
+//!          m1, m2                                     messages; the same id again is a newer version of it
+//!          {"$rewindTo": id}                          Rewound: without that message and all after it
+//!          {"$set": {"messages": [..], ..}}           ContextReplaced: that list, then what follows
+//! ```
+//!
+//! Origins come from message and call ids, so both forms of a session give the same facts. In a document a reply has an
+//! entry of its own (`record:<id>`) besides its facts, which the document refers to. The log is followed by
+//! position, as it was written. A message that comes back after a rewind is a new fact (`msg:<id>@2`): the old one has left
+//! the branch for good.
+//!
+//! A call and its result share one object; the result may be missing. File paths are relative to a folder that the
+//! file does not name; it is resolved by whoever knows it.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use acpdb_engine::entry::{Entry, Fact, ItemRef, PartEntry, PointRef, StreamInfo};
+use acpdb_engine::event::{Outcome, ReplaceCause, Role, Usage};
+
+use super::json::{count, elements, member, members, owned, pick};
+use super::lines::{Found, Tally, attach, document, opened};
+use super::report::Admitted;
+use super::turns::{Occurrences, digest, prompt, step};
+use super::values::{DOCUMENT_BYTES_MAX, ValueReader};
+use super::{Context, ImportError, ImportReport, Input, kept_record, time, wire};
+
+const HOST: &str = "gemini-cli";
+
+/// A message of the current list.
+#[derive(Debug)]
+struct Live {
+    id: String,
+    digest: String,
+    items: Vec<ItemRef>,
+    origin: String,
+}
+
+#[derive(Debug, Default)]
+struct Gemini {
+    stream: Option<StreamInfo>,
+    live: Vec<Live>,
+    /// How often a message of this id left the list: rewound away, or not in a list that replaced it.
+    left: HashMap<String, u32>,
+    begun: HashSet<String>,
+    lines: Occurrences,
+}
+
+/// Reads either form.
+pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), ImportError> {
+    let mut reader = ValueReader::new(input, DOCUMENT_BYTES_MAX);
+    let mut gemini = Gemini::default();
+    let mut session =
+        Session { stream: None, tally: Tally::default(), documents: Occurrences::default(), log: Vec::new() };
+    let mut kept = Occurrences::default();
+    loop {
+        let offset = reader.offset();
+        let value = match reader.next_value() {
+            Ok(Some(value)) => value,
+            Ok(None) => break,
+            Err(source) => return Err(ImportError::Io { offset, source }),
+        };
+        let (line, at) = (value.line, value.offset);
+        let mut raw = |bytes: &[u8]| {
+            let n = kept.next(blake3::hash(bytes).to_hex().as_str());
+            kept_record("raw", bytes, u64::from(n))
+        };
+        let entries = match context.report.admit(&value, DOCUMENT_BYTES_MAX) {
+            Admitted::Nothing => continue,
+            Admitted::Raw(bytes) => {
+                context.report.records += 1;
+                vec![raw(bytes)]
+            }
+            Admitted::Text(text) => match Shape::of(text) {
+                Shape::Document(messages) => {
+                    session.document(&mut gemini, text, &messages, at, &mut context.report);
+                    continue;
+                }
+                shape => {
+                    context.report.records += 1;
+                    let mut entries = Vec::new();
+                    match gemini.line(text, &shape, &mut entries) {
+                        Found::Known => {}
+                        Found::Unknown(kind) => context.report.unknown(&kind),
+                        Found::Unfit(reason) => {
+                            context.report.keep_raw(line, at, format!("{reason}; kept as it is"));
+                            entries.clear();
+                        }
+                    }
+                    if entries.is_empty() {
+                        entries.push(raw(text.as_bytes()));
+                    } else {
+                        attach(text, &mut entries);
+                    }
+                    entries
+                }
+            },
+        };
+        session.log.push((entries, reader.offset()));
+    }
+    session.replay(&gemini, context)?;
+    if let Some(stream) = &session.stream {
+        session.tally.finish(stream, &mut context.report);
+    }
+    Ok(())
+}
+
+/// What a value of the file is.
+enum Shape<'a> {
+    Document(Vec<&'a str>),
+    Header,
+    Set(&'a str),
+    RewindTo(String),
+    Message,
+    Other,
+}
+
+impl<'a> Shape<'a> {
+    fn of(text: &'a str) -> Self {
+        let names = ["messages", "$set", "$rewindTo", "type", "sessionId"];
+        let Some([messages, set, rewind, kind, session]) = pick(text, names) else { return Self::Other };
+        if let Some(messages) = messages.filter(|_| kind.is_none()).and_then(elements) {
+            return Self::Document(messages);
+        }
+        match (set, owned(rewind)) {
+            (Some(set), _) => Self::Set(set),
+            (None, Some(id)) => Self::RewindTo(id),
+            (None, None) if kind.is_some() => Self::Message,
+            (None, None) if session.is_some() => Self::Header,
+            (None, None) => Self::Other,
+        }
+    }
+}
+
+/// The stream of the file, from its first facts on.
+struct Session {
+    stream: Option<Arc<StreamInfo>>,
+    tally: Tally,
+    documents: Occurrences,
+    /// Facts so far, record by record, with the offset after it.
+    log: Vec<(Vec<Entry>, u64)>,
+}
+
+impl Session {
+    fn emit(
+        &mut self,
+        gemini: &Gemini,
+        entries: Vec<Entry>,
+        offset: u64,
+        context: &mut Context<'_>,
+    ) -> Result<(), ImportError> {
+        let stream = self.stream.get_or_insert_with(|| {
+            let id = context.options.session.clone().unwrap_or_else(|| context.name.to_string());
+            opened(gemini.stream.clone().unwrap_or_else(|| StreamInfo::session(HOST, id)), context)
+        });
+        let stream = Arc::clone(stream);
+        self.tally.count(&stream, &entries, &mut context.report);
+        context.emit(&stream, entries, offset)
+    }
+
+    /// Hands out the facts: each once, where it was told first, as it was told last.
+    ///
+    /// A fact told in several versions would otherwise be revised back and forth by every import of the file.
+    fn replay(&mut self, gemini: &Gemini, context: &mut Context<'_>) -> Result<(), ImportError> {
+        let mut last: HashMap<String, Fact> = HashMap::new();
+        for entry in self.log.iter().flat_map(|(entries, _)| entries) {
+            if let Some(origin) = &entry.origin {
+                last.insert(origin.clone(), entry.fact.clone());
+            }
+        }
+        for (entries, offset) in std::mem::take(&mut self.log) {
+            let told = entries.into_iter().filter_map(|mut entry| {
+                entry.fact = match &entry.origin {
+                    Some(origin) => last.remove(origin)?,
+                    None => entry.fact,
+                };
+                Some(entry)
+            });
+            let told = told.collect();
+            self.emit(gemini, told, offset, context)?;
+        }
+        Ok(())
+    }
+
+    fn document(
+        &mut self,
+        gemini: &mut Gemini,
+        text: &str,
+        messages: &[&str],
+        at: u64,
+        report: &mut ImportReport,
+    ) {
+        gemini.header(text);
+        let mut records: Vec<(&str, String)> = Vec::new();
+        let mut told = Occurrences::default();
+        for message in messages {
+            let mut entries = Vec::new();
+            let id = id_of(message);
+            // A list that names one message twice: the second is a message of its own, or its bytes would be lost.
+            let id = match told.next(&id) {
+                1 => id,
+                n => format!("{id}+{n}"),
+            };
+            // The program writes a reply anew as its calls go on, and not every change shows in a fact.
+            let own = format!("record:{id}");
+            let mut origin = gemini.message(message, id.clone(), &mut entries);
+            if owned(member(Some(message), "type")).as_deref() == Some("gemini") {
+                let fact = Fact::HostRecorded { record: "message".to_string(), about: Some(id), raw: None };
+                let kept = wire::build(message.as_bytes(), &wire::bodies(&entries));
+                entries.push(Entry::from(fact).origin(&own).wire(kept));
+                origin = own;
+            } else {
+                attach(message, &mut entries);
+            }
+            records.push((message, origin));
+            report.records += 1;
+            let end = super::lines::span(text, message).map_or(0, |start| start + message.len());
+            self.log.push((entries, at.saturating_add(end as u64)));
+        }
+        let title = owned(member(Some(text), "summary"));
+        let name = match self.documents.next("document") {
+            1 => "document".to_string(),
+            n => format!("document#{n}"),
+        };
+        let around = Entry::host_record("document", None).origin(&name).wire(document(text, &records));
+        let mut around = vec![around];
+        if title.is_some() {
+            let changed = Fact::SessionChanged { title, cwd: None, project: None, host_version: None };
+            around.push(Entry::from(changed).origin(format!("{name}/summary")));
+        }
+        self.log.push((around, at.saturating_add(text.len() as u64)));
+    }
+}
+
+impl Gemini {
+    fn line(&mut self, text: &str, shape: &Shape<'_>, out: &mut Vec<Entry>) -> Found {
+        match shape {
+            Shape::Message => {
+                let id = id_of(text);
+                if self.live.iter().any(|live| live.id == id) {
+                    // The bytes of each version are kept, even where a version says nothing new about the message.
+                    let origin = self.lines.origin("line", &digest(text));
+                    let fact = Fact::HostRecorded {
+                        record: "message".to_string(),
+                        about: Some(id.clone()),
+                        raw: None,
+                    };
+                    out.push(Entry::from(fact).origin(origin));
+                }
+                self.message(text, id, out);
+            }
+            Shape::Header => {
+                self.header(text);
+                let origin = self.lines.origin("line", &digest(text));
+                out.push(Entry::host_record("session", None).origin(origin));
+            }
+            Shape::RewindTo(id) => {
+                let origin = self.lines.origin("line", &digest(text));
+                let place = self.live.iter().position(|live| live.id == *id);
+                // An unknown id leaves nothing: no fact has this origin, so the point is before everything.
+                let point = place.and_then(|place| self.live.get(place)).map(|live| live.origin.clone());
+                self.forget(place.unwrap_or(0));
+                let to = PointRef::Before(point.unwrap_or_else(|| format!("absent:{id}")));
+                out.push(Entry::from(Fact::Rewound { to }).origin(origin));
+            }
+            Shape::Set(set) => self.set(text, set, out),
+            Shape::Document(_) | Shape::Other => {
+                let Some(names) = members(text) else { return Found::Unfit("not a JSON object") };
+                let kind = names.into_iter().next().map_or_else(|| "empty".to_string(), |(name, _)| name);
+                let origin = self.lines.origin("line", &digest(text));
+                out.push(Entry::host_record(kind.clone(), None).origin(origin));
+                return Found::Unknown(kind);
+            }
+        }
+        Found::Known
+    }
+
+    /// Forgets the messages from `place` on.
+    fn forget(&mut self, place: usize) {
+        for live in self.live.drain(place..) {
+            let count = self.left.entry(live.id).or_default();
+            *count = count.saturating_add(1);
+        }
+    }
+
+    fn header(&mut self, text: &str) {
+        let [id, start] = pick(text, ["sessionId", "startTime"]).unwrap_or_default();
+        if self.stream.is_none()
+            && let Some(id) = owned(id)
+        {
+            self.stream = Some(StreamInfo { host_time: time(start), ..StreamInfo::session(HOST, id) });
+        }
+    }
+
+    fn set(&mut self, text: &str, set: &str, out: &mut Vec<Entry>) {
+        let origin = self.lines.origin("line", &digest(text));
+        let [messages, summary] = pick(set, ["messages", "summary"]).unwrap_or_default();
+        let mut place = 0;
+        if let Some(messages) = messages.and_then(elements) {
+            let mut old = std::mem::take(&mut self.live);
+            let mut told = Vec::new();
+            for message in messages {
+                let id = id_of(message);
+                let known = old.iter().position(|live| live.id == id).map(|at| old.remove(at));
+                match known {
+                    Some(live) if live.digest == digest(message) => told.push(live),
+                    known => {
+                        self.live.extend(known);
+                        self.message(message, id, out);
+                        told.append(&mut self.live);
+                    }
+                }
+            }
+            let order = told.iter().flat_map(|live| live.items.iter().cloned()).collect();
+            self.live = old;
+            self.forget(0);
+            self.live = told;
+            place = out.len();
+            let replaced = Fact::ContextReplaced { cause: ReplaceCause::Host, order, tokens_before: None };
+            out.push(Entry::from(replaced).origin(origin));
+        } else {
+            out.push(Entry::host_record("$set", None).origin(origin));
+        }
+        if let Some(title) = owned(summary) {
+            let changed =
+                Fact::SessionChanged { title: Some(title), cwd: None, project: None, host_version: None };
+            out.push(Entry::from(changed).origin(format!("{}/summary", origin_of(out.get(place)))));
+        }
+    }
+
+    /// Adds the facts of one version of a message; gives the origin of the fact that stands for it.
+    fn message(&mut self, text: &str, id: String, out: &mut Vec<Entry>) -> String {
+        let names = ["timestamp", "type", "content", "thoughts", "tokens", "model", "toolCalls"];
+        let [timestamp, kind, content, thoughts, tokens, model, calls] =
+            pick(text, names).unwrap_or_default();
+        let key = match self.left.get(&id) {
+            Some(times) => format!("{id}@{}", times.saturating_add(1)),
+            None => id.clone(),
+        };
+        let origin = format!("msg:{key}");
+        let first = out.len();
+        let kind = owned(kind).unwrap_or_default();
+        let begins = self.begun.insert(origin.clone());
+        let role = match kind.as_str() {
+            "gemini" => Role::Assistant,
+            "user" => Role::User,
+            _ => Role::System,
+        };
+        match role {
+            Role::Assistant if begins => out.push(step(&origin)),
+            Role::User if begins => out.push(prompt(&origin)),
+            _ => {}
+        }
+        let thoughts: Vec<PartEntry> =
+            thoughts.and_then(elements).unwrap_or_default().into_iter().filter_map(thought).collect();
+        let content = content_parts(content);
+        let mut items = Vec::new();
+        // The parts of a reply come one by one: versions of it differ in their number.
+        let whole = if role == Role::Assistant { Vec::new() } else { content.clone() };
+        items.extend((1..).zip(&whole).map(|(part, _)| ItemRef::Origin(origin.clone(), part)));
+        let fact = Fact::MessageRecorded {
+            key: key.clone(),
+            role,
+            parts: whole,
+            parent: None,
+            // Notices of the program (info, warning, error) are shown to the user only.
+            hidden_from_model: role == Role::System,
+            hidden_from_user: false,
+        };
+        out.push(Entry::from(fact).origin(&origin));
+        if role == Role::Assistant {
+            for (name, parts) in [("thought", thoughts), ("part", content)] {
+                for (place, part) in parts.into_iter().enumerate() {
+                    let origin = format!("{origin}/{name}{place}");
+                    items.push(ItemRef::Origin(origin.clone(), 1));
+                    let fact = Fact::MessageContinued { key: key.clone(), parts: vec![part] };
+                    out.push(Entry::from(fact).origin(origin));
+                }
+            }
+        }
+        let mut names = Occurrences::default();
+        for call in calls.and_then(elements).unwrap_or_default() {
+            items.push(ItemRef::Origin(tool_call(call, &key, &mut names, out), 1));
+        }
+        let model = owned(model);
+        if model.is_some() || tokens.is_some() {
+            let usage = tokens.map(usage).unwrap_or_default();
+            let fact =
+                Fact::MessageFinished { key, model, provider: None, request: None, stop_reason: None, usage };
+            out.push(Entry::from(fact).origin(format!("{origin}:finish")));
+        }
+        let at = time(timestamp);
+        out.iter_mut().skip(first).for_each(|entry| entry.host_time = entry.host_time.or(at));
+        let live = Live { digest: digest(text), items, origin: origin.clone(), id };
+        match self.live.iter_mut().find(|other| other.id == live.id) {
+            Some(other) => *other = live,
+            None => self.live.push(live),
+        }
+        origin
+    }
+}
+
+/// A message without an id is named by its bytes.
+fn id_of(message: &str) -> String {
+    owned(member(Some(message), "id")).unwrap_or_else(|| digest(message))
+}
+
+fn origin_of(entry: Option<&Entry>) -> String {
+    entry.and_then(|entry| entry.origin.clone()).unwrap_or_default()
+}
+
+/// Adds a call and, if it has one, its result; gives the origin of its start.
+fn tool_call(call: &str, message: &str, names: &mut Occurrences, out: &mut Vec<Entry>) -> String {
+    let fields = ["id", "name", "args", "result", "status", "timestamp", "resultDisplay"];
+    let [id, name, args, result, status, timestamp, display] = pick(call, fields).unwrap_or_default();
+    let id = owned(id).unwrap_or_default();
+    let call = match names.next(&id) {
+        1 => format!("call:{message}/{id}"),
+        n => format!("call:{message}/{id}#{n}"),
+    };
+    let start = format!("{call}:start");
+    let tool = owned(name).unwrap_or_default();
+    out.push(Entry::tool_started(&id, tool, args.unwrap_or("{}")).origin(&start).in_message(message));
+    let outcome = match owned(status).as_deref() {
+        Some("success") => Some(Outcome::Completed),
+        Some("error") => Some(Outcome::Failed),
+        Some("cancelled") => Some(Outcome::Aborted),
+        _ => result.map(|_| Outcome::Completed),
+    };
+    if let Some(outcome) = outcome {
+        let mut finished = Entry::tool_finished(&id, outcome, output(result))
+            .origin(format!("{call}:finish"))
+            .at(time(timestamp));
+        if let Some(display) = display.filter(|display| *display != "\"\"") {
+            finished = finished.details(display);
+        }
+        out.push(finished);
+    }
+    start
+}
+
+/// `{subject, description}` as the model writes it: a bold line, then the text.
+fn thought(thought: &str) -> Option<PartEntry> {
+    let [subject, description, text] = pick(thought, ["subject", "description", "text"])?;
+    let description = owned(description.or(text)).unwrap_or_default();
+    match owned(subject).filter(|subject| !subject.is_empty()) {
+        Some(subject) => Some(PartEntry::reasoning(format!("**{subject}**\n\n{description}"), None)),
+        None if description.is_empty() => None,
+        None => Some(PartEntry::reasoning(description, None)),
+    }
+}
+
+/// `content` is a text, a part, or a list of both. An empty text is no part.
+fn content_parts(content: Option<&str>) -> Vec<PartEntry> {
+    let Some(content) = content else { return Vec::new() };
+    let pieces = elements(content).unwrap_or_else(|| vec![content]);
+    pieces.into_iter().filter_map(part).collect()
+}
+
+fn part(piece: &str) -> Option<PartEntry> {
+    if let Some(text) = owned(Some(piece)) {
+        return (!text.is_empty()).then(|| PartEntry::text(text));
+    }
+    let [text, thought, inline] = pick(piece, ["text", "thought", "inlineData"]).unwrap_or_default();
+    if let Some(text) = owned(text) {
+        return Some(if thought == Some("true") {
+            PartEntry::reasoning(text, None)
+        } else {
+            PartEntry::text(text)
+        });
+    }
+    if let Some([kind, data]) = inline.and_then(|inline| pick(inline, ["mimeType", "data"]))
+        && let Some(data) = owned(data)
+    {
+        return Some(PartEntry::media(data, owned(kind)));
+    }
+    Some(PartEntry::opaque(piece))
+}
+
+/// `result` lists what goes back to the model: for a response its `output` or `error`, else the whole response.
+fn output(result: Option<&str>) -> Vec<PartEntry> {
+    let Some(result) = result else { return Vec::new() };
+    let pieces = elements(result).unwrap_or_else(|| vec![result]);
+    let shown = |piece: &str| {
+        let Some(response) = member(member(Some(piece), "functionResponse"), "response") else {
+            return part(piece);
+        };
+        let [output, error] = pick(response, ["output", "error"]).unwrap_or_default();
+        match owned(output).or_else(|| owned(error)) {
+            Some(text) => Some(PartEntry::text(text)),
+            None => Some(PartEntry::text(response)),
+        }
+    };
+    pieces.into_iter().filter_map(shown).collect()
+}
+
+fn usage(tokens: &str) -> Usage {
+    let [input, output, cached, thoughts] =
+        pick(tokens, ["input", "output", "cached", "thoughts"]).unwrap_or_default().map(count);
+    Usage {
+        // The host's `input` includes what came from the cache.
+        input: input.map(|input| input.saturating_sub(cached.unwrap_or(0))),
+        output,
+        cache_read: cached,
+        cache_write: None,
+        reasoning: thoughts,
+    }
+}

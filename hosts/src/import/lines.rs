@@ -1,0 +1,202 @@
+//! What the importers of line-wise formats share: the loop over records, wires, and the tally of a report.
+//!
+//! ```text
+//! value -> admit -> importer.record -> entries -> wire on the first that is no turn -> tally -> sink
+//!             |            '-> Unknown, Unfit: kept as it is, counted
+//!             '-> raw: kept as it is
+//! ```
+//!
+//! The wire does not go to `TurnStarted`: a turn may be known already from another feed and be skipped, and the record
+//! with it; besides, a wire refers to bodies, and they are in the other facts.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use acpdb_engine::entry::{Entry, Fact, StreamInfo, WirePiece};
+use acpdb_engine::event::{Outcome, Scope};
+
+use super::report::Admitted;
+use super::turns::Occurrences;
+use super::values::{RECORD_BYTES_MAX, ValueReader};
+use super::{Context, ImportError, ImportReport, Input, kept_record, wire};
+
+/// What became of a record.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Found {
+    /// Understood.
+    Known,
+    /// Of a kind the importer does not know.
+    Unknown(String),
+    /// Not what a record of the format looks like.
+    Unfit(&'static str),
+}
+
+/// Makes facts of the records of one session, in order.
+pub(super) trait LineImporter {
+    /// Adds the facts of one record, without wire.
+    fn record(&mut self, line: &str, out: &mut Vec<Entry>) -> Found;
+
+    /// The session, if the records so far name it.
+    fn stream(&self) -> Option<&StreamInfo>;
+}
+
+/// Reads all records of one session.
+pub(super) fn read_lines(
+    input: Input<'_>,
+    context: &mut Context<'_>,
+    importer: &mut dyn LineImporter,
+    unnamed: &StreamInfo,
+) -> Result<(), ImportError> {
+    let mut reader = ValueReader::new(input, RECORD_BYTES_MAX);
+    let mut stream: Option<Arc<StreamInfo>> = None;
+    let mut tally = Tally::default();
+    let mut kept = Occurrences::default();
+    loop {
+        let offset = reader.offset();
+        let value = match reader.next_value() {
+            Ok(Some(value)) => value,
+            Ok(None) => break,
+            Err(source) => return Err(ImportError::Io { offset, source }),
+        };
+        let (line, at) = (value.line, value.offset);
+        let mut entries = Vec::new();
+        match context.report.admit(&value, RECORD_BYTES_MAX) {
+            Admitted::Text(text) => {
+                let found = importer.record(text, &mut entries);
+                match &found {
+                    Found::Known => {}
+                    Found::Unknown(kind) => context.report.unknown(kind),
+                    Found::Unfit(reason) => {
+                        context.report.keep_raw(line, at, format!("{reason}; kept as it is"));
+                        entries.clear();
+                    }
+                }
+                if entries.is_empty() {
+                    entries.push(keep(&mut kept, text.as_bytes()));
+                } else {
+                    attach(text, &mut entries);
+                }
+            }
+            Admitted::Raw(bytes) => entries.push(keep(&mut kept, bytes)),
+            Admitted::Nothing => continue,
+        }
+        context.report.records += 1;
+        let stream = stream.get_or_insert_with(|| {
+            let info = importer.stream().cloned().unwrap_or_else(|| unnamed.clone());
+            opened(info, context)
+        });
+        tally.count(stream, &entries, &mut context.report);
+        context.emit(stream, entries, reader.offset())?;
+    }
+    if let Some(stream) = &stream {
+        tally.finish(stream, &mut context.report);
+    }
+    Ok(())
+}
+
+/// The stream as it is handed out, counted in the report.
+pub(super) fn opened(mut info: StreamInfo, context: &mut Context<'_>) -> Arc<StreamInfo> {
+    if info.scope == Scope::Session && info.project.is_none() {
+        info.project = context.options.project.clone().or_else(|| info.cwd.clone());
+    }
+    match info.parent {
+        Some(_) => context.report.subagents += 1,
+        None => context.report.sessions += 1,
+    }
+    Arc::new(info)
+}
+
+fn keep(kept: &mut Occurrences, raw: &[u8]) -> Entry {
+    let n = kept.next(blake3::hash(raw).to_hex().as_str());
+    kept_record("raw", raw, u64::from(n))
+}
+
+/// Gives the record's bytes to one of its facts: to the replacement of a context, whose messages may be known already,
+/// else to the first that is no turn.
+pub(super) fn attach(record: &str, entries: &mut [Entry]) {
+    let bodies = wire::bodies(entries);
+    let replaced = |entry: &Entry| matches!(entry.fact, Fact::ContextReplaced { .. });
+    let turn = |entry: &Entry| matches!(entry.fact, Fact::TurnStarted { .. });
+    let place = entries.iter().position(replaced).or_else(|| entries.iter().position(|entry| !turn(entry)));
+    let place = place.unwrap_or(0);
+    if let Some(entry) = entries.get_mut(place) {
+        entry.wire = wire::build(record.as_bytes(), &bodies);
+    }
+}
+
+/// Counts calls for the report. A call that is told again, by its origin, counts once.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    started: HashSet<String>,
+    finished: HashSet<String>,
+}
+
+impl Tally {
+    /// Counts the calls among `entries`.
+    pub(super) fn count(&mut self, stream: &StreamInfo, entries: &[Entry], report: &mut ImportReport) {
+        let main = stream.parent.is_none();
+        for entry in entries {
+            let origin = entry.origin.as_deref().unwrap_or_default();
+            match &entry.fact {
+                Fact::ToolStarted { tool, .. } => {
+                    let call = origin.strip_suffix(":start").unwrap_or(origin);
+                    if !self.started.insert(call.to_string()) {
+                        continue;
+                    }
+                    let calls = if main { &mut report.calls_main } else { &mut report.calls_subagent };
+                    *calls = calls.saturating_add(1);
+                    match tool.as_str() {
+                        "update_plan" | "write_todos" => report.todo_snapshots += 1,
+                        "tracker_create_task" | "tracker_update_task" => report.todo_deltas += 1,
+                        _ => {}
+                    }
+                }
+                Fact::ToolFinished { outcome, .. } => {
+                    let call = origin.strip_suffix(":finish").or_else(|| origin.strip_suffix(":aborted"));
+                    let call = call.unwrap_or(origin);
+                    let bad = main && *outcome != Outcome::Completed;
+                    if self.finished.insert(call.to_string()) && bad {
+                        report.failed += 1;
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Counts what has no result at the end of the stream.
+    pub(super) fn finish(&self, stream: &StreamInfo, report: &mut ImportReport) {
+        if stream.parent.is_none() {
+            report.without_result += self.started.difference(&self.finished).count() as u64;
+        }
+    }
+}
+
+/// Pieces of a document: its text, with a reference in place of each record.
+///
+/// `records` are slices of `text` in order, with the origin of the fact that carries them. What does not lie in `text`, or
+/// overlaps what came before, stays literal.
+pub(super) fn document(text: &str, records: &[(&str, String)]) -> Vec<WirePiece> {
+    let mut pieces = Vec::new();
+    let mut done = 0;
+    for (record, origin) in records {
+        let Some(start) = span(text, record).filter(|start| *start >= done) else { continue };
+        literal(text, done, start, &mut pieces);
+        pieces.push(WirePiece::Record(origin.clone()));
+        done = start + record.len();
+    }
+    literal(text, done, text.len(), &mut pieces);
+    pieces
+}
+
+fn literal(text: &str, from: usize, to: usize, pieces: &mut Vec<WirePiece>) {
+    if let Some(bytes) = text.as_bytes().get(from..to).filter(|bytes| !bytes.is_empty()) {
+        pieces.push(WirePiece::Literal(bytes.to_vec()));
+    }
+}
+
+/// Where `part`, a slice of `whole`, begins in it.
+pub(super) fn span(whole: &str, part: &str) -> Option<usize> {
+    let at = part.as_ptr().addr().checked_sub(whole.as_ptr().addr())?;
+    (at.checked_add(part.len())? <= whole.len()).then_some(at)
+}

@@ -1,0 +1,162 @@
+//! Memory files: decisions that replace each other, and preferences over time, one JSON record a line.
+//!
+//! ```text
+//! {id, title, status, category, created, replaces[], superseded_by[], ..}   -> MemoryRecorded, kind decision
+//! {ts, category, key, value, previous, ..}     value given                  -> MemoryRecorded, kind preference
+//!                                              the value that already holds -> MemoryReinforced
+//!                                              value null                   -> MemoryRetracted
+//! ```
+//!
+//! A preference's id is `category/key@n`: its n-th value, so that the ids of a longer file agree with those of its
+//! beginning. Fields without a place of their own (`previous`, `commit`, `topic` ..) are kept in `extra`, as written.
+//!
+//! Links are taken as recorded: an end may be missing, and no `status` decides what is current.
+
+use std::collections::HashMap;
+
+use acpdb_engine::entry::{Entry, Fact, MemoryEntry, StreamInfo};
+use acpdb_engine::event::{Lifespan, MemoryKind};
+use acpdb_engine::ids::Micros;
+
+use super::json::{elements, members, owned, pick, quote};
+use super::lines::{Found, LineImporter, read_lines};
+use super::turns::{Occurrences, digest};
+use super::{Context, ImportError, Input};
+
+/// Confidence of what somebody wrote down, in hundredths.
+const RECORDED: u8 = 100;
+
+/// What a repeated value adds, in hundredths.
+const REINFORCED: u8 = 10;
+
+#[derive(Debug)]
+struct Memory {
+    stream: StreamInfo,
+    lines: Occurrences,
+    /// By category and key: number of values so far, and the one that holds.
+    values: HashMap<(String, String), (u32, Option<String>)>,
+}
+
+/// Reads a file of decisions or preferences, or both.
+pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), ImportError> {
+    let stream = context.options.memory.clone().unwrap_or_else(|| StreamInfo::project(context.name));
+    let mut memory = Memory { stream: stream.clone(), lines: Occurrences::default(), values: HashMap::new() };
+    read_lines(input, context, &mut memory, &stream)
+}
+
+impl LineImporter for Memory {
+    fn record(&mut self, line: &str, out: &mut Vec<Entry>) -> Found {
+        let Some([id, key]) = pick(line, ["id", "key"]) else { return Found::Unfit("not a JSON object") };
+        let origin = self.lines.origin("line", &digest(line));
+        let entry = match (owned(id), owned(key)) {
+            (_, Some(key)) => self.preference(line, key),
+            (Some(id), None) => decision(line, id),
+            (None, None) => None,
+        };
+        match entry {
+            Some(entry) => {
+                out.push(entry.origin(origin));
+                Found::Known
+            }
+            None => Found::Unfit("neither a decision nor a preference"),
+        }
+    }
+
+    fn stream(&self) -> Option<&StreamInfo> {
+        Some(&self.stream)
+    }
+}
+
+impl Memory {
+    fn preference(&mut self, line: &str, key: String) -> Option<Entry> {
+        let [ts, category, value] = pick(line, ["ts", "category", "value"])?;
+        let category = owned(category).unwrap_or_default();
+        let at = date(ts);
+        let slot = self.values.entry((category.clone(), key.clone())).or_default();
+        let id = |n: u32| format!("{category}/{key}@{n}");
+        let Some(value) = value.map(|value| owned(Some(value)).unwrap_or_else(|| value.to_string())) else {
+            // Removed, or never there: the id of the value that held last, for the store to find or not.
+            let fact = Fact::MemoryRetracted { id: id(slot.0), reason: None, at };
+            slot.1 = None;
+            return Some(Entry::from(fact).at(at));
+        };
+        if slot.1.as_deref().is_some_and(|held| held.to_lowercase() == value.to_lowercase()) {
+            let fact = Fact::MemoryReinforced { id: id(slot.0), amount: REINFORCED, at };
+            return Some(Entry::from(fact).at(at));
+        }
+        *slot = (slot.0.saturating_add(1), Some(value.clone()));
+        let memory = MemoryEntry {
+            id: id(slot.0),
+            kind: MemoryKind::Preference,
+            category: category.clone(),
+            value,
+            confidence: RECORDED,
+            lifespan: Some(Lifespan::Project),
+            created: at,
+            extra: rest(line, &["ts", "category", "key", "value"]),
+            key: Some(key),
+            ..MemoryEntry::default()
+        };
+        Some(Entry::from(Fact::Memory(memory)).at(at))
+    }
+}
+
+fn decision(line: &str, id: String) -> Option<Entry> {
+    let names = ["title", "status", "category", "created", "replaces", "superseded_by", "rationale"];
+    let [title, status, category, created, replaces, superseded_by, rationale] = pick(line, names)?;
+    let ids = |list: Option<&str>| -> Vec<String> {
+        list.and_then(elements).unwrap_or_default().into_iter().filter_map(|id| owned(Some(id))).collect()
+    };
+    let at = date(created);
+    let memory = MemoryEntry {
+        id,
+        kind: MemoryKind::Decision,
+        category: owned(category).unwrap_or_default(),
+        value: owned(title)?,
+        rationale: owned(rationale),
+        confidence: RECORDED,
+        lifespan: Some(Lifespan::Permanent),
+        created: at,
+        replaces: ids(replaces),
+        superseded_by: ids(superseded_by),
+        status: owned(status),
+        extra: rest(
+            line,
+            &["id", "title", "status", "category", "created", "replaces", "superseded_by", "rationale"],
+        ),
+        ..MemoryEntry::default()
+    };
+    Some(Entry::from(Fact::Memory(memory)).at(at))
+}
+
+/// The members that are not `known`, as an object; `None` if there are none.
+fn rest(line: &str, known: &[&str]) -> Option<std::sync::Arc<[u8]>> {
+    let mut out = Vec::new();
+    for (name, value) in members(line)? {
+        if known.contains(&name.as_str()) {
+            continue;
+        }
+        out.push(if out.is_empty() { b'{' } else { b',' });
+        quote(&mut out, &name);
+        out.push(b':');
+        out.extend_from_slice(value.as_bytes());
+    }
+    if out.is_empty() {
+        return None;
+    }
+    out.push(b'}');
+    Some(out.into())
+}
+
+/// A time (`2025-05-30T18:25:47-07:00`) or a day (`2025-05-30`, `13-Jun-2000`), which begins at midnight UTC.
+fn date(value: Option<&str>) -> Option<Micros> {
+    let text = owned(value)?;
+    let text = text.trim();
+    if let Ok(time) = text.parse::<jiff::Timestamp>() {
+        return Some(Micros(time.as_microsecond()));
+    }
+    let day =
+        text.parse::<jiff::civil::Date>().or_else(|_| jiff::civil::Date::strptime("%d-%b-%Y", text)).ok()?;
+    let time = day.to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp();
+    Some(Micros(time.as_microsecond()))
+}

@@ -1,0 +1,275 @@
+//! Importers: files of hosts become facts, in the order in which the host wrote them.
+//!
+//! ```text
+//! bytes -> values (brackets and quotes) -> one importer per format -> Batch { stream, entries } -> Sink
+//!                                                 |
+//!                                                 '-> ImportReport: what was there, what could not be understood
+//! ```
+//!
+//! - An importer never fails because of one record: what it cannot understand becomes [`Fact::HostRecorded`] with the
+//!   record's own bytes, is counted, and is named in the report.
+//! - Facts carry canonical origins, so importing a file again, or a longer version of it, adds only what is new.
+//! - Exactly one entry of each host record carries the record's *wire*: pieces that, put together, are the record's bytes.
+//! - Memory stays flat for line-wise formats: one record at a time, plus ids. A JSON document is read whole.
+//!
+//! What it does not do: open files, decide what is current, or know what is already in the store.
+
+pub mod json;
+pub mod values;
+pub mod wire;
+
+mod calls;
+mod claude_code;
+mod codex;
+mod copilot_cli;
+mod detect;
+mod gemini_cli;
+mod lines;
+mod memory;
+mod openai_messages;
+mod opencode;
+mod report;
+mod swe_agent;
+mod turns;
+
+use std::io::{BufRead, BufReader, Read};
+use std::sync::Arc;
+
+use acpdb_engine::entry::{Bytes, Entry, StreamInfo, WirePiece};
+use acpdb_engine::ids::Micros;
+
+pub use detect::{HEAD_BYTES, decompressed, detect};
+pub use report::{ImportError, ImportReport, Note};
+
+/// A format that can be imported.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Format {
+    /// Claude Code: one record a line.
+    ClaudeCode,
+    /// opencode: one export document a session.
+    Opencode,
+    /// Codex: rollout lines.
+    Codex,
+    /// Gemini CLI: a document or a log of lines.
+    GeminiCli,
+    /// Copilot CLI: event lines.
+    CopilotCli,
+    /// Chat messages, alone or in runs.
+    OpenaiMessages,
+    /// SWE-agent trajectories.
+    SweAgent,
+    /// Decisions that replace each other, one a line.
+    MemoryDecisions,
+    /// Preferences over time, one change a line.
+    MemoryPreferences,
+}
+
+impl Format {
+    /// All of them.
+    pub const ALL: [Self; 9] = [
+        Self::ClaudeCode,
+        Self::Opencode,
+        Self::Codex,
+        Self::GeminiCli,
+        Self::CopilotCli,
+        Self::OpenaiMessages,
+        Self::SweAgent,
+        Self::MemoryDecisions,
+        Self::MemoryPreferences,
+    ];
+
+    /// Its name, as commands spell it; for sessions also the name of the host.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::ClaudeCode => "claude-code",
+            Self::Opencode => "opencode",
+            Self::Codex => "codex",
+            Self::GeminiCli => "gemini-cli",
+            Self::CopilotCli => "copilot-cli",
+            Self::OpenaiMessages => "openai-messages",
+            Self::SweAgent => "swe-agent",
+            Self::MemoryDecisions => "memory-decisions",
+            Self::MemoryPreferences => "memory-preferences",
+        }
+    }
+
+    /// The format of this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|format| format.name() == name)
+    }
+}
+
+impl std::fmt::Display for Format {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(self.name())
+    }
+}
+
+/// Choices of the caller.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Options {
+    /// Session id to use where the file names none. In a file of several sessions it is their common prefix.
+    pub session: Option<String>,
+    /// Project whose memory the sessions share; by default the session's working folder.
+    pub project: Option<String>,
+    /// For memory files: the project (or user) whose memory they are. By default the file's name.
+    pub memory: Option<StreamInfo>,
+}
+
+/// Facts of one stream that belong together: all that one host record says about it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Batch {
+    /// The stream.
+    pub stream: Arc<StreamInfo>,
+    /// The facts, in order.
+    pub entries: Vec<Entry>,
+    /// Offset in the input just after the record.
+    pub offset: u64,
+}
+
+/// The sink wants no more; it knows why.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SinkStop;
+
+/// Takes batches in the order of the input.
+pub trait Sink {
+    /// Takes one batch; batches of a parent and its subagents may alternate.
+    ///
+    /// # Errors
+    /// To end the import. [`read`] then gives [`ImportError::Stopped`].
+    fn batch(&mut self, batch: Batch) -> Result<(), SinkStop>;
+}
+
+impl Sink for Vec<Batch> {
+    fn batch(&mut self, batch: Batch) -> Result<(), SinkStop> {
+        self.push(batch);
+        Ok(())
+    }
+}
+
+/// Imports one input of `format`. `name` is the file's name without extensions: an id where the content gives none.
+///
+/// Batches reach `sink` in the order of the input. Cost: one pass; memory as the module says.
+///
+/// # Errors
+/// Reading failed, the sink stopped, or the input is a document of another format. Single records never fail an import.
+pub fn read(
+    format: Format,
+    name: &str,
+    input: impl BufRead,
+    options: &Options,
+    sink: &mut dyn Sink,
+) -> Result<ImportReport, ImportError> {
+    // One instance of each importer: the readers differ only in their fill.
+    let input: Box<dyn BufRead + '_> = Box::new(BufReader::with_capacity(1 << 16, BoxedRead(input)));
+    let mut context = Context { name, options, sink, report: ImportReport::new(format) };
+    match format {
+        Format::ClaudeCode => claude_code::read(input, &mut context)?,
+        Format::Opencode => opencode::read(input, &mut context)?,
+        Format::Codex => codex::read(input, &mut context)?,
+        Format::GeminiCli => gemini_cli::read(input, &mut context)?,
+        Format::CopilotCli => copilot_cli::read(input, &mut context)?,
+        Format::OpenaiMessages => openai_messages::read(input, &mut context)?,
+        Format::SweAgent => swe_agent::read(input, &mut context)?,
+        Format::MemoryDecisions | Format::MemoryPreferences => memory::read(input, &mut context)?,
+    }
+    Ok(context.report)
+}
+
+struct BoxedRead<R>(R);
+
+impl<R: Read> Read for BoxedRead<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        self.0.read(buffer)
+    }
+}
+
+/// Input of an importer.
+pub(crate) type Input<'a> = Box<dyn BufRead + 'a>;
+
+/// What every importer works with.
+pub(crate) struct Context<'a> {
+    /// Name of the input.
+    pub(crate) name: &'a str,
+    /// Choices of the caller.
+    pub(crate) options: &'a Options,
+    /// Where facts go.
+    pub(crate) sink: &'a mut dyn Sink,
+    /// What was found.
+    pub(crate) report: ImportReport,
+}
+
+impl Context<'_> {
+    /// Hands out the facts of one record. Nothing happens if there are none.
+    pub(crate) fn emit(
+        &mut self,
+        stream: &Arc<StreamInfo>,
+        entries: Vec<Entry>,
+        offset: u64,
+    ) -> Result<(), ImportError> {
+        if entries.is_empty() {
+            return Ok(());
+        }
+        let batch = Batch { stream: Arc::clone(stream), entries, offset };
+        self.sink.batch(batch).map_err(|SinkStop| ImportError::Stopped)
+    }
+}
+
+/// A record that is kept as it is: [`Fact::HostRecorded`](acpdb_engine::entry::Fact::HostRecorded) with only a wire.
+///
+/// Its origin is the digest of its bytes and `occurrence`, counted from 1 among equal records of the stream.
+pub(crate) fn kept_record(record: &str, raw: &[u8], occurrence: u64) -> Entry {
+    Entry::host_record(record, None)
+        .origin(digest_origin(record, raw, occurrence))
+        .wire(vec![WirePiece::Literal(raw.to_vec())])
+}
+
+/// Origin of a record without an id: its kind, a digest of its bytes, and its number among equal ones, from 1.
+pub(crate) fn digest_origin(record: &str, raw: &[u8], occurrence: u64) -> String {
+    let digest = blake3::hash(raw).to_hex();
+    format!("{record}:{}#{occurrence}", digest.get(..32).unwrap_or_default())
+}
+
+/// Bytes of a text, to be shared by a part and a wire.
+pub(crate) fn bytes(text: &str) -> Bytes {
+    Bytes::from(text.as_bytes())
+}
+
+/// An RFC 3339 time.
+pub(crate) fn time(text: Option<&str>) -> Option<Micros> {
+    let time: jiff::Timestamp = json::string(text)?.parse().ok()?;
+    Some(Micros(time.as_microsecond()))
+}
+
+/// A time in milliseconds since 1970, as a number.
+pub(crate) fn millis(value: Option<&str>) -> Option<Micros> {
+    i64::try_from(json::count(value)?).ok()?.checked_mul(1000).map(Micros)
+}
+
+/// Longest field of a structured result that is kept as a detail of its call; longer ones repeat outputs or files.
+const DETAIL_BYTES_MAX: usize = 1024;
+
+/// A structured result as a call's details: without its long fields, which stand in the record's wire.
+///
+/// What is short altogether is kept as it stands. `None` if it is no object, or nothing is left of it.
+pub(crate) fn small_fields(object: &str) -> Option<Bytes> {
+    if !object.starts_with('{') || object == "{}" {
+        return None;
+    }
+    if object.len() <= DETAIL_BYTES_MAX {
+        return Some(bytes(object));
+    }
+    let mut out = vec![b'{'];
+    for (name, value) in json::members(object)? {
+        if value.len() <= DETAIL_BYTES_MAX {
+            if out.len() > 1 {
+                out.push(b',');
+            }
+            json::quote(&mut out, &name);
+            out.push(b':');
+            out.extend_from_slice(value.as_bytes());
+        }
+    }
+    out.push(b'}');
+    (out.len() > 2).then(|| Bytes::from(out))
+}

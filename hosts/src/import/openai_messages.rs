@@ -1,0 +1,406 @@
+//! Chat messages in the form of the `OpenAI` chat API: alone, in tau-bench runs, in tau2 simulations, or one a line.
+//!
+//! ```text
+//! [ {role, content, ..}, .. ]   {messages: [..]}   {role, ..}\n{role, ..}\n      one conversation
+//! [ {task_id, trial, traj: [..]}, .. ]             tau-bench: a stream a run, named `task_id/trial`
+//! {simulations: [ {id, messages: [..]}, .. ]}      tau2: a stream a simulation
+//! ```
+//!
+//! There are no ids but those of calls, and they repeat: origins are the place of a message with its digest, and for
+//! a call the place of its message and its place in it. A result answers a call of the message just before it; ids decide
+//! among parallel calls only.
+//!
+//! A conversation inside a document keeps it whole: the text of a run is in its `document` record. Of a file of several
+//! runs, the brackets and commas between them are not kept; members beside `simulations` go to the first one's stream.
+
+use std::sync::Arc;
+
+use acpdb_engine::entry::{Entry, Fact, PartEntry, StreamInfo, WirePiece};
+use acpdb_engine::event::{Actor, Outcome, Role};
+
+use super::json::{elements, member, owned, pick};
+use super::lines::{Tally, attach, document, opened, span};
+use super::report::Admitted;
+use super::turns::{Occurrences, digest, media_type, prompt, step};
+use super::values::{DOCUMENT_BYTES_MAX, ValueReader};
+use super::{Context, ImportError, Input, digest_origin, kept_record, time};
+
+const HOST: &str = "openai-messages";
+
+/// Reads a file of messages, in whichever form.
+pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), ImportError> {
+    let mut reader = ValueReader::new(input, DOCUMENT_BYTES_MAX);
+    // Messages one a line: their session is named by the digest of all of them, so they wait for the end.
+    let mut loose = Loose::default();
+    let mut conversations = Occurrences::default();
+    loop {
+        let offset = reader.offset();
+        let value = match reader.next_value() {
+            Ok(Some(value)) => value,
+            Ok(None) => break,
+            Err(source) => return Err(ImportError::Io { offset, source }),
+        };
+        let (line, at) = (value.line, value.offset);
+        match context.report.admit(&value, DOCUMENT_BYTES_MAX) {
+            Admitted::Nothing => {}
+            Admitted::Raw(bytes) => loose.push(Line::Kept(bytes.to_vec()), at),
+            Admitted::Text(text) => match Form::of(text) {
+                Form::Runs(runs) => {
+                    for run in runs {
+                        document_of(run, text, at, &mut conversations, context)?;
+                    }
+                }
+                Form::Simulations(list, runs) => simulations(text, list, &runs, at, context)?,
+                Form::Conversation => document_of(text, text, at, &mut conversations, context)?,
+                Form::Message => loose.push(Line::Message(text.to_string()), at),
+                Form::Other => {
+                    let reason = "neither messages nor a run of them; kept as it is";
+                    context.report.keep_raw(line, at, reason);
+                    loose.push(Line::Kept(text.as_bytes().to_vec()), at);
+                }
+            },
+        }
+    }
+    loose.emit(reader.offset(), context)
+}
+
+/// What a value of the file is.
+enum Form<'a> {
+    Runs(Vec<&'a str>),
+    Simulations(&'a str, Vec<&'a str>),
+    Conversation,
+    Message,
+    Other,
+}
+
+impl<'a> Form<'a> {
+    fn of(text: &'a str) -> Self {
+        if let Some(list) = elements(text) {
+            let holds = |name: &str| list.first().is_some_and(|first| member(Some(first), name).is_some());
+            return match () {
+                () if holds("role") => Self::Conversation,
+                () if holds("traj") || holds("messages") => Self::Runs(list),
+                () => Self::Other,
+            };
+        }
+        let Some([simulations, traj, messages, role]) =
+            pick(text, ["simulations", "traj", "messages", "role"])
+        else {
+            return Self::Other;
+        };
+        match simulations.and_then(|list| Some((list, elements(list)?))) {
+            Some((list, runs)) => Self::Simulations(list, runs),
+            None if traj.or(messages).is_some() => Self::Conversation,
+            None if role.is_some() => Self::Message,
+            None => Self::Other,
+        }
+    }
+}
+
+/// One conversation in `run`, a slice of `whole`, which begins at offset `at`.
+fn document_of(
+    run: &str,
+    whole: &str,
+    at: u64,
+    conversations: &mut Occurrences,
+    context: &mut Context<'_>,
+) -> Result<(), ImportError> {
+    let [id, task, trial, traj, messages] =
+        pick(run, ["id", "task_id", "trial", "traj", "messages"]).unwrap_or_default();
+    let given = context.options.session.clone();
+    let name = match (task, traj, owned(id)) {
+        // A simulation has an id of its own; a run has a task, whose id is a number in some files and a text in others.
+        (Some(task), Some(_), _) | (Some(task), None, None) => {
+            let task = owned(Some(task)).unwrap_or_else(|| task.to_string());
+            prefixed(format!("{task}/{}", trial.unwrap_or("0")), given)
+        }
+        (_, _, Some(id)) => prefixed(id, given),
+        (None, _, None) => given.unwrap_or_else(|| digest(run)),
+    };
+    let name = match conversations.next(&name) {
+        1 => name,
+        n => format!("{name}/{n}"),
+    };
+    let base = at.saturating_add(span(whole, run).unwrap_or(0) as u64);
+    let list = traj.or(messages).unwrap_or(run);
+    conversation(name, run, list, base, context)
+}
+
+/// A session's name below the prefix that the caller chose.
+fn prefixed(name: String, prefix: Option<String>) -> String {
+    match prefix {
+        Some(prefix) => format!("{prefix}/{name}"),
+        None => name,
+    }
+}
+
+fn conversation(
+    name: String,
+    run: &str,
+    list: &str,
+    base: u64,
+    context: &mut Context<'_>,
+) -> Result<(), ImportError> {
+    let mut talk = Conversation::new(name, context);
+    let mut records = Vec::new();
+    for message in elements(list).unwrap_or_default() {
+        let mut entries = Vec::new();
+        let origin = talk.message(message, &mut entries);
+        attach(message, &mut entries);
+        records.push((message, origin));
+        let end = span(run, message).map_or(0, |start| start + message.len());
+        talk.emit(entries, base.saturating_add(end as u64), context)?;
+        context.report.records += 1;
+    }
+    let around = Entry::host_record("document", None).origin("document").wire(document(run, &records));
+    talk.emit(vec![around], base.saturating_add(run.len() as u64), context)?;
+    talk.finish(context);
+    Ok(())
+}
+
+fn simulations(
+    text: &str,
+    list: &str,
+    runs: &[&str],
+    at: u64,
+    context: &mut Context<'_>,
+) -> Result<(), ImportError> {
+    let mut names = Occurrences::default();
+    for run in runs {
+        document_of(run, text, at, &mut names, context)?;
+    }
+    // What stands beside the simulations (tasks, settings) belongs to all of them; it is kept once.
+    let Some(start) = span(text, list) else { return Ok(()) };
+    let beside = [text.get(..start), Some("[]"), text.get(start + list.len()..)];
+    let beside: String = beside.into_iter().flatten().collect();
+    let name = context.options.session.clone().unwrap_or_else(|| format!("{}/file", digest(&beside)));
+    let stream =
+        Arc::new(StreamInfo { title: Some(context.name.to_string()), ..StreamInfo::session(HOST, name) });
+    let kept = Entry::host_record("simulations", None)
+        .origin(digest_origin("simulations", beside.as_bytes(), 1))
+        .wire(vec![WirePiece::Literal(beside.into_bytes())]);
+    context.emit(&stream, vec![kept], at.saturating_add(text.len() as u64))
+}
+
+/// Messages one a line, until all are there.
+#[derive(Debug, Default)]
+struct Loose {
+    hasher: blake3::Hasher,
+    lines: Vec<(Line, u64)>,
+}
+
+#[derive(Debug)]
+enum Line {
+    Message(String),
+    Kept(Vec<u8>),
+}
+
+impl Loose {
+    fn push(&mut self, line: Line, at: u64) {
+        let bytes = match &line {
+            Line::Message(text) => text.as_bytes(),
+            Line::Kept(bytes) => bytes,
+        };
+        self.hasher.update(bytes);
+        self.hasher.update(b"\n");
+        self.lines.push((line, at));
+    }
+
+    fn emit(self, end: u64, context: &mut Context<'_>) -> Result<(), ImportError> {
+        if self.lines.is_empty() {
+            return Ok(());
+        }
+        let digest: String = self.hasher.finalize().to_hex().chars().take(32).collect();
+        let name = context.options.session.clone().unwrap_or(digest);
+        let mut talk = Conversation::new(name, context);
+        let mut kept = Occurrences::default();
+        let ends: Vec<u64> = self.lines.iter().skip(1).map(|(_, at)| *at).chain([end]).collect();
+        for ((line, _), end) in self.lines.into_iter().zip(ends) {
+            let mut entries = Vec::new();
+            match line {
+                Line::Message(text) => {
+                    talk.message(&text, &mut entries);
+                    attach(&text, &mut entries);
+                }
+                Line::Kept(bytes) => {
+                    let n = kept.next(blake3::hash(&bytes).to_hex().as_str());
+                    entries.push(kept_record("raw", &bytes, u64::from(n)));
+                }
+            }
+            context.report.records += 1;
+            talk.emit(entries, end, context)?;
+        }
+        talk.finish(context);
+        Ok(())
+    }
+}
+
+/// A call that has no result yet.
+#[derive(Debug)]
+struct Open {
+    id: String,
+    /// `<message>.<place>`
+    place: String,
+}
+
+#[derive(Debug)]
+struct Conversation {
+    stream: Arc<StreamInfo>,
+    tally: Tally,
+    index: usize,
+    /// Calls of the last message that made some.
+    group: Vec<Open>,
+    /// Calls of earlier ones.
+    older: Vec<Open>,
+}
+
+impl Conversation {
+    fn new(name: String, context: &mut Context<'_>) -> Self {
+        let title = Some(context.name.to_string());
+        let stream = opened(StreamInfo { title, ..StreamInfo::session(HOST, name) }, context);
+        Self { stream, tally: Tally::default(), index: 0, group: Vec::new(), older: Vec::new() }
+    }
+
+    fn emit(
+        &mut self,
+        entries: Vec<Entry>,
+        offset: u64,
+        context: &mut Context<'_>,
+    ) -> Result<(), ImportError> {
+        self.tally.count(&self.stream, &entries, &mut context.report);
+        context.emit(&self.stream, entries, offset)
+    }
+
+    fn finish(&self, context: &mut Context<'_>) {
+        self.tally.finish(&self.stream, &mut context.report);
+    }
+
+    /// Adds the facts of the next message; gives the origin of the fact that stands for it.
+    fn message(&mut self, text: &str, out: &mut Vec<Entry>) -> String {
+        let index = self.index;
+        self.index += 1;
+        let origin = format!("msg:{index}:{}", digest(text));
+        let [role, content, calls, function, results, timestamp] =
+            pick(text, ["role", "content", "tool_calls", "function_call", "tool_messages", "timestamp"])
+                .unwrap_or_default();
+        let role = owned(role).unwrap_or_default();
+        if matches!(role.as_str(), "tool" | "function") {
+            let results = results.and_then(elements).unwrap_or_else(|| vec![text]);
+            for (place, result) in results.into_iter().enumerate() {
+                self.result(result, index, place, out);
+            }
+            if out.is_empty() {
+                out.push(Entry::host_record(role, None).origin(&origin));
+            }
+        } else {
+            let role = match role.as_str() {
+                "assistant" => Role::Assistant,
+                "user" => Role::User,
+                _ => Role::System,
+            };
+            match role {
+                Role::Assistant => out.push(step(&origin)),
+                Role::User => out.push(prompt(&origin)),
+                _ => {}
+            }
+            let mut parts = Vec::new();
+            if let Some(reasoning) = owned(member(Some(text), "reasoning_content")) {
+                parts.push(PartEntry::reasoning(reasoning, None));
+            }
+            parts.extend(content_parts(content));
+            if let Some(refusal) = owned(member(Some(text), "refusal")) {
+                parts.push(PartEntry::text(refusal));
+            }
+            let key = index.to_string();
+            out.push(Entry::message_parts(&key, role, parts).origin(&origin));
+            let mut calls = calls.and_then(elements).unwrap_or_default();
+            calls.extend(function);
+            if !calls.is_empty() {
+                self.older.append(&mut self.group);
+            }
+            for (place, call) in calls.into_iter().enumerate() {
+                self.call(call, index, place, role, out);
+            }
+        }
+        let at = time(timestamp);
+        for entry in out.iter_mut() {
+            entry.host_time = at;
+        }
+        out.iter()
+            .find(|entry| !matches!(entry.fact, Fact::TurnStarted { .. }))
+            .and_then(|entry| entry.origin.clone())
+            .unwrap_or(origin)
+    }
+
+    /// `{id, function: {name, arguments}}`, or `{id, name, arguments}` (tau2, and calls before there were tools).
+    fn call(&mut self, call: &str, index: usize, place: usize, role: Role, out: &mut Vec<Entry>) {
+        let [id, function] = pick(call, ["id", "function"]).unwrap_or_default();
+        let [name, arguments] = pick(function.unwrap_or(call), ["name", "arguments"]).unwrap_or_default();
+        let place = format!("{index}.{place}");
+        let id = owned(id).unwrap_or_else(|| place.clone());
+        // Arguments are JSON inside a string, valid or not; tau2 has the object itself.
+        let params =
+            owned(arguments).or_else(|| arguments.map(str::to_string)).unwrap_or_else(|| "{}".to_string());
+        let mut entry = Entry::tool_started(&id, owned(name).unwrap_or_default(), params)
+            .origin(format!("call:{place}:start"))
+            .in_message(index.to_string());
+        if role == Role::User {
+            entry = entry.by(Actor::User);
+        }
+        out.push(entry);
+        self.group.push(Open { id, place });
+    }
+
+    fn result(&mut self, text: &str, index: usize, place: usize, out: &mut Vec<Entry>) {
+        let [call, id, content, error] =
+            pick(text, ["tool_call_id", "id", "content", "error"]).unwrap_or_default();
+        let id = owned(call).or_else(|| owned(id));
+        let parts = content_parts(content);
+        let outcome = match error {
+            Some("false") => Outcome::Completed,
+            Some(_) => Outcome::Failed,
+            None if parts.first().is_some_and(|part| part.bytes.starts_with(b"Error")) => Outcome::Failed,
+            None => Outcome::Completed,
+        };
+        let open = self.answered(id.as_deref());
+        let (id, origin) = match open {
+            Some(open) => (open.id, format!("call:{}:finish", open.place)),
+            None => (id.unwrap_or_default(), format!("result:{index}.{place}:finish")),
+        };
+        out.push(Entry::tool_finished(id, outcome, parts).origin(origin));
+    }
+
+    /// The call that a result answers: of the last group by id, else of an earlier one by id, else, for a result without
+    /// an id, the first of the group.
+    fn answered(&mut self, id: Option<&str>) -> Option<Open> {
+        let Some(id) = id else {
+            return (!self.group.is_empty()).then(|| self.group.remove(0));
+        };
+        if let Some(at) = self.group.iter().position(|open| open.id == id) {
+            return Some(self.group.remove(at));
+        }
+        let at = self.older.iter().rposition(|open| open.id == id)?;
+        Some(self.older.remove(at))
+    }
+}
+
+/// A text, or a list of texts, images and whatever else. An empty text is no part.
+fn content_parts(content: Option<&str>) -> Vec<PartEntry> {
+    if let Some(text) = owned(content) {
+        return if text.is_empty() { Vec::new() } else { vec![PartEntry::text(text)] };
+    }
+    content.and_then(elements).unwrap_or_default().into_iter().map(content_part).collect()
+}
+
+fn content_part(piece: &str) -> PartEntry {
+    let [text, image] = pick(piece, ["text", "image_url"]).unwrap_or_default();
+    let url = owned(image).or_else(|| owned(member(image, "url")));
+    match (owned(text), url) {
+        (Some(text), _) => PartEntry::text(text),
+        (None, Some(url)) => {
+            let media = media_type(&url);
+            PartEntry::media(url, media)
+        }
+        (None, None) => PartEntry::opaque(piece),
+    }
+}

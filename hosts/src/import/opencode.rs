@@ -1,0 +1,479 @@
+//! opencode: one export document a session, `{info, messages[{info, parts[]}]}`.
+//!
+//! ```text
+//! document          session                 HostRecorded "document": the text between the records, and references to them
+//!   message info    user, assistant         prompt:, MessageRecorded without parts; msg:..:finish after its parts
+//!   part text, reasoning, file              MessageContinued with one part
+//!   part step-start                         TurnStarted
+//!   part tool                               ToolStarted, and ToolFinished once it has ended
+//!   other parts                             HostRecorded
+//! ```
+//!
+//! Parts are rewritten while they run. Each has an origin of its own, so importing a grown document again records the
+//! new and changed parts and a new document entry, nothing else. A record that may change without any of its facts
+//! changing (a message's info, a part without call, a call that runs or whose output was cleared) has an entry of its
+//! own besides its facts, `HostRecorded` with the wire; a call that has ended carries its record as its finish's wire.
+//!
+//! | fact | origin |
+//! |---|---|
+//! | call, result | `call:<part id>:start`, `call:<part id>:finish` |
+//! | message, its end | `msg:<message id>`, `msg:<message id>:finish` |
+//! | other part | `part:<part id>`; model step `turn:<part id>`; prompt `prompt:<message id>` |
+//! | record with an entry of its own | `record:<message or part id>` |
+//! | compaction | `replaced:<id of the summary message>` |
+//! | cleared output | `cleared:<part id>` |
+//! | document | `document:<session id>` |
+//!
+//! A part or message without id is named by its message and place.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use acpdb_engine::entry::{Entry, Fact, ItemRef, PartEntry, StreamInfo, WirePiece};
+use acpdb_engine::event::{Outcome, PartKind, ReplaceCause, Role, Usage};
+
+use super::report::{Admitted, NOTES_MAX};
+use super::values::{DOCUMENT_BYTES_MAX, ValueReader};
+use super::{Context, Format, ImportError, Input, bytes, digest_origin, json, millis, small_fields, wire};
+
+/// Name of the host.
+const HOST: &str = "opencode";
+
+/// What the host sends in place of an output that it has cleared.
+const CLEARED: &str = "[Old tool result content cleared]";
+
+/// Beginnings of error texts of calls that were refused or interrupted, not failed.
+const ABORTED: &[&str] = &["Tool execution aborted", "The user rejected", "The user dismissed"];
+
+/// Kinds of parts that are known to say nothing about the context.
+const KNOWN: &[&str] = &["step-finish", "patch", "compaction", "snapshot", "agent", "subtask", "retry"];
+
+/// Imports one file; it may hold several documents.
+pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), ImportError> {
+    let mut values = ValueReader::new(input, DOCUMENT_BYTES_MAX);
+    loop {
+        let offset = values.offset();
+        let value = values.next_value().map_err(|source| ImportError::Io { offset, source })?;
+        let Some(value) = value else { return Ok(()) };
+        let (line, offset) = (value.line, value.offset);
+        match context.report.admit(&value, DOCUMENT_BYTES_MAX) {
+            Admitted::Text(text) => {
+                let Some([info, messages]) = json::pick(text, ["info", "messages"]) else {
+                    return Err(other_format(line, offset, "the text is not a JSON object"));
+                };
+                let (Some(info), Some(messages)) = (info, messages.and_then(json::elements)) else {
+                    return Err(other_format(line, offset, "no info and messages"));
+                };
+                document(text, info, &messages, (line, offset), context)?;
+            }
+            Admitted::Raw(raw) => {
+                let info =
+                    StreamInfo::session(HOST, context.options.session.as_deref().unwrap_or(context.name));
+                let entry = super::kept_record("raw", raw, 1);
+                let end = offset + raw.len() as u64;
+                context.emit(&Arc::new(info), vec![entry], end)?;
+            }
+            Admitted::Nothing => {}
+        }
+    }
+}
+
+fn other_format(line: u64, offset: u64, reason: &'static str) -> ImportError {
+    ImportError::OtherFormat { format: Format::Opencode, line, offset, reason }
+}
+
+/// A document while it is read.
+struct Document<'a> {
+    text: &'a str,
+    stream: Arc<StreamInfo>,
+    /// Line and offset at which the text begins.
+    start: (u64, u64),
+    end: u64,
+    /// Origins of the records that have been handed out.
+    origins: HashSet<String>,
+    /// The document with references in place of its records.
+    pieces: Vec<WirePiece>,
+    done: usize,
+}
+
+impl Document<'_> {
+    /// Notes that `record`, a slice of the text, is kept without being understood.
+    fn note(&self, record: &str, reason: String, context: &mut Context<'_>) {
+        // Finding the line costs a look at all before it: only done for notes that are kept.
+        let counts = context.report.kept_raw.len() < NOTES_MAX;
+        let at = (record.as_ptr() as usize).saturating_sub(self.text.as_ptr() as usize);
+        let before = self.text.get(..at).filter(|_| counts).unwrap_or_default();
+        let lines = memchr::memchr_iter(b'\n', before.as_bytes()).count();
+        context.report.keep_raw(self.start.0 + lines as u64, self.start.1 + at as u64, reason);
+    }
+
+    /// Puts a reference to `origin` where `record`, a slice of the text, stands.
+    ///
+    /// False if that origin has been used: the record stays literal then.
+    fn refer(&mut self, record: &str, origin: &str) -> bool {
+        if !self.origins.insert(origin.to_owned()) {
+            return false;
+        }
+        let from = (record.as_ptr() as usize).saturating_sub(self.text.as_ptr() as usize);
+        let Some(between) = self.text.get(self.done..from) else { return false };
+        self.pieces.push(WirePiece::Literal(between.as_bytes().to_vec()));
+        self.pieces.push(WirePiece::Record(origin.to_owned()));
+        self.done = from.saturating_add(record.len());
+        true
+    }
+
+    /// The document entry: all that is in no record.
+    fn finish(mut self) -> (Arc<StreamInfo>, Entry, u64) {
+        let rest = self.text.get(self.done..).unwrap_or_default();
+        self.pieces.push(WirePiece::Literal(rest.as_bytes().to_vec()));
+        let origin = format!("document:{}", self.stream.name);
+        let entry = Entry::host_record("document", None).origin(origin).wire(self.pieces);
+        (self.stream, entry, self.end)
+    }
+}
+
+fn document(
+    text: &str,
+    info: &str,
+    messages: &[&str],
+    start: (u64, u64),
+    context: &mut Context<'_>,
+) -> Result<(), ImportError> {
+    let [id, directory, title, version, times, parent, project] =
+        json::pick(info, ["id", "directory", "title", "version", "time", "parentID", "projectID"])
+            .unwrap_or_default();
+    let directory = json::owned(directory);
+    let name = json::owned(id)
+        .or_else(|| context.options.session.clone())
+        .unwrap_or_else(|| context.name.to_owned());
+    let parent = json::owned(parent).map(|parent| (StreamInfo::session(HOST, parent).id(), None));
+    let project =
+        context.options.project.clone().or_else(|| directory.clone()).or_else(|| json::owned(project));
+    // A subagent's session has a document of its own: counted like any other, linked to its parent.
+    context.report.sessions += 1;
+    let stream = StreamInfo {
+        project,
+        parent,
+        cwd: directory,
+        title: json::owned(title),
+        host_version: json::owned(version),
+        host_time: millis(json::member(times, "created")),
+        ..StreamInfo::session(HOST, name)
+    };
+    let end = start.1 + text.len() as u64;
+    let mut document = Document {
+        text,
+        stream: Arc::new(stream),
+        start,
+        end,
+        origins: HashSet::new(),
+        pieces: Vec::new(),
+        done: 0,
+    };
+    for (index, message) in messages.iter().enumerate() {
+        let entries = read_message(&mut document, index, message, context);
+        context.emit(&document.stream, entries, end)?;
+    }
+    let (stream, entry, end) = document.finish();
+    context.emit(&stream, vec![entry], end)
+}
+
+fn read_message(
+    document: &mut Document<'_>,
+    index: usize,
+    message: &str,
+    context: &mut Context<'_>,
+) -> Vec<Entry> {
+    let mut entries = Vec::new();
+    let [info, parts] = json::pick(message, ["info", "parts"]).unwrap_or_default();
+    let Some(info) = info.filter(|info| info.starts_with('{')) else {
+        let origin = digest_origin("message", message.as_bytes(), index as u64 + 1);
+        context.report.records += 1;
+        let reason = format!("message {} has no info; kept as it is", index + 1);
+        document.note(message, reason, context);
+        if document.refer(message, &origin) {
+            entries.push(Entry::host_record("message", None).origin(origin).wire(literal(message)));
+        }
+        return entries;
+    };
+    let head = Head::parse(info, index);
+    let parts = parts.and_then(json::elements).unwrap_or_default();
+    let parts: Vec<_> = parts.into_iter().map(|part| (part, Part::parse(part))).collect();
+    context.report.records += 1 + parts.len() as u64;
+
+    let is_compaction = matches!(parts.as_slice(), [(_, Some(only))] if only.kind == "compaction");
+    if head.role == Role::Assistant && head.is_summary {
+        let fact =
+            Fact::ContextReplaced { cause: ReplaceCause::Compaction, order: Vec::new(), tokens_before: None };
+        entries.push(Entry::from(fact).origin(format!("replaced:{}", head.id)).at(head.created));
+    }
+    if head.role == Role::User && !is_compaction {
+        entries.push(Entry::prompt(head.id.as_str()).origin(format!("prompt:{}", head.id)).at(head.created));
+    }
+    let origin = format!("record:{}", head.id);
+    if document.refer(info, &origin) {
+        let fact = Fact::MessageRecorded {
+            key: head.id.clone(),
+            role: head.role,
+            parts: Vec::new(),
+            parent: head.parent.clone(),
+            hidden_from_model: false,
+            hidden_from_user: false,
+        };
+        entries.push(Entry::from(fact).origin(format!("msg:{}", head.id)).at(head.created));
+        entries.push(own_record("message", &head.id, info, &[]).at(head.created));
+    } else {
+        context.report.duplicates += 1;
+    }
+    for (place, (part, read)) in parts.iter().enumerate() {
+        let Some(read) = read else {
+            let origin = format!("part:{}/{place}", head.id);
+            let reason = format!("part {} of {} is no object; kept as it is", place + 1, head.id);
+            document.note(part, reason, context);
+            if document.refer(part, &origin) {
+                entries.push(Entry::host_record("part", None).origin(origin).wire(literal(part)));
+            }
+            continue;
+        };
+        let id = json::owned(read.id).unwrap_or_else(|| format!("{}/{place}", head.id));
+        let mut facts = read_part(&head, &id, read, part, document, context);
+        let bodies = wire::bodies(&facts);
+        // Only what a call says once it has ended is sure to stay as it is.
+        let wired = match facts.last_mut() {
+            Some(last) if matches!(last.fact, Fact::ToolFinished { .. }) => last,
+            _ => {
+                let record = if read.kind.is_empty() { "part" } else { &*read.kind };
+                let about = json::owned(read.hash).unwrap_or_else(|| head.id.clone());
+                let mut entry = own_record(record, &id, part, &bodies).at(head.created);
+                if let Fact::HostRecorded { about: place, .. } = &mut entry.fact {
+                    *place = Some(about);
+                }
+                facts.push(entry);
+                match facts.last_mut() {
+                    Some(last) => last,
+                    None => continue,
+                }
+            }
+        };
+        if document.refer(part, wired.origin.as_deref().unwrap_or_default()) {
+            wired.wire = wire::build(part.as_bytes(), &bodies);
+            entries.append(&mut facts);
+        } else {
+            context.report.duplicates += 1;
+        }
+    }
+    entries.extend(head.finished());
+    entries
+}
+
+/// What a message's info says.
+struct Head {
+    id: String,
+    role: Role,
+    parent: Option<String>,
+    is_summary: bool,
+    created: Option<acpdb_engine::ids::Micros>,
+    completed: Option<acpdb_engine::ids::Micros>,
+    finish: Option<Fact>,
+}
+
+impl Head {
+    fn parse(info: &str, index: usize) -> Self {
+        let names = [
+            "id",
+            "role",
+            "parentID",
+            "summary",
+            "time",
+            "modelID",
+            "providerID",
+            "finish",
+            "tokens",
+            "error",
+        ];
+        let [id, role, parent, summary, times, model, provider, finish, tokens, error] =
+            json::pick(info, names).unwrap_or_default();
+        let [created, completed] =
+            times.and_then(|times| json::pick(times, ["created", "completed"])).unwrap_or_default();
+        let id = json::owned(id).unwrap_or_else(|| format!("message-{index}"));
+        let role = match json::string(role).as_deref() {
+            Some("assistant") => Role::Assistant,
+            Some("system") => Role::System,
+            _ => Role::User,
+        };
+        let ended = role == Role::Assistant && (completed.is_some() || error.is_some());
+        let finish = ended.then(|| Fact::MessageFinished {
+            key: id.clone(),
+            model: json::owned(model),
+            provider: json::owned(provider),
+            request: None,
+            stop_reason: json::owned(finish).or_else(|| json::owned(json::member(error, "name"))),
+            usage: usage_of(tokens),
+        });
+        Self {
+            id,
+            role,
+            parent: json::owned(parent),
+            is_summary: json::boolean(summary) == Some(true),
+            created: millis(created),
+            completed: millis(completed),
+            finish,
+        }
+    }
+
+    fn finished(self) -> Option<Entry> {
+        let origin = format!("msg:{}:finish", self.id);
+        Some(Entry::from(self.finish?).origin(origin).at(self.completed.or(self.created)))
+    }
+}
+
+fn usage_of(tokens: Option<&str>) -> Usage {
+    let Some([input, output, reasoning, cache]) =
+        tokens.and_then(|tokens| json::pick(tokens, ["input", "output", "reasoning", "cache"]))
+    else {
+        return Usage::default();
+    };
+    let [read, write] = cache.and_then(|cache| json::pick(cache, ["read", "write"])).unwrap_or_default();
+    Usage {
+        input: json::count(input),
+        output: json::count(output),
+        cache_read: json::count(read),
+        cache_write: json::count(write),
+        reasoning: json::count(reasoning),
+    }
+}
+
+/// What of a part matters.
+struct Part<'a> {
+    kind: Cow<'a, str>,
+    hash: Option<&'a str>,
+    id: Option<&'a str>,
+    text: Option<&'a str>,
+    metadata: Option<&'a str>,
+    times: Option<&'a str>,
+    mime: Option<&'a str>,
+    url: Option<&'a str>,
+    call: Option<&'a str>,
+    tool: Option<&'a str>,
+    state: Option<&'a str>,
+}
+
+impl<'a> Part<'a> {
+    fn parse(part: &'a str) -> Option<Self> {
+        let names =
+            ["type", "hash", "id", "text", "metadata", "time", "mime", "url", "callID", "tool", "state"];
+        let [kind, hash, id, text, metadata, times, mime, url, call, tool, state] = json::pick(part, names)?;
+        let kind = json::string(kind).unwrap_or_default();
+        Some(Self { kind, hash, id, text, metadata, times, mime, url, call, tool, state })
+    }
+}
+
+/// The facts of one part, in order; none if it says nothing about the context.
+fn read_part(
+    head: &Head,
+    id: &str,
+    part: &Part<'_>,
+    raw: &str,
+    document: &Document<'_>,
+    context: &mut Context<'_>,
+) -> Vec<Entry> {
+    let kind = &*part.kind;
+    let start = part.times.and_then(|times| millis(json::member(Some(times), "start"))).or(head.created);
+    let spoken = match kind {
+        "text" => json::string(part.text).map(|text| PartEntry::text(&*text)),
+        "reasoning" => json::string(part.text).map(|text| PartEntry::of(PartKind::Reasoning, &*text)),
+        "file" => json::string(part.url).map(|url| PartEntry::media(&*url, json::owned(part.mime))),
+        _ => None,
+    };
+    if let Some(mut spoken) = spoken {
+        spoken.signature = part.metadata.map(bytes);
+        let fact = Fact::MessageContinued { key: head.id.clone(), parts: vec![spoken] };
+        return vec![Entry::from(fact).origin(format!("part:{id}")).at(start)];
+    }
+    match (kind, part.state) {
+        ("step-start", _) => vec![Entry::step(id).origin(format!("turn:{id}")).at(head.created)],
+        ("tool", Some(state)) => read_call(head, id, part, state, context),
+        _ => {
+            if matches!(kind, "text" | "reasoning" | "file" | "tool") {
+                let reason = format!("part {id} of kind {kind} lacks its content; kept as it is");
+                document.note(raw, reason, context);
+            } else if !KNOWN.contains(&kind) {
+                context.report.unknown(kind);
+            }
+            Vec::new()
+        }
+    }
+}
+
+fn read_call(head: &Head, id: &str, part: &Part<'_>, state: &str, context: &mut Context<'_>) -> Vec<Entry> {
+    let names = ["status", "input", "output", "error", "metadata", "time", "attachments"];
+    let [status, input, output, error, metadata, times, attachments] =
+        json::pick(state, names).unwrap_or_default();
+    let [started, ended, compacted] =
+        times.and_then(|times| json::pick(times, ["start", "end", "compacted"])).unwrap_or_default();
+    let tool = json::owned(part.tool).unwrap_or_default();
+    let call = json::owned(part.call).unwrap_or_else(|| id.to_owned());
+    context.report.calls_main += 1;
+    if tool == "todowrite" {
+        context.report.todo_snapshots += 1;
+    }
+    let params = input.filter(|input| input.starts_with('{')).unwrap_or("{}");
+    let mut start = Entry::tool_started(call.as_str(), tool, params)
+        .in_message(head.id.as_str())
+        .origin(format!("call:{id}:start"))
+        .at(millis(started).or(head.created));
+    if let Fact::ToolStarted { provider_signature, .. } = &mut start.fact {
+        *provider_signature = part.metadata.map(bytes);
+    }
+    let (outcome, text) = match json::string(status).as_deref() {
+        Some("completed") => (Outcome::Completed, json::string(output)),
+        Some("error") => {
+            let text = json::string(error).or_else(|| json::string(output));
+            let shown = text.as_deref().unwrap_or_default();
+            let aborted = ABORTED.iter().any(|beginning| shown.starts_with(beginning));
+            (if aborted { Outcome::Aborted } else { Outcome::Failed }, text)
+        }
+        _ => {
+            context.report.without_result += 1;
+            return vec![start];
+        }
+    };
+    context.report.failed += u64::from(outcome != Outcome::Completed);
+    let mut parts = vec![PartEntry::text(text.as_deref().unwrap_or_default())];
+    for attachment in attachments.and_then(json::elements).unwrap_or_default() {
+        let [mime, url] = json::pick(attachment, ["mime", "url"]).unwrap_or_default();
+        parts.push(match json::string(url) {
+            Some(url) => PartEntry::media(&*url, json::owned(mime)),
+            None => PartEntry::opaque(attachment),
+        });
+    }
+    let fact = Fact::ToolFinished {
+        call,
+        outcome,
+        output: parts,
+        details: metadata.and_then(small_fields),
+        todo_change: None,
+    };
+    let finish = Entry::from(fact).origin(format!("call:{id}:finish")).at(millis(ended).or(head.created));
+    let mut entries = vec![start, finish];
+    if compacted.is_some() {
+        let fact = Fact::HostCleared {
+            items: vec![ItemRef::Origin(format!("call:{id}:start"), 1)],
+            calls: Vec::new(),
+            text: Some(bytes(CLEARED)),
+        };
+        entries.push(Entry::from(fact).origin(format!("cleared:{id}")).at(millis(compacted)));
+    }
+    entries
+}
+
+/// A record with an entry of its own.
+fn own_record(record: &str, id: &str, raw: &str, bodies: &[acpdb_engine::entry::Bytes]) -> Entry {
+    let fact = Fact::HostRecorded { record: record.to_owned(), about: Some(id.to_owned()), raw: None };
+    Entry::from(fact).origin(format!("record:{id}")).wire(wire::build(raw.as_bytes(), bodies))
+}
+
+fn literal(record: &str) -> Vec<WirePiece> {
+    vec![WirePiece::Literal(record.as_bytes().to_vec())]
+}

@@ -1,0 +1,185 @@
+//! What an import found, and what it could not do.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use super::Format;
+use super::values::{Shape, Value};
+
+/// Notes kept in a report; further ones are only counted.
+pub(super) const NOTES_MAX: usize = 1000;
+
+/// A place in the input that needed care.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Note {
+    /// Line, from 1.
+    pub line: u64,
+    /// Offset of the record's first byte.
+    pub offset: u64,
+    /// What is the matter there, and what to do if there is something to do.
+    pub reason: String,
+}
+
+/// What an import found.
+#[must_use]
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ImportReport {
+    /// The format.
+    pub format: Format,
+    /// Main sessions; subagents found inside them are not counted.
+    pub sessions: u64,
+    /// Subagents' sessions.
+    pub subagents: u64,
+    /// Records: lines of line-wise formats; messages and parts, or messages, of documents.
+    pub records: u64,
+    /// Tool calls of main sessions.
+    pub calls_main: u64,
+    /// Tool calls of subagents.
+    pub calls_subagent: u64,
+    /// Calls of main sessions that failed or were aborted.
+    pub failed: u64,
+    /// Calls of main sessions that have no result.
+    pub without_result: u64,
+    /// Whole todo lists that calls wrote.
+    pub todo_snapshots: u64,
+    /// Calls that change single todos.
+    pub todo_deltas: u64,
+    /// Records that repeat the id of an earlier one and were left out.
+    pub duplicates: u64,
+    /// Records of kinds that the importer does not know, by kind: kept as they are.
+    pub unknown_records: BTreeMap<String, u64>,
+    /// Records that could not be understood: kept as they are.
+    pub kept_raw: Vec<Note>,
+    /// Bytes that were left out.
+    pub skipped: Vec<Note>,
+    /// The last value is not complete yet: import again when it is.
+    pub cut: Option<Note>,
+    /// Notes beyond a thousand, of all kinds.
+    pub notes_left_out: u64,
+}
+
+impl ImportReport {
+    /// An empty report.
+    pub fn new(format: Format) -> Self {
+        Self {
+            format,
+            sessions: 0,
+            subagents: 0,
+            records: 0,
+            calls_main: 0,
+            calls_subagent: 0,
+            failed: 0,
+            without_result: 0,
+            todo_snapshots: 0,
+            todo_deltas: 0,
+            duplicates: 0,
+            unknown_records: BTreeMap::new(),
+            kept_raw: Vec::new(),
+            skipped: Vec::new(),
+            cut: None,
+            notes_left_out: 0,
+        }
+    }
+
+    /// Whether everything was there and understood. A cut last value and unknown kinds do not count against it.
+    pub fn is_complete(&self) -> bool {
+        self.skipped.is_empty() && self.kept_raw.is_empty() && self.notes_left_out == 0
+    }
+
+    /// Counts a record of an unknown kind.
+    pub(crate) fn unknown(&mut self, kind: &str) {
+        // Kinds come from the input: their number and length are bounded here.
+        let end = kind.char_indices().map(|(at, _)| at).take_while(|at| *at <= 64).last().unwrap_or(0);
+        let kind = if kind.len() > 64 { kind.get(..end).unwrap_or_default() } else { kind };
+        let kind = if self.unknown_records.len() < NOTES_MAX { kind } else { "other" };
+        *self.unknown_records.entry(kind.to_owned()).or_default() += 1;
+    }
+
+    /// Notes a record that is kept without being understood.
+    pub(crate) fn keep_raw(&mut self, line: u64, offset: u64, reason: impl Into<String>) {
+        note(&mut self.kept_raw, &mut self.notes_left_out, Note { line, offset, reason: reason.into() });
+    }
+
+    /// Notes bytes that are left out.
+    pub(crate) fn skip(&mut self, line: u64, offset: u64, reason: impl Into<String>) {
+        note(&mut self.skipped, &mut self.notes_left_out, Note { line, offset, reason: reason.into() });
+    }
+
+    /// Looks at the shape and the encoding of a value.
+    ///
+    /// `Text` is fit for a parser; `Raw` is to be kept as it is, and is already noted; `Nothing` needs no more.
+    pub(crate) fn admit<'a>(&mut self, value: &Value<'a>, bytes_max: usize) -> Admitted<'a> {
+        match value.shape {
+            Shape::Whole => match std::str::from_utf8(value.bytes) {
+                Ok(text) => Admitted::Text(text),
+                Err(error) => {
+                    let at = value.offset.saturating_add(error.valid_up_to() as u64);
+                    self.keep_raw(value.line, value.offset, format!("not UTF-8 at byte {at}; kept as it is"));
+                    Admitted::Raw(value.bytes)
+                }
+            },
+            Shape::Broken(reason) => {
+                self.keep_raw(value.line, value.offset, format!("{reason}; kept as it is"));
+                Admitted::Raw(value.bytes)
+            }
+            Shape::Cut => {
+                let reason = "the last record is not complete yet; import again when it is".to_owned();
+                self.cut = Some(Note { line: value.line, offset: value.offset, reason });
+                Admitted::Nothing
+            }
+            Shape::TooLong => {
+                let reason = format!("longer than {bytes_max} bytes; left out");
+                self.skip(value.line, value.offset, reason);
+                Admitted::Nothing
+            }
+        }
+    }
+}
+
+/// What is to be done with a value.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Admitted<'a> {
+    /// Parse it.
+    Text(&'a str),
+    /// Keep it.
+    Raw(&'a [u8]),
+    /// Go on.
+    Nothing,
+}
+
+fn note(notes: &mut Vec<Note>, left_out: &mut u64, note: Note) {
+    if notes.len() < NOTES_MAX {
+        notes.push(note);
+    } else {
+        *left_out = left_out.saturating_add(1);
+    }
+}
+
+/// Why an import ended early. What was handed to the sink before stays valid.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ImportError {
+    /// The input could not be read.
+    #[error("cannot read the input after byte {offset}")]
+    Io {
+        /// Bytes read before.
+        offset: u64,
+        /// Why.
+        source: io::Error,
+    },
+    /// The sink wanted no more.
+    #[error("the import was stopped")]
+    Stopped,
+    /// The input is not of the format it was taken for.
+    #[error("not a session of {format} at line {line}, byte {offset}: {reason}; name the right format")]
+    OtherFormat {
+        /// The format it was taken for.
+        format: Format,
+        /// Line, from 1.
+        line: u64,
+        /// Byte offset.
+        offset: u64,
+        /// What is missing.
+        reason: &'static str,
+    },
+}

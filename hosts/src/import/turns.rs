@@ -1,0 +1,93 @@
+//! Names that come out the same from every feed: origins of records without ids, of calls, of turns.
+//!
+//! ```text
+//! line:<digest>#n            n-th record of these bytes in the stream
+//! call:<id>#n:start|finish   n-th call of this id; ids repeat, within a session and across sessions
+//! call:<id>#n:aborted        the same call, given up by the host without a result
+//! turn:<key>  prompt:<key>   the step or prompt that begins with the fact of this origin
+//! ```
+
+use std::collections::HashMap;
+
+use acpdb_engine::entry::Entry;
+
+use super::calls;
+
+/// Counts how often something has occurred in a stream.
+#[derive(Debug, Default)]
+pub(super) struct Occurrences(HashMap<String, u32>);
+
+impl Occurrences {
+    /// The number of this occurrence, from 1.
+    pub(super) fn next(&mut self, what: &str) -> u32 {
+        let count = self.0.entry(what.to_string()).or_default();
+        *count = count.saturating_add(1);
+        *count
+    }
+
+    /// `kind:what#n`.
+    pub(super) fn origin(&mut self, kind: &str, what: &str) -> String {
+        let n = self.next(what);
+        format!("{kind}:{what}#{n}")
+    }
+}
+
+/// Calls of a stream, numbered, with the open ones in the order in which they began.
+#[derive(Debug, Default)]
+pub(super) struct Calls {
+    numbers: calls::Calls,
+    open: Vec<(String, u32)>,
+}
+
+impl Calls {
+    /// A call begins: its origin.
+    pub(super) fn start(&mut self, id: &str) -> String {
+        let number = self.numbers.start(id);
+        self.open.push((id.to_string(), number));
+        calls::start_origin(id, number)
+    }
+
+    /// A call ends: the origin of its end.
+    pub(super) fn finish(&mut self, id: &str) -> String {
+        let (number, _) = self.numbers.finish(id);
+        self.open.retain(|(open, its)| open != id || *its != number);
+        calls::finish_origin(id, number)
+    }
+
+    /// All open calls are given up: their ids, and the origins of their ends.
+    ///
+    /// These differ from the origin of a result: a host may still write one, and each fact has one content for ever, or
+    /// importing a file twice would revise it twice.
+    pub(super) fn give_up(&mut self) -> Vec<(String, String)> {
+        std::mem::take(&mut self.open)
+            .into_iter()
+            .map(|(id, number)| {
+                let aborted = format!("call:{id}#{number}:aborted");
+                (id, aborted)
+            })
+            .collect()
+    }
+}
+
+/// A model step that begins with the fact of this origin.
+pub(super) fn step(origin: &str) -> Entry {
+    Entry::step(origin).origin(format!("turn:{origin}"))
+}
+
+/// A prompt that begins with the fact of this origin.
+pub(super) fn prompt(origin: &str) -> Entry {
+    Entry::prompt(origin).origin(format!("prompt:{origin}"))
+}
+
+/// First half of the digest of a record's bytes.
+pub(super) fn digest(record: &str) -> String {
+    let mut hex = blake3::hash(record.as_bytes()).to_hex().to_string();
+    hex.truncate(32);
+    hex
+}
+
+/// The media type of a `data:` address.
+pub(super) fn media_type(url: &str) -> Option<String> {
+    let (media, _) = url.strip_prefix("data:")?.split_once([';', ','])?;
+    (!media.is_empty()).then(|| media.to_string())
+}

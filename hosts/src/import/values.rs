@@ -1,0 +1,325 @@
+//! Reads JSON values from a file of them, one by one, whatever the lines do.
+//!
+//! ```text
+//! {"a":1}\n            one value a line, the usual case
+//! {"a":1}{"b":2}\n     two values glued on one line
+//! {\n  "a": 1\n}\n     one value over several lines
+//! {"a":1,"b":"x        a last value cut short: "not there yet"
+//! {"a":"x\n{"b":2}\n   a value cut short in the middle: kept as broken bytes, reading goes on with the next line
+//! ```
+//!
+//! A value is found by brackets and quotes alone, in one flat scan without recursion; whether it is JSON is for the
+//! reader of the value to see. The scan also measures depth, so nothing deeper than [`DEPTH_MAX`] reaches a parser.
+//! Memory: the longest value, at most [`ValueReader::bytes_max`].
+
+use std::io::{self, BufRead};
+
+use memchr::memchr3;
+
+/// Deepest nesting that is interpreted.
+pub const DEPTH_MAX: u32 = 128;
+
+/// Longest record of a line-wise format; the longest commit that the store takes holds one such record.
+pub const RECORD_BYTES_MAX: usize = 48 << 20;
+
+/// Longest session in one JSON document.
+pub const DOCUMENT_BYTES_MAX: usize = 512 << 20;
+
+/// What was found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Shape {
+    /// Brackets and quotes match; depth is within bounds.
+    Whole,
+    /// The input ends inside the value.
+    Cut,
+    /// It cannot be JSON, or must not be parsed; the bytes are all there.
+    Broken(&'static str),
+    /// Longer than allowed; the bytes are not kept.
+    TooLong,
+}
+
+/// One value and its place.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Value<'a> {
+    /// The value without white space around it. Empty if it is too long.
+    pub bytes: &'a [u8],
+    /// Line on which it begins, from 1.
+    pub line: u64,
+    /// Offset of its first byte.
+    pub offset: u64,
+    /// What was found.
+    pub shape: Shape,
+}
+
+/// Reads values in order.
+#[derive(Debug)]
+pub struct ValueReader<R> {
+    input: R,
+    bytes_max: usize,
+    buffer: Vec<u8>,
+    line: u64,
+    offset: u64,
+}
+
+impl<R: BufRead> ValueReader<R> {
+    /// Reads `input`, keeping values of up to `bytes_max` bytes.
+    pub fn new(input: R, bytes_max: usize) -> Self {
+        Self { input, bytes_max, buffer: Vec::new(), line: 1, offset: 0 }
+    }
+
+    /// Bytes read so far.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Longest value that is kept.
+    pub fn bytes_max(&self) -> usize {
+        self.bytes_max
+    }
+
+    /// The next value; `None` at the end of the input.
+    ///
+    /// # Errors
+    /// Those of the input.
+    pub fn next_value(&mut self) -> io::Result<Option<Value<'_>>> {
+        self.buffer.clear();
+        if !self.skip_blank()? {
+            return Ok(None);
+        }
+        let (line, offset) = (self.line, self.offset);
+        let mut scan = Scan::default();
+        let mut too_long = false;
+        let shape = loop {
+            let chunk = self.input.fill_buf()?;
+            if chunk.is_empty() {
+                break scan.at_end();
+            }
+            let (used, found) = scan.feed(chunk);
+            let taken = chunk.get(..used).unwrap_or_default();
+            if self.buffer.len().saturating_add(used) > self.bytes_max {
+                too_long = true;
+                self.buffer = Vec::new();
+            }
+            if !too_long {
+                self.buffer.extend_from_slice(taken);
+            }
+            self.input.consume(used);
+            self.offset = self.offset.saturating_add(used as u64);
+            if let Some(shape) = found {
+                break shape;
+            }
+        };
+        self.line = self.line.saturating_add(scan.lines);
+        if too_long {
+            return Ok(Some(Value { bytes: &[], line, offset, shape: Shape::TooLong }));
+        }
+        Ok(Some(Value { bytes: self.buffer.trim_ascii_end(), line, offset, shape }))
+    }
+
+    /// Skips white space and a byte order mark; false at the end.
+    fn skip_blank(&mut self) -> io::Result<bool> {
+        const MARK: [u8; 3] = [0xef, 0xbb, 0xbf];
+        loop {
+            let chunk = self.input.fill_buf()?;
+            if chunk.is_empty() {
+                return Ok(false);
+            }
+            let mut used = 0;
+            let mut found = false;
+            for &byte in chunk {
+                let is_mark = usize::try_from(self.offset).ok().and_then(|at| MARK.get(at)) == Some(&byte);
+                if !is_mark && !byte.is_ascii_whitespace() {
+                    found = true;
+                    break;
+                }
+                self.line = self.line.saturating_add(u64::from(byte == b'\n'));
+                self.offset = self.offset.saturating_add(1);
+                used += 1;
+            }
+            self.input.consume(used);
+            if found {
+                return Ok(true);
+            }
+        }
+    }
+}
+
+/// State of the scan of one value, fed in chunks of any size.
+#[derive(Default)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts about the place in the text")]
+struct Scan {
+    started: bool,
+    /// The value is no object or array: it ends with its line.
+    bare: bool,
+    in_string: bool,
+    escaped: bool,
+    depth: u32,
+    too_deep: bool,
+    /// Bit n: container n is an object.
+    objects: u128,
+    last: u8,
+    line_start: bool,
+    lines: u64,
+}
+
+impl Scan {
+    /// Takes bytes of `chunk`; says how many belong to the value, and its shape once it has ended.
+    fn feed(&mut self, chunk: &[u8]) -> (usize, Option<Shape>) {
+        let mut at = 0;
+        if !self.started {
+            self.started = true;
+            self.bare = !matches!(chunk.first(), Some(b'{' | b'['));
+        }
+        if self.bare {
+            return match memchr::memchr(b'\n', chunk) {
+                Some(end) => (end, Some(NOT_A_RECORD)),
+                None => (chunk.len(), None),
+            };
+        }
+        while let Some(&byte) = chunk.get(at) {
+            if self.in_string {
+                if self.escaped {
+                    self.escaped = false;
+                    if byte != b'\n' {
+                        at += 1;
+                        continue;
+                    }
+                }
+                let rest = chunk.get(at..).unwrap_or_default();
+                let Some(next) = memchr3(b'"', b'\\', b'\n', rest) else { return (chunk.len(), None) };
+                at += next;
+                match rest.get(next) {
+                    Some(b'"') => self.in_string = false,
+                    Some(b'\\') => self.escaped = true,
+                    _ => return (at, Some(Shape::Broken("a line ends inside a string"))),
+                }
+                at += 1;
+                continue;
+            }
+            match byte {
+                b'"' => self.in_string = true,
+                b'{' | b'[' => {
+                    if self.line_start && self.depth > 0 && self.in_object() && self.last != b':' {
+                        return (at, Some(Shape::Broken("a value ends in the middle of a line")));
+                    }
+                    self.open(byte == b'{');
+                }
+                b'}' | b']' => {
+                    self.depth = self.depth.saturating_sub(1);
+                    if self.depth == 0 {
+                        let shape = if self.too_deep { TOO_DEEP } else { Shape::Whole };
+                        return (at + 1, Some(shape));
+                    }
+                }
+                b'\n' => {
+                    self.lines = self.lines.saturating_add(1);
+                    self.line_start = true;
+                    at += 1;
+                    continue;
+                }
+                _ => {}
+            }
+            self.line_start = false;
+            if !byte.is_ascii_whitespace() {
+                self.last = byte;
+            }
+            at += 1;
+        }
+        (at, None)
+    }
+
+    fn at_end(&self) -> Shape {
+        if self.bare { NOT_A_RECORD } else { Shape::Cut }
+    }
+
+    fn in_object(&self) -> bool {
+        self.depth <= DEPTH_MAX && self.objects >> (self.depth - 1) & 1 == 1
+    }
+
+    fn open(&mut self, object: bool) {
+        if self.depth < DEPTH_MAX {
+            let bit = 1u128 << self.depth;
+            self.objects = if object { self.objects | bit } else { self.objects & !bit };
+        } else {
+            self.too_deep = true;
+        }
+        self.depth = self.depth.saturating_add(1);
+    }
+}
+
+const NOT_A_RECORD: Shape = Shape::Broken("not a JSON object or array");
+const TOO_DEEP: Shape = Shape::Broken("nested more than 128 levels deep");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fmt::Write as _;
+    use std::io::BufReader;
+
+    fn scan(input: &[u8], chunk: usize) -> String {
+        let mut reader = ValueReader::new(BufReader::with_capacity(chunk, input), 1000);
+        let mut out = String::new();
+        while let Some(value) = reader.next_value().unwrap() {
+            let text = String::from_utf8_lossy(value.bytes);
+            let short: String = text.chars().take(24).collect();
+            writeln!(out, "{}:{} {short:?} {:?}", value.line, value.offset, value.shape).unwrap();
+        }
+        out
+    }
+
+    fn check(input: &[u8], expected: &expect_test::Expect) {
+        let whole = scan(input, 1 << 16);
+        for chunk in [1, 2, 3, 7] {
+            assert_eq!(scan(input, chunk), whole, "in chunks of {chunk}");
+        }
+        expected.assert_eq(&whole);
+    }
+
+    #[test]
+    fn values_are_found_whatever_the_lines_do() {
+        use expect_test::expect;
+        check(b"", &expect![""]);
+        check(b" \r\n\n", &expect![""]);
+        check(
+            b"\xef\xbb\xbf{\"a\":1}\r\n{\"b\":2}\r\n",
+            &expect![[r#"
+                1:3 "{\"a\":1}" Whole
+                2:12 "{\"b\":2}" Whole
+            "#]],
+        );
+        check(
+            b"{\"a\":\"}{\\\"\"}{\"b\":2}[3]\n{\n \"c\":\n{\n}\n}\n{\"d\"",
+            &expect![[r#"
+                1:0 "{\"a\":\"}{\\\"\"}" Whole
+                1:12 "{\"b\":2}" Whole
+                1:19 "[3]" Whole
+                2:23 "{\n \"c\":\n{\n}\n}" Whole
+                7:37 "{\"d\"" Cut
+            "#]],
+        );
+        check(
+            b"{\"a\":\"x\n{\"b\":2}\n{\"c\":1,\n{\"d\":4}\nhello {\n{\"e\":5}",
+            &expect![[r#"
+                1:0 "{\"a\":\"x" Broken("a line ends inside a string")
+                2:8 "{\"b\":2}" Whole
+                3:16 "{\"c\":1," Broken("a value ends in the middle of a line")
+                4:24 "{\"d\":4}" Whole
+                5:32 "hello {" Broken("not a JSON object or array")
+                6:40 "{\"e\":5}" Whole
+            "#]],
+        );
+    }
+
+    #[test]
+    fn long_and_deep_values_are_told_and_passed_over() {
+        let mut input = vec![b'['; 1_000_000];
+        input.extend(vec![b']'; 1_000_000]);
+        input.extend(b"\n{\"a\":1}\n");
+        let found = scan(&input, 4096);
+        assert_eq!(found, "1:0 \"\" TooLong\n2:2000001 \"{\\\"a\\\":1}\" Whole\n");
+
+        let mut reader = ValueReader::new(input.as_slice(), 4 << 20);
+        assert_eq!(reader.next_value().unwrap().unwrap().shape, TOO_DEEP);
+        assert_eq!(reader.next_value().unwrap().unwrap().shape, Shape::Whole);
+    }
+}

@@ -1,0 +1,246 @@
+//! Keeps a host's record byte for byte without storing its long strings twice.
+//!
+//! ```text
+//! record   {"type":"text","text":"a long text ...","n":1.0}
+//! pieces   Literal({"type":"text","text":")  Escaped(body)  Literal(","n":1.0})
+//! ```
+//!
+//! The pieces, put together, are the record. A string becomes a reference only if escaping the body again gives
+//! exactly the bytes that stood there; what a host escaped in its own way stays literal.
+
+use acpdb_engine::entry::{Bytes, Entry, Fact, PartEntry, WirePiece};
+use memchr::memchr2;
+
+use super::json::escape_of;
+
+/// Shortest string or value that is worth a reference.
+pub const REFERENCE_BYTES_MIN: usize = 64;
+
+/// Splits `raw`, one JSON value, into literal bytes and references to `bodies`.
+///
+/// A string token of [`REFERENCE_BYTES_MIN`] bytes or more that is a body escaped becomes [`WirePiece::Escaped`]; an
+/// object or array that is a body as it stands becomes [`WirePiece::Raw`]. One pass over `raw`.
+pub fn build(raw: &[u8], bodies: &[Bytes]) -> Vec<WirePiece> {
+    let strings: Vec<&Bytes> = bodies.iter().filter(|body| !body.is_empty()).collect();
+    let containers: Vec<&Bytes> = bodies
+        .iter()
+        .filter(|body| body.len() >= REFERENCE_BYTES_MIN && matches!(body.first(), Some(b'{' | b'[')))
+        .collect();
+    let mut pieces = Pieces { raw, done: 0, out: Vec::new() };
+    if strings.is_empty() {
+        pieces.finish();
+        return pieces.out;
+    }
+    let mut at = 0;
+    while let Some(&byte) = raw.get(at) {
+        match byte {
+            b'"' => {
+                let end = string_end(raw, at + 1);
+                let inner = raw.get(at + 1..end).unwrap_or_default();
+                if inner.len() + 2 >= REFERENCE_BYTES_MIN
+                    && let Some(body) = strings.iter().find(|body| is_escaped(inner, body))
+                {
+                    pieces.reference(at + 1, end, WirePiece::Escaped(Bytes::clone(body)));
+                }
+                at = end + 1;
+            }
+            b'{' | b'[' => {
+                let rest = raw.get(at..).unwrap_or_default();
+                match containers.iter().find(|body| rest.starts_with(body)) {
+                    Some(body) => {
+                        pieces.reference(at, at + body.len(), WirePiece::Raw(Bytes::clone(body)));
+                        at += body.len();
+                    }
+                    None => at += 1,
+                }
+            }
+            _ => at += 1,
+        }
+    }
+    pieces.finish();
+    pieces.out
+}
+
+/// The bodies of these entries: what their record's wire may refer to.
+pub fn bodies(entries: &[Entry]) -> Vec<Bytes> {
+    let mut found = Vec::new();
+    for entry in entries {
+        match &entry.fact {
+            Fact::MessageRecorded { parts, .. } | Fact::MessageContinued { parts, .. } => {
+                add_parts(&mut found, parts);
+            }
+            Fact::ToolStarted { params, provider_signature, .. } => {
+                found.push(Bytes::clone(params));
+                found.extend(provider_signature.clone());
+            }
+            Fact::ToolFinished { output, details, .. } => {
+                add_parts(&mut found, output);
+                found.extend(details.clone());
+            }
+            Fact::HostRecorded { raw, .. } => found.extend(raw.clone()),
+            Fact::PromptSet { system, tools, params, .. } => {
+                found.extend([system, tools, params].into_iter().filter_map(Clone::clone));
+            }
+            Fact::TodosReplaced { list } => found.push(Bytes::clone(list)),
+            Fact::Injected { text, .. } => found.push(Bytes::clone(text)),
+            _ => {}
+        }
+    }
+    found
+}
+
+fn add_parts(found: &mut Vec<Bytes>, parts: &[PartEntry]) {
+    for part in parts {
+        found.push(Bytes::clone(&part.bytes));
+        found.extend(part.signature.clone());
+    }
+}
+
+/// The record that pieces without references to other records stand for.
+pub fn resolve(pieces: &[WirePiece]) -> Option<Vec<u8>> {
+    let mut out = Vec::new();
+    for piece in pieces {
+        match piece {
+            WirePiece::Literal(bytes) => out.extend_from_slice(bytes),
+            WirePiece::Raw(body) => out.extend_from_slice(body),
+            WirePiece::Escaped(body) => {
+                for &byte in body.iter() {
+                    match escape_of(byte) {
+                        Some(escape) => out.extend_from_slice(escape.as_slice()),
+                        None => out.push(byte),
+                    }
+                }
+            }
+            WirePiece::Record(_) => return None,
+        }
+    }
+    Some(out)
+}
+
+/// Whether `inner` is `body` escaped the one way that [`WirePiece::Escaped`] means.
+pub fn is_escaped(inner: &[u8], body: &[u8]) -> bool {
+    if inner.len() < body.len() {
+        return false;
+    }
+    let mut at = 0;
+    let mut from = 0;
+    while from < body.len() {
+        let rest = body.get(from..).unwrap_or_default();
+        let plain =
+            rest.iter().position(|&byte| byte < 0x20 || byte == b'"' || byte == b'\\').unwrap_or(rest.len());
+        if inner.get(at..at + plain) != rest.get(..plain) {
+            return false;
+        }
+        at += plain;
+        from += plain;
+        if let Some(escape) = body.get(from).and_then(|&byte| escape_of(byte)) {
+            let escape = escape.as_slice();
+            if inner.get(at..at + escape.len()) != Some(escape) {
+                return false;
+            }
+            at += escape.len();
+            from += 1;
+        }
+    }
+    at == inner.len()
+}
+
+/// Where the string that begins at `at` (after its quote) ends: the place of its closing quote, or the end of `raw`.
+fn string_end(raw: &[u8], mut at: usize) -> usize {
+    loop {
+        let rest = raw.get(at..).unwrap_or_default();
+        match memchr2(b'"', b'\\', rest) {
+            None => return raw.len(),
+            Some(next) if rest.get(next) == Some(&b'"') => return at + next,
+            Some(next) => at = at + next + 2,
+        }
+    }
+}
+
+struct Pieces<'a> {
+    raw: &'a [u8],
+    done: usize,
+    out: Vec<WirePiece>,
+}
+
+impl Pieces<'_> {
+    fn reference(&mut self, from: usize, to: usize, piece: WirePiece) {
+        self.literal(from);
+        self.out.push(piece);
+        self.done = to;
+    }
+
+    fn literal(&mut self, to: usize) {
+        let bytes = self.raw.get(self.done..to).unwrap_or_default();
+        if !bytes.is_empty() {
+            self.out.push(WirePiece::Literal(bytes.to_vec()));
+        }
+        self.done = to;
+    }
+
+    fn finish(&mut self) {
+        self.literal(self.raw.len());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn shape(pieces: &[WirePiece]) -> String {
+        let shown = pieces.iter().map(|piece| match piece {
+            WirePiece::Literal(bytes) => format!("literal {}", String::from_utf8_lossy(bytes)),
+            WirePiece::Raw(body) => format!("raw of {}", body.len()),
+            WirePiece::Escaped(body) => format!("escaped of {}", body.len()),
+            WirePiece::Record(origin) => format!("record {origin}"),
+        });
+        shown.collect::<Vec<_>>().join("\n")
+    }
+
+    fn body(text: &str) -> Bytes {
+        Bytes::from(text.as_bytes())
+    }
+
+    #[test]
+    fn long_strings_and_values_become_references() {
+        let text = format!("a \"quoted\" line\n{}", "x".repeat(64));
+        let params = format!("{{\"p\": 1.0,\"q\":\"{}\"}}", "y".repeat(64));
+        let escaped = text.replace('"', "\\\"").replace('\n', "\\n");
+        let raw = format!("{{\"t\":\"{escaped}\",\"i\":{params},\"u\":\"short\"}}");
+        let pieces = build(raw.as_bytes(), &[body(&text), body(&params), body("short")]);
+        expect_test::expect![[r#"
+            literal {"t":"
+            escaped of 80
+            literal ","i":
+            raw of 81
+            literal ,"u":"short"}"#]]
+        .assert_eq(&shape(&pieces));
+        assert_eq!(resolve(&pieces).unwrap(), raw.as_bytes());
+    }
+
+    #[test]
+    fn other_spellings_of_a_string_stay_literal() {
+        let text = format!("/é{}", "x".repeat(64));
+        for raw in [text.replace('/', "\\/"), text.replace('é', "\\u00e9")] {
+            let raw = format!("[\"{raw}\"]");
+            assert_eq!(build(raw.as_bytes(), &[body(&text)]), [WirePiece::Literal(raw.into_bytes())]);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn pieces_put_together_are_the_record(
+            raw in prop_oneof![any::<Vec<u8>>(), "[\\[\\]{}\":,\\\\ux\n]{0,300}".prop_map(String::into_bytes)],
+            bodies in prop::collection::vec("[x\"\\\\]{0,80}", 0..3),
+            text in "[xy\"\\\\\n]{50,200}",
+        ) {
+            let mut raw = raw;
+            super::super::json::quote(&mut raw, &text);
+            let mut bodies: Vec<Bytes> = bodies.iter().map(|text| body(text)).collect();
+            bodies.push(body(&text));
+            let pieces = build(&raw, &bodies);
+            prop_assert_eq!(resolve(&pieces).unwrap(), raw);
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! Where hosts keep their sessions, as patterns; nothing here looks at the disk.
+//!
+//! ```text
+//! usual_places(environment, home)  ->  [ Place { format, folder, pattern } ]        pure
+//! caller: walk each folder, keep what `Place::holds`, open it with the importer of `format`
+//! ```
+//!
+//! Environment values come in through a function, so that tests and programs with their own settings can say what holds.
+//! A variable that is set but empty counts as absent, as in the hosts themselves. Folders that do not exist are listed
+//! all the same: only the caller can know.
+//!
+//! Not decided here: which of several files of one session counts (a resumed Gemini session leaves its old `.json` beside
+//! the new `.jsonl`; both carry the same origins, so importing both adds nothing), and how a database is read.
+
+use std::path::{Path, PathBuf};
+
+use crate::import::Format;
+
+/// A folder in which a host keeps sessions.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Place {
+    /// How the files are written.
+    pub format: Format,
+    /// The folder to walk.
+    pub folder: PathBuf,
+    /// Which files below it are sessions: `*` stays within a name, `**/` is any number of folders.
+    pub pattern: String,
+}
+
+impl Place {
+    fn new(format: Format, folder: PathBuf, pattern: impl Into<String>) -> Self {
+        Self { format, folder, pattern: pattern.into() }
+    }
+
+    /// Does a file, named relative to [`Place::folder`] with `/` or `\` between folders, belong to it?
+    ///
+    /// Cost: the product of both lengths at worst.
+    pub fn holds(&self, relative: &str) -> bool {
+        let names: Vec<&str> = relative.split(['/', '\\']).filter(|name| !name.is_empty()).collect();
+        let parts: Vec<&str> = self.pattern.split('/').collect();
+        path_matches(&parts, &names)
+    }
+}
+
+/// The places where hosts usually keep sessions, for the formats that have one.
+///
+/// `env` answers for an environment variable; `home` is the user's folder. Order: Claude Code, opencode, Codex, Gemini
+/// CLI, Copilot CLI; for each host the newer form first. Plain message lists, SWE-agent runs and memory files have no
+/// usual place.
+///
+/// # Examples
+/// ```
+/// use std::path::Path;
+///
+/// let places = acpdb_hosts::places::usual_places(&|_| None, Path::new("/home/ada"));
+/// assert!(places.iter().any(|place| place.folder == Path::new("/home/ada/.codex/sessions")));
+/// ```
+pub fn usual_places(env: &dyn Fn(&str) -> Option<String>, home: &Path) -> Vec<Place> {
+    let folder = |variable: &str, otherwise: &[&str]| match env(variable).filter(|value| !value.is_empty()) {
+        Some(value) => PathBuf::from(value),
+        None => otherwise.iter().fold(home.to_path_buf(), |path, name| path.join(name)),
+    };
+    let claude = folder("CLAUDE_CONFIG_DIR", &[".claude"]);
+    let codex = folder("CODEX_HOME", &[".codex"]);
+    let copilot = folder("COPILOT_HOME", &[".copilot"]);
+    let gemini = home.join(".gemini").join("tmp");
+    let opencode = folder("XDG_DATA_HOME", &[".local", "share"]).join("opencode");
+
+    // Subagents lie in `<slug>/<session>/subagents/` or beside their session: one pattern takes both.
+    let mut places = vec![Place::new(Format::ClaudeCode, claude.join("projects"), "**/*.jsonl")];
+    match env("OPENCODE_DB").filter(|value| !value.is_empty()).map(PathBuf::from) {
+        Some(file) => places.extend(file_place(&file)),
+        None => places.push(Place::new(Format::Opencode, opencode.clone(), "opencode*.db")),
+    }
+    places.push(Place::new(Format::Opencode, opencode.join("storage"), "**/*.json"));
+    for sessions in ["sessions", "archived_sessions"] {
+        places.push(Place::new(Format::Codex, codex.join(sessions), "**/rollout-*.jsonl"));
+    }
+    for pattern in ["*/chats/session-*.jsonl", "*/chats/session-*.json", "*/chats/*/*.jsonl"] {
+        places.push(Place::new(Format::GeminiCli, gemini.clone(), pattern));
+    }
+    places.push(Place::new(Format::CopilotCli, copilot.join("session-state"), "*/events.jsonl"));
+    places
+}
+
+/// The place that holds just this file.
+fn file_place(file: &Path) -> Option<Place> {
+    let name = file.file_name()?.to_string_lossy().into_owned();
+    let folder = file.parent().map(Path::to_path_buf).unwrap_or_default();
+    Some(Place::new(Format::Opencode, folder, name))
+}
+
+/// Matches folder by folder. `**` is tried at every depth, by a table of reachable positions and not by recursion.
+fn path_matches(parts: &[&str], names: &[&str]) -> bool {
+    // reachable[n]: the parts so far can end just before names[n].
+    let mut reachable = vec![false; names.len() + 1];
+    if let Some(first) = reachable.first_mut() {
+        *first = true;
+    }
+    for part in parts {
+        let mut next = vec![false; names.len() + 1];
+        if *part == "**" {
+            let mut open = false;
+            for (slot, was) in next.iter_mut().zip(&reachable) {
+                open |= *was;
+                *slot = open;
+            }
+        } else {
+            for ((slot, was), name) in next.iter_mut().skip(1).zip(&reachable).zip(names) {
+                *slot = *was && name_matches(part, name);
+            }
+        }
+        reachable = next;
+    }
+    reachable.last().copied().unwrap_or(false)
+}
+
+/// Matches one name; `*` is any run of characters.
+fn name_matches(pattern: &str, name: &str) -> bool {
+    let mut pieces = pattern.split('*');
+    let Some(rest) = pieces.next().and_then(|head| name.strip_prefix(head)) else { return false };
+    let mut pieces: Vec<&str> = pieces.collect();
+    let Some(tail) = pieces.pop() else { return rest.is_empty() };
+    let Some(mut rest) = rest.strip_suffix(tail) else { return false };
+    for piece in pieces {
+        match rest.find(piece) {
+            Some(at) => rest = rest.get(at + piece.len()..).unwrap_or_default(),
+            None => return false,
+        }
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use expect_test::{Expect, expect};
+
+    fn check(variables: &[(&str, &str)], want: &Expect) {
+        let env = |name: &str| {
+            variables.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_string())
+        };
+        let lines: Vec<String> = usual_places(&env, Path::new("/home/ada"))
+            .iter()
+            .map(|place| format!("{} {} {}", place.format, place.folder.display(), place.pattern))
+            .collect();
+        want.assert_eq(&(lines.join("\n") + "\n"));
+    }
+
+    #[test]
+    fn without_settings_all_places_lie_below_home() {
+        check(
+            &[],
+            &expect![[r"
+            claude-code /home/ada/.claude/projects **/*.jsonl
+            opencode /home/ada/.local/share/opencode opencode*.db
+            opencode /home/ada/.local/share/opencode/storage **/*.json
+            codex /home/ada/.codex/sessions **/rollout-*.jsonl
+            codex /home/ada/.codex/archived_sessions **/rollout-*.jsonl
+            gemini-cli /home/ada/.gemini/tmp */chats/session-*.jsonl
+            gemini-cli /home/ada/.gemini/tmp */chats/session-*.json
+            gemini-cli /home/ada/.gemini/tmp */chats/*/*.jsonl
+            copilot-cli /home/ada/.copilot/session-state */events.jsonl
+        "]],
+        );
+    }
+
+    #[test]
+    fn settings_move_places_and_empty_ones_do_not() {
+        check(
+            &[
+                ("CLAUDE_CONFIG_DIR", "/c"),
+                ("CODEX_HOME", ""),
+                ("COPILOT_HOME", "/p"),
+                ("XDG_DATA_HOME", "/x"),
+                ("OPENCODE_DB", "/db/mine.sqlite"),
+            ],
+            &expect![[r"
+                claude-code /c/projects **/*.jsonl
+                opencode /db mine.sqlite
+                opencode /x/opencode/storage **/*.json
+                codex /home/ada/.codex/sessions **/rollout-*.jsonl
+                codex /home/ada/.codex/archived_sessions **/rollout-*.jsonl
+                gemini-cli /home/ada/.gemini/tmp */chats/session-*.jsonl
+                gemini-cli /home/ada/.gemini/tmp */chats/session-*.json
+                gemini-cli /home/ada/.gemini/tmp */chats/*/*.jsonl
+                copilot-cli /p/session-state */events.jsonl
+            "]],
+        );
+    }
+
+    #[test]
+    fn patterns_take_the_right_files() {
+        let check = |pattern: &str, path: &str, want: bool| {
+            let place = Place::new(Format::Codex, PathBuf::new(), pattern);
+            assert_eq!(place.holds(path), want, "{pattern} {path}");
+        };
+        check("**/rollout-*.jsonl", "2026/04/07/rollout-1-a.jsonl", true);
+        check("**/rollout-*.jsonl", "rollout-1-a.jsonl", true);
+        check("**/rollout-*.jsonl", "2026\\04\\rollout-1-a.jsonl", true);
+        check("**/rollout-*.jsonl", "2026/rollout-1-a.jsonl.bak", false);
+        check("**/rollout-*.jsonl", "rollout-x/1.jsonl", false);
+        check("*/events.jsonl", "s1/events.jsonl", true);
+        check("*/events.jsonl", "events.jsonl", false);
+        check("*/events.jsonl", "a/b/events.jsonl", false);
+        check("opencode*.db", "opencode-2.db", true);
+        check("opencode*.db", "opencode.d", false);
+        check("a*b*c", "abbc", true);
+        check("ab*ab", "ab", false);
+    }
+}

@@ -1,0 +1,186 @@
+//! The tools that are known, host by host: exact names, as each host spells them.
+//!
+//! To know a further tool, add one line. What the columns mean stands at [`Does`].
+
+use acpdb_engine::event::ToolClass::{self, Edit, Read, Write};
+
+/// A line of a table.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Tool {
+    pub(super) name: &'static str,
+    pub(super) does: Does,
+    /// Params that a tombstone shows; empty: those that give keys, else the first two.
+    pub(super) shown: &'static [&'static str],
+}
+
+/// What a tool does, and which params say so.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Does {
+    /// Views or changes the files named by the first of these params that is there; `a[]` and `a[].b` name several.
+    Files(ToolClass, &'static [&'static str]),
+    /// Changes one file, and more named in a list of edits.
+    Edits(&'static str, &'static str),
+    /// Applies a patch: the text is one of these params, or all there is.
+    Patch(&'static [&'static str]),
+    /// Lists or searches.
+    Search(Search),
+    /// Runs a command line; the second param names the folder it runs in.
+    Shell(&'static str, &'static [&'static str]),
+    /// Fetches an address.
+    Url(&'static str),
+    /// Asks the web.
+    Query(&'static str),
+    /// Writes the whole todo list, which stands in the output.
+    TodosInOutput,
+    /// Writes the whole todo list: the param, and the field of its items that is the content.
+    Todos(&'static str, &'static str),
+    /// Reads the todo list.
+    TodoRead,
+    /// Changes a single todo; the param names it.
+    TodoDelta(&'static str),
+    /// Asks again about something that goes on: equal params, new answer.
+    Poll,
+    /// Gives a task to a subagent, or anything else worth showing, without keys.
+    Plain,
+}
+
+/// The params of a search.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Search {
+    /// How its key begins: `glob`, `grep` or `list`.
+    pub(super) kind: &'static str,
+    /// The first of these that is there.
+    pub(super) path: &'static [&'static str],
+    pub(super) pattern: &'static str,
+    /// Which files are meant; all that are there count.
+    pub(super) include: &'static [&'static str],
+}
+
+const fn tool(name: &'static str, does: Does) -> Tool {
+    Tool { name, does, shown: &[] }
+}
+
+const fn shown(name: &'static str, does: Does, shown: &'static [&'static str]) -> Tool {
+    Tool { name, does, shown }
+}
+
+const fn search(
+    kind: &'static str,
+    path: &'static [&'static str],
+    pattern: &'static str,
+    include: &'static [&'static str],
+) -> Does {
+    Does::Search(Search { kind, path, pattern, include })
+}
+
+/// opencode.
+pub(super) const OPENCODE: &[Tool] = &[
+    tool("read", Does::Files(Read, &["filePath"])),
+    tool("write", Does::Files(Write, &["filePath"])),
+    tool("edit", Does::Files(Edit, &["filePath"])),
+    tool("multiedit", Does::Edits("filePath", "edits[].filePath")),
+    tool("apply_patch", Does::Patch(&["patchText"])),
+    tool("glob", search("glob", &["path"], "pattern", &[])),
+    tool("grep", search("grep", &["path"], "pattern", &["include"])),
+    tool("list", search("list", &["path"], "", &[])),
+    shown("bash", Does::Shell("command", &["workdir"]), &["command", "description"]),
+    tool("webfetch", Does::Url("url")),
+    tool("websearch", Does::Query("query")),
+    tool("ddg-search_search", Does::Query("query")),
+    tool("google_search", Does::Query("query")),
+    tool("todowrite", Does::TodosInOutput),
+    tool("todoread", Does::TodoRead),
+    shown("task", Does::Plain, &["description"]),
+];
+
+/// Claude Code.
+pub(super) const CLAUDE_CODE: &[Tool] = &[
+    tool("Read", Does::Files(Read, &["file_path"])),
+    tool("NotebookRead", Does::Files(Read, &["notebook_path"])),
+    tool("Write", Does::Files(Write, &["file_path"])),
+    tool("Edit", Does::Files(Edit, &["file_path"])),
+    tool("MultiEdit", Does::Files(Edit, &["file_path"])),
+    tool("NotebookEdit", Does::Files(Edit, &["notebook_path"])),
+    tool("Glob", search("glob", &["path"], "pattern", &[])),
+    tool("Grep", search("grep", &["path"], "pattern", &["glob", "type"])),
+    tool("LS", search("list", &["path"], "", &[])),
+    shown("Bash", Does::Shell("command", &[]), &["command", "description"]),
+    // The answer depends on what is asked of the page, so the address alone is no key.
+    shown("WebFetch", Does::Plain, &["url"]),
+    tool("WebSearch", Does::Query("query")),
+    tool("TodoWrite", Does::Todos("todos", "content")),
+    tool("TodoRead", Does::TodoRead),
+    tool("TaskList", Does::TodoRead),
+    tool("TaskCreate", Does::TodoDelta("")),
+    tool("TaskUpdate", Does::TodoDelta("taskId")),
+    shown("Task", Does::Plain, &["description"]),
+    shown("Agent", Does::Plain, &["description"]),
+    tool("TaskOutput", Does::Poll),
+    tool("BashOutput", Does::Poll),
+    tool("AgentOutputTool", Does::Poll),
+];
+
+/// Codex.
+pub(super) const CODEX: &[Tool] = &[
+    tool("apply_patch", Does::Patch(&["", "input", "patch"])),
+    shown("shell_command", Does::Shell("command", &["workdir"]), &["command"]),
+    shown("shell", Does::Shell("command", &["workdir"]), &["command"]),
+    shown("exec_command", Does::Shell("cmd", &["workdir"]), &["cmd"]),
+    tool("update_plan", Does::Todos("plan", "step")),
+    tool("write_stdin", Does::Poll),
+];
+
+/// Gemini CLI.
+pub(super) const GEMINI_CLI: &[Tool] = &[
+    tool("read_file", Does::Files(Read, &["file_path", "absolute_path", "path"])),
+    tool("read_many_files", Does::Files(Read, &["paths[]"])),
+    tool("write_file", Does::Files(Write, &["file_path"])),
+    tool("replace", Does::Files(Edit, &["file_path"])),
+    tool("glob", search("glob", &["path", "dir_path"], "pattern", &[])),
+    tool("grep_search", search("grep", &["path", "dir_path"], "pattern", &["include"])),
+    tool("search_file_content", search("grep", &["path", "dir_path"], "pattern", &["include"])),
+    tool("list_directory", search("list", &["path", "dir_path"], "", &[])),
+    shown(
+        "run_shell_command",
+        Does::Shell("command", &["directory", "dir_path"]),
+        &["command", "description"],
+    ),
+    tool("google_web_search", Does::Query("query")),
+    tool("write_todos", Does::Todos("todos", "description")),
+];
+
+/// Copilot CLI.
+pub(super) const COPILOT_CLI: &[Tool] = &[
+    tool("view", Does::Files(Read, &["path"])),
+    tool("create", Does::Files(Write, &["path"])),
+    tool("edit", Does::Files(Edit, &["path"])),
+    tool("apply_patch", Does::Patch(&["", "input", "patch"])),
+    tool("glob", search("glob", &["path"], "pattern", &[])),
+    tool("grep", search("grep", &["path"], "pattern", &["glob", "type", "include"])),
+    shown("bash", Does::Shell("command", &[]), &["command", "description"]),
+    tool("read_bash", Does::Poll),
+    tool("stop_bash", Does::Poll),
+];
+
+/// SWE-agent: its actions are command lines.
+pub(super) const SWE_AGENT: &[Tool] = &[shown("shell", Does::Shell("command", &[]), &["command"])];
+
+/// Prefix of tools that change single todos, with every host that has them.
+pub(super) const DELTA_PREFIX: &str = "tracker_";
+
+/// Tables of a host; the first that knows a name counts.
+///
+/// `acpdb` is for sessions made by hand: opencode's and Claude Code's names, and those of other hosts that mean one
+/// thing only.
+pub(super) fn tables(host: &str) -> &'static [&'static [Tool]] {
+    match host {
+        "opencode" => &[OPENCODE],
+        "claude-code" => &[CLAUDE_CODE],
+        "codex" => &[CODEX],
+        "gemini-cli" => &[GEMINI_CLI],
+        "copilot-cli" => &[COPILOT_CLI],
+        "swe-agent" => &[SWE_AGENT],
+        "acpdb" => &[OPENCODE, CLAUDE_CODE, GEMINI_CLI, CODEX],
+        _ => &[],
+    }
+}

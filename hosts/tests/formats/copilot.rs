@@ -1,0 +1,69 @@
+//! Event files.
+
+use acpdb_hosts::import::Format;
+use expect_test::expect;
+
+use super::support::check;
+
+pub(crate) const SESSION: &str = r##"{"type":"session.start","data":{"sessionId":"s1","version":1,"copilotVersion":"1.0","startTime":"2026-01-02T03:04:05Z","context":{"cwd":"/w"}},"id":"e1","timestamp":"2026-01-02T03:04:05Z","parentId":null}
+{"type":"system.message","data":{"role":"system","content":"You are a terminal assistant."},"id":"e2","timestamp":"2026-01-02T03:04:05Z","parentId":"e1"}
+{"type":"hook.start","data":{"hookType":"userPromptSubmitted"},"id":"e3","parentId":"e2"}
+{"type":"user.message","data":{"content":"fix","transformedContent":"<time/>fix"},"id":"e4","parentId":"e3"}
+{"type":"assistant.turn_start","data":{"turnId":"0"},"id":"e5","parentId":"e4"}
+{"type":"assistant.message","data":{"messageId":"m1","model":"x","content":"","toolRequests":[{"toolCallId":"t1","name":"view","arguments":{"path":"a"}}],"reasoningText":"hm","reasoningOpaque":"REDACTED","outputTokens":7},"id":"e6","parentId":"e5"}
+{"type":"tool.execution_start","data":{"toolCallId":"t1","toolName":"view","arguments":{"path": "a"}},"id":"e7","parentId":"e6"}
+{"type":"tool.execution_start","data":{"toolCallId":"t2","toolName":"apply_patch","arguments":"*** Begin Patch\n*** Add File: b\n"},"id":"e8","parentId":"e7"}
+{"type":"tool.execution_complete","data":{"toolCallId":"t2","success":false,"error":{"message":"no","code":"e"}},"id":"e9","parentId":"e8"}
+{"type":"tool.execution_complete","data":{"toolCallId":"t1","success":true,"result":{"content":"text","detailedContent":"text"},"toolTelemetry":{"n":1}},"id":"e10","parentId":"e9"}
+{"type":"assistant.turn_end","data":{"turnId":"0"},"id":"e11","parentId":"e10"}
+{"type":"session.shutdown","data":{"shutdownType":"routine"},"id":"e12","parentId":"e11"}
+{"type":"session.resume","data":{"context":{"cwd":"/v"}},"id":"e13","parentId":"e12"}
+{"type":"session.model_change","data":{"newModel":"y"},"id":"e14","parentId":"e13"}
+{"type":"system.notification","data":{"content":"Shell 3 is done"},"id":"e15","parentId":"e14"}
+{"type":"assistant.turn_start","data":{"turnId":"0"},"id":"e16","parentId":"e15"}
+{"type":"tool.execution_start","data":{"toolCallId":"t1","toolName":"bash","arguments":null},"id":"e17","parentId":"e16"}
+{"type":"abort","data":{"reason":"user initiated"},"id":"e18","parentId":"e17"}
+{"type":"user.message","data":{"content":"again"},"id":"e4","parentId":"e18"}
+{"type":"thought.bubble","data":{},"id":"e19","parentId":"e4"}
+{"data":{}}
+"##;
+
+#[test]
+fn an_event_file_becomes_messages_calls_and_steps() {
+    check(
+        Format::CopilotCli,
+        SESSION,
+        expect![[r#"
+            = copilot-cli s1 cwd=/w
+            kept session.start
+            prompt set system=true model=None
+            kept hook.start
+            -- Prompt
+            user [text fix]
+            -- Step
+            kept assistant.turn_start
+            assistant [reasoning sealed hm]
+            finished x None/Some(7)
+            call t1 view {"path": "a"}
+            call t2 apply_patch "*** Begin Patch\n*** Add File: b\n"
+            end t2 Failed [text no]
+            end t1 Completed [text text] +details
+            kept assistant.turn_end
+            session closed Some("routine")
+            kept session.resume
+            session changed title=None cwd=Some("/v")
+            prompt set system=false model=Some("y")
+            user (not for the user) [text Shell 3 is done]
+            -- Step
+            kept assistant.turn_start
+            call t1 bash {}
+            kept abort
+            end t1 Aborted [text user initiated]
+            -- Prompt
+            user [text again]
+            kept thought.bubble
+            kept raw
+            sessions 1 records 21 calls 3 failed 2 open 0 todos 0 unknown {"thought.bubble": 1} raw 1 skipped 0 cut false
+        "#]],
+    );
+}

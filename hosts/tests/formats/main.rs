@@ -1,0 +1,25 @@
+//! Importers of the hosts with small formats: what each record becomes, the traps of each format, and laws.
+//!
+//! `support` reads inputs, shows facts as short lines and checks what must hold of every import; `recorded` counts real
+//! sessions, where they are at hand; `robust` mutates the small inputs of the other modules.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::needless_pass_by_value,
+    clippy::needless_raw_string_hashes,
+    reason = "tests; expectations are taken by value and written by their tool"
+)]
+
+mod codex;
+mod copilot;
+mod gemini;
+mod memory;
+mod openai;
+mod recorded;
+mod robust;
+mod support;
+mod swe;
+mod twice;

@@ -1,0 +1,171 @@
+//! Counts over recorded sessions, where they lie beside the repository; they are not part of it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use acpdb_hosts::import::Batch;
+use acpdb_hosts::import::{Format, ImportReport, Options, decompressed, detect, read};
+
+use super::support::{judge, origins};
+
+/// The recorded sessions: `shared/data` beside the repository, or one folder up for a second working copy.
+fn data() -> Option<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent()?;
+    let found =
+        root.ancestors().skip(1).take(2).map(|folder| folder.join("shared/data")).find(|data| data.is_dir());
+    if found.is_none() {
+        eprintln!("skipped: no recorded sessions in ../shared/data");
+    }
+    found
+}
+
+/// Imports every file of a folder; checks its format, its wires and its origins.
+fn all(folder: &str, format: Format) -> Option<(ImportReport, Vec<Batch>)> {
+    let mut total = ImportReport::new(format);
+    let mut everything = Vec::new();
+    let mut files: Vec<PathBuf> =
+        fs::read_dir(data()?.join(folder)).unwrap().map(|file| file.unwrap().path()).collect();
+    files.sort();
+    for file in files {
+        let bytes = fs::read(&file).unwrap();
+        let mut text = String::new();
+        std::io::Read::read_to_string(&mut decompressed(&bytes[..], 1 << 30).unwrap(), &mut text).unwrap();
+        assert_eq!(detect(&file, text.as_bytes()), Some(format), "{}", file.display());
+        let name = file.file_stem().unwrap().to_str().unwrap();
+        let mut batches = Vec::new();
+        let report = read(format, name, text.as_bytes(), &Options::default(), &mut batches).unwrap();
+        assert!(report.is_complete(), "{report:?}");
+        assert!(report.cut.is_none());
+        assert!(report.unknown_records.is_empty(), "{:?}", report.unknown_records);
+        judge(&batches, &text);
+        origins(&batches);
+        let mut store = super::twice::Store::default();
+        store.take(&batches);
+        let once = store.event_count;
+        store.take(&batches);
+        assert_eq!(store.event_count, once, "a second import adds nothing");
+        total.sessions += report.sessions;
+        total.records += report.records;
+        total.calls_main += report.calls_main;
+        total.failed += report.failed;
+        total.without_result += report.without_result;
+        total.todo_snapshots += report.todo_snapshots;
+        everything.append(&mut batches);
+    }
+    Some((total, everything))
+}
+
+/// Sessions, records, calls, failed, without result, todo lists.
+fn counts(folder: &str, format: Format, want: [u64; 6]) {
+    let Some((report, _)) = all(folder, format) else { return };
+    let got = [
+        report.sessions,
+        report.records,
+        report.calls_main,
+        report.failed,
+        report.without_result,
+        report.todo_snapshots,
+    ];
+    assert_eq!(got, want, "{folder}");
+}
+
+#[test]
+fn codex() {
+    counts("codex/session-bridge", Format::Codex, [8, 1693, 406, 23, 1, 5]);
+}
+
+#[test]
+fn codex_steps_are_those_that_the_host_counts() {
+    use acpdb_engine::entry::Fact;
+    use acpdb_engine::event::TurnKind;
+    let Some((_, batches)) = all("codex/session-bridge", Format::Codex) else { return };
+    let turns = |wanted: TurnKind| {
+        let entries = batches.iter().flat_map(|batch| &batch.entries);
+        entries.filter(|entry| matches!(entry.fact, Fact::TurnStarted { kind, .. } if kind == wanted)).count()
+    };
+    assert_eq!(turns(TurnKind::Step), 206);
+    assert_eq!(turns(TurnKind::Prompt), 11);
+}
+
+#[test]
+fn copilot() {
+    counts("copilot-cli/agentv", Format::CopilotCli, [3, 581, 68, 1, 0, 0]);
+}
+
+#[test]
+fn gemini() {
+    counts("gemini-cli/entire-cli", Format::GeminiCli, [3, 23, 12, 0, 0, 0]);
+    counts("gemini-cli/session-bridge", Format::GeminiCli, [2, 19, 9, 0, 0, 0]);
+}
+
+#[test]
+fn tau_bench() {
+    counts("openai-messages/tau-bench", Format::OpenaiMessages, [60, 1700, 361, 22, 0, 0]);
+}
+
+#[test]
+fn swe_agent() {
+    counts("swe-agent", Format::SweAgent, [10, 108, 108, 0, 0, 0]);
+}
+
+#[test]
+fn memory() {
+    use acpdb_engine::entry::Fact;
+    let Some(data) = data() else { return };
+    let facts = |file: &str, format: Format| {
+        let text = fs::read_to_string(data.join("memory").join(file)).unwrap();
+        assert_eq!(detect(Path::new(file), text.as_bytes()), Some(format), "{file}");
+        let mut batches = Vec::new();
+        let name = file.strip_suffix(".jsonl").unwrap();
+        let report = read(format, name, text.as_bytes(), &Options::default(), &mut batches).unwrap();
+        assert!(report.is_complete());
+        assert_eq!(batches[0].stream.name, name);
+        judge(&batches, &text);
+        origins(&batches);
+        let facts: Vec<Fact> =
+            batches.into_iter().flat_map(|batch| batch.entries).map(|entry| entry.fact).collect();
+        (report.records, facts)
+    };
+
+    let (records, decisions) = facts("decisions-peps.jsonl", Format::MemoryDecisions);
+    let linked = |links: fn(&acpdb_engine::entry::MemoryEntry) -> &Vec<String>| {
+        decisions
+            .iter()
+            .filter(|fact| matches!(fact, Fact::Memory(memory) if !links(memory).is_empty()))
+            .count()
+    };
+    assert_eq!(
+        [records, linked(|memory| &memory.superseded_by) as u64, linked(|memory| &memory.replaces) as u64],
+        [691, 27, 34]
+    );
+    let dated =
+        decisions.iter().filter(|fact| matches!(fact, Fact::Memory(memory) if memory.created.is_some()));
+    assert_eq!(dated.count(), 691, "every day is understood");
+
+    for (file, want) in [
+        ("preferences-gemini-cli-package-json.jsonl", [547, 177, 293, 63]),
+        ("preferences-gemini-cli-core-package-json.jsonl", [426, 129, 237, 46]),
+    ] {
+        let (records, facts) = facts(file, Format::MemoryPreferences);
+        let mut keys = std::collections::BTreeSet::new();
+        let mut holds = std::collections::BTreeSet::new();
+        let [mut updates, mut removals] = [0, 0];
+        for fact in facts {
+            match fact {
+                Fact::Memory(memory) => {
+                    let key = memory.key.unwrap();
+                    keys.insert(key.clone());
+                    updates += u64::from(!holds.insert(key));
+                }
+                Fact::MemoryReinforced { .. } => updates += 1,
+                Fact::MemoryRetracted { id, .. } => {
+                    let key = id.rsplit_once('@').unwrap().0.split_once('/').unwrap().1.to_string();
+                    assert!(holds.remove(&key), "{key}");
+                    removals += 1;
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        assert_eq!([records, keys.len() as u64, updates, removals], want, "{file}");
+    }
+}

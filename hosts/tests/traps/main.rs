@@ -1,0 +1,142 @@
+//! What hosts' files do to those who read them trustingly: tables of small files and the facts they must become.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::needless_pass_by_value,
+    reason = "tests: a failed step is a failed test"
+)]
+
+mod claude_code;
+mod damage;
+mod opencode;
+
+use std::fmt::Write as _;
+
+use acpdb_engine::entry::{Entry, Fact, PartEntry, PointRef, WirePiece};
+use acpdb_engine::event::TurnKind;
+use acpdb_hosts::import::{self, Batch, Format, ImportReport, Options, wire};
+
+fn read(format: Format, input: &[u8]) -> (Vec<Batch>, ImportReport) {
+    let mut batches = Vec::new();
+    let report = import::read(format, "file", input, &Options::default(), &mut batches).unwrap();
+    (batches, report)
+}
+
+/// Facts, one a line; the stream's name where it changes.
+fn describe(batches: &[Batch]) -> String {
+    let mut out = String::new();
+    let mut stream = "";
+    for batch in batches {
+        if batch.stream.name != stream {
+            stream = &batch.stream.name;
+            let parent = match &batch.stream.parent {
+                Some((_, call)) => format!(" (started by {})", call.as_deref().unwrap_or("?")),
+                None => String::new(),
+            };
+            writeln!(out, "[{stream}]{parent}").unwrap();
+        }
+        for entry in &batch.entries {
+            writeln!(out, "{}", describe_entry(entry)).unwrap();
+        }
+    }
+    out
+}
+
+fn describe_entry(entry: &Entry) -> String {
+    let what = match &entry.fact {
+        Fact::TurnStarted { kind: TurnKind::Step, key, .. } => format!("step {key}"),
+        Fact::TurnStarted { kind: TurnKind::Prompt, key, .. } => format!("prompt {key}"),
+        Fact::MessageRecorded { key, role, parts, parent, hidden_from_user, .. } => {
+            let parent = parent.as_ref().map(|parent| format!(" after {parent}")).unwrap_or_default();
+            let hidden = if *hidden_from_user { " (hidden from the user)" } else { "" };
+            format!("{role:?} {key}{parent}{hidden}: {}", describe_parts(parts))
+        }
+        Fact::MessageContinued { key, parts } => format!("more of {key}: {}", describe_parts(parts)),
+        Fact::MessageFinished { key, model, stop_reason, usage, .. } => {
+            format!("end of {key} {model:?} {stop_reason:?} in {:?} out {:?}", usage.input, usage.output)
+        }
+        Fact::ToolStarted { call, message, tool, params, .. } => {
+            format!("call {call} of {message:?}: {tool} {}", String::from_utf8_lossy(params))
+        }
+        Fact::ToolFinished { call, outcome, output, details, todo_change } => {
+            let mut out = format!("{outcome:?} {call}: {}", describe_parts(output));
+            if let Some(details) = details {
+                write!(out, " details {}", String::from_utf8_lossy(details)).unwrap();
+            }
+            if let Some(change) = todo_change {
+                let entry = change.entry.as_ref().map(|entry| String::from_utf8_lossy(entry).into_owned());
+                write!(out, " todo {} {:?} {}", change.id, change.status, entry.unwrap_or_default()).unwrap();
+            }
+            out
+        }
+        Fact::HostRecorded { record, about, .. } => format!("record {record} about {about:?}"),
+        Fact::ContextReplaced { cause, tokens_before, .. } => {
+            format!("replaced by {cause:?} {tokens_before:?}")
+        }
+        Fact::Rewound { to: PointRef::After(origin) } => format!("rewound to after {origin}"),
+        Fact::Rewound { to } => format!("rewound to {to:?}"),
+        Fact::HostCleared { items, calls, .. } => format!("cleared {items:?} {calls:?}"),
+        Fact::SessionChanged { title, cwd, .. } => format!("changed title {title:?} folder {cwd:?}"),
+        other => format!("{other:?}"),
+    };
+    let wired = if entry.wire.is_empty() { "" } else { " *" };
+    format!("  {what} <{}>{wired}", entry.origin.as_deref().unwrap_or_default())
+}
+
+fn describe_parts(parts: &[PartEntry]) -> String {
+    let shown = parts.iter().map(|part| {
+        let signature =
+            part.signature.as_ref().map(|bytes| format!(" signed {}", String::from_utf8_lossy(bytes)));
+        let media = part.media_type.as_ref().map(|media| format!(" {media}"));
+        let text = String::from_utf8_lossy(&part.bytes);
+        format!("{:?} {text:?}{}{}", part.kind, media.unwrap_or_default(), signature.unwrap_or_default())
+    });
+    shown.collect::<Vec<_>>().join(" + ")
+}
+
+/// All wires, in order, as text.
+fn wires(batches: &[Batch]) -> Vec<String> {
+    let entries = batches.iter().flat_map(|batch| &batch.entries);
+    let records =
+        entries.filter(|entry| !entry.wire.is_empty()).filter_map(|entry| wire::resolve(&entry.wire));
+    records.map(|record| String::from_utf8_lossy(&record).into_owned()).collect()
+}
+
+/// The documents that the wires of document entries stand for.
+fn documents(batches: &[Batch]) -> Vec<String> {
+    let entries: Vec<&Entry> = batches.iter().flat_map(|batch| &batch.entries).collect();
+    let documents = entries
+        .iter()
+        .filter(|entry| matches!(&entry.fact, Fact::HostRecorded { record, .. } if record == "document"));
+    let resolved = documents.map(|document| {
+        let mut out = Vec::new();
+        for piece in &document.wire {
+            match piece {
+                WirePiece::Record(origin) => {
+                    let newest =
+                        entries.iter().rev().find(|entry| entry.origin.as_ref() == Some(origin)).unwrap();
+                    out.extend(wire::resolve(&newest.wire).unwrap());
+                }
+                piece => out.extend(wire::resolve(std::slice::from_ref(piece)).unwrap()),
+            }
+        }
+        String::from_utf8_lossy(&out).into_owned()
+    });
+    resolved.collect()
+}
+
+fn check(format: Format, input: &str, expected: expect_test::Expect) {
+    let (batches, report) = read(format, input.as_bytes());
+    let mut out = describe(&batches);
+    for note in report.kept_raw.iter().chain(&report.skipped).chain(&report.cut) {
+        writeln!(out, "! {}:{} {}", note.line, note.offset, note.reason).unwrap();
+    }
+    if report.duplicates > 0 {
+        writeln!(out, "! {} duplicates", report.duplicates).unwrap();
+    }
+    for (kind, count) in &report.unknown_records {
+        writeln!(out, "! {count} unknown {kind}").unwrap();
+    }
+    expected.assert_eq(&out);
+}

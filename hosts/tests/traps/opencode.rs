@@ -1,0 +1,176 @@
+//! opencode: parts that are rewritten, sessions in one document, cleared outputs, compaction.
+
+use acpdb_hosts::import::Format;
+use expect_test::{Expect, expect};
+
+use super::{documents, read};
+
+fn document(messages: &str) -> String {
+    format!(
+        r#"{{ "info": {{"id":"ses_1","directory":"/w","title":"T","time":{{"created":5}}}}, "messages":[ {messages} ] }}"#
+    )
+}
+
+fn check(messages: &str, expected: Expect) {
+    let text = document(messages);
+    super::check(Format::Opencode, &text, expected);
+    let (batches, _) = read(Format::Opencode, text.as_bytes());
+    assert_eq!(documents(&batches), [text]);
+}
+
+#[test]
+fn parts_become_facts_of_their_message() {
+    check(
+        r#"{"info":{"id":"msg_1","role":"user","time":{"created":1}},"parts":[{"type":"text","text":"do it","id":"prt_1"}]},
+           {"info":{"id":"msg_2","role":"assistant","parentID":"msg_1","modelID":"m","providerID":"p","time":{"created":2,"completed":9},"finish":"stop","tokens":{"input":1,"output":2,"reasoning":3,"cache":{"read":4,"write":5}}},
+            "parts":[{"type":"step-start","id":"prt_2"},{"type":"reasoning","text":"hm","id":"prt_3","metadata":{"openai":{"itemId":"x"}}},
+             {"type":"tool","callID":"c","tool":"bash","id":"prt_4","state":{"status":"completed","input":{"command":"false"},"output":"out","metadata":{"exit":1},"time":{"start":3,"end":4}}},
+             {"type":"tool","callID":"c","tool":"read","id":"prt_5","state":{"status":"error","input":{"filePath":"/a"},"error":"no such file","time":{"start":3,"end":4}}},
+             {"type":"step-finish","id":"prt_6"},{"type":"marvel","id":"prt_7"},{"type":"text","id":"prt_8"},7]}"#,
+        expect![[r#"
+            [ses_1]
+              prompt msg_1 <prompt:msg_1>
+              User msg_1:  <msg:msg_1>
+              record message about Some("msg_1") <record:msg_1> *
+              more of msg_1: Text "do it" <part:prt_1>
+              record text about Some("msg_1") <record:prt_1> *
+              Assistant msg_2 after msg_1:  <msg:msg_2>
+              record message about Some("msg_2") <record:msg_2> *
+              step prt_2 <turn:prt_2>
+              record step-start about Some("msg_2") <record:prt_2> *
+              more of msg_2: Reasoning "hm" signed {"openai":{"itemId":"x"}} <part:prt_3>
+              record reasoning about Some("msg_2") <record:prt_3> *
+              call c of Some("msg_2"): bash {"command":"false"} <call:prt_4:start>
+              Completed c: Text "out" details {"exit":1} <call:prt_4:finish> *
+              call c of Some("msg_2"): read {"filePath":"/a"} <call:prt_5:start>
+              Failed c: Text "no such file" <call:prt_5:finish> *
+              record step-finish about Some("msg_2") <record:prt_6> *
+              record marvel about Some("msg_2") <record:prt_7> *
+              record text about Some("msg_2") <record:prt_8> *
+              record part about None <part:msg_2/7> *
+              end of msg_2 Some("m") Some("stop") in Some(1) out Some(2) <msg:msg_2:finish>
+              record document about None <document:ses_1> *
+            ! 6:1019 part prt_8 of kind text lacks its content; kept as it is
+            ! 6:1048 part 8 of msg_2 is no object; kept as it is
+            ! 1 unknown marvel
+        "#]],
+    );
+}
+
+#[test]
+fn a_running_call_is_recorded_and_finished_by_a_later_import() {
+    let head = r#"{"info":{"id":"msg_2","role":"assistant","time":{"created":2}},"parts":[{"type":"tool","callID":"c","tool":"bash","id":"prt_4","state":"#;
+    check(
+        &format!(
+            r#"{head}{{"status":"running","input":{{"command":"x"}},"metadata":{{"output":"par"}}}}}}]}}"#
+        ),
+        expect![[r#"
+            [ses_1]
+              Assistant msg_2:  <msg:msg_2>
+              record message about Some("msg_2") <record:msg_2> *
+              call c of Some("msg_2"): bash {"command":"x"} <call:prt_4:start>
+              record tool about Some("msg_2") <record:prt_4> *
+              record document about None <document:ses_1> *
+        "#]],
+    );
+    check(
+        &format!(
+            r#"{head}{{"status":"completed","input":{{"command":"x"}},"output":"partial","time":{{"start":1,"end":2,"compacted":3}}}}}}]}}"#
+        ),
+        expect![[r#"
+            [ses_1]
+              Assistant msg_2:  <msg:msg_2>
+              record message about Some("msg_2") <record:msg_2> *
+              call c of Some("msg_2"): bash {"command":"x"} <call:prt_4:start>
+              Completed c: Text "partial" <call:prt_4:finish>
+              cleared [Origin("call:prt_4:start", 1)] [] <cleared:prt_4>
+              record tool about Some("msg_2") <record:prt_4> *
+              record document about None <document:ses_1> *
+        "#]],
+    );
+}
+
+#[test]
+fn a_compaction_keeps_the_summary_and_what_follows() {
+    check(
+        r#"{"info":{"id":"msg_1","role":"user"},"parts":[{"type":"compaction","auto":true,"id":"prt_1"}]},
+           {"info":{"id":"msg_2","role":"assistant","mode":"compaction","summary":true},"parts":[{"type":"text","text":"what was","id":"prt_2"}]}"#,
+        expect![[r#"
+            [ses_1]
+              User msg_1:  <msg:msg_1>
+              record message about Some("msg_1") <record:msg_1> *
+              record compaction about Some("msg_1") <record:prt_1> *
+              replaced by Compaction None <replaced:msg_2>
+              Assistant msg_2:  <msg:msg_2>
+              record message about Some("msg_2") <record:msg_2> *
+              more of msg_2: Text "what was" <part:prt_2>
+              record text about Some("msg_2") <record:prt_2> *
+              record document about None <document:ses_1> *
+        "#]],
+    );
+}
+
+#[test]
+fn ids_may_be_missing_or_repeated() {
+    check(
+        r#"{"info":{"role":"user"},"parts":[{"type":"text","text":"a"}]},{"info":{"id":"msg_1","role":"user"},"parts":[{"type":"text","text":"a","id":"prt_1"},{"type":"text","text":"b","id":"prt_1"}]},{"parts":[]},3"#,
+        expect![[r#"
+            [ses_1]
+              prompt message-0 <prompt:message-0>
+              User message-0:  <msg:message-0>
+              record message about Some("message-0") <record:message-0> *
+              more of message-0: Text "a" <part:message-0/0>
+              record text about Some("message-0") <record:message-0/0> *
+              prompt msg_1 <prompt:msg_1>
+              User msg_1:  <msg:msg_1>
+              record message about Some("msg_1") <record:msg_1> *
+              more of msg_1: Text "a" <part:prt_1>
+              record text about Some("msg_1") <record:prt_1> *
+              record message about None <message:8dd9a575433f1dbac9b337556b465858#3> *
+              record message about None <message:58d6fd3dc609068615d66b6a2616cce5#4> *
+              record document about None <document:ses_1> *
+            ! 1:279 message 3 has no info; kept as it is
+            ! 1:292 message 4 has no info; kept as it is
+            ! 1 duplicates
+        "#]],
+    );
+}
+
+#[test]
+fn another_document_is_refused_by_name() {
+    let mut batches = Vec::new();
+    let options = acpdb_hosts::import::Options::default();
+    let refused =
+        acpdb_hosts::import::read(Format::Opencode, "x", &b"\n{\"a\":1}"[..], &options, &mut batches)
+            .unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "not a session of opencode at line 2, byte 1: no info and messages; name the right format"
+    );
+}
+
+/// A grown session adds its new records and a new document; what was there gives the same facts.
+#[test]
+fn a_grown_document_changes_nothing_that_was_there() {
+    let first = r#"{"info":{"id":"msg_1","role":"user"},"parts":[{"type":"text","text":"a","id":"prt_1"}]}"#;
+    let second = r#"{"info":{"id":"msg_2","role":"assistant"},"parts":[{"type":"step-start","id":"prt_2"},{"type":"tool","tool":"bash","id":"prt_3","callID":"c","state":{"status":"completed","input":{},"output":"o"}}]}"#;
+    let entries = |messages: &str| -> std::collections::BTreeMap<String, String> {
+        let (batches, _) = read(Format::Opencode, document(messages).as_bytes());
+        let entries = batches.into_iter().flat_map(|batch| batch.entries);
+        entries.map(|entry| (entry.origin.clone().unwrap(), format!("{entry:?}"))).collect()
+    };
+    let before = entries(first);
+    let after = entries(&format!("{first},{second}"));
+    let changed: Vec<_> = before.iter().filter(|(origin, entry)| after.get(*origin) != Some(entry)).collect();
+    assert_eq!(changed.iter().map(|(origin, _)| origin.as_str()).collect::<Vec<_>>(), ["document:ses_1"]);
+    let new: Vec<_> =
+        after.keys().filter(|origin| !before.contains_key(*origin)).map(String::as_str).collect();
+    expect![[r#"
+        call:prt_3:finish
+        call:prt_3:start
+        msg:msg_2
+        record:msg_2
+        record:prt_2
+        turn:prt_2"#]]
+    .assert_eq(&new.join("\n"));
+}

@@ -1,0 +1,453 @@
+//! The house rules that a machine can check, each as a test that says how to mend what it finds.
+//!
+//! Looks at the files of the repository itself: who imports whom, what pure modules may touch, how long files are,
+//! whether links in the documents lead anywhere, which words must not be there. Builds nothing, changes nothing.
+//! Words that are banned are put together from pieces here, so that this file does not find itself.
+
+#[path = "tidy/source.rs"]
+mod source;
+
+use source::{File, code, files, is_word, line_of, lines_with, root, without_tests};
+use std::collections::BTreeMap;
+use std::io;
+
+/// Files above this are fixtures that belong elsewhere.
+const FILE_BYTES_MAX: u64 = 5 << 20;
+/// No Rust file is longer.
+const FILE_LINES_MAX: usize = 800;
+/// Past this a file is to be split, or listed in [`LONG_FILES`] with its present length.
+const FILE_LINES_SPLIT: usize = 600;
+/// Files past [`FILE_LINES_SPLIT`] and the length that they may not exceed. This list only shrinks.
+const LONG_FILES: &[(&str, usize)] = &[("engine/src/command/record.rs", 609)];
+
+/// Crate, and the crates of this workspace that it may name.
+const CRATES: &[(&str, &[&str])] = &[
+    ("engine", &[]),
+    ("query", &["acpdb-engine"]),
+    ("hosts", &["acpdb-engine"]),
+    ("cli", &["acpdb-engine", "acpdb-hosts", "acpdb-query"]),
+];
+
+/// Modules of the engine: each may use those before it.
+const ENGINE_MODULES: &[&str] = &[
+    "ids", "text", "event", "registry", "entry", "fold", "propose", "command", "codec", "storage", "log",
+    "error", "index", "verify", "store", "testing",
+];
+
+/// Modules of the engine that do no IO.
+const PURE_MODULES: &[&str] =
+    &["ids", "text", "event", "registry", "entry", "fold", "propose", "command", "codec"];
+
+/// What a pure module may not name: files, network, clocks, threads, environment, randomness, output.
+const IMPURE: &[&str] = &[
+    "std::fs",
+    "std::net",
+    "std::io",
+    "std::thread",
+    "std::env",
+    "std::process",
+    "SystemTime",
+    "Instant",
+    "rand",
+    "getrandom",
+    "print!",
+    "println!",
+    "eprint!",
+    "eprintln!",
+];
+
+/// Fails with every finding on a line of its own, and the way to mend them.
+fn report(mut findings: Vec<String>, mend: &str) {
+    findings.sort();
+    assert!(findings.is_empty(), "\n{}\n\nTo mend: {mend}\n", findings.join("\n"));
+}
+
+/// Rust files below `folder`, as code without tests.
+fn production(all: &[File], folder: &str) -> Vec<(String, String)> {
+    let inside = |file: &&File| file.path.starts_with(folder) && file.is("rs") && !file.is_test();
+    let stripped = |file: &File| Some((file.path.clone(), without_tests(&code(file.text.as_ref()?))));
+    all.iter().filter(inside).filter_map(stripped).collect()
+}
+
+// --- who uses whom ---------------------------------------------------------------------------------------------------
+
+/// Names of the dependencies in a manifest, from every kind of dependency table, with their lines.
+fn dependencies(manifest: &str) -> Vec<(usize, String)> {
+    let mut found = Vec::new();
+    let mut in_table = false;
+    for (index, line) in manifest.lines().enumerate() {
+        let line = line.trim();
+        if let Some(header) = line.strip_prefix('[') {
+            let header = header.trim_end_matches(']');
+            let (table, name) = match header.rsplit_once('.') {
+                Some((table, name)) if table.ends_with("dependencies") => (table, Some(name)),
+                _ => (header, None),
+            };
+            in_table = table.ends_with("dependencies") && name.is_none();
+            found.extend(name.map(|name| (index + 1, name.to_owned())));
+        } else if in_table && !line.starts_with('#') {
+            let name: String = line.chars().take_while(|c| is_word(*c) || *c == '-').collect();
+            if !name.is_empty() {
+                found.push((index + 1, name));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn crates_depend_in_one_direction() -> io::Result<()> {
+    let mut findings = Vec::new();
+    for (name, allowed) in CRATES {
+        let manifest = std::fs::read_to_string(root().join(name).join("Cargo.toml"))?;
+        for (line, dependency) in dependencies(&manifest) {
+            let own = dependency == format!("acpdb-{name}"); // a crate's tests may turn on its own features
+            if dependency.starts_with("acpdb") && !own && !allowed.contains(&dependency.as_str()) {
+                findings.push(format!("{name}/Cargo.toml:{line}: {name} depends on {dependency}"));
+            }
+        }
+    }
+    report(findings, "move what is shared down into the engine; arrows point cli -> hosts, query -> engine.");
+    Ok(())
+}
+
+/// Top-level names that `code` reaches through `crate::` or enough `super::`, with the offset of each.
+///
+/// `depth` is how many modules deep the file is; that many `super::` lead to the crate's root.
+fn crate_names(code: &str, depth: usize) -> Vec<(usize, String)> {
+    let mut found = Vec::new();
+    let heads = code.match_indices("crate::").map(|(at, head)| (at, head.len()));
+    let supers = code.match_indices("super::").filter_map(|(at, head)| {
+        let (before, chain) = (code.get(..at)?, code.get(at..)?);
+        let count =
+            (0..).take_while(|n| chain.get(n * head.len()..).is_some_and(|c| c.starts_with(head))).count();
+        (!before.ends_with(head) && count >= depth).then_some((at, count * head.len()))
+    });
+    for (at, length) in heads.chain(supers) {
+        if code.get(..at).is_some_and(|before| before.ends_with(is_word)) {
+            continue; // as in `mycrate::`
+        }
+        let tail = code.get(at + length..).unwrap_or_default();
+        for name in first_names(tail) {
+            found.push((at, name));
+        }
+    }
+    found
+}
+
+/// The names that a path or a `{group}` of paths begins with.
+fn first_names(tail: &str) -> Vec<String> {
+    let name = |text: &str| -> String { text.trim_start().chars().take_while(|c| is_word(*c)).collect() };
+    let Some(group) = tail.strip_prefix('{') else { return vec![name(tail)] };
+    let (mut depth, mut start, mut names) = (0_usize, 0, Vec::new());
+    for (at, c) in group.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' if depth > 0 => depth -= 1,
+            ',' | '}' if depth == 0 => {
+                names.push(name(group.get(start..at).unwrap_or_default()));
+                start = at + 1;
+                if c == '}' {
+                    break;
+                }
+            }
+            _ => {}
+        }
+    }
+    names.retain(|name| !name.is_empty());
+    names
+}
+
+/// What the crate's root exports by another module's name: `pub use store::{Store, View}` gives both to `store`.
+fn exports(root_code: &str) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    for statement in root_code.split(';') {
+        let Some((_, path)) = statement.split_once("pub use ") else { continue };
+        let path = path.trim_start_matches("crate::");
+        let module: String = path.chars().take_while(|c| is_word(*c)).collect();
+        for name in path.split(|c| !is_word(c)).filter(|name| !name.is_empty() && *name != module) {
+            found.insert(name.to_owned(), module.clone());
+        }
+    }
+    found
+}
+
+/// Uses of a module that stands at or after `module`'s own place in [`ENGINE_MODULES`].
+fn back_arrows(path: &str, code: &str, exports: &BTreeMap<String, String>) -> Vec<String> {
+    let inner = path.trim_start_matches("engine/src/").trim_end_matches(".rs").trim_end_matches("/mod");
+    let module = inner.split('/').next().unwrap_or_default();
+    let place = |name: &str| ENGINE_MODULES.iter().position(|known| *known == name);
+    let Some(own) = place(module) else {
+        return vec![format!("{path}: module `{module}` has no place in the order of modules")];
+    };
+    let mut findings = Vec::new();
+    for (at, name) in crate_names(code, inner.split('/').count()) {
+        let target = exports.get(&name).unwrap_or(&name);
+        if place(target).is_some_and(|used| used > own) {
+            findings.push(format!("{path}:{}: `{module}` uses `{target}`", line_of(code, at)));
+        }
+    }
+    findings
+}
+
+#[test]
+fn engine_modules_use_only_those_above_them() -> io::Result<()> {
+    let sources = production(&files()?, "engine/src/");
+    let lib = sources.iter().find(|(path, _)| path == "engine/src/lib.rs");
+    let exports = lib.map(|(_, code)| exports(code)).unwrap_or_default();
+    let modules = sources.iter().filter(|(path, _)| path != "engine/src/lib.rs");
+    let findings = modules.flat_map(|(path, code)| back_arrows(path, code, &exports)).collect();
+    report(
+        findings,
+        "move the shared piece into the upper of the two modules, or pass it in as a value or a trait. A new module \
+         gets its place in ENGINE_MODULES (tests/tests/tidy.rs) and in docs/ARCHITECTURE.md.",
+    );
+    Ok(())
+}
+
+#[test]
+fn a_back_arrow_is_seen_in_every_spelling() {
+    let none = BTreeMap::new();
+    for code in [
+        "use crate::store::Store;",
+        "use crate::{ids::Seq, log::{Log, Tail}};",
+        "fn f() { crate::index::open() }",
+        "use super::super::verify;",
+    ] {
+        assert_eq!(back_arrows("engine/src/fold/rules.rs", code, &none).len(), 1, "in {code:?}");
+    }
+    for code in
+        ["use crate::{ids::Seq, event::{self, log_kind}};", "use super::store;", "use crate::fold::State;"]
+    {
+        assert_eq!(back_arrows("engine/src/fold/rules.rs", code, &none), [""; 0], "in {code:?}");
+    }
+    let exports = exports("mod store;\npub use store::{Store, View};\npub use ids::Seq;");
+    assert_eq!(back_arrows("engine/src/fold/mod.rs", "use crate::View;", &exports).len(), 1);
+    assert_eq!(back_arrows("engine/src/fold/mod.rs", "use crate::Seq;", &exports).len(), 0);
+    assert_eq!(back_arrows("engine/src/misc.rs", "", &none).len(), 1, "a module without a place");
+}
+
+/// Lines of `code` that name something impure.
+fn impurities(code: &str) -> Vec<(usize, String)> {
+    let mut found = Vec::new();
+    for name in IMPURE {
+        found.extend(lines_with(code, name).into_iter().map(|line| (line, (*name).to_owned())));
+    }
+    for (at, head) in code.match_indices("std::{") {
+        for name in first_names(code.get(at + head.len() - 1..).unwrap_or_default()) {
+            let path = format!("std::{name}");
+            if IMPURE.contains(&path.as_str()) {
+                found.push((line_of(code, at), path));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn pure_modules_do_no_io() -> io::Result<()> {
+    let all = files()?;
+    let mut findings = Vec::new();
+    for module in PURE_MODULES {
+        for (path, code) in production(&all, &format!("engine/src/{module}")) {
+            let inside = [format!("engine/src/{module}.rs"), format!("engine/src/{module}/")];
+            if path == inside[0] || path.starts_with(&inside[1]) {
+                let named = impurities(&code).into_iter();
+                findings.extend(named.map(|(line, name)| format!("{path}:{line}: names {name}")));
+            }
+        }
+    }
+    report(
+        findings,
+        "take the value as an argument (`now: Micros`, bytes, a seed) and leave the outside world to `storage` and \
+         `store`.",
+    );
+    Ok(())
+}
+
+#[test]
+fn impurity_is_seen_in_groups_and_not_in_longer_names() {
+    assert_eq!(impurities("use std::{collections::BTreeMap, fs};").len(), 1);
+    assert_eq!(impurities("let t = Instant::now();").len(), 1);
+    assert_eq!(impurities("std::iter::empty(); operand::x(); Instantly"), []);
+}
+
+#[test]
+fn storage_crates_are_named_where_they_belong() -> io::Result<()> {
+    let all = files()?;
+    let mut findings = Vec::new();
+    for (path, code) in production(&all, "engine/src/") {
+        let is_index = path.starts_with("engine/src/index");
+        if !is_index {
+            let named = lines_with(&code, "redb").into_iter();
+            findings.extend(named.map(|line| format!("{path}:{line}: names redb")));
+        }
+    }
+    for folder in ["query/", "hosts/", "cli/"] {
+        let mut texts = production(&all, folder);
+        let manifest = all.iter().find(|file| file.path == format!("{folder}Cargo.toml"));
+        texts.extend(manifest.and_then(|file| Some((file.path.clone(), file.text.clone()?))));
+        for (path, text) in texts {
+            for name in ["redb", "rkyv", "crossbeam", "crossbeam_channel"] {
+                let named = lines_with(&text, name).into_iter();
+                findings.extend(named.map(|line| format!("{path}:{line}: names {name}")));
+            }
+        }
+    }
+    report(
+        findings,
+        "only engine::index knows redb, and only the engine knows redb, rkyv and crossbeam: give the engine a \
+         function that answers the question in its own types.",
+    );
+    Ok(())
+}
+
+// --- files and words -------------------------------------------------------------------------------------------------
+
+#[test]
+fn files_stay_short() -> io::Result<()> {
+    let mut findings = Vec::new();
+    let mut listed: BTreeMap<&str, usize> = LONG_FILES.iter().copied().collect();
+    for file in files()?.iter().filter(|file| file.is("rs")) {
+        let lines = file.text.as_ref().map_or(0, |text| text.lines().count());
+        let limit = match listed.remove(file.path.as_str()) {
+            Some(allowed) if lines > FILE_LINES_SPLIT => allowed.min(FILE_LINES_MAX),
+            Some(_) => 0, // short again: leave the list
+            None if file.is_test() => FILE_LINES_MAX,
+            None => FILE_LINES_SPLIT,
+        };
+        if lines > limit {
+            findings.push(format!("{}: {lines} lines, at most {limit}", file.path));
+        }
+    }
+    findings.extend(listed.keys().map(|path| format!("{path}: in LONG_FILES, but not in the repository")));
+    report(
+        findings,
+        "split the file by concept. If that must wait, list it with its present length in LONG_FILES \
+         (tests/tests/tidy.rs, up to 800); a listed file may not grow and leaves the list at 600 lines (limit 0).",
+    );
+    Ok(())
+}
+
+#[test]
+fn files_stay_small() -> io::Result<()> {
+    let large = files()?.into_iter().filter(|file| file.bytes > FILE_BYTES_MAX);
+    let findings = large.map(|file| format!("{}: {} bytes", file.path, file.bytes)).collect();
+    report(findings, "make the file when it is needed, or cut it; the repository holds files up to 5 MiB.");
+    Ok(())
+}
+
+/// Relative targets of the links in a Markdown text, with their lines. Code, in fences or between backticks, is text.
+fn links(text: &str) -> Vec<(usize, String)> {
+    let mut found = Vec::new();
+    let mut in_fence = false;
+    for (index, line) in text.lines().enumerate() {
+        if line.trim_start().starts_with("```") {
+            in_fence = !in_fence;
+        }
+        if in_fence {
+            continue;
+        }
+        let outside: String = line.split('`').step_by(2).collect::<Vec<_>>().join("`");
+        for piece in outside.split("](").skip(1) {
+            let target = piece.split([')', ' ']).next().unwrap_or_default();
+            let path = target.split('#').next().unwrap_or_default();
+            if !path.is_empty() && !target.contains("://") && !target.starts_with("mailto:") {
+                found.push((index + 1, path.to_owned()));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn links_in_documents_lead_somewhere() -> io::Result<()> {
+    let mut findings = Vec::new();
+    for file in files()?.iter().filter(|file| file.is("md")) {
+        let place = root().join(&file.path);
+        let folder = place.parent().unwrap_or(&place);
+        for (line, target) in links(file.text.as_deref().unwrap_or_default()) {
+            if !folder.join(&target).exists() {
+                findings.push(format!("{}:{line}: no file {target}", file.path));
+            }
+        }
+    }
+    report(findings, "correct the path (it is relative to the document), or drop the link.");
+    Ok(())
+}
+
+#[test]
+fn links_are_found_outside_code_only() {
+    let text = "[a](x.md#top) `[b](y.md)` [c](https://d/e) [f](#g)\n```\n[h](z.md)\n```\n![i](p/q.png \"r\")";
+    assert_eq!(links(text), [(1, "x.md".to_owned()), (5, "p/q.png".to_owned())]);
+}
+
+#[test]
+fn nothing_unfinished_is_left_in_the_code() -> io::Result<()> {
+    let mut findings = Vec::new();
+    for file in files()?.iter().filter(|file| file.is("rs")) {
+        let text = file.text.as_deref().unwrap_or_default();
+        let code = code(text);
+        let macros = ["dbg!", "todo!", "unimplemented!"].map(|word| (word, &*code));
+        let marks = [(concat!("FIX", "ME"), text), (concat!("XX", "X"), text)];
+        for (word, text) in macros.into_iter().chain(marks) {
+            let lines = lines_with(text, word).into_iter();
+            findings.extend(lines.map(|line| format!("{}:{line}: {word}", file.path)));
+        }
+    }
+    report(findings, "finish it, or refuse the case with an error that says what is not supported.");
+    Ok(())
+}
+
+/// Lines of every text file that hold one of `words`, whatever their case.
+fn lines_holding(words: &[&str]) -> io::Result<Vec<String>> {
+    let mut findings = Vec::new();
+    for file in &files()? {
+        let text = file.text.as_deref().unwrap_or_default().to_lowercase();
+        for word in words {
+            let lines = lines_with(&text, word).into_iter();
+            findings.extend(lines.map(|line| format!("{}:{line}: {word}", file.path)));
+        }
+    }
+    Ok(findings)
+}
+
+#[test]
+fn no_promise_is_made_that_a_digest_cannot_keep() -> io::Result<()> {
+    let words = [concat!("tamper", "-proof"), concat!("tamper", "proof"), concat!("tamper", " proof")];
+    report(lines_holding(&words)?, "a chain of digests makes tampering visible: write `tamper-evident`.");
+    Ok(())
+}
+
+/// Lines that hold an absolute path below one of `folders`.
+fn machine_paths(text: &str, folders: &[&str]) -> Vec<usize> {
+    let mut lines = Vec::new();
+    for folder in folders {
+        for (at, _) in text.match_indices(folder) {
+            let before = text.get(..at).and_then(|t| t.chars().next_back());
+            if !before.is_some_and(|c| is_word(c) || matches!(c, '.' | '/' | '-' | '*')) {
+                lines.push(line_of(text, at));
+            }
+        }
+    }
+    lines
+}
+
+#[test]
+fn no_path_of_a_build_machine_is_written_down() -> io::Result<()> {
+    let folders = [concat!("/wo", "rk/"), concat!("/fa", "rm/")];
+    let mut findings = Vec::new();
+    for file in &files()? {
+        let lines = machine_paths(file.text.as_deref().unwrap_or_default(), &folders).into_iter();
+        findings.extend(lines.map(|line| format!("{}:{line}", file.path)));
+    }
+    report(findings, "write the path relative to the repository, or make it an argument.");
+    Ok(())
+}
+
+#[test]
+fn a_machine_path_is_told_from_a_relative_one() {
+    let folder = concat!("/wo", "rk/");
+    assert_eq!(machine_paths(&format!("cd {folder}x"), &[folder]), [1]);
+    assert_eq!(machine_paths(&format!("see net{folder}x and ..{folder}y"), &[folder]), [0_usize; 0]);
+}
