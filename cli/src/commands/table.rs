@@ -1,6 +1,6 @@
 //! Plain tables: a heading, rows, no lines.
 
-use comfy_table::style::presets;
+use comfy_table::presets;
 use comfy_table::{Attribute, Cell, CellAlignment, ContentArrangement, Table};
 
 use crate::output::Output;
