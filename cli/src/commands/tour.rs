@@ -11,7 +11,7 @@ use acpdb_query::{ChainReport, HalfTime, StatsReport};
 use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr as _;
 
-use super::lines::{Widths, about, clip, one_line};
+use super::lines::{about, clip, one_line};
 use super::{describe, history};
 use crate::args::Global;
 use crate::failure::Failure;
