@@ -1,7 +1,6 @@
 //! Plain tables: a heading, rows, no lines.
 
-use comfy_table::style::presets;
-use comfy_table::{Attribute, Cell, CellAlignment, ContentArrangement, Table};
+use comfy_table::{Attribute, Cell, CellAlignment, ContentArrangement, Table, TableStyle};
 
 use crate::output::Output;
 
@@ -14,7 +13,7 @@ pub(crate) struct Rows {
 /// A table with these headings, as wide as the terminal.
 pub(crate) fn new(output: &Output, headings: &[&str]) -> Rows {
     let mut table = Table::new();
-    table.load_style(presets::NOTHING);
+    table.load_style(TableStyle::new());
     table.set_content_arrangement(ContentArrangement::Dynamic);
     table.set_width(u16::try_from(output.width).unwrap_or(u16::MAX));
     if output.color {
