@@ -189,7 +189,7 @@ pub fn state_contradictions(state: &State, at: Seq) -> Vec<Contradiction> {
         recorded += item.input.tokens + item.output.tokens;
         for (name, face) in [("input", &item.input), ("output", &item.output)] {
             let hidden = !matches!(face.state, FaceState::Whole | FaceState::Absent);
-            if hidden && face.cause.is_none() {
+            if hidden && face.cause.is_none() && !item.hidden_from_model {
                 say(5, Some(item.item), format!("its {name} is hidden and nothing says why"));
             }
             if face.tokens_shown > 0 && matches!(face.state, FaceState::Gone) {

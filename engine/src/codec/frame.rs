@@ -13,6 +13,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use rkyv::util::AlignedVec;
+use rustc_hash::FxHashMap;
 
 use super::body::{check_block, salted};
 use super::envelope::DiskRow;
@@ -110,14 +111,10 @@ pub fn encode_frame(events: &[EncodedEvent]) -> Result<PreparedFrame, EncodeErro
     let (spine_bytes, bodies_bytes_max) = measure(events)?;
     let mut bytes = Vec::with_capacity(FRAME_HEADER_BYTES + spine_bytes + bodies_bytes_max);
     bytes.resize(FRAME_HEADER_BYTES, 0);
-    let mut streams: Vec<(StreamId, u32)> = Vec::new();
+    let mut streams: FxHashMap<StreamId, u32> = FxHashMap::default();
     for (ordinal, event) in events.iter().enumerate() {
         bytes.extend_from_slice(&event.envelope.encode(narrow(event.payload.len())));
-        let stream = event.envelope.stream;
-        match streams.iter_mut().rev().find(|(known, _)| *known == stream) {
-            Some((_, last)) => *last = narrow(ordinal),
-            None => streams.push((stream, narrow(ordinal))),
-        }
+        streams.insert(event.envelope.stream, narrow(ordinal));
     }
     for event in events {
         bytes.extend_from_slice(&event.payload);
@@ -151,7 +148,8 @@ pub fn encode_frame(events: &[EncodedEvent]) -> Result<PreparedFrame, EncodeErro
         spine_digest,
         spine_checksum,
     };
-    Ok(PreparedFrame { bytes, header, rows: rows.into_iter().map(|placed| placed.row).collect(), streams })
+    let rows = rows.into_iter().map(|placed| placed.row).collect();
+    Ok(PreparedFrame { bytes, header, rows, streams: streams.into_iter().collect() })
 }
 
 /// Checks every limit; returns the length of the spine and the most that the bodies can take.
@@ -312,7 +310,8 @@ impl Frame {
     fn check_rows(&self) -> Result<(), Invalid> {
         let bodies_start = FRAME_HEADER_BYTES + self.spine.len();
         let mut next = bodies_start as u64;
-        let mut stored: HashMap<Position, (Digest, u32)> = HashMap::new();
+        // Built at the first row that repeats another; most frames have none.
+        let mut stored: Option<FxHashMap<Position, (Digest, u32)>> = None;
         let mut event = 0;
         for index in 0..self.header.row_count as usize {
             let fail = |expected: &str| {
@@ -333,10 +332,19 @@ impl Frame {
                     return fail("a body stored before this frame");
                 }
             } else if row.position.0.checked_mul(Position::GRAIN_BYTES) == Some(next) {
-                stored.insert(row.position, (row.digest, row.bytes));
+                if let Some(stored) = &mut stored {
+                    stored.insert(row.position, (row.digest, row.bytes));
+                }
                 next = next.saturating_add((SALT_BYTES + align16(row.bytes as usize)) as u64);
-            } else if stored.get(&row.position) != Some(&(row.digest, row.bytes)) {
-                return fail("a body of this frame");
+            } else {
+                let stored = stored.get_or_insert_with(|| {
+                    let earlier =
+                        (0..index).filter_map(|index| self.disk_row(index)).filter(|disk| disk.in_frame);
+                    earlier.map(|disk| (disk.row.position, (disk.row.digest, disk.row.bytes))).collect()
+                });
+                if stored.get(&row.position) != Some(&(row.digest, row.bytes)) {
+                    return fail("a body of this frame");
+                }
             }
         }
         if next != self.header.frame_bytes() {

@@ -163,6 +163,11 @@ impl Cause {
     }
 }
 
+/// Whether `at` lies before the end of an interval; one without an end has [`Seq::MAX`], which is also the head.
+pub(crate) fn is_before(at: Seq, end: Seq) -> bool {
+    end == Seq::MAX || at < end
+}
+
 /// One cause of one face, from `since` until just before `until`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Row {
@@ -180,7 +185,7 @@ pub(crate) struct Row {
 
 impl Row {
     pub(crate) fn holds(&self, at: Seq) -> bool {
-        self.since <= at && at < self.until
+        self.since <= at && is_before(at, self.until)
     }
 }
 
@@ -207,7 +212,7 @@ pub(crate) struct EdgeRow {
 
 impl EdgeRow {
     pub(crate) fn exists(&self, at: Seq) -> bool {
-        self.since <= at && at < self.undone
+        self.since <= at && is_before(at, self.undone)
     }
 }
 

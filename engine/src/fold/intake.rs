@@ -9,7 +9,7 @@ use super::facts::{
 use super::policy::Policy;
 use super::state::State;
 use crate::event::{
-    Body, Hidden, Part, Payload, Recorded, Role, ToolCallFinished, ToolCallStarted, TurnKind,
+    Body, Hidden, Part, Payload, Recorded, Role, SignatureForm, ToolCallFinished, ToolCallStarted, TurnKind,
 };
 use crate::ids::{ItemId, Seq};
 use crate::text::Label;
@@ -182,11 +182,16 @@ impl State {
             self.facts.keys.push(key);
         }
         let mut compared = [self.facts.signature(started.signature); 4];
+        // A form that is not there equals the nearest one that is: both changes, without nulls, resolved, as given.
+        let has = |form: SignatureForm| started.forms.iter().any(|(other, _)| *other == form);
         for (form, signature) in &started.forms {
             let number = self.facts.signature(*signature);
             if let Some(place) = compared.get_mut(form_index(*form)) {
                 *place = number;
             }
+        }
+        if !has(SignatureForm::ResolvedNoNulls) {
+            compared[3] = if has(SignatureForm::NoNulls) { compared[1] } else { compared[2] };
         }
         let label = Label::from_bits(&started.tool, started.label);
         let digits = (

@@ -57,9 +57,9 @@ pub struct Receipt {
 /// What one handle knows of a stream, to append to it.
 #[derive(Debug, Default)]
 pub(super) struct StreamWriter {
-    ledger: Ledger,
-    signer: Option<Signer>,
-    watermark: Seq,
+    pub(super) ledger: Ledger,
+    pub(super) signer: Option<Signer>,
+    pub(super) watermark: Seq,
 }
 
 /// Bytes of new bodies after which a splitting commit is written.
@@ -67,7 +67,7 @@ const SPLIT_BYTES: usize = 8 << 20;
 /// Events after which a splitting commit is written.
 const SPLIT_EVENT_COUNT: usize = 8192;
 /// How often a commit is drafted again because another process wrote to its streams.
-const RETRY_COUNT_MAX: usize = 64;
+pub(super) const RETRY_COUNT_MAX: usize = 64;
 
 /// Whether a commit may become several.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -121,7 +121,7 @@ impl Inner {
     }
 
     /// Brings a stream's ledger up to the durable head.
-    fn catch_up(&self, stream: StreamId, writer: &mut StreamWriter) -> Result<(), Error> {
+    pub(super) fn catch_up(&self, stream: StreamId, writer: &mut StreamWriter) -> Result<(), Error> {
         let (places, watermark) = self.frames_of(&[stream], writer.watermark)?;
         for place in places {
             let frame = self.frame_at(place.position)?;

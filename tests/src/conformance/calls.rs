@@ -302,28 +302,24 @@ impl Run {
     fn result(&self, profile: &str, vector: &Value) -> Value {
         let state = self.state();
         let name = |item: ItemId| self.names.get(&item).cloned().unwrap_or_default();
-        let mut superseded = Vec::new();
+        // What was concluded first about a call counts, edge or not.
+        let mut concluded = Vec::new();
         let mut seen = std::collections::BTreeSet::new();
         let mut counts = BTreeMap::from([("hash", 0), ("file", 0), ("todo", 0)]);
         for edge in state.edges(Seq::MAX) {
-            if seen.insert(edge.old) {
-                superseded.push(json!({
-                    "call": name(edge.old),
-                    "by": edge.new.map(name),
-                    "kind": edge.rule.label(),
-                    "turn": edge.turn,
-                }));
-                *counts.entry(edge.rule.label()).or_insert(0) += 1;
-            }
+            concluded.push((edge.seq, edge.old, edge.new.map(name), edge.rule.label(), edge.turn));
         }
         for change in state.shortened(Seq::MAX) {
-            if change.rule == ShortenKind::PurgeErrors && seen.insert(change.item) {
-                superseded.push(json!({
-                    "call": name(change.item),
-                    "by": null,
-                    "kind": "purge_error",
-                    "turn": change.turn,
-                }));
+            if change.rule == ShortenKind::PurgeErrors {
+                concluded.push((change.seq, change.item, None, "purge_error", change.turn));
+            }
+        }
+        concluded.sort_by_key(|(seq, ..)| *seq);
+        let mut superseded = Vec::new();
+        for (_, old, by, kind, turn) in concluded {
+            if seen.insert(old) {
+                superseded.push(json!({ "call": name(old), "by": by, "kind": kind, "turn": turn }));
+                *counts.entry(kind).or_insert(0) += 1;
             }
         }
         if profile.starts_with("dcp") {
@@ -388,4 +384,3 @@ impl Run {
         Value::Array(list.items.iter().map(|item| entry(item)).collect())
     }
 }
-

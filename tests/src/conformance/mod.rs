@@ -130,7 +130,8 @@ pub fn run(vector: &Value) -> Outcome {
             let mut vector = vector.clone();
             if profile.starts_with("dcp") {
                 for part in ["expected", "sane"] {
-                    let list = vector.pointer_mut(&format!("/{part}/superseded")).and_then(Value::as_array_mut);
+                    let list =
+                        vector.pointer_mut(&format!("/{part}/superseded")).and_then(Value::as_array_mut);
                     if let Some(list) = list {
                         list.sort_by_key(Value::to_string);
                     }
@@ -147,13 +148,15 @@ pub fn run(vector: &Value) -> Outcome {
 /// # Errors
 /// Says which file cannot be read.
 pub fn run_folder(folder: &std::path::Path, profile: Option<&str>) -> Result<Vec<Outcome>, String> {
-    let listed = std::fs::read_dir(folder).map_err(|error| format!("cannot list {}: {error}", folder.display()))?;
+    let listed =
+        std::fs::read_dir(folder).map_err(|error| format!("cannot list {}: {error}", folder.display()))?;
     let mut paths: Vec<PathBuf> = listed.filter_map(Result::ok).map(|entry| entry.path()).collect();
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "json"));
     paths.sort();
     let mut outcomes = Vec::new();
     for path in paths {
-        let read = std::fs::read(&path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+        let read =
+            std::fs::read(&path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
         let vectors: Vec<Value> =
             serde_json::from_slice(&read).map_err(|error| format!("{}: {error}", path.display()))?;
         let wanted = |vector: &&Value| {

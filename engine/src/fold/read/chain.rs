@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::event::Face;
 use crate::fold::facts::{Ix, NONE};
-use crate::fold::history::{EdgeRow, RuleKind};
+use crate::fold::history::{EdgeRow, RuleKind, is_before};
 use crate::fold::state::State;
 use crate::ids::{ItemId, Seq, Turn};
 
@@ -132,14 +132,14 @@ impl State {
             key,
             seq: edge.seq,
             turn: edge.turn,
-            released: edge.released <= at,
+            released: !is_before(at, edge.released),
             tokens_freed: self.freed_by(edge, at),
         }
     }
 
     /// Tokens that an edge frees: over the faces that it is the shown cause of.
     fn freed_by(&self, edge: &EdgeRow, at: Seq) -> u64 {
-        if edge.released <= at {
+        if !is_before(at, edge.released) {
             return 0;
         }
         let mut freed = 0_u64;

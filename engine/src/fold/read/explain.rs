@@ -3,6 +3,7 @@
 use crate::event::{Face, KeyKind, ToolClass};
 use crate::fold::core::Status;
 use crate::fold::facts::Ix;
+use crate::fold::history::is_before;
 use crate::fold::protect::{names_protected_file, tool_lists};
 use crate::fold::state::State;
 use crate::ids::{ItemId, Seq, Turn};
@@ -120,7 +121,7 @@ impl State {
             .flat_map(|key| [key.id_given, key.id_resolved])
             .filter_map(|id| self.history.file_changes.get(&id))
             .flatten()
-            .filter(|touch| touch.seq > finish.seq && touch.seq <= at && at < touch.until)
+            .filter(|touch| touch.seq > finish.seq && touch.seq <= at && is_before(at, touch.until))
             .map(|touch| touch.seq)
             .max()
     }

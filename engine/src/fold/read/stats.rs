@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use crate::event::Face;
 use crate::fold::facts::Ix;
-use crate::fold::history::{Cause, EdgeRow, RuleKind, ShortenKind};
+use crate::fold::history::{Cause, EdgeRow, RuleKind, ShortenKind, is_before};
 use crate::fold::state::State;
 use crate::ids::{ItemId, Seq, Turn};
 
@@ -269,7 +269,7 @@ impl State {
         }
         let mut acted = BTreeSet::new();
         let mut faces = BTreeSet::new();
-        for row in self.history.rows.iter().filter(|row| row.since <= at && at < row.undone) {
+        for row in self.history.rows.iter().filter(|row| row.since <= at && is_before(at, row.undone)) {
             if row.cause.rank().is_none() {
                 continue;
             }
@@ -362,7 +362,7 @@ pub struct ShortenedView {
 impl State {
     /// Items that rules had shortened by `at`, restored or not, in the order in which it came about.
     pub fn shortened(&self, at: Seq) -> Vec<ShortenedView> {
-        let rows = self.history.rows.iter().filter(|row| row.since <= at && at < row.undone);
+        let rows = self.history.rows.iter().filter(|row| row.since <= at && is_before(at, row.undone));
         let mut found: Vec<ShortenedView> = rows
             .filter_map(|row| {
                 let Cause::Shortened { rule } = row.cause else { return None };
