@@ -145,7 +145,7 @@ pub fn context(view: &View, window: Window, now: Micros) -> Result<Context, Erro
         let skip = window.last.map_or(0, |last| current.len().saturating_sub(last));
         let rows = current.iter().skip(skip).filter_map(|ix| {
             let item = state.item(*ix, at)?;
-            let row = ItemRow::of(&item, &info.name);
+            let row = ItemRow::of(state, &item, &info.name, at);
             Some((*ix, row, item))
         });
         (context, rows.collect::<Vec<_>>())

@@ -38,7 +38,9 @@ pub(crate) fn run(global: &Global, args: &Context, output: &mut Output) -> Resul
     header(&context, output)?;
     let left_out = context.item_count.saturating_sub(context.items.len());
     if left_out > 0 {
-        output.line(output.paint(describe::DIM, &format!("\n.. {} before", describe::count(left_out as u64, "item"))))?;
+        output.line(
+            output.paint(describe::DIM, &format!("\n.. {} before", describe::count(left_out as u64, "item"))),
+        )?;
     }
     for item in &context.items {
         print(item, args.full, output)?;
@@ -56,12 +58,18 @@ fn header(context: &acpdb_query::Context, output: &mut Output) -> Result<(), Fai
     let freed = if context.tokens_freed > 0 {
         let whole = describe::tokens(context.tokens_whole);
         let freed = describe::tokens(context.tokens_freed);
-        format!(" of ~{whole}; ~{freed} freed, {} of {} items hidden or shortened", context.hidden_count, context.item_count)
+        format!(
+            " of ~{whole}; ~{freed} freed, {} of {} items hidden or shortened",
+            context.hidden_count, context.item_count
+        )
     } else {
         format!(", {}", describe::count(context.item_count as u64, "item"))
     };
     let policy = escape(&context.policy, Escape::Line).into_owned();
-    output.line(format!("turn {} at {}, policy {policy}: ~{shown} tokens shown{freed}", context.turn, context.at))
+    output.line(format!(
+        "turn {} at {}, policy {policy}: ~{shown} tokens shown{freed}",
+        context.turn, context.at
+    ))
 }
 
 fn print(item: &ContextItem, full: bool, output: &mut Output) -> Result<(), Failure> {
@@ -120,7 +128,10 @@ fn face(face: &FaceText, mark: &str, line_count_max: usize, output: &mut Output)
     }
     if count > line_count_max {
         let more = describe::count((count - line_count_max) as u64, "more line");
-        output.line(output.paint(describe::DIM, &format!("  … {more}, ~{} tokens in all", describe::tokens(face.tokens_shown))))?;
+        output.line(output.paint(
+            describe::DIM,
+            &format!("  … {more}, ~{} tokens in all", describe::tokens(face.tokens_shown)),
+        ))?;
     }
     Ok(())
 }
@@ -130,7 +141,9 @@ fn memory(rows: &[MemoryRow], output: &mut Output) -> Result<(), Failure> {
         return Ok(());
     }
     output.line("")?;
-    output.line(output.paint(describe::BOLD, &format!("memory: {}", describe::count(rows.len() as u64, "item"))))?;
+    output.line(
+        output.paint(describe::BOLD, &format!("memory: {}", describe::count(rows.len() as u64, "item"))),
+    )?;
     for row in rows {
         let seq = output.paint(describe::SEQ, &row.seq.to_string());
         let value = row.value.as_deref().map_or_else(|| "[not readable]".to_owned(), one_line);

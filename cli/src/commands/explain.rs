@@ -13,12 +13,16 @@ pub(crate) fn run(global: &Global, args: &Explain, output: &mut Output) -> Resul
     let found = find::item(&store, &args.id, args.session.as_deref())?;
     let (view, ix) = find::target(&store, global, &found)?;
     let explained = acpdb_query::explain(&view, &found.stream.name, ix);
-    let explained =
-        explained.ok_or_else(|| Failure::not_found(format!("{} was not recorded yet at {}", found.item, view.at())))?;
+    let explained = explained
+        .ok_or_else(|| Failure::not_found(format!("{} was not recorded yet at {}", found.item, view.at())))?;
     if !found.repeats.is_empty() {
         let older: Vec<String> = found.repeats.iter().rev().take(4).map(ToString::to_string).collect();
         let count = found.repeats.len() + 1;
-        output.note(format!("note: {} names {count} repeats of one call, this is the newest; before it: {}", args.id, older.join(", ")));
+        output.note(format!(
+            "note: {} names {count} repeats of one call, this is the newest; before it: {}",
+            args.id,
+            older.join(", ")
+        ));
     }
     if output.json {
         let mut value = serde_json::to_value(&explained).unwrap_or_default();

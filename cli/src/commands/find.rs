@@ -64,7 +64,12 @@ pub(crate) fn view(store: &Store, global: &Global, stream: &StreamName) -> Resul
         (Err(acpdb_engine::Error::NotFound { what: "turn", .. }), At::Turn(turn)) => {
             let newest = store.view(stream.id)?;
             let newest = newest.read().state().turn(Seq::MAX);
-            Err(Failure::not_found(format!("session {} has no turn {}; its newest is {}", stream.name, turn.get(), newest.get())))
+            Err(Failure::not_found(format!(
+                "session {} has no turn {}; its newest is {}",
+                stream.name,
+                turn.get(),
+                newest.get()
+            )))
         }
         (view, _) => Ok(view?),
     }

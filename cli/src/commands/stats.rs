@@ -30,7 +30,10 @@ pub(crate) fn run(global: &Global, args: &Stats, output: &mut Output) -> Result<
         let mut value = serde_json::to_value(&report).unwrap_or_default();
         if let Some(object) = value.as_object_mut() {
             object.insert("schema".to_owned(), json!("acpdb.stats/1"));
-            object.insert("session".to_owned(), json!(args.session.as_ref().and(streams.first()).map(|stream| &stream.name)));
+            object.insert(
+                "session".to_owned(),
+                json!(args.session.as_ref().and(streams.first()).map(|stream| &stream.name)),
+            );
         }
         output.json_line(&value)?;
         return Ok(Code::Ok);
@@ -74,7 +77,8 @@ fn table(report: &StatsReport, output: &mut Output) -> Result<(), Failure> {
         return Ok(());
     }
     output.line("")?;
-    let mut hosts = super::table::new(output, &["host", "sessions", "calls", "superseded", "recorded", "shown", "freed"]);
+    let mut hosts =
+        super::table::new(output, &["host", "sessions", "calls", "superseded", "recorded", "shown", "freed"]);
     hosts.right(1..7);
     for host in &report.hosts {
         hosts.row([
