@@ -13,8 +13,6 @@ use crate::failure::{Code, Failure};
 use crate::output::{Escape, Output, escape};
 use crate::place;
 
-pub(crate) use super::acts::tool_call;
-
 /// Lines of a text that are shown without `--full`.
 const TEXT_LINES: usize = 6;
 /// Lines of a result that are shown without `--full`.
