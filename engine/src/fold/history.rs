@@ -436,10 +436,11 @@ impl History {
         }
     }
 
-    /// Takes the state back to what held at `to`, from `at` on. Items from `first_off` on left the branch.
+    /// Takes the state back to what held at `to`, from `at` on. Items from `first_off` on are off the branch; those of `left`
+    /// were on it until now.
     ///
     /// Cost: O(all that was concluded); rewinds are rare.
-    pub(crate) fn rewind(&mut self, to: Seq, at: Seq, turn: Turn, left: &[Ix]) {
+    pub(crate) fn rewind(&mut self, to: Seq, at: Seq, turn: Turn, first_off: Ix, left: &[Ix]) {
         let mut renumbered: FxHashMap<u32, u32> = FxHashMap::default();
         for number in 0..self.edges.len() {
             let Some(edge) = self.edges.get_mut(number) else { continue };
@@ -459,7 +460,7 @@ impl History {
             let stays = match row.cause {
                 Cause::Erased | Cause::OffBranch => true,
                 // What is off the branch keeps its result in the full history.
-                Cause::Answered { .. } | Cause::Revised { .. } => left.binary_search(&row.ix).is_ok(),
+                Cause::Answered { .. } | Cause::Revised { .. } => row.ix >= first_off,
                 _ => false,
             };
             if stays {

@@ -40,6 +40,8 @@ mod state;
 pub mod task;
 pub mod todo;
 pub mod validate;
+#[cfg(test)]
+mod tests;
 mod world;
 
 pub use self::core::Status;
