@@ -38,10 +38,10 @@ pub mod reminder;
 mod rules;
 mod state;
 pub mod task;
-pub mod todo;
-pub mod validate;
 #[cfg(test)]
 mod tests;
+pub mod todo;
+pub mod validate;
 mod world;
 
 pub use self::core::Status;

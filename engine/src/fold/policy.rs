@@ -234,6 +234,7 @@ impl TurnProtection {
 
 /// Everything that decides what supersedes what.
 #[derive(Clone, PartialEq, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "one switch a rule, as users name them")]
 pub struct Policy {
     /// Name of the preset it began with.
     pub preset: String,
@@ -332,9 +333,9 @@ pub(crate) fn nearest<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> O
     known
         .map(|candidate| {
             let swapped = strsim::normalized_damerau_levenshtein(name, candidate);
-            (strsim::jaro_winkler(name, candidate).max(swapped), candidate)
+            (strsim::jaro_winkler(name, candidate) + swapped, candidate)
         })
-        .filter(|(score, _)| *score > 0.65)
+        .filter(|(score, _)| *score > 1.0)
         .max_by(|(a, _), (b, _)| a.total_cmp(b))
         .map(|(_, candidate)| candidate.to_owned())
 }
@@ -565,7 +566,7 @@ fn value_error(key: &str, expected: &'static str, found: &Value) -> PolicyError 
     PolicyError::Value { key: key.to_owned(), expected, found: found.to_string() }
 }
 
-/// Nested objects become keys with dots. serde_json bounds the depth of what it parses.
+/// Nested objects become keys with dots. The parsers bound the depth of what it parses.
 fn flatten(prefix: &str, keys: &Map<String, Value>, flat: &mut Vec<(String, Value)>) {
     for (key, value) in keys {
         let name = match (prefix.is_empty(), key.as_str()) {
@@ -633,7 +634,8 @@ mod tests {
             dcp-supersede-reads todo false
             dcp-supersede-reads protected_tools []
             dcp-supersede-reads protected_files []
-        "#]].assert_eq(&table);
+        "#]]
+        .assert_eq(&table);
     }
 
     #[test]
@@ -680,6 +682,7 @@ mod tests {
             policy key `file.kind` takes `file`, `supersede_write` or `supersede_read`, not `"files"`
             policy key `policy` takes an object of keys, not `[]`
             the policy is not JSON: EOF while parsing an object at line 1 column 1
-        "#]].assert_eq(&table);
+        "#]]
+        .assert_eq(&table);
     }
 }

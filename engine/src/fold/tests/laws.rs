@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 
 use crate::event::Face;
-use crate::fold::{CauseView, FaceState, Policy, State, Status};
 use crate::fold::policy::PRESETS;
+use crate::fold::{CauseView, FaceState, Policy, State, Status};
 use crate::ids::Seq;
 use crate::testing::script::Played;
 use crate::testing::{Script, Step};
@@ -50,7 +50,9 @@ fn difference(one: (&State, Seq), other: (&State, Seq)) -> Option<String> {
     }
     let seen = |(state, at): (&State, Seq)| {
         let mut parts = Vec::new();
-        state.each_visible(at, &mut |part, json| parts.push(format!("{part} {}", String::from_utf8_lossy(&json))));
+        state.each_visible(at, &mut |part, json| {
+            parts.push(format!("{part} {}", String::from_utf8_lossy(&json)))
+        });
         parts
     };
     let (one, other) = (seen(one), seen(other));
@@ -197,6 +199,7 @@ fn a_digest_tells_states_apart() {
     assert_ne!(one.tape.state().digest(Seq::MAX), other.tape.state().digest(Seq::MAX));
     let head = one.tape.head();
     assert_ne!(one.tape.state().digest(head), one.tape.state().digest(Seq(head.0 - 1)));
-    let face = |played: &Played| played.tape.state().face(played.ix("c1").unwrap(), Face::Output, Seq::MAX).state;
+    let face =
+        |played: &Played| played.tape.state().face(played.ix("c1").unwrap(), Face::Output, Seq::MAX).state;
     assert_eq!((face(&one), face(&other)), (FaceState::Tombstone, FaceState::Whole));
 }

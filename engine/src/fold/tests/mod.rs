@@ -10,8 +10,8 @@ use expect_test::Expect;
 use super::{FaceState, HashForm, Policy};
 use crate::event::Face;
 use crate::ids::Seq;
-use crate::testing::script::Played;
 use crate::testing::Script;
+use crate::testing::script::Played;
 
 /// Plays a script under a preset with changed keys, and compares how each call ends.
 fn check_under(policy: &str, script: &str, expected: &Expect) {
@@ -42,11 +42,15 @@ fn report(played: &Played) -> String {
             if let Some(cause) = view.cause {
                 let side = if face == Face::Input { "input " } else { "" };
                 let value = serde_json::to_value(&cause).unwrap();
-                let field = |name: &str| value.get(name).and_then(serde_json::Value::as_str).unwrap_or_default();
+                let field =
+                    |name: &str| value.get(name).and_then(serde_json::Value::as_str).unwrap_or_default();
                 let edge = state.superseded_by(ix, Seq::MAX).into_iter().rfind(|edge| !edge.released);
                 let mut text = format!("{side}{}", field("cause"));
                 if field("cause") == "superseded" {
-                    let by = edge.as_ref().and_then(|edge| edge.new).map_or_else(|| "-".to_owned(), |new| played.name(new));
+                    let by = edge
+                        .as_ref()
+                        .and_then(|edge| edge.new)
+                        .map_or_else(|| "-".to_owned(), |new| played.name(new));
                     let turn = edge.map_or(0, |edge| edge.turn.0);
                     text += &format!(" by {by} ({}, t{turn})", field("rule"));
                 } else if !field("rule").is_empty() {

@@ -44,7 +44,8 @@ fn an_edit_hides_a_view_when_the_file_has_rested() {
         1 read a ok; 5 edit a ok; 6 compact; 20 turn: 
         1 read a ok; 5 edit a ok; 6 rewind c1; 20 turn: 
         1 read a ok; 5 edit a ok; 6 discard c1; 7 restore c1; 20 turn: 
-    "#]].assert_eq(&when(
+    "#]]
+    .assert_eq(&when(
         &[
             "1 read a ok\n5 edit a ok\n8 turn",
             "1 read a ok\n5 edit a ok\n9 turn",
@@ -69,16 +70,21 @@ fn an_edit_hides_a_view_when_the_file_has_rested() {
     ));
     expect![[r#"
         1 read a ok; 5 edit a ok: file at t5 by c2
-    "#]].assert_eq(&when(&["1 read a ok\n5 edit a ok"], r#""acp""#));
+    "#]]
+    .assert_eq(&when(&["1 read a ok\n5 edit a ok"], r#""acp""#));
 }
 
 #[test]
 fn earlier_edits_go_at_once() {
-    check_under(r#""balanced""#, "1 read a ok\n5 edit a ok\n8 edit a ok\n12 turn", &expect![[r#"
+    check_under(
+        r#""balanced""#,
+        "1 read a ok\n5 edit a ok\n8 edit a ok\n12 turn",
+        &expect![[r#"
         c1 read a: superseded by c2 (file, t12)
         c2 edit a: superseded by c3 (hash, t8)
         c3 edit a: current
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -87,7 +93,8 @@ fn a_policy_that_forbids_it_drops_what_waits() {
         1 read a ok; 5 edit a ok; 6 policy {"preset":"balanced","file.edit_clears":[]}; 9 turn: 
         1 read a ok; 5 edit a ok; 6 policy {"file.edit_quiet_steps":2}; 7 turn: file at t7 by c2
         1 read a ok; 5 edit a ok; 6 policy "acp"; 7 turn: file at t7 by c2
-    "#]].assert_eq(&when(
+    "#]]
+    .assert_eq(&when(
         &[
             "1 read a ok\n5 edit a ok\n6 policy {\"preset\":\"balanced\",\"file.edit_clears\":[]}\n9 turn",
             "1 read a ok\n5 edit a ok\n6 policy {\"file.edit_quiet_steps\":2}\n7 turn",

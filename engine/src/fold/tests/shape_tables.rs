@@ -8,57 +8,87 @@ use crate::testing::{Script, TestTools};
 
 #[test]
 fn acts_hide_and_restore() {
-    check("1 read a ok\n2 discard c1", &expect![[r#"
+    check(
+        "1 read a ok\n2 discard c1",
+        &expect![[r#"
         c1 read a: discarded
-    "#]]);
-    check("1 read a ok\n2 distill c1", &expect![[r#"
+    "#]],
+    );
+    check(
+        "1 read a ok\n2 distill c1",
+        &expect![[r#"
         c1 read a: distilled
-    "#]]);
-    check("1 read a ok\n2 discard c1\n3 restore c1", &expect![[r#"
+    "#]],
+    );
+    check(
+        "1 read a ok\n2 discard c1\n3 restore c1",
+        &expect![[r#"
         c1 read a: current
-    "#]]);
-    check("1 read a ok\n2 discard c1\n3 read a ok", &expect![[r#"
+    "#]],
+    );
+    check(
+        "1 read a ok\n2 discard c1\n3 read a ok",
+        &expect![[r#"
         c1 read a: superseded by c2 (hash, t3)
         c2 read a: current
-    "#]]);
-    check("1 read a ok\n2 clear c1\n3 restore c1\n4 read a ok", &expect![[r#"
+    "#]],
+    );
+    check(
+        "1 read a ok\n2 clear c1\n3 restore c1\n4 read a ok",
+        &expect![[r#"
         c1 read a: cleared_by_host
         c2 read a: current
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn what_has_left_the_context_is_compared_no_more() {
-    check("1 read a ok\n2 edit a ok\n3 compact\n4 read a ok\n5 read a ok", &expect![[r#"
+    check(
+        "1 read a ok\n2 edit a ok\n3 compact\n4 read a ok\n5 read a ok",
+        &expect![[r#"
         c1 read a: input left; left
         c2 edit a: input left; left
         c3 read a: superseded by c4 (hash, t5)
         c4 read a: current
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn a_rewind_undoes_what_the_lost_branch_did() {
-    check("1 read a ok\n2 read b ok\n3 read a ok\n4 discard c2\n5 rewind c2", &expect![[r#"
+    check(
+        "1 read a ok\n2 read b ok\n3 read a ok\n4 discard c2\n5 rewind c2",
+        &expect![[r#"
         c1 read a: current
         c2 read b: current
         c3 read a: input off_branch; off_branch
-    "#]]);
-    check("1 read a ok\n2 read a ok\n3 restore c1\n4 rewind c2", &expect![[r#"
+    "#]],
+    );
+    check(
+        "1 read a ok\n2 read a ok\n3 restore c1\n4 rewind c2",
+        &expect![[r#"
         c1 read a: superseded by c2 (hash, t2)
         c2 read a: current
-    "#]]);
-    check("1 read a open\n2 finish c1 ok\n2 read b ok\n3 compact\n4 rewind c2\n5 read a ok", &expect![[r#"
+    "#]],
+    );
+    check(
+        "1 read a open\n2 finish c1 ok\n2 read b ok\n3 compact\n4 rewind c2\n5 read a ok",
+        &expect![[r#"
         c1 read a: superseded by c3 (hash, t5)
         c2 read b: current
         c3 read a: current
-    "#]]);
-    check("1 read a ok\n2 read b ok\n3 rewind c1\n4 read c ok\n5 rewind c2\n6 read a ok", &expect![[r#"
+    "#]],
+    );
+    check(
+        "1 read a ok\n2 read b ok\n3 rewind c1\n4 read c ok\n5 rewind c2\n6 read a ok",
+        &expect![[r#"
         c1 read a: superseded by c4 (hash, t6)
         c2 read b: input off_branch; off_branch
         c3 read c: input off_branch; off_branch
         c4 read a: current
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -89,13 +119,16 @@ fn a_completed_task_leaves_its_summary() {
 
 #[test]
 fn reminders_stand_one_at_a_time() {
-    check("1 todowrite a ok\n2 remind\n3 reflect\n4 remind\n5 todowrite b ok", &expect![[r#"
+    check(
+        "1 todowrite a ok\n2 remind\n3 reflect\n4 remind\n5 todowrite b ok",
+        &expect![[r#"
         c1 todowrite: superseded by c2 (todo, t5)
         #7 injected: superseded by #11 (injected, t4)
         #9 injected: superseded by c2 (injected, t5)
         #11 injected: superseded by c2 (injected, t5)
         c2 todowrite: current
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -201,7 +234,8 @@ fn the_stats_block_has_the_layout_of_the_documents() {
             🔄 hash              1 prunes, ~474
             📁 file              1 prunes, ~474
             ✅ todo              1 prunes, ~20
-          Manual Discard         1 prunes, ~474 saved"#]].assert_eq(&stats.acp_block());
+          Manual Discard         1 prunes, ~474 saved"#]]
+    .assert_eq(&stats.acp_block());
     expect![[r#"{"kinds":{"discard":{"count":1,"acp_saved":474,"freed":444},"file":{"count":1,"acp_saved":474,"freed":459},"hash":{"count":1,"acp_saved":474,"freed":462},"todo":{"count":1,"acp_saved":20,"freed":6}},"tokens_shown":565,"tokens_whole":1936,"tokens_recorded":1936,"items":6,"calls":6}"#]].assert_eq(&serde_json::to_string(&stats).unwrap());
     let empty = Script::default().play(&Policy::default());
     expect![[r#"
@@ -210,7 +244,8 @@ fn the_stats_block_has_the_layout_of_the_documents() {
           Auto-Supersede         0 prunes, ~0 saved
             🔄 hash              0 prunes, ~0
             📁 file              0 prunes, ~0
-            ✅ todo              0 prunes, ~0"#]].assert_eq(&empty.tape.state().stats(Seq::MAX).acp_block());
+            ✅ todo              0 prunes, ~0"#]]
+    .assert_eq(&empty.tape.state().stats(Seq::MAX).acp_block());
 }
 
 #[test]
