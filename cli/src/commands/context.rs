@@ -1,7 +1,6 @@
 //! `acpdb context [SESSION]`: what the model should see now, and what stands in place of the rest.
 
 use acpdb_engine::fold::FaceState;
-use acpdb_engine::ids::Micros;
 use acpdb_query::context::{FaceText, MemoryRow};
 use acpdb_query::{ContextItem, Window};
 use serde_json::json;
@@ -25,8 +24,7 @@ pub(crate) fn run(global: &Global, args: &Context, output: &mut Output) -> Resul
     let store = place::read(global, output)?;
     let session = sessions::default_session_noted(&store, args.session.as_deref(), output)?;
     let view = find::view(&store, global, &session)?;
-    let now = Micros(jiff::Timestamp::now().as_microsecond());
-    let context = acpdb_query::context(&view, Window { last: args.last }, now)?;
+    let context = acpdb_query::context(&store, &view, Window { last: args.last }, store.now())?;
     if output.json {
         let mut value = serde_json::to_value(&context).unwrap_or_default();
         if let Some(object) = value.as_object_mut() {

@@ -72,8 +72,8 @@ pub(crate) fn look(
     let half_time = acpdb_query::half_time(&view);
     let (turns, prompts, title) = {
         let reading = view.read();
-        let (state, at) = (reading.state(), view.at());
-        (state.turn(at).get(), state.prompt_count(at), state.info(at).and_then(|info| info.title.clone()))
+        let (fold, at) = (reading.state(), view.at());
+        (fold.turn(at).get(), fold.prompt_count(at), fold.info(at).and_then(|info| info.title.clone()))
     };
     let title = match title {
         Some(title) => Some(title),
