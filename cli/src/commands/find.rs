@@ -75,7 +75,8 @@ pub(crate) fn view(store: &Store, global: &Global, stream: &StreamName) -> Resul
             let view = view?;
             let first = view.read().state().first();
             if view.at() < first {
-                let message = format!("session {} began later, in {first}, not yet at {}", stream.name, view.at());
+                let message =
+                    format!("session {} began later, in {first}, not yet at {}", stream.name, view.at());
                 return Err(Failure::not_found(message));
             }
             Ok(view)
