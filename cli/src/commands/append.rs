@@ -81,7 +81,7 @@ fn record(store: &Store, line: &feed::Line, output: &mut Output) -> Result<u64, 
                 last = reply.last_seq.map_or(last, acpdb_engine::ids::Seq::get);
             }
             Act::Policy(json) => {
-                last = flush(store, line, &mut entries, last)?;
+                flush(store, line, &mut entries, last)?;
                 last = super::policy::set_json(store, Some(line.stream.id()), json, None)?.get();
             }
         }

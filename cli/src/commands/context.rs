@@ -1,10 +1,8 @@
 //! `acpdb context [SESSION]`: what the model should see now, and what stands in place of the rest.
 
 use acpdb_engine::fold::FaceState;
-use acpdb_engine::ids::Micros;
 use acpdb_query::context::{FaceText, MemoryRow};
 use acpdb_query::{ContextItem, Window};
-use serde_json::json;
 
 use super::lines::{clip, one_line, standing, what};
 use super::{describe, find, sessions};
@@ -25,14 +23,9 @@ pub(crate) fn run(global: &Global, args: &Context, output: &mut Output) -> Resul
     let store = place::read(global, output)?;
     let session = sessions::default_session_noted(&store, args.session.as_deref(), output)?;
     let view = find::view(&store, global, &session)?;
-    let now = Micros(jiff::Timestamp::now().as_microsecond());
-    let context = acpdb_query::context(&view, Window { last: args.last }, now)?;
+    let context = acpdb_query::context(&store, &view, Window { last: args.last }, store.now())?;
     if output.json {
-        let mut value = serde_json::to_value(&context).unwrap_or_default();
-        if let Some(object) = value.as_object_mut() {
-            object.insert("schema".to_owned(), json!("acpdb.context/1"));
-        }
-        output.json_line(&value)?;
+        output.json_object("acpdb.context/1", &context)?;
         return Ok(Code::Ok);
     }
     header(&context, output)?;

@@ -151,8 +151,11 @@ fn looks_like_a_file(name: &str) -> bool {
 fn from_file(name: &str) -> Result<Rules, Failure> {
     use std::io::Read as _;
     let failed = |error: std::io::Error| {
-        let failure = Failure::io("read", name, &error);
-        if error.kind() == std::io::ErrorKind::NotFound { Failure { code: Code::NotFound, ..failure } } else { failure }
+        let mut failure = Failure::io("read", name, &error);
+        if error.kind() == std::io::ErrorKind::NotFound {
+            failure.code = Code::NotFound;
+        }
+        failure
     };
     let mut text = String::new();
     let file = std::fs::File::open(name).map_err(failed)?;
@@ -162,8 +165,9 @@ fn from_file(name: &str) -> Result<Rules, Failure> {
     }
     let parsed = if name.ends_with(".json") { Rules::from_json(&text) } else { Rules::from_toml(&text) };
     parsed.map_err(|error| {
-        let failure = refused(error);
-        Failure { message: format!("{name}: {}", failure.message), ..failure }
+        let mut failure = refused(error);
+        failure.message = format!("{name}: {}", failure.message);
+        failure
     })
 }
 
