@@ -28,6 +28,6 @@ pub mod verify;
 
 pub use error::Error;
 pub use store::{
-    At, Atomicity, Batch, Builder, Events, Reading, Receipt, SessionSummary, ShownFace, Store, StoreInfo,
-    StreamName, View,
+    ActReply, At, Atomicity, Batch, Builder, Events, Memory, MemoryReceipt, MemoryScope, Reading, Receipt,
+    SessionProposal, SessionSummary, ShownFace, Store, StoreInfo, StreamName, View,
 };

@@ -1,1 +1,31 @@
-//! Placeholder.
+//! Questions over views: which item does this text name, what is in the context, what superseded what, why, and what
+//! is saved by it.
+//!
+//! ```text
+//! engine::View --find--> Found --chain | explain--> members, edges, reasons
+//!      |--------- context | items | stats | half--> rows and figures
+//! ```
+//!
+//! Every answer is a value that derives `Serialize` with the glossary's names; whoever asks renders it. Nothing here
+//! writes, opens a file, reads a clock or knows a terminal. A view is frozen, so an answer is a function of the view.
+
+pub mod chain;
+pub mod context;
+pub mod explain;
+pub mod find;
+pub mod half;
+pub mod items;
+pub mod stats;
+
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
+
+pub use chain::{ChainReport, EdgeRow, chain};
+pub use context::{Context, ContextItem, MemoryRow, Window, context};
+pub use explain::{Explained, explain};
+pub use find::{Candidate, FindError, Found, find};
+pub use half::{HalfTime, half_time};
+pub use items::{ItemRow, Which, items};
+pub use stats::{HostRow, KindRow, StatsReport, stats};

@@ -76,12 +76,12 @@ fn record(store: &Store, line: &feed::Line, output: &mut Output) -> Result<u64, 
             Act::Record(entry) => entries.push(entry.clone()),
             Act::Context(json) => {
                 last = flush(store, line, &mut entries, last)?;
-                let reply = super::context::tool_call(store, line.stream.id(), json)?;
+                let reply = super::acts::tool_call(store, line.stream.id(), json)?;
                 output.note(&reply.text);
                 last = reply.last_seq.map_or(last, acpdb_engine::ids::Seq::get);
             }
             Act::Policy(json) => {
-                last = flush(store, line, &mut entries, last)?;
+                flush(store, line, &mut entries, last)?;
                 last = super::policy::set_json(store, Some(line.stream.id()), json, None)?.get();
             }
         }

@@ -47,6 +47,14 @@ pub(crate) fn parse(text: &str, now: jiff::Timestamp) -> Result<Point, Failure> 
     Err(wrong())
 }
 
+/// Commands that record something act now.
+pub(crate) fn refuse(global: &crate::args::Global) -> Result<(), Failure> {
+    match &global.at {
+        Some(_) => Err(Failure::usage("--at is for reading; what is recorded is recorded now")),
+        None => Ok(()),
+    }
+}
+
 /// The last seq at a point, for commands that read the whole store. Turns belong to a session.
 pub(crate) fn seq(store: &Store, text: &str) -> Result<Seq, Failure> {
     match parse(text, jiff::Timestamp::now())? {

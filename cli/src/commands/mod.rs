@@ -1,17 +1,23 @@
 //! One file a verb: open the store, make one call, render.
 
+pub(crate) mod acts;
 pub(crate) mod append;
 pub(crate) mod at;
 pub(crate) mod context;
 pub(crate) mod demo;
 pub(crate) mod describe;
 pub(crate) mod explain;
+pub(crate) mod find;
 pub(crate) mod history;
 pub(crate) mod import;
 pub(crate) mod info;
+pub(crate) mod lines;
 pub(crate) mod list;
 pub(crate) mod log;
 pub(crate) mod memory;
+pub(crate) mod memory_file;
+pub(crate) mod memory_history;
+pub(crate) mod memory_rows;
 pub(crate) mod policy;
 pub(crate) mod reindex;
 pub(crate) mod sessions;
@@ -20,4 +26,5 @@ pub(crate) mod stats;
 pub(crate) mod table;
 pub(crate) mod task;
 pub(crate) mod todo;
+pub(crate) mod tour;
 pub(crate) mod verify;

@@ -1,5 +1,8 @@
 //! `acpdb reindex`: the index made anew from the log.
 
+use acpdb_engine::index::LiveComparison;
+
+use super::describe;
 use crate::args::Global;
 use crate::failure::{Code, Failure};
 use crate::output::Output;
@@ -11,12 +14,25 @@ pub(crate) fn run(global: &Global, output: &mut Output) -> Result<Code, Failure>
     if output.json {
         output.json_line(&serde_json::json!({
             "schema": "acpdb.reindex/1",
-            "rows": done.row_count,
-            "watermark": done.watermark,
+            "event_count": done.event_count,
+            "row_count": done.row_count,
+            "bytes": done.bytes,
             "digest": done.digest,
+            "live": format!("{:?}", done.live).to_lowercase(),
         }))?;
-    } else {
-        output.line(format!("index.redb holds {} rows up to {}", done.row_count, done.watermark))?;
+        return Ok(Code::Ok);
     }
+    let live = match done.live {
+        LiveComparison::Absent => "there was none before",
+        LiveComparison::Elsewhere { .. } => "the old one had not come as far",
+        LiveComparison::Equal => "the old one was equal, row by row",
+        LiveComparison::Different => "the old one was damaged or of another version",
+    };
+    output.line(format!(
+        "index.redb holds {} for {} in {}; {live}",
+        describe::count(done.row_count, "row"),
+        describe::count(done.event_count, "event"),
+        describe::bytes(done.bytes)
+    ))?;
     Ok(Code::Ok)
 }

@@ -252,10 +252,12 @@ fn add(view: &MemoryView<'_>, entry: &MemoryEntry) -> Result<MemoryDecision, Mem
     Ok(one(stream, &id, draft(payload, rows)))
 }
 
-/// The stream that items of a lifespan are recorded in: the session's, project's or user's, else the nearest there is.
+/// The stream that items of a lifespan are recorded in: the session's, project's or user's, else the nearest there is;
+/// for what is to last, that is the outermost.
 fn home(view: &MemoryView<'_>, lifespan: Lifespan) -> Option<(StreamId, Signer)> {
     let writable: Vec<_> = view.layers().iter().filter(|layer| layer.is_writable()).collect();
-    let layer = writable.iter().find(|layer| layer.records == lifespan).or(writable.first())?;
+    let nearest = if lifespan == Lifespan::Permanent { writable.last() } else { writable.first() };
+    let layer = writable.iter().find(|layer| layer.records == lifespan).or(nearest)?;
     Some((layer.stream, layer.signer.clone()))
 }
 

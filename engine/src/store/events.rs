@@ -16,6 +16,10 @@ pub(super) fn decode(frame: &Frame, event: &EventRef<'_>) -> Result<Recorded, Er
         .map_err(|error| Error::Corrupt { detail: format!("event {} cannot be read: {error}", event.seq) })
 }
 
+fn no_row(seq: Seq, row: u32) -> Error {
+    Error::Corrupt { detail: format!("event {seq} names body row {row}, which it does not have") }
+}
+
 /// Deepest nesting of wire forms: a document names records, and nothing names documents.
 const WIRE_DEPTH_MAX: usize = 4;
 
@@ -31,14 +35,16 @@ impl Inner {
         if id.chunks == 0 {
             return Ok(Vec::new());
         }
-        let missing = |row: u32| Error::Corrupt {
-            detail: format!("event {} names body row {row}, which it does not have", id.seq),
-        };
-        let frame = self.frame_of(id.seq)?.ok_or_else(|| missing(id.first))?;
-        let event = frame.event(id.seq).ok_or_else(|| missing(id.first))?;
+        let frame = self.frame_of(id.seq)?.ok_or_else(|| no_row(id.seq, id.first))?;
+        self.body_in(&frame, id)
+    }
+
+    /// The bytes of a body of an event in `frame`, each row checked against its digest.
+    pub(super) fn body_in(&self, frame: &Frame, id: BodyId) -> Result<Vec<u8>, Error> {
+        let event = frame.event(id.seq).ok_or_else(|| no_row(id.seq, id.first))?;
         let mut bytes = Vec::new();
         for row in id.first..id.first.saturating_add(id.chunks) {
-            let place = event.row(row as usize).ok_or_else(|| missing(row))?;
+            let place = event.row(row as usize).ok_or_else(|| no_row(id.seq, row))?;
             let chunk = self.log.body(&place)?;
             if bytes.is_empty() {
                 bytes = chunk;

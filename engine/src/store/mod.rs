@@ -11,12 +11,15 @@
 
 mod builder;
 mod catalog;
+mod commands;
 mod contents;
 mod events;
 mod folds;
 mod info;
+mod memory;
 mod places;
 mod salts;
+mod session;
 #[cfg(test)]
 mod tests;
 mod view;
@@ -37,8 +40,11 @@ use crate::log::{Log, Recovery};
 use crate::registry::Registry;
 
 pub use builder::Builder;
+pub use commands::ActReply;
 pub use events::Events;
 pub use info::{SessionSummary, StoreInfo, StreamName};
+pub use memory::{Memory, MemoryReceipt, MemoryScope, SessionProposal};
+pub use session::Session;
 pub use view::{At, Reading, ShownFace, View};
 pub use writer::{Atomicity, Batch, Receipt};
 

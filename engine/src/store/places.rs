@@ -11,14 +11,14 @@
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 
-use crate::codec::{FORMAT_VERSION, Frame};
+use crate::codec::FORMAT_VERSION;
 use crate::error::Error;
-use crate::ids::{Position, Seq, StreamId};
+use crate::ids::{Seq, StreamId};
 use crate::index::{
-    Bypassed, FramePlace, FrameSource, Identity, Index, IndexOptions, IndexState, Indexer, IndexerOptions,
-    Lookup as _, NameEntry, NameKind, Rebuilt, SourceFault, reindex,
+    Bypassed, FramePlace, Identity, Index, IndexOptions, IndexState, Indexer, IndexerOptions, Lookup as _,
+    NameEntry, NameKind, Rebuilt, reindex,
 };
-use crate::log::{Log, LogError};
+use crate::log::LogError;
 
 use super::catalog::Catalog;
 use super::{Inner, Store};
@@ -63,52 +63,23 @@ impl Places {
     }
 }
 
-/// Frames out of a log, for the indexer.
-struct LogSource(Arc<Log>);
-
-impl FrameSource for LogSource {
-    fn durable_head(&self) -> (Seq, Position) {
-        let head = self.0.head();
-        (head.seq, head.position)
-    }
-
-    fn frames_after(&self, end: Option<Position>, bytes_max: usize) -> Result<Vec<Frame>, SourceFault> {
-        let mut frames = Vec::new();
-        let mut bytes = 0;
-        for frame in self.0.frames(end.unwrap_or_default(), self.0.head()) {
-            let frame = frame.map_err(|error| SourceFault { reason: error.to_string() })?;
-            bytes += frame.header().spine_bytes as usize;
-            frames.push(frame);
-            if bytes >= bytes_max {
-                break;
-            }
-        }
-        Ok(frames)
-    }
-}
-
 impl Inner {
     fn identity(&self) -> Identity {
         Identity { store: self.log.store(), format: FORMAT_VERSION }
     }
 
     /// Opens the index if it is there, or worth making.
-    fn open_index(&self, places: &mut Places, head: (Seq, Position)) {
+    fn open_index(&self, places: &mut Places, head: Seq) {
         let Some(path) = places.path.clone() else { return };
-        if places.tried || (!path.exists() && head.0.get() < INDEX_EVENT_COUNT_MIN) {
+        if places.tried || (!path.exists() && head.get() < INDEX_EVENT_COUNT_MIN) {
             return;
         }
         places.tried = true;
-        match Index::open(&path, self.identity(), head, IndexOptions::default()) {
+        match Index::open_for(&self.log, &path, IndexOptions::default()) {
             IndexState::Bypassed(why) => places.reason = Some(why.reason),
             IndexState::Owner(index) => {
                 places.reason = index.notice().map(str::to_owned);
-                if let Err(why) = self.check_history(&index) {
-                    index.put_aside(&why.reason);
-                    places.reason = Some(why.reason);
-                    return;
-                }
-                let source = Arc::new(LogSource(Arc::clone(&self.log)));
+                let source = Arc::clone(&self.log);
                 places.indexer = Indexer::start(Arc::clone(&index), source, IndexerOptions::default()).ok();
                 places.base = index.watermark().seq;
                 places.delta = Catalog::default();
@@ -116,18 +87,6 @@ impl Inner {
                 places.index = Some(index);
             }
         }
-    }
-
-    /// Whether the frame that the index knows last is the log's: a store that was put back from a copy has another past.
-    fn check_history(&self, index: &Index) -> Result<(), Bypassed> {
-        let watermark = index.watermark();
-        if watermark.seq == Seq::ZERO {
-            return Ok(());
-        }
-        let other = || Bypassed { reason: "the index is of another history and is rebuilt".to_owned() };
-        let place = index.place_of(watermark.seq)?.ok_or_else(other)?;
-        let frame = self.log.frame_at(place.position).map_err(|_| other())?;
-        if frame.header().link() == watermark.link { Ok(()) } else { Err(other()) }
     }
 
     /// Brings the places up to the durable head and returns it.
@@ -140,7 +99,7 @@ impl Inner {
             }
         }
         let mut places = self.places.write().unwrap_or_else(PoisonError::into_inner);
-        self.open_index(&mut places, (until.seq, until.position));
+        self.open_index(&mut places, until.seq);
         if let Some(indexer) = &places.indexer {
             indexer.nudge();
         }
@@ -227,12 +186,10 @@ impl Inner {
             }
             for stream in places.delta.streams() {
                 let Some(fresh) = places.delta.stream(*stream) else { continue };
-                match known.get(stream).and_then(|place| found.get_mut(*place)) {
-                    Some(old) => old.head = old.head.max(fresh.head),
-                    None => {
-                        let Some(first) = fresh.frames.first() else { continue };
-                        found.push(StreamPlace { stream: *stream, first: *first, head: fresh.head });
-                    }
+                if let Some(old) = known.get(stream).and_then(|place| found.get_mut(*place)) {
+                    old.head = old.head.max(fresh.head);
+                } else if let Some(first) = fresh.frames.first() {
+                    found.push(StreamPlace { stream: *stream, first: *first, head: fresh.head });
                 }
             }
             Ok(found)
@@ -240,14 +197,8 @@ impl Inner {
         Ok(found)
     }
 
-    /// Streams that the index knows to bear a name; `None` if the index cannot say, or does not go up to the head.
-    pub(super) fn named(
-        &self,
-        kind: NameKind,
-        text: &str,
-        prefix: bool,
-        limit: usize,
-    ) -> Option<Vec<NameEntry>> {
+    /// As [`Store::named`].
+    fn named(&self, kind: NameKind, text: &str, prefix: bool, limit: usize) -> Option<Vec<NameEntry>> {
         self.catch_up_places().ok()?;
         let places = self.places.read().unwrap_or_else(PoisonError::into_inner);
         let index = places.index.as_ref()?;
@@ -275,6 +226,14 @@ impl Store {
         self.inner.places.read().unwrap_or_else(PoisonError::into_inner).reason.clone()
     }
 
+    /// Streams whose events bear a name, as the index knows them: at most `limit`, each with its newest such event.
+    ///
+    /// `None` if there is no index, or it does not go up to the head: then only a fold can tell. A name that is not found is
+    /// a hint, not a proof.
+    pub fn named(&self, kind: NameKind, text: &str, prefix: bool, limit: usize) -> Option<Vec<NameEntry>> {
+        self.inner.named(kind, text, prefix, limit)
+    }
+
     /// Makes the index anew from the log, and replaces the old one once the new one is proven.
     ///
     /// # Errors
@@ -289,11 +248,10 @@ impl Store {
         places.drop_index(&Bypassed { reason: "the index is being rebuilt".to_owned() });
         places.reason = None;
         let head = inner.log.refresh()?;
-        let source = LogSource(Arc::clone(&inner.log));
-        let rebuilt = reindex(&path, inner.identity(), &source, IndexOptions::default())
+        let rebuilt = reindex(&path, inner.identity(), &*inner.log, IndexOptions::default())
             .map_err(|why| Error::Busy { detail: why.reason });
         places.tried = false;
-        inner.open_index(&mut places, (head.seq, head.position));
+        inner.open_index(&mut places, head.seq);
         rebuilt
     }
 }

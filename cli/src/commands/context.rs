@@ -1,0 +1,148 @@
+//! `acpdb context [SESSION]`: what the model should see now, and what stands in place of the rest.
+
+use acpdb_engine::fold::FaceState;
+use acpdb_query::context::{FaceText, MemoryRow};
+use acpdb_query::{ContextItem, Window};
+
+use super::lines::{clip, one_line, standing, what};
+use super::{describe, find, sessions};
+use crate::args::{Context, Global};
+use crate::failure::{Code, Failure};
+use crate::output::{Escape, Output, escape};
+use crate::place;
+
+/// Lines of a text that are shown without `--full`.
+const TEXT_LINES: usize = 6;
+/// Lines of a result that are shown without `--full`.
+const RESULT_LINES: usize = 3;
+
+pub(crate) fn run(global: &Global, args: &Context, output: &mut Output) -> Result<Code, Failure> {
+    if let Some(act) = &args.act {
+        return super::acts::run(global, act, output);
+    }
+    let store = place::read(global, output)?;
+    let session = sessions::default_session_noted(&store, args.session.as_deref(), output)?;
+    let view = find::view(&store, global, &session)?;
+    let context = acpdb_query::context(&store, &view, Window { last: args.last }, store.now())?;
+    if output.json {
+        output.json_object("acpdb.context/1", &context)?;
+        return Ok(Code::Ok);
+    }
+    header(&context, output)?;
+    let left_out = context.item_count.saturating_sub(context.items.len());
+    if left_out > 0 {
+        output.line(
+            output.paint(describe::DIM, &format!("\n.. {} before", describe::count(left_out as u64, "item"))),
+        )?;
+    }
+    for item in &context.items {
+        print(item, args.full, output)?;
+    }
+    memory(&context.memory, output)?;
+    Ok(Code::Ok)
+}
+
+fn header(context: &acpdb_query::Context, output: &mut Output) -> Result<(), Failure> {
+    let title = context.title.as_deref().map(|title| format!("  {}", one_line(title))).unwrap_or_default();
+    let name = output.paint(describe::BOLD, &escape(&context.session, Escape::Line));
+    let names = clip(&format!("  {}{title}", escape(&context.host, Escape::Line)), output.width);
+    output.line(format!("{name}{names}"))?;
+    let shown = describe::tokens(context.tokens_shown);
+    let freed = if context.tokens_freed > 0 {
+        let whole = describe::tokens(context.tokens_whole);
+        let freed = describe::tokens(context.tokens_freed);
+        format!(
+            " of ~{whole}; ~{freed} freed, {} of {} items hidden or shortened",
+            context.hidden_count, context.item_count
+        )
+    } else {
+        format!(", {}", describe::count(context.item_count as u64, "item"))
+    };
+    let policy = escape(&context.policy, Escape::Line).into_owned();
+    output.line(format!(
+        "turn {} at {}, policy {policy}: ~{shown} tokens shown{freed}",
+        context.turn, context.at
+    ))
+}
+
+fn print(item: &ContextItem, full: bool, output: &mut Output) -> Result<(), Failure> {
+    let row = &item.row;
+    let seq = output.paint(describe::SEQ, &row.item);
+    let name = what(row);
+    let hidden = !row.is_visible() && row.cause.is_some();
+    let name = output.paint(if hidden { describe::DIM } else { describe::BOLD }, &name);
+    let hash = row.hash.as_ref().map(|hash| format!("  {hash}")).unwrap_or_default();
+    let stands = standing(row);
+    let stands = if stands == "current" { String::new() } else { format!("  {stands}") };
+    let stands = output.paint(if hidden { describe::BAD } else { describe::DIM }, &format!("{hash}{stands}"));
+    output.line("")?;
+    output.line(format!("{seq} t{} {name}{stands}", row.turn))?;
+    if let Some(input) = &item.input {
+        face(input, "", if full { usize::MAX } else { 1 }, output)?;
+    }
+    if let Some(result) = &item.output {
+        let lines = match (full, item.input.is_some()) {
+            (true, _) => usize::MAX,
+            (_, true) => RESULT_LINES,
+            _ => TEXT_LINES,
+        };
+        let mark = if item.input.is_some() { "→ " } else { "" };
+        face(result, mark, lines, output)?;
+    }
+    Ok(())
+}
+
+/// The beginning of a face: at most so many lines, each as wide as there is room; whole if there is no limit.
+fn face(face: &FaceText, mark: &str, line_count_max: usize, output: &mut Output) -> Result<(), Failure> {
+    let style = match face.state {
+        FaceState::Whole | FaceState::Shortened | FaceState::Absent => anstyle::Style::new(),
+        FaceState::Summary => describe::GOOD,
+        FaceState::Tombstone | FaceState::Gone => describe::DIM,
+    };
+    let text = match (&face.text, &face.problem) {
+        (Some(text), _) => text.as_str(),
+        (None, problem) => &format!("[{}]", problem.as_deref().unwrap_or("not readable")),
+    };
+    let mark = if face.state == FaceState::Summary { format!("{mark}summary: ") } else { mark.to_owned() };
+    let full = line_count_max == usize::MAX;
+    let text = text.trim_end();
+    let count = text.lines().count();
+    for (number, line) in text.lines().take(line_count_max).enumerate() {
+        let lead = if number == 0 { format!("  {mark}") } else { "  ".to_owned() };
+        let line = if full {
+            output.recorded(line, Escape::Text).into_owned()
+        } else {
+            // Long lines are cut before they are escaped: there may be megabytes of them.
+            let head: String = line.chars().take(output.width).collect();
+            let head = escape(&head, Escape::Text).replace('\t', "  ");
+            clip(&head, output.width.saturating_sub(4).max(10))
+        };
+        output.line(format!("{lead}{}", output.paint(style, &line)))?;
+    }
+    if count > line_count_max {
+        let more = describe::count((count - line_count_max) as u64, "more line");
+        output.line(output.paint(
+            describe::DIM,
+            &format!("  … {more}, ~{} tokens in all", describe::tokens(face.tokens_shown)),
+        ))?;
+    }
+    Ok(())
+}
+
+fn memory(rows: &[MemoryRow], output: &mut Output) -> Result<(), Failure> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    output.line("")?;
+    output.line(
+        output.paint(describe::BOLD, &format!("memory: {}", describe::count(rows.len() as u64, "item"))),
+    )?;
+    for row in rows {
+        let seq = output.paint(describe::SEQ, &row.seq.to_string());
+        let value = row.value.as_deref().map_or_else(|| "[not readable]".to_owned(), one_line);
+        let text = format!("{}: {value}", one_line(&row.heading()));
+        let room = output.width.saturating_sub(row.seq.to_string().len() + 10).max(10);
+        output.line(format!("  {seq} {}  {:.2}", clip(&text, room), row.confidence))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,163 @@
+//! `acpdb demo`: a tour on one session, yours if one is found.
+//!
+//! ```text
+//! FILE, or the newest session in the usual places, or the bundled one -> a temporary store (or --keep) -> one screen
+//! ```
+//!
+//! This file finds the session and imports it; [`tour`](super::tour) looks at it and draws the screen.
+
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use acpdb_engine::event::Scope;
+use acpdb_engine::ids::StreamId;
+use acpdb_engine::{Store, StreamName};
+use acpdb_hosts::import::{Format, Options};
+
+use super::tour::{self, Source};
+use crate::args::{Demo, Global};
+use crate::failure::{Code, Failure};
+use crate::output::Output;
+use crate::place;
+use crate::reader::{self, Candidate, ReadError, Recognised};
+
+/// The session that comes with the program.
+const BUNDLED: &[u8] = include_bytes!("../../assets/demo-session.jsonl");
+/// Most files that are tried before the bundled session is taken.
+const TRIED_COUNT_MAX: usize = 16;
+/// Calls that make a session worth a tour.
+const CALL_COUNT_MIN: u64 = 8;
+
+pub(crate) fn run(global: &Global, args: &Demo, output: &mut Output) -> Result<Code, Failure> {
+    let folder = tempfile::Builder::new().prefix("acpdb-demo-").tempdir();
+    let folder = folder.map_err(|error| Failure::io("make", "a temporary folder", &error))?;
+    let chosen = choose(global, args, folder.path(), output)?;
+    let (store, path) = match &args.keep {
+        None => (chosen.store.clone(), chosen.store.root().to_owned()),
+        Some(path) => {
+            let store = place::open_at(path, output)?;
+            import(&store, &chosen.file, chosen.format)?;
+            (store, path.clone())
+        }
+    };
+    let names = store.stream_names()?;
+    let session = names.into_iter().find(|name| name.id == chosen.session);
+    let session = session.ok_or_else(|| Failure::not_found("the session was not recorded"))?;
+    // Everything is on disk before it is verified.
+    store.close()?;
+    let verified = acpdb_engine::verify::verify_folder(&path, false)?;
+    let tour = tour::look(&store, &session, chosen.source, verified, args.keep.as_deref(), global)?;
+    if output.json {
+        output.json_line(&tour.json())?;
+    } else {
+        tour.draw(&store, &session, output)?;
+    }
+    Ok(if tour.is_sound() { Code::Ok } else { Code::Damage })
+}
+
+/// The session that is toured, imported into a temporary store.
+struct Chosen {
+    store: Store,
+    session: StreamId,
+    file: PathBuf,
+    format: Format,
+    source: Source,
+}
+
+fn choose(global: &Global, args: &Demo, folder: &Path, output: &Output) -> Result<Chosen, Failure> {
+    if let Some(path) = &args.file {
+        let bytes = std::fs::metadata(path)
+            .map_err(|error| Failure::io("read", &path.display().to_string(), &error))?;
+        let candidate = Candidate { path: path.clone(), bytes: bytes.len(), named: true };
+        let format = match reader::recognise(&candidate, None) {
+            Recognised::Session(format) => format,
+            Recognised::Skipped(file) => {
+                return Err(Failure::usage(format!("{}: {}", path.display(), file.reason)));
+            }
+            Recognised::Other => return Err(Failure::usage(format!("{} is no session", path.display()))),
+        };
+        let store = place::open_scratch(&folder.join("named"), output)?;
+        import(&store, path, format)?;
+        let (session, _) = richest(&store)?
+            .ok_or_else(|| Failure::not_found(format!("{} holds no session", path.display())))?;
+        return Ok(Chosen {
+            store,
+            session,
+            file: path.clone(),
+            format,
+            source: Source::File { path: path.clone() },
+        });
+    }
+    if !args.bundled
+        && let Some(chosen) = newest(global, folder, output)?
+    {
+        return Ok(chosen);
+    }
+    let file = folder.join("demo-session.jsonl");
+    std::fs::write(&file, BUNDLED)
+        .map_err(|error| Failure::io("write", &file.display().to_string(), &error))?;
+    let store = place::open_scratch(&folder.join("bundled"), output)?;
+    let format = Format::ClaudeCode;
+    import(&store, &file, format)?;
+    let (session, _) = richest(&store)?.ok_or_else(|| Failure::not_found("the bundled session is empty"))?;
+    Ok(Chosen { store, session, file, format, source: Source::Bundled { asked: args.bundled } })
+}
+
+/// The newest session in the usual places that is worth a tour. Files that fail are passed over.
+fn newest(global: &Global, folder: &Path, output: &Output) -> Result<Option<Chosen>, Failure> {
+    // Where sessions lie is said by `acpdb import`, not here.
+    let mut silent = Output::new(global);
+    silent.quiet = true;
+    let Ok(candidates) = super::import::usual(&silent) else { return Ok(None) };
+    let mut dated: Vec<(SystemTime, Candidate)> = candidates
+        .into_iter()
+        .filter_map(|candidate| {
+            let metadata = std::fs::metadata(&candidate.path).ok()?;
+            Some((metadata.modified().ok()?, candidate))
+        })
+        .collect();
+    dated.sort_by(|left, right| right.0.cmp(&left.0).then_with(|| left.1.path.cmp(&right.1.path)));
+    for (number, (_, candidate)) in dated.into_iter().take(TRIED_COUNT_MAX).enumerate() {
+        let Recognised::Session(format) = reader::recognise(&candidate, None) else { continue };
+        if matches!(format, Format::MemoryDecisions | Format::MemoryPreferences) {
+            continue;
+        }
+        let store = place::open_scratch(&folder.join(number.to_string()), output)?;
+        if import(&store, &candidate.path, format).is_err() {
+            continue;
+        }
+        let Some((session, call_count)) = richest(&store)? else { continue };
+        if call_count >= CALL_COUNT_MIN {
+            let file = candidate.path;
+            let source = Source::Found { path: file.clone() };
+            return Ok(Some(Chosen { store, session, file, format, source }));
+        }
+    }
+    Ok(None)
+}
+
+fn import(store: &Store, path: &Path, format: Format) -> Result<(), Failure> {
+    match reader::read(store, path, format, &Options::default(), &mut |_| {}) {
+        Ok(_) => Ok(()),
+        Err(ReadError::Store(error)) => Err(error.into()),
+        Err(ReadError::File(error)) => Err(Failure::io("read", &path.display().to_string(), &error)),
+        Err(ReadError::Import(error)) => {
+            Err(Failure::new(Code::Failure, format!("{}: {error}", path.display())))
+        }
+    }
+}
+
+/// The session of a store with most calls, main sessions first, and how many calls it has.
+fn richest(store: &Store) -> Result<Option<(StreamId, u64)>, Failure> {
+    let names: Vec<StreamName> = store.stream_names()?;
+    let mut best = None;
+    for name in names.into_iter().filter(|name| name.scope == Scope::Session) {
+        let view = store.view(name.id)?;
+        let calls = view.read().state().stats(view.at()).calls;
+        let rank = (name.parent.is_none(), calls);
+        if best.is_none_or(|(known, _)| rank > known) {
+            best = Some((rank, name.id));
+        }
+    }
+    Ok(best.map(|((_, calls), id)| (id, calls)))
+}

@@ -1,0 +1,45 @@
+//! `acpdb explain ID`: why something is or is not in the current context.
+
+use super::{describe, find};
+use crate::args::{Explain, Global};
+use crate::failure::{Code, Failure};
+use crate::output::{Escape, Output, escape};
+use crate::place;
+
+pub(crate) fn run(global: &Global, args: &Explain, output: &mut Output) -> Result<Code, Failure> {
+    let store = place::read(global, output)?;
+    let found = find::item(&store, &args.id, args.session.as_deref())?;
+    let (view, ix) = find::target(&store, global, &found)?;
+    let explained = acpdb_query::explain(&view, &found.stream.name, ix);
+    let explained = explained
+        .ok_or_else(|| Failure::not_found(format!("{} was not recorded yet at {}", found.item, view.at())))?;
+    if !found.repeats.is_empty() {
+        let older: Vec<String> = found.repeats.iter().rev().take(4).map(ToString::to_string).collect();
+        let count = found.repeats.len() + 1;
+        output.note(format!(
+            "note: {} names {count} repeats of one call, this is the newest; before it: {}",
+            args.id,
+            older.join(", ")
+        ));
+    }
+    if output.json {
+        output.json_object("acpdb.explain/1", &explained)?;
+        return Ok(Code::Ok);
+    }
+    for (number, sentence) in explained.sentences.iter().enumerate() {
+        let sentence = escape(sentence, Escape::Line);
+        let style = if number == 0 { describe::BOLD } else { anstyle::Style::new() };
+        output.line(output.paint(style, &sentence))?;
+    }
+    let item = &explained.row.item;
+    output.line(output.paint(
+        describe::DIM,
+        &format!(
+            "~{} tokens recorded, ~{} shown, as of {}. Whole: acpdb show '{item}'",
+            describe::tokens(explained.row.tokens),
+            describe::tokens(explained.row.tokens_shown),
+            view.at()
+        ),
+    ))?;
+    Ok(Code::Ok)
+}

@@ -1,0 +1,205 @@
+//! Items in a line each: shared by the commands that list them.
+
+use acpdb_engine::event::Role;
+use acpdb_engine::fold::{FaceState, ItemKind, Status};
+use acpdb_engine::ids::ItemId;
+use acpdb_engine::{Error, View};
+use acpdb_query::ItemRow;
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+
+use super::describe;
+use crate::failure::Failure;
+use crate::output::{Escape, Output, escape};
+
+/// Longest piece of a text that is looked at for a preview, in bytes.
+const PREVIEW_BYTES_MAX: usize = 1 << 10;
+
+/// At most `width` columns of a text, with `…` for the rest.
+pub(crate) fn clip(text: &str, width: usize) -> String {
+    if text.width() <= width {
+        return text.to_owned();
+    }
+    let mut clipped = String::new();
+    let mut used = 0;
+    for c in text.chars() {
+        let columns = c.width().unwrap_or(0);
+        if used + columns + 1 > width {
+            break;
+        }
+        used += columns;
+        clipped.push(c);
+    }
+    if width > 0 {
+        clipped.push('…');
+    }
+    clipped
+}
+
+/// A text filled up with blanks to `width` columns.
+pub(crate) fn pad(text: &str, width: usize) -> String {
+    let blanks = width.saturating_sub(text.width());
+    format!("{text}{}", " ".repeat(blanks))
+}
+
+/// A recorded text on one line, harmless on a terminal.
+pub(crate) fn one_line(text: &str) -> String {
+    let mut end = text.len().min(PREVIEW_BYTES_MAX);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    let head = text.get(..end).unwrap_or_default();
+    let joined = head.split_whitespace().collect::<Vec<_>>().join(" ");
+    escape(&joined, Escape::Text).into_owned()
+}
+
+/// The tool of a call, else who speaks.
+pub(crate) fn what(row: &ItemRow) -> String {
+    if let Some(tool) = &row.tool {
+        return escape(tool, Escape::Line).into_owned();
+    }
+    let role = match row.role {
+        Role::System => "system",
+        Role::User => "user",
+        Role::Assistant => "assistant",
+        Role::Tool => "tool",
+    };
+    match row.kind {
+        ItemKind::Text | ItemKind::Call => role.to_owned(),
+        ItemKind::Reasoning => "reasoning".to_owned(),
+        ItemKind::Result => "result".to_owned(),
+        ItemKind::Media => format!("{role} media"),
+        ItemKind::Opaque => format!("{role} opaque"),
+        ItemKind::Injected => "injected".to_owned(),
+    }
+}
+
+/// Where an item stands, in words.
+pub(crate) fn standing(row: &ItemRow) -> String {
+    let by = row.superseded_by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
+    let superseded = row.rule.map(|rule| format!("superseded{by} ({})", rule.label())).unwrap_or_default();
+    let reason = match row.cause {
+        Some("left") if row.rule.is_some() => format!("{superseded}, left"),
+        Some("off_branch") if row.rule.is_some() => format!("{superseded}, off branch"),
+        Some("left") => "left the context".to_owned(),
+        Some(cause) if row.rule.is_some_and(|rule| rule.label() == cause) => superseded,
+        Some(cause) => cause.replace('_', " "),
+        None => superseded,
+    };
+    let status = match row.status {
+        Some(Status::Pending) => "pending",
+        Some(Status::Failed) => "failed",
+        Some(Status::Aborted) => "aborted",
+        Some(Status::Completed) | None => "",
+    };
+    let join = |left: &str, right: &str| match (left.is_empty(), right.is_empty()) {
+        (true, _) => right.to_owned(),
+        (_, true) => left.to_owned(),
+        _ => format!("{left}, {right}"),
+    };
+    let pinned = if row.pinned { "pinned" } else { "" };
+    let stands = match row.state {
+        _ if !row.in_context && reason.is_empty() => "hidden by its host".to_owned(),
+        _ if !row.in_context => reason,
+        FaceState::Whole if reason.is_empty() => "current".to_owned(),
+        FaceState::Absent if reason.is_empty() => String::new(),
+        FaceState::Whole if row.cause.is_some() && row.rule.is_none() => format!("current ({reason})"),
+        FaceState::Whole => format!("{reason}, still whole"),
+        FaceState::Shortened => format!("shortened ({reason})"),
+        FaceState::Tombstone | FaceState::Summary | FaceState::Gone | FaceState::Absent => reason,
+    };
+    join(&join(&stands, status), pinned)
+}
+
+/// What an item is about: its key, else the beginning of its parameters or text.
+pub(crate) fn about(view: &View, row: &ItemRow) -> Result<String, Failure> {
+    if let Some(key) = row.keys.first() {
+        let more = row.keys.len() - 1;
+        let more = if more > 0 { format!(" +{more}") } else { String::new() };
+        return Ok(format!("{}{more}", one_line(key)));
+    }
+    let body = {
+        let reading = view.read();
+        let state = reading.state();
+        let found = row.item.parse::<ItemId>().ok().and_then(|item| state.find(item));
+        let item = found.and_then(|ix| state.item(ix, view.at()));
+        item.and_then(|item| item.params.or_else(|| item.content.first().map(|part| part.body)))
+    };
+    let Some(body) = body else { return Ok(String::new()) };
+    if row.kind == ItemKind::Media {
+        return Ok(String::new());
+    }
+    match view.text(body) {
+        Ok(text) => Ok(one_line(&text)),
+        Err(error @ (Error::Corrupt { .. } | Error::Erased { .. })) => {
+            Ok(format!("[{}]", one_line(&error.to_string())))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Widths of the columns of a list of items.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Widths {
+    seq: usize,
+    turn: usize,
+    what: usize,
+    tokens: usize,
+    about: usize,
+}
+
+impl Widths {
+    /// Widths for these rows; `reserve` columns are kept for what stands behind.
+    pub(crate) fn of(rows: &[ItemRow], output: &Output, reserve: usize) -> Self {
+        let longest = |text: &dyn Fn(&ItemRow) -> usize| rows.iter().map(text).max().unwrap_or_default();
+        let seq = longest(&|row| row.item.width());
+        let turn = longest(&|row| row.turn.to_string().len()) + 1;
+        let what = longest(&|row| what(row).width()).min(16);
+        let tokens = longest(&|row| tokens(row).width());
+        let used = seq + turn + what + tokens + 8 + reserve;
+        Self { seq, turn, what, tokens, about: output.width.saturating_sub(used).max(10) }
+    }
+
+    /// One item: seq, turn, tool, what it is about, tokens.
+    pub(crate) fn line(&self, row: &ItemRow, about: &str, output: &Output) -> String {
+        let seq = output.paint(describe::SEQ, &pad(&row.item, self.seq));
+        let turn = pad(&format!("t{}", row.turn), self.turn);
+        let what = pad(&clip(&what(row), self.what), self.what);
+        let about = pad(&clip(about, self.about), self.about);
+        let tokens = tokens(row);
+        let blanks = " ".repeat(self.tokens.saturating_sub(tokens.width()));
+        format!("{seq}  {turn}  {what}  {about}  {blanks}{tokens}")
+    }
+}
+
+fn tokens(row: &ItemRow) -> String {
+    describe::tokens(row.tokens)
+}
+
+/// Where an item stands, in colour.
+pub(crate) fn standing_painted(row: &ItemRow, output: &Output) -> String {
+    let style = if row.is_visible() { describe::GOOD } else { describe::DIM };
+    output.paint(style, &standing(row))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_fit_into_columns_whatever_they_are_made_of() {
+        for (text, width, shown) in [
+            ("short", 10, "short"),
+            ("exactly", 7, "exactly"),
+            ("longer text", 7, "longer…"),
+            ("文件文件", 5, "文件…"),
+            ("文件文件", 4, "文…"),
+            ("x", 0, ""),
+            ("", 0, ""),
+        ] {
+            assert_eq!(clip(text, width), shown, "{text:?} in {width}");
+        }
+        assert_eq!(pad("文", 4), "文  ");
+        assert_eq!(one_line(" a\n\tb \u{1b}[0m"), "a b \\u{1b}[0m");
+        assert_eq!(one_line(&"é".repeat(PREVIEW_BYTES_MAX)).len(), PREVIEW_BYTES_MAX);
+    }
+}

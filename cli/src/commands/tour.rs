@@ -1,0 +1,422 @@
+//! The screen of `acpdb demo`: what a session holds, what of it is stale and why, then and now, and that it is sound.
+//!
+//! At most 40 lines of 100 columns, so that it stays in view as a whole.
+
+use std::path::{Path, PathBuf};
+
+use acpdb_engine::event::Role;
+use acpdb_engine::fold::ItemKind;
+use acpdb_engine::verify::{Report, Verdict};
+use acpdb_engine::{Store, StreamName, View};
+use acpdb_query::{ChainReport, HalfTime, StatsReport};
+use serde_json::{Value, json};
+use unicode_width::UnicodeWidthStr as _;
+
+use super::lines::{about, clip, one_line};
+use super::{describe, history};
+use crate::args::Global;
+use crate::failure::Failure;
+use crate::output::Output;
+
+/// Most rules that are shown.
+const RULE_COUNT_MAX: usize = 6;
+/// Most members of a chain that are shown.
+const MEMBER_COUNT_MAX: usize = 4;
+/// Longest bar, in columns.
+const BAR_WIDTH: usize = 30;
+/// Widest screen, in columns.
+const WIDTH_MAX: usize = 100;
+/// Heights of a spark line, lowest first.
+const SPARKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+
+/// Where the session came from.
+#[derive(Debug, serde::Serialize)]
+#[serde(tag = "from", rename_all = "snake_case")]
+pub(crate) enum Source {
+    /// The user named it.
+    File { path: PathBuf },
+    /// The newest one in the usual places.
+    Found { path: PathBuf },
+    /// It comes with the program.
+    Bundled { asked: bool },
+}
+
+/// What there is to see.
+#[derive(Debug)]
+pub(crate) struct Tour {
+    source: Source,
+    session: String,
+    host: String,
+    title: Option<String>,
+    turns: u32,
+    prompts: u32,
+    stats: StatsReport,
+    chain: Option<ChainReport>,
+    half_time: HalfTime,
+    verified: Report,
+    next: Vec<(String, &'static str)>,
+}
+
+/// Looks at an imported session. `keep` is the store that stays, if one does.
+pub(crate) fn look(
+    store: &Store,
+    session: &StreamName,
+    source: Source,
+    verified: Report,
+    keep: Option<&Path>,
+    global: &Global,
+) -> Result<Tour, Failure> {
+    let view = store.view(session.id)?;
+    let stats = acpdb_query::stats([(session.host.as_str(), &view)]);
+    let chain = acpdb_query::chain::showpiece(&view, &session.name, MEMBER_COUNT_MAX);
+    let half_time = acpdb_query::half_time(&view);
+    let (turns, prompts, title) = {
+        let reading = view.read();
+        let (fold, at) = (reading.state(), view.at());
+        (fold.turn(at).get(), fold.prompt_count(at), fold.info(at).and_then(|info| info.title.clone()))
+    };
+    let title = match title {
+        Some(title) => Some(title),
+        None => first_prompt(&view)?,
+    };
+    let next = next(keep, global, &source, &short_name(store, session), chain.as_ref());
+    let (session, host) = (session.name.clone(), session.host.clone());
+    Ok(Tour { source, session, host, title, turns, prompts, stats, chain, half_time, verified, next })
+}
+
+/// The beginning of what the user asked first.
+fn first_prompt(view: &View) -> Result<Option<String>, Failure> {
+    let body = {
+        let reading = view.read();
+        let (state, at) = (reading.state(), view.at());
+        let mut items = state.items(at).filter_map(|ix| state.item(ix, at));
+        let prompt = items.find(|item| item.role == Role::User && item.kind == ItemKind::Text);
+        prompt.and_then(|prompt| prompt.content.first().map(|part| part.body))
+    };
+    Ok(body.map(|body| view.text(body)).transpose()?.map(|text| one_line(&text)))
+}
+
+/// The shortest beginning of a session's id, of 8 or 16 characters, that still names it; else all of it.
+fn short_name(store: &Store, session: &StreamName) -> String {
+    let short = |length: usize| session.name.chars().take(length).collect::<String>();
+    let names_it = |name: &String| store.find_stream(name).is_ok_and(|found| found.id == session.id);
+    [8, 16].map(short).into_iter().find(names_it).unwrap_or_else(|| session.name.clone())
+}
+
+/// Three commands that work as they stand.
+fn next(
+    keep: Option<&Path>,
+    global: &Global,
+    source: &Source,
+    session: &str,
+    chain: Option<&ChainReport>,
+) -> Vec<(String, &'static str)> {
+    let program = program();
+    let Some(keep) = keep else {
+        let file = match source {
+            Source::File { path } => format!(" {}", quoted(&path.to_string_lossy())),
+            Source::Bundled { asked: true } => " --bundled".to_owned(),
+            Source::Bundled { .. } | Source::Found { .. } => String::new(),
+        };
+        let import = match source {
+            Source::File { path } => format!("{program} import {}", quoted(&path.to_string_lossy())),
+            _ => format!("{program} import"),
+        };
+        let import_words = match source {
+            Source::Bundled { .. } => "read the sessions of every host on this machine, or those of a PATH",
+            Source::File { .. } => "read it into your own store",
+            Source::Found { .. } => "read every session of every host on this machine",
+        };
+        return vec![
+            (
+                format!("{program} demo{file} --keep .acpdb"),
+                "the same, in a store that stays: then ask it anything",
+            ),
+            (import, import_words),
+            (format!("{program} --help"), "context, history, explain, stats, memory, verify"),
+        ];
+    };
+    let found_anyway = keep == Path::new(".acpdb") && global.db.is_none();
+    let db = if found_anyway { String::new() } else { format!(" --db {}", quoted(&keep.to_string_lossy())) };
+    let mut next = vec![(
+        format!("{program}{db} context {}", quoted(session)),
+        "what the model should see now, with what stands in for the rest",
+    )];
+    if let Some(chain) = chain {
+        let item = quoted(&chain.item);
+        next.push((format!("{program}{db} history --chain {item}"), "the chain above, with every edge"));
+        let hidden = chain.members.iter().find(|member| member.rule.is_some());
+        let hidden = quoted(hidden.map_or(&chain.item, |member| &member.item));
+        next.push((format!("{program}{db} explain {hidden}"), "why it is not in the context"));
+    } else {
+        next.push((format!("{program}{db} history"), "everything that was ever in it"));
+        next.push((format!("{program}{db} stats"), "what is saved, by rule"));
+    }
+    next
+}
+
+/// How this program was called, so that it can be called again.
+fn program() -> String {
+    let called = std::env::args_os().next().map(PathBuf::from).unwrap_or_default();
+    if called.components().count() < 2 {
+        return "acpdb".to_owned();
+    }
+    let here = std::env::current_dir().unwrap_or_default();
+    let short = called.strip_prefix(&here).unwrap_or(&called);
+    quoted(&short.to_string_lossy())
+}
+
+/// A word for a shell.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@+=,%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+impl Tour {
+    pub(crate) fn is_sound(&self) -> bool {
+        self.verified.verdict() == Verdict::Sound
+    }
+
+    /// For programs.
+    pub(crate) fn json(&self) -> Value {
+        json!({
+            "schema": "acpdb.demo/1",
+            "source": self.source,
+            "session": self.session,
+            "host": self.host,
+            "title": self.title,
+            "turns": self.turns,
+            "prompts": self.prompts,
+            "calls": self.stats.total.calls,
+            "superseded": self.stats.total.superseded,
+            "tokens": self.stats.total.tokens,
+            "tokens_whole": self.stats.total.tokens_whole,
+            "tokens_shown": self.stats.total.tokens_shown,
+            "tokens_freed": self.stats.total.tokens_freed,
+            "items": self.stats.items,
+            "chain": self.chain,
+            "half_time": {"half": self.half_time.half, "now": self.half_time.now},
+            "verify": self.verified,
+            "next": self.next.iter().map(|(command, _)| command).collect::<Vec<_>>(),
+        })
+    }
+
+    /// For people.
+    pub(crate) fn draw(
+        &self,
+        store: &Store,
+        session: &StreamName,
+        output: &mut Output,
+    ) -> Result<(), Failure> {
+        let terminal_width = output.width;
+        output.width = output.width.min(WIDTH_MAX);
+        let drawn = self.draw_narrow(store, session, output);
+        output.width = terminal_width;
+        drawn
+    }
+
+    fn draw_narrow(&self, store: &Store, session: &StreamName, output: &mut Output) -> Result<(), Failure> {
+        self.heading(output)?;
+        output.line("")?;
+        self.rules(output)?;
+        output.line("")?;
+        self.one_chain(store, session, output)?;
+        output.line("")?;
+        self.then_and_now(output)?;
+        output.line("")?;
+        self.soundness(output)?;
+        output.line("")?;
+        let title = output.paint(describe::BOLD, "Try next");
+        output.line(title)?;
+        let width = self.next.iter().map(|(command, _)| command.width()).max().unwrap_or_default();
+        for (command, words) in &self.next {
+            // A command that is cut would not work; its explanation may go.
+            let room = output.width.saturating_sub(width + 4);
+            let words =
+                if room >= 16 { output.paint(describe::DIM, &clip(words, room)) } else { String::new() };
+            let blanks = " ".repeat(width - command.width());
+            let command = output.paint(describe::SEQ, command);
+            output.line(format!("  {command}{blanks}  {words}").trim_end())?;
+        }
+        Ok(())
+    }
+
+    fn heading(&self, output: &mut Output) -> Result<(), Failure> {
+        let source = match &self.source {
+            Source::File { path } => format!("{}, {}", self.host, path.display()),
+            Source::Found { path } => format!("your newest session, {}, {}", self.host, path.display()),
+            Source::Bundled { asked: true } => "the bundled session".to_owned(),
+            Source::Bundled { asked: false } => {
+                "no session of yours was found; this is the bundled one".to_owned()
+            }
+        };
+        let title = self.title.as_deref().map_or_else(|| self.session.clone(), one_line);
+        output.line(output.paint(describe::BOLD, &clip(&one_line(&title), output.width)))?;
+        output.line(output.paint(describe::DIM, &clip(&one_line(&source), output.width)))?;
+        let total = &self.stats.total;
+        let prompts = if self.prompts > 0 {
+            format!(", {}", describe::count(self.prompts.into(), "prompt"))
+        } else {
+            String::new()
+        };
+        let text = format!(
+            "{} in {}{prompts}; ~{} tokens recorded, and nothing of it is ever lost",
+            describe::count(total.calls, "call"),
+            describe::count(self.turns.into(), "turn"),
+            describe::tokens(total.tokens)
+        );
+        output.line(clip(&text, output.width))
+    }
+
+    fn rules(&self, output: &mut Output) -> Result<(), Failure> {
+        let total = &self.stats.total;
+        let title = output.paint(describe::BOLD, "Stale");
+        if total.superseded == 0 && total.tokens_freed == 0 {
+            return output.line(format!("{title}  nothing was superseded in this session"));
+        }
+        let share = percent(total.tokens_freed, total.tokens_whole);
+        let text = format!(
+            "  {} superseded: the context holds ~{} tokens instead of ~{}, {share}% less",
+            describe::count(total.superseded, "item"),
+            describe::tokens(total.tokens_shown),
+            describe::tokens(total.tokens_whole)
+        );
+        output.line(format!("{title}{}", clip(&text, output.width.saturating_sub(5))))?;
+        let rows: Vec<_> = self.stats.items.iter().filter(|row| row.count > 0 || row.freed > 0).collect();
+        let most = rows.iter().map(|row| row.freed).max().unwrap_or_default();
+        let heading = format!("  {:<18}{:>6}{:>9}", "by rule", "items", "freed");
+        output.line(output.paint(describe::DIM, &clip(&heading, output.width)))?;
+        let bar_room = output.width.saturating_sub(38).min(BAR_WIDTH);
+        for row in rows.iter().take(RULE_COUNT_MAX) {
+            let bar = output.paint(describe::SEQ, &"█".repeat(scaled(row.freed, most, bar_room)));
+            let freed = describe::tokens(row.freed);
+            output.line(format!("  {:<18}{:>6}{freed:>9}  {bar}", row.kind.label(), row.count).trim_end())?;
+        }
+        Ok(())
+    }
+
+    fn one_chain(&self, store: &Store, session: &StreamName, output: &mut Output) -> Result<(), Failure> {
+        let title = output.paint(describe::BOLD, "One chain");
+        let Some(chain) = &self.chain else {
+            return output.line(format!("{title}  there is none to show"));
+        };
+        let words = "  what superseded what, oldest first: ○ stays in history, ● is in the context";
+        let words = clip(words, output.width.saturating_sub(9));
+        output.line(format!("{title}{}", output.paint(describe::DIM, &words)))?;
+        let view = store.view(session.id)?;
+        let mut shown = chain.clone();
+        let skipped = shown.members.len().saturating_sub(MEMBER_COUNT_MAX);
+        shown.members.drain(..skipped);
+        // One reason for each member is enough here: the first edge is the one that hides.
+        let mut told = std::collections::BTreeSet::new();
+        shown.edges.retain(|edge| !edge.released && told.insert(edge.old.clone()));
+        if skipped > 0 {
+            output.line(
+                output
+                    .paint(describe::DIM, &format!("… {} before", describe::count(skipped as u64, "member"))),
+            )?;
+        }
+        history::draw(&shown, &|row| about(&view, row), output)
+    }
+
+    fn then_and_now(&self, output: &mut Output) -> Result<(), Failure> {
+        let HalfTime { half, now, turns } = &self.half_time;
+        let title = output.paint(describe::BOLD, "Time travel");
+        let words = clip("  the same log, read at two points", output.width.saturating_sub(11));
+        output.line(format!("{title}{}", output.paint(describe::DIM, &words)))?;
+        for (name, point) in [("half time", half), ("now", now)] {
+            let place = format!("t{} {}", point.turn.get(), point.seq);
+            let text = format!(
+                "  {name:<10}{place:<12}  ~{} tokens, without supersession ~{}",
+                describe::tokens(point.shown),
+                describe::tokens(point.whole)
+            );
+            output.line(clip(&text, output.width))?;
+        }
+        if turns.len() < 3 {
+            return Ok(());
+        }
+        let room = output.width.saturating_sub(26).clamp(4, 60);
+        let most = turns.iter().map(|turn| turn.whole).max().unwrap_or_default();
+        let whole: Vec<u64> = turns.iter().map(|turn| turn.whole).collect();
+        let shown: Vec<u64> = turns.iter().map(|turn| turn.shown).collect();
+        for (name, values, style) in [("without", whole, describe::DIM), ("with", shown, describe::GOOD)] {
+            let line = output.paint(style, &sparks(&values, most, room));
+            output.line(format!("  {name:<10}{line}"))?;
+        }
+        Ok(())
+    }
+
+    fn soundness(&self, output: &mut Output) -> Result<(), Failure> {
+        let report = &self.verified;
+        let title = output.paint(describe::BOLD, "Verify");
+        let (style, verdict) = match report.verdict() {
+            Verdict::Sound => (describe::GOOD, "sound"),
+            Verdict::Damaged => (describe::BAD, "damaged"),
+            Verdict::TailLost => (describe::BAD, "acknowledged events are missing"),
+        };
+        let text = format!(
+            ": {} and {} bodies, every digest and link checked, {} on disk",
+            describe::count(report.events, "event"),
+            report.bodies,
+            describe::bytes(report.bytes)
+        );
+        let text = clip(&text, output.width.saturating_sub(8 + verdict.len()));
+        let verdict = output.paint(style, verdict);
+        output.line(format!("{title}  {verdict}{text}"))
+    }
+}
+
+/// `part` of `whole` in percent, rounded.
+fn percent(part: u64, whole: u64) -> u64 {
+    part.saturating_mul(100).saturating_add(whole / 2).checked_div(whole).unwrap_or_default()
+}
+
+/// `part` of `most` in columns: none for nothing, at least one for something.
+fn scaled(part: u64, most: u64, columns: usize) -> usize {
+    let scaled = part.saturating_mul(columns as u64).checked_div(most).unwrap_or_default();
+    let scaled = usize::try_from(scaled).unwrap_or(columns);
+    if part > 0 { scaled.clamp(1, columns.max(1)) } else { 0 }
+}
+
+/// A row of figures as bars of eight heights, at most `room` of them: each stands for the last figure of its share.
+fn sparks(values: &[u64], most: u64, room: usize) -> String {
+    let count = values.len().min(room);
+    let spark = |place: usize| {
+        let end = ((place + 1) * values.len()).checked_div(count).unwrap_or_default();
+        let value = end.checked_sub(1).and_then(|last| values.get(last)).copied().unwrap_or_default();
+        let height = value.saturating_mul(7).checked_div(most).unwrap_or_default();
+        SPARKS.get(usize::try_from(height).unwrap_or(7)).copied().unwrap_or('█')
+    };
+    (0..count).map(spark).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_become_bars() {
+        assert_eq!(sparks(&[0, 1, 2, 3, 4, 5, 6, 7], 7, 20), "▁▂▃▄▅▆▇█");
+        assert_eq!(sparks(&[0, 0, 7, 7], 7, 2), "▁█");
+        assert_eq!(sparks(&[], 0, 10), "");
+        assert_eq!(sparks(&[0, 0], 0, 10), "▁▁");
+        assert_eq!(
+            [scaled(0, 10, 30), scaled(1, 1000, 30), scaled(10, 10, 30), scaled(5, 0, 30)],
+            [0, 1, 30, 1]
+        );
+        assert_eq!([percent(1, 3), percent(2, 3), percent(0, 0)], [33, 67, 0]);
+    }
+
+    #[test]
+    fn words_are_quoted_for_a_shell_where_they_need_it() {
+        for (word, shown) in
+            [("abc-1.x", "abc-1.x"), ("#12", "'#12'"), ("it's", r"'it'\''s'"), ("", "''"), ("a b", "'a b'")]
+        {
+            assert_eq!(quoted(word), shown);
+        }
+    }
+}

@@ -1,0 +1,393 @@
+//! Commands on an open store: asked, decided at the head, recorded as one commit, or refused with nothing recorded.
+//!
+//! ```text
+//! lock the stream -> catch up -> decide(State at the head) -> refused: Error::Rejected
+//!        ^                            |
+//!        |                            +-> drafts -> one commit, if nobody else wrote to the stream -> ledger
+//!        +---------------------------------------------- somebody did -+
+//! ```
+//!
+//! What may be asked and what it answers is decided in `command`, without IO; this module brings the state and the texts
+//! it needs, and records what comes out. Memory has its own file, [`super::memory`].
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::Deserialize;
+
+use crate::command::draft::EventDraft as CommandDraft;
+use crate::command::record::{self, EventDraft};
+use crate::command::task::{self, TaskUpdate};
+use crate::command::{Command, ContextAction, Decision, Rejection, Target, decide};
+use crate::entry::{Bytes, StreamInfo};
+use crate::error::Error;
+use crate::event::{Actor, Event, Payload, Recorded, Stamp};
+use crate::fold::Policy;
+use crate::fold::reminder::{Reflection, Reminder};
+use crate::ids::{BodyId, ItemId, Micros, Origin, Seq, StreamId};
+use crate::index::FramePlace;
+use crate::log::Condition;
+use crate::text::{Signer, tokens};
+
+use super::folds::FoldKey;
+use super::writer::{RETRY_COUNT_MAX, StreamWriter};
+use super::{Inner, Store, View};
+
+/// What a command on a context did. Durable when you hold it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[must_use]
+pub struct ActReply {
+    /// The exact reply for the agent.
+    #[serde(rename = "reply")]
+    pub text: String,
+    /// Last seq of the commit; absent if nothing was to be recorded.
+    pub last_seq: Option<Seq>,
+    /// Items that are hidden from now on, calls first, in order of their targets.
+    pub hidden: Vec<ItemId>,
+    /// Items that are shown from now on, likewise.
+    pub shown: Vec<ItemId>,
+}
+
+/// What a command records in one stream.
+pub(super) struct Recording {
+    pub(super) stream: StreamId,
+    pub(super) actor: Actor,
+    pub(super) drafts: Vec<CommandDraft>,
+}
+
+/// What was recorded by a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Written {
+    pub(super) first_seq: Seq,
+    pub(super) last_seq: Seq,
+}
+
+/// What a decision is made with: the signers of the streams that are locked.
+pub(super) type Signers = BTreeMap<StreamId, Signer>;
+/// What a decision comes to: what to record, and what to answer.
+pub(super) type Decided<T> = Result<(Vec<Recording>, T), Error>;
+
+/// The JSON of the context tool.
+#[derive(Deserialize)]
+struct ContextCall {
+    action: ContextAction,
+    targets: Vec<ContextTarget>,
+    #[serde(default)]
+    pin: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum ContextTarget {
+    Bare(String),
+    Alone((String,)),
+    Pair((String, Option<String>)),
+}
+
+impl Store {
+    /// Runs a call of the context tool: `{"action": "discard" | "distill" | "restore", "targets": [[target, summary?], ..]}`.
+    ///
+    /// All targets or none; the reply's text is exact. Cost: one fold of the stream (kept), and for a pattern the texts
+    /// of the assistant's messages in the context.
+    ///
+    /// # Errors
+    /// [`Error::Rejected`] with the exact error text, [`Error::NotFound`] for an unknown stream, and what an append may
+    /// give. Nothing was recorded then.
+    pub fn context_tool(&self, stream: StreamId, json: &str) -> Result<ActReply, Error> {
+        let call: ContextCall = serde_json::from_str(json).map_err(|error| {
+            Rejection::Malformed(format!(
+                "the call is not {{\"action\": discard | distill | restore, \"targets\": [[target, summary?], ..]}}: {error}"
+            ))
+        })?;
+        let targets = call.targets.into_iter().map(|target| match target {
+            ContextTarget::Bare(text) | ContextTarget::Alone((text,)) => (Target::Auto(text), None),
+            ContextTarget::Pair((text, summary)) => (Target::Auto(text), summary),
+        });
+        let command = Command::Context { action: call.action, targets: targets.collect(), pin: call.pin };
+        self.act(stream, &command, Actor::Assistant)
+    }
+
+    /// Hides or shows what `targets` name, each with its summary if one is given.
+    ///
+    /// # Errors
+    /// As [`Store::context_tool`].
+    pub fn context(
+        &self,
+        stream: StreamId,
+        action: ContextAction,
+        targets: Vec<(Target, Option<String>)>,
+    ) -> Result<ActReply, Error> {
+        self.act(stream, &Command::Context { action, targets, pin: false }, Actor::User)
+    }
+
+    /// Shows what `targets` name, and keeps it from the rules until it is unpinned.
+    ///
+    /// # Errors
+    /// As [`Store::context_tool`].
+    pub fn restore_pinned(&self, stream: StreamId, targets: Vec<Target>) -> Result<ActReply, Error> {
+        let targets = targets.into_iter().map(|target| (target, None)).collect();
+        let command = Command::Context { action: ContextAction::Restore, targets, pin: true };
+        self.act(stream, &command, Actor::User)
+    }
+
+    /// Keeps items from the rules.
+    ///
+    /// # Errors
+    /// As [`Store::context_tool`]; also if a target names nothing.
+    pub fn pin(&self, stream: StreamId, targets: Vec<Target>) -> Result<ActReply, Error> {
+        self.act(stream, &Command::Pin { targets }, Actor::User)
+    }
+
+    /// Leaves items to the rules again.
+    ///
+    /// # Errors
+    /// As [`Store::pin`].
+    pub fn unpin(&self, stream: StreamId, targets: Vec<Target>) -> Result<ActReply, Error> {
+        self.act(stream, &Command::Unpin { targets }, Actor::User)
+    }
+
+    /// Takes everything recorded after `to` off the active branch.
+    ///
+    /// # Errors
+    /// As [`Store::context_tool`]; also if `to` is past the stream's head.
+    pub fn rewind(&self, stream: StreamId, to: Seq) -> Result<ActReply, Error> {
+        self.act(stream, &Command::Rewind { to }, Actor::User)
+    }
+
+    fn act(&self, stream: StreamId, command: &Command, actor: Actor) -> Result<ActReply, Error> {
+        let (decision, written) = self.inner.decided(&[], &[stream], &mut |signers| {
+            let view = View::new(self, stream, &super::At::Head)?;
+            let (places, _) = self.inner.frames_of(&[stream], Seq::ZERO)?;
+            let read = |body: BodyId| self.inner.text_in(&places, body);
+            let signer = signers.get(&stream).cloned().unwrap_or_else(unsigned);
+            let reading = view.read();
+            let mut decision = decide(reading.state(), command, &read, &signer).map_err(Rejection::from)?;
+            let drafts = std::mem::take(&mut decision.drafts);
+            Ok((vec![Recording { stream, actor, drafts }], decision))
+        })?;
+        let Decision { reply: text, mut calls, parts, .. } = decision;
+        calls.extend(parts);
+        let restores = matches!(command, Command::Context { action: ContextAction::Restore, .. });
+        let (hidden, shown) = if restores { (Vec::new(), calls) } else { (calls, Vec::new()) };
+        Ok(ActReply { text, last_seq: written.map(|written| written.last_seq), hidden, shown })
+    }
+
+    /// The policy in force after `at` ([`Seq::MAX`] for now): of one stream, or the store's own, which holds for all
+    /// streams that set none of theirs.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] for an unknown stream.
+    pub fn policy(&self, stream: Option<StreamId>, at: Seq) -> Result<Arc<Policy>, Error> {
+        if let Some(stream) = stream.filter(|stream| *stream != StreamId::STORE) {
+            return Ok(Arc::clone(self.view(stream)?.read().state().policy(at)));
+        }
+        let loaded = self.inner.fold(FoldKey::Stream(StreamId::STORE))?;
+        let loaded = loaded.read().unwrap_or_else(PoisonError::into_inner);
+        Ok(loaded.world.policy(at))
+    }
+
+    /// Sets the policy for what comes: of one stream, or of the store. What was concluded before stays.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] for an unknown stream, and what an append may give.
+    pub fn set_policy(
+        &self,
+        stream: Option<StreamId>,
+        policy: &Policy,
+        reason: Option<&str>,
+    ) -> Result<Seq, Error> {
+        self.change_policy(stream, reason, &|_| Ok(policy.clone()))
+    }
+
+    /// Sets the policy to what `change` makes of the one in force. `change` may be called again if somebody else set
+    /// one meanwhile.
+    ///
+    /// # Errors
+    /// What `change` gives, as [`Error::Rejected`]; else as [`Store::set_policy`].
+    pub fn change_policy(
+        &self,
+        stream: Option<StreamId>,
+        reason: Option<&str>,
+        change: &dyn Fn(&Policy) -> Result<Policy, crate::fold::PolicyError>,
+    ) -> Result<Seq, Error> {
+        let home = stream.unwrap_or(StreamId::STORE);
+        let ((), written) = self.inner.decided(&[], &[home], &mut |_| {
+            let policy = change(&*self.policy(stream, Seq::MAX)?).map_err(Rejection::from)?;
+            let payload =
+                crate::event::PolicySet { policy: policy.to_json(), reason: reason.map(str::to_owned) };
+            let draft = CommandDraft { payload: payload.into(), bodies: Vec::new() };
+            Ok((vec![Recording { stream: home, actor: Actor::User, drafts: vec![draft] }], ()))
+        })?;
+        Ok(written.map(|written| written.last_seq).unwrap_or_default())
+    }
+
+    /// Changes the tasks of a session, as an agent asks for it: `{"tasks": [{"id": .., "status": ..}, ..]}`.
+    ///
+    /// What a completed task leaves behind is hidden behind its summary in the same commit.
+    ///
+    /// # Errors
+    /// [`Error::Rejected`] with the reason; the agent reads it after `Error updating task: `. Else as
+    /// [`Store::context_tool`].
+    pub fn update_tasks(&self, stream: StreamId, json: &[u8]) -> Result<ActReply, Error> {
+        let update = TaskUpdate::from_json(json).map_err(Rejection::from)?;
+        let (completed, written) = self.inner.decided(&[], &[stream], &mut |_| {
+            let view = View::new(self, stream, &super::At::Head)?;
+            let read = |body: BodyId| self.inner.body(body).ok();
+            let reading = view.read();
+            let drafts = task::accept(reading.state().tasks(), Seq::MAX, &update, None, &read);
+            let drafts = drafts.map_err(Rejection::from)?;
+            let completed: Vec<String> = drafts
+                .iter()
+                .filter_map(|draft| match &draft.payload {
+                    Payload::TaskEvicted(evicted) => Some(evicted.task.clone()),
+                    _ => None,
+                })
+                .collect();
+            Ok((vec![Recording { stream, actor: Actor::Assistant, drafts }], completed))
+        })?;
+        let mut text = match update.tasks.len() {
+            1 => "Updated 1 task".to_owned(),
+            count => format!("Updated {count} tasks"),
+        };
+        if !completed.is_empty() {
+            text.push_str("; completed and evicted: ");
+            text.push_str(&completed.join(", "));
+        }
+        let last_seq = written.map(|written| written.last_seq);
+        Ok(ActReply { text, last_seq, ..ActReply::default() })
+    }
+}
+
+impl View {
+    /// The todo reminder that is due at the watermark, if one is. A host that shows it records it as injected.
+    pub fn reminder_due(&self) -> Option<Reminder> {
+        let reading = self.read();
+        let state = reading.state();
+        let settings = state.policy(self.at()).reminder;
+        state.todos().reminder_due(self.at(), state.turn(self.at()), &settings)
+    }
+
+    /// The reflection that is due at the watermark, if automata mode is on and one is.
+    pub fn reflection_due(&self) -> Option<Reflection> {
+        let reading = self.read();
+        let state = reading.state();
+        let settings = state.policy(self.at()).automata;
+        state.todos().reflection_due(self.at(), state.turn(self.at()), &settings)
+    }
+}
+
+/// A signer for streams that have lost their key: nothing it signs was signed before.
+pub(super) fn unsigned() -> Signer {
+    Signer::new([0; 32])
+}
+
+impl Inner {
+    /// Decides and records, and does both again if one of the streams moved between.
+    ///
+    /// `opening`: streams to open if they are new; `streams`: further streams that the decision looks at. All of them
+    /// are locked within this process and conditions of the commit. `decide` is given their signers.
+    pub(super) fn decided<T>(
+        &self,
+        opening: &[StreamInfo],
+        streams: &[StreamId],
+        decide: &mut dyn FnMut(&Signers) -> Decided<T>,
+    ) -> Result<(T, Option<Written>), Error> {
+        self.check_writable()?;
+        let mut writers: BTreeMap<StreamId, Arc<Mutex<StreamWriter>>> = BTreeMap::new();
+        {
+            let mut all = self.writers.lock().unwrap_or_else(PoisonError::into_inner);
+            for id in opening.iter().map(StreamInfo::id).chain(streams.iter().copied()) {
+                writers.entry(id).or_insert_with(|| all.entry(id).or_default().clone());
+            }
+        }
+        let mut guards: BTreeMap<StreamId, _> = BTreeMap::new();
+        for (id, writer) in &writers {
+            guards.insert(*id, writer.lock().unwrap_or_else(PoisonError::into_inner));
+        }
+        let mut retry_count = 0;
+        loop {
+            for (id, writer) in &mut guards {
+                self.catch_up(*id, writer)?;
+            }
+            let mut signers = Signers::new();
+            for (id, writer) in &guards {
+                signers.extend(writer.signer.clone().map(|signer| (*id, signer)));
+            }
+            let mut keys = BTreeMap::new();
+            for info in
+                opening.iter().filter(|info| guards.get(&info.id()).is_some_and(|it| !it.ledger.opened))
+            {
+                let key = self.entropy.array::<32>();
+                signers.insert(info.id(), Signer::new(key));
+                keys.insert(info.id(), (info, key));
+            }
+            let (recordings, answer) = decide(&signers)?;
+            let mut drafts = Vec::new();
+            for recording in recordings {
+                if let Some((info, key)) = keys.remove(&recording.stream) {
+                    drafts.push(record::opening(info, key));
+                }
+                let Recording { stream, actor, drafts: more } = recording;
+                drafts.extend(more.into_iter().map(|draft| event_draft(stream, actor, draft)));
+            }
+            if drafts.is_empty() {
+                return Ok((answer, None));
+            }
+            let conditions: Vec<Condition> = guards
+                .iter()
+                .map(|(id, writer)| Condition { stream: *id, basis: writer.watermark })
+                .collect();
+            let all: Vec<&EventDraft> = drafts.iter().collect();
+            match self.append_drafts(&all, &conditions) {
+                Err(Error::HeadMoved { .. }) if retry_count < RETRY_COUNT_MAX => retry_count += 1,
+                Err(error) => return Err(error),
+                Ok(appended) => {
+                    let mut seq = appended.first_seq;
+                    let mut last_seq = seq;
+                    for draft in drafts {
+                        let recorded = Recorded { seq, recorded_at: appended.time, event: draft.event };
+                        if let Some(writer) = guards.get_mut(&recorded.event.stream) {
+                            writer.ledger.observe(&recorded);
+                        }
+                        last_seq = seq;
+                        seq = seq.next();
+                    }
+                    for (id, writer) in &mut guards {
+                        writer.watermark = writer.watermark.max(last_seq);
+                        if writer.ledger.opened && writer.signer.is_none() {
+                            writer.signer = signers.get(id).cloned();
+                        }
+                    }
+                    return Ok((answer, Some(Written { first_seq: appended.first_seq, last_seq })));
+                }
+            }
+        }
+    }
+
+    /// The text of a body whose frame is among `places`; of another stream's, too. `None` if it cannot be read.
+    ///
+    /// Reads one frame by its position, so that thousands of texts in order cost one pass over the log.
+    pub(super) fn text_in(&self, places: &[FramePlace], id: BodyId) -> Option<String> {
+        let at = places.partition_point(|place| place.last_seq < id.seq);
+        let place = places.get(at).filter(|place| place.first_seq <= id.seq);
+        let bytes = match place {
+            Some(place) => self.body_in(&self.frame_at(place.position).ok()?, id).ok()?,
+            None => self.body(id).ok()?,
+        };
+        Some(
+            String::from_utf8(bytes)
+                .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()),
+        )
+    }
+
+    /// What the store's clock says.
+    pub(super) fn now(&self) -> Micros {
+        self.log.clock().now()
+    }
+}
+
+fn event_draft(stream: StreamId, actor: Actor, draft: CommandDraft) -> EventDraft {
+    let stamp = Stamp { actor, estimator: tokens::ESTIMATOR_VERSION, ..Stamp::default() };
+    let event = Event { stream, origin: Origin::ZERO, host_time: None, stamp, payload: draft.payload };
+    EventDraft { event, bodies: draft.bodies.into_iter().map(Bytes::from).collect() }
+}

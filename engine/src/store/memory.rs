@@ -1,0 +1,323 @@
+//! Memory on an open store: a session's and its project's seen as one, commands on it, and what sessions suggest.
+//!
+//! ```text
+//! MemoryScope {session?, project?} --> layers: session, then project --> Memory::read(now) --> MemoryView
+//!                                             |
+//! MemoryCommand --decide-- lifespan chooses --+--> one commit in that layer's stream (opened if it is new)
+//! ```
+//!
+//! Session items go to the session's stream, project and permanent ones to the project's; where a scope has only one of
+//! the two, everything goes there.
+
+use std::sync::{Arc, LazyLock};
+
+use crate::command::Rejection;
+use crate::command::memory::{self as command, MemoryCommand, MemoryRejection};
+use crate::entry::StreamInfo;
+use crate::error::Error;
+use crate::event::{Actor, Lifespan, Payload, Role, Scope};
+use crate::fold::memory::{MemoryLayer, MemoryState, MemoryView};
+use crate::fold::{CauseView, ItemKind};
+use crate::ids::{BodyId, ItemId, Micros, Seq, StreamId};
+use crate::propose::{Proposal, propose};
+use crate::text::Signer;
+
+use super::commands::{Recording, Signers, unsigned};
+use super::events::decode;
+use super::view::At;
+use super::{Inner, Store, View};
+
+/// Whose memory is meant: a session's together with its project's, or a project's alone.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct MemoryScope {
+    /// The session.
+    pub session: Option<StreamId>,
+    /// Name of the project; `None`: the session's own, if it has one.
+    pub project: Option<String>,
+}
+
+impl MemoryScope {
+    /// A session's memory and its project's.
+    pub fn session(session: StreamId) -> Self {
+        Self { session: Some(session), project: None }
+    }
+
+    /// A project's memory.
+    pub fn project(name: impl Into<String>) -> Self {
+        Self { session: None, project: Some(name.into()) }
+    }
+}
+
+/// What a command on memory recorded. Durable when you hold it.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+#[must_use]
+pub struct MemoryReceipt {
+    /// Id of the item that was added, or that the command was about.
+    pub id: String,
+    /// The stream it lives in.
+    pub stream: StreamId,
+    /// The new item, if one was added; absent if an equal value was reinforced instead.
+    pub item: Option<ItemId>,
+    /// Last seq of the commit.
+    pub last_seq: Seq,
+}
+
+/// Something that a message of a session suggests to remember.
+#[derive(Clone, PartialEq, Debug)]
+pub struct SessionProposal {
+    /// The part that says so.
+    pub source: ItemId,
+    /// Who said it.
+    pub role: Role,
+    /// What to remember.
+    pub proposal: Proposal,
+}
+
+/// The memory of a scope as of one seq.
+#[derive(Clone, Debug)]
+pub struct Memory {
+    inner: Arc<Inner>,
+    layers: Vec<Layer>,
+    at: Seq,
+}
+
+#[derive(Clone, Debug)]
+struct Layer {
+    stream: StreamId,
+    records: Lifespan,
+    /// Absent for a project that has no events yet.
+    view: Option<View>,
+    signer: Signer,
+}
+
+impl Memory {
+    /// The seq it is read at.
+    pub fn at(&self) -> Seq {
+        self.at
+    }
+
+    /// Calls `read` with what is remembered, seen at the time `now`. Be brief: appends to the same folds wait.
+    pub fn read<T>(&self, now: Micros, read: impl FnOnce(&MemoryView<'_>) -> T) -> T {
+        static EMPTY: LazyLock<MemoryState> = LazyLock::new(MemoryState::default);
+        let readings: Vec<_> = self.layers.iter().map(|layer| layer.view.as_ref().map(View::read)).collect();
+        let layers = self.layers.iter().zip(&readings).map(|(layer, reading)| MemoryLayer {
+            stream: layer.stream,
+            records: layer.records,
+            memory: reading.as_ref().map_or(&*EMPTY, |reading| reading.state().memory()),
+            signer: layer.signer.clone(),
+            until: Seq::MAX,
+        });
+        let texts = |body: BodyId| {
+            let bytes = self.inner.body(body).ok()?;
+            Some(String::from_utf8_lossy(&bytes).into_owned())
+        };
+        read(&MemoryView::new(layers.collect(), self.at, now, &texts))
+    }
+}
+
+impl Store {
+    /// What the store's clock says: the time at which memory is to be read now.
+    pub fn now(&self) -> Micros {
+        self.inner.now()
+    }
+
+    /// The memory of a scope after `at` ([`Seq::MAX`] for now).
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] for an unknown session or project; [`Error::Rejected`] if the scope names neither.
+    pub fn memory(&self, scope: &MemoryScope, at: Seq) -> Result<Memory, Error> {
+        if let Some(name) = &scope.project
+            && self.known(project_id(name))?.is_none()
+        {
+            return Err(self.no_project(name)?);
+        }
+        let memory = self.memory_of(scope, &Signers::new())?;
+        Ok(Memory { at: memory.at.min(at), ..memory })
+    }
+
+    /// Records a command on memory in the stream of the item's lifespan, which is opened if it is a new project's.
+    ///
+    /// An equal value is a reinforcement, not a new item; a new value of a preference's key takes the old one's place.
+    ///
+    /// # Errors
+    /// [`Error::Rejected`] saying what to change; [`Error::NotFound`] for an unknown session; what an append may give.
+    /// Nothing was recorded then.
+    pub fn remember(&self, scope: &MemoryScope, command: &MemoryCommand) -> Result<MemoryReceipt, Error> {
+        let project = self.project_of(scope)?;
+        let opening: Vec<StreamInfo> = project.iter().map(StreamInfo::project).collect();
+        let streams: Vec<StreamId> = scope.session.into_iter().collect();
+        let ((id, stream, adds), written) = self.inner.decided(&opening, &streams, &mut |signers| {
+            let memory = self.memory_of(scope, signers)?;
+            let decision =
+                memory.read(self.now(), |view| command::decide(view, command)).map_err(Rejection::from)?;
+            let adds = decision.drafts.iter().any(|it| matches!(it.payload, Payload::MemoryRecorded(_)));
+            let (id, stream, drafts) = (decision.id, decision.stream, decision.drafts);
+            Ok((vec![Recording { stream, actor: Actor::User, drafts }], (id, stream, adds)))
+        })?;
+        let last_seq = written.map(|written| written.last_seq).unwrap_or_default();
+        // The item is the only event of an addition, but for the opening of a new project before it.
+        let item = adds.then(|| ItemId::first(last_seq));
+        Ok(MemoryReceipt { id, stream, item, last_seq })
+    }
+
+    /// What the messages of a session suggest to remember, given what is remembered now; in order of the messages.
+    /// What was recorded from the same place before is left out. Nothing is recorded.
+    ///
+    /// Cost: reads every text of the session.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] for an unknown session.
+    pub fn propose(&self, session: StreamId) -> Result<Vec<SessionProposal>, Error> {
+        let view = self.view(session)?;
+        let memory = self.memory(&MemoryScope::session(session), Seq::MAX)?;
+        let texts = texts(&view);
+        memory.read(self.now(), |remembered| {
+            let sources: std::collections::BTreeSet<(ItemId, u32, u32)> = remembered
+                .all()
+                .iter()
+                .filter_map(|(_, item)| item.facts().record.source)
+                .map(|source| (source.item, source.start, source.end))
+                .collect();
+            let mut all = Vec::new();
+            for (source, role, bodies) in texts {
+                let proposals = propose(role, &self.joined(&bodies)?, remembered);
+                let place = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
+                all.extend(
+                    proposals
+                        .into_iter()
+                        .filter(|it| !sources.contains(&(source, place(it.start), place(it.end))))
+                        .map(|proposal| SessionProposal { source, role, proposal }),
+                );
+            }
+            Ok(all)
+        })
+    }
+
+    /// Records proposals of a session, in order, each against what the ones before it made of memory.
+    ///
+    /// # Errors
+    /// As [`Store::remember`]; the proposals before the refused one stand.
+    pub fn accept(&self, session: StreamId, chosen: &[SessionProposal]) -> Result<Vec<MemoryReceipt>, Error> {
+        let scope = MemoryScope::session(session);
+        let view = self.view(session)?;
+        let mut texts = texts(&view);
+        texts.retain(|(source, ..)| chosen.iter().any(|it| it.source == *source));
+        let mut receipts = Vec::new();
+        for SessionProposal { source, role, proposal } in chosen {
+            let found = texts.iter().find(|(item, ..)| item == source);
+            let text = found.map(|(_, _, bodies)| self.joined(bodies)).transpose()?.unwrap_or_default();
+            let memory = self.memory_of(&scope, &Signers::new())?;
+            let fresh = memory.read(self.now(), |view| propose(*role, &text, view));
+            let is_same =
+                |it: &&Proposal| (it.rule, it.start, it.end) == (proposal.rule, proposal.start, proposal.end);
+            let command =
+                MemoryCommand::accept(fresh.iter().find(is_same).unwrap_or(proposal), Some(*source));
+            receipts.push(self.remember(&scope, &command)?);
+        }
+        Ok(receipts)
+    }
+
+    /// The project of a scope, if it has one.
+    fn project_of(&self, scope: &MemoryScope) -> Result<Option<String>, Error> {
+        if scope.project.is_some() {
+            return Ok(scope.project.clone());
+        }
+        let Some(session) = scope.session else { return Ok(None) };
+        let view = self.view(session)?;
+        let reading = view.read();
+        Ok(reading.state().info(Seq::MAX).and_then(|info| info.project.clone()))
+    }
+
+    /// Memory at the head. Signers that are not given are read from the streams' first events.
+    fn memory_of(&self, scope: &MemoryScope, signers: &Signers) -> Result<Memory, Error> {
+        let project = self.project_of(scope)?.map(|name| project_id(&name));
+        let streams = [(scope.session, Lifespan::Session), (project, Lifespan::Project)];
+        let mut layers = Vec::new();
+        let mut at = Seq::MAX;
+        for (stream, records) in streams.into_iter().filter_map(|(stream, records)| Some((stream?, records)))
+        {
+            let given = signers.get(&stream).cloned();
+            let first = self.known(stream)?;
+            if first.is_none() && given.is_none() {
+                continue;
+            }
+            let view = first.is_some().then(|| View::new(self, stream, &At::Head)).transpose()?;
+            at = view.as_ref().map_or(at, |view| at.min(view.at()));
+            let signer = given.map_or_else(|| self.inner.signer(stream), Ok)?;
+            layers.push(Layer { stream, records, view, signer });
+        }
+        if scope.session.is_none() && project.is_none() {
+            return Err(Rejection::from(MemoryRejection::NoStream).into());
+        }
+        Ok(Memory { inner: Arc::clone(&self.inner), layers, at })
+    }
+
+    /// The first seq of a stream, if it has any.
+    fn known(&self, stream: StreamId) -> Result<Option<Seq>, Error> {
+        let (places, _) = self.inner.frames_of(&[stream], Seq::ZERO)?;
+        Ok(places.first().map(|place| place.first_seq))
+    }
+
+    fn no_project(&self, name: &str) -> Result<Error, Error> {
+        let names = self.stream_names()?;
+        let near = names
+            .into_iter()
+            .filter(|stream| stream.scope == Scope::Project)
+            .map(|stream| (strsim::jaro_winkler(&stream.name, name), stream.name))
+            .filter(|(score, _)| *score > 0.7)
+            .max_by(|left, right| left.0.total_cmp(&right.0));
+        let nearest = near.map(|(_, name)| name);
+        Ok(Error::NotFound { what: "project", name: name.to_owned(), nearest })
+    }
+
+    fn joined(&self, bodies: &[BodyId]) -> Result<String, Error> {
+        let mut text = String::new();
+        for body in bodies {
+            match self.inner.body(*body) {
+                Ok(bytes) => text.push_str(&String::from_utf8_lossy(&bytes)),
+                // What was erased suggests nothing any more.
+                Err(Error::Erased { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(text)
+    }
+}
+
+/// The texts of a session's users and assistants on the active branch, in order: item, role, bodies.
+fn texts(view: &View) -> Vec<(ItemId, Role, Vec<BodyId>)> {
+    let reading = view.read();
+    let state = reading.state();
+    let items = state.items(view.at()).filter_map(|ix| state.item(ix, view.at()));
+    items
+        .filter(|item| item.kind == ItemKind::Text && matches!(item.role, Role::User | Role::Assistant))
+        .filter(|item| {
+            !matches!(item.output.cause, Some(CauseView::OffBranch { .. } | CauseView::Erased { .. }))
+        })
+        .map(|item| (item.item, item.role, item.content.iter().map(|part| part.body).collect()))
+        .collect()
+}
+
+fn project_id(name: &str) -> StreamId {
+    crate::event::stream_id(Scope::Project, "", name)
+}
+
+impl Inner {
+    /// The signer of an open stream, from its first event. A stream whose key was erased recognises nothing any more.
+    fn signer(&self, stream: StreamId) -> Result<Signer, Error> {
+        let first = self.stream_places()?.into_iter().find(|place| place.stream == stream);
+        let Some(place) = first else { return Ok(unsigned()) };
+        let frame = self.frame_at(place.first.position)?;
+        let Some(event) = frame.events().find(|event| event.envelope.stream == stream) else {
+            return Ok(unsigned());
+        };
+        let Payload::SessionOpened(opened) = decode(&frame, &event)?.event.payload else {
+            return Ok(unsigned());
+        };
+        match self.body_in(&frame, opened.key.id(event.seq)) {
+            Ok(key) => Ok(key.try_into().map_or_else(|_| unsigned(), Signer::new)),
+            Err(Error::Erased { .. }) => Ok(unsigned()),
+            Err(error) => Err(error),
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! Why an item is, or is not, in the current context: in sentences, and as data.
+
+use acpdb_engine::View;
+use acpdb_engine::fold::{
+    CauseView, Explanation, FaceState, ItemKind, ItemView, Ix, Protection, RuleKind, ShortenKind, State,
+    Status,
+};
+use acpdb_engine::ids::Seq;
+use serde::Serialize;
+
+use crate::chain::EdgeRow;
+use crate::items::ItemRow;
+
+/// An explanation.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Explained {
+    /// The item and where it stands.
+    #[serde(flatten)]
+    pub row: ItemRow,
+    /// Everything up to this seq is taken into account.
+    pub at: Seq,
+    /// Whether the model can read its content, whole, now.
+    pub visible: bool,
+    /// The reasons, in sentences.
+    pub sentences: Vec<String>,
+    /// The edge that hides it, if one does.
+    pub edge: Option<EdgeRow>,
+    /// All edges in which it is the older one.
+    pub edges_to_newer: Vec<EdgeRow>,
+    /// All edges in which it is the newer one.
+    pub edges_to_older: Vec<EdgeRow>,
+    /// What keeps the rules from it now.
+    pub protection: Option<Protection>,
+    /// The event in which the file it shows was changed, by no call.
+    pub stale: Option<Seq>,
+    /// Preset of the policy that was in force when it was hidden, else of the one in force now.
+    pub policy: String,
+}
+
+/// Explains an item; `None` if it was not recorded at the view's seq.
+pub fn explain(view: &View, session: &str, ix: Ix) -> Option<Explained> {
+    let at = view.at();
+    let reading = view.read();
+    let state = reading.state();
+    let explanation = state.explain(ix, at)?;
+    let item = state.item(ix, at)?;
+    let visible = state.visible(ix, at).is_some_and(|visibility| visibility.visible);
+    Some(Explained {
+        row: ItemRow::of(state, &item, session, at),
+        at,
+        visible,
+        sentences: sentences(state, &item, &explanation, at),
+        edge: explanation.edge.as_ref().map(EdgeRow::from),
+        edges_to_newer: explanation.superseded_by.iter().map(EdgeRow::from).collect(),
+        edges_to_older: explanation.supersedes.iter().map(EdgeRow::from).collect(),
+        protection: explanation.protection,
+        stale: explanation.stale,
+        policy: explanation.policy,
+    })
+}
+
+fn sentences(state: &State, item: &ItemView, why: &Explanation, at: Seq) -> Vec<String> {
+    let mut said = vec![standing(item, why)];
+    if let Some(cause) = &why.output.cause {
+        said.push(cause_sentence(state, cause, why, at));
+        if why.output.state == FaceState::Whole {
+            said.push("It is shown whole all the same: what would stand in its place is longer.".to_owned());
+        }
+    }
+    if let Some(cause) = why.input.cause.as_ref().filter(|_| why.output.cause.is_none()) {
+        said.push(format!("Of its parameters: {}", lower_first(&cause_sentence(state, cause, why, at))));
+    }
+    let further = why.superseded_by.iter().filter(|edge| !edge.released && why.edge.as_ref() != Some(*edge));
+    for edge in further {
+        let by = edge.new.map_or_else(|| format!("the event {}", edge.seq), |new| describe(state, new, at));
+        said.push(format!("Besides, {by} supersedes it (rule {}).", edge.rule.label()));
+    }
+    for edge in why.superseded_by.iter().filter(|edge| edge.released) {
+        let by = edge.new.map_or_else(|| format!("the event {}", edge.seq), |new| describe(state, new, at));
+        said.push(format!(
+            "It was superseded by {by} (rule {}) and shown again on request.",
+            edge.rule.label()
+        ));
+    }
+    if !why.supersedes.is_empty() {
+        let freed: u64 = why.supersedes.iter().map(|edge| edge.tokens_freed).sum();
+        let older: Vec<String> = why
+            .supersedes
+            .iter()
+            .take(6)
+            .map(|edge| format!("{} ({})", edge.old, edge.rule.label()))
+            .collect();
+        let more = why.supersedes.len().saturating_sub(6);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let freed = if freed > 0 { format!(", which frees about {freed} tokens") } else { String::new() };
+        said.push(format!("It supersedes {}{more}{freed}.", older.join(", ")));
+    }
+    said.extend(why.protection.and_then(|protection| protected(state, item, protection, why, at)));
+    if let Some(seq) = why.stale {
+        said.push(format!(
+            "The file it shows was changed outside of any call in {seq}: what it says may be stale."
+        ));
+    }
+    said
+}
+
+/// The first sentence: where it stands.
+fn standing(item: &ItemView, why: &Explanation) -> String {
+    let name = match &item.tool {
+        Some(tool) => format!("{} ({tool}, turn {})", item.item, item.turn.get()),
+        None => format!("{} ({}, turn {})", item.item, kind_noun(item.kind), item.turn.get()),
+    };
+    if !why.in_context {
+        return format!("{name} is not part of the current context.");
+    }
+    let hidden = match why.output.state {
+        FaceState::Whole => "is in the current context, whole",
+        FaceState::Shortened => "is in the current context, shortened",
+        FaceState::Summary => "is hidden behind a summary",
+        FaceState::Tombstone => "is hidden; a tombstone stands in its place",
+        FaceState::Gone => "is hidden; nothing stands in its place",
+        FaceState::Absent => "is in the current context; it has no result yet",
+    };
+    let status = match why.status {
+        Some(Status::Pending) => ". The call has not finished, so no rule touches it",
+        Some(Status::Failed) => ". The call failed, so it supersedes nothing",
+        Some(Status::Aborted) => ". The call was aborted, so it supersedes nothing",
+        Some(Status::Completed) | None => "",
+    };
+    format!("{name} {hidden}{status}.")
+}
+
+const fn kind_noun(kind: ItemKind) -> &'static str {
+    match kind {
+        ItemKind::Call => "call",
+        ItemKind::Result => "result without a call",
+        ItemKind::Text => "text",
+        ItemKind::Reasoning => "reasoning",
+        ItemKind::Media => "media",
+        ItemKind::Opaque => "opaque part",
+        ItemKind::Injected => "injected text",
+    }
+}
+
+fn describe(state: &State, item: acpdb_engine::ids::ItemId, at: Seq) -> String {
+    let found = state.find(item).and_then(|ix| state.item(ix, at));
+    match found {
+        Some(found) => match &found.tool {
+            Some(tool) => format!("{item} ({tool}, turn {})", found.turn.get()),
+            None => format!("{item} ({}, turn {})", kind_noun(found.kind), found.turn.get()),
+        },
+        None => item.to_string(),
+    }
+}
+
+fn cause_sentence(state: &State, cause: &CauseView, why: &Explanation, at: Seq) -> String {
+    match cause {
+        CauseView::Erased { seq } => format!("Its bytes were removed for good in {seq}."),
+        CauseView::OffBranch { seq } => format!("A rewind in {seq} took it off the active branch."),
+        CauseView::Left { seq } => {
+            format!(
+                "It left the context in {seq}: the host replaced the context without it, or its message was abandoned."
+            )
+        }
+        CauseView::ClearedByHost { seq, .. } => {
+            format!("The host cleared it in {seq} and put a text of its own there.")
+        }
+        CauseView::Distilled { seq, .. } => {
+            format!("It was distilled in {seq}: its summary stands in its place.")
+        }
+        CauseView::Evicted { seq, task, rolling: true } => {
+            format!("It is an older output of the active task {task}, evicted in {seq}.")
+        }
+        CauseView::Evicted { seq, task, .. } => {
+            format!("It was evicted in {seq} with its completed task {task}.")
+        }
+        CauseView::Discarded { seq } => format!("It was discarded on request in {seq}."),
+        CauseView::Superseded { seq, turn, by, rule } => {
+            let by = by.map_or_else(|| format!("the event {seq}"), |by| describe(state, by, at));
+            let key = why.edge.as_ref().and_then(|edge| edge.key.as_ref());
+            let key = key.map(|key| format!(" {key}")).unwrap_or_default();
+            format!(
+                "It was superseded by {by} in turn {}: {} (rule {}, policy {}).",
+                turn.get(),
+                rule_reason(*rule, &key),
+                rule.label(),
+                why.policy
+            )
+        }
+        CauseView::Shortened { turn, rule, .. } => {
+            let what = match rule {
+                ShortenKind::PurgeErrors => "the parameters of a failed call are purged after some turns",
+                ShortenKind::Truncate => "long outputs are cut in the middle after some turns",
+                ShortenKind::CompressReasoning => "long reasoning is compressed after some turns",
+            };
+            let label = crate::items::shorten_label(*rule);
+            format!("It was shortened in turn {}: {what} (rule {label}, policy {}).", turn.get(), why.policy)
+        }
+    }
+}
+
+/// What the rule saw. `key` begins with a blank or is empty.
+fn rule_reason(rule: RuleKind, key: &str) -> String {
+    match rule {
+        RuleKind::Hash => "the same call with the same parameters was made again".to_owned(),
+        RuleKind::Dedup => "the same call was made again; parameters that are null do not count".to_owned(),
+        RuleKind::File => format!("a later call worked on the same file{key}"),
+        RuleKind::SupersedeWrite => format!("the file{key} was read after it was written"),
+        RuleKind::SupersedeRead => format!("the file{key} was changed after it was read"),
+        RuleKind::Todo => "a newer todo list replaced it".to_owned(),
+        RuleKind::Url => format!("the same address was fetched again{key}"),
+        RuleKind::StateQuery => format!("the same question about state was asked again{key}"),
+        RuleKind::Snapshot => "a newer snapshot replaced it".to_owned(),
+        RuleKind::Retry => "the failed attempt was repeated and succeeded".to_owned(),
+        RuleKind::Context => "a newer call of the context tool replaced it".to_owned(),
+        RuleKind::Injected => "a newer injected text replaced it".to_owned(),
+    }
+}
+
+fn protected(
+    state: &State,
+    item: &ItemView,
+    protection: Protection,
+    why: &Explanation,
+    at: Seq,
+) -> Option<String> {
+    let policy = state.policy(at);
+    Some(match protection {
+        Protection::Pinned => "It is pinned: no rule hides it.".to_owned(),
+        Protection::File => "It names a protected file: no rule hides it.".to_owned(),
+        Protection::Tool => {
+            format!(
+                "Its tool {} is protected by the policy: no rule hides it.",
+                item.tool.as_deref().unwrap_or_default()
+            )
+        }
+        // An edge that was made under protection says so by being there.
+        Protection::Turn if why.edge.is_some() => return None,
+        Protection::Turn => format!(
+            "It is of one of the newest turns (now {}, policy {}): rules leave it alone for now.",
+            state.turn(at).get(),
+            policy.preset
+        ),
+    })
+}
+
+fn lower_first(text: &str) -> String {
+    let mut characters = text.chars();
+    let first = characters.next().map(char::to_lowercase);
+    first.into_iter().flatten().chain(characters).collect()
+}

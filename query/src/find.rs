@@ -1,0 +1,333 @@
+//! Which item does a text name?
+//!
+//! ```text
+//! #812  812  #812.2     the event's item, or the call it finished
+//! r_a1b2c  a1b2c3       calls with this hash (the newest, if they are repeats of one call)
+//! toolu_01ab..          a host's call id
+//! toolu_01              a unique prefix of either
+//! ```
+//!
+//! With a seq only that event's stream is folded, with a session only that one, else all sessions. A text that names
+//! several items is an error that lists them; one that names none suggests the nearest name there is.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use acpdb_engine::event::{Payload, Scope};
+use acpdb_engine::fold::{Ix, State};
+use acpdb_engine::ids::{ItemId, Seq};
+use acpdb_engine::text::HashTarget;
+use acpdb_engine::{Error, Store, StreamName, View};
+use serde::Serialize;
+
+/// Most candidates that an error lists.
+const CANDIDATE_COUNT_MAX: usize = 5;
+/// Least likeness of a name that is suggested.
+const LIKENESS_MIN: f64 = 0.75;
+
+/// An item that was found.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// Its session (or project).
+    pub stream: StreamName,
+    /// The stream at its head.
+    pub view: View,
+    /// The event or item that was named.
+    pub item: ItemId,
+    /// The item; absent if the event that was named recorded none. For a finish it is the call.
+    pub ix: Option<Ix>,
+    /// The event that finished the call.
+    pub finish: Option<Seq>,
+    /// Older calls that go by the same hash: repeats of the same call.
+    pub repeats: Vec<ItemId>,
+}
+
+/// An item that a text could mean.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Candidate {
+    /// The item.
+    pub item: String,
+    /// The host's id of its session.
+    pub session: String,
+    /// Name of the tool.
+    pub tool: Option<String>,
+    /// The host's id of the call.
+    pub call: Option<String>,
+}
+
+impl std::fmt::Display for Candidate {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.item)?;
+        if let Some(tool) = &self.tool {
+            write!(f, " {tool}")?;
+        }
+        write!(f, " in {}", self.session)
+    }
+}
+
+/// Why a text names no item.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FindError {
+    /// The store could not be read.
+    #[error(transparent)]
+    Store(#[from] Error),
+    /// The log is shorter.
+    #[error("there is no event {seq}; the newest is {head}")]
+    NoEvent {
+        /// What was asked for.
+        seq: Seq,
+        /// The newest seq.
+        head: Seq,
+    },
+    /// The event has no such part.
+    #[error("{item} is not there: the event recorded {part_count} part(s)")]
+    NoPart {
+        /// What was asked for.
+        item: ItemId,
+        /// Parts that it has.
+        part_count: usize,
+    },
+    /// The event is of another session than the one that was named.
+    #[error("{seq} is of session {actual}, not of {session}")]
+    OtherSession {
+        /// What was asked for.
+        seq: Seq,
+        /// The session that was named.
+        session: String,
+        /// The session it is of.
+        actual: String,
+    },
+    /// Nothing goes by that name.
+    #[error("no item is called {text:?}")]
+    NotFound {
+        /// What was asked for.
+        text: String,
+        /// The nearest name there is.
+        nearest: Option<String>,
+    },
+    /// Several things do.
+    #[error("{text:?} names {count} items: {}", list(candidates, *count))]
+    Ambiguous {
+        /// What was asked for.
+        text: String,
+        /// The first of them.
+        candidates: Vec<Candidate>,
+        /// How many there are.
+        count: usize,
+    },
+}
+
+fn list(candidates: &[Candidate], count: usize) -> String {
+    let mut names: Vec<String> = candidates.iter().map(ToString::to_string).collect();
+    if count > candidates.len() {
+        names.push(format!("and {} more", count - candidates.len()));
+    }
+    names.join(", ")
+}
+
+/// Finds the item that `text` names, in one session or in all.
+///
+/// Cost: a seq folds one stream; other texts fold the session, or every stream, and look at each call once at most.
+///
+/// # Errors
+/// [`FindError`], by what was wrong with the text; [`FindError::Store`] if the store cannot be read.
+pub fn find(store: &Store, text: &str, session: Option<&StreamName>) -> Result<Found, FindError> {
+    let text = text.trim();
+    if let Ok(item) = text.parse::<ItemId>() {
+        let head = store.head()?;
+        // Six digits may be a bare hash or a call id; a seq that exists goes first unless it is written otherwise.
+        if text.starts_with('#') || item.seq <= head {
+            return by_seq(store, item, head, session);
+        }
+    }
+    let streams = match session {
+        Some(session) => vec![session.clone()],
+        None => store.stream_names()?.into_iter().filter(|stream| stream.scope == Scope::Session).collect(),
+    };
+    let mut places = Vec::with_capacity(streams.len());
+    for stream in streams {
+        let view = store.view(stream.id)?;
+        places.push((stream, view));
+    }
+    for read in [by_name, by_prefix] {
+        let mut hits: BTreeMap<ItemId, Hit<'_>> = BTreeMap::new();
+        for (stream, view) in &places {
+            let reading = view.read();
+            for named in read(reading.state(), text, view.at()) {
+                // A fork shares its parent's items: the stream that began first recorded them.
+                let hit = Hit { stream, view, ix: named.ix, repeats: named.repeats };
+                hits.entry(named.item).or_insert(hit);
+            }
+        }
+        let count = hits.len();
+        if count > 1 {
+            let candidates =
+                hits.into_iter().take(CANDIDATE_COUNT_MAX).map(|(item, hit)| hit.candidate(item));
+            return Err(FindError::Ambiguous {
+                text: text.to_owned(),
+                candidates: candidates.collect(),
+                count,
+            });
+        }
+        if let Some((item, hit)) = hits.into_iter().next() {
+            return Ok(hit.found(item));
+        }
+    }
+    let nearest = nearest(&places, text);
+    Err(FindError::NotFound { text: text.to_owned(), nearest })
+}
+
+struct Hit<'p> {
+    stream: &'p StreamName,
+    view: &'p View,
+    ix: Ix,
+    repeats: Vec<ItemId>,
+}
+
+impl Hit<'_> {
+    fn candidate(&self, item: ItemId) -> Candidate {
+        let reading = self.view.read();
+        let state = reading.state();
+        Candidate {
+            item: item.to_string(),
+            session: self.stream.name.clone(),
+            tool: state.tool(self.ix).map(|tool| tool.to_string()),
+            call: state.host_id(self.ix).map(|call| call.to_string()),
+        }
+    }
+
+    fn found(self, item: ItemId) -> Found {
+        let at = self.view.at();
+        let finish = self.view.read().state().item(self.ix, at).and_then(|item| item.finished);
+        Found {
+            stream: self.stream.clone(),
+            view: self.view.clone(),
+            item,
+            ix: Some(self.ix),
+            finish,
+            repeats: self.repeats,
+        }
+    }
+}
+
+fn by_seq(store: &Store, item: ItemId, head: Seq, session: Option<&StreamName>) -> Result<Found, FindError> {
+    let seq = item.seq;
+    let recorded = store.event(seq)?.ok_or(FindError::NoEvent { seq, head })?;
+    let stream = recorded.event.stream;
+    let names = store.stream_names()?;
+    let name = names.into_iter().find(|name| name.id == stream).unwrap_or_else(|| StreamName {
+        id: stream,
+        scope: Scope::Project,
+        host: String::new(),
+        name: "store".to_owned(),
+        title: None,
+        parent: None,
+        head,
+        began: recorded.recorded_at,
+    });
+    if let Some(session) = session.filter(|session| session.id != stream) {
+        let (session, actual) = (session.name.clone(), name.name);
+        return Err(FindError::OtherSession { seq, session, actual });
+    }
+    let view = store.view(stream)?;
+    let (ix, finish) = {
+        let reading = view.read();
+        let state = reading.state();
+        let at = view.at();
+        let mut ix = state.find(item);
+        if ix.is_none() && item.part > 1 {
+            let part_count = state.items_of_event(seq).count();
+            return Err(FindError::NoPart { item, part_count });
+        }
+        ix = ix.or_else(|| match &recorded.event.payload {
+            Payload::ToolCallFinished(finished) => {
+                let mut calls = state.calls_by_host_id(&finished.call, at).into_iter();
+                calls.find(|ix| state.item(*ix, at).is_some_and(|item| item.finished == Some(seq)))
+            }
+            Payload::ItemRevised(revised) => state.find(revised.item),
+            _ => None,
+        });
+        (ix, ix.and_then(|ix| state.item(ix, at)?.finished))
+    };
+    Ok(Found { stream: name, view, item, ix, finish, repeats: Vec::new() })
+}
+
+/// A call that a text names.
+struct Named {
+    item: ItemId,
+    ix: Ix,
+    repeats: Vec<ItemId>,
+}
+
+fn named(state: &State, ix: Ix, repeats: Vec<ItemId>) -> Option<Named> {
+    Some(Named { item: state.item_id(ix)?, ix, repeats })
+}
+
+/// Calls by their whole hash or call id.
+fn by_name(state: &State, text: &str, at: Seq) -> Vec<Named> {
+    let mut found = Vec::new();
+    for target in [HashTarget::parse(text), HashTarget::parse_bare(text)].into_iter().flatten() {
+        for mut group in state.calls_by_hash(&target, at) {
+            let Some(newest) = group.pop() else { continue };
+            let repeats = group.into_iter().filter_map(|ix| state.item_id(ix)).collect();
+            found.extend(named(state, newest, repeats));
+        }
+    }
+    found.extend(state.calls_by_host_id(text, at).into_iter().filter_map(|ix| named(state, ix, Vec::new())));
+    found
+}
+
+/// Calls whose hash or call id begins with the text. Of repeats of one call, the newest.
+fn by_prefix(state: &State, text: &str, at: Seq) -> Vec<Named> {
+    let lower = text.to_lowercase();
+    if lower.is_empty() {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    let mut hashes: BTreeMap<String, Named> = BTreeMap::new();
+    for ix in state.items(at) {
+        let Some(call) = state.host_id(ix) else { continue };
+        if call.starts_with(text) {
+            found.extend(named(state, ix, Vec::new()));
+            continue;
+        }
+        let hash = state.hash(ix, at, acpdb_engine::fold::HashForm::Shown);
+        let Some(hash) = hash.filter(|hash| hash.starts_with(&lower)) else { continue };
+        let Some(newer) = named(state, ix, Vec::new()) else { continue };
+        match hashes.entry(hash) {
+            std::collections::btree_map::Entry::Vacant(place) => {
+                place.insert(newer);
+            }
+            std::collections::btree_map::Entry::Occupied(mut place) => {
+                let mut older = place.insert(newer);
+                older.repeats.push(older.item);
+                place.get_mut().repeats = older.repeats;
+            }
+        }
+    }
+    found.extend(hashes.into_values());
+    found
+}
+
+/// The hash or call id that is most like a text.
+fn nearest(places: &[(StreamName, View)], text: &str) -> Option<String> {
+    let mut best: Option<(f64, String)> = None;
+    let mut seen = BTreeSet::new();
+    for (_, view) in places {
+        let at = view.at();
+        let reading = view.read();
+        let state = reading.state();
+        for ix in state.items(at) {
+            let hash = state.hash(ix, at, acpdb_engine::fold::HashForm::Shown);
+            let call = state.host_id(ix).map(|call| call.to_string());
+            for name in [hash, call].into_iter().flatten() {
+                let likeness = strsim::jaro_winkler(&name, text);
+                let is_better = best.as_ref().is_none_or(|(known, _)| likeness > *known);
+                if likeness >= LIKENESS_MIN && is_better && seen.insert(name.clone()) {
+                    best = Some((likeness, name));
+                }
+            }
+        }
+    }
+    best.map(|(_, name)| name)
+}

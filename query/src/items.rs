@@ -1,0 +1,191 @@
+//! Items as rows: all of a session, those of a file, those of a tool.
+//!
+//! A row says where an item stands and why, without any body. States and causes are those of the content (for a call:
+//! its output), because that is what a reader misses; tokens are those of both faces.
+
+use acpdb_engine::View;
+use acpdb_engine::event::Role;
+use acpdb_engine::fold::{
+    CauseView, FaceState, ItemKind, ItemView, Ix, RuleKind, ShortenKind, State, Status,
+};
+use acpdb_engine::ids::Seq;
+use serde::Serialize;
+
+/// An item in a line.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct ItemRow {
+    /// Its id, such as `#812` or `#812.2`.
+    pub item: String,
+    /// The event that recorded it.
+    pub seq: Seq,
+    /// The host's id of its session.
+    pub session: String,
+    /// Its turn.
+    pub turn: u32,
+    /// What it is.
+    pub kind: ItemKind,
+    /// Who speaks.
+    pub role: Role,
+    /// Name of the tool.
+    pub tool: Option<String>,
+    /// The host's id of the call.
+    pub call: Option<String>,
+    /// The hash by which an agent names the call.
+    pub hash: Option<String>,
+    /// Where the call stands.
+    pub status: Option<Status>,
+    /// What the call is about: files, searches, addresses.
+    pub keys: Vec<String>,
+    /// How its content is shown.
+    pub state: FaceState,
+    /// Why it is not shown whole, in a word; see [`cause_label`].
+    pub cause: Option<&'static str>,
+    /// The rule that superseded it, also where another cause is what shows; not if it was shown again on request.
+    pub rule: Option<RuleKind>,
+    /// The item that superseded it by that rule.
+    pub superseded_by: Option<String>,
+    /// Whether it is part of the current context; its faces may be hidden all the same.
+    pub in_context: bool,
+    /// Whether it is pinned.
+    pub pinned: bool,
+    /// Estimated tokens as recorded.
+    pub tokens: u64,
+    /// Estimated tokens as shown; 0 for what is not in the context.
+    pub tokens_shown: u64,
+}
+
+impl ItemRow {
+    pub(crate) fn of(state: &State, item: &ItemView, session: &str, at: Seq) -> Self {
+        let text = |text: &std::sync::Arc<str>| text.to_string();
+        let cause = item.output.cause.as_ref().or(item.input.cause.as_ref());
+        let (rule, by) = if let Some(CauseView::Superseded { rule, by, .. }) = &item.output.cause {
+            (Some(*rule), *by)
+        } else {
+            let edges = state.superseded_by(item.ix, at);
+            let first = edges.iter().find(|edge| !edge.released);
+            (first.map(|edge| edge.rule), first.and_then(|edge| edge.new))
+        };
+        let shown = item.input.tokens_shown.saturating_add(item.output.tokens_shown);
+        Self {
+            item: item.item.to_string(),
+            seq: item.item.seq,
+            session: session.to_owned(),
+            turn: item.turn.get(),
+            kind: item.kind,
+            role: item.role,
+            tool: item.tool.as_ref().map(text),
+            call: item.call.as_ref().map(text),
+            hash: item.hash.clone(),
+            status: item.status,
+            keys: item.keys.iter().map(text).collect(),
+            state: item.output.state,
+            cause: cause.map(cause_label),
+            rule,
+            superseded_by: by.map(|by| by.to_string()),
+            in_context: item.in_context,
+            pinned: item.pinned,
+            tokens: item.input.tokens.saturating_add(item.output.tokens),
+            tokens_shown: if item.in_context { shown } else { 0 },
+        }
+    }
+
+    /// Whether its content can be read in the current context.
+    pub fn is_visible(&self) -> bool {
+        self.in_context && matches!(self.state, FaceState::Whole | FaceState::Shortened)
+    }
+}
+
+/// A cause in a word: a rule's name for what is superseded or shortened, else what was done.
+pub const fn cause_label(cause: &CauseView) -> &'static str {
+    match cause {
+        CauseView::Erased { .. } => "erased",
+        CauseView::OffBranch { .. } => "off_branch",
+        CauseView::Left { .. } => "left",
+        CauseView::ClearedByHost { .. } => "cleared_by_host",
+        CauseView::Distilled { .. } => "distilled",
+        CauseView::Evicted { rolling: true, .. } => "rolling_prune",
+        CauseView::Evicted { .. } => "evicted",
+        CauseView::Superseded { rule, .. } => rule.label(),
+        CauseView::Discarded { .. } => "discarded",
+        CauseView::Shortened { rule, .. } => shorten_label(*rule),
+    }
+}
+
+/// The name of a rule that shortens.
+pub const fn shorten_label(rule: ShortenKind) -> &'static str {
+    match rule {
+        ShortenKind::PurgeErrors => "purge_errors",
+        ShortenKind::Truncate => "truncate",
+        ShortenKind::CompressReasoning => "compress_reasoning",
+    }
+}
+
+/// Which items are asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Which<'a> {
+    /// All of the session.
+    All,
+    /// Calls that name this file, as given or as resolved; else those whose file ends in this path.
+    File(&'a str),
+    /// Calls of this tool; else of tools whose name differs in case only.
+    Tool(&'a str),
+}
+
+/// Items of a view, in the order of recording, whatever became of them.
+///
+/// `session` is the host's id, repeated in each row. Cost: O(items).
+pub fn items(view: &View, session: &str, which: Which<'_>) -> Vec<ItemRow> {
+    let at = view.at();
+    let reading = view.read();
+    let state = reading.state();
+    let found = match which {
+        Which::All => state.items(at).collect(),
+        Which::File(path) => of_file(state, path, at),
+        Which::Tool(tool) => of_tool(state, tool, at),
+    };
+    found.into_iter().filter_map(|ix| Some(ItemRow::of(state, &state.item(ix, at)?, session, at))).collect()
+}
+
+fn of_file(state: &State, path: &str, at: Seq) -> Vec<Ix> {
+    let exact = state.calls_by_file(path, at);
+    if !exact.is_empty() || path.is_empty() {
+        return exact;
+    }
+    let ending = format!("/{}", path.trim_start_matches("./").trim_start_matches('/'));
+    let ends = |ix: &Ix| {
+        let item = state.tool(*ix).and_then(|_| state.item(*ix, at));
+        item.is_some_and(|item| item.keys.iter().any(|key| key.ends_with(&ending)))
+    };
+    state.items(at).filter(ends).collect()
+}
+
+fn of_tool(state: &State, tool: &str, at: Seq) -> Vec<Ix> {
+    let exact = state.calls_by_tool(tool, at);
+    if !exact.is_empty() {
+        return exact;
+    }
+    let same = |ix: &Ix| state.tool(*ix).is_some_and(|name| name.to_lowercase() == tool.to_lowercase());
+    state.items(at).filter(same).collect()
+}
+
+/// What can be asked for in [`items`]: the names of tools or the files that calls of a view name, each once, in order.
+pub fn names(view: &View, which: Which<'_>) -> Vec<String> {
+    let at = view.at();
+    let reading = view.read();
+    let state = reading.state();
+    let mut names = std::collections::BTreeSet::new();
+    for ix in state.items(at) {
+        let Some(tool) = state.tool(ix) else { continue };
+        match which {
+            Which::All => {}
+            Which::Tool(_) => {
+                names.insert(tool.to_string());
+            }
+            Which::File(_) => {
+                let keys = state.item(ix, at).map(|item| item.keys).unwrap_or_default();
+                names.extend(keys.iter().map(ToString::to_string));
+            }
+        }
+    }
+    names.into_iter().collect()
+}
