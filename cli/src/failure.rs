@@ -3,6 +3,8 @@
 use std::process::ExitCode;
 
 use acpdb_engine::Error;
+use acpdb_engine::command::memory::MemoryRejection;
+use acpdb_engine::command::{ContextRejection, Rejection};
 
 /// How the command ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,7 +32,7 @@ pub(crate) struct Failure {
     pub(crate) code: Code,
     pub(crate) message: String,
     pub(crate) hint: Option<String>,
-    broken_pipe: bool,
+    pub(crate) broken_pipe: bool,
 }
 
 impl Failure {
@@ -64,12 +66,22 @@ impl Failure {
     }
 }
 
+/// A refused command is a mistake in its use; that it names nothing is a miss.
+fn refused(rejection: &Rejection) -> Code {
+    match rejection {
+        Rejection::Context(ContextRejection::Unknown { .. })
+        | Rejection::Memory(MemoryRejection::UnknownItem { .. }) => Code::NotFound,
+        _ => Code::Usage,
+    }
+}
+
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let (code, hint) = match &error {
             Error::Busy { .. } => (Code::Busy, Some("try again, or end the process that holds it")),
             Error::HeadMoved { .. } => (Code::Conflict, None),
             Error::NotFound { .. } | Error::NotAStore { .. } => (Code::NotFound, None),
+            Error::Rejected(rejection) => (refused(rejection), None),
             Error::Ambiguous { .. } => (Code::Usage, None),
             Error::Corrupt { .. } => (Code::Damage, None),
             _ => (Code::Failure, None),

@@ -27,7 +27,10 @@ pub(crate) fn run(global: &Global, args: &Append, output: &mut Output) -> Result
             break;
         }
         if !line.ends_with(b"\n") && line.len() as u64 == LINE_BYTES_MAX {
-            return Err(Failure::new(Code::Failure, format!("line {number} is longer than {LINE_BYTES_MAX} bytes")));
+            return Err(Failure::new(
+                Code::Failure,
+                format!("line {number} is longer than {LINE_BYTES_MAX} bytes"),
+            ));
         }
         if line.trim_ascii().is_empty() {
             continue;
@@ -76,12 +79,12 @@ fn record(store: &Store, line: &feed::Line, output: &mut Output) -> Result<u64, 
             Act::Record(entry) => entries.push(entry.clone()),
             Act::Context(json) => {
                 last = flush(store, line, &mut entries, last)?;
-                let reply = super::context::tool_call(store, line.stream.id(), json)?;
+                let reply = super::acts::tool_call(store, line.stream.id(), json)?;
                 output.note(&reply.text);
                 last = reply.last_seq.map_or(last, acpdb_engine::ids::Seq::get);
             }
             Act::Policy(json) => {
-                last = flush(store, line, &mut entries, last)?;
+                flush(store, line, &mut entries, last)?;
                 last = super::policy::set_json(store, Some(line.stream.id()), json, None)?.get();
             }
         }

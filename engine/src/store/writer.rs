@@ -62,6 +62,13 @@ pub(super) struct StreamWriter {
     pub(super) watermark: Seq,
 }
 
+impl StreamWriter {
+    /// Calls that have not ended, oldest first.
+    pub(super) fn open_calls(&self) -> Vec<crate::command::ledger::OpenCall> {
+        self.ledger.open_calls().into_iter().cloned().collect()
+    }
+}
+
 /// Bytes of new bodies after which a splitting commit is written.
 const SPLIT_BYTES: usize = 8 << 20;
 /// Events after which a splitting commit is written.
