@@ -32,7 +32,7 @@ pub(crate) struct Failure {
     pub(crate) code: Code,
     pub(crate) message: String,
     pub(crate) hint: Option<String>,
-    broken_pipe: bool,
+    pub(crate) broken_pipe: bool,
 }
 
 impl Failure {

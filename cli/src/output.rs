@@ -73,6 +73,17 @@ impl Output {
         self.json_line(&List { schema, items })
     }
 
+    /// A single answer for programs: its fields behind `schema`.
+    pub(crate) fn json_object(&mut self, schema: &str, value: &impl Serialize) -> Result<(), Failure> {
+        #[derive(Serialize)]
+        struct Object<'a, T: Serialize> {
+            schema: &'a str,
+            #[serde(flatten)]
+            value: &'a T,
+        }
+        self.json_line(&Object { schema, value })
+    }
+
     /// Makes everything printed so far visible.
     pub(crate) fn flush(&mut self) -> Result<(), Failure> {
         self.out.flush().map_err(|error| Failure::io("write", "standard output", &error))

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use acpdb_engine::Store;
+use acpdb_engine::{Error, Store};
 
 use crate::args::Global;
 use crate::failure::Failure;
@@ -35,6 +35,13 @@ pub(crate) fn open(global: &Global, output: &Output) -> Result<Store, Failure> {
     open_at(&folder, output)
 }
 
+/// Makes a store that is thrown away afterwards, so that it may lie on any file system.
+pub(crate) fn open_scratch(folder: &Path, output: &Output) -> Result<Store, Failure> {
+    let store = Store::builder(folder).registry(acpdb_hosts::registry()).any_file_system().open()?;
+    report(&store, output);
+    Ok(store)
+}
+
 /// Opens a store in a given folder to append to it.
 pub(crate) fn open_at(folder: &Path, output: &Output) -> Result<Store, Failure> {
     let store = Store::builder(folder).registry(acpdb_hosts::registry()).open()?;
@@ -47,7 +54,7 @@ pub(crate) fn read(global: &Global, output: &Output) -> Result<Store, Failure> {
     let folder = folder(global)?;
     let builder = Store::builder(&folder).registry(acpdb_hosts::registry()).create(false);
     let store = match builder.open() {
-        Err(acpdb_engine::Error::ReadOnly { .. } | acpdb_engine::Error::NoSpace { .. }) => {
+        Err(Error::ReadOnly { .. } | Error::NoSpace { .. } | Error::UntrustedFileSystem { .. }) => {
             Store::builder(&folder).registry(acpdb_hosts::registry()).read_only().open()?
         }
         other => other?,

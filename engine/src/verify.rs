@@ -189,7 +189,7 @@ pub fn state_contradictions(state: &State, at: Seq) -> Vec<Contradiction> {
         recorded += item.input.tokens + item.output.tokens;
         for (name, face) in [("input", &item.input), ("output", &item.output)] {
             let hidden = !matches!(face.state, FaceState::Whole | FaceState::Absent);
-            if hidden && face.cause.is_none() {
+            if hidden && face.cause.is_none() && !item.hidden_from_model {
                 say(5, Some(item.item), format!("its {name} is hidden and nothing says why"));
             }
             if face.tokens_shown > 0 && matches!(face.state, FaceState::Gone) {
@@ -221,18 +221,18 @@ pub fn state_contradictions(state: &State, at: Seq) -> Vec<Contradiction> {
             say(5, Some(edge.old), format!("it is superseded by {new}, which was complete before it began"));
         }
     }
-    let stats = state.stats(at);
-    if stats.tokens_shown + stats.freed() != stats.tokens_whole {
+    let figures = state.stats(at);
+    if figures.tokens_shown + figures.freed() != figures.tokens_whole {
         let detail = format!(
             "{} tokens shown and {} freed are not the {} recorded",
-            stats.tokens_shown,
-            stats.freed(),
-            stats.tokens_whole
+            figures.tokens_shown,
+            figures.freed(),
+            figures.tokens_whole
         );
         say(11, None, detail);
     }
-    if stats.tokens_recorded != recorded {
-        say(11, None, format!("{} tokens recorded, but its items have {recorded}", stats.tokens_recorded));
+    if figures.tokens_recorded != recorded {
+        say(11, None, format!("{} tokens recorded, but its items have {recorded}", figures.tokens_recorded));
     }
     found
 }

@@ -67,13 +67,18 @@ pub(crate) fn bytes(count: u64) -> String {
     if unit == "B" { format!("{count} B") } else { format!("{value:.1} {unit}") }
 }
 
-/// A count of tokens for people: `812`, `8.5k`.
+/// A count of tokens for people: `812`, `8.5k`, `3.5M`.
 pub(crate) fn tokens(count: u64) -> String {
-    if count < 1000 {
-        return count.to_string();
+    let (unit, letter) = match count {
+        0..1000 => return count.to_string(),
+        1000..999_950 => (1000, 'k'),
+        _ => (1_000_000, 'M'),
+    };
+    let tenths = count.saturating_add(unit / 20) / (unit / 10);
+    match (tenths / 10, tenths % 10) {
+        (whole, 0) => format!("{whole}{letter}"),
+        (whole, tenth) => format!("{whole}.{tenth}{letter}"),
     }
-    let tenths = (count + 50) / 100;
-    if tenths.is_multiple_of(10) { format!("{}k", tenths / 10) } else { format!("{}.{}k", tenths / 10, tenths % 10) }
 }
 
 /// A count with its noun.
@@ -200,7 +205,7 @@ mod tests {
 
     #[test]
     fn counts_are_short_and_exact_where_they_are_small() {
-        for (number, shown) in [(0, "0"), (999, "999"), (1000, "1k"), (8540, "8.5k"), (9960, "10k"), (123_456, "123.5k")] {
+        for (number, shown) in [(0, "0"), (999, "999"), (1000, "1k"), (8540, "8.5k"), (9960, "10k"), (123_456, "123.5k"), (999_949, "999.9k"), (999_950, "1M"), (3_516_700, "3.5M")] {
             assert_eq!(tokens(number), shown);
         }
         for (number, shown) in [(12, "12 B"), (2048, "2.0 KiB"), (5 << 30, "5.0 GiB")] {

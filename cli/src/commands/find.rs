@@ -64,8 +64,22 @@ pub(crate) fn view(store: &Store, global: &Global, stream: &StreamName) -> Resul
         (Err(acpdb_engine::Error::NotFound { what: "turn", .. }), At::Turn(turn)) => {
             let newest = store.view(stream.id)?;
             let newest = newest.read().state().turn(Seq::MAX);
-            Err(Failure::not_found(format!("session {} has no turn {}; its newest is {}", stream.name, turn.get(), newest.get())))
+            Err(Failure::not_found(format!(
+                "session {} has no turn {}; its newest is {}",
+                stream.name,
+                turn.get(),
+                newest.get()
+            )))
         }
-        (view, _) => Ok(view?),
+        (view, _) => {
+            let view = view?;
+            let first = view.read().state().first();
+            if view.at() < first {
+                let message =
+                    format!("session {} began later, in {first}, not yet at {}", stream.name, view.at());
+                return Err(Failure::not_found(message));
+            }
+            Ok(view)
+        }
     }
 }

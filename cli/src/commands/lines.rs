@@ -76,11 +76,14 @@ pub(crate) fn what(row: &ItemRow) -> String {
 /// Where an item stands, in words.
 pub(crate) fn standing(row: &ItemRow) -> String {
     let by = row.superseded_by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
-    let reason = match (row.rule, row.cause) {
-        (Some(rule), _) => format!("superseded{by} ({})", rule.label()),
-        (None, Some("left")) => "left the context".to_owned(),
-        (None, Some(cause)) => cause.replace('_', " "),
-        (None, None) => String::new(),
+    let superseded = row.rule.map(|rule| format!("superseded{by} ({})", rule.label())).unwrap_or_default();
+    let reason = match row.cause {
+        Some("left") if row.rule.is_some() => format!("{superseded}, left"),
+        Some("off_branch") if row.rule.is_some() => format!("{superseded}, off branch"),
+        Some("left") => "left the context".to_owned(),
+        Some(cause) if row.rule.is_some_and(|rule| rule.label() == cause) => superseded,
+        Some(cause) => cause.replace('_', " "),
+        None => superseded,
     };
     let status = match row.status {
         Some(Status::Pending) => "pending",
@@ -127,7 +130,9 @@ pub(crate) fn about(view: &View, row: &ItemRow) -> Result<String, Failure> {
     }
     match view.text(body) {
         Ok(text) => Ok(one_line(&text)),
-        Err(error @ (Error::Corrupt { .. } | Error::Erased { .. })) => Ok(format!("[{}]", one_line(&error.to_string()))),
+        Err(error @ (Error::Corrupt { .. } | Error::Erased { .. })) => {
+            Ok(format!("[{}]", one_line(&error.to_string())))
+        }
         Err(error) => Err(error.into()),
     }
 }

@@ -14,7 +14,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use super::error::LogError;
 use super::files::segment_name;
-use super::open::zero;
+use super::repair::zero;
 use super::tail::Tail;
 use super::{Appended, Condition, Head, Log, Prepared, Writer, locked};
 use crate::codec::{SEGMENT_HEADER_BYTES, TailPage, Written};

@@ -198,7 +198,14 @@ impl<'a> Cursor<'a> {
         let start = offset.checked_sub(self.window_start).and_then(|start| usize::try_from(start).ok());
         let held = start.is_some_and(|start| start.saturating_add(length) <= self.window.len());
         if !held {
-            self.window.resize(length.max(self.next_bytes), 0);
+            let mut wanted = length.max(self.next_bytes);
+            if length > self.window_bytes {
+                // A length from the disk may lie: no more memory than the file can fill.
+                let fail = |error| LogError::io("inspect", self.segments.path(segment), error);
+                let rest = file.file.len().map_err(fail)?.saturating_sub(offset);
+                wanted = wanted.min(usize::try_from(rest).unwrap_or(usize::MAX));
+            }
+            self.window.resize(wanted, 0);
             self.next_bytes = self.next_bytes.saturating_mul(4).min(self.window_bytes);
             self.window_start = offset;
             let count = read_up_to(&*file.file, &mut self.window, offset);

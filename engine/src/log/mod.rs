@@ -16,10 +16,12 @@
 //! seq and position, compression of complete segments.
 
 mod append;
+mod create;
 mod error;
 mod files;
 mod frames;
 mod open;
+mod repair;
 mod survey;
 mod tail;
 #[cfg(test)]

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
+use super::create::{Identity, identify, store_file_damage};
 use super::error::{Corruption, LogError};
 use super::files::{Cursor, Fault, SCAN_WINDOW_BYTES, after};
 use super::frames::{Step, Walk, corruption};
-use super::open::{Identity, identify, store_file_damage};
 use super::survey::{CheckpointFile, claims, read_checkpoint, strict, torn};
 use super::{Head, Log};
 use crate::codec::{Checkpoint, Frame, FrameCheck, Part, SALT_BYTES, TailPage, check_block};
@@ -201,10 +201,11 @@ impl Check<'_> {
                     self.found(damage);
                 }
             }
-            while segment < walk.place.position.segment() {
-                self.leftovers(segment)?;
-                segment = segment.saturating_add(1);
+            let reached = walk.place.position.segment();
+            for number in numbers.iter().filter(|number| (segment..reached).contains(*number)) {
+                self.leftovers(*number)?;
             }
+            segment = segment.max(reached);
         }
         let mut place = walk.place;
         (self.report.head_seq, self.report.head_link) = (place.seq, place.link);

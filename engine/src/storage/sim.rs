@@ -605,7 +605,8 @@ impl StoredFile for SimFile {
             }
             Permit::Fail(kind @ (FaultKind::Short | FaultKind::NoSpace)) => {
                 let count = self.some(bytes.len());
-                if count == 0 && kind == FaultKind::NoSpace {
+                // The little that fits is written first; then the disk is full.
+                if kind == FaultKind::NoSpace && (count == 0 || self.some(2) == 0) {
                     return Err(failure(kind));
                 }
                 let count = count.max(1);

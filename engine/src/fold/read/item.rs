@@ -168,6 +168,8 @@ pub struct ItemView {
     pub task: Option<Arc<str>>,
     /// Whether it is part of the current context (its faces may still be hidden).
     pub in_context: bool,
+    /// The host does not show it to the model: a notice, a line of the transcript.
+    pub hidden_from_model: bool,
     /// Whether it is pinned.
     pub pinned: bool,
     /// Parameters of a call.
@@ -458,6 +460,7 @@ impl State {
             injected: item.injected,
             task: item.task.or(finish.and_then(|finish| finish.task)).map(name),
             in_context: self.is_in_context(ix, at),
+            hidden_from_model: item.hidden,
             pinned: self.history.is_pinned(ix, at),
             params: self.input_body(ix, at).map(|(seq, body)| body.id(seq)),
             provider_signature: item.provider_signature.map(|body| body.id(item.id.seq)),

@@ -58,6 +58,7 @@ fn a_full_disk_fails_the_commit_whole_and_takes_appends_again_later() {
             assert_eq!(sound_listing(&reader), listed, "{context}");
             let report = reader.verify(true).unwrap();
             assert!(report.is_sound(), "{context}: {report:#?}");
+            assert_eq!(report.torn_bytes, 0, "{context}: what was written of the commit is gone");
             let _ = log.write_checkpoint();
             // As does a writer that opens it while it is full.
             let third = world.process(3);

@@ -1,0 +1,154 @@
+//! Telling which store this is, and making one.
+
+use std::io;
+use std::sync::Arc;
+
+use super::LogOptions;
+use super::error::{Corruption, LogError};
+use super::files::{CHECKPOINT, LOG_DIR, STORE_FILE, Segments, TAIL, segment_name, segment_start};
+use super::tail::Tail;
+use crate::codec::{
+    Checkpoint, Invalid, Part, SEGMENT_HEADER_BYTES, STORE_FILE_BYTES_MAX, SegmentHeader, StoreFile,
+    StoreFileError,
+};
+use crate::ids::{Link, Position, Seq, StoreId};
+use crate::storage::{Access, Clock, Entropy, Storage, read_file, read_up_to, write_file};
+
+/// What the store file says.
+pub(crate) enum Identity {
+    Store(StoreFile),
+    Missing,
+    Damaged(Invalid),
+}
+
+/// Reads the store file.
+pub(crate) fn identify(storage: &dyn Storage) -> Result<Identity, LogError> {
+    let path = || storage.path(STORE_FILE);
+    let bytes = match read_file(storage, STORE_FILE, STORE_FILE_BYTES_MAX) {
+        Ok(Some(bytes)) => bytes,
+        Ok(None) => return Ok(Identity::Missing),
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => return Ok(Identity::Missing),
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+            let invalid = Invalid {
+                part: Part::StoreFile,
+                offset: 0,
+                expected: format!("at most {STORE_FILE_BYTES_MAX} bytes"),
+                found: error.to_string(),
+            };
+            return Ok(Identity::Damaged(invalid));
+        }
+        Err(error) => return Err(LogError::io("read", path(), error)),
+    };
+    match StoreFile::decode(&bytes) {
+        Ok(file) => Ok(Identity::Store(file)),
+        Err(StoreFileError::Newer { found }) => Err(LogError::newer(found, path())),
+        Err(StoreFileError::Invalid(invalid)) => Ok(Identity::Damaged(invalid)),
+    }
+}
+
+/// The store id that the other files agree on, if the log holds anything worth keeping.
+pub(crate) fn identity_from_log(
+    storage: &Arc<dyn Storage>,
+    even_if_empty: bool,
+) -> Result<Option<StoreId>, LogError> {
+    let segments = Segments::new(storage.clone(), StoreId::ZERO);
+    let mut holds_frames = even_if_empty;
+    let mut store = None;
+    for number in segments.numbers()? {
+        let Some(file) = segments.get(number)? else { continue };
+        let mut bytes = vec![0; SEGMENT_HEADER_BYTES + 16];
+        let count = read_up_to(&*file.file, &mut bytes, 0);
+        let count = count.map_err(|error| LogError::io("read", segments.path(number), error))?;
+        holds_frames |= count > SEGMENT_HEADER_BYTES || number > 1;
+        if store.is_none() {
+            store = SegmentHeader::decode(bytes.get(..count).unwrap_or(&[])).ok().map(|header| header.store);
+        }
+    }
+    let checkpoint = read_file(&**storage, CHECKPOINT, 4096).ok().flatten();
+    if let Some(checkpoint) = checkpoint.and_then(|bytes| Checkpoint::decode(&bytes).ok()) {
+        holds_frames |= checkpoint.written.seq > Seq::ZERO;
+        store = store.or(Some(checkpoint.store));
+    }
+    Ok(if holds_frames { store.or(Some(StoreId::ZERO)) } else { None })
+}
+
+pub(crate) fn store_file_damage(storage: &dyn Storage, invalid: Option<Invalid>) -> Corruption {
+    let missing = Invalid {
+        part: Part::StoreFile,
+        offset: 0,
+        expected: "the file".to_owned(),
+        found: "no file".to_owned(),
+    };
+    let invalid = invalid.unwrap_or(missing);
+    Corruption {
+        part: Part::StoreFile,
+        path: storage.path(STORE_FILE),
+        segment: 0,
+        offset: invalid.offset,
+        seq_first: None,
+        seq_last: None,
+        expected: invalid.expected,
+        found: invalid.found,
+    }
+}
+
+pub(crate) type OpenedTail = (Option<Box<dyn crate::storage::StoredFile>>, bool);
+
+/// Opens the tail for writing; `None` if that is not wanted or not allowed, and whether the disk is read-only.
+pub(crate) fn open_tail(storage: &dyn Storage, read_only: bool) -> Result<OpenedTail, LogError> {
+    let access = if read_only { Access::Write } else { Access::Create };
+    match storage.open(TAIL, access) {
+        Ok(_) if read_only => Ok((None, false)),
+        Ok(file) => Ok((Some(file), false)),
+        Err(error) => match error.kind() {
+            io::ErrorKind::ReadOnlyFilesystem => Ok((None, true)),
+            io::ErrorKind::PermissionDenied => Ok((None, false)),
+            _ if read_only => Ok((None, false)),
+            _ => Err(LogError::io("open", storage.path(TAIL), error)),
+        },
+    }
+}
+
+/// Makes a store. The store file comes last: while it is missing and the log is empty, making can begin again.
+pub(crate) fn make(
+    storage: &Arc<dyn Storage>,
+    clock: &dyn Clock,
+    entropy: &dyn Entropy,
+    options: &LogOptions,
+) -> Result<StoreId, LogError> {
+    let fail = |action, name: &str| {
+        let path = storage.path(name);
+        move |error| LogError::io(action, path, error)
+    };
+    storage.create_dir("").map_err(fail("create", ""))?;
+    storage.create_dir(LOG_DIR).map_err(fail("create", LOG_DIR))?;
+    let file = storage.open(TAIL, Access::Create).map_err(fail("create", TAIL))?;
+    let tail = Tail::new(storage.clone(), file);
+    let _lock = tail.lock(clock, options.lock_wait)?;
+    if let Identity::Store(file) = identify(&**storage)? {
+        return Ok(file.store);
+    }
+    let mut id = [0; 16];
+    entropy.fill(&mut id).map_err(fail("draw random bytes for", ""))?;
+    let store = StoreId(id);
+    let now = clock.now();
+    let header = SegmentHeader {
+        store,
+        number: 1,
+        first_seq: Seq(1),
+        previous_end: Position::default(),
+        previous_time: now,
+        previous: Link::ZERO,
+        abandoned: false,
+    };
+    let start = segment_start(&header);
+    write_file(&**storage, &segment_name(1), &header.encode()).map_err(fail("create", &segment_name(1)))?;
+    tail.write_page(store, &start)?;
+    let checkpoint = Checkpoint { store, written: start };
+    write_file(&**storage, CHECKPOINT, &checkpoint.encode()).map_err(fail("create", CHECKPOINT))?;
+    write_file(&**storage, STORE_FILE, &StoreFile { store, created: now }.encode())
+        .map_err(fail("create", STORE_FILE))?;
+    // The name of the store itself.
+    storage.sync_dir("..").map_err(fail("sync the directory of", ""))?;
+    Ok(store)
+}

@@ -1,0 +1,162 @@
+//! Making the end of a log whole again after its last writer died, or after a sync failed.
+//!
+//! Only the stretch after the highest durable claim D is ever changed, and a copy of what is zeroed is kept. A
+//! second repair finds nothing to do.
+
+use std::io;
+
+use super::error::LogError;
+use super::files::{Cursor, LOG_DIR, QUARANTINE_DIR, SCAN_WINDOW_BYTES, segment_name, segment_start};
+use super::tail::Tail;
+use super::{Log, locked};
+use crate::codec::{SEGMENT_HEADER_BYTES, SegmentHeader, TailPage, Written};
+use crate::storage::{Access, read_up_to, sync, write_all, write_file};
+
+impl Log {
+    /// Makes the tail of the log whole again. Call under W.
+    ///
+    /// Rules 10 to 12 of the recovery in `docs/FORMAT.md`.
+    pub(crate) fn repair(&self, tail: &Tail, page: &TailPage) -> Result<Repaired, LogError> {
+        self.segments.forget();
+        let found = self.survey(page, page.poisoned)?;
+        if let Some(damage) = found.damage {
+            locked(&self.shared).head = found.durable_place;
+            self.note_damage(damage.clone(), found.durable)?;
+            return Err(LogError::corrupt(damage));
+        }
+        let mut place = found.end;
+        let number = place.position.segment();
+        let name = segment_name(number);
+        let fail = |action| move |error| LogError::io(action, self.segments.path(number), error);
+        let file = self.storage.open(&name, Access::Write).map_err(fail("open"))?;
+        let mut torn_bytes = 0;
+        if let Some((start, end)) = found.torn {
+            torn_bytes = end.saturating_sub(start);
+            self.quarantine(number, start, end)?;
+            let zeroed = zero(&*file, start, end);
+            // After a failed sync the disk may refuse this too; the next segment says to ignore what is left.
+            if !page.poisoned {
+                zeroed.map_err(fail("zero the torn end of"))?;
+            }
+        }
+        let epoch = page.epoch;
+        if page.poisoned {
+            // Best effort: nothing below relies on it.
+            let _ = sync(&*file);
+            place = self.start_segment(&place, true)?;
+        } else {
+            let start = if found.durable.segment() == number { found.durable.offset() } else { 0 };
+            let start = start.max(SEGMENT_HEADER_BYTES as u64);
+            rewrite(&*file, start, place.position.offset()).map_err(fail("rewrite the end of"))?;
+            if start < place.position.offset() || torn_bytes > 0 {
+                sync(&*file).map_err(|_| self.sync_failed(tail, &found.durable_place, epoch))?;
+            }
+            self.storage
+                .sync_dir(LOG_DIR)
+                .map_err(|error| LogError::io("sync", self.storage.path(LOG_DIR), error))?;
+        }
+        if tail.is_whole()? && page.store == Some(self.segments.store) {
+            tail.publish(&place, epoch)?;
+        } else {
+            tail.write_page(self.segments.store, &place)?;
+        }
+        self.segments.forget();
+        locked(&self.shared).head = place;
+        let confirmed_event_count = found.unconfirmed_event_count;
+        Ok(Repaired { place, epoch, torn_bytes, confirmed_event_count })
+    }
+
+    /// Marks the store as poisoned after a failed sync.
+    pub(crate) fn sync_failed(&self, tail: &Tail, durable: &Written, epoch: u32) -> LogError {
+        // If even the page cannot be written this handle still refuses appends.
+        let _ = tail.poison(durable, epoch.wrapping_add(1));
+        LogError::Poisoned { path: self.storage.path("") }
+    }
+
+    /// Keeps a copy of bytes that are about to be zeroed.
+    fn quarantine(&self, segment: u32, start: u64, end: u64) -> Result<(), LogError> {
+        let fail = |error| LogError::io("write to", self.storage.path(QUARANTINE_DIR), error);
+        self.storage.create_dir(QUARANTINE_DIR).map_err(fail)?;
+        let mut copy = 0_u32;
+        let file = loop {
+            let name = format!("{QUARANTINE_DIR}/{segment:012}-{start:012}-{copy}.torn");
+            match self.storage.open(&name, Access::CreateNew) {
+                Ok(file) => break file,
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => copy = copy.saturating_add(1),
+                Err(error) => return Err(fail(error)),
+            }
+        };
+        let mut cursor = Cursor::new(&self.segments, SCAN_WINDOW_BYTES);
+        let mut offset = start;
+        while offset < end {
+            let rest = usize::try_from(end.saturating_sub(offset)).unwrap_or(usize::MAX);
+            let bytes = cursor.bytes(segment, offset, rest.min(SCAN_WINDOW_BYTES))?;
+            if bytes.is_empty() {
+                break;
+            }
+            write_all(&*file, bytes, offset.saturating_sub(start), &mut 0).map_err(fail)?;
+            offset = offset.saturating_add(bytes.len() as u64);
+        }
+        sync(&*file).map_err(fail)?;
+        self.storage.sync_dir(QUARANTINE_DIR).map_err(fail)?;
+        self.storage.sync_dir("").map_err(fail)
+    }
+
+    /// Makes the segment after the one that holds `place`, durably, and returns where its first frame goes.
+    pub(crate) fn start_segment(&self, place: &Written, abandoned: bool) -> Result<Written, LogError> {
+        let number = place.position.segment().saturating_add(1);
+        let header = SegmentHeader {
+            store: self.segments.store,
+            number,
+            first_seq: place.seq.next(),
+            previous_end: place.position,
+            previous_time: place.time,
+            previous: place.link,
+            abandoned,
+        };
+        let name = segment_name(number);
+        write_file(&*self.storage, &name, &header.encode())
+            .map_err(|error| LogError::io("create", self.storage.path(&name), error))?;
+        Ok(segment_start(&header))
+    }
+}
+
+/// What a repair did.
+pub(crate) struct Repaired {
+    pub(crate) place: Written,
+    pub(crate) epoch: u32,
+    pub(crate) torn_bytes: u64,
+    pub(crate) confirmed_event_count: u64,
+}
+
+/// Overwrites a stretch with zeros.
+pub(crate) fn zero(file: &dyn crate::storage::StoredFile, start: u64, end: u64) -> io::Result<()> {
+    let zeros = vec![0; SCAN_WINDOW_BYTES];
+    let mut offset = start;
+    while offset < end {
+        let rest = usize::try_from(end.saturating_sub(offset)).unwrap_or(usize::MAX);
+        let bytes = zeros.get(..rest.min(zeros.len())).unwrap_or(&zeros);
+        write_all(file, bytes, offset, &mut 0)?;
+        offset = offset.saturating_add(bytes.len() as u64);
+    }
+    Ok(())
+}
+
+/// Writes a stretch again as it is. A sync counts only for bytes made dirty since the file was opened here: the
+/// error of an earlier, failed write-back may have been reported to a process that is gone.
+fn rewrite(file: &dyn crate::storage::StoredFile, start: u64, end: u64) -> io::Result<()> {
+    let mut buffer = vec![0; SCAN_WINDOW_BYTES];
+    let mut offset = start;
+    while offset < end {
+        let rest = usize::try_from(end.saturating_sub(offset)).unwrap_or(usize::MAX);
+        let length = rest.min(buffer.len());
+        let Some(bytes) = buffer.get_mut(..length) else { break };
+        let count = read_up_to(file, bytes, offset)?;
+        if count == 0 {
+            break;
+        }
+        write_all(file, bytes.get(..count).unwrap_or(&[]), offset, &mut 0)?;
+        offset = offset.saturating_add(count as u64);
+    }
+    Ok(())
+}
