@@ -235,7 +235,7 @@ fn tasks_are_changed_by_the_rules_and_their_work_is_evicted() {
     let view = fixture.store.view(info.id()).unwrap();
     let ix = view.read().state().find(thought).unwrap();
     let shown = view.shown(ix, Face::Output).unwrap();
-    assert_eq!(shown.state, FaceState::Tombstone);
+    assert_eq!(shown.state, FaceState::Summary);
     assert!(shown.text.contains(summary), "{}", shown.text);
 }
 
