@@ -105,7 +105,8 @@ fn list(global: &Global, session: &SessionOption, output: &mut Output) -> Result
             value
         });
         let items: Vec<Value> = items.collect();
-        let value = json!({"schema": "acpdb.task/1", "session": session.name, "active": active, "items": items});
+        let value =
+            json!({"schema": "acpdb.task/1", "session": session.name, "active": active, "items": items});
         output.json_line(&value)?;
         return Ok(Code::Ok);
     }
@@ -204,7 +205,9 @@ fn archive(global: &Global, args: &TaskArchive, output: &mut Output) -> Result<C
     let evicted_at = row.evicted.map(|seq| store.event(seq)).transpose()?.flatten();
     let archived_at = evicted_at.map_or_else(|| store.now(), |event| event.recorded_at);
     if output.json {
-        let items = items.iter().map(|(item, tool, text)| json!({"item": item.to_string(), "tool": tool, "text": text}));
+        let items = items
+            .iter()
+            .map(|(item, tool, text)| json!({"item": item.to_string(), "tool": tool, "text": text}));
         output.json_line(&json!({
             "schema": "acpdb.task_archive/1",
             "session": session.name,
@@ -243,9 +246,7 @@ fn scratchpad(global: &Global, session: &SessionOption, output: &mut Output) -> 
     });
     let completed = rows.iter().filter(|row| row.status == TaskStatus::Completed);
     let note = Scratchpad {
-        tasks: completed
-            .filter_map(|row| Some((row.id.as_str(), row.summary.as_deref()?)))
-            .collect(),
+        tasks: completed.filter_map(|row| Some((row.id.as_str(), row.summary.as_deref()?))).collect(),
         facts: facts.iter().map(String::as_str).collect(),
         decisions: decisions.iter().map(String::as_str).collect(),
     };

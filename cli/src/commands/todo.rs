@@ -92,7 +92,8 @@ impl<'v> Texts<'v> {
         }
         // Hosts call it by different names.
         let names = ["content", "step", "description", "subject", "title"];
-        let content = names.iter().find_map(|name| fields.get(*name).and_then(Value::as_str)).unwrap_or_default();
+        let content =
+            names.iter().find_map(|name| fields.get(*name).and_then(Value::as_str)).unwrap_or_default();
         Ok(Entry {
             id: item.id.clone(),
             content: content.to_owned(),
@@ -156,7 +157,11 @@ fn list(global: &Global, session: &SessionOption, output: &mut Output) -> Result
     };
     let now = view.read().state().turn(view.at());
     let seq = output.paint(describe::SEQ, &found.seq.to_string());
-    output.line(format!("{seq} {} {}", found.turn, describe::count(entries.len() as u64, "entry").replace("entrys", "entries")))?;
+    output.line(format!(
+        "{seq} {} {}",
+        found.turn,
+        describe::count(entries.len() as u64, "entry").replace("entrys", "entries")
+    ))?;
     for entry in &entries {
         print(entry, now, output)?;
     }
@@ -173,19 +178,17 @@ fn print(entry: &Entry, now: Turn, output: &mut Output) -> Result<(), Failure> {
         IN_PROGRESS => describe::GOOD,
         _ => anstyle::Style::new(),
     };
-    let mut tail = String::new();
-    if let Some(id) = &entry.id {
-        tail.push_str(&format!("  [{}]", one_line(id)));
-    }
-    if let Some(priority) = &entry.priority {
-        tail.push_str(&format!("  {}", one_line(priority)));
-    }
-    if !matches!(entry.status.as_str(), "pending" | IN_PROGRESS | "completed" | "cancelled") {
-        tail.push_str(&format!("  {}", one_line(&entry.status)));
-    }
-    if let Some(since) = entry.since {
-        tail.push_str(&format!("  since {since} ({})", describe::count(now.since(since).into(), "turn")));
-    }
+    let ordinary = matches!(entry.status.as_str(), "pending" | IN_PROGRESS | "completed" | "cancelled");
+    let said = [
+        entry.id.as_ref().map(|id| format!("[{}]", one_line(id))),
+        entry.priority.as_ref().map(|priority| one_line(priority)),
+        (!ordinary).then(|| one_line(&entry.status)),
+        entry
+            .since
+            .map(|since| format!("since {since} ({})", describe::count(now.since(since).into(), "turn"))),
+    ];
+    let tail: Vec<String> = said.into_iter().flatten().collect();
+    let tail = if tail.is_empty() { String::new() } else { format!("  {}", tail.join("  ")) };
     let room = output.width.saturating_sub(tail.chars().count() + 4).max(20);
     let content = clip(&one_line(&entry.content), room);
     let line = output.paint(style, &format!("{mark} {content}"));
@@ -215,7 +218,9 @@ fn stuck(global: &Global, session: &SessionOption, output: &mut Output) -> Resul
     let entries = found.as_ref().map(|list| Texts::new(&view).entries(list)).transpose()?.unwrap_or_default();
     let stuck: Vec<(&Entry, u32)> = stuck
         .iter()
-        .filter_map(|stuck| Some((entries.iter().find(|entry| entry.position == stuck.position)?, stuck.turns)))
+        .filter_map(|stuck| {
+            Some((entries.iter().find(|entry| entry.position == stuck.position)?, stuck.turns))
+        })
         .collect();
     if output.json {
         let items = stuck.iter().map(|(entry, turns)| {
@@ -294,8 +299,11 @@ fn history(global: &Global, session: &SessionOption, output: &mut Output) -> Res
         for (_, entry) in changes(before, entries) {
             print(entry, *turn, output)?;
         }
-        let gone = before.iter().filter(|old| !entries.iter().any(|entry| entry.id == old.id && entry.content == old.content));
-        let gone = gone.filter(|old| old.id.is_none() || !entries.iter().any(|entry| entry.id == old.id)).count();
+        let gone = before
+            .iter()
+            .filter(|old| !entries.iter().any(|entry| entry.id == old.id && entry.content == old.content));
+        let gone =
+            gone.filter(|old| old.id.is_none() || !entries.iter().any(|entry| entry.id == old.id)).count();
         if gone > 0 {
             output.line(output.paint(describe::DIM, &format!("  {gone} taken off the list")))?;
         }
@@ -312,12 +320,11 @@ pub(crate) fn history_of(
     output: &mut Output,
 ) -> Result<Code, Failure> {
     let store = place::read(global, output)?;
-    let streams = match session {
-        Some(session) => vec![super::sessions::find(&store, session)?],
-        None => {
-            let all = store.stream_names()?.into_iter();
-            all.filter(|stream| stream.scope == Scope::Session).collect()
-        }
+    let streams = if let Some(session) = session {
+        vec![super::sessions::find(&store, session)?]
+    } else {
+        let all = store.stream_names()?.into_iter();
+        all.filter(|stream| stream.scope == Scope::Session).collect()
     };
     let mut found: Vec<(String, Seq, Turn, Entry)> = Vec::new();
     let mut names = Vec::new();
