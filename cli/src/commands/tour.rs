@@ -113,28 +113,29 @@ fn next(
 ) -> Vec<(String, &'static str)> {
     let program = program();
     let Some(keep) = keep else {
-        let file = match source {
-            Source::File { path } => format!(" {}", quoted(&path.to_string_lossy())),
-            Source::Bundled { asked: true } => " --bundled".to_owned(),
-            Source::Bundled { .. } | Source::Found { .. } => String::new(),
+        let kept = |file: &str| format!("{program} demo{file} --keep .acpdb");
+        let kept_words = "the same, in a store that stays here";
+        return match source {
+            Source::File { path } => {
+                let path = quoted(&path.to_string_lossy());
+                vec![
+                    (kept(&format!(" {path}")), kept_words),
+                    (format!("{program} import {path}"), "read it into your own store"),
+                    (format!("{program} --help"), "context, history, explain, stats, memory, verify"),
+                ]
+            }
+            Source::Found { .. } => vec![
+                (kept(""), kept_words),
+                (format!("{program} import"), "read the sessions of every host on this machine"),
+                (format!("{program} --help"), "context, history, explain, stats, memory, verify"),
+            ],
+            // There may be nothing to import here: the store that stays is what can be asked.
+            Source::Bundled { .. } => vec![
+                (kept(" --bundled"), kept_words),
+                (format!("{program} --db .acpdb context"), "then: what the model should see now, and why"),
+                (format!("{program} import --help"), "how to read sessions of your own"),
+            ],
         };
-        let import = match source {
-            Source::File { path } => format!("{program} import {}", quoted(&path.to_string_lossy())),
-            _ => format!("{program} import"),
-        };
-        let import_words = match source {
-            Source::Bundled { .. } => "read the sessions of every host on this machine, or those of a PATH",
-            Source::File { .. } => "read it into your own store",
-            Source::Found { .. } => "read every session of every host on this machine",
-        };
-        return vec![
-            (
-                format!("{program} demo{file} --keep .acpdb"),
-                "the same, in a store that stays: then ask it anything",
-            ),
-            (import, import_words),
-            (format!("{program} --help"), "context, history, explain, stats, memory, verify"),
-        ];
     };
     let found_anyway = keep == Path::new(".acpdb") && global.db.is_none();
     let db = if found_anyway { String::new() } else { format!(" --db {}", quoted(&keep.to_string_lossy())) };
