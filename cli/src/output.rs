@@ -58,8 +58,9 @@ impl Output {
 
     /// One JSON value on a line.
     pub(crate) fn json_line(&mut self, value: &impl Serialize) -> Result<(), Failure> {
-        let text = serde_json::to_string(value)
-            .map_err(|error| Failure::new(crate::failure::Code::Failure, format!("cannot print JSON: {error}")))?;
+        let text = serde_json::to_string(value).map_err(|error| {
+            Failure::new(crate::failure::Code::Failure, format!("cannot print JSON: {error}"))
+        })?;
         self.line(text)
     }
 

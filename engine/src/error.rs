@@ -86,6 +86,18 @@ pub enum Error {
         /// The process that opened it.
         owner: u32,
     },
+    /// The store's folder is on a file system whose locks and syncs cannot be relied on. Use a local disk, or insist
+    /// with [`Builder::any_file_system`](crate::store::Builder::any_file_system).
+    #[error(
+        "{} is on {file_system}, where locks and syncs cannot be relied on; use a folder on a local disk, \
+         or set {ANY_FILE_SYSTEM_VARIABLE}=1 to use this one all the same", path.display()
+    )]
+    UntrustedFileSystem {
+        /// The folder.
+        path: PathBuf,
+        /// What it is on: `NFS`, `FUSE`, ..
+        file_system: &'static str,
+    },
     /// There is no store here.
     #[error("{} is not an acpdb store: {detail}", path.display())]
     NotAStore {
@@ -127,6 +139,10 @@ pub enum Error {
         source: std::io::Error,
     },
 }
+
+/// The environment variable that, set to `1`, does what
+/// [`Builder::any_file_system`](crate::store::Builder::any_file_system) does.
+pub const ANY_FILE_SYSTEM_VARIABLE: &str = "ACPDB_ANY_FILE_SYSTEM";
 
 fn suggestion(nearest: Option<&str>) -> String {
     nearest.map(|nearest| format!("; did you mean {nearest}?")).unwrap_or_default()

@@ -27,7 +27,10 @@ pub(crate) fn run(global: &Global, args: &Append, output: &mut Output) -> Result
             break;
         }
         if !line.ends_with(b"\n") && line.len() as u64 == LINE_BYTES_MAX {
-            return Err(Failure::new(Code::Failure, format!("line {number} is longer than {LINE_BYTES_MAX} bytes")));
+            return Err(Failure::new(
+                Code::Failure,
+                format!("line {number} is longer than {LINE_BYTES_MAX} bytes"),
+            ));
         }
         if line.trim_ascii().is_empty() {
             continue;

@@ -76,7 +76,7 @@ fn choose(global: &Global, args: &Demo, folder: &Path, output: &Output) -> Resul
                 return Err(failure.hint("if you know its format: acpdb import --format FORMAT PATH"));
             }
         };
-        let store = place::open_at(&folder.join("named"), output)?;
+        let store = place::open_scratch(&folder.join("named"), output)?;
         import(&store, path, format)?;
         let (session, _) = richest(&store)?
             .ok_or_else(|| Failure::not_found(format!("{} holds no session", path.display())))?;
@@ -96,7 +96,7 @@ fn choose(global: &Global, args: &Demo, folder: &Path, output: &Output) -> Resul
     let file = folder.join("demo-session.jsonl");
     std::fs::write(&file, BUNDLED)
         .map_err(|error| Failure::io("write", &file.display().to_string(), &error))?;
-    let store = place::open_at(&folder.join("bundled"), output)?;
+    let store = place::open_scratch(&folder.join("bundled"), output)?;
     let format = Format::ClaudeCode;
     import(&store, &file, format)?;
     let (session, _) = richest(&store)?.ok_or_else(|| Failure::not_found("the bundled session is empty"))?;
@@ -122,7 +122,7 @@ fn newest(global: &Global, folder: &Path, output: &Output) -> Result<Option<Chos
         if matches!(format, Format::MemoryDecisions | Format::MemoryPreferences) {
             continue;
         }
-        let store = place::open_at(&folder.join(number.to_string()), output)?;
+        let store = place::open_scratch(&folder.join(number.to_string()), output)?;
         if import(&store, &candidate.path, format).is_err() {
             continue;
         }

@@ -106,7 +106,10 @@ fn moment(store: &Store, global: &Global) -> Result<(Seq, Micros), Failure> {
 pub(crate) fn whose(store: &Store, given: &ScopeArgs, output: &Output) -> Result<MemoryScope, Failure> {
     let session = given.session.as_ref().map(|name| super::sessions::find(store, name)).transpose()?;
     if session.is_some() || given.project.is_some() {
-        return Ok(MemoryScope { session: session.map(|session| session.id), project: given.project.clone() });
+        return Ok(MemoryScope {
+            session: session.map(|session| session.id),
+            project: given.project.clone(),
+        });
     }
     let names = store.stream_names()?;
     let projects: Vec<&str> =
@@ -124,7 +127,8 @@ pub(crate) fn whose(store: &Store, given: &ScopeArgs, output: &Output) -> Result
         many => {
             let shown: Vec<&str> = many.iter().take(8).copied().collect();
             let more = if many.len() > 8 { ", .." } else { "" };
-            let failure = Failure::usage(format!("there are {} projects; whose memory is meant?", many.len()));
+            let failure =
+                Failure::usage(format!("there are {} projects; whose memory is meant?", many.len()));
             Err(failure.hint(format!("--project NAME or --session ID; projects: {}{more}", shown.join(", "))))
         }
     }
@@ -133,7 +137,8 @@ pub(crate) fn whose(store: &Store, given: &ScopeArgs, output: &Output) -> Result
 fn kind(text: &str) -> Result<MemoryKind, Failure> {
     let kinds = [MemoryKind::Fact, MemoryKind::Preference, MemoryKind::Decision, MemoryKind::Note];
     kinds.into_iter().find(|kind| kind_label(*kind).eq_ignore_ascii_case(text)).ok_or_else(|| {
-        let near = kinds.into_iter().map(|kind| (strsim::jaro_winkler(kind_label(kind), text), kind_label(kind)));
+        let near =
+            kinds.into_iter().map(|kind| (strsim::jaro_winkler(kind_label(kind), text), kind_label(kind)));
         let near = near.filter(|(score, _)| *score > 0.7).max_by(|left, right| left.0.total_cmp(&right.0));
         let failure = Failure::usage(format!("{text:?} is no kind of memory"));
         match near {
@@ -147,7 +152,8 @@ fn kind(text: &str) -> Result<MemoryKind, Failure> {
 fn entry(args: &MemoryAdd, has_session: bool) -> Result<MemoryEntry, Failure> {
     let kind = kind(&args.kind)?;
     let refused = |error: acpdb_engine::command::memory::MemoryRejection| Failure::usage(error.to_string());
-    let (mut category, mut key, mut value) = (args.category.clone().unwrap_or_default(), None, args.text.join(" "));
+    let (mut category, mut key, mut value) =
+        (args.category.clone().unwrap_or_default(), None, args.text.join(" "));
     if kind == MemoryKind::Preference {
         let (name, rest) = match args.text.as_slice() {
             [one] => one.split_once('=').map(|(key, value)| (key.to_owned(), value.to_owned())),
@@ -221,7 +227,10 @@ fn said(
     let text = clip(&row.text(), output.width.saturating_sub(head.len() + what.len() + 16).max(20));
     output.line(format!("{seq} {what}: {head} = {text}"))?;
     for old in rows.iter().filter(|old| row.supersedes.contains(&old.id) && old.stream == row.stream) {
-        output.line(output.paint(describe::DIM, &format!("  in the place of {}: {}", one_line(&old.id), clip(&old.text(), 60))))?;
+        output.line(output.paint(
+            describe::DIM,
+            &format!("  in the place of {}: {}", one_line(&old.id), clip(&old.text(), 60)),
+        ))?;
     }
     Ok(Code::Ok)
 }
@@ -261,11 +270,17 @@ fn get(global: &Global, args: &MemoryKey, output: &mut Output) -> Result<Code, F
         ([only], _) => **only,
         ([first, ..], _) => {
             let places: Vec<String> = holding.iter().map(|row| row.place()).collect();
-            let failure = Failure::usage(format!("{:?} names {} items: {}", args.key, places.len(), places.join(", ")));
+            let failure =
+                Failure::usage(format!("{:?} names {} items: {}", args.key, places.len(), places.join(", ")));
             return Err(failure.hint(format!("give the category, too: {}", first.place())));
         }
         ([], Some(last)) => {
-            let failure = Failure::not_found(format!("{:?} has no current value: {} is {}", args.key, last.id, last.stands()));
+            let failure = Failure::not_found(format!(
+                "{:?} has no current value: {} is {}",
+                args.key,
+                last.id,
+                last.stands()
+            ));
             return Err(failure.hint(format!("acpdb memory history {} shows what became of it", args.key)));
         }
         ([], None) => return Err(miss(&rows, &args.key)),
@@ -303,7 +318,11 @@ fn list(global: &Global, args: &MemoryList, output: &mut Output) -> Result<Code,
         return Ok(Code::Ok);
     }
     if rows.is_empty() {
-        output.note(if args.all { "nothing is remembered" } else { "nothing that is remembered holds; --all shows everything" });
+        output.note(if args.all {
+            "nothing is remembered"
+        } else {
+            "nothing that is remembered holds; --all shows everything"
+        });
         return Ok(Code::Ok);
     }
     let mut table = super::table::new(output, &["id", "kind", "category/key", "value", "since", "standing"]);
@@ -364,7 +383,9 @@ fn retract(global: &Global, args: &MemoryRetract, output: &mut Output) -> Result
 
 fn proposal_json(number: usize, proposal: &SessionProposal) -> Value {
     let SessionProposal { source, role, proposal } = proposal;
-    let ids = |known: &[acpdb_engine::propose::Known]| known.iter().map(|known| known.id.clone()).collect::<Vec<_>>();
+    let ids = |known: &[acpdb_engine::propose::Known]| {
+        known.iter().map(|known| known.id.clone()).collect::<Vec<_>>()
+    };
     json!({
         "number": number,
         "source": source,
@@ -406,7 +427,8 @@ fn propose(global: &Global, args: &MemoryPropose, output: &mut Output) -> Result
         return Ok(Code::Ok);
     }
     if output.json {
-        let items: Vec<Value> = found.iter().zip(1..).map(|(proposal, number)| proposal_json(number, proposal)).collect();
+        let items: Vec<Value> =
+            found.iter().zip(1..).map(|(proposal, number)| proposal_json(number, proposal)).collect();
         output.json_items("acpdb.memory_propose/1", &items)?;
         return Ok(Code::Ok);
     }
@@ -432,8 +454,15 @@ fn propose(global: &Global, args: &MemoryPropose, output: &mut Output) -> Result
         }
         let lifespan = item.lifespan.map(lifespan_label).unwrap_or_default();
         let effects = if effects.is_empty() { String::new() } else { format!(", {}", effects.join(", ")) };
-        let about = format!("{}, {lifespan}, {:.2}{effects}", proposal.rule.label(), f64::from(item.confidence) / 100.0);
-        output.line(output.paint(describe::DIM, &format!("     {about}: {}", clip(&one_line(&proposal.sentence), 70))))?;
+        let about = format!(
+            "{}, {lifespan}, {:.2}{effects}",
+            proposal.rule.label(),
+            f64::from(item.confidence) / 100.0
+        );
+        output.line(
+            output
+                .paint(describe::DIM, &format!("     {about}: {}", clip(&one_line(&proposal.sentence), 70))),
+        )?;
     }
     if !found.is_empty() {
         output.note(format!("record them: acpdb memory propose {} --accept NUMBER.. (or all)", session.name));
@@ -492,14 +521,29 @@ fn insights(global: &Global, args: &ScopeArgs, output: &mut Output) -> Result<Co
             lines.into_iter().try_for_each(|line| output.line(format!("  {line}")))
         };
         let unstable = insights.unstable.iter().map(|it| {
-            format!("{}/{}: {} times ({})", one_line(&it.category), one_line(&it.key), it.supersessions, ids(&it.items).join(" → "))
+            format!(
+                "{}/{}: {} times ({})",
+                one_line(&it.category),
+                one_line(&it.key),
+                it.supersessions,
+                ids(&it.items).join(" → ")
+            )
         });
         section("changed again and again", unstable.collect())?;
         let returned = insights.returned.iter().map(|it| {
-            format!("{}/{}: {} has the value of {} again", one_line(&it.category), one_line(&it.key), one_line(&it.again), one_line(&it.before))
+            format!(
+                "{}/{}: {} has the value of {} again",
+                one_line(&it.category),
+                one_line(&it.key),
+                one_line(&it.again),
+                one_line(&it.before)
+            )
         });
         section("came back to an earlier value", returned.collect())?;
-        section("decided again and again", insights.reversed.iter().map(|it| ids(&it.items).join(" → ")).collect())?;
+        section(
+            "decided again and again",
+            insights.reversed.iter().map(|it| ids(&it.items).join(" → ")).collect(),
+        )?;
         let contradicted = insights.contradicted.iter().map(|it| {
             format!("{} {}: {}", one_line(&it.category), one_line(&it.subject), ids(&it.items).join(" → "))
         });

@@ -162,7 +162,12 @@ impl<F: Into<Failure>> From<F> for OwnError {
 }
 
 /// Reads an export: all of it is checked before anything is recorded.
-fn own(global: &Global, path: &Path, stream: StreamInfo, output: &mut Output) -> Result<(u64, u64, u64), OwnError> {
+fn own(
+    global: &Global,
+    path: &Path,
+    stream: StreamInfo,
+    output: &mut Output,
+) -> Result<(u64, u64, u64), OwnError> {
     let mut input = BufReader::new(File::open(path).map_err(OwnError::File)?);
     let mut entries = Vec::new();
     let mut skipped = 0;
@@ -205,7 +210,9 @@ fn foreign(
             let failure = Failure::usage(format!("{} is a {format} session, not memory", path.display()));
             return Err(failure.hint("acpdb import reads sessions"));
         }
-        Recognised::Skipped(file) => return Err(Failure::usage(format!("{}: {}", path.display(), file.reason))),
+        Recognised::Skipped(file) => {
+            return Err(Failure::usage(format!("{}: {}", path.display(), file.reason)));
+        }
         Recognised::Other => return Err(Failure::usage(format!("{} holds no memory items", path.display()))),
     };
     let store = place::open(global, output)?;
@@ -215,5 +222,9 @@ fn foreign(
         reader::ReadError::Import(error) => Failure::new(Code::Failure, error.to_string()),
         reader::ReadError::Store(error) => error.into(),
     })?;
-    Ok((report.event_count, report.known_count, report.report.skipped.len() as u64 + report.report.notes_left_out))
+    Ok((
+        report.event_count,
+        report.known_count,
+        report.report.skipped.len() as u64 + report.report.notes_left_out,
+    ))
 }

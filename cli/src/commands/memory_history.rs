@@ -60,7 +60,8 @@ pub(crate) fn history(
         let opened = Opened::of(&store, global, &scope)?;
         for chain in chains(&opened, key) {
             // A session sees its project's chains, too.
-            let items: Vec<_> = chain.members.iter().filter_map(|member| Some(member.row.as_ref()?.item)).collect();
+            let items: Vec<_> =
+                chain.members.iter().filter_map(|member| Some(member.row.as_ref()?.item)).collect();
             if drawn.insert(items) {
                 found.push(chain);
             }
@@ -80,7 +81,8 @@ fn chains(opened: &Opened<'_>, name: &str) -> Vec<Chain> {
     let rows = opened.rows();
     let mut groups: Vec<(StreamId, String, Vec<&Row>)> = Vec::new();
     for row in named(&rows, name) {
-        let title = if row.key.is_some() { row.place() } else { format!("{} {}", row.label(), one_line(&row.id)) };
+        let title =
+            if row.key.is_some() { row.place() } else { format!("{} {}", row.label(), one_line(&row.id)) };
         match groups.iter_mut().find(|(stream, known, _)| *stream == row.stream && *known == title) {
             Some((_, _, group)) => group.push(row),
             None => groups.push((row.stream, title, vec![row])),
@@ -94,14 +96,21 @@ fn chains(opened: &Opened<'_>, name: &str) -> Vec<Chain> {
                 let (_, memory) = view.stream(stream)?;
                 let mut chain = Chain { title, members: Vec::new(), edges: Vec::new() };
                 for row in group {
-                    if chain.members.iter().any(|member| member.row.as_ref().is_some_and(|known| known.item == row.item)) {
+                    if chain
+                        .members
+                        .iter()
+                        .any(|member| member.row.as_ref().is_some_and(|known| known.item == row.item))
+                    {
                         continue;
                     }
-                    let Some(item) = memory.all().into_iter().find(|item| item.item() == row.item) else { continue };
+                    let Some(item) = memory.all().into_iter().find(|item| item.item() == row.item) else {
+                        continue;
+                    };
                     let linked = memory.chain(&item);
                     for member in linked.members {
                         let is_known = chain.members.iter().any(|known| {
-                            known.row.as_ref().map(|row| row.item) == member.item.map(|item| item.item()) && known.id == member.id
+                            known.row.as_ref().map(|row| row.item) == member.item.map(|item| item.item())
+                                && known.id == member.id
                         });
                         if !is_known {
                             let row = member.item.map(|item| Row::new(view, stream, &item, &texts));
@@ -159,7 +168,13 @@ fn draw(chain: &Chain, output: &mut Output) -> Result<(), Failure> {
     let widest = |width: &dyn Fn(&Row) -> usize| {
         chain.members.iter().filter_map(|member| member.row.as_ref()).map(width).max().unwrap_or_default()
     };
-    let ids = chain.members.iter().map(|member| one_line(&member.id).chars().count()).max().unwrap_or_default().min(32);
+    let ids = chain
+        .members
+        .iter()
+        .map(|member| one_line(&member.id).chars().count())
+        .max()
+        .unwrap_or_default()
+        .min(32);
     let seqs = widest(&|row| row.item.to_string().len());
     let stands = 34;
     let room = output.width.saturating_sub(ids + seqs + stands + 20).max(20);
@@ -180,7 +195,8 @@ fn draw(chain: &Chain, output: &mut Output) -> Result<(), Failure> {
             })
             .collect();
         let standing = if by.is_empty() { row.stands() } else { format!("superseded by {}", by.join(", ")) };
-        let (mark, style) = if row.holds() { ('●', describe::GOOD) } else { ('○', anstyle::Style::new()) };
+        let (mark, style) =
+            if row.holds() { ('●', describe::GOOD) } else { ('○', anstyle::Style::new()) };
         let seq = output.paint(describe::SEQ, &pad(&row.item.to_string(), seqs));
         let mark = output.paint(style, &mark.to_string());
         let value = pad(&clip(&row.text(), values), values);

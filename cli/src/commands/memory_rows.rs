@@ -46,7 +46,12 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    pub(crate) fn new(view: &MemoryView<'_>, stream: StreamId, item: &MemoryItem<'_>, texts: &Texts<'_>) -> Self {
+    pub(crate) fn new(
+        view: &MemoryView<'_>,
+        stream: StreamId,
+        item: &MemoryItem<'_>,
+        texts: &Texts<'_>,
+    ) -> Self {
         let record = &item.facts().record;
         let body = |body: acpdb_engine::event::Body| texts(item.body(body));
         let (mut superseded_by, mut supersedes) = (Vec::new(), Vec::new());
