@@ -155,6 +155,21 @@ pub(crate) fn about(view: &View, row: &ItemRow) -> Result<String, Failure> {
     }
 }
 
+/// The beginning of what the user asked first: a title for a session that has none.
+pub(crate) fn first_prompt(view: &View) -> Result<Option<String>, Failure> {
+    let body = {
+        let reading = view.read();
+        let (state, at) = (reading.state(), view.at());
+        let mut items = state.items(at).filter_map(|ix| state.item(ix, at));
+        let prompt = items.find(|item| item.role == Role::User && item.kind == ItemKind::Text);
+        prompt.and_then(|prompt| prompt.content.first().map(|part| part.body))
+    };
+    match body.map(|body| view.text(body)) {
+        None | Some(Err(Error::Corrupt { .. } | Error::Erased { .. })) => Ok(None),
+        Some(text) => Ok(Some(one_line(&text?))),
+    }
+}
+
 /// Widths of the columns of a list of items.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Widths {

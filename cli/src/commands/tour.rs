@@ -4,15 +4,13 @@
 
 use std::path::{Path, PathBuf};
 
-use acpdb_engine::event::Role;
-use acpdb_engine::fold::ItemKind;
 use acpdb_engine::verify::{Report, Verdict};
-use acpdb_engine::{Store, StreamName, View};
+use acpdb_engine::{Store, StreamName};
 use acpdb_query::{ChainReport, HalfTime, StatsReport};
 use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr as _;
 
-use super::lines::{about, clip, one_line};
+use super::lines::{about, clip, first_prompt, one_line};
 use super::{describe, history};
 use crate::args::Global;
 use crate::failure::Failure;
@@ -82,18 +80,6 @@ pub(crate) fn look(
     let next = next(keep, global, &source, &short_name(store, session), chain.as_ref());
     let (session, host) = (session.name.clone(), session.host.clone());
     Ok(Tour { source, session, host, title, turns, prompts, stats, chain, half_time, verified, next })
-}
-
-/// The beginning of what the user asked first.
-fn first_prompt(view: &View) -> Result<Option<String>, Failure> {
-    let body = {
-        let reading = view.read();
-        let (state, at) = (reading.state(), view.at());
-        let mut items = state.items(at).filter_map(|ix| state.item(ix, at));
-        let prompt = items.find(|item| item.role == Role::User && item.kind == ItemKind::Text);
-        prompt.and_then(|prompt| prompt.content.first().map(|part| part.body))
-    };
-    Ok(body.map(|body| view.text(body)).transpose()?.map(|text| one_line(&text)))
 }
 
 /// The shortest beginning of a session's id, of 8 or 16 characters, that still names it; else all of it.
