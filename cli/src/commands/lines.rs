@@ -35,6 +35,24 @@ pub(crate) fn clip(text: &str, width: usize) -> String {
     clipped
 }
 
+/// At most `width` columns of a text; of a path its end, which tells more than its beginning.
+pub(crate) fn clip_path(text: &str, width: usize) -> String {
+    if !text.starts_with('/') || text.contains(' ') || text.width() <= width {
+        return clip(text, width);
+    }
+    let mut used = 1;
+    let mut start = text.len();
+    for (place, c) in text.char_indices().rev() {
+        used += c.width().unwrap_or(0);
+        if used > width {
+            break;
+        }
+        start = place;
+    }
+    let mark = if width > 0 { "…" } else { "" };
+    format!("{mark}{}", text.get(start..).unwrap_or_default())
+}
+
 /// A text filled up with blanks to `width` columns.
 pub(crate) fn pad(text: &str, width: usize) -> String {
     let blanks = width.saturating_sub(text.width());
@@ -137,6 +155,21 @@ pub(crate) fn about(view: &View, row: &ItemRow) -> Result<String, Failure> {
     }
 }
 
+/// The beginning of what the user asked first: a title for a session that has none.
+pub(crate) fn first_prompt(view: &View) -> Result<Option<String>, Failure> {
+    let body = {
+        let reading = view.read();
+        let (state, at) = (reading.state(), view.at());
+        let mut items = state.items(at).filter_map(|ix| state.item(ix, at));
+        let prompt = items.find(|item| item.role == Role::User && item.kind == ItemKind::Text);
+        prompt.and_then(|prompt| prompt.content.first().map(|part| part.body))
+    };
+    match body.map(|body| view.text(body)) {
+        None | Some(Err(Error::Corrupt { .. } | Error::Erased { .. })) => Ok(None),
+        Some(text) => Ok(Some(one_line(&text?))),
+    }
+}
+
 /// Widths of the columns of a list of items.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Widths {
@@ -164,7 +197,7 @@ impl Widths {
         let seq = output.paint(describe::SEQ, &pad(&row.item, self.seq));
         let turn = pad(&format!("t{}", row.turn), self.turn);
         let what = pad(&clip(&what(row), self.what), self.what);
-        let about = pad(&clip(about, self.about), self.about);
+        let about = pad(&clip_path(about, self.about), self.about);
         let tokens = tokens(row);
         let blanks = " ".repeat(self.tokens.saturating_sub(tokens.width()));
         format!("{seq}  {turn}  {what}  {about}  {blanks}{tokens}")
@@ -197,6 +230,14 @@ mod tests {
             ("", 0, ""),
         ] {
             assert_eq!(clip(text, width), shown, "{text:?} in {width}");
+        }
+        for (text, width, shown) in [
+            ("/a/long/path.rs", 8, "…path.rs"),
+            ("/a/b", 8, "/a/b"),
+            ("/a b c d e", 4, "/a …"),
+            ("/a/b/c", 0, ""),
+        ] {
+            assert_eq!(clip_path(text, width), shown, "{text:?} in {width}");
         }
         assert_eq!(pad("文", 4), "文  ");
         assert_eq!(one_line(" a\n\tb \u{1b}[0m"), "a b \\u{1b}[0m");
