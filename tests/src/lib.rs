@@ -1,2 +1,7 @@
 //! Behaviour of acpdb as a whole.
 pub mod conformance;
+
+/// The Rust of the README is compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;

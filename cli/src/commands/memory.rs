@@ -7,6 +7,7 @@ use acpdb_engine::entry::MemoryEntry;
 use acpdb_engine::event::{Lifespan, MemoryKind, Scope};
 use acpdb_engine::fold::memory::{MemoryInsights, MemoryView, kind_label, lifespan_label};
 use acpdb_engine::ids::{BodyId, Micros, Seq, StreamId};
+use acpdb_engine::propose::PreferenceTable;
 use acpdb_engine::{MemoryReceipt, MemoryScope, SessionProposal, Store};
 use serde_json::{Value, json};
 
@@ -197,9 +198,32 @@ fn add(global: &Global, args: &MemoryAdd, output: &mut Output) -> Result<Code, F
     super::at::refuse(global)?;
     let store = place::open(global, output)?;
     let scope = whose(&store, &args.scope, output)?;
-    let receipt = store.remember(&scope, &MemoryCommand::Add(entry(args, scope.session.is_some())?))?;
+    let mut entry = entry(args, scope.session.is_some())?;
+    if let Some(key) = entry.key.as_ref().filter(|_| entry.category.is_empty()) {
+        entry.category = category_of(&store, &scope, key)?;
+    }
+    let receipt = store.remember(&scope, &MemoryCommand::Add(entry))?;
     let what = if receipt.item.is_some() { "recorded" } else { "known already: reinforced" };
     said(&store, global, &scope, &receipt, what, output)
+}
+
+/// The category of a key that was given without: where it holds, else where it usually belongs, else the default.
+fn category_of(store: &Store, scope: &MemoryScope, key: &str) -> Result<String, Failure> {
+    let table = PreferenceTable::default();
+    let usual = table.rules.iter().find(|rule| rule.key == key).map(|rule| rule.category.clone());
+    let memory = match store.memory(scope, Seq::MAX) {
+        Ok(memory) => memory,
+        // A project that this item will make.
+        Err(acpdb_engine::Error::NotFound { what: "project", .. }) => return Ok(usual.unwrap_or_default()),
+        Err(error) => return Err(error.into()),
+    };
+    let held: std::collections::BTreeSet<String> = memory.read(store.now(), |view| {
+        let current = view.current().into_iter();
+        let holders = current.filter(|(_, item)| item.key() == Some(key));
+        holders.map(|(_, item)| item.category().to_owned()).collect()
+    });
+    let only = if held.len() == 1 { held.into_iter().next() } else { None };
+    Ok(only.or(usual).unwrap_or_default())
 }
 
 /// Prints what a command did, with the item as it is now.
@@ -226,6 +250,9 @@ fn said(
     let head = format!("{} {} {}", row.label(), one_line(&row.id), row.place());
     let text = clip(&row.text(), output.width.saturating_sub(head.len() + what.len() + 16).max(20));
     output.line(format!("{seq} {what}: {head} = {text}"))?;
+    if !row.holds() {
+        return Ok(Code::Ok);
+    }
     for old in rows.iter().filter(|old| row.supersedes.contains(&old.id) && old.stream == row.stream) {
         output.line(output.paint(
             describe::DIM,
@@ -388,7 +415,7 @@ fn proposal_json(number: usize, proposal: &SessionProposal) -> Value {
     };
     json!({
         "number": number,
-        "source": source,
+        "source": source.to_string(),
         "role": role,
         "rule": proposal.rule,
         "kind": proposal.item.kind,
@@ -465,6 +492,7 @@ fn propose(global: &Global, args: &MemoryPropose, output: &mut Output) -> Result
         )?;
     }
     if !found.is_empty() {
+        output.flush()?;
         output.note(format!("record them: acpdb memory propose {} --accept NUMBER.. (or all)", session.name));
     }
     Ok(Code::Ok)

@@ -92,8 +92,7 @@ impl<'v> Texts<'v> {
         }
         // Hosts call it by different names.
         let names = ["content", "step", "description", "subject", "title"];
-        let content =
-            names.iter().find_map(|name| fields.get(*name).and_then(Value::as_str)).unwrap_or_default();
+        let content = names.iter().find_map(|name| fields.get(*name).and_then(Value::as_str)).unwrap_or_default();
         Ok(Entry {
             id: item.id.clone(),
             content: content.to_owned(),
@@ -157,11 +156,7 @@ fn list(global: &Global, session: &SessionOption, output: &mut Output) -> Result
     };
     let now = view.read().state().turn(view.at());
     let seq = output.paint(describe::SEQ, &found.seq.to_string());
-    output.line(format!(
-        "{seq} t{} {}",
-        found.turn,
-        describe::count(entries.len() as u64, "entry").replace("entrys", "entries")
-    ))?;
+    output.line(format!("{seq} {} {}", found.turn, describe::count(entries.len() as u64, "entry").replace("entrys", "entries")))?;
     for entry in &entries {
         print(entry, now, output)?;
     }
@@ -189,7 +184,7 @@ fn print(entry: &Entry, now: Turn, output: &mut Output) -> Result<(), Failure> {
         tail.push_str(&format!("  {}", one_line(&entry.status)));
     }
     if let Some(since) = entry.since {
-        tail.push_str(&format!("  since t{since} ({})", describe::count(now.since(since).into(), "turn")));
+        tail.push_str(&format!("  since {since} ({})", describe::count(now.since(since).into(), "turn")));
     }
     let room = output.width.saturating_sub(tail.chars().count() + 4).max(20);
     let content = clip(&one_line(&entry.content), room);
@@ -220,9 +215,7 @@ fn stuck(global: &Global, session: &SessionOption, output: &mut Output) -> Resul
     let entries = found.as_ref().map(|list| Texts::new(&view).entries(list)).transpose()?.unwrap_or_default();
     let stuck: Vec<(&Entry, u32)> = stuck
         .iter()
-        .filter_map(|stuck| {
-            Some((entries.iter().find(|entry| entry.position == stuck.position)?, stuck.turns))
-        })
+        .filter_map(|stuck| Some((entries.iter().find(|entry| entry.position == stuck.position)?, stuck.turns)))
         .collect();
     if output.json {
         let items = stuck.iter().map(|(entry, turns)| {
@@ -297,15 +290,12 @@ fn history(global: &Global, session: &SessionOption, output: &mut Output) -> Res
     for (seq, turn, entries) in &versions {
         let seq = output.paint(describe::SEQ, &seq.to_string());
         let done = entries.iter().filter(|entry| entry.status == "completed").count();
-        output.line(format!("{seq} t{turn}  {done}/{} completed", entries.len()))?;
+        output.line(format!("{seq} {turn}  {done}/{} completed", entries.len()))?;
         for (_, entry) in changes(before, entries) {
             print(entry, *turn, output)?;
         }
-        let gone = before
-            .iter()
-            .filter(|old| !entries.iter().any(|entry| entry.id == old.id && entry.content == old.content));
-        let gone =
-            gone.filter(|old| old.id.is_none() || !entries.iter().any(|entry| entry.id == old.id)).count();
+        let gone = before.iter().filter(|old| !entries.iter().any(|entry| entry.id == old.id && entry.content == old.content));
+        let gone = gone.filter(|old| old.id.is_none() || !entries.iter().any(|entry| entry.id == old.id)).count();
         if gone > 0 {
             output.line(output.paint(describe::DIM, &format!("  {gone} taken off the list")))?;
         }
@@ -377,7 +367,7 @@ pub(crate) fn history_of(
         let seq = output.paint(describe::SEQ, &seq.to_string());
         let status = one_line(&entry.status);
         let content = clip(&one_line(&entry.content), output.width.saturating_sub(36).max(20));
-        output.line(format!("  {seq} t{turn:<5} {} {status:<12} {content}", mark(&entry.status)))?;
+        output.line(format!("  {seq} {turn:<5} {} {status:<12} {content}", mark(&entry.status)))?;
     }
     Ok(Code::Ok)
 }
