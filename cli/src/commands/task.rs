@@ -205,7 +205,9 @@ fn archive(global: &Global, args: &TaskArchive, output: &mut Output) -> Result<C
     let evicted_at = row.evicted.map(|seq| store.event(seq)).transpose()?.flatten();
     let archived_at = evicted_at.map_or_else(|| store.now(), |event| event.recorded_at);
     if output.json {
-        let items = items.iter().map(|(item, tool, text)| json!({"item": item.to_string(), "tool": tool, "text": text}));
+        let items = items
+            .iter()
+            .map(|(item, tool, text)| json!({"item": item.to_string(), "tool": tool, "text": text}));
         output.json_line(&json!({
             "schema": "acpdb.task_archive/1",
             "session": session.name,
