@@ -54,7 +54,7 @@ pub enum Error {
         candidates: Vec<String>,
     },
     /// The commit is over a limit. Split it.
-    #[error("{what} has {actual}, the limit is {limit}; split the commit")]
+    #[error("too much for one commit: {what} {actual}, of at most {limit}; split it")]
     TooLarge {
         /// What is too large.
         what: &'static str,
