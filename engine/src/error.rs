@@ -64,7 +64,7 @@ pub enum Error {
         limit: u64,
     },
     /// The disk is full. Nothing was recorded; the store stays readable, and appends again once there is space.
-    #[error("no space left for {}; nothing was recorded, free some and retry", path.display())]
+    #[error("no space left for {}; this commit was not recorded; free some and retry", path.display())]
     NoSpace {
         /// The file that could not grow.
         path: PathBuf,

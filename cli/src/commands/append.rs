@@ -52,9 +52,9 @@ pub(crate) fn run(global: &Global, args: &Append, output: &mut Output) -> Result
             // The next line may do better.
             Err(failure) if matches!(failure.code, Code::Usage | Code::NotFound | Code::Conflict) => {
                 refused += 1;
-                // Only a turn comes before a command on its line.
-                let what = if last_seq > 0 { "only the turn was recorded" } else { "was not recorded" };
-                output.warn(format!("line {number}: {what}: {}", failure.message));
+                // A session and a turn may come before a command.
+                let what = if last_seq > 0 { ": only its session and turn were" } else { " was not" };
+                output.warn(format!("line {number}{what} recorded: {}", failure.message));
             }
             // A full disk, a failed sync: what follows would only fail again.
             Err(failure) => {
@@ -80,12 +80,19 @@ fn record(store: &Store, line: &feed::Line, last: &mut u64, output: &mut Output)
             Act::Record(entry) => entries.push(entry.clone()),
             Act::Context(json) => {
                 flush(store, line, &mut entries, last)?;
-                let reply = super::acts::tool_call(store, line.stream.id(), json)?;
+                let stream = line.stream.id();
+                if *last == 0 && !store.stream_names()?.iter().any(|name| name.id == stream) {
+                    let name = &line.stream.name;
+                    return Err(Failure::not_found(format!("session {name:?} holds nothing yet that could be acted on")));
+                }
+                let reply = super::acts::tool_call(store, stream, json)?;
                 output.note(&reply.text);
                 *last = reply.last_seq.map_or(*last, acpdb_engine::ids::Seq::get);
             }
             Act::Policy(json) => {
-                flush(store, line, &mut entries, last)?;
+                // A policy may be the first thing that is said about a session.
+                let receipt = store.append(&line.stream, std::mem::take(&mut entries))?;
+                *last = receipt.last_seq.get();
                 *last = super::policy::set_json(store, Some(line.stream.id()), json, None)?.get();
             }
         }

@@ -21,8 +21,16 @@ pub(crate) fn untrusted(path: &Path) -> io::Result<Option<&'static str>> {
         match rustix::fs::statfs(place) {
             Ok(found) => {
                 // Its width and sign depend on the machine; all numbers of file systems have 32 bits.
-                #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "32 bits of it count")]
-                #[allow(clippy::unnecessary_cast, trivial_numeric_casts, reason = "the type depends on the machine")]
+                #[allow(
+                    clippy::cast_possible_truncation,
+                    clippy::cast_sign_loss,
+                    reason = "32 bits of it count"
+                )]
+                #[allow(
+                    clippy::unnecessary_cast,
+                    trivial_numeric_casts,
+                    reason = "the type depends on the machine"
+                )]
                 let magic = found.f_type as u32;
                 return Ok(name_of(magic));
             }
