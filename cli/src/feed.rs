@@ -117,8 +117,8 @@ pub(crate) fn parse(line: &str, number: u64) -> Result<Line, String> {
     }
     push(&raw, number, &mut acts)?;
     if let Some(events) = &events {
-        let events: Vec<RawAct<'_>> =
-            serde_json::from_str(events.get()).map_err(|error| format!("\"events\": {}", sentence(&error)))?;
+        let events: Vec<RawAct<'_>> = serde_json::from_str(events.get())
+            .map_err(|error| format!("\"events\": {}", sentence(&error)))?;
         for event in &events {
             push(event, number, &mut acts)?;
         }
@@ -131,7 +131,9 @@ pub(crate) fn parse(line: &str, number: u64) -> Result<Line, String> {
     // A command is decided on the state that its commit begins with: it is a commit of its own.
     let is_command = |act: &Act| !matches!(act, Act::Record(_));
     let is_turn = |act: &Act| matches!(act, Act::Record(Entry { fact: Fact::TurnStarted { .. }, .. }));
-    if acts.iter().any(is_command) && (acts.iter().filter(|act| !is_turn(act)).count() > 1 || events.is_some()) {
+    if acts.iter().any(is_command)
+        && (acts.iter().filter(|act| !is_turn(act)).count() > 1 || events.is_some())
+    {
         return Err("\"context\" and \"policy\" each have a line of their own".to_owned());
     }
     Ok(Line { stream, acts })
@@ -144,9 +146,12 @@ fn push(raw: &RawAct<'_>, number: u64, acts: &mut Vec<Act>) -> Result<(), String
             "true" => acts.push(Act::Record(Entry::step(""))),
             "false" | "null" => {}
             text => {
-                let turn: u32 = text.parse().map_err(|_| format!("\"turn\" is true or a number, not {text}"))?;
+                let turn: u32 =
+                    text.parse().map_err(|_| format!("\"turn\" is true or a number, not {text}"))?;
                 let kind = acpdb_engine::event::TurnKind::Step;
-                acts.push(Act::Record(Fact::TurnStarted { kind, key: String::new(), number: Some(turn) }.into()));
+                acts.push(Act::Record(
+                    Fact::TurnStarted { kind, key: String::new(), number: Some(turn) }.into(),
+                ));
             }
         }
     }

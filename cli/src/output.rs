@@ -65,8 +65,9 @@ impl Output {
 
     /// One JSON value on a line.
     pub(crate) fn json_line(&mut self, value: &impl Serialize) -> Result<(), Failure> {
-        let text = serde_json::to_string(value)
-            .map_err(|error| Failure::new(crate::failure::Code::Failure, format!("cannot print JSON: {error}")))?;
+        let text = serde_json::to_string(value).map_err(|error| {
+            Failure::new(crate::failure::Code::Failure, format!("cannot print JSON: {error}"))
+        })?;
         self.line(text)
     }
 
@@ -78,6 +79,17 @@ impl Output {
             items: &'a T,
         }
         self.json_line(&List { schema, items })
+    }
+
+    /// A single answer for programs: its fields behind `schema`.
+    pub(crate) fn json_object(&mut self, schema: &str, value: &impl Serialize) -> Result<(), Failure> {
+        #[derive(Serialize)]
+        struct Object<'a, T: Serialize> {
+            schema: &'a str,
+            #[serde(flatten)]
+            value: &'a T,
+        }
+        self.json_line(&Object { schema, value })
     }
 
     /// Makes everything printed so far visible.

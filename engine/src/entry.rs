@@ -167,7 +167,6 @@ pub struct MemoryEntry {
 /// What happened, with its bytes. Mirrors the kinds of `event`; see there for the meaning of each field.
 #[derive(Clone, PartialEq, Debug)]
 #[expect(missing_docs, reason = "fields are those of the event kinds of the same name")]
-#[expect(clippy::large_enum_variant, reason = "short-lived, one at a time")]
 pub enum Fact {
     SessionChanged {
         title: Option<String>,

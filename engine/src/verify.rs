@@ -221,18 +221,18 @@ pub fn state_contradictions(state: &State, at: Seq) -> Vec<Contradiction> {
             say(5, Some(edge.old), format!("it is superseded by {new}, which was complete before it began"));
         }
     }
-    let stats = state.stats(at);
-    if stats.tokens_shown + stats.freed() != stats.tokens_whole {
+    let figures = state.stats(at);
+    if figures.tokens_shown + figures.freed() != figures.tokens_whole {
         let detail = format!(
             "{} tokens shown and {} freed are not the {} recorded",
-            stats.tokens_shown,
-            stats.freed(),
-            stats.tokens_whole
+            figures.tokens_shown,
+            figures.freed(),
+            figures.tokens_whole
         );
         say(11, None, detail);
     }
-    if stats.tokens_recorded != recorded {
-        say(11, None, format!("{} tokens recorded, but its items have {recorded}", stats.tokens_recorded));
+    if figures.tokens_recorded != recorded {
+        say(11, None, format!("{} tokens recorded, but its items have {recorded}", figures.tokens_recorded));
     }
     found
 }

@@ -50,6 +50,8 @@ pub struct ChainReport {
     pub item: String,
     /// The host's id of its session.
     pub session: String,
+    /// Everything up to this seq is taken into account.
+    pub at: Seq,
     /// Its members, oldest first, the item among them.
     pub members: Vec<ItemRow>,
     /// The edges, in the order in which they came about.
@@ -70,6 +72,7 @@ pub fn chain(view: &View, session: &str, ix: Ix) -> Option<ChainReport> {
     Some(ChainReport {
         item: chain.item.to_string(),
         session: session.to_owned(),
+        at,
         members: members.map(|item| ItemRow::of(state, &item, session, at)).collect(),
         edges: chain.edges.iter().map(EdgeRow::from).collect(),
         tokens_freed: chain.edges.iter().map(|edge| edge.tokens_freed).sum(),

@@ -17,6 +17,8 @@ pub struct Explained {
     /// The item and where it stands.
     #[serde(flatten)]
     pub row: ItemRow,
+    /// Everything up to this seq is taken into account.
+    pub at: Seq,
     /// Whether the model can read its content, whole, now.
     pub visible: bool,
     /// The reasons, in sentences.
@@ -45,6 +47,7 @@ pub fn explain(view: &View, session: &str, ix: Ix) -> Option<Explained> {
     let visible = state.visible(ix, at).is_some_and(|visibility| visibility.visible);
     Some(Explained {
         row: ItemRow::of(state, &item, session, at),
+        at,
         visible,
         sentences: sentences(state, &item, &explanation, at),
         edge: explanation.edge.as_ref().map(EdgeRow::from),

@@ -58,13 +58,12 @@ impl ItemRow {
     pub(crate) fn of(state: &State, item: &ItemView, session: &str, at: Seq) -> Self {
         let text = |text: &std::sync::Arc<str>| text.to_string();
         let cause = item.output.cause.as_ref().or(item.input.cause.as_ref());
-        let (rule, by) = match &item.output.cause {
-            Some(CauseView::Superseded { rule, by, .. }) => (Some(*rule), *by),
-            _ => {
-                let edges = state.superseded_by(item.ix, at);
-                let first = edges.iter().find(|edge| !edge.released);
-                (first.map(|edge| edge.rule), first.and_then(|edge| edge.new))
-            }
+        let (rule, by) = if let Some(CauseView::Superseded { rule, by, .. }) = &item.output.cause {
+            (Some(*rule), *by)
+        } else {
+            let edges = state.superseded_by(item.ix, at);
+            let first = edges.iter().find(|edge| !edge.released);
+            (first.map(|edge| edge.rule), first.and_then(|edge| edge.new))
         };
         let shown = item.input.tokens_shown.saturating_add(item.output.tokens_shown);
         Self {

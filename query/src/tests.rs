@@ -144,8 +144,9 @@ fn a_text_names_an_item_or_says_why_not() {
                 let item = found.ix.and_then(|ix| found.view.read().state().item_id(ix));
                 let item = item.map_or_else(|| "no item".to_owned(), |item| item.to_string());
                 let finish = found.finish.map(|finish| format!(", finished {finish}")).unwrap_or_default();
-                let repeats =
-                    found.repeats.iter().map(|item| format!(", repeats {item}")).collect::<String>();
+                let repeats: Vec<String> =
+                    found.repeats.iter().map(|item| format!(", repeats {item}")).collect();
+                let repeats = repeats.concat();
                 format!("{} -> {item} in {}{finish}{repeats}", found.item, found.stream.name)
             }
             Err(error) => {
@@ -246,8 +247,8 @@ fn reasons_are_told_in_sentences() {
 
 #[test]
 fn the_context_is_what_is_shown_and_its_sums_agree() {
-    let (_, _, view) = sample();
-    let whole = context(&view, Window::default(), Micros(0)).unwrap();
+    let (store, _, view) = sample();
+    let whole = context(&store, &view, Window::default(), Micros(0)).unwrap();
     let sum: u64 = whole.items.iter().map(|item| item.row.tokens_shown).sum();
     assert_eq!(sum, whole.tokens_shown);
     let recorded: u64 = whole.items.iter().map(|item| item.row.tokens).sum();
@@ -275,7 +276,7 @@ fn the_context_is_what_is_shown_and_its_sums_agree() {
         #23 - | done
     "##]]
     .assert_eq(&text);
-    let last = context(&view, Window { last: Some(2) }, Micros(0)).unwrap();
+    let last = context(&store, &view, Window { last: Some(2) }, Micros(0)).unwrap();
     assert_eq!(last.items, whole.items.get(whole.items.len() - 2..).unwrap());
     assert_eq!((last.item_count, last.tokens_shown), (whole.item_count, whole.tokens_shown));
 }
@@ -313,10 +314,10 @@ fn figures_add_up_over_sessions_and_hosts() {
 
 #[test]
 fn half_time_is_an_earlier_read_of_the_same_fold() {
-    let (_, _, view) = sample();
+    let (store, _, view) = sample();
     let HalfTime { half, now, turns } = half_time(&view);
     assert_eq!((turns.len(), half.turn.get(), now.turn.get()), (4, 2, 4));
     assert_eq!(half, *view.read().state().tokens_by_turn(half.seq).last().unwrap());
     assert!(now.whole > now.shown && now.recorded >= now.whole);
-    assert_eq!(now.shown, context(&view, Window::default(), Micros(0)).unwrap().tokens_shown);
+    assert_eq!(now.shown, context(&store, &view, Window::default(), Micros(0)).unwrap().tokens_shown);
 }

@@ -148,11 +148,17 @@ fn from_stdin(store: &Store, stream: StreamId, verb: Verb, pin: bool) -> Result<
 /// What a target means: `#812` an item, the exact id of a call that call, anything else what an agent would mean.
 fn target(text: &str, is_call: &dyn Fn(&str) -> bool) -> Result<Target, Failure> {
     if text.starts_with('#') {
-        let item: ItemId = text.parse().map_err(|error| Failure::usage(format!("{text:?} is no item: {error}")))?;
+        let item: ItemId =
+            text.parse().map_err(|error| Failure::usage(format!("{text:?} is no item: {error}")))?;
         return Ok(Target::Item(item));
     }
-    let is_typed = text.contains("...") || HashTarget::parse(text.trim()).is_some_and(|hash| !hash.is_doubtful());
-    if !is_typed && is_call(text) { Ok(Target::Call(text.to_owned())) } else { Ok(Target::Auto(text.to_owned())) }
+    let is_typed =
+        text.contains("...") || HashTarget::parse(text.trim()).is_some_and(|hash| !hash.is_doubtful());
+    if !is_typed && is_call(text) {
+        Ok(Target::Call(text.to_owned()))
+    } else {
+        Ok(Target::Auto(text.to_owned()))
+    }
 }
 
 /// `TARGET=SUMMARY`. The `=` of a pattern's beginning belongs to the pattern: it is split at the first one behind its dots.

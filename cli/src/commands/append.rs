@@ -29,7 +29,10 @@ pub(crate) fn run(global: &Global, args: &Append, output: &mut Output) -> Result
             break;
         }
         if !line.ends_with(b"\n") && line.len() as u64 == LINE_BYTES_MAX {
-            return Err(Failure::new(Code::Failure, format!("line {number} is longer than {LINE_BYTES_MAX} bytes")));
+            return Err(Failure::new(
+                Code::Failure,
+                format!("line {number} is longer than {LINE_BYTES_MAX} bytes"),
+            ));
         }
         if line.trim_ascii().is_empty() {
             continue;
@@ -83,7 +86,9 @@ fn record(store: &Store, line: &feed::Line, last: &mut u64, output: &mut Output)
                 let stream = line.stream.id();
                 if *last == 0 && !store.stream_names()?.iter().any(|name| name.id == stream) {
                     let name = &line.stream.name;
-                    return Err(Failure::not_found(format!("session {name:?} holds nothing yet that could be acted on")));
+                    return Err(Failure::not_found(format!(
+                        "session {name:?} holds nothing yet that could be acted on"
+                    )));
                 }
                 let reply = super::acts::tool_call(store, stream, json)?;
                 output.note(&reply.text);

@@ -1,10 +1,8 @@
 //! `acpdb context [SESSION]`: what the model should see now, and what stands in place of the rest.
 
 use acpdb_engine::fold::FaceState;
-use acpdb_engine::ids::Micros;
 use acpdb_query::context::{FaceText, MemoryRow};
 use acpdb_query::{ContextItem, Window};
-use serde_json::json;
 
 use super::lines::{clip, one_line, standing, what};
 use super::{describe, find, sessions};
@@ -25,14 +23,9 @@ pub(crate) fn run(global: &Global, args: &Context, output: &mut Output) -> Resul
     let store = place::read(global, output)?;
     let session = sessions::default_session_noted(&store, args.session.as_deref(), output)?;
     let view = find::view(&store, global, &session)?;
-    let now = Micros(jiff::Timestamp::now().as_microsecond());
-    let context = acpdb_query::context(&view, Window { last: args.last }, now)?;
+    let context = acpdb_query::context(&store, &view, Window { last: args.last }, store.now())?;
     if output.json {
-        let mut value = serde_json::to_value(&context).unwrap_or_default();
-        if let Some(object) = value.as_object_mut() {
-            object.insert("schema".to_owned(), json!("acpdb.context/1"));
-        }
-        output.json_line(&value)?;
+        output.json_object("acpdb.context/1", &context)?;
         return Ok(Code::Ok);
     }
     header(&context, output)?;
@@ -85,7 +78,11 @@ fn print(item: &ContextItem, full: bool, output: &mut Output) -> Result<(), Fail
     output.line("")?;
     output.line(format!("{seq} t{} {name}{stands}", row.turn))?;
     if let Some(input) = &item.input {
-        face(input, "", if full { usize::MAX } else { 1 }, output)?;
+        if full {
+            face(input, "", usize::MAX, output)?;
+        } else {
+            face(&on_one_line(input), "", 1, output)?;
+        }
     }
     if let Some(result) = &item.output {
         let lines = match (full, item.input.is_some()) {
@@ -97,6 +94,13 @@ fn print(item: &ContextItem, full: bool, output: &mut Output) -> Result<(), Fail
         face(result, mark, lines, output)?;
     }
     Ok(())
+}
+
+/// Parameters on one line: some hosts write them over several.
+fn on_one_line(input: &FaceText) -> FaceText {
+    let value = input.text.as_deref().and_then(|text| serde_json::from_str::<serde_json::Value>(text).ok());
+    let text = value.map(|value| value.to_string()).or_else(|| input.text.clone());
+    FaceText { text, ..input.clone() }
 }
 
 /// The beginning of a face: at most so many lines, each as wide as there is room; whole if there is no limit.

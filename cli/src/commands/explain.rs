@@ -1,7 +1,5 @@
 //! `acpdb explain ID`: why something is or is not in the current context.
 
-use serde_json::json;
-
 use super::{describe, find};
 use crate::args::{Explain, Global};
 use crate::failure::{Code, Failure};
@@ -25,12 +23,7 @@ pub(crate) fn run(global: &Global, args: &Explain, output: &mut Output) -> Resul
         ));
     }
     if output.json {
-        let mut value = serde_json::to_value(&explained).unwrap_or_default();
-        if let Some(object) = value.as_object_mut() {
-            object.insert("schema".to_owned(), json!("acpdb.explain/1"));
-            object.insert("at".to_owned(), json!(view.at()));
-        }
-        output.json_line(&value)?;
+        output.json_object("acpdb.explain/1", &explained)?;
         return Ok(Code::Ok);
     }
     for (number, sentence) in explained.sentences.iter().enumerate() {

@@ -71,6 +71,15 @@ pub(crate) fn view(store: &Store, global: &Global, stream: &StreamName) -> Resul
                 newest.get()
             )))
         }
-        (view, _) => Ok(view?),
+        (view, _) => {
+            let view = view?;
+            let first = view.read().state().first();
+            if view.at() < first {
+                let message =
+                    format!("session {} began later, in {first}, not yet at {}", stream.name, view.at());
+                return Err(Failure::not_found(message));
+            }
+            Ok(view)
+        }
     }
 }

@@ -2,7 +2,6 @@
 
 use acpdb_query::items::names;
 use acpdb_query::{ChainReport, EdgeRow, ItemRow, Which};
-use serde_json::json;
 
 use super::lines::{Widths, about, one_line, standing_painted};
 use super::{describe, find, sessions};
@@ -99,11 +98,7 @@ fn of_chain(global: &Global, id: &str, session: Option<&str>, output: &mut Outpu
     let chain = chain
         .ok_or_else(|| Failure::not_found(format!("{} was not recorded yet at {}", found.item, view.at())))?;
     if output.json {
-        let mut value = serde_json::to_value(&chain).unwrap_or_default();
-        if let Some(object) = value.as_object_mut() {
-            object.insert("schema".to_owned(), json!(SCHEMA));
-        }
-        output.json_line(&value)?;
+        output.json_object(SCHEMA, &chain)?;
         return Ok(Code::Ok);
     }
     let old: std::collections::BTreeSet<&str> =

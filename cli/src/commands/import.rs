@@ -98,7 +98,8 @@ fn named(paths: &[PathBuf], skipped: &mut Vec<Skipped>) -> Vec<Candidate> {
 /// Files in the usual places of every host.
 pub(crate) fn usual(output: &Output) -> Result<Vec<Candidate>, Failure> {
     let home = std::env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
-    let home = home.ok_or_else(|| Failure::usage("there is no home folder to look in").hint("give a file or folder"))?;
+    let home = home
+        .ok_or_else(|| Failure::usage("there is no home folder to look in").hint("give a file or folder"))?;
     let env = |name: &str| std::env::var(name).ok();
     let mut all = Vec::new();
     for place in usual_places(&env, &home) {
@@ -110,7 +111,12 @@ pub(crate) fn usual(output: &Output) -> Result<Vec<Candidate>, Failure> {
         let before = all.len();
         all.extend(held);
         if all.len() > before {
-            output.note(format!("{}: {} in {}", place.format, describe::count((all.len() - before) as u64, "file"), place.folder.display()));
+            output.note(format!(
+                "{}: {} in {}",
+                place.format,
+                describe::count((all.len() - before) as u64, "file"),
+                place.folder.display()
+            ));
         }
     }
     Ok(all)
@@ -144,7 +150,8 @@ fn notes(report: &FileReport) -> Vec<Skipped> {
         line: Some(note.line),
         reason: note.reason.clone(),
     };
-    let mut all: Vec<Skipped> = report.report.skipped.iter().chain(&report.report.kept_raw).map(skip).collect();
+    let mut all: Vec<Skipped> =
+        report.report.skipped.iter().chain(&report.report.kept_raw).map(skip).collect();
     if report.report.notes_left_out > 0 {
         let reason = format!("{} further notes of this kind", report.report.notes_left_out);
         all.push(Skipped { path: report.path.clone(), line: None, reason });
@@ -182,7 +189,12 @@ struct Sum {
     bytes: u64,
 }
 
-fn render(reports: &[FileReport], skipped: &[Skipped], other: u64, output: &mut Output) -> Result<(), Failure> {
+fn render(
+    reports: &[FileReport],
+    skipped: &[Skipped],
+    other: u64,
+    output: &mut Output,
+) -> Result<(), Failure> {
     let mut sums: BTreeMap<Format, Sum> = BTreeMap::new();
     for file in reports {
         let report = &file.report;
@@ -210,11 +222,19 @@ fn render(reports: &[FileReport], skipped: &[Skipped], other: u64, output: &mut 
         let items: Vec<&Sum> = sums.values().collect();
         return output.json_line(&json!({"schema": "acpdb.import/1", "items": items, "skipped": skipped}));
     }
-    let mut table = super::table::new(output, &["format", "sessions", "records", "calls", "failed", "no result", "new events"]);
+    let mut table = super::table::new(
+        output,
+        &["format", "sessions", "records", "calls", "failed", "no result", "new events"],
+    );
     table.right(1..7);
     for sum in sums.values() {
-        let calls = if sum.calls_subagent > 0 { format!("{} +{}", sum.calls, sum.calls_subagent) } else { sum.calls.to_string() };
-        let row = [sum.sessions, sum.records, sum.failed, sum.without_result, sum.events_new].map(|count| count.to_string());
+        let calls = if sum.calls_subagent > 0 {
+            format!("{} +{}", sum.calls, sum.calls_subagent)
+        } else {
+            sum.calls.to_string()
+        };
+        let row = [sum.sessions, sum.records, sum.failed, sum.without_result, sum.events_new]
+            .map(|count| count.to_string());
         let [sessions, records, failed, without, events] = row;
         table.row([sum.format.clone(), sessions, records, calls, failed, without, events]);
     }
@@ -222,8 +242,16 @@ fn render(reports: &[FileReport], skipped: &[Skipped], other: u64, output: &mut 
         output.line(table.to_string())?;
     }
     let new: u64 = sums.values().map(|sum| sum.events_new).sum();
-    let said = if new == 0 { "nothing new".to_owned() } else { format!("{} recorded", describe::count(new, "event")) };
-    let others = if other > 0 { format!(", {} of other kinds left alone", describe::count(other, "file")) } else { String::new() };
+    let said = if new == 0 {
+        "nothing new".to_owned()
+    } else {
+        format!("{} recorded", describe::count(new, "event"))
+    };
+    let others = if other > 0 {
+        format!(", {} of other kinds left alone", describe::count(other, "file"))
+    } else {
+        String::new()
+    };
     output.line(format!("{}: {said}{others}", describe::count(reports.len() as u64, "file")))?;
     if !skipped.is_empty() {
         let places = match skipped.len() {

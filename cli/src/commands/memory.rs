@@ -1,5 +1,574 @@
-use crate::args::{Global, Memory};
+//! `acpdb memory`: facts, preferences and decisions of a project or session, and what became of them.
+//!
+//! Whose memory: `--session` (its own and its project's), `--project`, else the only project there is.
+
+use acpdb_engine::command::memory::{MemoryCommand, MemoryRef, confidence_hundredths, parse_lifespan};
+use acpdb_engine::entry::MemoryEntry;
+use acpdb_engine::event::{Lifespan, MemoryKind, Scope};
+use acpdb_engine::fold::memory::{MemoryInsights, MemoryView, kind_label, lifespan_label};
+use acpdb_engine::ids::{BodyId, Micros, Seq, StreamId};
+use acpdb_engine::{MemoryReceipt, MemoryScope, SessionProposal, Store};
+use serde_json::{Value, json};
+
+use super::at::Point;
+use super::describe;
+use super::lines::{clip, one_line};
+use super::memory_rows::Row;
+use crate::args::{
+    Global, Memory, MemoryAct, MemoryAdd, MemoryKey, MemoryList, MemoryPropose, MemoryRetract,
+    MemoryScope as ScopeArgs, MemorySupersede,
+};
 use crate::failure::{Code, Failure};
 use crate::output::Output;
-pub(crate) fn run(_: &Global, _: &Memory, _: &mut Output) -> Result<Code, Failure> { Ok(Code::Ok) }
-pub(crate) fn history(_: &Global, _: &str, _: Option<&str>, _: &mut Output) -> Result<Code, Failure> { Ok(Code::Ok) }
+use crate::place;
+
+pub(crate) use super::memory_history::history;
+
+/// Schema of items that are printed for programs.
+const SCHEMA: &str = "acpdb.memory/1";
+/// Proposals that are listed, at most.
+const PROPOSAL_COUNT_MAX: usize = 1000;
+
+pub(crate) fn run(global: &Global, args: &Memory, output: &mut Output) -> Result<Code, Failure> {
+    match &args.act {
+        MemoryAct::Add(args) => add(global, args, output),
+        MemoryAct::Get(args) => get(global, args, output),
+        MemoryAct::List(args) => list(global, args, output),
+        MemoryAct::Supersede(args) => supersede(global, args, output),
+        MemoryAct::Retract(args) => retract(global, args, output),
+        MemoryAct::History(args) => super::memory_history::of_scope(global, args, output),
+        MemoryAct::Propose(args) => propose(global, args, output),
+        MemoryAct::Insights(args) => insights(global, args, output),
+        MemoryAct::Import(args) => super::memory_file::import(global, args, output),
+        MemoryAct::Export(args) => {
+            let store = place::read(global, output)?;
+            let opened = Opened::new(&store, global, &args.scope, output)?;
+            super::memory_file::export(&listed(&opened, args), output)
+        }
+    }
+}
+
+/// Memory of a scope as of `--at`, ready to be read.
+pub(crate) struct Opened<'s> {
+    store: &'s Store,
+    memory: acpdb_engine::Memory,
+    now: Micros,
+}
+
+impl<'s> Opened<'s> {
+    pub(crate) fn new(
+        store: &'s Store,
+        global: &Global,
+        scope: &ScopeArgs,
+        output: &Output,
+    ) -> Result<Self, Failure> {
+        let scope = whose(store, scope, output)?;
+        Self::of(store, global, &scope)
+    }
+
+    pub(crate) fn of(store: &'s Store, global: &Global, scope: &MemoryScope) -> Result<Self, Failure> {
+        let (at, now) = moment(store, global)?;
+        Ok(Self { store, memory: store.memory(scope, at)?, now })
+    }
+
+    pub(crate) fn read<T>(&self, read: impl FnOnce(&MemoryView<'_>) -> T) -> T {
+        self.memory.read(self.now, read)
+    }
+
+    pub(crate) fn text(&self, body: BodyId) -> Option<String> {
+        let bytes = self.store.body(body).ok()?;
+        Some(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// Everything ever recorded, in order.
+    pub(crate) fn rows(&self) -> Vec<Row> {
+        let texts = |body: BodyId| self.text(body);
+        self.read(|view| {
+            let all = view.all();
+            all.iter().map(|(stream, item)| Row::new(view, *stream, item, &texts)).collect()
+        })
+    }
+}
+
+/// The seq and the time that `--at` means: memory fades, so both matter.
+fn moment(store: &Store, global: &Global) -> Result<(Seq, Micros), Failure> {
+    let now = jiff::Timestamp::now();
+    let Some(text) = &global.at else { return Ok((Seq::MAX, Micros(now.as_microsecond()))) };
+    if let Point::Time(time) = super::at::parse(text, now)? {
+        return Ok((store.seq_at(time)?, time));
+    }
+    let seq = super::at::seq(store, text)?.min(store.head()?);
+    let event = store.event(seq)?;
+    Ok((seq, event.map_or(Micros(now.as_microsecond()), |event| event.recorded_at)))
+}
+
+/// Whose memory is meant: as given, else the only project's, else the newest session's.
+pub(crate) fn whose(store: &Store, given: &ScopeArgs, output: &Output) -> Result<MemoryScope, Failure> {
+    let session = given.session.as_ref().map(|name| super::sessions::find(store, name)).transpose()?;
+    if session.is_some() || given.project.is_some() {
+        return Ok(MemoryScope {
+            session: session.map(|session| session.id),
+            project: given.project.clone(),
+        });
+    }
+    let names = store.stream_names()?;
+    let projects: Vec<&str> =
+        names.iter().filter(|name| name.scope == Scope::Project).map(|name| name.name.as_str()).collect();
+    match projects.as_slice() {
+        [only] => Ok(MemoryScope::project(*only)),
+        [] if names.iter().any(|name| name.scope == Scope::Session) => {
+            let session = super::sessions::default_session_noted(store, None, output)?;
+            Ok(MemoryScope::session(session.id))
+        }
+        [] => {
+            let failure = Failure::usage("there is no project yet whose memory this could be");
+            Err(failure.hint("name one with --project NAME; adding to it makes it"))
+        }
+        many => {
+            let shown: Vec<&str> = many.iter().take(8).copied().collect();
+            let more = if many.len() > 8 { ", .." } else { "" };
+            let failure =
+                Failure::usage(format!("there are {} projects; whose memory is meant?", many.len()));
+            Err(failure.hint(format!("--project NAME or --session ID; projects: {}{more}", shown.join(", "))))
+        }
+    }
+}
+
+fn kind(text: &str) -> Result<MemoryKind, Failure> {
+    let kinds = [MemoryKind::Fact, MemoryKind::Preference, MemoryKind::Decision, MemoryKind::Note];
+    kinds.into_iter().find(|kind| kind_label(*kind).eq_ignore_ascii_case(text)).ok_or_else(|| {
+        let near =
+            kinds.into_iter().map(|kind| (strsim::jaro_winkler(kind_label(kind), text), kind_label(kind)));
+        let near = near.filter(|(score, _)| *score > 0.7).max_by(|left, right| left.0.total_cmp(&right.0));
+        let failure = Failure::usage(format!("{text:?} is no kind of memory"));
+        match near {
+            Some((_, near)) => failure.hint(format!("did you mean {near}?")),
+            None => failure.hint("kinds: fact, preference, decision, note"),
+        }
+    })
+}
+
+/// The item that the arguments describe.
+fn entry(args: &MemoryAdd, has_session: bool) -> Result<MemoryEntry, Failure> {
+    let kind = kind(&args.kind)?;
+    let refused = |error: acpdb_engine::command::memory::MemoryRejection| Failure::usage(error.to_string());
+    let (mut category, mut key, mut value) =
+        (args.category.clone().unwrap_or_default(), None, args.text.join(" "));
+    if kind == MemoryKind::Preference {
+        let (name, rest) = match args.text.as_slice() {
+            [one] => one.split_once('=').map(|(key, value)| (key.to_owned(), value.to_owned())),
+            [first, rest @ ..] => Some((first.clone(), rest.join(" "))),
+            [] => None,
+        }
+        .ok_or_else(|| Failure::usage("a preference is KEY VALUE, such as: package_manager pnpm"))?;
+        // CATEGORY/KEY, as it is shown.
+        match name.split_once('/') {
+            Some((given, name)) if args.category.is_none() => {
+                given.clone_into(&mut category);
+                key = Some(name.to_owned());
+            }
+            _ => key = Some(name),
+        }
+        value = rest;
+    }
+    let confidence: f64 = args.confidence.trim().parse().map_err(|_| {
+        Failure::usage(format!("--confidence: {:?} is no number from 0 to 1", args.confidence))
+    })?;
+    let lifespan = args.lifespan.as_deref().map(parse_lifespan).transpose().map_err(refused)?;
+    // Without a session there is none that could end.
+    let lifespan = lifespan.or((!has_session).then_some(Lifespan::Project));
+    Ok(MemoryEntry {
+        kind,
+        category,
+        key,
+        subject: args.subject.clone(),
+        value,
+        rationale: args.rationale.clone(),
+        alternatives: args.alternatives.clone(),
+        related_files: args.files.clone(),
+        confidence: confidence_hundredths(confidence).map_err(refused)?,
+        lifespan,
+        replaces: args.replaces.clone(),
+        ..MemoryEntry::default()
+    })
+}
+
+fn add(global: &Global, args: &MemoryAdd, output: &mut Output) -> Result<Code, Failure> {
+    super::at::refuse(global)?;
+    let store = place::open(global, output)?;
+    let scope = whose(&store, &args.scope, output)?;
+    let receipt = store.remember(&scope, &MemoryCommand::Add(entry(args, scope.session.is_some())?))?;
+    let what = if receipt.item.is_some() { "recorded" } else { "known already: reinforced" };
+    said(&store, global, &scope, &receipt, what, output)
+}
+
+/// Prints what a command did, with the item as it is now.
+fn said(
+    store: &Store,
+    global: &Global,
+    scope: &MemoryScope,
+    receipt: &MemoryReceipt,
+    what: &str,
+    output: &mut Output,
+) -> Result<Code, Failure> {
+    let opened = Opened::of(store, global, scope)?;
+    let rows = opened.rows();
+    let row = rows.iter().rev().find(|row| row.id == receipt.id && row.stream == receipt.stream);
+    if output.json {
+        output.json_line(&json!({
+            "schema": "acpdb.memory_act/1", "last_seq": receipt.last_seq, "id": receipt.id,
+            "stream": receipt.stream, "added": receipt.item.is_some(), "item": row,
+        }))?;
+        return Ok(Code::Ok);
+    }
+    let seq = output.paint(describe::SEQ, &receipt.last_seq.to_string());
+    let Some(row) = row else { return output.line(format!("{seq} {what}")).map(|()| Code::Ok) };
+    let head = format!("{} {} {}", row.label(), one_line(&row.id), row.place());
+    let text = clip(&row.text(), output.width.saturating_sub(head.len() + what.len() + 16).max(20));
+    output.line(format!("{seq} {what}: {head} = {text}"))?;
+    for old in rows.iter().filter(|old| row.supersedes.contains(&old.id) && old.stream == row.stream) {
+        output.line(output.paint(
+            describe::DIM,
+            &format!("  in the place of {}: {}", one_line(&old.id), clip(&old.text(), 60)),
+        ))?;
+    }
+    Ok(Code::Ok)
+}
+
+/// What `KEY`, `CATEGORY/KEY`, an id or `#seq` names, current preferences first.
+pub(crate) fn named<'r>(rows: &'r [Row], text: &str) -> Vec<&'r Row> {
+    let place = |row: &&Row| {
+        row.key.as_deref().is_some_and(|key| key == text || format!("{}/{key}", row.category) == text)
+    };
+    let by_key: Vec<&Row> = rows.iter().filter(place).collect();
+    let by_id: Vec<&Row> = rows.iter().filter(|row| row.id == text || row.item.to_string() == text).collect();
+    if by_id.is_empty() { by_key } else { by_id }
+}
+
+/// Nothing goes by that name: what is near?
+pub(crate) fn miss(rows: &[Row], text: &str) -> Failure {
+    let names = rows.iter().flat_map(|row| {
+        let keys = row.key.iter().flat_map(|key| [key.clone(), format!("{}/{key}", row.category)]);
+        keys.chain([row.id.clone()]).collect::<Vec<_>>()
+    });
+    let near = names.map(|name| (strsim::jaro_winkler(&name, text), name));
+    let near = near.filter(|(score, _)| *score > 0.75).max_by(|left, right| left.0.total_cmp(&right.0));
+    let failure = Failure::not_found(format!("no memory item has the key or id {text:?}"));
+    match near {
+        Some((_, name)) => failure.hint(format!("did you mean {name}?")),
+        None => failure.hint("acpdb memory list --all shows them"),
+    }
+}
+
+fn get(global: &Global, args: &MemoryKey, output: &mut Output) -> Result<Code, Failure> {
+    let store = place::read(global, output)?;
+    let opened = Opened::new(&store, global, &args.scope, output)?;
+    let rows = opened.rows();
+    let found = named(&rows, &args.key);
+    let holding: Vec<&&Row> = found.iter().filter(|row| row.holds()).collect();
+    let row = match (holding.as_slice(), found.last()) {
+        ([only], _) => **only,
+        ([first, ..], _) => {
+            let places: Vec<String> = holding.iter().map(|row| row.place()).collect();
+            let failure =
+                Failure::usage(format!("{:?} names {} items: {}", args.key, places.len(), places.join(", ")));
+            return Err(failure.hint(format!("give the category, too: {}", first.place())));
+        }
+        ([], Some(last)) => {
+            let failure = Failure::not_found(format!(
+                "{:?} has no current value: {} is {}",
+                args.key,
+                last.id,
+                last.stands()
+            ));
+            return Err(failure.hint(format!("acpdb memory history {} shows what became of it", args.key)));
+        }
+        ([], None) => return Err(miss(&rows, &args.key)),
+    };
+    if output.json {
+        output.json_items(SCHEMA, &[row])?;
+    } else {
+        let value = row.value.as_deref().unwrap_or("[erased]");
+        let value = output.recorded(value, crate::output::Escape::Text).into_owned();
+        output.line(value)?;
+    }
+    Ok(Code::Ok)
+}
+
+/// The rows that the arguments ask for.
+fn listed(opened: &Opened<'_>, args: &MemoryList) -> Vec<Row> {
+    let mut rows = opened.rows();
+    rows.retain(|row| {
+        (args.all || row.holds())
+            && args.kind.as_ref().is_none_or(|kind| kind.eq_ignore_ascii_case(row.label()))
+            && args.category.as_ref().is_none_or(|category| *category == row.category)
+    });
+    rows
+}
+
+fn list(global: &Global, args: &MemoryList, output: &mut Output) -> Result<Code, Failure> {
+    if let Some(given) = &args.kind {
+        kind(given)?;
+    }
+    let store = place::read(global, output)?;
+    let opened = Opened::new(&store, global, &args.scope, output)?;
+    let rows = listed(&opened, args);
+    if output.json {
+        output.json_items(SCHEMA, &rows)?;
+        return Ok(Code::Ok);
+    }
+    if rows.is_empty() {
+        output.note(if args.all {
+            "nothing is remembered"
+        } else {
+            "nothing that is remembered holds; --all shows everything"
+        });
+        return Ok(Code::Ok);
+    }
+    let mut table = super::table::new(output, &["id", "kind", "category/key", "value", "since", "standing"]);
+    let room = output.width.saturating_sub(76).max(20);
+    for row in &rows {
+        table.row([
+            clip(&one_line(&row.id), 24),
+            row.label().to_owned(),
+            clip(&row.place(), 32),
+            clip(&row.text(), room),
+            row.day().to_owned(),
+            clip(&row.stands(), 32),
+        ]);
+    }
+    output.line(table.to_string())?;
+    Ok(Code::Ok)
+}
+
+/// An item as it is typed: an id, `#seq`, or the key of a current preference.
+fn reference(opened: &Opened<'_>, text: &str) -> Result<MemoryRef, Failure> {
+    let rows = opened.rows();
+    let found = named(&rows, text);
+    let by_name = found.iter().any(|row| row.id == text || row.item.to_string() == text);
+    if by_name {
+        return Ok(MemoryRef::from(text));
+    }
+    let holding: Vec<&&Row> = found.iter().filter(|row| row.holds()).collect();
+    match holding.as_slice() {
+        [only] => Ok(MemoryRef::Item(only.item)),
+        [] => Err(miss(&rows, text)),
+        many => {
+            let ids: Vec<&str> = many.iter().map(|row| row.id.as_str()).collect();
+            Err(Failure::usage(format!("{text:?} names {} items: {}", ids.len(), ids.join(", "))))
+        }
+    }
+}
+
+fn supersede(global: &Global, args: &MemorySupersede, output: &mut Output) -> Result<Code, Failure> {
+    super::at::refuse(global)?;
+    let store = place::read(global, output)?;
+    let scope = whose(&store, &args.scope, output)?;
+    let opened = Opened::of(&store, global, &scope)?;
+    let (old, new) = (reference(&opened, &args.old)?, reference(&opened, &args.new)?);
+    let command = MemoryCommand::Supersede { old, new, reason: args.reason.clone() };
+    let receipt = store.remember(&scope, &command)?;
+    said(&store, global, &scope, &receipt, "holds now", output)
+}
+
+fn retract(global: &Global, args: &MemoryRetract, output: &mut Output) -> Result<Code, Failure> {
+    super::at::refuse(global)?;
+    let store = place::read(global, output)?;
+    let scope = whose(&store, &args.scope, output)?;
+    let item = reference(&Opened::of(&store, global, &scope)?, &args.id)?;
+    let command = MemoryCommand::Retract { item, reason: args.reason.clone() };
+    let receipt = store.remember(&scope, &command)?;
+    said(&store, global, &scope, &receipt, "retracted", output)
+}
+
+fn proposal_json(number: usize, proposal: &SessionProposal) -> Value {
+    let SessionProposal { source, role, proposal } = proposal;
+    let ids = |known: &[acpdb_engine::propose::Known]| {
+        known.iter().map(|known| known.id.clone()).collect::<Vec<_>>()
+    };
+    json!({
+        "number": number,
+        "source": source,
+        "role": role,
+        "rule": proposal.rule,
+        "kind": proposal.item.kind,
+        "category": proposal.item.category,
+        "key": proposal.item.key,
+        "subject": proposal.item.subject,
+        "value": proposal.item.value,
+        "confidence": f64::from(proposal.item.confidence) / 100.0,
+        "lifespan": proposal.item.lifespan,
+        "supersedes": ids(&proposal.supersedes),
+        "reinforces": proposal.reinforces.as_ref().map(|known| known.id.clone()),
+        "ask": proposal.ask,
+        "start": proposal.start,
+        "end": proposal.end,
+        "sentence": proposal.sentence,
+    })
+}
+
+fn propose(global: &Global, args: &MemoryPropose, output: &mut Output) -> Result<Code, Failure> {
+    super::at::refuse(global)?;
+    let store = place::read(global, output)?;
+    let session = super::sessions::find(&store, &args.session)?;
+    let mut found = store.propose(session.id)?;
+    if found.len() > PROPOSAL_COUNT_MAX {
+        output.note(format!("the first {PROPOSAL_COUNT_MAX} of {} proposals", found.len()));
+        found.truncate(PROPOSAL_COUNT_MAX);
+    }
+    if !args.accept.is_empty() {
+        let chosen = chosen(&args.accept, &found)?;
+        let scope = MemoryScope::session(session.id);
+        let receipts = store.accept(session.id, &chosen)?;
+        for receipt in &receipts {
+            let what = if receipt.item.is_some() { "recorded" } else { "known already: reinforced" };
+            said(&store, global, &scope, receipt, what, output)?;
+        }
+        return Ok(Code::Ok);
+    }
+    if output.json {
+        let items: Vec<Value> =
+            found.iter().zip(1..).map(|(proposal, number)| proposal_json(number, proposal)).collect();
+        output.json_items("acpdb.memory_propose/1", &items)?;
+        return Ok(Code::Ok);
+    }
+    if found.is_empty() {
+        output.note("the messages suggest nothing to remember");
+    }
+    for (proposal, number) in found.iter().zip(1..) {
+        let SessionProposal { source, proposal, .. } = proposal;
+        let item = &proposal.item;
+        let place = match &item.key {
+            Some(key) => format!("{}/{key}", item.category),
+            None => item.category.clone(),
+        };
+        let seq = output.paint(describe::SEQ, &source.to_string());
+        let value = clip(&one_line(&item.value), output.width.saturating_sub(40).max(20));
+        let kind = kind_label(item.kind);
+        output.line(format!("{number:>3}  {seq}  {kind} {} = {value}", one_line(&place)))?;
+        let mut effects: Vec<String> = Vec::new();
+        effects.extend(proposal.reinforces.iter().map(|known| format!("reinforces {}", one_line(&known.id))));
+        effects.extend(proposal.supersedes.iter().map(|known| format!("supersedes {}", one_line(&known.id))));
+        if proposal.ask {
+            effects.push("changed often: ask first".to_owned());
+        }
+        let lifespan = item.lifespan.map(lifespan_label).unwrap_or_default();
+        let effects = if effects.is_empty() { String::new() } else { format!(", {}", effects.join(", ")) };
+        let about = format!(
+            "{}, {lifespan}, {:.2}{effects}",
+            proposal.rule.label(),
+            f64::from(item.confidence) / 100.0
+        );
+        output.line(
+            output
+                .paint(describe::DIM, &format!("     {about}: {}", clip(&one_line(&proposal.sentence), 70))),
+        )?;
+    }
+    if !found.is_empty() {
+        output.note(format!("record them: acpdb memory propose {} --accept NUMBER.. (or all)", session.name));
+    }
+    Ok(Code::Ok)
+}
+
+/// The proposals that `--accept` names, in order, each once.
+fn chosen(accept: &[String], found: &[SessionProposal]) -> Result<Vec<SessionProposal>, Failure> {
+    if accept.iter().any(|text| text == "all") {
+        return Ok(found.to_vec());
+    }
+    let mut numbers = std::collections::BTreeSet::new();
+    for text in accept.iter().flat_map(|text| text.split(',')).filter(|text| !text.is_empty()) {
+        let number = text.trim().parse::<usize>().ok().filter(|number| (1..=found.len()).contains(number));
+        let wrong = || {
+            let failure = Failure::usage(format!("--accept: {text:?} is no number of a proposal"));
+            failure.hint(format!("there are {}; give numbers from the list, or all", found.len()))
+        };
+        numbers.insert(number.ok_or_else(wrong)?);
+    }
+    Ok(numbers.into_iter().filter_map(|number| found.get(number - 1).cloned()).collect())
+}
+
+fn insights(global: &Global, args: &ScopeArgs, output: &mut Output) -> Result<Code, Failure> {
+    let store = place::read(global, output)?;
+    let opened = Opened::new(&store, global, args, output)?;
+    let all: Vec<(StreamId, MemoryInsights)> = opened.read(|view| {
+        view.streams().map(|(layer, memory)| (layer.stream, memory.insights(view.now()))).collect()
+    });
+    let names = describe::StreamNames::new(&store)?;
+    if output.json {
+        let items: Vec<Value> = all
+            .iter()
+            .map(|(stream, insights)| {
+                let mut value = serde_json::to_value(insights).unwrap_or_default();
+                if let Some(object) = value.as_object_mut() {
+                    object.insert("stream".to_owned(), json!(stream));
+                    object.insert("name".to_owned(), json!(names.full(*stream)));
+                }
+                value
+            })
+            .collect();
+        output.json_items("acpdb.memory_insights/1", &items)?;
+        return Ok(Code::Ok);
+    }
+    let ids = |list: &[String]| list.iter().map(|id| one_line(id)).collect::<Vec<_>>();
+    let mut any = false;
+    for (_, insights) in &all {
+        let mut section = |title: &str, lines: Vec<String>| -> Result<(), Failure> {
+            if lines.is_empty() {
+                return Ok(());
+            }
+            any = true;
+            output.line(output.paint(describe::BOLD, title))?;
+            lines.into_iter().try_for_each(|line| output.line(format!("  {line}")))
+        };
+        let unstable = insights.unstable.iter().map(|it| {
+            format!(
+                "{}/{}: {} times ({})",
+                one_line(&it.category),
+                one_line(&it.key),
+                it.supersessions,
+                ids(&it.items).join(" → ")
+            )
+        });
+        section("changed again and again", unstable.collect())?;
+        let returned = insights.returned.iter().map(|it| {
+            format!(
+                "{}/{}: {} has the value of {} again",
+                one_line(&it.category),
+                one_line(&it.key),
+                one_line(&it.again),
+                one_line(&it.before)
+            )
+        });
+        section("came back to an earlier value", returned.collect())?;
+        section(
+            "decided again and again",
+            insights.reversed.iter().map(|it| ids(&it.items).join(" → ")).collect(),
+        )?;
+        let contradicted = insights.contradicted.iter().map(|it| {
+            format!("{} {}: {}", one_line(&it.category), one_line(&it.subject), ids(&it.items).join(" → "))
+        });
+        section("contradicted", contradicted.collect())?;
+        section("older than 30 days and never confirmed", ids(&insights.unconfirmed))?;
+    }
+    if !any {
+        output.note("nothing stands out");
+    }
+    Ok(Code::Ok)
+}
+
+/// A scope that is searched over all projects and sessions, for `history --memory`.
+pub(crate) fn scopes(store: &Store, session: Option<&str>) -> Result<Vec<MemoryScope>, Failure> {
+    if let Some(session) = session {
+        return Ok(vec![MemoryScope::session(super::sessions::find(store, session)?.id)]);
+    }
+    let names = store.stream_names()?;
+    let of = |name: &acpdb_engine::StreamName| match name.scope {
+        Scope::Project => Some(MemoryScope::project(&name.name)),
+        Scope::Session => Some(MemoryScope::session(name.id)),
+        Scope::User => None,
+    };
+    // Projects first: most of what is remembered lives there.
+    let mut scopes: Vec<MemoryScope> = names.iter().filter_map(of).collect();
+    scopes.sort_by_key(|scope| scope.session.is_some());
+    Ok(scopes)
+}

@@ -38,7 +38,9 @@ pub(crate) fn set_json(
 fn refused(error: PolicyError) -> Failure {
     let failure = Failure::usage(error.to_string());
     match error {
-        PolicyError::UnknownPreset { suggestion: None, .. } => failure.hint(format!("presets: {}", PRESETS.join(", "))),
+        PolicyError::UnknownPreset { suggestion: None, .. } => {
+            failure.hint(format!("presets: {}", PRESETS.join(", ")))
+        }
         PolicyError::UnknownKey { suggestion: None, .. } => failure.hint("acpdb policy show lists the keys"),
         _ => failure,
     }
@@ -72,7 +74,11 @@ fn show(global: &Global, session: &SessionOption, output: &mut Output) -> Result
         let line = format!("{} = {}", key.name, (key.get)(&policy));
         let line = crate::output::escape(&line, Escape::Text).into_owned();
         let differs = changed.get(key.name).is_some();
-        output.line(if differs { output.paint(describe::BOLD, &format!("{line}  # changed")) } else { line })?;
+        output.line(if differs {
+            output.paint(describe::BOLD, &format!("{line}  # changed"))
+        } else {
+            line
+        })?;
     }
     Ok(Code::Ok)
 }
@@ -111,7 +117,10 @@ fn value(key: &str, text: &str) -> Value {
         return value;
     }
     let default = Rules::default();
-    let is_list = POLICY_KEYS.iter().find(|known| known.name == key).is_some_and(|known| (known.get)(&default).is_array());
+    let is_list = POLICY_KEYS
+        .iter()
+        .find(|known| known.name == key)
+        .is_some_and(|known| (known.get)(&default).is_array());
     if is_list {
         let items = text.split(',').map(str::trim).filter(|item| !item.is_empty() && *item != "-");
         return items.map(|item| Value::String(item.to_owned())).collect();
@@ -126,10 +135,13 @@ fn value(key: &str, text: &str) -> Value {
 fn wanted(what: &[String]) -> Result<Wanted, Failure> {
     let (pairs, names): (Vec<&String>, Vec<&String>) = what.iter().partition(|text| text.contains('='));
     let keys = pairs.iter().filter_map(|text| text.split_once('='));
-    let keys: Vec<(String, String)> = keys.map(|(key, value)| (key.trim().to_owned(), value.to_owned())).collect();
+    let keys: Vec<(String, String)> =
+        keys.map(|(key, value)| (key.trim().to_owned(), value.to_owned())).collect();
     match names.as_slice() {
         [] => Ok(Wanted::Changed { preset: None, keys }),
-        [name] if PRESETS.contains(&name.as_str()) => Ok(Wanted::Changed { preset: Some((*name).clone()), keys }),
+        [name] if PRESETS.contains(&name.as_str()) => {
+            Ok(Wanted::Changed { preset: Some((*name).clone()), keys })
+        }
         [name] if looks_like_a_file(name) => {
             if !keys.is_empty() {
                 return Err(Failure::usage("a file is a whole policy; put the keys into it"));
@@ -137,8 +149,12 @@ fn wanted(what: &[String]) -> Result<Wanted, Failure> {
             Ok(Wanted::Whole(Box::new(from_file(name)?)))
         }
         // Not a preset: let the engine say what is near.
-        [name] => Err(Rules::from_value(&json!(name)).map_or_else(refused, |_| Failure::usage("not a preset"))),
-        [_, other, ..] => Err(Failure::usage(format!("{other:?} is one too many; give one preset or file, then KEY=VALUE.."))),
+        [name] => {
+            Err(Rules::from_value(&json!(name)).map_or_else(refused, |_| Failure::usage("not a preset")))
+        }
+        [_, other, ..] => Err(Failure::usage(format!(
+            "{other:?} is one too many; give one preset or file, then KEY=VALUE.."
+        ))),
     }
 }
 
@@ -151,19 +167,25 @@ fn looks_like_a_file(name: &str) -> bool {
 fn from_file(name: &str) -> Result<Rules, Failure> {
     use std::io::Read as _;
     let failed = |error: std::io::Error| {
-        let failure = Failure::io("read", name, &error);
-        if error.kind() == std::io::ErrorKind::NotFound { Failure { code: Code::NotFound, ..failure } } else { failure }
+        let mut failure = Failure::io("read", name, &error);
+        if error.kind() == std::io::ErrorKind::NotFound {
+            failure.code = Code::NotFound;
+        }
+        failure
     };
     let mut text = String::new();
     let file = std::fs::File::open(name).map_err(failed)?;
     let read = file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text).map_err(failed)?;
     if read as u64 > FILE_BYTES_MAX {
-        return Err(Failure::usage(format!("{name} is longer than {FILE_BYTES_MAX} bytes; that is no policy")));
+        return Err(Failure::usage(format!(
+            "{name} is longer than {FILE_BYTES_MAX} bytes; that is no policy"
+        )));
     }
     let parsed = if name.ends_with(".json") { Rules::from_json(&text) } else { Rules::from_toml(&text) };
     parsed.map_err(|error| {
-        let failure = refused(error);
-        Failure { message: format!("{name}: {}", failure.message), ..failure }
+        let mut failure = refused(error);
+        failure.message = format!("{name}: {}", failure.message);
+        failure
     })
 }
 
@@ -254,7 +276,10 @@ mod tests {
             (vec!["careful"], json!({"preset": "careful"})),
             (vec!["file.edit_quiet_steps=4"], json!({"preset": "acp", "file.edit_quiet_steps": 4})),
             (vec!["careful", "retry=on"], json!({"preset": "careful", "retry": true})),
-            (vec!["protected_tools=bash, task"], json!({"preset": "acp", "protected_tools": ["bash", "task"]})),
+            (
+                vec!["protected_tools=bash, task"],
+                json!({"preset": "acp", "protected_tools": ["bash", "task"]}),
+            ),
             (vec!["file.edit_clears=-"], json!({"preset": "acp", "file.edit_clears": []})),
             (vec!["todo=false"], json!({"preset": "acp", "todo": false})),
         ] {

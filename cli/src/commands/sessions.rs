@@ -104,12 +104,7 @@ pub(crate) fn find(store: &Store, text: &str) -> Result<StreamName, Failure> {
     })
 }
 
-/// The session that is named, else the only one, else the one that was recorded last.
-pub(crate) fn default_session(store: &Store, given: Option<&str>) -> Result<StreamName, Failure> {
-    Ok(choose(store, given)?.0)
-}
-
-/// As [`default_session`]; says on stderr which one it is if there was a choice.
+/// The session that is named, else the only one, else the one that was recorded last: then stderr says which it is.
 pub(crate) fn default_session_noted(
     store: &Store,
     given: Option<&str>,

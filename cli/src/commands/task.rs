@@ -104,7 +104,8 @@ fn list(global: &Global, session: &SessionOption, output: &mut Output) -> Result
             value
         });
         let items: Vec<Value> = items.collect();
-        let value = json!({"schema": "acpdb.task/1", "session": session.name, "active": active, "items": items});
+        let value =
+            json!({"schema": "acpdb.task/1", "session": session.name, "active": active, "items": items});
         output.json_line(&value)?;
         return Ok(Code::Ok);
     }
@@ -232,9 +233,7 @@ fn scratchpad(global: &Global, session: &SessionOption, output: &mut Output) -> 
     });
     let completed = rows.iter().filter(|row| row.status == TaskStatus::Completed);
     let note = Scratchpad {
-        tasks: completed
-            .filter_map(|row| Some((row.id.as_str(), row.summary.as_deref()?)))
-            .collect(),
+        tasks: completed.filter_map(|row| Some((row.id.as_str(), row.summary.as_deref()?))).collect(),
         facts: facts.iter().map(String::as_str).collect(),
         decisions: decisions.iter().map(String::as_str).collect(),
     };

@@ -92,7 +92,8 @@ impl<'v> Texts<'v> {
         }
         // Hosts call it by different names.
         let names = ["content", "step", "description", "subject", "title"];
-        let content = names.iter().find_map(|name| fields.get(*name).and_then(Value::as_str)).unwrap_or_default();
+        let content =
+            names.iter().find_map(|name| fields.get(*name).and_then(Value::as_str)).unwrap_or_default();
         Ok(Entry {
             id: item.id.clone(),
             content: content.to_owned(),
@@ -156,7 +157,11 @@ fn list(global: &Global, session: &SessionOption, output: &mut Output) -> Result
     };
     let now = view.read().state().turn(view.at());
     let seq = output.paint(describe::SEQ, &found.seq.to_string());
-    output.line(format!("{seq} t{} {}", found.turn, describe::count(entries.len() as u64, "entry").replace("entrys", "entries")))?;
+    output.line(format!(
+        "{seq} t{} {}",
+        found.turn,
+        describe::count(entries.len() as u64, "entry").replace("entrys", "entries")
+    ))?;
     for entry in &entries {
         print(entry, now, output)?;
     }
@@ -215,7 +220,9 @@ fn stuck(global: &Global, session: &SessionOption, output: &mut Output) -> Resul
     let entries = found.as_ref().map(|list| Texts::new(&view).entries(list)).transpose()?.unwrap_or_default();
     let stuck: Vec<(&Entry, u32)> = stuck
         .iter()
-        .filter_map(|stuck| Some((entries.iter().find(|entry| entry.position == stuck.position)?, stuck.turns)))
+        .filter_map(|stuck| {
+            Some((entries.iter().find(|entry| entry.position == stuck.position)?, stuck.turns))
+        })
         .collect();
     if output.json {
         let items = stuck.iter().map(|(entry, turns)| {
@@ -294,8 +301,11 @@ fn history(global: &Global, session: &SessionOption, output: &mut Output) -> Res
         for (_, entry) in changes(before, entries) {
             print(entry, *turn, output)?;
         }
-        let gone = before.iter().filter(|old| !entries.iter().any(|entry| entry.id == old.id && entry.content == old.content));
-        let gone = gone.filter(|old| old.id.is_none() || !entries.iter().any(|entry| entry.id == old.id)).count();
+        let gone = before
+            .iter()
+            .filter(|old| !entries.iter().any(|entry| entry.id == old.id && entry.content == old.content));
+        let gone =
+            gone.filter(|old| old.id.is_none() || !entries.iter().any(|entry| entry.id == old.id)).count();
         if gone > 0 {
             output.line(output.paint(describe::DIM, &format!("  {gone} taken off the list")))?;
         }

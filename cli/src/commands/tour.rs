@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use acpdb_engine::event::Role;
-use acpdb_engine::fold::{ItemKind, TurnTokens};
+use acpdb_engine::fold::ItemKind;
 use acpdb_engine::verify::{Report, Verdict};
 use acpdb_engine::{Store, StreamName, View};
 use acpdb_query::{ChainReport, HalfTime, StatsReport};
@@ -72,8 +72,8 @@ pub(crate) fn look(
     let half_time = acpdb_query::half_time(&view);
     let (turns, prompts, title) = {
         let reading = view.read();
-        let (state, at) = (reading.state(), view.at());
-        (state.turn(at).get(), state.prompt_count(at), state.info(at).and_then(|info| info.title.clone()))
+        let (fold, at) = (reading.state(), view.at());
+        (fold.turn(at).get(), fold.prompt_count(at), fold.info(at).and_then(|info| info.title.clone()))
     };
     let title = match title {
         Some(title) => Some(title),
@@ -142,21 +142,15 @@ fn next(
         format!("{program}{db} context {}", quoted(session)),
         "what the model should see now, with what stands in for the rest",
     )];
-    match chain {
-        Some(chain) => {
-            let item = quoted(&chain.item);
-            next.push((format!("{program}{db} history --chain {item}"), "the chain above, with every edge"));
-            let hidden = chain
-                .members
-                .iter()
-                .find(|member| member.rule.is_some())
-                .map_or(&chain.item, |member| &member.item);
-            next.push((format!("{program}{db} explain {}", quoted(hidden)), "why it is not in the context"));
-        }
-        None => {
-            next.push((format!("{program}{db} history"), "everything that was ever in it"));
-            next.push((format!("{program}{db} stats"), "what is saved, by rule"));
-        }
+    if let Some(chain) = chain {
+        let item = quoted(&chain.item);
+        next.push((format!("{program}{db} history --chain {item}"), "the chain above, with every edge"));
+        let hidden = chain.members.iter().find(|member| member.rule.is_some());
+        let hidden = quoted(hidden.map_or(&chain.item, |member| &member.item));
+        next.push((format!("{program}{db} explain {hidden}"), "why it is not in the context"));
+    } else {
+        next.push((format!("{program}{db} history"), "everything that was ever in it"));
+        next.push((format!("{program}{db} stats"), "what is saved, by rule"));
     }
     next
 }
@@ -347,10 +341,9 @@ impl Tour {
         }
         let room = output.width.saturating_sub(26).clamp(4, 60);
         let most = turns.iter().map(|turn| turn.whole).max().unwrap_or_default();
-        let rows: [(&str, fn(&TurnTokens) -> u64, anstyle::Style); 2] =
-            [("without", |turn| turn.whole, describe::DIM), ("with", |turn| turn.shown, describe::GOOD)];
-        for (name, value, style) in rows {
-            let values: Vec<u64> = turns.iter().map(value).collect();
+        let whole: Vec<u64> = turns.iter().map(|turn| turn.whole).collect();
+        let shown: Vec<u64> = turns.iter().map(|turn| turn.shown).collect();
+        for (name, values, style) in [("without", whole, describe::DIM), ("with", shown, describe::GOOD)] {
             let line = output.paint(style, &sparks(&values, most, room));
             output.line(format!("  {name:<10}{line}"))?;
         }

@@ -23,7 +23,7 @@ pub fn line_count(bytes: &[u8]) -> u32 {
     if bytes.is_empty() {
         return 0;
     }
-    let feeds = bytes.iter().filter(|byte| **byte == b'\n').count();
+    let feeds = memchr::memchr_iter(b'\n', bytes).count();
     u32::try_from(feeds).unwrap_or(u32::MAX).saturating_add(1)
 }
 

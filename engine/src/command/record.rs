@@ -132,7 +132,10 @@ impl<'a> Recorder<'a> {
             }
             if let Some(seen) = self.ledger.seen(origin) {
                 if seen.revision == revision {
-                    return Draft::Known;
+                    return match late_wire(info, entry, origin, seen) {
+                        Some(draft) => Draft::Record(vec![draft]),
+                        None => Draft::Known,
+                    };
                 }
                 revised = Some(*seen);
             }
@@ -143,24 +146,16 @@ impl<'a> Recorder<'a> {
         let mut drafts = Vec::new();
         let template = Template { info, entry, origin, revision };
         let revisions = revised.and_then(|seen| revisions(&seen, &entry.fact));
-        match revisions {
-            Some(revisions) => {
-                for (place, (item, face, parts)) in revisions.into_iter().enumerate() {
-                    let mut bodies = Bodies::default();
-                    let parts =
-                        parts.iter().map(|part| part_of(part, entry.fact_role(), &mut bodies)).collect();
-                    drafts.push(template.finish(
-                        ItemRevised { item, face, parts }.into(),
-                        bodies,
-                        place == 0,
-                    ));
-                }
-            }
-            None => {
+        if let Some(revisions) = revisions {
+            for (place, (item, face, parts)) in revisions.into_iter().enumerate() {
                 let mut bodies = Bodies::default();
-                let payload = self.payload(info, &entry.fact, &mut bodies);
-                drafts.push(template.finish(payload, bodies, true));
+                let parts = parts.iter().map(|part| part_of(part, entry.fact_role(), &mut bodies)).collect();
+                drafts.push(template.finish(ItemRevised { item, face, parts }.into(), bodies, place == 0));
             }
+        } else {
+            let mut bodies = Bodies::default();
+            let payload = self.payload(info, &entry.fact, &mut bodies);
+            drafts.push(template.finish(payload, bodies, true));
         }
         if !origin.is_zero() {
             self.pending.insert(origin, revision);
@@ -354,7 +349,7 @@ impl<'a> Recorder<'a> {
             todo: facts.todo,
             todos: facts.todos.and_then(|list| self.todo_list(&Bytes::from(list), bodies)),
             shown: event::Shown {
-                line_bytes: size(&line),
+                line_bytes: size(line),
                 line_tokens: tokens::estimate(line.as_bytes()),
                 object_bytes: size(&object),
                 object_tokens: tokens::estimate(object.as_bytes()),
@@ -533,6 +528,17 @@ impl Entry {
             _ => None,
         }
     }
+}
+
+/// A fact that one feed recorded without its record (a hook, say), and another brings with it: the fact is known, the
+/// record is kept, so that it can be printed again.
+fn late_wire(info: &StreamInfo, entry: &Entry, origin: Origin, seen: &Seen) -> Option<EventDraft> {
+    if entry.wire.is_empty() || seen.wire.is_some() {
+        return None;
+    }
+    let payload = HostRecorded { record: "record".to_owned(), about: entry.origin.clone(), raw: None };
+    let template = Template { info, entry, origin, revision: seen.revision };
+    Some(template.finish(payload.into(), Bodies::default(), true))
 }
 
 /// How a fact that was recorded with other content is revised: item, face, new content. `None`: record it anew.

@@ -39,7 +39,7 @@ impl<'f> Fields<'f> {
     }
 
     fn text_option(&mut self, value: Option<&'f String>) -> &mut Self {
-        self.option(value.map(|text| text.as_bytes()))
+        self.option(value.map(String::as_bytes))
     }
 
     fn bytes_option(&mut self, value: Option<&'f Bytes>) -> &mut Self {

@@ -155,7 +155,6 @@ macro_rules! kinds {
         /// What happened. One variant a kind, plus the kinds of newer programs.
         #[derive(Clone, PartialEq, Debug, serde::Serialize)]
         #[serde(tag = "kind", rename_all = "snake_case")]
-        #[expect(clippy::large_enum_variant, reason = "calls are the largest and the most frequent; boxing them costs more")]
         pub enum Payload {
             $(
                 #[doc = concat!("Kind ", stringify!($number), ", `", $label, "`.")]

@@ -1,5 +1,6 @@
 //! One event of every kind, for tests that must not miss any.
 
+#[expect(clippy::wildcard_imports, reason = "one of everything there is")]
 use super::*;
 use crate::ids::{ItemId, Seq, Signature};
 
@@ -26,6 +27,7 @@ fn hidden(summary: Option<Body>) -> Hidden {
     Hidden { item: item(), pattern: Some(Signature([6; 16])), summary }
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "fields are optional")]
 fn text(text: &str) -> Option<String> {
     Some(text.to_owned())
 }

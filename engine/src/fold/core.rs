@@ -643,11 +643,10 @@ impl Step<'_> {
 
     fn file_changed(&mut self, key: &super::facts::KeyFact) {
         let touch = FileTouch { seq: self.at, until: Seq::MAX };
-        for id in [Some(key.id_given), (key.id_resolved != key.id_given).then_some(key.id_resolved)] {
-            if let Some(id) = id {
-                self.core.quiet.touch(id, self.core.turn.0);
-                self.history.file_changes.entry(id).or_default().push(touch);
-            }
+        let resolved = (key.id_resolved != key.id_given).then_some(key.id_resolved);
+        for id in std::iter::once(key.id_given).chain(resolved) {
+            self.core.quiet.touch(id, self.core.turn.0);
+            self.history.file_changes.entry(id).or_default().push(touch);
         }
     }
 

@@ -306,19 +306,23 @@ impl History {
     pub(crate) fn end(&mut self, ix: Ix, at: Seq, which: impl Fn(&Row) -> bool) -> usize {
         let mut next = self.heads.get(ix.at()).map_or(NONE, |heads| heads.row);
         let mut count = 0;
-        let mut faces = [false; 2];
+        let mut faces = (false, false);
         while let Some(row) = self.rows.get_mut(next as usize) {
             next = row.prev;
             if row.until == Seq::MAX && which(row) {
                 row.until = at;
                 count += 1;
-                faces[usize::from(row.face == Face::Input)] = true;
+                if row.face == Face::Input {
+                    faces.1 = true;
+                } else {
+                    faces.0 = true;
+                }
             }
         }
-        if faces[0] {
+        if faces.0 {
             self.touch(ix, Face::Output);
         }
-        if faces[1] {
+        if faces.1 {
             self.touch(ix, Face::Input);
         }
         count
@@ -410,7 +414,6 @@ impl History {
     }
 
     /// A new edge, not yet linked.
-    #[expect(clippy::too_many_arguments, reason = "one field each, all of different types but two")]
     pub(crate) const fn edge(
         old: Ix,
         new: u32,
@@ -436,10 +439,11 @@ impl History {
         }
     }
 
-    /// Takes the state back to what held at `to`, from `at` on. Items from `first_off` on left the branch.
+    /// Takes the state back to what held at `to`, from `at` on. Items from `first_off` on are off the branch; those of `left`
+    /// were on it until now.
     ///
     /// Cost: O(all that was concluded); rewinds are rare.
-    pub(crate) fn rewind(&mut self, to: Seq, at: Seq, turn: Turn, left: &[Ix]) {
+    pub(crate) fn rewind(&mut self, to: Seq, at: Seq, turn: Turn, first_off: Ix, left: &[Ix]) {
         let mut renumbered: FxHashMap<u32, u32> = FxHashMap::default();
         for number in 0..self.edges.len() {
             let Some(edge) = self.edges.get_mut(number) else { continue };
@@ -459,7 +463,7 @@ impl History {
             let stays = match row.cause {
                 Cause::Erased | Cause::OffBranch => true,
                 // What is off the branch keeps its result in the full history.
-                Cause::Answered { .. } | Cause::Revised { .. } => left.binary_search(&row.ix).is_ok(),
+                Cause::Answered { .. } | Cause::Revised { .. } => row.ix >= first_off,
                 _ => false,
             };
             if stays {

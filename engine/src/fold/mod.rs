@@ -38,6 +38,8 @@ pub mod reminder;
 mod rules;
 mod state;
 pub mod task;
+#[cfg(test)]
+mod tests;
 pub mod todo;
 pub mod validate;
 mod world;

@@ -234,6 +234,7 @@ impl TurnProtection {
 
 /// Everything that decides what supersedes what.
 #[derive(Clone, PartialEq, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "one switch a rule, as users name them")]
 pub struct Policy {
     /// Name of the preset it began with.
     pub preset: String,
@@ -330,8 +331,11 @@ fn suggest(suggestion: Option<&str>) -> String {
 /// The known name nearest to `name`, if any is near.
 pub(crate) fn nearest<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> Option<String> {
     known
-        .map(|candidate| (strsim::jaro_winkler(name, candidate), candidate))
-        .filter(|(score, _)| *score > 0.72)
+        .map(|candidate| {
+            let swapped = strsim::normalized_damerau_levenshtein(name, candidate);
+            (strsim::jaro_winkler(name, candidate) + swapped, candidate)
+        })
+        .filter(|(score, _)| *score > 1.0)
         .max_by(|(a, _), (b, _)| a.total_cmp(b))
         .map(|(_, candidate)| candidate.to_owned())
 }
@@ -562,7 +566,7 @@ fn value_error(key: &str, expected: &'static str, found: &Value) -> PolicyError 
     PolicyError::Value { key: key.to_owned(), expected, found: found.to_string() }
 }
 
-/// Nested objects become keys with dots. serde_json bounds the depth of what it parses.
+/// Nested objects become keys with dots. The parsers bound the depth of what it parses.
 fn flatten(prefix: &str, keys: &Map<String, Value>, flat: &mut Vec<(String, Value)>) {
     for (key, value) in keys {
         let name = match (prefix.is_empty(), key.as_str()) {
@@ -595,7 +599,43 @@ mod tests {
                 }
             }
         }
-        expect![[r#""#]].assert_eq(&table);
+        expect![[r#"
+            balanced file.edit_quiet_steps 4
+            careful file.edit_clears []
+            acp-head file.any_call true
+            acp-head file.read_clears ["read","write","edit"]
+            acp-head file.search_clears ["search"]
+            acp-head hide_input "metadata"
+            acp-head retry true
+            acp-head url true
+            acp-head state_query true
+            acp-head snapshot true
+            acp-head context true
+            dcp repeat "dedup"
+            dcp file.write_clears []
+            dcp file.edit_clears []
+            dcp file.delete_clears []
+            dcp file.read_clears ["write"]
+            dcp file.kind "supersede_write"
+            dcp same_turn true
+            dcp failed true
+            dcp hide_input "metadata"
+            dcp todo false
+            dcp purge_errors true
+            dcp protected_tools []
+            dcp protected_files []
+            dcp-supersede-reads repeat "off"
+            dcp-supersede-reads file.write_clears ["read"]
+            dcp-supersede-reads file.edit_clears ["read"]
+            dcp-supersede-reads file.delete_clears ["read"]
+            dcp-supersede-reads file.kind "supersede_read"
+            dcp-supersede-reads same_turn true
+            dcp-supersede-reads failed true
+            dcp-supersede-reads todo false
+            dcp-supersede-reads protected_tools []
+            dcp-supersede-reads protected_files []
+        "#]]
+        .assert_eq(&table);
     }
 
     #[test]
@@ -632,6 +672,17 @@ mod tests {
         ] {
             table += &format!("{}\n", Policy::from_json(text).unwrap_err());
         }
-        expect![[r#""#]].assert_eq(&table);
+        expect![[r#"
+            no policy key is called `fil.kind`; did you mean `file.kind`?
+            no preset is called `apc`; did you mean `acp`?
+            no policy key is called `zzz`
+            policy key `todo` takes true or false, not `"yes"`
+            policy key `purge_errors.turns` takes a whole number, not `-1`
+            policy key `protected_tools` takes a list of patterns, not `pattern `` is empty`
+            policy key `file.kind` takes `file`, `supersede_write` or `supersede_read`, not `"files"`
+            policy key `policy` takes an object of keys, not `[]`
+            the policy is not JSON: EOF while parsing an object at line 1 column 1
+        "#]]
+        .assert_eq(&table);
     }
 }

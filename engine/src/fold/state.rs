@@ -304,7 +304,8 @@ impl State {
         if self.infos.last().is_none_or(|(_, info)| info.scope == Scope::Session) {
             self.subs.memory.rewound(seq, subs.memory);
         }
-        self.history.rewind(last, seq, turn, &left);
+        let first_off = self.facts.items.partition_point(|item| item.id.seq <= last);
+        self.history.rewind(last, seq, turn, Ix(super::facts::index(first_off)), &left);
         self.rewinds.push((seq, to));
         self.step(seq, &op);
         self.ops.push((seq, op));

@@ -218,9 +218,9 @@ impl Store {
             let middle = low.midpoint(high);
             let Some(place) = places.get(middle) else { break };
             if self.inner.frame_at(place.position)?.time() <= moment {
-                low = middle + 1
+                low = middle + 1;
             } else {
-                high = middle
+                high = middle;
             }
         }
         Ok(low
@@ -279,20 +279,20 @@ fn not_found(name: &str, nearest: Option<String>) -> Error {
 }
 
 fn summary(mut name: StreamName, state: &State, at: Seq, ended: Micros) -> SessionSummary {
-    let stats = state.stats(at);
+    let figures = state.stats(at);
     let facts = state.info(at).cloned().unwrap_or_default();
     let StreamFacts { project, title, .. } = facts;
     name.title = title.or(name.title);
-    let superseded = stats.kinds.iter().filter(|(kind, _)| matches!(kind, crate::fold::StatsKind::Rule(_)));
+    let superseded = figures.kinds.iter().filter(|(kind, _)| matches!(kind, crate::fold::StatsKind::Rule(_)));
     SessionSummary {
         project,
         turns: state.turn(at),
         prompts: state.prompt_count(at),
-        calls: stats.calls,
-        superseded: superseded.map(|(_, figures)| figures.count).sum(),
-        tokens: stats.tokens_recorded,
-        tokens_shown: stats.tokens_shown,
-        tokens_freed: stats.freed(),
+        calls: figures.calls,
+        superseded: superseded.map(|(_, kind)| kind.count).sum(),
+        tokens: figures.tokens_recorded,
+        tokens_shown: figures.tokens_shown,
+        tokens_freed: figures.freed(),
         first: state.first(),
         ended,
         name,

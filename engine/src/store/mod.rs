@@ -19,6 +19,7 @@ mod info;
 mod memory;
 mod places;
 mod salts;
+mod session;
 #[cfg(test)]
 mod tests;
 mod view;
@@ -43,6 +44,7 @@ pub use commands::ActReply;
 pub use events::Events;
 pub use info::{SessionSummary, StoreInfo, StreamName};
 pub use memory::{Memory, MemoryReceipt, MemoryScope, SessionProposal};
+pub use session::Session;
 pub use view::{At, Reading, ShownFace, View};
 pub use writer::{Atomicity, Batch, Receipt};
 

@@ -15,8 +15,8 @@ use crate::codec::FORMAT_VERSION;
 use crate::error::Error;
 use crate::ids::{Seq, StreamId};
 use crate::index::{
-    Bypassed, FramePlace, FrameSource, Identity, Index, IndexOptions, IndexState, Indexer, IndexerOptions,
-    Lookup as _, NameEntry, NameKind, Rebuilt, SourceFault, reindex,
+    Bypassed, FramePlace, Identity, Index, IndexOptions, IndexState, Indexer, IndexerOptions, Lookup as _,
+    NameEntry, NameKind, Rebuilt, reindex,
 };
 use crate::log::LogError;
 
@@ -186,12 +186,10 @@ impl Inner {
             }
             for stream in places.delta.streams() {
                 let Some(fresh) = places.delta.stream(*stream) else { continue };
-                match known.get(stream).and_then(|place| found.get_mut(*place)) {
-                    Some(old) => old.head = old.head.max(fresh.head),
-                    None => {
-                        let Some(first) = fresh.frames.first() else { continue };
-                        found.push(StreamPlace { stream: *stream, first: *first, head: fresh.head });
-                    }
+                if let Some(old) = known.get(stream).and_then(|place| found.get_mut(*place)) {
+                    old.head = old.head.max(fresh.head);
+                } else if let Some(first) = fresh.frames.first() {
+                    found.push(StreamPlace { stream: *stream, first: *first, head: fresh.head });
                 }
             }
             Ok(found)
@@ -199,14 +197,8 @@ impl Inner {
         Ok(found)
     }
 
-    /// Streams that the index knows to bear a name; `None` if the index cannot say, or does not go up to the head.
-    pub(super) fn named(
-        &self,
-        kind: NameKind,
-        text: &str,
-        prefix: bool,
-        limit: usize,
-    ) -> Option<Vec<NameEntry>> {
+    /// As [`Store::named`].
+    fn named(&self, kind: NameKind, text: &str, prefix: bool, limit: usize) -> Option<Vec<NameEntry>> {
         self.catch_up_places().ok()?;
         let places = self.places.read().unwrap_or_else(PoisonError::into_inner);
         let index = places.index.as_ref()?;
@@ -232,6 +224,14 @@ impl Store {
     /// What was wrong with the index, in a line for a person; `None` if nothing was. Answers do not depend on it.
     pub fn index_notice(&self) -> Option<String> {
         self.inner.places.read().unwrap_or_else(PoisonError::into_inner).reason.clone()
+    }
+
+    /// Streams whose events bear a name, as the index knows them: at most `limit`, each with its newest such event.
+    ///
+    /// `None` if there is no index, or it does not go up to the head: then only a fold can tell. A name that is not found is
+    /// a hint, not a proof.
+    pub fn named(&self, kind: NameKind, text: &str, prefix: bool, limit: usize) -> Option<Vec<NameEntry>> {
+        self.inner.named(kind, text, prefix, limit)
     }
 
     /// Makes the index anew from the log, and replaces the old one once the new one is proven.

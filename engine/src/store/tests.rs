@@ -190,3 +190,21 @@ fn answers_are_the_same_with_without_and_with_a_damaged_index() {
     std::fs::remove_file(&index).unwrap();
     assert_eq!(answers(&builder().open().unwrap()), with);
 }
+
+/// A hook saw the message first and knew no transcript: the record that came later was dropped as known, and could not be
+/// printed again. Now the fact is recorded once and the record beside it.
+#[test]
+fn a_record_that_comes_later_than_its_fact_is_kept() {
+    let folder = TempDir::new().unwrap();
+    let store = open(&folder);
+    let session = StreamInfo::session("acpdb", "s1");
+    let hello = || Entry::message("m1", Role::User, "hello").origin("msg:m1");
+    let _ = store.append(&session, vec![hello()]).unwrap();
+    let with_record = || vec![hello().wire(vec![WirePiece::Literal(b"{\"m\":1}".to_vec())])];
+    let receipt = store.append(&session, with_record()).unwrap();
+    assert_eq!(receipt.event_count, 1);
+    let recorded = store.event(receipt.last_seq).unwrap().unwrap();
+    assert_eq!(recorded.event.payload.label(), "host_recorded");
+    assert_eq!(store.record(&recorded).unwrap().unwrap(), b"{\"m\":1}");
+    assert_eq!(store.append(&session, with_record()).unwrap().known_count, 1);
+}

@@ -1,5 +1,6 @@
 //! Frozen views: a fold and a watermark, with the bodies that what is shown is made of.
 
+use std::fmt::Write as _;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use crate::error::Error;
@@ -169,7 +170,7 @@ impl View {
             }
             if kind == PartKind::Media {
                 let media_type = media_type.unwrap_or_else(|| "of unknown type".to_owned());
-                text.push_str(&format!("[media {media_type}, {bytes} B]"));
+                let _ = write!(text, "[media {media_type}, {bytes} B]");
             } else {
                 text.push_str(&self.text(body)?);
             }

@@ -62,6 +62,13 @@ pub(super) struct StreamWriter {
     pub(super) watermark: Seq,
 }
 
+impl StreamWriter {
+    /// Calls that have not ended, oldest first.
+    pub(super) fn open_calls(&self) -> Vec<crate::command::ledger::OpenCall> {
+        self.ledger.open_calls().into_iter().cloned().collect()
+    }
+}
+
 /// Bytes of new bodies after which a splitting commit is written.
 const SPLIT_BYTES: usize = 8 << 20;
 /// Events after which a splitting commit is written.
@@ -103,7 +110,7 @@ impl Inner {
             }
             let mut streams: BTreeMap<StreamId, &mut StreamWriter> =
                 guards.iter_mut().map(|(id, guard)| (*id, &mut **guard)).collect();
-            let planned = self.plan(&mut streams, todo, atomicity)?;
+            let planned = self.plan(&mut streams, todo, atomicity);
             match self.write(&mut streams, &planned, &mut receipt) {
                 Err(Error::HeadMoved { .. }) if retry_count < RETRY_COUNT_MAX => {
                     retry_count += 1;
@@ -153,7 +160,7 @@ impl Inner {
         streams: &mut BTreeMap<StreamId, &mut StreamWriter>,
         todo: Todo<'b>,
         atomicity: Atomicity,
-    ) -> Result<Planned<'b>, Error> {
+    ) -> Planned<'b> {
         let mut planned = Planned::default();
         let mut recorders: BTreeMap<StreamId, Recorder<'_>> = BTreeMap::new();
         let mut body_bytes = 0;
@@ -174,10 +181,13 @@ impl Inner {
             recorders.insert(*id, Recorder::new(&writer.ledger, &*self.registry, signer, cwd));
         }
         let mut first_entry = todo.entry;
+        // Batches of one stream may alternate with others; what changed about it is told once a commit.
+        let mut changed = std::collections::BTreeSet::new();
         for (batch_index, batch) in todo.batches.iter().enumerate().skip(todo.batch) {
             let id = batch.stream.id();
             let Some(recorder) = recorders.get_mut(&id) else { continue };
             if first_entry == 0
+                && changed.insert(id)
                 && let Some(writer) = streams.get(&id)
                 && writer.ledger.opened
                 && let Some(change) = record::change(&batch.stream, &writer.ledger)
@@ -190,7 +200,7 @@ impl Inner {
                 let rest = Todo { batches: todo.batches, batch: batch_index, entry: entry_index };
                 if full && atomicity == Atomicity::Split {
                     planned.rest = Some(rest);
-                    return Ok(planned);
+                    return planned;
                 }
                 match recorder.draft(&batch.stream, entry) {
                     Draft::Known => {
@@ -199,7 +209,7 @@ impl Inner {
                     }
                     Draft::RecordOthersFirst => {
                         planned.rest = Some(rest);
-                        return Ok(planned);
+                        return planned;
                     }
                     Draft::Record(drafts) => {
                         for (place, draft) in drafts.into_iter().enumerate() {
@@ -212,7 +222,7 @@ impl Inner {
             }
             first_entry = 0;
         }
-        Ok(planned)
+        planned
     }
 
     /// Encodes, writes and takes note of what was planned.

@@ -25,7 +25,7 @@ pub enum HashForm {
 pub struct TurnTokens {
     /// The turn.
     pub turn: Turn,
-    /// Its last seq in the stream.
+    /// Its last seq; of the newest turn, that of the last event that changed the tokens.
     pub seq: Seq,
     /// The context as shown.
     pub shown: u64,
@@ -226,16 +226,16 @@ impl State {
         }
     }
 
-    /// Tokens at the end of each turn that has begun at `at`, in order. Cost: O(turns x log events).
+    /// Tokens at the end of each turn that has begun at `at`, in order. Cost: O(turns), each a binary search.
     pub fn tokens_by_turn(&self, at: Seq) -> Vec<TurnTokens> {
         let count = self.history.turns.partition_point(|(seq, _)| *seq <= at);
         let turns = self.history.turns.get(..count).unwrap_or_default();
         let mut series = Vec::with_capacity(turns.len());
-        for (place, (_, turn)) in turns.iter().enumerate() {
+        for (place, (begin, turn)) in turns.iter().enumerate() {
             let end = match turns.get(place.saturating_add(1)) {
                 Some((next, number)) if number != turn => Seq(next.0.saturating_sub(1)),
                 Some(_) => continue,
-                None => Seq(at.0.min(self.head.0)),
+                None => self.history.total(at).seq.max(*begin),
             };
             series.push(TurnTokens { turn: *turn, ..self.tokens(end) });
         }

@@ -263,7 +263,13 @@ impl State {
         }
     }
 
+    /// The stand-in that a cause brings. It counts at most what it replaces, so that shown and freed make the whole.
     pub(crate) fn stand_in_for(&self, ix: Ix, face: Face, row: &Row, size: Size, at: Seq) -> StandIn {
+        let stand_in = self.stand_in_by(ix, face, row, size, at);
+        StandIn { tokens: stand_in.tokens.min(size.tokens), ..stand_in }
+    }
+
+    fn stand_in_by(&self, ix: Ix, face: Face, row: &Row, size: Size, at: Seq) -> StandIn {
         match row.cause {
             Cause::Erased | Cause::OffBranch | Cause::Left => Self::nothing(),
             Cause::Cleared { act } => match self.cleared(act) {
