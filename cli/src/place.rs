@@ -25,8 +25,9 @@ pub(crate) fn folder(global: &Global) -> Result<PathBuf, Failure> {
     let home = || std::env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
     let data = std::env::var_os("XDG_DATA_HOME").filter(|data| !data.is_empty()).map(PathBuf::from);
     let data = data.or_else(|| home().map(|home| home.join(".local/share")));
-    data.map(|data| data.join("acpdb"))
-        .ok_or_else(|| Failure::usage("there is no home folder to keep a store in").hint("name a store with --db PATH"))
+    data.map(|data| data.join("acpdb")).ok_or_else(|| {
+        Failure::usage("there is no home folder to keep a store in").hint("name a store with --db PATH")
+    })
 }
 
 /// Opens the store to append to it; makes it if need be.

@@ -59,7 +59,9 @@ pub(crate) fn refuse(global: &crate::args::Global) -> Result<(), Failure> {
 pub(crate) fn seq(store: &Store, text: &str) -> Result<Seq, Failure> {
     match parse(text, jiff::Timestamp::now())? {
         Point::Seq(seq) => Ok(seq),
-        Point::Turn(_) => Err(Failure::usage("--at: a turn belongs to a session; name the session, or give #SEQ or a time")),
+        Point::Turn(_) => {
+            Err(Failure::usage("--at: a turn belongs to a session; name the session, or give #SEQ or a time"))
+        }
         Point::Time(time) => Ok(store.seq_at(time)?),
     }
 }

@@ -23,7 +23,9 @@ pub(crate) fn run(global: &Global, args: &Show, output: &mut Output) -> Result<C
     }
     if args.raw {
         let record = store.record(&recorded)?.ok_or_else(|| {
-            Failure::not_found(format!("{seq} has no record of a host: it was not imported, or another event of the record has it"))
+            Failure::not_found(format!(
+                "{seq} has no record of a host: it was not imported, or another event of the record has it"
+            ))
         })?;
         return raw(&record, output);
     }
@@ -84,7 +86,11 @@ fn text(store: &Store, recorded: &Recorded, output: &mut Output) -> Result<(), F
             continue;
         }
         let bytes = store.body(body.id(recorded.seq))?;
-        let heading = format!("{name} ({}, ~{} tokens)", describe::bytes(body.bytes), describe::tokens(body.tokens.into()));
+        let heading = format!(
+            "{name} ({}, ~{} tokens)",
+            describe::bytes(body.bytes),
+            describe::tokens(body.tokens.into())
+        );
         output.line(output.paint(describe::DIM, &heading))?;
         let text = String::from_utf8_lossy(&bytes);
         let text = output.recorded(&text, Escape::Text).into_owned();
@@ -125,7 +131,8 @@ fn bodies(payload: &Payload) -> Vec<(String, Body)> {
         Payload::MemorySuperseded(edge) => one("reason", edge.reason).into_iter().collect(),
         Payload::MemoryRetracted(memory) => one("reason", memory.reason).into_iter().collect(),
         Payload::PromptSet(prompt) => {
-            let all = [one("system", prompt.system), one("tools", prompt.tools), one("params", prompt.params)];
+            let all =
+                [one("system", prompt.system), one("tools", prompt.tools), one("params", prompt.params)];
             all.into_iter().flatten().collect()
         }
         Payload::HostRecorded(record) => one("raw", record.raw).into_iter().collect(),
@@ -133,7 +140,10 @@ fn bodies(payload: &Payload) -> Vec<(String, Body)> {
         Payload::Injected(injected) => vec![("text".to_owned(), injected.text)],
         Payload::Discarded(act) => vec![("targets".to_owned(), act.targets)],
         Payload::Distilled(act) => {
-            let summaries = act.items.iter().filter_map(|hidden| one(&format!("summary of {}", hidden.item), hidden.summary));
+            let summaries = act
+                .items
+                .iter()
+                .filter_map(|hidden| one(&format!("summary of {}", hidden.item), hidden.summary));
             std::iter::once(("targets".to_owned(), act.targets)).chain(summaries).collect()
         }
         Payload::Restored(act) => vec![("targets".to_owned(), act.targets)],
