@@ -1,6 +1,11 @@
 //! Verbs that record something, as a user sees them: what is printed, the exit code, and that a refusal records nothing.
 
-#![expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test stops at what it did not expect"
+)]
 
 use std::io::Write as _;
 use std::path::PathBuf;
