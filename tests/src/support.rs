@@ -21,7 +21,8 @@ pub type Failure = Box<dyn StdError>;
 /// The folder `shared/NAME` beside the repository, or beside a folder that holds it; said on standard output if absent.
 pub fn shared(name: &str) -> Option<PathBuf> {
     let crate_folder = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-    let found = crate_folder.ancestors().map(|folder| folder.join("shared").join(name)).find(|path| path.is_dir());
+    let found =
+        crate_folder.ancestors().map(|folder| folder.join("shared").join(name)).find(|path| path.is_dir());
     if found.is_none() {
         println!("skipped: no shared/{name} beside the repository");
     }
@@ -108,7 +109,9 @@ fn texts_of(recorded: &Recorded) -> Vec<BodyId> {
         Payload::ToolCallFinished(it) => it.output.iter().map(|part| part.body.id(seq)).collect(),
         Payload::TodosReplaced(it) => vec![it.list.body.id(seq)],
         Payload::MemoryRecorded(it) => vec![it.value.id(seq)],
-        Payload::Distilled(it) => it.items.iter().filter_map(|it| it.summary).map(|body| body.id(seq)).collect(),
+        Payload::Distilled(it) => {
+            it.items.iter().filter_map(|it| it.summary).map(|body| body.id(seq)).collect()
+        }
         Payload::Injected(it) => vec![it.text.id(seq)],
         _ => Vec::new(),
     }
