@@ -15,7 +15,8 @@ use crate::{Options, Outcome};
 const PAIR_COUNT: usize = 100;
 
 pub(crate) fn run(options: &Options, report: &mut Report) -> Outcome<()> {
-    let sizes: &[usize] = if options.quick { &[100, 1000, 10_000] } else { &[100, 1000, 10_000, 50_000, 200_000] };
+    let sizes: &[usize] =
+        if options.quick { &[100, 1000, 10_000] } else { &[100, 1000, 10_000, 50_000, 200_000] };
     let mut pairs = Vec::new();
     for size in sizes {
         pairs.push(session(options, report, *size)?);
@@ -178,7 +179,12 @@ fn context_action(options: &Options, report: &mut Report) -> Outcome<()> {
         let _ = reply?;
         Ok(spent.cpu)
     })?;
-    report.row(format!("context action on 500 targets among {count} items"), time * 1e3, "ms", Goal::AtMost(20.0));
+    report.row(
+        format!("context action on 500 targets among {count} items"),
+        time * 1e3,
+        "ms",
+        Goal::AtMost(20.0),
+    );
     Ok(())
 }
 

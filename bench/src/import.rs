@@ -38,11 +38,13 @@ pub(crate) fn run(options: &Options, report: &mut Report) -> Outcome<()> {
     for _ in 0..rounds {
         let folder = tempfile::tempdir_in(&options.scratch)?;
         let store = crate::fold::open(folder.path())?;
-        let (count, first) = spent(|| inputs.iter().map(|input| import_one(&store, input)).sum::<Outcome<u64>>());
+        let (count, first) =
+            spent(|| inputs.iter().map(|input| import_one(&store, input)).sum::<Outcome<u64>>());
         events = count?;
         walls.push(mb / first.wall);
         cpus.push(mb / first.cpu);
-        let (new, second) = spent(|| inputs.iter().map(|input| import_one(&store, input)).sum::<Outcome<u64>>());
+        let (new, second) =
+            spent(|| inputs.iter().map(|input| import_one(&store, input)).sum::<Outcome<u64>>());
         if new? != 0 {
             return Err("the second import recorded something".into());
         }
@@ -69,7 +71,8 @@ pub(crate) fn run(options: &Options, report: &mut Report) -> Outcome<()> {
         .args(["child-import", &folder.path().to_string_lossy(), "--data", &options.data.to_string_lossy()])
         .output()?;
     let text = String::from_utf8_lossy(&output.stdout);
-    let peak = text.trim().parse::<f64>().map_err(|_| String::from_utf8_lossy(&output.stderr).into_owned())?;
+    let peak =
+        text.trim().parse::<f64>().map_err(|_| String::from_utf8_lossy(&output.stderr).into_owned())?;
     report.row("import, peak memory of a process", peak, "MB", Target::AtMost(200.0));
     Ok(())
 }
@@ -140,14 +143,25 @@ fn inputs(data: &Path) -> Outcome<Vec<Input>> {
     let id = bundled.get(first..).and_then(|rest| rest.split('"').next()).unwrap_or_default();
     let renamed = |number: usize| bundled.replace(id, &format!("{id}-{number}")).into_bytes();
     Ok((0..40)
-        .map(|number| Input { name: format!("demo-{number}"), path: path.clone(), format, bytes: renamed(number) })
+        .map(|number| Input {
+            name: format!("demo-{number}"),
+            path: path.clone(),
+            format,
+            bytes: renamed(number),
+        })
         .collect())
 }
 
 fn import_one(store: &Store, input: &Input) -> Outcome<u64> {
     let mut gather = Gather::new(store);
-    let _ = import::read(input.format, &input.name, input.bytes.as_slice(), &ImportOptions::default(), &mut gather)
-        .map_err(|error| format!("{}: {error}", input.path.display()))?;
+    let _ = import::read(
+        input.format,
+        &input.name,
+        input.bytes.as_slice(),
+        &ImportOptions::default(),
+        &mut gather,
+    )
+    .map_err(|error| format!("{}: {error}", input.path.display()))?;
     gather.end()
 }
 
@@ -161,7 +175,13 @@ fn read_only(input: &Input) -> Outcome<usize> {
         }
     }
     let mut count = Count(0);
-    let _ = import::read(input.format, &input.name, input.bytes.as_slice(), &ImportOptions::default(), &mut count)?;
+    let _ = import::read(
+        input.format,
+        &input.name,
+        input.bytes.as_slice(),
+        &ImportOptions::default(),
+        &mut count,
+    )?;
     Ok(count.0)
 }
 
@@ -216,7 +236,9 @@ impl import::Sink for Gather<'_> {
         self.bytes += batch.entries.iter().flat_map(|entry| &entry.wire).map(weight).sum::<usize>();
         self.bytes += batch.entries.len() * 200;
         match self.batches.last_mut() {
-            Some((stream, last)) if std::sync::Arc::ptr_eq(stream, &batch.stream) => last.entries.extend(batch.entries),
+            Some((stream, last)) if std::sync::Arc::ptr_eq(stream, &batch.stream) => {
+                last.entries.extend(batch.entries)
+            }
             _ => {
                 let stream = (*batch.stream).clone();
                 self.batches.push((batch.stream, Batch { stream, entries: batch.entries }));

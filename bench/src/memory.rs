@@ -17,7 +17,8 @@ const PREFERENCE_CATEGORIES: [&str; 5] = ["style", "tooling", "workflow", "commu
 
 /// Every second item is a preference with a key, the others are facts in categories of a hundred.
 fn item(number: usize, value: String) -> MemoryEntry {
-    let entry = MemoryEntry { value, confidence: 80, lifespan: Some(Lifespan::Project), ..MemoryEntry::default() };
+    let entry =
+        MemoryEntry { value, confidence: 80, lifespan: Some(Lifespan::Project), ..MemoryEntry::default() };
     if number % 2 == 0 {
         let (category, key) = place(number);
         MemoryEntry { kind: MemoryKind::Preference, category, key: Some(key), ..entry }
@@ -44,7 +45,12 @@ pub(crate) fn run(options: &Options, report: &mut Report) -> Outcome<()> {
     let batch = Batch { stream: info.clone(), entries: entries.collect() };
     let (receipt, first) = spent(|| store.commit(&[batch], Atomicity::Split));
     let _ = receipt?;
-    report.row(format!("memory: {count} items recorded in bulk, each"), first.cpu / float(count) * 1e6, "us", Target::None);
+    report.row(
+        format!("memory: {count} items recorded in bulk, each"),
+        first.cpu / float(count) * 1e6,
+        "us",
+        Target::None,
+    );
 
     let scope = MemoryScope::project("bench");
     add(&store, &scope, count, report)?;
@@ -53,7 +59,12 @@ pub(crate) fn run(options: &Options, report: &mut Report) -> Outcome<()> {
     let events: Vec<Recorded> = store.events(Seq(1), Seq::MAX)?.collect::<Result<_, _>>()?;
     let applied = median(3, || Ok(spent(|| crate::fold::folded(&events)).1.cpu))?;
     let rate = float(events.len()) / applied / 1e6;
-    report.row(format!("memory: cold apply of {} items", events.len()), rate, "M items/s", Target::AtLeast(1.0));
+    report.row(
+        format!("memory: cold apply of {} items", events.len()),
+        rate,
+        "M items/s",
+        Target::AtLeast(1.0),
+    );
     let cold = median(3, || {
         let (view, spent) = spent(|| crate::fold::open(folder.path())?.view(info.id()).map_err(crate::boxed));
         let _ = view?;
@@ -75,15 +86,18 @@ fn add(store: &Store, scope: &MemoryScope, count: usize, report: &mut Report) ->
         let _ = receipt?;
         times.push(time);
     }
-    report.row(format!("memory: add with supersession among {count}"), middle(times) * 1e6, "us", Target::AtMost(30.0));
+    report.row(
+        format!("memory: add with supersession among {count}"),
+        middle(times) * 1e6,
+        "us",
+        Target::AtMost(30.0),
+    );
     Ok(())
 }
 
 fn ask(store: &Store, scope: &MemoryScope, count: usize, report: &mut Report) -> Outcome<()> {
     let memory = store.memory(scope, Seq::MAX)?;
-    let keys: Vec<(String, String)> = (0..2000)
-        .map(|round| place(round * 38 % count))
-        .collect();
+    let keys: Vec<(String, String)> = (0..2000).map(|round| place(round * 38 % count)).collect();
     let time = memory.read(store.now(), |view| {
         let find = || keys.iter().filter(|(category, key)| view.by_key(category, key).is_some()).count();
         median(5, || {
@@ -111,8 +125,15 @@ fn scan(store: &Store, scope: &MemoryScope, report: &mut Report) -> Outcome<()> 
     }
     let bytes: usize = texts.iter().map(String::len).sum();
     let time = memory.read(store.now(), |view| {
-        median(5, || Ok(own(|| texts.iter().map(|text| propose(Role::User, text, view).len()).sum::<usize>()).1))
+        median(5, || {
+            Ok(own(|| texts.iter().map(|text| propose(Role::User, text, view).len()).sum::<usize>()).1)
+        })
     })?;
-    report.row("memory: scan of texts for proposals", float(bytes) / 1e6 / time, "MB/s", Target::AtLeast(50.0));
+    report.row(
+        "memory: scan of texts for proposals",
+        float(bytes) / 1e6 / time,
+        "MB/s",
+        Target::AtLeast(50.0),
+    );
     Ok(())
 }

@@ -61,7 +61,8 @@ fn superseded(folder: &Path, stream: StreamId) -> Outcome<String> {
     let reading = view.read();
     let state = reading.state();
     let items: Vec<_> = state.items(view.at()).collect();
-    let hidden = items.iter().filter_map(|ix| state.item(*ix, view.at())).find(|item| item.output.cause.is_some());
+    let hidden =
+        items.iter().filter_map(|ix| state.item(*ix, view.at())).find(|item| item.output.cause.is_some());
     Ok(hidden.ok_or("nothing is superseded")?.item.to_string())
 }
 
@@ -104,7 +105,12 @@ fn command(folder: &Path, item: &str, label: &str, report: &mut Report) -> Outco
         let (status, spent) = spent(|| command.status());
         if status?.success() { Ok(spent.wall) } else { Err("acpdb history failed".into()) }
     })?;
-    report.row(format!("acpdb history --chain, whole process, {label}"), time * 1e3, "ms", Target::AtMost(30.0));
+    report.row(
+        format!("acpdb history --chain, whole process, {label}"),
+        time * 1e3,
+        "ms",
+        Target::AtMost(30.0),
+    );
     Ok(())
 }
 

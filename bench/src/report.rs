@@ -39,7 +39,11 @@ impl Report {
     }
 
     pub(crate) fn print(&self, options: &Options) {
-        println!("Store on {}; {}.", crate::measure::file_system(&options.scratch), crate::measure::machine());
+        println!(
+            "Store on {}; {}.",
+            crate::measure::file_system(&options.scratch),
+            crate::measure::machine()
+        );
         println!("\n| what | measured | target | met |\n|---|---|---|---|");
         for row in &self.rows {
             println!("| {} |", row.join(" | "));

@@ -43,7 +43,8 @@ const WORDS: [&str; 16] = [
 
 impl Session {
     pub(crate) fn new(name: &str) -> Self {
-        let seed = name.bytes().fold(7, |seed: u64, byte| seed.wrapping_mul(31).wrapping_add(u64::from(byte)));
+        let seed =
+            name.bytes().fold(7, |seed: u64, byte| seed.wrapping_mul(31).wrapping_add(u64::from(byte)));
         let info = StreamInfo {
             project: Some("/home/user/project".to_owned()),
             cwd: Some("/home/user/project".to_owned()),
@@ -117,7 +118,12 @@ impl Session {
             }
             35..57 => {
                 let (file, old, new) = (self.file(), self.numbers.next(), self.numbers.next());
-                ("Edit", format!(r#"{{"file_path":"{file}","old_string":"let a = {old};","new_string":"let a = {new};"}}"#))
+                (
+                    "Edit",
+                    format!(
+                        r#"{{"file_path":"{file}","old_string":"let a = {old};","new_string":"let a = {new};"}}"#
+                    ),
+                )
             }
             57..71 => {
                 let pattern = self.numbers.below(60);
@@ -142,7 +148,13 @@ impl Session {
                     .collect();
                 ("TodoWrite", format!(r#"{{"todos":[{}]}}"#, todos.join(",")))
             }
-            _ => ("WebFetch", format!(r#"{{"url":"https://example.com/{}","prompt":"What is it?"}}"#, self.numbers.below(30))),
+            _ => (
+                "WebFetch",
+                format!(
+                    r#"{{"url":"https://example.com/{}","prompt":"What is it?"}}"#,
+                    self.numbers.below(30)
+                ),
+            ),
         }
     }
 

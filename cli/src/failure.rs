@@ -32,6 +32,7 @@ pub(crate) struct Failure {
     pub(crate) code: Code,
     pub(crate) message: String,
     pub(crate) hint: Option<String>,
+    /// The reader of our output went away: not worth a word.
     pub(crate) broken_pipe: bool,
 }
 
@@ -51,11 +52,6 @@ impl Failure {
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
-    }
-
-    /// The reader of our output went away: not worth a word.
-    pub(crate) fn is_broken_pipe(&self) -> bool {
-        self.broken_pipe
     }
 
     /// A file or stream could not be read or written.
@@ -82,7 +78,7 @@ impl From<Error> for Failure {
             Error::HeadMoved { .. } => (Code::Conflict, None),
             Error::NotFound { .. } | Error::NotAStore { .. } => (Code::NotFound, None),
             Error::Rejected(rejection) => (refused(rejection), None),
-            Error::Ambiguous { .. } => (Code::Usage, None),
+            Error::Ambiguous { .. } | Error::TooLarge { .. } => (Code::Usage, None),
             Error::Corrupt { .. } => (Code::Damage, None),
             _ => (Code::Failure, None),
         };

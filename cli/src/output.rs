@@ -7,6 +7,13 @@ use serde::Serialize;
 use crate::args::{ColorChoice, Global};
 use crate::failure::Failure;
 
+/// Prints to stderr, and goes on if nobody can be told.
+macro_rules! say {
+    ($($argument:tt)*) => {{
+        let _ = writeln!(anstream::stderr(), $($argument)*);
+    }};
+}
+
 /// Prints data and messages as the global options ask.
 pub(crate) struct Output {
     out: BufWriter<Box<dyn Write>>,
@@ -93,20 +100,20 @@ impl Output {
     /// A remark on stderr, unless it is to be quiet.
     pub(crate) fn note(&self, text: impl AsRef<str>) {
         if !self.quiet {
-            anstream::eprintln!("{}", escape(text.as_ref(), Escape::Text));
+            say!("{}", escape(text.as_ref(), Escape::Text));
         }
     }
 
     /// Something the user must know, on stderr.
     pub(crate) fn warn(&self, text: impl AsRef<str>) {
-        anstream::eprintln!("warning: {}", escape(text.as_ref(), Escape::Text));
+        say!("warning: {}", escape(text.as_ref(), Escape::Text));
     }
 
     /// A failure, on stderr.
     pub(crate) fn failure(&self, failure: &Failure) {
-        anstream::eprintln!("error: {}", escape(&failure.message, Escape::Text));
+        say!("error: {}", escape(&failure.message, Escape::Text));
         if let Some(hint) = &failure.hint {
-            anstream::eprintln!("  hint: {}", escape(hint, Escape::Text));
+            say!("  hint: {}", escape(hint, Escape::Text));
         }
     }
 

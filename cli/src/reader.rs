@@ -55,6 +55,9 @@ pub(crate) struct Candidate {
 pub(crate) fn files(path: &Path) -> std::io::Result<Vec<Candidate>> {
     let metadata = std::fs::metadata(path)?;
     if !metadata.is_dir() {
+        if !metadata.is_file() {
+            return Err(std::io::Error::other("it is neither a file nor a folder"));
+        }
         return Ok(vec![Candidate { path: path.to_owned(), bytes: metadata.len(), named: true }]);
     }
     let mut found = Vec::new();

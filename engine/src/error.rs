@@ -54,7 +54,7 @@ pub enum Error {
         candidates: Vec<String>,
     },
     /// The commit is over a limit. Split it.
-    #[error("{what} has {actual}, the limit is {limit}; split the commit")]
+    #[error("too much for one commit: {what} {actual}, of at most {limit}; split it")]
     TooLarge {
         /// What is too large.
         what: &'static str,
@@ -64,7 +64,7 @@ pub enum Error {
         limit: u64,
     },
     /// The disk is full. Nothing was recorded; the store stays readable, and appends again once there is space.
-    #[error("no space left for {}; nothing was recorded, free some and retry", path.display())]
+    #[error("no space left for {}; this commit was not recorded; free some and retry", path.display())]
     NoSpace {
         /// The file that could not grow.
         path: PathBuf,

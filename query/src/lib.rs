@@ -18,6 +18,8 @@ pub mod items;
 pub mod stats;
 
 #[cfg(test)]
+mod laws;
+#[cfg(test)]
 mod testing;
 #[cfg(test)]
 mod tests;

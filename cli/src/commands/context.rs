@@ -78,7 +78,11 @@ fn print(item: &ContextItem, full: bool, output: &mut Output) -> Result<(), Fail
     output.line("")?;
     output.line(format!("{seq} t{} {name}{stands}", row.turn))?;
     if let Some(input) = &item.input {
-        face(input, "", if full { usize::MAX } else { 1 }, output)?;
+        if full {
+            face(input, "", usize::MAX, output)?;
+        } else {
+            face(&on_one_line(input), "", 1, output)?;
+        }
     }
     if let Some(result) = &item.output {
         let lines = match (full, item.input.is_some()) {
@@ -90,6 +94,13 @@ fn print(item: &ContextItem, full: bool, output: &mut Output) -> Result<(), Fail
         face(result, mark, lines, output)?;
     }
     Ok(())
+}
+
+/// Parameters on one line: some hosts write them over several.
+fn on_one_line(input: &FaceText) -> FaceText {
+    let value = input.text.as_deref().and_then(|text| serde_json::from_str::<serde_json::Value>(text).ok());
+    let text = value.map(|value| value.to_string()).or_else(|| input.text.clone());
+    FaceText { text, ..input.clone() }
 }
 
 /// The beginning of a face: at most so many lines, each as wide as there is room; whole if there is no limit.

@@ -71,10 +71,10 @@ fn choose(global: &Global, args: &Demo, folder: &Path, output: &Output) -> Resul
         let candidate = Candidate { path: path.clone(), bytes: bytes.len(), named: true };
         let format = match reader::recognise(&candidate, None) {
             Recognised::Session(format) => format,
-            Recognised::Skipped(file) => {
-                return Err(Failure::usage(format!("{}: {}", path.display(), file.reason)));
+            Recognised::Skipped(_) | Recognised::Other => {
+                let failure = Failure::usage(format!("{} is no session of a known format", path.display()));
+                return Err(failure.hint("if you know its format: acpdb import --format FORMAT PATH"));
             }
-            Recognised::Other => return Err(Failure::usage(format!("{} is no session", path.display()))),
         };
         let store = place::open_scratch(&folder.join("named"), output)?;
         import(&store, path, format)?;

@@ -1,5 +1,6 @@
 //! Ids as people type them, for every command that takes one.
 
+use acpdb_engine::event::Payload;
 use acpdb_engine::fold::Ix;
 use acpdb_engine::ids::Seq;
 use acpdb_engine::{At, Store, StreamName, View};
@@ -35,10 +36,16 @@ fn failure(error: FindError) -> Failure {
 pub(crate) fn target(store: &Store, global: &Global, found: &Found) -> Result<(View, Ix), Failure> {
     let Some(ix) = found.ix else {
         let seq = found.item.seq;
-        let kind = store.event(seq)?.map_or("", |recorded| recorded.event.payload.label());
+        let payload = store.event(seq)?.map(|recorded| recorded.event.payload);
+        let kind = payload.as_ref().map_or("", Payload::label);
         let failure = Failure::not_found(format!("{seq} is a {kind} event and no item of a context"));
-        let hint = match kind {
-            "memory_recorded" => "its history: acpdb history --memory ID".to_owned(),
+        let hint = match &payload {
+            Some(Payload::MemoryRecorded(memory)) => {
+                format!(
+                    "what became of it: acpdb history --memory '{}' --session '{}'",
+                    memory.id, found.stream.name
+                )
+            }
             _ => format!("the event itself: acpdb show '{seq}'"),
         };
         return Err(failure.hint(hint));

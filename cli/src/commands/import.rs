@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use acpdb_engine::Store;
 use acpdb_engine::entry::StreamInfo;
 use acpdb_hosts::import::{Format, Options};
 use acpdb_hosts::places::usual_places;
@@ -18,6 +19,7 @@ use crate::place;
 use crate::reader::{self, Candidate, FileReport, ReadError, Recognised, Skipped};
 
 pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result<Code, Failure> {
+    super::at::refuse(global)?;
     let format = args.format.as_deref().map(format_of).transpose()?;
     let options = Options {
         session: args.session.clone(),
@@ -30,7 +32,7 @@ pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result
         let failure = Failure::not_found("no sessions were found");
         return Err(failure.hint("give a file or folder: acpdb import PATH"));
     }
-    let store = place::open(global, output)?;
+    let mut opened: Option<Store> = None;
     let bar = bar(&candidates, output);
     let mut reports = Vec::new();
     let mut other_count = 0_u64;
@@ -40,7 +42,12 @@ pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result
         match reader::recognise(candidate, format) {
             Recognised::Session(format) => {
                 let mut progress = |bytes| bar.inc(bytes);
-                match reader::read(&store, &candidate.path, format, &options, &mut progress) {
+                let store = match &opened {
+                    Some(store) => store,
+                    // Only now: a mistyped name makes no store.
+                    None => opened.insert(place::open(global, output)?),
+                };
+                match reader::read(store, &candidate.path, format, &options, &mut progress) {
                     Ok(report) => {
                         skipped.extend(notes(&report));
                         reports.push(report);
@@ -53,13 +60,20 @@ pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result
         }
     }
     bar.finish_and_clear();
-    store.close()?;
+    if let Some(store) = opened {
+        store.close()?;
+    }
     for file in &skipped {
         let line = file.line.map(|line| format!(":{line}")).unwrap_or_default();
         output.warn(format!("{}{line}: {}", file.path.display(), file.reason));
     }
     render(&reports, &skipped, other_count, output)?;
-    Ok(if skipped.is_empty() { Code::Ok } else { Code::Partial })
+    Ok(match (reports.is_empty(), skipped.as_slice()) {
+        (_, []) => Code::Ok,
+        (true, skipped) if skipped.iter().all(|file| !file.path.exists()) => Code::NotFound,
+        (true, _) => Code::Failure,
+        (false, _) => Code::Partial,
+    })
 }
 
 /// Files that the user named, and those in folders that the user named.
@@ -240,10 +254,12 @@ fn render(
     };
     output.line(format!("{}: {said}{others}", describe::count(reports.len() as u64, "file")))?;
     if !skipped.is_empty() {
-        output.note(format!(
-            "{} need a look (see the warnings above); the rest is recorded",
-            describe::count(skipped.len() as u64, "place")
-        ));
+        let places = match skipped.len() {
+            1 => "1 place needs".to_owned(),
+            count => format!("{count} places need"),
+        };
+        let rest = if reports.is_empty() { "nothing was recorded" } else { "the rest is recorded" };
+        output.note(format!("{places} a look (see the warnings above); {rest}"));
     }
     Ok(())
 }

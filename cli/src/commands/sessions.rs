@@ -4,7 +4,7 @@ use acpdb_engine::event::Scope;
 use acpdb_engine::{SessionSummary, Store, StreamName};
 
 use super::describe;
-use super::lines::clip;
+use super::lines::{clip, first_prompt, one_line};
 use crate::args::{Global, Sessions};
 use crate::failure::{Code, Failure};
 use crate::output::{Escape, Output, escape};
@@ -48,12 +48,14 @@ pub(crate) fn run(global: &Global, args: &Sessions, output: &mut Output) -> Resu
     let title_width = output.width.saturating_sub(others + when_width).max(8);
     for (session, length) in sessions.iter().zip(lengths) {
         let id: String = session.name.name.chars().take(length).collect();
-        let title = session.name.title.as_deref().unwrap_or_default();
-        let title = title.split_whitespace().collect::<Vec<_>>().join(" ");
+        let title = match &session.name.title {
+            Some(title) => one_line(title),
+            None => first_prompt(&store.view(session.name.id)?)?.unwrap_or_default(),
+        };
         table.row([
             escape(&id, Escape::Line).into_owned(),
             escape(&session.name.host, Escape::Line).into_owned(),
-            clip(&escape(&title, Escape::Text), title_width),
+            clip(&title, title_width),
             session.turns.get().to_string(),
             session.calls.to_string(),
             describe::tokens(session.tokens),

@@ -4,15 +4,13 @@
 
 use std::path::{Path, PathBuf};
 
-use acpdb_engine::event::Role;
-use acpdb_engine::fold::ItemKind;
 use acpdb_engine::verify::{Report, Verdict};
-use acpdb_engine::{Store, StreamName, View};
+use acpdb_engine::{Store, StreamName};
 use acpdb_query::{ChainReport, HalfTime, StatsReport};
 use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr as _;
 
-use super::lines::{about, clip, one_line};
+use super::lines::{about, clip, first_prompt, one_line};
 use super::{describe, history};
 use crate::args::Global;
 use crate::failure::Failure;
@@ -84,18 +82,6 @@ pub(crate) fn look(
     Ok(Tour { source, session, host, title, turns, prompts, stats, chain, half_time, verified, next })
 }
 
-/// The beginning of what the user asked first.
-fn first_prompt(view: &View) -> Result<Option<String>, Failure> {
-    let body = {
-        let reading = view.read();
-        let (state, at) = (reading.state(), view.at());
-        let mut items = state.items(at).filter_map(|ix| state.item(ix, at));
-        let prompt = items.find(|item| item.role == Role::User && item.kind == ItemKind::Text);
-        prompt.and_then(|prompt| prompt.content.first().map(|part| part.body))
-    };
-    Ok(body.map(|body| view.text(body)).transpose()?.map(|text| one_line(&text)))
-}
-
 /// The shortest beginning of a session's id, of 8 or 16 characters, that still names it; else all of it.
 fn short_name(store: &Store, session: &StreamName) -> String {
     let short = |length: usize| session.name.chars().take(length).collect::<String>();
@@ -113,28 +99,29 @@ fn next(
 ) -> Vec<(String, &'static str)> {
     let program = program();
     let Some(keep) = keep else {
-        let file = match source {
-            Source::File { path } => format!(" {}", quoted(&path.to_string_lossy())),
-            Source::Bundled { asked: true } => " --bundled".to_owned(),
-            Source::Bundled { .. } | Source::Found { .. } => String::new(),
+        let kept = |file: &str| format!("{program} demo{file} --keep .acpdb");
+        let kept_words = "the same, in a store that stays here";
+        return match source {
+            Source::File { path } => {
+                let path = quoted(&path.to_string_lossy());
+                vec![
+                    (kept(&format!(" {path}")), kept_words),
+                    (format!("{program} import {path}"), "read it into your own store"),
+                    (format!("{program} --help"), "context, history, explain, stats, memory, verify"),
+                ]
+            }
+            Source::Found { .. } => vec![
+                (kept(""), kept_words),
+                (format!("{program} import"), "read the sessions of every host on this machine"),
+                (format!("{program} --help"), "context, history, explain, stats, memory, verify"),
+            ],
+            // There may be nothing to import here: the store that stays is what can be asked.
+            Source::Bundled { .. } => vec![
+                (kept(" --bundled"), kept_words),
+                (format!("{program} --db .acpdb context"), "then: what the model should see now, and why"),
+                (format!("{program} import --help"), "how to read sessions of your own"),
+            ],
         };
-        let import = match source {
-            Source::File { path } => format!("{program} import {}", quoted(&path.to_string_lossy())),
-            _ => format!("{program} import"),
-        };
-        let import_words = match source {
-            Source::Bundled { .. } => "read the sessions of every host on this machine, or those of a PATH",
-            Source::File { .. } => "read it into your own store",
-            Source::Found { .. } => "read every session of every host on this machine",
-        };
-        return vec![
-            (
-                format!("{program} demo{file} --keep .acpdb"),
-                "the same, in a store that stays: then ask it anything",
-            ),
-            (import, import_words),
-            (format!("{program} --help"), "context, history, explain, stats, memory, verify"),
-        ];
     };
     let found_anyway = keep == Path::new(".acpdb") && global.db.is_none();
     let db = if found_anyway { String::new() } else { format!(" --db {}", quoted(&keep.to_string_lossy())) };

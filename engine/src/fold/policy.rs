@@ -674,7 +674,7 @@ mod tests {
         }
         expect![[r#"
             no policy key is called `fil.kind`; did you mean `file.kind`?
-            no preset is called `apc`; did you mean `acp-head`?
+            no preset is called `apc`; did you mean `acp`?
             no policy key is called `zzz`
             policy key `todo` takes true or false, not `"yes"`
             policy key `purge_errors.turns` takes a whole number, not `-1`

@@ -189,8 +189,6 @@ impl Store {
         let loaded = self.inner.fold(FoldKey::All)?;
         let names = self.stream_names()?;
         let loaded = loaded.read().unwrap_or_else(PoisonError::into_inner);
-        // Figures are of seqs that are: nothing is ever in force at "after every event".
-        let at = at.min(loaded.watermark);
         let mut summaries = Vec::new();
         for name in names.into_iter().filter(|name| name.scope == Scope::Session) {
             let Some(state) = loaded.world.stream(name.id).filter(|state| state.first() <= at) else {

@@ -253,14 +253,16 @@ impl Store {
     /// Makes the index anew from the log, and replaces the old one once the new one is proven.
     ///
     /// # Errors
-    /// [`Error::Busy`] if another process holds the index, or the log cannot be read; the old index stays.
+    /// [`Error::ReadOnly`]; [`Error::Busy`] if another process holds the index, or the log cannot be read; the old index stays.
     pub fn reindex(&self) -> Result<Rebuilt, Error> {
         let inner = &self.inner;
         let mut places = inner.places.write().unwrap_or_else(PoisonError::into_inner);
-        let path = places.path.clone().ok_or_else(|| Error::ReadOnly {
-            path: inner.root.clone(),
-            detail: "this handle uses no index".to_owned(),
-        })?;
+        let read_only =
+            |detail: &str| Error::ReadOnly { path: inner.root.clone(), detail: detail.to_owned() };
+        if inner.recovery.read_only {
+            return Err(read_only("it is open for reading only"));
+        }
+        let path = places.path.clone().ok_or_else(|| read_only("this handle uses no index"))?;
         places.drop_index(&Bypassed { reason: "the index is being rebuilt".to_owned() });
         places.reason = None;
         let head = inner.log.refresh()?;
