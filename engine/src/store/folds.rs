@@ -54,39 +54,65 @@ impl Inner {
             }
         }
         let mut loaded = shared.write().unwrap_or_else(PoisonError::into_inner);
-        while !self.advance(&mut loaded)? {}
+        if let Some(needed) = self.advance(&mut loaded)? {
+            // Begun anew aside: if reading fails, views of the fold keep what they show.
+            let streams = loaded.streams.iter().flatten().copied().chain(needed).collect();
+            let mut anew = Loaded { streams: Some(streams), ..Loaded::default() };
+            while let Some(needed) = self.advance(&mut anew)? {
+                let streams = anew.streams.into_iter().flatten().chain(needed).collect();
+                anew = Loaded { streams: Some(streams), ..Loaded::default() };
+            }
+            *loaded = anew;
+        }
         drop(loaded);
         Ok(shared)
     }
 
-    /// Folds what is new. `false`: the fold needs a stream it did not have and was begun anew.
-    fn advance(&self, loaded: &mut Loaded) -> Result<bool, Error> {
+    /// Folds what is new, a frame at a time, so that an error loses nothing and repeats nothing. `Some`: streams that the
+    /// fold needs and does not have; it has to be begun anew with them.
+    ///
+    /// Damaged frames are left out and noted: what is sound stays readable.
+    fn advance(&self, loaded: &mut Loaded) -> Result<Option<Vec<StreamId>>, Error> {
         let after = loaded.watermark;
         let (places, watermark) = match &loaded.streams {
             Some(streams) => self.frames_of(streams, after)?,
             None => self.all_frames(after)?,
         };
         for place in places {
-            let frame = self.frame_at(place.position)?;
-            for event in frame.events().filter(|event| event.seq > after) {
+            let frame = match self.frame_at(place.position) {
+                Ok(frame) => frame,
+                Err(Error::Corrupt { detail }) => {
+                    self.note_damage(detail);
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            // A frame may have been left half way, when a stream was found missing.
+            let folded = after.max(loaded.world.head());
+            for event in frame.events().filter(|event| event.seq > folded) {
                 let stream = event.envelope.stream;
                 if loaded.streams.as_ref().is_some_and(|streams| !streams.contains(&stream)) {
                     continue;
                 }
-                let recorded = decode(&frame, &event)?;
-                if let Some(streams) = &mut loaded.streams
+                let recorded = match decode(&frame, &event) {
+                    Ok(recorded) => recorded,
+                    Err(Error::Corrupt { detail }) => {
+                        self.note_damage(detail);
+                        continue;
+                    }
+                    Err(error) => return Err(error),
+                };
+                if let Some(streams) = &loaded.streams
                     && let Some(needed) = needs(&recorded.event.payload, streams)
                 {
-                    streams.extend(needed);
-                    loaded.world = World::default();
-                    loaded.watermark = Seq::ZERO;
-                    return Ok(false);
+                    return Ok(Some(needed));
                 }
                 let _ = loaded.world.apply(&recorded);
             }
+            loaded.watermark = loaded.watermark.max(place.last_seq);
         }
-        loaded.watermark = watermark;
-        Ok(true)
+        loaded.watermark = watermark.max(loaded.watermark);
+        Ok(None)
     }
 }
 
