@@ -21,7 +21,8 @@ pub type Failure = Box<dyn StdError>;
 /// The folder `shared/NAME` beside the repository, or beside a folder that holds it; said on standard output if absent.
 pub fn shared(name: &str) -> Option<PathBuf> {
     let crate_folder = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-    let found = crate_folder.ancestors().map(|folder| folder.join("shared").join(name)).find(|path| path.is_dir());
+    let found =
+        crate_folder.ancestors().map(|folder| folder.join("shared").join(name)).find(|path| path.is_dir());
     if found.is_none() {
         println!("skipped: no shared/{name} beside the repository");
     }
@@ -108,7 +109,9 @@ fn texts_of(recorded: &Recorded) -> Vec<BodyId> {
         Payload::ToolCallFinished(it) => it.output.iter().map(|part| part.body.id(seq)).collect(),
         Payload::TodosReplaced(it) => vec![it.list.body.id(seq)],
         Payload::MemoryRecorded(it) => vec![it.value.id(seq)],
-        Payload::Distilled(it) => it.items.iter().filter_map(|it| it.summary).map(|body| body.id(seq)).collect(),
+        Payload::Distilled(it) => {
+            it.items.iter().filter_map(|it| it.summary).map(|body| body.id(seq)).collect()
+        }
         Payload::Injected(it) => vec![it.text.id(seq)],
         _ => Vec::new(),
     }
@@ -179,4 +182,45 @@ pub fn copy_folder(from: &Path, to: &Path) -> std::io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// A store in plain words: every event with its texts, then what the model sees of each stream.
+///
+/// # Errors
+/// If anything is damaged.
+pub fn described(store: &Store) -> Result<String, Failure> {
+    let mut out = String::new();
+    for recorded in events(store)? {
+        writeln!(out, "{} {} {}", recorded.seq, recorded.recorded_at.get(), line_of(store, &recorded)?)?;
+    }
+    for stream in store.stream_names()? {
+        writeln!(out, "\n{} {} {:?}", stream.host, stream.name, stream.scope)?;
+        for line in shown(store, stream.id, store.head()?)? {
+            writeln!(out, "  {line}")?;
+        }
+        let view = store.view(stream.id)?;
+        let reading = view.read();
+        for edge in reading.state().edges(Seq::MAX) {
+            let new = edge.new.map(|item| item.to_string()).unwrap_or_default();
+            writeln!(out, "  {} -> {new} {:?} at {} {}", edge.old, edge.rule, edge.seq, edge.turn)?;
+        }
+    }
+    Ok(out)
+}
+
+/// The digest of each stream's fold at each seq, one a line.
+///
+/// # Errors
+/// If anything is damaged.
+pub fn fold_digests(store: &Store) -> Result<String, Failure> {
+    let mut out = String::new();
+    let world = folded(&events(store)?);
+    for stream in store.stream_names()? {
+        let Some(state) = world.stream(stream.id) else { continue };
+        for seq in state.first().get()..=store.head()?.get() {
+            let digest = acpdb_engine::ids::Digest(state.digest(Seq(seq)));
+            writeln!(out, "{} #{seq} {digest}", stream.name)?;
+        }
+    }
+    Ok(out)
 }

@@ -109,7 +109,11 @@ fn recovers(world: &SimWorld, steps: &[Vec<String>], acked: u32, context: &str) 
         Err(error) => assert_eq!(acked, 0, "{context}: {error}"),
     }
     let store = open(&world.process(51)).unwrap();
-    assert!(store.recovery().damage.is_none() && !store.recovery().postponed, "{context}: {:?}", store.recovery());
+    assert!(
+        store.recovery().damage.is_none() && !store.recovery().postponed,
+        "{context}: {:?}",
+        store.recovery()
+    );
     let found = lines(&store).unwrap();
     // A store that was being made is made by who opens it next.
     let fewest = acked.max(1);

@@ -93,7 +93,10 @@ struct Call {
 enum Deed<'e> {
     Event(&'e Recorded),
     /// A rewind: what it does not undo.
-    Kept { turn: u32, policy: Option<Rules> },
+    Kept {
+        turn: u32,
+        policy: Option<Rules>,
+    },
 }
 
 /// The state of the story.
@@ -118,10 +121,7 @@ pub fn edges(
             Payload::Rewound(rewound) if mutation != Mutation::NoRewind => {
                 let before = told(&branch, bodies, mutation);
                 branch.retain(|(seq, _)| *seq <= rewound.to);
-                branch.push((
-                    recorded.seq,
-                    Deed::Kept { turn: before.turn, policy: Some(before.rules) },
-                ));
+                branch.push((recorded.seq, Deed::Kept { turn: before.turn, policy: Some(before.rules) }));
             }
             _ => branch.push((recorded.seq, Deed::Event(recorded))),
         }
@@ -135,7 +135,8 @@ fn told<'b>(
     bodies: &'b dyn Fn(BodyId) -> Option<Vec<u8>>,
     mutation: Mutation,
 ) -> Story<'b> {
-    let mut story = Story { bodies, mutation, rules: rules("{}"), turn: 0, calls: Vec::new(), edges: Vec::new() };
+    let mut story =
+        Story { bodies, mutation, rules: rules("{}"), turn: 0, calls: Vec::new(), edges: Vec::new() };
     for (seq, deed) in branch {
         match deed {
             Deed::Event(recorded) => story.happens(*seq, &recorded.event.payload),
@@ -269,7 +270,9 @@ impl Story<'_> {
                 }
                 "file" => old.file.is_some() && old.file == new.file && self.clears(&new.tool, &old.tool),
                 _ => {
-                    self.rules.todo && ["todowrite", "todoread"].contains(&new.tool.as_str()) && old.tool == new.tool
+                    self.rules.todo
+                        && ["todowrite", "todoread"].contains(&new.tool.as_str())
+                        && old.tool == new.tool
                 }
             }
     }

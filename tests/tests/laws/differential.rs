@@ -78,14 +78,13 @@ fn engine_and_naive_implementation_agree_on_every_edge() {
     let mut edge_count = 0_usize;
     let mut released_count = 0_usize;
     let counts = std::cell::RefCell::new((&mut edge_count, &mut released_count));
-    let agree = runner(cases(2000)).run(&numbers, |numbers| {
+    let agree = runner(cases(1000)).run(&numbers, |numbers| {
         let script = session(&numbers);
         let played = script.play(&Policy::default());
         let head = played.tape.head();
         // The end, and some points on the way there.
         for at in [head.get(), head.get() / 2, head.get() * 3 / 4, head.get() - head.get().min(1)] {
-            let (engine, naive) =
-                (of_engine(&played, Seq(at)), of_naive(&played, Seq(at), Mutation::None));
+            let (engine, naive) = (of_engine(&played, Seq(at)), of_naive(&played, Seq(at), Mutation::None));
             if at == head.get() {
                 let mut counts = counts.borrow_mut();
                 *counts.0 += engine.len();
@@ -96,7 +95,7 @@ fn engine_and_naive_implementation_agree_on_every_edge() {
         Ok(())
     });
     agree.unwrap();
-    println!("{} sessions, {edge_count} edges, {released_count} released", cases(2000));
+    println!("{} sessions, {edge_count} edges, {released_count} released", cases(1000));
     // A comparison of nothing with nothing proves nothing.
     assert!(edge_count > 1000 && released_count > 20, "{edge_count} edges, {released_count} released");
 }

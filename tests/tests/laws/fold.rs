@@ -58,9 +58,10 @@ fn superseders_are_proper(events: &[Recorded], state: &State, at: Seq) -> Result
         if edge.seq <= edge.old.seq {
             return Err(format!("{edge:?}: it came about before the older call"));
         }
-        if matches!(state.find(new).and_then(|ix| state.item(ix, at)).and_then(|item| item.output.cause),
-            Some(CauseView::OffBranch { .. }))
-        {
+        if matches!(
+            state.find(new).and_then(|ix| state.item(ix, at)).and_then(|item| item.output.cause),
+            Some(CauseView::OffBranch { .. })
+        ) {
             return Err(format!("{edge:?}: the superseder is off the branch"));
         }
     }
@@ -85,7 +86,7 @@ fn chains_end(state: &State, at: Seq) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(120), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(60), failure_persistence: None, ..ProptestConfig::default() })]
 
     /// Laws 1 and 2: live = replay = split, and reading at a seq = folding up to it, for every seq.
     #[test]
@@ -237,7 +238,9 @@ fn an_improper_superseder_is_noticed() {
     assert_eq!(state_contradictions(played.tape.state(), Seq::MAX), []);
     let mut doctored = events.to_vec();
     let last = doctored.last_mut().unwrap();
-    let Payload::ToolCallFinished(finished) = &mut last.event.payload else { panic!("the last event is a finish") };
+    let Payload::ToolCallFinished(finished) = &mut last.event.payload else {
+        panic!("the last event is a finish")
+    };
     finished.outcome = Outcome::Failed;
     assert!(superseders_are_proper(&doctored, played.tape.state(), Seq::MAX).is_err());
 }
