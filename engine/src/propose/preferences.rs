@@ -22,7 +22,8 @@ pub(super) fn find<'p>(
     static BEGINS: LazyLock<Begins> = LazyLock::new(|| Begins::of(TRIGGERS.iter().copied()));
     for index in 0..scan.len() {
         if scan.any_word(index).is_some_and(|word| BEGINS.may_begin_with(word))
-            && TRIGGERS.iter().any(|trigger| scan.phrase(index, trigger).is_some()) {
+            && TRIGGERS.iter().any(|trigger| scan.phrase(index, trigger).is_some())
+        {
             speaking.extend(sentence_of(index).filter(|sentence| speaking.last() != Some(sentence)));
         }
     }
