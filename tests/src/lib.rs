@@ -1,2 +1,3 @@
 //! Behaviour of acpdb as a whole.
+pub mod binary;
 pub mod conformance;
