@@ -65,16 +65,24 @@ pub(crate) fn run(global: &Global, act: &ContextAct, output: &mut Output) -> Res
         from_arguments(&store, session.id, verb, targets, pin)?
     };
     if output.json {
-        let mut value = serde_json::to_value(&reply).unwrap_or_default();
-        if let Some(object) = value.as_object_mut() {
-            object.insert("schema".to_owned(), json!("acpdb.act/1"));
-        }
-        output.json_line(&value)?;
+        output.json_line(&act_json(&reply))?;
     } else {
         let text = output.recorded(&reply.text, Escape::Text).into_owned();
         output.line(text)?;
     }
     Ok(Code::Ok)
+}
+
+/// An act for programs.
+pub(crate) fn act_json(reply: &ActReply) -> Value {
+    let ids = |items: &[ItemId]| items.iter().map(ToString::to_string).collect::<Vec<_>>();
+    json!({
+        "schema": "acpdb.act/1",
+        "reply": reply.text,
+        "last_seq": reply.last_seq,
+        "hidden": ids(&reply.hidden),
+        "shown": ids(&reply.shown),
+    })
 }
 
 /// Runs a call of the context tool, given as its JSON.

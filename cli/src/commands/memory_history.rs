@@ -144,6 +144,9 @@ fn print(chains: &[Chain], output: &mut Output) -> Result<Code, Failure> {
                         let mut value = serde_json::to_value(edge).unwrap_or_default();
                         if let Some(object) = value.as_object_mut() {
                             object.insert("reason".to_owned(), json!(reason));
+                            for (name, item) in [("old_item", edge.old_item), ("new_item", edge.new_item)] {
+                                object.insert(name.to_owned(), json!(item.map(|item| item.to_string())));
+                            }
                         }
                         value
                     })

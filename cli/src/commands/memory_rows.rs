@@ -1,7 +1,7 @@
 //! Memory items as rows: one value, rendered for people and for programs.
 
 use acpdb_engine::event::{Lifespan, MemoryKind};
-use acpdb_engine::fold::memory::{MemoryItem, MemoryView, Standing, kind_label};
+use acpdb_engine::fold::memory::{MemoryEdge, MemoryItem, MemoryView, Standing, kind_label};
 use acpdb_engine::ids::{BodyId, ItemId, Micros, StreamId};
 use serde::Serialize;
 use serde_json::Value;
@@ -16,6 +16,7 @@ pub(crate) const ITEM_SCHEMA: &str = "acpdb.memory_item/1";
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Row {
     pub(crate) id: String,
+    #[serde(serialize_with = "shown")]
     pub(crate) item: ItemId,
     pub(crate) stream: StreamId,
     pub(crate) kind: MemoryKind,
@@ -33,7 +34,7 @@ pub(crate) struct Row {
     pub(crate) lifespan: Lifespan,
     pub(crate) created: String,
     pub(crate) reinforced: Option<String>,
-    pub(crate) source: Option<ItemId>,
+    pub(crate) source: Option<String>,
     pub(crate) standing: Standing,
     /// Another preference of the same key holds instead, though no edge says so.
     pub(crate) shadowed: bool,
@@ -56,9 +57,9 @@ impl Row {
         let body = |body: acpdb_engine::event::Body| texts(item.body(body));
         let (mut superseded_by, mut supersedes) = (Vec::new(), Vec::new());
         if let Some((_, memory)) = view.stream(stream) {
-            let by = memory.superseded_by(item).into_iter().filter(|edge| edge.hides());
+            let by = memory.superseded_by(item).into_iter().filter(MemoryEdge::hides);
             superseded_by.extend(by.map(|edge| edge.new));
-            let of = memory.supersedes(item).into_iter().filter(|edge| edge.hides());
+            let of = memory.supersedes(item).into_iter().filter(MemoryEdge::hides);
             supersedes.extend(of.map(|edge| edge.old));
         }
         Self {
@@ -78,7 +79,7 @@ impl Row {
             lifespan: item.lifespan(),
             created: precise(item.facts().created),
             reinforced: item.reinforced().map(precise),
-            source: record.source.map(|source| source.item),
+            source: record.source.map(|source| source.item.to_string()),
             standing: item.standing(view.now()),
             shadowed: view.is_shadowed(item),
             superseded_by,
@@ -129,6 +130,11 @@ impl Row {
     pub(crate) fn day(&self) -> &str {
         self.created.get(..10).unwrap_or(&self.created)
     }
+}
+
+/// An id as people and programs name it.
+fn shown<S: serde::Serializer>(item: &ItemId, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(item)
 }
 
 /// Reads texts other than values.

@@ -2,12 +2,13 @@
 
 use std::io::Read as _;
 
+use acpdb_engine::command::Rejection;
 use acpdb_engine::command::task::{TASK_UPDATE_BYTES_MAX, merge_json};
 use acpdb_engine::event::{Face, MemoryKind, TaskStatus};
 use acpdb_engine::fold::CauseView;
 use acpdb_engine::fold::archive::{Scratchpad, archive_text};
 use acpdb_engine::ids::{BodyId, ItemId, Micros, Seq};
-use acpdb_engine::{MemoryScope, Store, StreamName, View};
+use acpdb_engine::{ActReply, Error, MemoryScope, Store, StreamName, View};
 use serde_json::{Value, json};
 
 use super::describe;
@@ -139,10 +140,20 @@ fn update(global: &Global, session: &SessionOption, output: &mut Output) -> Resu
     let limit = TASK_UPDATE_BYTES_MAX as u64 + 1;
     let read = std::io::stdin().lock().take(limit).read_to_end(&mut json);
     read.map_err(|error| Failure::io("read", "standard input", &error))?;
-    let reply = store.update_tasks(session.id, &json)?;
+    let reply = match store.update_tasks(session.id, &json) {
+        Err(Error::Rejected(rejection)) if output.json => {
+            // A host hands the agent's reply on, whatever it is.
+            let text = match &*rejection {
+                Rejection::Task(rejection) => rejection.reply(),
+                other => other.to_string(),
+            };
+            output.json_line(&super::acts::act_json(&ActReply { text, ..ActReply::default() }))?;
+            return Err(Error::Rejected(rejection).into());
+        }
+        other => other?,
+    };
     if output.json {
-        let value = json!({"schema": "acpdb.act/1", "reply": reply.text, "last_seq": reply.last_seq, "hidden": reply.hidden, "shown": reply.shown});
-        output.json_line(&value)?;
+        output.json_line(&super::acts::act_json(&reply))?;
     } else {
         let text = output.recorded(&reply.text, Escape::Text).into_owned();
         output.line(text)?;
@@ -194,7 +205,9 @@ fn archive(global: &Global, args: &TaskArchive, output: &mut Output) -> Result<C
     let evicted_at = row.evicted.map(|seq| store.event(seq)).transpose()?.flatten();
     let archived_at = evicted_at.map_or_else(|| store.now(), |event| event.recorded_at);
     if output.json {
-        let items = items.iter().map(|(item, tool, text)| json!({"item": item, "tool": tool, "text": text}));
+        let items = items
+            .iter()
+            .map(|(item, tool, text)| json!({"item": item.to_string(), "tool": tool, "text": text}));
         output.json_line(&json!({
             "schema": "acpdb.task_archive/1",
             "session": session.name,

@@ -341,9 +341,11 @@ impl Facts {
 
     /// The message with this key, new if need be.
     pub(crate) fn message(&mut self, key: &str, role: Role) -> u32 {
+        let is_named = !key.is_empty();
         let key = self.names.intern(key);
         let next = index(self.messages.len());
-        let number = *self.message_by_key.entry(key).or_insert(next);
+        // Messages without a key are messages of their own, not parts of one.
+        let number = if is_named { *self.message_by_key.entry(key).or_insert(next) } else { next };
         if number == next {
             self.messages.push(Message { key, role, hidden: false, items: Vec::new() });
         }

@@ -206,6 +206,8 @@ pub(crate) struct EdgeRow {
     pub(crate) since: Seq,
     pub(crate) released: Seq,
     pub(crate) undone: Seq,
+    /// Its place in the order in which edges came about; one that a rewind brings back keeps it.
+    pub(crate) rank: u32,
     next_of_old: u32,
     next_of_new: u32,
 }
@@ -371,7 +373,8 @@ impl History {
 
     /// Adds an edge and the causes it brings.
     pub(crate) fn supersede(&mut self, edge: EdgeRow) {
-        let number = self.link(edge);
+        let rank = index(self.edges.len());
+        let number = self.link(EdgeRow { rank, ..edge });
         let cause = Cause::Superseded { edge: number };
         self.begin(edge.old, Face::Output, cause, edge.since, edge.turn);
         if edge.hide_input {
@@ -434,6 +437,7 @@ impl History {
             since: at,
             released: Seq::MAX,
             undone: Seq::MAX,
+            rank: NONE,
             next_of_old: NONE,
             next_of_new: NONE,
         }

@@ -12,6 +12,8 @@
 mod builder;
 mod catalog;
 mod commands;
+#[cfg(test)]
+mod commands_tests;
 mod contents;
 mod events;
 mod folds;

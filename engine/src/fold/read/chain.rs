@@ -103,7 +103,7 @@ impl State {
             .into_iter()
             .filter_map(|number| Some((number, self.history.edges.get(number as usize)?)))
             .collect();
-        edges.sort_by_key(|(number, edge)| (edge.seq, *number));
+        edges.sort_by_key(|(_, edge)| edge.rank);
         let edges = edges.into_iter().map(|(_, edge)| self.edge_view(edge, at)).collect();
         Some(Chain { item, members, edges, is_cut })
     }
@@ -168,7 +168,7 @@ impl State {
             .iter()
             .filter(|edge| edge.exists(at) && edge.kind != RuleKind::Injected)
             .collect();
-        rows.sort_by_key(|edge| edge.seq);
+        rows.sort_by_key(|edge| edge.rank);
         rows
     }
 
@@ -185,25 +185,17 @@ impl State {
 
     /// Edges in which an item is the older one, in the order in which they came about.
     pub fn superseded_by(&self, ix: Ix, at: Seq) -> Vec<EdgeView> {
-        let mut edges: Vec<EdgeView> = self
-            .history
-            .edges_of_old(ix)
-            .filter(|(_, edge)| edge.exists(at))
-            .map(|(_, edge)| self.edge_view(edge, at))
-            .collect();
-        edges.reverse();
-        edges
+        self.in_order(self.history.edges_of_old(ix), at)
     }
 
     /// Edges in which an item is the newer one, in the order in which they came about.
     pub fn supersedes(&self, ix: Ix, at: Seq) -> Vec<EdgeView> {
-        let mut edges: Vec<EdgeView> = self
-            .history
-            .edges_of_new(ix)
-            .filter(|(_, edge)| edge.exists(at))
-            .map(|(_, edge)| self.edge_view(edge, at))
-            .collect();
-        edges.reverse();
-        edges
+        self.in_order(self.history.edges_of_new(ix), at)
+    }
+
+    fn in_order<'e>(&self, edges: impl Iterator<Item = (u32, &'e EdgeRow)>, at: Seq) -> Vec<EdgeView> {
+        let mut rows: Vec<&EdgeRow> = edges.map(|(_, edge)| edge).filter(|edge| edge.exists(at)).collect();
+        rows.sort_by_key(|edge| edge.rank);
+        rows.into_iter().map(|edge| self.edge_view(edge, at)).collect()
     }
 }

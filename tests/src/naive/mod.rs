@@ -1,0 +1,16 @@
+//! A second implementation of the default rules, as plain and slow as can be, to compare the engine with.
+//!
+//! ```text
+//! recorded events --> active branch (a rewind cuts it) --> told again from the beginning, call after call --> edges
+//! ```
+//!
+//! It shares no code with the engine's fold and keeps no table: every question is answered by looking at every call
+//! again, and a rewind tells the whole story anew. It reads what a call *said* (tool and parameters), not what the
+//! engine computed from it: neither signatures nor keys.
+//!
+//! It knows the rules repeat, file matrix, todo, same turn, failed and pending, protection of tools, files and turns,
+//! pins, compaction, clearing by the host, restore and rewind. It does not know quiet steps and the optional rules.
+
+mod session;
+
+pub use session::{Mutation, NaiveEdge, edges};

@@ -1,0 +1,185 @@
+//! What several test binaries need: recordings beside the repository, an import into a store, a store in plain words.
+//!
+//! Nothing here judges. Judges stand in the tests, and in `acpdb_engine::verify`.
+
+use std::error::Error as StdError;
+use std::fmt::Write as _;
+use std::io::{BufReader, Read as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use acpdb_engine::event::{Payload, Recorded};
+use acpdb_engine::fold::World;
+use acpdb_engine::ids::{BodyId, Seq, StreamId};
+use acpdb_engine::storage::{FixedClock, FixedEntropy};
+use acpdb_engine::{Atomicity, Batch, Builder, Error, Store};
+use acpdb_hosts::import::{self, Format, ImportReport, Options};
+
+/// What helpers of tests give up with.
+pub type Failure = Box<dyn StdError>;
+
+/// The folder `shared/NAME` beside the repository, or beside a folder that holds it; said on standard output if absent.
+pub fn shared(name: &str) -> Option<PathBuf> {
+    let crate_folder = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    let found =
+        crate_folder.ancestors().map(|folder| folder.join("shared").join(name)).find(|path| path.is_dir());
+    if found.is_none() {
+        println!("skipped: no shared/{name} beside the repository");
+    }
+    found
+}
+
+/// How many cases a random test runs: `ACPDB_TEST_CASES`, else `usual`.
+pub fn cases(usual: u32) -> u32 {
+    std::env::var("ACPDB_TEST_CASES").ok().and_then(|count| count.parse().ok()).unwrap_or(usual)
+}
+
+/// Sets a clock that stands still and random bytes that follow from `seed`: equal acts give equal bytes.
+#[must_use]
+pub fn fixed(builder: Builder, seed: u64) -> Builder {
+    let clock = FixedClock::new(acpdb_engine::ids::Micros(1_700_000_000_000_000), 0);
+    builder.clock(Arc::new(clock)).entropy(Arc::new(FixedEntropy::new(seed)))
+}
+
+/// What an import did.
+#[derive(Debug)]
+pub struct Imported {
+    /// What was found in the input.
+    pub report: ImportReport,
+    /// Events recorded.
+    pub event_count: u64,
+    /// Facts that were known already.
+    pub known_count: u64,
+}
+
+/// The decompressed bytes of a file.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn bytes_of(path: &Path) -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
+    let file = BufReader::new(std::fs::File::open(path)?);
+    import::decompressed(file, 1 << 30)?.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Imports one input, a commit for each run of records of one stream.
+///
+/// # Errors
+/// If the input is of another format, or the store refuses.
+pub fn import_bytes(store: &Store, format: Format, name: &str, bytes: &[u8]) -> Result<Imported, Failure> {
+    let mut found: Vec<import::Batch> = Vec::new();
+    let report = import::read(format, name, bytes, &Options::default(), &mut found)?;
+    let mut batches: Vec<Batch> = Vec::new();
+    for batch in found {
+        match batches.last_mut() {
+            Some(last) if last.stream == *batch.stream => last.entries.extend(batch.entries),
+            _ => batches.push(Batch { stream: (*batch.stream).clone(), entries: batch.entries }),
+        }
+    }
+    let receipt = store.commit(&batches, Atomicity::Split)?;
+    Ok(Imported { report, event_count: receipt.event_count, known_count: receipt.known_count })
+}
+
+/// Every event of a store.
+///
+/// # Errors
+/// The first damage that is met.
+pub fn events(store: &Store) -> Result<Vec<Recorded>, Error> {
+    store.events(Seq(1), Seq::MAX)?.collect()
+}
+
+/// All events folded anew.
+pub fn folded(events: &[Recorded]) -> World {
+    let mut world = World::default();
+    for recorded in events {
+        let _ = world.apply(recorded);
+    }
+    world
+}
+
+/// The bodies that an event names and a person would want to read: texts, parameters, results.
+fn texts_of(recorded: &Recorded) -> Vec<BodyId> {
+    let seq = recorded.seq;
+    match &recorded.event.payload {
+        Payload::MessageRecorded(it) => it.parts.iter().map(|part| part.body.id(seq)).collect(),
+        Payload::MessageContinued(it) => it.parts.iter().map(|part| part.body.id(seq)).collect(),
+        Payload::ItemRevised(it) => it.parts.iter().map(|part| part.body.id(seq)).collect(),
+        Payload::ToolCallStarted(it) => vec![it.params.id(seq)],
+        Payload::ToolCallFinished(it) => it.output.iter().map(|part| part.body.id(seq)).collect(),
+        Payload::TodosReplaced(it) => vec![it.list.body.id(seq)],
+        Payload::MemoryRecorded(it) => vec![it.value.id(seq)],
+        Payload::Distilled(it) => {
+            it.items.iter().filter_map(|it| it.summary).map(|body| body.id(seq)).collect()
+        }
+        Payload::Injected(it) => vec![it.text.id(seq)],
+        _ => Vec::new(),
+    }
+}
+
+/// One event in a line: kind, stream, what it says, its texts. Without seq, time and random keys, so that equal facts
+/// of two stores read the same.
+///
+/// # Errors
+/// If a body is damaged.
+pub fn line_of(store: &Store, recorded: &Recorded) -> Result<String, Failure> {
+    let payload = &recorded.event.payload;
+    let mut line = format!("{} {} ", payload.label(), recorded.event.stream);
+    match payload {
+        // Its key is random, and so is every signature made with it.
+        Payload::SessionOpened(opened) => write!(line, "{} {}", opened.host, opened.name)?,
+        Payload::ToolCallStarted(started) => write!(line, "{} {}", started.call, started.tool)?,
+        Payload::ToolCallFinished(finished) => write!(line, "{} {:?}", finished.call, finished.outcome)?,
+        Payload::TurnStarted(started) => write!(line, "{:?}", started.number)?,
+        Payload::PolicySet(set) => line.push_str(&set.policy),
+        Payload::Discarded(act) => write!(line, "{} items", act.items.len())?,
+        Payload::MemoryRecorded(memory) => write!(line, "{} {:?}", memory.id, memory.replaces)?,
+        _ => {}
+    }
+    for body in texts_of(recorded) {
+        write!(line, " {:?}", String::from_utf8_lossy(&store.body(body)?))?;
+    }
+    Ok(line)
+}
+
+/// The lines of all events.
+///
+/// # Errors
+/// As [`line_of`].
+pub fn lines(store: &Store) -> Result<Vec<String>, Failure> {
+    events(store)?.iter().map(|recorded| line_of(store, recorded)).collect()
+}
+
+/// What the model sees of a stream as of `at`: a line for each item of the current context, in order.
+///
+/// # Errors
+/// If a body is damaged.
+pub fn shown(store: &Store, stream: StreamId, at: Seq) -> Result<Vec<String>, Failure> {
+    use acpdb_engine::event::Face;
+    let view = store.view_at(stream, &acpdb_engine::At::Seq(at))?;
+    let current = view.read().state().current(at);
+    let mut out = Vec::new();
+    for ix in current {
+        let id = view.read().state().item_id(ix).map(|id| id.to_string()).unwrap_or_default();
+        let (input, output) = (view.shown(ix, Face::Input)?, view.shown(ix, Face::Output)?);
+        out.push(format!("{id} {:?} {:?} | {:?} {:?}", input.state, input.text, output.state, output.text));
+    }
+    Ok(out)
+}
+
+/// Copies a folder with what is in it.
+///
+/// # Errors
+/// If anything cannot be read or written.
+pub fn copy_folder(from: &Path, to: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(to)?;
+    for entry in std::fs::read_dir(from)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            copy_folder(&entry.path(), &to.join(entry.file_name()))?;
+        } else {
+            std::fs::copy(entry.path(), to.join(entry.file_name()))?;
+        }
+    }
+    Ok(())
+}
