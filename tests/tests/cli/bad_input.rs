@@ -74,7 +74,7 @@ fn large_and_odd_facts_are_recorded_as_they_are() {
         let ran = world.run_with(&["append", "--stdin"], line);
         assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{beginning}");
         world.assert_sound();
-        for read in [&["history"] as &[&str], &["context", "latest"], &["sessions"], &["log"], &["stats"]] {
+        for read in [&["history"] as &[&str], &["context", "latest"], &["sessions"], &["log"], &["show", "#3"], &["stats"]] {
             let ran = world.run(read);
             assert!(ran.code == 0 || ran.err.contains("no items"), "{read:?} of {beginning}: {}", ran.err);
             assert!(!ran.out.contains(&0x1b), "{read:?} of {beginning}");

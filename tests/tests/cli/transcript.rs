@@ -10,7 +10,7 @@
 //! ````
 //!
 //! `< FILE` gives a file as input, `| head N` shows the first lines, `| shape` shows the names and types of JSON. Parts
-//! that differ from run to run are replaced: `[TIME]`, `[ID]`, `[DIGEST]`, `[DIR]`. To take the present output as the right one:
+//! that differ from run to run are replaced: `[TIME]`, `[DATE]`, `[ID]`, `[DIGEST]`, `[DIR]`. To take the present output as the right one:
 //! `SNAPSHOTS=overwrite cargo test -p acpdb-tests --test cli`, then read the difference.
 
 use std::fmt::Write as _;
@@ -71,6 +71,9 @@ fn run(world: &World, command: &str) -> String {
             shown
         }
     };
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push_str("[no line end]\n");
+    }
     for line in ran.err.lines() {
         writeln!(text, "! {line}").unwrap();
     }
@@ -154,6 +157,7 @@ fn redact(world: &World, text: &str) -> String {
         (r"\b[0-9a-f]{64}\b", "[DIGEST]"),
         (r"\b[0-9a-f]{32}\b", "[ID]"),
         (r"\b20\d\d-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?Z?", "[TIME]"),
+        (r"\b20\d\d-\d\d-\d\d\b", "[DATE]"),
         (r"/tmp/[^ ]*acpdb-demo-[^ /]*", "[TEMPORARY]"),
     ] {
         text = Regex::new(pattern).unwrap().replace_all(&text, name).into_owned();
