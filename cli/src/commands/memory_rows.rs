@@ -1,7 +1,7 @@
 //! Memory items as rows: one value, rendered for people and for programs.
 
 use acpdb_engine::event::{Lifespan, MemoryKind};
-use acpdb_engine::fold::memory::{MemoryItem, MemoryView, Standing, kind_label};
+use acpdb_engine::fold::memory::{MemoryEdge, MemoryItem, MemoryView, Standing, kind_label};
 use acpdb_engine::ids::{BodyId, ItemId, Micros, StreamId};
 use serde::Serialize;
 use serde_json::Value;
@@ -57,9 +57,9 @@ impl Row {
         let body = |body: acpdb_engine::event::Body| texts(item.body(body));
         let (mut superseded_by, mut supersedes) = (Vec::new(), Vec::new());
         if let Some((_, memory)) = view.stream(stream) {
-            let by = memory.superseded_by(item).into_iter().filter(|edge| edge.hides());
+            let by = memory.superseded_by(item).into_iter().filter(MemoryEdge::hides);
             superseded_by.extend(by.map(|edge| edge.new));
-            let of = memory.supersedes(item).into_iter().filter(|edge| edge.hides());
+            let of = memory.supersedes(item).into_iter().filter(MemoryEdge::hides);
             supersedes.extend(of.map(|edge| edge.old));
         }
         Self {

@@ -181,7 +181,8 @@ fn from_file(name: &str) -> Result<Rules, Failure> {
             "{name} is longer than {FILE_BYTES_MAX} bytes; that is no policy"
         )));
     }
-    let parsed = if name.ends_with(".json") { Rules::from_json(&text) } else { Rules::from_toml(&text) };
+    let is_json = std::path::Path::new(name).extension().is_some_and(|extension| extension == "json");
+    let parsed = if is_json { Rules::from_json(&text) } else { Rules::from_toml(&text) };
     parsed.map_err(|error| {
         let mut failure = refused(error);
         failure.message = format!("{name}: {}", failure.message);

@@ -178,19 +178,17 @@ fn print(entry: &Entry, now: Turn, output: &mut Output) -> Result<(), Failure> {
         IN_PROGRESS => describe::GOOD,
         _ => anstyle::Style::new(),
     };
-    let mut tail = String::new();
-    if let Some(id) = &entry.id {
-        tail.push_str(&format!("  [{}]", one_line(id)));
-    }
-    if let Some(priority) = &entry.priority {
-        tail.push_str(&format!("  {}", one_line(priority)));
-    }
-    if !matches!(entry.status.as_str(), "pending" | IN_PROGRESS | "completed" | "cancelled") {
-        tail.push_str(&format!("  {}", one_line(&entry.status)));
-    }
-    if let Some(since) = entry.since {
-        tail.push_str(&format!("  since {since} ({})", describe::count(now.since(since).into(), "turn")));
-    }
+    let ordinary = matches!(entry.status.as_str(), "pending" | IN_PROGRESS | "completed" | "cancelled");
+    let said = [
+        entry.id.as_ref().map(|id| format!("[{}]", one_line(id))),
+        entry.priority.as_ref().map(|priority| one_line(priority)),
+        (!ordinary).then(|| one_line(&entry.status)),
+        entry
+            .since
+            .map(|since| format!("since {since} ({})", describe::count(now.since(since).into(), "turn"))),
+    ];
+    let tail: Vec<String> = said.into_iter().flatten().collect();
+    let tail = if tail.is_empty() { String::new() } else { format!("  {}", tail.join("  ")) };
     let room = output.width.saturating_sub(tail.chars().count() + 4).max(20);
     let content = clip(&one_line(&entry.content), room);
     let line = output.paint(style, &format!("{mark} {content}"));
@@ -322,12 +320,11 @@ pub(crate) fn history_of(
     output: &mut Output,
 ) -> Result<Code, Failure> {
     let store = place::read(global, output)?;
-    let streams = match session {
-        Some(session) => vec![super::sessions::find(&store, session)?],
-        None => {
-            let all = store.stream_names()?.into_iter();
-            all.filter(|stream| stream.scope == Scope::Session).collect()
-        }
+    let streams = if let Some(session) = session {
+        vec![super::sessions::find(&store, session)?]
+    } else {
+        let all = store.stream_names()?.into_iter();
+        all.filter(|stream| stream.scope == Scope::Session).collect()
     };
     let mut found: Vec<(String, Seq, Turn, Entry)> = Vec::new();
     let mut names = Vec::new();

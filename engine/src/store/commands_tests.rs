@@ -133,7 +133,7 @@ fn an_equal_value_reinforces_and_a_new_one_takes_the_place_also_after_reopening(
         let (_, holder) = view.by_key("tooling", "package_manager").unwrap();
         assert_eq!(holder.id(), "p2");
         let (_, old) = view.by_id("p1").unwrap();
-        assert_eq!(old.confirmed().as_f64(), 0.9);
+        assert_eq!(old.confirmed(), crate::fold::memory::Confidence::from_hundredths(90));
     });
     // As of the first item, the first value holds.
     let early = store.memory(&scope, Seq(3)).unwrap();
