@@ -1,2 +1,88 @@
-//! Placeholder.
-fn main() {}
+//! Measurements of acpdb: import, fold, memory, opening.
+//!
+//! ```text
+//! main -> import | fold | memory | open -> Report (name, measured, target, met or missed) -> stdout, a Markdown table
+//!            '-> children of this program, for what only a fresh process shows: peak memory, cold starts
+//! ```
+//!
+//! Where possible it takes processor time, not time on the clock, and the median of several rounds. A missed target is
+//! a row like any other: nothing here fails because a machine is slow, and no test looks at these figures.
+
+mod fold;
+mod import;
+mod measure;
+mod memory;
+mod open;
+mod report;
+mod session;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use report::Report;
+
+/// Errors end the run and are shown; there is nobody to handle them.
+type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
+
+const USAGE: &str = "usage: acpdb-bench import|fold|memory|open|all [--quick] [--data DIR] [--scratch DIR]";
+
+/// Any error as one of ours.
+fn boxed(error: impl std::error::Error + 'static) -> Box<dyn std::error::Error> {
+    Box::new(error)
+}
+
+/// What was asked for.
+struct Options {
+    /// Smaller sizes and fewer rounds.
+    quick: bool,
+    /// Recorded sessions to import.
+    data: PathBuf,
+    /// Where stores are made.
+    scratch: PathBuf,
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match run(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("acpdb-bench: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &[String]) -> Outcome<()> {
+    let mut options =
+        Options { quick: false, data: PathBuf::from("../shared/data"), scratch: measure::scratch_folder() };
+    let mut words = Vec::new();
+    let mut rest = arguments.iter();
+    while let Some(argument) = rest.next() {
+        match argument.as_str() {
+            "--quick" => options.quick = true,
+            "--data" => options.data = rest.next().ok_or("--data needs a folder")?.into(),
+            "--scratch" => options.scratch = rest.next().ok_or("--scratch needs a folder")?.into(),
+            word => words.push(word.to_owned()),
+        }
+    }
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let mut report = Report::default();
+    match words.as_slice() {
+        ["import"] => import::run(&options, &mut report)?,
+        ["fold"] => fold::run(&options, &mut report)?,
+        ["memory"] => memory::run(&options, &mut report)?,
+        ["open"] => open::run(&options, &mut report)?,
+        ["all"] => {
+            import::run(&options, &mut report)?;
+            fold::run(&options, &mut report)?;
+            memory::run(&options, &mut report)?;
+            open::run(&options, &mut report)?;
+        }
+        ["profile", what, rounds] => return fold::profile(&options, what, rounds.parse()?),
+        ["child-import", store] => return import::child(&options, store),
+        ["child-view", store, session] => return open::child(store, session),
+        _ => return Err(USAGE.into()),
+    }
+    report.print(&options);
+    Ok(())
+}

@@ -3,6 +3,8 @@
 use std::process::ExitCode;
 
 use acpdb_engine::Error;
+use acpdb_engine::command::memory::MemoryRejection;
+use acpdb_engine::command::{ContextRejection, Rejection};
 
 /// How the command ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,7 +32,8 @@ pub(crate) struct Failure {
     pub(crate) code: Code,
     pub(crate) message: String,
     pub(crate) hint: Option<String>,
-    broken_pipe: bool,
+    /// The reader of our output went away: not worth a word.
+    pub(crate) broken_pipe: bool,
 }
 
 impl Failure {
@@ -51,16 +54,20 @@ impl Failure {
         self
     }
 
-    /// The reader of our output went away: not worth a word.
-    pub(crate) fn is_broken_pipe(&self) -> bool {
-        self.broken_pipe
-    }
-
     /// A file or stream could not be read or written.
     pub(crate) fn io(action: &str, what: &str, error: &std::io::Error) -> Self {
         let mut failure = Self::new(Code::Failure, format!("cannot {action} {what}: {error}"));
         failure.broken_pipe = error.kind() == std::io::ErrorKind::BrokenPipe && what == "standard output";
         failure
+    }
+}
+
+/// A refused command is a mistake in its use; that it names nothing is a miss.
+fn refused(rejection: &Rejection) -> Code {
+    match rejection {
+        Rejection::Context(ContextRejection::Unknown { .. })
+        | Rejection::Memory(MemoryRejection::UnknownItem { .. }) => Code::NotFound,
+        _ => Code::Usage,
     }
 }
 
@@ -70,7 +77,8 @@ impl From<Error> for Failure {
             Error::Busy { .. } => (Code::Busy, Some("try again, or end the process that holds it")),
             Error::HeadMoved { .. } => (Code::Conflict, None),
             Error::NotFound { .. } | Error::NotAStore { .. } => (Code::NotFound, None),
-            Error::Ambiguous { .. } => (Code::Usage, None),
+            Error::Rejected(rejection) => (refused(rejection), None),
+            Error::Ambiguous { .. } | Error::TooLarge { .. } => (Code::Usage, None),
             Error::Corrupt { .. } => (Code::Damage, None),
             _ => (Code::Failure, None),
         };

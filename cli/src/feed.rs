@@ -33,7 +33,7 @@ pub(crate) enum Act {
 type RawAct<'a> = std::collections::BTreeMap<String, &'a RawValue>;
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object with \"role\" and \"text\"")]
 struct RawMessage {
     #[serde(alias = "id")]
     key: Option<String>,
@@ -43,7 +43,7 @@ struct RawMessage {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object with \"call\", \"tool\", \"params\" and \"output\"")]
 struct RawTool<'a> {
     #[serde(alias = "id")]
     call: Option<String>,
@@ -60,7 +60,7 @@ struct RawTool<'a> {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object with \"kind\" and \"value\"")]
 struct RawMemory {
     #[serde(default)]
     id: String,
@@ -84,7 +84,7 @@ struct RawMemory {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object with \"path\"")]
 struct RawFile {
     path: String,
     #[serde(default)]
@@ -116,9 +116,9 @@ pub(crate) fn parse(line: &str, number: u64) -> Result<Line, String> {
         return Err("\"events\" stands alone: put everything into it".to_owned());
     }
     push(&raw, number, &mut acts)?;
-    if let Some(events) = events {
-        let events: Vec<RawAct<'_>> =
-            serde_json::from_str(events.get()).map_err(|error| format!("\"events\": {}", sentence(&error)))?;
+    if let Some(events) = &events {
+        let events: Vec<RawAct<'_>> = serde_json::from_str(events.get())
+            .map_err(|error| format!("\"events\": {}", sentence(&error)))?;
         for event in &events {
             push(event, number, &mut acts)?;
         }
@@ -127,6 +127,14 @@ pub(crate) fn parse(line: &str, number: u64) -> Result<Line, String> {
         return Err("nothing to record: give message, tool, tool_started, tool_finished, todos, memory, file_changed, \
                     context, policy, turn or events"
             .to_owned());
+    }
+    // A command is decided on the state that its commit begins with: it is a commit of its own.
+    let is_command = |act: &Act| !matches!(act, Act::Record(_));
+    let is_turn = |act: &Act| matches!(act, Act::Record(Entry { fact: Fact::TurnStarted { .. }, .. }));
+    if acts.iter().any(is_command)
+        && (acts.iter().filter(|act| !is_turn(act)).count() > 1 || events.is_some())
+    {
+        return Err("\"context\" and \"policy\" each have a line of their own".to_owned());
     }
     Ok(Line { stream, acts })
 }
@@ -138,9 +146,12 @@ fn push(raw: &RawAct<'_>, number: u64, acts: &mut Vec<Act>) -> Result<(), String
             "true" => acts.push(Act::Record(Entry::step(""))),
             "false" | "null" => {}
             text => {
-                let turn: u32 = text.parse().map_err(|_| format!("\"turn\" is true or a number, not {text}"))?;
+                let turn: u32 =
+                    text.parse().map_err(|_| format!("\"turn\" is true or a number, not {text}"))?;
                 let kind = acpdb_engine::event::TurnKind::Step;
-                acts.push(Act::Record(Fact::TurnStarted { kind, key: String::new(), number: Some(turn) }.into()));
+                acts.push(Act::Record(
+                    Fact::TurnStarted { kind, key: String::new(), number: Some(turn) }.into(),
+                ));
             }
         }
     }
@@ -247,6 +258,11 @@ fn memory_entry(raw: RawMemory) -> Result<MemoryEntry, String> {
 /// What serde says, as half a sentence with the place in the line.
 fn sentence(error: &serde_json::Error) -> String {
     let text = error.to_string();
-    let text = text.split(" at line ").next().unwrap_or(&text);
+    let text = match text.split(" at line ").next().unwrap_or(&text) {
+        "unexpected end of hex escape" | "lone leading surrogate in hex escape" => {
+            "half of a surrogate pair, which is no character"
+        }
+        text => text,
+    };
     if error.column() > 0 { format!("{text} (column {})", error.column()) } else { text.to_owned() }
 }

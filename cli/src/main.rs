@@ -16,6 +16,7 @@ mod output;
 mod place;
 mod reader;
 
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::Parser as _;
@@ -25,6 +26,7 @@ use failure::{Code, Failure};
 use output::Output;
 
 fn main() -> ExitCode {
+    tell_of_bugs();
     let args = match Args::try_parse() {
         Ok(args) => args,
         Err(error) => {
@@ -38,12 +40,32 @@ fn main() -> ExitCode {
     let flushed = output.flush();
     match result.and_then(|code| flushed.map(|()| code)) {
         Ok(code) => code.into(),
-        Err(failure) if failure.is_broken_pipe() => Code::Ok.into(),
+        Err(failure) if failure.broken_pipe => Code::Ok.into(),
         Err(failure) => {
             output.failure(&failure);
             failure.code.into()
         }
     }
+}
+
+/// Ends a panic's message with what it means for the user. The exit code of a panic stays 101.
+///
+/// Panics of the index's library on a damaged file are no bugs: they are caught where it is called.
+fn tell_of_bugs() {
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        if acpdb_engine::index::panic_is_contained() {
+            return;
+        }
+        usual(panic);
+        let _ = writeln!(
+            std::io::stderr(),
+            "error: this is a bug in acpdb {}; what was acknowledged is safe\n  hint: please report the lines above \
+             and the command, at {}/issues",
+            env!("CARGO_PKG_VERSION"),
+            env!("CARGO_PKG_REPOSITORY")
+        );
+    }));
 }
 
 fn run(args: &Args, output: &mut Output) -> Result<Code, Failure> {

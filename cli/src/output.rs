@@ -7,6 +7,13 @@ use serde::Serialize;
 use crate::args::{ColorChoice, Global};
 use crate::failure::Failure;
 
+/// Prints to stderr, and goes on if nobody can be told.
+macro_rules! say {
+    ($($argument:tt)*) => {{
+        let _ = writeln!(anstream::stderr(), $($argument)*);
+    }};
+}
+
 /// Prints data and messages as the global options ask.
 pub(crate) struct Output {
     out: BufWriter<Box<dyn Write>>,
@@ -58,8 +65,9 @@ impl Output {
 
     /// One JSON value on a line.
     pub(crate) fn json_line(&mut self, value: &impl Serialize) -> Result<(), Failure> {
-        let text = serde_json::to_string(value)
-            .map_err(|error| Failure::new(crate::failure::Code::Failure, format!("cannot print JSON: {error}")))?;
+        let text = serde_json::to_string(value).map_err(|error| {
+            Failure::new(crate::failure::Code::Failure, format!("cannot print JSON: {error}"))
+        })?;
         self.line(text)
     }
 
@@ -73,6 +81,17 @@ impl Output {
         self.json_line(&List { schema, items })
     }
 
+    /// A single answer for programs: its fields behind `schema`.
+    pub(crate) fn json_object(&mut self, schema: &str, value: &impl Serialize) -> Result<(), Failure> {
+        #[derive(Serialize)]
+        struct Object<'a, T: Serialize> {
+            schema: &'a str,
+            #[serde(flatten)]
+            value: &'a T,
+        }
+        self.json_line(&Object { schema, value })
+    }
+
     /// Makes everything printed so far visible.
     pub(crate) fn flush(&mut self) -> Result<(), Failure> {
         self.out.flush().map_err(|error| Failure::io("write", "standard output", &error))
@@ -81,20 +100,20 @@ impl Output {
     /// A remark on stderr, unless it is to be quiet.
     pub(crate) fn note(&self, text: impl AsRef<str>) {
         if !self.quiet {
-            anstream::eprintln!("{}", escape(text.as_ref(), Escape::Text));
+            say!("{}", escape(text.as_ref(), Escape::Text));
         }
     }
 
     /// Something the user must know, on stderr.
     pub(crate) fn warn(&self, text: impl AsRef<str>) {
-        anstream::eprintln!("warning: {}", escape(text.as_ref(), Escape::Text));
+        say!("warning: {}", escape(text.as_ref(), Escape::Text));
     }
 
     /// A failure, on stderr.
     pub(crate) fn failure(&self, failure: &Failure) {
-        anstream::eprintln!("error: {}", escape(&failure.message, Escape::Text));
+        say!("error: {}", escape(&failure.message, Escape::Text));
         if let Some(hint) = &failure.hint {
-            anstream::eprintln!("  hint: {}", escape(hint, Escape::Text));
+            say!("  hint: {}", escape(hint, Escape::Text));
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use acpdb_engine::Store;
+use acpdb_engine::{Error, Store};
 
 use crate::args::Global;
 use crate::failure::Failure;
@@ -25,14 +25,22 @@ pub(crate) fn folder(global: &Global) -> Result<PathBuf, Failure> {
     let home = || std::env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
     let data = std::env::var_os("XDG_DATA_HOME").filter(|data| !data.is_empty()).map(PathBuf::from);
     let data = data.or_else(|| home().map(|home| home.join(".local/share")));
-    data.map(|data| data.join("acpdb"))
-        .ok_or_else(|| Failure::usage("there is no home folder to keep a store in").hint("name a store with --db PATH"))
+    data.map(|data| data.join("acpdb")).ok_or_else(|| {
+        Failure::usage("there is no home folder to keep a store in").hint("name a store with --db PATH")
+    })
 }
 
 /// Opens the store to append to it; makes it if need be.
 pub(crate) fn open(global: &Global, output: &Output) -> Result<Store, Failure> {
     let folder = folder(global)?;
     open_at(&folder, output)
+}
+
+/// Makes a store that is thrown away afterwards, so that it may lie on any file system.
+pub(crate) fn open_scratch(folder: &Path, output: &Output) -> Result<Store, Failure> {
+    let store = Store::builder(folder).registry(acpdb_hosts::registry()).any_file_system().open()?;
+    report(&store, output);
+    Ok(store)
 }
 
 /// Opens a store in a given folder to append to it.
@@ -47,7 +55,7 @@ pub(crate) fn read(global: &Global, output: &Output) -> Result<Store, Failure> {
     let folder = folder(global)?;
     let builder = Store::builder(&folder).registry(acpdb_hosts::registry()).create(false);
     let store = match builder.open() {
-        Err(acpdb_engine::Error::ReadOnly { .. } | acpdb_engine::Error::NoSpace { .. }) => {
+        Err(Error::ReadOnly { .. } | Error::NoSpace { .. } | Error::UntrustedFileSystem { .. }) => {
             Store::builder(&folder).registry(acpdb_hosts::registry()).read_only().open()?
         }
         other => other?,

@@ -55,6 +55,9 @@ pub(crate) struct Candidate {
 pub(crate) fn files(path: &Path) -> std::io::Result<Vec<Candidate>> {
     let metadata = std::fs::metadata(path)?;
     if !metadata.is_dir() {
+        if !metadata.is_file() {
+            return Err(std::io::Error::other("it is neither a file nor a folder"));
+        }
         return Ok(vec![Candidate { path: path.to_owned(), bytes: metadata.len(), named: true }]);
     }
     let mut found = Vec::new();
@@ -100,7 +103,10 @@ pub(crate) fn recognise(candidate: &Candidate, format: Option<Format>) -> Recogn
         return if worth_a_word { skip("the file is empty".to_owned()) } else { Recognised::Other };
     }
     let head = File::open(path)
-        .and_then(|file| import::decompressed(BufReader::new(file), DECOMPRESSED_BYTES_MAX).map(|reader| reader.take(import::HEAD_BYTES as u64)))
+        .and_then(|file| {
+            import::decompressed(BufReader::new(file), DECOMPRESSED_BYTES_MAX)
+                .map(|reader| reader.take(import::HEAD_BYTES as u64))
+        })
         .and_then(|mut reader| {
             let mut head = Vec::new();
             reader.read_to_end(&mut head).map(|_| head)
@@ -111,7 +117,9 @@ pub(crate) fn recognise(candidate: &Candidate, format: Option<Format>) -> Recogn
     };
     match format.or_else(|| import::detect(path, &head)) {
         Some(format) => Recognised::Session(format),
-        None if worth_a_word => skip("the format is not known; name it with --format if you know it".to_owned()),
+        None if worth_a_word => {
+            skip("the format is not known; name it with --format if you know it".to_owned())
+        }
         None => Recognised::Other,
     }
 }
@@ -129,7 +137,8 @@ pub(crate) fn read(
     let counted = Counted { inner: file, progress };
     let input = import::decompressed(BufReader::with_capacity(64 << 10, counted), DECOMPRESSED_BYTES_MAX)
         .map_err(ReadError::File)?;
-    let mut gather = Gather { store, batches: Vec::new(), bytes: 0, count: 0, events: 0, known: 0, error: None };
+    let mut gather =
+        Gather { store, batches: Vec::new(), bytes: 0, count: 0, events: 0, known: 0, error: None };
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let name = name.split('.').next().unwrap_or_default();
     let result = import::read(format, name, input, options, &mut gather);
@@ -140,7 +149,13 @@ pub(crate) fn read(
         return Err(ReadError::Store(error));
     }
     let report = result.map_err(ReadError::Import)?;
-    Ok(FileReport { path: path.to_owned(), report, event_count: gather.events, known_count: gather.known, bytes })
+    Ok(FileReport {
+        path: path.to_owned(),
+        report,
+        event_count: gather.events,
+        known_count: gather.known,
+        bytes,
+    })
 }
 
 /// Why a file could not be imported.

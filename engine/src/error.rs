@@ -54,7 +54,7 @@ pub enum Error {
         candidates: Vec<String>,
     },
     /// The commit is over a limit. Split it.
-    #[error("{what} has {actual}, the limit is {limit}; split the commit")]
+    #[error("too much for one commit: {what} {actual}, of at most {limit}; split it")]
     TooLarge {
         /// What is too large.
         what: &'static str,
@@ -64,7 +64,7 @@ pub enum Error {
         limit: u64,
     },
     /// The disk is full. Nothing was recorded; the store stays readable, and appends again once there is space.
-    #[error("no space left for {}; nothing was recorded, free some and retry", path.display())]
+    #[error("no space left for {}; this commit was not recorded; free some and retry", path.display())]
     NoSpace {
         /// The file that could not grow.
         path: PathBuf,
@@ -85,6 +85,18 @@ pub enum Error {
     Forked {
         /// The process that opened it.
         owner: u32,
+    },
+    /// The store's folder is on a file system whose locks and syncs cannot be relied on. Use a local disk, or insist
+    /// with [`Builder::any_file_system`](crate::store::Builder::any_file_system).
+    #[error(
+        "{} is on {file_system}, where locks and syncs cannot be relied on; use a folder on a local disk, \
+         or set {ANY_FILE_SYSTEM_VARIABLE}=1 to use this one all the same", path.display()
+    )]
+    UntrustedFileSystem {
+        /// The folder.
+        path: PathBuf,
+        /// What it is on: `NFS`, `FUSE`, ..
+        file_system: &'static str,
     },
     /// There is no store here.
     #[error("{} is not an acpdb store: {detail}", path.display())]
@@ -127,6 +139,10 @@ pub enum Error {
         source: std::io::Error,
     },
 }
+
+/// The environment variable that, set to `1`, does what
+/// [`Builder::any_file_system`](crate::store::Builder::any_file_system) does.
+pub const ANY_FILE_SYSTEM_VARIABLE: &str = "ACPDB_ANY_FILE_SYSTEM";
 
 fn suggestion(nearest: Option<&str>) -> String {
     nearest.map(|nearest| format!("; did you mean {nearest}?")).unwrap_or_default()

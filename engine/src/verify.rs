@@ -13,7 +13,8 @@ use std::sync::Arc;
 use crate::error::Error;
 use crate::event::{Face, Payload};
 use crate::fold::{CauseView, FaceState, ItemKind, State, Status, World};
-use crate::ids::{ItemId, Link, Seq, StreamId};
+use crate::ids::{ItemId, Link, Seq, StoreId, StreamId};
+use crate::index::{Index, IndexOptions};
 use crate::log::{Log, LogOptions, LogReport, Violation, Witness};
 use crate::storage::{FileStorage, Storage, SystemClock, SystemEntropy};
 
@@ -48,6 +49,8 @@ pub struct Contradiction {
 pub struct Report {
     /// Name of this shape.
     pub schema: &'static str,
+    /// Id of the store.
+    pub store: StoreId,
     /// What is to be thought of it.
     pub verdict: Verdict,
     /// Last sound seq.
@@ -95,7 +98,39 @@ impl Report {
 /// # Errors
 /// [`Error::NotAStore`], [`Error::NewerFormat`] or [`Error::Io`]. Damage is in the report.
 pub fn verify_folder(folder: &Path, deep: bool) -> Result<Report, Error> {
-    verify_storage(Arc::new(FileStorage::new(folder)), deep)
+    let mut report = verify_storage(Arc::new(FileStorage::new(folder)), deep)?;
+    ask_index(&mut report, &folder.join("index.redb"));
+    Ok(report)
+}
+
+/// Lets the index testify to the end of the log: it is folded after the log's sync, so it is never ahead of what was
+/// acknowledged.
+fn ask_index(report: &mut Report, path: &Path) {
+    if !path.exists() {
+        return;
+    }
+    let Some((identity, watermark)) = Index::witness(path, IndexOptions::default()) else {
+        report
+            .not_proven
+            .push("the index could not be asked: it is in use, damaged or of another version".to_owned());
+        return;
+    };
+    if identity.store != report.store || watermark.seq == Seq::ZERO {
+        return;
+    }
+    let position = watermark.end.unwrap_or_default();
+    report.witnesses.push(Witness {
+        name: "index",
+        position,
+        seq: Some(watermark.seq),
+        link: Some(watermark.link),
+    });
+    if watermark.seq > report.head_seq && report.missing.is_none() {
+        report.missing = Some((report.head_seq.next(), watermark.seq));
+        if report.verdict == Verdict::Sound {
+            report.verdict = Verdict::TailLost;
+        }
+    }
 }
 
 /// As [`verify_folder`], on any storage.
@@ -124,6 +159,7 @@ fn report(found: LogReport, contradictions: Vec<Contradiction>) -> Report {
     }
     Report {
         schema: "acpdb.verify/1",
+        store: found.store,
         verdict,
         head_seq: found.head_seq,
         head_link: found.head_link,

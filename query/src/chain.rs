@@ -50,6 +50,8 @@ pub struct ChainReport {
     pub item: String,
     /// The host's id of its session.
     pub session: String,
+    /// Everything up to this seq is taken into account.
+    pub at: Seq,
     /// Its members, oldest first, the item among them.
     pub members: Vec<ItemRow>,
     /// The edges, in the order in which they came about.
@@ -70,7 +72,8 @@ pub fn chain(view: &View, session: &str, ix: Ix) -> Option<ChainReport> {
     Some(ChainReport {
         item: chain.item.to_string(),
         session: session.to_owned(),
-        members: members.map(|item| ItemRow::of(&item, session)).collect(),
+        at,
+        members: members.map(|item| ItemRow::of(state, &item, session, at)).collect(),
         edges: chain.edges.iter().map(EdgeRow::from).collect(),
         tokens_freed: chain.edges.iter().map(|edge| edge.tokens_freed).sum(),
         is_cut: chain.is_cut,
@@ -97,7 +100,12 @@ pub fn showpiece(view: &View, session: &str, member_count_max: usize) -> Option<
                 chain.edges.iter().map(|edge| edge.rule).collect();
             let freed: u64 = chain.edges.iter().map(|edge| edge.tokens_freed).sum();
             let fits = chain.members.len() <= member_count_max;
-            let rank = (fits, chain.members.len() >= 3, rules.len(), chain.members.len().min(5), freed);
+            // One that ends in what the model sees now; a compaction may have taken whole chains out of the context.
+            let is_live = chain.members.last().is_some_and(|member| {
+                state.visible(member.ix, at).is_some_and(|visibility| visibility.visible)
+            });
+            let length = chain.members.len();
+            let rank = (is_live, length >= 3, fits, rules.len(), length.min(5), freed);
             if best.as_ref().is_none_or(|(known, _)| rank > *known) {
                 best = state.find(chain.item).map(|ix| (rank, ix));
             }

@@ -1,11 +1,11 @@
 //! The current context as data: what the model sees, in order, with the reason for each stand-in.
 
-use acpdb_engine::event::{Face, MemoryKind, Scope, stream_id};
-use acpdb_engine::fold::memory::{MemoryLayer, MemoryView, kind_label};
+use acpdb_engine::event::{Face, MemoryKind};
+use acpdb_engine::fold::memory::kind_label;
 use acpdb_engine::fold::{FaceState, ItemKind, Ix};
-use acpdb_engine::ids::{BodyId, Micros, Seq, StreamId};
-use acpdb_engine::text::Signer;
-use acpdb_engine::{Error, View};
+use acpdb_engine::ids::{Micros, Seq};
+use acpdb_engine::store::MemoryScope;
+use acpdb_engine::{Error, Store, View};
 use serde::Serialize;
 
 use crate::items::ItemRow;
@@ -115,7 +115,7 @@ pub struct Context {
 ///
 /// # Errors
 /// If the log cannot be read.
-pub fn context(view: &View, window: Window, now: Micros) -> Result<Context, Error> {
+pub fn context(store: &Store, view: &View, window: Window, now: Micros) -> Result<Context, Error> {
     let at = view.at();
     let (mut context, wanted) = {
         let reading = view.read();
@@ -145,7 +145,7 @@ pub fn context(view: &View, window: Window, now: Micros) -> Result<Context, Erro
         let skip = window.last.map_or(0, |last| current.len().saturating_sub(last));
         let rows = current.iter().skip(skip).filter_map(|ix| {
             let item = state.item(*ix, at)?;
-            let row = ItemRow::of(&item, &info.name);
+            let row = ItemRow::of(state, &item, &info.name, at);
             Some((*ix, row, item))
         });
         (context, rows.collect::<Vec<_>>())
@@ -161,7 +161,7 @@ pub fn context(view: &View, window: Window, now: Micros) -> Result<Context, Erro
         };
         context.items.push(ContextItem { row, input, output });
     }
-    context.memory = memory(view, now);
+    context.memory = memory(store, view, now)?;
     Ok(context)
 }
 
@@ -179,31 +179,22 @@ fn face(view: &View, ix: Ix, face: Face, known: &acpdb_engine::fold::FaceView) -
     Ok(FaceText { state: known.state, text, problem, tokens, tokens_shown })
 }
 
-/// What holds in the memory of a session and its project, in the order of recording.
-pub fn memory(view: &View, now: Micros) -> Vec<MemoryRow> {
-    let at = view.at();
-    let texts = |body: BodyId| view.text(body).ok();
-    let reading = view.read();
-    let state = reading.state();
-    let project = state.info(at).and_then(|info| info.project.clone());
-    let project = project.map(|name| stream_id(Scope::Project, "", &name));
-    let streams = [(view.stream(), acpdb_engine::event::Lifespan::Session)].into_iter();
-    let streams = streams.chain(project.map(|project| (project, acpdb_engine::event::Lifespan::Project)));
-    let layer = |(stream, records): (StreamId, _)| {
-        let memory = reading.world().stream(stream)?.memory();
-        // Nothing is looked up by its text here, so no stream's key is needed.
-        Some(MemoryLayer { stream, records, memory, signer: Signer::new([0; 32]), until: Seq::MAX })
-    };
-    let layers = streams.filter_map(layer).collect();
-    let memory = MemoryView::new(layers, at, now, &texts);
-    let rows = memory.current().into_iter().map(|(_, item)| MemoryRow {
-        id: item.id().to_owned(),
-        seq: item.item().seq,
-        kind: item.kind(),
-        category: item.category().to_owned(),
-        key: item.key().map(str::to_owned),
-        value: memory.text(&item),
-        confidence: item.confidence(now).as_f64(),
-    });
-    rows.collect()
+/// What holds in the memory of a view's session and its project, in the order of recording.
+///
+/// # Errors
+/// If the log cannot be read.
+pub fn memory(store: &Store, view: &View, now: Micros) -> Result<Vec<MemoryRow>, Error> {
+    let memory = store.memory(&MemoryScope::session(view.stream()), view.at())?;
+    Ok(memory.read(now, |memory| {
+        let rows = memory.current().into_iter().map(|(_, item)| MemoryRow {
+            id: item.id().to_owned(),
+            seq: item.item().seq,
+            kind: item.kind(),
+            category: item.category().to_owned(),
+            key: item.key().map(str::to_owned),
+            value: memory.text(&item),
+            confidence: item.confidence(now).as_f64(),
+        });
+        rows.collect()
+    }))
 }

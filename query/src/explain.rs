@@ -17,6 +17,8 @@ pub struct Explained {
     /// The item and where it stands.
     #[serde(flatten)]
     pub row: ItemRow,
+    /// Everything up to this seq is taken into account.
+    pub at: Seq,
     /// Whether the model can read its content, whole, now.
     pub visible: bool,
     /// The reasons, in sentences.
@@ -44,7 +46,8 @@ pub fn explain(view: &View, session: &str, ix: Ix) -> Option<Explained> {
     let item = state.item(ix, at)?;
     let visible = state.visible(ix, at).is_some_and(|visibility| visibility.visible);
     Some(Explained {
-        row: ItemRow::of(&item, session),
+        row: ItemRow::of(state, &item, session, at),
+        at,
         visible,
         sentences: sentences(state, &item, &explanation, at),
         edge: explanation.edge.as_ref().map(EdgeRow::from),
@@ -70,11 +73,7 @@ fn sentences(state: &State, item: &ItemView, why: &Explanation, at: Seq) -> Vec<
     let further = why.superseded_by.iter().filter(|edge| !edge.released && why.edge.as_ref() != Some(*edge));
     for edge in further {
         let by = edge.new.map_or_else(|| format!("the event {}", edge.seq), |new| describe(state, new, at));
-        said.push(format!(
-            "By itself {by} would hide it too (rule {}, turn {}).",
-            edge.rule.label(),
-            edge.turn.get()
-        ));
+        said.push(format!("Besides, {by} supersedes it (rule {}).", edge.rule.label()));
     }
     for edge in why.superseded_by.iter().filter(|edge| edge.released) {
         let by = edge.new.map_or_else(|| format!("the event {}", edge.seq), |new| describe(state, new, at));
@@ -93,7 +92,8 @@ fn sentences(state: &State, item: &ItemView, why: &Explanation, at: Seq) -> Vec<
             .collect();
         let more = why.supersedes.len().saturating_sub(6);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        said.push(format!("It supersedes {}{more}, which frees about {freed} tokens.", older.join(", ")));
+        let freed = if freed > 0 { format!(", which frees about {freed} tokens") } else { String::new() };
+        said.push(format!("It supersedes {}{more}{freed}.", older.join(", ")));
     }
     said.extend(why.protection.and_then(|protection| protected(state, item, protection, why, at)));
     if let Some(seq) = why.stale {

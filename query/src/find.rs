@@ -20,7 +20,7 @@ use acpdb_engine::{Error, Store, StreamName, View};
 use serde::Serialize;
 
 /// Most candidates that an error lists.
-const CANDIDATE_COUNT_MAX: usize = 8;
+const CANDIDATE_COUNT_MAX: usize = 5;
 /// Least likeness of a name that is suggested.
 const LIKENESS_MIN: f64 = 0.75;
 

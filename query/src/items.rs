@@ -40,9 +40,9 @@ pub struct ItemRow {
     pub state: FaceState,
     /// Why it is not shown whole, in a word; see [`cause_label`].
     pub cause: Option<&'static str>,
-    /// The rule that superseded it.
+    /// The rule that superseded it, also where another cause is what shows; not if it was shown again on request.
     pub rule: Option<RuleKind>,
-    /// The item that superseded it.
+    /// The item that superseded it by that rule.
     pub superseded_by: Option<String>,
     /// Whether it is part of the current context; its faces may be hidden all the same.
     pub in_context: bool,
@@ -55,12 +55,15 @@ pub struct ItemRow {
 }
 
 impl ItemRow {
-    pub(crate) fn of(item: &ItemView, session: &str) -> Self {
+    pub(crate) fn of(state: &State, item: &ItemView, session: &str, at: Seq) -> Self {
         let text = |text: &std::sync::Arc<str>| text.to_string();
         let cause = item.output.cause.as_ref().or(item.input.cause.as_ref());
-        let (rule, by) = match &item.output.cause {
-            Some(CauseView::Superseded { rule, by, .. }) => (Some(*rule), *by),
-            _ => (None, None),
+        let (rule, by) = if let Some(CauseView::Superseded { rule, by, .. }) = &item.output.cause {
+            (Some(*rule), *by)
+        } else {
+            let edges = state.superseded_by(item.ix, at);
+            let first = edges.iter().find(|edge| !edge.released);
+            (first.map(|edge| edge.rule), first.and_then(|edge| edge.new))
         };
         let shown = item.input.tokens_shown.saturating_add(item.output.tokens_shown);
         Self {
@@ -140,7 +143,7 @@ pub fn items(view: &View, session: &str, which: Which<'_>) -> Vec<ItemRow> {
         Which::File(path) => of_file(state, path, at),
         Which::Tool(tool) => of_tool(state, tool, at),
     };
-    found.into_iter().filter_map(|ix| Some(ItemRow::of(&state.item(ix, at)?, session))).collect()
+    found.into_iter().filter_map(|ix| Some(ItemRow::of(state, &state.item(ix, at)?, session, at))).collect()
 }
 
 fn of_file(state: &State, path: &str, at: Seq) -> Vec<Ix> {

@@ -17,6 +17,13 @@ pub mod half;
 pub mod items;
 pub mod stats;
 
+#[cfg(test)]
+mod laws;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
+
 pub use chain::{ChainReport, EdgeRow, chain};
 pub use context::{Context, ContextItem, MemoryRow, Window, context};
 pub use explain::{Explained, explain};

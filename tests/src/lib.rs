@@ -1,4 +1,10 @@
 //! Behaviour of acpdb as a whole.
+pub mod binary;
 pub mod conformance;
 pub mod naive;
 pub mod support;
+
+/// The Rust of the README is compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;

@@ -3,6 +3,8 @@
 //! Every test asserts the exact reply or line of figures, and what the model sees afterwards. A refused call must leave
 //! the log as it was.
 
+#![expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
+
 use acpdb_engine::command::Rejection;
 use acpdb_engine::entry::{Entry, StreamInfo};
 use acpdb_engine::event::{Face, Role};
@@ -70,12 +72,12 @@ impl Session {
         self.store.context_tool(self.id(), &json.to_string())
     }
 
-    fn tool(&self, action: &str, targets: serde_json::Value) -> ActReply {
+    fn tool(&self, action: &str, targets: &serde_json::Value) -> ActReply {
         self.try_tool(&serde_json::json!({"action": action, "targets": targets})).unwrap()
     }
 
     /// The exact error text of a call that is refused; the log must not have grown.
-    fn refused(&self, action: &str, targets: serde_json::Value) -> String {
+    fn refused(&self, action: &str, targets: &serde_json::Value) -> String {
         let before = self.store.head().unwrap();
         let error = self.try_tool(&serde_json::json!({"action": action, "targets": targets})).unwrap_err();
         assert!(
@@ -116,7 +118,7 @@ fn long() -> String {
 fn test_01_basic_discard_by_hash() {
     let session = Session::new();
     let hash = session.call("read", r#"{"filePath":"package.json"}"#, &long());
-    let reply = session.tool("discard", serde_json::json!([[hash]]));
+    let reply = session.tool("discard", &serde_json::json!([[hash]]));
     assert_eq!(reply.text, "「 🗑️ discard ✓ 1 manual 」\npruned: read");
     assert_eq!((reply.hidden.len(), reply.shown.len()), (1, 0));
     assert_eq!(
@@ -125,7 +127,7 @@ fn test_01_basic_discard_by_hash() {
           read({filePath: \"package.json\"}) → completed"]
     );
     // Another feed of the same order changes nothing: it is hidden already.
-    let again = session.tool("discard", serde_json::json!([[hash]]));
+    let again = session.tool("discard", &serde_json::json!([[hash]]));
     assert_eq!((again.text.as_str(), again.last_seq), ("No valid tool hashes to discard", None));
 }
 
@@ -134,7 +136,7 @@ fn test_02_basic_discard_by_pattern() {
     let session = Session::new();
     session.say("Let me explain the testing strategy in detail. We need to validate all edge cases.");
     session.say("Something else that stays where it is.");
-    let reply = session.tool("discard", serde_json::json!([["Let me explain...edge cases."]]));
+    let reply = session.tool("discard", &serde_json::json!([["Let me explain...edge cases."]]));
     assert_eq!(reply.text, "Discarded 1 message(s)");
     assert_eq!(
         session.shown(),
@@ -150,13 +152,13 @@ fn test_03_mixed_discard() {
         .say("Here's a detailed analysis of the architecture of this whole program, with its architecture");
     let targets = serde_json::json!([[hash], ["Here's a detailed analysis...architecture"]]);
     let before = session.store.head().unwrap();
-    let reply = session.tool("discard", targets);
+    let reply = session.tool("discard", &targets);
     assert_eq!(reply.text, "「 🗑️ discard ✓ 1 manual 」\npruned: glob\nDiscarded 1 message(s)");
     assert_eq!(session.states(), [Tombstone, Tombstone]);
     assert_eq!(session.store.head().unwrap().get(), before.get() + 1, "one event, one commit");
     // A text that goes on after the pattern's end does not match.
     session.say("Here's a detailed analysis of the architecture...");
-    let reply = session.tool("discard", serde_json::json!([["Here's a detailed analysis...architecture"]]));
+    let reply = session.tool("discard", &serde_json::json!([["Here's a detailed analysis...architecture"]]));
     assert_eq!(reply.text, "Discarded 0 message(s)");
 }
 
@@ -164,7 +166,7 @@ fn test_03_mixed_discard() {
 fn test_04_distill_a_call() {
     let session = Session::new();
     let hash = session.call("glob", r#"{"pattern":"**/*.ts"}"#, &long());
-    let reply = session.tool("distill", serde_json::json!([[hash, "Found 73 TypeScript files"]]));
+    let reply = session.tool("distill", &serde_json::json!([[hash, "Found 73 TypeScript files"]]));
     assert_eq!(reply.text, "「 🗑️ discard ✓ 1 distillation 」\npruned: glob | distilled: Found...files");
     assert_eq!(session.shown(), ["[distilled] Found 73 TypeScript files"]);
 }
@@ -174,7 +176,7 @@ fn test_05_distill_a_message_whatever_its_case_and_white_space() {
     let session = Session::new();
     session.say("ARCHITECTURE OVERVIEW:\n\n1. State\n2. UI\n3. API");
     let targets = serde_json::json!([["architecture overview...api", "Summary: 3-layer architecture"]]);
-    let reply = session.tool("distill", targets);
+    let reply = session.tool("distill", &targets);
     assert_eq!(reply.text, "Distilled 1 message(s)");
     assert_eq!(session.shown(), ["[distilled] Summary: 3-layer architecture"]);
 }
@@ -186,7 +188,7 @@ fn test_06_mixed_distill() {
     session.say("Test results: 10 passed, 0 failed");
     let targets =
         serde_json::json!([[hash, "package.json contents"], ["Test results...failed", "Tests passed"]]);
-    let reply = session.tool("distill", targets);
+    let reply = session.tool("distill", &targets);
     assert_eq!(
         reply.text,
         "「 🗑️ discard ✓ 1 distillation 」\npruned: read | distilled: packa...tents\nDistilled 1 message(s)"
@@ -200,9 +202,9 @@ fn test_07_symmetric_restore_by_hash() {
     let hash = session.call("read", r#"{"filePath":"package.json"}"#, &long());
     session.say("after it");
     let before = session.shown();
-    let _ = session.tool("discard", serde_json::json!([[hash]]));
+    let _ = session.tool("discard", &serde_json::json!([[hash]]));
     assert_ne!(session.shown(), before);
-    let reply = session.tool("restore", serde_json::json!([[hash]]));
+    let reply = session.tool("restore", &serde_json::json!([[hash]]));
     assert_eq!(reply.text, "Restored 1 tool(s)");
     assert_eq!((reply.hidden.len(), reply.shown.len()), (0, 1));
     assert_eq!(session.shown(), before);
@@ -214,15 +216,15 @@ fn test_08_symmetric_restore_by_pattern() {
     session.say("Testing symmetric restore of hidden messages and its capability");
     session.say("Testing symmetric things, and then their restore capability");
     let before = session.shown();
-    let reply = session.tool("discard", serde_json::json!([["Testing symmetric...capability"]]));
+    let reply = session.tool("discard", &serde_json::json!([["Testing symmetric...capability"]]));
     assert_eq!(reply.text, "Discarded 2 message(s)");
     assert_eq!(session.states(), [Tombstone, Tombstone]);
-    let reply = session.tool("restore", serde_json::json!([["  testing   SYMMETRIC...capability\n"]]));
+    let reply = session.tool("restore", &serde_json::json!([["  testing   SYMMETRIC...capability\n"]]));
     assert_eq!(reply.text, "Restored 2 message(s)");
     assert_eq!(session.shown(), before);
     // Another pattern that also matches undoes nothing: restore goes by the act.
-    let _ = session.tool("discard", serde_json::json!([["Testing symmetric...capability"]]));
-    let reply = session.tool("restore", serde_json::json!([["Testing...capability"]]));
+    let _ = session.tool("discard", &serde_json::json!([["Testing symmetric...capability"]]));
+    let reply = session.tool("restore", &serde_json::json!([["Testing...capability"]]));
     assert_eq!((reply.text.as_str(), reply.last_seq), ("Restored 0 message(s)", None));
 }
 
@@ -238,7 +240,7 @@ fn test_09_batch_of_mixed_targets_is_one_commit() {
     let before = session.store.head().unwrap();
     let reply = session.tool(
         "discard",
-        serde_json::json!([
+        &serde_json::json!([
             [hashes[0]],
             ["First I...source."],
             [hashes[1]],
@@ -260,22 +262,22 @@ fn test_10_errors_are_exact_and_record_nothing() {
     let session = Session::new();
     let hash = session.call("read", r#"{"filePath":"package.json"}"#, &long());
     assert_eq!(
-        session.refused("distill", serde_json::json!([[hash]])),
+        session.refused("distill", &serde_json::json!([[hash]])),
         format!("Summary required for distill action on target: {hash}")
     );
     assert_eq!(
-        session.refused("distill", serde_json::json!([[hash, "fine"], ["Some...text", "  "]])),
+        session.refused("distill", &serde_json::json!([[hash, "fine"], ["Some...text", "  "]])),
         "Summary required for distill action on pattern: Some...text"
     );
     assert_eq!(
-        session.refused("discard", serde_json::json!([])),
+        session.refused("discard", &serde_json::json!([])),
         "No targets provided. Provide an array of [target] or [target, summary] tuples."
     );
     assert_eq!(session.states(), [Whole], "no target was acted on");
     let before = session.store.head().unwrap();
-    let reply = session.tool("discard", serde_json::json!([["Non-existent...pattern"]]));
+    let reply = session.tool("discard", &serde_json::json!([["Non-existent...pattern"]]));
     assert_eq!((reply.text.as_str(), reply.last_seq), ("No matching messages found", None));
-    let reply = session.tool("discard", serde_json::json!([["r_00000"]]));
+    let reply = session.tool("discard", &serde_json::json!([["r_00000"]]));
     assert_eq!(reply.text, "No valid tool hashes to discard");
     assert_eq!(session.store.head().unwrap(), before);
     // What is no call of the tool at all is refused as well.
@@ -294,7 +296,7 @@ fn test_10_tools_protected_since_are_refused() {
     let policy = Policy::from_json(r#"{"protected_tools":["bash","task"]}"#).unwrap();
     let _ = session.store.set_policy(Some(session.id()), &policy, None).unwrap();
     assert_eq!(
-        session.refused("discard", serde_json::json!([[hash]])),
+        session.refused("discard", &serde_json::json!([[hash]])),
         "Cannot discard: 'bash' is a protected tool.\nProtected tools: bash, task"
     );
 }
@@ -440,6 +442,6 @@ fn a_pattern_finds_its_messages_among_thousands() {
         });
         let _ = session.append(entries.collect());
     }
-    let reply = session.tool("discard", serde_json::json!([["message 7 number 1...ends here."]]));
+    let reply = session.tool("discard", &serde_json::json!([["message 7 number 1...ends here."]]));
     assert_eq!(reply.text, "Discarded 11 message(s)");
 }

@@ -3,6 +3,7 @@
 use std::io::BufRead as _;
 
 use acpdb_engine::Store;
+use acpdb_engine::entry::Entry;
 
 use crate::args::{Append, Global};
 use crate::failure::{Code, Failure};
@@ -14,6 +15,7 @@ use crate::place;
 const LINE_BYTES_MAX: u64 = 64 << 20;
 
 pub(crate) fn run(global: &Global, args: &Append, output: &mut Output) -> Result<Code, Failure> {
+    super::at::refuse(global)?;
     // Opens and recovers before it reads a line.
     let store = place::open(global, output)?;
     let mut input = std::io::stdin().lock();
@@ -27,78 +29,90 @@ pub(crate) fn run(global: &Global, args: &Append, output: &mut Output) -> Result
             break;
         }
         if !line.ends_with(b"\n") && line.len() as u64 == LINE_BYTES_MAX {
-            return Err(Failure::new(Code::Failure, format!("line {number} is longer than {LINE_BYTES_MAX} bytes")));
+            return Err(Failure::new(
+                Code::Failure,
+                format!("line {number} is longer than {LINE_BYTES_MAX} bytes"),
+            ));
         }
         if line.trim_ascii().is_empty() {
             continue;
         }
-        let parsed = std::str::from_utf8(&line)
+        let parsed = std::str::from_utf8(line.trim_ascii_end())
             .map_err(|error| format!("not UTF-8 at byte {}", error.valid_up_to()))
             .and_then(|text| feed::parse(text, number));
+        let mut last_seq = 0;
         let done = match parsed {
-            Ok(parsed) => record(&store, &parsed, output),
-            Err(message) => {
-                refused += 1;
-                output.warn(format!("line {number} was not recorded: {message}"));
-                continue;
-            }
+            Ok(parsed) => record(&store, &parsed, &mut last_seq, output),
+            Err(message) => Err(Failure::usage(message)),
         };
         match done {
-            Ok(last_seq) => {
+            Ok(()) => {
                 if args.ack {
                     output.line(last_seq.to_string())?;
                     output.flush()?;
                 }
             }
-            Err(failure) if failure.code == Code::Usage => {
+            // The next line may do better.
+            Err(failure) if matches!(failure.code, Code::Usage | Code::NotFound | Code::Conflict) => {
                 refused += 1;
-                output.warn(format!("line {number} was not recorded: {}", failure.message));
+                // A session and a turn may come before a command.
+                let what = if last_seq > 0 { ": only its session and turn were" } else { " was not" };
+                output.warn(format!("line {number}{what} recorded: {}", failure.message));
             }
             // A full disk, a failed sync: what follows would only fail again.
-            Err(failure) => return Err(failure),
+            Err(failure) => {
+                let message = format!("line {number} was not recorded: {}", failure.message);
+                return Err(Failure { message, ..failure });
+            }
         }
     }
     store.close()?;
     if refused > 0 {
-        let lines = if refused == 1 { "1 line was" } else { "some lines were" };
-        output.note(format!("{lines} not recorded ({refused}); the rest is"));
+        let lines = if refused == 1 { "1 line was".to_owned() } else { format!("{refused} lines were") };
+        output.note(format!("{lines} not recorded; the others are"));
         return Ok(Code::Partial);
     }
     Ok(Code::Ok)
 }
 
-/// Records one line; returns the commit's last seq (the store's head if everything was known).
-fn record(store: &Store, line: &feed::Line, output: &mut Output) -> Result<u64, Failure> {
-    let mut last = 0;
+/// Records one line. `last` is the last seq of what was recorded, or the store's head if everything was known.
+fn record(store: &Store, line: &feed::Line, last: &mut u64, output: &mut Output) -> Result<(), Failure> {
     let mut entries = Vec::new();
     for act in &line.acts {
         match act {
             Act::Record(entry) => entries.push(entry.clone()),
             Act::Context(json) => {
-                last = flush(store, line, &mut entries, last)?;
-                let reply = super::context::tool_call(store, line.stream.id(), json)?;
+                flush(store, line, &mut entries, last)?;
+                let stream = line.stream.id();
+                if *last == 0 && !store.stream_names()?.iter().any(|name| name.id == stream) {
+                    let name = &line.stream.name;
+                    return Err(Failure::not_found(format!(
+                        "session {name:?} holds nothing yet that could be acted on"
+                    )));
+                }
+                let reply = super::acts::tool_call(store, stream, json)?;
                 output.note(&reply.text);
-                last = reply.last_seq.map_or(last, acpdb_engine::ids::Seq::get);
+                *last = reply.last_seq.map_or(*last, acpdb_engine::ids::Seq::get);
             }
             Act::Policy(json) => {
-                last = flush(store, line, &mut entries, last)?;
-                last = super::policy::set_json(store, Some(line.stream.id()), json, None)?.get();
+                // A policy may be the first thing that is said about a session.
+                let receipt = store.append(&line.stream, std::mem::take(&mut entries))?;
+                *last = receipt.last_seq.get();
+                *last = super::policy::set_json(store, Some(line.stream.id()), json, None)?.get();
             }
         }
     }
-    last = flush(store, line, &mut entries, last)?;
-    if last == 0 { Ok(store.head()?.get()) } else { Ok(last) }
+    flush(store, line, &mut entries, last)?;
+    if *last == 0 {
+        *last = store.head()?.get();
+    }
+    Ok(())
 }
 
-fn flush(
-    store: &Store,
-    line: &feed::Line,
-    entries: &mut Vec<acpdb_engine::entry::Entry>,
-    last: u64,
-) -> Result<u64, Failure> {
-    if entries.is_empty() {
-        return Ok(last);
+fn flush(store: &Store, line: &feed::Line, entries: &mut Vec<Entry>, last: &mut u64) -> Result<(), Failure> {
+    if !entries.is_empty() {
+        let receipt = store.append(&line.stream, std::mem::take(entries))?;
+        *last = receipt.last_seq.get().max(*last);
     }
-    let receipt = store.append(&line.stream, std::mem::take(entries))?;
-    Ok(receipt.last_seq.get().max(last))
+    Ok(())
 }

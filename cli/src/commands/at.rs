@@ -47,11 +47,21 @@ pub(crate) fn parse(text: &str, now: jiff::Timestamp) -> Result<Point, Failure> 
     Err(wrong())
 }
 
+/// Commands that record something act now.
+pub(crate) fn refuse(global: &crate::args::Global) -> Result<(), Failure> {
+    match &global.at {
+        Some(_) => Err(Failure::usage("--at is for reading; what is recorded is recorded now")),
+        None => Ok(()),
+    }
+}
+
 /// The last seq at a point, for commands that read the whole store. Turns belong to a session.
 pub(crate) fn seq(store: &Store, text: &str) -> Result<Seq, Failure> {
     match parse(text, jiff::Timestamp::now())? {
         Point::Seq(seq) => Ok(seq),
-        Point::Turn(_) => Err(Failure::usage("--at: a turn belongs to a session; name the session, or give #SEQ or a time")),
+        Point::Turn(_) => {
+            Err(Failure::usage("--at: a turn belongs to a session; name the session, or give #SEQ or a time"))
+        }
         Point::Time(time) => Ok(store.seq_at(time)?),
     }
 }

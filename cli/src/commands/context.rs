@@ -1,10 +1,8 @@
 //! `acpdb context [SESSION]`: what the model should see now, and what stands in place of the rest.
 
 use acpdb_engine::fold::FaceState;
-use acpdb_engine::ids::Micros;
 use acpdb_query::context::{FaceText, MemoryRow};
 use acpdb_query::{ContextItem, Window};
-use serde_json::json;
 
 use super::lines::{clip, one_line, standing, what};
 use super::{describe, find, sessions};
@@ -12,8 +10,6 @@ use crate::args::{Context, Global};
 use crate::failure::{Code, Failure};
 use crate::output::{Escape, Output, escape};
 use crate::place;
-
-pub(crate) use super::acts::tool_call;
 
 /// Lines of a text that are shown without `--full`.
 const TEXT_LINES: usize = 6;
@@ -27,20 +23,17 @@ pub(crate) fn run(global: &Global, args: &Context, output: &mut Output) -> Resul
     let store = place::read(global, output)?;
     let session = sessions::default_session_noted(&store, args.session.as_deref(), output)?;
     let view = find::view(&store, global, &session)?;
-    let now = Micros(jiff::Timestamp::now().as_microsecond());
-    let context = acpdb_query::context(&view, Window { last: args.last }, now)?;
+    let context = acpdb_query::context(&store, &view, Window { last: args.last }, store.now())?;
     if output.json {
-        let mut value = serde_json::to_value(&context).unwrap_or_default();
-        if let Some(object) = value.as_object_mut() {
-            object.insert("schema".to_owned(), json!("acpdb.context/1"));
-        }
-        output.json_line(&value)?;
+        output.json_object("acpdb.context/1", &context)?;
         return Ok(Code::Ok);
     }
     header(&context, output)?;
     let left_out = context.item_count.saturating_sub(context.items.len());
     if left_out > 0 {
-        output.line(output.paint(describe::DIM, &format!("\n.. {} before", describe::count(left_out as u64, "item"))))?;
+        output.line(
+            output.paint(describe::DIM, &format!("\n.. {} before", describe::count(left_out as u64, "item"))),
+        )?;
     }
     for item in &context.items {
         print(item, args.full, output)?;
@@ -58,12 +51,18 @@ fn header(context: &acpdb_query::Context, output: &mut Output) -> Result<(), Fai
     let freed = if context.tokens_freed > 0 {
         let whole = describe::tokens(context.tokens_whole);
         let freed = describe::tokens(context.tokens_freed);
-        format!(" of ~{whole}; ~{freed} freed, {} of {} items hidden or shortened", context.hidden_count, context.item_count)
+        format!(
+            " of ~{whole}; ~{freed} freed, {} of {} items hidden or shortened",
+            context.hidden_count, context.item_count
+        )
     } else {
         format!(", {}", describe::count(context.item_count as u64, "item"))
     };
     let policy = escape(&context.policy, Escape::Line).into_owned();
-    output.line(format!("turn {} at {}, policy {policy}: ~{shown} tokens shown{freed}", context.turn, context.at))
+    output.line(format!(
+        "turn {} at {}, policy {policy}: ~{shown} tokens shown{freed}",
+        context.turn, context.at
+    ))
 }
 
 fn print(item: &ContextItem, full: bool, output: &mut Output) -> Result<(), Failure> {
@@ -79,7 +78,11 @@ fn print(item: &ContextItem, full: bool, output: &mut Output) -> Result<(), Fail
     output.line("")?;
     output.line(format!("{seq} t{} {name}{stands}", row.turn))?;
     if let Some(input) = &item.input {
-        face(input, "", if full { usize::MAX } else { 1 }, output)?;
+        if full {
+            face(input, "", usize::MAX, output)?;
+        } else {
+            face(&on_one_line(input), "", 1, output)?;
+        }
     }
     if let Some(result) = &item.output {
         let lines = match (full, item.input.is_some()) {
@@ -91,6 +94,13 @@ fn print(item: &ContextItem, full: bool, output: &mut Output) -> Result<(), Fail
         face(result, mark, lines, output)?;
     }
     Ok(())
+}
+
+/// Parameters on one line: some hosts write them over several.
+fn on_one_line(input: &FaceText) -> FaceText {
+    let value = input.text.as_deref().and_then(|text| serde_json::from_str::<serde_json::Value>(text).ok());
+    let text = value.map(|value| value.to_string()).or_else(|| input.text.clone());
+    FaceText { text, ..input.clone() }
 }
 
 /// The beginning of a face: at most so many lines, each as wide as there is room; whole if there is no limit.
@@ -122,7 +132,10 @@ fn face(face: &FaceText, mark: &str, line_count_max: usize, output: &mut Output)
     }
     if count > line_count_max {
         let more = describe::count((count - line_count_max) as u64, "more line");
-        output.line(output.paint(describe::DIM, &format!("  … {more}, ~{} tokens in all", describe::tokens(face.tokens_shown))))?;
+        output.line(output.paint(
+            describe::DIM,
+            &format!("  … {more}, ~{} tokens in all", describe::tokens(face.tokens_shown)),
+        ))?;
     }
     Ok(())
 }
@@ -132,7 +145,9 @@ fn memory(rows: &[MemoryRow], output: &mut Output) -> Result<(), Failure> {
         return Ok(());
     }
     output.line("")?;
-    output.line(output.paint(describe::BOLD, &format!("memory: {}", describe::count(rows.len() as u64, "item"))))?;
+    output.line(
+        output.paint(describe::BOLD, &format!("memory: {}", describe::count(rows.len() as u64, "item"))),
+    )?;
     for row in rows {
         let seq = output.paint(describe::SEQ, &row.seq.to_string());
         let value = row.value.as_deref().map_or_else(|| "[not readable]".to_owned(), one_line);

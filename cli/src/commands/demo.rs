@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use acpdb_engine::event::Scope;
-use acpdb_engine::ids::{Seq, StreamId};
+use acpdb_engine::ids::StreamId;
 use acpdb_engine::{Store, StreamName};
 use acpdb_hosts::import::{Format, Options};
 
@@ -66,18 +66,27 @@ struct Chosen {
 
 fn choose(global: &Global, args: &Demo, folder: &Path, output: &Output) -> Result<Chosen, Failure> {
     if let Some(path) = &args.file {
-        let bytes = std::fs::metadata(path).map_err(|error| Failure::io("read", &path.display().to_string(), &error))?;
+        let bytes = std::fs::metadata(path)
+            .map_err(|error| Failure::io("read", &path.display().to_string(), &error))?;
         let candidate = Candidate { path: path.clone(), bytes: bytes.len(), named: true };
         let format = match reader::recognise(&candidate, None) {
             Recognised::Session(format) => format,
-            Recognised::Skipped(file) => return Err(Failure::usage(format!("{}: {}", path.display(), file.reason))),
-            Recognised::Other => return Err(Failure::usage(format!("{} is no session", path.display()))),
+            Recognised::Skipped(_) | Recognised::Other => {
+                let failure = Failure::usage(format!("{} is no session of a known format", path.display()));
+                return Err(failure.hint("if you know its format: acpdb import --format FORMAT PATH"));
+            }
         };
-        let store = place::open_at(&folder.join("named"), output)?;
+        let store = place::open_scratch(&folder.join("named"), output)?;
         import(&store, path, format)?;
         let (session, _) = richest(&store)?
             .ok_or_else(|| Failure::not_found(format!("{} holds no session", path.display())))?;
-        return Ok(Chosen { store, session, file: path.clone(), format, source: Source::File { path: path.clone() } });
+        return Ok(Chosen {
+            store,
+            session,
+            file: path.clone(),
+            format,
+            source: Source::File { path: path.clone() },
+        });
     }
     if !args.bundled
         && let Some(chosen) = newest(global, folder, output)?
@@ -85,8 +94,9 @@ fn choose(global: &Global, args: &Demo, folder: &Path, output: &Output) -> Resul
         return Ok(chosen);
     }
     let file = folder.join("demo-session.jsonl");
-    std::fs::write(&file, BUNDLED).map_err(|error| Failure::io("write", &file.display().to_string(), &error))?;
-    let store = place::open_at(&folder.join("bundled"), output)?;
+    std::fs::write(&file, BUNDLED)
+        .map_err(|error| Failure::io("write", &file.display().to_string(), &error))?;
+    let store = place::open_scratch(&folder.join("bundled"), output)?;
     let format = Format::ClaudeCode;
     import(&store, &file, format)?;
     let (session, _) = richest(&store)?.ok_or_else(|| Failure::not_found("the bundled session is empty"))?;
@@ -112,7 +122,7 @@ fn newest(global: &Global, folder: &Path, output: &Output) -> Result<Option<Chos
         if matches!(format, Format::MemoryDecisions | Format::MemoryPreferences) {
             continue;
         }
-        let store = place::open_at(&folder.join(number.to_string()), output)?;
+        let store = place::open_scratch(&folder.join(number.to_string()), output)?;
         if import(&store, &candidate.path, format).is_err() {
             continue;
         }
@@ -131,7 +141,9 @@ fn import(store: &Store, path: &Path, format: Format) -> Result<(), Failure> {
         Ok(_) => Ok(()),
         Err(ReadError::Store(error)) => Err(error.into()),
         Err(ReadError::File(error)) => Err(Failure::io("read", &path.display().to_string(), &error)),
-        Err(ReadError::Import(error)) => Err(Failure::new(Code::Failure, format!("{}: {error}", path.display()))),
+        Err(ReadError::Import(error)) => {
+            Err(Failure::new(Code::Failure, format!("{}: {error}", path.display())))
+        }
     }
 }
 
@@ -141,7 +153,7 @@ fn richest(store: &Store) -> Result<Option<(StreamId, u64)>, Failure> {
     let mut best = None;
     for name in names.into_iter().filter(|name| name.scope == Scope::Session) {
         let view = store.view(name.id)?;
-        let calls = view.read().state().stats(Seq::MAX).calls;
+        let calls = view.read().state().stats(view.at()).calls;
         let rank = (name.parent.is_none(), calls);
         if best.is_none_or(|(known, _)| rank > known) {
             best = Some((rank, name.id));

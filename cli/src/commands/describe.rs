@@ -8,17 +8,21 @@ use acpdb_engine::ids::{Micros, StreamId};
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
+use crate::output::{Escape, escape};
 
 /// Style of seqs.
-pub(crate) const SEQ: anstyle::Style = anstyle::Style::new().fg_color(Some(anstyle::Color::Ansi(anstyle::AnsiColor::Cyan)));
+pub(crate) const SEQ: anstyle::Style =
+    anstyle::Style::new().fg_color(Some(anstyle::Color::Ansi(anstyle::AnsiColor::Cyan)));
 /// Style of what is secondary.
 pub(crate) const DIM: anstyle::Style = anstyle::Style::new().dimmed();
 /// Style of what matters.
 pub(crate) const BOLD: anstyle::Style = anstyle::Style::new().bold();
 /// Style of what is sound or current.
-pub(crate) const GOOD: anstyle::Style = anstyle::Style::new().fg_color(Some(anstyle::Color::Ansi(anstyle::AnsiColor::Green)));
+pub(crate) const GOOD: anstyle::Style =
+    anstyle::Style::new().fg_color(Some(anstyle::Color::Ansi(anstyle::AnsiColor::Green)));
 /// Style of what is superseded or failed.
-pub(crate) const BAD: anstyle::Style = anstyle::Style::new().fg_color(Some(anstyle::Color::Ansi(anstyle::AnsiColor::Yellow)));
+pub(crate) const BAD: anstyle::Style =
+    anstyle::Style::new().fg_color(Some(anstyle::Color::Ansi(anstyle::AnsiColor::Yellow)));
 
 /// Names of streams, to print instead of their ids.
 #[derive(Debug, Default)]
@@ -42,7 +46,8 @@ impl StreamNames {
 
     /// At most 12 characters of it.
     pub(crate) fn short(&self, stream: StreamId) -> String {
-        self.full(stream).chars().take(12).collect()
+        // A host may name its sessions as it likes.
+        escape(&self.full(stream), Escape::Line).chars().take(12).collect()
     }
 }
 
@@ -67,13 +72,18 @@ pub(crate) fn bytes(count: u64) -> String {
     if unit == "B" { format!("{count} B") } else { format!("{value:.1} {unit}") }
 }
 
-/// A count of tokens for people: `812`, `8.5k`.
+/// A count of tokens for people: `812`, `8.5k`, `3.5M`.
 pub(crate) fn tokens(count: u64) -> String {
-    if count < 1000 {
-        return count.to_string();
+    let (unit, letter) = match count {
+        0..1000 => return count.to_string(),
+        1000..999_950 => (1000, 'k'),
+        _ => (1_000_000, 'M'),
+    };
+    let tenths = count.saturating_add(unit / 20) / (unit / 10);
+    match (tenths / 10, tenths % 10) {
+        (whole, 0) => format!("{whole}{letter}"),
+        (whole, tenth) => format!("{whole}.{tenth}{letter}"),
     }
-    let tenths = (count + 50) / 100;
-    if tenths.is_multiple_of(10) { format!("{}k", tenths / 10) } else { format!("{}.{}k", tenths / 10, tenths % 10) }
 }
 
 /// A count with its noun.
@@ -91,8 +101,10 @@ pub(crate) fn payload(payload: &Payload) -> String {
         }
         Payload::SessionChanged(changed) => {
             let fields = [("title", &changed.title), ("cwd", &changed.cwd), ("project", &changed.project)];
-            let set: Vec<String> =
-                fields.iter().filter_map(|(name, value)| value.as_ref().map(|value| format!("{name}={value}"))).collect();
+            let set: Vec<String> = fields
+                .iter()
+                .filter_map(|(name, value)| value.as_ref().map(|value| format!("{name}={value}")))
+                .collect();
             set.join(" ")
         }
         Payload::SessionClosed(closed) => closed.reason.clone().unwrap_or_default(),
@@ -102,7 +114,8 @@ pub(crate) fn payload(payload: &Payload) -> String {
         }
         Payload::PromptSet(prompt) => prompt.model.clone().unwrap_or_default(),
         Payload::ContextReplaced(replaced) => {
-            format!("{:?}, {} kept", replaced.cause, count(replaced.order.len() as u64, "item")).to_lowercase()
+            format!("{:?}, {} kept", replaced.cause, count(replaced.order.len() as u64, "item"))
+                .to_lowercase()
         }
         Payload::HostCleared(cleared) => count((cleared.items.len() + cleared.calls.len()) as u64, "item"),
         Payload::Rewound(rewound) => format!("to {}", rewound.to),
@@ -110,8 +123,10 @@ pub(crate) fn payload(payload: &Payload) -> String {
         Payload::HostRecorded(record) => record.record.clone(),
         Payload::MessageRecorded(message) => {
             let total: u32 = message.parts.iter().map(|part| part.body.tokens).sum();
-            let kinds: Vec<String> = message.parts.iter().map(|part| format!("{:?}", part.kind).to_lowercase()).collect();
-            format!("{:?} {} ~{} tokens", message.role, kinds.join("+"), tokens(u64::from(total))).to_lowercase()
+            let kinds: Vec<String> =
+                message.parts.iter().map(|part| format!("{:?}", part.kind).to_lowercase()).collect();
+            format!("{:?} {} ~{} tokens", message.role, kinds.join("+"), tokens(u64::from(total)))
+                .to_lowercase()
         }
         Payload::MessageContinued(message) => {
             let total: u32 = message.parts.iter().map(|part| part.body.tokens).sum();
@@ -120,8 +135,10 @@ pub(crate) fn payload(payload: &Payload) -> String {
         Payload::MessageFinished(finished) => {
             let usage = finished.usage;
             let numbers = [("in", usage.input), ("out", usage.output), ("cached", usage.cache_read)];
-            let set: Vec<String> =
-                numbers.iter().filter_map(|(name, value)| value.map(|value| format!("{name} {value}"))).collect();
+            let set: Vec<String> = numbers
+                .iter()
+                .filter_map(|(name, value)| value.map(|value| format!("{name} {value}")))
+                .collect();
             format!("{} {}", finished.model.as_deref().unwrap_or_default(), set.join(" "))
         }
         Payload::MessageAbandoned(message) => message.key.clone(),
@@ -161,11 +178,17 @@ pub(crate) fn payload(payload: &Payload) -> String {
         Payload::ContextServed(served) => format!("{} ~{} tokens", served.format, tokens(served.tokens)),
         Payload::PolicySet(policy) => {
             let preset = serde_json::from_str::<Value>(&policy.policy).ok();
-            let preset = preset.as_ref().and_then(|policy| policy.get("preset")).and_then(Value::as_str).map(str::to_owned);
+            let preset = preset
+                .as_ref()
+                .and_then(|policy| policy.get("preset"))
+                .and_then(Value::as_str)
+                .map(str::to_owned);
             let why = policy.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
             format!("{}{why}", preset.unwrap_or_else(|| "custom".to_owned()))
         }
-        Payload::Erased(erased) => format!("{} by {}: {}", count(erased.bodies.len() as u64, "body"), erased.by, erased.reason),
+        Payload::Erased(erased) => {
+            format!("{} by {}: {}", count(erased.bodies.len() as u64, "body"), erased.by, erased.reason)
+        }
         Payload::DamageNoted(noted) => noted.note.clone(),
         Payload::Unknown { bytes, .. } => format!("{} bytes, written by a newer acpdb", bytes.len()),
     }
@@ -200,7 +223,17 @@ mod tests {
 
     #[test]
     fn counts_are_short_and_exact_where_they_are_small() {
-        for (number, shown) in [(0, "0"), (999, "999"), (1000, "1k"), (8540, "8.5k"), (9960, "10k"), (123_456, "123.5k")] {
+        for (number, shown) in [
+            (0, "0"),
+            (999, "999"),
+            (1000, "1k"),
+            (8540, "8.5k"),
+            (9960, "10k"),
+            (123_456, "123.5k"),
+            (999_949, "999.9k"),
+            (999_950, "1M"),
+            (3_516_700, "3.5M"),
+        ] {
             assert_eq!(tokens(number), shown);
         }
         for (number, shown) in [(12, "12 B"), (2048, "2.0 KiB"), (5 << 30, "5.0 GiB")] {

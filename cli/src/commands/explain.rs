@@ -1,7 +1,5 @@
 //! `acpdb explain ID`: why something is or is not in the current context.
 
-use serde_json::json;
-
 use super::{describe, find};
 use crate::args::{Explain, Global};
 use crate::failure::{Code, Failure};
@@ -13,20 +11,19 @@ pub(crate) fn run(global: &Global, args: &Explain, output: &mut Output) -> Resul
     let found = find::item(&store, &args.id, args.session.as_deref())?;
     let (view, ix) = find::target(&store, global, &found)?;
     let explained = acpdb_query::explain(&view, &found.stream.name, ix);
-    let explained =
-        explained.ok_or_else(|| Failure::not_found(format!("{} was not recorded yet at {}", found.item, view.at())))?;
+    let explained = explained
+        .ok_or_else(|| Failure::not_found(format!("{} was not recorded yet at {}", found.item, view.at())))?;
     if !found.repeats.is_empty() {
         let older: Vec<String> = found.repeats.iter().rev().take(4).map(ToString::to_string).collect();
         let count = found.repeats.len() + 1;
-        output.note(format!("note: {} names {count} repeats of one call, this is the newest; before it: {}", args.id, older.join(", ")));
+        output.note(format!(
+            "note: {} names {count} repeats of one call, this is the newest; before it: {}",
+            args.id,
+            older.join(", ")
+        ));
     }
     if output.json {
-        let mut value = serde_json::to_value(&explained).unwrap_or_default();
-        if let Some(object) = value.as_object_mut() {
-            object.insert("schema".to_owned(), json!("acpdb.explain/1"));
-            object.insert("at".to_owned(), json!(view.at()));
-        }
-        output.json_line(&value)?;
+        output.json_object("acpdb.explain/1", &explained)?;
         return Ok(Code::Ok);
     }
     for (number, sentence) in explained.sentences.iter().enumerate() {

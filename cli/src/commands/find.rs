@@ -1,5 +1,6 @@
 //! Ids as people type them, for every command that takes one.
 
+use acpdb_engine::event::Payload;
 use acpdb_engine::fold::Ix;
 use acpdb_engine::ids::Seq;
 use acpdb_engine::{At, Store, StreamName, View};
@@ -35,10 +36,16 @@ fn failure(error: FindError) -> Failure {
 pub(crate) fn target(store: &Store, global: &Global, found: &Found) -> Result<(View, Ix), Failure> {
     let Some(ix) = found.ix else {
         let seq = found.item.seq;
-        let kind = store.event(seq)?.map_or("", |recorded| recorded.event.payload.label());
+        let payload = store.event(seq)?.map(|recorded| recorded.event.payload);
+        let kind = payload.as_ref().map_or("", Payload::label);
         let failure = Failure::not_found(format!("{seq} is a {kind} event and no item of a context"));
-        let hint = match kind {
-            "memory_recorded" => "its history: acpdb history --memory ID".to_owned(),
+        let hint = match &payload {
+            Some(Payload::MemoryRecorded(memory)) => {
+                format!(
+                    "what became of it: acpdb history --memory '{}' --session '{}'",
+                    memory.id, found.stream.name
+                )
+            }
             _ => format!("the event itself: acpdb show '{seq}'"),
         };
         return Err(failure.hint(hint));
@@ -64,8 +71,22 @@ pub(crate) fn view(store: &Store, global: &Global, stream: &StreamName) -> Resul
         (Err(acpdb_engine::Error::NotFound { what: "turn", .. }), At::Turn(turn)) => {
             let newest = store.view(stream.id)?;
             let newest = newest.read().state().turn(Seq::MAX);
-            Err(Failure::not_found(format!("session {} has no turn {}; its newest is {}", stream.name, turn.get(), newest.get())))
+            Err(Failure::not_found(format!(
+                "session {} has no turn {}; its newest is {}",
+                stream.name,
+                turn.get(),
+                newest.get()
+            )))
         }
-        (view, _) => Ok(view?),
+        (view, _) => {
+            let view = view?;
+            let first = view.read().state().first();
+            if view.at() < first {
+                let message =
+                    format!("session {} began later, in {first}, not yet at {}", stream.name, view.at());
+                return Err(Failure::not_found(message));
+            }
+            Ok(view)
+        }
     }
 }

@@ -2,7 +2,6 @@
 
 use acpdb_query::items::names;
 use acpdb_query::{ChainReport, EdgeRow, ItemRow, Which};
-use serde_json::json;
 
 use super::lines::{Widths, about, one_line, standing_painted};
 use super::{describe, find, sessions};
@@ -96,16 +95,15 @@ fn of_chain(global: &Global, id: &str, session: Option<&str>, output: &mut Outpu
     let found = find::item(&store, id, session)?;
     let (view, ix) = find::target(&store, global, &found)?;
     let chain = acpdb_query::chain(&view, &found.stream.name, ix);
-    let chain = chain.ok_or_else(|| Failure::not_found(format!("{} was not recorded yet at {}", found.item, view.at())))?;
+    let chain = chain
+        .ok_or_else(|| Failure::not_found(format!("{} was not recorded yet at {}", found.item, view.at())))?;
     if output.json {
-        let mut value = serde_json::to_value(&chain).unwrap_or_default();
-        if let Some(object) = value.as_object_mut() {
-            object.insert("schema".to_owned(), json!(SCHEMA));
-        }
-        output.json_line(&value)?;
+        output.json_object(SCHEMA, &chain)?;
         return Ok(Code::Ok);
     }
-    let superseded = chain.members.iter().filter(|row| row.rule.is_some()).count();
+    let old: std::collections::BTreeSet<&str> =
+        chain.edges.iter().filter(|edge| !edge.released).map(|edge| edge.old.as_str()).collect();
+    let superseded = old.len();
     output.line(format!(
         "chain of {} in {}: {}, {superseded} superseded, ~{} tokens freed",
         output.paint(describe::SEQ, &chain.item),
@@ -126,11 +124,17 @@ pub(crate) fn draw(
     about: &dyn Fn(&ItemRow) -> Result<String, Failure>,
     output: &mut Output,
 ) -> Result<(), Failure> {
-    let widths = Widths::of(&chain.members, output, 14);
+    let widths = Widths::of(&chain.members, output, 18);
     for (number, row) in chain.members.iter().enumerate() {
-        let mark = if row.is_visible() { output.paint(describe::GOOD, "●") } else { output.paint(describe::DIM, "○") };
+        let mark = if row.is_visible() {
+            output.paint(describe::GOOD, "●")
+        } else {
+            output.paint(describe::DIM, "○")
+        };
         let line = widths.line(row, &about(row)?, output);
-        let stands = if row.is_visible() && row.rule.is_none() { output.paint(describe::GOOD, "current") } else { String::new() };
+        // What superseded it stands below.
+        let is_old = chain.edges.iter().any(|edge| edge.old == row.item);
+        let stands = if is_old && row.rule.is_some() { String::new() } else { standing_painted(row, output) };
         output.line(format!("{mark} {line}  {stands}").trim_end())?;
         let last = number + 1 == chain.members.len();
         let rail = if last { " " } else { "│" };

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use acpdb_engine::Store;
 use acpdb_engine::entry::StreamInfo;
 use acpdb_hosts::import::{Format, Options};
 use acpdb_hosts::places::usual_places;
@@ -18,6 +19,7 @@ use crate::place;
 use crate::reader::{self, Candidate, FileReport, ReadError, Recognised, Skipped};
 
 pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result<Code, Failure> {
+    super::at::refuse(global)?;
     let format = args.format.as_deref().map(format_of).transpose()?;
     let options = Options {
         session: args.session.clone(),
@@ -30,7 +32,7 @@ pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result
         let failure = Failure::not_found("no sessions were found");
         return Err(failure.hint("give a file or folder: acpdb import PATH"));
     }
-    let store = place::open(global, output)?;
+    let mut opened: Option<Store> = None;
     let bar = bar(&candidates, output);
     let mut reports = Vec::new();
     let mut other_count = 0_u64;
@@ -40,7 +42,12 @@ pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result
         match reader::recognise(candidate, format) {
             Recognised::Session(format) => {
                 let mut progress = |bytes| bar.inc(bytes);
-                match reader::read(&store, &candidate.path, format, &options, &mut progress) {
+                let store = match &opened {
+                    Some(store) => store,
+                    // Only now: a mistyped name makes no store.
+                    None => opened.insert(place::open(global, output)?),
+                };
+                match reader::read(store, &candidate.path, format, &options, &mut progress) {
                     Ok(report) => {
                         skipped.extend(notes(&report));
                         reports.push(report);
@@ -53,13 +60,20 @@ pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result
         }
     }
     bar.finish_and_clear();
-    store.close()?;
+    if let Some(store) = opened {
+        store.close()?;
+    }
     for file in &skipped {
         let line = file.line.map(|line| format!(":{line}")).unwrap_or_default();
         output.warn(format!("{}{line}: {}", file.path.display(), file.reason));
     }
     render(&reports, &skipped, other_count, output)?;
-    Ok(if skipped.is_empty() { Code::Ok } else { Code::Partial })
+    Ok(match (reports.is_empty(), skipped.as_slice()) {
+        (_, []) => Code::Ok,
+        (true, skipped) if skipped.iter().all(|file| !file.path.exists()) => Code::NotFound,
+        (true, _) => Code::Failure,
+        (false, _) => Code::Partial,
+    })
 }
 
 /// Files that the user named, and those in folders that the user named.
@@ -84,7 +98,8 @@ fn named(paths: &[PathBuf], skipped: &mut Vec<Skipped>) -> Vec<Candidate> {
 /// Files in the usual places of every host.
 pub(crate) fn usual(output: &Output) -> Result<Vec<Candidate>, Failure> {
     let home = std::env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
-    let home = home.ok_or_else(|| Failure::usage("there is no home folder to look in").hint("give a file or folder"))?;
+    let home = home
+        .ok_or_else(|| Failure::usage("there is no home folder to look in").hint("give a file or folder"))?;
     let env = |name: &str| std::env::var(name).ok();
     let mut all = Vec::new();
     for place in usual_places(&env, &home) {
@@ -96,7 +111,12 @@ pub(crate) fn usual(output: &Output) -> Result<Vec<Candidate>, Failure> {
         let before = all.len();
         all.extend(held);
         if all.len() > before {
-            output.note(format!("{}: {} in {}", place.format, describe::count((all.len() - before) as u64, "file"), place.folder.display()));
+            output.note(format!(
+                "{}: {} in {}",
+                place.format,
+                describe::count((all.len() - before) as u64, "file"),
+                place.folder.display()
+            ));
         }
     }
     Ok(all)
@@ -130,7 +150,8 @@ fn notes(report: &FileReport) -> Vec<Skipped> {
         line: Some(note.line),
         reason: note.reason.clone(),
     };
-    let mut all: Vec<Skipped> = report.report.skipped.iter().chain(&report.report.kept_raw).map(skip).collect();
+    let mut all: Vec<Skipped> =
+        report.report.skipped.iter().chain(&report.report.kept_raw).map(skip).collect();
     if report.report.notes_left_out > 0 {
         let reason = format!("{} further notes of this kind", report.report.notes_left_out);
         all.push(Skipped { path: report.path.clone(), line: None, reason });
@@ -168,7 +189,12 @@ struct Sum {
     bytes: u64,
 }
 
-fn render(reports: &[FileReport], skipped: &[Skipped], other: u64, output: &mut Output) -> Result<(), Failure> {
+fn render(
+    reports: &[FileReport],
+    skipped: &[Skipped],
+    other: u64,
+    output: &mut Output,
+) -> Result<(), Failure> {
     let mut sums: BTreeMap<Format, Sum> = BTreeMap::new();
     for file in reports {
         let report = &file.report;
@@ -196,11 +222,19 @@ fn render(reports: &[FileReport], skipped: &[Skipped], other: u64, output: &mut 
         let items: Vec<&Sum> = sums.values().collect();
         return output.json_line(&json!({"schema": "acpdb.import/1", "items": items, "skipped": skipped}));
     }
-    let mut table = super::table::new(output, &["format", "sessions", "records", "calls", "failed", "no result", "new events"]);
+    let mut table = super::table::new(
+        output,
+        &["format", "sessions", "records", "calls", "failed", "no result", "new events"],
+    );
     table.right(1..7);
     for sum in sums.values() {
-        let calls = if sum.calls_subagent > 0 { format!("{} +{}", sum.calls, sum.calls_subagent) } else { sum.calls.to_string() };
-        let row = [sum.sessions, sum.records, sum.failed, sum.without_result, sum.events_new].map(|count| count.to_string());
+        let calls = if sum.calls_subagent > 0 {
+            format!("{} +{}", sum.calls, sum.calls_subagent)
+        } else {
+            sum.calls.to_string()
+        };
+        let row = [sum.sessions, sum.records, sum.failed, sum.without_result, sum.events_new]
+            .map(|count| count.to_string());
         let [sessions, records, failed, without, events] = row;
         table.row([sum.format.clone(), sessions, records, calls, failed, without, events]);
     }
@@ -208,11 +242,24 @@ fn render(reports: &[FileReport], skipped: &[Skipped], other: u64, output: &mut 
         output.line(table.to_string())?;
     }
     let new: u64 = sums.values().map(|sum| sum.events_new).sum();
-    let said = if new == 0 { "nothing new".to_owned() } else { format!("{} recorded", describe::count(new, "event")) };
-    let others = if other > 0 { format!(", {} of other kinds left alone", describe::count(other, "file")) } else { String::new() };
+    let said = if new == 0 {
+        "nothing new".to_owned()
+    } else {
+        format!("{} recorded", describe::count(new, "event"))
+    };
+    let others = if other > 0 {
+        format!(", {} of other kinds left alone", describe::count(other, "file"))
+    } else {
+        String::new()
+    };
     output.line(format!("{}: {said}{others}", describe::count(reports.len() as u64, "file")))?;
     if !skipped.is_empty() {
-        output.note(format!("{} need a look (see the warnings above); the rest is recorded", describe::count(skipped.len() as u64, "place")));
+        let places = match skipped.len() {
+            1 => "1 place needs".to_owned(),
+            count => format!("{count} places need"),
+        };
+        let rest = if reports.is_empty() { "nothing was recorded" } else { "the rest is recorded" };
+        output.note(format!("{places} a look (see the warnings above); {rest}"));
     }
     Ok(())
 }

@@ -23,10 +23,16 @@ pub(crate) fn run(global: &Global, output: &mut Output) -> Result<Code, Failure>
     field("format", info.format_version.to_string())?;
     field("head", format!("{}, {}", info.head, describe::count(info.head.get(), "event")))?;
     field("streams", format!("{} ({})", info.stream_count, describe::count(info.session_count, "session")))?;
-    field("log", format!("{} in {}", describe::bytes(info.log_bytes), describe::count(info.segment_count, "segment")))?;
+    field(
+        "log",
+        format!("{} in {}", describe::bytes(info.log_bytes), describe::count(info.segment_count, "segment")),
+    )?;
     field("index", info.index.clone())?;
     if info.quarantine_bytes > 0 {
-        field("quarantine", format!("{}, set aside by recovery; may be deleted", describe::bytes(info.quarantine_bytes)))?;
+        field(
+            "quarantine",
+            format!("{}, set aside by recovery; may be deleted", describe::bytes(info.quarantine_bytes)),
+        )?;
     }
     Ok(Code::Ok)
 }

@@ -2,7 +2,7 @@
 
 use acpdb_engine::event::Role;
 use acpdb_engine::fold::{FaceState, ItemKind, Status};
-use acpdb_engine::ids::ItemId;
+use acpdb_engine::ids::{BodyId, ItemId};
 use acpdb_engine::{Error, View};
 use acpdb_query::ItemRow;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
@@ -33,6 +33,24 @@ pub(crate) fn clip(text: &str, width: usize) -> String {
         clipped.push('…');
     }
     clipped
+}
+
+/// At most `width` columns of a text; of a path its end, which tells more than its beginning.
+pub(crate) fn clip_path(text: &str, width: usize) -> String {
+    if !text.starts_with('/') || text.contains(' ') || text.width() <= width {
+        return clip(text, width);
+    }
+    let mut used = 1;
+    let mut start = text.len();
+    for (place, c) in text.char_indices().rev() {
+        used += c.width().unwrap_or(0);
+        if used > width {
+            break;
+        }
+        start = place;
+    }
+    let mark = if width > 0 { "…" } else { "" };
+    format!("{mark}{}", text.get(start..).unwrap_or_default())
 }
 
 /// A text filled up with blanks to `width` columns.
@@ -76,11 +94,14 @@ pub(crate) fn what(row: &ItemRow) -> String {
 /// Where an item stands, in words.
 pub(crate) fn standing(row: &ItemRow) -> String {
     let by = row.superseded_by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
-    let reason = match (row.rule, row.cause) {
-        (Some(rule), _) => format!("superseded{by} ({})", rule.label()),
-        (None, Some("left")) => "left the context".to_owned(),
-        (None, Some(cause)) => cause.replace('_', " "),
-        (None, None) => String::new(),
+    let superseded = row.rule.map(|rule| format!("superseded{by} ({})", rule.label())).unwrap_or_default();
+    let reason = match row.cause {
+        Some("left") if row.rule.is_some() => format!("{superseded}, left"),
+        Some("off_branch") if row.rule.is_some() => format!("{superseded}, off branch"),
+        Some("left") => "left the context".to_owned(),
+        Some(cause) if row.rule.is_some_and(|rule| rule.label() == cause) => superseded,
+        Some(cause) => cause.replace('_', " "),
+        None => superseded,
     };
     let status = match row.status {
         Some(Status::Pending) => "pending",
@@ -127,9 +148,40 @@ pub(crate) fn about(view: &View, row: &ItemRow) -> Result<String, Failure> {
     }
     match view.text(body) {
         Ok(text) => Ok(one_line(&text)),
-        Err(error @ (Error::Corrupt { .. } | Error::Erased { .. })) => Ok(format!("[{}]", one_line(&error.to_string()))),
+        Err(error @ (Error::Corrupt { .. } | Error::Erased { .. })) => {
+            Ok(format!("[{}]", one_line(&error.to_string())))
+        }
         Err(error) => Err(error.into()),
     }
+}
+
+/// Most texts of a user that are looked at for a title.
+const PROMPT_COUNT_MAX: usize = 6;
+
+/// The beginning of what the user asked first: a title for a session that has none.
+///
+/// Texts that begin with a tag were written by the host in the user's name; they serve if there is no other.
+pub(crate) fn first_prompt(view: &View) -> Result<Option<String>, Failure> {
+    let bodies: Vec<BodyId> = {
+        let reading = view.read();
+        let (state, at) = (reading.state(), view.at());
+        let items = state.items(at).filter_map(|ix| state.item(ix, at));
+        let prompts = items.filter(|item| item.role == Role::User && item.kind == ItemKind::Text);
+        prompts.take(PROMPT_COUNT_MAX).filter_map(|item| item.content.first().map(|part| part.body)).collect()
+    };
+    let mut first = None;
+    for body in bodies {
+        let text = match view.text(body) {
+            Ok(text) => one_line(&text),
+            Err(Error::Corrupt { .. } | Error::Erased { .. }) => continue,
+            Err(error) => return Err(error.into()),
+        };
+        if !text.starts_with('<') {
+            return Ok(Some(text));
+        }
+        first = first.or(Some(text));
+    }
+    Ok(first)
 }
 
 /// Widths of the columns of a list of items.
@@ -159,7 +211,7 @@ impl Widths {
         let seq = output.paint(describe::SEQ, &pad(&row.item, self.seq));
         let turn = pad(&format!("t{}", row.turn), self.turn);
         let what = pad(&clip(&what(row), self.what), self.what);
-        let about = pad(&clip(about, self.about), self.about);
+        let about = pad(&clip_path(about, self.about), self.about);
         let tokens = tokens(row);
         let blanks = " ".repeat(self.tokens.saturating_sub(tokens.width()));
         format!("{seq}  {turn}  {what}  {about}  {blanks}{tokens}")
@@ -192,6 +244,14 @@ mod tests {
             ("", 0, ""),
         ] {
             assert_eq!(clip(text, width), shown, "{text:?} in {width}");
+        }
+        for (text, width, shown) in [
+            ("/a/long/path.rs", 8, "…path.rs"),
+            ("/a/b", 8, "/a/b"),
+            ("/a b c d e", 4, "/a …"),
+            ("/a/b/c", 0, ""),
+        ] {
+            assert_eq!(clip_path(text, width), shown, "{text:?} in {width}");
         }
         assert_eq!(pad("文", 4), "文  ");
         assert_eq!(one_line(" a\n\tb \u{1b}[0m"), "a b \\u{1b}[0m");

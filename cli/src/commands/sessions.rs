@@ -4,7 +4,7 @@ use acpdb_engine::event::Scope;
 use acpdb_engine::{SessionSummary, Store, StreamName};
 
 use super::describe;
-use super::lines::clip;
+use super::lines::{clip, first_prompt, one_line};
 use crate::args::{Global, Sessions};
 use crate::failure::{Code, Failure};
 use crate::output::{Escape, Output, escape};
@@ -18,7 +18,8 @@ pub(crate) fn run(global: &Global, args: &Sessions, output: &mut Output) -> Resu
     let all = store.sessions(super::log::end(&store, global)?)?;
     let all_count = all.len();
     let wanted = |session: &SessionSummary| {
-        args.host.as_ref().is_none_or(|host| *host == session.name.host) && (args.all || session.name.parent.is_none())
+        args.host.as_ref().is_none_or(|host| *host == session.name.host)
+            && (args.all || session.name.parent.is_none())
     };
     let subagents = all.iter().filter(|session| session.name.parent.is_some()).count();
     let mut sessions: Vec<SessionSummary> = all.into_iter().filter(wanted).collect();
@@ -33,25 +34,34 @@ pub(crate) fn run(global: &Global, args: &Sessions, output: &mut Output) -> Resu
         return Ok(Code::Ok);
     }
     let lengths = id_lengths(&sessions);
-    let mut table =
-        super::table::new(output, &["id", "host", "title", "turns", "calls", "tokens", "shown", "superseded", "when"]);
+    let mut table = super::table::new(
+        output,
+        &["id", "host", "title", "turns", "calls", "tokens", "shown", "superseded", "when"],
+    );
     table.right(3..8);
     let ids = lengths.iter().copied().max().unwrap_or_default();
-    let title_width = output.width.saturating_sub(ids + 84).max(12);
+    let hosts = sessions.iter().map(|session| session.name.host.len()).max().unwrap_or_default().max(4);
+    // What the other columns need; where that leaves little, times are cut to days.
+    let others = ids + hosts + 5 + 5 + 7 + 7 + 10 + 2 * 8;
+    let minutes = output.width >= others + 16 + 20;
+    let when_width = if minutes { 16 } else { 10 };
+    let title_width = output.width.saturating_sub(others + when_width).max(8);
     for (session, length) in sessions.iter().zip(lengths) {
         let id: String = session.name.name.chars().take(length).collect();
-        let title = session.name.title.as_deref().unwrap_or_default();
-        let title = title.split_whitespace().collect::<Vec<_>>().join(" ");
+        let title = match &session.name.title {
+            Some(title) => one_line(title),
+            None => first_prompt(&store.view(session.name.id)?)?.unwrap_or_default(),
+        };
         table.row([
             escape(&id, Escape::Line).into_owned(),
             escape(&session.name.host, Escape::Line).into_owned(),
-            clip(&escape(&title, Escape::Text), title_width),
+            clip(&title, title_width),
             session.turns.get().to_string(),
             session.calls.to_string(),
             describe::tokens(session.tokens),
             describe::tokens(session.tokens_shown),
             session.superseded.to_string(),
-            when(session),
+            when(session, when_width),
         ]);
     }
     output.line(table.to_string())?;
@@ -61,17 +71,19 @@ pub(crate) fn run(global: &Global, args: &Sessions, output: &mut Output) -> Resu
     Ok(Code::Ok)
 }
 
-/// When a session was last active, to the minute.
-fn when(session: &SessionSummary) -> String {
+/// When a session was last active: the first `width` characters of `2026-01-31 12:00`.
+fn when(session: &SessionSummary, width: usize) -> String {
     let time = describe::time(session.ended);
-    time.get(..16).map_or_else(|| time.clone(), |minute| minute.replace('T', " "))
+    time.get(..width).map_or_else(|| time.clone(), |cut| cut.replace('T', " "))
 }
 
 /// How many characters of each id tell it from the others.
 fn id_lengths(sessions: &[SessionSummary]) -> Vec<usize> {
     let mut sorted: Vec<&str> = sessions.iter().map(|session| session.name.name.as_str()).collect();
     sorted.sort_unstable();
-    let shared = |left: &str, right: &str| left.chars().zip(right.chars()).take_while(|(left, right)| left == right).count();
+    let shared = |left: &str, right: &str| {
+        left.chars().zip(right.chars()).take_while(|(left, right)| left == right).count()
+    };
     sessions
         .iter()
         .map(|session| {
@@ -94,12 +106,7 @@ pub(crate) fn find(store: &Store, text: &str) -> Result<StreamName, Failure> {
     })
 }
 
-/// The session that is named, else the only one, else the one that was recorded last.
-pub(crate) fn default_session(store: &Store, given: Option<&str>) -> Result<StreamName, Failure> {
-    Ok(choose(store, given)?.0)
-}
-
-/// As [`default_session`]; says on stderr which one it is if there was a choice.
+/// The session that is named, else the only one, else the one that was recorded last: then stderr says which it is.
 pub(crate) fn default_session_noted(
     store: &Store,
     given: Option<&str>,
@@ -107,7 +114,10 @@ pub(crate) fn default_session_noted(
 ) -> Result<StreamName, Failure> {
     let (session, count) = choose(store, given)?;
     if count > 1 {
-        output.note(format!("note: the newest of {count} sessions, {}; name another (acpdb sessions lists them)", session.name));
+        output.note(format!(
+            "note: the newest of {count} sessions, {}; name another (acpdb sessions lists them)",
+            session.name
+        ));
     }
     Ok(session)
 }
@@ -123,7 +133,8 @@ fn choose(store: &Store, given: Option<&str>) -> Result<(StreamName, usize), Fai
     let from = if mains.is_empty() { sessions.iter().collect() } else { mains };
     let newest = from.iter().max_by_key(|name| name.head).map(|name| (**name).clone());
     let newest = newest.ok_or_else(|| {
-        Failure::not_found("the store holds no session").hint("read some with `acpdb import`, or try `acpdb demo`")
+        Failure::not_found("the store holds no session")
+            .hint("read some with `acpdb import`, or try `acpdb demo`")
     })?;
     Ok((newest, from.len()))
 }

@@ -9,7 +9,7 @@ use acpdb_engine::ids::BodyId;
 use super::describe;
 use crate::args::{Global, Show};
 use crate::failure::{Code, Failure};
-use crate::output::{Escape, Output};
+use crate::output::{Escape, Output, escape};
 use crate::place;
 
 pub(crate) fn run(global: &Global, args: &Show, output: &mut Output) -> Result<Code, Failure> {
@@ -23,7 +23,9 @@ pub(crate) fn run(global: &Global, args: &Show, output: &mut Output) -> Result<C
     }
     if args.raw {
         let record = store.record(&recorded)?.ok_or_else(|| {
-            Failure::not_found(format!("{seq} has no record of a host: it was not imported, or another event of the record has it"))
+            Failure::not_found(format!(
+                "{seq} has no record of a host: it was not imported, or another event of the record has it"
+            ))
         })?;
         return raw(&record, output);
     }
@@ -55,7 +57,7 @@ pub(crate) fn run(global: &Global, args: &Show, output: &mut Output) -> Result<C
 fn raw(bytes: &[u8], output: &mut Output) -> Result<Code, Failure> {
     if std::io::stdout().is_terminal() {
         let text = String::from_utf8_lossy(bytes);
-        output.line(crate::output::escape(&text, Escape::Text))?;
+        output.line(escape(&text, Escape::Text))?;
     } else {
         output.bytes(bytes)?;
     }
@@ -69,7 +71,7 @@ fn text(store: &Store, recorded: &Recorded, output: &mut Output) -> Result<(), F
     let names = describe::StreamNames::new(store)?;
     output.line(format!("{seq} {kind}"))?;
     let mut field = |name: &str, value: String| output.line(format!("  {name:<12} {value}"));
-    field("session", names.full(event.stream))?;
+    field("session", escape(&names.full(event.stream), Escape::Line).into_owned())?;
     field("recorded at", describe::time(recorded.recorded_at))?;
     if let Some(time) = event.host_time {
         field("host time", describe::time(time))?;
@@ -77,14 +79,18 @@ fn text(store: &Store, recorded: &Recorded, output: &mut Output) -> Result<(), F
     field("actor", format!("{:?}", event.stamp.actor).to_lowercase())?;
     let words = describe::payload(&event.payload);
     if !words.trim().is_empty() {
-        field("says", crate::output::escape(words.trim(), Escape::Line).into_owned())?;
+        field("says", escape(words.trim(), Escape::Line).into_owned())?;
     }
     for (name, body) in bodies(&event.payload) {
         if body.bytes == 0 {
             continue;
         }
         let bytes = store.body(body.id(recorded.seq))?;
-        let heading = format!("{name} ({}, ~{} tokens)", describe::bytes(body.bytes), describe::tokens(body.tokens.into()));
+        let heading = format!(
+            "{name} ({}, ~{} tokens)",
+            describe::bytes(body.bytes),
+            describe::tokens(body.tokens.into())
+        );
         output.line(output.paint(describe::DIM, &heading))?;
         let text = String::from_utf8_lossy(&bytes);
         let text = output.recorded(&text, Escape::Text).into_owned();
@@ -125,7 +131,8 @@ fn bodies(payload: &Payload) -> Vec<(String, Body)> {
         Payload::MemorySuperseded(edge) => one("reason", edge.reason).into_iter().collect(),
         Payload::MemoryRetracted(memory) => one("reason", memory.reason).into_iter().collect(),
         Payload::PromptSet(prompt) => {
-            let all = [one("system", prompt.system), one("tools", prompt.tools), one("params", prompt.params)];
+            let all =
+                [one("system", prompt.system), one("tools", prompt.tools), one("params", prompt.params)];
             all.into_iter().flatten().collect()
         }
         Payload::HostRecorded(record) => one("raw", record.raw).into_iter().collect(),
@@ -133,7 +140,10 @@ fn bodies(payload: &Payload) -> Vec<(String, Body)> {
         Payload::Injected(injected) => vec![("text".to_owned(), injected.text)],
         Payload::Discarded(act) => vec![("targets".to_owned(), act.targets)],
         Payload::Distilled(act) => {
-            let summaries = act.items.iter().filter_map(|hidden| one(&format!("summary of {}", hidden.item), hidden.summary));
+            let summaries = act
+                .items
+                .iter()
+                .filter_map(|hidden| one(&format!("summary of {}", hidden.item), hidden.summary));
             std::iter::once(("targets".to_owned(), act.targets)).chain(summaries).collect()
         }
         Payload::Restored(act) => vec![("targets".to_owned(), act.targets)],

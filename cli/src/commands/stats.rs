@@ -2,7 +2,6 @@
 
 use acpdb_engine::event::Scope;
 use acpdb_query::StatsReport;
-use serde_json::json;
 
 use super::{describe, find, sessions};
 use crate::args::{Global, Stats, StatsStyle};
@@ -19,20 +18,15 @@ pub(crate) fn run(global: &Global, args: &Stats, output: &mut Output) -> Result<
     let mut views = Vec::with_capacity(streams.len());
     for stream in &streams {
         match find::view(&store, global, stream) {
+            // A session that began later is not among those of an earlier point.
             Err(failure) if failure.code == Code::NotFound && streams.len() > 1 => {}
             view => views.push((stream.host.as_str(), view?)),
         }
     }
-    // A session that began later is not among those of an earlier point.
-    views.retain(|(_, view)| streams.len() == 1 || view.read().state().first() <= view.at());
     let report = acpdb_query::stats(views.iter().map(|(host, view)| (*host, view)));
     if output.json {
-        let mut value = serde_json::to_value(&report).unwrap_or_default();
-        if let Some(object) = value.as_object_mut() {
-            object.insert("schema".to_owned(), json!("acpdb.stats/1"));
-            object.insert("session".to_owned(), json!(args.session.as_ref().and(streams.first()).map(|stream| &stream.name)));
-        }
-        output.json_line(&value)?;
+        let session = args.session.as_ref().and(streams.first()).map(|stream| stream.name.as_str());
+        output.json_object("acpdb.stats/1", &Answer { session, report: &report })?;
         return Ok(Code::Ok);
     }
     match args.style {
@@ -40,6 +34,14 @@ pub(crate) fn run(global: &Global, args: &Stats, output: &mut Output) -> Result<
         StatsStyle::Table => table(&report, output)?,
     }
     Ok(Code::Ok)
+}
+
+/// Figures, and the one session they are of.
+#[derive(serde::Serialize)]
+struct Answer<'a> {
+    session: Option<&'a str>,
+    #[serde(flatten)]
+    report: &'a StatsReport,
 }
 
 fn table(report: &StatsReport, output: &mut Output) -> Result<(), Failure> {
@@ -74,7 +76,8 @@ fn table(report: &StatsReport, output: &mut Output) -> Result<(), Failure> {
         return Ok(());
     }
     output.line("")?;
-    let mut hosts = super::table::new(output, &["host", "sessions", "calls", "superseded", "recorded", "shown", "freed"]);
+    let mut hosts =
+        super::table::new(output, &["host", "sessions", "calls", "superseded", "recorded", "shown", "freed"]);
     hosts.right(1..7);
     for host in &report.hosts {
         hosts.row([

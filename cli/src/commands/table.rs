@@ -15,13 +15,18 @@ pub(crate) fn new(output: &Output, headings: &[&str]) -> Rows {
     let mut table = Table::new();
     table.load_style(TableStyle::new());
     table.set_content_arrangement(ContentArrangement::Dynamic);
-    table.set_width(u16::try_from(output.width).unwrap_or(u16::MAX));
+    // Below this, columns would be a character wide: the terminal may wrap the lines instead.
+    table.set_width(u16::try_from(output.width.max(72)).unwrap_or(u16::MAX));
     if output.color {
         table.enforce_styling();
     } else {
         table.force_no_tty();
     }
     table.set_header(headings.iter().map(|heading| Cell::new(heading).add_attribute(Attribute::Dim)));
+    // Columns begin at the left edge, two blanks apart.
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 2));
+    }
     Rows { table }
 }
 
@@ -48,7 +53,7 @@ impl std::fmt::Display for Rows {
             if number > 0 {
                 f.write_str("\n")?;
             }
-            f.write_str(line.trim_end().strip_prefix(' ').unwrap_or(line.trim_end()))?;
+            f.write_str(line.trim_end())?;
         }
         Ok(())
     }

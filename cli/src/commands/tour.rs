@@ -4,14 +4,13 @@
 
 use std::path::{Path, PathBuf};
 
-use acpdb_engine::fold::TurnTokens;
 use acpdb_engine::verify::{Report, Verdict};
 use acpdb_engine::{Store, StreamName};
 use acpdb_query::{ChainReport, HalfTime, StatsReport};
 use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr as _;
 
-use super::lines::{Widths, about, clip, one_line};
+use super::lines::{about, clip, first_prompt, one_line};
 use super::{describe, history};
 use crate::args::Global;
 use crate::failure::Failure;
@@ -71,12 +70,23 @@ pub(crate) fn look(
     let half_time = acpdb_query::half_time(&view);
     let (turns, prompts, title) = {
         let reading = view.read();
-        let (state, at) = (reading.state(), view.at());
-        (state.turn(at).get(), state.prompt_count(at), state.info(at).and_then(|info| info.title.clone()))
+        let (fold, at) = (reading.state(), view.at());
+        (fold.turn(at).get(), fold.prompt_count(at), fold.info(at).and_then(|info| info.title.clone()))
     };
-    let next = next(keep, global, &source, session, chain.as_ref());
+    let title = match title {
+        Some(title) => Some(title),
+        None => first_prompt(&view)?,
+    };
+    let next = next(keep, global, &source, &short_name(store, session), chain.as_ref());
     let (session, host) = (session.name.clone(), session.host.clone());
     Ok(Tour { source, session, host, title, turns, prompts, stats, chain, half_time, verified, next })
+}
+
+/// The shortest beginning of a session's id, of 8 or 16 characters, that still names it; else all of it.
+fn short_name(store: &Store, session: &StreamName) -> String {
+    let short = |length: usize| session.name.chars().take(length).collect::<String>();
+    let names_it = |name: &String| store.find_stream(name).is_ok_and(|found| found.id == session.id);
+    [8, 16].map(short).into_iter().find(names_it).unwrap_or_else(|| session.name.clone())
 }
 
 /// Three commands that work as they stand.
@@ -84,48 +94,50 @@ fn next(
     keep: Option<&Path>,
     global: &Global,
     source: &Source,
-    session: &StreamName,
+    session: &str,
     chain: Option<&ChainReport>,
 ) -> Vec<(String, &'static str)> {
     let program = program();
     let Some(keep) = keep else {
-        let file = match source {
-            Source::File { path } => format!(" {}", quoted(&path.to_string_lossy())),
-            Source::Bundled { asked: true } => " --bundled".to_owned(),
-            Source::Bundled { .. } | Source::Found { .. } => String::new(),
+        let kept = |file: &str| format!("{program} demo{file} --keep .acpdb");
+        let kept_words = "the same, in a store that stays here";
+        return match source {
+            Source::File { path } => {
+                let path = quoted(&path.to_string_lossy());
+                vec![
+                    (kept(&format!(" {path}")), kept_words),
+                    (format!("{program} import {path}"), "read it into your own store"),
+                    (format!("{program} --help"), "context, history, explain, stats, memory, verify"),
+                ]
+            }
+            Source::Found { .. } => vec![
+                (kept(""), kept_words),
+                (format!("{program} import"), "read the sessions of every host on this machine"),
+                (format!("{program} --help"), "context, history, explain, stats, memory, verify"),
+            ],
+            // There may be nothing to import here: the store that stays is what can be asked.
+            Source::Bundled { .. } => vec![
+                (kept(" --bundled"), kept_words),
+                (format!("{program} --db .acpdb context"), "then: what the model should see now, and why"),
+                (format!("{program} import --help"), "how to read sessions of your own"),
+            ],
         };
-        let import = match source {
-            Source::File { path } => format!("{program} import {}", quoted(&path.to_string_lossy())),
-            _ => format!("{program} import"),
-        };
-        let import_words = match source {
-            Source::Bundled { .. } => "read the sessions of every host on this machine, or those of a PATH",
-            Source::File { .. } => "read it into your own store",
-            Source::Found { .. } => "read every session of every host on this machine",
-        };
-        return vec![
-            (format!("{program} demo{file} --keep .acpdb"), "the same, in a store that stays: then ask it anything"),
-            (import, import_words),
-            (format!("{program} --help"), "context, history, explain, stats, memory, verify"),
-        ];
     };
     let found_anyway = keep == Path::new(".acpdb") && global.db.is_none();
     let db = if found_anyway { String::new() } else { format!(" --db {}", quoted(&keep.to_string_lossy())) };
     let mut next = vec![(
-        format!("{program}{db} context {}", quoted(&session.name)),
+        format!("{program}{db} context {}", quoted(session)),
         "what the model should see now, with what stands in for the rest",
     )];
-    match chain {
-        Some(chain) => {
-            let item = quoted(&chain.item);
-            next.push((format!("{program}{db} history --chain {item}"), "the chain above, with every edge"));
-            let hidden = chain.members.iter().find(|member| member.rule.is_some()).map_or(&chain.item, |member| &member.item);
-            next.push((format!("{program}{db} explain {}", quoted(hidden)), "why it is not in the context"));
-        }
-        None => {
-            next.push((format!("{program}{db} history"), "everything that was ever in it"));
-            next.push((format!("{program}{db} stats"), "what is saved, by rule"));
-        }
+    if let Some(chain) = chain {
+        let item = quoted(&chain.item);
+        next.push((format!("{program}{db} history --chain {item}"), "the chain above, with every edge"));
+        let hidden = chain.members.iter().find(|member| member.rule.is_some());
+        let hidden = quoted(hidden.map_or(&chain.item, |member| &member.item));
+        next.push((format!("{program}{db} explain {hidden}"), "why it is not in the context"));
+    } else {
+        next.push((format!("{program}{db} history"), "everything that was ever in it"));
+        next.push((format!("{program}{db} stats"), "what is saved, by rule"));
     }
     next
 }
@@ -180,7 +192,12 @@ impl Tour {
     }
 
     /// For people.
-    pub(crate) fn draw(&self, store: &Store, session: &StreamName, output: &mut Output) -> Result<(), Failure> {
+    pub(crate) fn draw(
+        &self,
+        store: &Store,
+        session: &StreamName,
+        output: &mut Output,
+    ) -> Result<(), Failure> {
         let terminal_width = output.width;
         output.width = output.width.min(WIDTH_MAX);
         let drawn = self.draw_narrow(store, session, output);
@@ -205,7 +222,8 @@ impl Tour {
         for (command, words) in &self.next {
             // A command that is cut would not work; its explanation may go.
             let room = output.width.saturating_sub(width + 4);
-            let words = if room >= 16 { output.paint(describe::DIM, &clip(words, room)) } else { String::new() };
+            let words =
+                if room >= 16 { output.paint(describe::DIM, &clip(words, room)) } else { String::new() };
             let blanks = " ".repeat(width - command.width());
             let command = output.paint(describe::SEQ, command);
             output.line(format!("  {command}{blanks}  {words}").trim_end())?;
@@ -218,13 +236,19 @@ impl Tour {
             Source::File { path } => format!("{}, {}", self.host, path.display()),
             Source::Found { path } => format!("your newest session, {}, {}", self.host, path.display()),
             Source::Bundled { asked: true } => "the bundled session".to_owned(),
-            Source::Bundled { asked: false } => "no session of yours was found; this is the bundled one".to_owned(),
+            Source::Bundled { asked: false } => {
+                "no session of yours was found; this is the bundled one".to_owned()
+            }
         };
         let title = self.title.as_deref().map_or_else(|| self.session.clone(), one_line);
         output.line(output.paint(describe::BOLD, &clip(&one_line(&title), output.width)))?;
         output.line(output.paint(describe::DIM, &clip(&one_line(&source), output.width)))?;
         let total = &self.stats.total;
-        let prompts = if self.prompts > 0 { format!(", {}", describe::count(self.prompts.into(), "prompt")) } else { String::new() };
+        let prompts = if self.prompts > 0 {
+            format!(", {}", describe::count(self.prompts.into(), "prompt"))
+        } else {
+            String::new()
+        };
         let text = format!(
             "{} in {}{prompts}; ~{} tokens recorded, and nothing of it is ever lost",
             describe::count(total.calls, "call"),
@@ -273,15 +297,15 @@ impl Tour {
         let mut shown = chain.clone();
         let skipped = shown.members.len().saturating_sub(MEMBER_COUNT_MAX);
         shown.members.drain(..skipped);
-        // One reason for each member is enough here: the edge that hides it.
-        shown.edges.retain(|edge| {
-            let old = shown.members.iter().find(|member| member.item == edge.old);
-            old.is_some_and(|old| old.superseded_by == edge.new && old.rule == Some(edge.rule))
-        });
+        // One reason for each member is enough here: the first edge is the one that hides.
+        let mut told = std::collections::BTreeSet::new();
+        shown.edges.retain(|edge| !edge.released && told.insert(edge.old.clone()));
         if skipped > 0 {
-            output.line(output.paint(describe::DIM, &format!("… {} before", describe::count(skipped as u64, "member"))))?;
+            output.line(
+                output
+                    .paint(describe::DIM, &format!("… {} before", describe::count(skipped as u64, "member"))),
+            )?;
         }
-        // The file or search that all share stands in every line only if they differ.
         history::draw(&shown, &|row| about(&view, row), output)
     }
 
@@ -304,12 +328,9 @@ impl Tour {
         }
         let room = output.width.saturating_sub(26).clamp(4, 60);
         let most = turns.iter().map(|turn| turn.whole).max().unwrap_or_default();
-        let rows: [(&str, fn(&TurnTokens) -> u64, anstyle::Style); 2] = [
-            ("without", |turn| turn.whole, describe::DIM),
-            ("with", |turn| turn.shown, describe::GOOD),
-        ];
-        for (name, value, style) in rows {
-            let values: Vec<u64> = turns.iter().map(value).collect();
+        let whole: Vec<u64> = turns.iter().map(|turn| turn.whole).collect();
+        let shown: Vec<u64> = turns.iter().map(|turn| turn.shown).collect();
+        for (name, values, style) in [("without", whole, describe::DIM), ("with", shown, describe::GOOD)] {
             let line = output.paint(style, &sparks(&values, most, room));
             output.line(format!("  {name:<10}{line}"))?;
         }
@@ -370,13 +391,18 @@ mod tests {
         assert_eq!(sparks(&[0, 0, 7, 7], 7, 2), "▁█");
         assert_eq!(sparks(&[], 0, 10), "");
         assert_eq!(sparks(&[0, 0], 0, 10), "▁▁");
-        assert_eq!([scaled(0, 10, 30), scaled(1, 1000, 30), scaled(10, 10, 30), scaled(5, 0, 30)], [0, 1, 30, 1]);
+        assert_eq!(
+            [scaled(0, 10, 30), scaled(1, 1000, 30), scaled(10, 10, 30), scaled(5, 0, 30)],
+            [0, 1, 30, 1]
+        );
         assert_eq!([percent(1, 3), percent(2, 3), percent(0, 0)], [33, 67, 0]);
     }
 
     #[test]
     fn words_are_quoted_for_a_shell_where_they_need_it() {
-        for (word, shown) in [("abc-1.x", "abc-1.x"), ("#12", "'#12'"), ("it's", r"'it'\''s'"), ("", "''"), ("a b", "'a b'")] {
+        for (word, shown) in
+            [("abc-1.x", "abc-1.x"), ("#12", "'#12'"), ("it's", r"'it'\''s'"), ("", "''"), ("a b", "'a b'")]
+        {
             assert_eq!(quoted(word), shown);
         }
     }

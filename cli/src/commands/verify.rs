@@ -39,7 +39,10 @@ pub(crate) fn run(global: &Global, args: &Verify, output: &mut Output) -> Result
         ),
     ))?;
     if report.torn_bytes > 0 {
-        let text = format!("{} of an unfinished write at the end: never acknowledged, no damage", describe::bytes(report.torn_bytes));
+        let text = format!(
+            "{} of an unfinished write at the end: never acknowledged, no damage",
+            describe::bytes(report.torn_bytes)
+        );
         output.line(line("torn", text))?;
     }
     for witness in &report.witnesses {
@@ -53,14 +56,19 @@ pub(crate) fn run(global: &Global, args: &Verify, output: &mut Output) -> Result
             _ => String::new(),
         };
         let place = format!("{} at byte {}", violation.path.display(), violation.offset);
-        output.line(line("damage", format!("{} of {place}: {}{events}", violation.kind, violation.detail)))?;
+        output
+            .line(line("damage", format!("{} of {place}: {}{events}", violation.kind, violation.detail)))?;
     }
     if let Some((first, last)) = report.missing {
-        output.line(line("missing", format!("events {first} to {last} were acknowledged and are not there")))?;
+        output
+            .line(line("missing", format!("events {first} to {last} were acknowledged and are not there")))?;
     }
     for contradiction in &report.contradictions {
         let item = contradiction.item.map(|item| format!("{item}: ")).unwrap_or_default();
-        output.line(line("fold", format!("{item}{} (invariant {})", contradiction.detail, contradiction.invariant)))?;
+        output.line(line(
+            "fold",
+            format!("{item}{} (invariant {})", contradiction.detail, contradiction.invariant),
+        ))?;
     }
     for note in &report.not_proven {
         output.line(line("not proven", note.clone()))?;

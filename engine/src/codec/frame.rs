@@ -10,7 +10,7 @@
 //! from the frame's start, while rows of bodies stored earlier hold an absolute position.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use rkyv::util::AlignedVec;
 use rustc_hash::FxHashMap;
@@ -248,7 +248,18 @@ pub struct Frame {
     header: FrameHeader,
     spine: Arc<AlignedVec<16>>,
     rows_start: usize,
+    places: Arc<OnceLock<Vec<EventPlace>>>,
 }
+
+/// Where the payload of an event begins in the spine, and its rows in the table.
+#[derive(Debug, Clone, Copy, Default)]
+struct EventPlace {
+    payload: u32,
+    first_row: u32,
+}
+
+/// Events up to this ordinal are found by walking: most frames are small, and never need a table.
+const WALK_COUNT_MAX: u64 = 16;
 
 impl std::fmt::Debug for Frame {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -276,8 +287,8 @@ impl Frame {
             return fail(0, format!("digest {}", header.spine_digest), "another".to_owned());
         }
         let rows_bytes = (header.row_count as usize).saturating_mul(BODY_ROW_BYTES);
-        let frame =
-            Self { header, rows_start: spine.len().saturating_sub(rows_bytes), spine: Arc::new(spine) };
+        let rows_start = spine.len().saturating_sub(rows_bytes);
+        let frame = Self { header, rows_start, spine: Arc::new(spine), places: Arc::default() };
         let payloads_end = frame.check_payloads()?;
         if payloads_end != frame.rows_start {
             return fail(payloads_end, "body rows after the payloads".to_owned(), "other bytes".to_owned());
@@ -403,10 +414,32 @@ impl Frame {
         })
     }
 
-    /// The event at `seq`, if it is in this frame. Cost: O(events before it).
+    /// The event at `seq`, if it is in this frame. Cost: O(1), after one walk through a large frame.
     pub fn event(&self, seq: Seq) -> Option<EventRef<'_>> {
         let ordinal = seq.0.checked_sub(self.header.first_seq.0)?;
-        self.events().nth(usize::try_from(ordinal).ok()?)
+        let index = usize::try_from(ordinal).ok()?;
+        if ordinal < WALK_COUNT_MAX {
+            return self.events().nth(index);
+        }
+        let places = self.places.get_or_init(|| self.event_places());
+        let place = places.get(index)?;
+        let (envelope, length) = self.envelope(index);
+        let payload_at = place.payload as usize;
+        let payload = self.spine.get(payload_at..payload_at.saturating_add(length))?;
+        let first_row = place.first_row as usize;
+        let end = places.get(index + 1).map_or(self.header.row_count, |next| next.first_row) as usize;
+        let row_count = end.saturating_sub(first_row);
+        Some(EventRef { frame: self, seq, envelope, payload, first_row, row_count })
+    }
+
+    fn event_places(&self) -> Vec<EventPlace> {
+        let mut payload = (self.header.event_count as usize).saturating_mul(ENVELOPE_BYTES);
+        let place = |event: EventRef<'_>| {
+            let place = EventPlace { payload: narrow(payload), first_row: narrow(event.first_row) };
+            payload = payload.saturating_add(align16(event.payload.len()));
+            place
+        };
+        self.events().map(place).collect()
     }
 
     /// All rows of its body table, with absolute positions.

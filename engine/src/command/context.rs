@@ -365,28 +365,26 @@ impl Asked<'_> {
         for (target, summary) in targets {
             let summary = summary.as_deref().filter(|_| self.action == ContextAction::Distill);
             match target {
-                Target::Auto(text) => match hash_of(self.state, text) {
-                    Some(hash) => {
+                Target::Auto(text) => {
+                    if let Some(hash) = hash_of(self.state, text) {
                         gathered.asked_calls = true;
                         for ix in self.live_calls(&hash)? {
                             self.take(&mut gathered, ix, None, summary);
                         }
-                    }
-                    None => {
+                    } else {
                         gathered.asked_parts = true;
                         self.take_pattern(&mut gathered, text, summary);
                     }
-                },
+                }
                 Target::Item(_) | Target::Call(_) => {
                     for item in named(self.state, std::slice::from_ref(target))? {
                         let Some(ix) = self.state.find(item) else { continue };
                         self.refuse_protected(ix)?;
-                        match self.state.tool(ix) {
-                            Some(_) => gathered.asked_calls = true,
-                            None => {
-                                gathered.asked_parts = true;
-                                gathered.matched = true;
-                            }
+                        if self.state.tool(ix).is_some() {
+                            gathered.asked_calls = true;
+                        } else {
+                            gathered.asked_parts = true;
+                            gathered.matched = true;
                         }
                         if self.can_hide(ix) {
                             self.take(&mut gathered, ix, None, summary);
@@ -532,16 +530,15 @@ impl Asked<'_> {
         let mut pinned = Vec::new();
         for (target, _) in targets {
             let found: Vec<Ix> = match target {
-                Target::Auto(text) => match hash_of(self.state, text) {
-                    Some(hash) => {
+                Target::Auto(text) => {
+                    if let Some(hash) = hash_of(self.state, text) {
                         gathered.asked_calls = true;
                         let groups = self.state.calls_by_hash(&hash, Seq::MAX);
                         groups
                             .into_iter()
                             .filter_map(|calls| calls.into_iter().rev().find(|ix| self.can_restore(*ix)))
                             .collect()
-                    }
-                    None => {
+                    } else {
                         gathered.asked_parts = true;
                         let pattern = Pattern::parse(text);
                         let signature =
@@ -552,7 +549,7 @@ impl Asked<'_> {
                             found
                         })
                     }
-                },
+                }
                 Target::Item(_) | Target::Call(_) => {
                     let mut found: Vec<Ix> = Vec::new();
                     for item in named(self.state, std::slice::from_ref(target))? {

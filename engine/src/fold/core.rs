@@ -17,6 +17,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::claims::{Claims, Keep};
 use super::facts::{Facts, Ix, NONE, Size, index};
+use super::few::Few;
 use super::history::{Cause, FileTouch, History, Order, RuleKind};
 use super::memory::MemoryState;
 use super::names::Name;
@@ -128,7 +129,7 @@ pub(crate) struct Core {
     pub(crate) own_policy: bool,
     pub(crate) turn: Turn,
     live: Vec<Live>,
-    open: FxHashMap<Name, Vec<Ix>>,
+    open: FxHashMap<Name, Few<Ix>>,
     claims: Claims,
     steps: FxHashSet<Name>,
     pub(crate) lists: Lists,
@@ -181,7 +182,7 @@ impl Core {
     /// The newest finished call in the context with this host id.
     pub(crate) fn finished_call(&self, facts: &Facts, host_id: Name) -> Option<Ix> {
         let calls = facts.by_host_id.get(&host_id)?;
-        calls.iter().rev().copied().find(|ix| {
+        calls.as_slice().iter().rev().copied().find(|ix| {
             let live = self.live(*ix);
             live.is(BORN) && !live.is(LEFT) && live.status != Status::Pending
         })
@@ -643,11 +644,10 @@ impl Step<'_> {
 
     fn file_changed(&mut self, key: &super::facts::KeyFact) {
         let touch = FileTouch { seq: self.at, until: Seq::MAX };
-        for id in [Some(key.id_given), (key.id_resolved != key.id_given).then_some(key.id_resolved)] {
-            if let Some(id) = id {
-                self.core.quiet.touch(id, self.core.turn.0);
-                self.history.file_changes.entry(id).or_default().push(touch);
-            }
+        let resolved = (key.id_resolved != key.id_given).then_some(key.id_resolved);
+        for id in std::iter::once(key.id_given).chain(resolved) {
+            self.core.quiet.touch(id, self.core.turn.0);
+            self.history.file_changes.entry(id).or_default().push(touch);
         }
     }
 

@@ -245,6 +245,9 @@ pub(crate) struct FileTouch {
     pub(crate) until: Seq,
 }
 
+/// So many faces are compared with each other; more are hashed.
+const COMPARE_COUNT_MAX: usize = 16;
+
 /// Where the heads of an item's lists are.
 #[derive(Clone, Copy, Debug)]
 struct Heads {
@@ -288,11 +291,29 @@ impl History {
     /// Faces that changed since this was last asked, each once, in order of first change.
     pub(crate) fn take_touched(&mut self) -> Vec<(Ix, Face)> {
         let mut touched = std::mem::take(&mut self.touched);
-        if touched.len() > 1 {
+        if touched.len() <= COMPARE_COUNT_MAX {
+            let mut kept = 0;
+            for place in 0..touched.len() {
+                let Some(entry) = touched.get(place).copied() else { break };
+                if touched.get(..kept).is_some_and(|earlier| !earlier.contains(&entry)) {
+                    touched.swap(kept, place);
+                    kept += 1;
+                }
+            }
+            touched.truncate(kept);
+        } else {
             let mut seen = rustc_hash::FxHashSet::default();
             touched.retain(|entry| seen.insert(*entry));
         }
         touched
+    }
+
+    /// Takes a list of [`History::take_touched`] back, to fill it again.
+    pub(crate) fn give_back(&mut self, mut touched: Vec<(Ix, Face)>) {
+        if self.touched.is_empty() {
+            touched.clear();
+            self.touched = touched;
+        }
     }
 
     /// Begins a cause.
@@ -308,19 +329,23 @@ impl History {
     pub(crate) fn end(&mut self, ix: Ix, at: Seq, which: impl Fn(&Row) -> bool) -> usize {
         let mut next = self.heads.get(ix.at()).map_or(NONE, |heads| heads.row);
         let mut count = 0;
-        let mut faces = [false; 2];
+        let mut faces = (false, false);
         while let Some(row) = self.rows.get_mut(next as usize) {
             next = row.prev;
             if row.until == Seq::MAX && which(row) {
                 row.until = at;
                 count += 1;
-                faces[usize::from(row.face == Face::Input)] = true;
+                if row.face == Face::Input {
+                    faces.1 = true;
+                } else {
+                    faces.0 = true;
+                }
             }
         }
-        if faces[0] {
+        if faces.0 {
             self.touch(ix, Face::Output);
         }
-        if faces[1] {
+        if faces.1 {
             self.touch(ix, Face::Input);
         }
         count
@@ -413,7 +438,6 @@ impl History {
     }
 
     /// A new edge, not yet linked.
-    #[expect(clippy::too_many_arguments, reason = "one field each, all of different types but two")]
     pub(crate) const fn edge(
         old: Ix,
         new: u32,
@@ -440,10 +464,11 @@ impl History {
         }
     }
 
-    /// Takes the state back to what held at `to`, from `at` on. Items from `first_off` on left the branch.
+    /// Takes the state back to what held at `to`, from `at` on. Items from `first_off` on are off the branch; those of `left`
+    /// were on it until now.
     ///
     /// Cost: O(all that was concluded); rewinds are rare.
-    pub(crate) fn rewind(&mut self, to: Seq, at: Seq, turn: Turn, left: &[Ix]) {
+    pub(crate) fn rewind(&mut self, to: Seq, at: Seq, turn: Turn, first_off: Ix, left: &[Ix]) {
         let mut renumbered: FxHashMap<u32, u32> = FxHashMap::default();
         for number in 0..self.edges.len() {
             let Some(edge) = self.edges.get_mut(number) else { continue };
@@ -463,7 +488,7 @@ impl History {
             let stays = match row.cause {
                 Cause::Erased | Cause::OffBranch => true,
                 // What is off the branch keeps its result in the full history.
-                Cause::Answered { .. } | Cause::Revised { .. } => left.binary_search(&row.ix).is_ok(),
+                Cause::Answered { .. } | Cause::Revised { .. } => row.ix >= first_off,
                 _ => false,
             };
             if stays {

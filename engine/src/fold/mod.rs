@@ -26,6 +26,7 @@ mod core;
 mod evict;
 pub mod eviction;
 mod facts;
+mod few;
 mod history;
 mod intake;
 pub mod memory;
@@ -38,6 +39,8 @@ pub mod reminder;
 mod rules;
 mod state;
 pub mod task;
+#[cfg(test)]
+mod tests;
 pub mod todo;
 pub mod validate;
 mod world;

@@ -91,6 +91,7 @@ pub const KEYS: &[PolicyKey] = keys! {
 mod flag {
     use super::{KeyError, Value};
 
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "the same form for every kind of value")]
     pub(super) fn get(value: &bool) -> Value {
         Value::Bool(*value)
     }
@@ -109,6 +110,7 @@ mod flag {
 mod count {
     use super::{KeyError, Value};
 
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "the same form for every kind of value")]
     pub(super) fn get(value: &u32) -> Value {
         Value::from(*value)
     }
@@ -123,6 +125,7 @@ mod count {
 mod ratio {
     use super::{KeyError, Value};
 
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "the same form for every kind of value")]
     pub(super) fn get(value: &f64) -> Value {
         Value::from(*value)
     }

@@ -13,6 +13,7 @@ use crate::event::KeyKind;
 
 /// Lists that a tool is on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "one a list")]
 pub(crate) struct ToolLists {
     pub(crate) protected: bool,
     pub(crate) repeat_protected: bool,

@@ -13,6 +13,7 @@
 
 mod clock;
 mod file;
+mod file_system;
 #[cfg(any(test, feature = "testing"))]
 mod sim;
 #[cfg(test)]
@@ -23,6 +24,7 @@ use std::path::PathBuf;
 
 pub use clock::{Clock, Entropy, FixedClock, FixedEntropy, SystemClock, SystemEntropy};
 pub use file::FileStorage;
+pub(crate) use file_system::untrusted;
 #[cfg(any(test, feature = "testing"))]
 pub use sim::{Crash, Fault, FaultKind, SimStorage, SimWorld};
 

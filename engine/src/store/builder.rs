@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
 use crate::command::record::EventDraft;
-use crate::error::Error;
+use crate::error::{ANY_FILE_SYSTEM_VARIABLE, Error};
 use crate::event::{Actor, Event, PolicySet, Stamp};
 use crate::fold::Policy;
 use crate::ids::{Origin, Seq, StreamId};
 use crate::log::{Condition, Log, LogOptions};
 use crate::registry::{NoTools, Registry};
-use crate::storage::{Clock, Entropy, FileStorage, Storage, SystemClock, SystemEntropy};
+use crate::storage::{Clock, Entropy, FileStorage, Storage, SystemClock, SystemEntropy, untrusted};
 
 use super::contents::Contents;
 use super::places::Places;
@@ -28,6 +28,7 @@ pub struct Builder {
     options: LogOptions,
     create: bool,
     index: bool,
+    any_file_system: bool,
 }
 
 impl std::fmt::Debug for Builder {
@@ -47,6 +48,7 @@ impl Builder {
             options: LogOptions::default(),
             create: true,
             index: true,
+            any_file_system: false,
         }
     }
 
@@ -75,6 +77,14 @@ impl Builder {
     #[must_use]
     pub fn index(mut self, index: bool) -> Self {
         self.index = index;
+        self
+    }
+
+    /// Opens the store even on a network or user-space file system, where a crash may cost acknowledged events and two
+    /// processes may write at once. Default: only if the environment has `ACPDB_ANY_FILE_SYSTEM=1`.
+    #[must_use]
+    pub fn any_file_system(mut self) -> Self {
+        self.any_file_system = true;
         self
     }
 
@@ -116,11 +126,21 @@ impl Builder {
     /// Opens the store, making or recovering it as needed.
     ///
     /// # Errors
-    /// [`Error::NotAStore`], [`Error::NewerFormat`], [`Error::Busy`] (another process recovers and does not end),
+    /// [`Error::UntrustedFileSystem`], [`Error::NotAStore`], [`Error::NewerFormat`], [`Error::Busy`] (another process recovers and does not end),
     /// [`Error::NoSpace`], [`Error::Io`]. Damage inside the log is no error here: see [`Store::recovery`] and `verify`.
     pub fn open(self) -> Result<Store, Error> {
         // redb locks and maps a real file: a store on other storage, or one that is only read, does without.
         let own_files = self.storage.is_none() && !self.options.read_only;
+        if own_files && !self.any_file_system && !insisted() {
+            let found = untrusted(&self.root).map_err(|source| Error::Io {
+                action: "find the file system of",
+                path: self.root.clone(),
+                source,
+            })?;
+            if let Some(file_system) = found {
+                return Err(Error::UntrustedFileSystem { path: self.root, file_system });
+            }
+        }
         let index = (self.index && own_files).then(|| self.root.join("index.redb"));
         let storage = self.storage.unwrap_or_else(|| Arc::new(FileStorage::new(&self.root)));
         let read_only = self.options.read_only;
@@ -152,6 +172,11 @@ impl Builder {
         }
         Ok(Store { inner: Arc::new(inner) })
     }
+}
+
+/// Whether the owner of the machine insists on any file system.
+fn insisted() -> bool {
+    std::env::var_os(ANY_FILE_SYSTEM_VARIABLE).is_some_and(|value| value == "1")
 }
 
 impl Inner {

@@ -5,8 +5,8 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use crate::error::Error;
 use crate::event::{Face, PartKind};
-use crate::fold::{FaceState, Ix, State, World, render};
-use crate::ids::{BodyId, Seq, StreamId, Turn};
+use crate::fold::{Chain, Explanation, FaceState, ItemView, Ix, State, Stats, Visibility, World, render};
+use crate::ids::{BodyId, ItemId, Seq, StreamId, Turn};
 
 use super::folds::{FoldKey, Loaded};
 use super::{Inner, Store};
@@ -106,7 +106,47 @@ impl View {
         Self { at, ..self.clone() }
     }
 
+    /// The items of the current context, in the order of the conversation. Their faces may be hidden: see each one's state.
+    pub fn current(&self) -> Vec<ItemView> {
+        let reading = self.read();
+        let state = reading.state();
+        state.current(self.at).into_iter().filter_map(|ix| state.item(ix, self.at)).collect()
+    }
+
+    /// Every item there ever was, in the order of recording.
+    pub fn history(&self) -> Vec<ItemView> {
+        let reading = self.read();
+        let state = reading.state();
+        state.items(self.at).filter_map(|ix| state.item(ix, self.at)).collect()
+    }
+
+    /// What an item superseded and what superseded it, oldest first; `None` if it is not of this stream.
+    pub fn chain(&self, item: ItemId) -> Option<Chain> {
+        let reading = self.read();
+        reading.state().find(item).and_then(|ix| reading.state().chain(ix, self.at))
+    }
+
+    /// Whether an item is in the current context, and exactly why or why not; `None` if it is not of this stream.
+    pub fn explain(&self, item: ItemId) -> Option<Explanation> {
+        let reading = self.read();
+        reading.state().find(item).and_then(|ix| reading.state().explain(ix, self.at))
+    }
+
+    /// Whether the model can still see an item's content; `None` if it is not of this stream.
+    pub fn visible(&self, item: ItemId) -> Option<Visibility> {
+        let reading = self.read();
+        reading.state().find(item).and_then(|ix| reading.state().visible(ix, self.at))
+    }
+
+    /// How many items each rule hid, and what that saved.
+    pub fn stats(&self) -> Stats {
+        self.read().state().stats(self.at)
+    }
+
     /// Access to the fold.
+    ///
+    /// Let go of it before calling another method of the view: those take it, too, and an append that waits in between
+    /// would have both wait for ever.
     pub fn read(&self) -> Reading<'_> {
         let guard = self.loaded.read().unwrap_or_else(PoisonError::into_inner);
         Reading { guard, stream: self.stream }

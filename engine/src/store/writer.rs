@@ -62,6 +62,13 @@ pub(super) struct StreamWriter {
     pub(super) watermark: Seq,
 }
 
+impl StreamWriter {
+    /// Calls that have not ended, oldest first.
+    pub(super) fn open_calls(&self) -> Vec<crate::command::ledger::OpenCall> {
+        self.ledger.open_calls().into_iter().cloned().collect()
+    }
+}
+
 /// Bytes of new bodies after which a splitting commit is written.
 const SPLIT_BYTES: usize = 8 << 20;
 /// Events after which a splitting commit is written.
@@ -174,10 +181,13 @@ impl Inner {
             recorders.insert(*id, Recorder::new(&writer.ledger, &*self.registry, signer, cwd));
         }
         let mut first_entry = todo.entry;
+        // Batches of one stream may alternate with others; what changed about it is told once a commit.
+        let mut changed = std::collections::BTreeSet::new();
         for (batch_index, batch) in todo.batches.iter().enumerate().skip(todo.batch) {
             let id = batch.stream.id();
             let Some(recorder) = recorders.get_mut(&id) else { continue };
             if first_entry == 0
+                && changed.insert(id)
                 && let Some(writer) = streams.get(&id)
                 && writer.ledger.opened
                 && let Some(change) = record::change(&batch.stream, &writer.ledger)

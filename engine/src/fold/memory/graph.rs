@@ -152,7 +152,11 @@ impl Graph {
     /// An edge that would close a circle is marked, whatever the caller said, and hides nothing.
     pub(super) fn add_edge(&mut self, mut edge: EdgeRow) -> bool {
         let known = self.between.get(&(edge.old, edge.new)).and_then(|ex| self.edge(*ex));
-        if known.is_some_and(|known| known.released.is_none()) {
+        // One that closed a circle hides nothing; said again once the circle is gone, it holds.
+        let holds = |known: &EdgeRow| {
+            known.released.is_none() && (!known.closes_cycle || self.leads_to(edge.new, edge.old))
+        };
+        if known.is_some_and(holds) {
             return false;
         }
         edge.closes_cycle = self.leads_to(edge.new, edge.old);

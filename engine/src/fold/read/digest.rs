@@ -10,12 +10,18 @@ impl State {
     /// tasks and memory at `at`. Two states with equal digests answer every read at `at` alike. Cost: O(items).
     pub fn digest(&self, at: Seq) -> [u8; 32] {
         let mut hasher = blake3::Hasher::new_derive_key("acpdb 2026 fold digest v1");
-        let mut add = |part: &str, value: &dyn erased::Json| {
+        self.each_visible(at, &mut |part, json| {
             hasher.update(part.as_bytes());
             hasher.update(&[0]);
-            hasher.update(&value.json());
+            hasher.update(&json);
             hasher.update(&[0]);
-        };
+        });
+        *hasher.finalize().as_bytes()
+    }
+
+    /// Everything that the digest covers, part by part, as JSON.
+    pub(crate) fn each_visible(&self, at: Seq, see: &mut dyn FnMut(&'static str, Vec<u8>)) {
+        let mut add = |part: &'static str, value: &dyn erased::Json| see(part, value.json());
         add("info", &self.info(at));
         add("turn", &(self.turn(at), self.prompt_count(at), self.closed(at)));
         add("policy", &self.policy(at).as_ref());
@@ -56,7 +62,6 @@ impl State {
             })
             .collect();
         add("memory", &memory);
-        *hasher.finalize().as_bytes()
     }
 }
 

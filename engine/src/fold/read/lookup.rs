@@ -25,7 +25,7 @@ pub enum HashForm {
 pub struct TurnTokens {
     /// The turn.
     pub turn: Turn,
-    /// Its last seq in the stream.
+    /// Its last seq; of the newest turn, that of the last event that changed the tokens.
     pub seq: Seq,
     /// The context as shown.
     pub shown: u64,
@@ -226,7 +226,7 @@ impl State {
         }
     }
 
-    /// Tokens at the end of each turn that has begun at `at`, in order. Cost: O(turns x log events).
+    /// Tokens at the end of each turn that has begun at `at`, in order. Cost: O(turns), each a binary search.
     pub fn tokens_by_turn(&self, at: Seq) -> Vec<TurnTokens> {
         let count = self.history.turns.partition_point(|(seq, _)| *seq <= at);
         let turns = self.history.turns.get(..count).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! StateQuery: the same question about the state of folders or the repository, asked again (kind `state_query`).
+//! State query: the same question about the state of folders or the repository, asked again (kind `state_query`).
 
 use super::{Clear, Failed, Guard, Look, Rule, Slot};
 use crate::event::KeyKind;

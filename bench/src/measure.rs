@@ -1,0 +1,94 @@
+//! Clocks, medians, and what the system says about this process and machine.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
+
+fn now(clock: ClockId) -> Duration {
+    let time = clock_gettime(clock);
+    Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
+}
+
+/// Time on the clock and processor time of all threads, user and system.
+#[derive(Clone, Copy)]
+pub(crate) struct Spent {
+    pub(crate) wall: f64,
+    pub(crate) cpu: f64,
+}
+
+/// Runs `work` once; seconds.
+pub(crate) fn spent<T>(work: impl FnOnce() -> T) -> (T, Spent) {
+    let (wall, cpu) = (now(ClockId::Monotonic), now(ClockId::ProcessCPUTime));
+    let result = work();
+    let wall = now(ClockId::Monotonic).saturating_sub(wall).as_secs_f64();
+    let cpu = now(ClockId::ProcessCPUTime).saturating_sub(cpu).as_secs_f64();
+    (result, Spent { wall, cpu })
+}
+
+/// Runs `work` once; seconds of processor time of this thread alone.
+pub(crate) fn own<T>(work: impl FnOnce() -> T) -> (T, f64) {
+    let start = now(ClockId::ThreadCPUTime);
+    let result = work();
+    (result, now(ClockId::ThreadCPUTime).saturating_sub(start).as_secs_f64())
+}
+
+/// Median of what `work` gives in `rounds` rounds.
+pub(crate) fn median(rounds: usize, mut work: impl FnMut() -> crate::Outcome<f64>) -> crate::Outcome<f64> {
+    let mut all = Vec::with_capacity(rounds);
+    for _ in 0..rounds {
+        all.push(work()?);
+    }
+    Ok(middle(all))
+}
+
+/// The median of values.
+pub(crate) fn middle(mut all: Vec<f64>) -> f64 {
+    all.sort_by(f64::total_cmp);
+    all.get(all.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+/// A count as a figure.
+#[expect(clippy::cast_precision_loss, reason = "for display")]
+pub(crate) fn float(count: usize) -> f64 {
+    count as f64
+}
+
+/// Peak resident memory of this process in MB.
+pub(crate) fn peak_mb() -> f64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kb = line.and_then(|line| line.split_whitespace().next()).and_then(|word| word.parse::<f64>().ok());
+    kb.map_or(f64::NAN, |kb| kb / 1000.0)
+}
+
+/// A folder in memory if there is one: figures are of processor time, and syncs cost nothing there.
+pub(crate) fn scratch_folder() -> PathBuf {
+    let memory = Path::new("/dev/shm");
+    if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() }
+}
+
+/// The file system of a folder, by the longest mount point that leads to it.
+pub(crate) fn file_system(folder: &Path) -> String {
+    let mounts = std::fs::read_to_string("/proc/mounts").unwrap_or_default();
+    let best = mounts
+        .lines()
+        .filter_map(|line| {
+            let mut words = line.split_whitespace().skip(1);
+            Some((words.next()?, words.next()?))
+        })
+        .filter(|(point, _)| folder.starts_with(point))
+        .max_by_key(|(point, _)| point.len());
+    best.map_or_else(|| "an unknown file system".to_owned(), |(_, kind)| kind.to_owned())
+}
+
+/// Processor, cores and load.
+pub(crate) fn machine() -> String {
+    let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = info.lines().find_map(|line| line.strip_prefix("model name")).unwrap_or("unknown");
+    let model = model.trim_start_matches([' ', '\t', ':']);
+    let cores = std::thread::available_parallelism().map_or(0, std::num::NonZero::get);
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let load = load.split_whitespace().next().unwrap_or("?").to_owned();
+    format!("{model}, {cores} cores, load at the end {load}")
+}

@@ -1,0 +1,63 @@
+//! Rows with their targets, as a Markdown table.
+
+use crate::Options;
+
+/// What a figure should be.
+#[derive(Clone, Copy)]
+pub(crate) enum Target {
+    AtMost(f64),
+    AtLeast(f64),
+    /// Said for comparison.
+    None,
+}
+
+#[derive(Default)]
+pub(crate) struct Report {
+    rows: Vec<[String; 4]>,
+    missed: usize,
+    judged: usize,
+}
+
+impl Report {
+    /// Adds a row, and shows it at once on stderr: a run takes minutes.
+    pub(crate) fn row(&mut self, name: impl Into<String>, measured: f64, unit: &str, target: Target) {
+        let (target, met) = match target {
+            Target::AtMost(limit) => (format!("<= {} {unit}", figure(limit)), Some(measured <= limit)),
+            Target::AtLeast(limit) => (format!(">= {} {unit}", figure(limit)), Some(measured >= limit)),
+            Target::None => (String::new(), None),
+        };
+        let met = match met {
+            Some(true) => "yes",
+            Some(false) => "**no**",
+            None => "",
+        };
+        self.judged += usize::from(!met.is_empty());
+        self.missed += usize::from(met == "**no**");
+        let row = [name.into(), format!("{} {unit}", figure(measured)), target, met.to_owned()];
+        eprintln!("{}", row.join(" | "));
+        self.rows.push(row);
+    }
+
+    pub(crate) fn print(&self, options: &Options) {
+        println!(
+            "Store on {}; {}.",
+            crate::measure::file_system(&options.scratch),
+            crate::measure::machine()
+        );
+        println!("\n| what | measured | target | met |\n|---|---|---|---|");
+        for row in &self.rows {
+            println!("| {} |", row.join(" | "));
+        }
+        println!("\n{} of {} targets met.", self.judged - self.missed, self.judged);
+    }
+}
+
+/// Three digits that count.
+fn figure(value: f64) -> String {
+    let digits = match value.abs() {
+        size if size >= 100.0 => 0,
+        size if size >= 10.0 => 1,
+        _ => 2,
+    };
+    format!("{value:.digits$}")
+}

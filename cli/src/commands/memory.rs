@@ -1,0 +1,439 @@
+//! `acpdb memory`: facts, preferences and decisions of a project or session, and what became of them.
+//!
+//! Whose memory: `--session` (its own and its project's), `--project`, else the only project there is.
+
+use acpdb_engine::command::memory::{MemoryCommand, MemoryRef, confidence_hundredths, parse_lifespan};
+use acpdb_engine::entry::MemoryEntry;
+use acpdb_engine::event::{Lifespan, MemoryKind, Scope};
+use acpdb_engine::fold::memory::{MemoryView, kind_label};
+use acpdb_engine::ids::{BodyId, Micros, Seq};
+use acpdb_engine::propose::PreferenceTable;
+use acpdb_engine::{MemoryReceipt, MemoryScope, Store};
+use serde_json::json;
+
+use super::at::Point;
+use super::describe;
+use super::lines::{clip, one_line};
+use super::memory_rows::Row;
+use crate::args::{
+    Global, Memory, MemoryAct, MemoryAdd, MemoryKey, MemoryList, MemoryRetract, MemoryScope as ScopeArgs,
+    MemorySupersede,
+};
+use crate::failure::{Code, Failure};
+use crate::output::Output;
+use crate::place;
+
+pub(crate) use super::memory_history::history;
+
+/// Schema of items that are printed for programs.
+const SCHEMA: &str = "acpdb.memory/1";
+
+pub(crate) fn run(global: &Global, args: &Memory, output: &mut Output) -> Result<Code, Failure> {
+    match &args.act {
+        MemoryAct::Add(args) => add(global, args, output),
+        MemoryAct::Get(args) => get(global, args, output),
+        MemoryAct::List(args) => list(global, args, output),
+        MemoryAct::Supersede(args) => supersede(global, args, output),
+        MemoryAct::Retract(args) => retract(global, args, output),
+        MemoryAct::Restore(args) => restore(global, args, output),
+        MemoryAct::History(args) => super::memory_history::of_scope(global, args, output),
+        MemoryAct::Propose(args) => super::memory_learn::propose(global, args, output),
+        MemoryAct::Insights(args) => super::memory_learn::insights(global, args, output),
+        MemoryAct::Import(args) => super::memory_file::import(global, args, output),
+        MemoryAct::Export(args) => {
+            let store = place::read(global, output)?;
+            let opened = Opened::new(&store, global, &args.scope, output)?;
+            super::memory_file::export(&listed(&opened, args), output)
+        }
+    }
+}
+
+/// Memory of a scope as of `--at`, ready to be read.
+pub(crate) struct Opened<'s> {
+    store: &'s Store,
+    memory: acpdb_engine::Memory,
+    now: Micros,
+}
+
+impl<'s> Opened<'s> {
+    pub(crate) fn new(
+        store: &'s Store,
+        global: &Global,
+        scope: &ScopeArgs,
+        output: &Output,
+    ) -> Result<Self, Failure> {
+        let scope = whose(store, scope, output)?;
+        Self::of(store, global, &scope)
+    }
+
+    pub(crate) fn of(store: &'s Store, global: &Global, scope: &MemoryScope) -> Result<Self, Failure> {
+        let (at, now) = moment(store, global)?;
+        Ok(Self { store, memory: store.memory(scope, at)?, now })
+    }
+
+    pub(crate) fn read<T>(&self, read: impl FnOnce(&MemoryView<'_>) -> T) -> T {
+        self.memory.read(self.now, read)
+    }
+
+    pub(crate) fn text(&self, body: BodyId) -> Option<String> {
+        let bytes = self.store.body(body).ok()?;
+        Some(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// Everything ever recorded, in order.
+    pub(crate) fn rows(&self) -> Vec<Row> {
+        let texts = |body: BodyId| self.text(body);
+        self.read(|view| {
+            let all = view.all();
+            all.iter().map(|(stream, item)| Row::new(view, *stream, item, &texts)).collect()
+        })
+    }
+}
+
+/// The seq and the time that `--at` means: memory fades, so both matter.
+fn moment(store: &Store, global: &Global) -> Result<(Seq, Micros), Failure> {
+    let now = jiff::Timestamp::now();
+    let Some(text) = &global.at else { return Ok((Seq::MAX, Micros(now.as_microsecond()))) };
+    if let Point::Time(time) = super::at::parse(text, now)? {
+        return Ok((store.seq_at(time)?, time));
+    }
+    let seq = super::at::seq(store, text)?.min(store.head()?);
+    let event = store.event(seq)?;
+    Ok((seq, event.map_or(Micros(now.as_microsecond()), |event| event.recorded_at)))
+}
+
+/// Whose memory is meant: as given, else the only project's, else the newest session's.
+pub(crate) fn whose(store: &Store, given: &ScopeArgs, output: &Output) -> Result<MemoryScope, Failure> {
+    let session = given.session.as_ref().map(|name| super::sessions::find(store, name)).transpose()?;
+    if session.is_some() || given.project.is_some() {
+        return Ok(MemoryScope {
+            session: session.map(|session| session.id),
+            project: given.project.clone(),
+        });
+    }
+    let names = store.stream_names()?;
+    let projects: Vec<&str> =
+        names.iter().filter(|name| name.scope == Scope::Project).map(|name| name.name.as_str()).collect();
+    match projects.as_slice() {
+        [only] => Ok(MemoryScope::project(*only)),
+        [] if names.iter().any(|name| name.scope == Scope::Session) => {
+            let session = super::sessions::default_session_noted(store, None, output)?;
+            Ok(MemoryScope::session(session.id))
+        }
+        [] => {
+            let failure = Failure::usage("there is no project yet whose memory this could be");
+            Err(failure.hint("name one with --project NAME; adding to it makes it"))
+        }
+        many => {
+            let shown: Vec<&str> = many.iter().take(8).copied().collect();
+            let more = if many.len() > 8 { ", .." } else { "" };
+            let failure =
+                Failure::usage(format!("there are {} projects; whose memory is meant?", many.len()));
+            Err(failure.hint(format!("--project NAME or --session ID; projects: {}{more}", shown.join(", "))))
+        }
+    }
+}
+
+fn kind(text: &str) -> Result<MemoryKind, Failure> {
+    let kinds = [MemoryKind::Fact, MemoryKind::Preference, MemoryKind::Decision, MemoryKind::Note];
+    kinds.into_iter().find(|kind| kind_label(*kind).eq_ignore_ascii_case(text)).ok_or_else(|| {
+        let near =
+            kinds.into_iter().map(|kind| (strsim::jaro_winkler(kind_label(kind), text), kind_label(kind)));
+        let near = near.filter(|(score, _)| *score > 0.7).max_by(|left, right| left.0.total_cmp(&right.0));
+        let failure = Failure::usage(format!("{text:?} is no kind of memory"));
+        match near {
+            Some((_, near)) => failure.hint(format!("did you mean {near}?")),
+            None => failure.hint("kinds: fact, preference, decision, note"),
+        }
+    })
+}
+
+/// The item that the arguments describe.
+fn entry(args: &MemoryAdd, has_session: bool) -> Result<MemoryEntry, Failure> {
+    let kind = kind(&args.kind)?;
+    let refused = |error: acpdb_engine::command::memory::MemoryRejection| Failure::usage(error.to_string());
+    let (mut category, mut key, mut value) =
+        (args.category.clone().unwrap_or_default(), None, args.text.join(" "));
+    if kind == MemoryKind::Preference {
+        let (name, rest) = match args.text.as_slice() {
+            [one] => one.split_once('=').map(|(key, value)| (key.to_owned(), value.to_owned())),
+            [first, rest @ ..] => Some((first.clone(), rest.join(" "))),
+            [] => None,
+        }
+        .ok_or_else(|| Failure::usage("a preference is KEY VALUE, such as: package_manager pnpm"))?;
+        // CATEGORY/KEY, as it is shown.
+        match name.split_once('/') {
+            Some((given, name)) if args.category.is_none() => {
+                given.clone_into(&mut category);
+                key = Some(name.to_owned());
+            }
+            _ => key = Some(name),
+        }
+        value = rest;
+    }
+    let confidence: f64 = args.confidence.trim().parse().map_err(|_| {
+        Failure::usage(format!("--confidence: {:?} is no number from 0 to 1", args.confidence))
+    })?;
+    let lifespan = args.lifespan.as_deref().map(parse_lifespan).transpose().map_err(refused)?;
+    // Without a session there is none that could end.
+    let lifespan = lifespan.or((!has_session).then_some(Lifespan::Project));
+    Ok(MemoryEntry {
+        kind,
+        category,
+        key,
+        subject: args.subject.clone(),
+        value,
+        rationale: args.rationale.clone(),
+        alternatives: args.alternatives.clone(),
+        related_files: args.files.clone(),
+        confidence: confidence_hundredths(confidence).map_err(refused)?,
+        lifespan,
+        replaces: args.replaces.clone(),
+        ..MemoryEntry::default()
+    })
+}
+
+fn add(global: &Global, args: &MemoryAdd, output: &mut Output) -> Result<Code, Failure> {
+    super::at::refuse(global)?;
+    let store = place::open(global, output)?;
+    let scope = whose(&store, &args.scope, output)?;
+    let mut entry = entry(args, scope.session.is_some())?;
+    if let Some(key) = entry.key.as_ref().filter(|_| entry.category.is_empty()) {
+        entry.category = category_of(&store, &scope, key)?;
+    }
+    let receipt = store.remember(&scope, &MemoryCommand::Add(entry))?;
+    let what = if receipt.item.is_some() { "recorded" } else { "known already: reinforced" };
+    said(&store, global, &scope, &receipt, what, output)
+}
+
+/// The category of a key that was given without: where it holds, else where it usually belongs, else the default.
+fn category_of(store: &Store, scope: &MemoryScope, key: &str) -> Result<String, Failure> {
+    let table = PreferenceTable::default();
+    let usual = table.rules.iter().find(|rule| rule.key == key).map(|rule| rule.category.clone());
+    let memory = match store.memory(scope, Seq::MAX) {
+        Ok(memory) => memory,
+        // A project that this item will make.
+        Err(acpdb_engine::Error::NotFound { what: "project", .. }) => return Ok(usual.unwrap_or_default()),
+        Err(error) => return Err(error.into()),
+    };
+    let held: std::collections::BTreeSet<String> = memory.read(store.now(), |view| {
+        let current = view.current().into_iter();
+        let holders = current.filter(|(_, item)| item.key() == Some(key));
+        holders.map(|(_, item)| item.category().to_owned()).collect()
+    });
+    let only = if held.len() == 1 { held.into_iter().next() } else { None };
+    Ok(only.or(usual).unwrap_or_default())
+}
+
+/// Prints what a command did, with the item as it is now.
+pub(crate) fn said(
+    store: &Store,
+    global: &Global,
+    scope: &MemoryScope,
+    receipt: &MemoryReceipt,
+    what: &str,
+    output: &mut Output,
+) -> Result<Code, Failure> {
+    let opened = Opened::of(store, global, scope)?;
+    let rows = opened.rows();
+    let row = rows.iter().rev().find(|row| row.id == receipt.id && row.stream == receipt.stream);
+    if output.json {
+        output.json_line(&json!({
+            "schema": "acpdb.memory_act/1", "last_seq": receipt.last_seq, "id": receipt.id,
+            "stream": receipt.stream, "added": receipt.item.is_some(), "item": row,
+        }))?;
+        return Ok(Code::Ok);
+    }
+    let seq = output.paint(describe::SEQ, &receipt.last_seq.to_string());
+    let Some(row) = row else { return output.line(format!("{seq} {what}")).map(|()| Code::Ok) };
+    let head = format!("{} {} {}", row.label(), one_line(&row.id), row.place());
+    let text = clip(&row.text(), output.width.saturating_sub(head.len() + what.len() + 16).max(20));
+    output.line(format!("{seq} {what}: {head} = {text}"))?;
+    if !row.holds() {
+        return Ok(Code::Ok);
+    }
+    for old in rows.iter().filter(|old| row.supersedes.contains(&old.id) && old.stream == row.stream) {
+        output.line(output.paint(
+            describe::DIM,
+            &format!("  in the place of {}: {}", one_line(&old.id), clip(&old.text(), 60)),
+        ))?;
+    }
+    Ok(Code::Ok)
+}
+
+/// What `KEY`, `CATEGORY/KEY`, an id or `#seq` names, current preferences first.
+pub(crate) fn named<'r>(rows: &'r [Row], text: &str) -> Vec<&'r Row> {
+    let place = |row: &&Row| {
+        row.key.as_deref().is_some_and(|key| key == text || format!("{}/{key}", row.category) == text)
+    };
+    let by_key: Vec<&Row> = rows.iter().filter(place).collect();
+    let by_id: Vec<&Row> = rows.iter().filter(|row| row.id == text || row.item.to_string() == text).collect();
+    if by_id.is_empty() { by_key } else { by_id }
+}
+
+/// Nothing goes by that name: what is near?
+pub(crate) fn miss(rows: &[Row], text: &str) -> Failure {
+    let names = rows.iter().flat_map(|row| {
+        let keys = row.key.iter().flat_map(|key| [key.clone(), format!("{}/{key}", row.category)]);
+        keys.chain([row.id.clone()]).collect::<Vec<_>>()
+    });
+    let near = names.map(|name| (strsim::jaro_winkler(&name, text), name));
+    let near = near.filter(|(score, _)| *score > 0.75).max_by(|left, right| left.0.total_cmp(&right.0));
+    let failure = Failure::not_found(format!("no memory item has the key or id {text:?}"));
+    match near {
+        Some((_, name)) => failure.hint(format!("did you mean {name}?")),
+        None => failure.hint("acpdb memory list --all shows them"),
+    }
+}
+
+fn get(global: &Global, args: &MemoryKey, output: &mut Output) -> Result<Code, Failure> {
+    let store = place::read(global, output)?;
+    let opened = Opened::new(&store, global, &args.scope, output)?;
+    let rows = opened.rows();
+    let found = named(&rows, &args.key);
+    let holding: Vec<&&Row> = found.iter().filter(|row| row.holds()).collect();
+    let row = match (holding.as_slice(), found.last()) {
+        ([only], _) => **only,
+        ([first, ..], _) => {
+            let places: Vec<String> = holding.iter().map(|row| row.place()).collect();
+            let failure =
+                Failure::usage(format!("{:?} names {} items: {}", args.key, places.len(), places.join(", ")));
+            return Err(failure.hint(format!("give the category, too: {}", first.place())));
+        }
+        ([], Some(last)) => {
+            let failure = Failure::not_found(format!(
+                "{:?} has no current value: {} is {}",
+                args.key,
+                last.id,
+                last.stands()
+            ));
+            return Err(failure.hint(format!("acpdb memory history {} shows what became of it", args.key)));
+        }
+        ([], None) => return Err(miss(&rows, &args.key)),
+    };
+    if output.json {
+        output.json_items(SCHEMA, &[row])?;
+    } else {
+        let value = row.value.as_deref().unwrap_or("[erased]");
+        let value = output.recorded(value, crate::output::Escape::Text).into_owned();
+        output.line(value)?;
+    }
+    Ok(Code::Ok)
+}
+
+/// The rows that the arguments ask for.
+fn listed(opened: &Opened<'_>, args: &MemoryList) -> Vec<Row> {
+    let mut rows = opened.rows();
+    rows.retain(|row| {
+        (args.all || row.holds())
+            && args.kind.as_ref().is_none_or(|kind| kind.eq_ignore_ascii_case(row.label()))
+            && args.category.as_ref().is_none_or(|category| *category == row.category)
+    });
+    rows
+}
+
+fn list(global: &Global, args: &MemoryList, output: &mut Output) -> Result<Code, Failure> {
+    if let Some(given) = &args.kind {
+        kind(given)?;
+    }
+    let store = place::read(global, output)?;
+    let opened = Opened::new(&store, global, &args.scope, output)?;
+    let rows = listed(&opened, args);
+    if output.json {
+        output.json_items(SCHEMA, &rows)?;
+        return Ok(Code::Ok);
+    }
+    if rows.is_empty() {
+        output.note(if args.all {
+            "nothing is remembered"
+        } else {
+            "nothing that is remembered holds; --all shows everything"
+        });
+        return Ok(Code::Ok);
+    }
+    let mut table = super::table::new(output, &["id", "kind", "category/key", "value", "since", "standing"]);
+    let room = output.width.saturating_sub(76).max(20);
+    for row in &rows {
+        table.row([
+            clip(&one_line(&row.id), 24),
+            row.label().to_owned(),
+            clip(&row.place(), 32),
+            clip(&row.text(), room),
+            row.day().to_owned(),
+            clip(&row.stands(), 32),
+        ]);
+    }
+    output.line(table.to_string())?;
+    Ok(Code::Ok)
+}
+
+/// An item as it is typed: an id, `#seq`, or the key of a current preference.
+fn reference(opened: &Opened<'_>, text: &str) -> Result<MemoryRef, Failure> {
+    let rows = opened.rows();
+    let found = named(&rows, text);
+    let by_name = found.iter().any(|row| row.id == text || row.item.to_string() == text);
+    if by_name {
+        return Ok(MemoryRef::from(text));
+    }
+    let holding: Vec<&&Row> = found.iter().filter(|row| row.holds()).collect();
+    match holding.as_slice() {
+        [only] => Ok(MemoryRef::Item(only.item)),
+        [] => Err(miss(&rows, text)),
+        many => {
+            let ids: Vec<&str> = many.iter().map(|row| row.id.as_str()).collect();
+            Err(Failure::usage(format!("{text:?} names {} items: {}", ids.len(), ids.join(", "))))
+        }
+    }
+}
+
+fn supersede(global: &Global, args: &MemorySupersede, output: &mut Output) -> Result<Code, Failure> {
+    super::at::refuse(global)?;
+    let store = place::read(global, output)?;
+    let scope = whose(&store, &args.scope, output)?;
+    let opened = Opened::of(&store, global, &scope)?;
+    let (old, new) = (reference(&opened, &args.old)?, reference(&opened, &args.new)?);
+    let command = MemoryCommand::Supersede { old, new, reason: args.reason.clone() };
+    let receipt = store.remember(&scope, &command)?;
+    said(&store, global, &scope, &receipt, "holds now", output)
+}
+
+fn retract(global: &Global, args: &MemoryRetract, output: &mut Output) -> Result<Code, Failure> {
+    super::at::refuse(global)?;
+    let store = place::read(global, output)?;
+    let scope = whose(&store, &args.scope, output)?;
+    let item = reference(&Opened::of(&store, global, &scope)?, &args.id)?;
+    let command = MemoryCommand::Retract { item, reason: args.reason.clone() };
+    let receipt = store.remember(&scope, &command)?;
+    said(&store, global, &scope, &receipt, "retracted", output)
+}
+
+/// Lets an item hold again: by id or `#seq`, or the last value that a key had before.
+fn restore(global: &Global, args: &MemoryKey, output: &mut Output) -> Result<Code, Failure> {
+    super::at::refuse(global)?;
+    let store = place::read(global, output)?;
+    let scope = whose(&store, &args.scope, output)?;
+    let opened = Opened::of(&store, global, &scope)?;
+    let rows = opened.rows();
+    let found = named(&rows, &args.key);
+    let hidden = found.iter().rev().find(|row| !row.holds());
+    let Some(row) = hidden.or(found.last()) else { return Err(miss(&rows, &args.key)) };
+    let command = MemoryCommand::Restore { item: MemoryRef::Item(row.item) };
+    let receipt = store.remember(&scope, &command)?;
+    said(&store, global, &scope, &receipt, "holds again", output)
+}
+/// A scope that is searched over all projects and sessions, for `history --memory`.
+pub(crate) fn scopes(store: &Store, session: Option<&str>) -> Result<Vec<MemoryScope>, Failure> {
+    if let Some(session) = session {
+        return Ok(vec![MemoryScope::session(super::sessions::find(store, session)?.id)]);
+    }
+    let names = store.stream_names()?;
+    let of = |name: &acpdb_engine::StreamName| match name.scope {
+        Scope::Project => Some(MemoryScope::project(&name.name)),
+        Scope::Session => Some(MemoryScope::session(name.id)),
+        Scope::User => None,
+    };
+    // Projects first: most of what is remembered lives there.
+    let mut scopes: Vec<MemoryScope> = names.iter().filter_map(of).collect();
+    scopes.sort_by_key(|scope| scope.session.is_some());
+    Ok(scopes)
+}

@@ -1,0 +1,230 @@
+//! Memory as JSON lines: `acpdb memory export` and `import`.
+//!
+//! An export holds one item a line, with its edges; importing it again adds nothing. Files of other programs (decisions
+//! that replace each other, preferences over time) are read by their own importer.
+
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::Path;
+
+use acpdb_engine::command::memory::{confidence_hundredths, parse_lifespan};
+use acpdb_engine::entry::{Bytes, Entry, Fact, MemoryEntry, StreamInfo};
+use acpdb_engine::event::MemoryKind;
+use acpdb_engine::ids::Micros;
+use acpdb_engine::{Atomicity, Batch};
+use acpdb_hosts::import::{Format, Options};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::describe;
+use super::memory_rows::{ITEM_SCHEMA, Row};
+use crate::args::{Global, MemoryImport};
+use crate::failure::{Code, Failure};
+use crate::output::Output;
+use crate::place;
+use crate::reader::{self, Candidate, Recognised};
+
+/// Longest line that is read.
+const LINE_BYTES_MAX: u64 = 16 << 20;
+
+/// Writes rows, one a line.
+pub(crate) fn export(rows: &[Row], output: &mut Output) -> Result<Code, Failure> {
+    for row in rows {
+        let mut value = serde_json::to_value(row).unwrap_or_default();
+        if let Some(object) = value.as_object_mut() {
+            object.insert("schema".to_owned(), ITEM_SCHEMA.into());
+            // Of this store and of this moment.
+            for field in ["item", "stream", "source", "shadowed", "confidence"] {
+                object.remove(field);
+            }
+        }
+        output.json_line(&value)?;
+    }
+    Ok(Code::Ok)
+}
+
+/// One exported line.
+#[derive(Deserialize)]
+struct Line {
+    id: String,
+    kind: MemoryKind,
+    #[serde(default)]
+    category: String,
+    key: Option<String>,
+    subject: Option<String>,
+    value: Option<String>,
+    rationale: Option<String>,
+    #[serde(default)]
+    alternatives: Vec<String>,
+    #[serde(default)]
+    related_files: Vec<String>,
+    confirmed: Option<f64>,
+    lifespan: Option<String>,
+    created: Option<jiff::Timestamp>,
+    reinforced: Option<jiff::Timestamp>,
+    standing: Option<String>,
+    #[serde(default)]
+    superseded_by: Vec<String>,
+    #[serde(default)]
+    supersedes: Vec<String>,
+    status: Option<String>,
+    extra: Option<Value>,
+}
+
+impl Line {
+    fn entries(self) -> Result<Vec<Entry>, String> {
+        let micros = |time: Option<jiff::Timestamp>| time.map(|time| Micros(time.as_microsecond()));
+        let created = micros(self.created);
+        let lifespan = self.lifespan.as_deref().map(parse_lifespan).transpose();
+        let confidence = confidence_hundredths(self.confirmed.unwrap_or(0.8));
+        let mut entries = Vec::new();
+        let id = self.id.clone();
+        let memory = MemoryEntry {
+            id: self.id,
+            kind: self.kind,
+            category: self.category,
+            key: self.key,
+            subject: self.subject,
+            value: self.value.ok_or("it has no value: what was erased cannot be imported")?,
+            rationale: self.rationale,
+            alternatives: self.alternatives,
+            related_files: self.related_files,
+            confidence: confidence.map_err(|error| error.to_string())?,
+            lifespan: lifespan.map_err(|error| error.to_string())?,
+            created,
+            source: None,
+            replaces: self.supersedes,
+            superseded_by: self.superseded_by,
+            status: self.status,
+            extra: self.extra.map(|extra| Bytes::from(extra.to_string().into_bytes())),
+        };
+        entries.push(Entry::from(Fact::Memory(memory)).origin(format!("memory:{id}")).at(created));
+        if let Some(at) = micros(self.reinforced) {
+            // What it gained is in its confidence already; that it was confirmed, and when, is said here.
+            let fact = Fact::MemoryReinforced { id: id.clone(), amount: 0, at: Some(at) };
+            entries.push(Entry::from(fact).origin(format!("memory:{id}:reinforced")).at(Some(at)));
+        }
+        if self.standing.as_deref() == Some("retracted") {
+            let fact = Fact::MemoryRetracted { id: id.clone(), reason: None, at: None };
+            entries.push(Entry::from(fact).origin(format!("memory:{id}:retracted")));
+        }
+        Ok(entries)
+    }
+}
+
+pub(crate) fn import(global: &Global, args: &MemoryImport, output: &mut Output) -> Result<Code, Failure> {
+    super::at::refuse(global)?;
+    let name = args.file.display().to_string();
+    let failed = |error: &std::io::Error| {
+        let mut failure = Failure::io("read", &name, error);
+        if error.kind() == std::io::ErrorKind::NotFound {
+            failure.code = Code::NotFound;
+        }
+        failure
+    };
+    let stem = args.file.file_name().unwrap_or_default().to_string_lossy();
+    let stem = stem.split('.').next().unwrap_or_default().to_owned();
+    let project = args.project.clone().unwrap_or(stem);
+    let stream = StreamInfo::project(&project);
+    let mut first = Vec::new();
+    let file = File::open(&args.file).map_err(|error| failed(&error))?;
+    BufReader::new(file).take(64 << 10).read_until(b'\n', &mut first).map_err(|error| failed(&error))?;
+    let is_own = first.windows(ITEM_SCHEMA.len()).any(|window| window == ITEM_SCHEMA.as_bytes());
+    let (added, known, skipped) = if is_own {
+        own(global, &args.file, stream, output).map_err(|error| match error {
+            OwnError::File(error) => failed(&error),
+            OwnError::Failure(failure) => failure,
+        })?
+    } else {
+        foreign(global, &args.file, stream, output)?
+    };
+    if output.json {
+        output.json_line(&json!({
+            "schema": "acpdb.memory_import/1", "project": project, "events": added, "known": known, "skipped": skipped,
+        }))?;
+    } else {
+        let was = if known > 0 { format!(", {known} known already") } else { String::new() };
+        let text = format!("{} recorded in project {project}{was}", describe::count(added, "event"));
+        output.line(crate::output::escape(&text, crate::output::Escape::Line))?;
+    }
+    Ok(if skipped > 0 { Code::Partial } else { Code::Ok })
+}
+
+enum OwnError {
+    File(std::io::Error),
+    Failure(Failure),
+}
+
+impl<F: Into<Failure>> From<F> for OwnError {
+    fn from(failure: F) -> Self {
+        Self::Failure(failure.into())
+    }
+}
+
+/// Reads an export: all of it is checked before anything is recorded.
+fn own(
+    global: &Global,
+    path: &Path,
+    stream: StreamInfo,
+    output: &mut Output,
+) -> Result<(u64, u64, u64), OwnError> {
+    let mut input = BufReader::new(File::open(path).map_err(OwnError::File)?);
+    let mut entries = Vec::new();
+    let mut skipped = 0;
+    let mut line = Vec::new();
+    for number in 1.. {
+        line.clear();
+        let mut limited = (&mut input).take(LINE_BYTES_MAX);
+        if limited.read_until(b'\n', &mut line).map_err(OwnError::File)? == 0 {
+            break;
+        }
+        if line.trim_ascii().is_empty() {
+            continue;
+        }
+        let parsed = serde_json::from_slice::<Line>(&line).map_err(|error| error.to_string());
+        match parsed.and_then(Line::entries) {
+            Ok(more) => entries.extend(more),
+            Err(message) => {
+                skipped += 1;
+                output.warn(format!("line {number} was not recorded: {message}"));
+            }
+        }
+    }
+    let store = place::open(global, output)?;
+    let receipt = store.commit(&[Batch { stream, entries }], Atomicity::Split).map_err(Failure::from)?;
+    Ok((receipt.event_count, receipt.known_count, skipped))
+}
+
+/// Reads a file of another program.
+fn foreign(
+    global: &Global,
+    path: &Path,
+    stream: StreamInfo,
+    output: &mut Output,
+) -> Result<(u64, u64, u64), Failure> {
+    let bytes = std::fs::metadata(path).map_or(0, |metadata| metadata.len());
+    let candidate = Candidate { path: path.to_owned(), bytes, named: true };
+    let format = match reader::recognise(&candidate, None) {
+        Recognised::Session(format @ (Format::MemoryDecisions | Format::MemoryPreferences)) => format,
+        Recognised::Session(format) => {
+            let failure = Failure::usage(format!("{} is a {format} session, not memory", path.display()));
+            return Err(failure.hint("acpdb import reads sessions"));
+        }
+        Recognised::Skipped(file) => {
+            return Err(Failure::usage(format!("{}: {}", path.display(), file.reason)));
+        }
+        Recognised::Other => return Err(Failure::usage(format!("{} holds no memory items", path.display()))),
+    };
+    let store = place::open(global, output)?;
+    let options = Options { memory: Some(stream), ..Options::default() };
+    let report = reader::read(&store, path, format, &options, &mut |_| {}).map_err(|error| match error {
+        reader::ReadError::File(error) => Failure::io("read", &path.display().to_string(), &error),
+        reader::ReadError::Import(error) => Failure::new(Code::Failure, error.to_string()),
+        reader::ReadError::Store(error) => error.into(),
+    })?;
+    Ok((
+        report.event_count,
+        report.known_count,
+        report.report.skipped.len() as u64 + report.report.notes_left_out,
+    ))
+}

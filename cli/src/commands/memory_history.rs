@@ -1,0 +1,226 @@
+//! Chains of memory, drawn: what took whose place, oldest first.
+//!
+//! ```text
+//! tooling/package_manager
+//! ○ p1  #12  2026-01-31  npm    superseded by p2 (key)
+//! ● p2  #40  2026-02-02  pnpm   current 0.80
+//! ```
+
+use std::collections::BTreeSet;
+
+use acpdb_engine::fold::memory::MemoryEdge;
+use acpdb_engine::ids::StreamId;
+use serde_json::{Value, json};
+
+use super::describe;
+use super::lines::{clip, one_line, pad};
+use super::memory::{Opened, miss, named, scopes};
+use super::memory_rows::Row;
+use crate::args::{Global, MemoryKey};
+use crate::failure::{Code, Failure};
+use crate::output::Output;
+use crate::place;
+
+/// A member of a chain: an item, or an id that only edges name.
+struct Member {
+    id: String,
+    row: Option<Row>,
+}
+
+/// What one name leads to.
+struct Chain {
+    title: String,
+    members: Vec<Member>,
+    edges: Vec<(MemoryEdge, Option<String>)>,
+}
+
+/// `acpdb memory history KEY`.
+pub(crate) fn of_scope(global: &Global, args: &MemoryKey, output: &mut Output) -> Result<Code, Failure> {
+    let store = place::read(global, output)?;
+    let opened = Opened::new(&store, global, &args.scope, output)?;
+    let chains = chains(&opened, &args.key);
+    if chains.is_empty() {
+        return Err(miss(&opened.rows(), &args.key));
+    }
+    print(&chains, output)
+}
+
+/// `acpdb history --memory KEY`: over all projects and sessions, or one session's.
+pub(crate) fn history(
+    global: &Global,
+    key: &str,
+    session: Option<&str>,
+    output: &mut Output,
+) -> Result<Code, Failure> {
+    let store = place::read(global, output)?;
+    let mut found = Vec::new();
+    let mut rows = Vec::new();
+    let mut drawn = BTreeSet::new();
+    for scope in scopes(&store, session)? {
+        let opened = Opened::of(&store, global, &scope)?;
+        for chain in chains(&opened, key) {
+            // A session sees its project's chains, too.
+            let items: Vec<_> =
+                chain.members.iter().filter_map(|member| Some(member.row.as_ref()?.item)).collect();
+            if drawn.insert(items) {
+                found.push(chain);
+            }
+        }
+        if found.is_empty() {
+            rows.extend(opened.rows());
+        }
+    }
+    if found.is_empty() {
+        return Err(miss(&rows, key));
+    }
+    print(&found, output)
+}
+
+/// The chains through what a name means; items of one key that no edge joins (retracted, then recorded anew) are one.
+fn chains(opened: &Opened<'_>, name: &str) -> Vec<Chain> {
+    let rows = opened.rows();
+    let mut groups: Vec<(StreamId, String, Vec<&Row>)> = Vec::new();
+    for row in named(&rows, name) {
+        let title =
+            if row.key.is_some() { row.place() } else { format!("{} {}", row.label(), one_line(&row.id)) };
+        match groups.iter_mut().find(|(stream, known, _)| *stream == row.stream && *known == title) {
+            Some((_, _, group)) => group.push(row),
+            None => groups.push((row.stream, title, vec![row])),
+        }
+    }
+    let texts = |body| opened.text(body);
+    opened.read(|view| {
+        groups
+            .into_iter()
+            .filter_map(|(stream, title, group)| {
+                let (_, memory) = view.stream(stream)?;
+                let mut chain = Chain { title, members: Vec::new(), edges: Vec::new() };
+                for row in group {
+                    if chain
+                        .members
+                        .iter()
+                        .any(|member| member.row.as_ref().is_some_and(|known| known.item == row.item))
+                    {
+                        continue;
+                    }
+                    let Some(item) = memory.all().into_iter().find(|item| item.item() == row.item) else {
+                        continue;
+                    };
+                    let linked = memory.chain(&item);
+                    for member in linked.members {
+                        let is_known = chain.members.iter().any(|known| {
+                            known.row.as_ref().map(|row| row.item) == member.item.map(|item| item.item())
+                                && known.id == member.id
+                        });
+                        if !is_known {
+                            let row = member.item.map(|item| Row::new(view, stream, &item, &texts));
+                            chain.members.push(Member { id: member.id, row });
+                        }
+                    }
+                    for edge in linked.edges {
+                        if !chain.edges.iter().any(|(known, _)| *known == edge) {
+                            let reason = edge.reason.and_then(texts);
+                            chain.edges.push((edge, reason));
+                        }
+                    }
+                }
+                Some(chain)
+            })
+            .collect()
+    })
+}
+
+fn print(chains: &[Chain], output: &mut Output) -> Result<Code, Failure> {
+    if output.json {
+        let chains: Vec<Value> = chains
+            .iter()
+            .map(|chain| {
+                let items: Vec<Value> =
+                    chain.members.iter().map(|member| json!({"id": member.id, "item": member.row})).collect();
+                let edges: Vec<Value> = chain
+                    .edges
+                    .iter()
+                    .map(|(edge, reason)| {
+                        let mut value = serde_json::to_value(edge).unwrap_or_default();
+                        if let Some(object) = value.as_object_mut() {
+                            object.insert("reason".to_owned(), json!(reason));
+                            for (name, item) in [("old_item", edge.old_item), ("new_item", edge.new_item)] {
+                                object.insert(name.to_owned(), json!(item.map(|item| item.to_string())));
+                            }
+                        }
+                        value
+                    })
+                    .collect();
+                json!({"title": chain.title, "items": items, "edges": edges})
+            })
+            .collect();
+        output.json_items("acpdb.memory_history/1", &chains)?;
+        return Ok(Code::Ok);
+    }
+    for (number, chain) in chains.iter().enumerate() {
+        if number > 0 {
+            output.line("")?;
+        }
+        draw(chain, output)?;
+    }
+    Ok(Code::Ok)
+}
+
+fn draw(chain: &Chain, output: &mut Output) -> Result<(), Failure> {
+    output.line(output.paint(describe::BOLD, &chain.title))?;
+    let widest = |width: &dyn Fn(&Row) -> usize| {
+        chain.members.iter().filter_map(|member| member.row.as_ref()).map(width).max().unwrap_or_default()
+    };
+    let ids = chain
+        .members
+        .iter()
+        .map(|member| one_line(&member.id).chars().count())
+        .max()
+        .unwrap_or_default()
+        .min(32);
+    let seqs = widest(&|row| row.item.to_string().len());
+    let stands = 34;
+    let room = output.width.saturating_sub(ids + seqs + stands + 20).max(20);
+    let values = widest(&|row| row.text().chars().count()).min(room);
+    for member in &chain.members {
+        let id = pad(&clip(&one_line(&member.id), ids), ids);
+        let Some(row) = &member.row else {
+            output.line(output.paint(describe::DIM, &format!("◌ {id}  not recorded")))?;
+            continue;
+        };
+        let by: Vec<String> = chain
+            .edges
+            .iter()
+            .filter(|(edge, _)| edge.old == member.id && edge.hides())
+            .map(|(edge, reason)| {
+                let why = reason.as_ref().map(|reason| format!(": {}", one_line(reason))).unwrap_or_default();
+                format!("{} ({}){why}", one_line(&edge.new), rule(edge))
+            })
+            .collect();
+        let standing = if by.is_empty() { row.stands() } else { format!("superseded by {}", by.join(", ")) };
+        let (mark, style) =
+            if row.holds() { ('●', describe::GOOD) } else { ('○', anstyle::Style::new()) };
+        let seq = output.paint(describe::SEQ, &pad(&row.item.to_string(), seqs));
+        let mark = output.paint(style, &mark.to_string());
+        let value = pad(&clip(&row.text(), values), values);
+        let standing = output.paint(if row.holds() { describe::GOOD } else { describe::DIM }, &standing);
+        output.line(format!("{mark} {id}  {seq}  {}  {value}  {standing}", row.day()).trim_end())?;
+    }
+    for (edge, _) in chain.edges.iter().filter(|(edge, _)| !edge.hides()) {
+        let why = match edge.released {
+            Some(seq) => format!("released by {seq}"),
+            None => "would close a circle; hides nothing".to_owned(),
+        };
+        let text = format!("  {} → {}: {why}", one_line(&edge.old), one_line(&edge.new));
+        output.line(output.paint(describe::DIM, &text))?;
+    }
+    Ok(())
+}
+
+/// Why an edge came about, in a word.
+fn rule(edge: &MemoryEdge) -> String {
+    match serde_json::to_value(edge.rule) {
+        Ok(Value::String(rule)) => rule,
+        _ => String::new(),
+    }
+}

@@ -1,0 +1,303 @@
+//! `acpdb policy`: what supersedes what, as data: shown, changed for what comes, and the presets.
+
+use acpdb_engine::Store;
+use acpdb_engine::fold::policy::PRESETS;
+use acpdb_engine::fold::{POLICY_KEYS, Policy as Rules, PolicyError};
+use acpdb_engine::ids::{Seq, StreamId};
+use serde_json::{Map, Value, json};
+
+use super::describe;
+use crate::args::{Global, Policy, PolicyAct, PolicySet, SessionOption};
+use crate::failure::{Code, Failure};
+use crate::output::{Escape, Output};
+use crate::place;
+
+/// Largest policy file that is read.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+
+pub(crate) fn run(global: &Global, args: &Policy, output: &mut Output) -> Result<Code, Failure> {
+    match &args.act {
+        PolicyAct::Show(session) => show(global, session, output),
+        PolicyAct::Set(args) => set(global, args, output),
+        PolicyAct::Presets => presets(output),
+    }
+}
+
+/// Sets a policy given as JSON: a preset's name, or an object with the keys that differ from one.
+pub(crate) fn set_json(
+    store: &Store,
+    stream: Option<StreamId>,
+    json: &str,
+    reason: Option<&str>,
+) -> Result<Seq, Failure> {
+    let policy = Rules::from_json(json).map_err(refused)?;
+    Ok(store.set_policy(stream, &policy, reason)?)
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
+fn refused(error: PolicyError) -> Failure {
+    let failure = Failure::usage(error.to_string());
+    match error {
+        PolicyError::UnknownPreset { suggestion: None, .. } => {
+            failure.hint(format!("presets: {}", PRESETS.join(", ")))
+        }
+        PolicyError::UnknownKey { suggestion: None, .. } => failure.hint("acpdb policy show lists the keys"),
+        _ => failure,
+    }
+}
+
+fn show(global: &Global, session: &SessionOption, output: &mut Output) -> Result<Code, Failure> {
+    let store = place::read(global, output)?;
+    let (at, session) = match &session.session {
+        Some(name) => {
+            let session = super::sessions::find(&store, name)?;
+            (super::find::view(&store, global, &session)?.at(), Some(session))
+        }
+        None => (super::log::end(&store, global)?, None),
+    };
+    let policy = store.policy(session.as_ref().map(|session| session.id), at)?;
+    let changed = policy.compact();
+    if output.json {
+        output.json_line(&json!({
+            "schema": "acpdb.policy/1",
+            "session": session.map(|session| session.name),
+            "preset": policy.preset,
+            "changed": changed,
+            "policy": policy.to_value(),
+        }))?;
+        return Ok(Code::Ok);
+    }
+    let whose = session.map_or_else(|| "the store".to_owned(), |session| format!("session {}", session.name));
+    let heading = format!("# policy of {whose}: preset {}", policy.preset);
+    output.line(output.paint(describe::DIM, &crate::output::escape(&heading, Escape::Line)))?;
+    for key in POLICY_KEYS {
+        let line = format!("{} = {}", key.name, (key.get)(&policy));
+        let line = crate::output::escape(&line, Escape::Text).into_owned();
+        let differs = changed.get(key.name).is_some();
+        output.line(if differs {
+            output.paint(describe::BOLD, &format!("{line}  # changed"))
+        } else {
+            line
+        })?;
+    }
+    Ok(Code::Ok)
+}
+
+/// What the arguments of `set` mean.
+enum Wanted {
+    /// This policy, whatever is in force.
+    Whole(Box<Rules>),
+    /// The one in force (or this preset) with these keys changed.
+    Changed { preset: Option<String>, keys: Vec<(String, String)> },
+}
+
+impl Wanted {
+    fn policy(&self, current: &Rules) -> Result<Rules, PolicyError> {
+        match self {
+            Self::Whole(policy) => Ok((**policy).clone()),
+            Self::Changed { preset, keys } => {
+                let mut policy = match preset {
+                    Some(name) => Rules::from_value(&Value::String(name.clone()))?,
+                    None => current.clone(),
+                };
+                let mut map = Map::new();
+                for (key, text) in keys {
+                    map.insert(key.clone(), value(key, text));
+                }
+                policy.change(&map)?;
+                Ok(policy)
+            }
+        }
+    }
+}
+
+/// A value as it is typed: JSON; else, for a list, its elements with commas between; else a word.
+fn value(key: &str, text: &str) -> Value {
+    if let Ok(value) = serde_json::from_str(text) {
+        return value;
+    }
+    let default = Rules::default();
+    let is_list = POLICY_KEYS
+        .iter()
+        .find(|known| known.name == key)
+        .is_some_and(|known| (known.get)(&default).is_array());
+    if is_list {
+        let items = text.split(',').map(str::trim).filter(|item| !item.is_empty() && *item != "-");
+        return items.map(|item| Value::String(item.to_owned())).collect();
+    }
+    match text {
+        "on" => Value::Bool(true),
+        "off" => Value::Bool(false),
+        word => Value::String(word.to_owned()),
+    }
+}
+
+fn wanted(what: &[String]) -> Result<Wanted, Failure> {
+    let (pairs, names): (Vec<&String>, Vec<&String>) = what.iter().partition(|text| text.contains('='));
+    let keys = pairs.iter().filter_map(|text| text.split_once('='));
+    let keys: Vec<(String, String)> =
+        keys.map(|(key, value)| (key.trim().to_owned(), value.to_owned())).collect();
+    match names.as_slice() {
+        [] => Ok(Wanted::Changed { preset: None, keys }),
+        [name] if PRESETS.contains(&name.as_str()) => {
+            Ok(Wanted::Changed { preset: Some((*name).clone()), keys })
+        }
+        [name] if looks_like_a_file(name) => {
+            if !keys.is_empty() {
+                return Err(Failure::usage("a file is a whole policy; put the keys into it"));
+            }
+            Ok(Wanted::Whole(Box::new(from_file(name)?)))
+        }
+        // Not a preset: let the engine say what is near.
+        [name] => {
+            Err(Rules::from_value(&json!(name)).map_or_else(refused, |_| Failure::usage("not a preset")))
+        }
+        [_, other, ..] => Err(Failure::usage(format!(
+            "{other:?} is one too many; give one preset or file, then KEY=VALUE.."
+        ))),
+    }
+}
+
+fn looks_like_a_file(name: &str) -> bool {
+    let path = std::path::Path::new(name);
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    matches!(extension, Some("toml" | "json")) || name.contains(std::path::MAIN_SEPARATOR)
+}
+
+fn from_file(name: &str) -> Result<Rules, Failure> {
+    use std::io::Read as _;
+    let failed = |error: std::io::Error| {
+        let mut failure = Failure::io("read", name, &error);
+        if error.kind() == std::io::ErrorKind::NotFound {
+            failure.code = Code::NotFound;
+        }
+        failure
+    };
+    let mut text = String::new();
+    let file = std::fs::File::open(name).map_err(failed)?;
+    let read = file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text).map_err(failed)?;
+    if read as u64 > FILE_BYTES_MAX {
+        return Err(Failure::usage(format!(
+            "{name} is longer than {FILE_BYTES_MAX} bytes; that is no policy"
+        )));
+    }
+    let is_json = std::path::Path::new(name).extension().is_some_and(|extension| extension == "json");
+    let parsed = if is_json { Rules::from_json(&text) } else { Rules::from_toml(&text) };
+    parsed.map_err(|error| {
+        let mut failure = refused(error);
+        failure.message = format!("{name}: {}", failure.message);
+        failure
+    })
+}
+
+fn set(global: &Global, args: &PolicySet, output: &mut Output) -> Result<Code, Failure> {
+    super::at::refuse(global)?;
+    let wanted = wanted(&args.what)?;
+    let store = place::open(global, output)?;
+    let session = args.session.as_ref().map(|name| super::sessions::find(&store, name)).transpose()?;
+    let stream = session.as_ref().map(|session| session.id);
+    // Asked before anything is recorded, so that a refusal reads as what it is.
+    wanted.policy(&*store.policy(stream, Seq::MAX)?).map_err(refused)?;
+    let seq = store.change_policy(stream, args.reason.as_deref(), &|current| wanted.policy(current))?;
+    let policy = store.policy(stream, Seq::MAX)?;
+    if output.json {
+        output.json_line(&json!({
+            "schema": "acpdb.policy_set/1",
+            "seq": seq,
+            "session": session.map(|session| session.name),
+            "policy": policy.to_value(),
+        }))?;
+        return Ok(Code::Ok);
+    }
+    let whose = session.map_or_else(|| "the store".to_owned(), |session| format!("session {}", session.name));
+    let text = format!("{seq} policy of {whose} from here on: {}", policy.compact());
+    output.line(crate::output::escape(&text, Escape::Text))?;
+    Ok(Code::Ok)
+}
+
+/// What each preset is for, in a line.
+fn purpose(preset: &str) -> &'static str {
+    match preset {
+        "acp" => "repeats, files and todo lists supersede; the default",
+        "balanced" => "acp, but a read stays until its file is left alone for four steps",
+        "careful" => "acp, but only whole writes and deletes clear earlier reads; edits clear nothing",
+        "acp-head" => "acp, any file call, and the rules for urls, state queries, snapshots and retries",
+        "dcp" => "dynamic context pruning: repeats, errors, writes that were read",
+        "dcp-supersede-reads" => "only reads of files that were written later",
+        _ => "",
+    }
+}
+
+fn presets(output: &mut Output) -> Result<Code, Failure> {
+    let base = Rules::default().to_value();
+    let differs = |name: &str| {
+        let policy = Rules::preset(name).unwrap_or_default();
+        let mut keys = Map::new();
+        for key in POLICY_KEYS {
+            let value = (key.get)(&policy);
+            if base.get(key.name) != Some(&value) {
+                keys.insert(key.name.to_owned(), value);
+            }
+        }
+        keys
+    };
+    if output.json {
+        let items: Vec<Value> = PRESETS
+            .iter()
+            .map(|name| {
+                let whole = Rules::preset(name).unwrap_or_default().to_value();
+                json!({"name": name, "purpose": purpose(name), "differs_from_acp": differs(name), "policy": whole})
+            })
+            .collect();
+        output.json_items("acpdb.policy_presets/1", &items)?;
+        return Ok(Code::Ok);
+    }
+    for name in PRESETS {
+        output.line(format!("{}  {}", output.paint(describe::BOLD, name), purpose(name)))?;
+        for (key, value) in differs(name) {
+            output.line(output.paint(describe::DIM, &format!("    {key} = {value}")))?;
+        }
+    }
+    Ok(Code::Ok)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(what: &[&str]) -> Result<Value, String> {
+        let what: Vec<String> = what.iter().map(|text| (*text).to_owned()).collect();
+        let wanted = wanted(&what).map_err(|failure| failure.message)?;
+        wanted.policy(&Rules::default()).map(|policy| policy.compact()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn presets_keys_and_both_are_understood() {
+        for (what, policy) in [
+            (vec!["careful"], json!({"preset": "careful"})),
+            (vec!["file.edit_quiet_steps=4"], json!({"preset": "acp", "file.edit_quiet_steps": 4})),
+            (vec!["careful", "retry=on"], json!({"preset": "careful", "retry": true})),
+            (
+                vec!["protected_tools=bash, task"],
+                json!({"preset": "acp", "protected_tools": ["bash", "task"]}),
+            ),
+            (vec!["file.edit_clears=-"], json!({"preset": "acp", "file.edit_clears": []})),
+            (vec!["todo=false"], json!({"preset": "acp", "todo": false})),
+        ] {
+            assert_eq!(set(&what), Ok(policy), "{what:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_unknown_is_refused_with_what_is_near() {
+        for (what, part) in [
+            (vec!["carefull"], "did you mean `careful`?"),
+            (vec!["file.edit_quiet_step=4"], "did you mean `file.edit_quiet_steps`?"),
+            (vec!["todo=maybe"], "todo"),
+            (vec!["acp", "careful"], "one too many"),
+        ] {
+            let message = set(&what).unwrap_err();
+            assert!(message.contains(part), "{what:?}: {message}");
+        }
+    }
+}

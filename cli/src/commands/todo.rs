@@ -1,0 +1,380 @@
+//! `acpdb todo`: the list as it is, what is stuck, and the list at each of its changes.
+
+use std::collections::HashMap;
+
+use acpdb_engine::View;
+use acpdb_engine::event::Scope;
+use acpdb_engine::fold::todo::{IN_PROGRESS, TodoEntry, TodoSource, TodoView};
+use acpdb_engine::ids::{BodyId, Seq, Turn};
+use serde_json::{Map, Value, json};
+
+use super::describe;
+use super::lines::{clip, one_line};
+use crate::args::{Global, SessionOption, Todo, TodoAct};
+use crate::failure::{Code, Failure};
+use crate::output::Output;
+use crate::place;
+
+pub(crate) fn run(global: &Global, args: &Todo, output: &mut Output) -> Result<Code, Failure> {
+    match &args.act {
+        TodoAct::List(session) => list(global, session, output),
+        TodoAct::Stuck(session) => stuck(global, session, output),
+        TodoAct::History(session) => history(global, session, output),
+    }
+}
+
+/// An entry with its text.
+#[derive(Clone, Debug)]
+struct Entry {
+    id: Option<String>,
+    content: String,
+    status: String,
+    priority: Option<String>,
+    position: u32,
+    since: Option<Turn>,
+    /// All fields as the host gave them.
+    fields: Map<String, Value>,
+}
+
+impl Entry {
+    /// The entry for programs: the host's fields, overlaid by what is known of it.
+    fn json(&self) -> Value {
+        let mut fields = self.fields.clone();
+        if let Some(id) = &self.id {
+            fields.insert("id".to_owned(), json!(id));
+        }
+        fields.insert("content".to_owned(), json!(self.content));
+        fields.insert("status".to_owned(), json!(self.status));
+        if let Some(priority) = &self.priority {
+            fields.insert("priority".to_owned(), json!(priority));
+        }
+        fields.insert("position".to_owned(), json!(self.position));
+        match self.since {
+            Some(since) => fields.insert("inProgressSince".to_owned(), json!(since.get())),
+            None => fields.remove("inProgressSince"),
+        };
+        Value::Object(fields)
+    }
+
+    /// What the entry is called: its id, else its content.
+    fn is(&self, name: &str) -> bool {
+        self.id.as_deref() == Some(name) || self.content == name
+    }
+}
+
+/// Reads the texts of entries; each body once.
+struct Texts<'v> {
+    view: &'v View,
+    lists: HashMap<BodyId, Vec<Value>>,
+}
+
+impl<'v> Texts<'v> {
+    fn new(view: &'v View) -> Self {
+        Self { view, lists: HashMap::new() }
+    }
+
+    fn entries(&mut self, list: &TodoView) -> Result<Vec<Entry>, Failure> {
+        list.items.iter().filter(|item| !item.is_deleted()).map(|item| self.entry(item)).collect()
+    }
+
+    fn entry(&mut self, item: &TodoEntry) -> Result<Entry, Failure> {
+        let mut fields = Map::new();
+        for source in &item.entry {
+            let value = match source {
+                TodoSource::List { body, index } => {
+                    self.list(*body)?.get(*index as usize).cloned().unwrap_or_default()
+                }
+                TodoSource::Change { body } => parsed(&read(self.view, *body)?),
+            };
+            if let Value::Object(more) = value {
+                fields.extend(more.into_iter().filter(|(_, value)| !value.is_null()));
+            }
+        }
+        // Hosts call it by different names.
+        let names = ["content", "step", "description", "subject", "title"];
+        let content =
+            names.iter().find_map(|name| fields.get(*name).and_then(Value::as_str)).unwrap_or_default();
+        Ok(Entry {
+            id: item.id.clone(),
+            content: content.to_owned(),
+            status: item.status.clone(),
+            priority: item.priority.clone(),
+            position: item.position,
+            since: item.in_progress_since,
+            fields,
+        })
+    }
+
+    fn list(&mut self, body: BodyId) -> Result<&[Value], Failure> {
+        if !self.lists.contains_key(&body) {
+            let items = match parsed(&read(self.view, body)?) {
+                Value::Array(items) => items,
+                _ => Vec::new(),
+            };
+            self.lists.insert(body, items);
+        }
+        Ok(self.lists.get(&body).map(Vec::as_slice).unwrap_or_default())
+    }
+}
+
+/// A body's text; what was erased is empty.
+fn read(view: &View, body: BodyId) -> Result<String, Failure> {
+    match view.text(body) {
+        Err(acpdb_engine::Error::Erased { .. }) => Ok(String::new()),
+        other => Ok(other?),
+    }
+}
+
+fn parsed(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_default()
+}
+
+fn view(global: &Global, session: &SessionOption, output: &mut Output) -> Result<(View, String), Failure> {
+    let store = place::read(global, output)?;
+    let session = super::sessions::default_session_noted(&store, session.session.as_deref(), output)?;
+    Ok((super::find::view(&store, global, &session)?, session.name))
+}
+
+fn list(global: &Global, session: &SessionOption, output: &mut Output) -> Result<Code, Failure> {
+    let (view, name) = view(global, session, output)?;
+    let found = view.read().state().todos().list(view.at()).cloned();
+    let entries = found.as_ref().map(|list| Texts::new(&view).entries(list)).transpose()?.unwrap_or_default();
+    let reminder = view.reminder_due();
+    if output.json {
+        output.json_line(&json!({
+            "schema": "acpdb.todo/1",
+            "session": name,
+            "seq": found.as_ref().map(|list| list.seq),
+            "turn": found.as_ref().map(|list| list.turn),
+            "items": entries.iter().map(Entry::json).collect::<Vec<_>>(),
+            "reminder_due": reminder,
+        }))?;
+        return Ok(Code::Ok);
+    }
+    let Some(found) = found else {
+        output.note(format!("session {name} has no todo list"));
+        return Ok(Code::Ok);
+    };
+    let now = view.read().state().turn(view.at());
+    let seq = output.paint(describe::SEQ, &found.seq.to_string());
+    output.line(format!(
+        "{seq} {} {}",
+        found.turn,
+        describe::count(entries.len() as u64, "entry").replace("entrys", "entries")
+    ))?;
+    for entry in &entries {
+        print(entry, now, output)?;
+    }
+    if let Some(reminder) = reminder {
+        output.note(format!("a reminder is due: not updated for {} turns", reminder.turns_since_update));
+    }
+    Ok(Code::Ok)
+}
+
+fn print(entry: &Entry, now: Turn, output: &mut Output) -> Result<(), Failure> {
+    let mark = mark(&entry.status);
+    let style = match entry.status.as_str() {
+        "completed" | "cancelled" => describe::DIM,
+        IN_PROGRESS => describe::GOOD,
+        _ => anstyle::Style::new(),
+    };
+    let ordinary = matches!(entry.status.as_str(), "pending" | IN_PROGRESS | "completed" | "cancelled");
+    let said = [
+        entry.id.as_ref().map(|id| format!("[{}]", one_line(id))),
+        entry.priority.as_ref().map(|priority| one_line(priority)),
+        (!ordinary).then(|| one_line(&entry.status)),
+        entry
+            .since
+            .map(|since| format!("since {since} ({})", describe::count(now.since(since).into(), "turn"))),
+    ];
+    let tail: Vec<String> = said.into_iter().flatten().collect();
+    let tail = if tail.is_empty() { String::new() } else { format!("  {}", tail.join("  ")) };
+    let room = output.width.saturating_sub(tail.chars().count() + 4).max(20);
+    let content = clip(&one_line(&entry.content), room);
+    let line = output.paint(style, &format!("{mark} {content}"));
+    output.line(format!("  {line}{}", output.paint(describe::DIM, &tail)))
+}
+
+fn mark(status: &str) -> char {
+    match status {
+        "completed" => '✓',
+        IN_PROGRESS => '▶',
+        "cancelled" | "deleted" => '✗',
+        "blocked" => '!',
+        _ => '○',
+    }
+}
+
+fn stuck(global: &Global, session: &SessionOption, output: &mut Output) -> Result<Code, Failure> {
+    let (view, name) = view(global, session, output)?;
+    let (limit, now, found, stuck) = {
+        let reading = view.read();
+        let state = reading.state();
+        let limit = state.policy(view.at()).reminder.stuck_task_turns;
+        let now = state.turn(view.at());
+        let stuck: Vec<_> = state.todos().stuck(view.at(), now, limit).collect();
+        (limit, now, state.todos().list(view.at()).cloned(), stuck)
+    };
+    let entries = found.as_ref().map(|list| Texts::new(&view).entries(list)).transpose()?.unwrap_or_default();
+    let stuck: Vec<(&Entry, u32)> = stuck
+        .iter()
+        .filter_map(|stuck| {
+            Some((entries.iter().find(|entry| entry.position == stuck.position)?, stuck.turns))
+        })
+        .collect();
+    if output.json {
+        let items = stuck.iter().map(|(entry, turns)| {
+            let mut value = entry.json();
+            if let Some(object) = value.as_object_mut() {
+                object.insert("turns".to_owned(), json!(turns));
+            }
+            value
+        });
+        output.json_line(&json!({
+            "schema": "acpdb.todo_stuck/1",
+            "session": name,
+            "turn": now,
+            "stuck_task_turns": limit,
+            "items": items.collect::<Vec<_>>(),
+        }))?;
+        return Ok(Code::Ok);
+    }
+    if stuck.is_empty() {
+        output.note(format!("nothing has been in progress for {limit} turns or more"));
+    }
+    for (entry, _) in stuck {
+        print(entry, now, output)?;
+    }
+    Ok(Code::Ok)
+}
+
+/// The versions of the list up to the view's seq, with their entries.
+fn versions(view: &View) -> Result<Vec<(Seq, Turn, Vec<Entry>)>, Failure> {
+    let lists: Vec<TodoView> = {
+        let reading = view.read();
+        let todos = reading.state().todos();
+        todos.history().filter(|list| list.seq <= view.at()).cloned().collect()
+    };
+    let mut texts = Texts::new(view);
+    lists.iter().map(|list| Ok((list.seq, list.turn, texts.entries(list)?))).collect()
+}
+
+/// What changed from one version to the next, an entry a line: its mark and content.
+fn changes<'e>(before: &[Entry], after: &'e [Entry]) -> Vec<(&'static str, &'e Entry)> {
+    let key = |entry: &Entry| entry.id.clone().unwrap_or_else(|| entry.content.clone());
+    let old: HashMap<String, &Entry> = before.iter().map(|entry| (key(entry), entry)).collect();
+    after
+        .iter()
+        .filter_map(|entry| match old.get(&key(entry)) {
+            None => Some(("added", entry)),
+            Some(old) if old.status != entry.status => Some(("status", entry)),
+            Some(old) if old.content != entry.content => Some(("content", entry)),
+            Some(_) => None,
+        })
+        .collect()
+}
+
+fn history(global: &Global, session: &SessionOption, output: &mut Output) -> Result<Code, Failure> {
+    let (view, name) = view(global, session, output)?;
+    let versions = versions(&view)?;
+    if output.json {
+        let items = versions.iter().map(|(seq, turn, entries)| {
+            json!({"seq": seq, "turn": turn, "items": entries.iter().map(Entry::json).collect::<Vec<_>>()})
+        });
+        output.json_line(&json!({
+            "schema": "acpdb.todo_history/1",
+            "session": name,
+            "items": items.collect::<Vec<_>>(),
+        }))?;
+        return Ok(Code::Ok);
+    }
+    if versions.is_empty() {
+        output.note(format!("session {name} has no todo list"));
+    }
+    let mut before: &[Entry] = &[];
+    for (seq, turn, entries) in &versions {
+        let seq = output.paint(describe::SEQ, &seq.to_string());
+        let done = entries.iter().filter(|entry| entry.status == "completed").count();
+        output.line(format!("{seq} {turn}  {done}/{} completed", entries.len()))?;
+        for (_, entry) in changes(before, entries) {
+            print(entry, *turn, output)?;
+        }
+        let gone = before
+            .iter()
+            .filter(|old| !entries.iter().any(|entry| entry.id == old.id && entry.content == old.content));
+        let gone =
+            gone.filter(|old| old.id.is_none() || !entries.iter().any(|entry| entry.id == old.id)).count();
+        if gone > 0 {
+            output.line(output.paint(describe::DIM, &format!("  {gone} taken off the list")))?;
+        }
+        before = entries;
+    }
+    Ok(Code::Ok)
+}
+
+/// `acpdb history --todo ID`: what became of one entry, over all sessions or one.
+pub(crate) fn history_of(
+    global: &Global,
+    id: &str,
+    session: Option<&str>,
+    output: &mut Output,
+) -> Result<Code, Failure> {
+    let store = place::read(global, output)?;
+    let streams = if let Some(session) = session {
+        vec![super::sessions::find(&store, session)?]
+    } else {
+        let all = store.stream_names()?.into_iter();
+        all.filter(|stream| stream.scope == Scope::Session).collect()
+    };
+    let mut found: Vec<(String, Seq, Turn, Entry)> = Vec::new();
+    let mut names = Vec::new();
+    for stream in streams {
+        let view = match super::find::view(&store, global, &stream) {
+            Err(failure) if failure.code == Code::NotFound && session.is_none() => continue,
+            view => view?,
+        };
+        let mut last: Option<Entry> = None;
+        for (seq, turn, entries) in versions(&view)? {
+            let Some(entry) = entries.iter().find(|entry| entry.is(id)) else {
+                names.extend(entries.into_iter().filter_map(|entry| entry.id));
+                continue;
+            };
+            let same = |old: &Entry| {
+                (&old.status, &old.content, &old.priority) == (&entry.status, &entry.content, &entry.priority)
+            };
+            if !last.as_ref().is_some_and(same) {
+                found.push((stream.name.clone(), seq, turn, entry.clone()));
+                last = Some(entry.clone());
+            }
+        }
+    }
+    if found.is_empty() {
+        let near = names.into_iter().map(|name| (strsim::jaro_winkler(&name, id), name));
+        let near = near.filter(|(score, _)| *score > 0.7).max_by(|left, right| left.0.total_cmp(&right.0));
+        let failure = Failure::not_found(format!("no todo entry has the id or content {id:?}"));
+        return Err(match near {
+            Some((_, name)) => failure.hint(format!("did you mean {name}?")),
+            None => failure.hint("acpdb todo list shows the entries"),
+        });
+    }
+    if output.json {
+        let items = found.iter().map(|(session, seq, turn, entry)| {
+            json!({"session": session, "seq": seq, "turn": turn, "entry": entry.json()})
+        });
+        let items: Vec<Value> = items.collect();
+        output.json_items("acpdb.todo_entry/1", &items)?;
+        return Ok(Code::Ok);
+    }
+    let mut session = None;
+    for (name, seq, turn, entry) in &found {
+        if session != Some(name) {
+            output.line(output.paint(describe::BOLD, &one_line(name)))?;
+            session = Some(name);
+        }
+        let seq = output.paint(describe::SEQ, &seq.to_string());
+        let status = one_line(&entry.status);
+        let content = clip(&one_line(&entry.content), output.width.saturating_sub(36).max(20));
+        output.line(format!("  {seq} {turn:<5} {} {status:<12} {content}", mark(&entry.status)))?;
+    }
+    Ok(Code::Ok)
+}

@@ -1,0 +1,262 @@
+//! What hosts and people do to a context: hiding, clearing, compaction, rewinds, tasks, reminders, shortening.
+
+use expect_test::expect;
+
+use super::{Policy, Seq, check, check_under};
+use crate::event::Face;
+use crate::testing::{Script, TestTools};
+
+#[test]
+fn acts_hide_and_restore() {
+    check(
+        "1 read a ok\n2 discard c1",
+        &expect![[r#"
+        c1 read a: discarded
+    "#]],
+    );
+    check(
+        "1 read a ok\n2 distill c1",
+        &expect![[r#"
+        c1 read a: distilled
+    "#]],
+    );
+    check(
+        "1 read a ok\n2 discard c1\n3 restore c1",
+        &expect![[r#"
+        c1 read a: current
+    "#]],
+    );
+    check(
+        "1 read a ok\n2 discard c1\n3 read a ok",
+        &expect![[r#"
+        c1 read a: superseded by c2 (hash, t3)
+        c2 read a: current
+    "#]],
+    );
+    check(
+        "1 read a ok\n2 clear c1\n3 restore c1\n4 read a ok",
+        &expect![[r#"
+        c1 read a: cleared_by_host
+        c2 read a: current
+    "#]],
+    );
+}
+
+#[test]
+fn what_has_left_the_context_is_compared_no_more() {
+    check(
+        "1 read a ok\n2 edit a ok\n3 compact\n4 read a ok\n5 read a ok",
+        &expect![[r#"
+        c1 read a: input left; left
+        c2 edit a: input left; left
+        c3 read a: superseded by c4 (hash, t5)
+        c4 read a: current
+    "#]],
+    );
+}
+
+#[test]
+fn a_rewind_undoes_what_the_lost_branch_did() {
+    check(
+        "1 read a ok\n2 read b ok\n3 read a ok\n4 discard c2\n5 rewind c2",
+        &expect![[r#"
+        c1 read a: current
+        c2 read b: current
+        c3 read a: input off_branch; off_branch
+    "#]],
+    );
+    check(
+        "1 read a ok\n2 read a ok\n3 restore c1\n4 rewind c2",
+        &expect![[r#"
+        c1 read a: superseded by c2 (hash, t2)
+        c2 read a: current
+    "#]],
+    );
+    check(
+        "1 read a open\n2 finish c1 ok\n2 read b ok\n3 compact\n4 rewind c2\n5 read a ok",
+        &expect![[r#"
+        c1 read a: superseded by c3 (hash, t5)
+        c2 read b: current
+        c3 read a: current
+    "#]],
+    );
+    check(
+        "1 read a ok\n2 read b ok\n3 rewind c1\n4 read c ok\n5 rewind c2\n6 read a ok",
+        &expect![[r#"
+        c1 read a: superseded by c4 (hash, t6)
+        c2 read b: input off_branch; off_branch
+        c3 read c: input off_branch; off_branch
+        c4 read a: current
+    "#]],
+    );
+}
+
+#[test]
+fn a_completed_task_leaves_its_summary() {
+    check(
+        "1 say before\n2 say begin\n2 task T start\n3 think plan\n3 read a ok\n4 user hello\n4 read b ok\n5 say end\n5 task T done\n6 say after",
+        &expect![[r#"
+            #4 text: current
+            #6 text: evicted
+            #9 reasoning: evicted
+            c1 read a: evicted
+            #13 text: current
+            c2 read b: evicted
+            #17 text: evicted
+            #21 text: current
+        "#]],
+    );
+    check_under(
+        r#"{"task.outputs_max":1}"#,
+        "1 say begin\n1 task T start\n2 read a ok\n3 read b ok\n4 turn",
+        &expect![[r#"
+            #4 text: current
+            c1 read a: evicted
+            c2 read b: current
+        "#]],
+    );
+}
+
+#[test]
+fn reminders_stand_one_at_a_time() {
+    check(
+        "1 todowrite a ok\n2 remind\n3 reflect\n4 remind\n5 todowrite b ok",
+        &expect![[r#"
+        c1 todowrite: superseded by c2 (todo, t5)
+        #7 injected: superseded by #11 (injected, t4)
+        #9 injected: superseded by c2 (injected, t5)
+        #11 injected: superseded by c2 (injected, t5)
+        c2 todowrite: current
+    "#]],
+    );
+}
+
+#[test]
+fn rules_that_shorten() {
+    check_under(
+        r#"{"purge_errors":true}"#,
+        "1 read a fail\n2 read x/.env fail\n3 read b fail\n4 pin c3\n9 turn\n10 unpin c3\n11 turn",
+        &expect![[r#"
+            c1 read a: input shortened (purge_errors)
+            c2 read x/.env: current
+            c3 read b: input shortened (purge_errors)
+        "#]],
+    );
+    check_under(
+        r#"{"truncate":true,"truncate.max_tokens":50,"compress_reasoning":true,"compress_reasoning.max_tokens":5}"#,
+        "1 read a ok\n1 edit b ok\n1 think a\\nb\\nc\\nd\\ne\\nf\\ng\\nh\\ni\\nj\\nk\\nl and more\n3 turn\n4 restore c1\n5 turn",
+        &expect![[r#"
+            c1 read a: current
+            c2 edit b: current
+            #8 reasoning: shortened (compress_reasoning)
+        "#]],
+    );
+}
+
+#[test]
+fn stand_ins_are_these_texts() {
+    let script = "1 read a ok\n2 read a ok\n3 edit a ok\n4 read b ok\n4 discard c4\n5 read d ok\n5 distill c5\n6 say begin\n6 task T start\n7 read e ok\n8 say end\n8 task T done\n9 read f fail\n10 webfetch u ok\n11 webfetch u:2 ok\n14 turn";
+    let policy = r#"{"purge_errors":true,"url":true,"hide_input":"metadata"}"#;
+    let played = Script::parse(script).play(&Policy::from_json(policy).unwrap());
+    let state = played.tape.state();
+    let mut lines = String::new();
+    for ix in state.items(Seq::MAX) {
+        for face in [Face::Input, Face::Output] {
+            let Some(stand_in) = state.stand_in(ix, face, Seq::MAX) else { continue };
+            let text = super::super::render(&stand_in, &TestTools, &|body| played.tape.body(body));
+            let text = text.unwrap_or_else(|| "(whole)".to_owned());
+            lines += &format!("{} {face:?} {:?}: {text}\n", state.item_id(ix).unwrap(), stand_in.state);
+        }
+    }
+    expect![[r##"
+        #4 Input Shortened: {"filePath":"a"}
+        #4 Output Tombstone: [auto-superseded: hash duplicate]
+        #7 Input Shortened: {"filePath":"a"}
+        #7 Output Tombstone: [auto-superseded: file superseded by edit]
+        #13 Output Tombstone: [Output removed to save context - information superseded or no longer needed]
+        read({filePath: "b"}) → completed
+        #17 Output Summary: [distilled] summary of c5
+        #21 Output Tombstone: [Assistant thinking/text for task T evicted to save tokens.]
+        #24 Output Tombstone: [Task T completed: output evicted to archive. Use 'grep' on .sigma/archives/script/T.log if previous logs are needed.]
+        #27 Output Summary: [Assistant thinking/text for task T evicted to save tokens. 
+        SUMMARY: what was found out about it
+
+        ✅ [Sigma Validation] All criteria met (Score: 1.00)]
+        #31 Input Shortened: (whole)
+        #34 Input Shortened: {"url":"u"}
+        #34 Output Tombstone: [auto-superseded: URL superseded by webfetch]
+    "##]].assert_eq(&lines);
+}
+
+#[test]
+fn a_stand_in_is_never_longer() {
+    use crate::entry::Entry;
+    let mut table = String::new();
+    for output in ["", "x", "short", "nine chars", "longer than the text that says that it is a duplicate"] {
+        let mut tape = crate::testing::Tape::of_test_tools("short");
+        for (turn, call) in [(1, "c1"), (2, "c2"), (3, "c3")] {
+            tape.entry(Entry::step(format!("s{turn}")));
+            tape.entry(Entry::tool_started(call, "read", r#"{"filePath":"a"}"#));
+            tape.entry(Entry::tool_completed(call, output));
+        }
+        let command = crate::command::Command::Context {
+            action: crate::command::ContextAction::Discard,
+            targets: vec![(crate::command::Target::Call("c3".to_owned()), None)],
+            pin: false,
+        };
+        tape.command(&command).unwrap();
+        let shown: Vec<String> = (tape.state().items(Seq::MAX))
+            .map(|ix| match tape.state().stand_in(ix, Face::Output, Seq::MAX) {
+                Some(stand_in) => stand_in.text().unwrap_or("(whole)").to_owned(),
+                None => "(whole, nothing hides it)".to_owned(),
+            })
+            .collect();
+        table += &format!("{output:?}: {}\n", shown.join(" | "));
+    }
+    expect![[r#"
+        "": (whole) | (whole) | (whole)
+        "x": (whole) | (whole) | -
+        "short": (whole) | (whole) | -
+        "nine chars": (whole) | (whole) | [removed]
+        "longer than the text that says that it is a duplicate": [auto-superseded: hash duplicate] | [auto-superseded: hash duplicate] | [removed]
+    "#]].assert_eq(&table);
+}
+
+#[test]
+fn the_stats_block_has_the_layout_of_the_documents() {
+    let script = "1 read a ok\n2 read a ok\n3 edit a ok\n4 todowrite a ok\n5 todowrite b ok\n6 read z ok\n6 discard c6";
+    let played = Script::parse(script).play(&Policy::default());
+    let stats = played.tape.state().stats(Seq::MAX);
+    expect![[r#"
+        Strategy Effectiveness:
+        ────────────────────────────────────────────────────────────
+          Auto-Supersede         3 prunes, ~968 saved ⭐
+            🔄 hash              1 prunes, ~474
+            📁 file              1 prunes, ~474
+            ✅ todo              1 prunes, ~20
+          Manual Discard         1 prunes, ~474 saved"#]]
+    .assert_eq(&stats.acp_block());
+    expect![[r#"{"kinds":{"discard":{"count":1,"acp_saved":474,"freed":444},"file":{"count":1,"acp_saved":474,"freed":459},"hash":{"count":1,"acp_saved":474,"freed":462},"todo":{"count":1,"acp_saved":20,"freed":6}},"tokens_shown":565,"tokens_whole":1936,"tokens_recorded":1936,"items":6,"calls":6}"#]].assert_eq(&serde_json::to_string(&stats).unwrap());
+    let empty = Script::default().play(&Policy::default());
+    expect![[r#"
+        Strategy Effectiveness:
+        ────────────────────────────────────────────────────────────
+          Auto-Supersede         0 prunes, ~0 saved
+            🔄 hash              0 prunes, ~0
+            📁 file              0 prunes, ~0
+            ✅ todo              0 prunes, ~0"#]]
+    .assert_eq(&empty.tape.state().stats(Seq::MAX).acp_block());
+}
+
+#[test]
+fn equal_labels_are_told_apart() {
+    use crate::text::HashTarget;
+    let played = Script::parse("1 glob x ok\n1 grab x ok\n1 glob y ok").play(&Policy::default());
+    let state = played.tape.state();
+    let hashes: Vec<String> =
+        state.items(Seq::MAX).filter_map(|ix| state.hash(ix, Seq::MAX, super::HashForm::Shown)).collect();
+    let short = hashes.first().unwrap();
+    assert!(hashes.get(1).unwrap().starts_with(short.as_str()) && hashes.get(1).unwrap().len() > short.len());
+    let named = |text: &str| state.calls_by_hash(&HashTarget::parse(text).unwrap(), Seq::MAX).concat().len();
+    assert_eq!((named(short), named(hashes.get(1).unwrap()), named(hashes.get(2).unwrap())), (2, 1, 1));
+}

@@ -1,0 +1,100 @@
+//! A session as a host uses it: open or resume, append, look, act.
+
+use std::sync::PoisonError;
+
+use crate::command::ledger::OpenCall;
+use crate::entry::{Entry, StreamInfo};
+use crate::error::Error;
+use crate::ids::StreamId;
+
+use super::{At, Receipt, Store, View};
+
+/// One session (or project) of a store. Cheap to clone; opened in the log by its first append.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// use acpdb_engine::Store;
+/// use acpdb_engine::entry::{Entry, StreamInfo};
+/// use acpdb_engine::event::Role;
+///
+/// let store = Store::builder(folder.path().join("store")).open()?;
+/// let session = store.session(StreamInfo::session("my-agent", "run-1"));
+/// for call in session.open_calls()? {
+///     let _ = session.append([Entry::tool_aborted(&call.call, "the host was restarted")])?;
+/// }
+/// let receipt = session.append([
+///     Entry::step("step-1"),
+///     Entry::message("msg-1", Role::User, "what does main do?"),
+///     Entry::tool_started("call-1", "read", r#"{"filePath":"src/main.rs"}"#),
+///     Entry::tool_completed("call-1", "fn main() {}"),
+/// ])?; // durable and atomic when it returns
+/// assert_eq!(receipt.items.len(), 4);
+/// let view = session.view()?; // frozen: later appends do not show through it
+/// assert_eq!(view.read().state().current(view.at()).len(), 2);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Session {
+    store: Store,
+    info: StreamInfo,
+}
+
+impl Store {
+    /// A handle on one session. Nothing is read or written until it is used.
+    pub fn session(&self, info: StreamInfo) -> Session {
+        Session { store: self.clone(), info }
+    }
+}
+
+impl Session {
+    /// The session's stream.
+    pub fn id(&self) -> StreamId {
+        self.info.id()
+    }
+
+    /// What the host said about it.
+    pub fn info(&self) -> &StreamInfo {
+        &self.info
+    }
+
+    /// Records facts as one commit. As [`Store::append`].
+    ///
+    /// # Errors
+    /// As [`Store::append`].
+    pub fn append(&self, entries: impl IntoIterator<Item = Entry>) -> Result<Receipt, Error> {
+        self.store.append(&self.info, entries.into_iter().collect())
+    }
+
+    /// Calls that were started and have not ended, oldest first: what a crash of the host left behind.
+    ///
+    /// # Errors
+    /// If the log cannot be read.
+    pub fn open_calls(&self) -> Result<Vec<OpenCall>, Error> {
+        let inner = &self.store.inner;
+        let writer = {
+            let mut all = inner.writers.lock().unwrap_or_else(PoisonError::into_inner);
+            all.entry(self.id()).or_default().clone()
+        };
+        let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
+        inner.catch_up(self.id(), &mut writer)?;
+        Ok(writer.open_calls())
+    }
+
+    /// A frozen view at the head.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] if nothing was recorded in it yet.
+    pub fn view(&self) -> Result<View, Error> {
+        self.view_at(&At::Head)
+    }
+
+    /// A frozen view as of `at`.
+    ///
+    /// # Errors
+    /// As [`Session::view`], or if there is no such turn.
+    pub fn view_at(&self, at: &At) -> Result<View, Error> {
+        self.store.view_at(self.id(), at)
+    }
+}

@@ -1,0 +1,73 @@
+//! Laws over random scripts: what one question answers agrees with what the others do, at every seq.
+
+use acpdb_engine::ids::{Micros, Seq};
+use proptest::prelude::*;
+
+use crate::testing::{play, store, view};
+use crate::*;
+
+/// A script of a few turns over few files, so that calls meet often.
+fn script() -> impl Strategy<Value = String> {
+    let file = prop::sample::select(vec!["/a", "/b", "/c"]);
+    let tool = prop::sample::select(vec!["read", "write", "edit", "grep", "bash"]);
+    let outcome = prop::sample::select(vec!["ok", "ok", "ok", "failed", "pending"]);
+    let call = (tool, file, outcome).prop_map(|(tool, file, outcome)| format!("{tool} {file} {outcome}"));
+    let line = prop_oneof![5 => call, 3 => Just("turn".to_owned()), 1 => Just("user go on".to_owned())];
+    prop::collection::vec(line, 1..24).prop_map(|lines| lines.join("\n"))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    #[test]
+    fn answers_agree_with_each_other_at_every_seq(script in script()) {
+        let store = store();
+        let session = play(&store, "s", &script);
+        let head = view(&store, &session);
+        for seq in session_seqs(head.read().state().first(), head.at()) {
+            let view = head.with_at(seq);
+            let rows = items(&view, &session.name, Which::All);
+            let shown: u64 = rows.iter().map(|row| row.tokens_shown).sum();
+            let context = context(&store, &view, Window::default(), Micros(0)).unwrap();
+            prop_assert_eq!(shown, context.tokens_shown);
+            prop_assert_eq!(context.items.iter().map(|item| item.row.tokens).sum::<u64>(), context.tokens_whole);
+            let stats = stats([("host", &view)]);
+            prop_assert_eq!(stats.total.tokens_freed, context.tokens_freed);
+            prop_assert_eq!(stats.items.iter().map(|row| row.freed).sum::<u64>(), stats.total.tokens_freed);
+            let superseded = rows.iter().filter(|row| row.rule.is_some()).count() as u64;
+            prop_assert_eq!(stats.total.superseded, superseded);
+            prop_assert_eq!(half_time(&view).now.shown, context.tokens_shown);
+        }
+    }
+
+    #[test]
+    fn every_item_is_found_by_its_names_and_its_chain_holds_what_superseded_it(script in script()) {
+        let store = store();
+        let session = play(&store, "s", &script);
+        let view = view(&store, &session);
+        for row in items(&view, &session.name, Which::All) {
+            let found = find(&store, &row.item, None).unwrap();
+            prop_assert_eq!(found.item.to_string(), row.item.clone());
+            let ix = found.ix.unwrap();
+            if let Some(call) = &row.call {
+                prop_assert_eq!(find(&store, call, None).unwrap().ix, Some(ix));
+            }
+            if let Some(finish) = found.finish {
+                prop_assert_eq!(find(&store, &finish.to_string(), None).unwrap().ix, Some(ix));
+            }
+            let chain = chain(&view, &session.name, ix).unwrap();
+            prop_assert!(chain.members.contains(&row));
+            prop_assert!(chain.members.is_sorted_by_key(|member| member.seq));
+            if let Some(by) = &row.superseded_by {
+                prop_assert!(chain.members.iter().any(|member| member.item == *by));
+            }
+            let explained = explain(&view, &session.name, ix).unwrap();
+            prop_assert_eq!(explained.edge.is_some(), row.rule.is_some());
+            prop_assert!(!explained.visible || row.is_visible());
+        }
+    }
+}
+
+fn session_seqs(first: Seq, head: Seq) -> impl Iterator<Item = Seq> {
+    (first.get()..=head.get()).map(Seq)
+}

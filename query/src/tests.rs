@@ -1,0 +1,323 @@
+//! Tables over small stores: what each question answers.
+
+use std::fmt::Write as _;
+
+use acpdb_engine::ids::{Micros, Seq};
+use acpdb_engine::{Store, StreamName, View};
+use expect_test::{Expect, expect};
+
+use crate::testing::{play, store, view};
+use crate::*;
+
+const SESSION: &str = "
+    user fix the parser
+    turn
+    read /src/a.rs =call_read
+    read /src/b.rs
+    grep needle
+    turn
+    read /src/a.rs =call_again
+    turn
+    edit /src/a.rs =call_edit
+    bash make failed
+    turn
+    grep needle
+    write /src/c.rs pending =call_open
+    say done
+";
+
+fn sample() -> (Store, StreamName, View) {
+    let store = store();
+    let session = play(&store, "first", SESSION);
+    let view = view(&store, &session);
+    (store, session, view)
+}
+
+fn rows(rows: &[ItemRow]) -> String {
+    let mut text = String::new();
+    for row in rows {
+        let tool = row.tool.as_deref().unwrap_or("-");
+        let key = row.keys.first().map_or("-", String::as_str);
+        let by = match (&row.rule, &row.superseded_by) {
+            (Some(rule), Some(by)) => format!(" by {by} ({})", rule.label()),
+            _ => String::new(),
+        };
+        let saved = if row.tokens_shown < row.tokens { " shorter" } else { "" };
+        let status = row.status.map(|status| format!(" {status:?}").to_lowercase()).unwrap_or_default();
+        let state = format!("{:?}", row.state).to_lowercase();
+        writeln!(text, "{} t{} {tool} {key}{status} {state}{by}{saved}", row.item, row.turn).unwrap();
+    }
+    text
+}
+
+#[test]
+fn items_say_where_they_stand_and_why() {
+    let (_, session, view) = sample();
+    let check = |which, expected: Expect| expected.assert_eq(&rows(&items(&view, &session.name, which)));
+    check(
+        Which::All,
+        expect![[r#"
+        #3 t0 - - whole
+        #5 t1 read /src/a.rs completed tombstone by #12 (hash) shorter
+        #7 t1 read /src/b.rs completed whole
+        #9 t1 grep grep::needle: completed tombstone by #20 (hash) shorter
+        #12 t2 read /src/a.rs completed tombstone by #15 (file) shorter
+        #15 t3 edit /src/a.rs completed whole
+        #17 t3 bash - failed whole
+        #20 t4 grep grep::needle: completed whole
+        #22 t4 write /src/c.rs pending absent
+        #23 t4 - - whole
+    "#]],
+    );
+    check(
+        Which::File("/src/a.rs"),
+        expect![[r#"
+        #5 t1 read /src/a.rs completed tombstone by #12 (hash) shorter
+        #12 t2 read /src/a.rs completed tombstone by #15 (file) shorter
+        #15 t3 edit /src/a.rs completed whole
+    "#]],
+    );
+    // A path that no call gave whole is looked for at the end of theirs.
+    check(
+        Which::File("src/b.rs"),
+        expect![[r#"
+        #7 t1 read /src/b.rs completed whole
+    "#]],
+    );
+    check(Which::File("b.rs/"), expect![[r#""#]]);
+    check(
+        Which::Tool("GREP"),
+        expect![[r#"
+        #9 t1 grep grep::needle: completed tombstone by #20 (hash) shorter
+        #20 t4 grep grep::needle: completed whole
+    "#]],
+    );
+    check(Which::Tool("gre"), expect![[r#""#]]);
+    // As of the end of turn 2, only the repeat had happened.
+    let then = view.with_at(view.read().state().turn_end(acpdb_engine::ids::Turn(2)).unwrap());
+    expect![[r#"
+        #5 t1 read /src/a.rs completed tombstone by #12 (hash) shorter
+        #7 t1 read /src/b.rs completed whole
+        #12 t2 read /src/a.rs completed whole
+    "#]]
+    .assert_eq(&rows(&items(&then, &session.name, Which::Tool("read"))));
+}
+
+#[test]
+fn a_text_names_an_item_or_says_why_not() {
+    let (store, first, _) = sample();
+    let second = play(&store, "second", "turn\nread /src/a.rs =call_elsewhere\nread /src/z.rs =call_edit");
+    let hash = |session: &StreamName, tool: &str| {
+        let rows = items(&view(&store, session), &session.name, Which::Tool(tool));
+        rows.last().and_then(|row| row.hash.clone()).unwrap()
+    };
+    let grep = hash(&first, "grep");
+    let read = hash(&first, "read");
+    let mut text = String::new();
+    for (name, session) in [
+        ("#5", None),
+        ("5", None),
+        ("#6", None),
+        ("#5", Some(&second)),
+        ("#5.2", None),
+        ("#1", None),
+        ("#99999", None),
+        ("call_again", None),
+        ("call_a", None),
+        ("call_", Some(&second)),
+        ("call_edit", None),
+        ("call_edit", Some(&first)),
+        ("call_edlt", None),
+        (grep.as_str(), None),
+        (&grep.to_uppercase(), None),
+        (grep.get(..5).unwrap(), None),
+        (read.as_str(), None),
+        (read.as_str(), Some(&second)),
+        ("", None),
+        ("nothing like it", None),
+    ] {
+        let named =
+            name.replace(&grep, "GREP").replace(&read, "READ").replace(grep.get(..5).unwrap(), "GRE..");
+        let inside = session.map(|session| format!(" in {}", session.name)).unwrap_or_default();
+        let found = match find(&store, name, session) {
+            Ok(found) => {
+                let item = found.ix.and_then(|ix| found.view.read().state().item_id(ix));
+                let item = item.map_or_else(|| "no item".to_owned(), |item| item.to_string());
+                let finish = found.finish.map(|finish| format!(", finished {finish}")).unwrap_or_default();
+                let repeats: Vec<String> =
+                    found.repeats.iter().map(|item| format!(", repeats {item}")).collect();
+                let repeats = repeats.concat();
+                format!("{} -> {item} in {}{finish}{repeats}", found.item, found.stream.name)
+            }
+            Err(error) => {
+                let nearest = match &error {
+                    FindError::NotFound { nearest: Some(nearest), .. } => format!("; nearest {nearest}"),
+                    _ => String::new(),
+                };
+                format!("{}{nearest}", error.to_string().replace(&read, "READ"))
+            }
+        };
+        writeln!(text, "{named:?}{inside}: {found}").unwrap();
+    }
+    expect![[r##"
+        "#5": #5 -> #5 in first, finished #6
+        "5": #5 -> #5 in first, finished #6
+        "#6": #6 -> #5 in first, finished #6
+        "#5" in second: #5 is of session first, not of second
+        "#5.2": #5.2 is not there: the event recorded 1 part(s)
+        "#1": #1 -> no item in store
+        "#99999": there is no event #99999; the newest is #29
+        "call_again": #12 -> #12 in first, finished #13
+        "call_a": #12 -> #12 in first, finished #13
+        "call_" in second: "call_" names 2 items: #26 read in second, #28 read in second
+        "call_edit": "call_edit" names 2 items: #15 edit in first, #28 read in second
+        "call_edit" in first: #15 -> #15 in first, finished #16
+        "call_edlt": no item is called "call_edlt"; nearest call_edit
+        "GREP": #20 -> #20 in first, finished #21, repeats #9
+        "G_7D168": #20 -> #20 in first, finished #21, repeats #9
+        "GRE..": #20 -> #20 in first, finished #21, repeats #9
+        "READ": "READ" names 2 items: #12 read in first, #26 read in second
+        "READ" in second: #26 -> #26 in second, finished #27
+        "": no item is called ""
+        "nothing like it": no item is called "nothing like it"
+    "##]]
+    .assert_eq(&text);
+}
+
+#[test]
+fn a_chain_reads_oldest_first_from_any_of_its_members() {
+    let (store, session, view) = sample();
+    let mut seen = Vec::new();
+    for name in ["call_read", "call_again", "call_edit"] {
+        let found = find(&store, name, None).unwrap();
+        let report = chain(&view, &session.name, found.ix.unwrap()).unwrap();
+        let mut text = rows(&report.members);
+        for edge in &report.edges {
+            let freed = if edge.tokens_freed > 0 { "frees" } else { "frees nothing" };
+            let (old, new, rule) = (&edge.old, edge.new.as_deref().unwrap_or("-"), edge.rule.label());
+            writeln!(text, "{old} -> {new} {rule} t{} {freed}", edge.turn).unwrap();
+        }
+        seen.push(text);
+    }
+    seen.dedup();
+    expect![[r#"
+        #5 t1 read /src/a.rs completed tombstone by #12 (hash) shorter
+        #12 t2 read /src/a.rs completed tombstone by #15 (file) shorter
+        #15 t3 edit /src/a.rs completed whole
+        #5 -> #12 hash t2 frees
+        #12 -> #15 file t3 frees
+    "#]]
+    .assert_eq(&seen.join("---\n"));
+    let longest = chain::showpiece(&view, &session.name, 5).unwrap();
+    assert_eq!(longest.members.len(), 3);
+    assert_eq!(longest.tokens_freed, longest.edges.iter().map(|edge| edge.tokens_freed).sum::<u64>());
+}
+
+#[test]
+fn reasons_are_told_in_sentences() {
+    let (store, session, view) = sample();
+    let mut text = String::new();
+    for name in ["#3", "call_read", "call_again", "call_edit", "call_open"] {
+        let found = find(&store, name, None).unwrap();
+        let explained = explain(&view, &session.name, found.ix.unwrap()).unwrap();
+        writeln!(text, "{name} visible: {}", explained.visible).unwrap();
+        for sentence in &explained.sentences {
+            // Estimates of tokens are not what this is about.
+            let sentence = sentence.split(", which frees").next().unwrap();
+            writeln!(text, "  {sentence}").unwrap();
+        }
+    }
+    expect![[r#"
+        #3 visible: true
+          #3 (text, turn 0) is in the current context, whole.
+        call_read visible: false
+          #5 (read, turn 1) is hidden; a tombstone stands in its place.
+          It was superseded by #12 (read, turn 2) in turn 2: the same call with the same parameters was made again (rule hash, policy acp).
+        call_again visible: false
+          #12 (read, turn 2) is hidden; a tombstone stands in its place.
+          It was superseded by #15 (edit, turn 3) in turn 3: a later call worked on the same file /src/a.rs (rule file, policy acp).
+          It supersedes #5 (hash)
+        call_edit visible: true
+          #15 (edit, turn 3) is in the current context, whole.
+          It supersedes #12 (file)
+        call_open visible: false
+          #22 (write, turn 4) is in the current context; it has no result yet. The call has not finished, so no rule touches it.
+    "#]].assert_eq(&text);
+}
+
+#[test]
+fn the_context_is_what_is_shown_and_its_sums_agree() {
+    let (store, _, view) = sample();
+    let whole = context(&store, &view, Window::default(), Micros(0)).unwrap();
+    let sum: u64 = whole.items.iter().map(|item| item.row.tokens_shown).sum();
+    assert_eq!(sum, whole.tokens_shown);
+    let recorded: u64 = whole.items.iter().map(|item| item.row.tokens).sum();
+    assert_eq!(recorded, whole.tokens_whole);
+    assert_eq!(whole.tokens_freed, stats([("acpdb", &view)]).total.tokens_freed);
+    assert_eq!(whole.item_count, whole.items.len());
+    let mut text = String::new();
+    for item in &whole.items {
+        let face = |face: &Option<context::FaceText>| {
+            let text = face.as_ref().and_then(|face| face.text.clone());
+            text.map_or_else(|| "-".to_owned(), |text| text.lines().next().unwrap_or_default().to_owned())
+        };
+        writeln!(text, "{} {} | {}", item.row.item, face(&item.input), face(&item.output)).unwrap();
+    }
+    expect![[r##"
+        #3 - | fix the parser
+        #5 {"filePath":"/src/a.rs"} | [auto-superseded: hash duplicate]
+        #7 {"filePath":"/src/b.rs"} | /src/b.rs line of output
+        #9 {"pattern":"needle"} | [auto-superseded: hash duplicate]
+        #12 {"filePath":"/src/a.rs"} | [auto-superseded: file superseded by edit]
+        #15 {"filePath":"/src/a.rs"} | /src/a.rs line of output
+        #17 {"command":"make"} | make line of output
+        #20 {"pattern":"needle"} | needle line of output
+        #22 {"filePath":"/src/c.rs"} | -
+        #23 - | done
+    "##]]
+    .assert_eq(&text);
+    let last = context(&store, &view, Window { last: Some(2) }, Micros(0)).unwrap();
+    assert_eq!(last.items, whole.items.get(whole.items.len() - 2..).unwrap());
+    assert_eq!((last.item_count, last.tokens_shown), (whole.item_count, whole.tokens_shown));
+}
+
+#[test]
+fn figures_add_up_over_sessions_and_hosts() {
+    let (store, session, first) = sample();
+    let other = play(&store, "second", "turn\nread /x\nturn\nread /x\nturn\nread /x");
+    let second = view(&store, &other);
+    let report = stats([("one", &first), ("two", &second)]);
+    let row = |rows: &[KindRow]| {
+        let all: Vec<String> = rows.iter().map(|row| format!("{} {}", row.kind.label(), row.count)).collect();
+        all.join(", ")
+    };
+    let hosts: Vec<String> = report
+        .hosts
+        .iter()
+        .map(|host| {
+            format!("{}: {} of {}: {}", host.host, host.total.superseded, host.total.calls, row(&host.items))
+        })
+        .collect();
+    expect![[r#"
+        5
+        hash 4, file 1, todo 0
+        one: 3 of 8: hash 2, file 1, todo 0
+        two: 2 of 3: hash 2, file 0, todo 0"#]]
+    .assert_eq(&format!("{}\n{}\n{}", report.total.superseded, row(&report.items), hosts.join("\n")));
+    let freed: u64 = report.items.iter().map(|row| row.freed).sum();
+    assert_eq!(freed, report.total.tokens_freed);
+    assert_eq!(report.total.tokens_whole, report.total.tokens_shown + report.total.tokens_freed);
+    let summary =
+        store.sessions(Seq::MAX).unwrap().into_iter().find(|summary| summary.name.id == session.id).unwrap();
+    assert_eq!((summary.superseded, summary.calls), (3, 8));
+}
+
+#[test]
+fn half_time_is_an_earlier_read_of_the_same_fold() {
+    let (store, _, view) = sample();
+    let HalfTime { half, now, turns } = half_time(&view);
+    assert_eq!((turns.len(), half.turn.get(), now.turn.get()), (4, 2, 4));
+    assert_eq!(half, *view.read().state().tokens_by_turn(half.seq).last().unwrap());
+    assert!(now.whole > now.shown && now.recorded >= now.whole);
+    assert_eq!(now.shown, context(&store, &view, Window::default(), Micros(0)).unwrap().tokens_shown);
+}
