@@ -18,9 +18,10 @@ fn main() -> Result<(), Failure> {
         for entry in std::fs::read_dir(&folder)? {
             let path = entry?.path();
             let name = folder.strip_prefix(&data)?.to_string_lossy().into_owned();
-            match path.is_dir() {
-                true => open.push(path),
-                false => folders.entry(name).or_default().push(path),
+            if path.is_dir() {
+                open.push(path);
+            } else {
+                folders.entry(name).or_default().push(path);
             }
         }
     }
@@ -30,7 +31,8 @@ fn main() -> Result<(), Failure> {
         }
         paths.sort();
         let home = std::env::temp_dir().join(format!("acpdb-superseded-{}", std::process::id()));
-        let store = Store::builder(home.join("store")).registry(acpdb_hosts::registry()).index(false).open()?;
+        let store =
+            Store::builder(home.join("store")).registry(acpdb_hosts::registry()).index(false).open()?;
         for path in &paths {
             let bytes = bytes_of(path)?;
             let head = bytes.get(..import::HEAD_BYTES).unwrap_or(&bytes);

@@ -4,6 +4,16 @@
 //! (`expect.txt`) never changes. The digests of its folds (`digests.txt`) change when a fold learns to tell more; then
 //! they are taken anew, after a look at what is new.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::needless_pass_by_value,
+    clippy::cast_possible_truncation,
+    reason = "tests: a failed step is a failed test"
+)]
+
 use std::path::{Path, PathBuf};
 
 use acpdb_engine::entry::{Entry, StreamInfo};

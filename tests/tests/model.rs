@@ -5,6 +5,16 @@
 //!        | a view held over appends        -- after each step -->  events, views, time travel and verify agree
 //! ```
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::needless_pass_by_value,
+    clippy::cast_possible_truncation,
+    reason = "tests: a failed step is a failed test"
+)]
+
 use acpdb_engine::command::{ContextAction, Target};
 use acpdb_engine::entry::{Entry, StreamInfo};
 use acpdb_engine::event::{Face, Role};
@@ -332,7 +342,7 @@ impl Real {
                 let line = line_of(store, event).unwrap();
                 match known {
                     Known::Message(.., t) | Known::Revised(.., t) => {
-                        assert!(line.contains(&text(*t)), "{line}")
+                        assert!(line.contains(&text(*t)), "{line}");
                     }
                     _ => {}
                 }

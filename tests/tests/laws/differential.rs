@@ -64,7 +64,7 @@ fn of_naive(played: &Played, at: Seq, mutation: Mutation) -> Vec<NaiveEdge> {
 }
 
 fn described(steps: &[Step]) -> String {
-    steps.iter().map(|step| format!("{} {}\n", step.turn, step.what)).collect()
+    steps.iter().map(|step| format!("{} {}", step.turn, step.what)).collect::<Vec<_>>().join("\n")
 }
 
 fn runner(count: u32) -> TestRunner {
