@@ -323,6 +323,8 @@ pub(crate) enum MemoryAct {
     Supersede(MemorySupersede),
     /// Say that an item no longer holds
     Retract(MemoryRetract),
+    /// Let a superseded or retracted item hold again
+    Restore(MemoryKey),
     /// What was superseded by what
     History(MemoryKey),
     /// What the messages of a session suggest to remember

@@ -35,6 +35,7 @@ pub(crate) fn run(global: &Global, args: &Memory, output: &mut Output) -> Result
         MemoryAct::List(args) => list(global, args, output),
         MemoryAct::Supersede(args) => supersede(global, args, output),
         MemoryAct::Retract(args) => retract(global, args, output),
+        MemoryAct::Restore(args) => restore(global, args, output),
         MemoryAct::History(args) => super::memory_history::of_scope(global, args, output),
         MemoryAct::Propose(args) => super::memory_learn::propose(global, args, output),
         MemoryAct::Insights(args) => super::memory_learn::insights(global, args, output),
@@ -406,6 +407,20 @@ fn retract(global: &Global, args: &MemoryRetract, output: &mut Output) -> Result
     said(&store, global, &scope, &receipt, "retracted", output)
 }
 
+/// Lets an item hold again: by id or `#seq`, or the last value that a key had before.
+fn restore(global: &Global, args: &MemoryKey, output: &mut Output) -> Result<Code, Failure> {
+    super::at::refuse(global)?;
+    let store = place::read(global, output)?;
+    let scope = whose(&store, &args.scope, output)?;
+    let opened = Opened::of(&store, global, &scope)?;
+    let rows = opened.rows();
+    let found = named(&rows, &args.key);
+    let hidden = found.iter().rev().find(|row| !row.holds());
+    let Some(row) = hidden.or(found.last()) else { return Err(miss(&rows, &args.key)) };
+    let command = MemoryCommand::Restore { item: MemoryRef::Item(row.item) };
+    let receipt = store.remember(&scope, &command)?;
+    said(&store, global, &scope, &receipt, "holds again", output)
+}
 /// A scope that is searched over all projects and sessions, for `history --memory`.
 pub(crate) fn scopes(store: &Store, session: Option<&str>) -> Result<Vec<MemoryScope>, Failure> {
     if let Some(session) = session {

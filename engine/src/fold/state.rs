@@ -239,6 +239,14 @@ impl State {
         }
     }
 
+    /// A newer session of the project began: what was remembered for the length of this one is over.
+    pub(crate) fn end_session_memory(&mut self, at: Seq) {
+        if self.subs.memory.has_session_items() {
+            self.step(at, &Op::Closed);
+            self.ops.push((at, Op::Closed));
+        }
+    }
+
     fn set_policy(&mut self, at: Seq, policy: Arc<Policy>, own: bool) {
         self.policies.push((at, Arc::clone(&policy)));
         let op = Op::Policy { policy, own };

@@ -6,9 +6,10 @@
 use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::error::Error;
-use crate::event::{Payload, Scope, stream_id};
+use crate::event::{Lifespan, Payload, Scope, stream_id};
 use crate::fold::World;
 use crate::ids::{Seq, StreamId};
+use crate::index::SESSION_OPENED;
 
 use super::Inner;
 use super::events::decode;
@@ -19,6 +20,9 @@ pub(super) struct Loaded {
     pub(super) world: World,
     /// Streams it folds; `None`: all.
     streams: Option<Vec<StreamId>>,
+    /// Whether it looks at the beginnings of all other sessions, which end what a session remembered for its own length.
+    /// Only where something is: it costs a frame for each session of the store.
+    beginnings: bool,
     pub(super) watermark: Seq,
 }
 
@@ -62,18 +66,36 @@ impl Inner {
     /// Folds what is new. `false`: the fold needs a stream it did not have and was begun anew.
     fn advance(&self, loaded: &mut Loaded) -> Result<bool, Error> {
         let after = loaded.watermark;
-        let (places, watermark) = match &loaded.streams {
+        let (mut places, watermark) = match &loaded.streams {
             Some(streams) => self.frames_of(streams, after)?,
             None => self.all_frames(after)?,
         };
+        if loaded.beginnings {
+            let first = self.stream_places()?.into_iter().map(|place| place.first);
+            places.extend(first.filter(|place| place.last_seq > after && place.last_seq <= watermark));
+            places.sort_unstable();
+            places.dedup();
+        }
         for place in places {
             let frame = self.frame_at(place.position)?;
             for event in frame.events().filter(|event| event.seq > after) {
                 let stream = event.envelope.stream;
                 if loaded.streams.as_ref().is_some_and(|streams| !streams.contains(&stream)) {
+                    if loaded.beginnings && event.envelope.kind == SESSION_OPENED {
+                        loaded.world.opened(&decode(&frame, &event)?);
+                    }
                     continue;
                 }
                 let recorded = decode(&frame, &event)?;
+                if loaded.streams.is_some()
+                    && !loaded.beginnings
+                    && ends_with_session(&recorded.event.payload)
+                {
+                    loaded.beginnings = true;
+                    loaded.world = World::default();
+                    loaded.watermark = Seq::ZERO;
+                    return Ok(false);
+                }
                 if let Some(streams) = &mut loaded.streams
                     && let Some(needed) = needs(&recorded.event.payload, streams)
                 {
@@ -88,6 +110,11 @@ impl Inner {
         loaded.watermark = watermark;
         Ok(true)
     }
+}
+
+/// Whether an event records what is remembered for the length of a session.
+fn ends_with_session(payload: &Payload) -> bool {
+    matches!(payload, Payload::MemoryRecorded(record) if record.lifespan == Lifespan::Session)
 }
 
 /// Streams that an event says a fold needs, and that it does not have.
