@@ -1,5 +1,7 @@
 //! The program as a user and as another program meet it: what goes in, what comes out, and the exit code.
 
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::format_collect, reason = "helpers of tests")]
+
 #[path = "cli/bad_input.rs"]
 mod bad_input;
 #[path = "cli/processes.rs"]

@@ -148,7 +148,6 @@ fn bodies(payload: &Payload) -> Vec<(String, Body)> {
         }
         Payload::Restored(act) => vec![("targets".to_owned(), act.targets)],
         Payload::TaskEvicted(task) => one("summary", task.summary).into_iter().collect(),
-        Payload::PolicySet(_) | Payload::Unknown { .. } => Vec::new(),
         _ => Vec::new(),
     }
 }
