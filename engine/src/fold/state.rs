@@ -411,13 +411,7 @@ impl State {
             total.recorded = total.recorded.wrapping_add(now.recorded).wrapping_sub(was.recorded);
             let freed =
                 i64::try_from(was.shown).unwrap_or(i64::MAX) - i64::try_from(now.shown).unwrap_or(i64::MAX);
-            changes.push(Change {
-                item,
-                face,
-                shown: view.state,
-                cause: view.cause,
-                tokens_freed: freed,
-            });
+            changes.push(Change { item, face, shown: view.state, cause: view.cause, tokens_freed: freed });
         }
         self.history.give_back(touched);
         if !changes.is_empty() {

@@ -15,8 +15,8 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::graph::{EdgeRow, Graph, Ix, MemoryRule, Nx, Reinforced, last_at, number, push_at};
-use crate::fold::few::Few;
 use crate::event::{Actor, Body, Lifespan, MemoryKind, MemoryRecorded, Payload, Recorded};
+use crate::fold::few::Few;
 use crate::ids::{BodyId, ItemId, Micros, Seq, Signature};
 
 /// What was recorded about an item. Never changes.
