@@ -9,6 +9,9 @@ use super::table::{Hit, PreferenceTable};
 const TRIGGERS: &[&str] =
     &["use", "uses", "using", "prefer", "always", "like", "let's", "switched to", "moved to"];
 
+/// How they begin.
+static BEGINS: LazyLock<Begins> = LazyLock::new(|| Begins::of(TRIGGERS.iter().copied()));
+
 /// The first name that counts for each rule of the table, in the table's order.
 ///
 /// `is_corrected` says which hits belong to a correction.
