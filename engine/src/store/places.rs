@@ -128,8 +128,11 @@ impl Inner {
                     // Whoever asks where a stream is reads it next.
                     self.cache().keep_if_room(&frame);
                 }
-                // Damaged frames are verify's to report; what can be read is served.
-                Err(LogError::Corrupt(_)) => sound = false,
+                // What can be read is served.
+                Err(error @ LogError::Corrupt(_)) => {
+                    sound = false;
+                    self.note_damage(error.to_string());
+                }
                 Err(error) => return Err(error.into()),
             }
         }
