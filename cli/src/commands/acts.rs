@@ -145,7 +145,8 @@ fn restore_memory(store: &Store, stream: StreamId, targets: &[Target]) -> Result
         let failure = Failure::usage("some of the targets are memory items, and some are not");
         return Err(failure.hint("restore memory items with a command of their own"));
     }
-    let mut reply = ActReply { text: format!("Restored {} memory item(s)", items.len()), ..ActReply::default() };
+    let mut reply =
+        ActReply { text: format!("Restored {} memory item(s)", items.len()), ..ActReply::default() };
     for item in items {
         let receipt = store.remember(&scope, &MemoryCommand::Restore { item: MemoryRef::Item(item) })?;
         reply.last_seq = Some(receipt.last_seq);

@@ -29,7 +29,7 @@ pub(crate) fn run(global: &Global, args: &Log, output: &mut Output) -> Result<Co
     let names = describe::StreamNames::new(&store)?;
     let mut damaged = 0_u64;
     let mut held: VecDeque<Recorded> = VecDeque::new();
-    let hold = args.last.is_some() || args.reverse;
+    let gather = args.last.is_some() || args.reverse;
     for recorded in events {
         let recorded = match recorded {
             Ok(recorded) => recorded,
@@ -43,7 +43,7 @@ pub(crate) fn run(global: &Global, args: &Log, output: &mut Output) -> Result<Co
         if args.kind.as_ref().is_some_and(|kind| kind != recorded.event.payload.label()) {
             continue;
         }
-        if !hold {
+        if !gather {
             print(&recorded, &names, output)?;
             continue;
         }

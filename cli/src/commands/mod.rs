@@ -17,6 +17,7 @@ pub(crate) mod log;
 pub(crate) mod memory;
 pub(crate) mod memory_file;
 pub(crate) mod memory_history;
+pub(crate) mod memory_learn;
 pub(crate) mod memory_rows;
 pub(crate) mod policy;
 pub(crate) mod reindex;

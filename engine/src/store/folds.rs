@@ -87,7 +87,10 @@ impl Inner {
                     continue;
                 }
                 let recorded = decode(&frame, &event)?;
-                if loaded.streams.is_some() && !loaded.beginnings && ends_with_session(&recorded.event.payload) {
+                if loaded.streams.is_some()
+                    && !loaded.beginnings
+                    && ends_with_session(&recorded.event.payload)
+                {
                     loaded.beginnings = true;
                     loaded.world = World::default();
                     loaded.watermark = Seq::ZERO;

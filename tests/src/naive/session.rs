@@ -45,6 +45,7 @@ pub struct NaiveEdge {
 }
 
 /// The settings the naive implementation knows.
+#[expect(clippy::struct_excessive_bools, reason = "as plain as can be: one flag a setting or a fact")]
 #[derive(Clone, Debug)]
 struct Rules {
     automatic: bool,
@@ -72,6 +73,7 @@ fn rules(text: &str) -> Rules {
 }
 
 /// A call as far as it has come.
+#[expect(clippy::struct_excessive_bools, reason = "as plain as can be: one flag a setting or a fact")]
 #[derive(Clone, Debug)]
 struct Call {
     item: ItemId,

@@ -1,0 +1,218 @@
+//! Verbs that record something, as a user sees them: what is printed, the exit code, and that a refusal records nothing.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test stops at what it did not expect"
+)]
+
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use tempfile::TempDir;
+
+/// A store with one session of two calls, a text and a todo list.
+struct Shell {
+    folder: TempDir,
+}
+
+/// What a command printed, and how it ended.
+#[derive(Debug)]
+struct Done {
+    out: String,
+    err: String,
+    code: i32,
+}
+
+impl Shell {
+    fn new() -> Self {
+        let shell = Self { folder: TempDir::new().unwrap() };
+        let long = "x".repeat(400);
+        let lines = [
+            r#"{"session":"s1","host":"opencode","project":"p","turn":true,"message":{"role":"user","text":"I prefer pnpm here."}}"#.to_owned(),
+            format!(r#"{{"session":"s1","host":"opencode","tool":{{"call":"c1","tool":"read","params":{{"filePath":"/a"}},"output":"{long}"}}}}"#),
+            r#"{"session":"s1","host":"opencode","message":{"role":"assistant","text":"First I look at the file that was named, then at its tests, and then I say what to do."}}"#.to_owned(),
+            r#"{"session":"s1","host":"opencode","tool":{"call":"t1","tool":"todowrite","params":{"todos":[]},"output":"[{\"id\":\"1\",\"content\":\"Look\\u001b[2J\",\"status\":\"in_progress\"}]"}}"#.to_owned(),
+        ];
+        let done = shell.run(&["append", "--stdin"], &lines.join("\n"));
+        assert_eq!(done.code, 0, "{done:?}");
+        shell
+    }
+
+    fn store(&self) -> PathBuf {
+        self.folder.path().join("store")
+    }
+
+    fn run(&self, args: &[&str], stdin: &str) -> Done {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_acpdb"));
+        command.args(args).arg("--db").arg(self.store()).env_remove("ACPDB_PATH").env("COLUMNS", "120");
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        // A command that reads nothing may be gone already.
+        let _ = child.stdin.take().unwrap().write_all(stdin.as_bytes());
+        let output = child.wait_with_output().unwrap();
+        Done {
+            out: String::from_utf8(output.stdout).unwrap(),
+            err: String::from_utf8(output.stderr).unwrap(),
+            code: output.status.code().unwrap(),
+        }
+    }
+
+    /// Prints this and ends well.
+    fn says(&self, args: &[&str], expected: &str) {
+        let done = self.run(args, "");
+        assert_eq!((done.out.trim_end(), done.code), (expected, 0), "{args:?}: {}", done.err);
+    }
+
+    /// Ends with `code` and says `part` on stderr; the store holds what it held.
+    fn refuses(&self, args: &[&str], stdin: &str, code: i32, part: &str) {
+        let before = self.head();
+        let done = self.run(args, stdin);
+        assert_eq!(done.code, code, "{args:?}: {done:?}");
+        assert!(done.err.contains(part), "{args:?}: {}", done.err);
+        assert_eq!(self.head(), before, "{args:?} recorded something");
+    }
+
+    fn json(&self, args: &[&str], stdin: &str) -> serde_json::Value {
+        let mut args = args.to_vec();
+        args.push("--json");
+        let done = self.run(&args, stdin);
+        serde_json::from_str(&done.out).unwrap_or_else(|error| panic!("{args:?}: {error}: {done:?}"))
+    }
+
+    fn head(&self) -> serde_json::Value {
+        self.json(&["info"], "")["head"].clone()
+    }
+}
+
+#[test]
+fn the_context_is_acted_on_by_hash_pattern_seq_and_call() {
+    let shell = Shell::new();
+    shell.says(&["context", "discard", "c1"], "「 🗑️ discard ✓ 1 manual 」\npruned: read");
+    shell.says(&["context", "restore", "c1"], "Restored 1 tool(s)");
+    shell.says(&["context", "distill", "First I...to do.=the plan = done"], "Distilled 1 message(s)");
+    let context = shell.run(&["context", "s1", "--full"], "");
+    assert!(context.out.contains("[distilled] the plan = done"), "{}", context.out);
+    let request = r#"{"action":"restore","targets":[["first i...TO DO."]]}"#;
+    let reply = shell.json(&["context", "restore", "--stdin"], request);
+    assert_eq!((&reply["schema"], &reply["reply"]), (&"acpdb.act/1".into(), &"Restored 1 message(s)".into()));
+    assert_eq!(reply["shown"].as_array().unwrap().len(), 1);
+    shell.says(&["context", "discard", "no such...text"], "No matching messages found");
+    shell.says(&["context", "pin", "c1"], "Pinned 1 item(s)");
+    shell.says(&["context", "unpin", "c1"], "Unpinned 1 item(s)");
+    shell.refuses(&["context", "distill", "c1"], "", 2, "Summary required for distill action on target: c1");
+    shell.refuses(&["context", "discard"], "", 2, "No targets provided.");
+    shell.refuses(&["context", "discard", "#999"], "", 7, "nothing in this stream is called `#999`");
+    shell.refuses(&["context", "discard", "c1", "--session", "s9"], "", 7, "s9");
+    shell.refuses(&["context", "discard", "--stdin"], request, 2, "standard input asks to restore");
+    shell.refuses(&["context", "discard", "c1", "--at", "#3"], "", 2, "--at is for reading");
+}
+
+#[test]
+fn memory_is_added_found_drawn_and_refused() {
+    let shell = Shell::new();
+    let add =
+        |value: &str| shell.run(&["memory", "add", "preference", "package_manager", value, "-p", "p"], "");
+    assert!(add("npm").out.contains("recorded: preference p1 tooling/package_manager = npm"));
+    assert!(add("NPM").out.contains("reinforced"));
+    assert!(add("yarn").out.contains("in the place of p1: npm"));
+    shell.says(&["memory", "get", "package_manager"], "yarn");
+    let history = shell.run(&["memory", "history", "package_manager"], "").out;
+    let marks: Vec<(&str, bool)> =
+        history.lines().skip(1).map(|line| (&line[..3], line.contains("superseded"))).collect();
+    assert_eq!(marks, [("○", true), ("●", false)], "{history}");
+    assert_eq!(shell.run(&["history", "--memory", "package_manager"], "").out, history);
+    let list = shell.json(&["memory", "list", "--all"], "");
+    let items = list["items"].as_array().unwrap();
+    let row =
+        |item: &serde_json::Value| format!("{} {} {}", item["id"], item["standing"], item["superseded_by"]);
+    assert_eq!(
+        items.iter().map(row).collect::<Vec<_>>(),
+        [r#""p1" "superseded" ["p2"]"#, r#""p2" "current" []"#]
+    );
+    shell.refuses(&["memory", "get", "pakage_manager"], "", 7, "did you mean package_manager?");
+    shell.refuses(&["memory", "add", "prefrence", "a", "b"], "", 2, "did you mean preference?");
+    shell.refuses(
+        &["memory", "add", "fact", "x", "--category", "personnal"],
+        "",
+        2,
+        "did you mean 'personal'?",
+    );
+    shell.refuses(&["memory", "add", "fact", "x", "--confidence", "1.5"], "", 2, "between 0 and 1");
+    shell.refuses(&["memory", "supersede", "p2", "p2"], "", 2, "cannot supersede itself");
+    shell.refuses(&["memory", "retract", "p9"], "", 7, "p9");
+    shell.refuses(&["memory", "propose", "s1", "--accept", "7"], "", 2, "no number of a proposal");
+    let accepted = shell.run(&["memory", "propose", "s1", "--accept", "all"], "");
+    assert!(accepted.out.contains("tooling/package_manager = pnpm"), "{accepted:?}");
+    shell.says(&["memory", "get", "tooling/package_manager"], "pnpm");
+}
+
+#[test]
+fn an_export_is_imported_again_and_adds_nothing_twice() {
+    let shell = Shell::new();
+    for value in ["npm", "yarn"] {
+        let done = shell.run(&["memory", "add", "preference", "package_manager", value, "-p", "p"], "");
+        assert_eq!(done.code, 0, "{done:?}");
+    }
+    let _ =
+        shell.run(&["memory", "add", "decision", "Use redb", "--rationale", "it is embedded", "-p", "p"], "");
+    let exported = shell.run(&["memory", "export", "--all", "-p", "p"], "").out;
+    let file = shell.folder.path().join("copy.jsonl");
+    std::fs::write(&file, &exported).unwrap();
+    let import = ["memory", "import", file.to_str().unwrap()];
+    assert_eq!(shell.run(&import, "").code, 0);
+    let again = shell.json(&import, "");
+    assert_eq!((&again["events"], &again["project"]), (&0.into(), &"copy".into()));
+    assert_eq!(shell.run(&["memory", "export", "--all", "-p", "copy"], "").out, exported);
+    std::fs::write(&file, "{\"schema\":\"acpdb.memory_item/1\"}\n").unwrap();
+    shell.refuses(&import, "", 8, "line 1 was not recorded");
+    shell.refuses(&["memory", "import", "/no/such/file"], "", 7, "cannot read");
+}
+
+#[test]
+fn policies_are_set_by_preset_file_and_key_and_refused_with_what_is_near() {
+    let shell = Shell::new();
+    let file = shell.folder.path().join("mine.toml");
+    std::fs::write(&file, "preset = \"careful\"\n[file]\nedit_quiet_steps = 2\n").unwrap();
+    let preset = || shell.json(&["policy", "show"], "")["changed"].clone();
+    for (what, changed) in [
+        (vec!["balanced"], serde_json::json!({"preset": "balanced"})),
+        (vec!["retry=on"], serde_json::json!({"preset": "balanced", "retry": true})),
+        (vec![file.to_str().unwrap()], serde_json::json!({"preset": "careful", "file.edit_quiet_steps": 2})),
+    ] {
+        let args = [vec!["policy", "set"], what].concat();
+        assert_eq!(shell.run(&args, "").code, 0, "{args:?}");
+        assert_eq!(preset(), changed, "{args:?}");
+    }
+    shell.refuses(&["policy", "set", "carful"], "", 2, "did you mean `careful`?");
+    shell.refuses(&["policy", "set", "file.edit_clear=-"], "", 2, "did you mean `file.edit_clears`?");
+    shell.refuses(&["policy", "set", "/no/such.toml"], "", 7, "cannot read");
+    shell.refuses(&["policy", "set", "acp", "--session", "s9"], "", 7, "s9");
+}
+
+#[test]
+fn tasks_and_todos_are_shown_and_changed() {
+    let shell = Shell::new();
+    // What a host recorded cannot steer the terminal.
+    let list = shell.run(&["todo", "list"], "").out;
+    assert!(list.contains("▶ Look\\u{1b}[2J") && !list.contains('\u{1b}'), "{list:?}");
+    assert_eq!(shell.json(&["todo", "list"], "")["items"][0]["status"], "in_progress");
+    shell.refuses(&["history", "--todo", "9"], "", 7, "no todo entry");
+    let update = |json: &str| shell.run(&["task", "update"], json);
+    assert_eq!(
+        update(r#"{"tasks":[{"id":"A","content":"do it","status":"in_progress"}]}"#).out,
+        "Updated 1 task\n"
+    );
+    let second = r#"{"tasks":[{"id":"B","status":"in_progress"}]}"#;
+    shell.refuses(&["task", "update"], second, 2, "complete task 'A' before starting 'B'");
+    let refused = shell.json(&["task", "update"], second);
+    assert_eq!(refused["reply"], "Error updating task: complete task 'A' before starting 'B'");
+    let done = r#"{"tasks":[{"id":"A","status":"completed","result_summary":"It is done and it works."}]}"#;
+    assert_eq!(update(done).out, "Updated 1 task; completed and evicted: A\n");
+    let archive = shell.run(&["task", "archive", "A"], "").out;
+    assert!(archive.starts_with("--- ARCHIVED AT ") && archive.contains("SUMMARY: It is done"), "{archive}");
+    shell.refuses(&["task", "archive", "Z"], "", 7, "no task");
+    assert!(shell.run(&["task", "scratchpad"], "").out.starts_with("# Active context\n"));
+}
