@@ -5,7 +5,7 @@
 use acpdb_engine::command::memory::{MemoryCommand, MemoryRef, confidence_hundredths, parse_lifespan};
 use acpdb_engine::entry::MemoryEntry;
 use acpdb_engine::event::{Lifespan, MemoryKind, Scope};
-use acpdb_engine::fold::memory::{MemoryView, kind_label};
+use acpdb_engine::fold::memory::{MemoryView, Standing, kind_label};
 use acpdb_engine::ids::{BodyId, Micros, Seq};
 use acpdb_engine::propose::PreferenceTable;
 use acpdb_engine::{MemoryReceipt, MemoryScope, Store};
@@ -407,7 +407,7 @@ fn retract(global: &Global, args: &MemoryRetract, output: &mut Output) -> Result
     said(&store, global, &scope, &receipt, "retracted", output)
 }
 
-/// Lets an item hold again: by id or `#seq`, or the last value that a key had before.
+/// Lets an item hold again: by id or `#seq`, or the last of a key's values that does not.
 fn restore(global: &Global, args: &MemoryKey, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse(global)?;
     let store = place::read(global, output)?;
@@ -415,12 +415,14 @@ fn restore(global: &Global, args: &MemoryKey, output: &mut Output) -> Result<Cod
     let opened = Opened::of(&store, global, &scope)?;
     let rows = opened.rows();
     let found = named(&rows, &args.key);
-    let hidden = found.iter().rev().find(|row| !row.holds());
+    let is_hidden = |row: &&&Row| matches!(row.standing, Standing::Superseded | Standing::Retracted);
+    let hidden = found.iter().rev().find(is_hidden);
     let Some(row) = hidden.or(found.last()) else { return Err(miss(&rows, &args.key)) };
     let command = MemoryCommand::Restore { item: MemoryRef::Item(row.item) };
     let receipt = store.remember(&scope, &command)?;
     said(&store, global, &scope, &receipt, "holds again", output)
 }
+
 /// A scope that is searched over all projects and sessions, for `history --memory`.
 pub(crate) fn scopes(store: &Store, session: Option<&str>) -> Result<Vec<MemoryScope>, Failure> {
     if let Some(session) = session {
