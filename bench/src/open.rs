@@ -81,7 +81,12 @@ fn inside(folder: &Path, stream: StreamId, index: bool, label: &str, report: &mu
         Ok(time)
     })?;
     eprintln!("index: {}", open()?.info()?.index);
-    report.row(format!("first view of one session of 1,000 events, {label}"), viewed * 1e3, "ms", Target::None);
+    report.row(
+        format!("first view of one session of 1,000 events, {label}"),
+        viewed * 1e3,
+        "ms",
+        Target::None,
+    );
     let listed = median(5, || {
         let store = open()?;
         let (names, time) = own(|| store.stream_names());

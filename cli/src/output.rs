@@ -17,6 +17,7 @@ macro_rules! say {
 }
 
 /// Prints data and messages as the global options ask.
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub(crate) struct Output {
     out: BufWriter<Box<dyn Write>>,
     /// JSON for programs.
@@ -127,11 +128,13 @@ impl Output {
     }
 
     /// Something the user must know, on stderr.
+    #[expect(clippy::unused_self, reason = "all that is said goes through it")]
     pub(crate) fn warn(&self, text: impl AsRef<str>) {
         say!("warning: {}", escape(text.as_ref(), Escape::Text));
     }
 
     /// A failure, on stderr.
+    #[expect(clippy::unused_self, reason = "all that is said goes through it")]
     pub(crate) fn failure(&self, failure: &Failure) {
         say!("error: {}", escape(&failure.message, Escape::Text));
         if let Some(hint) = &failure.hint {

@@ -32,13 +32,17 @@ fn reads_around_damage_say_so_and_exit_with_3() {
     let body = bytes.windows(text.len()).position(|window| window == text).unwrap();
     bytes[body - 40] ^= 1;
     std::fs::write(&segment, bytes).unwrap();
-    for args in [vec!["history"], vec!["context"], vec!["list"], vec!["log"], vec!["stats"], vec!["sessions"]] {
+    for args in [vec!["history"], vec!["context"], vec!["list"], vec!["log"], vec!["stats"], vec!["sessions"]]
+    {
         let done = run(&store, &args);
         let (out, err) = (String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
         assert_eq!(done.status.code(), Some(3), "{args:?}: {out} {err}");
         assert!(err.contains("left out: ") && err.contains("is damaged at byte"), "{args:?}: {err}");
         if ["history", "context", "list"].contains(&args[0]) {
-            assert!(out.contains("message 0 of three") && out.contains("message 2 of three"), "{args:?}: {out}");
+            assert!(
+                out.contains("message 0 of three") && out.contains("message 2 of three"),
+                "{args:?}: {out}"
+            );
         }
     }
 }

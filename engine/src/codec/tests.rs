@@ -49,7 +49,10 @@ fn hex(bytes: &[u8]) -> String {
 fn an_event_is_found_by_its_seq() {
     let events: Vec<EncodedEvent> = (0..60_u8)
         .map(|number| {
-            let body = |of: u8| EncodedBody::New { bytes: vec![number + 1; 3 + usize::from(of)].into(), salt: [1; 16] };
+            let body = |of: u8| EncodedBody::New {
+                bytes: vec![number + 1; 3 + usize::from(of)].into(),
+                salt: [1; 16],
+            };
             let bodies = (0..number % 4).map(body).collect();
             EncodedEvent { payload: vec![number; usize::from(number)], bodies, ..sample() }
         })

@@ -16,8 +16,8 @@ use std::sync::Arc;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::claims::{Claims, Keep};
-use super::few::Few;
 use super::facts::{Facts, Ix, NONE, Size, index};
+use super::few::Few;
 use super::history::{Cause, FileTouch, History, Order, RuleKind};
 use super::memory::MemoryState;
 use super::names::Name;

@@ -239,6 +239,14 @@ impl State {
         }
     }
 
+    /// A newer session of the project began: what was remembered for the length of this one is over.
+    pub(crate) fn end_session_memory(&mut self, at: Seq) {
+        if self.subs.memory.has_session_items() {
+            self.step(at, &Op::Closed);
+            self.ops.push((at, Op::Closed));
+        }
+    }
+
     fn set_policy(&mut self, at: Seq, policy: Arc<Policy>, own: bool) {
         self.policies.push((at, Arc::clone(&policy)));
         let op = Op::Policy { policy, own };
@@ -411,13 +419,7 @@ impl State {
             total.recorded = total.recorded.wrapping_add(now.recorded).wrapping_sub(was.recorded);
             let freed =
                 i64::try_from(was.shown).unwrap_or(i64::MAX) - i64::try_from(now.shown).unwrap_or(i64::MAX);
-            changes.push(Change {
-                item,
-                face,
-                shown: view.state,
-                cause: view.cause,
-                tokens_freed: freed,
-            });
+            changes.push(Change { item, face, shown: view.state, cause: view.cause, tokens_freed: freed });
         }
         self.history.give_back(touched);
         if !changes.is_empty() {

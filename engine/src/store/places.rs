@@ -87,7 +87,10 @@ impl Inner {
                 places.base = index.watermark().seq;
                 places.delta = Catalog::default();
                 places.delta.watermark = places.base;
-                places.resume = None;
+                // Without this the way to where the index ends would lead through the whole segment.
+                let last = index.place_of(places.base).ok().flatten();
+                let last = last.and_then(|place| self.log.frame_at(place.position).ok());
+                places.resume = last.map(|frame| frame.header().end());
                 places.index = Some(index);
             }
         }
@@ -106,6 +109,9 @@ impl Inner {
         self.open_index(&mut places, until.seq);
         if let Some(indexer) = &places.indexer {
             indexer.nudge();
+        }
+        if places.delta.watermark >= until.seq {
+            return Ok(until.seq);
         }
         let from = places.delta.watermark.next();
         let frames = match places.resume {

@@ -15,8 +15,8 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::graph::{EdgeRow, Graph, Ix, MemoryRule, Nx, Reinforced, last_at, number, push_at};
-use crate::fold::few::Few;
 use crate::event::{Actor, Body, Lifespan, MemoryKind, MemoryRecorded, Payload, Recorded};
+use crate::fold::few::Few;
 use crate::ids::{BodyId, ItemId, Micros, Seq, Signature};
 
 /// What was recorded about an item. Never changes.
@@ -88,6 +88,8 @@ pub(super) struct Core {
     /// All that is current at the head.
     pub(super) live: BTreeSet<Ix>,
     live_session: BTreeSet<Ix>,
+    /// Whether there ever was an item that ends with its session.
+    pub(super) has_session_items: bool,
     /// Newest node of each id.
     by_id: FxHashMap<Arc<str>, Few<Nx>>,
     closes: Vec<Seq>,
@@ -192,6 +194,7 @@ impl Core {
         if let Some(count) = self.kind_counts.get_mut(record.kind as usize) {
             *count += 1;
         }
+        self.has_session_items |= facts.record.lifespan == Lifespan::Session;
         self.rows.push(Row { facts: Arc::clone(&facts), node: nx, live_since: None });
         if let Some(node) = self.graph.node_mut(nx) {
             node.item = Some(ix);
