@@ -11,7 +11,7 @@
 //! it needs, and records what comes out. Memory has its own file, [`super::memory`].
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use serde::Deserialize;
 
@@ -30,7 +30,7 @@ use crate::log::Condition;
 use crate::text::{Signer, tokens};
 
 use super::folds::FoldKey;
-use super::writer::{RETRY_COUNT_MAX, StreamWriter};
+use super::writer::RETRY_COUNT_MAX;
 use super::{Inner, Store, View};
 
 /// What a command on a context did. Durable when you hold it.
@@ -293,13 +293,7 @@ impl Inner {
         decide: &mut dyn FnMut(&Signers) -> Decided<T>,
     ) -> Result<(T, Option<Written>), Error> {
         self.check_writable()?;
-        let mut writers: BTreeMap<StreamId, Arc<Mutex<StreamWriter>>> = BTreeMap::new();
-        {
-            let mut all = self.writers.lock().unwrap_or_else(PoisonError::into_inner);
-            for id in opening.iter().map(StreamInfo::id).chain(streams.iter().copied()) {
-                writers.entry(id).or_insert_with(|| all.entry(id).or_default().clone());
-            }
-        }
+        let writers = self.writers_of(opening.iter().map(StreamInfo::id).chain(streams.iter().copied()));
         let mut guards: BTreeMap<StreamId, _> = BTreeMap::new();
         for (id, writer) in &writers {
             guards.insert(*id, writer.lock().unwrap_or_else(PoisonError::into_inner));

@@ -90,14 +90,7 @@ impl Inner {
     /// Records `batches`.
     pub(super) fn commit(&self, batches: &[Batch], atomicity: Atomicity) -> Result<Receipt, Error> {
         self.check_writable()?;
-        let mut writers: BTreeMap<StreamId, Arc<Mutex<StreamWriter>>> = BTreeMap::new();
-        {
-            let mut all = self.writers.lock().unwrap_or_else(PoisonError::into_inner);
-            for batch in batches {
-                let id = batch.stream.id();
-                writers.entry(id).or_insert_with(|| all.entry(id).or_default().clone());
-            }
-        }
+        let writers = self.writers_of(batches.iter().map(|batch| batch.stream.id()));
         let mut guards: BTreeMap<StreamId, _> = BTreeMap::new();
         for (id, writer) in &writers {
             guards.insert(*id, writer.lock().unwrap_or_else(PoisonError::into_inner));
@@ -126,6 +119,15 @@ impl Inner {
                 None => return Ok(receipt),
             }
         }
+    }
+
+    /// The writers of these streams, to be locked in the order of the map.
+    pub(super) fn writers_of(
+        &self,
+        streams: impl Iterator<Item = StreamId>,
+    ) -> BTreeMap<StreamId, Arc<Mutex<StreamWriter>>> {
+        let mut all = self.writers.lock().unwrap_or_else(PoisonError::into_inner);
+        streams.map(|id| (id, Arc::clone(all.entry(id).or_default()))).collect()
     }
 
     /// Brings a stream's ledger up to the durable head.
