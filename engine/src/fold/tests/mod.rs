@@ -7,6 +7,7 @@ mod quiet_tables;
 mod row_tables;
 mod rule_tables;
 mod shape_tables;
+mod supersede_reads;
 
 use expect_test::Expect;
 
