@@ -9,6 +9,9 @@ use super::table::{Hit, PreferenceTable};
 const TRIGGERS: &[&str] =
     &["use", "uses", "using", "prefer", "always", "like", "let's", "switched to", "moved to"];
 
+/// How they begin.
+static BEGINS: LazyLock<Begins> = LazyLock::new(|| Begins::of(TRIGGERS.iter().copied()));
+
 /// The first name that counts for each rule of the table, in the table's order.
 ///
 /// `is_corrected` says which hits belong to a correction.
@@ -17,9 +20,9 @@ pub(super) fn find<'p>(
     table: &'p PreferenceTable,
     is_corrected: impl Fn(&Hit<'_>) -> bool,
 ) -> Vec<Hit<'p>> {
+    static BEGINS: LazyLock<Begins> = LazyLock::new(|| Begins::of(TRIGGERS.iter().copied()));
     let sentence_of = |index| scan.token(index).map(|token| token.sentence);
     let mut speaking = Vec::new();
-    static BEGINS: LazyLock<Begins> = LazyLock::new(|| Begins::of(TRIGGERS.iter().copied()));
     for index in 0..scan.len() {
         if scan.any_word(index).is_some_and(|word| BEGINS.may_begin_with(word))
             && TRIGGERS.iter().any(|trigger| scan.phrase(index, trigger).is_some())

@@ -26,6 +26,21 @@ pub(super) struct Loaded {
     pub(super) watermark: Seq,
 }
 
+/// What a fold turns out to need and does not have.
+struct Missing {
+    streams: Vec<StreamId>,
+    beginnings: bool,
+}
+
+impl Loaded {
+    /// An empty fold of the same streams and what was missing.
+    fn with(&self, missing: Missing) -> Self {
+        let streams = self.streams.iter().flatten().copied().chain(missing.streams).collect();
+        let beginnings = self.beginnings || missing.beginnings;
+        Self { streams: Some(streams), beginnings, ..Self::default() }
+    }
+}
+
 /// Which fold is asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum FoldKey {
@@ -58,13 +73,23 @@ impl Inner {
             }
         }
         let mut loaded = shared.write().unwrap_or_else(PoisonError::into_inner);
-        while !self.advance(&mut loaded)? {}
+        if let Some(missing) = self.advance(&mut loaded)? {
+            // Begun anew aside: if reading fails, views of the fold keep what they show.
+            let mut anew = loaded.with(missing);
+            while let Some(missing) = self.advance(&mut anew)? {
+                anew = anew.with(missing);
+            }
+            *loaded = anew;
+        }
         drop(loaded);
         Ok(shared)
     }
 
-    /// Folds what is new. `false`: the fold needs a stream it did not have and was begun anew.
-    fn advance(&self, loaded: &mut Loaded) -> Result<bool, Error> {
+    /// Folds what is new, a frame at a time, so that an error loses nothing and repeats nothing. `Some`: what the
+    /// fold needs and does not have; it has to be begun anew with it.
+    ///
+    /// Damaged frames are left out and noted: what is sound stays readable.
+    fn advance(&self, loaded: &mut Loaded) -> Result<Option<Missing>, Error> {
         let after = loaded.watermark;
         let (mut places, watermark) = match &loaded.streams {
             Some(streams) => self.frames_of(streams, after)?,
@@ -77,8 +102,17 @@ impl Inner {
             places.dedup();
         }
         for place in places {
-            let frame = self.frame_at(place.position)?;
-            for event in frame.events().filter(|event| event.seq > after) {
+            let frame = match self.frame_at(place.position) {
+                Ok(frame) => frame,
+                Err(Error::Corrupt { detail }) => {
+                    self.note_damage(detail);
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            // A frame may have been left half way, when a stream was found missing.
+            let folded = after.max(loaded.world.head());
+            for event in frame.events().filter(|event| event.seq > folded) {
                 let stream = event.envelope.stream;
                 if loaded.streams.as_ref().is_some_and(|streams| !streams.contains(&stream)) {
                     if loaded.beginnings && event.envelope.kind == SESSION_OPENED {
@@ -86,29 +120,31 @@ impl Inner {
                     }
                     continue;
                 }
-                let recorded = decode(&frame, &event)?;
+                let recorded = match decode(&frame, &event) {
+                    Ok(recorded) => recorded,
+                    Err(Error::Corrupt { detail }) => {
+                        self.note_damage(detail);
+                        continue;
+                    }
+                    Err(error) => return Err(error),
+                };
                 if loaded.streams.is_some()
                     && !loaded.beginnings
                     && ends_with_session(&recorded.event.payload)
                 {
-                    loaded.beginnings = true;
-                    loaded.world = World::default();
-                    loaded.watermark = Seq::ZERO;
-                    return Ok(false);
+                    return Ok(Some(Missing { streams: Vec::new(), beginnings: true }));
                 }
-                if let Some(streams) = &mut loaded.streams
+                if let Some(streams) = &loaded.streams
                     && let Some(needed) = needs(&recorded.event.payload, streams)
                 {
-                    streams.extend(needed);
-                    loaded.world = World::default();
-                    loaded.watermark = Seq::ZERO;
-                    return Ok(false);
+                    return Ok(Some(Missing { streams: needed, beginnings: false }));
                 }
                 let _ = loaded.world.apply(&recorded);
             }
+            loaded.watermark = loaded.watermark.max(place.last_seq);
         }
-        loaded.watermark = watermark;
-        Ok(true)
+        loaded.watermark = watermark.max(loaded.watermark);
+        Ok(None)
     }
 }
 

@@ -77,7 +77,11 @@ struct Inner {
     contents: Mutex<Contents>,
     folds: Mutex<FxHashMap<FoldKey, Arc<RwLock<Loaded>>>>,
     frames: Mutex<FrameCache>,
+    damage: Mutex<Vec<String>>,
 }
+
+/// Most damaged places that are told of; `verify` tells of all.
+const DAMAGE_COUNT_MAX: usize = 16;
 
 impl std::fmt::Debug for Inner {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -104,6 +108,12 @@ impl Store {
     /// What opening found: whether the store was closed cleanly, and what was set aside.
     pub fn recovery(&self) -> &Recovery {
         &self.inner.recovery
+    }
+
+    /// Damage that reads of this handle met and left out of their answers, each place in a line; at most 16. Empty says
+    /// nothing about what was not read: `verify` reads everything.
+    pub fn damage_met(&self) -> Vec<String> {
+        self.inner.damage.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The newest durable seq, of any process.
@@ -238,6 +248,14 @@ impl Inner {
             });
         }
         Ok(())
+    }
+
+    /// Takes note of damage that an answer leaves out.
+    fn note_damage(&self, detail: String) {
+        let mut met = self.damage.lock().unwrap_or_else(PoisonError::into_inner);
+        if met.len() < DAMAGE_COUNT_MAX && !met.contains(&detail) {
+            met.push(detail);
+        }
     }
 
     /// Sees what other processes made durable, and returns the head.

@@ -87,7 +87,10 @@ impl Inner {
                 places.base = index.watermark().seq;
                 places.delta = Catalog::default();
                 places.delta.watermark = places.base;
-                places.resume = None;
+                // Without this the way to where the index ends would lead through the whole segment.
+                let last = index.place_of(places.base).ok().flatten();
+                let last = last.and_then(|place| self.log.frame_at(place.position).ok());
+                places.resume = last.map(|frame| frame.header().end());
                 places.index = Some(index);
             }
         }
@@ -107,6 +110,9 @@ impl Inner {
         if let Some(indexer) = &places.indexer {
             indexer.nudge();
         }
+        if places.delta.watermark >= until.seq {
+            return Ok(until.seq);
+        }
         let from = places.delta.watermark.next();
         let frames = match places.resume {
             Some(end) => self.log.frames(end, until).skip_before(from),
@@ -122,8 +128,11 @@ impl Inner {
                     // Whoever asks where a stream is reads it next.
                     self.cache().keep_if_room(&frame);
                 }
-                // Damaged frames are verify's to report; what can be read is served.
-                Err(LogError::Corrupt(_)) => sound = false,
+                // What can be read is served.
+                Err(error @ LogError::Corrupt(_)) => {
+                    sound = false;
+                    self.note_damage(error.to_string());
+                }
                 Err(error) => return Err(error.into()),
             }
         }
