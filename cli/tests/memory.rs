@@ -269,6 +269,22 @@ fn the_context_shows_what_is_remembered_and_restores_it_by_its_place() {
     shell.refuses(&["context", "restore", npm, "#3", "--session", "s1"], 2, "some are not");
 }
 
+/// The session in docs/RULES.md is what one gets.
+#[test]
+fn the_rules_show_what_is_printed() {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../docs/RULES.md");
+    let rules = std::fs::read_to_string(path).unwrap();
+    let shell = Shell::new();
+    let mut printed = String::new();
+    let example = rules.split("```console\n").skip(1).find(|block| block.contains("acpdb memory")).unwrap();
+    let example = example.split("```").next().unwrap();
+    for command in example.lines().filter_map(|line| line.strip_prefix("$ acpdb ")) {
+        let args: Vec<&str> = command.split(' ').map(|arg| arg.trim_matches('\'')).collect();
+        printed += &format!("$ acpdb {command}\n{}", shell.out(&args));
+    }
+    assert_eq!(printed, example);
+}
+
 /// The folder of memory files beside the repository; said if it is absent.
 fn files() -> Option<PathBuf> {
     let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
