@@ -20,7 +20,6 @@ pub(super) fn find<'p>(
     table: &'p PreferenceTable,
     is_corrected: impl Fn(&Hit<'_>) -> bool,
 ) -> Vec<Hit<'p>> {
-    static BEGINS: LazyLock<Begins> = LazyLock::new(|| Begins::of(TRIGGERS.iter().copied()));
     let sentence_of = |index| scan.token(index).map(|token| token.sentence);
     let mut speaking = Vec::new();
     for index in 0..scan.len() {
