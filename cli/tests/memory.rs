@@ -280,7 +280,7 @@ fn the_rules_show_what_is_printed() {
     let example = example.split("```").next().unwrap();
     for command in example.lines().filter_map(|line| line.strip_prefix("$ acpdb ")) {
         let args: Vec<&str> = command.split(' ').map(|arg| arg.trim_matches('\'')).collect();
-        printed += &format!("$ acpdb {command}\n{}", shell.out(&args));
+        printed.extend(["$ acpdb ", command, "\n", &shell.out(&args)]);
     }
     assert_eq!(printed, example);
 }
