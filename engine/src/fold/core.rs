@@ -319,11 +319,14 @@ impl Step<'_> {
     /// A result that no call waits for is an item of its own.
     fn orphan(&mut self, number: u32) {
         let Some(finish) = self.facts.finishes.get(number as usize) else { return };
-        let known = finish.orphan;
+        let (known, tag) = (finish.orphan, finish.task);
         let ix = if known == NONE { self.facts.orphan(number, self.core.turn) } else { Ix(known) };
         self.core.born(ix);
         self.history.born(ix);
         self.begin(ix, Face::Output, Cause::Answered { finish: number });
+        if let Some(task) = tag.or(self.core.task) {
+            self.belongs(ix, task);
+        }
     }
 
     fn completed(&mut self, ix: Ix) {

@@ -332,36 +332,84 @@ impl State {
         }
     }
 
-    /// A stream that shares this one's history up to `at`.
-    pub(crate) fn fork(&self, id: StreamId, at: Seq) -> Self {
+    /// What was first known about the stream itself.
+    pub(crate) fn first_info(&self) -> Option<Arc<StreamFacts>> {
+        self.infos.first().map(|(_, info)| Arc::clone(info))
+    }
+
+    /// A stream that from `seq` on shares this one's history up to `at`; `info` is what it says about itself.
+    ///
+    /// Only the active branch is folded. What was off it stays known as that, erased bodies stay erased whenever that
+    /// was, and the counters of turns and prompts count on.
+    pub(crate) fn fork(&self, seq: Seq, id: StreamId, at: Seq, info: Option<Arc<StreamFacts>>) -> Self {
         let ops: Vec<(Seq, Op)> =
             self.branch(at).into_iter().filter_map(|place| self.ops.get(place)).cloned().collect();
         let mut child = Self::new(id, Arc::clone(&self.core.policy));
+        child.core = Core::default();
         child.facts = self.facts.until(at);
-        let (core, history, subs) = child.refold(&ops);
-        child.core = core;
-        child.history = history;
-        child.subs = subs;
+        // Texts of evictions name the session, before it was opened too: its figures are made with the same name.
+        child.infos.extend(info.map(|info| (Seq::ZERO, info)));
+        for (seq, op) in &ops {
+            child.step(*seq, op);
+            child.effects(*seq, 0);
+        }
+        self.hand_down(&mut child, seq, at);
+        child.history.turns = self.history.turns.iter().filter(|(since, _)| *since <= at).copied().collect();
+        child.history.prompts = self.history.prompts.iter().filter(|seq| **seq <= at).copied().collect();
         child.policies = self.policies.iter().filter(|(since, _)| *since <= at).cloned().collect();
+        child.prompts = self.prompts.iter().filter(|(seq, _)| *seq <= at).cloned().collect();
+        child.finished = self.finished.iter().filter(|(seq, _)| *seq <= at).cloned().collect();
         child.ops = ops;
-        child.total_all();
         child
     }
 
-    /// Takes over what a fork shares. Nothing is taken over by a stream that has items of its own already.
-    pub(crate) fn adopt(&mut self, shared: Self) {
-        if self.facts.items.is_empty() {
-            let own_policy = self.core.own_policy.then(|| Arc::clone(&self.core.policy));
-            self.facts = shared.facts;
-            self.core = shared.core;
-            self.history = shared.history;
-            self.subs = shared.subs;
-            self.ops = shared.ops;
-            if let Some(policy) = own_policy {
-                self.set_policy(self.head, policy, true);
-            } else {
-                self.policies = shared.policies;
+    /// Gives a fork what no operation of the active branch says about its items.
+    fn hand_down(&self, child: &mut Self, seq: Seq, at: Seq) {
+        let mut total = child.history.totals.last().copied().unwrap_or_default();
+        let items = (0..super::facts::index(child.facts.items.len())).map(Ix);
+        for ix in items.clone().filter(|ix| !child.core.live(*ix).is(super::core::BORN)).collect::<Vec<_>>() {
+            child.history.born(ix);
+            for row in self.history.rows_of(ix).filter(|row| row.since <= at && row.holds(at)) {
+                if matches!(row.cause, Cause::Answered { .. } | Cause::Revised { .. } | Cause::OffBranch) {
+                    child.history.begin(ix, row.face, row.cause, row.since, row.turn);
+                }
             }
+            for face in [Face::Input, Face::Output] {
+                let recorded = child.face_tokens(ix, face, seq).recorded;
+                total.recorded = total.recorded.saturating_add(recorded);
+            }
+        }
+        let _ = child.history.take_touched();
+        if total != child.history.totals.last().copied().unwrap_or_default() {
+            child.history.totals.push(Total { seq, ..total });
+        }
+        for ix in items {
+            for row in self.history.rows_of(ix).filter(|row| row.cause == Cause::Erased) {
+                child.history.begin(ix, row.face, Cause::Erased, seq, row.turn);
+            }
+        }
+        child.effects(seq, 0);
+    }
+
+    /// Takes over what a fork shares. Nothing is taken over by a stream that has items of its own already.
+    ///
+    /// A policy of the stream's own stays, then one that the shared history set, then the store's as it is now.
+    pub(crate) fn adopt(&mut self, seq: Seq, shared: Self) {
+        if !self.facts.items.is_empty() {
+            return;
+        }
+        let (policy, own) = (Arc::clone(&self.core.policy), self.core.own_policy);
+        self.facts = shared.facts;
+        self.core = shared.core;
+        self.history = shared.history;
+        self.subs = shared.subs;
+        self.ops = shared.ops;
+        self.policies = shared.policies;
+        self.infos.splice(0..0, shared.infos);
+        self.prompts.splice(0..0, shared.prompts);
+        self.finished.splice(0..0, shared.finished);
+        if own || !self.core.own_policy && self.core.policy != policy {
+            self.set_policy(seq, policy, own);
         }
     }
 
@@ -432,26 +480,6 @@ impl State {
             changes,
             edges: edges_before..self.history.edges.len(),
         }
-    }
-
-    /// Totals of a fork, made at once: one entry for what it shares.
-    fn total_all(&mut self) {
-        let Some(at) = self.ops.last().map(|(at, _)| *at) else { return };
-        self.effects_from_nothing(at);
-    }
-
-    fn effects_from_nothing(&mut self, at: Seq) {
-        let _ = self.history.take_touched();
-        let mut total = Total { seq: at, ..Total::default() };
-        for place in 0..super::facts::index(self.facts.items.len()) {
-            for face in [Face::Input, Face::Output] {
-                let now = self.face_tokens(Ix(place), face, at);
-                total.whole += now.whole;
-                total.shown += now.shown;
-                total.recorded += now.recorded;
-            }
-        }
-        self.history.totals.push(total);
     }
 
     pub(crate) fn host_call(&self, call: &str) -> Option<(Name, &[Ix])> {

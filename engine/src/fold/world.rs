@@ -55,12 +55,14 @@ impl World {
                 }
             }
             Payload::Forked(forked) if forked.from != stream => {
-                let shared = self.streams.get(&forked.from).map(|parent| parent.fork(stream, forked.at));
-                if let Some(shared) = shared {
+                let info = self.streams.get(&stream).and_then(State::first_info);
+                let parent = self.streams.get(&forked.from);
+                let seq = recorded.seq;
+                if let Some(shared) = parent.map(|parent| parent.fork(seq, stream, forked.at, info)) {
                     if shared.memory().has_session_items() {
                         self.session_memory.insert(stream);
                     }
-                    self.state(stream).adopt(shared);
+                    self.state(stream).adopt(seq, shared);
                 }
             }
             Payload::SessionOpened(_) => self.opened(recorded),

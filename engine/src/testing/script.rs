@@ -8,6 +8,7 @@
 //! 3 discard c1                  also: distill, restore, pin, unpin, clear (by the host), erase
 //! 4 compact                     4 changed src/app.ts      4 rewind c2      4 remind      4 reflect
 //! 5 task T start                5 task T done             5 policy {"todo":false}
+//! 5 aside x                     a call of no other's concern, without a name    5 note     an event of no concern
 //! ```
 //!
 //! A line that makes no sense (an unknown call, a step back in time) is played as far as it can be: scripts come from
@@ -184,6 +185,14 @@ impl Played {
         let (verb, rest) = step.what.split_once(' ').unwrap_or((&step.what, ""));
         match verb {
             "turn" => {}
+            "note" => {
+                self.tape.entry(Entry::host_record("note", None));
+            }
+            "aside" => {
+                let (call, params) = (format!("aside {rest}"), format!(r#"{{"of":"{rest}"}}"#));
+                self.tape.entry(Entry::tool_started(call.as_str(), "ping", params));
+                self.tape.entry(Entry::tool_completed(call, "pong"));
+            }
             "say" | "think" | "user" => self.say(verb, rest),
             "finish" => {
                 let (name, outcome) = rest.split_once(' ').unwrap_or((rest, "ok"));

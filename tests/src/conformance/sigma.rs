@@ -1,22 +1,23 @@
 //! Judges for tasks: how summaries are validated, and what an eviction leaves of a Gemini-shaped history.
 //!
 //! ```text
-//! history --SigmaTaskUpdate calls--> TaskState --begun, ended--> range
-//!    |                                                             |
-//!    +--parts--> pieces ---------------------------------> evicted, rolled --stand-ins--> history
+//! history --messages, calls, results; then the updates of tasks--> Tape --> State --faces, stand-ins--> history
 //! ```
 
+use acpdb_engine::command::draft::push_body;
 use acpdb_engine::command::task::TaskUpdate;
-use acpdb_engine::event::{TaskChanged, TaskEvicted, TaskFields};
-use acpdb_engine::fold::eviction::{
-    MessageRange, Piece, PieceKind, ROLLING_OUTPUTS_MAX, StandIn, evicted, output_text, rolled, rolling_text,
-    task_tag, words_text,
+use acpdb_engine::entry::{Entry, Fact, PartEntry};
+use acpdb_engine::event::{
+    Face, PartKind, PolicySet, Role, TaskChanged, TaskEvicted, TaskFields, TaskStatus,
 };
-use acpdb_engine::fold::task::TaskState;
 use acpdb_engine::fold::validate::{Requirements, validate};
-use acpdb_engine::ids::{Seq, Turn};
+use acpdb_engine::fold::{Policy, Render, render};
+use acpdb_engine::ids::{ItemId, Seq};
+use acpdb_engine::testing::Tape;
 use serde_json::{Value, json};
 
+/// The host whose histories the vectors hold.
+const HOST: &str = "gemini-cli";
 /// The call by which a message changes tasks.
 const UPDATE_CALL: &str = "SigmaTaskUpdate";
 
@@ -45,39 +46,41 @@ pub fn evict(vector: &Value) -> Result<Value, String> {
     let session = text("/config/session_id").ok_or("no session_id")?;
     let task = text("/op/task").ok_or("no task")?;
     let mut events = vector.get("events").and_then(Value::as_array).cloned().ok_or("no events")?;
-    let (places, pieces) = describe(&events);
-    let rewritten: Vec<(Place, Option<Value>)> = match text("/op/method") {
+    let mut tape = Tape::new(HOST, session, acpdb_hosts::registry());
+    let items = record(&mut tape, &events);
+    follow_tasks(&mut tape, &events)?;
+    match text("/op/method") {
         Some("prune") => {
-            let summary = text("/op/summary");
-            evicted(&pieces, task, range(&events, task)?)
-                .into_iter()
-                .filter_map(|(index, stand_in)| {
-                    let place = *places.get(index)?;
-                    Some((place, stand_in_part(&events, &places, place, stand_in, task, session, summary)))
-                })
-                .collect()
+            // The tags of the history say what belongs to the task; its end is the update that completed it.
+            let known = tape.state().tasks().task(task, Seq::MAX);
+            let message = known.and_then(|task| task.ended?.message.clone());
+            let mut bodies = Vec::new();
+            let summary = text("/op/summary").map(|summary| push_body(&mut bodies, summary.as_bytes()));
+            tape.payload(TaskEvicted { task: task.to_owned(), summary, message, validation: None }, bodies);
         }
         Some("rolling") => {
             let threshold = vector.pointer("/op/threshold").and_then(Value::as_u64);
-            let outputs_max = threshold.map_or(Ok(ROLLING_OUTPUTS_MAX), usize::try_from);
-            rolled(&pieces, task, outputs_max.map_err(|_| "threshold")?)
-                .into_iter()
-                .filter_map(|index| {
-                    let place = *places.get(index)?;
-                    Some((place, with_text(part(&events, place)?, &rolling_text(task, session))))
-                })
-                .collect()
+            let keys = threshold.map_or(json!({}), |count| json!({"task.outputs_max": count}));
+            let policy = Policy::from_json(&keys.to_string()).map_err(|error| error.to_string())?;
+            tape.payload(PolicySet { policy: policy.to_json(), reason: None }, Vec::new());
+            let fields = TaskFields {
+                id: task.to_owned(),
+                status: Some(TaskStatus::InProgress),
+                ..TaskFields::default()
+            };
+            tape.payload(TaskChanged { tasks: vec![fields], message: None }, Vec::new());
+            tape.entry(Entry::step("next"));
         }
         other => return Err(format!("method {other:?}")),
-    };
+    }
     // From the end, so that a part that is dropped does not move those still to be rewritten.
-    for ((message, index), part) in rewritten.into_iter().rev() {
+    for ((message, index), item) in items.into_iter().rev() {
         let parts = events.get_mut(message).and_then(|event| event.pointer_mut("/content/parts"));
         let parts = parts.and_then(Value::as_array_mut).ok_or("no parts")?;
-        match (part, parts.get_mut(index)) {
-            (Some(part), Some(old)) => *old = part,
-            (None, Some(_)) => drop(parts.remove(index)),
-            (_, None) => return Err("a part is gone".to_owned()),
+        let place = parts.get_mut(index).ok_or("a part is gone")?;
+        match shown(&tape, item, task, place) {
+            Some(part) => *place = part,
+            None => drop(parts.remove(index)),
         }
     }
     Ok(json!({ "events": events }))
@@ -88,42 +91,52 @@ fn parts(event: &Value) -> &[Value] {
     event.pointer("/content/parts").and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
-fn part(events: &[Value], (message, index): Place) -> Option<&Value> {
-    parts(events.get(message)?).get(index)
+/// The key of a message.
+fn key(message: usize) -> String {
+    format!("message {message}")
 }
 
-/// Describes every part for the engine.
-fn describe(events: &[Value]) -> (Vec<Place>, Vec<Piece<'_>>) {
-    let mut places = Vec::new();
-    let mut pieces = Vec::new();
-    for ((message, number), event) in
-        events.iter().enumerate().map(|(index, event)| ((index, index as u64), event))
-    {
+/// Records a history as its host would have; gives the item of each text and each output, in order.
+fn record(tape: &mut Tape, events: &[Value]) -> Vec<(Place, ItemId)> {
+    let mut items = Vec::new();
+    let mut waiting: Vec<(String, String, ItemId)> = Vec::new();
+    for (message, event) in events.iter().enumerate() {
         let by_user = event.get("author").and_then(Value::as_str) == Some("user");
+        let role = if by_user { Role::User } else { Role::Assistant };
         for (index, part) in parts(event).iter().enumerate() {
-            let output = part.pointer("/functionResponse/response/result").and_then(Value::as_str);
-            let words = part.get("text").and_then(Value::as_str);
-            let kind = match (output, words) {
-                (Some(_), _) => PieceKind::Output,
-                (None, Some(_)) if by_user => PieceKind::Text,
-                (None, Some(_)) => PieceKind::Words,
-                (None, None) => PieceKind::Other,
-            };
-            places.push((message, index));
-            pieces.push(Piece {
-                kind,
-                message: number,
-                task: output.or(words).and_then(task_tag),
-                signed: part.get("thoughtSignature").is_some(),
-            });
+            let text = |pointer: &str| part.pointer(pointer).and_then(Value::as_str);
+            let id = format!("call {message}.{index}");
+            if let Some(words) = text("/text") {
+                let signature = text("/thoughtSignature").map(str::as_bytes);
+                let thought = part.get("thought") == Some(&Value::Bool(true));
+                let kind = if thought { PartKind::Reasoning } else { PartKind::Text };
+                let entry = PartEntry { signature: signature.map(Into::into), ..PartEntry::of(kind, words) };
+                let seq = if index == 0 || by_user {
+                    tape.entry(Entry::message_parts(key(message), role, vec![entry]))
+                } else {
+                    tape.entry(Fact::MessageContinued { key: key(message), parts: vec![entry] })
+                };
+                items.push(((message, index), ItemId::first(seq)));
+            } else if let Some(tool) = text("/functionCall/name") {
+                let params = part.pointer("/functionCall/args").unwrap_or(&Value::Null).to_string();
+                let entry = Entry::tool_started(id.as_str(), tool, params).in_message(key(message));
+                let seq = tape.entry(entry);
+                waiting.push((tool.to_owned(), id, ItemId::first(seq)));
+            } else if let Some(output) = text("/functionResponse/response/result") {
+                let tool = text("/functionResponse/name").unwrap_or_default();
+                let called = waiting.iter().position(|(name, _, _)| name == tool);
+                let called = called.map(|place| waiting.remove(place));
+                let (id, item) = called.map_or((id, None), |(_, id, item)| (id, Some(item)));
+                let seq = tape.entry(Entry::tool_completed(id, output));
+                items.push(((message, index), item.unwrap_or_else(|| ItemId::first(seq))));
+            }
         }
     }
-    (places, pieces)
+    items
 }
 
-/// The range of messages that work on `task` took, from the updates in the history.
-fn range(events: &[Value], task: &str) -> Result<Option<MessageRange>, String> {
-    let mut state = TaskState::default();
+/// Records the updates of tasks in the history, each with the message that asked for it.
+fn follow_tasks(tape: &mut Tape, events: &[Value]) -> Result<(), String> {
     for (message, event) in events.iter().enumerate() {
         for call in parts(event).iter().filter_map(|part| part.get("functionCall")) {
             if call.get("name").and_then(Value::as_str) != Some(UPDATE_CALL) {
@@ -131,45 +144,44 @@ fn range(events: &[Value], task: &str) -> Result<Option<MessageRange>, String> {
             }
             let arguments = call.get("args").unwrap_or(&Value::Null).to_string();
             let update = TaskUpdate::from_json(arguments.as_bytes()).map_err(|refused| refused.reply())?;
-            let tasks = update.tasks.into_iter();
-            let tasks =
-                tasks.map(|entry| TaskFields { id: entry.id, status: entry.status, ..TaskFields::default() });
-            let change = TaskChanged { tasks: tasks.collect(), message: Some(message.to_string()) };
-            let seq = Seq(message as u64 + 1);
-            state.changed(seq, Turn(1), &change, seq);
+            let fields = update.tasks.into_iter();
+            let fields = fields.map(|entry| TaskFields {
+                id: entry.id,
+                status: entry.status,
+                ..TaskFields::default()
+            });
+            let change = TaskChanged { tasks: fields.collect(), message: Some(key(message)) };
+            tape.payload(change, Vec::new());
         }
     }
-    let end = Seq(events.len() as u64 + 1);
-    state.evicted(end, &TaskEvicted { task: task.to_owned(), ..TaskEvicted::default() });
-    Ok(state.task(task, Seq::MAX).and_then(|task| MessageRange::of(&task, |key| key.parse().ok())))
+    Ok(())
 }
 
-/// The part that stands in for the one at `place`; `None`: it is dropped.
-fn stand_in_part(
-    events: &[Value],
-    places: &[Place],
-    place: Place,
-    stand_in: StandIn,
-    task: &str,
-    session: &str,
-    summary: Option<&str>,
-) -> Option<Value> {
-    match stand_in {
-        StandIn::Output { summary: last } => {
-            with_text(part(events, place)?, &output_text(task, session, summary.filter(|_| last)))
-        }
-        StandIn::Words { summary: last, signature } => {
-            let mut tombstone = json!({"text": words_text(task, summary.filter(|_| last)), "thought": true});
-            let signed = signature.and_then(|index| part(events, *places.get(index)?));
-            if let (Some(signature), Some(fields)) =
-                (signed.and_then(|part| part.get("thoughtSignature")), tombstone.as_object_mut())
-            {
-                fields.insert("thoughtSignature".to_owned(), signature.clone());
-            }
-            Some(tombstone)
-        }
-        StandIn::Dropped => None,
+/// What the context shows for a part; `None`: nothing.
+fn shown(tape: &Tape, item: ItemId, task: &str, part: &Value) -> Option<Value> {
+    let state = tape.state();
+    let Some((ix, stand_in)) =
+        state.find(item).and_then(|ix| Some((ix, state.stand_in(ix, Face::Output, Seq::MAX)?)))
+    else {
+        return Some(part.clone());
+    };
+    if stand_in.render == Render::Nothing {
+        return None;
     }
+    let Some(text) = render(&stand_in, acpdb_hosts::registry().as_ref(), &|body| tape.body(body)) else {
+        return Some(part.clone());
+    };
+    // An output, or a text that a tag gives to the task, keeps its form; words become a thought.
+    let is_output = part.get("functionResponse").is_some();
+    if is_output || state.item(ix, Seq::MAX).is_some_and(|item| item.task.as_deref() == Some(task)) {
+        return with_text(part, &text);
+    }
+    let mut tombstone = json!({"text": text, "thought": true});
+    let signature = stand_in.signature.and_then(|body| tape.text(body));
+    if let (Some(signature), Some(fields)) = (signature, tombstone.as_object_mut()) {
+        fields.insert("thoughtSignature".to_owned(), Value::from(signature));
+    }
+    Some(tombstone)
 }
 
 /// The same output or text part with another text.

@@ -9,13 +9,13 @@ use crate::ids::Seq;
 use crate::testing::script::Played;
 use crate::testing::{Script, Step};
 
-fn scripts(longest: usize) -> impl Strategy<Value = Script> {
+pub(super) fn scripts(longest: usize) -> impl Strategy<Value = Script> {
     prop::collection::vec(any::<u16>(), 0..longest).prop_map(|numbers| Script::from_numbers(&numbers))
 }
 
 /// A policy that prints as what differs from its preset.
 #[derive(Clone)]
-struct Rules(Policy);
+pub(super) struct Rules(pub(super) Policy);
 
 impl std::fmt::Debug for Rules {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -23,7 +23,7 @@ impl std::fmt::Debug for Rules {
     }
 }
 
-fn presets() -> impl Strategy<Value = Rules> {
+pub(super) fn presets() -> impl Strategy<Value = Rules> {
     let keys = prop::sample::select(vec![
         "{}",
         r#"{"turn_protection":true,"turn_protection.turns":2}"#,
@@ -39,7 +39,7 @@ fn presets() -> impl Strategy<Value = Rules> {
 }
 
 /// The script as its text, for a failure's report.
-fn text_of(script: &Script) -> String {
+pub(super) fn text_of(script: &Script) -> String {
     script.steps.iter().map(|step| format!("{} {}\n", step.turn, step.what)).collect()
 }
 

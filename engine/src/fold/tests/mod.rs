@@ -1,9 +1,13 @@
 //! Does each rule say what it should, and do the laws of the fold hold for any script?
 
+mod forks;
 mod laws;
+mod metamorphic;
 mod quiet_tables;
+mod row_tables;
 mod rule_tables;
 mod shape_tables;
+mod supersede_reads;
 
 use expect_test::Expect;
 

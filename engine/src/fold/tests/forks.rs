@@ -1,0 +1,236 @@
+//! A fork shares its parent's history up to a point: it goes on as the parent would have, and neither shows in the other.
+
+use proptest::prelude::*;
+
+use super::laws::{Rules, presets, text_of};
+use crate::entry::StreamInfo;
+use crate::event::{Face, Forked, Payload, PolicySet, Recorded, Rewound};
+use crate::fold::{CauseView, FaceState, Policy, State, World};
+use crate::ids::{ItemId, Seq, StreamId};
+use crate::testing::{Script, Step, Tape};
+
+/// Events that both sides have in the middle: nothing in the one stream, the fork and the parent's own life in the other.
+const NOTES: u64 = 10;
+
+/// Two worlds with equal seqs: one stream throughout, and one that is left for its fork in the middle.
+struct Pair {
+    one: Vec<Recorded>,
+    two: Vec<Recorded>,
+    parent: StreamId,
+    child: StreamId,
+    /// The event that forks.
+    forked: Seq,
+}
+
+/// Plays `script` once; from the first `note` on a fork takes over. The parent goes on, before and after the fork.
+fn pair(script: &Script, policy: &Policy) -> Pair {
+    let played = script.play(policy);
+    let one = played.tape.events().to_vec();
+    let parent = played.tape.stream();
+    let mut info = StreamInfo::session("test", "branch");
+    info.parent = Some((parent, None));
+    let child = info.id();
+    let first = one.iter().find(|recorded| matches!(recorded.event.payload, Payload::HostRecorded(_)));
+    let first = first.unwrap().seq.0;
+    let forked = Seq(first + 6);
+    let life = Script::parse("900 read a ok\n901 edit a ok").play(policy);
+    let mut life = life.tape.events().iter().filter(|recorded| {
+        matches!(
+            recorded.event.payload,
+            Payload::TurnStarted(_) | Payload::ToolCallStarted(_) | Payload::ToolCallFinished(_)
+        )
+    });
+    let opening = crate::command::record::opening(&info, [9; 32]).event;
+    let two = one.iter().cloned().map(|mut recorded| {
+        let place = recorded.seq.0.checked_sub(first);
+        match place {
+            Some(3) => recorded.event.payload = Payload::Rewound(Rewound { to: Seq(first / 2) }),
+            Some(5) => recorded.event = opening.clone(),
+            Some(6) => {
+                recorded.event.stream = child;
+                recorded.event.payload = Payload::Forked(Forked { from: parent, at: Seq(first - 1) });
+            }
+            Some(0..NOTES) => {
+                if let Some(own) = life.next() {
+                    recorded.event.payload = own.event.payload.clone();
+                }
+            }
+            Some(_) if recorded.event.stream == parent => recorded.event.stream = child,
+            _ => {}
+        }
+        recorded
+    });
+    Pair { two: two.collect(), one, parent, child, forked }
+}
+
+fn folded<'a>(events: impl IntoIterator<Item = &'a Recorded>) -> World {
+    let mut world = World::default();
+    for recorded in events {
+        let _ = world.apply(recorded);
+    }
+    world
+}
+
+/// What is visible, but for what a fork has of its own: its name, its rewinds and forks, and its figures turn by turn, which
+/// know nothing of what the parent took back.
+fn seen(state: &State, at: Seq) -> Vec<String> {
+    let mut parts = Vec::new();
+    state.each_visible(at, &mut |part, json| {
+        if !matches!(part, "info" | "served" | "turns") {
+            parts.push(format!("{part} {}", String::from_utf8_lossy(&json)).replace("script", "branch"));
+        }
+    });
+    parts.push(format!("{:?}", state.tokens(at)));
+    parts
+}
+
+fn first_difference(one: &[String], two: &[String]) -> Option<String> {
+    let differs = one.iter().zip(two).find(|(one, two)| one != two);
+    let differs = differs.map(|(one, two)| format!("one stream: {one}\nfork:       {two}"));
+    differs.or_else(|| (one.len() != two.len()).then(|| "lengths".to_owned()))
+}
+
+/// A script whose `note`s stand after `cut` steps.
+fn scripts() -> impl Strategy<Value = Script> {
+    let numbers = prop::collection::vec(any::<u16>(), 1..40);
+    (numbers, any::<prop::sample::Index>(), any::<bool>()).prop_map(|(numbers, cut, rewinds)| {
+        let mut script = Script::from_numbers(&numbers);
+        if rewinds {
+            // More rewinds: nested, before the fork, and followed by a compaction.
+            for (place, step) in script.steps.iter_mut().enumerate().skip(3) {
+                match place % 7 {
+                    3 => step.what = format!("rewind c{}", 1 + place / 4),
+                    6 => step.what = "compact".to_owned(),
+                    _ => {}
+                }
+            }
+        }
+        let cut = cut.index(script.steps.len() + 1);
+        let turn = cut.checked_sub(1).map_or(1, |last| script.steps[last].turn);
+        let notes = (0..NOTES).map(|_| Step { turn, what: "note".to_owned() });
+        script.steps.splice(cut..cut, notes);
+        script
+    })
+}
+
+/// Sessions a law is tried on.
+const CASES: u32 = 48;
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: CASES, ..ProptestConfig::default() })]
+
+    /// A fork that goes on is the parent that goes on; what the parent does after the point does not show.
+    #[test]
+    fn a_fork_goes_on_as_the_parent_would_have(script in scripts(), Rules(policy) in presets()) {
+        let pair = pair(&script, &policy);
+        let (one, two) = (folded(&pair.one), folded(&pair.two));
+        let (one, two) = (one.stream(pair.parent).unwrap(), two.stream(pair.child).unwrap());
+        for recorded in pair.one.iter().filter(|recorded| recorded.seq >= pair.forked) {
+            let at = recorded.seq;
+            // The moment from which a body is known to be erased is the fork's own.
+            let plain = |state: &State| -> Vec<String> {
+                let erased = |text: String| match text.split_once(r#""cause":"erased","seq":"#) {
+                    Some(_) => text.split(r#""cause":"erased","seq":"#).map(|rest| rest.trim_start_matches(|c: char| c.is_ascii_digit())).collect(),
+                    None => text,
+                };
+                seen(state, at).into_iter().map(erased).collect()
+            };
+            if let Some(difference) = first_difference(&plain(one), &plain(two)) {
+                prop_assert!(false, "at {} of\n{}{}", at, text_of(&script), difference);
+            }
+        }
+    }
+
+    /// Reading a fork at a seq is folding up to there, and nothing it does changes the parent.
+    #[test]
+    fn a_fork_reads_and_ends_at_its_own_events(script in scripts(), Rules(policy) in presets()) {
+        let pair = pair(&script, &policy);
+        let whole = folded(&pair.two);
+        let mut prefix = World::default();
+        for recorded in &pair.two {
+            let _ = prefix.apply(recorded);
+            let at = recorded.seq;
+            for (stream, since) in [(pair.parent, Seq(1)), (pair.child, pair.forked)] {
+                let then = (at >= since).then(|| prefix.stream(stream)).flatten();
+                let Some(then) = then else { continue };
+                let now = whole.stream(stream).unwrap();
+                if let Some(difference) = first_difference(&seen(then, at), &seen(now, at)) {
+                    prop_assert!(false, "at {} of\n{}{}", at, text_of(&script), difference);
+                }
+                prop_assert_eq!(then.digest(Seq::MAX), now.digest(at));
+            }
+            prop_assert_eq!(crate::verify::world_contradictions(&prefix, at), vec![], "{}", text_of(&script));
+        }
+        let alone = folded(pair.two.iter().filter(|recorded| recorded.event.stream != pair.child));
+        let (alone, beside) = (alone.stream(pair.parent).unwrap(), whole.stream(pair.parent).unwrap());
+        prop_assert_eq!(alone.digest(Seq::MAX), beside.digest(Seq::MAX));
+    }
+}
+
+fn face(state: &State, item: ItemId) -> (FaceState, Option<CauseView>) {
+    let view = state.face(state.find(item).unwrap(), Face::Output, Seq::MAX);
+    (view.state, view.cause)
+}
+
+/// A fork of a session that had been rewound showed the lost branch as part of its context, for its items were known and
+/// nothing hid them.
+#[test]
+fn what_was_off_the_branch_is_off_it_in_a_fork() {
+    let notes = "2 note\n".repeat(10);
+    let script = Script::parse(&format!("1 read a ok\n2 read b ok\n2 rewind c1\n{notes}3 read a ok"));
+    let pair = pair(&script, &Policy::default());
+    let world = folded(&pair.two);
+    let child = world.stream(pair.child).unwrap();
+    let lost =
+        child.items(Seq::MAX).find(|ix| child.tool(*ix).is_some() && !child.is_in_context(*ix, Seq::MAX));
+    let lost = child.item(lost.unwrap(), Seq::MAX).unwrap();
+    assert_eq!((lost.keys.first().map(AsRef::as_ref), lost.output.state), (Some("b"), FaceState::Gone));
+    assert_eq!(child.edges(Seq::MAX).len(), 1);
+}
+
+/// A fork made after an erasure took the erased bodies for readable.
+#[test]
+fn what_was_erased_is_erased_in_a_fork() {
+    let notes = "2 note\n".repeat(10);
+    let script = Script::parse(&format!("1 read a ok\n2 erase c1\n{notes}3 read b ok"));
+    let pair = pair(&script, &Policy::default());
+    let world = folded(&pair.two);
+    let child = world.stream(pair.child).unwrap();
+    let first = child.item(child.current(Seq::MAX)[0], Seq::MAX).unwrap();
+    assert!(matches!(first.input.cause, Some(CauseView::Erased { seq }) if seq == pair.forked), "{first:?}");
+}
+
+/// A fork went on under the store's policy of the point it shares, though the store had another one by then.
+#[test]
+fn a_fork_is_under_the_policy_of_its_store() {
+    let mut tape = Tape::of_test_tools("parent");
+    let set = |policy: &str| PolicySet { policy: Policy::from_json(policy).unwrap().to_json(), reason: None };
+    tape.payload_in(StreamId::STORE, set(r#"{"automatic":false}"#), Vec::new());
+    let at = tape.head();
+    tape.payload_in(StreamId::STORE, set(r#""careful""#), Vec::new());
+    let info = StreamInfo::session("test", "child");
+    let child = info.id();
+    tape.payload_in(child, crate::command::record::opening(&info, [1; 32]).event.payload, Vec::new());
+    let forked = tape.payload_in(child, Forked { from: tape.stream(), at }, Vec::new());
+    let state = tape.world().stream(child).unwrap();
+    assert_eq!(**state.policy(Seq::MAX), Policy::preset("careful").unwrap());
+    assert!(!state.policy(at).automatic);
+    assert!(forked > at);
+}
+
+/// Restoring in a fork is the fork's affair.
+#[test]
+fn a_restore_in_a_fork_leaves_the_parent_alone() {
+    let notes = "2 note\n".repeat(10);
+    let script = Script::parse(&format!("1 read a ok\n2 read a ok\n{notes}3 restore c1"));
+    let mut pair = pair(&script, &Policy::default());
+    // The parent stays as it was: no life of its own here.
+    pair.two.retain(|recorded| recorded.event.stream == pair.child || recorded.seq < Seq(pair.forked.0 - 6));
+    let world = folded(&pair.two);
+    let (parent, child) = (world.stream(pair.parent).unwrap(), world.stream(pair.child).unwrap());
+    let first = parent.item_id(parent.items(Seq::MAX).next().unwrap()).unwrap();
+    assert_eq!(face(parent, first).0, FaceState::Tombstone);
+    assert_eq!(face(child, first), (FaceState::Whole, None));
+    let ended = |state: &State| state.edges(Seq::MAX).iter().map(|edge| edge.released).collect::<Vec<_>>();
+    assert_eq!((ended(parent), ended(child)), (vec![false], vec![true]));
+}

@@ -1,0 +1,70 @@
+//! What the rules conclude does not depend on how facts were cut into commits.
+
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops at what it did not expect")]
+
+use acpdb_engine::entry::{Entry, StreamInfo};
+use acpdb_engine::event::{Outcome, Role};
+use acpdb_engine::ids::Seq;
+use acpdb_engine::{Atomicity, Batch, Store};
+use acpdb_tests::support::{cases, fixed, lines, shown};
+use proptest::prelude::*;
+
+/// A session of reads, edits and lists, from numbers.
+fn entries(numbers: &[u16]) -> Vec<Entry> {
+    let mut entries = vec![Entry::step("")];
+    for (call, number) in numbers.iter().enumerate() {
+        let (name, tool) =
+            (format!("call_{call}"), ["read", "edit", "write", "read"][usize::from(number % 4)]);
+        let file = ["a", "b", "./a"][usize::from(number / 4 % 3)];
+        match number / 12 % 6 {
+            0 | 1 => entries.push(Entry::step("")),
+            2 => entries.push(Entry::message("", Role::Assistant, "On it.")),
+            _ => {}
+        }
+        entries.push(Entry::tool_started(&name, tool, format!(r#"{{"filePath":"{file}"}}"#)));
+        let text = format!("what {tool} of {file} said, at some length, so that a stand-in is shorter");
+        let outcome = if number % 7 == 0 { Outcome::Failed } else { Outcome::Completed };
+        entries.push(Entry::tool_finished(&name, outcome, vec![acpdb_engine::entry::PartEntry::text(text)]));
+    }
+    entries
+}
+
+/// Records `entries` in commits of these sizes, over and over; what is recorded and what the model sees.
+fn told(entries: &[Entry], sizes: &[usize]) -> (Vec<String>, Vec<String>, usize) {
+    let folder = tempfile::TempDir::new().unwrap();
+    let builder = Store::builder(folder.path().join("store")).registry(acpdb_hosts::registry());
+    let store = fixed(builder, 1).open().unwrap();
+    let stream = StreamInfo::session("opencode", "ses_1");
+    let (mut rest, mut sizes) = (entries, sizes.iter().cycle());
+    while !rest.is_empty() {
+        let (now, later) = rest.split_at((*sizes.next().unwrap()).clamp(1, rest.len()));
+        let batch = Batch { stream: stream.clone(), entries: now.to_vec() };
+        let _ = store.commit(&[batch], Atomicity::One).unwrap();
+        rest = later;
+    }
+    let view = store.view(stream.id()).unwrap();
+    let edge_count = view.read().state().edges(Seq::MAX).len();
+    (lines(&store).unwrap(), shown(&store, stream.id(), Seq::MAX).unwrap(), edge_count)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: cases(12), failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn how_facts_are_cut_into_commits_changes_nothing(
+        numbers in prop::collection::vec(any::<u16>(), 1..24),
+        sizes in prop::collection::vec(1..9_usize, 1..5),
+    ) {
+        let entries = entries(&numbers);
+        let whole = told(&entries, &[usize::MAX]);
+        prop_assert_eq!(&told(&entries, &[1]), &whole);
+        prop_assert_eq!(&told(&entries, &sizes), &whole);
+    }
+}
+
+/// Equality of nothing with nothing proves nothing.
+#[test]
+fn such_sessions_have_edges() {
+    let numbers: Vec<u16> = (1..24).map(|number| number * 37).collect();
+    assert!(told(&entries(&numbers), &[3]).2 > 3);
+}
