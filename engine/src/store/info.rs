@@ -7,6 +7,7 @@ use crate::error::Error;
 use crate::event::{Payload, Scope};
 use crate::fold::{State, StreamFacts};
 use crate::ids::{Micros, Seq, StoreId, StreamId, Turn};
+use crate::index::FramePlace;
 
 use super::events::decode;
 use super::folds::FoldKey;
@@ -194,7 +195,11 @@ impl Store {
             let Some(state) = loaded.world.stream(name.id).filter(|state| state.first() <= at) else {
                 continue;
             };
-            let newest = self.inner.event(state.head().min(at))?;
+            let newest = match self.inner.event(state.head().min(at)) {
+                // Damage at that very seq costs the time, not the list.
+                Err(Error::Corrupt { .. }) => None,
+                newest => newest?,
+            };
             let newest = newest.filter(|newest| newest.event.stream == name.id);
             let ended =
                 newest.map_or(name.began, |newest| newest.event.host_time.unwrap_or(newest.recorded_at));
@@ -214,11 +219,9 @@ impl Store {
         // Recording times never run backwards, so the frames can be halved.
         while low < high {
             let middle = low.midpoint(high);
-            let Some(place) = places.get(middle) else { break };
-            if self.inner.frame_at(place.position)?.time() <= moment {
-                low = middle + 1;
-            } else {
-                high = middle;
+            match self.first_sound(places.get(middle..high).unwrap_or_default())? {
+                Some((skipped, time)) if time <= moment => low = middle + skipped + 1,
+                _ => high = middle,
             }
         }
         Ok(low
@@ -226,6 +229,18 @@ impl Store {
             .and_then(|last| places.get(last))
             .map(|place| place.last_seq)
             .unwrap_or_default())
+    }
+
+    /// How many damaged frames stand before the first sound one, and the time of that.
+    fn first_sound(&self, places: &[FramePlace]) -> Result<Option<(usize, Micros)>, Error> {
+        for (skipped, place) in places.iter().enumerate() {
+            match self.inner.frame_at(place.position) {
+                Ok(frame) => return Ok(Some((skipped, frame.time()))),
+                Err(Error::Corrupt { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(None)
     }
 
     /// The store in figures.

@@ -245,6 +245,17 @@ fn a_damaged_frame_costs_its_events_and_is_told_of_with_and_without_an_index() {
         assert_eq!(shown(&one), ["message 0 of s1", "message 2 of s1"], "indexed: {indexed}");
         assert_eq!(shown(&two).len(), 3);
         assert_eq!(store.sessions(Seq::MAX).unwrap().len(), 2);
+        let head = store.head().unwrap();
+        for seq in 1..=head.get() {
+            assert!(store.sessions(Seq(seq)).is_ok(), "indexed: {indexed}, at #{seq}");
+            if let Ok(Some(event)) = store.event(Seq(seq)) {
+                assert!(
+                    store.seq_at(event.recorded_at).unwrap() >= Seq(seq),
+                    "indexed: {indexed}, at #{seq}"
+                );
+            }
+        }
+        assert_eq!(store.seq_at(crate::ids::Micros(i64::MAX)).unwrap(), head);
         assert_eq!(store.damage_met().len(), 1, "indexed: {indexed}, {:?}", store.damage_met());
     }
 }
