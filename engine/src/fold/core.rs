@@ -181,8 +181,7 @@ impl Core {
 
     /// The newest finished call in the context with this host id.
     pub(crate) fn finished_call(&self, facts: &Facts, host_id: Name) -> Option<Ix> {
-        let calls = facts.by_host_id.get(&host_id)?;
-        calls.as_slice().iter().rev().copied().find(|ix| {
+        facts.by_host_id.get(&host_id)?.as_slice().iter().rev().copied().find(|ix| {
             let live = self.live(*ix);
             live.is(BORN) && !live.is(LEFT) && live.status != Status::Pending
         })
@@ -247,10 +246,9 @@ impl Step<'_> {
     }
 
     fn each(&mut self, items: &[ItemId], act: fn(&mut Self, Ix)) {
-        for item in items {
-            if let Some(ix) = self.facts.find(*item) {
-                act(self, ix);
-            }
+        let found: Vec<Ix> = items.iter().filter_map(|item| self.facts.find(*item)).collect();
+        for ix in found {
+            act(self, ix);
         }
     }
 
@@ -675,8 +673,7 @@ impl Step<'_> {
 
     fn hide(&mut self, act: u32) {
         let Some(entry) = self.facts.acts.get(act as usize) else { return };
-        let hidden: Vec<_> =
-            entry.items.iter().map(|hidden| (hidden.item, hidden.summary.is_some())).collect();
+        let hidden: Vec<_> = entry.items.iter().map(|act| (act.item, act.summary.is_some())).collect();
         for (at, (item, summary)) in (0..).zip(hidden) {
             let Some(ix) = self.facts.find(item).filter(|ix| self.core.live(*ix).is(BORN)) else { continue };
             let cause = if summary { Cause::Distilled { act, at } } else { Cause::Discarded { act, at } };
