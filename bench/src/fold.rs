@@ -69,7 +69,33 @@ fn session(options: &Options, report: &mut Report, size: usize) -> Outcome<f64> 
     Ok(two)
 }
 
+/// One thing many times, for a profiler: `cold` or `apply` of 10,000 calls, or `append` of one.
+pub(crate) fn profile(options: &Options, what: &str, rounds: usize) -> Outcome<()> {
+    let folder = tempfile::tempdir_in(&options.scratch)?;
+    let mut session = Session::new("fold");
+    let stream = session.info.id();
+    session.record(&open(folder.path())?, 10_000)?;
+    let store = open(folder.path())?;
+    let events: Vec<Recorded> = store.events(Seq(1), Seq::MAX)?.collect::<Result<_, _>>()?;
+    let _ = store.view(stream)?;
+    for _ in 0..rounds {
+        match what {
+            "cold" => drop(open(folder.path())?.view(stream)?),
+            "apply" => drop(folded(&events)),
+            _ => {
+                let mut entries = Vec::new();
+                session.call(&mut entries);
+                let keep = entries.len().saturating_sub(2);
+                let _ = store.append(&session.info, entries.split_off(keep))?;
+                let _ = store.view(stream)?;
+            }
+        }
+    }
+    Ok(())
+}
+
 /// The fold of `events`.
+#[inline(never)]
 pub(crate) fn folded(events: &[Recorded]) -> World {
     let mut world = World::default();
     for event in events {

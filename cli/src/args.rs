@@ -156,6 +156,7 @@ pub(crate) struct Context {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ContextAct {
+    #[expect(clippy::doc_markdown, reason = "it is the text of --help")]
     /// Hide calls and messages: by hash (r_a1b2c), pattern ("start...end"), #seq or call id
     Discard(Targets),
     /// Hide them behind summaries: TARGET=SUMMARY
@@ -169,6 +170,7 @@ pub(crate) enum ContextAct {
 }
 
 #[derive(Debug, clap::Args)]
+#[expect(clippy::struct_field_names, reason = "what one calls them")]
 pub(crate) struct Targets {
     /// What to act on
     #[arg(value_name = "TARGET")]
@@ -217,6 +219,7 @@ pub(crate) struct Log {
     /// Only this session
     #[arg(long, short)]
     pub(crate) session: Option<String>,
+    #[expect(clippy::doc_markdown, reason = "it is the text of --help")]
     /// Only this kind of event, such as tool_call_started
     #[arg(long, value_name = "KIND")]
     pub(crate) kind: Option<String>,
@@ -323,6 +326,8 @@ pub(crate) enum MemoryAct {
     Supersede(MemorySupersede),
     /// Say that an item no longer holds
     Retract(MemoryRetract),
+    /// Let a superseded or retracted item hold again
+    Restore(MemoryKey),
     /// What was superseded by what
     History(MemoryKey),
     /// What the messages of a session suggest to remember

@@ -22,6 +22,7 @@ pub(crate) struct Line {
 
 /// What a line asks for, in order.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "a line has few of them, nearly all facts")]
 pub(crate) enum Act {
     Record(Entry),
     /// JSON of the context tool.

@@ -38,6 +38,11 @@ fn main() -> ExitCode {
     let mut output = Output::new(&args.global);
     let result = run(&args, &mut output);
     let flushed = output.flush();
+    // Only an answer can leave something out.
+    let result = match result {
+        Ok(code) if output.tell_of_damage() && code == Code::Ok => Ok(Code::Damage),
+        other => other,
+    };
     match result.and_then(|code| flushed.map(|()| code)) {
         Ok(code) => code.into(),
         Err(failure) if failure.broken_pipe => Code::Ok.into(),

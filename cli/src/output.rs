@@ -1,7 +1,9 @@
 //! Where everything that is printed goes: data to stdout, words about it to stderr.
 
+use std::cell::RefCell;
 use std::io::{self, BufWriter, IsTerminal as _, Write};
 
+use acpdb_engine::Store;
 use serde::Serialize;
 
 use crate::args::{ColorChoice, Global};
@@ -15,6 +17,7 @@ macro_rules! say {
 }
 
 /// Prints data and messages as the global options ask.
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub(crate) struct Output {
     out: BufWriter<Box<dyn Write>>,
     /// JSON for programs.
@@ -27,6 +30,8 @@ pub(crate) struct Output {
     pub(crate) terminal: bool,
     /// Columns of the terminal, 100 if there is none.
     pub(crate) width: usize,
+    /// The store that is read.
+    store: RefCell<Option<Store>>,
 }
 
 impl Output {
@@ -48,7 +53,25 @@ impl Output {
             quiet: global.quiet,
             terminal,
             width: width.max(20),
+            store: RefCell::default(),
         }
+    }
+
+    /// Remembers the store that answers come from.
+    pub(crate) fn reads(&self, store: &Store) {
+        self.store.replace(Some(store.clone()));
+    }
+
+    /// Says what damage the answers leave out; whether there was any.
+    pub(crate) fn tell_of_damage(&self) -> bool {
+        let damage = self.store.take().map(|store| store.damage_met()).unwrap_or_default();
+        for place in &damage {
+            self.warn(format!("left out: {place}"));
+        }
+        if !damage.is_empty() {
+            self.note("what is shown is sound, and not all there was; run acpdb verify");
+        }
+        !damage.is_empty()
     }
 
     /// One line of data.
@@ -105,11 +128,13 @@ impl Output {
     }
 
     /// Something the user must know, on stderr.
+    #[expect(clippy::unused_self, reason = "all that is said goes through it")]
     pub(crate) fn warn(&self, text: impl AsRef<str>) {
         say!("warning: {}", escape(text.as_ref(), Escape::Text));
     }
 
     /// A failure, on stderr.
+    #[expect(clippy::unused_self, reason = "all that is said goes through it")]
     pub(crate) fn failure(&self, failure: &Failure) {
         say!("error: {}", escape(&failure.message, Escape::Text));
         if let Some(hint) = &failure.hint {

@@ -66,6 +66,7 @@ pub(crate) fn read(global: &Global, output: &Output) -> Result<Store, Failure> {
 
 /// Says on stderr what opening found that a user should know.
 fn report(store: &Store, output: &Output) {
+    output.reads(store);
     let recovery = store.recovery();
     if recovery.torn_bytes > 0 {
         output.note(format!(

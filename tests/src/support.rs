@@ -183,3 +183,44 @@ pub fn copy_folder(from: &Path, to: &Path) -> std::io::Result<()> {
     }
     Ok(())
 }
+
+/// A store in plain words: every event with its texts, then what the model sees of each stream.
+///
+/// # Errors
+/// If anything is damaged.
+pub fn described(store: &Store) -> Result<String, Failure> {
+    let mut out = String::new();
+    for recorded in events(store)? {
+        writeln!(out, "{} {} {}", recorded.seq, recorded.recorded_at.get(), line_of(store, &recorded)?)?;
+    }
+    for stream in store.stream_names()? {
+        writeln!(out, "\n{} {} {:?}", stream.host, stream.name, stream.scope)?;
+        for line in shown(store, stream.id, store.head()?)? {
+            writeln!(out, "  {line}")?;
+        }
+        let view = store.view(stream.id)?;
+        let reading = view.read();
+        for edge in reading.state().edges(Seq::MAX) {
+            let new = edge.new.map(|item| item.to_string()).unwrap_or_default();
+            writeln!(out, "  {} -> {new} {:?} at {} {}", edge.old, edge.rule, edge.seq, edge.turn)?;
+        }
+    }
+    Ok(out)
+}
+
+/// The digest of each stream's fold at each seq, one a line.
+///
+/// # Errors
+/// If anything is damaged.
+pub fn fold_digests(store: &Store) -> Result<String, Failure> {
+    let mut out = String::new();
+    let world = folded(&events(store)?);
+    for stream in store.stream_names()? {
+        let Some(state) = world.stream(stream.id) else { continue };
+        for seq in state.first().get()..=store.head()?.get() {
+            let digest = acpdb_engine::ids::Digest(state.digest(Seq(seq)));
+            writeln!(out, "{} #{seq} {digest}", stream.name)?;
+        }
+    }
+    Ok(out)
+}

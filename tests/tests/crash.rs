@@ -7,6 +7,16 @@
 //!
 //! The simulated disk forgets what was not synced (all, none or any mix of sectors), and frees the locks of the dead.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::needless_pass_by_value,
+    clippy::cast_possible_truncation,
+    reason = "tests: a failed step is a failed test"
+)]
+
 use std::sync::Arc;
 
 use acpdb_engine::command::{ContextAction, Target};

@@ -5,10 +5,11 @@
 
 use std::io::Read as _;
 
+use acpdb_engine::command::memory::{MemoryCommand, MemoryRef};
 use acpdb_engine::command::{ContextAction, Target};
 use acpdb_engine::ids::{ItemId, Seq, StreamId};
 use acpdb_engine::text::HashTarget;
-use acpdb_engine::{ActReply, Store};
+use acpdb_engine::{ActReply, MemoryScope, Store};
 use serde_json::{Value, json};
 
 use crate::args::{ContextAct, Global, RestoreTargets, Targets};
@@ -102,6 +103,11 @@ fn from_arguments(
     let is_call = |text: &str| !view.read().state().calls_by_host_id(text, Seq::MAX).is_empty();
     let read = |text: &str| target(text, &is_call);
     let alone = || given.targets.iter().map(|text| read(text)).collect::<Result<Vec<_>, _>>();
+    if verb == Verb::Context(ContextAction::Restore)
+        && let Some(reply) = restore_memory(store, stream, &alone()?)?
+    {
+        return Ok(reply);
+    }
     let reply = match verb {
         Verb::Pin => store.pin(stream, alone()?)?,
         Verb::Unpin => store.unpin(stream, alone()?)?,
@@ -119,6 +125,34 @@ fn from_arguments(
         }
     };
     Ok(reply)
+}
+
+/// `context restore '#812'` where `#812` is a memory item that the session sees: it holds again. `None` if no target is.
+fn restore_memory(store: &Store, stream: StreamId, targets: &[Target]) -> Result<Option<ActReply>, Failure> {
+    let scope = MemoryScope::session(stream);
+    let memory = store.memory(&scope, Seq::MAX)?;
+    let items: Vec<ItemId> = memory.read(store.now(), |view| {
+        let item = |target: &Target| match target {
+            Target::Item(item) => view.by_item(*item).map(|_| *item),
+            _ => None,
+        };
+        targets.iter().filter_map(item).collect()
+    });
+    if items.is_empty() {
+        return Ok(None);
+    }
+    if items.len() < targets.len() {
+        let failure = Failure::usage("some of the targets are memory items, and some are not");
+        return Err(failure.hint("restore memory items with a command of their own"));
+    }
+    let mut reply =
+        ActReply { text: format!("Restored {} memory item(s)", items.len()), ..ActReply::default() };
+    for item in items {
+        let receipt = store.remember(&scope, &MemoryCommand::Restore { item: MemoryRef::Item(item) })?;
+        reply.last_seq = Some(receipt.last_seq);
+        reply.shown.push(item);
+    }
+    Ok(Some(reply))
 }
 
 fn from_stdin(store: &Store, stream: StreamId, verb: Verb, pin: bool) -> Result<ActReply, Failure> {

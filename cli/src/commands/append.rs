@@ -37,7 +37,7 @@ pub(crate) fn run(global: &Global, args: &Append, output: &mut Output) -> Result
         if line.trim_ascii().is_empty() {
             continue;
         }
-        let parsed = std::str::from_utf8(&line)
+        let parsed = std::str::from_utf8(line.trim_ascii_end())
             .map_err(|error| format!("not UTF-8 at byte {}", error.valid_up_to()))
             .and_then(|text| feed::parse(text, number));
         let mut last_seq = 0;

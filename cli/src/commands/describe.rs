@@ -8,6 +8,7 @@ use acpdb_engine::ids::{Micros, StreamId};
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
+use crate::output::{Escape, escape};
 
 /// Style of seqs.
 pub(crate) const SEQ: anstyle::Style =
@@ -45,7 +46,8 @@ impl StreamNames {
 
     /// At most 12 characters of it.
     pub(crate) fn short(&self, stream: StreamId) -> String {
-        self.full(stream).chars().take(12).collect()
+        // A host may name its sessions as it likes.
+        escape(&self.full(stream), Escape::Line).chars().take(12).collect()
     }
 }
 

@@ -5,7 +5,7 @@
 use acpdb_engine::command::memory::{MemoryCommand, MemoryRef, confidence_hundredths, parse_lifespan};
 use acpdb_engine::entry::MemoryEntry;
 use acpdb_engine::event::{Lifespan, MemoryKind, Scope};
-use acpdb_engine::fold::memory::{MemoryView, kind_label};
+use acpdb_engine::fold::memory::{MemoryView, Standing, kind_label};
 use acpdb_engine::ids::{BodyId, Micros, Seq};
 use acpdb_engine::propose::PreferenceTable;
 use acpdb_engine::{MemoryReceipt, MemoryScope, Store};
@@ -35,6 +35,7 @@ pub(crate) fn run(global: &Global, args: &Memory, output: &mut Output) -> Result
         MemoryAct::List(args) => list(global, args, output),
         MemoryAct::Supersede(args) => supersede(global, args, output),
         MemoryAct::Retract(args) => retract(global, args, output),
+        MemoryAct::Restore(args) => restore(global, args, output),
         MemoryAct::History(args) => super::memory_history::of_scope(global, args, output),
         MemoryAct::Propose(args) => super::memory_learn::propose(global, args, output),
         MemoryAct::Insights(args) => super::memory_learn::insights(global, args, output),
@@ -404,6 +405,22 @@ fn retract(global: &Global, args: &MemoryRetract, output: &mut Output) -> Result
     let command = MemoryCommand::Retract { item, reason: args.reason.clone() };
     let receipt = store.remember(&scope, &command)?;
     said(&store, global, &scope, &receipt, "retracted", output)
+}
+
+/// Lets an item hold again: by id or `#seq`, or the last of a key's values that does not.
+fn restore(global: &Global, args: &MemoryKey, output: &mut Output) -> Result<Code, Failure> {
+    super::at::refuse(global)?;
+    let store = place::read(global, output)?;
+    let scope = whose(&store, &args.scope, output)?;
+    let opened = Opened::of(&store, global, &scope)?;
+    let rows = opened.rows();
+    let found = named(&rows, &args.key);
+    let is_hidden = |row: &&&Row| matches!(row.standing, Standing::Superseded | Standing::Retracted);
+    let hidden = found.iter().rev().find(is_hidden);
+    let Some(row) = hidden.or(found.last()) else { return Err(miss(&rows, &args.key)) };
+    let command = MemoryCommand::Restore { item: MemoryRef::Item(row.item) };
+    let receipt = store.remember(&scope, &command)?;
+    said(&store, global, &scope, &receipt, "holds again", output)
 }
 
 /// A scope that is searched over all projects and sessions, for `history --memory`.

@@ -111,7 +111,7 @@ impl Row {
                 let by: Vec<String> = self.superseded_by.iter().map(|id| one_line(id)).collect();
                 format!("superseded by {}", by.join(", "))
             }
-            Standing::Current if self.shadowed => "shadowed by a narrower scope".to_owned(),
+            Standing::Current if self.shadowed => "shadowed by another value".to_owned(),
             Standing::Current => format!("current {:.2}", self.confidence),
             Standing::OffBranch => "off the branch".to_owned(),
             standing => standing.label().to_owned(),

@@ -9,7 +9,7 @@ use acpdb_engine::ids::BodyId;
 use super::describe;
 use crate::args::{Global, Show};
 use crate::failure::{Code, Failure};
-use crate::output::{Escape, Output};
+use crate::output::{Escape, Output, escape};
 use crate::place;
 
 pub(crate) fn run(global: &Global, args: &Show, output: &mut Output) -> Result<Code, Failure> {
@@ -57,7 +57,7 @@ pub(crate) fn run(global: &Global, args: &Show, output: &mut Output) -> Result<C
 fn raw(bytes: &[u8], output: &mut Output) -> Result<Code, Failure> {
     if std::io::stdout().is_terminal() {
         let text = String::from_utf8_lossy(bytes);
-        output.line(crate::output::escape(&text, Escape::Text))?;
+        output.line(escape(&text, Escape::Text))?;
     } else {
         output.bytes(bytes)?;
     }
@@ -71,7 +71,7 @@ fn text(store: &Store, recorded: &Recorded, output: &mut Output) -> Result<(), F
     let names = describe::StreamNames::new(store)?;
     output.line(format!("{seq} {kind}"))?;
     let mut field = |name: &str, value: String| output.line(format!("  {name:<12} {value}"));
-    field("session", names.full(event.stream))?;
+    field("session", escape(&names.full(event.stream), Escape::Line).into_owned())?;
     field("recorded at", describe::time(recorded.recorded_at))?;
     if let Some(time) = event.host_time {
         field("host time", describe::time(time))?;
@@ -79,7 +79,7 @@ fn text(store: &Store, recorded: &Recorded, output: &mut Output) -> Result<(), F
     field("actor", format!("{:?}", event.stamp.actor).to_lowercase())?;
     let words = describe::payload(&event.payload);
     if !words.trim().is_empty() {
-        field("says", crate::output::escape(words.trim(), Escape::Line).into_owned())?;
+        field("says", escape(words.trim(), Escape::Line).into_owned())?;
     }
     for (name, body) in bodies(&event.payload) {
         if body.bytes == 0 {
@@ -148,7 +148,6 @@ fn bodies(payload: &Payload) -> Vec<(String, Body)> {
         }
         Payload::Restored(act) => vec![("targets".to_owned(), act.targets)],
         Payload::TaskEvicted(task) => one("summary", task.summary).into_iter().collect(),
-        Payload::PolicySet(_) | Payload::Unknown { .. } => Vec::new(),
         _ => Vec::new(),
     }
 }

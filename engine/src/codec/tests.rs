@@ -44,6 +44,28 @@ fn hex(bytes: &[u8]) -> String {
     bytes.chunks(16).enumerate().map(line).collect()
 }
 
+/// An event is found by its seq as by walking there, in frames small and large.
+#[test]
+fn an_event_is_found_by_its_seq() {
+    let events: Vec<EncodedEvent> = (0..60_u8)
+        .map(|number| {
+            let body = |of: u8| EncodedBody::New {
+                bytes: vec![number + 1; 3 + usize::from(of)].into(),
+                salt: [1; 16],
+            };
+            let bodies = (0..number % 4).map(body).collect();
+            EncodedEvent { payload: vec![number; usize::from(number)], bodies, ..sample() }
+        })
+        .collect();
+    let frame = decode_frame(&sealed(&events)).unwrap();
+    for walked in frame.events() {
+        let found = frame.event(walked.seq).unwrap();
+        assert_eq!((found.seq, found.envelope, found.payload), (walked.seq, walked.envelope, walked.payload));
+        assert!(found.rows().eq(walked.rows()), "rows of {}", walked.seq);
+    }
+    assert!(frame.event(Seq(6)).is_none() && frame.event(Seq(67)).is_none());
+}
+
 /// The golden frame of `docs/FORMAT.md`. If this changes, the format changed.
 #[test]
 fn a_frame_is_as_it_is_drawn() {

@@ -7,24 +7,20 @@
 //! Facts are never refused here. Odd ones (a finish without a start, parameters that are no JSON, a todo list that is no
 //! list) are recorded as they are; the fold copes. Pure: what is random or read from disk comes in as a value.
 
-use crate::entry::{
-    Bytes, Entry, Fact, ItemRef, MemoryEntry, PartEntry, PointRef, StreamInfo, TodoChangeEntry,
-};
+mod tool;
+
+use crate::entry::{Bytes, Entry, Fact, ItemRef, MemoryEntry, PartEntry, PointRef, StreamInfo};
 use crate::event::{
     self, Actor, Body, ContextReplaced, Event, Face, FileChanged, Forked, HostCleared, HostRecorded,
     Injected, ItemRevised, Key, KeyKind, Lifespan, MemoryKind, MemoryRecorded, MemoryReinforced,
     MemoryRetracted, MemorySource, MemorySuperseded, MessageAbandoned, MessageContinued, MessageFinished,
     MessageRecorded, Part, PartKind, Payload, PromptSet, Rewound, Role, SessionChanged, SessionClosed,
-    SessionOpened, SignatureForm, Stamp, TodoChange, TodoChanged, TodoHead, TodoList, TodoUpdate,
-    TodosReplaced, ToolCallFinished, ToolCallStarted, ToolClass, TurnStarted,
+    SessionOpened, Stamp, TodoChanged, TodosReplaced, ToolCallFinished, ToolClass, TurnStarted,
 };
 use crate::ids::{ItemId, Origin, Seq};
 use crate::registry::Registry;
-use crate::text::json::{Json, ParamPath, canonical_or_text};
-use crate::text::label::Label;
-use crate::text::shorten::shown_params;
 use crate::text::signature::Signer;
-use crate::text::{collapse_space, paths, tokens};
+use crate::text::tokens;
 
 use super::bodies::Bodies;
 use super::ledger::{Ledger, Seen};
@@ -314,142 +310,6 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the fields of one fact")]
-    fn started(
-        &self,
-        info: &StreamInfo,
-        call: &str,
-        message: Option<&String>,
-        tool: &str,
-        params: &Bytes,
-        provider_signature: Option<&Bytes>,
-        bodies: &mut Bodies,
-    ) -> ToolCallStarted {
-        let (canonical, json) = canonical_or_text(params);
-        let json = json.unwrap_or(Json::Null);
-        let facts = self.registry.tool(&info.host, tool, &json);
-        let shown = shown_params(&json, &facts.shown);
-        let line = shown.call_line(tool, "");
-        let line = line.strip_suffix(" \u{2192} ").unwrap_or(&line);
-        let object = shown.object_json();
-        let size = |text: &str| u32::try_from(text.len()).unwrap_or(u32::MAX);
-        let label = Label::of(tool, canonical.as_bytes());
-        ToolCallStarted {
-            call: call.to_owned(),
-            message: message.cloned(),
-            tool: tool.to_owned(),
-            params: bodies.add(params),
-            canonical_tokens: tokens::estimate(canonical.as_bytes()),
-            label: label.bits(),
-            signature: self.signer.call(tool, canonical.as_bytes()),
-            forms: self.forms(tool, &json, &canonical, &facts.file_params),
-            class: facts.class,
-            keys: facts.keys.into_iter().map(|key| self.resolved(key)).collect(),
-            volatile: facts.volatile,
-            todo: facts.todo,
-            todos: facts.todos.and_then(|list| self.todo_list(&Bytes::from(list), bodies)),
-            shown: event::Shown {
-                line_bytes: size(line),
-                line_tokens: tokens::estimate(line.as_bytes()),
-                object_bytes: size(&object),
-                object_tokens: tokens::estimate(object.as_bytes()),
-            },
-            registry: self.registry.version(),
-            provider_signature: provider_signature.map(|bytes| bodies.add_uncounted(bytes)),
-        }
-    }
-
-    /// The forms of the signature that differ from the plain one.
-    fn forms(
-        &self,
-        tool: &str,
-        json: &Json,
-        canonical: &str,
-        file_params: &[&'static str],
-    ) -> Vec<(SignatureForm, crate::ids::Signature)> {
-        let mut forms = Vec::new();
-        let mut push = |form, text: &str, plain: &str| {
-            if text != plain {
-                forms.push((form, self.signer.call(tool, text.as_bytes())));
-            }
-        };
-        let has_nulls =
-            json.as_object().is_some_and(|fields| fields.iter().any(|(_, value)| value.is_null()));
-        if has_nulls {
-            push(SignatureForm::NoNulls, &json.canonical_without_nulls(), canonical);
-        }
-        if !file_params.is_empty() {
-            let params: Vec<ParamPath<'_>> = file_params.iter().map(|path| ParamPath::new(path)).collect();
-            let cwd = self.cwd.as_deref();
-            let mut resolve = |given: &str| paths::resolve(given, cwd);
-            let resolved = json.canonical_with(&params, &mut resolve);
-            push(SignatureForm::Resolved, &resolved, canonical);
-            if has_nulls && resolved != canonical {
-                let text = json.canonical_without_nulls_with(&params, &mut resolve);
-                push(SignatureForm::ResolvedNoNulls, &text, canonical);
-            }
-        }
-        forms
-    }
-
-    fn resolved(&self, mut key: Key) -> Key {
-        if key.kind == KeyKind::File {
-            let resolved = paths::resolve(&key.given, self.cwd.as_deref());
-            key.resolved = Some(resolved).filter(|resolved| *resolved != key.given);
-        }
-        key
-    }
-
-    fn todo_update(
-        &self,
-        info: &StreamInfo,
-        call: &str,
-        output: &[PartEntry],
-        change: Option<&TodoChangeEntry>,
-        bodies: &mut Bodies,
-    ) -> Option<TodoUpdate> {
-        if let Some(change) = change {
-            return Some(TodoUpdate::Change(self.todo_change(change, bodies)));
-        }
-        let pending = self.pending_tools.get(call).map(String::as_str);
-        let tool = pending.or_else(|| self.ledger.open_call(call).map(|open| open.tool.as_str()))?;
-        let text = output.iter().find(|part| part.kind == PartKind::Text)?;
-        let list = self.registry.todos_in_output(&info.host, tool, &text.bytes)?;
-        self.todo_list(&Bytes::from(list), bodies).map(TodoUpdate::List)
-    }
-
-    fn todo_list(&self, list: &Bytes, bodies: &mut Bodies) -> Option<TodoList> {
-        let json = Json::parse(list).ok()?;
-        let entries = json.as_array()?;
-        if entries.iter().any(|entry| entry.as_object().is_none()) {
-            return None;
-        }
-        let items = entries.iter().map(|entry| TodoHead {
-            id: entry.get("id").and_then(id_text),
-            content: self.content_signature(entry),
-            status: entry.get("status").and_then(Json::as_str).unwrap_or("pending").to_owned(),
-            priority: entry.get("priority").and_then(Json::as_str).map(str::to_owned),
-        });
-        let items = items.collect();
-        Some(TodoList { body: bodies.add_uncounted(list), items })
-    }
-
-    fn content_signature(&self, entry: &Json) -> crate::ids::Signature {
-        let content = entry.get("content").and_then(Json::as_str).unwrap_or_default();
-        self.signer.text("todo", &collapse_space(content))
-    }
-
-    fn todo_change(&self, change: &TodoChangeEntry, bodies: &mut Bodies) -> TodoChange {
-        let json = change.entry.as_ref().and_then(|entry| Json::parse(entry).ok());
-        let content = json.as_ref().filter(|json| json.get("content").is_some());
-        TodoChange {
-            id: change.id.clone(),
-            status: change.status.clone(),
-            entry: change.entry.as_ref().map(|entry| bodies.add_uncounted(entry)),
-            content: content.map(|json| self.content_signature(json)),
-        }
-    }
-
     fn memory(&mut self, memory: &MemoryEntry, bodies: &mut Bodies) -> MemoryRecorded {
         let (letter, category, lifespan) = match memory.kind {
             MemoryKind::Fact => ('f', "other", Lifespan::Session),
@@ -589,12 +449,6 @@ fn contains_ignoring_case(text: &[u8], lower: &[u8]) -> bool {
 
 fn text_body(text: Option<&String>, bodies: &mut Bodies) -> Option<Body> {
     text.map(|text| bodies.add(&Bytes::from(text.as_bytes())))
-}
-
-/// Ids of todo entries are texts or whole numbers.
-fn id_text(json: &Json) -> Option<String> {
-    let number = || json.as_u64().map(|number| number.to_string());
-    json.as_str().map(str::to_owned).or_else(number)
 }
 
 fn actor_of(fact: &Fact) -> Actor {

@@ -17,6 +17,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::claims::{Claims, Keep};
 use super::facts::{Facts, Ix, NONE, Size, index};
+use super::few::Few;
 use super::history::{Cause, FileTouch, History, Order, RuleKind};
 use super::memory::MemoryState;
 use super::names::Name;
@@ -128,7 +129,7 @@ pub(crate) struct Core {
     pub(crate) own_policy: bool,
     pub(crate) turn: Turn,
     live: Vec<Live>,
-    open: FxHashMap<Name, Vec<Ix>>,
+    open: FxHashMap<Name, Few<Ix>>,
     claims: Claims,
     steps: FxHashSet<Name>,
     pub(crate) lists: Lists,
@@ -181,7 +182,7 @@ impl Core {
     /// The newest finished call in the context with this host id.
     pub(crate) fn finished_call(&self, facts: &Facts, host_id: Name) -> Option<Ix> {
         let calls = facts.by_host_id.get(&host_id)?;
-        calls.iter().rev().copied().find(|ix| {
+        calls.as_slice().iter().rev().copied().find(|ix| {
             let live = self.live(*ix);
             live.is(BORN) && !live.is(LEFT) && live.status != Status::Pending
         })

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::few::Few;
 use super::names::{Name, Names};
 use crate::event::{
     Body, Face, InjectedKind, KeyKind, Outcome, Part, PartKind, Role, Shown, SignatureForm, TodoList,
@@ -180,7 +181,10 @@ pub(crate) struct Facts {
     pub(crate) items: Vec<Item>,
     pub(crate) calls: Vec<Call>,
     pub(crate) keys: Vec<KeyFact>,
-    key_ids: FxHashMap<(KeyKind, Box<[Name]>), KeyId>,
+    key_ids: FxHashMap<(KeyKind, Name), KeyId>,
+    /// Keys of several fields.
+    key_ids_of_fields: FxHashMap<KeyKind, FxHashMap<Box<[Name]>, KeyId>>,
+    key_count: u32,
     pub(crate) finishes: Vec<Finish>,
     pub(crate) revisions: Vec<Revision>,
     pub(crate) messages: Vec<Message>,
@@ -191,11 +195,11 @@ pub(crate) struct Facts {
     pub(crate) automata: FxHashSet<u32>,
     signatures: FxHashMap<Signature, u32>,
     /// Signatures that share a label, in order: with its letter (20 bits), and bare (24 bits).
-    labels: FxHashMap<(Option<char>, u32), Vec<Signature>>,
+    labels: FxHashMap<(Option<char>, u32), Few<Signature>>,
     /// Calls by interned signature as given.
-    pub(crate) by_signature: FxHashMap<u32, Vec<Ix>>,
+    pub(crate) by_signature: FxHashMap<u32, Few<Ix>>,
     /// Calls by the host's id.
-    pub(crate) by_host_id: FxHashMap<Name, Vec<Ix>>,
+    pub(crate) by_host_id: FxHashMap<Name, Few<Ix>>,
 }
 
 impl Facts {
@@ -227,17 +231,24 @@ impl Facts {
 
     /// The identity of a key's fields.
     pub(crate) fn key_id(&mut self, kind: KeyKind, fields: &[Name]) -> KeyId {
-        let next = KeyId(index(self.key_ids.len()));
-        if let Some(id) = self.key_ids.get(&(kind, Box::from(fields))) {
-            return *id;
-        }
-        self.key_ids.insert((kind, Box::from(fields)), next);
-        next
+        let next = KeyId(self.key_count);
+        let id = if let [name] = fields {
+            *self.key_ids.entry((kind, *name)).or_insert(next)
+        } else {
+            let ids = self.key_ids_of_fields.entry(kind).or_default();
+            if let Some(id) = ids.get(fields) {
+                return *id;
+            }
+            ids.insert(Box::from(fields), next);
+            next
+        };
+        self.key_count = self.key_count.saturating_add(u32::from(id == next));
+        id
     }
 
     pub(crate) fn find_key(&self, kind: KeyKind, text: &str) -> Option<KeyId> {
         let name = self.names.find(text)?;
-        self.key_ids.get(&(kind, Box::from([name]))).copied()
+        self.key_ids.get(&(kind, name)).copied()
     }
 
     /// A number for a signature.
@@ -268,8 +279,9 @@ impl Facts {
     /// Fixed at birth: the first signature under a label shows none, a later one as many as it takes.
     pub(crate) fn digits(&mut self, letter: Option<char>, bits: u32, signature: Signature) -> u8 {
         let under = self.labels.entry((letter, bits)).or_default();
-        let mine = under.iter().position(|other| *other == signature);
-        let earlier = under.get(..mine.unwrap_or(under.len())).unwrap_or_default();
+        let known = under.as_slice();
+        let mine = known.iter().position(|other| *other == signature);
+        let earlier = known.get(..mine.unwrap_or(known.len())).unwrap_or_default();
         let digits = if earlier.is_empty() {
             0
         } else {
@@ -359,12 +371,12 @@ impl Facts {
 
     /// The signatures under a label, in order of first use.
     pub(crate) fn signatures_under(&self, letter: Option<char>, bits: u32) -> &[Signature] {
-        self.labels.get(&(letter, bits)).map(Vec::as_slice).unwrap_or_default()
+        self.labels.get(&(letter, bits)).map(Few::as_slice).unwrap_or_default()
     }
 
     pub(crate) fn calls_with(&self, signature: Signature) -> &[Ix] {
         let calls = self.signatures.get(&signature).and_then(|number| self.by_signature.get(number));
-        calls.map(Vec::as_slice).unwrap_or_default()
+        calls.map(Few::as_slice).unwrap_or_default()
     }
 }
 

@@ -245,6 +245,9 @@ pub(crate) struct FileTouch {
     pub(crate) until: Seq,
 }
 
+/// So many faces are compared with each other; more are hashed.
+const COMPARE_COUNT_MAX: usize = 16;
+
 /// Where the heads of an item's lists are.
 #[derive(Clone, Copy, Debug)]
 struct Heads {
@@ -288,11 +291,29 @@ impl History {
     /// Faces that changed since this was last asked, each once, in order of first change.
     pub(crate) fn take_touched(&mut self) -> Vec<(Ix, Face)> {
         let mut touched = std::mem::take(&mut self.touched);
-        if touched.len() > 1 {
+        if touched.len() <= COMPARE_COUNT_MAX {
+            let mut kept = 0;
+            for place in 0..touched.len() {
+                let Some(entry) = touched.get(place).copied() else { break };
+                if touched.get(..kept).is_some_and(|earlier| !earlier.contains(&entry)) {
+                    touched.swap(kept, place);
+                    kept += 1;
+                }
+            }
+            touched.truncate(kept);
+        } else {
             let mut seen = rustc_hash::FxHashSet::default();
             touched.retain(|entry| seen.insert(*entry));
         }
         touched
+    }
+
+    /// Takes a list of [`History::take_touched`] back, to fill it again.
+    pub(crate) fn give_back(&mut self, mut touched: Vec<(Ix, Face)>) {
+        if self.touched.is_empty() {
+            touched.clear();
+            self.touched = touched;
+        }
     }
 
     /// Begins a cause.

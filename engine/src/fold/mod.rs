@@ -26,6 +26,7 @@ mod core;
 mod evict;
 pub mod eviction;
 mod facts;
+mod few;
 mod history;
 mod intake;
 pub mod memory;

@@ -239,6 +239,14 @@ impl State {
         }
     }
 
+    /// A newer session of the project began: what was remembered for the length of this one is over.
+    pub(crate) fn end_session_memory(&mut self, at: Seq) {
+        if self.subs.memory.has_session_items() {
+            self.step(at, &Op::Closed);
+            self.ops.push((at, Op::Closed));
+        }
+    }
+
     fn set_policy(&mut self, at: Seq, policy: Arc<Policy>, own: bool) {
         self.policies.push((at, Arc::clone(&policy)));
         let op = Op::Policy { policy, own };
@@ -448,24 +456,20 @@ impl State {
         let touched = self.history.take_touched();
         let mut total = self.history.totals.last().copied().unwrap_or_default();
         let mut changes = Vec::with_capacity(touched.len());
-        for (ix, face) in touched {
+        for &(ix, face) in &touched {
+            let Some(item) = self.facts.item(ix) else { continue };
+            let item = item.id;
             let was = self.face_tokens(ix, face, before);
-            let now = self.face_tokens(ix, face, seq);
+            let view = self.face(ix, face, seq);
+            let now = self.tokens_in(ix, &view, seq);
             total.whole = total.whole.wrapping_add(now.whole).wrapping_sub(was.whole);
             total.shown = total.shown.wrapping_add(now.shown).wrapping_sub(was.shown);
             total.recorded = total.recorded.wrapping_add(now.recorded).wrapping_sub(was.recorded);
-            let Some(item) = self.facts.item(ix) else { continue };
-            let view = self.face(ix, face, seq);
             let freed =
                 i64::try_from(was.shown).unwrap_or(i64::MAX) - i64::try_from(now.shown).unwrap_or(i64::MAX);
-            changes.push(Change {
-                item: item.id,
-                face,
-                shown: view.state,
-                cause: view.cause,
-                tokens_freed: freed,
-            });
+            changes.push(Change { item, face, shown: view.state, cause: view.cause, tokens_freed: freed });
         }
+        self.history.give_back(touched);
         if !changes.is_empty() {
             self.history.totals.push(Total { seq, ..total });
         }
@@ -480,6 +484,6 @@ impl State {
 
     pub(crate) fn host_call(&self, call: &str) -> Option<(Name, &[Ix])> {
         let name = self.facts.names.find(call)?;
-        Some((name, self.facts.by_host_id.get(&name).map(Vec::as_slice).unwrap_or_default()))
+        Some((name, self.facts.by_host_id.get(&name).map(super::few::Few::as_slice).unwrap_or_default()))
     }
 }

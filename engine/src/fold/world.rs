@@ -1,12 +1,12 @@
 //! All folded streams, and the policy they share.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::policy::Policy;
 use super::state::{Effects, State};
-use crate::event::{Payload, Recorded};
-use crate::ids::{Seq, StreamId};
+use crate::event::{Lifespan, Payload, Recorded, Scope, stream_id};
+use crate::ids::{Micros, Seq, StreamId};
 
 /// Folded streams by id, with the store-wide policy.
 ///
@@ -17,7 +17,18 @@ pub struct World {
     streams: BTreeMap<StreamId, State>,
     /// The policy that the store's own stream set, from each seq on.
     policies: Vec<(Seq, Arc<Policy>)>,
+    /// Sessions by the project they belong to, and projects themselves: what a newer session of the project ends.
+    projects: BTreeMap<StreamId, Belongs>,
+    /// Folded streams that remember something for the length of a session.
+    session_memory: BTreeSet<StreamId>,
     head: Seq,
+}
+
+/// Where a stream belongs, and since when it is there, by its host's time if that is known.
+#[derive(Clone, Copy, Debug)]
+struct Belongs {
+    project: StreamId,
+    since: Micros,
 }
 
 impl World {
@@ -48,12 +59,56 @@ impl World {
                 let parent = self.streams.get(&forked.from);
                 let seq = recorded.seq;
                 if let Some(shared) = parent.map(|parent| parent.fork(seq, stream, forked.at, info)) {
+                    if shared.memory().has_session_items() {
+                        self.session_memory.insert(stream);
+                    }
                     self.state(stream).adopt(seq, shared);
                 }
+            }
+            Payload::SessionOpened(_) => self.opened(recorded),
+            Payload::SessionChanged(changed) => {
+                if let (Some(name), Some(belongs)) = (&changed.project, self.projects.get_mut(&stream)) {
+                    belongs.project = stream_id(Scope::Project, "", name);
+                }
+            }
+            Payload::MemoryRecorded(record) if record.lifespan == Lifespan::Session => {
+                self.session_memory.insert(stream);
             }
             _ => {}
         }
         self.state(stream).apply(recorded)
+    }
+
+    /// A stream began. A session of a project ends what the project's earlier sessions remembered for their own length;
+    /// one that another session started (a subagent) does not, nor does one that took place before (an import).
+    ///
+    /// For streams that are not folded here, [`World::apply`] leaves this to be called alone.
+    pub(crate) fn opened(&mut self, recorded: &Recorded) {
+        let Payload::SessionOpened(opened) = &recorded.event.payload else { return };
+        let stream = recorded.event.stream;
+        let since = recorded.event.host_time.unwrap_or(recorded.recorded_at);
+        let project = match (opened.scope, &opened.project) {
+            (Scope::Session, Some(name)) => stream_id(Scope::Project, "", name),
+            (Scope::Project, _) => {
+                // Older than all its sessions.
+                self.projects.insert(stream, Belongs { project: stream, since: Micros(i64::MIN) });
+                return;
+            }
+            _ => StreamId::STORE,
+        };
+        self.projects.insert(stream, Belongs { project, since });
+        if project == StreamId::STORE || opened.parent.is_some() {
+            return;
+        }
+        for earlier in &self.session_memory {
+            let ends = |belongs: &Belongs| belongs.project == project && belongs.since <= since;
+            if *earlier != stream
+                && self.projects.get(earlier).is_some_and(ends)
+                && let Some(state) = self.streams.get_mut(earlier)
+            {
+                state.end_session_memory(recorded.seq);
+            }
+        }
     }
 
     fn state(&mut self, stream: StreamId) -> &mut State {

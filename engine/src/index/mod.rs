@@ -39,6 +39,7 @@ pub use indexer::{FrameSource, Indexer, IndexerOptions, SourceFault};
 pub use memory::MemoryIndex;
 pub use owner::{Index, IndexOptions, IndexState};
 pub use rebuild::{LiveComparison, Rebuilt, reindex};
+pub(crate) use rows::SESSION_OPENED;
 pub use rows::{Rows, rows_of};
 
 /// Version of the rows. An index of any other version is removed and rebuilt.

@@ -50,7 +50,7 @@ pub(super) struct Name {
 }
 
 // The kinds whose payloads hold names; a test compares them with the event module's numbers.
-pub(super) const SESSION_OPENED: u16 = 1;
+pub(crate) const SESSION_OPENED: u16 = 1;
 pub(super) const TOOL_CALL_STARTED: u16 = 32;
 pub(super) const FILE_CHANGED: u16 = 34;
 pub(super) const MEMORY_RECORDED: u16 = 64;

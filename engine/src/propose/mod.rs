@@ -125,7 +125,9 @@ pub fn corrections(text: &str) -> Vec<Correction> {
 
 /// What a message suggests to remember, by the built-in table of preferences. See [`propose_with`].
 pub fn propose(role: Role, text: &str, view: &MemoryView<'_>) -> Vec<Proposal> {
-    propose_with(&PreferenceTable::default(), role, text, view)
+    static BUILT_IN: std::sync::LazyLock<PreferenceTable> =
+        std::sync::LazyLock::new(PreferenceTable::default);
+    propose_with(&BUILT_IN, role, text, view)
 }
 
 /// What a message suggests to remember: facts, corrections and preferences from a user's, in this order; decisions from

@@ -1,11 +1,16 @@
 //! Preferences that a message states: the first name of each key in a sentence that speaks of using or liking.
 
-use super::scan::{Gap, Scan};
+use std::sync::LazyLock;
+
+use super::scan::{Begins, Gap, Scan};
 use super::table::{Hit, PreferenceTable};
 
 /// Words that make a sentence speak of a preference.
 const TRIGGERS: &[&str] =
     &["use", "uses", "using", "prefer", "always", "like", "let's", "switched to", "moved to"];
+
+/// How they begin.
+static BEGINS: LazyLock<Begins> = LazyLock::new(|| Begins::of(TRIGGERS.iter().copied()));
 
 /// The first name that counts for each rule of the table, in the table's order.
 ///
@@ -18,7 +23,9 @@ pub(super) fn find<'p>(
     let sentence_of = |index| scan.token(index).map(|token| token.sentence);
     let mut speaking = Vec::new();
     for index in 0..scan.len() {
-        if TRIGGERS.iter().any(|trigger| scan.phrase(index, trigger).is_some()) {
+        if scan.any_word(index).is_some_and(|word| BEGINS.may_begin_with(word))
+            && TRIGGERS.iter().any(|trigger| scan.phrase(index, trigger).is_some())
+        {
             speaking.extend(sentence_of(index).filter(|sentence| speaking.last() != Some(sentence)));
         }
     }

@@ -40,6 +40,60 @@ impl Token<'_> {
     }
 }
 
+/// How some phrases begin: the first two letters of each, for a look that spares most comparisons.
+#[derive(Debug)]
+pub(super) struct Begins {
+    /// One bit for each pair of ASCII letters or digits, lower case; 0 stands for no second one.
+    pairs: Vec<u64>,
+    /// Some phrase begins otherwise: then every word may begin it.
+    any: bool,
+}
+
+impl Begins {
+    /// Of phrases of words, joined by spaces, hyphens or apostrophes. `N` stands for a number.
+    pub(super) fn of<'p>(phrases: impl Iterator<Item = &'p str>) -> Self {
+        let mut begins = Self { pairs: vec![0; 128 * 128 / 64], any: false };
+        for phrase in phrases {
+            let word = phrase.split([' ', '-', '\'']).next().unwrap_or_default();
+            match word.as_bytes() {
+                b"N" => {
+                    let seconds = std::iter::once(0).chain(b'0'..=b'9');
+                    let pairs = seconds.flat_map(|second| (b'0'..=b'9').map(move |first| (first, second)));
+                    pairs.for_each(|(first, second)| begins.add(first, second));
+                }
+                [first, rest @ ..] if first.is_ascii() && rest.first().is_none_or(u8::is_ascii) => {
+                    begins.add(*first, rest.first().copied().unwrap_or(0));
+                }
+                _ => begins.any = true,
+            }
+        }
+        begins
+    }
+
+    fn place(first: u8, second: u8) -> (usize, u32) {
+        let place = usize::from(first.to_ascii_lowercase()) * 128 + usize::from(second.to_ascii_lowercase());
+        (place / 64, u32::from(second.to_ascii_lowercase()) % 64)
+    }
+
+    fn add(&mut self, first: u8, second: u8) {
+        let (word, bit) = Self::place(first, second);
+        if let Some(word) = self.pairs.get_mut(word) {
+            *word |= 1 << bit;
+        }
+    }
+
+    /// Whether a phrase can stand where `word` is the first word.
+    pub(super) fn may_begin_with(&self, word: &str) -> bool {
+        let mut bytes = word.bytes();
+        let (first, second) = (bytes.next().unwrap_or(0), bytes.next().unwrap_or(0));
+        if self.any || !first.is_ascii() || !second.is_ascii() {
+            return true;
+        }
+        let (word, bit) = Self::place(first, second);
+        self.pairs.get(word).is_some_and(|word| word >> bit & 1 == 1)
+    }
+}
+
 /// A text and its tokens.
 #[derive(Debug)]
 pub(super) struct Scan<'t> {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::scan::{Gap, Scan, same};
+use super::scan::{Begins, Gap, Scan, same};
 
 /// A value and the names by which texts call it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -101,9 +101,15 @@ impl PreferenceTable {
     /// All names in a text, in its order, none inside another; names that are part of a longer word, joined by a
     /// hyphen, dot or slash (`typescript-eslint`, `jest.config.js`), left out.
     pub(super) fn names_in(&self, scan: &Scan<'_>) -> Vec<Hit<'_>> {
+        let values = self.rules.iter().flat_map(|rule| &rule.values);
+        let begins = Begins::of(values.flat_map(|value| &value.names).map(String::as_str));
         let mut hits = Vec::new();
         let mut index = 0;
         while index < scan.len() {
+            if !scan.any_word(index).is_some_and(|word| begins.may_begin_with(word)) {
+                index += 1;
+                continue;
+            }
             match self.name_at(scan, index).filter(|hit| stands_alone(scan, hit.start, hit.end)) {
                 Some(hit) => {
                     index = hit.end;

@@ -714,3 +714,17 @@ fn a_forks_parent_is_read_and_never_written() {
         assert!(found[0].supersedes.is_empty());
     });
 }
+
+/// The quick look never says no where the full comparison says yes.
+#[test]
+fn a_quick_look_at_a_word_misses_nothing() {
+    let begins =
+        crate::propose::scan::Begins::of(["let's", "N spaces", "Object-oriented", "élan"].into_iter());
+    assert!(["Let", "2", "14", "OBJECT", "Élan", "x"].iter().all(|word| begins.may_begin_with(word)));
+    let begins = crate::propose::scan::Begins::of(["let's", "N spaces", "a"].into_iter());
+    let may: Vec<&str> = ["LETTER", "led", "lot", "7", "77", "7a", "A", "an", "\u{212a}", ""]
+        .into_iter()
+        .filter(|word| begins.may_begin_with(word))
+        .collect();
+    assert_eq!(may, ["LETTER", "led", "7", "77", "A", "\u{212a}"]);
+}

@@ -166,6 +166,7 @@ impl Builder {
             contents: Mutex::new(Contents::new(array(contents))),
             folds: Mutex::default(),
             frames: Mutex::default(),
+            damage: Mutex::default(),
         };
         if !read_only && inner.refresh()? == Seq::ZERO {
             inner.begin()?;

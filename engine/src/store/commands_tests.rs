@@ -95,7 +95,8 @@ fn memory_goes_to_the_stream_of_its_lifespan_and_opens_a_new_project() {
         s1 memory_recorded
         p session_opened
         p memory_recorded
-        p memory_recorded"#]]
+        user session_opened
+        user memory_recorded"#]]
     .assert_eq(&fixture.since(before).join("\n"));
     assert_eq!((first.stream, second.stream), (info.id(), StreamInfo::project("p").id()));
     let recorded = fixture.store.event(second.item.unwrap().seq).unwrap().unwrap();

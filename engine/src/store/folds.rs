@@ -6,9 +6,10 @@
 use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::error::Error;
-use crate::event::{Payload, Scope, stream_id};
+use crate::event::{Lifespan, Payload, Scope, stream_id};
 use crate::fold::World;
 use crate::ids::{Seq, StreamId};
+use crate::index::SESSION_OPENED;
 
 use super::Inner;
 use super::events::decode;
@@ -19,7 +20,25 @@ pub(super) struct Loaded {
     pub(super) world: World,
     /// Streams it folds; `None`: all.
     streams: Option<Vec<StreamId>>,
+    /// Whether it looks at the beginnings of all other sessions, which end what a session remembered for its own length.
+    /// Only where something is: it costs a frame for each session of the store.
+    beginnings: bool,
     pub(super) watermark: Seq,
+}
+
+/// What a fold turns out to need and does not have.
+struct Missing {
+    streams: Vec<StreamId>,
+    beginnings: bool,
+}
+
+impl Loaded {
+    /// An empty fold of the same streams and what was missing.
+    fn with(&self, missing: Missing) -> Self {
+        let streams = self.streams.iter().flatten().copied().chain(missing.streams).collect();
+        let beginnings = self.beginnings || missing.beginnings;
+        Self { streams: Some(streams), beginnings, ..Self::default() }
+    }
 }
 
 /// Which fold is asked for.
@@ -54,40 +73,84 @@ impl Inner {
             }
         }
         let mut loaded = shared.write().unwrap_or_else(PoisonError::into_inner);
-        while !self.advance(&mut loaded)? {}
+        if let Some(missing) = self.advance(&mut loaded)? {
+            // Begun anew aside: if reading fails, views of the fold keep what they show.
+            let mut anew = loaded.with(missing);
+            while let Some(missing) = self.advance(&mut anew)? {
+                anew = anew.with(missing);
+            }
+            *loaded = anew;
+        }
         drop(loaded);
         Ok(shared)
     }
 
-    /// Folds what is new. `false`: the fold needs a stream it did not have and was begun anew.
-    fn advance(&self, loaded: &mut Loaded) -> Result<bool, Error> {
+    /// Folds what is new, a frame at a time, so that an error loses nothing and repeats nothing. `Some`: what the
+    /// fold needs and does not have; it has to be begun anew with it.
+    ///
+    /// Damaged frames are left out and noted: what is sound stays readable.
+    fn advance(&self, loaded: &mut Loaded) -> Result<Option<Missing>, Error> {
         let after = loaded.watermark;
-        let (places, watermark) = match &loaded.streams {
+        let (mut places, watermark) = match &loaded.streams {
             Some(streams) => self.frames_of(streams, after)?,
             None => self.all_frames(after)?,
         };
+        if loaded.beginnings {
+            let first = self.stream_places()?.into_iter().map(|place| place.first);
+            places.extend(first.filter(|place| place.last_seq > after && place.last_seq <= watermark));
+            places.sort_unstable();
+            places.dedup();
+        }
         for place in places {
-            let frame = self.frame_at(place.position)?;
-            for event in frame.events().filter(|event| event.seq > after) {
-                let stream = event.envelope.stream;
-                if loaded.streams.as_ref().is_some_and(|streams| !streams.contains(&stream)) {
+            let frame = match self.frame_at(place.position) {
+                Ok(frame) => frame,
+                Err(Error::Corrupt { detail }) => {
+                    self.note_damage(detail);
                     continue;
                 }
-                let recorded = decode(&frame, &event)?;
-                if let Some(streams) = &mut loaded.streams
+                Err(error) => return Err(error),
+            };
+            // A frame may have been left half way, when a stream was found missing.
+            let folded = after.max(loaded.world.head());
+            for event in frame.events().filter(|event| event.seq > folded) {
+                let stream = event.envelope.stream;
+                if loaded.streams.as_ref().is_some_and(|streams| !streams.contains(&stream)) {
+                    if loaded.beginnings && event.envelope.kind == SESSION_OPENED {
+                        loaded.world.opened(&decode(&frame, &event)?);
+                    }
+                    continue;
+                }
+                let recorded = match decode(&frame, &event) {
+                    Ok(recorded) => recorded,
+                    Err(Error::Corrupt { detail }) => {
+                        self.note_damage(detail);
+                        continue;
+                    }
+                    Err(error) => return Err(error),
+                };
+                if loaded.streams.is_some()
+                    && !loaded.beginnings
+                    && ends_with_session(&recorded.event.payload)
+                {
+                    return Ok(Some(Missing { streams: Vec::new(), beginnings: true }));
+                }
+                if let Some(streams) = &loaded.streams
                     && let Some(needed) = needs(&recorded.event.payload, streams)
                 {
-                    streams.extend(needed);
-                    loaded.world = World::default();
-                    loaded.watermark = Seq::ZERO;
-                    return Ok(false);
+                    return Ok(Some(Missing { streams: needed, beginnings: false }));
                 }
                 let _ = loaded.world.apply(&recorded);
             }
+            loaded.watermark = loaded.watermark.max(place.last_seq);
         }
-        loaded.watermark = watermark;
-        Ok(true)
+        loaded.watermark = watermark.max(loaded.watermark);
+        Ok(None)
     }
+}
+
+/// Whether an event records what is remembered for the length of a session.
+fn ends_with_session(payload: &Payload) -> bool {
+    matches!(payload, Payload::MemoryRecorded(record) if record.lifespan == Lifespan::Session)
 }
 
 /// Streams that an event says a fold needs, and that it does not have.

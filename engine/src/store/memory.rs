@@ -1,13 +1,15 @@
-//! Memory on an open store: a session's and its project's seen as one, commands on it, and what sessions suggest.
+//! Memory on an open store: a session's, its project's and the user's seen as one, commands on it, and what sessions
+//! suggest.
 //!
 //! ```text
-//! MemoryScope {session?, project?} --> layers: session, then project --> Memory::read(now) --> MemoryView
+//! MemoryScope {session?, project?} --> layers: session, project, user --> Memory::read(now) --> MemoryView
 //!                                             |
 //! MemoryCommand --decide-- lifespan chooses --+--> one commit in that layer's stream (opened if it is new)
 //! ```
 //!
-//! Session items go to the session's stream, project and permanent ones to the project's; where a scope has only one of
-//! the two, everything goes there.
+//! Session items go to the session's stream, project items to the project's; where a scope has only one of the two, both
+//! go there. Permanent items go to the stream of the store's user, which every session and project sees. Imported facts
+//! stay in the stream they were imported into, whatever their lifespan.
 
 use std::sync::{Arc, LazyLock};
 
@@ -144,7 +146,8 @@ impl Store {
     /// Nothing was recorded then.
     pub fn remember(&self, scope: &MemoryScope, command: &MemoryCommand) -> Result<MemoryReceipt, Error> {
         let project = self.project_of(scope)?;
-        let opening: Vec<StreamInfo> = project.iter().map(StreamInfo::project).collect();
+        let mut opening: Vec<StreamInfo> = project.iter().map(StreamInfo::project).collect();
+        opening.push(user());
         let streams: Vec<StreamId> = scope.session.into_iter().collect();
         let ((id, stream, adds), written) = self.inner.decided(&opening, &streams, &mut |signers| {
             let memory = self.memory_of(scope, signers)?;
@@ -231,7 +234,11 @@ impl Store {
     /// Memory at the head. Signers that are not given are read from the streams' first events.
     fn memory_of(&self, scope: &MemoryScope, signers: &Signers) -> Result<Memory, Error> {
         let project = self.project_of(scope)?.map(|name| project_id(&name));
-        let streams = [(scope.session, Lifespan::Session), (project, Lifespan::Project)];
+        let streams = [
+            (scope.session, Lifespan::Session),
+            (project, Lifespan::Project),
+            (Some(user().id()), Lifespan::Permanent),
+        ];
         let mut layers = Vec::new();
         let mut at = Seq::MAX;
         for (stream, records) in streams.into_iter().filter_map(|(stream, records)| Some((stream?, records)))
@@ -296,6 +303,11 @@ fn texts(view: &View) -> Vec<(ItemId, Role, Vec<BodyId>)> {
         })
         .map(|item| (item.item, item.role, item.content.iter().map(|part| part.body).collect()))
         .collect()
+}
+
+/// The store's user: a store is one person's, so there is one such stream, opened by the first permanent item.
+fn user() -> StreamInfo {
+    StreamInfo { scope: Scope::User, name: "user".to_owned(), ..StreamInfo::default() }
 }
 
 fn project_id(name: &str) -> StreamId {

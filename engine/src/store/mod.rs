@@ -17,6 +17,7 @@ mod commands_tests;
 mod contents;
 mod events;
 mod folds;
+mod frames;
 mod info;
 mod memory;
 mod places;
@@ -52,6 +53,7 @@ pub use writer::{Atomicity, Batch, Receipt};
 
 use contents::Contents;
 use folds::{FoldKey, Loaded};
+use frames::FrameCache;
 use places::Places;
 use salts::Salts;
 use writer::StreamWriter;
@@ -74,17 +76,18 @@ struct Inner {
     writers: Mutex<FxHashMap<StreamId, Arc<Mutex<StreamWriter>>>>,
     contents: Mutex<Contents>,
     folds: Mutex<FxHashMap<FoldKey, Arc<RwLock<Loaded>>>>,
-    frames: Mutex<FxHashMap<Position, Frame>>,
+    frames: Mutex<FrameCache>,
+    damage: Mutex<Vec<String>>,
 }
+
+/// Most damaged places that are told of; `verify` tells of all.
+const DAMAGE_COUNT_MAX: usize = 16;
 
 impl std::fmt::Debug for Inner {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Store").field("root", &self.root).finish_non_exhaustive()
     }
 }
-
-/// Most frames kept in memory for point reads.
-const FRAME_CACHE_COUNT: usize = 64;
 
 impl Store {
     /// Opens or makes the store in `folder` with [`Builder`]'s defaults.
@@ -105,6 +108,12 @@ impl Store {
     /// What opening found: whether the store was closed cleanly, and what was set aside.
     pub fn recovery(&self) -> &Recovery {
         &self.inner.recovery
+    }
+
+    /// Damage that reads of this handle met and left out of their answers, each place in a line; at most 16. Empty says
+    /// nothing about what was not read: `verify` reads everything.
+    pub fn damage_met(&self) -> Vec<String> {
+        self.inner.damage.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The newest durable seq, of any process.
@@ -241,6 +250,14 @@ impl Inner {
         Ok(())
     }
 
+    /// Takes note of damage that an answer leaves out.
+    fn note_damage(&self, detail: String) {
+        let mut met = self.damage.lock().unwrap_or_else(PoisonError::into_inner);
+        if met.len() < DAMAGE_COUNT_MAX && !met.contains(&detail) {
+            met.push(detail);
+        }
+    }
+
     /// Sees what other processes made durable, and returns the head.
     fn refresh(&self) -> Result<Seq, Error> {
         Ok(self.log.refresh()?.seq)
@@ -248,40 +265,28 @@ impl Inner {
 
     /// The frame that holds `seq`.
     fn frame_of(&self, seq: Seq) -> Result<Option<Frame>, Error> {
-        {
-            let frames = self.frames.lock().unwrap_or_else(PoisonError::into_inner);
-            let held = frames.values().find(|frame| {
-                let header = frame.header();
-                header.first_seq <= seq && seq <= header.last_seq()
-            });
-            if let Some(frame) = held {
-                return Ok(Some(frame.clone()));
-            }
+        let held = self.cache().holding(seq);
+        if held.is_some() {
+            return Ok(held);
         }
         let Some(frame) = self.log.locate(seq)? else { return Ok(None) };
-        self.keep(&frame);
+        self.cache().keep(&frame);
         Ok(Some(frame))
     }
 
     /// The frame at a position, from the cache or the log.
     fn frame_at(&self, position: Position) -> Result<Frame, Error> {
-        {
-            let frames = self.frames.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(frame) = frames.get(&position) {
-                return Ok(frame.clone());
-            }
+        let held = self.cache().at(position);
+        if let Some(frame) = held {
+            return Ok(frame);
         }
         let frame = self.log.frame_at(position)?;
-        self.keep(&frame);
+        self.cache().keep(&frame);
         Ok(frame)
     }
 
-    /// Keeps a frame for the next point read.
-    fn keep(&self, frame: &Frame) {
-        let mut frames = self.frames.lock().unwrap_or_else(PoisonError::into_inner);
-        if frames.len() >= FRAME_CACHE_COUNT {
-            frames.clear();
-        }
-        frames.insert(frame.position(), frame.clone());
+    /// Frames that are kept. Never held while the log is read.
+    fn cache(&self) -> std::sync::MutexGuard<'_, FrameCache> {
+        self.frames.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

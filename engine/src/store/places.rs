@@ -13,7 +13,7 @@ use std::sync::{Arc, PoisonError};
 
 use crate::codec::FORMAT_VERSION;
 use crate::error::Error;
-use crate::ids::{Seq, StreamId};
+use crate::ids::{Position, Seq, StreamId};
 use crate::index::{
     Bypassed, FramePlace, Identity, Index, IndexOptions, IndexState, Indexer, IndexerOptions, Lookup as _,
     NameEntry, NameKind, Rebuilt, reindex,
@@ -39,6 +39,8 @@ pub(super) struct Places {
     /// The index answers up to here.
     base: Seq,
     delta: Catalog,
+    /// End of the last frame in the catalog, if everything up to there was sound: where to read on.
+    resume: Option<Position>,
 }
 
 /// What is known of one stream without decoding it.
@@ -60,6 +62,7 @@ impl Places {
         self.index = None;
         self.base = Seq::ZERO;
         self.delta = Catalog::default();
+        self.resume = None;
     }
 }
 
@@ -84,6 +87,10 @@ impl Inner {
                 places.base = index.watermark().seq;
                 places.delta = Catalog::default();
                 places.delta.watermark = places.base;
+                // Without this the way to where the index ends would lead through the whole segment.
+                let last = index.place_of(places.base).ok().flatten();
+                let last = last.and_then(|place| self.log.frame_at(place.position).ok());
+                places.resume = last.map(|frame| frame.header().end());
                 places.index = Some(index);
             }
         }
@@ -103,15 +110,33 @@ impl Inner {
         if let Some(indexer) = &places.indexer {
             indexer.nudge();
         }
+        if places.delta.watermark >= until.seq {
+            return Ok(until.seq);
+        }
         let from = places.delta.watermark.next();
-        for frame in self.log.frames_from(from, until)? {
+        let frames = match places.resume {
+            Some(end) => self.log.frames(end, until).skip_before(from),
+            None => self.log.frames_from(from, until)?,
+        };
+        let mut resume = None;
+        let mut sound = true;
+        for frame in frames {
             match frame {
-                Ok(frame) => places.delta.observe(&frame),
-                // Damaged frames are verify's to report; what can be read is served.
-                Err(LogError::Corrupt(_)) => {}
+                Ok(frame) => {
+                    places.delta.observe(&frame);
+                    resume = Some(frame.header().end());
+                    // Whoever asks where a stream is reads it next.
+                    self.cache().keep_if_room(&frame);
+                }
+                // What can be read is served.
+                Err(error @ LogError::Corrupt(_)) => {
+                    sound = false;
+                    self.note_damage(error.to_string());
+                }
                 Err(error) => return Err(error.into()),
             }
         }
+        places.resume = resume.filter(|_| sound);
         places.delta.watermark = places.delta.watermark.max(until.seq);
         Ok(until.seq)
     }

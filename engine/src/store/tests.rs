@@ -208,3 +208,58 @@ fn a_record_that_comes_later_than_its_fact_is_kept() {
     assert_eq!(store.record(&recorded).unwrap().unwrap(), b"{\"m\":1}");
     assert_eq!(store.append(&session, with_record()).unwrap().known_count, 1);
 }
+
+/// A bit rots in the middle of a session. Whether the store has an index or not, the rest of the session is shown, other
+/// sessions are whole, and the reader is told that something is left out.
+#[test]
+fn a_damaged_frame_costs_its_events_and_is_told_of_with_and_without_an_index() {
+    for indexed in [false, true] {
+        let folder = TempDir::new().unwrap();
+        let [one, two] = ["s1", "s2"].map(|name| StreamInfo::session("acpdb", name));
+        {
+            let store = open(&folder);
+            for number in 0..3 {
+                for session in [&one, &two] {
+                    let text = format!("message {number} of {}", session.name);
+                    let _ = store.append(session, vec![Entry::message("", Role::User, text)]).unwrap();
+                }
+            }
+            if indexed {
+                let _ = store.reindex().unwrap();
+            }
+        }
+        let path = folder.path().join("store/log/000000000001.seg");
+        let mut bytes = std::fs::read(&path).unwrap();
+        let text = b"message 1 of s1";
+        let body = bytes.windows(text.len()).position(|window| window == text).unwrap();
+        // The spine lies before the bodies; its last bytes belong to the body table.
+        bytes[body - 40] ^= 1;
+        std::fs::write(&path, bytes).unwrap();
+        let store = open(&folder);
+        assert_eq!(store.info().unwrap().index.starts_with("used"), indexed);
+        let shown = |session: &StreamInfo| {
+            let view = store.view(session.id()).unwrap();
+            let items = view.current().into_iter();
+            items.map(|item| view.shown(item.ix, Face::Output).unwrap().text).collect::<Vec<_>>()
+        };
+        assert_eq!(shown(&one), ["message 0 of s1", "message 2 of s1"], "indexed: {indexed}");
+        assert_eq!(shown(&two).len(), 3);
+        assert_eq!(store.sessions(Seq::MAX).unwrap().len(), 2);
+        assert_eq!(store.damage_met().len(), 1, "indexed: {indexed}, {:?}", store.damage_met());
+    }
+}
+
+/// A host asks for the context at a seq that is still to come, and keeps the view: it does not change under its hands.
+#[test]
+fn a_view_of_a_seq_to_come_is_frozen_at_the_head() {
+    let folder = TempDir::new().unwrap();
+    let store = open(&folder);
+    let session = StreamInfo::session("acpdb", "s1");
+    let message = |text: &str| vec![Entry::message("", Role::User, text)];
+    let first = store.append(&session, message("first")).unwrap();
+    let view = store.view_at(session.id(), &At::Seq(Seq(100))).unwrap();
+    assert_eq!(view.at(), first.last_seq);
+    let _ = store.append(&session, message("second")).unwrap();
+    assert_eq!(store.view(session.id()).unwrap().current().len(), 2);
+    assert_eq!(view.current().len(), 1);
+}

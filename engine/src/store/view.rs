@@ -83,7 +83,8 @@ impl View {
             let state = reading.world.stream(stream).ok_or_else(|| not_found("stream", stream.to_hex()))?;
             match at {
                 At::Head => reading.watermark,
-                At::Seq(seq) => *seq,
+                // Frozen also if the point is yet to come.
+                At::Seq(seq) => (*seq).min(reading.watermark),
                 At::Turn(turn) => state.turn_end(*turn).ok_or_else(|| not_found("turn", turn.to_string()))?,
             }
         };

@@ -54,16 +54,27 @@ static STEPS: [u32; STATE_COUNT * CLASS_COUNT] = steps();
 ///
 /// Cost: one pass, some hundred MB/s. A text beyond `u32::MAX` tokens counts as that many.
 pub fn estimate(text: &[u8]) -> u32 {
+    estimate_bytes(text.iter())
+}
+
+/// The estimate of a text that is there in pieces: that of all of them together.
+pub fn estimate_pieces(pieces: &[&str]) -> u32 {
+    estimate_bytes(pieces.iter().flat_map(|piece| piece.as_bytes()))
+}
+
+fn estimate_bytes<'t>(text: impl Iterator<Item = &'t u8>) -> u32 {
     let mut sum: u64 = 0;
     let mut state: usize = START.into();
+    let mut any = false;
     for byte in text {
+        any = true;
         let class = CLASSES.get(usize::from(*byte)).copied().unwrap_or(PUNCTUATION);
         let step = STEPS.get(state * CLASS_COUNT + usize::from(class)).copied().unwrap_or_default();
         sum += u64::from(step >> STATE_BITS);
         state = (step & 0xf) as usize;
     }
     let tokens = (sum + TOKEN / 2) / TOKEN;
-    u32::try_from(tokens).unwrap_or(u32::MAX).max(u32::from(!text.is_empty()))
+    u32::try_from(tokens).unwrap_or(u32::MAX).max(u32::from(any))
 }
 
 #[expect(clippy::indexing_slicing, reason = "evaluated when compiling")]
@@ -187,6 +198,14 @@ mod tests {
             1  "\r\n\r\n\r\n"
         "#]]
         .assert_eq(&table.concat());
+    }
+
+    proptest! {
+        #[test]
+        fn pieces_count_as_the_whole(pieces in proptest::collection::vec("[a-zA-Z0-9 .\n]{0,6}", 0..5)) {
+            let pieces: Vec<&str> = pieces.iter().map(String::as_str).collect();
+            prop_assert_eq!(estimate_pieces(&pieces), estimate(pieces.concat().as_bytes()));
+        }
     }
 
     proptest! {

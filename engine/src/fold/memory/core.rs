@@ -9,11 +9,14 @@
 //! sets know the newest state only; they make lookups at the head cost what they return. Earlier seqs read the
 //! stamped lists.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
 
 use super::graph::{EdgeRow, Graph, Ix, MemoryRule, Nx, Reinforced, last_at, number, push_at};
 use crate::event::{Actor, Body, Lifespan, MemoryKind, MemoryRecorded, Payload, Recorded};
+use crate::fold::few::Few;
 use crate::ids::{BodyId, ItemId, Micros, Seq, Signature};
 
 /// What was recorded about an item. Never changes.
@@ -32,7 +35,7 @@ pub struct MemoryFacts {
 }
 
 /// What a place can be looked up by, besides ids.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) enum Place {
     /// Preferences of one scope, category and key.
     Key(Lifespan, String, String),
@@ -80,12 +83,15 @@ pub(super) struct Row {
 pub(super) struct Core {
     pub(super) graph: Graph,
     pub(super) rows: Vec<Row>,
-    pub(super) slots: BTreeMap<Place, Slot>,
+    /// In no order: sort before anything of it is shown.
+    pub(super) slots: FxHashMap<Place, Slot>,
     /// All that is current at the head.
     pub(super) live: BTreeSet<Ix>,
     live_session: BTreeSet<Ix>,
+    /// Whether there ever was an item that ends with its session.
+    pub(super) has_session_items: bool,
     /// Newest node of each id.
-    by_id: BTreeMap<Arc<str>, Vec<Nx>>,
+    by_id: FxHashMap<Arc<str>, Few<Nx>>,
     closes: Vec<Seq>,
     kind_counts: [u32; 4],
     /// Seq of the last change, and how many there were: equal in two folds only if they folded the same events.
@@ -188,6 +194,7 @@ impl Core {
         if let Some(count) = self.kind_counts.get_mut(record.kind as usize) {
             *count += 1;
         }
+        self.has_session_items |= facts.record.lifespan == Lifespan::Session;
         self.rows.push(Row { facts: Arc::clone(&facts), node: nx, live_since: None });
         if let Some(node) = self.graph.node_mut(nx) {
             node.item = Some(ix);
@@ -236,7 +243,7 @@ impl Core {
 
     /// The newest node with this id, made if there is none.
     fn name(&mut self, id: &str) -> Nx {
-        match self.by_id.get(id).and_then(|nodes| nodes.last()) {
+        match self.by_id.get(id).and_then(|nodes| nodes.as_slice().last()) {
             Some(nx) => *nx,
             None => self.new_name(id),
         }
@@ -308,6 +315,7 @@ impl Core {
     pub(super) fn by_id(&self, id: &str, at: Seq) -> Option<Ix> {
         let nodes = self.by_id.get(id)?;
         nodes
+            .as_slice()
             .iter()
             .rev()
             .filter_map(|nx| self.graph.node(*nx)?.item)

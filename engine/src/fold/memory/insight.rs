@@ -89,7 +89,9 @@ impl<'a> MemoryAt<'a> {
     /// Cost: O(items + edges), times a logarithm.
     pub fn insights(&self, now: Micros) -> MemoryInsights {
         let mut insights = MemoryInsights { reversed: self.reversed(), ..MemoryInsights::default() };
-        for (place, slot) in &self.core.slots {
+        let mut slots: Vec<_> = self.core.slots.iter().collect();
+        slots.sort_unstable_by_key(|(place, _)| *place);
+        for (place, slot) in slots {
             match place {
                 Place::Key(lifespan, category, key) => {
                     insights.returned.extend(self.returned(category, key, &slot.items));

@@ -114,6 +114,11 @@ impl MemoryState {
         MemoryAt::new(self, at)
     }
 
+    /// Whether the active branch ever recorded an item that ends with its session.
+    pub(crate) fn has_session_items(&self) -> bool {
+        self.branches.last().is_some_and(|(_, core)| core.has_session_items)
+    }
+
     /// Whether nothing was ever recorded.
     pub fn is_empty(&self) -> bool {
         self.branches.iter().all(|(_, core)| core.rows.is_empty())

@@ -355,9 +355,18 @@ impl State {
         }
         let shown = match self.history.cause(ix, face, at) {
             None => size.tokens,
-            Some(row) => self.stand_in_for(ix, face, row, size, at).tokens,
+            Some(row) => self.stand_in_figures(ix, face, row, size, at).1,
         };
         FaceTokens { whole: size.tokens, shown, recorded: size.tokens }
+    }
+
+    /// Tokens of a face that was read at `at`: as [`State::face_tokens`], without reading it again.
+    pub(crate) fn tokens_in(&self, ix: Ix, view: &FaceView, at: Seq) -> FaceTokens {
+        if self.is_in_context(ix, at) {
+            FaceTokens { whole: view.tokens, shown: view.tokens_shown, recorded: view.tokens }
+        } else {
+            FaceTokens { recorded: view.tokens, ..FaceTokens::default() }
+        }
     }
 
     /// A face at `at`.
@@ -374,9 +383,7 @@ impl State {
             tokens_shown: size.tokens,
         };
         if let Some(row) = row {
-            let stand_in = self.stand_in_for(ix, face, row, size, at);
-            view.state = stand_in.state;
-            view.tokens_shown = stand_in.tokens;
+            (view.state, view.tokens_shown) = self.stand_in_figures(ix, face, row, size, at);
         } else if self.facts.item(ix).is_some_and(|item| item.hidden) {
             view.state = FaceState::Gone;
             view.tokens_shown = 0;

@@ -231,11 +231,12 @@ impl State {
         let count = self.history.turns.partition_point(|(seq, _)| *seq <= at);
         let turns = self.history.turns.get(..count).unwrap_or_default();
         let mut series = Vec::with_capacity(turns.len());
-        for (place, (begin, turn)) in turns.iter().enumerate() {
+        for (place, (start, turn)) in turns.iter().enumerate() {
             let end = match turns.get(place.saturating_add(1)) {
                 Some((next, number)) if number != turn => Seq(next.0.saturating_sub(1)),
                 Some(_) => continue,
-                None => self.history.total(at).seq.max(*begin),
+                // Its last change so far, not the head, which later events move.
+                None => self.history.total(at).seq.max(*start),
             };
             series.push(TurnTokens { turn: *turn, ..self.tokens(end) });
         }

@@ -14,7 +14,7 @@ use crate::ids::{BodyId, Seq};
 use crate::registry::Registry;
 use crate::text::json::canonical_or_text;
 use crate::text::shorten::{TruncateSettings, compress_reasoning, purge_input, shown_params, truncate};
-use crate::text::tokens::estimate;
+use crate::text::tokens::{estimate, estimate_pieces};
 
 use super::FaceState;
 
@@ -196,21 +196,26 @@ pub fn render(
 
 /// What stands in place of a superseded face; empty for what leaves no tombstone.
 pub(crate) fn superseded_text(kind: RuleKind, tool: &str) -> String {
-    let why = match kind {
-        RuleKind::Hash => "hash duplicate".to_owned(),
-        RuleKind::Dedup => "duplicate call".to_owned(),
-        RuleKind::File => format!("file superseded by {tool}"),
-        RuleKind::SupersedeWrite => "written file was read later".to_owned(),
-        RuleKind::SupersedeRead => format!("read file was changed by {tool}"),
-        RuleKind::Todo => format!("newer {tool} exists"),
-        RuleKind::Url => format!("URL superseded by {tool}"),
-        RuleKind::StateQuery => format!("state query superseded by {tool}"),
-        RuleKind::Snapshot => "snapshot superseded by newer snapshot".to_owned(),
-        RuleKind::Retry => "retry succeeded - pruning failed attempt".to_owned(),
-        RuleKind::Context => "newer context exists".to_owned(),
-        RuleKind::Injected => return String::new(),
+    superseded_pieces(kind, tool).concat()
+}
+
+/// The same in pieces; all empty for what leaves no tombstone.
+fn superseded_pieces(kind: RuleKind, tool: &str) -> [&str; 5] {
+    let [before, tool, after] = match kind {
+        RuleKind::Hash => ["hash duplicate", "", ""],
+        RuleKind::Dedup => ["duplicate call", "", ""],
+        RuleKind::File => ["file superseded by ", tool, ""],
+        RuleKind::SupersedeWrite => ["written file was read later", "", ""],
+        RuleKind::SupersedeRead => ["read file was changed by ", tool, ""],
+        RuleKind::Todo => ["newer ", tool, " exists"],
+        RuleKind::Url => ["URL superseded by ", tool, ""],
+        RuleKind::StateQuery => ["state query superseded by ", tool, ""],
+        RuleKind::Snapshot => ["snapshot superseded by newer snapshot", "", ""],
+        RuleKind::Retry => ["retry succeeded - pruning failed attempt", "", ""],
+        RuleKind::Context => ["newer context exists", "", ""],
+        RuleKind::Injected => return [""; 5],
     };
-    format!("[auto-superseded: {why}]")
+    ["[auto-superseded: ", before, tool, after, "]"]
 }
 
 /// The word for a status in texts for the model.
@@ -295,6 +300,31 @@ impl State {
             Cause::Shortened { rule } => self.shortened_stand_in(ix, rule, row, size, at),
             Cause::Answered { .. } | Cause::Revised { .. } | Cause::Pinned => Self::whole(size),
         }
+    }
+
+    /// State and tokens of what [`State::stand_in_for`] gives, without making the text of the most frequent kind.
+    pub(crate) fn stand_in_figures(
+        &self,
+        ix: Ix,
+        face: Face,
+        row: &Row,
+        size: Size,
+        at: Seq,
+    ) -> (FaceState, u64) {
+        if face == Face::Output
+            && let Cause::Superseded { edge } = row.cause
+            && let Some(edge) = self.history.edges.get(edge as usize)
+        {
+            let pieces = superseded_pieces(edge.kind, self.facts.tool(Ix(edge.new)));
+            let bytes = pieces.iter().map(|piece| piece.len() as u64).sum::<u64>();
+            return match bytes {
+                0 => (FaceState::Gone, 0),
+                bytes if bytes > size.bytes => (FaceState::Whole, size.tokens),
+                _ => (FaceState::Tombstone, u64::from(estimate_pieces(&pieces))),
+            };
+        }
+        let stand_in = self.stand_in_for(ix, face, row, size, at);
+        (stand_in.state, stand_in.tokens)
     }
 
     fn cleared(&self, act: u32) -> Option<(BodyId, u64)> {

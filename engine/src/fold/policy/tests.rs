@@ -1,0 +1,102 @@
+use expect_test::expect;
+
+use super::*;
+
+#[test]
+fn presets_differ_in_these_keys() {
+    let mut table = String::new();
+    for name in PRESETS {
+        let policy = Policy::preset(name).unwrap();
+        let acp = Policy::default();
+        for key in KEYS {
+            if (key.get)(&policy) != (key.get)(&acp) {
+                table += &format!("{name} {} {}\n", key.name, (key.get)(&policy));
+            }
+        }
+    }
+    expect![[r#"
+        balanced file.edit_quiet_steps 4
+        careful file.edit_clears []
+        acp-head file.any_call true
+        acp-head file.read_clears ["read","write","edit"]
+        acp-head file.search_clears ["search"]
+        acp-head hide_input "metadata"
+        acp-head retry true
+        acp-head url true
+        acp-head state_query true
+        acp-head snapshot true
+        acp-head context true
+        dcp repeat "dedup"
+        dcp file.write_clears []
+        dcp file.edit_clears []
+        dcp file.delete_clears []
+        dcp file.read_clears ["write"]
+        dcp file.kind "supersede_write"
+        dcp same_turn true
+        dcp failed true
+        dcp hide_input "metadata"
+        dcp todo false
+        dcp purge_errors true
+        dcp protected_tools []
+        dcp protected_files []
+        dcp-supersede-reads repeat "off"
+        dcp-supersede-reads file.write_clears ["read"]
+        dcp-supersede-reads file.edit_clears ["read"]
+        dcp-supersede-reads file.delete_clears ["read"]
+        dcp-supersede-reads file.kind "supersede_read"
+        dcp-supersede-reads same_turn true
+        dcp-supersede-reads failed true
+        dcp-supersede-reads todo false
+        dcp-supersede-reads protected_tools []
+        dcp-supersede-reads protected_files []
+    "#]]
+    .assert_eq(&table);
+}
+
+#[test]
+fn whole_policies_survive_json_and_toml() {
+    for name in PRESETS {
+        let mut policy = Policy::preset(name).unwrap();
+        policy.purge_errors.turns = 7;
+        assert_eq!(Policy::from_json(&policy.to_json()).unwrap(), policy);
+        assert_eq!(Policy::from_value(&policy.compact()).unwrap(), policy);
+        let text = toml::to_string(&policy.to_value()).unwrap();
+        assert_eq!(Policy::from_toml(&text).unwrap(), policy);
+    }
+    let nested = "preset = 'dcp'\n[file]\nread_clears = []\n[purge_errors]\non = false\nturns = 9\n";
+    let policy = Policy::from_toml(nested).unwrap();
+    assert_eq!(
+        policy.compact().to_string(),
+        r#"{"preset":"dcp","file.read_clears":[],"purge_errors":false,"purge_errors.turns":9}"#
+    );
+}
+
+#[test]
+fn mistakes_are_named() {
+    let mut table = String::new();
+    for text in [
+        r#"{"fil.kind":"file"}"#,
+        r#"{"preset":"apc"}"#,
+        r#"{"zzz":1}"#,
+        r#"{"todo":"yes"}"#,
+        r#"{"purge_errors.turns":-1}"#,
+        r#"{"protected_tools":[""]}"#,
+        r#"{"file.kind":"files"}"#,
+        "[]",
+        "{",
+    ] {
+        table += &format!("{}\n", Policy::from_json(text).unwrap_err());
+    }
+    expect![[r#"
+        no policy key is called `fil.kind`; did you mean `file.kind`?
+        no preset is called `apc`; did you mean `acp`?
+        no policy key is called `zzz`
+        policy key `todo` takes true or false, not `"yes"`
+        policy key `purge_errors.turns` takes a whole number, not `-1`
+        policy key `protected_tools` takes a list of patterns, not `pattern `` is empty`
+        policy key `file.kind` takes `file`, `supersede_write` or `supersede_read`, not `"files"`
+        policy key `policy` takes an object of keys, not `[]`
+        the policy is not JSON: EOF while parsing an object at line 1 column 1
+    "#]]
+    .assert_eq(&table);
+}

@@ -1,0 +1,324 @@
+//! What is wrong from outside: lines, files, folders, disks. Each is said, with the place and the exit code; nothing
+//! that was recorded is lost, and nothing is recorded by half.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::world::World;
+
+fn message(text: &str) -> String {
+    format!("{{\"session\":\"s1\",\"message\":{{\"role\":\"user\",\"text\":\"{text}\"}}}}\n")
+}
+
+fn nested(count: usize) -> String {
+    format!("{}{}", "[".repeat(count), "]".repeat(count))
+}
+
+#[test]
+fn a_bad_line_is_named_and_the_others_are_recorded() {
+    let deep = nested(1_000_000);
+    let many: Vec<String> = (0..70_000).map(|_| "{\"turn\":true}".to_owned()).collect();
+    let cases: Vec<(Vec<u8>, &str)> = vec![
+        (b"{\"session\":\"s1\",\"message\":{\"role\":\"us".to_vec(), "EOF"),
+        (b"{\"session\":\"s1\",\"message\":{\"role\":\"user\",\"text\":\"\xff\xfe\"}}".to_vec(), "not UTF-8 at byte 49"),
+        (message("a\\ud800b").into_bytes(), "surrogate"),
+        (deep.clone().into_bytes(), "expected a map"),
+        (format!("{{\"session\":\"s1\",\"todos\":{deep}}}").into_bytes(), "\"todos\""),
+        (format!("{{\"session\":\"s1\",\"policy\":{deep}}}").into_bytes(), "recursion limit"),
+        (format!("{{\"session\":\"s1\",\"events\":[{}]}}", many.join(",")).into_bytes(), "split it"),
+        (format!("{{\"session\":\"s1\",\"message\":{{\"key\":\"{}\",\"role\":\"user\",\"text\":\"\"}}}}", "k".repeat(1 << 20)).into_bytes(), "bytes of an event"),
+        (b"{}".to_vec(), "\"session\" is missing"),
+        (b"{\"session\":\"s1\"}".to_vec(), "nothing to record"),
+        (b"{\"session\":\"s1\",\"nope\":1}".to_vec(), "unknown field \"nope\""),
+        (b"{\"session\":\"s1\",\"message\":null}".to_vec(), "an object with \"role\" and \"text\""),
+        (b"{\"session\":\"s1\",\"tool_started\":{\"tool\":\"x\"}}".to_vec(), "needs \"call\""),
+        (b"{\"session\":\"s1\",\"turn\":-1}".to_vec(), "\"turn\" is true or a number"),
+        (b"{\"session\":\"s1\",\"memory\":{\"value\":\"x\",\"confidence\":2}}".to_vec(), "between 0 and 1"),
+        (b"{\"session\":\"s1\",\"policy\":{\"nope\":1}}".to_vec(), "nope"),
+        (b"{\"session\":\"s9\",\"context\":{\"action\":\"discard\",\"targets\":[[\"x\"]]}}".to_vec(), "\"s9\""),
+        // It was the message that was recorded, and the line that was said not to be.
+        (b"{\"session\":\"s1\",\"events\":[{\"message\":{\"role\":\"user\",\"text\":\"half\"}},{\"policy\":{\"nope\":1}}]}".to_vec(), "line of their own"),
+        (b"{\"session\":\"s1\",\"events\":[{\"message\":{\"role\":\"user\",\"text\":\"half\"}},{\"nope\":1}]}".to_vec(), "nope"),
+    ];
+    for (bad, words) in cases {
+        let world = World::new();
+        let mut input = message("before").into_bytes();
+        input.extend(&bad);
+        input.extend(b"\n\n");
+        input.extend(message("after").as_bytes());
+        let ran = world.run_with(&["append", "--stdin", "--ack"], input);
+        ran.says(8, &["line 2 was not recorded", words]);
+        assert_eq!(ran.text().lines().count(), 2, "two lines were recorded, so two were acknowledged");
+        let texts: Vec<String> =
+            world.list().lines().map(|line| line.split_once('\t').unwrap().1.to_owned()).collect();
+        assert_eq!(texts, ["before", "after"], "{words}");
+        world.assert_sound();
+    }
+}
+
+#[test]
+fn large_and_odd_facts_are_recorded_as_they_are() {
+    let deep = nested(1_000_000);
+    let long = "x".repeat(1 << 20);
+    for line in [
+        message(&long),
+        message(&"\\n".repeat(1 << 19)),
+        format!("{{\"session\":\"s1\",\"tool\":{{\"call\":\"c\",\"tool\":\"t\",\"params\":{deep},\"output\":\"o\"}}}}"),
+        "{\"session\":\"s1\",\"tool\":{\"call\":\"c\",\"tool\":\"t\",\"params\":{\"x\":\"\\udfff\"},\"output\":\"o\"}}".to_owned(),
+        "{\"session\":\"s1\",\"tool_finished\":{\"call\":\"never started\",\"output\":\"o\"}}".to_owned(),
+        format!("{{\"session\":\"{}\",\"turn\":true,\"message\":{{\"key\":\"{0}\",\"role\":\"user\",\"text\":\"t\"}}}}", "s".repeat(5000)),
+        "{\"session\":\"../..\\u0000/\\u001b[2J\",\"message\":{\"role\":\"user\",\"text\":\"t\"}}".to_owned(),
+    ] {
+        let world = World::new();
+        let beginning: String = line.chars().take(80).collect();
+        let ran = world.run_with(&["append", "--stdin"], line);
+        assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{beginning}");
+        world.assert_sound();
+        for read in [&["history"] as &[&str], &["context", "latest"], &["sessions"], &["log"], &["show", "#3"], &["stats"]] {
+            let ran = world.run(read);
+            assert!(ran.code == 0 || ran.err.contains("no items"), "{read:?} of {beginning}: {}", ran.err);
+            assert!(!ran.out.contains(&0x1b), "{read:?} of {beginning}");
+        }
+    }
+}
+
+#[test]
+fn files_that_are_no_sessions_fail_and_make_no_store() {
+    let world = World::new();
+    world.write("empty.jsonl", "");
+    world.write("bytes.jsonl", (0..=255).collect::<Vec<u8>>().repeat(50));
+    world.write("brackets.json", "[".repeat(1_000_000));
+    world.write("broken.jsonl.zst", b"\x28\xb5\x2f\xfdbroken".repeat(40));
+    std::fs::create_dir(world.path("folder")).unwrap();
+    for (name, code, words) in [
+        ("missing.jsonl", 7, "No such file"),
+        ("empty.jsonl", 1, "the file is empty"),
+        ("bytes.jsonl", 1, "format is not known"),
+        ("brackets.json", 1, "format is not known"),
+        ("broken.jsonl.zst", 1, "cannot be read"),
+        ("folder", 1, "holds no files"),
+        ("/dev/null", 1, "neither a file nor a folder"),
+    ] {
+        let ran = world.run(&["import", name]);
+        ran.says(code, &[name, words, "nothing was recorded"]);
+        assert!(!world.path("store").exists(), "{name} made a store");
+    }
+    world.write("folder/readme.txt", "no session");
+    let ran = world.run(&["import", "folder"]);
+    assert_eq!(ran.code, 0);
+    assert!(ran.text().contains("1 file of other kinds left alone"));
+    // With a good one beside them, what is good is recorded.
+    world
+        .run(&["import", "empty.jsonl", "session.jsonl", "missing.jsonl"])
+        .says(8, &["empty.jsonl", "missing.jsonl"]);
+    assert!(world.list().lines().count() > 200);
+}
+
+#[test]
+fn damage_inside_a_session_costs_only_what_is_damaged() {
+    let good = World::new();
+    good.run(&["import", "session.jsonl"]).ok();
+    let session = std::fs::read(good.path("session.jsonl")).unwrap();
+    let lines: Vec<&[u8]> = session.split_inclusive(|byte| *byte == b'\n').collect();
+    let deep = nested(1_000_000).into_bytes();
+    let long = format!(
+        "{{\"type\":\"user\",\"message\":{{\"role\":\"user\",\"content\":\"{}\"}}}}",
+        "x".repeat(1 << 20)
+    )
+    .into_bytes();
+    for (bad, code, words) in [
+        (deep.as_slice(), 8, "nested more than 128"),
+        (b"{\"type\":\"user\",\"message\":\"\xff\xfe\"}", 8, "not UTF-8"),
+        (b"{\"type\":\"user\",\"message\":{\"role\":\"user\",\"content\":\"\\ud800\"}}", 0, ""),
+        (long.as_slice(), 0, ""),
+    ] {
+        let world = World::new();
+        let mut bytes = lines[..20].concat();
+        bytes.extend(bad);
+        bytes.extend(b"\n");
+        bytes.extend(lines[20..].concat());
+        world.write("session.jsonl", bytes);
+        let ran = world.run(&["import", "session.jsonl"]);
+        ran.says(code, &[words]);
+        if code != 0 {
+            ran.says(code, &["session.jsonl:21"]);
+        }
+        assert!(world.list().lines().count() >= good.list().lines().count(), "{words}");
+        world.assert_sound();
+    }
+}
+
+#[test]
+fn a_session_that_is_still_being_written_is_continued_by_the_next_import() {
+    let whole = World::new();
+    whole.run(&["import", "session.jsonl"]).ok();
+    let session = std::fs::read(whole.path("session.jsonl")).unwrap();
+    let world = World::new();
+    world.write("session.jsonl", &session[..session.len() / 3]);
+    world.run(&["import", "session.jsonl"]).says(8, &["the last record is not complete yet"]);
+    world.write("session.jsonl", &session);
+    world.run(&["import", "session.jsonl"]).ok();
+    // Figures of a message that was not whole are told again at the end, so seqs differ; texts and their order do not.
+    let texts = |world: &World| -> Vec<String> {
+        world.list().lines().map(|line| line.split_once('\t').unwrap().1.to_owned()).collect()
+    };
+    assert_eq!(texts(&world), texts(&whole));
+    let again = world.run(&["import", "session.jsonl"]).ok();
+    assert!(again.contains("nothing new"), "{again}");
+}
+
+#[test]
+fn a_store_of_a_newer_format_is_left_alone() {
+    let world = World::fed();
+    let path = world.path("store/acpdb.json");
+    let text = std::fs::read_to_string(&path).unwrap().replace("\"acpdb\": 1", "\"acpdb\": 2");
+    let (checked, _) = text.rsplit_once(",\n  \"check\"").unwrap();
+    let check = blake3::hash(checked.as_bytes()).to_hex();
+    std::fs::write(&path, format!("{checked},\n  \"check\": \"{check}\"\n}}\n")).unwrap();
+    let before = crate::world::contents(&world.path("store"));
+    for command in
+        [&["list"] as &[&str], &["append", "--stdin"], &["import", "session.jsonl"], &["verify"], &["info"]]
+    {
+        world.run_with(command, message("x")).says(1, &["format version 2", "up to 1", "acpdb"]);
+    }
+    assert!(crate::world::contents(&world.path("store")) == before, "a newer store was changed");
+    // Without a fitting check it is no newer store but a damaged one, and still readable.
+    std::fs::write(&path, text).unwrap();
+    world.run(&["list"]).says(0, &["damaged"]);
+    world.run(&["verify"]).says(3, &[]);
+    world.run_with(&["append", "--stdin"], message("x")).says(3, &["damaged"]);
+}
+
+/// Mounts something for the time of a test. Only the superuser can: elsewhere the test says that it was skipped.
+struct Mount(std::path::PathBuf);
+
+impl Mount {
+    fn new(arguments: &[&str], place: &Path) -> Option<Self> {
+        let done = Command::new("mount").args(arguments).arg(place).output();
+        match done {
+            Ok(done) if done.status.success() => Some(Self(place.to_owned())),
+            Ok(done) => {
+                println!("skipped: mount: {}", String::from_utf8_lossy(&done.stderr).trim());
+                None
+            }
+            Err(error) => {
+                println!("skipped: mount: {error}");
+                None
+            }
+        }
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.0).output();
+    }
+}
+
+#[test]
+fn a_read_only_disk_can_be_read_and_not_written() {
+    let world = World::fed();
+    let (list, place) = (world.list(), world.path("store"));
+    let bind = place.to_str().unwrap().to_owned();
+    let Some(_mount) = Mount::new(&["--bind", &bind], &place) else { return };
+    let Some(_again) = Mount::new(&["-o", "remount,ro,bind"], &place) else { return };
+    assert_eq!(world.list(), list);
+    for read in [
+        &["sessions"] as &[&str],
+        &["context", "s1"],
+        &["history", "--chain", "call-read-1"],
+        &["stats"],
+        &["verify"],
+        &["info"],
+    ] {
+        world.run(read).ok();
+    }
+    for write in [
+        &["append", "--stdin"] as &[&str],
+        &["import", "session.jsonl"],
+        &["reindex"],
+        &["policy", "set", "dcp"],
+    ] {
+        world.run_with(write, message("x")).says(1, &["store", "reading only"]);
+    }
+    world
+        .run_with(&["append", "--stdin", "--db", "store/new"], message("x"))
+        .says(1, &["store/new", "Read-only"]);
+}
+
+#[test]
+fn a_folder_without_permission_is_said_to_be_that() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let world = World::fed();
+    let list = world.list();
+    let allow = |mode| {
+        for (path, _) in crate::world::contents(&world.path("store")) {
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode & 0o666)).unwrap();
+        }
+        std::fs::set_permissions(world.path("store"), std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    allow(0o500);
+    if std::fs::write(world.path("store/probe"), "").is_ok() {
+        println!("skipped: permissions do not bind this user");
+        return;
+    }
+    let read = world.run(&["list"]);
+    let write = world.run_with(&["append", "--stdin"], message("x"));
+    allow(0o700);
+    assert_eq!(read.ok(), list);
+    write.says(1, &["store"]);
+    assert_eq!(world.list(), list);
+}
+
+#[test]
+fn a_full_disk_costs_only_what_did_not_fit() {
+    let world = World::new();
+    let place = world.path("small");
+    std::fs::create_dir(&place).unwrap();
+    let Some(_mount) = Mount::new(&["-t", "tmpfs", "-o", "size=400k", "none"], &place) else { return };
+    let db = ["--db", "small/store"];
+    let run = |arguments: &[&str], input: &str| world.run_with(&[&db, arguments].concat(), input);
+    let lines: String = (0..200).map(|n| message(&format!("{n} {}", "x".repeat(5000)))).collect();
+    let ran = run(&["append", "--stdin", "--ack"], &lines);
+    let acked = ran.text().lines().count();
+    ran.says(
+        1,
+        &[&format!("line {} was not recorded", acked + 1), "no space left", "small/store", "free some"],
+    );
+    assert!(acked > 10, "{acked}");
+    let list = run(&["list"], "").ok();
+    assert_eq!(list.lines().count(), acked);
+    run(&["import", "session.jsonl"], "").says(1, &["no space left"]);
+    for read in [&["context", "s1"] as &[&str], &["history"], &["stats"], &["verify", "--deep"]] {
+        run(read, "").ok();
+    }
+    assert_eq!(run(&["list"], "").ok(), list);
+    // With space again, it goes on.
+    let Some(_larger) = Mount::new(&["-o", "remount,size=20m"], &place) else { return };
+    assert_eq!(run(&["append", "--stdin", "--ack"], &lines).ok().lines().count(), 200);
+    run(&["import", "session.jsonl"], "").ok();
+    run(&["verify", "--deep"], "").ok();
+    assert!(run(&["list"], "").ok().starts_with(&list));
+}
+
+#[test]
+fn nobody_who_reads_what_is_said_is_no_panic() {
+    let world = World::fed();
+    for (redirection, code) in [("2>/dev/full", 7), ("2>&-", 7)] {
+        let mut command = Command::new("sh");
+        let program = acpdb_tests::binary::binary().unwrap();
+        command
+            .args(["-c", &format!("exec {:?} --db nowhere list {redirection}", program.to_str().unwrap())]);
+        assert_eq!(
+            command.current_dir(world.path(".")).status().unwrap().code(),
+            Some(code),
+            "{redirection}"
+        );
+    }
+    let mut command = Command::new("sh");
+    let program = acpdb_tests::binary::binary().unwrap();
+    command.args(["-c", &format!("exec {:?} --db store log >/dev/full", program.to_str().unwrap())]);
+    let done = command.current_dir(world.path(".")).output().unwrap();
+    assert_eq!(done.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&done.stderr).contains("cannot write standard output"));
+}

@@ -1,0 +1,229 @@
+//! Several processes on one store, an index that is gone, other terminals, and readers that go away.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::Stdio;
+
+use crate::world::{World, contents, finish};
+
+const READS: &[&[&str]] = &[
+    &["sessions", "--json"],
+    &["context", "s1", "--json"],
+    &["context", "s1"],
+    &["history", "--session", "s1", "--json"],
+    &["history", "--chain", "call-read-1"],
+    &["history", "--file", "/w/orders.rs"],
+    &["explain", "call-read-1", "--json"],
+    &["stats", "--json"],
+    &["log", "--json"],
+    &["list"],
+    &["show", "#7"],
+    &["sessions", "--at", "#12"],
+    &["context", "s1", "--at", "t3"],
+];
+
+/// A store with more events than are answered without an index.
+fn large() -> World {
+    let world = World::fed();
+    let event =
+        |n: usize| format!("{{\"turn\":true,\"message\":{{\"role\":\"user\",\"text\":\"note {n}\"}}}}");
+    let events: Vec<String> = (0..4000).map(event).collect();
+    let line = format!("{{\"session\":\"long\",\"events\":[{}]}}", events.join(","));
+    world.run_with(&["append", "--stdin"], line).ok();
+    world
+}
+
+#[test]
+fn an_index_changes_no_answer_be_it_there_gone_or_damaged() {
+    let world = large();
+    world.run(&["reindex"]).ok();
+    let index = world.path("store/index.redb");
+    assert!(index.is_file(), "the store is large enough for an index");
+    // Confidence decays while the test runs.
+    let decays = regex::Regex::new("\"confidence\":[0-9.]+").unwrap();
+    let answer = |read: &&[&str]| decays.replace_all(&world.run(read).ok(), "").into_owned();
+    let answers = || READS.iter().map(answer).collect::<Vec<_>>();
+    let with = answers();
+    std::fs::remove_file(&index).unwrap();
+    assert!(answers() == with, "an answer differs without the index");
+    std::fs::write(&index, vec![0x5a; 70_000]).unwrap();
+    assert!(answers() == with, "an answer differs with a damaged index");
+    world.assert_sound();
+}
+
+#[test]
+fn a_second_process_appends_while_a_first_one_has_the_store() {
+    let world = World::new();
+    let mut first = world.command();
+    first.args(["append", "--stdin", "--ack"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut first = first.spawn().unwrap();
+    let mut input = first.stdin.take().unwrap();
+    let mut acks = BufReader::new(first.stdout.take().unwrap()).lines();
+    let line = |text: &str| {
+        format!("{{\"session\":\"s1\",\"message\":{{\"role\":\"user\",\"text\":\"{text}\"}}}}\n")
+    };
+    let mut seqs = Vec::new();
+    for round in 0..3 {
+        input.write_all(line(&format!("first {round}")).as_bytes()).unwrap();
+        seqs.push(acks.next().unwrap().unwrap().parse::<u64>().unwrap());
+        let second = world.run_with(&["append", "--stdin", "--ack"], line(&format!("second {round}"))).ok();
+        seqs.push(second.trim().parse().unwrap());
+    }
+    assert!(seqs.is_sorted_by(|left, right| left < right), "{seqs:?}");
+    let listed: Vec<String> = world.list().lines().map(str::to_owned).collect();
+    let told = ["first 0", "second 0", "first 1", "second 1", "first 2", "second 2"];
+    let expected: Vec<String> = seqs.iter().zip(told).map(|(seq, text)| format!("{seq}\t{text}")).collect();
+    assert_eq!(listed, expected, "while the first one still has the store");
+    drop(input);
+    assert!(first.wait().unwrap().success());
+    world.assert_sound();
+}
+
+#[test]
+fn a_process_that_is_killed_loses_nothing_that_it_acknowledged() {
+    let world = World::new();
+    let mut acked = 0;
+    for round in 0..4 {
+        let mut command = world.command();
+        command.args(["append", "--stdin", "--ack"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut input = child.stdin.take().unwrap();
+        let mut acks = BufReader::new(child.stdout.take().unwrap()).lines();
+        let line =
+            format!("{{\"session\":\"s1\",\"message\":{{\"role\":\"user\",\"text\":\"round {round}\"}}}}\n");
+        // All lines are sent, and the process dies somewhere between them.
+        input.write_all(line.repeat(40).as_bytes()).unwrap();
+        for _ in 0..5 * (round + 1) {
+            acks.next().unwrap().unwrap();
+            acked += 1;
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        acked += acks.filter(|line| line.as_ref().is_ok_and(|line| !line.is_empty())).count();
+        world.assert_sound();
+        let listed = world.list().lines().count();
+        assert!(listed >= acked, "{acked} were acknowledged, {listed} are there");
+        // What was written and not acknowledged may be there too, whole.
+        acked = listed;
+    }
+}
+
+#[test]
+fn an_import_that_is_killed_is_finished_by_the_next() {
+    let whole = World::new();
+    whole.run(&["import", "session.jsonl"]).ok();
+    let world = World::new();
+    let mut command = world.command();
+    let mut child = command.args(["import", "session.jsonl"]).stdout(Stdio::null()).spawn().unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    world.run(&["import", "session.jsonl"]).ok();
+    world.assert_sound();
+    assert_eq!(world.list(), whole.list());
+}
+
+#[test]
+fn a_read_at_a_point_is_the_read_of_that_time() {
+    let world = World::new();
+    let lines: Vec<&str> = crate::FEED.lines().collect();
+    for line in &lines[..5] {
+        world.run_with(&["append", "--stdin"], line).ok();
+    }
+    let then = world.run(&["history", "--chain", "call-read-1", "--json"]).ok();
+    let head = world.run(&["log", "--last", "1", "--json"]).ok();
+    let head: serde_json::Value = serde_json::from_str(&head).unwrap();
+    let at = format!("#{}", head["seq"]);
+    let context = world.run(&["context", "s1", "--json"]).ok();
+    for line in &lines[5..] {
+        world.run_with(&["append", "--stdin"], line).ok();
+    }
+    assert_eq!(world.run(&["history", "--chain", "call-read-1", "--json", "--at", &at]).ok(), then);
+    assert_eq!(world.run(&["context", "s1", "--json", "--at", &at]).ok(), context);
+    assert_ne!(world.run(&["context", "s1", "--json"]).ok(), context);
+}
+
+#[test]
+fn reads_change_nothing_in_the_folder() {
+    let world = World::fed();
+    let before = contents(&world.path("store"));
+    for read in READS {
+        world.run(read).ok();
+    }
+    let after = contents(&world.path("store"));
+    // What other processes are told by may be touched; what is recorded may not.
+    let recorded = |files: &[(std::path::PathBuf, Vec<u8>)]| {
+        let log = world.path("store/log");
+        files.iter().filter(|(path, _)| path.starts_with(&log)).cloned().collect::<Vec<_>>()
+    };
+    assert!(recorded(&before) == recorded(&after));
+}
+
+#[test]
+fn colours_come_when_they_are_asked_for_and_never_into_a_file() {
+    let world = World::fed();
+    let colours = |arguments: &[&str], no_color: bool| {
+        let mut command = world.command();
+        command.args(arguments);
+        if no_color {
+            command.env("NO_COLOR", "1");
+        }
+        let ran = finish(command, b"");
+        (ran.out.contains(&0x1b), ran.err.contains('\u{1b}'))
+    };
+    let context = ["context", "s1"];
+    assert_eq!(colours(&context, false), (false, false));
+    assert_eq!(colours(&context, true), (false, false));
+    assert_eq!(colours(&["context", "s1", "--color", "never"], false), (false, false));
+    assert_eq!(colours(&["context", "s1", "--color", "always"], false), (true, false));
+    // Who asks for colours by name gets them.
+    assert_eq!(colours(&["context", "s1", "--color", "always"], true), (true, false));
+    assert_eq!(colours(&["context", "s1", "--color", "always", "--json"], false), (false, false));
+    assert_eq!(colours(&["context", "nowhere"], false), (false, false));
+}
+
+#[test]
+fn quiet_leaves_only_data_and_errors() {
+    let world = World::new();
+    let ran = world.run(&["--quiet", "import", "session.jsonl"]);
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""));
+    let ran = world.run(&["sessions", "-q"]);
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""));
+    assert!(ran.text().contains("e38a074a"));
+    world.run(&["-q", "context", "nowhere"]).says(7, &["error:", "nowhere"]);
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_failure() {
+    let world = World::new();
+    world.run(&["import", "session.jsonl"]).ok();
+    for read in
+        [&["log"] as &[&str], &["list"], &["context", "e38a", "--full"], &["history", "--json"], &["demo"]]
+    {
+        let mut command = world.command();
+        let mut child = command
+            .args(read)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // Closed before a byte is read: as `| true` does.
+        drop(child.stdout.take());
+        let done = child.wait_with_output().unwrap();
+        let err = String::from_utf8_lossy(&done.stderr);
+        assert_eq!(done.status.code(), Some(0), "{read:?}: {err}");
+        assert!(!err.contains("error") && !err.contains("panicked"), "{read:?}: {err}");
+    }
+}
+
+#[test]
+fn any_width_of_the_terminal_will_do() {
+    let world = World::fed();
+    for columns in ["0", "1", "20", "40", "1000", "99999999999999999999", "wide", ""] {
+        for read in READS.iter().copied().chain([&["verify"] as &[&str], &["todo", "history"], &["--help"]]) {
+            let mut command = world.command();
+            command.args(read).env("COLUMNS", columns);
+            let ran = finish(command, b"");
+            assert_eq!(ran.code, 0, "COLUMNS={columns} {read:?}: {}", ran.err);
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Transcripts: files of prose and commands with what the commands must print, and the exit code if it is not 0.
+//!
+//! ````text
+//! ```console
+//! $ acpdb history --chain call-read-1 --json | shape
+//! {"schema": string, "items": [{..}]}
+//! ! a line of stderr
+//! [exit 7]
+//! ```
+//! ````
+//!
+//! `< FILE` gives a file as input, `| head N` shows the first lines, `| shape` shows the names and types of JSON. Parts
+//! that differ from run to run are replaced: `[TIME]`, `[DATE]`, `[ID]`, `[DIGEST]`, `[DIR]`. To take the present output as the right one:
+//! `SNAPSHOTS=overwrite cargo test -p acpdb-tests --test cli`, then read the difference.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use regex::Regex;
+use serde_json::Value;
+
+use crate::world::World;
+
+/// Plays a transcript in `world` and compares.
+pub(crate) fn play(world: &World, name: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli").join(name);
+    let text = std::fs::read_to_string(&path).unwrap();
+    let mut played = String::new();
+    let mut in_block = false;
+    let mut count = 0;
+    for line in text.lines() {
+        if line.starts_with("```") {
+            in_block = !in_block && line == "```console";
+        } else if let Some(command) = line.strip_prefix("$ acpdb").filter(|_| in_block) {
+            count += 1;
+            writeln!(played, "{line}").unwrap();
+            played.push_str(&redact(world, &run(world, command)));
+            continue;
+        } else if in_block {
+            // What is to be printed: told by the run.
+            continue;
+        }
+        writeln!(played, "{line}").unwrap();
+    }
+    assert!(count > 0, "{name} holds no command");
+    let assert = snapbox::Assert::new().action_env(snapbox::assert::DEFAULT_ACTION_ENV);
+    assert.eq(snapbox::Data::text(played).raw(), snapbox::Data::read_from(&path, None).raw());
+}
+
+fn run(world: &World, command: &str) -> String {
+    let (command, filter) =
+        command.split_once(" | ").map_or((command, None), |(left, right)| (left, Some(right)));
+    let (command, input) =
+        command.split_once(" < ").map_or((command, None), |(left, right)| (left, Some(right)));
+    let arguments = words(command);
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let input = input.map(|name| std::fs::read(world.path(name)).unwrap()).unwrap_or_default();
+    let ran = world.run_with(&arguments, input);
+    let out = ran.text();
+    let mut text = match filter {
+        None => out,
+        Some("shape") => {
+            out.lines().map(|line| shape(&serde_json::from_str(line).unwrap(), 0) + "\n").collect()
+        }
+        Some(filter) => {
+            let count: usize = filter.strip_prefix("head ").and_then(|count| count.parse().ok()).unwrap();
+            let mut shown: String = out.lines().take(count).map(|line| format!("{line}\n")).collect();
+            if out.lines().count() > count {
+                writeln!(shown, "[.. {} more lines]", out.lines().count() - count).unwrap();
+            }
+            shown
+        }
+    };
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push_str("[no line end]\n");
+    }
+    for line in ran.err.lines() {
+        writeln!(text, "! {line}").unwrap();
+    }
+    if ran.code != 0 {
+        writeln!(text, "[exit {}]", ran.code).unwrap();
+    }
+    text
+}
+
+/// Splits at blanks; `'..'` holds a word together.
+fn words(command: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut quoted = false;
+    for c in command.chars() {
+        match c {
+            '\'' => {
+                quoted = !quoted;
+                word.get_or_insert_default();
+            }
+            ' ' if !quoted => words.extend(word.take()),
+            c => word.get_or_insert_default().push(c),
+        }
+    }
+    words.extend(word);
+    words
+}
+
+/// Names and types of a JSON value. A list shows one element that has the fields of all.
+fn shape(value: &Value, depth: usize) -> String {
+    let indent = "  ".repeat(depth + 1);
+    match value {
+        Value::Null => "null".to_owned(),
+        Value::Bool(_) => "bool".to_owned(),
+        Value::Number(_) => "number".to_owned(),
+        // The name of a format says more than its type.
+        Value::String(text) if text.starts_with("acpdb.") => format!("{text:?}"),
+        Value::String(_) => "string".to_owned(),
+        Value::Array(items) if items.is_empty() => "[]".to_owned(),
+        Value::Array(items) => format!("[{}]", shape(&items.iter().cloned().reduce(merged).unwrap(), depth)),
+        Value::Object(fields) if fields.is_empty() => "{}".to_owned(),
+        Value::Object(fields) => {
+            let mut fields: Vec<_> = fields.iter().collect();
+            fields.sort_by_key(|(name, _)| *name);
+            let mut text = "{\n".to_owned();
+            for (name, value) in fields {
+                writeln!(text, "{indent}{name}: {}", shape(value, depth + 1)).unwrap();
+            }
+            text + &"  ".repeat(depth) + "}"
+        }
+    }
+}
+
+/// One value with the fields of both; what is null in one is taken from the other.
+fn merged(left: Value, right: Value) -> Value {
+    match (left, right) {
+        (Value::Object(mut left), Value::Object(right)) => {
+            for (name, value) in right {
+                let known = left.remove(&name).unwrap_or(Value::Null);
+                left.insert(name, merged(known, value));
+            }
+            Value::Object(left)
+        }
+        (Value::Array(mut left), Value::Array(right)) => {
+            left.extend(right);
+            Value::Array(left)
+        }
+        (Value::Null, right) => right,
+        (left, _) => left,
+    }
+}
+
+fn redact(world: &World, text: &str) -> String {
+    let mut text = text.to_owned();
+    for folder in [world.path("."), world.path(".").canonicalize().unwrap()] {
+        text = text.replace(folder.to_str().unwrap().trim_end_matches("/."), "[DIR]");
+    }
+    let program = acpdb_tests::binary::binary().unwrap();
+    text = text.replace(program.to_str().unwrap(), "acpdb");
+    for (pattern, name) in [
+        (r"\b[0-9a-f]{64}\b", "[DIGEST]"),
+        (r"\b[0-9a-f]{32}\b", "[ID]"),
+        (r"\b20\d\d-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?Z?", "[TIME]"),
+        (r"\b20\d\d-\d\d-\d\d\b", "[DATE]"),
+        (r"/tmp/[^ ]*acpdb-demo-[^ /]*", "[TEMPORARY]"),
+    ] {
+        text = Regex::new(pattern).unwrap().replace_all(&text, name).into_owned();
+    }
+    text
+}

@@ -1,0 +1,117 @@
+//! Stores of every format version open for ever, and one of a later version is refused with a word.
+//!
+//! The fixtures are never made again: `v1` was made by `examples/make_fixture.rs` as it was then. What a store *says*
+//! (`expect.txt`) never changes. The digests of its folds (`digests.txt`) change when a fold learns to tell more; then
+//! they are taken anew, after a look at what is new.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::needless_pass_by_value,
+    clippy::cast_possible_truncation,
+    reason = "tests: a failed step is a failed test"
+)]
+
+use std::path::{Path, PathBuf};
+
+use acpdb_engine::entry::{Entry, StreamInfo};
+use acpdb_engine::event::Role;
+use acpdb_engine::ids::Seq;
+use acpdb_engine::verify::{Verdict, verify_folder};
+use acpdb_engine::{Builder, Error, Store};
+use acpdb_tests::support::{copy_folder, described, events, fold_digests};
+
+fn fixture() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/v1")
+}
+
+fn copy() -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store");
+    copy_folder(&fixture().join("store"), &path).unwrap();
+    (folder, path)
+}
+
+fn builder(path: &Path) -> Builder {
+    Store::builder(path).registry(acpdb_hosts::registry())
+}
+
+#[test]
+fn a_store_of_version_1_says_what_it_said() {
+    let (_folder, path) = copy();
+    let expected = std::fs::read_to_string(fixture().join("expect.txt")).unwrap();
+    let segments = std::fs::read_dir(path.join("log")).unwrap().count();
+    assert!(segments >= 3, "{segments}");
+    let report = verify_folder(&path, true).unwrap();
+    assert_eq!(report.verdict(), Verdict::Sound, "{report:#?}");
+    for read_only in [true, false] {
+        let builder = if read_only { builder(&path).read_only() } else { builder(&path) };
+        let store = builder.open().unwrap();
+        assert!(store.recovery().was_clean, "{:?}", store.recovery());
+        assert_eq!(described(&store).unwrap(), expected);
+    }
+}
+
+#[test]
+fn a_store_of_version_1_folds_to_the_same_digests() {
+    let (_folder, path) = copy();
+    let store = builder(&path).open().unwrap();
+    let expected = std::fs::read_to_string(fixture().join("digests.txt")).unwrap();
+    let found = fold_digests(&store).unwrap();
+    for (found, expected) in found.lines().zip(expected.lines()) {
+        assert_eq!(found, expected);
+    }
+    assert_eq!(found.lines().count(), expected.lines().count());
+}
+
+#[test]
+fn a_store_of_version_1_can_be_appended_to() {
+    let (_folder, path) = copy();
+    let store = builder(&path).open().unwrap();
+    let before = events(&store).unwrap();
+    let session = StreamInfo::session("opencode", "ses_golden");
+    // A fact that it knows stays known, one that it does not know is added behind what is there.
+    let known = Entry::message("m1", Role::User, "Grüße, mend b.rs").origin("msg:m1");
+    let receipt = store.append(&session, vec![known, Entry::message("", Role::User, "go on")]).unwrap();
+    assert_eq!((receipt.known_count, receipt.event_count), (1, 1), "{receipt:?}");
+    assert_eq!(receipt.first_seq, Seq(before.len() as u64 + 1));
+    assert_eq!(events(&store).unwrap()[..before.len()], before);
+    store.close().unwrap();
+    assert_eq!(verify_folder(&path, true).unwrap().verdict(), Verdict::Sound);
+}
+
+/// The store file as a later program would write it: another version, and a check that fits.
+fn of_version(text: &str, version: u32) -> String {
+    let (head, _) = text.split_once(",\n  \"check\"").unwrap();
+    let head = head.replace("\"acpdb\": 1", &format!("\"acpdb\": {version}"));
+    let check = blake3::hash(head.as_bytes()).to_hex();
+    format!("{head},\n  \"check\": \"{check}\"\n}}\n")
+}
+
+#[test]
+fn a_store_of_a_later_version_is_refused_and_left_alone() {
+    let (_folder, path) = copy();
+    let file = path.join("acpdb.json");
+    let text = std::fs::read_to_string(&file).unwrap();
+    assert_eq!(of_version(&text, 1), text, "the test writes the file as the program does");
+    std::fs::write(&file, of_version(&text, 2)).unwrap();
+    for builder in [builder(&path), builder(&path).read_only(), builder(&path).create(false)] {
+        let error = builder.open().unwrap_err();
+        assert!(matches!(error, Error::NewerFormat { found: 2, supported: 1, .. }), "{error}");
+        assert!(error.to_string().contains("update acpdb"), "{error}");
+    }
+    assert!(matches!(verify_folder(&path, true), Err(Error::NewerFormat { found: 2, .. })));
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), of_version(&text, 2));
+    // A version that somebody scribbled is damage, not a newer format.
+    std::fs::write(&file, text.replace("\"acpdb\": 1", "\"acpdb\": 2")).unwrap();
+    let store = builder(&path).open().unwrap();
+    assert!(store.recovery().damage.is_some(), "{:?}", store.recovery());
+    assert!(described(&store).is_ok(), "what is not damaged stays readable");
+    let receipt =
+        store.append(&StreamInfo::session("opencode", "new"), vec![Entry::message("", Role::User, "x")]);
+    assert!(receipt.is_err(), "a damaged store takes no more");
+    drop(store);
+    assert_eq!(verify_folder(&path, true).unwrap().verdict(), Verdict::Damaged);
+}

@@ -1,0 +1,489 @@
+//! The store against a model that is a plain list: what was appended, in order.
+//!
+//! ```text
+//! append (origins, repeats, revisions, several streams) | context acts | reopen | a second handle | index deleted
+//!        | a view held over appends        -- after each step -->  events, views, time travel and verify agree
+//! ```
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::needless_pass_by_value,
+    clippy::cast_possible_truncation,
+    reason = "tests: a failed step is a failed test"
+)]
+
+use acpdb_engine::command::{ContextAction, Target};
+use acpdb_engine::entry::{Entry, StreamInfo};
+use acpdb_engine::event::{Face, Role};
+use acpdb_engine::fold::FaceState;
+use acpdb_engine::ids::{ItemId, Seq};
+use acpdb_engine::verify::{Verdict, verify_folder, world_contradictions};
+use acpdb_engine::{Atomicity, Batch, Store, View};
+use acpdb_tests::support::{cases, events, folded, line_of, shown};
+use proptest::prelude::*;
+use proptest::test_runner::Config;
+use proptest_state_machine::{ReferenceStateMachine, StateMachineTest, prop_state_machine};
+
+/// A fact to append: the stream, the origin (if it has one) and the text.
+#[derive(Clone, Debug)]
+struct Fact {
+    stream: u8,
+    origin: Option<u8>,
+    text: u8,
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    /// One commit, by the first or the second handle.
+    Append { facts: Vec<Fact>, second: bool, split: bool },
+    /// A call with its result: read file `file` in a new turn.
+    Call { stream: u8, file: u8, second: bool },
+    /// Discard or restore the n-th call of a stream.
+    Act { stream: u8, call: u8, restore: bool, second: bool },
+    /// Close both handles and open them again.
+    Reopen { delete_index: bool },
+    /// Make the index, so that it exists although the store is small.
+    Reindex,
+    /// Hold a view of a stream from now on.
+    Hold { stream: u8 },
+    /// Compare a point of the past.
+    Travel { at: u8 },
+}
+
+/// What the model remembers of one event.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Known {
+    Policy,
+    Opened(u8),
+    /// Origin, text.
+    Message(u8, Option<u8>, u8),
+    /// The message it revises (place in the list), and the new text.
+    Revised(u8, usize, u8),
+    Turn(u8),
+    Started(u8, u8),
+    Finished(u8),
+    /// The call (place of its start) that is hidden or shown again.
+    Discarded(u8, usize),
+    Restored(u8, usize),
+}
+
+impl Known {
+    fn stream(&self) -> Option<u8> {
+        match *self {
+            Self::Policy => None,
+            Self::Opened(stream)
+            | Self::Message(stream, ..)
+            | Self::Revised(stream, ..)
+            | Self::Turn(stream)
+            | Self::Started(stream, _)
+            | Self::Finished(stream)
+            | Self::Discarded(stream, _)
+            | Self::Restored(stream, _) => Some(stream),
+        }
+    }
+
+    fn label(&self) -> &'static str {
+        match self {
+            Self::Policy => "policy_set",
+            Self::Opened(_) => "session_opened",
+            Self::Message(..) => "message_recorded",
+            Self::Revised(..) => "item_revised",
+            Self::Turn(_) => "turn_started",
+            Self::Started(..) => "tool_call_started",
+            Self::Finished(_) => "tool_call_finished",
+            Self::Discarded(..) => "discarded",
+            Self::Restored(..) => "restored",
+        }
+    }
+}
+
+/// The model: the events, nothing else.
+#[derive(Clone, Debug)]
+struct Model {
+    log: Vec<Known>,
+}
+
+impl Model {
+    fn open(&mut self, stream: u8) {
+        if !self.log.contains(&Known::Opened(stream)) {
+            self.log.push(Known::Opened(stream));
+        }
+    }
+
+    /// The newest text of the message with this origin, and where it was first recorded.
+    fn newest(&self, stream: u8, origin: u8) -> Option<(usize, u8)> {
+        let first = self.log.iter().position(
+            |known| matches!(known, Known::Message(s, Some(o), _) if (*s, *o) == (stream, origin)),
+        )?;
+        let text = self.log.iter().rev().find_map(|known| match known {
+            Known::Revised(_, place, text) if *place == first => Some(*text),
+            _ => None,
+        });
+        match self.log[first] {
+            Known::Message(_, _, text_first) => Some((first, text.unwrap_or(text_first))),
+            _ => None,
+        }
+    }
+
+    /// Appends a commit; returns how many facts were known.
+    fn append(&mut self, facts: &[Fact]) -> u64 {
+        let mut known_count = 0;
+        // A commit opens all its streams first.
+        for fact in facts {
+            self.open(fact.stream);
+        }
+        for fact in facts {
+            match fact.origin.and_then(|origin| self.newest(fact.stream, origin)) {
+                Some((_, text)) if text == fact.text => known_count += 1,
+                Some((place, _)) => self.log.push(Known::Revised(fact.stream, place, fact.text)),
+                None => self.log.push(Known::Message(fact.stream, fact.origin, fact.text)),
+            }
+        }
+        known_count
+    }
+
+    fn call(&mut self, stream: u8, file: u8) {
+        self.open(stream);
+        self.log.extend([Known::Turn(stream), Known::Started(stream, file), Known::Finished(stream)]);
+    }
+
+    fn starts(&self, stream: u8, at: usize) -> Vec<(usize, u8)> {
+        let log = self.log[..at].iter().enumerate();
+        log.filter_map(|(place, known)| match known {
+            Known::Started(s, file) if *s == stream => Some((place, *file)),
+            _ => None,
+        })
+        .collect()
+    }
+
+    /// Whether a call's output is hidden after the first `at` events: superseded by a later read of its file, or
+    /// discarded, and not shown again since.
+    fn hidden(&self, call: usize, at: usize) -> (bool, bool) {
+        let Known::Started(stream, file) = self.log[call] else { return (false, false) };
+        let (mut superseded, mut discarded) = (false, false);
+        for place in call + 1..at {
+            match self.log[place] {
+                // Every call of the model finishes in its commit, so the finish is two events after the turn.
+                Known::Finished(s) if s == stream && place > call + 1 => {
+                    superseded |= matches!(self.log[place - 1], Known::Started(_, f) if f == file);
+                }
+                Known::Discarded(_, target) if target == call => discarded = true,
+                Known::Restored(_, target) if target == call => (superseded, discarded) = (false, false),
+                _ => {}
+            }
+        }
+        (superseded, discarded)
+    }
+
+    fn act(&mut self, stream: u8, call: u8, restore: bool) -> Option<usize> {
+        let starts = self.starts(stream, self.log.len());
+        let (place, _) = *starts.get(usize::from(call) % starts.len().max(1))?;
+        let (superseded, discarded) = self.hidden(place, self.log.len());
+        let changes = if restore { superseded || discarded } else { !superseded && !discarded };
+        if changes {
+            self.log.push(if restore {
+                Known::Restored(stream, place)
+            } else {
+                Known::Discarded(stream, place)
+            });
+        }
+        Some(place)
+    }
+
+    /// The outputs that the model expects in the context of a stream after `at` events: text, or `None` if hidden.
+    fn context(&self, stream: u8, at: usize) -> Vec<Option<String>> {
+        let mut out = Vec::new();
+        for (place, known) in self.log[..at].iter().enumerate() {
+            match known {
+                Known::Message(s, _, text_first) if *s == stream => {
+                    let newest = self.log[..at].iter().rev().find_map(|known| match known {
+                        Known::Revised(_, target, text) if *target == place => Some(*text),
+                        _ => None,
+                    });
+                    out.push(Some(text(newest.unwrap_or(*text_first))));
+                }
+                Known::Started(s, file) if *s == stream => {
+                    let finished = place + 1 < at;
+                    let (superseded, discarded) = self.hidden(place, at);
+                    let output = if finished { output(*file) } else { String::new() };
+                    out.push((!superseded && !discarded).then_some(output));
+                }
+                _ => {}
+            }
+        }
+        out
+    }
+}
+
+fn text(text: u8) -> String {
+    format!("text {text} ").repeat(usize::from(text) * 20 + 1)
+}
+
+fn output(file: u8) -> String {
+    format!("line of file {file}, long enough to be worth hiding\n").repeat(12)
+}
+
+fn info(stream: u8) -> StreamInfo {
+    StreamInfo::session("opencode", format!("s{stream}"))
+}
+
+impl ReferenceStateMachine for Model {
+    type State = Self;
+    type Transition = Step;
+
+    fn init_state() -> BoxedStrategy<Self> {
+        Just(Self { log: vec![Known::Policy] }).boxed()
+    }
+
+    fn transitions(_: &Self) -> BoxedStrategy<Step> {
+        let fact = (0..3_u8, prop::option::of(0..4_u8), 0..5_u8).prop_map(|(stream, origin, text)| Fact {
+            stream,
+            origin,
+            text,
+        });
+        prop_oneof![
+            6 => (prop::collection::vec(fact, 1..5), any::<bool>(), any::<bool>())
+                .prop_map(|(facts, second, split)| Step::Append { facts, second, split }),
+            6 => (0..3_u8, 0..3_u8, any::<bool>()).prop_map(|(stream, file, second)| Step::Call { stream, file, second }),
+            4 => (0..3_u8, any::<u8>(), any::<bool>(), any::<bool>())
+                .prop_map(|(stream, call, restore, second)| Step::Act { stream, call, restore, second }),
+            1 => any::<bool>().prop_map(|delete_index| Step::Reopen { delete_index }),
+            1 => Just(Step::Reindex),
+            2 => (0..3_u8).prop_map(|stream| Step::Hold { stream }),
+            2 => any::<u8>().prop_map(|at| Step::Travel { at }),
+        ]
+        .boxed()
+    }
+
+    fn apply(mut state: Self, step: &Step) -> Self {
+        match step {
+            Step::Append { facts, .. } => drop(state.append(facts)),
+            Step::Call { stream, file, .. } => state.call(*stream, *file),
+            Step::Act { stream, call, restore, .. } => drop(state.act(*stream, *call, *restore)),
+            _ => {}
+        }
+        state
+    }
+}
+
+/// A view that is held, and what it showed when it was made.
+struct Held {
+    view: View,
+    digest: [u8; 32],
+    texts: Vec<String>,
+}
+
+struct Real {
+    folder: tempfile::TempDir,
+    stores: Option<(Store, Store)>,
+    held: Vec<Held>,
+    model: Model,
+}
+
+impl Real {
+    fn path(&self) -> std::path::PathBuf {
+        self.folder.path().join("store")
+    }
+
+    fn open(path: &std::path::Path) -> Store {
+        let builder = Store::builder(path).registry(acpdb_hosts::registry()).segment_bytes_max(16 << 10);
+        builder.open().unwrap()
+    }
+
+    fn store(&self, second: bool) -> &Store {
+        let (one, two) = self.stores.as_ref().unwrap();
+        if second { two } else { one }
+    }
+
+    fn texts(view: &View) -> Vec<String> {
+        let current = view.read().state().current(view.at());
+        let text = |ix| format!("{:?}", view.shown(ix, Face::Output).unwrap());
+        current.into_iter().map(text).collect()
+    }
+
+    /// One stream as of `at` events, as a handle shows it, against the model.
+    fn compare(&self, store: &Store, stream: u8, at: usize) {
+        let seq = Seq(at as u64);
+        let Ok(view) = store.view(info(stream).id()) else {
+            assert!(!self.model.log.contains(&Known::Opened(stream)));
+            return;
+        };
+        let view = view.with_at(seq);
+        let current = view.read().state().current(seq);
+        let expected = self.model.context(stream, at);
+        assert_eq!(current.len(), expected.len(), "items of s{stream} at {seq}");
+        for (ix, expected) in current.into_iter().zip(expected) {
+            let shown = view.shown(ix, Face::Output).unwrap();
+            match expected {
+                Some(text) => {
+                    assert_eq!(shown.text, text, "s{stream} at {seq}");
+                    assert!(matches!(shown.state, FaceState::Whole | FaceState::Absent), "{shown:?}");
+                }
+                None => assert_eq!(shown.state, FaceState::Tombstone, "s{stream} at {seq}: {}", shown.text),
+            }
+        }
+    }
+
+    fn check(&self) {
+        let head = self.model.log.len();
+        for second in [false, true] {
+            let store = self.store(second);
+            let recorded = events(store).unwrap();
+            let labels: Vec<_> = recorded.iter().map(|event| event.event.payload.label()).collect();
+            let expected: Vec<_> = self.model.log.iter().map(Known::label).collect();
+            assert_eq!(labels, expected);
+            for (event, known) in recorded.iter().zip(&self.model.log) {
+                let stream =
+                    known.stream().map_or(acpdb_engine::ids::StreamId::STORE, |stream| info(stream).id());
+                assert_eq!(event.event.stream, stream, "{}", event.seq);
+                let line = line_of(store, event).unwrap();
+                match known {
+                    Known::Message(.., t) | Known::Revised(.., t) => {
+                        assert!(line.contains(&text(*t)), "{line}");
+                    }
+                    _ => {}
+                }
+            }
+            assert_eq!(store.head().unwrap(), Seq(head as u64));
+            // What a handle folded step by step is what a fold from nothing gives.
+            let world = folded(&recorded);
+            assert_eq!(world_contradictions(&world, Seq::MAX), []);
+            for stream in 0..3 {
+                self.compare(store, stream, head);
+                if let Some(anew) = world.stream(info(stream).id()) {
+                    let view = store.view(info(stream).id()).unwrap();
+                    assert_eq!(view.read().state().digest(view.at()), anew.digest(Seq(head as u64)));
+                }
+            }
+        }
+        for held in &self.held {
+            assert_eq!(held.view.read().state().digest(held.view.at()), held.digest, "a held view moved");
+            assert_eq!(Self::texts(&held.view), held.texts, "a held view moved");
+        }
+        let report = verify_folder(&self.path(), true).unwrap();
+        assert_eq!(report.verdict(), Verdict::Sound, "{report:#?}");
+        assert_eq!(report.events, head as u64);
+    }
+}
+
+impl StateMachineTest for Real {
+    type SystemUnderTest = Self;
+    type Reference = Model;
+
+    fn init_test(model: &Model) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store");
+        let stores = Some((Self::open(&path), Self::open(&path)));
+        Self { folder, stores, held: Vec::new(), model: model.clone() }
+    }
+
+    fn apply(mut real: Self, after: &Model, step: Step) -> Self {
+        match step {
+            Step::Append { facts, second, split } => {
+                let known_count = real.model.append(&facts);
+                let batches: Vec<Batch> = facts
+                    .iter()
+                    .map(|fact| {
+                        let entry = Entry::message("", Role::User, text(fact.text));
+                        let entry = match fact.origin {
+                            Some(origin) => entry.origin(format!("msg:{origin}")),
+                            None => entry,
+                        };
+                        Batch { stream: info(fact.stream), entries: vec![entry] }
+                    })
+                    .collect();
+                let atomicity = if split { Atomicity::Split } else { Atomicity::One };
+                let receipt = real.store(second).commit(&batches, atomicity).unwrap();
+                assert_eq!(receipt.known_count, known_count, "{facts:?}");
+                assert_eq!(receipt.items.len(), facts.len());
+            }
+            Step::Call { stream, file, second } => {
+                real.model.call(stream, file);
+                let entries = vec![
+                    Entry::step(""),
+                    Entry::tool_started("call", "read", format!(r#"{{"filePath":"f{file}"}}"#)),
+                    Entry::tool_completed("call", output(file)),
+                ];
+                let _ = real.store(second).append(&info(stream), entries).unwrap();
+            }
+            Step::Act { stream, call, restore, second } => {
+                let head = real.model.log.len();
+                if let Some(place) = real.model.act(stream, call, restore) {
+                    let action = if restore { ContextAction::Restore } else { ContextAction::Discard };
+                    let target = Target::Item(ItemId::first(Seq(place as u64 + 1)));
+                    let reply = real.store(second).context(info(stream).id(), action, vec![(target, None)]);
+                    let recorded = real.model.log.len() > head;
+                    let last = reply.map_or(None, |reply| reply.last_seq);
+                    assert_eq!(last.is_some(), recorded, "{action:?} of {place} in s{stream}");
+                }
+            }
+            Step::Reopen { delete_index } => {
+                // Views outlive the handle that they are from, not the process: they go with it here.
+                real.held.clear();
+                real.stores = None;
+                let index = real.path().join("index.redb");
+                if delete_index && index.exists() {
+                    std::fs::remove_file(index).unwrap();
+                }
+                let path = real.path();
+                real.stores = Some((Self::open(&path), Self::open(&path)));
+                assert!(real.store(false).recovery().damage.is_none());
+            }
+            // Only one handle at a time has the index; the other one answers without.
+            Step::Reindex => drop(real.store(false).reindex()),
+            Step::Hold { stream } => {
+                if let Ok(view) = real.store(false).view(info(stream).id()) {
+                    let digest = view.read().state().digest(view.at());
+                    let texts = Self::texts(&view);
+                    real.held.push(Held { view, digest, texts });
+                }
+            }
+            Step::Travel { at } => {
+                let at = usize::from(at) % (real.model.log.len() + 1);
+                for stream in 0..3 {
+                    real.compare(real.store(false), stream, at);
+                    real.compare(real.store(true), stream, at);
+                }
+                let prefix = folded(&events(real.store(true)).unwrap()[..at]);
+                for stream in 0..3 {
+                    let id = info(stream).id();
+                    if let Some(state) = prefix.stream(id) {
+                        let view = real.store(false).view(id).unwrap();
+                        assert_eq!(view.read().state().digest(Seq(at as u64)), state.digest(Seq(at as u64)));
+                    }
+                }
+            }
+        }
+        assert_eq!(real.model.log, after.log, "both copies of the model agree");
+        real.check();
+        real
+    }
+}
+
+prop_state_machine! {
+    #![proptest_config(Config { cases: cases(24), failure_persistence: None, max_shrink_iters: 300, ..Config::default() })]
+
+    #[test]
+    fn the_store_agrees_with_a_list(sequential 1..22 => Real);
+}
+
+/// What the model itself says of a plain story: a judge that is wrong would make the store wrong.
+#[test]
+fn the_model_tells_a_plain_story() {
+    let mut model = Model { log: vec![Known::Policy] };
+    model.call(0, 1);
+    model.call(0, 1);
+    let fact = |text| Fact { stream: 0, origin: Some(1), text };
+    assert_eq!(model.append(&[fact(0), fact(0), fact(2)]), 1);
+    let all = model.log.len();
+    assert_eq!(model.context(0, all), [None, Some(output(1)), Some(text(2))]);
+    assert_eq!(model.act(0, 0, true), Some(3));
+    assert_eq!(model.context(0, all + 1), [Some(output(1)), Some(output(1)), Some(text(2))]);
+    assert_eq!(model.context(0, 5), [Some(output(1))]);
+    let folder = tempfile::tempdir().unwrap();
+    let store = Real::open(&folder.path().join("store"));
+    assert!(shown(&store, info(0).id(), Seq(1)).is_err(), "a stream without events has no context");
+}
