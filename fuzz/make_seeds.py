@@ -3,6 +3,7 @@
 
 `frame`: the first byte chooses (even: a frame as it is, odd: material for a round trip).
 `import`: the first byte picks the format, in the order of `acpdb_hosts::import::Format::ALL`.
+`propose`: a message.
 """
 
 import json
@@ -129,3 +130,21 @@ save("frame", "one-event", b"\1" + bytes(range(48)))
 save("frame", "equal-bodies", b"\3" + bytes(range(48)) * 3)
 save("frame", "no-body", b"\5" + bytes(range(12)))
 save("frame", "many", b"\xff" + bytes((n * 7) % 256 for n in range(48 * 20)))
+
+MESSAGES_SAID = {
+    "not-use": "not npm, use pnpm. Not tabs but spaces!",
+    "change": "change from X to Y; please switch npm to pnpm",
+    "instead": "instead of waiting for CI try local runs, and use pnpm instead of npm",
+    "hints": "No, the first one. Actually, it is v1.2.3\nI meant THIS one",
+    "facts": "I\u2019m \u00c9mile Zola, I am a developer at Acme. The deadline is on 12/24, presenting on Friday.",
+    "preferences": "We always use vitest with 4 spaces, never jest; I prefer VS Code, switched to yarn",
+    "decisions": "Let's go with React for frontend. We decided to use redb. The approach will be: event sourcing\n",
+    "nested": "not not npm, use use pnpm, but but use it instead of instead of that, no, no, actually actually",
+    "wide": "not \u0130stanbul, use \U0001f600. I'm \u01c5ames \u1e9e\u0301 not \ufb03x but use \u200by",
+    "spaces": "not\u00a0npm,\u2003use\tpnpm.\u0085no,\u2028the first",
+}
+for name, text in MESSAGES_SAID.items():
+    save("propose", name, text.encode())
+save("propose", "cut", "I'm \u00c9mile. not npm, use \u00e9".encode()[:-1])
+save("propose", "not-utf8", b"not \xff\xfe, use \x80pnpm; my name is \xc3")
+save("propose", "long", b"not a, use b. " * 300)

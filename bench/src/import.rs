@@ -49,7 +49,7 @@ pub(crate) fn run(options: &Options, report: &mut Report) -> Outcome<()> {
             return Err("the second import recorded something".into());
         }
         again.push(mb / second.cpu);
-        raws.push(mb / spent(|| inputs.iter().map(|input| parse_raw(input)).sum::<usize>()).1.cpu);
+        raws.push(mb / spent(|| inputs.iter().map(parse_raw).sum::<usize>()).1.cpu);
         values.push(mb / spent(|| inputs.iter().map(parse_values).sum::<usize>()).1.cpu);
         let (stopped, alone) = spent(|| inputs.iter().map(read_only).sum::<Outcome<usize>>());
         let _ = stopped?;
@@ -237,7 +237,7 @@ impl import::Sink for Gather<'_> {
         self.bytes += batch.entries.len() * 200;
         match self.batches.last_mut() {
             Some((stream, last)) if std::sync::Arc::ptr_eq(stream, &batch.stream) => {
-                last.entries.extend(batch.entries)
+                last.entries.extend(batch.entries);
             }
             _ => {
                 let stream = (*batch.stream).clone();

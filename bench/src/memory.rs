@@ -19,7 +19,7 @@ const PREFERENCE_CATEGORIES: [&str; 5] = ["style", "tooling", "workflow", "commu
 fn item(number: usize, value: String) -> MemoryEntry {
     let entry =
         MemoryEntry { value, confidence: 80, lifespan: Some(Lifespan::Project), ..MemoryEntry::default() };
-    if number % 2 == 0 {
+    if number.is_multiple_of(2) {
         let (category, key) = place(number);
         MemoryEntry { kind: MemoryKind::Preference, category, key: Some(key), ..entry }
     } else {

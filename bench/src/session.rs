@@ -81,13 +81,13 @@ impl Session {
             self.files += 1;
         }
         let text_bytes = 150 + self.numbers.below(500);
-        if number % 120 == 0 {
+        if number.is_multiple_of(120) {
             entries.push(Entry::prompt(format!("p{number}")));
             let text = self.text(300);
             entries.push(Entry::message(format!("u{number}"), Role::User, text));
         }
         entries.push(Entry::step(format!("s{number}")).origin(format!("turn:s{number}")));
-        if number % 12 == 0 {
+        if number.is_multiple_of(12) {
             let text = self.text(400);
             let message = Entry::message(format!("m{number}"), Role::Assistant, text);
             entries.push(message.origin(format!("msg:m{number}")));

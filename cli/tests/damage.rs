@@ -1,6 +1,6 @@
 //! What a user of a damaged store sees: everything sound, a word about the rest, and exit code 3.
 
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops at what it did not expect")]
+#![expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
 
 use std::path::Path;
 use std::process::{Command, Output};

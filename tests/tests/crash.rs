@@ -188,7 +188,7 @@ fn a_lost_commit_is_noticed() {
     let storage = world.process(1);
     let mut acked = 0;
     life(&storage, &mut acked).unwrap();
-    let last = world.files().into_iter().filter(|name| name.ends_with(".seg")).max().unwrap();
+    let last = world.files().into_iter().filter(|name| name.contains("log/0")).max().unwrap();
     let mut bytes = world.file(&last).unwrap();
     let end = bytes.len();
     bytes[end - 64..].fill(0);

@@ -1,6 +1,6 @@
 //! Memory from end to end: which sessions see what and for how long, and memory files of real projects.
 
-#![expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops at what it did not expect")]
 
 mod memory {
     mod files;

@@ -123,8 +123,9 @@ fn crate_names(code: &str, depth: usize) -> Vec<(usize, String)> {
     let heads = code.match_indices("crate::").map(|(at, head)| (at, head.len()));
     let supers = code.match_indices("super::").filter_map(|(at, head)| {
         let (before, chain) = (code.get(..at)?, code.get(at..)?);
-        let count =
-            (0..).take_while(|n| chain.get(n * head.len()..).is_some_and(|c| c.starts_with(head))).count();
+        let count = (0..chain.len())
+            .take_while(|n| chain.get(n * head.len()..).is_some_and(|c| c.starts_with(head)))
+            .count();
         (!before.ends_with(head) && count >= depth).then_some((at, count * head.len()))
     });
     for (at, length) in heads.chain(supers) {

@@ -4,7 +4,7 @@
 
 use acpdb_engine::command::memory::{MemoryCommand, MemoryRef, confidence_hundredths, parse_lifespan};
 use acpdb_engine::entry::MemoryEntry;
-use acpdb_engine::event::{Lifespan, MemoryKind, Scope};
+use acpdb_engine::event::{Lifespan, MemoryKind, Payload, Scope};
 use acpdb_engine::fold::memory::{MemoryView, Standing, kind_label};
 use acpdb_engine::ids::{BodyId, Micros, Seq};
 use acpdb_engine::propose::PreferenceTable;
@@ -201,6 +201,12 @@ fn add(global: &Global, args: &MemoryAdd, output: &mut Output) -> Result<Code, F
     if let Some(key) = entry.key.as_ref().filter(|_| entry.category.is_empty()) {
         entry.category = category_of(&store, &scope, key)?;
     }
+    if entry.replaces.iter().any(|old| old.starts_with('#')) {
+        // A project that this item makes has nothing to replace.
+        if let Ok(opened) = Opened::of(&store, global, &scope) {
+            entry.replaces.iter().try_for_each(|old| here(&opened, old))?;
+        }
+    }
     let receipt = store.remember(&scope, &MemoryCommand::Add(entry))?;
     let what = if receipt.item.is_some() { "recorded" } else { "known already: reinforced" };
     said(&store, global, &scope, &receipt, what, output)
@@ -367,6 +373,21 @@ fn list(global: &Global, args: &MemoryList, output: &mut Output) -> Result<Code,
     Ok(Code::Ok)
 }
 
+/// Refuses `#seq` of an item that is remembered elsewhere: by another project or session.
+fn here(opened: &Opened<'_>, text: &str) -> Result<(), Failure> {
+    let MemoryRef::Item(item) = MemoryRef::from(text) else { return Ok(()) };
+    let Some(event) = opened.store.event(item.seq)? else { return Ok(()) };
+    let is_memory = matches!(event.event.payload, Payload::MemoryRecorded(_));
+    if !is_memory || opened.read(|view| view.by_item(item).is_some()) {
+        return Ok(());
+    }
+    let name = describe::StreamNames::new(opened.store)?.full(event.event.stream);
+    Err(Failure::usage(format!(
+        "{item} is a memory item of {}; links stay within one project",
+        one_line(&name)
+    )))
+}
+
 /// An item as it is typed: an id, `#seq`, or the key of a current preference.
 fn reference(opened: &Opened<'_>, text: &str) -> Result<MemoryRef, Failure> {
     let rows = opened.rows();
@@ -378,7 +399,10 @@ fn reference(opened: &Opened<'_>, text: &str) -> Result<MemoryRef, Failure> {
     let holding: Vec<&&Row> = found.iter().filter(|row| row.holds()).collect();
     match holding.as_slice() {
         [only] => Ok(MemoryRef::Item(only.item)),
-        [] => Err(miss(&rows, text)),
+        [] => {
+            here(opened, text)?;
+            Err(miss(&rows, text))
+        }
         many => {
             let ids: Vec<&str> = many.iter().map(|row| row.id.as_str()).collect();
             Err(Failure::usage(format!("{text:?} names {} items: {}", ids.len(), ids.join(", "))))

@@ -11,7 +11,7 @@ use crate::ids::{BodyId, ItemId, Origin, Seq, StreamId};
 /// A fact that is in the stream already.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Seen {
-    /// The event that recorded it first.
+    /// The event that recorded it first; of a call's start or end the newest that did.
     pub seq: Seq,
     /// Digest of its content, as last revised.
     pub revision: u64,
@@ -58,6 +58,8 @@ pub struct Ledger {
     /// Where the key of the stream's signatures stands.
     pub key: Option<BodyId>,
     seen: FxHashMap<Origin, Seen>,
+    /// Parts that a revision added to a message: the event that holds them, and how many.
+    added: FxHashMap<Origin, Vec<(Seq, u32)>>,
     open: FxHashMap<String, Vec<OpenCall>>,
     memory_ids: FxHashSet<String>,
 }
@@ -126,7 +128,20 @@ impl Ledger {
             parts: u32::try_from(parts).unwrap_or(u32::MAX),
             wire,
         };
-        let seen = self.seen.entry(event.origin).or_insert(fresh);
+        let Some(seen) = self.seen.get_mut(&event.origin) else {
+            self.seen.insert(event.origin, fresh);
+            return;
+        };
+        match &event.payload {
+            // Another call: it is the one that is meant from now on.
+            Payload::ToolCallStarted(_) | Payload::ToolCallFinished(_) => {
+                (seen.seq, seen.item) = (fresh.seq, fresh.item);
+            }
+            Payload::MessageRecorded(_) | Payload::MessageContinued(_) => {
+                self.added.entry(event.origin).or_default().push((fresh.seq, fresh.parts));
+            }
+            _ => {}
+        }
         seen.revision = event.stamp.revision;
         seen.wire = wire.or(seen.wire);
     }
@@ -134,6 +149,14 @@ impl Ledger {
     /// The fact with this origin, if it is there.
     pub fn seen(&self, origin: Origin) -> Option<&Seen> {
         self.seen.get(&origin)
+    }
+
+    /// The items of a message's parts, in order, those that revisions added included.
+    pub fn part_items(&self, origin: Origin) -> Vec<ItemId> {
+        let Some(seen) = self.seen.get(&origin) else { return Vec::new() };
+        let added = self.added.get(&origin).into_iter().flatten().copied();
+        let events = std::iter::once((seen.item.seq, seen.parts)).chain(added);
+        events.flat_map(|(seq, parts)| (1..=parts).map(move |part| ItemId { seq, part })).collect()
     }
 
     /// The open call that a finish of `call` would end: the newest.

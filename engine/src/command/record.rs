@@ -141,17 +141,24 @@ impl<'a> Recorder<'a> {
         }
         let mut drafts = Vec::new();
         let template = Template { info, entry, origin, revision };
-        let revisions = revised.and_then(|seen| revisions(&seen, &entry.fact));
-        if let Some(revisions) = revisions {
-            for (place, (item, face, parts)) in revisions.into_iter().enumerate() {
-                let mut bodies = Bodies::default();
-                let parts = parts.iter().map(|part| part_of(part, entry.fact_role(), &mut bodies)).collect();
-                drafts.push(template.finish(ItemRevised { item, face, parts }.into(), bodies, place == 0));
+        match (&entry.fact, revised) {
+            (Fact::MessageRecorded { parts, .. } | Fact::MessageContinued { parts, .. }, Some(_)) => {
+                self.revise_message(&template, parts, &mut drafts);
             }
-        } else {
-            let mut bodies = Bodies::default();
-            let payload = self.payload(info, &entry.fact, &mut bodies);
-            drafts.push(template.finish(payload, bodies, true));
+            (Fact::ToolFinished { call, output, .. }, Some(seen)) if !self.ends_another(call, &seen) => {
+                let revised = ItemRevised { item: seen.item, face: Face::Output, parts: Vec::new() };
+                drafts.push(template.revision(revised, output, true));
+            }
+            (fact, revised) => {
+                if let (Fact::ToolStarted { call, .. }, Some(seen)) = (fact, revised)
+                    && self.ledger.open_call(call).is_some_and(|open| open.seq == seen.item.seq)
+                {
+                    drafts.push(template.given_up(call));
+                }
+                let mut bodies = Bodies::default();
+                let payload = self.payload(info, fact, &mut bodies);
+                drafts.push(template.finish(payload, bodies, true));
+            }
         }
         if !origin.is_zero() {
             self.pending.insert(origin, revision);
@@ -160,6 +167,49 @@ impl<'a> Recorder<'a> {
             self.pending_tools.insert(call.clone(), tool.clone());
         }
         Draft::Record(drafts)
+    }
+
+    /// Whether a finish ends a call that began after the one whose end is known by the same origin.
+    fn ends_another(&self, call: &str, seen: &Seen) -> bool {
+        self.pending_tools.contains_key(call)
+            || self.ledger.open_call(call).is_some_and(|open| open.seq > seen.seq)
+    }
+
+    /// Drafts a message that was recorded with other parts: those that were there are rewritten, or emptied; what is more
+    /// is added to it.
+    fn revise_message(&self, template: &Template<'_>, parts: &[PartEntry], drafts: &mut Vec<EventDraft>) {
+        let items = self.ledger.part_items(template.origin);
+        for (place, item) in items.iter().enumerate() {
+            let parts = parts.get(place..=place).unwrap_or_default();
+            let revised = ItemRevised { item: *item, face: Face::Output, parts: Vec::new() };
+            drafts.push(template.revision(revised, parts, place == 0));
+        }
+        if parts.len() > items.len() || items.is_empty() {
+            let mut bodies = Bodies::default();
+            let role = template.entry.fact_role();
+            let added = parts.iter().skip(items.len()).map(|part| part_of(part, role, &mut bodies)).collect();
+            let payload = match &template.entry.fact {
+                Fact::MessageRecorded { key, role, parent, hidden_from_model, hidden_from_user, .. } => {
+                    MessageRecorded {
+                        key: key.clone(),
+                        role: *role,
+                        parts: added,
+                        parent: parent.clone(),
+                        hidden_from_model: *hidden_from_model,
+                        hidden_from_user: *hidden_from_user,
+                    }
+                    .into()
+                }
+                Fact::MessageContinued { key, .. } => {
+                    MessageContinued { key: key.clone(), parts: added }.into()
+                }
+                _ => return,
+            };
+            let mut draft = template.finish(payload, bodies, drafts.is_empty());
+            draft.event.origin = template.origin;
+            draft.event.stamp.revision = template.revision;
+            drafts.push(draft);
+        }
     }
 
     /// Whether the fact names others that are only drafted: their seqs are not known yet.
@@ -360,6 +410,28 @@ struct Template<'a> {
 }
 
 impl Template<'_> {
+    /// A revision of one item. Only the `first` of an entry carries its origin and wire form.
+    fn revision(&self, mut revised: ItemRevised, parts: &[PartEntry], first: bool) -> EventDraft {
+        let mut bodies = Bodies::default();
+        let role = self.entry.fact_role();
+        revised.parts = parts.iter().map(|part| part_of(part, role, &mut bodies)).collect();
+        self.finish(revised.into(), bodies, first)
+    }
+
+    /// The end of a call that is told again with other parameters, so that it does not stay open beside its successor.
+    fn given_up(&self, call: &str) -> EventDraft {
+        let mut bodies = Bodies::default();
+        let why = PartEntry::text("started again with other parameters");
+        let payload = ToolCallFinished {
+            call: call.to_owned(),
+            outcome: event::Outcome::Aborted,
+            output: vec![part_of(&why, Some(Role::Tool), &mut bodies)],
+            details: None,
+            todos: None,
+        };
+        self.finish(payload.into(), bodies, false)
+    }
+
     /// Completes a draft. Only the `first` of an entry carries its origin and wire form.
     fn finish(&self, payload: Payload, mut bodies: Bodies, first: bool) -> EventDraft {
         let wire = if first { bodies.add_wire(&self.entry.wire) } else { None };
@@ -399,24 +471,6 @@ fn late_wire(info: &StreamInfo, entry: &Entry, origin: Origin, seen: &Seen) -> O
     let payload = HostRecorded { record: "record".to_owned(), about: entry.origin.clone(), raw: None };
     let template = Template { info, entry, origin, revision: seen.revision };
     Some(template.finish(payload.into(), Bodies::default(), true))
-}
-
-/// How a fact that was recorded with other content is revised: item, face, new content. `None`: record it anew.
-fn revisions<'f>(seen: &Seen, fact: &'f Fact) -> Option<Vec<(ItemId, Face, &'f [PartEntry])>> {
-    match fact {
-        Fact::MessageRecorded { parts, .. } | Fact::MessageContinued { parts, .. } => {
-            if parts.is_empty() || parts.len() != seen.parts as usize {
-                return None;
-            }
-            let each = parts
-                .chunks(1)
-                .zip(1..)
-                .map(|(part, number)| (ItemId { seq: seen.item.seq, part: number }, Face::Output, part));
-            Some(each.collect())
-        }
-        Fact::ToolFinished { output, .. } => Some(vec![(seen.item, Face::Output, output)]),
-        _ => None,
-    }
 }
 
 fn part_of(part: &PartEntry, role: Option<Role>, bodies: &mut Bodies) -> Part {

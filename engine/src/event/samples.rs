@@ -1,6 +1,9 @@
 //! One event of every kind, for tests that must not miss any.
 
-#[expect(clippy::wildcard_imports, reason = "one of everything there is")]
+#[allow(
+    clippy::wildcard_imports,
+    reason = "one of everything there is; in test builds the lint is silent"
+)]
 use super::*;
 use crate::ids::{ItemId, Seq, Signature};
 

@@ -140,7 +140,9 @@ mod tests {
             Piece::Record(Origin([7; 16])),
         ];
         let mut template = Vec::new();
-        all.iter().for_each(|piece| push(&mut template, piece));
+        for piece in &all {
+            push(&mut template, piece);
+        }
         assert_eq!(pieces(&template).unwrap(), all);
         assert_eq!(pieces(&[9]), Err(WireError { offset: 0 }));
         assert_eq!(pieces(&template[..template.len() - 1]), Err(WireError { offset: template.len() - 17 }));
@@ -151,7 +153,9 @@ mod tests {
         fn any_bytes_are_a_template_or_an_error(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             if let Ok(all) = pieces(&bytes) {
                 let mut again = Vec::new();
-                all.iter().for_each(|piece| push(&mut again, piece));
+                for piece in &all {
+                    push(&mut again, piece);
+                }
                 // An empty literal leaves no piece behind when written again; all else is canonical.
                 prop_assert!(again.len() <= bytes.len());
             }

@@ -263,3 +263,80 @@ fn a_view_of_a_seq_to_come_is_frozen_at_the_head() {
     assert_eq!(store.view(session.id()).unwrap().current().len(), 2);
     assert_eq!(view.current().len(), 1);
 }
+
+/// What is shown of a session: tool or role, status, text.
+fn shown(store: &Store, session: &StreamInfo) -> Vec<String> {
+    let view = store.view(session.id()).unwrap();
+    let line = |item: &crate::fold::ItemView| {
+        let text = view.shown(item.ix, Face::Output).unwrap().text;
+        let status = item.status.map(|status| format!("{status:?} ")).unwrap_or_default();
+        format!("{status}{text}")
+    };
+    view.current().iter().map(line).collect()
+}
+
+/// A host tells a reply while it grows: its newest version is what the model sees, each part once, and telling it again
+/// changes nothing.
+#[test]
+fn a_message_told_again_with_more_or_fewer_parts_is_shown_once() {
+    let folder = TempDir::new().unwrap();
+    let session = StreamInfo::session("acpdb", "s1");
+    let message = |texts: &[&str]| {
+        let parts = texts.iter().map(PartEntry::text).collect();
+        vec![Entry::message_parts("m1", Role::Assistant, parts).origin("msg:m1")]
+    };
+    let mut first = None;
+    for texts in
+        [&["a"][..], &["a", "b"], &["a", "b2", "c"], &["x", "b2", "c"], &["x"], &["x", "y", "z", "w"]]
+    {
+        // A handle that saw it happen and one that reads it back conclude the same.
+        let store = open(&folder);
+        let receipt = store.append(&session, message(texts)).unwrap();
+        assert_eq!(store.append(&session, message(texts)).unwrap().known_count, 1, "{texts:?}");
+        let mut lines = shown(&store, &session);
+        lines.retain(|line| !line.is_empty());
+        assert_eq!(lines, texts);
+        assert_eq!(receipt.items, [*first.get_or_insert(receipt.items[0])], "{texts:?}");
+    }
+}
+
+/// A host uses a call id again, and an export tells of a call before its parameters are complete: each result goes to its
+/// own call, and no call stays open that nobody will end.
+#[test]
+fn a_call_told_again_with_other_parameters_is_another_call() {
+    let folder = TempDir::new().unwrap();
+    let session = StreamInfo::session("acpdb", "s1");
+    let start = |params: &str| Entry::tool_started("c1", "read", params).origin("call:c1:start");
+    let finish = |text: &str| Entry::tool_completed("c1", text).origin("call:c1:finish");
+    let steps = [
+        (vec![start("{}")], vec!["Pending "]),
+        (
+            vec![start("{\"filePath\":\"a\"}"), finish("text of a")],
+            vec!["Aborted started again with other parameters", "Completed text of a"],
+        ),
+        (
+            vec![finish("text of a, whole")],
+            vec!["Aborted started again with other parameters", "Completed text of a, whole"],
+        ),
+        (
+            vec![start("{\"filePath\":\"b\"}")],
+            vec!["Aborted started again with other parameters", "Completed text of a, whole", "Pending "],
+        ),
+        (
+            vec![finish("text of b")],
+            vec![
+                "Aborted started again with other parameters",
+                "Completed text of a, whole",
+                "Completed text of b",
+            ],
+        ),
+    ];
+    for (entries, lines) in steps {
+        let store = open(&folder);
+        let _ = store.append(&session, entries.clone()).unwrap();
+        assert_eq!(shown(&store, &session), lines);
+        let again = store.append(&session, entries.clone()).unwrap();
+        assert_eq!((again.event_count, again.known_count), (0, entries.len() as u64), "{lines:?}");
+    }
+    assert!(open(&folder).session(session).open_calls().unwrap().is_empty());
+}

@@ -19,7 +19,7 @@ use crate::command::ledger::Ledger;
 use crate::command::record::{self, Draft, EventDraft, Recorder};
 use crate::entry::{Bytes, Entry, StreamInfo};
 use crate::error::Error;
-use crate::event::{Event, Recorded};
+use crate::event::{Event, Payload, Recorded};
 use crate::ids::{ItemId, Micros, Seq, StreamId};
 use crate::log::{Condition, LogError};
 use crate::text::Signer;
@@ -50,7 +50,8 @@ pub struct Receipt {
     pub known_count: u64,
     /// When the commit was recorded.
     pub recorded_at: Micros,
-    /// First item of each entry, in order; absent for those that were known.
+    /// First item of each entry, in order; of a revision the item revised; absent for those that were known. An entry that
+    /// makes no item (the end of a call, a turn) names its event.
     pub items: Vec<Option<ItemId>>,
 }
 
@@ -212,9 +213,11 @@ impl Inner {
                         return planned;
                     }
                     Draft::Record(drafts) => {
+                        // The event that stands for the entry bears its origin.
+                        let own = drafts.iter().position(|draft| !draft.event.origin.is_zero()).unwrap_or(0);
                         for (place, draft) in drafts.into_iter().enumerate() {
                             body_bytes += draft.bodies.iter().map(|body| body.len()).sum::<usize>();
-                            planned.drafts.push(((place == 0).then_some(planned.entry_count), draft));
+                            planned.drafts.push(((place == own).then_some(planned.entry_count), draft));
                         }
                         planned.entry_count += 1;
                     }
@@ -348,7 +351,7 @@ struct Todo<'b> {
 /// One commit's worth of drafts.
 #[derive(Debug, Default)]
 struct Planned<'b> {
-    /// Each draft, with the number of the entry that it is the first of.
+    /// Each draft, with the number of the entry that it stands for.
     drafts: Vec<(Option<usize>, EventDraft)>,
     known_count: u64,
     entry_count: usize,
@@ -360,9 +363,12 @@ impl Planned<'_> {
     fn items(&self, last_seq: Seq, drafts: &[(Option<usize>, EventDraft)]) -> Vec<Option<ItemId>> {
         let mut items = vec![None; self.entry_count];
         let first = last_seq.get().saturating_sub(drafts.len() as u64);
-        for (seq, (entry, _)) in (first + 1..).zip(drafts) {
+        for (seq, (entry, draft)) in (first + 1..).zip(drafts) {
             if let Some(slot) = entry.and_then(|entry| items.get_mut(entry)) {
-                *slot = Some(ItemId::first(Seq(seq)));
+                *slot = Some(match &draft.event.payload {
+                    Payload::ItemRevised(revised) => revised.item,
+                    _ => ItemId::first(Seq(seq)),
+                });
             }
         }
         items

@@ -51,7 +51,7 @@ fn difference(one: (&State, Seq), other: (&State, Seq)) -> Option<String> {
     let seen = |(state, at): (&State, Seq)| {
         let mut parts = Vec::new();
         state.each_visible(at, &mut |part, json| {
-            parts.push(format!("{part} {}", String::from_utf8_lossy(&json)))
+            parts.push(format!("{part} {}", String::from_utf8_lossy(&json)));
         });
         parts
     };

@@ -169,10 +169,13 @@ impl FrameSource for Log {
     }
 }
 
+/// Seq, stream, frame, names.
+type JudgedEvent = (Seq, StreamId, FramePlace, Vec<(NameKind, String)>);
+
 /// Answers from the script.
 pub(super) struct Judge {
     /// Seq, stream, frame, names.
-    events: Vec<(Seq, StreamId, FramePlace, Vec<(NameKind, String)>)>,
+    events: Vec<JudgedEvent>,
 }
 
 impl Judge {

@@ -24,7 +24,7 @@ fn open_log(folder: &Path) -> Arc<Log> {
 fn append(log: &Log, script: &Script) {
     for commit in script {
         let events: Vec<_> = commit.iter().map(|(stream, act)| encoded(*stream, act)).collect();
-        log.append(log.prepare(&events).unwrap(), &[]).unwrap();
+        let _ = log.append(log.prepare(&events).unwrap(), &[]).unwrap();
     }
 }
 

@@ -1,0 +1,439 @@
+//! `acpdb memory` as a user sees it: what is printed, what is refused, and memory files of real projects.
+
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops at what it did not expect")]
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+struct Shell {
+    folder: TempDir,
+}
+
+#[derive(Debug)]
+struct Done {
+    out: String,
+    err: String,
+    code: i32,
+}
+
+impl Shell {
+    fn new() -> Self {
+        Self { folder: TempDir::new().unwrap() }
+    }
+
+    fn run(&self, args: &[&str], stdin: &str) -> Done {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_acpdb"));
+        command.arg("--db").arg(self.folder.path().join("store")).args(args);
+        command.env_remove("ACPDB_PATH").env("COLUMNS", "160");
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        // A command that reads nothing may be gone already.
+        let _ = child.stdin.take().unwrap().write_all(stdin.as_bytes());
+        let output = child.wait_with_output().unwrap();
+        Done {
+            out: String::from_utf8(output.stdout).unwrap(),
+            err: String::from_utf8(output.stderr).unwrap(),
+            code: output.status.code().unwrap(),
+        }
+    }
+
+    /// What a command prints that ends well.
+    fn out(&self, args: &[&str]) -> String {
+        let done = self.run(args, "");
+        assert_eq!(done.code, 0, "{args:?}: {done:?}");
+        done.out
+    }
+
+    fn json(&self, args: &[&str]) -> Value {
+        serde_json::from_str(&self.out(&[args, &["--json"]].concat())).unwrap()
+    }
+
+    /// The items of a list.
+    fn items(&self, args: &[&str]) -> Vec<Value> {
+        self.json(args)["items"].as_array().unwrap().clone()
+    }
+
+    fn head(&self) -> Value {
+        self.json(&["info"])["head"].clone()
+    }
+
+    fn refuses(&self, args: &[&str], code: i32, part: &str) {
+        let before = self.head();
+        let done = self.run(args, "");
+        let shown: Vec<&str> = args.iter().map(|arg| arg.get(..40).unwrap_or(arg)).collect();
+        assert_eq!(done.code, code, "{shown:?}: {}", done.err);
+        assert!(done.err.contains(part), "{shown:?}: {}", done.err);
+        assert_eq!(self.head(), before, "{shown:?} recorded something");
+    }
+
+    /// A session of project `p` in which the user says these things.
+    fn said(&self, texts: &[&str]) {
+        let lines: Vec<String> = (texts.iter())
+            .map(|text| {
+                let message = serde_json::json!({"role": "user", "text": text});
+                serde_json::json!({"session": "s1", "project": "p", "message": message}).to_string()
+            })
+            .collect();
+        let done = self.run(&["append", "--stdin"], &lines.join("\n"));
+        assert_eq!(done.code, 0, "{done:?}");
+    }
+}
+
+fn field<'v>(value: &'v Value, name: &str) -> &'v str {
+    value[name].as_str().unwrap_or_default()
+}
+
+/// Each line without the seq and the day, which say nothing here.
+fn drawn(text: &str) -> Vec<String> {
+    text.lines()
+        .map(|line| {
+            let words = line.split_whitespace();
+            let dull = |word: &&str| {
+                word.starts_with('#') || (word.len() == 10 && word.as_bytes()[4] == b'-' && word.is_ascii())
+            };
+            words.filter(|word| !dull(word)).collect::<Vec<_>>().join(" ")
+        })
+        .collect()
+}
+
+#[test]
+fn what_is_remembered_can_be_listed_superseded_retracted_and_restored() {
+    let shell = Shell::new();
+    let add = |args: &[&str]| shell.out(&[&["memory", "add"], args, &["--project", "p"]].concat());
+    add(&["fact", "The API listens on 8080", "--subject", "api"]);
+    add(&["preference", "package_manager", "npm"]);
+    let before = shell.head().to_string();
+    let said = add(&["preference", "package_manager", "pnpm"]);
+    assert_eq!(
+        drawn(&said),
+        ["recorded: preference p2 tooling/package_manager = pnpm", "in the place of p1: npm"]
+    );
+    add(&["decision", "Use React for frontend", "--rationale", "known", "--alternative", "Vue"]);
+    add(&["note", "look at the logs"]);
+
+    let ids = |args: &[&str]| -> Vec<String> {
+        let items = shell.items(&[&["memory", "list"], args].concat());
+        items.iter().map(|item| field(item, "id").to_owned()).collect()
+    };
+    assert_eq!(ids(&[]), ["f1", "p2", "d1", "n1"]);
+    assert_eq!(ids(&["--all"]), ["f1", "p1", "p2", "d1", "n1"]);
+    assert_eq!(ids(&["--kind", "preference", "--all"]), ["p1", "p2"]);
+    assert_eq!(ids(&["--category", "implementation"]), ["d1"]);
+    assert_eq!(ids(&["--at", &format!("#{before}")]), ["f1", "p1"]);
+    for name in ["package_manager", "tooling/package_manager"] {
+        assert_eq!(shell.out(&["memory", "get", name]), "pnpm\n");
+        for command in [&["memory", "history", name][..], &["history", "--memory", name]] {
+            assert_eq!(
+                drawn(&shell.out(command)),
+                ["tooling/package_manager", "○ p1 npm superseded by p2 (key)", "● p2 pnpm current 0.80"]
+            );
+        }
+    }
+
+    // An equal value is a reinforcement.
+    assert!(add(&["preference", "package_manager", "PNPM"]).contains("reinforced"));
+    assert_eq!(ids(&["--kind", "preference"]), ["p2"]);
+
+    add(&["decision", "Use Vue for dashboards"]);
+    let said = shell.out(&["memory", "supersede", "d1", "d2", "--reason", "lighter"]);
+    assert!(said.contains("holds now: decision d2"), "{said}");
+    assert_eq!(
+        drawn(&shell.out(&["memory", "history", "d1"])),
+        [
+            "decision d1",
+            "○ d1 Use React for frontend superseded by d2 (link): lighter",
+            "● d2 Use Vue for dashboards current 0.80",
+        ]
+    );
+    shell.refuses(&["memory", "supersede", "d2", "d1"], 2, "already took the place");
+
+    shell.out(&["memory", "retract", "package_manager", "--reason", "no longer"]);
+    assert_eq!(shell.run(&["memory", "get", "package_manager"], "").code, 7);
+    shell.refuses(&["memory", "retract", "p2"], 2, "already retracted");
+
+    // Undone, one step after the other: by key, by id, by place.
+    assert!(shell.out(&["memory", "restore", "package_manager"]).contains("holds again: preference p2"));
+    assert!(shell.out(&["memory", "restore", "p1"]).contains("holds again: preference p1"));
+    assert_eq!(shell.out(&["memory", "get", "package_manager"]), "npm\n");
+    let place = shell.items(&["memory", "list", "--all"]).into_iter().find(|item| field(item, "id") == "d1");
+    shell.out(&["memory", "restore", field(&place.unwrap(), "item")]);
+    assert_eq!(ids(&["--kind", "decision"]), ["d1", "d2"]);
+    shell.refuses(&["memory", "restore", "d1"], 2, "nothing to restore");
+    assert_eq!(shell.run(&["memory", "restore", "nothing"], "").code, 7);
+}
+
+#[test]
+fn what_cannot_be_remembered_is_refused_and_nothing_is_recorded() {
+    let shell = Shell::new();
+    shell.out(&["memory", "add", "fact", "known", "--project", "p"]);
+    shell.out(&["memory", "add", "fact", "elsewhere", "--project", "q"]);
+    let far = shell.items(&["memory", "list", "--project", "q"]);
+    let far = field(&far[0], "item");
+    let long = "x".repeat(100_000);
+    let too_long: Vec<&str> = std::iter::repeat_n(long.as_str(), 12).collect();
+    let cases: [(&[&str], &str); 18] = [
+        (&["add", "preference", "", "pnpm"], "needs a key"),
+        (&["add", "preference", "package_manager", ""], "needs a value"),
+        (&["add", "preference", "package_manager", " \t"], "needs a value"),
+        (&["add", "fact", ""], "needs a value"),
+        (&["add", "fact", "x", "--confidence", "1.01"], "not between 0 and 1"),
+        (&["add", "fact", "x", "--confidence=-0.1"], "not between 0 and 1"),
+        (&["add", "fact", "x", "--confidence", "NaN"], "not between 0 and 1"),
+        (&["add", "fact", "x", "--confidence", "much"], "no number"),
+        (&["add", "fact", "x", "--lifespan", "week"], "unknown lifespan"),
+        (&["add", "fact", "x", "--category", "weather"], "unknown fact category"),
+        (&["add", "opinion", "x"], "no kind of memory"),
+        (&["add", "preference", "a\u{7}b", "v"], "control characters"),
+        (&["add", "preference", "a\nb", "v"], "control characters"),
+        (&["supersede", "f1", "f1"], "cannot supersede itself"),
+        (&["add", "fact", "x", "--replaces", far], "is a memory item of"),
+        (&["supersede", "f1", far], "is a memory item of"),
+        (&["supersede", far, "f1"], "is a memory item of"),
+        (&[&["add", "fact"], too_long.as_slice()].concat(), "1048576"),
+    ];
+    for (args, part) in cases {
+        shell.refuses(&[&["memory"], args, &["--project", "p"]].concat(), 2, part);
+    }
+    for args in
+        [&["supersede", "f1", "f9"][..], &["add", "fact", "x", "--replaces", "f9"], &["retract", "f9"]]
+    {
+        shell.refuses(&[&["memory"], args, &["--project", "p"]].concat(), 7, "no memory item");
+    }
+}
+
+/// "Not npm, use pnpm", said in a session, ends with pnpm in npm's place.
+#[test]
+fn what_a_session_says_is_proposed_with_its_sentence_and_accepted_by_number() {
+    let shell = Shell::new();
+    shell.said(&[
+        "We use npm here.",
+        "Please: not npm, use pnpm. Thanks!",
+        "I'm Dana. The deadline is Friday.",
+    ]);
+    let found = shell.items(&["memory", "propose", "s1"]);
+    let sentences: Vec<&str> = found.iter().map(|item| field(item, "sentence")).collect();
+    assert!(sentences.contains(&"We use npm here."), "{sentences:?}");
+    let text = shell.out(&["memory", "propose", "s1"]);
+    assert!(text.contains("preference tooling/package_manager = npm"), "{text}");
+    assert!(text.contains("We use npm here."), "{text}");
+    shell.refuses(&["memory", "propose", "s1", "--accept", "99"], 2, "no number of a proposal");
+    shell.refuses(&["memory", "propose", "s1", "--accept", "0"], 2, "no number of a proposal");
+
+    shell.out(&["memory", "propose", "s1", "--accept", "1"]);
+    assert_eq!(shell.out(&["memory", "get", "package_manager", "--session", "s1"]), "npm\n");
+    let rest = shell.items(&["memory", "propose", "s1"]);
+    assert_eq!(rest.len(), found.len() - 1, "what was accepted is proposed no more");
+    let correction = rest.iter().find(|item| field(item, "rule") == "correction").unwrap();
+    assert_eq!(field(correction, "sentence"), "Please: not npm, use pnpm.");
+    shell.out(&["memory", "propose", "s1", "--accept", "all"]);
+    assert_eq!(
+        drawn(&shell.out(&["memory", "history", "tooling/package_manager", "--session", "s1"])),
+        ["tooling/package_manager", "○ p1 npm superseded by p2 (key)", "● p2 pnpm current 0.90"]
+    );
+    assert_eq!(shell.items(&["memory", "propose", "s1"]), Vec::<Value>::new());
+    let facts: Vec<String> = (shell.items(&["memory", "list", "--session", "s1", "--kind", "fact"]).iter())
+        .map(|item| format!("{} {}", field(item, "value"), field(item, "lifespan")))
+        .collect();
+    assert_eq!(facts, ["User's name is Dana permanent", "Deadline on Friday session"]);
+}
+
+#[test]
+fn the_context_shows_what_is_remembered_and_restores_it_by_its_place() {
+    let shell = Shell::new();
+    shell.said(&["hello"]);
+    for value in ["npm", "pnpm"] {
+        shell.out(&["memory", "add", "preference", "package_manager", value, "--session", "s1"]);
+    }
+    let memory = |shell: &Shell| -> Vec<String> {
+        let context = shell.json(&["context", "s1"]);
+        let rows = context["memory"].as_array().unwrap().clone();
+        rows.iter().map(|row| field(row, "value").to_owned()).collect()
+    };
+    assert_eq!(memory(&shell), ["pnpm"]);
+    let text = shell.out(&["context", "s1"]);
+    assert!(
+        text.contains("memory: 1 item") && text.contains("preference tooling/package_manager: pnpm"),
+        "{text}"
+    );
+    let all = shell.items(&["memory", "list", "--session", "s1", "--all"]);
+    let npm = field(&all[0], "item");
+    let reply = shell.out(&["context", "restore", npm, "--session", "s1"]);
+    assert_eq!(reply, "Restored 1 memory item(s)\n");
+    assert_eq!(memory(&shell), ["npm"]);
+    shell.refuses(&["context", "restore", npm, "--session", "s1"], 2, "nothing to restore");
+    shell.refuses(&["context", "restore", npm, "#3", "--session", "s1"], 2, "some are not");
+}
+
+/// The session in docs/RULES.md is what one gets.
+#[test]
+fn the_rules_show_what_is_printed() {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../docs/RULES.md");
+    let rules = std::fs::read_to_string(path).unwrap();
+    let shell = Shell::new();
+    let mut printed = String::new();
+    let example = rules.split("```console\n").skip(1).find(|block| block.contains("acpdb memory")).unwrap();
+    let example = example.split("```").next().unwrap();
+    for command in example.lines().filter_map(|line| line.strip_prefix("$ acpdb ")) {
+        let args: Vec<&str> = command.split(' ').map(|arg| arg.trim_matches('\'')).collect();
+        printed.extend(["$ acpdb ", command, "\n", &shell.out(&args)]);
+    }
+    assert_eq!(printed, example);
+}
+
+/// The folder of memory files beside the repository; said if it is absent.
+fn files() -> Option<PathBuf> {
+    let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    let found = here.ancestors().map(|folder| folder.join("shared/data/memory")).find(|path| path.is_dir());
+    if found.is_none() {
+        println!("skipped: no shared/data/memory beside the repository");
+    }
+    found
+}
+
+fn records(file: &Path) -> Vec<Value> {
+    let text = std::fs::read_to_string(file).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// The most often set preference of a file: its name, its values in order, and whether it was removed at the end.
+fn longest_preference(records: &[Value]) -> (String, Vec<String>, bool) {
+    let mut by_key: BTreeMap<String, Vec<&Value>> = BTreeMap::new();
+    for record in records {
+        let name = format!("{}/{}", field(record, "category"), field(record, "key"));
+        by_key.entry(name).or_default().push(record);
+    }
+    let (name, records) = by_key.into_iter().max_by_key(|(_, records)| records.len()).unwrap();
+    let mut values: Vec<String> = Vec::new();
+    let mut held = None;
+    for record in &records {
+        let value = record["value"].as_str();
+        if let Some(value) = value.filter(|value| held != Some(*value)) {
+            values.push(value.to_owned());
+        }
+        held = value;
+    }
+    (name, values, held.is_none())
+}
+
+/// The longest path of links among decisions, oldest first.
+fn longest_path(records: &[Value]) -> Vec<String> {
+    let known: Vec<&str> = records.iter().map(|record| field(record, "id")).collect();
+    let mut newer: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for record in records {
+        let id = field(record, "id").to_owned();
+        for new in record["superseded_by"].as_array().unwrap() {
+            newer.entry(id.clone()).or_default().push(new.as_str().unwrap().to_owned());
+        }
+        for old in record["replaces"].as_array().unwrap() {
+            newer.entry(old.as_str().unwrap().to_owned()).or_default().push(id.clone());
+        }
+    }
+    let mut paths: Vec<Vec<String>> = known.iter().map(|id| vec![(*id).to_owned()]).collect();
+    let mut longest = paths[0].clone();
+    while let Some(path) = paths.pop() {
+        for new in newer.get(path.last().unwrap()).into_iter().flatten() {
+            if known.contains(&new.as_str()) && !path.contains(new) {
+                paths.push([path.clone(), vec![new.clone()]].concat());
+            }
+        }
+        if path.len() > longest.len() {
+            longest = path;
+        }
+    }
+    longest
+}
+
+/// Imports a file, and again, which adds nothing.
+fn import(shell: &Shell, file: &Path, project: &str) {
+    let file = file.to_str().unwrap();
+    shell.out(&["memory", "import", file, "--project", project]);
+    let head = shell.head();
+    let again = shell.json(&["memory", "import", file, "--project", project]);
+    assert_eq!((&again["events"], shell.head()), (&Value::from(0), head), "{file} twice");
+}
+
+#[test]
+fn the_longest_chain_of_each_file_is_drawn_whole_and_in_order() {
+    let Some(folder) = files() else { return };
+    for name in ["preferences-gemini-cli-package-json", "preferences-gemini-cli-core-package-json"] {
+        let file = folder.join(format!("{name}.jsonl"));
+        let (key, values, is_removed) = longest_preference(&records(&file));
+        assert!(values.len() > 50, "{key}");
+        let shell = Shell::new();
+        import(&shell, &file, "p");
+        let chains = shell.items(&["memory", "history", &key]);
+        assert_eq!(chains.len(), 1);
+        let members: Vec<&Value> =
+            chains[0]["items"].as_array().unwrap().iter().map(|member| &member["item"]).collect();
+        let found: Vec<&str> = members.iter().map(|item| field(item, "value")).collect();
+        assert_eq!(found, values, "{key}");
+        let current = members.iter().filter(|item| field(item, "standing") == "current").count();
+        assert_eq!(current, usize::from(!is_removed), "{key}");
+        let last = members.last().unwrap();
+        assert_eq!(field(last, "standing"), if is_removed { "retracted" } else { "current" });
+
+        let text = shell.out(&["memory", "history", &key]);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!((lines[0], lines.len()), (key.as_str(), values.len() + 1));
+        for (line, (number, value)) in lines[1..].iter().zip(values.iter().enumerate()) {
+            assert!(line.contains(&format!("{key}@{} ", number + 1)), "{line}");
+            let start: String = value.chars().take(12).collect();
+            assert!(line.contains(&start), "{line} has {value}");
+        }
+        assert_eq!(lines.iter().filter(|line| line.starts_with('●')).count(), current);
+    }
+
+    let file = folder.join("decisions-peps.jsonl");
+    let path = longest_path(&records(&file));
+    assert!(path.len() >= 5, "{path:?}");
+    let shell = Shell::new();
+    import(&shell, &file, "p");
+    let text = shell.out(&["memory", "history", &path[0]]);
+    let places: Vec<usize> = (path.iter())
+        .map(|id| text.lines().position(|line| line.split_whitespace().nth(1) == Some(id.as_str())).unwrap())
+        .skip(1)
+        .collect();
+    assert!(places.is_sorted(), "{text}");
+    let last = text.lines().last().unwrap();
+    assert!(last.starts_with('●') && last.contains(path.last().unwrap()), "{text}");
+    assert_eq!(text.matches('●').count(), 1, "{text}");
+}
+
+#[test]
+fn an_export_imported_into_a_new_store_gives_what_was_there() {
+    let Some(folder) = files() else { return };
+    for name in
+        ["preferences-gemini-cli-package-json", "preferences-gemini-cli-core-package-json", "decisions-peps"]
+    {
+        let shell = Shell::new();
+        import(&shell, &folder.join(format!("{name}.jsonl")), "p");
+        let list = |shell: &Shell, all: bool| -> Vec<Vec<String>> {
+            let args: &[&str] = if all { &["memory", "list", "--all"] } else { &["memory", "list"] };
+            let mut rows: Vec<Vec<String>> = (shell.items(args).iter())
+                .map(|item| {
+                    let fields =
+                        ["id", "kind", "category", "key", "value", "standing", "created", "lifespan"];
+                    fields.iter().map(|name| item[name].to_string()).collect()
+                })
+                .collect();
+            rows.sort();
+            rows
+        };
+        for all in [false, true] {
+            let args: &[&str] = if all { &["memory", "export", "--all"] } else { &["memory", "export"] };
+            let file = shell.folder.path().join("export.jsonl");
+            std::fs::write(&file, shell.out(args)).unwrap();
+            let copy = Shell::new();
+            import(&copy, &file, "p");
+            assert_eq!(list(&copy, false), list(&shell, false), "{name}");
+            if all {
+                assert_eq!(list(&copy, true), list(&shell, true), "{name}");
+            }
+        }
+    }
+}
