@@ -297,9 +297,7 @@ impl Step<'_> {
         }
         self.begin(ix, Face::Output, Cause::Answered { finish: number });
         self.touch_files(ix);
-        if let Some(task) = tag.or(self.core.task) {
-            self.belongs(ix, task);
-        }
+        self.output_recorded(ix, tag);
         if outcome == Outcome::Completed {
             self.todos_of(ix, number);
         }
@@ -322,9 +320,7 @@ impl Step<'_> {
         self.core.born(ix);
         self.history.born(ix);
         self.begin(ix, Face::Output, Cause::Answered { finish: number });
-        if let Some(task) = tag.or(self.core.task) {
-            self.belongs(ix, task);
-        }
+        self.output_recorded(ix, tag);
     }
 
     fn completed(&mut self, ix: Ix) {

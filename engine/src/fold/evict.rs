@@ -20,6 +20,13 @@ use crate::event::{Face, Role, TaskChanged, TaskEvicted, TaskStatus};
 use crate::ids::Seq;
 
 impl Step<'_> {
+    /// An output belongs to the task that its tag names, else to the active one.
+    pub(super) fn output_recorded(&mut self, ix: Ix, tag: Option<Name>) {
+        if let Some(task) = tag.or(self.core.task) {
+            self.belongs(ix, task);
+        }
+    }
+
     /// An output, or a tagged text, belongs to a task.
     pub(super) fn belongs(&mut self, ix: Ix, task: Name) {
         self.core.task_outputs.entry(task).or_default().push(ix);

@@ -260,3 +260,18 @@ fn equal_labels_are_told_apart() {
     let named = |text: &str| state.calls_by_hash(&HashTarget::parse(text).unwrap(), Seq::MAX).concat().len();
     assert_eq!((named(short), named(hashes.get(1).unwrap()), named(hashes.get(2).unwrap())), (2, 1, 1));
 }
+
+/// A result whose call was never seen stayed when its task was completed, though it named the task.
+#[test]
+fn a_result_without_a_call_goes_with_its_task() {
+    use crate::entry::Entry;
+    use crate::event::TaskEvicted;
+    let mut tape = crate::testing::Tape::of_test_tools("orphan");
+    for (call, output) in [("x", "one\n\n<!-- sigma-task: T -->"), ("y", "two\n\n<!-- sigma-task: U -->")] {
+        tape.entry(Entry::tool_completed(call, output));
+    }
+    tape.payload(TaskEvicted { task: "T".to_owned(), ..TaskEvicted::default() }, Vec::new());
+    let state = tape.state();
+    let shown = state.items(Seq::MAX).map(|ix| state.face(ix, Face::Output, Seq::MAX).state);
+    assert_eq!(shown.collect::<Vec<_>>(), [crate::fold::FaceState::Tombstone, crate::fold::FaceState::Whole]);
+}
