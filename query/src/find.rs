@@ -15,6 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use acpdb_engine::event::{Payload, Scope};
 use acpdb_engine::fold::{Ix, State};
 use acpdb_engine::ids::{ItemId, Seq};
+use acpdb_engine::index::NameKind;
 use acpdb_engine::text::HashTarget;
 use acpdb_engine::{Error, Store, StreamName, View};
 use serde::Serialize;
@@ -127,7 +128,7 @@ fn list(candidates: &[Candidate], count: usize) -> String {
 
 /// Finds the item that `text` names, in one session or in all.
 ///
-/// Cost: a seq folds one stream; other texts fold the session, or every stream, and look at each call once at most.
+/// Cost: a seq folds one stream; other texts fold the session, else the streams that the index names, else every one.
 ///
 /// # Errors
 /// [`FindError`], by what was wrong with the text; [`FindError::Store`] if the store cannot be read.
@@ -144,6 +145,46 @@ pub fn find(store: &Store, text: &str, session: Option<&StreamName>) -> Result<F
         Some(session) => vec![session.clone()],
         None => store.stream_names()?.into_iter().filter(|stream| stream.scope == Scope::Session).collect(),
     };
+    if session.is_none()
+        && let Some(few) = bearers(store, text, &streams)
+    {
+        match search(store, text, few) {
+            // The index only hints: what it does not know may be there all the same.
+            Err(FindError::NotFound { .. }) => {}
+            found => return found,
+        }
+    }
+    search(store, text, streams)
+}
+
+/// Names that are asked of the index before it is given up: more streams than this are better folded all.
+const NAMED_COUNT_MAX: usize = 64;
+
+/// The streams whose calls the index knows by this name, or else by names that begin with it. `None`: it cannot tell.
+fn bearers(store: &Store, text: &str, streams: &[StreamName]) -> Option<Vec<StreamName>> {
+    // Hashes without a letter are in no index.
+    if text.is_empty() || HashTarget::parse_bare(text).is_some() {
+        return None;
+    }
+    let label = HashTarget::parse(text).map_or_else(|| text.to_lowercase(), |target| target.label_text());
+    for prefix in [false, true] {
+        let mut known = BTreeSet::new();
+        for (kind, name) in [(NameKind::Call, text), (NameKind::Label, label.as_str())] {
+            let entries = store.named(kind, name, prefix, NAMED_COUNT_MAX)?;
+            if entries.len() >= NAMED_COUNT_MAX {
+                return None;
+            }
+            known.extend(entries.into_iter().map(|entry| entry.stream));
+        }
+        if !known.is_empty() {
+            return Some(streams.iter().filter(|stream| known.contains(&stream.id)).cloned().collect());
+        }
+    }
+    None
+}
+
+/// Looks for the call that `text` names in these streams: by its whole name, or else by the beginning of one.
+fn search(store: &Store, text: &str, streams: Vec<StreamName>) -> Result<Found, FindError> {
     let mut places = Vec::with_capacity(streams.len());
     for stream in streams {
         let view = store.view(stream.id)?;

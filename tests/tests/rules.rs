@@ -1,4 +1,4 @@
-//! What the rules conclude does not depend on how facts were cut into commits.
+//! What is concluded, and found, does not depend on how facts were cut into commits or on the index.
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops at what it did not expect")]
 
@@ -67,4 +67,51 @@ proptest! {
 fn such_sessions_have_edges() {
     let numbers: Vec<u16> = (1..24).map(|number| number * 37).collect();
     assert!(told(&entries(&numbers), &[3]).2 > 3);
+}
+
+/// Looking up a call by its name folded every session. With an index only the sessions that bear the name are folded, and the
+/// answer must be the same.
+#[test]
+fn a_name_is_found_alike_with_and_without_an_index() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store");
+    let open = |index| {
+        let builder = Store::builder(&path).registry(acpdb_hosts::registry()).index(index);
+        builder.open().unwrap()
+    };
+    {
+        let store = open(false);
+        for session in 0..6 {
+            let info = StreamInfo::session("opencode", format!("s{session}"));
+            for call in 0..4 {
+                // The last call has the same id in two sessions, and the same hash in all.
+                let id = if call == 3 {
+                    format!("shared-{}", session / 2)
+                } else {
+                    format!("call-{session}-{call}")
+                };
+                let params =
+                    if call == 3 { "{}".to_owned() } else { format!("{{\"n\":{}}}", session * 10 + call) };
+                let entries = vec![
+                    Entry::step(format!("{call}")),
+                    Entry::tool_started(&id, "bash", params),
+                    Entry::tool_completed(&id, "done"),
+                ];
+                let _ = store.append(&info, entries).unwrap();
+            }
+        }
+    }
+    let _ = open(true).reindex().unwrap();
+    let texts =
+        ["call-3-1", "call-3", "call-5-2", "shared-1", "shared", "b_44136", "b_4", "nothing", "CALL-3-1"];
+    let answers = |store: &Store| -> Vec<String> {
+        let answer = |text: &&str| match acpdb_query::find::find(store, text, None) {
+            Ok(found) => format!("{} in {}", found.item, found.stream.name),
+            Err(error) => error.to_string(),
+        };
+        texts.iter().map(answer).collect()
+    };
+    let with = answers(&open(true));
+    assert_eq!(with, answers(&open(false)));
+    assert!(with[0].ends_with("in s3"), "{with:?}");
 }
