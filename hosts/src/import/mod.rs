@@ -123,7 +123,7 @@ pub struct Batch {
     pub stream: Arc<StreamInfo>,
     /// The facts, in order.
     pub entries: Vec<Entry>,
-    /// Offset in the input just after the record.
+    /// Offset in the input just after the record; never goes back.
     pub offset: u64,
 }
 
@@ -162,7 +162,7 @@ pub fn read(
 ) -> Result<ImportReport, ImportError> {
     // One instance of each importer: the readers differ only in their fill.
     let input: Box<dyn BufRead + '_> = Box::new(BufReader::with_capacity(1 << 16, BoxedRead(input)));
-    let mut context = Context { name, options, sink, report: ImportReport::new(format) };
+    let mut context = Context { name, options, sink, report: ImportReport::new(format), offset: 0 };
     match format {
         Format::ClaudeCode => claude_code::read(input, &mut context)?,
         Format::Opencode => opencode::read(input, &mut context)?,
@@ -197,6 +197,8 @@ pub(crate) struct Context<'a> {
     pub(crate) sink: &'a mut dyn Sink,
     /// What was found.
     pub(crate) report: ImportReport,
+    /// The furthest offset that was handed out.
+    pub(crate) offset: u64,
 }
 
 impl Context<'_> {
@@ -210,7 +212,9 @@ impl Context<'_> {
         if entries.is_empty() {
             return Ok(());
         }
-        let batch = Batch { stream: Arc::clone(stream), entries, offset };
+        // What is told about an earlier record (the end of its message, its document) is told here.
+        self.offset = self.offset.max(offset);
+        let batch = Batch { stream: Arc::clone(stream), entries, offset: self.offset };
         self.sink.batch(batch).map_err(|SinkStop| ImportError::Stopped)
     }
 }

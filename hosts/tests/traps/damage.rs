@@ -185,6 +185,17 @@ proptest! {
         }
     }
 
+    /// The message that is still open at the end of a file was ended with the offset 0: whoever kept the last offset as the
+    /// place to go on from would have begun anew.
+    #[test]
+    fn offsets_never_go_back(bytes in damaged(&[USER, CALL, RESULT, SESSION])) {
+        for format in Format::ALL {
+            let mut batches = Vec::new();
+            drop(import::read(format, "x", bytes.as_slice(), &Options::default(), &mut batches));
+            prop_assert!(batches.windows(2).all(|pair| pair[0].offset <= pair[1].offset), "{}", format.name());
+        }
+    }
+
     #[test]
     fn damaged_records_lose_nothing(bytes in damaged(&[USER, CALL, RESULT])) {
         let (batches, report) = read(Format::ClaudeCode, &bytes);

@@ -99,7 +99,7 @@ pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), Im
         let opened = importer.open_home(None, &pending);
         importer.catch_up(opened, pending)?;
     }
-    importer.finish()
+    importer.finish(values.offset())
 }
 
 /// Where a record stands.
@@ -531,8 +531,8 @@ impl Importer<'_, '_> {
         self.context.emit(&info, entries, end)
     }
 
-    /// Ends the messages that are still open, and counts what stays unanswered.
-    fn finish(&mut self) -> Result<(), ImportError> {
+    /// Ends the messages that are still open at the end of the input, and counts what stays unanswered.
+    fn finish(&mut self, end: u64) -> Result<(), ImportError> {
         for line in 0..self.lines.len() {
             let Some(state) = self.lines.get_mut(line) else { break };
             let mut entries = Vec::new();
@@ -540,7 +540,7 @@ impl Importer<'_, '_> {
             if state.info().parent.is_none() {
                 self.context.report.without_result += state.open_calls();
             }
-            self.emit(line, entries, 0)?;
+            self.emit(line, entries, end)?;
         }
         Ok(())
     }
