@@ -347,6 +347,8 @@ impl State {
         let mut child = Self::new(id, Arc::clone(&self.core.policy));
         child.core = Core::default();
         child.facts = self.facts.until(at);
+        // What is shortened has the size that the policy of its moment gives it.
+        child.policies = self.policies.iter().filter(|(since, _)| *since <= at).cloned().collect();
         // Texts of evictions name the session, before it was opened too: its figures are made with the same name.
         child.infos.extend(info.map(|info| (Seq::ZERO, info)));
         for (seq, op) in &ops {
@@ -356,7 +358,6 @@ impl State {
         self.hand_down(&mut child, seq, at);
         child.history.turns = self.history.turns.iter().filter(|(since, _)| *since <= at).copied().collect();
         child.history.prompts = self.history.prompts.iter().filter(|seq| **seq <= at).copied().collect();
-        child.policies = self.policies.iter().filter(|(since, _)| *since <= at).cloned().collect();
         child.prompts = self.prompts.iter().filter(|(seq, _)| *seq <= at).cloned().collect();
         child.finished = self.finished.iter().filter(|(seq, _)| *seq <= at).cloned().collect();
         child.ops = ops;
