@@ -21,6 +21,8 @@ mod tests;
 
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
 
 pub use clock::{Clock, Entropy, FixedClock, FixedEntropy, SystemClock, SystemEntropy};
 pub use file::FileStorage;
@@ -61,6 +63,30 @@ pub trait Storage: Send + Sync {
     fn sync_dir(&self, directory: &str) -> io::Result<()>;
     /// Number of the calling process.
     fn process(&self) -> u32;
+    /// Shares the first 4 KiB of a file with every process that maps it. The file must exist and be at least that
+    /// long. `None` where the platform (or this storage) has no such thing: whoever asks then goes by
+    /// [`StoredFile::read_at`] and locks alone.
+    fn map_page(&self, name: &str) -> io::Result<Option<Arc<dyn SharedPage>>> {
+        let _ = name;
+        Ok(None)
+    }
+}
+
+/// The first 4 KiB of a file as 512 words of 64 bits, little-endian, that processes share as memory.
+///
+/// All calls are atomic and sequentially consistent. What is stored is seen at once by every process, and by reads of the
+/// file; it is durable no sooner than a sync of the file. Words past the page read as 0 and are not written.
+pub trait SharedPage: Send + Sync {
+    /// The word.
+    fn load(&self, word: usize) -> u64;
+    /// Puts the word.
+    fn store(&self, word: usize, value: u64);
+    /// Raises the word to `value` if that is more; returns what it was.
+    fn fetch_max(&self, word: usize, value: u64) -> u64;
+    /// Adds to the low half of the word, wrapping within it, and wakes every process that waits for the word.
+    fn bump_and_wake(&self, word: usize);
+    /// Waits while the low half of the word is `seen`, at most `limit`. May return early for no reason.
+    fn wait(&self, word: usize, seen: u32, limit: Duration);
 }
 
 /// An open file.
