@@ -22,6 +22,7 @@ mod info;
 mod memory;
 mod places;
 mod salts;
+mod served;
 mod session;
 #[cfg(test)]
 mod tests;
@@ -47,6 +48,7 @@ pub use commands::ActReply;
 pub use events::Events;
 pub use info::{SessionSummary, StoreInfo, StreamName};
 pub use memory::{Memory, MemoryReceipt, MemoryScope, SessionProposal};
+pub use served::{PlainText, Rendered, Renderer, Served, ServedItem};
 pub use session::Session;
 pub use view::{At, Reading, ShownFace, View};
 pub use writer::{Atomicity, Batch, Receipt};
