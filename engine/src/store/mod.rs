@@ -23,6 +23,7 @@ mod memory;
 mod places;
 mod salts;
 mod scan;
+mod served;
 mod session;
 #[cfg(test)]
 mod tests;
@@ -48,6 +49,7 @@ pub use events::Events;
 pub use info::{SessionSummary, StoreInfo, StreamName};
 pub use memory::{Memory, MemoryReceipt, MemoryScope, SessionProposal};
 pub use scan::Glimpse;
+pub use served::{PlainText, Rendered, Renderer, Served, ServedItem};
 pub use session::Session;
 pub use view::{At, Reading, ShownFace, View};
 pub use writer::{Atomicity, Batch, Receipt};
