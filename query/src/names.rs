@@ -38,18 +38,21 @@ impl Names {
 
     /// The only stream that can hold what a filter wants, if its terms about sessions and hosts say so.
     pub(crate) fn only(&self, filter: &Filter) -> Option<StreamId> {
-        let mut possible = self.by_id.iter().filter(|(_, (name, host))| {
-            let verdict = filter.judge(&|term: &Term| match term {
-                Term::Session(globs) => Some(globs.is_match(name)),
-                Term::Host(globs) => Some(globs.is_match(host)),
-                _ => None,
-            });
-            verdict != Some(false)
-        });
+        let mut possible = self.by_id.keys().filter(|stream| self.is_possible(filter, **stream));
         match (possible.next(), possible.next()) {
-            (Some((stream, _)), None) => Some(*stream),
+            (Some(stream), None) => Some(*stream),
             _ => None,
         }
+    }
+
+    /// Whether a stream can hold what a filter wants, by its names alone.
+    pub(crate) fn is_possible(&self, filter: &Filter, stream: StreamId) -> bool {
+        let verdict = filter.judge(&|term: &Term| match term {
+            Term::Session(globs) => Some(globs.is_match(self.name(stream))),
+            Term::Host(globs) => Some(globs.is_match(self.host(stream))),
+            _ => None,
+        });
+        verdict != Some(false)
     }
 
     /// Makes `session:` mean the session of that very name where there is one, else those that begin so.

@@ -16,7 +16,7 @@ fn shape(expr: &Expr) -> String {
     let join = |all: &[Expr], word: &str| all.iter().map(shape).collect::<Vec<_>>().join(word);
     match expr {
         Expr::Term(term) => match term {
-            Term::Kind(words) => format!("kind{words:?}").replace("Group(", "").replace(")]", "]"),
+            Term::Kind(words) => format!("{words:?}"),
             Term::Tool(globs)
             | Term::File(globs)
             | Term::Session(globs)
@@ -71,7 +71,7 @@ fn filters_mean_what_they_say() {
         "  "
             everything
         "kind:tool tool:Read file:src/** state:superseded rule:file"
-            (kind[Tool] and read and src/**|**/src/** and State([Superseded]) and Rule(["file"]))
+            ([Group(Tool)] and read and src/**|**/src/** and State([Superseded]) and Rule(["file"]))
         "turn:10..20 tokens:>1000 since:2d"
             (10..20 and 1001.. and -172800s)
         "tokens:2k.. tokens:<1M tokens:>=5 tokens:<=5 seq:#800..#900 turn:t3 turn:..4"
@@ -91,7 +91,7 @@ fn filters_mean_what_they_say() {
         "orange notes android"
             ("orange" and "notes" and "android")
         "KIND:Tool-Call-Started OR host:Claude*"
-            (kind[Event(32] or claude*)
+            ([Event(32)] or claude*)
         "file:./a.rs file:src/ file:/abs/x file:**/y"
             (a.rs|**/a.rs and src/**|**/src/** and /abs/x and **/y)
         "session:ses call:toolu_0*"
@@ -102,7 +102,8 @@ fn filters_mean_what_they_say() {
             error: there is no field "url"
         "\"url:x\""
             "url:x"
-    "#]].assert_eq(&text);
+    "#]]
+    .assert_eq(&text);
 }
 
 #[test]
