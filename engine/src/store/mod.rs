@@ -237,6 +237,15 @@ impl Store {
         View::new(self, stream, at)
     }
 
+    /// As [`Store::view_at`], but the fold lives only as long as the view, and knows the session without its project's
+    /// memory. For whoever looks at many sessions, one after the other, in little memory.
+    ///
+    /// # Errors
+    /// As [`Store::view_at`].
+    pub fn view_once(&self, stream: StreamId, at: &At) -> Result<View, Error> {
+        View::once(self, stream, at)
+    }
+
     /// Gives back space reserved ahead and leaves a checkpoint. Called when the last handle is dropped, too; then errors
     /// have nowhere to go.
     ///
