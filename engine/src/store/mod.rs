@@ -25,6 +25,9 @@ mod salts;
 mod scan;
 mod served;
 mod session;
+mod subscribe;
+#[cfg(test)]
+mod subscribe_tests;
 #[cfg(test)]
 mod tests;
 mod view;
@@ -51,6 +54,7 @@ pub use memory::{Memory, MemoryReceipt, MemoryScope, SessionProposal};
 pub use scan::Glimpse;
 pub use served::{PlainText, Rendered, Renderer, Served, ServedItem};
 pub use session::Session;
+pub use subscribe::{Commit, Subscription};
 pub use view::{At, Reading, ShownFace, View};
 pub use writer::{Atomicity, Batch, Receipt};
 
