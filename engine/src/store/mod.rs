@@ -25,6 +25,7 @@ mod places;
 mod salts;
 mod salvage;
 mod scan;
+mod served;
 mod session;
 #[cfg(test)]
 mod tests;
@@ -52,6 +53,7 @@ pub use info::{SessionSummary, StoreInfo, StreamName};
 pub use memory::{Memory, MemoryReceipt, MemoryScope, SessionProposal};
 pub use salvage::{Salvaged, salvage, salvage_storage};
 pub use scan::Glimpse;
+pub use served::{PlainText, Rendered, Renderer, Served, ServedItem};
 pub use session::Session;
 pub use view::{At, Reading, ShownFace, View};
 pub use writer::{Atomicity, Batch, Receipt};
@@ -237,6 +239,15 @@ impl Store {
     /// [`Error::NotFound`] if the stream has no events.
     pub fn view_at(&self, stream: StreamId, at: &At) -> Result<View, Error> {
         View::new(self, stream, at)
+    }
+
+    /// As [`Store::view_at`], but the fold lives only as long as the view, and knows the session without its project's
+    /// memory. For whoever looks at many sessions, one after the other, in little memory.
+    ///
+    /// # Errors
+    /// As [`Store::view_at`].
+    pub fn view_once(&self, stream: StreamId, at: &At) -> Result<View, Error> {
+        View::once(self, stream, at)
     }
 
     /// Gives back space reserved ahead and leaves a checkpoint. Called when the last handle is dropped, too; then errors
