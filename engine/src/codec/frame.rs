@@ -227,9 +227,10 @@ fn place_bodies(events: &[EncodedEvent], mut next: usize) -> Vec<Placed<'_>> {
         for body in &event.bodies {
             let event = narrow(ordinal);
             rows.push(match body {
-                EncodedBody::Existing { digest, bytes, position } => {
-                    Placed { row: DiskRow::new(event, *digest, *bytes, *position, false), block: Block::Elsewhere }
-                }
+                EncodedBody::Existing { digest, bytes, position } => Placed {
+                    row: DiskRow::new(event, *digest, *bytes, *position, false),
+                    block: Block::Elsewhere,
+                },
                 EncodedBody::Lost { digest, bytes } => {
                     let place = Position(next as u64 / Position::GRAIN_BYTES);
                     next += SALT_BYTES + align16(*bytes as usize);
@@ -247,8 +248,7 @@ fn place_bodies(events: &[EncodedEvent], mut next: usize) -> Vec<Placed<'_>> {
                         seen.insert(content, (digest, position));
                         next += SALT_BYTES + align16(bytes.len());
                     }
-                    let block =
-                        if shared.is_none() { Block::Stored(salt, bytes) } else { Block::Elsewhere };
+                    let block = if shared.is_none() { Block::Stored(salt, bytes) } else { Block::Elsewhere };
                     Placed { row: DiskRow::new(event, digest, narrow(bytes.len()), position, true), block }
                 }
             });

@@ -28,11 +28,7 @@ impl Log {
     ///
     /// # Errors
     /// [`LogError::Io`] and [`LogError::NoSpace`] of either side; what was written before stays and is no store.
-    pub fn copy_to(
-        &self,
-        target: &dyn Storage,
-        mut progress: impl FnMut(u64),
-    ) -> Result<Head, LogError> {
+    pub fn copy_to(&self, target: &dyn Storage, mut progress: impl FnMut(u64)) -> Result<Head, LogError> {
         let fail = |action, path| move |error| LogError::io(action, path, error);
         for directory in ["", LOG_DIR] {
             target.create_dir(directory).map_err(fail("create", target.path(directory)))?;
@@ -57,9 +53,8 @@ impl Log {
                 break head;
             }
         };
-        let sync_dir = |directory: &str| {
-            target.sync_dir(directory).map_err(fail("sync", target.path(directory)))
-        };
+        let sync_dir =
+            |directory: &str| target.sync_dir(directory).map_err(fail("sync", target.path(directory)));
         sync_dir(LOG_DIR)?;
         let put = |name: &str, bytes: &[u8]| {
             write_file(target, name, bytes).map_err(fail("write", target.path(name)))

@@ -19,7 +19,7 @@ use rustc_hash::FxHashMap;
 use crate::codec::payload;
 use crate::codec::{BodyRow, EncodedBody, EncodedEvent, Envelope, Frame};
 use crate::error::Error;
-use crate::event::{Actor, BodyAddress, DamageNoted, Erased, Payload, Stamp};
+use crate::event::{Actor, BodyAddress, DamageNoted, Erased, Payload, SessionOpened, Stamp};
 use crate::ids::{Digest, Micros, Origin, Position, Seq, StoreId, StreamId};
 use crate::log::{Log, LogError, LogOptions, Violation};
 use crate::storage::{Clock, FileStorage, Storage, SystemClock, SystemEntropy};
@@ -28,6 +28,8 @@ use crate::storage::{Clock, FileStorage, Storage, SystemClock, SystemEntropy};
 const NOTES_PER_COMMIT: u64 = 4096;
 /// Erased bodies named by one event.
 const BODIES_PER_EVENT: usize = 4096;
+/// Length of a stream's signature key, the only body of the event that opens it.
+const KEY_BYTES: u32 = 32;
 
 /// What [`salvage`] did.
 #[derive(Clone, Debug, serde::Serialize)]
@@ -49,6 +51,8 @@ pub struct Salvaged {
     pub lost_events: Vec<(Seq, Seq)>,
     /// Bodies that are lost, though the events that name them are not.
     pub lost_bodies: Vec<BodyAddress>,
+    /// Streams whose signature key was lost and made anew: a call is not recognised as a repeat of one before the damage.
+    pub new_keys: u64,
     /// Last seq of the new store.
     pub head: Seq,
     /// Everything that was damaged in the source, in the order of its log.
@@ -105,6 +109,7 @@ pub fn salvage_storage(
             bodies: 0,
             lost_events: Vec::new(),
             lost_bodies: Vec::new(),
+            new_keys: 0,
             head: Seq::ZERO,
             violations: found.violations,
         },
@@ -170,7 +175,8 @@ impl Copy<'_> {
             let mut bodies = Vec::new();
             for (row, place) in event.rows().enumerate() {
                 digests.push(place.digest);
-                bodies.push(self.body(event.seq, row, &place)?);
+                let body = self.body(event.seq, row, &place)?;
+                bodies.push(self.or_new_key(&event.envelope, body)?);
             }
             events.push(EncodedEvent { envelope: event.envelope, payload: event.payload.to_vec(), bodies });
         }
@@ -206,6 +212,21 @@ impl Copy<'_> {
             }
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Without its key nothing could be appended to a stream ever again, so a lost one is replaced.
+    fn or_new_key(&mut self, envelope: &Envelope, body: EncodedBody) -> Result<EncodedBody, Error> {
+        let opens = envelope.kind == Payload::from(SessionOpened::default()).number();
+        if !opens || !matches!(body, EncodedBody::Lost { bytes: KEY_BYTES, .. }) {
+            return Ok(body);
+        }
+        self.done.lost_bodies.pop();
+        self.done.new_keys += 1;
+        let mut key = Vec::with_capacity(KEY_BYTES as usize);
+        for _ in 0..2 {
+            key.extend_from_slice(&self.target.salt()?);
+        }
+        Ok(EncodedBody::New { bytes: key.into(), salt: self.target.salt()? })
     }
 
     /// Puts notes in the place of lost events, up to before `until`.
