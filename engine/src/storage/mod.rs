@@ -29,7 +29,7 @@ pub use clock::{Clock, Entropy, FixedClock, FixedEntropy, SystemClock, SystemEnt
 pub use file::FileStorage;
 pub use file_system::{free_bytes, untrusted};
 #[cfg(any(test, feature = "testing"))]
-pub use sim::{Crash, Fault, FaultKind, SimStorage, SimWorld};
+pub use sim::{Crash, Fault, FaultKind, Moment, Part, SimClock, SimStorage, SimWorld};
 
 /// How a file is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
