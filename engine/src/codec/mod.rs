@@ -19,6 +19,7 @@ mod frame;
 mod header;
 mod pages;
 pub mod payload;
+pub mod peek;
 mod sealed;
 mod segment;
 mod store_file;
