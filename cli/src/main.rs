@@ -92,7 +92,8 @@ fn run(args: &Args, output: &mut Output) -> Result<Code, Failure> {
         Verb::Task(args) => commands::task::run(global, args, output),
         Verb::Policy(args) => commands::policy::run(global, args, output),
         Verb::Verify(args) => commands::verify::run(global, args, output),
-        Verb::Info => commands::info::run(global, output),
+        Verb::Info(args) => commands::info::run(global, args, output),
+        Verb::Seal(args) => commands::seal::run(global, args, output),
         Verb::Reindex => commands::reindex::run(global, output),
     }
 }

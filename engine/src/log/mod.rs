@@ -25,6 +25,7 @@ mod open;
 mod repair;
 mod seal;
 mod sealed;
+mod space;
 mod survey;
 mod tail;
 #[cfg(test)]
@@ -46,6 +47,7 @@ use files::{Cursor, Fault, POINT_WINDOW_BYTES, Segments};
 pub use frames::Frames;
 pub use lookup::{TableFrame, TableStream};
 pub use seal::{SealFigures, SealOutcome};
+pub use space::{KindSpace, LogSpace, SegmentSpace};
 use tail::Tail;
 pub use verify::{LogReport, Violation, Witness};
 

@@ -25,6 +25,7 @@ mod salts;
 mod scan;
 mod served;
 mod session;
+mod space;
 #[cfg(test)]
 mod tests;
 mod view;
@@ -51,6 +52,7 @@ pub use memory::{Memory, MemoryReceipt, MemoryScope, SessionProposal};
 pub use scan::Glimpse;
 pub use served::{PlainText, Rendered, Renderer, Served, ServedItem};
 pub use session::Session;
+pub use space::{SealReport, Space, StateSpace};
 pub use view::{At, Reading, ShownFace, View};
 pub use writer::{Atomicity, Batch, Receipt};
 
