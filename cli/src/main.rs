@@ -96,6 +96,8 @@ fn run(args: &Args, output: &mut Output) -> Result<Code, Failure> {
         Verb::Backup(args) => commands::backup::run(global, args, output),
         Verb::Salvage(args) => commands::salvage::run(global, args, output),
         Verb::Info => commands::info::run(global, output),
+        Verb::Info(args) => commands::info::run(global, args, output),
+        Verb::Seal(args) => commands::seal::run(global, args, output),
         Verb::Reindex => commands::reindex::run(global, output),
     }
 }

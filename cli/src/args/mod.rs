@@ -20,6 +20,7 @@ pub(crate) use memory::{
 pub(crate) use policy::{Policy, PolicyAct, PolicySet};
 pub(crate) use read::{Explain, History, List, Log, SessionOption, Sessions, Show, Stats, StatsStyle};
 pub(crate) use store::{Backup, Demo, Salvage, Verify};
+pub(crate) use store::{Demo, Info, Seal, Verify};
 pub(crate) use task::{Task, TaskAct, TaskArchive, Todo, TodoAct};
 pub(crate) use write::{Append, Import};
 
@@ -106,7 +107,9 @@ pub(crate) enum Verb {
     /// Copy everything that verifies from a damaged store to a new one
     Salvage(Salvage),
     /// What the store holds and where
-    Info,
+    Info(Info),
+    /// Rewrite complete segments once, smaller; what they say stays the same
+    Seal(Seal),
     /// Make the index anew from the log
     Reindex,
 }

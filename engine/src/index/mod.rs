@@ -19,6 +19,7 @@
 //!
 //! Not here: anything that needs the fold (what is superseded by what), and bodies.
 
+mod backend;
 mod file;
 mod heads;
 mod indexer;
@@ -37,7 +38,7 @@ use crate::ids::{Digest, Link, Position, Seq, StoreId, StreamId};
 pub use file::panic_is_contained;
 pub use indexer::{FrameSource, Indexer, IndexerOptions, SourceFault};
 pub use memory::MemoryIndex;
-pub use owner::{Index, IndexOptions, IndexState};
+pub use owner::{INDEX_NAME, Index, IndexOptions, IndexState};
 pub use rebuild::{LiveComparison, Rebuilt, reindex};
 pub(crate) use rows::SESSION_OPENED;
 pub use rows::{Rows, rows_of};

@@ -27,6 +27,7 @@ mod salvage;
 mod scan;
 mod served;
 mod session;
+mod space;
 #[cfg(test)]
 mod tests;
 mod view;
@@ -55,6 +56,7 @@ pub use salvage::{Salvaged, salvage, salvage_storage};
 pub use scan::Glimpse;
 pub use served::{PlainText, Rendered, Renderer, Served, ServedItem};
 pub use session::Session;
+pub use space::{SealReport, Space, StateSpace};
 pub use view::{At, Reading, ShownFace, View};
 pub use writer::{Atomicity, Batch, Receipt};
 
