@@ -32,6 +32,7 @@ mod tail;
 #[cfg(test)]
 mod tests;
 mod verify;
+mod wait;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
