@@ -75,6 +75,7 @@ fn tell_of_bugs() {
 
 fn run(args: &Args, output: &mut Output) -> Result<Code, Failure> {
     let global = &args.global;
+    commands::at::forewarn(global, output);
     match &args.verb {
         Verb::Demo(args) => commands::demo::run(global, args, output),
         Verb::Import(args) => commands::import::run(global, args, output),
