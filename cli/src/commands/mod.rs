@@ -2,6 +2,7 @@
 
 pub(crate) mod acts;
 pub(crate) mod append;
+pub(crate) mod ask;
 pub(crate) mod at;
 pub(crate) mod backup;
 pub(crate) mod context;
