@@ -19,7 +19,8 @@ pub(crate) use memory::{
 };
 pub(crate) use policy::{Policy, PolicyAct, PolicySet};
 pub(crate) use read::{Explain, History, List, Log, SessionOption, Sessions, Show, Stats, StatsStyle};
-pub(crate) use store::{Demo, Verify};
+pub(crate) use store::{Backup, Demo, Salvage, Verify};
+pub(crate) use store::{Demo, Info, Seal, Verify};
 pub(crate) use task::{Task, TaskAct, TaskArchive, Todo, TodoAct};
 pub(crate) use write::{Append, Import};
 
@@ -99,8 +100,16 @@ pub(crate) enum Verb {
     Policy(Policy),
     /// Check every digest and link: 0 sound, 3 damage, 4 acknowledged events missing
     Verify(Verify),
+    /// What is wrong with the store, if anything, and what to do next
+    Doctor,
+    /// A verified copy of the store, beside its writers
+    Backup(Backup),
+    /// Copy everything that verifies from a damaged store to a new one
+    Salvage(Salvage),
     /// What the store holds and where
-    Info,
+    Info(Info),
+    /// Rewrite complete segments once, smaller; what they say stays the same
+    Seal(Seal),
     /// Make the index anew from the log
     Reindex,
 }

@@ -1,16 +1,20 @@
 //! `acpdb log`: events as they were recorded, one a line.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use acpdb_engine::Store;
 use acpdb_engine::event::{KIND_LABELS, Payload, Recorded};
-use acpdb_engine::ids::Seq;
+use acpdb_engine::ids::{Seq, StreamId};
 
 use super::describe;
 use crate::args::{Global, Log};
 use crate::failure::{Code, Failure};
 use crate::output::Output;
 use crate::place;
+
+/// How long one wait for the next commit lasts; each is followed by another.
+const FOLLOW_WAIT: Duration = Duration::from_secs(60);
 
 pub(crate) fn run(global: &Global, args: &Log, output: &mut Output) -> Result<Code, Failure> {
     if let Some(kind) = &args.kind {
@@ -21,9 +25,13 @@ pub(crate) fn run(global: &Global, args: &Log, output: &mut Output) -> Result<Co
         Some(text) => text.parse().map_err(|error| Failure::usage(format!("--from: {error}")))?,
         None => Seq(1),
     };
-    let to = end(&store, global)?;
-    let events = match &args.session {
-        Some(session) => store.stream_events(super::sessions::find(&store, session)?.id, from, to)?,
+    let to = if args.follow { store.head()? } else { end(&store, global)? };
+    let stream = match &args.session {
+        Some(session) => Some(super::sessions::find(&store, session)?.id),
+        None => None,
+    };
+    let events = match stream {
+        Some(stream) => store.stream_events(stream, from, to)?,
         None => store.events(from, to)?,
     };
     let names = describe::StreamNames::new(&store)?;
@@ -62,7 +70,44 @@ pub(crate) fn run(global: &Global, args: &Log, output: &mut Output) -> Result<Co
             print(recorded, &names, output)?;
         }
     }
+    if args.follow {
+        follow(&store, args, stream, from.max(to.next()), names, output)?;
+    }
     Ok(if damaged > 0 { Code::Damage } else { Code::Ok })
+}
+
+/// Prints what is recorded from `from` on, each commit as soon as it is durable. Ends with the reader, or by a signal.
+fn follow(
+    store: &Store,
+    args: &Log,
+    stream: Option<StreamId>,
+    from: Seq,
+    mut names: describe::StreamNames,
+    output: &mut Output,
+) -> Result<(), Failure> {
+    let mut commits = store.subscribe(from);
+    loop {
+        output.flush()?;
+        let commit = match commits.next_within(FOLLOW_WAIT) {
+            Ok(Some(commit)) => commit,
+            Ok(None) => continue,
+            Err(acpdb_engine::Error::Corrupt { detail }) => {
+                output.warn(detail);
+                continue;
+            }
+            Err(error) => return Err(error.into()),
+        };
+        for recorded in &commit.events {
+            let payload = &recorded.event.payload;
+            if matches!(payload, Payload::SessionOpened(_) | Payload::SessionChanged(_)) {
+                names = describe::StreamNames::new(store)?;
+            }
+            let other_kind = args.kind.as_ref().is_some_and(|kind| kind != payload.label());
+            if !other_kind && stream.is_none_or(|stream| stream == recorded.event.stream) {
+                print(recorded, &names, output)?;
+            }
+        }
+    }
 }
 
 /// The last seq that a command with `--at` reads.

@@ -38,6 +38,7 @@ mod read;
 pub mod reminder;
 mod rules;
 mod state;
+mod table;
 pub mod task;
 #[cfg(test)]
 mod tests;
@@ -48,6 +49,7 @@ mod world;
 pub use self::core::Status;
 pub use facts::{ItemKind, Ix};
 pub use history::{RuleKind, ShortenKind};
+pub(crate) use intake::Place;
 pub use policy::{Policy, PolicyError};
 pub use policy_keys::{KEYS as POLICY_KEYS, PolicyKey};
 pub use read::*;
