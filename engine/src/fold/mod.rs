@@ -37,6 +37,8 @@ mod protect;
 mod read;
 pub mod reminder;
 mod rules;
+pub mod serving;
+mod shelf;
 mod state;
 mod table;
 pub mod task;
