@@ -28,6 +28,6 @@ pub mod verify;
 
 pub use error::Error;
 pub use store::{
-    ActReply, At, Atomicity, Batch, Builder, Events, Memory, MemoryReceipt, MemoryScope, Reading, Receipt,
-    SessionProposal, SessionSummary, ShownFace, Store, StoreInfo, StreamName, View,
+    ActReply, At, Atomicity, Batch, Builder, Events, Glimpse, Memory, MemoryReceipt, MemoryScope, Reading,
+    Receipt, SessionProposal, SessionSummary, ShownFace, Store, StoreInfo, StreamName, View,
 };

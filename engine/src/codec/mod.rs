@@ -18,6 +18,7 @@ mod frame;
 mod header;
 mod pages;
 pub mod payload;
+pub mod peek;
 mod segment;
 mod store_file;
 #[cfg(test)]

@@ -19,9 +19,9 @@ pub const PAYLOAD_VERSION: u16 = 1;
 
 /// What is archived for one event.
 #[derive(Archive, Serialize, Deserialize)]
-struct Root<P> {
-    stamp: Stamp,
-    payload: P,
+pub(super) struct Root<P> {
+    pub(super) stamp: Stamp,
+    pub(super) payload: P,
 }
 
 /// Why the bytes of an event cannot be read.

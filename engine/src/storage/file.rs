@@ -9,18 +9,29 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use super::{Access, Storage, StoredFile};
+use std::sync::Arc;
+
+use super::{Access, SharedPage, Storage, StoredFile};
 
 /// The files of one directory.
 #[derive(Debug, Clone)]
 pub struct FileStorage {
     root: PathBuf,
+    shares_page: bool,
 }
 
 impl FileStorage {
     /// Storage in `root`, which need not exist yet. Touches nothing.
     pub fn new(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into() }
+        Self { root: root.into(), shares_page: true }
+    }
+
+    /// The same, without memory that processes share: what other platforms have. Commits of several processes then each
+    /// take their own sync. Such handles and others may use one store at the same time.
+    #[must_use]
+    pub fn without_shared_page(mut self) -> Self {
+        self.shares_page = false;
+        self
     }
 
     /// The directory.
@@ -102,6 +113,27 @@ impl Storage for FileStorage {
 
     fn process(&self) -> u32 {
         std::process::id()
+    }
+
+    #[cfg(all(target_os = "linux", target_endian = "little", target_has_atomic = "64"))]
+    fn map_page(&self, name: &str) -> io::Result<Option<Arc<dyn SharedPage>>> {
+        if !self.shares_page {
+            return Ok(None);
+        }
+        let mut options = OpenOptions::new();
+        match options.read(true).write(true).open(self.path(name)) {
+            Ok(file) => Ok(Some(Arc::new(super::page::MappedPage::new(&file)?))),
+            // Whoever may only read goes by reading.
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem
+                ) =>
+            {
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
     }
 }
 

@@ -14,6 +14,7 @@
 mod clock;
 mod file;
 mod file_system;
+mod page;
 #[cfg(any(test, feature = "testing"))]
 mod sim;
 #[cfg(test)]
@@ -83,6 +84,8 @@ pub trait SharedPage: Send + Sync {
     fn store(&self, word: usize, value: u64);
     /// Raises the word to `value` if that is more; returns what it was.
     fn fetch_max(&self, word: usize, value: u64) -> u64;
+    /// Puts `new` if the word is `current`, else returns what it is.
+    fn compare_exchange(&self, word: usize, current: u64, new: u64) -> Result<(), u64>;
     /// Adds to the low half of the word, wrapping within it, and wakes every process that waits for the word.
     fn bump_and_wake(&self, word: usize);
     /// Waits while the low half of the word is `seen`, at most `limit`. May return early for no reason.

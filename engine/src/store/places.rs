@@ -222,6 +222,13 @@ impl Inner {
         Ok(found)
     }
 
+    /// Where the frame of a seq begins, if the index is open and knows. Asking it opens nothing.
+    pub(super) fn known_place(&self, seq: Seq) -> Option<Position> {
+        let places = self.places.read().unwrap_or_else(PoisonError::into_inner);
+        let index = places.index.as_ref().filter(|_| seq > Seq(1) && seq <= places.base)?;
+        index.place_of(seq).ok().flatten().map(|place| place.position)
+    }
+
     /// As [`Store::named`].
     fn named(&self, kind: NameKind, text: &str, prefix: bool, limit: usize) -> Option<Vec<NameEntry>> {
         self.catch_up_places().ok()?;

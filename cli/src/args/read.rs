@@ -1,0 +1,113 @@
+//! Questions.
+
+use clap::ValueEnum;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Sessions {
+    /// Only sessions of this host
+    #[arg(long)]
+    pub(crate) host: Option<String>,
+    /// Subagents too
+    #[arg(long)]
+    pub(crate) all: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct History {
+    /// The supersession chain of this item: #seq, short hash, call id or a unique prefix of one
+    #[arg(long, value_name = "ID", conflicts_with_all = ["file", "tool"])]
+    pub(crate) chain: Option<String>,
+    /// Everything about this file
+    #[arg(long, value_name = "PATH")]
+    pub(crate) file: Option<String>,
+    /// Everything of this tool
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tool: Option<String>,
+    /// The chain of a memory key or id
+    #[arg(long, value_name = "KEY", conflicts_with_all = ["chain", "file", "tool"])]
+    pub(crate) memory: Option<String>,
+    /// The history of a todo entry
+    #[arg(long, value_name = "ID", conflicts_with_all = ["chain", "file", "tool", "memory"])]
+    pub(crate) todo: Option<String>,
+    /// Only this session
+    #[arg(long, short)]
+    pub(crate) session: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Log {
+    /// Only this session
+    #[arg(long, short)]
+    pub(crate) session: Option<String>,
+    #[expect(clippy::doc_markdown, reason = "it is the text of --help")]
+    /// Only this kind of event, such as tool_call_started
+    #[arg(long, value_name = "KIND")]
+    pub(crate) kind: Option<String>,
+    /// From this seq on
+    #[arg(long, value_name = "SEQ")]
+    pub(crate) from: Option<String>,
+    /// At most so many events, the newest ones
+    #[arg(long, short = 'n', value_name = "N")]
+    pub(crate) last: Option<usize>,
+    /// Newest first
+    #[arg(long)]
+    pub(crate) reverse: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Show {
+    /// #seq, short hash, call id or a unique prefix of one
+    #[arg(value_name = "ID")]
+    pub(crate) id: String,
+    /// The host's own record, byte for byte
+    #[arg(long)]
+    pub(crate) raw: bool,
+    /// Only the body of this row (from 0), byte for byte
+    #[arg(long, value_name = "ROW", conflicts_with = "raw")]
+    pub(crate) body: Option<u32>,
+    /// Only this session
+    #[arg(long, short)]
+    pub(crate) session: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct List {
+    /// Only this session
+    #[arg(long, short)]
+    pub(crate) session: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Explain {
+    /// #seq, short hash, call id or a unique prefix of one
+    #[arg(value_name = "ID")]
+    pub(crate) id: String,
+    /// Only this session
+    #[arg(long, short)]
+    pub(crate) session: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Stats {
+    /// One session instead of all
+    #[arg(value_name = "SESSION")]
+    pub(crate) session: Option<String>,
+    /// How to show it
+    #[arg(long, default_value = "table")]
+    pub(crate) style: StatsStyle,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum StatsStyle {
+    /// A table
+    Table,
+    /// The block of the acp plug-in
+    Acp,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct SessionOption {
+    /// The session [default: the only or newest one]
+    #[arg(long, short)]
+    pub(crate) session: Option<String>,
+}
