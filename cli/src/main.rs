@@ -93,6 +93,9 @@ fn run(args: &Args, output: &mut Output) -> Result<Code, Failure> {
         Verb::Task(args) => commands::task::run(global, args, output),
         Verb::Policy(args) => commands::policy::run(global, args, output),
         Verb::Verify(args) => commands::verify::run(global, args, output),
+        Verb::Doctor => commands::doctor::run(global, output),
+        Verb::Backup(args) => commands::backup::run(global, args, output),
+        Verb::Salvage(args) => commands::salvage::run(global, args, output),
         Verb::Info => commands::info::run(global, output),
         Verb::Reindex => commands::reindex::run(global, output),
     }

@@ -22,6 +22,7 @@ pub(crate) use policy::{Policy, PolicyAct, PolicySet};
 pub(crate) use read::{Explain, History, List, Log, SessionOption, Sessions, Show, Stats, StatsStyle};
 pub(crate) use request::{ExportMode, ExportOptions, Lint, RequestFormat};
 pub(crate) use store::{Demo, Verify};
+pub(crate) use store::{Backup, Demo, Salvage, Verify};
 pub(crate) use task::{Task, TaskAct, TaskArchive, Todo, TodoAct};
 pub(crate) use write::{Append, Import};
 
@@ -103,6 +104,12 @@ pub(crate) enum Verb {
     Policy(Policy),
     /// Check every digest and link: 0 sound, 3 damage, 4 acknowledged events missing
     Verify(Verify),
+    /// What is wrong with the store, if anything, and what to do next
+    Doctor,
+    /// A verified copy of the store, beside its writers
+    Backup(Backup),
+    /// Copy everything that verifies from a damaged store to a new one
+    Salvage(Salvage),
     /// What the store holds and where
     Info,
     /// Make the index anew from the log

@@ -16,6 +16,7 @@
 //! seq and position, compression of complete segments.
 
 mod append;
+mod backup;
 mod create;
 mod error;
 mod files;
