@@ -22,6 +22,8 @@ pub(crate) enum RequestFormat {
 pub(crate) enum ExportMode {
     /// What is superseded shows its stand-in at once
     Eager,
+    /// What was sent stays as it was sent until the next rebase
+    Batched,
     /// The items of the current context as they were recorded
     Whole,
     /// Every item of the active branch as it was recorded

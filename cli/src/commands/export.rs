@@ -1,7 +1,7 @@
 //! `acpdb context SESSION --format F`: the body of a request, or a transcript.
 
 use acpdb_engine::View;
-use acpdb_hosts::export::{Format, Options, Report, Selection, Unfinished, export};
+use acpdb_hosts::export::{Format, Options, Report, Selection, Unfinished, export, export_served};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -45,7 +45,7 @@ pub(crate) fn run(
     output: &mut Output,
 ) -> Result<Code, Failure> {
     let selection = match args.mode.unwrap_or(ExportMode::Eager) {
-        ExportMode::Eager => Selection::Current,
+        ExportMode::Eager | ExportMode::Batched => Selection::Current,
         ExportMode::Whole => Selection::Whole,
         ExportMode::History => Selection::History,
     };
@@ -57,7 +57,10 @@ pub(crate) fn run(
         server_side: args.server_side,
         ..Options::default()
     };
-    let export = export(view, format_of(format), &options)?;
+    let export = match args.mode {
+        Some(ExportMode::Batched) => export_served(&view.served(), format_of(format), &options)?,
+        _ => export(view, format_of(format), &options)?,
+    };
     if output.json {
         let request = match format {
             RequestFormat::Markdown | RequestFormat::Text => None,

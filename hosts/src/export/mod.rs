@@ -34,6 +34,7 @@ mod turns;
 pub mod typed;
 mod write;
 
+use acpdb_engine::store::{Rendered, Renderer, Served};
 use acpdb_engine::{Error, View};
 
 pub use provider::{Provider, preserves_thinking};
@@ -200,12 +201,56 @@ impl Export {
 /// # Errors
 /// If the log cannot be read.
 pub fn export(view: &View, format: Format, options: &Options) -> Result<Export, Error> {
-    let source = Source::of(view, format, options);
-    match format {
+    written(Source::of(view, format, options))
+}
+
+/// Exports a context as it is served: what was sent before stays as it was sent. [`Options::selection`] has no effect.
+///
+/// # Errors
+/// As [`export()`].
+pub fn export_served(context: &Served, format: Format, options: &Options) -> Result<Export, Error> {
+    let options = Options { selection: Selection::Current, server_side: false, ..options.clone() };
+    written(Source::served(context, format, &options))
+}
+
+fn written(source: Source<'_>) -> Result<Export, Error> {
+    match source.format {
         Format::Anthropic => anthropic::export(source),
         Format::Openai => openai::export(source),
         Format::Responses => responses::export(source),
         Format::Gemini => gemini::export(source),
         Format::Markdown | Format::Text => plain::export(source),
+    }
+}
+
+/// A format as the engine wants it, to serve contexts with: [`ContextServed`](acpdb_engine::event::ContextServed) bears
+/// its name and version.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Exporter {
+    /// The format.
+    pub format: Format,
+    /// Choices. Other ones give other bytes: a host that wants its contexts made again keeps to the same.
+    pub options: Options,
+}
+
+impl Exporter {
+    /// A format with the usual choices.
+    pub fn new(format: Format) -> Self {
+        Self { format, options: Options::default() }
+    }
+}
+
+impl Renderer for Exporter {
+    fn format(&self) -> &str {
+        self.format.name()
+    }
+
+    fn version(&self) -> u32 {
+        self.format.renderer()
+    }
+
+    fn render(&self, context: &Served) -> Result<Rendered, Error> {
+        let export = export_served(context, self.format, &self.options)?;
+        Ok(Rendered { notes: export.report.lines(), bytes: export.bytes })
     }
 }

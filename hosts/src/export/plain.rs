@@ -110,6 +110,7 @@ fn block(out: &mut String, markdown: bool, language: &str, text: &str) {
 fn content(source: &mut Source<'_>, item: &Item) -> Result<String, Error> {
     match &item.output {
         Shown::Nothing => Ok(String::new()),
+        Shown::Text(text) => Ok(text.clone()),
         Shown::StandIn(stand_in) => Ok(source.stand_in(stand_in, item.id())?.unwrap_or_default()),
         Shown::Whole => {
             let mut texts = Vec::new();

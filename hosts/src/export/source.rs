@@ -3,8 +3,11 @@
 use std::sync::Arc;
 
 use acpdb_engine::event::Face;
-use acpdb_engine::fold::{Brief, CauseView, FaceState, ItemKind, Ix, PartView, StandIn, State, Status};
+use acpdb_engine::fold::{
+    Brief, CauseView, FaceState, ItemKind, Ix, PartView, ServedPlace, StandIn, State, Status,
+};
 use acpdb_engine::ids::{BodyId, ItemId, Seq, Turn};
+use acpdb_engine::store::Served;
 use acpdb_engine::{Error, View};
 use rustc_hash::FxHashMap;
 
@@ -26,6 +29,8 @@ pub(super) enum Shown {
     Whole,
     /// Something else.
     StandIn(StandIn),
+    /// This text: the model sees what it stands for elsewhere.
+    Text(String),
 }
 
 /// An item to be exported.
@@ -57,6 +62,7 @@ impl Item {
         match &self.output {
             Shown::Nothing => false,
             Shown::StandIn(stand_in) => stand_in.tokens > 0,
+            Shown::Text(text) => !text.is_empty(),
             Shown::Whole => self.content.iter().any(|part| part.bytes > 0),
         }
     }
@@ -96,7 +102,17 @@ pub(super) struct Source<'v> {
 }
 
 impl<'v> Source<'v> {
+    /// What a view shows.
     pub(super) fn of(view: &'v View, format: Format, options: &Options) -> Self {
+        Self::new(view, None, format, options)
+    }
+
+    /// A context as it is served: each face as of the moment that the engine says.
+    pub(super) fn served(context: &'v Served, format: Format, options: &Options) -> Self {
+        Self::new(context.view(), Some(context), format, options)
+    }
+
+    fn new(view: &'v View, served: Option<&Served>, format: Format, options: &Options) -> Self {
         let at = view.at();
         let mut options = options.clone();
         let mut report = Report::default();
@@ -114,8 +130,20 @@ impl<'v> Source<'v> {
         if let Some(model) = &options.model {
             prompt.model = Some(model.clone());
         }
-        let mut briefs: Vec<(Ix, Brief)> = listed(state, options.selection, at);
-        briefs.retain(|(_, brief)| brief.kind != ItemKind::Result || format.provider().is_none());
+        let mut briefs: Vec<(Ix, Brief)> = match served {
+            Some(served) => {
+                let listed = served.items().iter().map(|item| item.place.ix);
+                listed.filter_map(|ix| Some((ix, state.brief(ix, at)?))).collect()
+            }
+            None => listed(state, options.selection, at),
+        };
+        briefs.retain(|(_, brief)| {
+            let carried = brief.kind != ItemKind::Result || format.provider().is_none();
+            if !carried {
+                report.note(LeftOut::ResultWithoutCall, Some(brief.item));
+            }
+            carried
+        });
         let groups = turns::group(&briefs);
         let model = prompt.model.clone().or_else(|| last_model(state, at)).unwrap_or_default();
         let preserved = match options.thinking {
@@ -127,7 +155,17 @@ impl<'v> Source<'v> {
             (Ok(one), Ok(other)) => one == other,
             _ => false,
         };
-        let binding = thinking::Binding::of(state, at, &briefs, &groups, preserved, &same);
+        let moments = Moments::of(served);
+        let changed = |ix: Ix, until: Seq| match moments.of.get(&ix) {
+            Some((place, _)) if !place.is_new => {
+                let moved = place.input_at.max(place.output_at);
+                let ever = state.changed(ix, at) > Seq::ZERO;
+                if ever && moved <= until { moved } else { Seq::ZERO }
+            }
+            _ => state.changed(ix, until),
+        };
+        let binding = thinking::Binding::of(state, at, &briefs, &groups, preserved, &same, &changed);
+        let mut earlier = FxHashMap::default();
         if preserved {
             let (deferred, moved) = prompt_until(state, at, binding.until());
             prompt.system = deferred.system;
@@ -135,13 +173,27 @@ impl<'v> Source<'v> {
             if moved {
                 report.note(LeftOut::ChangeDeferred, None);
             }
+            if served.is_some() && binding.until() < at {
+                earlier
+                    .extend(state.served_places(binding.until()).into_iter().map(|place| (place.ix, place)));
+            }
         }
         let whole = turns::untouchable(&briefs, &groups);
         let mut items = Vec::with_capacity(briefs.len());
+        let faces = Faces {
+            state,
+            at,
+            until: binding.until().min(at),
+            kept: options.selection != Selection::Current,
+        };
         for (place, (ix, brief)) in briefs.into_iter().enumerate() {
-            let kept = options.selection != Selection::Current;
             let open = whole.get(place).copied().unwrap_or(false);
-            items.push(item(state, ix, brief, at, kept, open, &binding, &mut report));
+            items.push(match moments.of.get(&ix) {
+                Some((moment, pointed)) => {
+                    faces.served(ix, brief, moment, earlier.get(&ix), pointed.as_deref(), &mut report)
+                }
+                None => faces.current(ix, brief, open, &mut report),
+            });
         }
         let unbound = binding.unbound(&groups);
         let mut providers = FxHashMap::default();
@@ -262,52 +314,109 @@ fn listed(state: &State, selection: Selection, at: Seq) -> Vec<(Ix, Brief)> {
     briefs
 }
 
-#[expect(clippy::too_many_arguments, reason = "one call, in the loop above")]
-fn item(
-    state: &State,
-    ix: Ix,
-    brief: Brief,
+/// The moments that a served context shows, and the texts that point elsewhere, by item.
+#[derive(Default)]
+struct Moments {
+    of: FxHashMap<Ix, (ServedPlace, Option<String>)>,
+}
+
+impl Moments {
+    fn of(served: Option<&Served>) -> Self {
+        let items = served.map(Served::items).unwrap_or_default();
+        let of = items.iter().map(|item| (item.place.ix, (item.place, item.pointed.clone())));
+        Self { of: of.collect() }
+    }
+}
+
+/// How faces are shown.
+struct Faces<'s> {
+    state: &'s State,
     at: Seq,
+    /// Changes up to here show.
+    until: Seq,
+    /// Everything is shown as recorded.
     kept: bool,
-    open: bool,
-    binding: &thinking::Binding,
-    report: &mut Report,
-) -> Item {
-    let until = binding.until().min(at);
-    let face = |face: Face, report: &mut Report| {
-        let now = state.stand_in(ix, face, at);
-        let lasting = matches!(
-            now.as_ref().and(state.face(ix, face, at).cause),
-            Some(CauseView::Erased { .. } | CauseView::ClearedByHost { .. })
-        );
-        let erased = lasting && matches!(state.face(ix, face, at).cause, Some(CauseView::Erased { .. }));
-        let stand_in = match now {
-            None => None,
-            Some(now) if erased => Some(now),
-            Some(_) if kept => None,
-            // What the model has not answered yet is never altered, but by the host itself.
-            Some(now) if open => lasting.then_some(now),
-            Some(now) if until < at => {
-                let newborn = brief.item.seq > until || brief.finished.is_some_and(|seq| seq > until);
-                let then = if newborn { None } else { state.stand_in(ix, face, until) };
+}
+
+impl Faces<'_> {
+    /// An item of the current context. `open`: the model has not answered it yet.
+    fn current(&self, ix: Ix, brief: Brief, open: bool, report: &mut Report) -> Item {
+        let (state, at) = (self.state, self.at);
+        let face = |face: Face, report: &mut Report| {
+            let Some(now) = state.stand_in(ix, face, at) else { return Shown::Whole };
+            let cause = state.face(ix, face, at).cause;
+            let is_erased = matches!(cause, Some(CauseView::Erased { .. }));
+            let is_hosts = is_erased || matches!(cause, Some(CauseView::ClearedByHost { .. }));
+            let stand_in = if is_erased {
+                Some(now)
+            } else if self.kept {
+                None
+            } else if open {
+                // What the model has not answered yet is never altered, but by the host itself.
+                is_hosts.then_some(now)
+            } else if self.until < at {
+                let newborn =
+                    brief.item.seq > self.until || brief.finished.is_some_and(|seq| seq > self.until);
+                let then = if newborn { None } else { state.stand_in(ix, face, self.until) };
                 if then.as_ref().is_none_or(|then| then.render != now.render) {
                     report.note(LeftOut::ChangeDeferred, Some(brief.item));
                 }
                 then
-            }
-            Some(now) => Some(now),
+            } else {
+                Some(now)
+            };
+            shown(stand_in, is_erased)
         };
-        match stand_in {
-            None => Shown::Whole,
-            Some(stand_in) if stand_in.state == FaceState::Whole => Shown::Whole,
-            Some(stand_in) if stand_in.state == FaceState::Gone && !erased => Shown::Nothing,
-            Some(stand_in) => Shown::StandIn(stand_in),
-        }
-    };
-    let input = if brief.kind == ItemKind::Call { face(Face::Input, report) } else { Shown::Nothing };
-    let output = face(Face::Output, report);
-    let content = if output == Shown::Whole { state.content(ix, at) } else { Vec::new() };
-    Item { ix, brief, input, output, content }
+        let input = if brief.kind == ItemKind::Call { face(Face::Input, report) } else { Shown::Nothing };
+        let output = face(Face::Output, report);
+        let content = if output == Shown::Whole { state.content(ix, at) } else { Vec::new() };
+        Item { ix, brief, input, output, content }
+    }
+
+    /// An item of a served context, as of `moment`; as of `earlier` where a rebase has to wait.
+    fn served(
+        &self,
+        ix: Ix,
+        brief: Brief,
+        moment: &ServedPlace,
+        earlier: Option<&ServedPlace>,
+        pointed: Option<&str>,
+        report: &mut Report,
+    ) -> Item {
+        let state = self.state;
+        let mut face = |face: Face| {
+            let mut at = moment.at(face);
+            let is_erased = matches!(state.face(ix, face, self.at).cause, Some(CauseView::Erased { .. }));
+            if at > self.until
+                && !is_erased
+                && let Some(earlier) = earlier.filter(|earlier| !earlier.is_new && earlier.at(face) < at)
+            {
+                if state.stand_in(ix, face, earlier.at(face)) != state.stand_in(ix, face, at) {
+                    report.note(LeftOut::ChangeDeferred, Some(brief.item));
+                }
+                at = earlier.at(face);
+            }
+            (shown(state.stand_in(ix, face, if is_erased { self.at } else { at }), is_erased), at)
+        };
+        let input = if brief.kind == ItemKind::Call { face(Face::Input).0 } else { Shown::Nothing };
+        let (output, at) = match pointed {
+            Some(text) => (Shown::Text(text.to_owned()), moment.output_at),
+            None => face(Face::Output),
+        };
+        // A result that came after its call was sent shows at once.
+        let content =
+            if output == Shown::Whole { state.content(ix, at.max(moment.output_at)) } else { Vec::new() };
+        Item { ix, brief, input, output, content }
+    }
+}
+
+fn shown(stand_in: Option<StandIn>, is_erased: bool) -> Shown {
+    match stand_in {
+        None => Shown::Whole,
+        Some(stand_in) if stand_in.state == FaceState::Whole => Shown::Whole,
+        Some(stand_in) if stand_in.state == FaceState::Gone && !is_erased => Shown::Nothing,
+        Some(stand_in) => Shown::StandIn(stand_in),
+    }
 }
 
 /// What stands before the messages at `at`.

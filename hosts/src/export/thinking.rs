@@ -10,8 +10,8 @@
 //! shows at once, and reasoning behind the first change goes, in whole runs (*unbound*). What a host does to the context
 //! itself (a compaction, a rewind, a late result) cannot wait; reasoning from before it, behind it, goes likewise.
 //!
-//! Everything follows from seqs in the log: what was shown to a reply is what had been concluded by the user's move
-//! before it. So the same log gives the same bytes, and a context that was sent can be made again.
+//! Everything follows from seqs in the log: what was shown to a reply is what had been concluded when the model began to
+//! answer the user's move before it. So the same log gives the same bytes, and a context that was sent can be made again.
 
 use acpdb_engine::event::Body;
 use acpdb_engine::fold::{Brief, ItemKind, Ix, State};
@@ -38,23 +38,27 @@ impl Binding {
         groups: &[Group],
         preserved: bool,
         same: &dyn Fn(BodyId, BodyId) -> bool,
+        changed: &dyn Fn(Ix, Seq) -> Seq,
     ) -> Self {
         if !preserved {
             return Self { until: Seq::MAX, before: Vec::new(), made: Vec::new() };
         }
         let brief = |place: &usize| briefs.get(*place).map(|(_, brief)| brief);
-        let mut moved = Seq::ZERO;
+        // What had been concluded when the model was asked is what it answers to: all before its first word.
+        let (mut moved, mut asked) = (Seq::ZERO, true);
         let mut made = Vec::with_capacity(groups.len());
         for group in groups {
             let kinds = group.model.iter().filter_map(brief);
             let reasons = kinds.filter(|brief| matches!(brief.kind, ItemKind::Reasoning | ItemKind::Opaque));
-            made.push((moved, reasons.map(|brief| brief.item.seq).min()));
-            if group.is_users_move() {
-                let said = group.said.iter().filter_map(brief).map(|brief| brief.item.seq);
-                moved = moved.max(said.min().unwrap_or(moved));
+            let reasoned = reasons.map(|brief| brief.item.seq).min();
+            if asked && let Some(first) = group.model.iter().filter_map(brief).map(|it| it.item.seq).min() {
+                moved = moved.max(Seq(first.get().saturating_sub(1)));
+                asked = false;
             }
+            made.push((moved, reasoned));
+            asked |= group.is_users_move();
         }
-        let until = moved;
+        let until = if asked { at } else { moved };
         let departed = departures(state, at);
         let prompted = prompt_changes(state, at, until, same);
         let reordered = state.reordered(at);
@@ -69,7 +73,7 @@ impl Binding {
             let prompt = prompted.iter().copied().filter(|seq| seq > answers).max().unwrap_or(Seq::ZERO);
             before.push((soft.max(prompt), hard.max(left)));
             for (ix, _) in group.model.iter().chain(&group.said).filter_map(|place| briefs.get(*place)) {
-                soft = soft.max(state.changed(*ix, until));
+                soft = soft.max(changed(*ix, until));
                 hard = hard.max(state.settled(*ix, at));
             }
         }

@@ -328,6 +328,7 @@ fn pieces(source: &mut Source<'_>, item: &Item, how: Reading, out: &mut Vec<Piec
                 push_text(source, id, text, None, key, out);
             }
         }
+        Shown::Text(text) => push_text(source, id, text.clone(), None, key, out),
         Shown::Whole => {
             for part in &item.content {
                 match part.kind {
@@ -545,6 +546,7 @@ fn content(
                 out.push(Said::Text { text, role, key });
             }
         }
+        Shown::Text(text) => out.push(Said::Text { text: text.clone(), role, key }),
         Shown::Whole => {
             for part in &item.content {
                 let text = source.text(part.body, Some(id))?;

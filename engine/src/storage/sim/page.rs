@@ -69,6 +69,11 @@ impl SharedPage for SimPage {
         self.change("raise", index, |old| (value > old).then_some(value))
     }
 
+    fn compare_exchange(&self, index: usize, current: u64, new: u64) -> Result<(), u64> {
+        let old = self.change("exchange", index, |old| (old == current).then_some(new));
+        if old == current { Ok(()) } else { Err(old) }
+    }
+
     fn bump_and_wake(&self, index: usize) {
         self.change("wake", index, |old| {
             let low = (old & 0xffff_ffff) + 1;
