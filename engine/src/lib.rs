@@ -17,6 +17,8 @@ pub mod fold;
 pub mod ids;
 pub mod index;
 pub mod log;
+#[doc(hidden)]
+pub mod planted;
 pub mod propose;
 pub mod registry;
 pub mod storage;
@@ -28,9 +30,7 @@ pub mod verify;
 
 pub use error::Error;
 pub use store::{
-    ActReply, At, Atomicity, Batch, Builder, Events, Glimpse, Memory, MemoryReceipt, MemoryScope, Reading,
-    Receipt, SealReport, SessionProposal, SessionSummary, ShownFace, Space, StateSpace, Store, StoreInfo, StreamName, View,
     ActReply, At, Atomicity, Batch, Builder, Commit, Events, Glimpse, Memory, MemoryReceipt, MemoryScope,
-    Reading, Receipt, SessionProposal, SessionSummary, ShownFace, Store, StoreInfo, StreamName, Subscription,
-    View,
+    Reading, Receipt, SealReport, SessionProposal, SessionSummary, ShownFace, Space, StateSpace, Store,
+    StoreInfo, StreamName, Subscription, View,
 };
