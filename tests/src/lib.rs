@@ -1,4 +1,5 @@
 //! Behaviour of acpdb as a whole.
+pub mod adjacency;
 pub mod binary;
 pub mod conformance;
 pub mod naive;

@@ -2,6 +2,7 @@
 
 pub(crate) mod acts;
 pub(crate) mod append;
+pub(crate) mod ask;
 pub(crate) mod at;
 pub(crate) mod backup;
 pub(crate) mod context;
@@ -9,11 +10,13 @@ pub(crate) mod demo;
 pub(crate) mod describe;
 pub(crate) mod doctor;
 pub(crate) mod explain;
+pub(crate) mod export;
 pub(crate) mod find;
 pub(crate) mod history;
 pub(crate) mod import;
 pub(crate) mod info;
 pub(crate) mod lines;
+pub(crate) mod lint;
 pub(crate) mod list;
 pub(crate) mod log;
 pub(crate) mod memory;

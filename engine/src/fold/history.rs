@@ -77,6 +77,8 @@ pub enum ShortenKind {
     Truncate,
     /// Long reasoning.
     CompressReasoning,
+    /// What nothing has touched for some turns.
+    Shelve,
 }
 
 /// What an eviction makes of a face.

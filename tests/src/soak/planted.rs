@@ -5,11 +5,11 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use acpdb_engine::Store;
 use acpdb_engine::fold::Policy;
 use acpdb_engine::ids::Seq;
 use acpdb_engine::planted::{Bug, plant};
 use acpdb_engine::testing::Script;
-use acpdb_engine::{Error, Store};
 
 use super::sabotage::Sabotage;
 use super::script::session;
@@ -106,11 +106,11 @@ fn views_of_the_past() -> Result<(), String> {
             }
         }
     }
-    restored().map_err(|error| error.to_string())?
+    restored().map_err(|error| error.to_string())
 }
 
 /// What is discarded and restored reads as before.
-fn restored() -> Result<Result<(), String>, Error> {
+fn restored() -> Result<(), Failure> {
     use acpdb_engine::command::{ContextAction, Target};
     use acpdb_engine::entry::Entry;
     let world = acpdb_engine::storage::SimWorld::new(1);
@@ -133,11 +133,11 @@ fn restored() -> Result<Result<(), String>, Error> {
     let hidden = crate::support::shown(&store, stream.id(), store.head()?)?;
     let _ = store.context(stream.id(), ContextAction::Restore, target())?;
     let after = crate::support::shown(&store, stream.id(), store.head()?)?;
-    Ok(if before == after && before != hidden {
+    if before == after && before != hidden {
         Ok(())
     } else {
-        Err(format!("{before:?}, discarded {hidden:?}, restored {after:?}"))
-    })
+        Err(format!("{before:?}, discarded {hidden:?}, restored {after:?}").into())
+    }
 }
 
 /// An index of a log that has since lost its end is not used.
