@@ -63,12 +63,18 @@ fn space(store: &Store, output: &mut Output) -> Result<Code, Failure> {
         percent(space.compression_ratio),
     ))?;
     if space.damaged > 0 {
-        output.line(format!("damaged    {} in no figure; see acpdb verify", describe::count(space.damaged, "stretch")))?;
+        output.line(format!(
+            "damaged    {} in no figure; see acpdb verify",
+            describe::count(space.damaged, "stretch")
+        ))?;
     }
     output.line("")?;
     let mut kinds: Vec<_> = space.kinds.iter().collect();
     kinds.sort_by_key(|(_, kind)| std::cmp::Reverse(kind.spine_bytes.saturating_add(kind.body_bytes)));
-    output.line(format!("{:<22} {:>9} {:>11} {:>11} {:>11}", "kind", "events", "spine", "bodies", "repeated"))?;
+    output.line(format!(
+        "{:<22} {:>9} {:>11} {:>11} {:>11}",
+        "kind", "events", "spine", "bodies", "repeated"
+    ))?;
     for (name, kind) in kinds {
         let (spine, bodies) = (describe::bytes(kind.spine_bytes), describe::bytes(kind.body_bytes));
         let shared = describe::bytes(kind.shared_bytes);
@@ -83,7 +89,10 @@ fn space(store: &Store, output: &mut Output) -> Result<Code, Failure> {
     }
     output.line("")?;
     let head = ("segment", "file", "events", "spines", "bodies", "stored");
-    output.line(format!("{:<10} {:>11} {:>9} {:>11} {:>11} {:>11}", head.0, head.1, head.2, head.3, head.4, head.5))?;
+    output.line(format!(
+        "{:<10} {:>11} {:>9} {:>11} {:>11} {:>11}",
+        head.0, head.1, head.2, head.3, head.4, head.5
+    ))?;
     for segment in &space.segments {
         output.line(format!(
             "{:<10} {:>11} {:>9} {:>11} {:>11} {:>11}",

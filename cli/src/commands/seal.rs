@@ -35,7 +35,8 @@ pub(crate) fn run(global: &Global, args: &Seal, output: &mut Output) -> Result<C
         ))?;
     }
     if report.sealed.is_empty() && report.left == 0 {
-        output.line("nothing to seal: only complete segments are sealed; --all completes the last one first")?;
+        output
+            .line("nothing to seal: only complete segments are sealed; --all completes the last one first")?;
     }
     for damage in &report.damage {
         output.warn(format!("left as it is: {damage}; run acpdb verify"));

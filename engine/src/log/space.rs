@@ -78,8 +78,12 @@ impl Log {
                 segment.sealed = true;
                 segment.stored_bytes = tables.layout.stored_bytes;
                 let mut last = None;
-                for row in tables.blocks.rows(file.source(), 0, u32::MAX).unwrap_or_default().chunks(BLOCK_ROW_BYTES) {
-                    let Some(row) = BlockRow::decode(row).filter(|row| row.stored_bytes > 0) else { continue };
+                for row in
+                    tables.blocks.rows(file.source(), 0, u32::MAX).unwrap_or_default().chunks(BLOCK_ROW_BYTES)
+                {
+                    let Some(row) = BlockRow::decode(row).filter(|row| row.stored_bytes > 0) else {
+                        continue;
+                    };
                     // Bodies are stored in the order of their first rows.
                     if last.is_none_or(|last| row.stored_at > last) {
                         last = Some(row.stored_at);
@@ -101,7 +105,8 @@ impl Log {
                 Err(error) => return Err(error),
             };
             let header = frame.header();
-            let place = space.segments.binary_search_by_key(&header.position.segment(), |segment| segment.segment);
+            let place =
+                space.segments.binary_search_by_key(&header.position.segment(), |segment| segment.segment);
             let Some(segment) = place.ok().and_then(|at| space.segments.get_mut(at)) else { continue };
             segment.frames += 1;
             segment.events += u64::from(header.event_count);
@@ -112,7 +117,9 @@ impl Log {
             for event in frame.events() {
                 let kind = space.kinds.entry(event.envelope.kind).or_default();
                 kind.events += 1;
-                let spine = ENVELOPE_BYTES + event.payload.len().next_multiple_of(16) + event.row_count() * BODY_ROW_BYTES;
+                let spine = ENVELOPE_BYTES
+                    + event.payload.len().next_multiple_of(16)
+                    + event.row_count() * BODY_ROW_BYTES;
                 kind.spine_bytes = kind.spine_bytes.saturating_add(spine as u64);
                 for row in event.rows() {
                     let bytes = u64::from(row.bytes);

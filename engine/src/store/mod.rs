@@ -26,6 +26,7 @@ mod scan;
 mod served;
 mod session;
 mod space;
+mod tabled;
 #[cfg(test)]
 mod tests;
 mod view;

@@ -112,8 +112,10 @@ impl Store {
         let head = self.inner.refresh()?;
         let log = self.inner.log.space()?;
         let sum = |of: fn(&SegmentSpace) -> u64| log.segments.iter().map(of).fold(0, u64::saturating_add);
-        let recorded =
-            log.kinds.values().fold(0, |sum: u64, kind| sum.saturating_add(kind.body_bytes).saturating_add(kind.shared_bytes));
+        let recorded = log
+            .kinds
+            .values()
+            .fold(0, |sum: u64, kind| sum.saturating_add(kind.body_bytes).saturating_add(kind.shared_bytes));
         let sealed = || log.segments.iter().filter(|segment| segment.sealed);
         let packed = sealed().fold(0, |sum: u64, segment| sum.saturating_add(segment.stored_bytes));
         let unpacked = sealed().fold(0, |sum: u64, segment| sum.saturating_add(segment.unique_bytes));
