@@ -128,10 +128,14 @@ pub fn encode_frame(events: &[EncodedEvent]) -> Result<PreparedFrame, EncodeErro
     let spine = bytes.get(FRAME_HEADER_BYTES..).unwrap_or(&[]);
     let (spine_digest, spine_checksum) = (Digest(*blake3::hash(spine).as_bytes()), crc32c::crc32c(spine));
     for placed in &rows {
-        if let Some((salt, body)) = placed.block {
-            bytes.extend_from_slice(salt);
-            bytes.extend_from_slice(body);
-            bytes.resize(align16(bytes.len()), 0);
+        match placed.block {
+            Block::Stored(salt, body) => {
+                bytes.extend_from_slice(salt);
+                bytes.extend_from_slice(body);
+                bytes.resize(align16(bytes.len()), 0);
+            }
+            Block::Zeros(length) => bytes.resize(align16(bytes.len() + SALT_BYTES + length), 0),
+            Block::Elsewhere => {}
         }
     }
     let header = FrameHeader {
@@ -173,6 +177,10 @@ fn measure(events: &[EncodedEvent]) -> Result<(usize, usize), EncodeError> {
                     bytes.len()
                 }
                 EncodedBody::Existing { bytes, .. } => *bytes as usize,
+                EncodedBody::Lost { bytes, .. } => {
+                    bodies = bodies.saturating_add(SALT_BYTES + align16(*bytes as usize));
+                    *bytes as usize
+                }
             };
             if length == 0 {
                 return Err(EncodeError::EmptyBody { event: ordinal, row });
@@ -190,8 +198,17 @@ fn measure(events: &[EncodedEvent]) -> Result<(usize, usize), EncodeError> {
 
 struct Placed<'a> {
     row: DiskRow,
-    /// Salt and bytes, if this row is the one that stores them.
-    block: Option<(&'a [u8; SALT_BYTES], &'a [u8])>,
+    block: Block<'a>,
+}
+
+/// What a row stores in its frame.
+enum Block<'a> {
+    /// Salt and bytes.
+    Stored(&'a [u8; SALT_BYTES], &'a [u8]),
+    /// Zeros for a salt and this many bytes.
+    Zeros(usize),
+    /// Nothing: another row or an earlier frame has them.
+    Elsewhere,
 }
 
 impl std::ops::Deref for Placed<'_> {
@@ -210,8 +227,15 @@ fn place_bodies(events: &[EncodedEvent], mut next: usize) -> Vec<Placed<'_>> {
         for body in &event.bodies {
             let event = narrow(ordinal);
             rows.push(match body {
-                EncodedBody::Existing { digest, bytes, position } => {
-                    Placed { row: DiskRow::new(event, *digest, *bytes, *position, false), block: None }
+                EncodedBody::Existing { digest, bytes, position } => Placed {
+                    row: DiskRow::new(event, *digest, *bytes, *position, false),
+                    block: Block::Elsewhere,
+                },
+                EncodedBody::Lost { digest, bytes } => {
+                    let place = Position(next as u64 / Position::GRAIN_BYTES);
+                    next += SALT_BYTES + align16(*bytes as usize);
+                    let row = DiskRow::new(event, *digest, *bytes, place, true);
+                    Placed { row, block: Block::Zeros(*bytes as usize) }
                 }
                 EncodedBody::New { bytes, salt } => {
                     let content = blake3::hash(bytes);
@@ -224,7 +248,7 @@ fn place_bodies(events: &[EncodedEvent], mut next: usize) -> Vec<Placed<'_>> {
                         seen.insert(content, (digest, position));
                         next += SALT_BYTES + align16(bytes.len());
                     }
-                    let block = shared.is_none().then_some((salt, &**bytes));
+                    let block = if shared.is_none() { Block::Stored(salt, bytes) } else { Block::Elsewhere };
                     Placed { row: DiskRow::new(event, digest, narrow(bytes.len()), position, true), block }
                 }
             });

@@ -153,6 +153,21 @@ impl Sorted for Snapshot {
         Ok(())
     }
 
+    fn scan_back(&self, from: &[u8], to: &[u8], visit: Visit<'_>) -> Result<(), Fault> {
+        let mut after: Option<Vec<u8>> = None;
+        for row in self.0.range::<&[u8]>(from..to).map_err(fault)?.rev() {
+            let (key, value) = row.map_err(fault)?;
+            if after.as_deref().is_some_and(|after| after <= key.value()) || key.value() < from {
+                return Err(Fault::new("its rows are out of order"));
+            }
+            if !visit(key.value(), value.value())? {
+                break;
+            }
+            after = Some(key.value().to_vec());
+        }
+        Ok(())
+    }
+
     fn last(&self, from: &[u8], to: &[u8]) -> Result<Option<Row>, Fault> {
         let row = self.0.range::<&[u8]>(from..=to).map_err(fault)?.next_back().transpose().map_err(fault)?;
         Ok(row.map(|(key, value)| (key.value().to_vec(), value.value().to_vec())))

@@ -168,6 +168,9 @@ pub trait Lookup {
     /// Frames that hold events of `stream` past `after`, oldest first.
     fn frames_of(&self, stream: StreamId, after: Seq) -> Result<Vec<FramePlace>, Bypassed>;
 
+    /// The last `limit` frames of `stream`, oldest first.
+    fn last_frames_of(&self, stream: StreamId, limit: usize) -> Result<Vec<FramePlace>, Bypassed>;
+
     /// The log's table of contents, all of one moment: to begin a catalog with, instead of reading the log. Cost: one
     /// row for each frame of each stream.
     fn contents(&self) -> Result<Contents, Bypassed>;

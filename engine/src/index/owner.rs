@@ -256,6 +256,11 @@ impl Lookup for Index {
         self.ask(|rows| number.map_or(Ok(Vec::new()), |number| lookup::frames_of(rows, number, after)))
     }
 
+    fn last_frames_of(&self, stream: StreamId, limit: usize) -> Result<Vec<FramePlace>, Bypassed> {
+        let number = self.heads.read().unwrap_or_else(PoisonError::into_inner).number(stream);
+        self.ask(|rows| number.map_or(Ok(Vec::new()), |number| lookup::last_frames_of(rows, number, limit)))
+    }
+
     fn contents(&self) -> Result<Contents, Bypassed> {
         self.ask(lookup::contents)
     }

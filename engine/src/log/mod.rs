@@ -16,6 +16,7 @@
 //! seq and position, compression of complete segments.
 
 mod append;
+mod backup;
 mod create;
 mod error;
 mod files;
@@ -32,6 +33,7 @@ mod tail;
 #[cfg(test)]
 mod tests;
 mod verify;
+mod wait;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

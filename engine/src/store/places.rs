@@ -356,6 +356,25 @@ impl Store {
         self.inner.places.read().unwrap_or_else(PoisonError::into_inner).reason.clone()
     }
 
+    /// Waits until the index has come to the head, at most `limit`. `false`: there is no index, or it has not.
+    ///
+    /// Answers never depend on it; for measurements, and before a copy of the folder is made.
+    pub fn wait_for_index(&self, limit: Duration) -> bool {
+        let started = Instant::now();
+        loop {
+            let Ok(head) = self.inner.catch_up_places() else { return false };
+            self.inner.nudge_index();
+            let index = self.inner.places.read().unwrap_or_else(PoisonError::into_inner).index.clone();
+            match index {
+                Some(index) if index.watermark().seq >= head => return true,
+                Some(index) if index.broken().is_none() && started.elapsed() < limit => {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                _ => return false,
+            }
+        }
+    }
+
     /// Streams whose events bear a name, as the index knows them: at most `limit`, each with its newest such event.
     ///
     /// `None` if there is no index, or it does not go up to the head: then only a fold can tell. A name that is not found is

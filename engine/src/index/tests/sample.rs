@@ -295,6 +295,12 @@ impl Judge {
                 let found = index.frames_of(stream, Seq(after)).map_err(withheld)?;
                 assert_eq!(found, self.frames_of(stream, Seq(after)), "stream {number} after {after}");
             }
+            let all = self.frames_of(stream, Seq::ZERO);
+            for limit in [0, 1, 2, 7, usize::MAX] {
+                let found = index.last_frames_of(stream, limit).map_err(withheld)?;
+                let expected = &all[all.len().saturating_sub(limit)..];
+                assert_eq!(found, expected, "the last {limit} of stream {number}");
+            }
         }
         for seq in 0..=self.events.len() as u64 + 2 {
             assert_eq!(index.place_of(Seq(seq)).map_err(withheld)?, self.place_of(Seq(seq)), "seq {seq}");
