@@ -180,6 +180,8 @@ pub struct Log {
     entropy: Arc<dyn Entropy>,
     options: LogOptions,
     process: u32,
+    /// This handle may not write; known once, so that asking needs no lock.
+    read_only: bool,
     segments: Segments,
     shared: Mutex<Shared>,
     writer: Mutex<Writer>,
@@ -250,7 +252,7 @@ impl Log {
 
     /// Whether this handle may not write.
     fn is_read_only(&self) -> bool {
-        locked(&self.writer).tail.is_none()
+        self.read_only
     }
 
     /// Tells other processes that a complete segment was replaced, so that they let go of the old file.

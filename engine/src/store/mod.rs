@@ -28,12 +28,13 @@ mod scan;
 mod served;
 mod session;
 mod space;
-mod tabled;
 mod subscribe;
 #[cfg(test)]
 mod subscribe_tests;
+mod tabled;
 #[cfg(test)]
 mod tests;
+mod upkeep;
 mod view;
 mod writer;
 
@@ -71,6 +72,7 @@ use frames::FrameCache;
 use places::Places;
 use salts::Salts;
 use scan::{LogSource, Source};
+use upkeep::Upkeep;
 use writer::StreamWriter;
 
 /// An open store.
@@ -93,6 +95,7 @@ struct Inner {
     folds: Mutex<FxHashMap<FoldKey, Arc<RwLock<Loaded>>>>,
     frames: Mutex<FrameCache>,
     damage: Mutex<Vec<String>>,
+    upkeep: Upkeep,
 }
 
 /// Most damaged places that are told of; `verify` tells of all.

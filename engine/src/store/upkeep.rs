@@ -54,12 +54,15 @@ impl Upkeep {
             return;
         }
         let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
-        if thread.as_ref().is_some_and(|thread| !thread.is_finished()) || self.shared.stopped.load(Ordering::Relaxed) {
+        if thread.as_ref().is_some_and(|thread| !thread.is_finished())
+            || self.shared.stopped.load(Ordering::Relaxed)
+        {
             return;
         }
         let (log, shared) = (Arc::clone(log), Arc::clone(&self.shared));
         // Without a thread the segments wait for somebody else.
-        *thread = std::thread::Builder::new().name("acpdb-seal".to_owned()).spawn(move || work(&log, &shared)).ok();
+        *thread =
+            std::thread::Builder::new().name("acpdb-seal".to_owned()).spawn(move || work(&log, &shared)).ok();
     }
 
     /// Ends the thread; a process that leaves many segments behind seals one.

@@ -31,7 +31,11 @@ fn agree(log: &Log, context: &str) {
             for after in [Seq::ZERO, segment.first_seq, Seq(segment.last_seq.0 - 1), segment.last_seq] {
                 let found = log.segment_frames_of(segment.number, stream(number), after).unwrap();
                 let expected = expected(&frames, segment, stream(number), after);
-                assert_eq!(found, expected, "{context}: segment {}, stream {number} after {after}", segment.number);
+                assert_eq!(
+                    found, expected,
+                    "{context}: segment {}, stream {number} after {after}",
+                    segment.number
+                );
             }
         }
         if let Some(streams) = log.segment_streams(segment.number).unwrap() {
@@ -84,12 +88,12 @@ fn maps_and_footers_answer_as_the_frames_do() {
 
 #[test]
 fn a_damaged_or_foreign_map_changes_no_answer() {
-    let world = closed_store(20);
+    let world = closed_store(12);
     open(&world.process(2)).unwrap().0.write_maps(usize::MAX).unwrap();
     let read_only = || LogOptions { read_only: true, ..options() };
     let name = files::map_name(1);
     let bytes = world.file(&name).unwrap();
-    for at in (0..bytes.len()).step_by(share(3)) {
+    for at in (0..bytes.len()).step_by(share(23)) {
         let copy = world.fork(1);
         let mut damaged = bytes.clone();
         damaged[at] ^= 1 << (at % 8);
