@@ -77,10 +77,7 @@ impl Segments {
         // Whatever is wrong with a map, the log answers without it.
         let Ok(file) = self.storage.open(&name, Access::Read) else { return Ok(None) };
         let source = Source { file: &*file, path: &path };
-        let record = match exactly(source, 0, RECORD_BYTES) {
-            Ok(record) => record,
-            Err(_) => return Ok(None),
-        };
+        let Ok(record) = exactly(source, 0, RECORD_BYTES) else { return Ok(None) };
         let Ok(layout) = SealedLayout::decode(&record, RecordKind::Map) else { return Ok(None) };
         let length = (RECORD_BYTES as u64).saturating_add(layout.tables_bytes());
         let belongs = layout.number == number

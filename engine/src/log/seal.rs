@@ -492,8 +492,8 @@ impl Log {
             row = BlockRow { grain, ..*known };
             return Ok(Packed { row, salt, bytes: None });
         }
-        let (codec, packed) = packer.pack(body);
-        let stored = packed.unwrap_or_else(|| body.to_vec());
+        let (codec, shorter) = packer.pack(body);
+        let stored = shorter.unwrap_or_else(|| body.to_vec());
         row.codec = codec;
         row.stored_bytes = narrow(stored.len() as u64);
         row.checksum = crc32c::crc32c(&stored);
