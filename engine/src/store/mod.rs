@@ -193,6 +193,16 @@ impl Store {
         self.inner.body(id)
     }
 
+    /// How many bodies (chunks of long ones counted) an event has; 0 if there is no such event.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] if it is damaged.
+    pub fn body_count(&self, seq: Seq) -> Result<u32, Error> {
+        let frame = self.inner.frame_of(seq)?;
+        let count = frame.and_then(|frame| frame.event(seq).map(|event| event.row_count()));
+        Ok(count.and_then(|count| u32::try_from(count).ok()).unwrap_or_default())
+    }
+
     /// The host's own record that an event came from, byte for byte; `None` if the event has no wire form.
     ///
     /// # Errors
