@@ -178,6 +178,8 @@ fn graph(store: &Store, rows: &[SessionRow], output: &mut Output) -> Result<(), 
             None => String::new(),
         };
         let (mark, how) = match (node.branch, row.forked_from) {
+            // A host's fork came with a copy of what it shares.
+            (Branch::Fork, Some(fork)) if fork.at == Seq::ZERO => ("◆", "fork, a copy  ".to_owned()),
             (Branch::Fork, Some(fork)) => ("◆", format!("fork at {}  ", fork.at)),
             (Branch::Subagent, _) => ("◇", "subagent  ".to_owned()),
             _ => ("●", String::new()),

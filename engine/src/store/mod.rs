@@ -173,8 +173,8 @@ impl Store {
     }
 
     fn events_of(source: Source, stream: Option<StreamId>, from: Seq, to: Seq) -> Events {
-        let ready = std::collections::VecDeque::new();
-        Events { source, ready, stream, from, to, wanted: None, looked_at: 0 }
+        let picked = std::collections::VecDeque::new();
+        Events { source, frame: None, picked, stream, from, to, wanted: None, looked_at: 0 }
     }
 
     /// The event at `seq`, if there is one.
