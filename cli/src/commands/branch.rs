@@ -24,6 +24,10 @@ pub(crate) fn rewind(global: &Global, args: &Rewind, output: &mut Output) -> Res
     let session = sessions::default_session_noted(&store, args.session.as_deref(), output)?;
     let to = find::view_at(&store, &session, Some(&args.to))?.at();
     let before = store.view(session.id)?;
+    if to >= before.read().state().head() {
+        output.note("nothing was recorded after that; nothing to rewind");
+        return Ok(Code::Ok);
+    }
     let left = {
         let reading = before.read();
         let state = reading.state();
