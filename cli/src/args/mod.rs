@@ -4,6 +4,7 @@ mod context;
 mod memory;
 mod policy;
 mod read;
+mod request;
 mod store;
 mod task;
 mod time;
@@ -20,7 +21,10 @@ pub(crate) use memory::{
 };
 pub(crate) use policy::{Policy, PolicyAct, PolicySet};
 pub(crate) use read::{Ask, Explain, History, List, Log, SessionOption, Sessions, Show, Stats, StatsStyle};
-pub(crate) use store::{Demo, Verify};
+pub(crate) use store::{Backup, Demo, Info, Salvage, Seal, Verify};
+
+pub(crate) use request::{ExportMode, ExportOptions, Lint, RequestFormat};
+
 pub(crate) use task::{Task, TaskAct, TaskArchive, Todo, TodoAct};
 pub(crate) use time::{AtPoint, Blame, Diff, Fork, Rewind, Undo};
 pub(crate) use write::{Append, Import};
@@ -101,6 +105,8 @@ pub(crate) enum Verb {
     Fork(Fork),
     /// Take back the newest discard, distill, restore, pin or unpin
     Undo(Undo),
+    /// Whether a provider accepts the body of a request: 0 yes, 1 no
+    Lint(Lint),
     /// What is saved, by rule
     Stats(Stats),
     /// The todo list as it is and as it was
@@ -113,8 +119,16 @@ pub(crate) enum Verb {
     Policy(Policy),
     /// Check every digest and link: 0 sound, 3 damage, 4 acknowledged events missing
     Verify(Verify),
+    /// What is wrong with the store, if anything, and what to do next
+    Doctor,
+    /// A verified copy of the store, beside its writers
+    Backup(Backup),
+    /// Copy everything that verifies from a damaged store to a new one
+    Salvage(Salvage),
     /// What the store holds and where
-    Info,
+    Info(Info),
+    /// Rewrite complete segments once, smaller; what they say stays the same
+    Seal(Seal),
     /// Make the index anew from the log
     Reindex,
 }

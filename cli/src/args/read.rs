@@ -88,6 +88,9 @@ pub(crate) struct Log {
     /// Newest first
     #[arg(long)]
     pub(crate) reverse: bool,
+    /// Go on with what is recorded from now on, by any process, until interrupted
+    #[arg(long, short, conflicts_with_all = ["reverse", "at"])]
+    pub(crate) follow: bool,
 }
 
 #[derive(Debug, clap::Args)]

@@ -1,5 +1,8 @@
 //! `acpdb log`: events as they were recorded, one a line.
 
+use std::time::Duration;
+
+use acpdb_engine::Store;
 use acpdb_engine::event::{KIND_LABELS, Payload, Recorded};
 use acpdb_engine::ids::Seq;
 use acpdb_query::{EventRows, EventsQuestion};
@@ -9,6 +12,9 @@ use crate::args::{Global, Log};
 use crate::failure::{Code, Failure};
 use crate::output::Output;
 use crate::place;
+
+/// How long one wait for the next commit lasts; each is followed by another.
+const FOLLOW_WAIT: Duration = Duration::from_secs(60);
 
 pub(crate) fn run(global: &Global, args: &Log, output: &mut Output) -> Result<Code, Failure> {
     let mut filter = args.ask.filter()?;
@@ -26,11 +32,12 @@ pub(crate) fn run(global: &Global, args: &Log, output: &mut Output) -> Result<Co
     let named = session.as_ref().map_or("", |session| session.name.as_str());
     let order = if args.reverse { "reverse" } else { "" };
     let (after, digest) = args.ask.page(&["log", filter.text(), named, order])?;
+    let to = if args.follow { Some(store.head()?) } else { super::at::end(&store, global)? };
     let question = EventsQuestion {
         filter,
         stream: session.map(|session| session.id),
         from,
-        to: super::at::end(&store, global)?,
+        to,
         // The newest few are found from the end, and then told in order.
         reverse: args.reverse || args.last.is_some(),
         limit: args.last.or(args.ask.limit),
@@ -38,6 +45,7 @@ pub(crate) fn run(global: &Global, args: &Log, output: &mut Output) -> Result<Co
         digest,
     };
     let names = describe::StreamNames::new(&store)?;
+    let followed = EventsQuestion { reverse: false, limit: None, after: None, ..question.clone() };
     let mut rows = acpdb_query::events(&store, question)?;
     let damaged = if args.last.is_some() && !args.reverse {
         let mut held = Vec::new();
@@ -53,7 +61,43 @@ pub(crate) fn run(global: &Global, args: &Log, output: &mut Output) -> Result<Co
         each(&mut rows, output, &mut |recorded, output| print(&recorded, &names, output))?
     };
     finish(&rows, output, args.last.is_none())?;
+    if args.follow {
+        follow(&store, &followed, from.max(to.unwrap_or(Seq::ZERO).next()), names, output)?;
+    }
     Ok(if damaged > 0 { Code::Damage } else { Code::Ok })
+}
+
+/// Prints what is recorded from `from` on, each commit as soon as it is durable. Ends with the reader, or by a signal.
+fn follow(
+    store: &Store,
+    question: &EventsQuestion,
+    from: Seq,
+    mut names: describe::StreamNames,
+    output: &mut Output,
+) -> Result<(), Failure> {
+    let mut commits = store.subscribe(from);
+    loop {
+        output.flush()?;
+        let commit = match commits.next_within(FOLLOW_WAIT) {
+            Ok(Some(commit)) => commit,
+            Ok(None) => continue,
+            Err(acpdb_engine::Error::Corrupt { detail }) => {
+                output.warn(detail);
+                continue;
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let opens = |recorded: &Recorded| {
+            matches!(recorded.event.payload, Payload::SessionOpened(_) | Payload::SessionChanged(_))
+        };
+        if commit.events.iter().any(opens) {
+            names = describe::StreamNames::new(store)?;
+        }
+        let (Some(first), Some(last)) = (commit.events.first(), commit.events.last()) else { continue };
+        let question = EventsQuestion { from: first.seq, to: Some(last.seq), ..question.clone() };
+        let mut rows = acpdb_query::events(store, question)?;
+        each(&mut rows, output, &mut |recorded, output| print(&recorded, &names, output))?;
+    }
 }
 
 /// Hands over each event; damage is told of and counted.

@@ -224,18 +224,19 @@ fn purpose(preset: &str) -> &'static str {
         "acp-head" => "acp, any file call, and the rules for urls, state queries, snapshots and retries",
         "dcp" => "dynamic context pruning: repeats, errors, writes that were read",
         "dcp-supersede-reads" => "only reads of files that were written later",
+        "economy" => "acp for a prompt cache: quiet steps, inputs, pointers and shelving, where the money is",
         _ => "",
     }
 }
 
 fn presets(output: &mut Output) -> Result<Code, Failure> {
-    let base = Rules::default().to_value();
+    let base = Rules::default();
     let differs = |name: &str| {
         let policy = Rules::preset(name).unwrap_or_default();
         let mut keys = Map::new();
         for key in POLICY_KEYS {
             let value = (key.get)(&policy);
-            if base.get(key.name) != Some(&value) {
+            if (key.get)(&base) != value {
                 keys.insert(key.name.to_owned(), value);
             }
         }
