@@ -1,7 +1,7 @@
-//! Measurements of acpdb: import, fold, memory, opening.
+//! Measurements of acpdb: import, fold, memory, opening, questions.
 //!
 //! ```text
-//! main -> import | fold | memory | open -> Report (name, measured, target, met or missed) -> stdout, a Markdown table
+//! main -> import | fold | memory | open | query -> Report (name, measured, target, met or missed) -> stdout, a Markdown table
 //!            '-> children of this program, for what only a fresh process shows: peak memory, cold starts
 //! ```
 //!
@@ -14,6 +14,7 @@ mod import;
 mod measure;
 mod memory;
 mod open;
+mod query;
 mod report;
 mod session;
 
@@ -27,6 +28,8 @@ type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
 const USAGE: &str = "usage: acpdb-bench import|fold|memory|open|all [--quick] [--data DIR] [--scratch DIR]\n\
        acpdb-bench compare [--events N] [--dir DIR] [--quick] [--only ENGINE]";
+const USAGE: &str =
+    "usage: acpdb-bench import|fold|memory|open|query|all [--quick] [--data DIR] [--scratch DIR]";
 
 /// Any error as one of ours.
 fn boxed(error: impl std::error::Error + 'static) -> Box<dyn std::error::Error> {
@@ -78,11 +81,13 @@ fn run(arguments: &[String]) -> Outcome<()> {
         ["fold"] => fold::run(&options, &mut report)?,
         ["memory"] => memory::run(&options, &mut report)?,
         ["open"] => open::run(&options, &mut report)?,
+        ["query"] => query::run(&options, &mut report)?,
         ["all"] => {
             import::run(&options, &mut report)?;
             fold::run(&options, &mut report)?;
             memory::run(&options, &mut report)?;
             open::run(&options, &mut report)?;
+            query::run(&options, &mut report)?;
         }
         ["compare"] => return compare::run(&options, events, folder, only),
         ["child-compare", engine, store, count] => return compare::child(engine, store, count.parse()?),

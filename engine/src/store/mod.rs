@@ -189,8 +189,8 @@ impl Store {
     }
 
     fn events_of(source: Source, stream: Option<StreamId>, from: Seq, to: Seq) -> Events {
-        let ready = std::collections::VecDeque::new();
-        Events { source, ready, stream, from, to, wanted: None, looked_at: 0 }
+        let picked = std::collections::VecDeque::new();
+        Events { source, frame: None, picked, stream, from, to, wanted: None, looked_at: 0 }
     }
 
     /// The event at `seq`, if there is one.
@@ -207,6 +207,16 @@ impl Store {
     /// [`Error::Corrupt`] if they are damaged or erased.
     pub fn body(&self, id: BodyId) -> Result<Vec<u8>, Error> {
         self.inner.body(id)
+    }
+
+    /// How many bodies (chunks of long ones counted) an event has; 0 if there is no such event.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] if it is damaged.
+    pub fn body_count(&self, seq: Seq) -> Result<u32, Error> {
+        let frame = self.inner.frame_of(seq)?;
+        let count = frame.and_then(|frame| frame.event(seq).map(|event| event.row_count()));
+        Ok(count.and_then(|count| u32::try_from(count).ok()).unwrap_or_default())
     }
 
     /// The host's own record that an event came from, byte for byte; `None` if the event has no wire form.
