@@ -15,6 +15,7 @@ pub mod explain;
 pub mod find;
 pub mod half;
 pub mod items;
+pub mod simulate;
 pub mod stats;
 
 #[cfg(test)]

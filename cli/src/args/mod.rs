@@ -18,7 +18,9 @@ pub(crate) use memory::{
     MemoryScope, MemorySupersede,
 };
 pub(crate) use policy::{Policy, PolicyAct, PolicySet};
-pub(crate) use read::{Explain, History, List, Log, SessionOption, Sessions, Show, Stats, StatsStyle};
+pub(crate) use read::{
+    Explain, History, List, Log, SessionOption, Sessions, Show, Simulate, SimulateMode, Stats, StatsStyle,
+};
 pub(crate) use store::{Demo, Verify};
 pub(crate) use task::{Task, TaskAct, TaskArchive, Todo, TodoAct};
 pub(crate) use write::{Append, Import};
@@ -89,6 +91,8 @@ pub(crate) enum Verb {
     Explain(Explain),
     /// What is saved, by rule
     Stats(Stats),
+    /// What other policies and modes would have cost
+    Simulate(Simulate),
     /// The todo list as it is and as it was
     Todo(Todo),
     /// Facts, preferences and decisions

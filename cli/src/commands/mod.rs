@@ -23,6 +23,7 @@ pub(crate) mod policy;
 pub(crate) mod reindex;
 pub(crate) mod sessions;
 pub(crate) mod show;
+pub(crate) mod simulate;
 pub(crate) mod stats;
 pub(crate) mod table;
 pub(crate) mod task;
