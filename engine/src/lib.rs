@@ -29,6 +29,7 @@ pub mod verify;
 
 pub use error::Error;
 pub use store::{
-    ActReply, At, Atomicity, Batch, Builder, Events, Glimpse, Memory, MemoryReceipt, MemoryScope, Reading,
-    Receipt, SessionProposal, SessionSummary, ShownFace, Store, StoreInfo, StreamName, View,
+    ActReply, At, Atomicity, Batch, Builder, Commit, Events, Glimpse, Memory, MemoryReceipt, MemoryScope,
+    Reading, Receipt, SealReport, SessionProposal, SessionSummary, ShownFace, Space, StateSpace, Store,
+    StoreInfo, StreamName, Subscription, View,
 };

@@ -40,6 +40,7 @@ mod rules;
 pub mod serving;
 mod shelf;
 mod state;
+mod table;
 pub mod task;
 #[cfg(test)]
 mod tests;
@@ -50,7 +51,8 @@ mod world;
 pub use self::core::Status;
 pub use facts::{ItemKind, Ix};
 pub use history::{RuleKind, ShortenKind};
-pub use policy::{Policy, PolicyError};
+pub(crate) use intake::Place;
+pub use policy::{HideInput, Policy, PolicyError};
 pub use policy_keys::{KEYS as POLICY_KEYS, PolicyKey};
 pub use read::*;
 pub use state::{Change, Effects, State, StreamFacts};

@@ -50,7 +50,7 @@ impl Step<'_> {
             .history
             .answer(ix, Seq::MAX)
             .and_then(|finish| self.facts.finishes.get(finish as usize))
-            .map_or(0, |finish| Size::of(&finish.output).tokens);
+            .map_or(0, |finish| Size::of(self.facts.parts_of(finish.output)).tokens);
         let turns = match call.class {
             ToolClass::Read => rule.read_turns,
             _ => rule.other_turns,

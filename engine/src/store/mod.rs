@@ -9,6 +9,7 @@
 //! A [`Store`] is cheap to clone and may be used from any thread; any number of processes may open the same folder. The
 //! log is the truth: what is kept here (catalog, ledgers, folds) can be thrown away and read again.
 
+mod backup;
 mod builder;
 mod catalog;
 mod commands;
@@ -22,9 +23,14 @@ mod info;
 mod memory;
 mod places;
 mod salts;
+mod salvage;
 mod scan;
 mod served;
 mod session;
+mod space;
+mod subscribe;
+#[cfg(test)]
+mod subscribe_tests;
 #[cfg(test)]
 mod tests;
 mod view;
@@ -43,14 +49,18 @@ use crate::ids::{BodyId, Origin, Position, Seq, StoreId, StreamId};
 use crate::log::{Log, Recovery};
 use crate::registry::Registry;
 
+pub use backup::Backup;
 pub use builder::Builder;
 pub use commands::ActReply;
 pub use events::Events;
 pub use info::{SessionSummary, StoreInfo, StreamName};
 pub use memory::{Memory, MemoryReceipt, MemoryScope, SessionProposal};
+pub use salvage::{Salvaged, salvage, salvage_storage};
 pub use scan::Glimpse;
 pub use served::{PlainText, Rendered, Renderer, Served, ServedItem};
 pub use session::Session;
+pub use space::{SealReport, Space, StateSpace};
+pub use subscribe::{Commit, Subscription};
 pub use view::{At, Reading, ShownFace, View};
 pub use writer::{Atomicity, Batch, Receipt};
 
@@ -235,6 +245,15 @@ impl Store {
     /// [`Error::NotFound`] if the stream has no events.
     pub fn view_at(&self, stream: StreamId, at: &At) -> Result<View, Error> {
         View::new(self, stream, at)
+    }
+
+    /// As [`Store::view_at`], but the fold lives only as long as the view, and knows the session without its project's
+    /// memory. For whoever looks at many sessions, one after the other, in little memory.
+    ///
+    /// # Errors
+    /// As [`Store::view_at`].
+    pub fn view_once(&self, stream: StreamId, at: &At) -> Result<View, Error> {
+        View::once(self, stream, at)
     }
 
     /// Gives back space reserved ahead and leaves a checkpoint. Called when the last handle is dropped, too; then errors

@@ -392,7 +392,10 @@ impl State {
             let item =
                 self.facts.item(*part).filter(|item| item.id.seq <= at && item.kind != ItemKind::Call)?;
             let evicted = |row: &Row| matches!(row.cause, Cause::Evicted { .. }) && row.holds(at);
-            self.history.rows_of(*part).any(evicted).then_some(item.provider_signature?.id(item.id.seq))
+            self.history
+                .rows_of(*part)
+                .any(evicted)
+                .then_some(self.facts.extra(item.extra).signature?.id(item.id.seq))
         })
     }
 
