@@ -20,10 +20,9 @@ pub(crate) use memory::{
 };
 pub(crate) use policy::{Policy, PolicyAct, PolicySet};
 pub(crate) use read::{
-    Explain, History, List, Log, SessionOption, Sessions, Show, Simulate, SimulateMode, Stats, StatsStyle,
+    Ask, Explain, History, List, Log, SessionOption, Sessions, Show, Simulate, SimulateMode, Stats,
+    StatsStyle,
 };
-pub(crate) use store::{Demo, Verify};
-pub(crate) use read::{Ask, Explain, History, List, Log, SessionOption, Sessions, Show, Stats, StatsStyle};
 pub(crate) use store::{Backup, Demo, Info, Salvage, Seal, Verify};
 
 pub(crate) use request::{ExportMode, ExportOptions, Lint, RequestFormat};

@@ -28,6 +28,7 @@ pub(crate) mod policy;
 pub(crate) mod reindex;
 pub(crate) mod salvage;
 pub(crate) mod seal;
+pub(crate) mod served;
 pub(crate) mod sessions;
 pub(crate) mod show;
 pub(crate) mod simulate;

@@ -8,9 +8,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use acpdb_engine::event::{Actor, Face, Payload, PolicySet, Recorded, Stamp, ToolClass, TurnKind};
+use acpdb_engine::event::{Actor, Face, PartKind, Payload, PolicySet, Recorded, Stamp, ToolClass, TurnKind};
 use acpdb_engine::fold::serving::{Prices, ServeMode, ServeSettings};
-use acpdb_engine::fold::{CauseView, ItemKind, Ix, Policy, State, World};
+use acpdb_engine::fold::{CauseView, FaceView, ItemKind, Ix, Policy, State, World};
 use acpdb_engine::ids::{BodyId, ItemId, Micros, Origin, Seq, StreamId};
 use acpdb_engine::serve::plan::{Advice, Bound, Cache, Candidate, bound_before, is_cold, plan};
 use acpdb_engine::serve::point::{Run, Seen};
@@ -158,6 +158,26 @@ fn policy_set(policy: &Policy) -> Recorded {
     Recorded { seq: Seq::ZERO, recorded_at: Micros(0), event }
 }
 
+/// Tokens that a picture or a document counts at most: providers bill its size on the screen, not its bytes.
+const MEDIA_TOKENS_MAX: u64 = 1_600;
+
+/// Counts media as what they are billed as.
+fn price_media(state: &State, ix: Ix, face: Face, at: Seq, view: &mut FaceView) {
+    if face == Face::Input {
+        return;
+    }
+    let media: u64 = state
+        .content(ix, at)
+        .iter()
+        .filter(|part| part.kind == PartKind::Media)
+        .map(|part| u64::from(part.tokens).saturating_sub(MEDIA_TOKENS_MAX))
+        .sum();
+    if view.tokens_shown == view.tokens {
+        view.tokens_shown = view.tokens_shown.saturating_sub(media);
+    }
+    view.tokens = view.tokens.saturating_sub(media);
+}
+
 fn signed(tokens: u64) -> i64 {
     i64::try_from(tokens).unwrap_or(i64::MAX)
 }
@@ -201,8 +221,9 @@ impl Simulation<'_> {
     /// A face looks different.
     fn change(&mut self, state: &State, item: ItemId, face: Face, at: Seq) {
         let Some(ix) = state.find(item) else { return };
-        let view = state.face(ix, face, at);
+        let mut view = state.face(ix, face, at);
         let in_context = state.is_in_context(ix, at);
+        price_media(state, ix, face, at, &mut view);
         let current = if in_context { view.tokens_shown } else { 0 };
         if let Some(place) = self.places.get(&(item, face)).copied() {
             let Some(slot) = self.slots.get_mut(place) else { return };
