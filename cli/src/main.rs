@@ -95,6 +95,7 @@ fn run(args: &Args, output: &mut Output) -> Result<Code, Failure> {
         Verb::Fork(args) => commands::branch::fork(global, args, output),
         Verb::Undo(args) => commands::branch::undo(global, args, output),
         Verb::Stats(args) => commands::stats::run(global, args, output),
+        Verb::Simulate(args) => commands::simulate::run(global, args, output),
         Verb::Todo(args) => commands::todo::run(global, args, output),
         Verb::Memory(args) => commands::memory::run(global, args, output),
         Verb::Task(args) => commands::task::run(global, args, output),

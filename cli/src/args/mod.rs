@@ -20,7 +20,10 @@ pub(crate) use memory::{
     MemoryScope, MemorySupersede,
 };
 pub(crate) use policy::{Policy, PolicyAct, PolicySet};
-pub(crate) use read::{Ask, Explain, History, List, Log, SessionOption, Sessions, Show, Stats, StatsStyle};
+pub(crate) use read::{
+    Ask, Explain, History, List, Log, SessionOption, Sessions, Show, Simulate, SimulateMode, Stats,
+    StatsStyle,
+};
 pub(crate) use store::{Backup, Demo, Info, Salvage, Seal, Verify};
 
 pub(crate) use request::{ExportMode, ExportOptions, Lint, RequestFormat};
@@ -109,6 +112,8 @@ pub(crate) enum Verb {
     Lint(Lint),
     /// What is saved, by rule
     Stats(Stats),
+    /// What other policies and modes would have cost
+    Simulate(Simulate),
     /// The todo list as it is and as it was
     Todo(Todo),
     /// Facts, preferences and decisions

@@ -1,0 +1,3 @@
+//! Simulations of small sessions: what is in force is what is, and the figures add up.
+
+use super::*;
