@@ -22,7 +22,6 @@ pub(crate) use policy::{Policy, PolicyAct, PolicySet};
 pub(crate) use read::{Explain, History, List, Log, SessionOption, Sessions, Show, Stats, StatsStyle};
 pub(crate) use request::{ExportMode, ExportOptions, Lint, RequestFormat};
 pub(crate) use store::{Backup, Demo, Salvage, Verify};
-pub(crate) use store::{Demo, Verify};
 pub(crate) use task::{Task, TaskAct, TaskArchive, Todo, TodoAct};
 pub(crate) use write::{Append, Import};
 

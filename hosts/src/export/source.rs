@@ -146,11 +146,7 @@ impl<'v> Source<'v> {
         });
         let groups = turns::group(&briefs);
         let model = prompt.model.clone().or_else(|| last_model(state, at)).unwrap_or_default();
-        let preserved = match options.thinking {
-            Thinking::Auto => format == Format::Anthropic && super::preserves_thinking(&model),
-            Thinking::Preserved => format == Format::Anthropic,
-            Thinking::Free | Thinking::Drop => false,
-        };
+        let preserved = is_preserved(format, options.thinking, &model);
         let same = |one: BodyId, other: BodyId| match (view.body(one), view.body(other)) {
             (Ok(one), Ok(other)) => one == other,
             _ => false,
@@ -196,15 +192,7 @@ impl<'v> Source<'v> {
             });
         }
         let unbound = binding.unbound(&groups);
-        let mut providers = FxHashMap::default();
-        for (_, finished) in state.message_reports(at) {
-            let named = finished.provider.as_deref().and_then(Provider::of_name);
-            let named = named.filter(|provider| *provider != Provider::Other);
-            let by_model = || finished.model.as_deref().and_then(Provider::of_name);
-            if let Some(provider) = named.or_else(by_model) {
-                providers.insert(Arc::from(finished.key.as_str()), provider);
-            }
-        }
+        let providers = providers(state, at);
         let clearing = super::prompt::Clearing::of(state.policy(at));
         drop(reading);
         Self {
@@ -417,6 +405,30 @@ fn shown(stand_in: Option<StandIn>, is_erased: bool) -> Shown {
         Some(stand_in) if stand_in.state == FaceState::Gone && !is_erased => Shown::Nothing,
         Some(stand_in) => Shown::StandIn(stand_in),
     }
+}
+
+/// Whether reasoning is bound to what stands before it.
+fn is_preserved(format: Format, thinking: Thinking, model: &str) -> bool {
+    format == Format::Anthropic
+        && match thinking {
+            Thinking::Auto => super::preserves_thinking(model),
+            Thinking::Preserved => true,
+            Thinking::Free | Thinking::Drop => false,
+        }
+}
+
+/// Who made each message, as far as that was reported.
+fn providers(state: &State, at: Seq) -> FxHashMap<Arc<str>, Provider> {
+    let mut providers = FxHashMap::default();
+    for (_, finished) in state.message_reports(at) {
+        let named = finished.provider.as_deref().and_then(Provider::of_name);
+        let named = named.filter(|provider| *provider != Provider::Other);
+        let by_model = || finished.model.as_deref().and_then(Provider::of_name);
+        if let Some(provider) = named.or_else(by_model) {
+            providers.insert(Arc::from(finished.key.as_str()), provider);
+        }
+    }
+    providers
 }
 
 /// What stands before the messages at `at`.
