@@ -97,7 +97,7 @@ pub(super) struct Source<'v> {
     /// The policy's figures for clearing on the provider's side.
     pub(super) clearing: super::prompt::Clearing,
     providers: FxHashMap<Arc<str>, Provider>,
-    host_provider: Option<Provider>,
+    home: Option<Provider>,
     pub(super) report: Report,
 }
 
@@ -127,6 +127,8 @@ impl<'v> Source<'v> {
         let state = reading.state();
         let info = state.info(at).cloned().unwrap_or_default();
         let mut prompt = prompt_at(state, at);
+        let home = Provider::of_host(&info.host);
+        let home = home.or_else(|| prompt.model.as_deref().and_then(Provider::of_name));
         if let Some(model) = &options.model {
             prompt.model = Some(model.clone());
         }
@@ -180,6 +182,7 @@ impl<'v> Source<'v> {
             state,
             at,
             until: binding.until().min(at),
+            preserved,
             kept: options.selection != Selection::Current,
         };
         for (place, (ix, brief)) in briefs.into_iter().enumerate() {
@@ -199,7 +202,7 @@ impl<'v> Source<'v> {
             view,
             format,
             options,
-            host_provider: Provider::of_host(&info.host),
+            home,
             host: info.host.clone(),
             title: info.title.clone(),
             session: info.name.clone(),
@@ -216,12 +219,12 @@ impl<'v> Source<'v> {
     /// The provider that made an item; `None` if nothing says so.
     pub(super) fn provider(&self, item: &Item) -> Option<Provider> {
         let by_message = item.brief.message.as_ref().and_then(|key| self.providers.get(key)).copied();
-        by_message.or(self.host_provider)
+        by_message.or(self.home)
     }
 
     /// Whose the session's tools and parameters are; `None` if nothing says so.
-    pub(super) fn home(&self) -> Option<Provider> {
-        self.host_provider.or_else(|| self.prompt.model.as_deref().and_then(Provider::of_name))
+    pub(super) const fn home(&self) -> Option<Provider> {
+        self.home
     }
 
     /// A body as text; what cannot be read is said so.
@@ -322,6 +325,8 @@ struct Faces<'s> {
     at: Seq,
     /// Changes up to here show.
     until: Seq,
+    /// Reasoning is bound to what stands before it: what was shown to it stays.
+    preserved: bool,
     /// Everything is shown as recorded.
     kept: bool,
 }
@@ -339,10 +344,7 @@ impl Faces<'_> {
                 Some(now)
             } else if self.kept {
                 None
-            } else if open {
-                // What the model has not answered yet is never altered, but by the host itself.
-                is_hosts.then_some(now)
-            } else if self.until < at {
+            } else if self.preserved {
                 let newborn =
                     brief.item.seq > self.until || brief.finished.is_some_and(|seq| seq > self.until);
                 let then = if newborn { None } else { state.stand_in(ix, face, self.until) };
@@ -350,6 +352,9 @@ impl Faces<'_> {
                     report.note(LeftOut::ChangeDeferred, Some(brief.item));
                 }
                 then
+            } else if open {
+                // What the model has not answered yet is never altered, but by the host itself.
+                is_hosts.then_some(now)
             } else {
                 Some(now)
             };
