@@ -19,9 +19,12 @@ pub(crate) use memory::{
     MemoryScope, MemorySupersede,
 };
 pub(crate) use policy::{Policy, PolicyAct, PolicySet};
-pub(crate) use read::{Explain, History, List, Log, SessionOption, Sessions, Show, Stats, StatsStyle};
+pub(crate) use read::{Ask, Explain, History, List, Log, SessionOption, Sessions, Show, Stats, StatsStyle};
+pub(crate) use store::{Backup, Demo, Info, Salvage, Seal, Verify};
+
 pub(crate) use request::{ExportMode, ExportOptions, Lint, RequestFormat};
 pub(crate) use store::{Backup, Demo, Salvage, Verify};
+
 pub(crate) use task::{Task, TaskAct, TaskArchive, Todo, TodoAct};
 pub(crate) use write::{Append, Import};
 
@@ -49,8 +52,8 @@ pub(crate) struct Global {
     /// Print JSON, for programs
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// Read as of this point: #812, t12, a time (2026-01-31T12:00:00Z) or "10m ago"
-    #[arg(long, global = true, value_name = "WHEN")]
+    /// Read as of this point: #812, t12, -3t, a time, "10m ago", "yesterday 14:00", @compact-1, @rewind-1
+    #[arg(long, global = true, value_name = "WHEN", allow_hyphen_values = true)]
     pub(crate) at: Option<String>,
     /// Colours
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
@@ -110,7 +113,9 @@ pub(crate) enum Verb {
     /// Copy everything that verifies from a damaged store to a new one
     Salvage(Salvage),
     /// What the store holds and where
-    Info,
+    Info(Info),
+    /// Rewrite complete segments once, smaller; what they say stays the same
+    Seal(Seal),
     /// Make the index anew from the log
     Reindex,
 }

@@ -41,3 +41,17 @@ pub(crate) struct Salvage {
     #[arg(long, value_name = "DIR")]
     pub(crate) into: PathBuf,
 }
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Info {
+    /// Where the bytes are: by kind, by state, by segment
+    #[arg(long)]
+    pub(crate) space: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Seal {
+    /// Complete the segment that is being written, and seal it too
+    #[arg(long)]
+    pub(crate) all: bool,
+}

@@ -2,6 +2,7 @@
 
 pub(crate) mod acts;
 pub(crate) mod append;
+pub(crate) mod ask;
 pub(crate) mod at;
 pub(crate) mod backup;
 pub(crate) mod context;
@@ -26,6 +27,7 @@ pub(crate) mod memory_rows;
 pub(crate) mod policy;
 pub(crate) mod reindex;
 pub(crate) mod salvage;
+pub(crate) mod seal;
 pub(crate) mod sessions;
 pub(crate) mod show;
 pub(crate) mod stats;

@@ -473,24 +473,54 @@ impl Frame {
             .map(|row| resolve(&row, self.header.position))
     }
 
+    /// The blocks stored in this frame, in order: for each the first row that names it.
+    pub fn blocks(&self) -> impl Iterator<Item = BodyRow> + '_ {
+        let mut next = FRAME_HEADER_BYTES + self.spine.len();
+        (0..self.header.row_count as usize).filter_map(move |index| {
+            let disk = self.disk_row(index).filter(|disk| disk.in_frame)?;
+            if disk.row.position.0.checked_mul(Position::GRAIN_BYTES) != Some(next as u64) {
+                return None;
+            }
+            next = next.saturating_add(SALT_BYTES + align16(disk.row.bytes as usize));
+            Some(resolve(&disk, self.header.position))
+        })
+    }
+
     /// Checks every body stored in this frame. `bodies` is all that follows the spine.
     ///
     /// Calls `damaged` with each row whose bytes are not what its digest says.
     pub fn check_bodies(&self, bodies: &[u8], mut damaged: impl FnMut(BodyRow, Invalid)) {
-        let mut next = FRAME_HEADER_BYTES + self.spine.len();
+        let start =
+            self.header.position.offset().saturating_add((FRAME_HEADER_BYTES + self.spine.len()) as u64);
+        self.check_blocks(
+            |row, length| {
+                let at = usize::try_from(row.position.offset().saturating_sub(start)).unwrap_or(usize::MAX);
+                Ok(bodies.get(at..at.saturating_add(length)).unwrap_or(&[]))
+            },
+            &mut damaged,
+        );
+    }
+
+    /// As [`Frame::check_bodies`], for blocks that `block` fetches: salt, body and zeros, given a row and their length.
+    pub(crate) fn check_blocks<B: AsRef<[u8]>>(
+        &self,
+        mut block: impl FnMut(&BodyRow, usize) -> Result<B, Invalid>,
+        damaged: &mut impl FnMut(BodyRow, Invalid),
+    ) {
         let mut failed: HashMap<Position, Invalid> = HashMap::new();
+        let start = self.header.position.offset();
+        let mut blocks = self.blocks().peekable();
         for index in 0..self.header.row_count as usize {
             let Some(disk) = self.disk_row(index).filter(|disk| disk.in_frame) else { continue };
             let row = resolve(&disk, self.header.position);
-            if disk.row.position.0.checked_mul(Position::GRAIN_BYTES) == Some(next as u64) {
-                let start = next - FRAME_HEADER_BYTES - self.spine.len();
+            if blocks.next_if(|next| next.position == row.position).is_some() {
                 let length = SALT_BYTES + align16(row.bytes as usize);
-                let block = bodies.get(start..start.saturating_add(length)).unwrap_or(&[]);
-                if let Err(mut invalid) = check_block(block, row.bytes, &row.digest) {
-                    invalid.offset = next as u64;
+                let checked =
+                    block(&row, length).and_then(|block| check_block(block.as_ref(), row.bytes, &row.digest));
+                if let Err(mut invalid) = checked {
+                    invalid.offset = row.position.offset().saturating_sub(start);
                     failed.insert(row.position, invalid);
                 }
-                next = next.saturating_add(length);
             }
             if let Some(invalid) = failed.get(&row.position) {
                 damaged(row, invalid.clone());

@@ -166,6 +166,7 @@ fn pages_and_headers_find_every_flipped_bit() {
         previous_time: Micros(4),
         previous: Link([3; 32]),
         abandoned: true,
+        sealed: None,
     };
     let file = StoreFile { store, created: Micros(1_700_000_000_000_000) };
     assert_eq!(Checkpoint::decode(&checkpoint.encode()), Ok(checkpoint));

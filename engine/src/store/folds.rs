@@ -7,12 +7,12 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::error::Error;
 use crate::event::{Lifespan, Payload, Scope, stream_id};
-use crate::fold::World;
+use crate::fold::{Place, World};
 use crate::ids::{Seq, StreamId};
 use crate::index::SESSION_OPENED;
 
 use super::Inner;
-use super::events::decode;
+use super::events::{decode, lend};
 
 /// A world of some streams, folded up to a watermark.
 #[derive(Debug, Default)]
@@ -129,13 +129,31 @@ impl Inner {
                     }
                     continue;
                 }
-                let recorded = match decode(&frame, &event) {
-                    Ok(recorded) => recorded,
-                    Err(Error::Corrupt { detail }) => {
+                let noted = |error| match error {
+                    Error::Corrupt { detail } => {
                         self.note_damage(detail);
+                        Ok(())
+                    }
+                    error => Err(error),
+                };
+                match lend(&event) {
+                    Ok(Some(frequent)) => {
+                        let place = Place { seq: event.seq, recorded_at: frame.time() };
+                        loaded.world.replay(place, stream, &frequent);
                         continue;
                     }
-                    Err(error) => return Err(error),
+                    Ok(None) => {}
+                    Err(error) => {
+                        noted(error)?;
+                        continue;
+                    }
+                }
+                let recorded = match decode(&frame, &event) {
+                    Ok(recorded) => recorded,
+                    Err(error) => {
+                        noted(error)?;
+                        continue;
+                    }
                 };
                 if loaded.streams.is_some()
                     && !loaded.beginnings

@@ -27,6 +27,10 @@ mod salvage;
 mod scan;
 mod served;
 mod session;
+mod space;
+mod subscribe;
+#[cfg(test)]
+mod subscribe_tests;
 #[cfg(test)]
 mod tests;
 mod view;
@@ -55,6 +59,8 @@ pub use salvage::{Salvaged, salvage, salvage_storage};
 pub use scan::Glimpse;
 pub use served::{PlainText, Rendered, Renderer, Served, ServedItem};
 pub use session::Session;
+pub use space::{SealReport, Space, StateSpace};
+pub use subscribe::{Commit, Subscription};
 pub use view::{At, Reading, ShownFace, View};
 pub use writer::{Atomicity, Batch, Receipt};
 

@@ -74,9 +74,9 @@ impl State {
             tool: call.map(|call| name(call.tool)),
             status: call.map(|_| finish.map_or(Status::Pending, |finish| Status::from(finish.outcome))),
             finished: finish.map(|finish| finish.seq),
-            injected: item.injected,
+            injected: self.facts.extra(item.extra).injected,
             params: self.input_body(ix, at).map(|(seq, body)| body.id(seq)),
-            signature: item.provider_signature.map(|body| body.id(item.id.seq)),
+            signature: self.facts.extra(item.extra).signature.map(|body| body.id(item.id.seq)),
         })
     }
 

@@ -179,7 +179,7 @@ impl<'s> Marks<'s> {
 impl State {
     /// Injected items of a kind, in the order of recording.
     pub(crate) fn history_injected(&self, kind: InjectedKind) -> Vec<Ix> {
-        let is_kind = |item: &crate::fold::facts::Item| item.injected == Some(kind);
+        let is_kind = |item: &crate::fold::facts::Item| self.facts.extra(item.extra).injected == Some(kind);
         let items = self.facts.items.iter().enumerate().filter(|(_, item)| is_kind(item));
         items.map(|(place, _)| Ix(crate::fold::facts::index(place))).collect()
     }
@@ -199,14 +199,15 @@ impl State {
         let mut message = crate::fold::facts::NONE;
         for ix in self.current(at) {
             let Some(item) = self.facts.item(ix) else { continue };
-            if item.injected == Some(InjectedKind::Memory) && item.id.seq < marks.memory_from {
+            let injected = self.facts.extra(item.extra).injected;
+            if injected == Some(InjectedKind::Memory) && item.id.seq < marks.memory_from {
                 continue;
             }
             let (output_at, is_new) = marks.face(ix, Face::Output);
             let input_at =
                 if item.kind == ItemKind::Call { marks.face(ix, Face::Input).0 } else { output_at };
             let place = ServedPlace { ix, input_at, output_at, is_new };
-            if item.injected.is_some() && message != crate::fold::facts::NONE {
+            if injected.is_some() && message != crate::fold::facts::NONE {
                 held.push(place);
                 continue;
             }

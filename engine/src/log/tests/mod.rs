@@ -5,6 +5,7 @@ mod crash;
 mod damage;
 mod faults;
 mod processes;
+mod seal;
 
 use std::sync::Arc;
 

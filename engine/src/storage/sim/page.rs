@@ -70,8 +70,10 @@ impl SharedPage for SimPage {
     }
 
     fn compare_exchange(&self, index: usize, current: u64, new: u64) -> Result<(), u64> {
-        let old = self.change("exchange", index, |old| (old == current).then_some(new));
-        if old == current { Ok(()) } else { Err(old) }
+        match self.change("exchange", index, |old| (old == current).then_some(new)) {
+            old if old == current => Ok(()),
+            old => Err(old),
+        }
     }
 
     fn bump_and_wake(&self, index: usize) {
