@@ -27,6 +27,7 @@ mod salvage;
 mod scan;
 mod served;
 mod session;
+mod session_message;
 mod space;
 mod subscribe;
 #[cfg(test)]
@@ -59,6 +60,7 @@ pub use salvage::{Salvaged, salvage, salvage_storage};
 pub use scan::Glimpse;
 pub use served::{PlainText, Rendered, Renderer, Served, ServedItem};
 pub use session::Session;
+pub use session_message::{MessageStream, Resumed};
 pub use space::{SealReport, Space, StateSpace};
 pub use subscribe::{Commit, Subscription};
 pub use view::{At, Reading, ShownFace, View};
