@@ -31,6 +31,7 @@ mod serve;
 mod serve_tests;
 mod served;
 mod session;
+mod session_message;
 mod space;
 mod subscribe;
 #[cfg(test)]
@@ -67,6 +68,7 @@ pub use scan::Glimpse;
 pub use serve::{Context, Obstacle, OverBudget, ServeOptions, ServedAgain, Step};
 pub use served::{PlainText, Rendered, Renderer, Served, ServedItem};
 pub use session::Session;
+pub use session_message::{MessageStream, Resumed};
 pub use space::{SealReport, Space, StateSpace};
 pub use subscribe::{Commit, Subscription};
 pub use view::{At, Reading, ShownFace, View};
