@@ -28,7 +28,9 @@ pub use envelope::{BodyRow, EncodedBody, EncodedEvent, Envelope, NO_KEY, SALT_BY
 pub use fields::{align16, is_zero};
 pub use frame::{EventRef, Frame, FrameCheck, PreparedFrame, decode_frame, encode_frame};
 pub use header::{FRAME_MAGIC, FrameHeader};
-pub use pages::{Busy, Checkpoint, TailPage, Written, busy_record, state_records};
+pub use pages::{
+    Busy, Checkpoint, TailPage, Written, busy_record, check_word, slots, state_records, word, written_record,
+};
 pub use segment::SegmentHeader;
 pub use store_file::{StoreFile, StoreFileError};
 

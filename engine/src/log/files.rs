@@ -18,6 +18,7 @@ use crate::storage::{Access, Storage, StoredFile, read_up_to};
 pub(crate) const STORE_FILE: &str = "acpdb.json";
 pub(crate) const CHECKPOINT: &str = "checkpoint";
 pub(crate) const TAIL: &str = "tail";
+pub(crate) const SYNC: &str = "SYNC";
 pub(crate) const LOG_DIR: &str = "log";
 pub(crate) const QUARANTINE_DIR: &str = "quarantine";
 
