@@ -2,7 +2,8 @@
 """Writes the seeds of the fuzz targets into corpus/. Plain Python 3, the same bytes each time.
 
 `frame`: the first byte chooses (even: a frame as it is, odd: material for a round trip).
-`import`: the first byte picks the format, in the order of `acpdb_hosts::import::Format::ALL`.
+`segment`: the first byte chooses what stays of the real segment. `event`: kind, version, and whether the rest changes a real one.
+`import_*`: a file of that format. `pattern`: a pattern, and below it a text.
 `propose`: a message.
 """
 
@@ -116,12 +117,50 @@ FILES = [
     ("memory-preferences", PREFERENCES),
 ]
 
-for place, (name, data) in enumerate(FILES):
-    save("import", name, bytes([place]) + data)
-    save("import", f"{name}-cut", bytes([place]) + data[: len(data) * 2 // 3])
-save("import", "glued", b"\0" + CLAUDE_CODE.replace(b"}\n{", b"}{"))
-save("import", "not-utf8", b"\0" + CLAUDE_CODE.replace(b"hello", b"\xff\xfe\x00"))
-save("import", "deep", b"\0" + b"[" * 3000)
+for name, data in FILES:
+    folder = "import_" + name.replace("-", "_")
+    save(folder, "whole", data)
+    save(folder, "cut", data[: len(data) * 2 // 3])
+    save(folder, "not-utf8", data[:20] + b"\xff\xfe\x00" + data[20:])
+    save(folder, "deep", b"[" * 3000)
+    save(folder, "twice", data + data)
+save("import_claude_code", "glued", CLAUDE_CODE.replace(b"}\n{", b"}{"))
+
+save("segment", "nothing", b"\0")
+save("segment", "header", b"\1")
+save("segment", "header-zeros", b"\1" + bytes(1000))
+save("segment", "frame", b"\2" + b"\xff" * 100)
+save("segment", "half", b"\4" + bytes(range(200)))
+save("store", "nothing", b"")
+save("store", "some", bytes((n * 37) % 256 for n in range(200)))
+save("store", "flip", bytes([3, 0, 9, 0, 0, 0, 0, 1]))
+for kind in range(0, 40, 3):
+    save("event", f"real-{kind}", bytes([kind, 1, 1]))
+    save("event", f"flipped-{kind}", bytes([kind, 1, 1, 9, 1, 40, 0x80, 77, 2]))
+save("event", "bytes", bytes([2, 1, 0]) + bytes(range(64)))
+for name, text in {
+    "glob": "src/**/[a-z]*.ts\nsrc/a/b.ts",
+    "braces": "{a,b{c,d}}*\nabd",
+    "stars": "*" * 60 + "x\n" + "a" * 200,
+    "between": "start...end\nstart of it, and the end",
+    "call": '{"action":"discard","targets":["*"]}',
+    "distill": '{"action":"distill","targets":[["r_12345","a summary"]]}',
+    "hash": "r_00000\nx",
+}.items():
+    save("pattern", name, text.encode())
+for name, text in {
+    "preset": '"balanced"',
+    "some": '{"automatic":false,"turn_protection":true,"turn_protection.turns":2}',
+    "lists": '{"protected_tools":["read","todo*"],"protected_files":["**/.env"]}',
+    "toml": 'preset = "acp"\nturn_protection = true\n[truncate]\nmax_tokens = 10\n',
+    "wrong": '{"automatic":"yes","nothing":1}',
+    "large": '{"turn_protection.turns":99999999999999999999}',
+}.items():
+    save("policy", name, text.encode())
+save("differential", "empty", b"")
+for seed in range(6):
+    save("differential", f"some-{seed}", bytes((n * n * (seed + 3) + n * 11) % 256 for n in range(160)))
+save("canary", "quiet", b"{}")
 
 save("frame", "empty", b"\0")
 save("frame", "zeros", b"\0" + bytes(176))

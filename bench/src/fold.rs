@@ -69,12 +69,12 @@ fn session(options: &Options, report: &mut Report, size: usize) -> Outcome<f64> 
     Ok(two)
 }
 
-/// One thing many times, for a profiler: `cold` or `apply` of 10,000 calls, or `append` of one.
-pub(crate) fn profile(options: &Options, what: &str, rounds: usize) -> Outcome<()> {
+/// One thing many times, for a profiler: `cold` or `apply` of so many calls, or `append` of one.
+pub(crate) fn profile(options: &Options, what: &str, rounds: usize, calls: usize) -> Outcome<()> {
     let folder = tempfile::tempdir_in(&options.scratch)?;
     let mut session = Session::new("fold");
     let stream = session.info.id();
-    session.record(&open(folder.path())?, 10_000)?;
+    session.record(&open(folder.path())?, calls)?;
     let store = open(folder.path())?;
     let events: Vec<Recorded> = store.events(Seq(1), Seq::MAX)?.collect::<Result<_, _>>()?;
     let _ = store.view(stream)?;

@@ -78,7 +78,10 @@ fn run(arguments: &[String]) -> Outcome<()> {
             memory::run(&options, &mut report)?;
             open::run(&options, &mut report)?;
         }
-        ["profile", what, rounds] => return fold::profile(&options, what, rounds.parse()?),
+        ["profile", what, rounds] => return fold::profile(&options, what, rounds.parse()?, 10_000),
+        ["profile", what, rounds, calls] => {
+            return fold::profile(&options, what, rounds.parse()?, calls.parse()?);
+        }
         ["child-import", store] => return import::child(&options, store),
         ["child-view", store, session] => return open::child(store, session),
         _ => return Err(USAGE.into()),

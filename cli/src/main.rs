@@ -75,6 +75,7 @@ fn tell_of_bugs() {
 
 fn run(args: &Args, output: &mut Output) -> Result<Code, Failure> {
     let global = &args.global;
+    commands::at::forewarn(global, output);
     match &args.verb {
         Verb::Demo(args) => commands::demo::run(global, args, output),
         Verb::Import(args) => commands::import::run(global, args, output),
@@ -92,7 +93,11 @@ fn run(args: &Args, output: &mut Output) -> Result<Code, Failure> {
         Verb::Task(args) => commands::task::run(global, args, output),
         Verb::Policy(args) => commands::policy::run(global, args, output),
         Verb::Verify(args) => commands::verify::run(global, args, output),
-        Verb::Info => commands::info::run(global, output),
+        Verb::Doctor => commands::doctor::run(global, output),
+        Verb::Backup(args) => commands::backup::run(global, args, output),
+        Verb::Salvage(args) => commands::salvage::run(global, args, output),
+        Verb::Info(args) => commands::info::run(global, args, output),
+        Verb::Seal(args) => commands::seal::run(global, args, output),
         Verb::Reindex => commands::reindex::run(global, output),
     }
 }

@@ -89,6 +89,13 @@ impl ItemRow {
         }
     }
 
+    /// Whether one of these rules superseded or shortened it.
+    pub(crate) fn has_rule(&self, rules: &[&'static str]) -> bool {
+        let rule = self.rule.map(RuleKind::label);
+        let shortened = self.cause.filter(|_| self.state == FaceState::Shortened);
+        [rule, shortened].into_iter().flatten().any(|rule| rules.contains(&rule))
+    }
+
     /// Whether its content can be read in the current context.
     pub fn is_visible(&self) -> bool {
         self.in_context && matches!(self.state, FaceState::Whole | FaceState::Shortened)
@@ -117,6 +124,7 @@ pub const fn shorten_label(rule: ShortenKind) -> &'static str {
         ShortenKind::PurgeErrors => "purge_errors",
         ShortenKind::Truncate => "truncate",
         ShortenKind::CompressReasoning => "compress_reasoning",
+        ShortenKind::Shelve => "shelve",
     }
 }
 

@@ -9,13 +9,24 @@
 //! Every answer is a value that derives `Serialize` with the glossary's names; whoever asks renders it. Nothing here
 //! writes, opens a file, reads a clock or knows a terminal. A view is frozen, so an answer is a function of the view.
 
+pub mod blame;
+pub mod bodies;
 pub mod chain;
 pub mod context;
+pub mod cursor;
+pub mod diff;
+pub mod events;
 pub mod explain;
+pub mod filter;
 pub mod find;
 pub mod half;
 pub mod items;
+mod names;
+pub mod rows;
+pub mod sessions;
 pub mod stats;
+pub mod undo;
+pub mod when;
 
 #[cfg(test)]
 mod laws;
@@ -24,10 +35,17 @@ mod testing;
 #[cfg(test)]
 mod tests;
 
+pub use bodies::Scanned;
 pub use chain::{ChainReport, EdgeRow, chain};
 pub use context::{Context, ContextItem, MemoryRow, Window, context};
+pub use cursor::{Cursor, CursorError};
+pub use diff::{Change, DiffReport, DiffRow, diff};
+pub use events::{EventRows, EventsQuestion, events};
 pub use explain::{Explained, explain};
+pub use filter::{Filter, ParseError};
 pub use find::{Candidate, FindError, Found, find};
 pub use half::{HalfTime, half_time};
 pub use items::{ItemRow, Which, items};
-pub use stats::{HostRow, KindRow, StatsReport, stats};
+pub use rows::{ItemRows, ItemsQuestion, item_rows};
+pub use sessions::{SessionRow, sessions};
+pub use stats::{HostRow, KindRow, StatsReport, StatsSums, Tally, TallySums, stats};

@@ -2,6 +2,7 @@
 pub mod binary;
 pub mod conformance;
 pub mod naive;
+pub mod soak;
 pub mod support;
 
 /// The Rust of the README is compiled and run.

@@ -2,6 +2,7 @@
 
 use acpdb_engine::fold::FaceState;
 use acpdb_query::context::{FaceText, MemoryRow};
+use acpdb_query::sessions::sparkline;
 use acpdb_query::{ContextItem, Window};
 
 use super::lines::{clip, one_line, standing, what};
@@ -62,7 +63,12 @@ fn header(context: &acpdb_query::Context, output: &mut Output) -> Result<(), Fai
     output.line(format!(
         "turn {} at {}, policy {policy}: ~{shown} tokens shown{freed}",
         context.turn, context.at
-    ))
+    ))?;
+    if context.tokens_by_turn.len() > 1 {
+        let curve = sparkline(&context.tokens_by_turn);
+        output.line(output.paint(describe::DIM, &format!("over turns {curve}")))?;
+    }
+    Ok(())
 }
 
 fn print(item: &ContextItem, full: bool, output: &mut Output) -> Result<(), Failure> {

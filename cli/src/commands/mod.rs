@@ -2,10 +2,13 @@
 
 pub(crate) mod acts;
 pub(crate) mod append;
+pub(crate) mod ask;
 pub(crate) mod at;
+pub(crate) mod backup;
 pub(crate) mod context;
 pub(crate) mod demo;
 pub(crate) mod describe;
+pub(crate) mod doctor;
 pub(crate) mod explain;
 pub(crate) mod find;
 pub(crate) mod history;
@@ -21,6 +24,8 @@ pub(crate) mod memory_learn;
 pub(crate) mod memory_rows;
 pub(crate) mod policy;
 pub(crate) mod reindex;
+pub(crate) mod salvage;
+pub(crate) mod seal;
 pub(crate) mod sessions;
 pub(crate) mod show;
 pub(crate) mod stats;

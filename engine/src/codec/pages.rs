@@ -104,6 +104,9 @@ pub struct TailPage {
     pub generation: u32,
     /// A place that was durable: the last one, if nobody died between telling of it here and in `durable`.
     pub synced: Option<Written>,
+    /// The poison was put there together with [`TailPage::durable`] as it stands here. If not, the page is a mix of two
+    /// moments, and what lies behind its durable end may well have been acknowledged.
+    pub poison_is_whole: bool,
 }
 
 impl TailPage {
@@ -172,8 +175,10 @@ impl TailPage {
             if computed == stored { busy } else { Busy::Torn }
         };
         let (_wake, epoch, poisoned, generation) = (fields.u32(), fields.u32(), fields.u32(), fields.u32());
+        let poison_is_whole = durable.is_some_and(|durable| poisoned == poison_word(durable));
         let synced = place(bytes, 3 * RECORD_BYTES);
-        Self { store, written, durable, busy, epoch, poisoned: poisoned != 0, generation, synced }
+        let poisoned = poisoned != 0;
+        Self { store, written, durable, busy, epoch, poisoned, poison_is_whole, generation, synced }
     }
 
     /// The end of the log, if nothing about the page asks for a repair.
@@ -187,6 +192,11 @@ impl TailPage {
 /// What stands beside a durable position to tell it from chance.
 pub fn check_word(position: u64) -> u64 {
     position.rotate_left(32) ^ CHECK_PATTERN
+}
+
+/// What poisons a store whose durable end this is; never 0.
+pub fn poison_word(durable: Position) -> u32 {
+    crc32c::crc32c(&durable.0.to_le_bytes()) | 1
 }
 
 fn record(bytes: &[u8], at: usize) -> Option<&[u8]> {

@@ -1,8 +1,8 @@
 //! Event payloads to bytes and back.
 //!
 //! The bytes of an event are the rkyv archive of its stamp and payload struct together. Which struct that is, the
-//! envelope's kind and version say. Reading validates before anything is looked at, and goes through owned values: what
-//! leaves this module is plain Rust.
+//! envelope's kind and version say. Reading validates before anything is looked at. What leaves this module is plain Rust:
+//! owned values, or for a fold the frequent kinds borrowed in place.
 //!
 //! To change a kind: add a struct, a version, and an arm in [`decode`] that upcasts the old one. A kind or version that is
 //! not known here decodes to [`Payload::Unknown`] and encodes back to the very same bytes.
@@ -12,16 +12,16 @@ use rkyv::util::AlignedVec;
 use rkyv::{Archive, Deserialize, Serialize};
 
 use super::{EventRef, Frame};
-use crate::event::{self, Event, Payload, Recorded, Stamp};
+use crate::event::{self, Event, Frequent, Payload, Recorded, Stamp};
 
 /// Version that this program writes for every kind.
 pub const PAYLOAD_VERSION: u16 = 1;
 
 /// What is archived for one event.
 #[derive(Archive, Serialize, Deserialize)]
-struct Root<P> {
-    stamp: Stamp,
-    payload: P,
+pub(super) struct Root<P> {
+    pub(super) stamp: Stamp,
+    pub(super) payload: P,
 }
 
 /// Why the bytes of an event cannot be read.
@@ -116,6 +116,47 @@ pub fn recorded(frame: &Frame, event: &EventRef<'_>) -> Result<Recorded, Payload
     })
 }
 
+/// An event of a frequent kind, borrowed from its validated bytes; `None` for the other kinds and versions, and for bytes
+/// that lie where an archive cannot be read in place: those are for [`decode`].
+///
+/// # Errors
+/// [`PayloadError::Invalid`] if the bytes are not an archive of that kind.
+pub(crate) fn frequent(
+    number: u16,
+    version: u16,
+    bytes: &[u8],
+) -> Result<Option<Frequent<'_>>, PayloadError> {
+    if version != PAYLOAD_VERSION || bytes.as_ptr().align_offset(ALIGN) != 0 {
+        return Ok(None);
+    }
+    let (kind, found) = match number {
+        TURN_STARTED => ("turn_started", lend::<event::TurnStarted>(bytes)),
+        MESSAGE_RECORDED => ("message_recorded", lend::<event::MessageRecorded>(bytes)),
+        MESSAGE_CONTINUED => ("message_continued", lend::<event::MessageContinued>(bytes)),
+        TOOL_CALL_STARTED => ("tool_call_started", lend::<event::ToolCallStarted>(bytes)),
+        TOOL_CALL_FINISHED => ("tool_call_finished", lend::<event::ToolCallFinished>(bytes)),
+        _ => return Ok(None),
+    };
+    let invalid = || PayloadError::Invalid { kind, number, version, bytes: bytes.len() };
+    found.map(Some).ok_or_else(invalid)
+}
+
+const TURN_STARTED: u16 = 4;
+const MESSAGE_RECORDED: u16 = 16;
+const MESSAGE_CONTINUED: u16 = 17;
+const TOOL_CALL_STARTED: u16 = 32;
+const TOOL_CALL_FINISHED: u16 = 33;
+
+fn lend<'a, T>(bytes: &'a [u8]) -> Option<Frequent<'a>>
+where
+    T: Archive + 'a,
+    T::Archived: for<'v> rkyv::bytecheck::CheckBytes<rkyv::api::high::HighValidator<'v, Failure>> + 'a,
+    Frequent<'a>: From<&'a T::Archived>,
+{
+    let root = rkyv::access::<ArchivedRoot<T>, Failure>(bytes).ok()?;
+    Some(Frequent::from(&root.payload))
+}
+
 /// Alignment that archives need: the largest of any archived type.
 const ALIGN: usize = 16;
 
@@ -140,6 +181,8 @@ mod tests {
 
     use super::*;
     use crate::event::{KIND_LABELS, samples};
+    use crate::fold::{Place, World};
+    use crate::ids::{Micros, Seq, StreamId};
 
     /// The bytes of each kind are frozen: what this list says must never change for an existing line.
     #[test]
@@ -171,6 +214,40 @@ mod tests {
             let (stamp, back) = decode(payload.number(), version, &bytes).unwrap();
             assert_eq!((stamp, back), (samples::stamp(), payload));
         }
+    }
+
+    /// Lent and owned are one thing: a fold of either ends alike.
+    #[test]
+    fn a_frequent_kind_is_lent_as_it_is_decoded() {
+        let mut lent = Vec::new();
+        for payload in samples::payloads() {
+            let (version, bytes) = encode(&samples::stamp(), &payload).unwrap();
+            let mut aligned: AlignedVec<ALIGN> = AlignedVec::new();
+            aligned.extend_from_slice(&bytes);
+            let place = Place { seq: Seq(7), recorded_at: Micros(9) };
+            let [mut owned, mut borrowed] = [World::default(), World::default()];
+            let Some(frequent) = frequent(payload.number(), version, &aligned).unwrap() else {
+                assert!(Frequent::of(&payload).is_none(), "{}", payload.label());
+                continue;
+            };
+            lent.push(payload.label());
+            borrowed.replay(place, StreamId([1; 16]), &frequent);
+            owned.replay(place, StreamId([1; 16]), &Frequent::of(&payload).unwrap());
+            let state = |world: &World| format!("{:?}", world.stream(StreamId([1; 16])).unwrap());
+            assert_eq!(state(&borrowed), state(&owned));
+            let (cut, _) = aligned.split_at(aligned.len() - 16);
+            assert!(super::frequent(payload.number(), version, cut).is_err());
+        }
+        assert_eq!(
+            lent,
+            [
+                "turn_started",
+                "message_recorded",
+                "message_continued",
+                "tool_call_started",
+                "tool_call_finished"
+            ]
+        );
     }
 
     #[test]

@@ -166,6 +166,7 @@ fn pages_and_headers_find_every_flipped_bit() {
         previous_time: Micros(4),
         previous: Link([3; 32]),
         abandoned: true,
+        sealed: None,
     };
     let file = StoreFile { store, created: Micros(1_700_000_000_000_000) };
     assert_eq!(Checkpoint::decode(&checkpoint.encode()), Ok(checkpoint));
@@ -240,6 +241,8 @@ fn any_event() -> impl Strategy<Value = EncodedEvent> {
         (any::<[u8; 32]>(), 1..1000_u32, 0..0x200_u64).prop_map(|(digest, bytes, position)| {
             EncodedBody::Existing { digest: Digest(digest), bytes, position: Position((1 << 32) | position) }
         }),
+        (any::<[u8; 32]>(), 1..1000_u32)
+            .prop_map(|(digest, bytes)| EncodedBody::Lost { digest: Digest(digest), bytes }),
     ];
     let envelope = (any::<u16>(), any::<u16>(), any::<[u8; 16]>(), any::<[u8; 16]>(), any::<Option<i32>>());
     let envelope = envelope.prop_map(|(kind, version, stream, origin, time)| Envelope {
@@ -276,6 +279,11 @@ proptest! {
                         let at = usize::try_from(row.position.offset() - 0x2000).unwrap();
                         prop_assert_eq!(&bytes[at + 16..at + 16 + body.len()], &body[..]);
                         prop_assert!(check_block(&bytes[at..], row.bytes, &row.digest).is_ok() || at + 32 < bytes.len());
+                    }
+                    EncodedBody::Lost { digest, bytes: length } => {
+                        prop_assert_eq!((row.digest, row.bytes), (*digest, *length));
+                        let at = usize::try_from(row.position.offset() - 0x2000).unwrap();
+                        prop_assert!(bytes[at..at + 16 + *length as usize].iter().all(|byte| *byte == 0));
                     }
                 }
             }

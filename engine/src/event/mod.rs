@@ -15,6 +15,7 @@
 //! This module does no IO and knows neither the log nor the fold.
 
 mod context;
+mod lent;
 mod memory;
 mod message;
 #[cfg(any(test, feature = "testing"))]
@@ -32,6 +33,7 @@ pub use context::{
     BodyAddress, ContextRebased, ContextServed, DamageNoted, Discarded, Distilled, Erased, Hidden, Injected,
     InjectedKind, Pinned, PolicySet, RebaseCause, Restored, Unpinned,
 };
+pub(crate) use lent::{Finished, Frequent, Lent, LentList, Started, forms};
 pub use memory::{
     Lifespan, MemoryKind, MemoryRecorded, MemoryReinforced, MemoryRetracted, MemorySource, MemorySuperseded,
 };

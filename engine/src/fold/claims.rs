@@ -1,7 +1,13 @@
 //! Who can be found where: for each rule and slot, the calls that a later one may supersede.
 //!
+//! ```text
+//! (rule, slot) -> fresh: calls of the newest turn that laid here  -> ..
+//!                 older: all others                               -> ..
+//! ```
+//!
 //! A call is laid once it is ready (or failed). It is taken out when a search comes across it and it is no longer to
-//! be had; so an entry costs one insertion and one removal, however many calls there are.
+//! be had; so an entry costs one insertion and one removal, however many calls there are. A search for calls of earlier
+//! turns does not look at those of its own: ten thousand repeats within one turn cost no more than ten thousand others.
 
 use rustc_hash::FxHashMap;
 
@@ -10,9 +16,11 @@ use super::rules::Slot;
 
 #[derive(Clone, Copy, Debug)]
 struct Head {
-    first: u32,
-    /// No turn of a call in the list is lower.
-    turn_min: u32,
+    /// Calls of `turn`: the newest, and the oldest.
+    fresh: (u32, u32),
+    /// Calls of other turns.
+    older: u32,
+    turn: u32,
 }
 
 /// What a search makes of an entry.
@@ -29,8 +37,13 @@ pub(crate) enum Keep {
 /// All entries of a stream.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Claims {
-    heads: FxHashMap<(u8, Slot), Head>,
+    heads: FxHashMap<u64, Head>,
+    /// A call, and the entry behind it.
     nodes: Vec<(Ix, u32)>,
+}
+
+const fn key(rule: u8, slot: Slot) -> u64 {
+    (rule as u64) << 40 | (slot.group as u64) << 32 | slot.key as u64
 }
 
 impl Claims {
@@ -42,13 +55,24 @@ impl Claims {
     /// Lays a call.
     pub(crate) fn lay(&mut self, rule: u8, slot: Slot, ix: Ix, turn: u32) {
         let node = index(self.nodes.len());
-        let head = self.heads.entry((rule, slot)).or_insert(Head { first: NONE, turn_min: turn });
-        self.nodes.push((ix, head.first));
-        head.first = node;
-        head.turn_min = head.turn_min.min(turn);
+        let nodes = &mut self.nodes;
+        let head =
+            self.heads.entry(key(rule, slot)).or_insert(Head { fresh: (NONE, NONE), older: NONE, turn });
+        if turn < head.turn {
+            nodes.push((ix, head.older));
+            head.older = node;
+            return;
+        }
+        if turn > head.turn {
+            head.settle(nodes);
+            head.turn = turn;
+        }
+        nodes.push((ix, head.fresh.0));
+        let last = if head.fresh.0 == NONE { node } else { head.fresh.1 };
+        head.fresh = (node, last);
     }
 
-    /// Goes through a slot's calls. With `below`, a slot in which every call's turn is that or higher is passed over.
+    /// Goes through a slot's calls. With `below`, calls of that turn, if it is the newest, are passed over.
     pub(crate) fn search(
         &mut self,
         rule: u8,
@@ -56,16 +80,19 @@ impl Claims {
         below: Option<u32>,
         mut judge: impl FnMut(Ix) -> Keep,
     ) {
-        let Some(head) = self.heads.get_mut(&(rule, slot)) else { return };
-        if below.is_some_and(|turn| head.turn_min >= turn) {
+        let std::collections::hash_map::Entry::Occupied(mut entry) = self.heads.entry(key(rule, slot)) else {
             return;
+        };
+        let head = entry.get_mut();
+        if below.is_none_or(|turn| turn > head.turn) {
+            head.settle(&mut self.nodes);
         }
         let mut before = NONE;
-        let mut node = head.first;
+        let mut node = head.older;
         while let Some(&(ix, next)) = self.nodes.get(node as usize) {
             if judge(ix) == Keep::Gone {
                 if before == NONE {
-                    head.first = next;
+                    head.older = next;
                 } else if let Some(entry) = self.nodes.get_mut(before as usize) {
                     entry.1 = next;
                 }
@@ -74,8 +101,73 @@ impl Claims {
             }
             node = next;
         }
-        if head.first == NONE {
-            self.heads.remove(&(rule, slot));
+        if head.older == NONE && head.fresh.0 == NONE {
+            entry.remove();
+        }
+    }
+}
+
+impl Head {
+    /// Puts the fresh calls to the others.
+    fn settle(&mut self, nodes: &mut [(Ix, u32)]) {
+        let (first, last) = std::mem::replace(&mut self.fresh, (NONE, NONE));
+        if let Some(last) = nodes.get_mut(last as usize) {
+            last.1 = self.older;
+            self.older = first;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const SLOT: Slot = Slot { group: 1, key: 7 };
+
+    #[test]
+    fn repeats_within_a_turn_are_not_looked_at_again_and_again() {
+        let mut claims = Claims::default();
+        claims.lay(0, SLOT, Ix(0), 1);
+        let mut looks = 0;
+        for number in 1..=10_000 {
+            claims.search(0, SLOT, Some(2), |ix| {
+                looks += 1;
+                // The first is superseded by the first repeat, and found gone by the second.
+                if number == 1 && ix == Ix(0) { Keep::Found } else { Keep::Gone }
+            });
+            claims.lay(0, SLOT, Ix(number), 2);
+        }
+        assert_eq!(looks, 2);
+    }
+
+    proptest! {
+        /// It is a list that is filtered: found is whoever is there and of an earlier turn.
+        #[test]
+        fn a_search_finds_what_a_scan_finds(steps in proptest::collection::vec((0_u32..5, 0_u32..3), 0..40)) {
+            let mut claims = Claims::default();
+            let mut plain: Vec<(Ix, u32)> = Vec::new();
+            for (number, (turn, act)) in (0..).zip(steps) {
+                if act > 0 {
+                    claims.lay(3, SLOT, Ix(number), turn);
+                    plain.push((Ix(number), turn));
+                    continue;
+                }
+                let turn_of = |ix: Ix| plain.iter().find(|(other, _)| *other == ix).map_or(0, |(_, turn)| *turn);
+                let mut found = Vec::new();
+                claims.search(3, SLOT, Some(turn), |ix| {
+                    if turn_of(ix) >= turn {
+                        return Keep::Stay;
+                    }
+                    found.push(ix);
+                    if ix.0 % 2 == 0 { Keep::Gone } else { Keep::Found }
+                });
+                found.sort_unstable();
+                let earlier = plain.iter().filter(|(_, known)| *known < turn).map(|(ix, _)| *ix);
+                prop_assert_eq!(found, earlier.collect::<Vec<_>>());
+                plain.retain(|(ix, known)| *known >= turn || ix.0 % 2 != 0);
+            }
         }
     }
 }

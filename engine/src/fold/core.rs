@@ -37,27 +37,53 @@ use crate::ids::{ItemId, Seq, Turn};
 pub(crate) enum Op {
     Start(Ix),
     Finish(u32),
-    Parts { first: Ix, count: u32 },
-    Turn { key: Option<Name>, number: Option<u32> },
+    Parts {
+        first: Ix,
+        count: u32,
+    },
+    /// The name of its key, or [`NONE`].
+    Turn {
+        key: u32,
+        number: Option<u32>,
+    },
     Prompt,
-    Policy { policy: Arc<Policy>, own: bool },
-    Replace(Arc<[ItemId]>),
+    Policy {
+        policy: Arc<Policy>,
+        own: bool,
+    },
+    Replace(Arc<Vec<ItemId>>),
     Clear(u32),
-    Rewound { to: Seq, turn: Turn, policy: Arc<Policy>, own: bool },
-    FileChanged(super::facts::KeyFact),
+    Rewound(Arc<Rewind>),
+    /// Index of the key.
+    FileChanged(u32),
     Abandon(u32),
     Revise(u32),
     Hide(u32),
-    Restore(Arc<[ItemId]>),
-    Pin(Arc<[ItemId]>),
-    Unpin(Arc<[ItemId]>),
+    Restore(Arc<Vec<ItemId>>),
+    Pin(Arc<Vec<ItemId>>),
+    Unpin(Arc<Vec<ItemId>>),
     Closed,
     Injected(Ix),
     TodosReplaced(Arc<TodoList>),
     TodoChanged(Arc<TodoChange>),
     TaskChanged(Arc<TaskChanged>),
-    TaskEvicted { event: Arc<crate::event::TaskEvicted>, eviction: u32 },
+    TaskEvicted {
+        event: Arc<crate::event::TaskEvicted>,
+        eviction: u32,
+    },
     Memory(Arc<Recorded>),
+}
+
+/// There is one of these for each event.
+const _: () = assert!(size_of::<Op>() <= 16);
+
+/// A rewind, with what outlasts it.
+#[derive(Clone, Debug)]
+pub(crate) struct Rewind {
+    pub(crate) to: Seq,
+    pub(crate) turn: Turn,
+    pub(crate) policy: Arc<Policy>,
+    pub(crate) own: bool,
 }
 
 /// Where a call stands.
@@ -131,11 +157,13 @@ pub(crate) struct Core {
     live: Vec<Live>,
     open: FxHashMap<Name, Few<Ix>>,
     claims: Claims,
-    steps: FxHashSet<Name>,
+    /// Names of steps that have begun.
+    steps: Marks,
     pub(crate) lists: Lists,
     /// Completed calls under turn protection, by the turn in which they become ready.
     protected: BTreeMap<u32, Vec<Ix>>,
-    quiet: Quiet,
+    pub(super) quiet: Quiet,
+    pub(super) shelf: super::shelf::Shelf,
     /// Per shortening rule: items by the turn in which it acts on them.
     shorten: [BTreeMap<u32, Vec<Ix>>; 3],
     reminder: Option<Ix>,
@@ -181,7 +209,7 @@ impl Core {
 
     /// The newest finished call in the context with this host id.
     pub(crate) fn finished_call(&self, facts: &Facts, host_id: Name) -> Option<Ix> {
-        facts.by_host_id.get(&host_id)?.as_slice().iter().rev().copied().find(|ix| {
+        facts.calls_of_host(host_id).find(|ix| {
             let live = self.live(*ix);
             live.is(BORN) && !live.is(LEFT) && live.status != Status::Pending
         })
@@ -216,13 +244,13 @@ impl Step<'_> {
             Op::Policy { policy, own } => self.policy(policy, *own),
             Op::Replace(order) => self.replace(order),
             Op::Clear(act) => self.clear(*act),
-            Op::Rewound { to: _, turn, policy, own } => {
-                self.core.turn = self.core.turn.max(*turn);
-                if self.core.policy != *policy || self.core.own_policy != *own {
-                    self.policy(policy, *own);
+            Op::Rewound(rewind) => {
+                self.core.turn = self.core.turn.max(rewind.turn);
+                if self.core.policy != rewind.policy || self.core.own_policy != rewind.own {
+                    self.policy(&rewind.policy, rewind.own);
                 }
             }
-            Op::FileChanged(key) => self.file_changed(key),
+            Op::FileChanged(key) => self.file_changed(*key),
             Op::Abandon(message) => self.abandon(*message),
             Op::Revise(revision) => self.revise(*revision),
             Op::Hide(act) => self.hide(*act),
@@ -426,8 +454,8 @@ impl Step<'_> {
     }
 
     fn supersede(&mut self, old: Ix, new: u32, kind: RuleKind, key: u32) {
-        let hide_input =
-            kind != RuleKind::Injected && self.core.policy.hide_input == super::policy::HideInput::Metadata;
+        let class = self.facts.call(old).map(|call| call.class);
+        let hide_input = kind != RuleKind::Injected && self.core.policy.hide_input.is_meant(class);
         self.core.set(old, SUPERSEDED);
         let edge = History::edge(old, new, kind, key, self.at, self.core.turn, hide_input);
         self.history.supersede(edge);
@@ -453,8 +481,8 @@ impl Step<'_> {
         }
     }
 
-    fn turn(&mut self, key: Option<Name>, number: Option<u32>) {
-        if key.is_some_and(|key| !self.core.steps.insert(key)) {
+    fn turn(&mut self, key: u32, number: Option<u32>) {
+        if key != NONE && !self.core.steps.insert(key) {
             return;
         }
         let turn = number.map_or(self.core.turn.0.saturating_add(1), |number| number.max(self.core.turn.0));
@@ -481,6 +509,7 @@ impl Step<'_> {
         for number in 0..SHORTENING.len() {
             self.shorten_due(number);
         }
+        self.shelve_due();
         self.roll();
     }
 
@@ -515,7 +544,7 @@ impl Step<'_> {
         let answer =
             self.history.answer(ix, Seq::MAX).and_then(|finish| self.facts.finishes.get(finish as usize));
         let output = match answer {
-            Some(finish) => Size::of(&finish.output),
+            Some(finish) => Size::of(self.facts.parts_of(finish.output)),
             None => Size::of_body(&item.body),
         };
         let look = look!(self);
@@ -529,6 +558,7 @@ impl Step<'_> {
                 queue.entry(item.turn.0.saturating_add(age)).or_default().push(ix);
             }
         }
+        self.shelve_later(ix);
     }
 
     fn parts(&mut self, first: Ix, count: u32) {
@@ -537,10 +567,11 @@ impl Step<'_> {
             self.core.born(ix);
             self.history.born(ix);
             let Some(item) = self.facts.item(ix) else { continue };
-            if let Some(task) = item.task {
+            let automata = item.automata;
+            if let Some(task) = self.facts.extra(item.extra).task {
                 self.belongs(ix, task);
             }
-            if self.facts.automata.contains(&number) {
+            if automata {
                 self.subs.todos.automata(self.at, self.core.turn);
             }
             self.schedule(ix);
@@ -556,6 +587,7 @@ impl Step<'_> {
         for queue in &mut self.core.shorten {
             queue.clear();
         }
+        self.core.shelf.clear();
         if steps_before != policy.file.edit_quiet_steps {
             self.core.quiet.reschedule(policy.file.edit_quiet_steps);
         }
@@ -639,7 +671,8 @@ impl Step<'_> {
         }
     }
 
-    fn file_changed(&mut self, key: &super::facts::KeyFact) {
+    fn file_changed(&mut self, key: u32) {
+        let Some(key) = self.facts.keys.get(key as usize) else { return };
         let touch = FileTouch { seq: self.at, until: Seq::MAX };
         let resolved = (key.id_resolved != key.id_given).then_some(key.id_resolved);
         for id in std::iter::once(key.id_given).chain(resolved) {
@@ -706,7 +739,7 @@ impl Step<'_> {
     fn unpin(&mut self, ix: Ix) {
         if self.core.live(ix).is(PINNED) {
             self.core.unset(ix, PINNED);
-            self.history.end(ix, self.at, |row| row.cause == Cause::Pinned);
+            self.history.unpin(ix, self.at);
             if !self.core.live(ix).is(SHORTENED | RESTORED) {
                 self.schedule(ix);
             }
@@ -717,7 +750,7 @@ impl Step<'_> {
         self.core.born(ix);
         self.history.born(ix);
         let turn = self.core.turn;
-        let previous = match self.facts.item(ix).and_then(|item| item.injected) {
+        let previous = match self.facts.item(ix).and_then(|item| self.facts.extra(item.extra).injected) {
             Some(InjectedKind::Reminder) => {
                 self.subs.todos.reminded(self.at, turn);
                 self.core.reminder.replace(ix)
@@ -757,8 +790,10 @@ impl Step<'_> {
     /// What a completed call did to the todo list.
     fn todos_of(&mut self, ix: Ix, finish: u32) {
         let Some((id, started)) = self.facts.item(ix).map(|item| (item.id, item.turn)) else { return };
-        let from_call = self.facts.call(ix).and_then(|call| call.todos.clone());
-        let from_result = self.facts.finishes.get(finish as usize).and_then(|finish| finish.todos.clone());
+        let from_call =
+            self.facts.call(ix).and_then(|call| self.facts.todo_lists.get(call.todos as usize)).cloned();
+        let finish = self.facts.finishes.get(finish as usize);
+        let from_result = finish.and_then(|finish| self.facts.finish_extra(finish)?.todos.clone());
         let list = match from_result.as_deref() {
             Some(TodoUpdate::Change(change)) => {
                 self.subs.todos.changed(self.at, started, change);
@@ -782,5 +817,23 @@ impl Step<'_> {
 impl Core {
     fn next_place(&self) -> u32 {
         index(self.live.len())
+    }
+}
+
+/// A set of names, a bit each.
+#[derive(Clone, Default, Debug)]
+struct Marks(Vec<u64>);
+
+impl Marks {
+    /// True if the name was not in it.
+    fn insert(&mut self, name: u32) -> bool {
+        let (word, bit) = (name as usize / 64, 1_u64 << (name % 64));
+        if self.0.len() <= word {
+            self.0.resize(word.saturating_add(1), 0);
+        }
+        let Some(word) = self.0.get_mut(word) else { return false };
+        let is_new = *word & bit == 0;
+        *word |= bit;
+        is_new
     }
 }

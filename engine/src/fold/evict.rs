@@ -42,8 +42,7 @@ impl Step<'_> {
             index(spoken.unwrap_or(self.facts.messages.len()))
         };
         let named = event.message.as_deref().and_then(|key| self.facts.names.find(key));
-        let message =
-            named.and_then(|key| self.facts.message_by_key.get(&key)).copied().unwrap_or_else(newest);
+        let message = named.and_then(|key| self.facts.message_by_key(key)).unwrap_or_else(newest);
         for fields in &event.tasks {
             if fields.status == Some(TaskStatus::InProgress) {
                 let task = self.facts.names.intern(&fields.id);
@@ -74,7 +73,7 @@ impl Step<'_> {
         places.extend(outputs.iter().map(|ix| (*ix, Evicted::Output)));
         if let Some(first) = self.core.task_begins.remove(&task) {
             let named = event.message.as_deref().and_then(|key| self.facts.names.find(key));
-            let last = named.and_then(|key| self.facts.message_by_key.get(&key)).copied();
+            let last = named.and_then(|key| self.facts.message_by_key(key));
             let last = last.unwrap_or(NONE.saturating_sub(1));
             let messages = self.facts.messages.get(first as usize..).unwrap_or_default();
             let count = (last.saturating_sub(first) as usize).saturating_add(1);
@@ -82,7 +81,8 @@ impl Step<'_> {
                 let mut how = Evicted::Assistant;
                 for &ix in &message.items {
                     let spoken = self.facts.item(ix).is_some_and(|item| {
-                        matches!(item.kind, ItemKind::Text | ItemKind::Reasoning) && item.task != Some(task)
+                        matches!(item.kind, ItemKind::Text | ItemKind::Reasoning)
+                            && self.facts.extra(item.extra).task != Some(task)
                     });
                     if spoken && self.can_go(ix) {
                         places.push((ix, how));
@@ -115,9 +115,10 @@ impl Step<'_> {
             return;
         }
         // One entry a prune, found by its seq, so that a fold of the active branch makes it once.
-        let known = self.facts.evictions.iter().rposition(|eviction| eviction.seq == self.at);
-        let eviction = index(known.unwrap_or(self.facts.evictions.len()));
-        if known.is_none() {
+        let place = self.facts.evictions.partition_point(|eviction| eviction.seq < self.at);
+        let known = self.facts.evictions.get(place).is_some_and(|eviction| eviction.seq == self.at);
+        let eviction = index(place);
+        if !known {
             self.facts.evictions.push(Eviction { seq: self.at, task, summary: None });
         }
         while self.core.task_recent.len() > keep {

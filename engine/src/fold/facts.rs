@@ -8,14 +8,13 @@
 //! Facts are immutable and only grow; they are shared by every branch of the stream. What is *concluded* from them
 //! stands elsewhere: the present in [`core`](super::core), everything ever concluded in [`history`](super::history).
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 
-use rustc_hash::{FxHashMap, FxHashSet};
-
-use super::few::Few;
 use super::names::{Name, Names};
+use super::table::{Table, hash_of};
 use crate::event::{
-    Body, Face, InjectedKind, KeyKind, Outcome, Part, PartKind, Role, Shown, SignatureForm, TodoList,
+    Body, Face, InjectedKind, KeyKind, Lent, Outcome, PartKind, Role, Shown, SignatureForm, TodoList,
     TodoRole, TodoUpdate, ToolClass,
 };
 use crate::ids::{ItemId, Micros, Seq, Signature, Turn};
@@ -59,46 +58,71 @@ pub enum ItemKind {
 }
 
 /// An item.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Item {
     pub(crate) id: ItemId,
-    pub(crate) kind: ItemKind,
-    pub(crate) role: Role,
-    pub(crate) turn: Turn,
     pub(crate) recorded_at: Micros,
     /// Params of a call, else the content.
     pub(crate) body: Body,
-    pub(crate) media_type: Option<Name>,
-    pub(crate) provider_signature: Option<Body>,
+    pub(crate) turn: Turn,
     /// Index into `messages`, or [`NONE`].
     pub(crate) message: u32,
     /// Index into `calls`, or [`NONE`].
     pub(crate) call: u32,
-    pub(crate) injected: Option<InjectedKind>,
-    pub(crate) task: Option<Name>,
+    /// Index into `extras`, or [`NONE`].
+    pub(crate) extra: u32,
+    pub(crate) kind: ItemKind,
+    pub(crate) role: Role,
     /// Hidden from the model by the host itself.
     pub(crate) hidden: bool,
+    /// A user text that switches automata mode on.
+    pub(crate) automata: bool,
 }
 
+/// What few items and parts have.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Extra {
+    pub(crate) media_type: Option<Name>,
+    pub(crate) signature: Option<Body>,
+    pub(crate) injected: Option<InjectedKind>,
+    pub(crate) task: Option<Name>,
+}
+
+/// A part of an output.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PartFact {
+    pub(crate) body: Body,
+    /// Index into `extras`, or [`NONE`].
+    pub(crate) extra: u32,
+    pub(crate) kind: PartKind,
+}
+
+/// A range of a vector: index of the first, and of the one behind the last.
+pub(crate) type Range = (u32, u32);
+
 /// What a call is.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Call {
     pub(crate) host_id: Name,
     pub(crate) tool: Name,
     pub(crate) canonical_tokens: u32,
     pub(crate) label: u32,
-    /// Digits of the signature that its hash shows beyond the label, in the form with a letter and in the bare one.
-    pub(crate) digits: (u8, u8),
-    pub(crate) signature: Signature,
     /// Interned signatures: as given, without nulls, resolved, both.
     pub(crate) compared: [u32; 4],
-    pub(crate) class: ToolClass,
     /// Range in `keys`.
-    pub(crate) keys: (u32, u32),
+    pub(crate) keys: Range,
+    /// Index into `todo_lists`, or [`NONE`].
+    pub(crate) todos: u32,
+    /// The call before it with the same host's id, or [`NONE`].
+    previous_of_host: u32,
+    /// The call before it with the same signature as given, or [`NONE`].
+    previous_of_signature: u32,
+    pub(crate) shown: Shown,
+    /// Digits of the signature that its hash shows beyond the label, in the form with a letter and in the bare one.
+    pub(crate) digits: (u8, u8),
+    pub(crate) class: ToolClass,
     pub(crate) volatile: bool,
     pub(crate) todo: TodoRole,
-    pub(crate) todos: Option<Arc<TodoList>>,
-    pub(crate) shown: Shown,
 }
 
 /// What a key compares as: equal identities, equal keys. One for the text as given, one as resolved.
@@ -117,27 +141,36 @@ pub(crate) struct KeyFact {
 }
 
 /// How a call ended.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Finish {
     pub(crate) seq: Seq,
     pub(crate) recorded_at: Micros,
     pub(crate) host_id: Name,
-    pub(crate) outcome: Outcome,
-    pub(crate) output: Box<[Part]>,
-    pub(crate) details: Option<Body>,
-    pub(crate) todos: Option<Arc<TodoUpdate>>,
+    /// Range in `parts`.
+    pub(crate) output: Range,
     pub(crate) task: Option<Name>,
+    /// Index into `finish_extras`, or [`NONE`].
+    pub(crate) extra: u32,
     /// The item of its own that it becomes when no call waits for it; [`NONE`] until then.
     pub(crate) orphan: u32,
+    pub(crate) outcome: Outcome,
+}
+
+/// What few results have.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FinishExtra {
+    pub(crate) details: Option<Body>,
+    pub(crate) todos: Option<Arc<TodoUpdate>>,
 }
 
 /// A face as the host rewrote it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Revision {
     pub(crate) seq: Seq,
     pub(crate) item: ItemId,
     pub(crate) face: Face,
-    pub(crate) parts: Box<[Part]>,
+    /// Range in `parts`.
+    pub(crate) parts: Range,
 }
 
 /// A message.
@@ -151,7 +184,7 @@ pub(crate) struct Message {
 }
 
 /// One hidden item of an act.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct ActItem {
     pub(crate) item: ItemId,
     pub(crate) pattern: Option<Signature>,
@@ -166,11 +199,20 @@ pub(crate) struct Act {
 }
 
 /// A completed task's eviction, or the rolling prune of an active one.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Eviction {
     pub(crate) seq: Seq,
     pub(crate) task: Name,
     pub(crate) summary: Option<Body>,
+}
+
+/// A signature under a label.
+#[derive(Clone, Copy, Debug)]
+struct Labelled {
+    place: (Option<char>, u32),
+    signature: u32,
+    /// The one before it under the same label, or [`NONE`].
+    previous: u32,
 }
 
 /// Everything recorded in a stream, as the rules read it.
@@ -180,26 +222,32 @@ pub(crate) struct Facts {
     /// In the order of recording, so sorted by id.
     pub(crate) items: Vec<Item>,
     pub(crate) calls: Vec<Call>,
+    /// Keys of calls, and of files that changed outside of any.
     pub(crate) keys: Vec<KeyFact>,
-    key_ids: FxHashMap<(KeyKind, Name), KeyId>,
-    /// Keys of several fields.
-    key_ids_of_fields: FxHashMap<KeyKind, FxHashMap<Box<[Name]>, KeyId>>,
-    key_count: u32,
+    /// What each identity of a key stands for: its kind, and whether several fields make its name.
+    identities: Vec<(KeyKind, bool, Name)>,
+    identity_table: Table,
     pub(crate) finishes: Vec<Finish>,
+    pub(crate) finish_extras: Vec<FinishExtra>,
+    pub(crate) parts: Vec<PartFact>,
+    extras: Vec<Extra>,
+    pub(crate) todo_lists: Vec<Arc<TodoList>>,
     pub(crate) revisions: Vec<Revision>,
     pub(crate) messages: Vec<Message>,
-    pub(crate) message_by_key: FxHashMap<Name, u32>,
+    /// The message that a name is the key of, by name; [`NONE`] if it is of none.
+    message_of: Vec<u32>,
     pub(crate) acts: Vec<Act>,
     pub(crate) evictions: Vec<Eviction>,
-    /// User texts that switch automata mode on.
-    pub(crate) automata: FxHashSet<u32>,
-    signatures: FxHashMap<Signature, u32>,
-    /// Signatures that share a label, in order: with its letter (20 bits), and bare (24 bits).
-    labels: FxHashMap<(Option<char>, u32), Few<Signature>>,
-    /// Calls by interned signature as given.
-    pub(crate) by_signature: FxHashMap<u32, Few<Ix>>,
-    /// Calls by the host's id.
-    pub(crate) by_host_id: FxHashMap<Name, Few<Ix>>,
+    pub(crate) signatures: Vec<Signature>,
+    signature_table: Table,
+    /// Signatures by label: with its letter (20 bits), and bare (24 bits). One entry for each that is new under one.
+    labelled: Vec<Labelled>,
+    label_table: Table,
+    /// The newest call with a signature as given, by its number.
+    newest_of_signature: Vec<u32>,
+    /// The newest call with a name as the host's id, by name.
+    newest_of_host: Vec<u32>,
+    scratch: String,
 }
 
 impl Facts {
@@ -212,7 +260,29 @@ impl Facts {
     }
 
     pub(crate) fn keys_of(&self, call: &Call) -> &[KeyFact] {
-        self.keys.get(call.keys.0 as usize..call.keys.1 as usize).unwrap_or_default()
+        slice(&self.keys, call.keys)
+    }
+
+    pub(crate) fn parts_of(&self, range: Range) -> &[PartFact] {
+        slice(&self.parts, range)
+    }
+
+    /// What an item or part has beside what all have.
+    pub(crate) fn extra(&self, number: u32) -> Extra {
+        self.extras.get(number as usize).copied().unwrap_or_default()
+    }
+
+    /// The same of a result.
+    pub(crate) fn finish_extra(&self, finish: &Finish) -> Option<&FinishExtra> {
+        self.finish_extras.get(finish.extra as usize)
+    }
+
+    pub(crate) fn add_extra(&mut self, extra: Extra) -> u32 {
+        if extra == Extra::default() {
+            return NONE;
+        }
+        self.extras.push(extra);
+        index(self.extras.len().saturating_sub(1))
     }
 
     pub(crate) fn find(&self, id: ItemId) -> Option<Ix> {
@@ -225,72 +295,161 @@ impl Facts {
         self.call(ix).map(|call| self.names.text(call.tool)).unwrap_or_default()
     }
 
+    /// The signature of a call as given.
+    pub(crate) fn signature_of(&self, call: &Call) -> Signature {
+        self.signatures.get(call.compared[0] as usize).copied().unwrap_or_default()
+    }
+
     pub(crate) fn next_ix(&self) -> Ix {
         Ix(index(self.items.len()))
     }
 
-    /// The identity of a key's fields.
-    pub(crate) fn key_id(&mut self, kind: KeyKind, fields: &[Name]) -> KeyId {
-        let next = KeyId(self.key_count);
-        let id = if let [name] = fields {
-            *self.key_ids.entry((kind, *name)).or_insert(next)
-        } else {
-            let ids = self.key_ids_of_fields.entry(kind).or_default();
-            if let Some(id) = ids.get(fields) {
-                return *id;
-            }
-            ids.insert(Box::from(fields), next);
-            next
-        };
-        self.key_count = self.key_count.saturating_add(u32::from(id == next));
-        id
+    /// The identity of a key: equal for keys of one kind with equal fields.
+    fn key_id(&mut self, kind: KeyKind, by_fields: bool, name: Name) -> KeyId {
+        let identity = (kind, by_fields, name);
+        let hash = hash_of(&(kind as u8, by_fields, name.0));
+        let known = self.identity_table.find(hash, |id| self.identities.get(id as usize) == Some(&identity));
+        KeyId(known.unwrap_or_else(|| {
+            let id = index(self.identities.len());
+            self.identities.push(identity);
+            self.identity_table.insert(hash, id);
+            id
+        }))
     }
 
     pub(crate) fn find_key(&self, kind: KeyKind, text: &str) -> Option<KeyId> {
-        let name = self.names.find(text)?;
-        self.key_ids.get(&(kind, name)).copied()
+        let identity = (kind, false, self.names.find(text)?);
+        let hash = hash_of(&(kind as u8, false, identity.2.0));
+        self.identity_table.find(hash, |id| self.identities.get(id as usize) == Some(&identity)).map(KeyId)
     }
 
     /// A number for a signature.
     pub(crate) fn signature(&mut self, signature: Signature) -> u32 {
-        let next = index(self.signatures.len());
-        *self.signatures.entry(signature).or_insert(next)
+        let hash = hash_of(&signature.0);
+        let known = self
+            .signature_table
+            .find(hash, |number| self.signatures.get(number as usize) == Some(&signature));
+        known.unwrap_or_else(|| {
+            let number = index(self.signatures.len());
+            self.signatures.push(signature);
+            self.newest_of_signature.push(NONE);
+            self.signature_table.insert(hash, number);
+            number
+        })
     }
 
     /// Interns a key of a call or of a changed file.
-    pub(crate) fn key(&mut self, key: &crate::event::Key) -> KeyFact {
-        let given = self.names.intern(&key.given);
-        let resolved = key.resolved.as_deref().map(|text| self.names.intern(text));
-        let id_given = if key.fields.is_empty() {
-            self.key_id(key.kind, &[given])
-        } else {
-            let fields: Vec<Name> = key.fields.iter().map(|field| self.names.intern(field)).collect();
-            self.key_id(key.kind, &fields)
+    pub(crate) fn key(&mut self, key: Lent<'_, crate::event::Key>) -> KeyFact {
+        let (kind, class) = (key.kind(), key.class());
+        let given = self.names.intern(key.given());
+        let resolved = key.resolved().map(|text| self.names.intern(text));
+        let mut fields = key.fields();
+        let id_given = match (fields.next(), fields.next()) {
+            (None, _) => self.key_id(kind, false, given),
+            (Some(field), None) => {
+                let name = self.names.intern(field);
+                self.key_id(kind, false, name)
+            }
+            (Some(first), Some(second)) => {
+                // Lengths, so that no two lists of fields make one name.
+                let mut name = std::mem::take(&mut self.scratch);
+                name.clear();
+                for field in [first, second].into_iter().chain(fields) {
+                    let _ = write!(name, "{}:{field}", field.len());
+                }
+                let known = self.names.intern(&name);
+                self.scratch = name;
+                self.key_id(kind, true, known)
+            }
         };
         let id_resolved = match resolved {
-            Some(resolved) => self.key_id(key.kind, &[resolved]),
+            Some(resolved) => self.key_id(kind, false, resolved),
             None => id_given,
         };
-        KeyFact { kind: key.kind, class: key.class, given, resolved, id_given, id_resolved }
+        KeyFact { kind, class, given, resolved, id_given, id_resolved }
     }
 
-    /// Gives the call its place under its label; returns how many digits of its signature make it unique.
+    /// Adds a call of item `ix`, which is about to be recorded.
+    pub(crate) fn add_call(&mut self, ix: Ix, call: NewCall) -> u32 {
+        let number = call.compared[0];
+        let before = self.newest_of_signature.get(number as usize).copied().unwrap_or(NONE);
+        // What a call repeats has its hash already.
+        let same =
+            self.call(Ix(before)).filter(|before| (before.label, before.tool) == (call.label, call.tool));
+        let digits = match same.map(|before| before.digits) {
+            Some(digits) => digits,
+            None => self.digits_of(call.tool, call.label, number),
+        };
+        let previous_of_host = swap(&mut self.newest_of_host, call.host_id.at(), ix.0);
+        let previous_of_signature = swap(&mut self.newest_of_signature, number as usize, ix.0);
+        let NewCall { host_id, tool, canonical_tokens, label, compared, keys, todos, shown, .. } = call;
+        self.calls.push(Call {
+            host_id,
+            tool,
+            canonical_tokens,
+            label,
+            compared,
+            keys,
+            todos,
+            previous_of_host,
+            previous_of_signature,
+            shown,
+            digits,
+            class: call.class,
+            volatile: call.volatile,
+            todo: call.todo,
+        });
+        index(self.calls.len().saturating_sub(1))
+    }
+
+    fn digits_of(&mut self, tool: Name, label: u32, signature: u32) -> (u8, u8) {
+        let label = crate::text::Label::from_bits(self.names.text(tool), label);
+        (
+            self.digits((Some(label.letter()), label.bits() >> 4), signature),
+            self.digits((None, label.bits()), signature),
+        )
+    }
+
+    /// Gives a signature its place under a label; returns how many of its digits make it unique.
     ///
     /// Fixed at birth: the first signature under a label shows none, a later one as many as it takes.
-    pub(crate) fn digits(&mut self, letter: Option<char>, bits: u32, signature: Signature) -> u8 {
-        let under = self.labels.entry((letter, bits)).or_default();
-        let known = under.as_slice();
-        let mine = known.iter().position(|other| *other == signature);
-        let earlier = known.get(..mine.unwrap_or(known.len())).unwrap_or_default();
-        let digits = if earlier.is_empty() {
-            0
-        } else {
-            earlier.iter().map(|other| shared_digits(other, &signature) + 1).max().unwrap_or(1)
-        };
+    fn digits(&mut self, place: (Option<char>, u32), number: u32) -> u8 {
+        let Some(signature) = self.signatures.get(number as usize).copied() else { return 0 };
+        let newest = self.newest_labelled(place);
+        let under: Vec<Labelled> = self.labelled_from(newest).collect();
+        // Newest first: those behind its own entry are the earlier ones.
+        let mine = under.iter().position(|entry| entry.signature == number);
+        let earlier = mine.map_or(under.as_slice(), |mine| under.get(mine + 1..).unwrap_or_default());
+        let others = earlier.iter().filter_map(|entry| self.signatures.get(entry.signature as usize));
+        let digits =
+            others.map(|other| shared_digits(other, &signature).saturating_add(1)).max().unwrap_or(0);
         if mine.is_none() {
-            under.push(signature);
+            let entry = index(self.labelled.len());
+            self.labelled.push(Labelled { place, signature: number, previous: newest });
+            self.label_table.insert(hash_of(&place), entry);
         }
         digits
+    }
+
+    /// The newest entry under a label: all have one hash, and the newest is the one that no other follows.
+    fn newest_labelled(&self, place: (Option<char>, u32)) -> u32 {
+        let mut newest = None;
+        let _ = self.label_table.find(hash_of(&place), |entry| {
+            if self.labelled.get(entry as usize).is_some_and(|labelled| labelled.place == place) {
+                newest = newest.max(Some(entry));
+            }
+            false
+        });
+        newest.unwrap_or(NONE)
+    }
+
+    fn labelled_from(&self, entry: u32) -> impl Iterator<Item = Labelled> {
+        let mut next = entry;
+        std::iter::from_fn(move || {
+            let labelled = *self.labelled.get(next as usize)?;
+            next = labelled.previous;
+            Some(labelled)
+        })
     }
 
     /// Makes an item of a result that no call waits for.
@@ -298,20 +457,20 @@ impl Facts {
         let ix = self.next_ix();
         let Some(finish) = self.finishes.get_mut(number as usize) else { return ix };
         finish.orphan = ix.0;
+        let finish = *finish;
+        let extra = self.add_extra(Extra { task: finish.task, ..Extra::default() });
         self.items.push(Item {
             id: ItemId::first(finish.seq),
-            kind: ItemKind::Result,
-            role: Role::Tool,
-            turn,
             recorded_at: finish.recorded_at,
             body: Body::default(),
-            media_type: None,
-            provider_signature: None,
+            turn,
             message: NONE,
             call: NONE,
-            injected: None,
-            task: finish.task,
+            extra,
+            kind: ItemKind::Result,
+            role: Role::Tool,
             hidden: false,
+            automata: false,
         });
         ix
     }
@@ -327,28 +486,43 @@ impl Facts {
         facts.revisions.retain(|revision| revision.seq <= at);
         facts.acts.retain(|act| act.seq <= at);
         facts.evictions.retain(|eviction| eviction.seq <= at);
-        facts.automata.retain(|ix| *ix < item_count);
         for message in &mut facts.messages {
             message.items.retain(|ix| ix.0 < item_count);
         }
         let used = facts.messages.iter().rposition(|message| !message.items.is_empty());
         facts.messages.truncate(used.map_or(0, |last| last + 1));
         let message_count = index(facts.messages.len());
-        facts.message_by_key.retain(|_, number| *number < message_count);
-        for calls in facts.by_signature.values_mut().chain(facts.by_host_id.values_mut()) {
-            calls.retain(|ix| ix.0 < item_count);
+        for number in &mut facts.message_of {
+            if *number >= message_count {
+                *number = NONE;
+            }
         }
-        facts.by_signature.retain(|_, calls| !calls.is_empty());
-        facts.by_host_id.retain(|_, calls| !calls.is_empty());
-        facts.labels.clear();
-        for place in 0..facts.calls.len() {
-            let Some(call) = facts.calls.get(place) else { continue };
-            let label = crate::text::Label::from_bits(facts.names.text(call.tool), call.label);
-            let signature = call.signature;
-            facts.digits(Some(label.letter()), label.bits() >> 4, signature);
-            facts.digits(None, label.bits(), signature);
-        }
+        facts.find_anew();
         facts
+    }
+
+    /// Fills what only helps to find calls, from the calls.
+    fn find_anew(&mut self) {
+        self.labelled.clear();
+        self.label_table.clear();
+        self.newest_of_host.fill(NONE);
+        self.newest_of_signature.fill(NONE);
+        for place in 0..self.items.len() {
+            let Some(item) = self.items.get(place).filter(|item| item.call != NONE) else { continue };
+            let Some(call) = self.calls.get(item.call as usize).copied() else { continue };
+            let ix = index(place);
+            swap(&mut self.newest_of_host, call.host_id.at(), ix);
+            swap(&mut self.newest_of_signature, call.compared[0] as usize, ix);
+            let before = self.call(Ix(call.previous_of_signature));
+            if before.is_none_or(|before| (before.label, before.tool) != (call.label, call.tool)) {
+                self.digits_of(call.tool, call.label, call.compared[0]);
+            }
+        }
+    }
+
+    /// The message with this key, if there is one.
+    pub(crate) fn message_by_key(&self, key: Name) -> Option<u32> {
+        self.message_of.get(key.at()).copied().filter(|number| *number != NONE)
     }
 
     /// The message with this key, new if need be.
@@ -357,8 +531,12 @@ impl Facts {
         let key = self.names.intern(key);
         let next = index(self.messages.len());
         // Messages without a key are messages of their own, not parts of one.
-        let number = if is_named { *self.message_by_key.entry(key).or_insert(next) } else { next };
-        if number == next {
+        let known = if is_named { self.message_by_key(key) } else { None };
+        let number = known.unwrap_or(next);
+        if known.is_none() {
+            if is_named {
+                swap(&mut self.message_of, key.at(), next);
+            }
             self.messages.push(Message { key, role, hidden: false, items: Vec::new() });
         }
         number
@@ -366,18 +544,64 @@ impl Facts {
 
     /// Whether any call has this label.
     pub(crate) fn knows_label(&self, letter: Option<char>, bits: u32) -> bool {
-        self.labels.contains_key(&(letter, bits))
+        self.newest_labelled((letter, bits)) != NONE
     }
 
-    /// The signatures under a label, in order of first use.
-    pub(crate) fn signatures_under(&self, letter: Option<char>, bits: u32) -> &[Signature] {
-        self.labels.get(&(letter, bits)).map(Few::as_slice).unwrap_or_default()
+    /// The signatures under a label, as numbers, in order of first use.
+    pub(crate) fn signatures_under(&self, letter: Option<char>, bits: u32) -> Vec<u32> {
+        let newest = self.newest_labelled((letter, bits));
+        let mut under: Vec<u32> = self.labelled_from(newest).map(|entry| entry.signature).collect();
+        under.reverse();
+        under
     }
 
-    pub(crate) fn calls_with(&self, signature: Signature) -> &[Ix] {
-        let calls = self.signatures.get(&signature).and_then(|number| self.by_signature.get(number));
-        calls.map(Few::as_slice).unwrap_or_default()
+    /// Calls with the host's id, newest first.
+    pub(crate) fn calls_of_host(&self, host_id: Name) -> impl Iterator<Item = Ix> {
+        let newest = self.newest_of_host.get(host_id.at()).copied().unwrap_or(NONE);
+        self.calls_from(newest, |call| call.previous_of_host)
     }
+
+    /// Calls with a signature as given, newest first.
+    pub(crate) fn calls_with(&self, signature: u32) -> impl Iterator<Item = Ix> {
+        let newest = self.newest_of_signature.get(signature as usize).copied().unwrap_or(NONE);
+        self.calls_from(newest, |call| call.previous_of_signature)
+    }
+
+    fn calls_from(&self, newest: u32, previous: fn(&Call) -> u32) -> impl Iterator<Item = Ix> {
+        let mut next = newest;
+        std::iter::from_fn(move || {
+            let ix = Ix(next);
+            next = previous(self.call(ix)?);
+            Some(ix)
+        })
+    }
+}
+
+/// A call that is about to be added.
+pub(crate) struct NewCall {
+    pub(crate) host_id: Name,
+    pub(crate) tool: Name,
+    pub(crate) canonical_tokens: u32,
+    pub(crate) label: u32,
+    pub(crate) compared: [u32; 4],
+    pub(crate) class: ToolClass,
+    pub(crate) keys: Range,
+    pub(crate) volatile: bool,
+    pub(crate) todo: TodoRole,
+    pub(crate) todos: u32,
+    pub(crate) shown: Shown,
+}
+
+fn slice<T>(all: &[T], range: Range) -> &[T] {
+    all.get(range.0 as usize..range.1 as usize).unwrap_or_default()
+}
+
+/// Puts `value` at `place` of a vector that grows as it needs to, and returns what was there; [`NONE`] where nothing was.
+fn swap(entries: &mut Vec<u32>, place: usize, value: u32) -> u32 {
+    if entries.len() <= place {
+        entries.resize(place.saturating_add(1), NONE);
+    }
+    entries.get_mut(place).map_or(NONE, |entry| std::mem::replace(entry, value))
 }
 
 /// Leading hex digits that two signatures share.
@@ -411,7 +635,7 @@ pub(crate) struct Size {
 }
 
 impl Size {
-    pub(crate) fn of(parts: &[Part]) -> Self {
+    pub(crate) fn of(parts: &[PartFact]) -> Self {
         let mut size = Self::default();
         for part in parts {
             size.bytes = size.bytes.saturating_add(part.body.bytes);

@@ -76,6 +76,8 @@ pub enum ShortenKind {
     Truncate,
     /// Long reasoning.
     CompressReasoning,
+    /// What nothing has touched for some turns.
+    Shelve,
 }
 
 /// What an eviction makes of a face.
@@ -251,7 +253,10 @@ const COMPARE_COUNT_MAX: usize = 16;
 /// Where the heads of an item's lists are.
 #[derive(Clone, Copy, Debug)]
 struct Heads {
+    /// Causes.
     row: u32,
+    /// Results, revisions, pins: what hides nothing.
+    fact: u32,
     /// Edges in which it is the old item.
     old: u32,
     /// Edges in which it is the new one.
@@ -277,7 +282,7 @@ impl History {
     /// An item was recorded.
     pub(crate) fn born(&mut self, ix: Ix) {
         while self.heads.len() <= ix.at() {
-            self.heads.push(Heads { row: NONE, old: NONE, new: NONE });
+            self.heads.push(Heads { row: NONE, fact: NONE, old: NONE, new: NONE });
         }
         self.touched.push((ix, Face::Output));
     }
@@ -320,14 +325,26 @@ impl History {
     pub(crate) fn begin(&mut self, ix: Ix, face: Face, cause: Cause, at: Seq, turn: Turn) {
         let row = index(self.rows.len());
         let Some(heads) = self.heads.get_mut(ix.at()) else { return };
-        let prev = std::mem::replace(&mut heads.row, row);
+        let head = if cause.rank().is_some() { &mut heads.row } else { &mut heads.fact };
+        let prev = std::mem::replace(head, row);
         self.rows.push(Row { ix, face, cause, since: at, until: Seq::MAX, undone: Seq::MAX, turn, prev });
         self.touch(ix, face);
     }
 
     /// Ends the causes of an item that `which` picks, at `at`; returns how many ended.
     pub(crate) fn end(&mut self, ix: Ix, at: Seq, which: impl Fn(&Row) -> bool) -> usize {
-        let mut next = self.heads.get(ix.at()).map_or(NONE, |heads| heads.row);
+        let first = self.heads.get(ix.at()).map_or(NONE, |heads| heads.row);
+        self.end_from(first, ix, at, which)
+    }
+
+    /// Ends the pin of an item.
+    pub(crate) fn unpin(&mut self, ix: Ix, at: Seq) {
+        let first = self.heads.get(ix.at()).map_or(NONE, |heads| heads.fact);
+        self.end_from(first, ix, at, |row| row.cause == Cause::Pinned);
+    }
+
+    fn end_from(&mut self, first: u32, ix: Ix, at: Seq, which: impl Fn(&Row) -> bool) -> usize {
+        let mut next = first;
         let mut count = 0;
         let mut faces = (false, false);
         while let Some(row) = self.rows.get_mut(next as usize) {
@@ -351,9 +368,18 @@ impl History {
         count
     }
 
-    /// The rows of an item, newest first.
+    /// The causes of an item, newest first.
     pub(crate) fn rows_of(&self, ix: Ix) -> impl Iterator<Item = &Row> {
-        let mut next = self.heads.get(ix.at()).map_or(NONE, |heads| heads.row);
+        self.rows_from(self.heads.get(ix.at()).map_or(NONE, |heads| heads.row))
+    }
+
+    /// What holds of an item and hides nothing, newest first: results, revisions, pins.
+    pub(crate) fn facts_of(&self, ix: Ix) -> impl Iterator<Item = &Row> {
+        self.rows_from(self.heads.get(ix.at()).map_or(NONE, |heads| heads.fact))
+    }
+
+    fn rows_from(&self, first: u32) -> impl Iterator<Item = &Row> {
+        let mut next = first;
         std::iter::from_fn(move || {
             let row = self.rows.get(next as usize)?;
             next = row.prev;
@@ -373,7 +399,7 @@ impl History {
 
     /// The finish that answers a call at `at`.
     pub(crate) fn answer(&self, ix: Ix, at: Seq) -> Option<u32> {
-        self.rows_of(ix).find_map(|row| match row.cause {
+        self.facts_of(ix).find_map(|row| match row.cause {
             Cause::Answered { finish } if row.holds(at) => Some(finish),
             _ => None,
         })
@@ -381,7 +407,7 @@ impl History {
 
     /// The newest revision of a face at `at`.
     pub(crate) fn revision(&self, ix: Ix, face: Face, at: Seq) -> Option<u32> {
-        self.rows_of(ix).find_map(|row| match row.cause {
+        self.facts_of(ix).find_map(|row| match row.cause {
             Cause::Revised { revision } if row.face == face && row.holds(at) => Some(revision),
             _ => None,
         })
@@ -389,7 +415,7 @@ impl History {
 
     /// Whether an item is pinned at `at`.
     pub(crate) fn is_pinned(&self, ix: Ix, at: Seq) -> bool {
-        self.rows_of(ix).any(|row| row.cause == Cause::Pinned && row.holds(at))
+        self.facts_of(ix).any(|row| row.cause == Cause::Pinned && row.holds(at))
     }
 
     /// Adds an edge and the causes it brings.

@@ -2,55 +2,64 @@
 
 use std::sync::Arc;
 
-use super::core::Op;
+use super::core::{Op, Rewind};
 use super::facts::{
-    Act, ActItem, Call, Eviction, Finish, Item, ItemKind, Ix, NONE, Revision, form_index, index, kind_of,
+    Act, ActItem, Eviction, Extra, Finish, FinishExtra, Item, ItemKind, Ix, NONE, NewCall, PartFact, Range,
+    Revision, form_index, index, kind_of,
 };
 use super::policy::Policy;
 use super::state::State;
 use crate::event::{
-    Body, Hidden, Part, Payload, Recorded, Role, SignatureForm, ToolCallFinished, ToolCallStarted, TurnKind,
+    Body, Finished, Frequent, Hidden, Lent, LentList, Part, Payload, Recorded, Role, SignatureForm, Started,
+    TurnKind, forms,
 };
-use crate::ids::{ItemId, Seq};
-use crate::text::Label;
+use crate::ids::{ItemId, Micros, Seq};
+
+/// Where an event stands in the log, as far as items keep it.
+#[derive(Clone, Copy)]
+pub(crate) struct Place {
+    pub(crate) seq: Seq,
+    pub(crate) recorded_at: Micros,
+}
 
 impl State {
-    /// The operation for an event; `None` if the stream's items do not depend on it.
+    /// The operation for an event of a frequent kind.
+    pub(super) fn take_in_frequent(&mut self, at: Place, event: &Frequent<'_>) -> Op {
+        match event {
+            Frequent::Started(started) => Op::Start(self.take_start(at, started)),
+            Frequent::Finished(finished) => Op::Finish(self.take_finish(at, finished)),
+            Frequent::Said(said) => {
+                let number = self.facts.message(said.key, said.role.unwrap_or(Role::Assistant));
+                if let (Some(role), Some(known)) = (said.role, self.facts.messages.get_mut(number as usize)) {
+                    known.role = role;
+                    known.hidden |= said.hidden_from_model;
+                }
+                self.take_parts(at, number, said.parts)
+            }
+            Frequent::Turn { kind: TurnKind::Step, key, number } => {
+                let key = if key.is_empty() { NONE } else { self.facts.names.intern(key).0 };
+                Op::Turn { key, number: *number }
+            }
+            Frequent::Turn { kind: TurnKind::Prompt, .. } => Op::Prompt,
+        }
+    }
+
+    /// The operation for any other event; `None` if the stream's items do not depend on it.
     pub(super) fn take_in(&mut self, recorded: &Recorded) -> Option<Op> {
         let seq = recorded.seq;
+        let at = Place { seq, recorded_at: recorded.recorded_at };
         Some(match &recorded.event.payload {
-            Payload::ToolCallStarted(started) => Op::Start(self.take_start(recorded, started)),
-            Payload::ToolCallFinished(finished) => Op::Finish(self.take_finish(recorded, finished)),
-            Payload::MessageRecorded(message) => {
-                let number = self.facts.message(&message.key, message.role);
-                if let Some(known) = self.facts.messages.get_mut(number as usize) {
-                    known.role = message.role;
-                    known.hidden |= message.hidden_from_model;
-                }
-                self.take_parts(recorded, number, &message.parts)
-            }
-            Payload::MessageContinued(message) => {
-                let number = self.facts.message(&message.key, Role::Assistant);
-                self.take_parts(recorded, number, &message.parts)
-            }
             Payload::MessageAbandoned(message) => {
                 let key = self.facts.names.find(&message.key)?;
-                Op::Abandon(*self.facts.message_by_key.get(&key)?)
+                Op::Abandon(self.facts.message_by_key(key)?)
             }
             Payload::ItemRevised(revised) => {
-                let parts = revised.parts.clone().into_boxed_slice();
+                let parts = self.take_part_list(LentList::Owned(&revised.parts));
                 let number = index(self.facts.revisions.len());
                 self.facts.revisions.push(Revision { seq, item: revised.item, face: revised.face, parts });
                 Op::Revise(number)
             }
-            Payload::TurnStarted(turn) => match turn.kind {
-                TurnKind::Step => {
-                    let key = (!turn.key.is_empty()).then(|| self.facts.names.intern(&turn.key));
-                    Op::Turn { key, number: turn.number }
-                }
-                TurnKind::Prompt => Op::Prompt,
-            },
-            Payload::ContextReplaced(replaced) => Op::Replace(Arc::from(replaced.order.as_slice())),
+            Payload::ContextReplaced(replaced) => Op::Replace(Arc::new(replaced.order.clone())),
             Payload::HostCleared(cleared) => {
                 let mut items = cleared.items.clone();
                 for call in &cleared.calls {
@@ -62,23 +71,27 @@ impl State {
                     items.into_iter().map(|item| ActItem { item, pattern: None, summary: cleared.text });
                 Op::Clear(self.take_act(seq, items.collect()))
             }
-            Payload::Rewound(rewound) => Op::Rewound {
+            Payload::Rewound(rewound) => Op::Rewound(Arc::new(Rewind {
                 to: rewound.to,
                 turn: self.core.turn,
                 policy: Arc::clone(&self.core.policy),
                 own: self.core.own_policy,
-            },
-            Payload::FileChanged(changed) => Op::FileChanged(self.facts.key(&changed.key)),
+            })),
+            Payload::FileChanged(changed) => {
+                let key = self.facts.key(Lent::Owned(&changed.key));
+                self.facts.keys.push(key);
+                Op::FileChanged(index(self.facts.keys.len().saturating_sub(1)))
+            }
             Payload::Discarded(act) => Op::Hide(self.take_act(seq, act.items.iter().map(act_item).collect())),
             Payload::Distilled(act) => Op::Hide(self.take_act(seq, act.items.iter().map(act_item).collect())),
-            Payload::Restored(act) => Op::Restore(Arc::from(act.items.as_slice())),
-            Payload::Pinned(act) => Op::Pin(Arc::from(act.items.as_slice())),
-            Payload::Unpinned(act) => Op::Unpin(Arc::from(act.items.as_slice())),
+            Payload::Restored(act) => Op::Restore(Arc::new(act.items.clone())),
+            Payload::Pinned(act) => Op::Pin(Arc::new(act.items.clone())),
+            Payload::Unpinned(act) => Op::Unpin(Arc::new(act.items.clone())),
             Payload::SessionClosed(_) => Op::Closed,
             Payload::Injected(injected) => {
-                let ix = self.take_item(recorded, ItemKind::Injected, injected.text);
+                let extra = Extra { injected: Some(injected.what), ..Extra::default() };
+                let ix = self.take_item(at, ItemKind::Injected, injected.text, extra);
                 if let Some(item) = self.facts.items.get_mut(ix.at()) {
-                    item.injected = Some(injected.what);
                     item.role = Role::User;
                 }
                 Op::Injected(ix)
@@ -104,7 +117,12 @@ impl State {
             | Payload::MemorySuperseded(_)
             | Payload::MemoryReinforced(_)
             | Payload::MemoryRetracted(_) => Op::Memory(Arc::new(recorded.clone())),
-            Payload::SessionOpened(_)
+            Payload::ToolCallStarted(_)
+            | Payload::ToolCallFinished(_)
+            | Payload::MessageRecorded(_)
+            | Payload::MessageContinued(_)
+            | Payload::TurnStarted(_)
+            | Payload::SessionOpened(_)
             | Payload::SessionChanged(_)
             | Payload::PromptSet(_)
             | Payload::Forked(_)
@@ -123,48 +141,41 @@ impl State {
         index(self.facts.acts.len().saturating_sub(1))
     }
 
-    fn take_item(&mut self, recorded: &Recorded, kind: ItemKind, body: Body) -> Ix {
+    fn take_item(&mut self, at: Place, kind: ItemKind, body: Body, extra: Extra) -> Ix {
         let ix = self.facts.next_ix();
+        let extra = self.facts.add_extra(extra);
         self.facts.items.push(Item {
-            id: ItemId::first(recorded.seq),
-            kind,
-            role: Role::Assistant,
-            turn: self.core.turn,
-            recorded_at: recorded.recorded_at,
+            id: ItemId::first(at.seq),
+            recorded_at: at.recorded_at,
             body,
-            media_type: None,
-            provider_signature: None,
+            turn: self.core.turn,
             message: NONE,
             call: NONE,
-            injected: None,
-            task: None,
+            extra,
+            kind,
+            role: Role::Assistant,
             hidden: false,
+            automata: false,
         });
         ix
     }
 
-    fn take_parts(&mut self, recorded: &Recorded, number: u32, parts: &[Part]) -> Op {
+    fn take_parts(&mut self, at: Place, number: u32, parts: LentList<'_, Part>) -> Op {
         let first = self.facts.next_ix();
         let (role, hidden) = self
             .facts
             .messages
             .get(number as usize)
             .map_or((Role::Assistant, false), |message| (message.role, message.hidden));
-        for (place, part) in (1..).zip(parts) {
-            let ix = self.take_item(recorded, kind_of(part.kind), part.body);
-            let media_type = part.media_type.as_deref().map(|text| self.facts.names.intern(text));
-            let task = part.task.as_deref().map(|text| self.facts.names.intern(text));
+        for (place, part) in (1..).zip(parts.iter()) {
+            let extra = self.extra_of(part);
+            let ix = self.take_item(at, kind_of(part.kind()), part.body(), extra);
             if let Some(item) = self.facts.items.get_mut(ix.at()) {
                 item.id.part = place;
                 item.role = role;
                 item.hidden = hidden;
                 item.message = number;
-                item.media_type = media_type;
-                item.task = task;
-                item.provider_signature = part.signature;
-            }
-            if part.automata && role == Role::User {
-                self.facts.automata.insert(ix.0);
+                item.automata = part.automata() && role == Role::User;
             }
             if let Some(message) = self.facts.messages.get_mut(number as usize) {
                 message.items.push(ix);
@@ -173,77 +184,107 @@ impl State {
         Op::Parts { first, count: index(parts.len()) }
     }
 
-    fn take_start(&mut self, recorded: &Recorded, started: &ToolCallStarted) -> Ix {
-        let tool = self.facts.names.intern(&started.tool);
-        let host_id = self.facts.names.intern(&started.call);
+    fn extra_of(&mut self, part: Lent<'_, Part>) -> Extra {
+        Extra {
+            media_type: part.media_type().map(|text| self.facts.names.intern(text)),
+            task: part.task().map(|text| self.facts.names.intern(text)),
+            signature: part.signature(),
+            injected: None,
+        }
+    }
+
+    /// Parts that are no items: of an output, or of what a face was rewritten to.
+    fn take_part_list(&mut self, parts: LentList<'_, Part>) -> Range {
+        let first = index(self.facts.parts.len());
+        for part in parts.iter() {
+            let extra = self.extra_of(part);
+            let extra = self.facts.add_extra(extra);
+            self.facts.parts.push(PartFact { body: part.body(), extra, kind: part.kind() });
+        }
+        (first, index(self.facts.parts.len()))
+    }
+
+    fn take_start(&mut self, at: Place, started: &Started<'_>) -> Ix {
+        let tool = self.facts.names.intern(started.tool);
+        let host_id = self.facts.names.intern(started.call);
         let first = index(self.facts.keys.len());
-        for key in &started.keys {
+        for key in started.keys.iter() {
             let key = self.facts.key(key);
             self.facts.keys.push(key);
         }
         let mut compared = [self.facts.signature(started.signature); 4];
         // A form that is not there equals the nearest one that is: both changes, without nulls, resolved, as given.
-        let has = |form: SignatureForm| started.forms.iter().any(|(other, _)| *other == form);
-        for (form, signature) in &started.forms {
-            let number = self.facts.signature(*signature);
-            if let Some(place) = compared.get_mut(form_index(*form)) {
+        let (mut has_both, mut has_no_nulls) = (false, false);
+        for (form, signature) in forms(started.forms) {
+            has_both |= form == SignatureForm::ResolvedNoNulls;
+            has_no_nulls |= form == SignatureForm::NoNulls;
+            let number = self.facts.signature(signature);
+            if let Some(place) = compared.get_mut(form_index(form)) {
                 *place = number;
             }
         }
-        if !has(SignatureForm::ResolvedNoNulls) {
-            compared[3] = if has(SignatureForm::NoNulls) { compared[1] } else { compared[2] };
+        if !has_both {
+            compared[3] = if has_no_nulls { compared[1] } else { compared[2] };
         }
-        let label = Label::from_bits(&started.tool, started.label);
-        let digits = (
-            self.facts.digits(Some(label.letter()), label.bits() >> 4, started.signature),
-            self.facts.digits(None, label.bits(), started.signature),
-        );
-        let message = match &started.message {
+        let message = match started.message {
             Some(key) => self.facts.message(key, Role::Assistant),
             None => NONE,
         };
-        let ix = self.take_item(recorded, ItemKind::Call, started.params);
-        self.facts.by_host_id.entry(host_id).or_default().push(ix);
-        self.facts.by_signature.entry(compared[0]).or_default().push(ix);
+        let todos = match started.todos.and_then(Lent::to_owned) {
+            Some(list) => {
+                self.facts.todo_lists.push(Arc::new(list));
+                index(self.facts.todo_lists.len().saturating_sub(1))
+            }
+            None => NONE,
+        };
+        let extra = Extra { signature: started.provider_signature, ..Extra::default() };
+        let ix = self.take_item(at, ItemKind::Call, started.params, extra);
+        let call = self.facts.add_call(
+            ix,
+            NewCall {
+                host_id,
+                tool,
+                canonical_tokens: started.canonical_tokens,
+                label: started.label,
+                compared,
+                class: started.class,
+                keys: (first, index(self.facts.keys.len())),
+                volatile: started.volatile,
+                todo: started.todo,
+                todos,
+                shown: started.shown,
+            },
+        );
         if let Some(message) = self.facts.messages.get_mut(message as usize) {
             message.items.push(ix);
         }
         if let Some(item) = self.facts.items.get_mut(ix.at()) {
             item.message = message;
-            item.call = index(self.facts.calls.len());
-            item.provider_signature = started.provider_signature;
+            item.call = call;
         }
-        self.facts.calls.push(Call {
-            host_id,
-            tool,
-            canonical_tokens: started.canonical_tokens,
-            label: started.label,
-            digits,
-            signature: started.signature,
-            compared,
-            class: started.class,
-            keys: (first, index(self.facts.keys.len())),
-            volatile: started.volatile,
-            todo: started.todo,
-            todos: started.todos.clone().map(Arc::new),
-            shown: started.shown,
-        });
         ix
     }
 
-    fn take_finish(&mut self, recorded: &Recorded, finished: &ToolCallFinished) -> u32 {
-        let tag = finished.output.iter().rev().find_map(|part| part.task.as_deref());
+    fn take_finish(&mut self, at: Place, finished: &Finished<'_>) -> u32 {
+        let tag = finished.output.iter().rev().find_map(Lent::task);
         let task = tag.map(|text| self.facts.names.intern(text));
+        let output = self.take_part_list(finished.output);
+        let todos = finished.todos.and_then(Lent::to_owned).map(Arc::new);
+        let extra = if finished.details.is_some() || todos.is_some() {
+            self.facts.finish_extras.push(FinishExtra { details: finished.details, todos });
+            index(self.facts.finish_extras.len().saturating_sub(1))
+        } else {
+            NONE
+        };
         let finish = Finish {
-            seq: recorded.seq,
-            recorded_at: recorded.recorded_at,
-            host_id: self.facts.names.intern(&finished.call),
-            outcome: finished.outcome,
-            output: finished.output.clone().into_boxed_slice(),
-            details: finished.details,
-            todos: finished.todos.clone().map(Arc::new),
+            seq: at.seq,
+            recorded_at: at.recorded_at,
+            host_id: self.facts.names.intern(finished.call),
+            output,
             task,
+            extra,
             orphan: NONE,
+            outcome: finished.outcome,
         };
         self.facts.finishes.push(finish);
         index(self.facts.finishes.len().saturating_sub(1))

@@ -37,7 +37,10 @@ mod protect;
 mod read;
 pub mod reminder;
 mod rules;
+pub mod serving;
+mod shelf;
 mod state;
+mod table;
 pub mod task;
 #[cfg(test)]
 mod tests;
@@ -48,6 +51,7 @@ mod world;
 pub use self::core::Status;
 pub use facts::{ItemKind, Ix};
 pub use history::{RuleKind, ShortenKind};
+pub(crate) use intake::Place;
 pub use policy::{Policy, PolicyError};
 pub use policy_keys::{KEYS as POLICY_KEYS, PolicyKey};
 pub use read::*;

@@ -1,48 +1,82 @@
 //! Interned strings: tool names, call ids, paths, keys of messages, each stored once and compared as a number.
 //!
 //! Numbers are given in order of first use, so they are the same in every replay; nothing visible depends on the
-//! order of the hash map.
+//! order of the table. All texts lie in one buffer: a session names two new things a call, and an allocation each would
+//! be the greater part of what a fold asks of the system.
 
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
+use super::facts::index;
+use super::table::{Table, hash_of};
 
 /// An interned string of one stream.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct Name(pub(crate) u32);
 
+impl Name {
+    pub(crate) const fn at(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// The strings of one stream.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Names {
-    texts: Vec<Arc<str>>,
-    by_text: FxHashMap<Arc<str>, Name>,
+    buffer: String,
+    /// Where each ends in the buffer.
+    ends: Vec<u64>,
+    table: Table,
 }
 
 impl Names {
     /// The name of `text`, new or known.
     pub(crate) fn intern(&mut self, text: &str) -> Name {
-        if let Some(name) = self.by_text.get(text) {
-            return *name;
+        let hash = hash_of(text);
+        if let Some(known) = self.table.find(hash, |number| self.text(Name(number)) == text) {
+            return Name(known);
         }
-        let name = Name(u32::try_from(self.texts.len()).unwrap_or(u32::MAX));
-        let text: Arc<str> = Arc::from(text);
-        self.texts.push(Arc::clone(&text));
-        self.by_text.insert(text, name);
+        let name = Name(index(self.ends.len()));
+        self.buffer.push_str(text);
+        self.ends.push(self.buffer.len() as u64);
+        self.table.insert(hash, name.0);
         name
     }
 
     /// The name of `text` if it has been used.
     pub(crate) fn find(&self, text: &str) -> Option<Name> {
-        self.by_text.get(text).copied()
+        self.table.find(hash_of(text), |number| self.text(Name(number)) == text).map(Name)
     }
 
     /// The text of `name`.
     pub(crate) fn text(&self, name: Name) -> &str {
-        self.texts.get(name.0 as usize).map(AsRef::as_ref).unwrap_or_default()
+        let start = name.at().checked_sub(1).map_or(Some(0), |before| self.ends.get(before).copied());
+        let range = start.zip(self.ends.get(name.at()).copied());
+        let text = range.and_then(|(start, end)| {
+            let (start, end) = (usize::try_from(start).ok()?, usize::try_from(end).ok()?);
+            self.buffer.get(start..end)
+        });
+        text.unwrap_or_default()
     }
 
-    /// The text of `name`, shared.
+    /// The text of `name`, on its own.
     pub(crate) fn shared(&self, name: Name) -> Arc<str> {
-        self.texts.get(name.0 as usize).cloned().unwrap_or_default()
+        Arc::from(self.text(name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_given_once_and_kept() {
+        let mut names = Names::default();
+        let texts = ["", "read", "src/lib.rs", "rea", "d"];
+        let given: Vec<Name> = texts.iter().map(|text| names.intern(text)).collect();
+        assert_eq!(given, (0..5).map(Name).collect::<Vec<_>>());
+        for (text, name) in texts.iter().zip(given) {
+            assert_eq!((names.intern(text), names.find(text), names.text(name)), (name, Some(name), *text));
+        }
+        assert_eq!((names.find("write"), names.text(Name(5))), (None, ""));
     }
 }

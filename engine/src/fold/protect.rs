@@ -25,7 +25,8 @@ pub(crate) struct ToolLists {
 /// What has been matched so far, under one policy.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Lists {
-    tools: FxHashMap<Name, ToolLists>,
+    /// By name. Tools are among the first names of a stream.
+    tools: Vec<Option<ToolLists>>,
     files: FxHashMap<Name, bool>,
 }
 
@@ -39,7 +40,12 @@ impl Lists {
     /// Matches what a call names, so that it can be looked up.
     pub(crate) fn learn(&mut self, facts: &Facts, policy: &Policy, ix: Ix) {
         let Some(call) = facts.call(ix) else { return };
-        self.tools.entry(call.tool).or_insert_with(|| tool_lists(policy, facts.names.text(call.tool)));
+        if self.tools.len() <= call.tool.at() {
+            self.tools.resize(call.tool.at().saturating_add(1), None);
+        }
+        if let Some(lists @ None) = self.tools.get_mut(call.tool.at()) {
+            *lists = Some(tool_lists(policy, facts.names.text(call.tool)));
+        }
         if policy.protected_files.is_empty() {
             return;
         }
@@ -54,7 +60,7 @@ impl Lists {
 
     /// The lists a tool is on; it must have been learnt.
     pub(crate) fn tool(&self, tool: Name) -> ToolLists {
-        self.tools.get(&tool).copied().unwrap_or_default()
+        self.tools.get(tool.at()).copied().flatten().unwrap_or_default()
     }
 
     /// Whether a call names a protected file.

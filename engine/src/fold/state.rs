@@ -2,16 +2,17 @@
 
 use std::sync::Arc;
 
-use super::core::{Core, Op, Step, Subs};
+use super::core::{Core, Op, Rewind, Step, Subs};
 use super::facts::{Facts, Ix};
 use super::history::{Cause, History, Total};
+use super::intake::Place;
 use super::memory::MemoryState;
-use super::names::Name;
 use super::policy::Policy;
 use super::task::TaskState;
 use super::todo::TodoState;
 use crate::event::{
-    Body, BodyAddress, Face, MessageFinished, Parent, Payload, PromptSet, RebaseCause, Recorded, Scope,
+    Body, BodyAddress, Face, Frequent, MessageFinished, Parent, Payload, PromptSet, RebaseCause, Recorded,
+    Scope,
 };
 use crate::ids::{ItemId, Micros, Seq, StreamId, Turn};
 
@@ -153,18 +154,16 @@ impl State {
 
     /// Folds one event of this stream. Total. Cost: what it changes; a rewind, a fork and a policy cost the stream.
     pub(crate) fn apply(&mut self, recorded: &Recorded) -> Effects {
-        if self.first == Seq::ZERO {
-            self.first = recorded.seq;
+        let at = Place { seq: recorded.seq, recorded_at: recorded.recorded_at };
+        if let Some(event) = Frequent::of(&recorded.event.payload) {
+            let edges_before = self.run_frequent(at, &event);
+            return self.effects(at.seq, edges_before);
         }
-        self.head = recorded.seq;
-        if self.times.last().is_none_or(|(_, last)| *last != recorded.recorded_at) {
-            self.times.push((recorded.seq, recorded.recorded_at));
-        }
-        let edges_before = self.history.edges.len();
+        let edges_before = self.begin(at);
         self.note(recorded);
         if let Some(op) = self.take_in(recorded) {
             match op {
-                Op::Rewound { .. } => self.rewind(recorded, op),
+                Op::Rewound(rewind) => self.rewind(recorded, &rewind),
                 op => {
                     self.step(recorded.seq, &op);
                     self.ops.push((recorded.seq, op));
@@ -172,6 +171,32 @@ impl State {
             }
         }
         self.effects(recorded.seq, edges_before)
+    }
+
+    /// As [`State::apply`], of an event of a frequent kind, for those who do not ask what it changed.
+    pub(crate) fn replay(&mut self, at: Place, event: &Frequent<'_>) {
+        self.run_frequent(at, event);
+        self.settle(at.seq, None);
+    }
+
+    fn run_frequent(&mut self, at: Place, event: &Frequent<'_>) -> usize {
+        let edges_before = self.begin(at);
+        let op = self.take_in_frequent(at, event);
+        self.step(at.seq, &op);
+        self.ops.push((at.seq, op));
+        edges_before
+    }
+
+    /// An event comes in; returns how many edges there are.
+    fn begin(&mut self, at: Place) -> usize {
+        if self.first == Seq::ZERO {
+            self.first = at.seq;
+        }
+        self.head = at.seq;
+        if self.times.last().is_none_or(|(_, last)| *last != at.recorded_at) {
+            self.times.push((at.seq, at.recorded_at));
+        }
+        self.history.edges.len()
     }
 
     pub(crate) fn step(&mut self, at: Seq, op: &Op) {
@@ -265,7 +290,8 @@ impl State {
             if *seq > at {
                 break;
             }
-            if let Op::Rewound { to, .. } = op {
+            if let Op::Rewound(rewind) = op {
+                let to = &rewind.to;
                 let kept =
                     active.partition_point(|place| self.ops.get(*place).is_some_and(|(seq, _)| seq <= to));
                 active.truncate(kept);
@@ -291,9 +317,8 @@ impl State {
         (core, history, subs)
     }
 
-    fn rewind(&mut self, recorded: &Recorded, op: Op) {
-        let Op::Rewound { to, .. } = &op else { return };
-        let (to, seq) = (*to, recorded.seq);
+    fn rewind(&mut self, recorded: &Recorded, rewind: &Arc<Rewind>) {
+        let (to, seq) = (rewind.to, recorded.seq);
         let active: Vec<(Seq, Op)> = {
             let places = self.branch(Seq::MAX);
             places.into_iter().filter_map(|place| self.ops.get(place)).cloned().collect()
@@ -315,6 +340,7 @@ impl State {
         let first_off = self.facts.items.partition_point(|item| item.id.seq <= last);
         self.history.rewind(last, seq, turn, Ix(super::facts::index(first_off)), &left);
         self.rewinds.push((seq, to));
+        let op = Op::Rewound(Arc::clone(rewind));
         self.step(seq, &op);
         self.ops.push((seq, op));
     }
@@ -370,7 +396,8 @@ impl State {
         let items = (0..super::facts::index(child.facts.items.len())).map(Ix);
         for ix in items.clone().filter(|ix| !child.core.live(*ix).is(super::core::BORN)).collect::<Vec<_>>() {
             child.history.born(ix);
-            for row in self.history.rows_of(ix).filter(|row| row.since <= at && row.holds(at)) {
+            let facts = self.history.facts_of(ix).chain(self.history.rows_of(ix));
+            for row in facts.filter(|row| row.since <= at && row.holds(at)) {
                 if matches!(row.cause, Cause::Answered { .. } | Cause::Revised { .. } | Cause::OffBranch) {
                     child.history.begin(ix, row.face, row.cause, row.since, row.turn);
                 }
@@ -432,7 +459,7 @@ impl State {
             }
             let finish = self.facts.finishes.partition_point(|finish| finish.seq < address.seq);
             if let Some(found) = self.facts.finishes.get(finish).filter(|found| found.seq == address.seq)
-                && found.output.iter().any(|part| covers(&part.body, address.row))
+                && self.facts.parts_of(found.output).iter().any(|part| covers(&part.body, address.row))
                 && let Some(ix) = self.answered_by(super::facts::index(finish))
             {
                 faces.push((ix, Face::Output));
@@ -446,34 +473,17 @@ impl State {
         self.effects(at, self.history.edges.len());
     }
 
-    fn answered_by(&self, finish: u32) -> Option<Ix> {
-        let answered = |row: &&super::history::Row| row.cause == Cause::Answered { finish };
-        self.history.rows.iter().find(answered).map(|row| row.ix)
+    fn answered_by(&self, number: u32) -> Option<Ix> {
+        let finish = self.facts.finishes.get(number as usize)?;
+        let answered =
+            |ix: &Ix| self.history.facts_of(*ix).any(|row| row.cause == Cause::Answered { finish: number });
+        std::iter::once(Ix(finish.orphan)).chain(self.facts.calls_of_host(finish.host_id)).find(answered)
     }
 
     /// What changed since the last event: totals, and what readers are told.
     pub(crate) fn effects(&mut self, seq: Seq, edges_before: usize) -> Effects {
-        let before = Seq(seq.0.saturating_sub(1));
-        let touched = self.history.take_touched();
-        let mut total = self.history.totals.last().copied().unwrap_or_default();
-        let mut changes = Vec::with_capacity(touched.len());
-        for &(ix, face) in &touched {
-            let Some(item) = self.facts.item(ix) else { continue };
-            let item = item.id;
-            let was = self.face_tokens(ix, face, before);
-            let view = self.face(ix, face, seq);
-            let now = self.tokens_in(ix, &view, seq);
-            total.whole = total.whole.wrapping_add(now.whole).wrapping_sub(was.whole);
-            total.shown = total.shown.wrapping_add(now.shown).wrapping_sub(was.shown);
-            total.recorded = total.recorded.wrapping_add(now.recorded).wrapping_sub(was.recorded);
-            let freed =
-                i64::try_from(was.shown).unwrap_or(i64::MAX) - i64::try_from(now.shown).unwrap_or(i64::MAX);
-            changes.push(Change { item, face, shown: view.state, cause: view.cause, tokens_freed: freed });
-        }
-        self.history.give_back(touched);
-        if !changes.is_empty() {
-            self.history.totals.push(Total { seq, ..total });
-        }
+        let mut changes = Vec::new();
+        self.settle(seq, Some(&mut changes));
         Effects {
             seq,
             stream: self.id,
@@ -483,8 +493,42 @@ impl State {
         }
     }
 
-    pub(crate) fn host_call(&self, call: &str) -> Option<(Name, &[Ix])> {
-        let name = self.facts.names.find(call)?;
-        Some((name, self.facts.by_host_id.get(&name).map(super::few::Few::as_slice).unwrap_or_default()))
+    /// Brings the totals up to what changed since the last event, and lists that if it is asked for.
+    fn settle(&mut self, seq: Seq, mut changes: Option<&mut Vec<Change>>) {
+        let before = Seq(seq.0.saturating_sub(1));
+        let touched = self.history.take_touched();
+        if let Some(changes) = &mut changes {
+            changes.reserve_exact(touched.len());
+        }
+        let mut total = self.history.totals.last().copied().unwrap_or_default();
+        for &(ix, face) in &touched {
+            let Some(item) = self.facts.item(ix) else { continue };
+            let item = item.id;
+            let was = self.face_tokens(ix, face, before);
+            let now = if let Some(changes) = &mut changes {
+                let view = self.face(ix, face, seq);
+                let now = self.tokens_in(ix, &view, seq);
+                let freed = i64::try_from(was.shown).unwrap_or(i64::MAX)
+                    - i64::try_from(now.shown).unwrap_or(i64::MAX);
+                changes.push(Change {
+                    item,
+                    face,
+                    shown: view.state,
+                    cause: view.cause,
+                    tokens_freed: freed,
+                });
+                now
+            } else {
+                self.face_tokens(ix, face, seq)
+            };
+            total.whole = total.whole.wrapping_add(now.whole).wrapping_sub(was.whole);
+            total.shown = total.shown.wrapping_add(now.shown).wrapping_sub(was.shown);
+            total.recorded = total.recorded.wrapping_add(now.recorded).wrapping_sub(was.recorded);
+        }
+        let changed = !touched.is_empty();
+        self.history.give_back(touched);
+        if changed {
+            self.history.totals.push(Total { seq, ..total });
+        }
     }
 }

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::intake::Place;
 use super::policy::Policy;
 use super::state::{Effects, State};
-use crate::event::{Lifespan, Payload, Recorded, Scope, stream_id};
+use crate::event::{Frequent, Lifespan, Payload, Recorded, Scope, stream_id};
 use crate::ids::{Micros, Seq, StreamId};
 
 /// Folded streams by id, with the store-wide policy.
@@ -77,6 +78,12 @@ impl World {
             _ => {}
         }
         self.state(stream).apply(recorded)
+    }
+
+    /// As [`World::apply`], of an event of a frequent kind, for those who do not ask what it changed.
+    pub(crate) fn replay(&mut self, at: Place, stream: StreamId, event: &Frequent<'_>) {
+        self.head = at.seq;
+        self.state(stream).replay(at, event);
     }
 
     /// A stream began. A session of a project ends what the project's earlier sessions remembered for their own length;

@@ -17,9 +17,10 @@ use super::error::LogError;
 use super::group::WriteSegment;
 use super::handoff::{Stages, Until};
 use super::settle::{self, Shore, settle};
-use super::tail::{SyncLock, Tail, WriteLock, durable_shared, read_shared};
+use super::tail::{SyncLock, Tail, WriteLock, read_shared};
+use super::wait::low_half;
 use super::{Appended, Condition, Head, Log, Prepared, Writer, locked};
-use crate::codec::word;
+use crate::codec::{SEGMENT_HEADER_BYTES, word};
 use crate::ids::{Position, Seq, StreamId};
 use crate::storage::{SharedPage, sync};
 
@@ -170,33 +171,6 @@ impl Log {
         }
     }
 
-    /// Waits until a commit after `after` is durable, by any process, or `limit` has passed; returns the head.
-    ///
-    /// Sleeps until a sync is done; where processes share no memory, it looks again at growing intervals.
-    ///
-    /// # Errors
-    /// As [`Log::refresh`].
-    pub fn wait_for_commit(&self, after: Seq, limit: Duration) -> Result<Head, LogError> {
-        let start = self.clock.elapsed();
-        let mut pause = Duration::from_millis(1);
-        loop {
-            let page = self.shared_page();
-            let seen = page.map(|page| low_half(page.load(word::WAKE)));
-            let head = self.refresh()?;
-            let left = limit.saturating_sub(self.clock.elapsed().saturating_sub(start));
-            if head.seq > after || left.is_zero() {
-                return Ok(head);
-            }
-            if let (Some(page), Some(seen)) = (page, seen) {
-                // Bounded, since a process without shared memory wakes nobody.
-                page.wait(word::WAKE, seen, left.min(Duration::from_millis(100)));
-            } else {
-                self.clock.sleep(pause.min(left));
-                pause = pause.saturating_mul(2).min(Duration::from_millis(50));
-            }
-        }
-    }
-
     /// Whether a stream may have moved after `basis` by what this handle has not read. `false` is certain; cheap.
     pub fn may_have_moved(&self, stream: StreamId, basis: Seq) -> bool {
         let Some(tail) = self.tail.as_ref().filter(|tail| tail.shared().is_some()) else { return true };
@@ -206,24 +180,21 @@ impl Log {
         tail.slot(&stream) > basis
     }
 
-    /// Rises whenever a file of the log was replaced by one that says the same: files that are open for reading stay
-    /// right, but hold on to space. Cheap where processes share memory.
+    /// Completes the segment that is being written and begins the next one, unless it has no frame yet. Durable.
     ///
     /// # Errors
-    /// [`LogError::Io`] if the tail page cannot be read.
-    pub fn generation(&self) -> Result<u32, LogError> {
-        match self.shared_page() {
-            Some(page) => Ok(low_half(page.load(word::POISONED) >> 32)),
-            None => Ok(self.read_page()?.generation),
+    /// As [`Log::append`].
+    pub fn begin_segment(&self) -> Result<(), LogError> {
+        self.check_process()?;
+        let mut writer = locked(&self.writer);
+        let tail = self.check_appendable()?;
+        let _lock = tail.lock(&*self.clock, self.options.lock_wait)?;
+        let page = tail.read()?;
+        self.catch_up(tail, &mut writer, &page)?;
+        if writer.place.position.offset() <= SEGMENT_HEADER_BYTES as u64 {
+            return Ok(());
         }
-    }
-
-    /// Tells all handles, of any process, that a file of the log was replaced.
-    ///
-    /// # Errors
-    /// [`LogError::ReadOnly`], [`LogError::Poisoned`], [`LogError::Corrupt`], [`LogError::Io`].
-    pub fn raise_generation(&self) -> Result<(), LogError> {
-        self.check_appendable()?.raise_generation()
+        self.roll(tail, &mut writer)
     }
 
     /// The log to oneself: nobody else writes, all that is written is durable and visible. For commits that keep finding
@@ -264,10 +235,6 @@ impl Exclusive<'_> {
         log.settle(&placed)?;
         Ok(placed.appended)
     }
-}
-
-pub(crate) fn low_half(word: u64) -> u32 {
-    u32::try_from(word & 0xffff_ffff).unwrap_or(0)
 }
 
 /// What waits for the log to become durable, with the file to sync at hand.
@@ -354,20 +321,5 @@ impl<'a> Shore for Surf<'a> {
 
     fn yield_now(&self) {
         std::thread::yield_now();
-    }
-}
-
-impl Log {
-    /// The page, if it is shared memory here; for readers, too.
-    pub(crate) fn shared_page(&self) -> Option<&dyn SharedPage> {
-        match &self.tail {
-            Some(tail) => tail.shared().map(|page| &**page),
-            None => self.reader_page.get_or_init(|| super::tail::map(&*self.storage)).as_deref(),
-        }
-    }
-
-    /// The durable position, if it moved past `head`: one look at shared memory.
-    pub(crate) fn durable_past(page: &dyn SharedPage, head: Position) -> Option<Position> {
-        durable_shared(page).filter(|durable| *durable > head)
     }
 }

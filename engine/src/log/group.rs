@@ -292,7 +292,7 @@ impl Log {
     }
 
     /// Completes the segment and begins the next. Call under W.
-    fn roll(&self, tail: &Tail, writer: &mut Writer) -> Result<(), LogError> {
+    pub(super) fn roll(&self, tail: &Tail, writer: &mut Writer) -> Result<(), LogError> {
         let place = writer.place;
         let segment = self.write_segment(tail, writer)?;
         let turn = tail.lock_sync(&*self.clock, self.options.lock_wait)?;

@@ -16,20 +16,26 @@
 //! seq and position, compression of complete segments.
 
 mod append;
+mod backup;
 mod create;
 mod error;
 mod files;
 mod frames;
 mod group;
 mod handoff;
+mod lookup;
 mod open;
 mod repair;
+mod seal;
+mod sealed;
 mod settle;
+mod space;
 mod survey;
 mod tail;
 #[cfg(test)]
 mod tests;
 mod verify;
+mod wait;
 
 /// What the queue is made of; a model checker puts its own in their place.
 mod primitives {
@@ -38,7 +44,7 @@ mod primitives {
 }
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -52,6 +58,9 @@ pub use append::{Exclusive, Placed};
 pub use error::{Corruption, LogError};
 use files::{Cursor, Fault, POINT_WINDOW_BYTES, Segments};
 pub use frames::Frames;
+pub use lookup::{TableFrame, TableStream};
+pub use seal::{SealFigures, SealOutcome};
+pub use space::{KindSpace, LogSpace, SegmentSpace};
 use tail::Tail;
 pub use verify::{LogReport, Violation, Witness};
 
@@ -197,6 +206,8 @@ pub struct Log {
     poisoned: AtomicBool,
     /// Seq of the last event when this handle was opened.
     opened_at: AtomicU64,
+    /// The generation of files that was last seen.
+    generation: AtomicU32,
     /// Positions of frames by first seq, at least [`MAP_STEP_BYTES`] apart.
     map: Mutex<BTreeMap<Seq, Position>>,
 }
@@ -272,6 +283,11 @@ impl Log {
             locked(&self.shared).met.get_or_insert_with(|| damage.clone());
         }
         outcome
+    }
+
+    /// Whether this handle may not write.
+    fn is_read_only(&self) -> bool {
+        self.tail.is_none()
     }
 
     /// Remembers where a frame is.
@@ -403,9 +419,18 @@ impl Log {
             return Err(damaged("a body within the limits".to_owned(), format!("{} bytes", row.bytes)));
         }
         let mut cursor = Cursor::new(&self.segments, length);
-        let block = cursor.bytes(segment, offset, length)?;
-        match check_block(block, row.bytes, &row.digest) {
-            Ok(()) => Ok(block.get(SALT_BYTES..).unwrap_or(&[]).to_vec()),
+        let block = match cursor.block(row.position, length) {
+            Ok(block) => block,
+            Err(Fault::Error(error)) => return Err(error),
+            Err(Fault::Nothing) => std::borrow::Cow::Borrowed(&[][..]),
+            Err(Fault::Invalid(invalid, _)) => return Err(damaged(invalid.expected, invalid.found)),
+        };
+        match check_block(&block, row.bytes, &row.digest) {
+            Ok(()) => {
+                let mut body = block.into_owned();
+                body.drain(..SALT_BYTES.min(body.len()));
+                Ok(body)
+            }
             Err(invalid) if invalid.part == Part::BodyZeroed => {
                 Err(LogError::Erased { position: row.position })
             }

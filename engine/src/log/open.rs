@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use super::create::{Identity, identify, identity_from_log, make, open_tail, store_file_damage};
@@ -11,8 +11,9 @@ use super::files::{CHECKPOINT, Cursor, Fault, SCAN_WINDOW_BYTES, Segments, TAIL,
 use super::handoff::Handoff;
 use super::survey::{CheckpointFile, Survey, first_gap, is_anchored, read_checkpoint, strict, survey, torn};
 use super::tail::{Tail, read_shared};
+use super::wait::low_half;
 use super::{Head, Log, LogOptions, Recovery, Shared, Writer, locked};
-use crate::codec::{Busy, Checkpoint, FrameCheck, FrameHeader, SegmentHeader, TailPage, Written};
+use crate::codec::{Busy, Checkpoint, FrameCheck, FrameHeader, SegmentHeader, TailPage, Written, word};
 use crate::ids::{Position, Seq, StoreId};
 use crate::storage::{Access, Clock, Entropy, Storage, write_file};
 
@@ -92,6 +93,7 @@ impl Log {
             queue: Handoff::default(),
             poisoned: AtomicBool::new(false),
             opened_at: AtomicU64::new(0),
+            generation: AtomicU32::new(0),
             map: Mutex::new(BTreeMap::new()),
         };
         let mut recovery = log.recover(on_read_only_disk)?;
@@ -271,10 +273,14 @@ impl Log {
         if locked(&self.shared).damage.is_some() {
             return Ok(head);
         }
-        if self.shared_page().is_some_and(|page| Self::durable_past(page, head.position).is_none()) {
-            return Ok(head);
+        if let Some(page) = self.shared_page() {
+            self.see_generation(low_half(page.load(word::POISONED) >> 32));
+            if Self::durable_past(page, head.position).is_none() {
+                return Ok(head);
+            }
         }
         let page = self.read_page()?;
+        self.see_generation(page.generation);
         let own = page.store == Some(self.segments.store);
         let Some(durable) = page.durable.filter(|durable| own && *durable > head.position) else {
             return Ok(head);

@@ -18,10 +18,13 @@ impl Log {
     /// Rules 10 to 12 of the recovery in `docs/FORMAT.md`.
     pub(crate) fn repair(&self, tail: &Tail, page: &TailPage) -> Result<Repaired, LogError> {
         self.segments.forget();
+        // Poison of another moment than the durable end beside it: a power cut tore the page. What is behind that end is
+        // judged as after any crash.
+        let is_poisoned = page.poisoned && page.poison_is_whole;
         // Whoever ends a poisoning keeps everybody from syncing meanwhile.
         let turn = || tail.lock_sync(&*self.clock, self.options.lock_wait);
         let _turn = page.poisoned.then(turn).transpose()?;
-        let found = self.survey(page, page.poisoned)?;
+        let found = self.survey(page, is_poisoned)?;
         if let Some(damage) = found.damage {
             locked(&self.shared).head = found.durable_place;
             self.note_damage(damage.clone(), found.durable)?;
@@ -38,11 +41,11 @@ impl Log {
             self.quarantine(number, start, end)?;
             let zeroed = zero(&*file, start, end);
             // After a failed sync the disk may refuse this too; the next segment says to ignore what is left.
-            if !page.poisoned {
+            if !is_poisoned {
                 zeroed.map_err(fail("zero the torn end of"))?;
             }
         }
-        if page.poisoned {
+        if is_poisoned {
             // Best effort: nothing below relies on it.
             let _ = sync(&*file);
             place = self.start_segment(&place, true)?;
@@ -114,6 +117,7 @@ impl Log {
             previous_time: place.time,
             previous: place.link,
             abandoned,
+            sealed: None,
         };
         let name = segment_name(number);
         write_file(&*self.storage, &name, &header.encode())

@@ -12,6 +12,8 @@
 
 /// Most times a turn yields so that others can join.
 const GATHER_YIELD_COUNT_MAX: usize = 8;
+/// Syncs of one's own after which what is written must be durable, or the page does not say what it should.
+const SYNC_COUNT_MAX: usize = 4;
 
 /// What all who wait for the log to become durable share.
 pub(crate) trait Shore {
@@ -51,7 +53,8 @@ pub(crate) struct Stretch {
 
 /// Waits until `stretch` is durable. `false`: a sync failed since it was written, so nobody can know.
 pub(crate) fn settle(shore: &impl Shore, stretch: Stretch) -> bool {
-    loop {
+    let mut sync_count = 0;
+    while sync_count < SYNC_COUNT_MAX {
         let seen = shore.wake_count();
         if shore.epoch() != stretch.epoch {
             return false;
@@ -67,17 +70,22 @@ pub(crate) fn settle(shore: &impl Shore, stretch: Stretch) -> bool {
                 if !alone {
                     gather(shore);
                 }
+                sync_count += 1;
                 shore.sync()
             };
             shore.end_turn(turn);
             if !done {
                 return false;
             }
-        } else if !shore.wait(seen) && !shore.sync() {
+        } else if !shore.wait(seen) {
             // Whoever has the turn is stopped. Syncing out of turn costs a sync and nothing else.
-            return false;
+            sync_count += 1;
+            if !shore.sync() {
+                return false;
+            }
         }
     }
+    false
 }
 
 /// Gives those whom the last sync woke the time to write again: without this they and the others settle into two

@@ -20,7 +20,8 @@ use std::time::Duration;
 use super::error::LogError;
 use super::files::{SYNC, TAIL};
 use crate::codec::{
-    Busy, TAIL_BYTES, TailPage, Written, busy_record, check_word, slots, state_records, word, written_record,
+    Busy, TAIL_BYTES, TailPage, Written, busy_record, check_word, poison_word, slots, state_records, word,
+    written_record,
 };
 use crate::ids::{Position, Seq, StoreId, StreamId};
 use crate::storage::{Access, Clock, SharedPage, Storage, StoredFile, read_up_to, sync, write_all};
@@ -262,7 +263,8 @@ impl Tail {
     pub(crate) fn poison(&self) {
         if let Some(page) = self.shared() {
             // Poison first: whoever sees the new epoch must see that.
-            change(&**page, word::POISONED, |word| (word & !LOW_HALF) | 1);
+            let poison = u64::from(poison_word(Position(page.load(word::DURABLE))));
+            change(&**page, word::POISONED, |word| (word & !LOW_HALF) | poison);
             change(&**page, word::WAKE, |word| word.wrapping_add(LOW_HALF + 1));
             page.bump_and_wake(word::WAKE);
             return;
@@ -270,14 +272,16 @@ impl Tail {
         // In one write with what is durable: if the power fails, one must not be kept without the other, or what was
         // acknowledged would be given up as unconfirmed.
         let mut bytes = [0; POISON_BYTES];
+        let page = self.read().unwrap_or_default();
         let Ok(count) = read_up_to(&*self.file, &mut bytes, TailPage::STATE_OFFSET) else { return };
         if count == bytes.len()
             && let Some((_, flags)) = bytes.split_last_chunk_mut::<8>()
         {
             let (epoch, poisoned) = flags.split_at_mut(4);
+            let durable = page.durable.unwrap_or_default();
             let raised = <[u8; 4]>::try_from(&*epoch).map_or(0, u32::from_le_bytes).wrapping_add(1);
             epoch.copy_from_slice(&raised.to_le_bytes());
-            poisoned.copy_from_slice(&1_u32.to_le_bytes());
+            poisoned.copy_from_slice(&poison_word(durable).to_le_bytes());
             // If the page cannot be written this handle still refuses appends.
             let _ = self.write(&bytes, TailPage::STATE_OFFSET);
         }

@@ -141,7 +141,7 @@ impl Builder {
                 return Err(Error::UntrustedFileSystem { path: self.root, file_system });
             }
         }
-        let index = (self.index && own_files).then(|| self.root.join("index.redb"));
+        let index = self.index && own_files;
         let storage = self.storage.unwrap_or_else(|| Arc::new(FileStorage::new(&self.root)));
         let read_only = self.options.read_only;
         let mut seed = [0; 64];

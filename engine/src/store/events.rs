@@ -4,16 +4,26 @@ use std::collections::VecDeque;
 
 use crate::codec::{EventRef, Frame, payload};
 use crate::error::Error;
-use crate::event::{Body, Recorded, wire};
+use crate::event::{Body, Frequent, Recorded, wire};
 use crate::ids::{BodyId, Origin, Seq, StreamId};
 
 use super::Inner;
-use crate::index::FramePlace;
+use super::scan::{Glimpse, Source, Wanted};
 
 /// Decodes one event of a frame.
 pub(super) fn decode(frame: &Frame, event: &EventRef<'_>) -> Result<Recorded, Error> {
-    payload::recorded(frame, event)
-        .map_err(|error| Error::Corrupt { detail: format!("event {} cannot be read: {error}", event.seq) })
+    payload::recorded(frame, event).map_err(|error| unreadable(event.seq, &error))
+}
+
+/// An event of a frequent kind, borrowed from its frame.
+pub(super) fn lend<'a>(event: &EventRef<'a>) -> Result<Option<Frequent<'a>>, Error> {
+    let envelope = event.envelope;
+    payload::frequent(envelope.kind, envelope.version, event.payload)
+        .map_err(|error| unreadable(event.seq, &error))
+}
+
+fn unreadable(seq: Seq, error: &payload::PayloadError) -> Error {
+    Error::Corrupt { detail: format!("event {seq} cannot be read: {error}") }
 }
 
 fn no_row(seq: Seq, row: u32) -> Error {
@@ -104,14 +114,57 @@ impl Inner {
 /// Events of a store or of one stream, in order. Reads one frame at a time; memory stays flat.
 ///
 /// Made by [`Store::events`](super::Store::events). A damaged frame is one error; the iterator goes on behind it.
-#[derive(Debug)]
 pub struct Events {
-    pub(super) inner: std::sync::Arc<Inner>,
-    pub(super) places: VecDeque<FramePlace>,
-    pub(super) ready: VecDeque<Recorded>,
+    pub(super) source: Source,
+    pub(super) ready: VecDeque<Result<Recorded, Error>>,
     pub(super) stream: Option<StreamId>,
     pub(super) from: Seq,
     pub(super) to: Seq,
+    pub(super) wanted: Option<Wanted>,
+    pub(super) looked_at: u64,
+}
+
+impl std::fmt::Debug for Events {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Events").field("from", &self.from).field("to", &self.to).finish_non_exhaustive()
+    }
+}
+
+impl Events {
+    /// Only events that a look at them wants: those that it refuses are not decoded.
+    #[must_use]
+    pub fn wanted(mut self, wanted: impl FnMut(&Glimpse<'_>) -> bool + Send + 'static) -> Self {
+        self.wanted = Some(Box::new(wanted));
+        self
+    }
+
+    /// How many events were looked at so far.
+    pub fn looked_at(&self) -> u64 {
+        self.looked_at
+    }
+
+    /// Puts what is wanted of a frame into `ready`.
+    fn take(&mut self, frame: &Frame) {
+        for event in frame.events() {
+            let wanted = self.stream.is_none_or(|stream| stream == event.envelope.stream);
+            if !wanted || event.seq < self.from || event.seq > self.to {
+                continue;
+            }
+            self.looked_at += 1;
+            if let Some(wanted) = &mut self.wanted
+                && !wanted(&Glimpse::new(frame, event))
+            {
+                continue;
+            }
+            let decoded = decode(frame, &event);
+            // The rest of a frame with an event that cannot be read is left out.
+            let failed = decoded.is_err();
+            self.ready.push_back(decoded);
+            if failed {
+                break;
+            }
+        }
+    }
 }
 
 impl Iterator for Events {
@@ -120,24 +173,12 @@ impl Iterator for Events {
     fn next(&mut self) -> Option<Self::Item> {
         loop {
             if let Some(recorded) = self.ready.pop_front() {
-                return Some(Ok(recorded));
+                return Some(recorded);
             }
-            let place = self.places.pop_front()?;
-            let frame = match self.inner.frame_at(place.position) {
-                Ok(frame) => frame,
+            match self.source.next()? {
+                Ok(frame) if frame.header().first_seq > self.to => return None,
+                Ok(frame) => self.take(&frame),
                 Err(error) => return Some(Err(error)),
-            };
-            for event in frame.events() {
-                let wanted = self.stream.is_none_or(|stream| stream == event.envelope.stream);
-                if !wanted || event.seq < self.from || event.seq > self.to {
-                    continue;
-                }
-                match decode(&frame, &event) {
-                    Ok(recorded) => self.ready.push_back(recorded),
-                    // What was decoded before comes first; the rest of the frame is left out.
-                    Err(error) if self.ready.is_empty() => return Some(Err(error)),
-                    Err(_) => break,
-                }
             }
         }
     }

@@ -7,12 +7,12 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::error::Error;
 use crate::event::{Lifespan, Payload, Scope, stream_id};
-use crate::fold::World;
+use crate::fold::{Place, World};
 use crate::ids::{Seq, StreamId};
 use crate::index::SESSION_OPENED;
 
 use super::Inner;
-use super::events::decode;
+use super::events::{decode, lend};
 
 /// A world of some streams, folded up to a watermark.
 #[derive(Debug, Default)]
@@ -23,6 +23,8 @@ pub(super) struct Loaded {
     /// Whether it looks at the beginnings of all other sessions, which end what a session remembered for its own length.
     /// Only where something is: it costs a frame for each session of the store.
     beginnings: bool,
+    /// Sessions without the memory of their projects: for figures about items.
+    bare: bool,
     pub(super) watermark: Seq,
 }
 
@@ -37,7 +39,12 @@ impl Loaded {
     fn with(&self, missing: Missing) -> Self {
         let streams = self.streams.iter().flatten().copied().chain(missing.streams).collect();
         let beginnings = self.beginnings || missing.beginnings;
-        Self { streams: Some(streams), beginnings, ..Self::default() }
+        Self { streams: Some(streams), beginnings, bare: self.bare, ..Self::default() }
+    }
+
+    fn of(key: FoldKey) -> Self {
+        let FoldKey::Stream(stream) = key;
+        Self { streams: Some(vec![StreamId::STORE, stream]), ..Self::default() }
     }
 }
 
@@ -46,8 +53,6 @@ impl Loaded {
 pub(super) enum FoldKey {
     /// One stream and what it needs.
     Stream(StreamId),
-    /// Every stream.
-    All,
 }
 
 impl Inner {
@@ -55,21 +60,26 @@ impl Inner {
     pub(super) fn fold(&self, key: FoldKey) -> Result<Arc<RwLock<Loaded>>, Error> {
         let shared = {
             let mut folds = self.folds.lock().unwrap_or_else(PoisonError::into_inner);
-            folds.entry(key).or_insert_with(|| {
-                let streams = match key {
-                    FoldKey::Stream(stream) => Some(vec![StreamId::STORE, stream]),
-                    FoldKey::All => None,
-                };
-                Arc::new(RwLock::new(Loaded { streams, ..Loaded::default() }))
-            });
-            folds.get(&key).cloned().unwrap_or_default()
+            folds.entry(key).or_insert_with(|| Arc::new(RwLock::new(Loaded::of(key)))).clone()
         };
+        self.catch_up_fold(&shared)?;
+        Ok(shared)
+    }
+
+    /// A fold of one session, without its project's memory, that nobody keeps: for reading many sessions one by one.
+    pub(super) fn fold_once(&self, stream: StreamId) -> Result<Arc<RwLock<Loaded>>, Error> {
+        let loaded = Loaded { bare: true, ..Loaded::of(FoldKey::Stream(stream)) };
+        let shared = Arc::new(RwLock::new(loaded));
+        self.catch_up_fold(&shared)?;
+        Ok(shared)
+    }
+
+    fn catch_up_fold(&self, shared: &RwLock<Loaded>) -> Result<(), Error> {
         let head = self.refresh()?;
         {
             let loaded = shared.read().unwrap_or_else(PoisonError::into_inner);
             if loaded.watermark >= head {
-                drop(loaded);
-                return Ok(shared);
+                return Ok(());
             }
         }
         let mut loaded = shared.write().unwrap_or_else(PoisonError::into_inner);
@@ -81,8 +91,7 @@ impl Inner {
             }
             *loaded = anew;
         }
-        drop(loaded);
-        Ok(shared)
+        Ok(())
     }
 
     /// Folds what is new, a frame at a time, so that an error loses nothing and repeats nothing. `Some`: what the
@@ -120,21 +129,41 @@ impl Inner {
                     }
                     continue;
                 }
-                let recorded = match decode(&frame, &event) {
-                    Ok(recorded) => recorded,
-                    Err(Error::Corrupt { detail }) => {
+                let noted = |error| match error {
+                    Error::Corrupt { detail } => {
                         self.note_damage(detail);
+                        Ok(())
+                    }
+                    error => Err(error),
+                };
+                match lend(&event) {
+                    Ok(Some(frequent)) => {
+                        let place = Place { seq: event.seq, recorded_at: frame.time() };
+                        loaded.world.replay(place, stream, &frequent);
                         continue;
                     }
-                    Err(error) => return Err(error),
+                    Ok(None) => {}
+                    Err(error) => {
+                        noted(error)?;
+                        continue;
+                    }
+                }
+                let recorded = match decode(&frame, &event) {
+                    Ok(recorded) => recorded,
+                    Err(error) => {
+                        noted(error)?;
+                        continue;
+                    }
                 };
                 if loaded.streams.is_some()
                     && !loaded.beginnings
+                    && !loaded.bare
                     && ends_with_session(&recorded.event.payload)
                 {
                     return Ok(Some(Missing { streams: Vec::new(), beginnings: true }));
                 }
                 if let Some(streams) = &loaded.streams
+                    && (!loaded.bare || matches!(recorded.event.payload, Payload::Forked(_)))
                     && let Some(needed) = needs(&recorded.event.payload, streams)
                 {
                     return Ok(Some(Missing { streams: needed, beginnings: false }));

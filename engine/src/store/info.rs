@@ -1,6 +1,6 @@
 //! What the store holds: names of streams, sessions in a line each, sizes.
 
-use std::sync::PoisonError;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::codec::FORMAT_VERSION;
 use crate::error::Error;
@@ -10,8 +10,7 @@ use crate::ids::{Micros, Seq, StoreId, StreamId, Turn};
 use crate::index::FramePlace;
 
 use super::events::decode;
-use super::folds::FoldKey;
-use super::{Inner, Store};
+use super::{At, Inner, Store, View};
 
 /// A stream by its names.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
@@ -60,7 +59,7 @@ pub struct SessionSummary {
     pub tokens_freed: u64,
     /// First seq.
     pub first: Seq,
-    /// The host's time of its newest event, else when that was recorded.
+    /// The newest of the host's times in it; without any, when its newest event was recorded.
     pub ended: Micros,
 }
 
@@ -182,30 +181,52 @@ impl Store {
         }
     }
 
-    /// All sessions as of `at`, in order of first events, subagents included. Folds everything once.
+    /// All sessions as of `at`, in order of first events, subagents included. Folds one after the other, and keeps none.
     ///
     /// # Errors
     /// If the log cannot be read.
     pub fn sessions(&self, at: Seq) -> Result<Vec<SessionSummary>, Error> {
-        let loaded = self.inner.fold(FoldKey::All)?;
-        let names = self.stream_names()?;
-        let loaded = loaded.read().unwrap_or_else(PoisonError::into_inner);
         let mut summaries = Vec::new();
-        for name in names.into_iter().filter(|name| name.scope == Scope::Session) {
-            let Some(state) = loaded.world.stream(name.id).filter(|state| state.first() <= at) else {
-                continue;
-            };
-            let newest = match self.inner.event(state.head().min(at)) {
-                // Damage at that very seq costs the time, not the list.
-                Err(Error::Corrupt { .. }) => None,
-                newest => newest?,
-            };
-            let newest = newest.filter(|newest| newest.event.stream == name.id);
-            let ended =
-                newest.map_or(name.began, |newest| newest.event.host_time.unwrap_or(newest.recorded_at));
-            summaries.push(summary(name, state, at, ended));
+        for name in self.stream_names()?.into_iter().filter(|name| name.scope == Scope::Session) {
+            let view = self.view_once(name.id, &At::Seq(at))?;
+            summaries.extend(self.summary(name, &view)?);
         }
         Ok(summaries)
+    }
+
+    /// A session in a line, as of the view of it; `None` if it began later. Cost: a look at each of its envelopes.
+    ///
+    /// # Errors
+    /// If the log cannot be read.
+    pub fn summary(&self, name: StreamName, view: &View) -> Result<Option<SessionSummary>, Error> {
+        let at = view.at();
+        if view.read().state().first() > at {
+            return Ok(None);
+        }
+        let ended = self.newest_time(name.id, at)?.unwrap_or(name.began);
+        Ok(Some(summary(name, view.read().state(), at, ended)))
+    }
+
+    /// The newest of the host's times in a stream; without any, when the newest event was recorded. Hosts write records
+    /// without a time at the end of their files, and what is imported was recorded long after it happened.
+    fn newest_time(&self, stream: StreamId, at: Seq) -> Result<Option<Micros>, Error> {
+        let times = Arc::new(Mutex::new((None, None)));
+        let seen = Arc::clone(&times);
+        let events = self.stream_events(stream, Seq(1), at)?.wanted(move |glimpse| {
+            let mut times = seen.lock().unwrap_or_else(PoisonError::into_inner);
+            times.0 = times.0.max(glimpse.host_time());
+            times.1 = times.1.max(Some(glimpse.recorded_at()));
+            false
+        });
+        for damaged in events {
+            match damaged {
+                // Damage costs the time, not the list.
+                Ok(_) | Err(Error::Corrupt { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let times = times.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(times.0.or(times.1))
     }
 
     /// The newest seq recorded at or before a moment: [`Seq::ZERO`] if everything is later.
@@ -250,8 +271,8 @@ impl Store {
     pub fn info(&self) -> Result<StoreInfo, Error> {
         let head = self.inner.catch_up_places()?;
         let names = self.stream_names()?;
-        let (segment_count, log_bytes) = self.inner.files("log")?;
-        let (_, quarantine_bytes) = self.inner.files("quarantine")?;
+        let (segment_count, log_bytes) = self.inner.files("log", ".seg")?;
+        let (_, quarantine_bytes) = self.inner.files("quarantine", "")?;
         Ok(StoreInfo {
             id: self.id(),
             path: self.inner.root.clone(),
@@ -268,8 +289,8 @@ impl Store {
 }
 
 impl Inner {
-    /// Files in a folder of the store: how many, and how many bytes.
-    fn files(&self, folder: &str) -> Result<(u64, u64), Error> {
+    /// Files in a folder of the store whose names end so: how many, and how many bytes.
+    fn files(&self, folder: &str, ending: &str) -> Result<(u64, u64), Error> {
         let storage = self.log.storage();
         let failed = |source| Error::Io { action: "read", path: storage.path(folder), source };
         let names = match storage.list(folder) {
@@ -277,6 +298,7 @@ impl Inner {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok((0, 0)),
             Err(error) => return Err(failed(error)),
         };
+        let names: Vec<String> = names.into_iter().filter(|name| name.ends_with(ending)).collect();
         let mut bytes = 0;
         for name in &names {
             let file =

@@ -9,6 +9,7 @@
 //! A [`Store`] is cheap to clone and may be used from any thread; any number of processes may open the same folder. The
 //! log is the truth: what is kept here (catalog, ledgers, folds) can be thrown away and read again.
 
+mod backup;
 mod builder;
 mod catalog;
 mod commands;
@@ -22,7 +23,14 @@ mod info;
 mod memory;
 mod places;
 mod salts;
+mod salvage;
+mod scan;
+mod served;
 mod session;
+mod space;
+mod subscribe;
+#[cfg(test)]
+mod subscribe_tests;
 #[cfg(test)]
 mod tests;
 mod view;
@@ -38,16 +46,21 @@ use crate::entry::{Entry, StreamInfo};
 use crate::error::Error;
 use crate::event::{Body, Recorded};
 use crate::ids::{BodyId, Origin, Position, Seq, StoreId, StreamId};
-use crate::index::FramePlace;
 use crate::log::{Log, Recovery};
 use crate::registry::Registry;
 
+pub use backup::Backup;
 pub use builder::Builder;
 pub use commands::ActReply;
 pub use events::Events;
 pub use info::{SessionSummary, StoreInfo, StreamName};
 pub use memory::{Memory, MemoryReceipt, MemoryScope, SessionProposal};
+pub use salvage::{Salvaged, salvage, salvage_storage};
+pub use scan::Glimpse;
+pub use served::{PlainText, Rendered, Renderer, Served, ServedItem};
 pub use session::Session;
+pub use space::{SealReport, Space, StateSpace};
+pub use subscribe::{Commit, Subscription};
 pub use view::{At, Reading, ShownFace, View};
 pub use writer::{Atomicity, Batch, Receipt};
 
@@ -56,6 +69,7 @@ use folds::{FoldKey, Loaded};
 use frames::FrameCache;
 use places::Places;
 use salts::Salts;
+use scan::{LogSource, Source};
 use writer::StreamWriter;
 
 /// An open store.
@@ -152,8 +166,11 @@ impl Store {
     /// # Errors
     /// If the log cannot be read on. Damage inside it comes as items of the iterator.
     pub fn events(&self, from: Seq, to: Seq) -> Result<Events, Error> {
-        let (places, _) = self.inner.all_frames(Seq(from.get().saturating_sub(1)))?;
-        Ok(self.events_at(places, None, from, to))
+        let inner = &self.inner;
+        let until = inner.log.refresh()?;
+        let start = inner.known_place(from);
+        let log = LogSource::new(Arc::clone(inner), from, start, until);
+        Ok(Self::events_of(Source::Log(log), None, from, to))
     }
 
     /// Events of one stream from `from` to `to`, both included, in order.
@@ -161,14 +178,15 @@ impl Store {
     /// # Errors
     /// As [`Store::events`].
     pub fn stream_events(&self, stream: StreamId, from: Seq, to: Seq) -> Result<Events, Error> {
-        let (places, _) = self.inner.frames_of(&[stream], Seq(from.get().saturating_sub(1)))?;
-        Ok(self.events_at(places, Some(stream), from, to))
+        let (mut places, _) = self.inner.frames_of(&[stream], Seq(from.get().saturating_sub(1)))?;
+        places.retain(|place| place.first_seq <= to);
+        let source = Source::Places { inner: Arc::clone(&self.inner), places: places.into() };
+        Ok(Self::events_of(source, Some(stream), from, to))
     }
 
-    fn events_at(&self, mut places: Vec<FramePlace>, stream: Option<StreamId>, from: Seq, to: Seq) -> Events {
-        places.retain(|place| place.first_seq <= to);
-        let inner = Arc::clone(&self.inner);
-        Events { inner, places: places.into(), ready: std::collections::VecDeque::new(), stream, from, to }
+    fn events_of(source: Source, stream: Option<StreamId>, from: Seq, to: Seq) -> Events {
+        let ready = std::collections::VecDeque::new();
+        Events { source, ready, stream, from, to, wanted: None, looked_at: 0 }
     }
 
     /// The event at `seq`, if there is one.
@@ -227,6 +245,15 @@ impl Store {
     /// [`Error::NotFound`] if the stream has no events.
     pub fn view_at(&self, stream: StreamId, at: &At) -> Result<View, Error> {
         View::new(self, stream, at)
+    }
+
+    /// As [`Store::view_at`], but the fold lives only as long as the view, and knows the session without its project's
+    /// memory. For whoever looks at many sessions, one after the other, in little memory.
+    ///
+    /// # Errors
+    /// As [`Store::view_at`].
+    pub fn view_once(&self, stream: StreamId, at: &At) -> Result<View, Error> {
+        View::once(self, stream, at)
     }
 
     /// Gives back space reserved ahead and leaves a checkpoint. Called when the last handle is dropped, too; then errors

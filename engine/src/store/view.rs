@@ -75,8 +75,18 @@ pub struct ShownFace {
 
 impl View {
     pub(super) fn new(store: &Store, stream: StreamId, at: &At) -> Result<Self, Error> {
+        let loaded = store.inner.fold(FoldKey::Stream(stream))?;
+        Self::of(store, loaded, stream, at)
+    }
+
+    /// As [`Store::view_once`].
+    pub(super) fn once(store: &Store, stream: StreamId, at: &At) -> Result<Self, Error> {
+        let loaded = store.inner.fold_once(stream)?;
+        Self::of(store, loaded, stream, at)
+    }
+
+    fn of(store: &Store, loaded: Arc<RwLock<Loaded>>, stream: StreamId, at: &At) -> Result<Self, Error> {
         let inner = Arc::clone(&store.inner);
-        let loaded = inner.fold(FoldKey::Stream(stream))?;
         let watermark = {
             let reading = loaded.read().unwrap_or_else(PoisonError::into_inner);
             let not_found = |what, name: String| Error::NotFound { what, name, nearest: None };

@@ -295,6 +295,7 @@ impl Inner {
                     }
                 }
                 drop(contents);
+                self.nudge_index();
                 Ok(appended)
             }
             Err(error) => {

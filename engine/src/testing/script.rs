@@ -8,6 +8,7 @@
 //! 3 discard c1                  also: distill, restore, pin, unpin, clear (by the host), erase
 //! 4 compact                     4 changed src/app.ts      4 rewind c2      4 remind      4 reflect
 //! 5 task T start                5 task T done             5 policy {"todo":false}
+//! 4 serve                       a context is sent           4 flush          a rebase of everything, or of one: flush c1
 //! 5 aside x                     a call of no other's concern, without a name    5 note     an event of no concern
 //! ```
 //!
@@ -21,7 +22,8 @@ use crate::command::task::{TaskUpdate, accept};
 use crate::command::{Command, ContextAction, Target};
 use crate::entry::{Entry, Fact, ItemRef, PartEntry};
 use crate::event::{
-    BodyAddress, Erased, FileChanger, InjectedKind, Outcome, PolicySet, ReplaceCause, Role, TurnKind,
+    BodyAddress, ContextRebased, ContextServed, Erased, FileChanger, InjectedKind, Outcome, PolicySet,
+    RebaseCause, ReplaceCause, Role, TurnKind,
 };
 use crate::fold::{Ix, Policy};
 use crate::ids::{ItemId, Seq, StreamId};
@@ -231,6 +233,21 @@ impl Played {
             "remind" | "reflect" => {
                 let what = if verb == "remind" { InjectedKind::Reminder } else { InjectedKind::Reflection };
                 self.tape.entry(Fact::Injected { what, text: verb.as_bytes().into() });
+            }
+            "serve" => {
+                let step = self.messages.to_string();
+                let digest = [0; 32];
+                let epoch = self.tape.state().epoch(Seq::MAX);
+                let format = "test".to_owned();
+                let sent = ContextServed { step, epoch, renderer: 1, digest, tokens: 0, format };
+                self.tape.payload(sent, Vec::new());
+            }
+            "flush" => {
+                let epoch = self.tape.state().epoch(Seq::MAX).saturating_add(1);
+                let items: Vec<ItemId> = self.call(rest).into_iter().collect();
+                if rest.is_empty() || !items.is_empty() {
+                    self.tape.payload(ContextRebased { epoch, why: RebaseCause::Asked, items }, Vec::new());
+                }
             }
             "task" => self.task(rest),
             "policy" => {

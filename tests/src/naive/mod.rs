@@ -11,6 +11,7 @@
 //! It knows the rules repeat, file matrix, todo, same turn, failed and pending, protection of tools, files and turns,
 //! pins, compaction, clearing by the host, restore and rewind. It does not know quiet steps and the optional rules.
 
+pub mod compare;
 mod session;
 
 pub use session::{Mutation, NaiveEdge, edges};

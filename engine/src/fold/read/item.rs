@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::event::{Body, Face, InjectedKind, Part, PartKind, Role, ToolClass};
+use crate::event::{Body, Face, InjectedKind, PartKind, Role, ToolClass};
 use crate::fold::core::Status;
-use crate::fold::facts::{ItemKind, Ix, NONE, Size};
+use crate::fold::facts::{ItemKind, Ix, NONE, PartFact, Size};
 use crate::fold::history::{Cause, Evicted, Row, RuleKind, ShortenKind};
 use crate::fold::policy::Policy;
 use crate::fold::state::{Rebase, State, StreamFacts};
@@ -312,13 +312,13 @@ impl State {
     }
 
     /// The parts of an output face at `at`, with the event that names their bodies; `None` if the call is unfinished.
-    pub(crate) fn output_parts(&self, ix: Ix, at: Seq) -> Option<(Seq, &[Part])> {
+    pub(crate) fn output_parts(&self, ix: Ix, at: Seq) -> Option<(Seq, &[PartFact])> {
         if let Some(number) = self.history.revision(ix, Face::Output, at) {
             let revision = self.facts.revisions.get(number as usize)?;
-            return Some((revision.seq, &revision.parts));
+            return Some((revision.seq, self.facts.parts_of(revision.parts)));
         }
         let finish = self.facts.finishes.get(self.history.answer(ix, at)? as usize)?;
-        Some((finish.seq, &finish.output))
+        Some((finish.seq, self.facts.parts_of(finish.output)))
     }
 
     /// Parameters of a call at `at`: the event that names the body, and the body.
@@ -326,7 +326,7 @@ impl State {
         let item = self.facts.item(ix).filter(|item| item.call != NONE)?;
         let revised = self.history.revision(ix, Face::Input, at).and_then(|number| {
             let revision = self.facts.revisions.get(number as usize)?;
-            Some((revision.seq, revision.parts.first()?.body))
+            Some((revision.seq, self.facts.parts_of(revision.parts).first()?.body))
         });
         Some(revised.unwrap_or((item.id.seq, item.body)))
     }
@@ -442,6 +442,7 @@ impl State {
     pub fn item(&self, ix: Ix, at: Seq) -> Option<ItemView> {
         let item = self.facts.item(ix).filter(|item| item.id.seq <= at)?;
         let call = self.facts.call(ix);
+        let extra = self.facts.extra(item.extra);
         let name = |name| self.facts.names.shared(name);
         let finish = self.history.answer(ix, at).and_then(|finish| self.facts.finishes.get(finish as usize));
         let message = self.facts.messages.get(item.message as usize).map(|message| name(message.key));
@@ -464,15 +465,15 @@ impl State {
             keys: call
                 .map(|call| self.facts.keys_of(call).iter().map(|key| name(key.given)).collect())
                 .unwrap_or_default(),
-            injected: item.injected,
-            task: item.task.or(finish.and_then(|finish| finish.task)).map(name),
+            injected: extra.injected,
+            task: extra.task.or(finish.and_then(|finish| finish.task)).map(name),
             in_context: self.is_in_context(ix, at),
             hidden_from_model: item.hidden,
             pinned: self.history.is_pinned(ix, at),
             params: self.input_body(ix, at).map(|(seq, body)| body.id(seq)),
-            provider_signature: item.provider_signature.map(|body| body.id(item.id.seq)),
+            provider_signature: extra.signature.map(|body| body.id(item.id.seq)),
             content: self.content(ix, at),
-            details: finish.and_then(|finish| Some(finish.details?.id(finish.seq))),
+            details: finish.and_then(|finish| Some(self.facts.finish_extra(finish)?.details?.id(finish.seq))),
             input: self.face(ix, Face::Input, at),
             output: self.face(ix, Face::Output, at),
         })
@@ -482,13 +483,16 @@ impl State {
     pub fn content(&self, ix: Ix, at: Seq) -> Vec<PartView> {
         let Some(item) = self.facts.item(ix).filter(|item| item.id.seq <= at) else { return Vec::new() };
         if let Some((seq, parts)) = self.output_parts(ix, at) {
-            let view = |part: &Part| PartView {
-                kind: part.kind,
-                body: part.body.id(seq),
-                bytes: part.body.bytes,
-                tokens: part.body.tokens,
-                media_type: part.media_type.clone(),
-                signature: part.signature.map(|body| body.id(seq)),
+            let view = |part: &PartFact| {
+                let extra = self.facts.extra(part.extra);
+                PartView {
+                    kind: part.kind,
+                    body: part.body.id(seq),
+                    bytes: part.body.bytes,
+                    tokens: part.body.tokens,
+                    media_type: extra.media_type.map(|name| self.facts.names.text(name).to_owned()),
+                    signature: extra.signature.map(|body| body.id(seq)),
+                }
             };
             return parts.iter().map(view).collect();
         }
@@ -499,13 +503,14 @@ impl State {
             ItemKind::Media => PartKind::Media,
             ItemKind::Opaque => PartKind::Opaque,
         };
+        let extra = self.facts.extra(item.extra);
         vec![PartView {
             kind,
             body: item.body.id(item.id.seq),
             bytes: item.body.bytes,
             tokens: item.body.tokens,
-            media_type: item.media_type.map(|name| self.facts.names.text(name).to_owned()),
-            signature: item.provider_signature.map(|body| body.id(item.id.seq)),
+            media_type: extra.media_type.map(|name| self.facts.names.text(name).to_owned()),
+            signature: extra.signature.map(|body| body.id(item.id.seq)),
         }]
     }
 }

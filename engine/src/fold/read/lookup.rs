@@ -70,15 +70,16 @@ impl State {
 
     /// Calls with this host id, oldest first; host ids are not unique.
     pub fn calls_by_host_id(&self, call: &str, at: Seq) -> Vec<Ix> {
-        self.host_call(call).map_or_else(Vec::new, |(_, calls)| self.recorded(calls, at))
+        let host_id = self.facts.names.find(call);
+        host_id.map_or_else(Vec::new, |name| self.recorded(self.facts.calls_of_host(name), at))
     }
 
-    fn recorded(&self, calls: &[Ix], at: Seq) -> Vec<Ix> {
+    /// Of calls that come newest first, those recorded up to `at`, oldest first.
+    fn recorded(&self, calls: impl Iterator<Item = Ix>, at: Seq) -> Vec<Ix> {
+        let is_recorded = |ix: &Ix| self.facts.item(*ix).is_some_and(|item| item.id.seq <= at);
+        let mut calls: Vec<Ix> = calls.filter(is_recorded).collect();
+        calls.reverse();
         calls
-            .iter()
-            .copied()
-            .filter(|ix| self.facts.item(*ix).is_some_and(|item| item.id.seq <= at))
-            .collect()
     }
 
     /// Calls that name a file, as given or as resolved, oldest first. Cost: O(calls).
@@ -117,10 +118,10 @@ impl State {
         let digits = if form == HashForm::Short { 0 } else { usize::from(digits) };
         if bare {
             let mut text = label.hex6();
-            text.extend(call.signature.to_hex().chars().take(digits));
+            text.extend(self.facts.signature_of(call).to_hex().chars().take(digits));
             return text;
         }
-        if digits == 0 { label.short() } else { label.lengthened(&call.signature, digits) }
+        if digits == 0 { label.short() } else { label.lengthened(&self.facts.signature_of(call), digits) }
     }
 
     /// Calls that a hash names at `at`, grouped by signature in order of first use, each group oldest first.
@@ -132,11 +133,11 @@ impl State {
         };
         let Ok(bits) = u32::from_str_radix(digits, 16) else { return Vec::new() };
         let mut groups = Vec::new();
-        for signature in self.facts.signatures_under(letter, bits) {
-            let calls = self.recorded(self.facts.calls_with(*signature), at);
+        for number in self.facts.signatures_under(letter, bits) {
+            let calls = self.recorded(self.facts.calls_with(number), at);
             let named = calls.first().and_then(|ix| self.facts.call(*ix)).is_some_and(|call| {
                 let label = Label::from_bits(self.facts.names.text(call.tool), call.label);
-                target.names(label, signature)
+                target.names(label, &self.facts.signature_of(call))
             });
             if named {
                 groups.push(calls);

@@ -14,6 +14,7 @@ mod digest;
 mod explain;
 mod item;
 mod lookup;
+mod served;
 mod stand_in;
 mod stats;
 
@@ -21,5 +22,6 @@ pub use chain::{CHAIN_MEMBER_COUNT_MAX, Chain, ChainMember, EdgeView};
 pub use explain::{Explanation, Protection, Visibility};
 pub use item::{CauseView, FaceState, FaceView, ItemView, PartView};
 pub use lookup::{HashForm, TurnTokens};
+pub use served::{PendingItem, ServedChange, ServedPlace};
 pub use stand_in::{Render, StandIn, render};
 pub use stats::{KindStats, ShortenedView, Stats, StatsKind};

@@ -6,6 +6,7 @@ mod metamorphic;
 mod quiet_tables;
 mod row_tables;
 mod rule_tables;
+mod served;
 mod shape_tables;
 mod supersede_reads;
 

@@ -6,6 +6,7 @@ mod damage;
 mod faults;
 mod handles;
 mod processes;
+mod seal;
 
 use std::sync::Arc;
 

@@ -1,0 +1,56 @@
+//! The current context and the acts on it.
+
+use clap::Subcommand;
+
+#[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct Context {
+    /// The session: its id, a unique prefix, or `latest`
+    pub(crate) session: Option<String>,
+    /// Only the newest so many items
+    #[arg(long, value_name = "N")]
+    pub(crate) last: Option<usize>,
+    /// Whole texts, not their beginnings
+    #[arg(long)]
+    pub(crate) full: bool,
+    #[command(subcommand)]
+    pub(crate) act: Option<ContextAct>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ContextAct {
+    #[expect(clippy::doc_markdown, reason = "it is the text of --help")]
+    /// Hide calls and messages: by hash (r_a1b2c), pattern ("start...end"), #seq or call id
+    Discard(Targets),
+    /// Hide them behind summaries: TARGET=SUMMARY
+    Distill(Targets),
+    /// Show them again
+    Restore(RestoreTargets),
+    /// Keep them whatever the rules say
+    Pin(Targets),
+    /// Subject them to the rules again
+    Unpin(Targets),
+}
+
+#[derive(Debug, clap::Args)]
+#[expect(clippy::struct_field_names, reason = "what one calls them")]
+pub(crate) struct Targets {
+    /// What to act on
+    #[arg(value_name = "TARGET")]
+    pub(crate) targets: Vec<String>,
+    /// The session [default: the only or newest one]
+    #[arg(long, short)]
+    pub(crate) session: Option<String>,
+    /// Read {"action":..,"targets":[[target, summary?]..]} from standard input
+    #[arg(long, conflicts_with = "targets")]
+    pub(crate) stdin: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct RestoreTargets {
+    #[command(flatten)]
+    pub(crate) targets: Targets,
+    /// Pin them, so that no rule hides them again
+    #[arg(long)]
+    pub(crate) pin: bool,
+}

@@ -1,0 +1,115 @@
+//! The command line as types: the verbs and the options of all here, those of a verb in the file of its topic.
+
+mod context;
+mod memory;
+mod policy;
+mod read;
+mod store;
+mod task;
+mod write;
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+pub(crate) use context::{Context, ContextAct, RestoreTargets, Targets};
+pub(crate) use memory::{
+    Memory, MemoryAct, MemoryAdd, MemoryImport, MemoryKey, MemoryList, MemoryPropose, MemoryRetract,
+    MemoryScope, MemorySupersede,
+};
+pub(crate) use policy::{Policy, PolicyAct, PolicySet};
+pub(crate) use read::{Ask, Explain, History, List, Log, SessionOption, Sessions, Show, Stats, StatsStyle};
+pub(crate) use store::{Backup, Demo, Info, Salvage, Seal, Verify};
+
+pub(crate) use task::{Task, TaskAct, TaskArchive, Todo, TodoAct};
+pub(crate) use write::{Append, Import};
+
+/// An append-only log of what AI agents see and do: the current context, the full history, and the reason for the
+/// difference. ("acp" is agent context pruning, not the Agent Client Protocol.)
+#[derive(Debug, Parser)]
+#[command(name = "acpdb", version, max_term_width = 100, propagate_version = true)]
+#[command(after_help = "Examples:\n  acpdb demo                      a tour on your newest session\n  \
+    acpdb import                    read the sessions of every host found\n  \
+    acpdb context SESSION           what the model should see now\n  \
+    acpdb history --chain '#812'    what superseded what, and why")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) verb: Verb,
+}
+
+/// Options of every command.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Global {
+    /// The store's folder [default: the nearest .acpdb/ upwards, else the user's data directory]
+    #[arg(long, global = true, value_name = "PATH", env = "ACPDB_PATH", hide_env_values = true)]
+    pub(crate) db: Option<PathBuf>,
+    /// Print JSON, for programs
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// Read as of this point: #812, t12, -3t, a time, "10m ago", "yesterday 14:00", @compact-1, @rewind-1
+    #[arg(long, global = true, value_name = "WHEN", allow_hyphen_values = true)]
+    pub(crate) at: Option<String>,
+    /// Colours
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    pub(crate) color: ColorChoice,
+    /// No progress and no remarks
+    #[arg(long, short, global = true)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ColorChoice {
+    Auto,
+    Always,
+    Never,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    /// A tour on your newest session, or on the bundled one
+    Demo(Demo),
+    /// Read sessions of agent hosts into the store; reading them again adds nothing
+    Import(Import),
+    /// Append events given as JSON lines on standard input
+    Append(Append),
+    /// The sessions of the store
+    Sessions(Sessions),
+    /// The current context of a session; discard, distill and restore parts of it
+    Context(Context),
+    /// Everything that ever was in a session, or one chain of what superseded what
+    History(History),
+    /// Events as they were recorded
+    Log(Log),
+    /// One event, item or body, whole
+    Show(Show),
+    /// Bodies in order, one a line: seq, tab, text
+    List(List),
+    /// Why something is or is not in the current context
+    Explain(Explain),
+    /// What is saved, by rule
+    Stats(Stats),
+    /// The todo list as it is and as it was
+    Todo(Todo),
+    /// Facts, preferences and decisions
+    Memory(Memory),
+    /// Tasks and what was evicted with them
+    Task(Task),
+    /// What supersedes what
+    Policy(Policy),
+    /// Check every digest and link: 0 sound, 3 damage, 4 acknowledged events missing
+    Verify(Verify),
+    /// What is wrong with the store, if anything, and what to do next
+    Doctor,
+    /// A verified copy of the store, beside its writers
+    Backup(Backup),
+    /// Copy everything that verifies from a damaged store to a new one
+    Salvage(Salvage),
+    /// What the store holds and where
+    Info(Info),
+    /// Rewrite complete segments once, smaller; what they say stays the same
+    Seal(Seal),
+    /// Make the index anew from the log
+    Reindex,
+}

@@ -1,0 +1,34 @@
+//! What supersedes what.
+
+use clap::Subcommand;
+
+use super::SessionOption;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Policy {
+    #[command(subcommand)]
+    pub(crate) act: PolicyAct,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum PolicyAct {
+    /// The policy in force
+    Show(SessionOption),
+    /// Change the policy for what comes: a preset, a TOML file, or key=value pairs
+    Set(PolicySet),
+    /// The presets
+    Presets,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct PolicySet {
+    /// PRESET, FILE.toml, or KEY=VALUE..
+    #[arg(value_name = "WHAT", required = true, num_args = 1..)]
+    pub(crate) what: Vec<String>,
+    /// Only for this session
+    #[arg(long, short)]
+    pub(crate) session: Option<String>,
+    /// Why
+    #[arg(long)]
+    pub(crate) reason: Option<String>,
+}

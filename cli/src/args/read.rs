@@ -1,0 +1,156 @@
+//! Questions.
+
+use clap::ValueEnum;
+
+/// The language of filters, in the help of commands that take one.
+const QUERY_HELP: &str = "A QUERY is made of conditions, all of which must hold:
+  kind:tool tool:read file:src/**       comma for one of several: tool:grep,glob
+  state:superseded rule:file            where an item stands, and by which rule
+  turn:10..20 tokens:>1000 seq:800..    ranges
+  since:2d until:yesterday              times
+  actor:assistant status:failed session:ses_01 host:codex call:toolu_01
+  timeout text:\"connection refused\"    texts in bodies, in any case if in lower case
+  a or b, not a (or !a), (a b)          combinations";
+
+/// Which rows are asked for, and which page of them.
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct Ask {
+    /// What they must match, such as kind:tool tool:read state:superseded (see below)
+    #[arg(value_name = "QUERY")]
+    pub(crate) query: Vec<String>,
+    /// At most so many rows; the cursor of the next page follows
+    #[arg(long, value_name = "N")]
+    pub(crate) limit: Option<usize>,
+    /// Go on behind the page that ended with this cursor
+    #[arg(long, value_name = "CURSOR")]
+    pub(crate) after: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = QUERY_HELP)]
+pub(crate) struct Sessions {
+    #[command(flatten)]
+    pub(crate) ask: Ask,
+    /// Only sessions of this host
+    #[arg(long)]
+    pub(crate) host: Option<String>,
+    /// Subagents too
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Draw subagents, forks and rewinds as a tree
+    #[arg(long)]
+    pub(crate) graph: bool,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = QUERY_HELP)]
+pub(crate) struct History {
+    #[command(flatten)]
+    pub(crate) ask: Ask,
+    /// The supersession chain of this item: #seq, short hash, call id or a unique prefix of one
+    #[arg(long, value_name = "ID", conflicts_with_all = ["file", "tool"])]
+    pub(crate) chain: Option<String>,
+    /// Everything about this file
+    #[arg(long, value_name = "PATH")]
+    pub(crate) file: Option<String>,
+    /// Everything of this tool
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tool: Option<String>,
+    /// The chain of a memory key or id
+    #[arg(long, value_name = "KEY", conflicts_with_all = ["chain", "file", "tool"])]
+    pub(crate) memory: Option<String>,
+    /// The history of a todo entry
+    #[arg(long, value_name = "ID", conflicts_with_all = ["chain", "file", "tool", "memory"])]
+    pub(crate) todo: Option<String>,
+    /// Only this session
+    #[arg(long, short)]
+    pub(crate) session: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = QUERY_HELP)]
+pub(crate) struct Log {
+    #[command(flatten)]
+    pub(crate) ask: Ask,
+    /// Only this session
+    #[arg(long, short)]
+    pub(crate) session: Option<String>,
+    #[expect(clippy::doc_markdown, reason = "it is the text of --help")]
+    /// Only this kind of event, such as tool_call_started
+    #[arg(long, value_name = "KIND")]
+    pub(crate) kind: Option<String>,
+    /// From this seq on
+    #[arg(long, value_name = "SEQ")]
+    pub(crate) from: Option<String>,
+    /// At most so many events, the newest ones
+    #[arg(long, short = 'n', value_name = "N", conflicts_with_all = ["limit", "after"])]
+    pub(crate) last: Option<usize>,
+    /// Newest first
+    #[arg(long)]
+    pub(crate) reverse: bool,
+    /// Go on with what is recorded from now on, by any process, until interrupted
+    #[arg(long, short, conflicts_with_all = ["reverse", "at"])]
+    pub(crate) follow: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Show {
+    /// #seq, short hash, call id or a unique prefix of one
+    #[arg(value_name = "ID")]
+    pub(crate) id: String,
+    /// The host's own record, byte for byte
+    #[arg(long)]
+    pub(crate) raw: bool,
+    /// Only the body of this row (from 0), byte for byte
+    #[arg(long, value_name = "ROW", conflicts_with = "raw")]
+    pub(crate) body: Option<u32>,
+    /// Only this session
+    #[arg(long, short)]
+    pub(crate) session: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = QUERY_HELP)]
+pub(crate) struct List {
+    #[command(flatten)]
+    pub(crate) ask: Ask,
+    /// Only this session
+    #[arg(long, short)]
+    pub(crate) session: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Explain {
+    /// #seq, short hash, call id or a unique prefix of one
+    #[arg(value_name = "ID")]
+    pub(crate) id: String,
+    /// Only this session
+    #[arg(long, short)]
+    pub(crate) session: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = QUERY_HELP)]
+pub(crate) struct Stats {
+    /// One session instead of all; then, or instead, what items must match (see below)
+    #[arg(value_name = "[SESSION] QUERY")]
+    pub(crate) words: Vec<String>,
+    /// How to show it
+    #[arg(long, default_value = "table")]
+    pub(crate) style: StatsStyle,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum StatsStyle {
+    /// A table
+    Table,
+    /// The block of the acp plug-in
+    Acp,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct SessionOption {
+    /// The session [default: the only or newest one]
+    #[arg(long, short)]
+    pub(crate) session: Option<String>,
+}

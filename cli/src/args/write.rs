@@ -1,0 +1,33 @@
+//! What brings events in.
+
+use std::path::PathBuf;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Import {
+    /// Files or folders; none: the usual places of every host
+    #[arg(value_name = "PATH")]
+    pub(crate) paths: Vec<PathBuf>,
+    /// The format of the files, instead of looking
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) format: Option<String>,
+    /// The session's id, where the format has none
+    #[arg(long, value_name = "ID")]
+    pub(crate) session: Option<String>,
+    /// The project whose memory the sessions share
+    #[arg(long, value_name = "NAME")]
+    pub(crate) project: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "One JSON object a line, one commit each:\n  \
+    {\"session\":\"s1\",\"message\":{\"role\":\"user\",\"text\":\"hello\"}}\n  \
+    {\"session\":\"s1\",\"turn\":true,\"tool\":{\"call\":\"c1\",\"tool\":\"read\",\"params\":{\"filePath\":\"/a\"},\"output\":\"..\"}}\n  \
+    {\"session\":\"s1\",\"events\":[{..},{..}]}   several in one commit")]
+pub(crate) struct Append {
+    /// Read from standard input
+    #[arg(long, required = true)]
+    pub(crate) stdin: bool,
+    /// Print the last seq of each commit once it is durable
+    #[arg(long)]
+    pub(crate) ack: bool,
+}

@@ -1,0 +1,310 @@
+//! The served context: what the model was sent, as opposed to what is current.
+//!
+//! ```text
+//! face:   born ----first served---- pending ----rebase---->
+//!         as at the head | as it was when served | as it was at the rebase
+//! ```
+//!
+//! Two watermarks. *Current* is folded to the head. *Served* shows each face as it was when it was first sent, until a
+//! `ContextRebased` moves it on: what superseded it in between is pending. So between two rebases each served context
+//! begins with the one before it, and a provider's prompt cache stays warm.
+//!
+//! Some things cannot wait: what a host replaced, rewound, revised, cleared or erased, what someone asked to see again,
+//! a result that came after its call was sent. They move the face at once; whoever serves records that as a rebase.
+//!
+//! Like every read this is a function of the state and a seq: nothing is kept, and the past can be asked again.
+
+use super::{CauseView, FaceState};
+use crate::event::{Face, InjectedKind};
+use crate::fold::facts::{ItemKind, Ix};
+use crate::fold::history::{Cause, is_before};
+use crate::fold::state::State;
+use crate::ids::{ItemId, Seq, Turn};
+
+/// An item of the served context: which moment each of its faces shows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ServedPlace {
+    /// The item.
+    pub ix: Ix,
+    /// Its parameters are shown as of this seq.
+    pub input_at: Seq,
+    /// Its content or result is shown as of this seq.
+    pub output_at: Seq,
+    /// No context with this item was sent yet: it shows what is current, and costs nothing to change.
+    pub is_new: bool,
+}
+
+impl ServedPlace {
+    /// The moment that a face shows.
+    pub const fn at(&self, face: Face) -> Seq {
+        match face {
+            Face::Input => self.input_at,
+            Face::Output => self.output_at,
+        }
+    }
+}
+
+/// An item whose current form differs from the one that is served.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+pub struct PendingItem {
+    /// The item.
+    pub item: ItemId,
+    /// Its place in the order of recording.
+    #[serde(skip)]
+    pub ix: Ix,
+    /// Its place in the served context, from 0.
+    pub position: usize,
+    /// Why, for the face that changes (the output, if both do).
+    pub cause: Option<CauseView>,
+    /// How its content would be shown.
+    pub state: FaceState,
+    /// When it came to be pending.
+    pub since: Seq,
+    /// Tokens as served.
+    pub tokens_served: u64,
+    /// Tokens as they would be.
+    pub tokens_current: u64,
+}
+
+impl PendingItem {
+    /// Tokens that the context loses when it is applied; negative if it grows.
+    pub fn gain(&self) -> i64 {
+        let number = |tokens: u64| i64::try_from(tokens).unwrap_or(i64::MAX);
+        number(self.tokens_served).saturating_sub(number(self.tokens_current))
+    }
+}
+
+/// When the model stopped seeing an item's content, or began to see it again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
+pub struct ServedChange {
+    /// The event that recorded the first context that showed it so.
+    pub seq: Seq,
+    /// Its turn.
+    pub turn: Turn,
+    /// How the content was shown from then on.
+    pub state: FaceState,
+}
+
+/// The rebases and served contexts of a stream up to a seq, ready to be asked about many items.
+#[derive(Debug)]
+pub(crate) struct Marks<'s> {
+    state: &'s State,
+    at: Seq,
+    /// The last rebase of everything.
+    whole: Seq,
+    /// Rebases of single items: item, seq; sorted.
+    named: Vec<(ItemId, Seq)>,
+    memory_from: Seq,
+}
+
+impl<'s> Marks<'s> {
+    pub(crate) fn of(state: &'s State, at: Seq) -> Self {
+        let rebases = state.rebases(at);
+        let whole = rebases
+            .iter()
+            .rev()
+            .find(|rebase| rebase.items.is_empty())
+            .map_or(Seq::ZERO, |rebase| rebase.seq);
+        let mut named: Vec<(ItemId, Seq)> = rebases
+            .iter()
+            .filter(|rebase| rebase.seq > whole)
+            .flat_map(|rebase| rebase.items.iter().map(|item| (*item, rebase.seq)))
+            .collect();
+        named.sort_unstable();
+        let mut marks = Self { state, at, whole, named, memory_from: Seq::ZERO };
+        marks.memory_from = marks.memory_from();
+        marks
+    }
+
+    /// The first context sent at or after `seq`.
+    fn first_served(&self, seq: Seq) -> Option<Seq> {
+        let served = self.state.served(self.at);
+        served.get(served.partition_point(|(sent, _)| *sent < seq)).map(|(sent, _)| *sent)
+    }
+
+    /// Memory blocks from here on show: a rebase replaces the earlier ones by the block that was recorded for it.
+    fn memory_from(&self) -> Seq {
+        let state = self.state;
+        let blocks: Vec<Seq> = state
+            .history_injected(InjectedKind::Memory)
+            .iter()
+            .filter_map(|ix| state.facts.item(*ix))
+            .map(|item| item.id.seq)
+            .filter(|seq| *seq <= self.at)
+            .collect();
+        if blocks.is_empty() {
+            return Seq::ZERO;
+        }
+        let rebases = state.rebases(self.at);
+        let anew = rebases.iter().rev().find_map(|rebase| {
+            let sent = self.first_served(rebase.seq).unwrap_or(Seq::MAX);
+            blocks.iter().copied().find(|block| *block > rebase.seq && *block < sent)
+        });
+        anew.unwrap_or_default()
+    }
+
+    /// The moment that a face shows, and whether it was ever sent.
+    fn face(&self, ix: Ix, face: Face) -> (Seq, bool) {
+        let Some(item) = self.state.facts.item(ix) else { return (self.at, true) };
+        let (mut born, mut breaks) = (item.id.seq, Seq::ZERO);
+        for row in self.state.history.rows_of(ix).filter(|row| row.face == face && row.since <= self.at) {
+            match row.cause {
+                Cause::Answered { .. } if row.holds(self.at) => born = born.max(row.since),
+                Cause::Erased | Cause::Cleared { .. } | Cause::Revised { .. } => {
+                    breaks = breaks.max(row.since);
+                }
+                Cause::Left | Cause::OffBranch if !is_before(self.at, row.until) => {
+                    breaks = breaks.max(row.until);
+                }
+                cause if cause.is_restorable() && !is_before(self.at, row.until) => {
+                    breaks = breaks.max(row.until);
+                }
+                _ => {}
+            }
+        }
+        let named = self.named.partition_point(|(id, _)| *id <= item.id);
+        let named = named.checked_sub(1).and_then(|last| self.named.get(last));
+        let named = named.filter(|(id, _)| *id == item.id).map_or(Seq::ZERO, |(_, seq)| *seq);
+        let first = self.first_served(born);
+        let marks = [self.whole, named, breaks];
+        let moved = marks.into_iter().filter(|mark| *mark >= born).max();
+        match first {
+            Some(first) => (moved.map_or(first, |moved| moved.max(first)), false),
+            // What was never sent shows what is current.
+            None => (self.at, true),
+        }
+    }
+}
+
+impl State {
+    /// Injected items of a kind, in the order of recording.
+    pub(crate) fn history_injected(&self, kind: InjectedKind) -> Vec<Ix> {
+        let is_kind = |item: &crate::fold::facts::Item| self.facts.extra(item.extra).injected == Some(kind);
+        let items = self.facts.items.iter().enumerate().filter(|(_, item)| is_kind(item));
+        items.map(|(place, _)| Ix(crate::fold::facts::index(place))).collect()
+    }
+
+    /// The number of the epoch at `at`: 0 until the first rebase.
+    pub fn epoch(&self, at: Seq) -> u32 {
+        self.rebases(at).last().map_or(0, |rebase| rebase.epoch)
+    }
+
+    /// The items of the served context at `at`, in conversation order, each with the moments it shows.
+    ///
+    /// An injected text never stands inside a message or between a call and its result. Cost: O(items).
+    pub fn served_places(&self, at: Seq) -> Vec<ServedPlace> {
+        let marks = Marks::of(self, at);
+        let mut places: Vec<ServedPlace> = Vec::new();
+        let mut held: Vec<ServedPlace> = Vec::new();
+        let mut message = crate::fold::facts::NONE;
+        for ix in self.current(at) {
+            let Some(item) = self.facts.item(ix) else { continue };
+            let injected = self.facts.extra(item.extra).injected;
+            if injected == Some(InjectedKind::Memory) && item.id.seq < marks.memory_from {
+                continue;
+            }
+            let (output_at, is_new) = marks.face(ix, Face::Output);
+            let input_at =
+                if item.kind == ItemKind::Call { marks.face(ix, Face::Input).0 } else { output_at };
+            let place = ServedPlace { ix, input_at, output_at, is_new };
+            if injected.is_some() && message != crate::fold::facts::NONE {
+                held.push(place);
+                continue;
+            }
+            if item.message != message || message == crate::fold::facts::NONE {
+                places.append(&mut held);
+                message = item.message;
+            }
+            places.push(place);
+        }
+        places.append(&mut held);
+        places
+    }
+
+    /// What is concluded and not yet served at `at`, in the order of the served context.
+    pub fn pending(&self, at: Seq) -> Vec<PendingItem> {
+        let places = self.served_places(at);
+        places
+            .iter()
+            .enumerate()
+            .filter_map(|(position, place)| self.pending_item(position, place, at))
+            .collect()
+    }
+
+    fn pending_item(&self, position: usize, place: &ServedPlace, at: Seq) -> Option<PendingItem> {
+        if place.is_new {
+            return None;
+        }
+        let mut pending: Option<PendingItem> = None;
+        for face in [Face::Input, Face::Output] {
+            let cause = |at: Seq| self.history.cause(place.ix, face, at).map(|row| (row.cause, row.since));
+            let (then, now) = (cause(place.at(face)), cause(at));
+            if then.map(|(cause, _)| cause) == now.map(|(cause, _)| cause) {
+                continue;
+            }
+            let served = self.face(place.ix, face, place.at(face));
+            let current = self.face(place.ix, face, at);
+            if served.state == FaceState::Absent
+                || (served.state, served.tokens_shown) == (current.state, current.tokens_shown)
+            {
+                continue;
+            }
+            let since = now.map_or(at, |(_, since)| since);
+            let entry = pending.get_or_insert_with(|| PendingItem {
+                item: self.facts.item(place.ix).map_or(ItemId::first(at), |item| item.id),
+                ix: place.ix,
+                position,
+                cause: None,
+                state: current.state,
+                since,
+                tokens_served: 0,
+                tokens_current: 0,
+            });
+            entry.cause = current.cause;
+            entry.state = current.state;
+            entry.since = entry.since.min(since);
+            entry.tokens_served = entry.tokens_served.saturating_add(served.tokens_shown);
+            entry.tokens_current = entry.tokens_current.saturating_add(current.tokens_shown);
+        }
+        pending
+    }
+
+    /// Tokens of the served context at `at`, as shown. Cost: O(items).
+    pub fn served_tokens(&self, at: Seq) -> u64 {
+        let tokens = |place: &ServedPlace| {
+            let input = self.face(place.ix, Face::Input, place.input_at).tokens_shown;
+            input.saturating_add(self.face(place.ix, Face::Output, place.output_at).tokens_shown)
+        };
+        self.served_places(at).iter().map(tokens).sum()
+    }
+
+    /// How the model saw an item's content in the contexts that were sent up to `at`: one entry for each change.
+    ///
+    /// Empty if it was never sent. Cost: O(contexts sent since the item, times its causes).
+    pub fn served_changes(&self, ix: Ix, at: Seq) -> Vec<ServedChange> {
+        let Some(item) = self.facts.item(ix) else { return Vec::new() };
+        let served = self.served(at);
+        let first = served.partition_point(|(seq, _)| *seq < item.id.seq);
+        let mut changes: Vec<ServedChange> = Vec::new();
+        let mut marks: Option<Marks<'_>> = None;
+        let mut rebases = usize::MAX;
+        for (sent, _) in served.get(first..).unwrap_or_default() {
+            let state = if self.is_in_context(ix, *sent) {
+                // Rebases before this context decide; the marks are made anew only when there are more.
+                let known = self.rebases(*sent).len();
+                let reuse = marks.take().filter(|_| known == rebases);
+                let made = reuse.map_or_else(|| Marks::of(self, *sent), |marks| Marks { at: *sent, ..marks });
+                rebases = known;
+                let (moment, _) = made.face(ix, Face::Output);
+                marks = Some(made);
+                self.face(ix, Face::Output, moment).state
+            } else {
+                FaceState::Gone
+            };
+            if changes.last().is_none_or(|last| last.state != state) {
+                changes.push(ServedChange { seq: *sent, turn: self.turn(*sent), state });
+            }
+        }
+        changes
+    }
+}

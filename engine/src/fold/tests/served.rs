@@ -1,0 +1,228 @@
+//! The served context: what waits, what cannot wait, and that nothing sent ever changes in between.
+
+use expect_test::{Expect, expect};
+use proptest::prelude::*;
+
+use super::laws::{presets, scripts, text_of};
+use crate::event::Face;
+use crate::fold::{Policy, State};
+use crate::ids::Seq;
+use crate::testing::script::Played;
+use crate::testing::{Script, Step};
+
+/// What is sent of a stream at `at`: every item, every face, and the stand-in it is shown by.
+fn sent(state: &State, at: Seq) -> Vec<String> {
+    let line = |place: &crate::fold::ServedPlace| {
+        let face = |face: Face| {
+            let moment = place.at(face);
+            let stand_in = state.stand_in(place.ix, face, moment);
+            format!("{:?} {:?}", state.face(place.ix, face, moment).state, stand_in.map(|it| it.render))
+        };
+        format!("{:?} {} | {}", state.item_id(place.ix), face(Face::Input), face(Face::Output))
+    };
+    state.served_places(at).iter().map(line).collect()
+}
+
+fn check(script: &str, expected: &Expect) {
+    let played = Script::parse(script).play(&Policy::default());
+    let state = played.tape.state();
+    let mut report = String::new();
+    for (seq, context) in state.served(Seq::MAX) {
+        report.push_str(&format!("{} epoch {}:", state.turn(*seq), context.epoch));
+        for place in state.served_places(*seq) {
+            let item = state.item_id(place.ix).unwrap();
+            let shown = state.face(place.ix, Face::Output, place.output_at).state;
+            report.push_str(&format!(" {} {}", played.name(item), format!("{shown:?}").to_lowercase()));
+        }
+        report.push('\n');
+    }
+    for item in state.pending(Seq::MAX) {
+        report.push_str(&format!("pending {} gains {}\n", played.name(item.item), item.gain()));
+    }
+    expected.assert_eq(&report);
+}
+
+#[test]
+fn what_was_sent_stays_until_a_rebase() {
+    check(
+        "1 read a ok
+         1 serve
+         2 write a ok
+         2 serve
+         3 flush
+         3 serve",
+        &expect![[r#"
+            t1 epoch 0: c1 whole
+            t2 epoch 0: c1 whole c2 whole
+            t3 epoch 1: c1 tombstone c2 whole
+        "#]],
+    );
+}
+
+#[test]
+fn what_was_never_sent_is_hidden_at_once() {
+    check(
+        "1 read a ok
+         2 write a ok
+         2 serve",
+        &expect![[r#"
+            t2 epoch 0: c1 tombstone c2 whole
+        "#]],
+    );
+}
+
+#[test]
+fn a_rebase_of_one_item_leaves_the_others() {
+    check(
+        "1 read a ok
+         1 read b ok
+         1 serve
+         2 write a ok
+         2 write b ok
+         2 serve
+         3 flush c2
+         3 serve",
+        &expect![[r#"
+            t1 epoch 0: c1 whole c2 whole
+            t2 epoch 0: c1 whole c2 whole c3 whole c4 whole
+            t3 epoch 1: c1 whole c2 tombstone c3 whole c4 whole
+            pending c1 gains 459
+        "#]],
+    );
+}
+
+#[test]
+fn what_someone_asks_to_see_is_seen_at_once() {
+    check(
+        "1 read a ok
+         2 write a ok
+         2 serve
+         3 restore c1
+         3 serve
+         4 discard c1
+         4 serve",
+        &expect![[r#"
+            t2 epoch 0: c1 tombstone c2 whole
+            t3 epoch 0: c1 whole c2 whole
+            t4 epoch 0: c1 whole c2 whole
+            pending c1 gains 444
+        "#]],
+    );
+}
+
+#[test]
+fn a_host_that_replaces_its_context_is_followed_at_once() {
+    check(
+        "1 read a ok
+         1 serve
+         2 clear c1
+         2 serve
+         3 compact
+         3 read b ok
+         3 serve",
+        &expect![[r#"
+            t1 epoch 0: c1 whole
+            t2 epoch 0: c1 tombstone
+            t3 epoch 0: c2 whole
+        "#]],
+    );
+}
+
+#[test]
+fn the_model_is_known_to_have_lost_an_item_when_it_was_sent_without_it() {
+    let script = "1 read a ok
+         1 serve
+         2 write a ok
+         2 serve
+         5 flush
+         6 serve";
+    let played = Script::parse(script).play(&Policy::default());
+    let changes = played.tape.state().served_changes(played.ix("c1").unwrap(), Seq::MAX);
+    let seen: Vec<String> =
+        changes.iter().map(|change| format!("from turn {} {:?}", change.turn, change.state)).collect();
+    expect![[r#"
+        [
+            "from turn t1 Whole",
+            "from turn t6 Tombstone",
+        ]
+    "#]]
+    .assert_debug_eq(&seen);
+}
+
+/// Verbs that change what was sent without a rebase: the host or someone asked for it.
+const AT_ONCE: &[&str] = &["restore", "keep", "clear", "compact", "rewind", "erase", "finish"];
+
+fn with_serves(script: &Script, flushes: &[bool]) -> Script {
+    let mut steps = Vec::new();
+    for (step, flush) in script.steps.iter().zip(flushes.iter().chain(std::iter::repeat(&false))) {
+        let serve = |what: &str| Step { turn: step.turn, what: what.to_owned() };
+        steps.push(step.clone());
+        if *flush {
+            steps.push(serve("flush"));
+        }
+        steps.push(serve("serve"));
+    }
+    Script { steps }
+}
+
+/// Between two rebases each served context begins with the one before it.
+fn assert_prefixes(script: &Script, played: &Played) {
+    let state = played.tape.state();
+    let mut at_once = false;
+    let mut before: Vec<String> = Vec::new();
+    let mut served = state.served(Seq::MAX).iter();
+    for step in &script.steps {
+        let verb = step.what.split(' ').next().unwrap_or_default();
+        at_once |= AT_ONCE.contains(&verb) || verb == "flush";
+        if verb != "serve" {
+            continue;
+        }
+        let (seq, _) = served.next().unwrap();
+        let now = sent(state, *seq);
+        if !at_once {
+            assert!(now.starts_with(&before), "at {seq}:\n{before:#?}\n{now:#?}\n{}", text_of(script));
+        }
+        before = now;
+        at_once = false;
+    }
+}
+
+proptest! {
+    #[test]
+    fn each_served_context_begins_with_the_one_before(
+        script in scripts(60),
+        flushes in prop::collection::vec(prop::bool::weighted(0.1), 60),
+        policy in presets(),
+    ) {
+        let script = with_serves(&script, &flushes);
+        let played = script.play(&policy.0);
+        assert_prefixes(&script, &played);
+    }
+
+    #[test]
+    fn a_served_context_of_the_past_is_that_of_the_prefix(
+        script in scripts(40),
+        flushes in prop::collection::vec(prop::bool::weighted(0.1), 40),
+        policy in presets(),
+    ) {
+        let script = with_serves(&script, &flushes);
+        let played = script.play(&policy.0);
+        let head = played.tape.head();
+        for seq in (1..=head.get()).step_by(7).map(Seq) {
+            let world = played.tape.refold(seq);
+            if let Some(then) = world.stream(played.tape.stream()) {
+                prop_assert_eq!(sent(then, seq), sent(played.tape.state(), seq), "{}", text_of(&script));
+                prop_assert_eq!(then.pending(seq), played.tape.state().pending(seq));
+            }
+        }
+    }
+
+    #[test]
+    fn a_rebase_of_everything_leaves_nothing_pending(script in scripts(60), policy in presets()) {
+        let mut script = with_serves(&script, &[]);
+        script.steps.push(Step { turn: 100_000, what: "flush".to_owned() });
+        let played = script.play(&policy.0);
+        let state = played.tape.state();
+        prop_assert_eq!(state.pending(Seq::MAX), Vec::new(), "{}", text_of(&script));
+    }
+}

@@ -1,0 +1,167 @@
+//! Frames for whoever reads many events: the places of one stream, or the log from one seq on.
+//!
+//! ```text
+//! one stream   places (index, catalog) -> frame, frame, ..
+//! all          position -> a chunk of frames -> position behind it -> ..
+//! ```
+//!
+//! A [`Glimpse`] is an event that was not decoded: filters look at its envelope and, in place, at its payload.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crate::codec::peek::{Peek, peek};
+use crate::codec::{EventRef, Frame};
+use crate::error::Error;
+use crate::event::Recorded;
+use crate::ids::{Micros, Position, Seq, StreamId};
+use crate::index::FramePlace;
+use crate::log::Head;
+
+use super::Inner;
+use super::events::decode;
+
+/// Bytes of the log that are read ahead at first, so that the first row is there at once.
+const CHUNK_BYTES_FIRST: u64 = 4 << 10;
+/// Bytes of the log that are read ahead later: several of its windows.
+const CHUNK_BYTES_MAX: u64 = 1 << 20;
+
+/// Whether an event is worth decoding.
+pub(super) type Wanted = Box<dyn FnMut(&Glimpse<'_>) -> bool + Send>;
+
+/// An event as it stands in its frame, not decoded.
+#[derive(Clone, Copy, Debug)]
+pub struct Glimpse<'f> {
+    frame: &'f Frame,
+    event: EventRef<'f>,
+}
+
+impl<'f> Glimpse<'f> {
+    pub(super) fn new(frame: &'f Frame, event: EventRef<'f>) -> Self {
+        Self { frame, event }
+    }
+
+    /// Its seq.
+    pub fn seq(&self) -> Seq {
+        self.event.seq
+    }
+
+    /// When it was recorded.
+    pub fn recorded_at(&self) -> Micros {
+        self.frame.time()
+    }
+
+    /// The host's own time, if it gave one.
+    pub fn host_time(&self) -> Option<Micros> {
+        self.event.envelope.host_time
+    }
+
+    /// Number of its kind; names stand in [`crate::event::KIND_LABELS`].
+    pub fn kind(&self) -> u16 {
+        self.event.envelope.kind
+    }
+
+    /// Its stream.
+    pub fn stream(&self) -> StreamId {
+        self.event.envelope.stream
+    }
+
+    /// Its payload, read in place. `None`: it has to be decoded to be understood.
+    pub fn peek(&self) -> Option<Peek<'f>> {
+        peek(self.event.envelope.kind, self.event.envelope.version, self.event.payload)
+    }
+
+    /// The event, decoded.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] if its bytes are not those of its kind.
+    pub fn decode(&self) -> Result<Recorded, Error> {
+        decode(self.frame, &self.event)
+    }
+}
+
+/// Where frames come from.
+pub(super) enum Source {
+    /// Known places.
+    Places { inner: Arc<Inner>, places: VecDeque<FramePlace> },
+    /// The log, from one place to its durable end.
+    Log(LogSource),
+}
+
+/// The log from one place on, a chunk of frames at a time.
+pub(super) struct LogSource {
+    inner: Arc<Inner>,
+    /// The first chunk begins at a seq, the others where the one before ended.
+    from: Seq,
+    next: Option<Position>,
+    until: Head,
+    chunk_bytes: u64,
+    ready: VecDeque<Result<Frame, Error>>,
+    done: bool,
+}
+
+impl LogSource {
+    pub(super) fn new(inner: Arc<Inner>, from: Seq, next: Option<Position>, until: Head) -> Self {
+        let ready = VecDeque::new();
+        Self { inner, from, next, until, chunk_bytes: CHUNK_BYTES_FIRST, ready, done: false }
+    }
+
+    /// Reads the next chunk. It ends behind a sound frame, where reading can go on.
+    fn fill(&mut self) {
+        let log = &self.inner.log;
+        let frames = match self.next {
+            Some(position) => Ok(log.frames(position, self.until)),
+            None => log.frames_from(self.from, self.until),
+        };
+        let mut frames = match frames {
+            Ok(frames) => frames,
+            Err(error) => {
+                self.done = true;
+                self.ready.push_back(Err(error.into()));
+                return;
+            }
+        };
+        let mut bytes = 0_u64;
+        loop {
+            match frames.next() {
+                Some(Ok(frame)) => {
+                    let header = frame.header();
+                    bytes = bytes.saturating_add(header.frame_bytes());
+                    self.next = Some(header.end());
+                    self.ready.push_back(Ok(frame));
+                    if bytes >= self.chunk_bytes {
+                        break;
+                    }
+                }
+                Some(Err(error)) => self.ready.push_back(Err(error.into())),
+                None => {
+                    self.done = true;
+                    break;
+                }
+            }
+        }
+        self.chunk_bytes = self.chunk_bytes.saturating_mul(8).min(CHUNK_BYTES_MAX);
+    }
+}
+
+impl Iterator for LogSource {
+    type Item = Result<Frame, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.ready.is_empty() && !self.done {
+            self.fill();
+        }
+        self.ready.pop_front()
+    }
+}
+
+impl Iterator for Source {
+    type Item = Result<Frame, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match self {
+            Self::Places { inner, places } => Some(inner.frame_at(places.pop_front()?.position)),
+            Self::Log(log) => log.next(),
+        }
+    }
+}

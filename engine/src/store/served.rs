@@ -1,0 +1,219 @@
+//! The served context as a value, and what turns it into bytes.
+//!
+//! ```text
+//! View --served()--> Served { items, each with the moments it shows } --Renderer--> bytes a provider accepts
+//! ```
+//!
+//! The engine knows no provider: a [`Renderer`] does, and it is named with its version in `ContextServed`, so that the
+//! same bytes can be made again. [`PlainText`] is the one that is always there. What the rules conclude and what is
+//! pending stands in the fold; what is sent and recorded, in [`super::serve`].
+
+use crate::error::Error;
+use crate::event::Face;
+use crate::fold::{FaceState, ItemKind, ItemView, PendingItem, ServedPlace};
+use crate::ids::{BodyId, Seq};
+
+use super::view::{ShownFace, View};
+
+/// An item as it is served.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ServedItem {
+    /// The item; its faces are those that are served, so `input.state` and `output.state` say how each is shown.
+    pub view: ItemView,
+    /// The moments that its faces show.
+    pub place: ServedPlace,
+    /// A text that stands for the output because the model sees (part of) it elsewhere in this very context.
+    pub pointed: Option<String>,
+}
+
+/// A context as it goes to the model: frozen items in conversation order. Cheap to make; texts are read when asked for.
+#[derive(Clone, Debug)]
+pub struct Served {
+    view: View,
+    epoch: u32,
+    items: Vec<ServedItem>,
+}
+
+impl Served {
+    pub(super) fn new(view: View, epoch: u32, items: Vec<ServedItem>) -> Self {
+        Self { view, epoch, items }
+    }
+
+    /// The view it was made from.
+    pub const fn view(&self) -> &View {
+        &self.view
+    }
+
+    /// The number of its epoch; 0 until the first rebase.
+    pub const fn epoch(&self) -> u32 {
+        self.epoch
+    }
+
+    /// Its items, in conversation order.
+    pub fn items(&self) -> &[ServedItem] {
+        &self.items
+    }
+
+    /// What the model sees of a face.
+    ///
+    /// A face whose state is [`FaceState::Whole`] is what was recorded: use its bodies for the exact bytes and for parts
+    /// that are no text.
+    ///
+    /// # Errors
+    /// As [`View::body`], for the bodies that the text is made of.
+    pub fn shown(&self, item: &ServedItem, face: Face) -> Result<ShownFace, Error> {
+        if face == Face::Output
+            && let Some(text) = &item.pointed
+        {
+            return Ok(ShownFace { state: FaceState::Shortened, text: text.clone() });
+        }
+        self.view.with_at(item.place.at(face)).shown(item.view.ix, face)
+    }
+
+    /// The bytes of a body, checked against their digest.
+    ///
+    /// # Errors
+    /// As [`View::body`].
+    pub fn body(&self, id: BodyId) -> Result<Vec<u8>, Error> {
+        self.view.body(id)
+    }
+
+    /// Estimated tokens of its items as shown.
+    pub fn tokens(&self) -> u64 {
+        self.items.iter().map(ServedItem::tokens).sum()
+    }
+}
+
+impl ServedItem {
+    /// Estimated tokens as shown.
+    pub fn tokens(&self) -> u64 {
+        let output = match &self.pointed {
+            Some(text) => u64::from(crate::text::tokens::estimate(text.as_bytes())),
+            None => self.view.output.tokens_shown,
+        };
+        self.view.input.tokens_shown.saturating_add(output)
+    }
+}
+
+/// Bytes made of a context.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Rendered {
+    /// What is sent.
+    pub bytes: Vec<u8>,
+    /// What could not be carried, in words; empty if everything was.
+    pub notes: Vec<String>,
+}
+
+/// Makes the bytes of a format. Pure: the same context gives the same bytes, in every program that has this version.
+pub trait Renderer: Send + Sync {
+    /// Name of the format: `anthropic`, `openai`, ..
+    fn format(&self) -> &str;
+
+    /// Version of the bytes: raised whenever the same context gives others.
+    fn version(&self) -> u32;
+
+    /// The bytes of a context.
+    ///
+    /// If no item of a context changes between two calls, and only new ones follow, the bytes of the first (without a
+    /// closing bracket) are to be a prefix of those of the second.
+    ///
+    /// # Errors
+    /// If a body cannot be read, or the context cannot be expressed.
+    fn render(&self, context: &Served) -> Result<Rendered, Error>;
+}
+
+/// Plain text: a line that names each part, and its text. For people, and for tests.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct PlainText;
+
+impl Renderer for PlainText {
+    fn format(&self) -> &'static str {
+        "text"
+    }
+
+    fn version(&self) -> u32 {
+        1
+    }
+
+    fn render(&self, context: &Served) -> Result<Rendered, Error> {
+        let mut bytes = Vec::new();
+        for item in context.items() {
+            for face in [Face::Input, Face::Output] {
+                let known = if face == Face::Input { &item.view.input } else { &item.view.output };
+                if matches!(known.state, FaceState::Absent | FaceState::Gone) {
+                    continue;
+                }
+                let shown = context.shown(item, face)?;
+                let role = format!("{:?}", item.view.role).to_lowercase();
+                let name = match (item.view.kind, face) {
+                    (ItemKind::Call, Face::Input) => {
+                        format!("call {}", item.view.tool.as_deref().unwrap_or_default())
+                    }
+                    (ItemKind::Call | ItemKind::Result, _) => "result".to_owned(),
+                    _ => role,
+                };
+                bytes.extend_from_slice(format!("--- {} {name}\n", item.view.item).as_bytes());
+                bytes.extend_from_slice(shown.text.as_bytes());
+                bytes.push(b'\n');
+            }
+        }
+        Ok(Rendered { bytes, notes: Vec::new() })
+    }
+}
+
+impl View {
+    /// The context as it is to be served: what was sent stays as it was sent, what was concluded since is pending.
+    ///
+    /// Cost: O(items); no bodies.
+    pub fn served(&self) -> Served {
+        let items = {
+            let reading = self.read();
+            let state = reading.state();
+            let places = state.served_places(self.at());
+            places.into_iter().filter_map(|place| served_item(state, place)).collect()
+        };
+        self.served_of(items)
+    }
+
+    /// The context as a host without a prompt cache sends it: everything that is concluded applies at once.
+    ///
+    /// Cost: O(items); no bodies.
+    pub fn served_eagerly(&self) -> Served {
+        let items = {
+            let reading = self.read();
+            let state = reading.state();
+            let at = self.at();
+            let places = state.served_places(at).into_iter();
+            let places = places.map(|place| ServedPlace { input_at: at, output_at: at, ..place });
+            places.filter_map(|place| served_item(state, place)).collect()
+        };
+        self.served_of(items)
+    }
+
+    fn served_of(&self, items: Vec<ServedItem>) -> Served {
+        let epoch = self.read().state().epoch(self.at());
+        Served::new(self.clone(), epoch, items)
+    }
+
+    /// What is concluded and not yet served, in the order of the served context. Cost: O(items).
+    pub fn pending(&self) -> Vec<PendingItem> {
+        self.read().state().pending(self.at())
+    }
+}
+
+/// An item with its faces as they are served.
+fn served_item(state: &crate::fold::State, place: ServedPlace) -> Option<ServedItem> {
+    let newest: Seq = place.output_at.max(place.input_at);
+    let mut view = state.item(place.ix, newest)?;
+    if place.output_at != newest {
+        let then = state.item(place.ix, place.output_at)?;
+        view.output = then.output;
+        view.content = then.content;
+        view.status = then.status;
+    }
+    if place.input_at != newest {
+        view.input = state.face(place.ix, Face::Input, place.input_at);
+        view.params = state.item(place.ix, place.input_at)?.params;
+    }
+    Some(ServedItem { view, place, pointed: None })
+}

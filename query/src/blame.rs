@@ -1,0 +1,172 @@
+//! Who made it so: the calls that made a file what it is, and the events that made an item stand where it stands.
+
+use acpdb_engine::event::{Actor, Face, ToolClass};
+use acpdb_engine::fold::{FaceState, Ix, Status};
+use acpdb_engine::ids::{Micros, Seq};
+use acpdb_engine::{Error, Store, View};
+use serde::Serialize;
+
+use crate::explain::explain;
+use crate::items::{ItemRow, Which, items};
+
+/// A call on a file.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct FileStep {
+    /// What the tool does.
+    pub class: Option<ToolClass>,
+    /// The host's time of the call, else when it was recorded.
+    pub time: Micros,
+    /// The call and where it stands.
+    #[serde(flatten)]
+    pub row: ItemRow,
+}
+
+/// What became of a file in a session.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct FileBlame {
+    /// The host's id of the session.
+    pub session: String,
+    /// Its calls on the file, oldest first.
+    pub items: Vec<FileStep>,
+    /// The last call that wrote it and completed.
+    pub last_write: Option<String>,
+    /// Calls whose content the model can still see.
+    pub visible: Vec<String>,
+    /// Those of them that show the file as it was before the last write.
+    pub stale: Vec<String>,
+}
+
+/// Who read and wrote a file in a session; `None` if no call names it.
+///
+/// # Errors
+/// If the log cannot be read.
+pub fn file(store: &Store, view: &View, session: &str, path: &str) -> Result<Option<FileBlame>, Error> {
+    let mut steps = Vec::new();
+    for row in items(view, session, Which::File(path)) {
+        let class = {
+            let reading = view.read();
+            let state = reading.state();
+            let ix = row.item.parse().ok().and_then(|item| state.find(item));
+            ix.and_then(|ix| state.item(ix, view.at())).and_then(|item| item.class)
+        };
+        let recorded = store.event(row.seq)?;
+        let time = recorded.map(|recorded| recorded.event.host_time.unwrap_or(recorded.recorded_at));
+        steps.push(FileStep { class, time: time.unwrap_or_default(), row });
+    }
+    if steps.is_empty() {
+        return Ok(None);
+    }
+    let writes = |step: &&FileStep| {
+        let changes = matches!(step.class, Some(ToolClass::Write | ToolClass::Edit | ToolClass::Delete));
+        changes && step.row.status == Some(Status::Completed)
+    };
+    let is_on_branch = |step: &&FileStep| step.row.cause != Some("off_branch");
+    let last_write = steps.iter().filter(writes).rfind(is_on_branch);
+    let visible = steps.iter().filter(|step| step.row.is_visible());
+    let is_stale = |step: &&FileStep| {
+        step.class == Some(ToolClass::Read) && last_write.is_some_and(|write| write.row.seq > step.row.seq)
+    };
+    Ok(Some(FileBlame {
+        session: session.to_owned(),
+        last_write: last_write.map(|step| step.row.item.clone()),
+        stale: visible.clone().filter(is_stale).map(|step| step.row.item.clone()).collect(),
+        visible: visible.map(|step| step.row.item.clone()).collect(),
+        items: steps,
+    }))
+}
+
+/// A change of where an item stands.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct ItemStep {
+    /// The event with which it came about.
+    pub seq: Seq,
+    /// Its kind.
+    pub event: &'static str,
+    /// Who made it happen.
+    pub actor: Actor,
+    /// The turn.
+    pub turn: u32,
+    /// The host's time, else when it was recorded.
+    pub time: Micros,
+    /// What the item is afterwards, in a sentence.
+    pub says: String,
+}
+
+/// Everything that made an item stand where it stands, oldest first.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct ItemBlame {
+    /// The item.
+    pub item: String,
+    /// The host's id of its session.
+    pub session: String,
+    /// The changes.
+    pub items: Vec<ItemStep>,
+}
+
+/// The events that changed an item; `None` if it was not recorded at the view's seq.
+///
+/// Cost: a lookup at each event of the session since the item was recorded.
+///
+/// # Errors
+/// If the log cannot be read.
+pub fn item(store: &Store, view: &View, session: &str, ix: Ix) -> Result<Option<ItemBlame>, Error> {
+    let at = view.at();
+    let Some(id) = view.read().state().item_id(ix).filter(|item| item.seq <= at) else { return Ok(None) };
+    let mut changes: Vec<Seq> = Vec::new();
+    let mut seqs = Vec::new();
+    // A fork reads what it shares where its parent recorded it.
+    let origin = store.event(id.seq)?.map_or(view.stream(), |recorded| recorded.event.stream);
+    for stream in [origin, view.stream()] {
+        let known = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+        let seen = std::sync::Arc::clone(&known);
+        let events = store.stream_events(stream, id.seq, at)?.wanted(move |glimpse| {
+            seen.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(glimpse.seq());
+            false
+        });
+        for damaged in events {
+            damaged?;
+        }
+        seqs.extend(known.lock().unwrap_or_else(std::sync::PoisonError::into_inner).drain(..));
+        if origin == view.stream() {
+            break;
+        }
+    }
+    seqs.sort_unstable();
+    {
+        let reading = view.read();
+        let state = reading.state();
+        let stands = |seq: Seq| {
+            let face = |face| {
+                let face = state.face(ix, face, seq);
+                (face.state, face.cause)
+            };
+            let pinned = state.item(ix, seq).is_some_and(|item| item.pinned);
+            (face(Face::Input), face(Face::Output), state.is_in_context(ix, seq), pinned)
+        };
+        let mut before = None;
+        for seq in seqs {
+            let now = stands(seq);
+            if before.as_ref() != Some(&now) {
+                changes.push(seq);
+                before = Some(now);
+            }
+        }
+    }
+    let mut steps = Vec::with_capacity(changes.len());
+    for seq in changes {
+        let Some(recorded) = store.event(seq)? else { continue };
+        let then = view.with_at(seq);
+        let Some(explained) = explain(&then, session, ix) else { continue };
+        let is_open = explained.row.state == FaceState::Absent;
+        let first = explained.sentences.into_iter().take(if is_open { 1 } else { 2 }).collect::<Vec<_>>();
+        steps.push(ItemStep {
+            seq,
+            event: recorded.event.payload.label(),
+            actor: recorded.event.stamp.actor,
+            turn: then.read().state().turn(seq).get(),
+            time: recorded.event.host_time.unwrap_or(recorded.recorded_at),
+            says: first.join(" "),
+        });
+    }
+    Ok(Some(ItemBlame { item: id.to_string(), session: session.to_owned(), items: steps }))
+}

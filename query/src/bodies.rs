@@ -1,0 +1,79 @@
+//! Which bodies say what an event is about, and looking for a text in them.
+
+use acpdb_engine::event::{Body, Payload};
+use acpdb_engine::ids::{BodyId, Seq};
+use acpdb_engine::{Error, Store};
+
+use crate::filter::Needle;
+
+/// What a search or filter went through.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize)]
+pub struct Scanned {
+    /// Events whose envelopes were looked at.
+    pub events: u64,
+    /// Bodies that were read.
+    pub bodies: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// The bodies that say what an event is about; not details, signatures or wire forms.
+pub fn telling(payload: &Payload) -> Vec<Body> {
+    let parts = |parts: &[acpdb_engine::event::Part]| parts.iter().map(|part| part.body).collect();
+    let bodies: Vec<Body> = match payload {
+        Payload::MessageRecorded(message) => parts(&message.parts),
+        Payload::MessageContinued(message) => parts(&message.parts),
+        Payload::ItemRevised(revised) => parts(&revised.parts),
+        Payload::ToolCallStarted(started) => vec![started.params],
+        Payload::ToolCallFinished(finished) => parts(&finished.output),
+        Payload::TodosReplaced(todos) => vec![todos.list.body],
+        Payload::MemoryRecorded(memory) => vec![memory.value],
+        Payload::Injected(injected) => vec![injected.text],
+        Payload::PromptSet(prompt) => prompt.system.into_iter().collect(),
+        Payload::HostRecorded(record) => record.raw.into_iter().collect(),
+        Payload::Discarded(act) => vec![act.targets],
+        Payload::Distilled(act) => vec![act.targets],
+        Payload::Restored(act) => vec![act.targets],
+        Payload::TaskEvicted(task) => task.summary.into_iter().collect(),
+        _ => Vec::new(),
+    };
+    bodies.into_iter().filter(|body| body.bytes > 0).collect()
+}
+
+/// Estimated tokens of an event's bodies.
+pub(crate) fn tokens(payload: &Payload) -> u64 {
+    telling(payload).iter().map(|body| u64::from(body.tokens)).sum()
+}
+
+/// Whether one of an event's bodies holds a text. Bodies that were erased hold nothing.
+pub(crate) fn holds(
+    store: &Store,
+    seq: Seq,
+    payload: &Payload,
+    needle: &Needle,
+    scanned: &mut Scanned,
+) -> Result<bool, Error> {
+    let ids = telling(payload).into_iter().map(|body| body.id(seq));
+    any_holds(store, ids, needle, scanned)
+}
+
+pub(crate) fn any_holds(
+    store: &Store,
+    bodies: impl IntoIterator<Item = BodyId>,
+    needle: &Needle,
+    scanned: &mut Scanned,
+) -> Result<bool, Error> {
+    for id in bodies {
+        let bytes = match store.body(id) {
+            Ok(bytes) => bytes,
+            Err(Error::Erased { .. }) => continue,
+            Err(error) => return Err(error),
+        };
+        scanned.bodies += 1;
+        scanned.bytes += bytes.len() as u64;
+        if needle.is_in(&bytes) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}

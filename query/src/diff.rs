@@ -1,0 +1,181 @@
+//! What changed in a context between two points: what came, went, was superseded, hidden, restored.
+//!
+//! Both points are reads of one fold at two watermarks; nothing is replayed. The first point may be the later one: then
+//! the answer reads backwards.
+
+use acpdb_engine::View;
+use acpdb_engine::event::Face;
+use acpdb_engine::fold::{CauseView, FaceState, Ix, State};
+use acpdb_engine::ids::Seq;
+use serde::Serialize;
+
+use crate::items::ItemRow;
+
+/// What became of an item between two points.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Change {
+    /// It is new, and shown.
+    Came,
+    /// It is new, and hidden already.
+    Passed,
+    /// A newer item made it stale.
+    Superseded,
+    /// It was hidden or shortened by something else.
+    Hidden,
+    /// It was hidden, and is shown again.
+    Restored,
+    /// It left the context.
+    Went,
+    /// It is shown with more or less text: a call has finished, a part was revised.
+    Revised,
+}
+
+impl Change {
+    /// All, in the order in which they are told.
+    pub const ALL: [Self; 7] =
+        [Self::Came, Self::Passed, Self::Superseded, Self::Hidden, Self::Restored, Self::Went, Self::Revised];
+
+    /// The name in JSON.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Came => "came",
+            Self::Passed => "passed",
+            Self::Superseded => "superseded",
+            Self::Hidden => "hidden",
+            Self::Restored => "restored",
+            Self::Went => "went",
+            Self::Revised => "revised",
+        }
+    }
+}
+
+/// An item that stands otherwise at the second point.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct DiffRow {
+    /// What became of it.
+    pub change: Change,
+    /// Tokens shown at the first point.
+    pub tokens_before: u64,
+    /// Tokens shown at the second.
+    pub tokens_after: u64,
+    /// The item at the second point; at the first, if it is not there at the second.
+    #[serde(flatten)]
+    pub row: ItemRow,
+}
+
+/// The sum of one kind of change.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct DiffSum {
+    /// What became of the items.
+    pub change: Change,
+    /// How many.
+    pub count: u64,
+    /// Tokens that the context grew by because of it; negative: shrank.
+    pub tokens: i64,
+}
+
+/// What changed between two points.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct DiffReport {
+    /// The host's id of the session.
+    pub session: String,
+    /// The first point.
+    pub from: Seq,
+    /// Its turn.
+    pub from_turn: u32,
+    /// The second point.
+    pub to: Seq,
+    /// Its turn.
+    pub to_turn: u32,
+    /// Tokens of the context as shown at the first point.
+    pub tokens_before: u64,
+    /// Tokens of the context as shown at the second.
+    pub tokens_after: u64,
+    /// By change, those that there are.
+    pub sums: Vec<DiffSum>,
+    /// The items, in the order of recording.
+    pub items: Vec<DiffRow>,
+}
+
+/// How an item stands at a point.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Standing {
+    recorded: bool,
+    in_context: bool,
+    shown: bool,
+    is_superseded: bool,
+    tokens: u64,
+}
+
+fn standing(state: &State, ix: Ix, at: Seq) -> Standing {
+    let recorded = state.item_id(ix).is_some_and(|item| item.seq <= at);
+    if !recorded {
+        return Standing { recorded, in_context: false, shown: false, is_superseded: false, tokens: 0 };
+    }
+    let (input, output) = (state.face(ix, Face::Input, at), state.face(ix, Face::Output, at));
+    let in_context = state.is_in_context(ix, at);
+    let whole = |face: FaceState| matches!(face, FaceState::Whole | FaceState::Absent);
+    let tokens = if in_context { input.tokens_shown.saturating_add(output.tokens_shown) } else { 0 };
+    let is_superseded = matches!(output.cause, Some(CauseView::Superseded { .. }));
+    let shown = in_context && whole(input.state) && whole(output.state);
+    Standing { recorded, in_context, shown, is_superseded, tokens }
+}
+
+fn change(before: Standing, after: Standing) -> Option<Change> {
+    let new = !before.recorded || !before.in_context;
+    match (new, after.in_context) {
+        (true, true) if before.recorded => Some(Change::Restored),
+        (true, true) if after.shown => Some(Change::Came),
+        (true, true) => Some(Change::Passed),
+        // Recorded between the points and gone again: part of history, of neither context.
+        (true, false) => (!before.recorded && after.recorded).then_some(Change::Passed),
+        (false, false) => Some(Change::Went),
+        (false, true) => match (before.shown, after.shown) {
+            (true, false) if after.is_superseded => Some(Change::Superseded),
+            (true, false) => Some(Change::Hidden),
+            (false, true) => Some(Change::Restored),
+            (false, false) if after.is_superseded && !before.is_superseded => Some(Change::Superseded),
+            _ => (before.tokens != after.tokens).then_some(Change::Revised),
+        },
+    }
+}
+
+/// What changed between two views of one session. Cost: two lookups for each item recorded up to the later point.
+pub fn diff(from: &View, to: &View, session: &str) -> DiffReport {
+    let (first, second) = (from.at(), to.at());
+    let reading = to.read();
+    let state = reading.state();
+    let mut items = Vec::new();
+    for ix in state.items(first.max(second)) {
+        let (before, after) = (standing(state, ix, first), standing(state, ix, second));
+        if before == after {
+            continue;
+        }
+        let Some(change) = change(before, after) else { continue };
+        let at = if after.recorded { second } else { first };
+        let Some(item) = state.item(ix, at) else { continue };
+        let row = ItemRow::of(state, &item, session, at);
+        items.push(DiffRow { change, tokens_before: before.tokens, tokens_after: after.tokens, row });
+    }
+    let grew = |row: &DiffRow| {
+        let count = |tokens: u64| i64::try_from(tokens).unwrap_or(i64::MAX);
+        count(row.tokens_after).saturating_sub(count(row.tokens_before))
+    };
+    let sums = Change::ALL.into_iter().filter_map(|change| {
+        let of = items.iter().filter(|row| row.change == change);
+        let count = of.clone().count() as u64;
+        (count > 0).then(|| DiffSum { change, count, tokens: of.map(grew).sum() })
+    });
+    DiffReport {
+        session: session.to_owned(),
+        from: first,
+        from_turn: state.turn(first).get(),
+        to: second,
+        to_turn: state.turn(second).get(),
+        tokens_before: state.tokens(first).shown,
+        tokens_after: state.tokens(second).shown,
+        sums: sums.collect(),
+        items,
+    }
+}

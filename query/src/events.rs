@@ -1,0 +1,390 @@
+//! Events that a filter lets pass, one at a time, oldest or newest first.
+//!
+//! ```text
+//! log -> envelope (kind, stream, time, seq) -> payload in place (tool, file, actor, tokens) -> decoded
+//!     -> fold of its stream (state, rule, turn) -> bodies (text)
+//! ```
+//!
+//! Each step only sees what the one before left open. Nothing is gathered: memory is that of a chunk of frames, and of
+//! one session's fold where a filter asks for it.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use acpdb_engine::event::{Payload, Recorded};
+use acpdb_engine::ids::{ItemId, Seq, StreamId};
+use acpdb_engine::{At, Error, Events, Glimpse, Store, View};
+
+use crate::bodies::{self, Scanned};
+use crate::cursor::Cursor;
+use crate::filter::{Filter, Needs, Term};
+use crate::items::ItemRow;
+use crate::names::Names;
+
+/// Events of the first stretch that is read backwards; each further one is twice as long.
+const STRETCH_MIN: u64 = 512;
+/// Events of the longest stretch.
+const STRETCH_MAX: u64 = 64 << 10;
+/// Folds that are kept while events of several streams alternate.
+const FOLD_COUNT_MAX: usize = 4;
+
+/// Which events, in which order.
+#[derive(Clone, Debug, Default)]
+pub struct EventsQuestion {
+    /// What they must match.
+    pub filter: Filter,
+    /// Only this stream.
+    pub stream: Option<StreamId>,
+    /// Not before this seq.
+    pub from: Seq,
+    /// Nothing after this seq, which is also the point at which items stand where they stand. `None`: the head.
+    pub to: Option<Seq>,
+    /// Newest first.
+    pub reverse: bool,
+    /// At most so many.
+    pub limit: Option<usize>,
+    /// Go on behind the page that ended here.
+    pub after: Option<Cursor>,
+    /// Digest of the question, for the cursor; see [`crate::cursor::question`].
+    pub digest: u32,
+}
+
+/// Events that match, as an iterator. Damage comes as an error; the iterator goes on behind it.
+pub struct EventRows {
+    store: Store,
+    filter: Filter,
+    needs: Needs,
+    names: Arc<Names>,
+    stream: Option<StreamId>,
+    /// What is left to read.
+    from: Seq,
+    to: Seq,
+    at: Seq,
+    reverse: bool,
+    stretch: u64,
+    source: Option<Events>,
+    held: VecDeque<Result<Recorded, Error>>,
+    /// Results that are yet to be given.
+    left: usize,
+    last: Option<Seq>,
+    digest: u32,
+    folds: Vec<(StreamId, View)>,
+    scanned: Scanned,
+}
+
+impl std::fmt::Debug for EventRows {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("EventRows").field("filter", &self.filter.text()).finish_non_exhaustive()
+    }
+}
+
+/// Asks for events.
+///
+/// # Errors
+/// If the log cannot be read, or the filter names a session that does not exist.
+pub fn events(store: &Store, question: EventsQuestion) -> Result<EventRows, Error> {
+    let mut filter = question.filter;
+    let names = Names::new(store)?;
+    names.settle(&mut filter)?;
+    let head = store.head()?;
+    let at = question.to.unwrap_or(head).min(head);
+    let at = question.after.map_or(at, |cursor| cursor.at.min(at));
+    let bounds = filter.bounds();
+    let (mut from, mut to) = (question.from.max(bounds.0), at.min(bounds.1));
+    match question.after {
+        Some(cursor) if question.reverse => to = to.min(Seq(cursor.after.seq.get().saturating_sub(1))),
+        Some(cursor) => from = from.max(cursor.after.seq.next()),
+        None => {}
+    }
+    let stream = question.stream.or_else(|| names.only(&filter));
+    Ok(EventRows {
+        store: store.clone(),
+        needs: filter.needs(),
+        filter,
+        names: Arc::new(names),
+        stream,
+        from,
+        to,
+        at,
+        reverse: question.reverse,
+        stretch: STRETCH_MIN,
+        source: None,
+        held: VecDeque::new(),
+        left: question.limit.unwrap_or(usize::MAX),
+        last: None,
+        digest: question.digest,
+        folds: Vec::new(),
+        scanned: Scanned::default(),
+    })
+}
+
+impl EventRows {
+    /// What was gone through so far.
+    pub fn scanned(&self) -> Scanned {
+        let events = self.source.as_ref().map_or(0, Events::looked_at);
+        Scanned { events: self.scanned.events + events, ..self.scanned }
+    }
+
+    /// Where the next page goes on; `None` before the limit is reached.
+    pub fn next_cursor(&self) -> Option<Cursor> {
+        let seq = self.last.filter(|_| self.left == 0)?;
+        Some(Cursor { at: self.at, after: ItemId { seq, part: 1 }, question: self.digest })
+    }
+
+    fn open(&self, from: Seq, to: Seq) -> Result<Events, Error> {
+        let events = match self.stream {
+            Some(stream) => self.store.stream_events(stream, from, to)?,
+            None => self.store.events(from, to)?,
+        };
+        if self.filter.is_empty() {
+            return Ok(events);
+        }
+        let (filter, names) = (self.filter.clone(), Arc::clone(&self.names));
+        Ok(events.wanted(move |glimpse| glance(&filter, &names, glimpse) != Some(false)))
+    }
+
+    /// The next event, oldest first, that matches.
+    fn forward(&mut self) -> Option<Result<Recorded, Error>> {
+        if self.source.is_none() {
+            if self.from > self.to {
+                return None;
+            }
+            match self.open(self.from, self.to) {
+                Ok(events) => self.source = Some(events),
+                Err(error) => {
+                    self.left = 0;
+                    return Some(Err(error));
+                }
+            }
+        }
+        loop {
+            let recorded = match self.source.as_mut()?.next()? {
+                Ok(recorded) => recorded,
+                Err(error) => return Some(Err(error)),
+            };
+            match self.passes(&recorded) {
+                Ok(true) => return Some(Ok(recorded)),
+                Ok(false) => {}
+                Err(error) => return Some(Err(error)),
+            }
+        }
+    }
+
+    /// Reads one stretch from the end, and holds what matches in it.
+    fn backward(&mut self) -> Option<Result<Recorded, Error>> {
+        while self.held.is_empty() && self.from <= self.to {
+            let start = Seq((self.to.get() + 1).saturating_sub(self.stretch)).max(self.from);
+            self.stretch = (self.stretch * 2).min(STRETCH_MAX);
+            self.source = match self.open(start, self.to) {
+                Ok(events) => Some(events),
+                Err(error) => {
+                    self.left = 0;
+                    return Some(Err(error));
+                }
+            };
+            while let Some(found) = self.forward() {
+                self.held.push_front(found);
+            }
+            self.scanned = self.scanned();
+            self.source = None;
+            if start <= Seq(1) {
+                self.from = Seq(2);
+                self.to = Seq(1);
+            } else {
+                self.to = Seq(start.get() - 1);
+            }
+        }
+        self.held.pop_front()
+    }
+
+    /// Whether an event that may match does.
+    fn passes(&mut self, recorded: &Recorded) -> Result<bool, Error> {
+        let filter = self.filter.clone();
+        let names = Arc::clone(&self.names);
+        let shallow = |term: &Term| known(term, recorded, &names);
+        if let Some(verdict) = filter.judge(&shallow) {
+            return Ok(verdict);
+        }
+        let (rows, turn) = if self.needs.fold { self.rows(recorded)? } else { (Vec::new(), None) };
+        let deeper = |term: &Term| {
+            shallow(term).or_else(|| match term {
+                Term::Turn(range) => Some(turn.is_some_and(|turn| range.holds(u64::from(turn)))),
+                Term::State(states) => Some(rows.iter().any(|row| states.iter().any(|state| state.is(row)))),
+                Term::Status(list) => {
+                    Some(rows.iter().any(|row| row.status.is_some_and(|status| list.contains(&status))))
+                }
+                Term::Rule(rules) => Some(rows.iter().any(|row| row.has_rule(rules))),
+                _ => None,
+            })
+        };
+        if let Some(verdict) = filter.judge(&deeper) {
+            return Ok(verdict);
+        }
+        let scanned = Cell::new(self.scanned);
+        let failed = RefCell::new(None);
+        let deepest = |term: &Term| {
+            deeper(term).or_else(|| {
+                let Term::Text(needle) = term else { return Some(false) };
+                let mut counts = scanned.get();
+                let found =
+                    bodies::holds(&self.store, recorded.seq, &recorded.event.payload, needle, &mut counts);
+                scanned.set(counts);
+                Some(found.unwrap_or_else(|error| {
+                    failed.replace(Some(error));
+                    false
+                }))
+            })
+        };
+        let verdict = filter.judge(&deepest) == Some(true);
+        self.scanned = scanned.get();
+        failed.into_inner().map_or(Ok(verdict), Err)
+    }
+
+    /// The items that an event recorded or finished, and its turn.
+    fn rows(&mut self, recorded: &Recorded) -> Result<(Vec<ItemRow>, Option<u32>), Error> {
+        let stream = recorded.event.stream;
+        if stream == StreamId::STORE {
+            return Ok((Vec::new(), None));
+        }
+        let place = self.folds.iter().position(|(known, _)| *known == stream);
+        let view = if let Some(place) = place {
+            self.folds.remove(place).1
+        } else {
+            self.folds.truncate(FOLD_COUNT_MAX - 1);
+            self.store.view_once(stream, &At::Seq(self.at))?
+        };
+        let found = {
+            let reading = view.read();
+            let (state, at, seq) = (reading.state(), view.at(), recorded.seq);
+            let mut found: Vec<_> = state.items_of_event(seq).collect();
+            if let Payload::ToolCallFinished(finished) = &recorded.event.payload {
+                let calls = state.calls_by_host_id(&finished.call, at).into_iter();
+                found.extend(
+                    calls.filter(|ix| state.item(*ix, at).is_some_and(|item| item.finished == Some(seq))),
+                );
+            }
+            let rows =
+                found.into_iter().filter_map(|ix| Some(ItemRow::of(state, &state.item(ix, at)?, "", at)));
+            (rows.collect(), Some(state.turn(seq).get()))
+        };
+        self.folds.insert(0, (stream, view));
+        Ok(found)
+    }
+}
+
+impl Iterator for EventRows {
+    type Item = Result<Recorded, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.left == 0 {
+            return None;
+        }
+        let found = if self.reverse { self.backward() } else { self.forward() }?;
+        if let Ok(recorded) = &found {
+            self.left = self.left.saturating_sub(1);
+            self.last = Some(recorded.seq);
+        }
+        Some(found)
+    }
+}
+
+/// What envelope and payload, read in place, say to a filter.
+fn glance(filter: &Filter, names: &Names, glimpse: &Glimpse<'_>) -> Option<bool> {
+    let number = glimpse.kind();
+    let envelope = |term: &Term| match term {
+        Term::Kind(words) => any(words.iter().map(|word| word.is_event(number, None))),
+        Term::Session(globs) => Some(globs.is_match(names.name(glimpse.stream()))),
+        Term::Host(globs) => Some(globs.is_match(names.host(glimpse.stream()))),
+        Term::Seq(range) => Some(range.holds(glimpse.seq().get())),
+        Term::Since(time) => Some(glimpse.host_time().unwrap_or(glimpse.recorded_at()) >= *time),
+        Term::Until(time) => Some(glimpse.host_time().unwrap_or(glimpse.recorded_at()) <= *time),
+        // Only the start of a call and a changed file name these.
+        Term::Tool(_) if number != 32 => Some(false),
+        Term::File(_) if number != 32 && number != 34 => Some(false),
+        Term::Call(_) if number != 32 && number != 33 => Some(false),
+        _ => None,
+    };
+    if let Some(verdict) = filter.judge(&envelope) {
+        return Some(verdict);
+    }
+    let peek = glimpse.peek()?;
+    filter.judge(&|term: &Term| {
+        envelope(term).or_else(|| match term {
+            Term::Kind(words) => {
+                let parts: Vec<_> = peek.part_kinds().collect();
+                any(words.iter().map(|word| word.is_event(number, Some(&parts))))
+            }
+            Term::Tool(globs) => peek.tool.map(|tool| is_tool(globs, tool)),
+            Term::File(globs) if number == 32 => Some(peek.files().any(|file| globs.is_match(file))),
+            Term::Call(globs) => peek.call.map(|call| globs.is_match(call)),
+            Term::Tokens(range) => peek.tokens.map(|tokens| range.holds(tokens)),
+            Term::Actor(actors) => Some(actors.contains(&peek.actor)),
+            _ => None,
+        })
+    })
+}
+
+/// What a decoded event says to a term.
+fn known(term: &Term, recorded: &Recorded, names: &Names) -> Option<bool> {
+    let event = &recorded.event;
+    let number = event.payload.number();
+    let time = event.host_time.unwrap_or(recorded.recorded_at);
+    Some(match term {
+        Term::Kind(words) => {
+            let parts: Vec<_> = match &event.payload {
+                Payload::MessageRecorded(message) => message.parts.iter().map(|part| part.kind).collect(),
+                Payload::MessageContinued(message) => message.parts.iter().map(|part| part.kind).collect(),
+                _ => Vec::new(),
+            };
+            words.iter().any(|word| word.is_event(number, Some(&parts)) == Some(true))
+        }
+        Term::Tool(globs) => match &event.payload {
+            Payload::ToolCallStarted(started) => is_tool(globs, &started.tool),
+            _ => false,
+        },
+        Term::File(globs) => match &event.payload {
+            Payload::ToolCallStarted(started) => {
+                let files = started.keys.iter().filter(|key| key.kind == acpdb_engine::event::KeyKind::File);
+                let mut paths =
+                    files.flat_map(|key| std::iter::once(&key.given).chain(key.resolved.as_ref()));
+                paths.any(|path| globs.is_match(path))
+            }
+            Payload::FileChanged(changed) => {
+                let mut paths = std::iter::once(&changed.key.given).chain(changed.key.resolved.as_ref());
+                paths.any(|path| globs.is_match(path))
+            }
+            _ => false,
+        },
+        Term::Call(globs) => match &event.payload {
+            Payload::ToolCallStarted(started) => globs.is_match(&started.call),
+            Payload::ToolCallFinished(finished) => globs.is_match(&finished.call),
+            _ => false,
+        },
+        Term::Session(globs) => globs.is_match(names.name(event.stream)),
+        Term::Host(globs) => globs.is_match(names.host(event.stream)),
+        Term::Seq(range) => range.holds(recorded.seq.get()),
+        Term::Tokens(range) => range.holds(bodies::tokens(&event.payload)),
+        Term::Since(since) => time >= *since,
+        Term::Until(until) => time <= *until,
+        Term::Actor(actors) => actors.contains(&event.stamp.actor),
+        _ => return None,
+    })
+}
+
+pub(crate) fn is_tool(globs: &acpdb_engine::text::Globs, tool: &str) -> bool {
+    globs.is_match_tool(tool) || globs.is_match_tool(&tool.to_lowercase())
+}
+
+/// Any of several verdicts.
+fn any(verdicts: impl Iterator<Item = Option<bool>>) -> Option<bool> {
+    let mut all = Some(false);
+    for verdict in verdicts {
+        match verdict {
+            Some(true) => return Some(true),
+            Some(false) => {}
+            None => all = None,
+        }
+    }
+    all
+}

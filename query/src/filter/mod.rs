@@ -1,0 +1,242 @@
+//! Filters: which events, items or sessions are asked for.
+//!
+//! ```text
+//! kind:tool tool:read file:src/** state:superseded     all of these
+//! (tool:grep or tool:glob) -status:failed              one of the two, and not failed
+//! turn:10..20 tokens:>1000 since:2d                    ranges and times
+//! text:"connection refused"  timeout                   what the bodies say
+//! ```
+//!
+//! One filter serves events (`log`, `list`), items (`history`, `stats`) and sessions (those that hold an item that
+//! matches). [`parse`] reads the text form, [`judge`] decides. A term that cannot be decided from what is known so far
+//! says so, and the caller looks further: envelope, payload in place, fold, bodies, in the order of what they cost.
+
+pub mod judge;
+mod lex;
+pub mod parse;
+#[cfg(test)]
+mod tests;
+pub mod words;
+
+use acpdb_engine::event::Actor;
+use acpdb_engine::fold::Status;
+use acpdb_engine::ids::{Micros, Seq};
+use acpdb_engine::text::Globs;
+
+pub use parse::{ParseError, Spot};
+pub use words::{KindWord, StateWord};
+
+/// A filter, ready to be asked. [`Filter::default`] lets everything pass.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Filter {
+    pub(crate) text: String,
+    pub(crate) expr: Option<Expr>,
+}
+
+/// How terms are combined.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Expr {
+    /// One condition.
+    Term(Term),
+    /// Not this.
+    Not(Box<Expr>),
+    /// All of these.
+    All(Vec<Expr>),
+    /// At least one of these.
+    Any(Vec<Expr>),
+}
+
+/// A condition. Lists mean: one of them.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Term {
+    /// Kind of event or item.
+    Kind(Vec<KindWord>),
+    /// Name of the tool, in any case.
+    Tool(Globs),
+    /// A file that the call names, or the end of its path.
+    File(Globs),
+    /// The host's id of the session: whole, its beginning, or a pattern.
+    Session(Globs),
+    /// The host program.
+    Host(Globs),
+    /// The host's id of the call, or its beginning.
+    Call(Globs),
+    /// Where the item stands.
+    State(Vec<StateWord>),
+    /// Where the call stands.
+    Status(Vec<Status>),
+    /// The rule that superseded or shortened the item.
+    Rule(Vec<&'static str>),
+    /// Turn.
+    Turn(Range),
+    /// Seq.
+    Seq(Range),
+    /// Estimated tokens as recorded.
+    Tokens(Range),
+    /// Not before this time.
+    Since(Micros),
+    /// Not after this time.
+    Until(Micros),
+    /// A text that a body holds.
+    Text(Needle),
+    /// Who made it happen.
+    Actor(Vec<Actor>),
+}
+
+/// Numbers from one to another, both included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Range {
+    /// The lowest.
+    pub from: u64,
+    /// The highest.
+    pub to: u64,
+}
+
+impl Range {
+    /// Whether a number lies in it.
+    pub const fn holds(self, number: u64) -> bool {
+        self.from <= number && number <= self.to
+    }
+}
+
+/// A text to look for. In lower case it is found in any case.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Needle {
+    text: String,
+    any_case: bool,
+}
+
+impl Needle {
+    /// A needle; capitals in it make case count.
+    pub fn new(text: impl Into<String>) -> Self {
+        let text = text.into();
+        let any_case = !text.chars().any(char::is_uppercase);
+        Self { text, any_case }
+    }
+
+    /// What is looked for.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether `body` holds it. Bytes that are no UTF-8 match nothing but themselves.
+    pub fn is_in(&self, body: &[u8]) -> bool {
+        if !self.any_case || !self.text.chars().any(char::is_alphabetic) {
+            return memchr::memmem::find(body, self.text.as_bytes()).is_some();
+        }
+        if self.text.is_ascii() && body.is_ascii() {
+            return memchr::memmem::find(&body.to_ascii_lowercase(), self.text.as_bytes()).is_some();
+        }
+        String::from_utf8_lossy(body).to_lowercase().contains(&self.text)
+    }
+}
+
+impl Filter {
+    /// Reads the text form. `now` is what `since:2d` counts from.
+    ///
+    /// # Errors
+    /// [`ParseError`] with the spot in the text.
+    pub fn parse(text: &str, now: Micros) -> Result<Self, ParseError> {
+        parse::parse(text, now)
+    }
+
+    /// A filter of one term.
+    pub fn term(term: Term) -> Self {
+        Self { text: String::new(), expr: Some(Expr::Term(term)) }
+    }
+
+    /// Both filters.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        let text = match (self.text.is_empty(), other.text.is_empty()) {
+            (_, true) => self.text,
+            (true, false) => other.text,
+            (false, false) => format!("({}) ({})", self.text, other.text),
+        };
+        let expr = match (self.expr, other.expr) {
+            (None, expr) | (expr, None) => expr,
+            (Some(left), Some(right)) => Some(Expr::All(vec![left, right])),
+        };
+        Self { text, expr }
+    }
+
+    /// Either filter. One that lets everything pass makes both do so.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        let (Some(left), Some(right)) = (self.expr, other.expr) else { return Self::default() };
+        Self {
+            text: format!("({}) or ({})", self.text, other.text),
+            expr: Some(Expr::Any(vec![left, right])),
+        }
+    }
+
+    /// Whether it lets everything pass.
+    pub fn is_empty(&self) -> bool {
+        self.expr.is_none()
+    }
+
+    /// The text it was read from.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// What the filter is about, so that callers only look up what is asked for.
+    pub fn needs(&self) -> Needs {
+        let mut needs = Needs::default();
+        let mut todo: Vec<&Expr> = self.expr.iter().collect();
+        while let Some(expr) = todo.pop() {
+            match expr {
+                Expr::Term(term) => needs.add(term),
+                Expr::Not(inner) => todo.push(inner),
+                Expr::All(all) | Expr::Any(all) => todo.extend(all),
+            }
+        }
+        needs
+    }
+
+    /// The seqs outside of which nothing matches.
+    pub fn bounds(&self) -> (Seq, Seq) {
+        fn of(expr: &Expr) -> (u64, u64) {
+            match expr {
+                Expr::Term(Term::Seq(range)) => (range.from, range.to),
+                Expr::All(all) => all
+                    .iter()
+                    .map(of)
+                    .fold((0, u64::MAX), |left, right| (left.0.max(right.0), left.1.min(right.1))),
+                Expr::Any(any) => any
+                    .iter()
+                    .map(of)
+                    .fold((u64::MAX, 0), |left, right| (left.0.min(right.0), left.1.max(right.1))),
+                _ => (0, u64::MAX),
+            }
+        }
+        let (from, to) = self.expr.as_ref().map_or((0, u64::MAX), of);
+        (Seq(from.max(1)), Seq(to))
+    }
+}
+
+/// What has to be known to decide a filter.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Needs {
+    /// The fold of the stream: state, status, rule, turn.
+    pub fold: bool,
+    /// Bodies.
+    pub text: bool,
+    /// Times.
+    pub time: bool,
+    /// Who acted.
+    pub actor: bool,
+}
+
+impl Needs {
+    fn add(&mut self, term: &Term) {
+        match term {
+            Term::State(_) | Term::Status(_) | Term::Rule(_) | Term::Turn(_) => self.fold = true,
+            Term::Text(_) => self.text = true,
+            Term::Since(_) | Term::Until(_) => self.time = true,
+            Term::Actor(_) => self.actor = true,
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,426 @@
+//! The text form: tokens to expressions, words to terms, and errors that point at the spot.
+
+use std::ops::Range as Bytes;
+
+use acpdb_engine::ids::Micros;
+use acpdb_engine::text::Globs;
+use winnow::combinator::{delimited, opt, preceded, repeat, separated};
+use winnow::error::ContextError;
+use winnow::prelude::*;
+use winnow::stream::TokenSlice;
+use winnow::token::any;
+
+use super::lex::{self, Token, TokenKind, Word};
+use super::words::{self, FIELDS, KindWord};
+use super::{Expr, Filter, Needle, Range, Term};
+use crate::when;
+
+/// Longest filter, in bytes.
+pub const FILTER_BYTES_MAX: usize = 8 << 10;
+/// Deepest nesting of parentheses and negations.
+pub const FILTER_DEPTH_MAX: usize = 64;
+/// Least likeness of a word that is suggested.
+const LIKENESS_MIN: f64 = 0.7;
+
+/// Where in a text something is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spot {
+    /// The text, on one line.
+    pub text: String,
+    /// First character that is wrong, from 0.
+    pub column: usize,
+    /// Characters that are wrong; at least 1.
+    pub width: usize,
+}
+
+impl Spot {
+    /// The spot of some bytes of a text.
+    pub fn of(text: &str, bytes: Bytes<usize>) -> Self {
+        let chars = |range: Bytes<usize>| text.get(range).map_or(0, |part| part.chars().count());
+        let column = chars(0..bytes.start.min(text.len()));
+        let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        Self { column, width: chars(bytes).max(1), text }
+    }
+
+    /// The text with a line of carets below it. A long text is cut to what stands around the spot.
+    pub fn picture(&self) -> String {
+        const BEFORE: usize = 40;
+        const AFTER: usize = 40;
+        let skip = self.column.saturating_sub(BEFORE);
+        let mark = if skip > 0 { "…" } else { "" };
+        let shown: String = self.text.chars().skip(skip).take(BEFORE + AFTER).collect();
+        let count = shown.chars().count();
+        let rest = if self.text.chars().count() > skip + count { "…" } else { "" };
+        let wide = |text: &str| unicode_width::UnicodeWidthStr::width(text);
+        let head: String = shown.chars().take(self.column - skip).collect();
+        let spot: String = shown.chars().skip(self.column - skip).take(self.width).collect();
+        let blanks = " ".repeat(wide(mark) + wide(&head));
+        let carets = "^".repeat(wide(&spot).max(1));
+        format!("  {mark}{shown}{rest}\n  {blanks}{carets}")
+    }
+}
+
+/// What is wrong with a filter, and where.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message} (column {})\n{}", spot.column + 1, spot.picture())]
+pub struct ParseError {
+    /// What is wrong, in a line.
+    pub message: String,
+    /// Where.
+    pub spot: Spot,
+    /// What to write instead.
+    pub hint: Option<String>,
+}
+
+/// A fault of one word, before it is known where in the text the word stands.
+struct Fault {
+    span: Bytes<usize>,
+    message: String,
+    hint: Option<String>,
+}
+
+impl Fault {
+    fn new(span: &Bytes<usize>, message: impl Into<String>) -> Self {
+        Self { span: span.clone(), message: message.into(), hint: None }
+    }
+
+    fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    fn in_text(self, text: &str) -> ParseError {
+        ParseError { message: self.message, spot: Spot::of(text, self.span), hint: self.hint }
+    }
+}
+
+pub(super) fn parse(text: &str, now: Micros) -> Result<Filter, ParseError> {
+    let fault = |fault: Fault| fault.in_text(text);
+    if text.len() > FILTER_BYTES_MAX {
+        let message = format!("the filter is longer than {FILTER_BYTES_MAX} bytes");
+        return Err(fault(Fault::new(&(0..1), message)));
+    }
+    let tokens = lex::tokens(text).map_err(|place| {
+        let place = text.get(place..).and_then(|rest| rest.find('"')).map_or(place, |quote| place + quote);
+        fault(Fault::new(&(place..place + 1), "the quotation does not end").hint("close it with \""))
+    })?;
+    if tokens.is_empty() {
+        return Ok(Filter::default());
+    }
+    check_shape(&tokens).map_err(fault)?;
+    let terms = tokens.iter().map(|token| match &token.kind {
+        TokenKind::Word(word) => term(word, token, now).map(Some),
+        _ => Ok(None),
+    });
+    let terms = terms.collect::<Result<Vec<_>, Fault>>().map_err(fault)?;
+    let pieces: Vec<Piece> = tokens
+        .iter()
+        .zip(terms)
+        .map(|(token, term)| Piece { kind: term.map_or(PieceKind::of(&token.kind), PieceKind::Term) })
+        .collect();
+    let expr = any_of.parse(TokenSlice::new(&pieces)).map_err(|error| {
+        // Shape and depth were checked: what is left is a dangling word between two others.
+        let span = tokens.get(error.offset()).map_or(text.len()..text.len(), |token| token.span.clone());
+        fault(Fault::new(&span, "a condition is expected here"))
+    })?;
+    Ok(Filter { text: text.to_owned(), expr: Some(expr) })
+}
+
+/// Parentheses pair up, and every word that combines has something to combine.
+fn check_shape(tokens: &[Token]) -> Result<(), Fault> {
+    let mut open: Vec<&Token> = Vec::new();
+    let mut nots = 0_usize;
+    // Whether a condition must come next, and because of which token.
+    let mut wants: Option<Option<&Token>> = Some(None);
+    for token in tokens {
+        match &token.kind {
+            TokenKind::Word(_) => {
+                wants = None;
+                nots = 0;
+            }
+            TokenKind::Open => {
+                open.push(token);
+                wants = Some(Some(token));
+            }
+            TokenKind::Not => {
+                nots += 1;
+                wants = Some(Some(token));
+            }
+            TokenKind::Close => {
+                match wants {
+                    Some(Some(Token { kind: TokenKind::Open, span })) => {
+                        return Err(Fault::new(&(span.start..token.span.end), "the parentheses are empty"));
+                    }
+                    Some(_) => return Err(Fault::new(&token.span, "a condition is expected before this")),
+                    None => {}
+                }
+                if open.pop().is_none() {
+                    return Err(Fault::new(&token.span, "this parenthesis was not opened"));
+                }
+                nots = 0;
+            }
+            TokenKind::Or | TokenKind::And => {
+                if wants.is_some() {
+                    return Err(Fault::new(&token.span, "a condition is expected before this"));
+                }
+                wants = Some(Some(token));
+                nots = 0;
+            }
+        }
+        if open.len() + nots > FILTER_DEPTH_MAX {
+            let message = format!("the filter is nested more than {FILTER_DEPTH_MAX} deep");
+            return Err(Fault::new(&token.span, message));
+        }
+    }
+    if let Some(Some(token)) = wants {
+        return Err(Fault::new(&token.span, "a condition is expected after this"));
+    }
+    match open.pop() {
+        Some(token) => Err(Fault::new(&token.span, "this parenthesis is not closed")),
+        None => Ok(()),
+    }
+}
+
+/// A token with its term.
+#[derive(Clone, Debug, PartialEq)]
+struct Piece {
+    kind: PieceKind,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum PieceKind {
+    Open,
+    Close,
+    Or,
+    And,
+    Not,
+    Term(Term),
+}
+
+impl PieceKind {
+    fn of(kind: &TokenKind) -> Self {
+        match kind {
+            TokenKind::Open => Self::Open,
+            TokenKind::Close => Self::Close,
+            TokenKind::Or => Self::Or,
+            TokenKind::Not => Self::Not,
+            TokenKind::And | TokenKind::Word(_) => Self::And,
+        }
+    }
+}
+
+type Pieces<'p> = TokenSlice<'p, Piece>;
+
+fn is<'p>(kind: PieceKind) -> impl Parser<Pieces<'p>, (), ContextError> {
+    any.verify(move |piece: &Piece| piece.kind == kind).void()
+}
+
+/// `a b or c d`: or binds least.
+fn any_of(input: &mut Pieces<'_>) -> winnow::Result<Expr> {
+    separated(1.., all_of, is(PieceKind::Or))
+        .map(|parts: Vec<Expr>| one_or(parts, Expr::Any))
+        .parse_next(input)
+}
+
+fn all_of(input: &mut Pieces<'_>) -> winnow::Result<Expr> {
+    repeat(1.., preceded(opt(is(PieceKind::And)), negated))
+        .map(|parts: Vec<Expr>| one_or(parts, Expr::All))
+        .parse_next(input)
+}
+
+fn negated(input: &mut Pieces<'_>) -> winnow::Result<Expr> {
+    let nots: usize = repeat(0.., is(PieceKind::Not)).map(|nots: Vec<()>| nots.len()).parse_next(input)?;
+    let inner = single(input)?;
+    Ok(if nots % 2 == 1 { Expr::Not(Box::new(inner)) } else { inner })
+}
+
+fn single(input: &mut Pieces<'_>) -> winnow::Result<Expr> {
+    let group = delimited(is(PieceKind::Open), any_of, is(PieceKind::Close));
+    let term = any.verify_map(|piece: &Piece| match &piece.kind {
+        PieceKind::Term(term) => Some(Expr::Term(term.clone())),
+        _ => None,
+    });
+    winnow::combinator::alt((group, term)).parse_next(input)
+}
+
+fn one_or(mut parts: Vec<Expr>, many: fn(Vec<Expr>) -> Expr) -> Expr {
+    match parts.pop() {
+        Some(only) if parts.is_empty() => only,
+        Some(last) => {
+            parts.push(last);
+            many(parts)
+        }
+        None => many(parts),
+    }
+}
+
+fn term(word: &Word, token: &Token, now: Micros) -> Result<Term, Fault> {
+    let Some((field, field_span)) = &word.field else {
+        // `tool=read` is meant to be a field; what it searches for would be nowhere.
+        if let Some((field, value)) = word.value.split_once('=')
+            && FIELDS.iter().any(|(name, _)| *name == field)
+        {
+            let fault = Fault::new(&token.span, "a field and its value are joined by a colon");
+            return Err(fault.hint(format!("write {field}:{value}")));
+        }
+        return Ok(Term::Text(Needle::new(&word.value)));
+    };
+    let Some((name, example)) = FIELDS.iter().find(|(name, _)| *name == field.to_lowercase()) else {
+        let known = FIELDS.iter().map(|(name, _)| *name);
+        let fault = Fault::new(field_span, format!("there is no field {field:?}"));
+        let names: Vec<&str> = FIELDS.iter().map(|(name, _)| *name).collect();
+        return Err(fault.hint(match near(field, known) {
+            Some(near) => format!("did you mean {near}: ?"),
+            None => format!("fields: {}; a text with a colon goes into quotes", names.join(" ")),
+        }));
+    };
+    if word.value.is_empty() {
+        let fault = Fault::new(&token.span, format!("{name}: has no value"));
+        return Err(fault.hint(format!("such as {name}:{example}")));
+    }
+    let value = Value { word, name, example };
+    match *name {
+        "kind" => value.words(&words::kinds(), KindWord::parse).map(Term::Kind),
+        "state" => value.of(words::STATES).map(Term::State),
+        "status" => value.of(words::STATUSES).map(Term::Status),
+        "actor" => value.of(words::ACTORS).map(Term::Actor),
+        "rule" => {
+            let rules = words::rules();
+            let named = |word: &str| rules.iter().find(|rule| **rule == word).copied();
+            value.words(&rules, named).map(Term::Rule)
+        }
+        // Names of tools are compared in lower case.
+        "tool" => value.globs(&|tool| vec![tool.to_lowercase()], false).map(Term::Tool),
+        "host" => value.globs(&|host| vec![host.to_lowercase()], false).map(Term::Host),
+        "session" => value.globs(&begins, false).map(Term::Session),
+        "call" => value.globs(&begins, false).map(Term::Call),
+        "file" => value.globs(&file_patterns, true).map(Term::File),
+        "turn" => value.range(&['t']).map(Term::Turn),
+        "seq" => value.range(&['#']).map(Term::Seq),
+        "tokens" => value.range(&[]).map(Term::Tokens),
+        "since" => value.time(now, false).map(Term::Since),
+        "until" => value.time(now, true).map(Term::Until),
+        _ => Ok(Term::Text(Needle::new(&word.value))),
+    }
+}
+
+/// A name without wildcards stands for its beginning, too.
+fn begins(name: &str) -> Vec<String> {
+    if name.contains(['*', '?']) { vec![name.to_owned()] } else { vec![name.to_owned(), format!("{name}*")] }
+}
+
+/// A path, the same below any folder, and what is in it if it is a folder.
+fn file_patterns(path: &str) -> Vec<String> {
+    let path = path.strip_prefix("./").unwrap_or(path);
+    let folder = path.strip_suffix('/').map(|folder| format!("{folder}/**"));
+    let path = folder.as_deref().unwrap_or(path);
+    if path.starts_with('/') || path.starts_with("**") {
+        return vec![path.to_owned()];
+    }
+    vec![path.to_owned(), format!("**/{path}")]
+}
+
+/// The value of a field, to be read as what the field wants.
+struct Value<'w> {
+    word: &'w Word,
+    name: &'w str,
+    example: &'w str,
+}
+
+impl Value<'_> {
+    fn fault(&self, message: impl Into<String>) -> Fault {
+        Fault::new(&self.word.value_span, message)
+    }
+
+    /// Words from a list, joined by commas.
+    fn words<T>(&self, known: &[&str], read: impl Fn(&str) -> Option<T>) -> Result<Vec<T>, Fault> {
+        let mut found = Vec::new();
+        for word in self.word.value.split(',') {
+            let plain = word.to_lowercase().replace('-', "_");
+            let Some(value) = read(&plain) else {
+                let fault = self.fault(format!("{}: does not know {word:?}", self.name));
+                return Err(match near(&plain, known.iter().copied()) {
+                    Some(near) => fault.hint(format!("did you mean {}:{near}?", self.name)),
+                    None => fault.hint(format!("{} is one of: {}", self.name, known.join(" "))),
+                });
+            };
+            found.push(value);
+        }
+        Ok(found)
+    }
+
+    fn of<T: Copy>(&self, list: &[(&str, T)]) -> Result<Vec<T>, Fault> {
+        let names: Vec<&str> = list.iter().map(|(name, _)| *name).collect();
+        self.words(&names, |word| list.iter().find(|(name, _)| *name == word).map(|(_, value)| *value))
+    }
+
+    fn globs(&self, patterns: &dyn Fn(&str) -> Vec<String>, paths: bool) -> Result<Globs, Fault> {
+        let all: Vec<String> = self.word.value.split(',').flat_map(patterns).collect();
+        let globs = if paths { Globs::paths(&all) } else { Globs::names(&all) };
+        globs.map_err(|error| self.fault(error.to_string()))
+    }
+
+    /// `10`, `10..20`, `10..`, `..20`, `>10`, `>=10`, `<10`, `<=10`; numbers may end in k or M.
+    fn range(&self, marks: &[char]) -> Result<Range, Fault> {
+        let text = self.word.value.as_str();
+        let wrong = || {
+            let fault = self.fault(format!("{}: wants a number or a range, not {text:?}", self.name));
+            fault.hint(format!("such as {}:{} or {}:10..20", self.name, self.example, self.name))
+        };
+        let number = |text: &str| {
+            let text = text.trim_start_matches(marks);
+            let (digits, unit) = match text.chars().last() {
+                Some('k' | 'K') => (text.get(..text.len() - 1).unwrap_or_default(), 1000),
+                Some('m' | 'M') => (text.get(..text.len() - 1).unwrap_or_default(), 1_000_000),
+                _ => (text, 1),
+            };
+            let is_number = !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit());
+            let number: Option<u64> = if is_number { digits.parse().ok() } else { None };
+            number.and_then(|number| number.checked_mul(unit)).ok_or_else(wrong)
+        };
+        let none = || self.fault(format!("{}:{text} holds no number", self.name));
+        let (from, to) = if let Some(rest) = text.strip_prefix(">=") {
+            (number(rest)?, u64::MAX)
+        } else if let Some(rest) = text.strip_prefix('>') {
+            (number(rest)?.checked_add(1).ok_or_else(none)?, u64::MAX)
+        } else if let Some(rest) = text.strip_prefix("<=") {
+            (0, number(rest)?)
+        } else if let Some(rest) = text.strip_prefix('<') {
+            (0, number(rest)?.checked_sub(1).ok_or_else(none)?)
+        } else if let Some((from, to)) = text.split_once("..") {
+            let from = if from.is_empty() { 0 } else { number(from)? };
+            (from, if to.is_empty() { u64::MAX } else { number(to)? })
+        } else {
+            let only = number(text)?;
+            (only, only)
+        };
+        if from > to {
+            let fault = self.fault(format!("the range {text} is reversed"));
+            return Err(fault.hint(format!("write {}:{to}..{from}", self.name)));
+        }
+        Ok(Range { from, to })
+    }
+
+    /// A time. `2d` means two days ago here.
+    fn time(&self, now: Micros, is_end: bool) -> Result<Micros, Fault> {
+        let text = self.word.value.as_str();
+        let time =
+            when::moment(text, now, is_end).or_else(|| when::moment(&format!("{text} ago"), now, is_end));
+        let time = time.ok_or_else(|| {
+            let fault = self.fault(format!("{}: {text:?} is no time", self.name));
+            fault.hint("such as 2d, \"10m ago\", 2026-01-31, yesterday or 2026-01-31T12:00:00Z")
+        })?;
+        if time > now && !is_end {
+            return Err(self.fault(format!("{}:{text} is yet to come; nothing is that new", self.name)));
+        }
+        Ok(time)
+    }
+}
+
+/// The word that is most like another one, if any is.
+pub(crate) fn near<'w>(word: &str, known: impl Iterator<Item = &'w str>) -> Option<&'w str> {
+    let word = word.to_lowercase();
+    let likeness = known.map(|known| (strsim::jaro_winkler(known, &word), known));
+    let near = likeness.filter(|(likeness, _)| *likeness >= LIKENESS_MIN);
+    near.max_by(|left, right| left.0.total_cmp(&right.0)).map(|(_, known)| known)
+}

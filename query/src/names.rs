@@ -1,0 +1,98 @@
+//! Names of streams, and what a filter says about them.
+
+use std::collections::HashMap;
+
+use acpdb_engine::ids::StreamId;
+use acpdb_engine::text::Globs;
+use acpdb_engine::{Error, Store, StreamName};
+
+use crate::filter::{Expr, Filter, Term};
+
+/// What the store's own stream goes by.
+const STORE: &str = "store";
+
+/// The streams of a store by their names.
+#[derive(Debug)]
+pub(crate) struct Names {
+    all: Vec<StreamName>,
+    /// Name, and host in lower case, as filters compare it.
+    by_id: HashMap<StreamId, (String, String)>,
+}
+
+impl Names {
+    pub(crate) fn new(store: &Store) -> Result<Self, Error> {
+        let all = store.stream_names()?;
+        let mut by_id: HashMap<StreamId, (String, String)> =
+            all.iter().map(|name| (name.id, (name.name.clone(), name.host.to_lowercase()))).collect();
+        by_id.insert(StreamId::STORE, (STORE.to_owned(), String::new()));
+        Ok(Self { all, by_id })
+    }
+
+    pub(crate) fn name(&self, stream: StreamId) -> &str {
+        self.by_id.get(&stream).map_or("", |(name, _)| name)
+    }
+
+    pub(crate) fn host(&self, stream: StreamId) -> &str {
+        self.by_id.get(&stream).map_or("", |(_, host)| host)
+    }
+
+    /// The only stream that can hold what a filter wants, if its terms about sessions and hosts say so.
+    pub(crate) fn only(&self, filter: &Filter) -> Option<StreamId> {
+        let mut possible = self.by_id.keys().filter(|stream| self.is_possible(filter, **stream));
+        match (possible.next(), possible.next()) {
+            (Some(stream), None) => Some(*stream),
+            _ => None,
+        }
+    }
+
+    /// Whether a stream can hold what a filter wants, by its names alone.
+    pub(crate) fn is_possible(&self, filter: &Filter, stream: StreamId) -> bool {
+        let verdict = filter.judge(&|term: &Term| match term {
+            Term::Session(globs) => Some(globs.is_match(self.name(stream))),
+            Term::Host(globs) => Some(globs.is_match(self.host(stream))),
+            _ => None,
+        });
+        verdict != Some(false)
+    }
+
+    /// Makes `session:` mean the session of that very name where there is one, else those that begin so.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] with the nearest name, if no session is called so.
+    pub(crate) fn settle(&self, filter: &mut Filter) -> Result<(), Error> {
+        let mut todo: Vec<&mut Expr> = filter.expr.iter_mut().collect();
+        while let Some(expr) = todo.pop() {
+            match expr {
+                Expr::Term(Term::Session(globs)) => *globs = self.settled(globs)?,
+                Expr::Term(_) => {}
+                Expr::Not(inner) => todo.push(inner),
+                Expr::All(all) | Expr::Any(all) => todo.extend(all),
+            }
+        }
+        Ok(())
+    }
+
+    fn settled(&self, globs: &Globs) -> Result<Globs, Error> {
+        let is = |name: &str| name == STORE || self.all.iter().any(|stream| stream.name == name);
+        let mut kept = Vec::new();
+        for pattern in globs.patterns() {
+            let plain = pattern.strip_suffix('*').unwrap_or(pattern);
+            let is_beginning = plain != pattern && globs.patterns().iter().any(|whole| whole == plain);
+            if is_beginning && is(plain) {
+                continue;
+            }
+            if is_beginning && !self.all.iter().any(|stream| stream.name.starts_with(plain)) {
+                return Err(self.missing(plain));
+            }
+            kept.push(pattern.clone());
+        }
+        Ok(Globs::names(&kept).unwrap_or_default())
+    }
+
+    fn missing(&self, name: &str) -> Error {
+        let likeness = self.all.iter().map(|stream| (strsim::jaro_winkler(&stream.name, name), &stream.name));
+        let near = likeness.filter(|(likeness, _)| *likeness > 0.7);
+        let near = near.max_by(|left, right| left.0.total_cmp(&right.0)).map(|(_, name)| name.clone());
+        Error::NotFound { what: "session", name: name.to_owned(), nearest: near }
+    }
+}

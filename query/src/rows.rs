@@ -1,0 +1,234 @@
+//! Items that a filter lets pass, one at a time, in the order of recording.
+//!
+//! A few hundred items are read from the fold at once; what they leave open (times, actors, texts) is looked up in the
+//! log for those that may match. Nothing is gathered.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+
+use acpdb_engine::event::Recorded;
+use acpdb_engine::fold::{Ix, State};
+use acpdb_engine::ids::{BodyId, ItemId};
+use acpdb_engine::{Error, Store, StreamName, View};
+
+use crate::bodies::{self, Scanned};
+use crate::cursor::Cursor;
+use crate::events::is_tool;
+use crate::filter::{Filter, Term};
+use crate::items::ItemRow;
+use crate::names::Names;
+
+/// Items that are read from the fold at once.
+const CHUNK_COUNT: usize = 256;
+
+/// Which items of a view.
+#[derive(Clone, Debug, Default)]
+pub struct ItemsQuestion {
+    /// What they must match.
+    pub filter: Filter,
+    /// At most so many.
+    pub limit: Option<usize>,
+    /// Go on behind the page that ended here.
+    pub after: Option<Cursor>,
+    /// Digest of the question, for the cursor; see [`crate::cursor::question`].
+    pub digest: u32,
+}
+
+/// Items that match, as an iterator. A body that cannot be read comes as an error; the iterator goes on behind it.
+pub struct ItemRows {
+    store: Store,
+    view: View,
+    stream: StreamName,
+    filter: Filter,
+    todo: VecDeque<Ix>,
+    ready: VecDeque<Candidate>,
+    left: usize,
+    last: Option<ItemId>,
+    digest: u32,
+    scanned: Scanned,
+}
+
+/// An item that may match.
+struct Candidate {
+    item: ItemId,
+    row: ItemRow,
+    verdict: Option<bool>,
+    bodies: Vec<BodyId>,
+}
+
+impl std::fmt::Debug for ItemRows {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ItemRows").field("filter", &self.filter.text()).finish_non_exhaustive()
+    }
+}
+
+/// Asks for the items of a view. `stream` is what the view is of.
+///
+/// # Errors
+/// If the filter names a session that does not exist, or the log cannot be read.
+pub fn item_rows(
+    store: &Store,
+    view: &View,
+    stream: &StreamName,
+    question: ItemsQuestion,
+) -> Result<ItemRows, Error> {
+    let mut filter = question.filter;
+    if !filter.is_empty() {
+        Names::new(store)?.settle(&mut filter)?;
+    }
+    let todo = {
+        let reading = view.read();
+        let after = question.after.map(|cursor| cursor.after);
+        let state = reading.state();
+        let all = state.items(view.at());
+        all.filter(|ix| after.is_none_or(|after| state.item_id(*ix).is_some_and(|item| item > after)))
+            .collect()
+    };
+    Ok(ItemRows {
+        store: store.clone(),
+        view: view.clone(),
+        stream: stream.clone(),
+        filter,
+        todo,
+        ready: VecDeque::new(),
+        left: question.limit.unwrap_or(usize::MAX),
+        last: None,
+        digest: question.digest,
+        scanned: Scanned::default(),
+    })
+}
+
+impl ItemRows {
+    /// What was gone through so far; its events are items.
+    pub fn scanned(&self) -> Scanned {
+        self.scanned
+    }
+
+    /// Where the next page goes on; `None` before the limit is reached.
+    pub fn next_cursor(&self) -> Option<Cursor> {
+        let after = self.last.filter(|_| self.left == 0)?;
+        let is_end = self.todo.is_empty() && self.ready.is_empty();
+        (!is_end).then_some(Cursor { at: self.view.at(), after, question: self.digest })
+    }
+
+    fn fill(&mut self) {
+        let at = self.view.at();
+        let reading = self.view.read();
+        let state = reading.state();
+        while self.ready.len() < CHUNK_COUNT {
+            let Some(ix) = self.todo.pop_front() else { break };
+            self.scanned.events += 1;
+            self.ready.extend(candidate(state, ix, &self.stream, at, &self.filter));
+        }
+    }
+
+    /// Looks in the log for what the fold leaves open.
+    fn decide(&mut self, candidate: &Candidate) -> Result<bool, Error> {
+        if let Some(verdict) = candidate.verdict {
+            return Ok(verdict);
+        }
+        let recorded = self.store.event(candidate.item.seq)?;
+        let shallow = |term: &Term| known(term, &candidate.row, &self.stream);
+        let deeper = |term: &Term| shallow(term).or_else(|| of_event(term, recorded.as_ref()));
+        if let Some(verdict) = self.filter.judge(&deeper) {
+            return Ok(verdict);
+        }
+        let scanned = Cell::new(self.scanned);
+        let failed = RefCell::new(None);
+        let deepest = |term: &Term| {
+            deeper(term).or_else(|| {
+                let Term::Text(needle) = term else { return Some(false) };
+                let mut counts = scanned.get();
+                let bodies = candidate.bodies.iter().copied();
+                let found = bodies::any_holds(&self.store, bodies, needle, &mut counts);
+                scanned.set(counts);
+                Some(found.unwrap_or_else(|error| {
+                    failed.replace(Some(error));
+                    false
+                }))
+            })
+        };
+        let verdict = self.filter.judge(&deepest) == Some(true);
+        self.scanned = scanned.get();
+        failed.into_inner().map_or(Ok(verdict), Err)
+    }
+}
+
+impl Iterator for ItemRows {
+    type Item = Result<ItemRow, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.left == 0 {
+            return None;
+        }
+        loop {
+            if self.ready.is_empty() {
+                self.fill();
+            }
+            let candidate = self.ready.pop_front()?;
+            match self.decide(&candidate) {
+                Ok(false) => {}
+                Ok(true) => {
+                    self.left -= 1;
+                    self.last = Some(candidate.item);
+                    return Some(Ok(candidate.row));
+                }
+                Err(error) => return Some(Err(error)),
+            }
+        }
+    }
+}
+
+/// An item, unless the fold already says that it does not match.
+fn candidate(
+    state: &State,
+    ix: Ix,
+    stream: &StreamName,
+    at: acpdb_engine::ids::Seq,
+    filter: &Filter,
+) -> Option<Candidate> {
+    let view = state.item(ix, at)?;
+    let row = ItemRow::of(state, &view, &stream.name, at);
+    let verdict = filter.judge(&|term: &Term| known(term, &row, stream));
+    if verdict == Some(false) {
+        return None;
+    }
+    let bodies = if verdict.is_none() {
+        view.params.into_iter().chain(view.content.iter().map(|part| part.body)).collect()
+    } else {
+        Vec::new()
+    };
+    Some(Candidate { item: view.item, row, verdict, bodies })
+}
+
+/// What a row says to a term.
+fn known(term: &Term, row: &ItemRow, stream: &StreamName) -> Option<bool> {
+    Some(match term {
+        Term::Kind(words) => words.iter().any(|word| word.is_item(row.kind)),
+        Term::Tool(globs) => row.tool.as_ref().is_some_and(|tool| is_tool(globs, tool)),
+        Term::File(globs) => row.keys.iter().any(|key| globs.is_match(key)),
+        Term::Session(globs) => globs.is_match(&stream.name),
+        Term::Host(globs) => globs.is_match(&stream.host.to_lowercase()),
+        Term::Call(globs) => row.call.as_ref().is_some_and(|call| globs.is_match(call)),
+        Term::State(states) => states.iter().any(|state| state.is(row)),
+        Term::Status(statuses) => row.status.is_some_and(|status| statuses.contains(&status)),
+        Term::Rule(rules) => row.has_rule(rules),
+        Term::Turn(range) => range.holds(u64::from(row.turn)),
+        Term::Seq(range) => range.holds(row.seq.get()),
+        Term::Tokens(range) => range.holds(row.tokens),
+        Term::Since(_) | Term::Until(_) | Term::Text(_) | Term::Actor(_) => return None,
+    })
+}
+
+/// What the event that recorded an item says to a term.
+fn of_event(term: &Term, recorded: Option<&Recorded>) -> Option<bool> {
+    let time = || recorded.map(|recorded| recorded.event.host_time.unwrap_or(recorded.recorded_at));
+    match term {
+        Term::Since(since) => Some(time().is_some_and(|time| time >= *since)),
+        Term::Until(until) => Some(time().is_some_and(|time| time <= *until)),
+        Term::Actor(actors) => {
+            Some(recorded.is_some_and(|recorded| actors.contains(&recorded.event.stamp.actor)))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,221 @@
+//! Sessions: a row each, with the size of the context over turns; and the forest of subagents, forks and rewinds.
+
+use std::collections::BTreeMap;
+
+use acpdb_engine::event::Scope;
+use acpdb_engine::fold::State;
+use acpdb_engine::ids::{Seq, StreamId};
+use acpdb_engine::{At, Error, SessionSummary, Store, StreamName};
+use serde::Serialize;
+
+use crate::filter::Filter;
+use crate::rows::{ItemsQuestion, item_rows};
+
+/// Points of the series of a session: as many as a small picture has columns.
+pub const SERIES_COUNT_MAX: usize = 24;
+
+/// A session in a line.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct SessionRow {
+    /// Names and figures.
+    #[serde(flatten)]
+    pub summary: SessionSummary,
+    /// Tokens of the context as shown, at the ends of turns spread evenly; at most [`SERIES_COUNT_MAX`], the last is now.
+    pub tokens_by_turn: Vec<u64>,
+    /// Where it was forked from.
+    pub forked_from: Option<ForkPoint>,
+    /// Rewinds: branches that were left.
+    pub rewinds: Vec<RewindPoint>,
+    /// Items that match the filter; absent without one.
+    pub matches: Option<u64>,
+}
+
+/// Where a session shares another one's history up to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct ForkPoint {
+    /// The stream whose history is shared.
+    pub stream: StreamId,
+    /// The last seq that is shared.
+    pub at: Seq,
+}
+
+/// A rewind.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct RewindPoint {
+    /// The event.
+    pub seq: Seq,
+    /// The last seq that stayed.
+    pub to: Seq,
+    /// Items of the branch that was left.
+    pub item_count: usize,
+}
+
+/// Sessions that hold an item that matches, in order of first events: an iterator that folds one session at a time.
+///
+/// # Errors
+/// If the log cannot be read.
+pub fn sessions(
+    store: &Store,
+    at: Seq,
+    filter: &Filter,
+) -> Result<impl Iterator<Item = Result<SessionRow, Error>> + use<>, Error> {
+    let (store, mut filter) = (store.clone(), filter.clone());
+    let names = crate::names::Names::new(&store)?;
+    names.settle(&mut filter)?;
+    let wanted = store.stream_names()?.into_iter().filter(|name| name.scope == Scope::Session);
+    let possible: Vec<StreamName> = wanted.filter(|name| names.is_possible(&filter, name.id)).collect();
+    Ok(possible.into_iter().filter_map(move |name| row(&store, name, at, &filter).transpose()))
+}
+
+fn row(store: &Store, name: StreamName, at: Seq, filter: &Filter) -> Result<Option<SessionRow>, Error> {
+    let view = store.view_once(name.id, &At::Seq(at))?;
+    if view.read().state().first() > view.at() {
+        return Ok(None);
+    }
+    let mut matches = None;
+    if !filter.is_empty() {
+        let question = ItemsQuestion { filter: filter.clone(), ..ItemsQuestion::default() };
+        let mut count = 0;
+        for row in item_rows(store, &view, &name, question)? {
+            row?;
+            count += 1;
+        }
+        if count == 0 {
+            return Ok(None);
+        }
+        matches = Some(count);
+    }
+    let Some(summary) = store.summary(name, &view)? else { return Ok(None) };
+    let reading = view.read();
+    let (state, at) = (reading.state(), view.at());
+    let forked_from = state.forks(at).last().map(|(_, fork)| ForkPoint { stream: fork.from, at: fork.at });
+    let rewinds = state.rewinds(at).iter().map(|(seq, to)| {
+        let lost = state.items(*seq).filter(|ix| state.item_id(*ix).is_some_and(|item| item.seq > *to));
+        RewindPoint { seq: *seq, to: *to, item_count: lost.count() }
+    });
+    let rewinds = rewinds.collect();
+    let tokens_by_turn = series(state, at);
+    Ok(Some(SessionRow { summary, tokens_by_turn, forked_from, rewinds, matches }))
+}
+
+/// The size of a context over its turns, in few points.
+pub fn series(state: &State, at: Seq) -> Vec<u64> {
+    let shown: Vec<u64> = state.tokens_by_turn(at).iter().map(|turn| turn.shown).collect();
+    sampled(&shown, SERIES_COUNT_MAX)
+}
+
+/// At most `count` of the values, spread evenly, the last among them.
+pub fn sampled(values: &[u64], count: usize) -> Vec<u64> {
+    if values.len() <= count || count == 0 {
+        return values.to_vec();
+    }
+    let last = values.len() - 1;
+    let steps = (count - 1).max(1);
+    (0..count).filter_map(|step| values.get(last * step / steps)).copied().collect()
+}
+
+/// Values as bars of eight heights, from 0 to the largest. Nothing recorded is a blank.
+pub fn sparkline(values: &[u64]) -> String {
+    const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let most = values.iter().copied().max().unwrap_or_default();
+    let bar = |value: &u64| match most {
+        0 => ' ',
+        _ => {
+            let height = u128::from(*value) * 8;
+            let place = usize::try_from(height.div_ceil(u128::from(most))).unwrap_or(8);
+            BARS.get(place.saturating_sub(1)).copied().unwrap_or('█')
+        }
+    };
+    values.iter().map(bar).collect()
+}
+
+/// How a session hangs below another one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Branch {
+    /// It stands alone.
+    Root,
+    /// It was started by the other one.
+    Subagent,
+    /// It continues the other one from a point.
+    Fork,
+}
+
+/// A session in the forest.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Node {
+    /// Place of its row in the list.
+    pub row: usize,
+    /// How it hangs below the one above it.
+    pub branch: Branch,
+    /// How deep.
+    pub depth: usize,
+    /// Whether it is the last one below its parent, and the same for each above it.
+    pub is_last: Vec<bool>,
+}
+
+/// Rows as a forest, roots and branches in the order of the rows. What hangs below a session that is not listed is a root.
+pub fn forest(rows: &[SessionRow]) -> Vec<Node> {
+    let place: BTreeMap<StreamId, usize> =
+        rows.iter().enumerate().map(|(place, row)| (row.summary.name.id, place)).collect();
+    let mut below: BTreeMap<usize, Vec<(usize, Branch)>> = BTreeMap::new();
+    let mut roots = Vec::new();
+    for (own, row) in rows.iter().enumerate() {
+        let fork = row.forked_from.map(|fork| (fork.stream, Branch::Fork));
+        let parent = row.summary.name.parent.map(|parent| (parent, Branch::Subagent));
+        let above = fork.or(parent).and_then(|(stream, branch)| Some((*place.get(&stream)?, branch)));
+        match above {
+            Some((above, branch)) if above != own => below.entry(above).or_default().push((own, branch)),
+            _ => roots.push((own, Branch::Root)),
+        }
+    }
+    let mut seen = vec![false; rows.len()];
+    let mut nodes = Vec::with_capacity(rows.len());
+    let mut todo: Vec<(usize, Branch, Vec<bool>)> = Vec::new();
+    // Circles cannot be drawn from a root: whatever is left over begins as one.
+    let leftover = (0..rows.len()).map(|own| (own, Branch::Root));
+    for (own, branch) in roots.into_iter().chain(leftover) {
+        todo.push((own, branch, Vec::new()));
+        while let Some((own, branch, is_last)) = todo.pop() {
+            match seen.get_mut(own) {
+                Some(seen) if !*seen => *seen = true,
+                _ => continue,
+            }
+            let children = below.get(&own).map(Vec::as_slice).unwrap_or_default();
+            for (number, (child, branch)) in children.iter().enumerate().rev() {
+                let mut ends = is_last.clone();
+                ends.push(number + 1 == children.len());
+                todo.push((*child, *branch, ends));
+            }
+            nodes.push(Node { row: own, branch, depth: is_last.len(), is_last });
+        }
+    }
+    nodes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sparkline_has_a_bar_for_each_value() {
+        for (values, line) in [
+            (&[][..], ""),
+            (&[0, 0], "  "),
+            (&[1, 2, 4, 8], "▁▂▄█"),
+            (&[0, 1, 1000], "▁▁█"),
+            (&[5], "█"),
+            (&[u64::MAX, 1], "█▁"),
+        ] {
+            assert_eq!(sparkline(values), line, "{values:?}");
+        }
+    }
+
+    #[test]
+    fn samples_are_even_and_end_with_the_last() {
+        let values: Vec<u64> = (0..100).collect();
+        assert_eq!(sampled(&values, 4), [0, 33, 66, 99]);
+        assert_eq!(sampled(&values[..3], 4), [0, 1, 2]);
+        assert_eq!(sampled(&values, 1), [0]);
+    }
+}
