@@ -27,7 +27,6 @@ pub(crate) use read::{
 pub(crate) use store::{Backup, Demo, Info, Salvage, Seal, Verify};
 
 pub(crate) use request::{ExportMode, ExportOptions, Lint, RequestFormat};
-pub(crate) use store::{Backup, Demo, Salvage, Verify};
 
 pub(crate) use task::{Task, TaskAct, TaskArchive, Todo, TodoAct};
 pub(crate) use time::{AtPoint, Blame, Diff, Fork, Rewind, Undo};

@@ -26,6 +26,8 @@ use crate::storage::{Access, Storage, StoredFile, read_up_to};
 pub(crate) const STORE_FILE: &str = "acpdb.json";
 pub(crate) const CHECKPOINT: &str = "checkpoint";
 pub(crate) const TAIL: &str = "tail";
+/// Its lock is the turn to sync.
+pub(crate) const SYNC: &str = "SYNC";
 /// Its lock guards every change of a complete segment.
 pub(crate) const SEAL: &str = "SEAL";
 pub(crate) const LOG_DIR: &str = "log";

@@ -87,7 +87,7 @@ fn anchor(
 ) -> Result<Option<Written>, LogError> {
     let tail = page.written.filter(|written| page.durable == Some(written.position));
     let mut places: Vec<Written> =
-        tail.into_iter().chain(checkpoint.map(|checkpoint| checkpoint.written)).collect();
+        tail.into_iter().chain(page.synced).chain(checkpoint.map(|checkpoint| checkpoint.written)).collect();
     places.sort_by_key(|place| std::cmp::Reverse(place.position));
     for place in places {
         if place.position <= durable
