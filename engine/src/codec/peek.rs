@@ -43,7 +43,7 @@ impl<'a> Peek<'a> {
     pub fn files(&self) -> impl Iterator<Item = &'a str> {
         let files = self.keys.iter().filter(|key| kind_of_key(&key.kind) == KeyKind::File);
         files.flat_map(|key| {
-            let resolved = key.resolved.as_ref().map(|path| path.as_str());
+            let resolved = key.resolved.as_ref().map(rkyv::string::ArchivedString::as_str);
             std::iter::once(key.given.as_str()).chain(resolved)
         })
     }

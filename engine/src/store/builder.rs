@@ -16,9 +16,11 @@ use crate::storage::{Clock, Entropy, FileStorage, Storage, SystemClock, SystemEn
 use super::contents::Contents;
 use super::places::Places;
 use super::salts::Salts;
+use super::snapshots::{Snapshots, Uses};
 use super::{Inner, Store};
 
 /// Settings for [`Store::builder`].
+#[expect(clippy::struct_excessive_bools, reason = "one a setting")]
 pub struct Builder {
     root: PathBuf,
     registry: Arc<dyn Registry>,
@@ -28,6 +30,7 @@ pub struct Builder {
     options: LogOptions,
     create: bool,
     index: bool,
+    snapshots: bool,
     any_file_system: bool,
 }
 
@@ -48,6 +51,7 @@ impl Builder {
             options: LogOptions::default(),
             create: true,
             index: true,
+            snapshots: true,
             any_file_system: false,
         }
     }
@@ -77,6 +81,14 @@ impl Builder {
     #[must_use]
     pub fn index(mut self, index: bool) -> Self {
         self.index = index;
+        self
+    }
+
+    /// Whether folds of long sessions are saved, and read again, under `snap/`. Default: yes. Answers are the same either
+    /// way.
+    #[must_use]
+    pub fn snapshots(mut self, snapshots: bool) -> Self {
+        self.snapshots = snapshots;
         self
     }
 
@@ -152,6 +164,11 @@ impl Builder {
         })?;
         let open = if self.create { Log::create_or_open } else { Log::open };
         let (log, recovery) = open(storage, self.clock, self.entropy, self.options)?;
+        let snapshots = Snapshots::new(
+            Arc::clone(log.storage()),
+            log.store(),
+            Uses { reads: self.snapshots, writes: self.snapshots && !read_only, by_itself: own_files },
+        );
         let (salts, contents) = seed.split_at(32);
         let array = |half: &[u8]| <[u8; 32]>::try_from(half).unwrap_or_default();
         let inner = Inner {
@@ -167,6 +184,7 @@ impl Builder {
             folds: Mutex::default(),
             frames: Mutex::default(),
             damage: Mutex::default(),
+            snapshots,
         };
         if !read_only && inner.refresh()? == Seq::ZERO {
             inner.begin()?;
@@ -204,6 +222,7 @@ impl Inner {
 
 impl Drop for Inner {
     fn drop(&mut self) {
+        self.save_folds();
         // Nothing becomes durable here: a checkpoint only witnesses what is.
         let _ = self.log.write_checkpoint();
     }

@@ -25,6 +25,7 @@ mod salts;
 mod scan;
 mod served;
 mod session;
+mod snapshots;
 #[cfg(test)]
 mod tests;
 mod view;
@@ -60,6 +61,7 @@ use frames::FrameCache;
 use places::Places;
 use salts::Salts;
 use scan::{LogSource, Source};
+use snapshots::Snapshots;
 use writer::StreamWriter;
 
 /// An open store.
@@ -82,6 +84,7 @@ struct Inner {
     folds: Mutex<FxHashMap<FoldKey, Arc<RwLock<Loaded>>>>,
     frames: Mutex<FrameCache>,
     damage: Mutex<Vec<String>>,
+    snapshots: Snapshots,
 }
 
 /// Most damaged places that are told of; `verify` tells of all.

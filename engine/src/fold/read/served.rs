@@ -147,7 +147,9 @@ impl<'s> Marks<'s> {
     fn face(&self, ix: Ix, face: Face) -> (Seq, bool) {
         let Some(item) = self.state.facts.item(ix) else { return (self.at, true) };
         let (mut born, mut breaks) = (item.id.seq, Seq::ZERO);
-        for row in self.state.history.rows_of(ix).filter(|row| row.face == face && row.since <= self.at) {
+        let history = &self.state.history;
+        let rows = history.facts_of(ix).chain(history.rows_of(ix));
+        for row in rows.filter(|row| row.face == face && row.since <= self.at) {
             match row.cause {
                 Cause::Answered { .. } if row.holds(self.at) => born = born.max(row.since),
                 Cause::Erased | Cause::Cleared { .. } | Cause::Revised { .. } => {
@@ -179,7 +181,7 @@ impl<'s> Marks<'s> {
 impl State {
     /// Injected items of a kind, in the order of recording.
     pub(crate) fn history_injected(&self, kind: InjectedKind) -> Vec<Ix> {
-        let is_kind = |item: &crate::fold::facts::Item| item.injected == Some(kind);
+        let is_kind = |item: &crate::fold::facts::Item| self.facts.extra(item.extra).injected == Some(kind);
         let items = self.facts.items.iter().enumerate().filter(|(_, item)| is_kind(item));
         items.map(|(place, _)| Ix(crate::fold::facts::index(place))).collect()
     }
@@ -199,14 +201,16 @@ impl State {
         let mut message = crate::fold::facts::NONE;
         for ix in self.current(at) {
             let Some(item) = self.facts.item(ix) else { continue };
-            if item.injected == Some(InjectedKind::Memory) && item.id.seq < marks.memory_from {
+            if self.facts.extra(item.extra).injected == Some(InjectedKind::Memory)
+                && item.id.seq < marks.memory_from
+            {
                 continue;
             }
             let (output_at, is_new) = marks.face(ix, Face::Output);
             let input_at =
                 if item.kind == ItemKind::Call { marks.face(ix, Face::Input).0 } else { output_at };
             let place = ServedPlace { ix, input_at, output_at, is_new };
-            if item.injected.is_some() && message != crate::fold::facts::NONE {
+            if self.facts.extra(item.extra).injected.is_some() && message != crate::fold::facts::NONE {
                 held.push(place);
                 continue;
             }
