@@ -16,10 +16,12 @@ use crate::storage::{Clock, Entropy, FileStorage, Storage, SystemClock, SystemEn
 use super::contents::Contents;
 use super::places::Places;
 use super::salts::Salts;
+use super::snapshots::{Snapshots, Uses};
 use super::upkeep::Upkeep;
 use super::{Inner, Store};
 
 /// Settings for [`Store::builder`].
+#[expect(clippy::struct_excessive_bools, reason = "one a setting")]
 pub struct Builder {
     root: PathBuf,
     registry: Arc<dyn Registry>,
@@ -30,6 +32,7 @@ pub struct Builder {
     create: bool,
     index: bool,
     sealing: bool,
+    snapshots: bool,
     any_file_system: bool,
 }
 
@@ -51,6 +54,7 @@ impl Builder {
             create: true,
             index: true,
             sealing: true,
+            snapshots: true,
             any_file_system: false,
         }
     }
@@ -88,6 +92,14 @@ impl Builder {
     #[must_use]
     pub fn sealing(mut self, sealing: bool) -> Self {
         self.sealing = sealing;
+        self
+    }
+
+    /// Whether folds of long sessions are saved, and read again, under `snap/`. Default: yes. Answers are the same either
+    /// way.
+    #[must_use]
+    pub fn snapshots(mut self, snapshots: bool) -> Self {
+        self.snapshots = snapshots;
         self
     }
 
@@ -163,6 +175,11 @@ impl Builder {
         })?;
         let open = if self.create { Log::create_or_open } else { Log::open };
         let (log, recovery) = open(storage, self.clock, self.entropy, self.options)?;
+        let snapshots = Snapshots::new(
+            Arc::clone(log.storage()),
+            log.store(),
+            Uses { reads: self.snapshots, writes: self.snapshots && !read_only, by_itself: own_files },
+        );
         let (salts, contents) = seed.split_at(32);
         let array = |half: &[u8]| <[u8; 32]>::try_from(half).unwrap_or_default();
         let inner = Inner {
@@ -179,6 +196,7 @@ impl Builder {
             frames: Mutex::default(),
             damage: Mutex::default(),
             upkeep: Upkeep::new(own_files && self.sealing),
+            snapshots,
         };
         if !read_only && inner.refresh()? == Seq::ZERO {
             inner.begin()?;
@@ -216,6 +234,7 @@ impl Inner {
 
 impl Drop for Inner {
     fn drop(&mut self) {
+        self.save_folds();
         // Nothing becomes durable here: a checkpoint only witnesses what is.
         self.upkeep.finish(&self.log);
         let _ = self.log.write_checkpoint();

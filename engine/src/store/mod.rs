@@ -32,6 +32,7 @@ mod serve_tests;
 mod served;
 mod session;
 mod session_message;
+mod snapshots;
 mod space;
 mod subscribe;
 #[cfg(test)]
@@ -80,6 +81,7 @@ use frames::FrameCache;
 use places::Places;
 use salts::Salts;
 use scan::{LogSource, Source};
+use snapshots::Snapshots;
 use upkeep::Upkeep;
 use writer::StreamWriter;
 
@@ -104,6 +106,7 @@ struct Inner {
     frames: Mutex<FrameCache>,
     damage: Mutex<Vec<String>>,
     upkeep: Upkeep,
+    snapshots: Snapshots,
 }
 
 /// Most damaged places that are told of; `verify` tells of all.

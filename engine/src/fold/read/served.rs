@@ -147,7 +147,9 @@ impl<'s> Marks<'s> {
     fn face(&self, ix: Ix, face: Face) -> (Seq, bool) {
         let Some(item) = self.state.facts.item(ix) else { return (self.at, true) };
         let (mut born, mut breaks) = (item.id.seq, Seq::ZERO);
-        for row in self.state.history.rows_of(ix).filter(|row| row.face == face && row.since <= self.at) {
+        let history = &self.state.history;
+        let rows = history.facts_of(ix).chain(history.rows_of(ix));
+        for row in rows.filter(|row| row.face == face && row.since <= self.at) {
             match row.cause {
                 Cause::Answered { .. } if row.holds(self.at) => born = born.max(row.since),
                 Cause::Erased | Cause::Cleared { .. } | Cause::Revised { .. } => {
