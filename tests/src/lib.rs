@@ -1,4 +1,5 @@
 //! Behaviour of acpdb as a whole.
+pub mod adjacency;
 pub mod binary;
 pub mod conformance;
 pub mod naive;
@@ -9,3 +10,8 @@ pub mod support;
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]
 struct Readme;
+
+/// So is that of the recipe for hosts.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/FUZZING.md")]
+struct Fuzzing;

@@ -4,6 +4,7 @@ mod context;
 mod memory;
 mod policy;
 mod read;
+mod request;
 mod store;
 mod task;
 mod write;
@@ -20,6 +21,8 @@ pub(crate) use memory::{
 pub(crate) use policy::{Policy, PolicyAct, PolicySet};
 pub(crate) use read::{Ask, Explain, History, List, Log, SessionOption, Sessions, Show, Stats, StatsStyle};
 pub(crate) use store::{Backup, Demo, Info, Salvage, Seal, Verify};
+
+pub(crate) use request::{ExportMode, ExportOptions, Lint, RequestFormat};
 
 pub(crate) use task::{Task, TaskAct, TaskArchive, Todo, TodoAct};
 pub(crate) use write::{Append, Import};
@@ -88,6 +91,8 @@ pub(crate) enum Verb {
     List(List),
     /// Why something is or is not in the current context
     Explain(Explain),
+    /// Whether a provider accepts the body of a request: 0 yes, 1 no
+    Lint(Lint),
     /// What is saved, by rule
     Stats(Stats),
     /// The todo list as it is and as it was

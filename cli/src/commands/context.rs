@@ -24,6 +24,9 @@ pub(crate) fn run(global: &Global, args: &Context, output: &mut Output) -> Resul
     let store = place::read(global, output)?;
     let session = sessions::default_session_noted(&store, args.session.as_deref(), output)?;
     let view = find::view(&store, global, &session)?;
+    if let Some(format) = args.export.format {
+        return super::export::run(&view, &args.export, format, output);
+    }
     let context = acpdb_query::context(&store, &view, Window { last: args.last }, store.now())?;
     if output.json {
         output.json_object("acpdb.context/1", &context)?;

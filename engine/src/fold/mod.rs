@@ -52,7 +52,7 @@ pub use self::core::Status;
 pub use facts::{ItemKind, Ix};
 pub use history::{RuleKind, ShortenKind};
 pub(crate) use intake::Place;
-pub use policy::{Policy, PolicyError};
+pub use policy::{HideInput, Policy, PolicyError};
 pub use policy_keys::{KEYS as POLICY_KEYS, PolicyKey};
 pub use read::*;
 pub use state::{Change, Effects, State, StreamFacts};

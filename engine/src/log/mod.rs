@@ -24,6 +24,7 @@ mod frames;
 mod group;
 mod handoff;
 mod lookup;
+mod map;
 mod open;
 mod repair;
 mod seal;
@@ -50,7 +51,8 @@ use std::time::Duration;
 
 pub use crate::codec::Written as Head;
 use crate::codec::{
-    BodyRow, EncodedEvent, Frame, FrameCheck, Part, PreparedFrame, SALT_BYTES, check_block, encode_frame,
+    BodyRow, EncodedEvent, Frame, FrameCheck, Part, PreparedFrame, SALT_BYTES, SegmentHeader, check_block,
+    encode_frame,
 };
 use crate::ids::{Micros, Position, Seq, StoreId, StreamId};
 use crate::storage::{Clock, Entropy, SharedPage, Storage};
@@ -59,6 +61,7 @@ pub use error::{Corruption, LogError};
 use files::{Cursor, Fault, POINT_WINDOW_BYTES, Segments};
 pub use frames::Frames;
 pub use lookup::{TableFrame, TableStream};
+pub use map::CompleteSegment;
 pub use seal::{SealFigures, SealOutcome};
 pub use space::{KindSpace, LogSpace, SegmentSpace};
 use tail::Tail;
@@ -194,6 +197,8 @@ pub struct Log {
     entropy: Arc<dyn Entropy>,
     options: LogOptions,
     process: u32,
+    /// This handle may not write; known once, so that asking needs no lock.
+    read_only: bool,
     segments: Segments,
     shared: Mutex<Shared>,
     /// `None`: read only.
@@ -287,7 +292,7 @@ impl Log {
 
     /// Whether this handle may not write.
     fn is_read_only(&self) -> bool {
-        self.tail.is_none()
+        self.read_only
     }
 
     /// Remembers where a frame is.
@@ -325,14 +330,19 @@ impl Log {
         self.met(damage.map_or(Ok(None), Err))
     }
 
-    /// A remembered place at or before the frame that holds `seq`.
+    /// A known place at or before the frame that holds `seq`: of a complete segment its tables', else a remembered one.
     fn start_before(&self, seq: Seq) -> Result<Position, LogError> {
-        if let Some((_, position)) = locked(&self.map).range(..=seq).next_back() {
-            let position = *position;
-            let next = self.segments.header(position.segment().saturating_add(1))?;
-            if next.is_none_or(|next| next.first_seq > seq) {
+        let remembered = locked(&self.map).range(..=seq).next_back().map(|(_, position)| *position);
+        let active = self.head().position.segment();
+        if let Some(position) = remembered.filter(|position| position.segment() == active) {
+            return Ok(position);
+        }
+        if let Some(complete) = self.complete_segment(seq)? {
+            if let Some(position) = self.table_position(complete.number, seq)? {
                 return Ok(position);
             }
+            let near = remembered.filter(|position| position.segment() == complete.number);
+            return Ok(near.unwrap_or(SegmentHeader::start(complete.number)));
         }
         let numbers = self.segments.numbers()?;
         let mut start = Position::default();
@@ -342,7 +352,7 @@ impl Log {
             let Some(number) = numbers.get(middle) else { break };
             match self.segments.header(*number)? {
                 Some(header) if header.first_seq <= seq => {
-                    start = crate::codec::SegmentHeader::start(*number);
+                    start = SegmentHeader::start(*number);
                     low = middle + 1;
                 }
                 // A damaged header says nothing: look below it.

@@ -5,6 +5,7 @@ mod crash;
 mod damage;
 mod faults;
 mod handles;
+mod map;
 mod processes;
 mod seal;
 
