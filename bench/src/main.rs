@@ -91,7 +91,6 @@ fn run(arguments: &[String]) -> Outcome<()> {
         }
         ["compare"] => return compare::run(&options, events, folder, only),
         ["child-compare", engine, store, count] => return compare::child(engine, store, count.parse()?),
-        ["profile", what, rounds] => return fold::profile(&options, what, rounds.parse()?),
         ["profile", what, rounds] => return fold::profile(&options, what, rounds.parse()?, 10_000),
         ["profile", what, rounds, calls] => {
             return fold::profile(&options, what, rounds.parse()?, calls.parse()?);

@@ -197,6 +197,8 @@ pub struct Log {
     entropy: Arc<dyn Entropy>,
     options: LogOptions,
     process: u32,
+    /// This handle may not write; known once, so that asking needs no lock.
+    read_only: bool,
     segments: Segments,
     shared: Mutex<Shared>,
     /// `None`: read only.
@@ -290,7 +292,7 @@ impl Log {
 
     /// Whether this handle may not write.
     fn is_read_only(&self) -> bool {
-        self.tail.is_none()
+        self.read_only
     }
 
     /// Remembers where a frame is.

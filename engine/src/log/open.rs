@@ -79,6 +79,7 @@ impl Log {
         let (tail, on_read_only_disk) = open_tail(&*storage, options.read_only || damage.is_some())?;
         let tail = tail.map(|file| Tail::new(storage.clone(), file));
         let process = storage.process();
+        let read_only = tail.is_none();
         let log = Self {
             segments: Segments::new(storage.clone(), store),
             storage,
@@ -86,6 +87,7 @@ impl Log {
             entropy,
             options,
             process,
+            read_only,
             shared: Mutex::new(Shared { head: Head::default(), damage: damage.map(Box::new), met: None }),
             tail,
             reader_page: OnceLock::new(),
