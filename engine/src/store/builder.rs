@@ -20,6 +20,7 @@ use super::upkeep::Upkeep;
 use super::{Inner, Store};
 
 /// Settings for [`Store::builder`].
+#[expect(clippy::struct_excessive_bools, reason = "each is a setting of its own")]
 pub struct Builder {
     root: PathBuf,
     registry: Arc<dyn Registry>,
