@@ -356,6 +356,12 @@ impl Store {
         self.inner.places.read().unwrap_or_else(PoisonError::into_inner).reason.clone()
     }
 
+    /// The seq up to which the index of this handle knows all; [`Seq::ZERO`] without one.
+    pub fn indexed_until(&self) -> Seq {
+        let places = self.inner.places.read().unwrap_or_else(PoisonError::into_inner);
+        places.index.as_ref().map_or(Seq::ZERO, |index| index.watermark().seq)
+    }
+
     /// Waits until the index has come to the head, at most `limit`. `false`: there is no index, or it has not.
     ///
     /// Answers never depend on it; for measurements, and before a copy of the folder is made.
