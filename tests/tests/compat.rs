@@ -69,6 +69,26 @@ fn a_sealed_store_of_version_1_says_what_it_said_and_takes_more() {
     assert_eq!(verify_folder(&path, true).unwrap().verdict(), Verdict::Sound);
 }
 
+fn builder(path: &Path) -> Builder {
+    Store::builder(path).registry(acpdb_hosts::registry())
+}
+
+#[test]
+fn a_store_of_version_1_says_what_it_said() {
+    let (_folder, path) = copy();
+    let expected = std::fs::read_to_string(fixture().join("expect.txt")).unwrap();
+    let segments = std::fs::read_dir(path.join("log")).unwrap().count();
+    assert!(segments >= 3, "{segments}");
+    let report = verify_folder(&path, true).unwrap();
+    assert_eq!(report.verdict(), Verdict::Sound, "{report:#?}");
+    for read_only in [true, false] {
+        let builder = if read_only { builder(&path).read_only() } else { builder(&path) };
+        let store = builder.open().unwrap();
+        assert!(store.recovery().was_clean, "{:?}", store.recovery());
+        assert_eq!(described(&store).unwrap(), expected);
+    }
+}
+
 #[test]
 fn a_store_of_version_1_folds_to_the_same_digests() {
     let (_folder, path) = copy();

@@ -63,7 +63,9 @@ impl Engine for Lmdb {
         };
         let (from, to) = (key(&about, 0), key(&about, u64::MAX));
         let mut numbers = Vec::new();
-        for row in table.rev_range(&transaction, &(Included(from.as_slice()), Included(to.as_slice())))?.take(limit) {
+        for row in
+            table.rev_range(&transaction, &(Included(from.as_slice()), Included(to.as_slice())))?.take(limit)
+        {
             numbers.push(number(row?.0));
         }
         for number in numbers.into_iter().rev() {
