@@ -12,8 +12,11 @@
 //! is never cut and never repaired: the log opens, refuses appends, and reads around it. `docs/FORMAT.md` has the
 //! bytes and the rules of recovery.
 //!
+//! Complete segments are sealed (`seal`): rewritten once, smaller, under the positions they had. Tables in their footers, or in
+//! maps beside those not sealed yet, say which frames hold a stream.
+//!
 //! Not here: what events mean, which commits are allowed (beyond "did this stream move"), lookups by anything but
-//! seq and position, compression of complete segments.
+//! seq, position and stream.
 
 mod append;
 mod backup;
