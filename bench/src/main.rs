@@ -1,7 +1,7 @@
 //! Measurements of acpdb: import, fold, memory, opening.
 //!
 //! ```text
-//! main -> import | fold | memory | open -> Report (name, measured, target, met or missed) -> stdout, a Markdown table
+//! main -> import | fold | memory | open | serve -> Report (name, measured, target, met or missed) -> stdout, a Markdown table
 //!            '-> children of this program, for what only a fresh process shows: peak memory, cold starts
 //! ```
 //!
@@ -14,6 +14,7 @@ mod measure;
 mod memory;
 mod open;
 mod report;
+mod serve;
 mod session;
 
 use std::path::PathBuf;
@@ -24,7 +25,8 @@ use report::Report;
 /// Errors end the run and are shown; there is nobody to handle them.
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
-const USAGE: &str = "usage: acpdb-bench import|fold|memory|open|all [--quick] [--data DIR] [--scratch DIR]";
+const USAGE: &str =
+    "usage: acpdb-bench import|fold|memory|open|serve|all [--quick] [--data DIR] [--scratch DIR]";
 
 /// Any error as one of ours.
 fn boxed(error: impl std::error::Error + 'static) -> Box<dyn std::error::Error> {
@@ -72,11 +74,13 @@ fn run(arguments: &[String]) -> Outcome<()> {
         ["fold"] => fold::run(&options, &mut report)?,
         ["memory"] => memory::run(&options, &mut report)?,
         ["open"] => open::run(&options, &mut report)?,
+        ["serve"] => serve::run(&options, &mut report)?,
         ["all"] => {
             import::run(&options, &mut report)?;
             fold::run(&options, &mut report)?;
             memory::run(&options, &mut report)?;
             open::run(&options, &mut report)?;
+            serve::run(&options, &mut report)?;
         }
         ["profile", what, rounds] => return fold::profile(&options, what, rounds.parse()?, 10_000),
         ["profile", what, rounds, calls] => {
