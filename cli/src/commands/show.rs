@@ -18,6 +18,11 @@ pub(crate) fn run(global: &Global, args: &Show, output: &mut Output) -> Result<C
     let seq = found.item.seq;
     let recorded = store.event(seq)?.ok_or_else(|| Failure::not_found(format!("there is no event {seq}")))?;
     if let Some(row) = args.body {
+        let count = store.body_count(seq)?;
+        if row >= count {
+            let last = count.checked_sub(1).map_or_else(String::new, |last| format!("; the last is {last}"));
+            return Err(Failure::not_found(format!("{seq} has no body {row}{last}")));
+        }
         let bytes = store.body(BodyId { seq, first: row, chunks: 1 })?;
         return raw(&bytes, output);
     }

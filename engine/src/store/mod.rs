@@ -32,12 +32,15 @@ mod serve;
 mod serve_tests;
 mod served;
 mod session;
+mod session_message;
 mod space;
 mod subscribe;
 #[cfg(test)]
 mod subscribe_tests;
+mod tabled;
 #[cfg(test)]
 mod tests;
+mod upkeep;
 mod view;
 mod writer;
 
@@ -66,6 +69,7 @@ pub use scan::Glimpse;
 pub use serve::{Context, Obstacle, OverBudget, ServeOptions, ServedAgain, Step};
 pub use served::{PlainText, Rendered, Renderer, Served, ServedItem};
 pub use session::Session;
+pub use session_message::{MessageStream, Resumed};
 pub use space::{SealReport, Space, StateSpace};
 pub use subscribe::{Commit, Subscription};
 pub use view::{At, Reading, ShownFace, View};
@@ -77,6 +81,7 @@ use frames::FrameCache;
 use places::Places;
 use salts::Salts;
 use scan::{LogSource, Source};
+use upkeep::Upkeep;
 use writer::StreamWriter;
 
 /// An open store.
@@ -99,6 +104,7 @@ struct Inner {
     folds: Mutex<FxHashMap<FoldKey, Arc<RwLock<Loaded>>>>,
     frames: Mutex<FrameCache>,
     damage: Mutex<Vec<String>>,
+    upkeep: Upkeep,
 }
 
 /// Most damaged places that are told of; `verify` tells of all.
@@ -192,8 +198,8 @@ impl Store {
     }
 
     fn events_of(source: Source, stream: Option<StreamId>, from: Seq, to: Seq) -> Events {
-        let ready = std::collections::VecDeque::new();
-        Events { source, ready, stream, from, to, wanted: None, looked_at: 0 }
+        let picked = std::collections::VecDeque::new();
+        Events { source, frame: None, picked, stream, from, to, wanted: None, looked_at: 0 }
     }
 
     /// The event at `seq`, if there is one.
@@ -210,6 +216,16 @@ impl Store {
     /// [`Error::Corrupt`] if they are damaged or erased.
     pub fn body(&self, id: BodyId) -> Result<Vec<u8>, Error> {
         self.inner.body(id)
+    }
+
+    /// How many bodies (chunks of long ones counted) an event has; 0 if there is no such event.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] if it is damaged.
+    pub fn body_count(&self, seq: Seq) -> Result<u32, Error> {
+        let frame = self.inner.frame_of(seq)?;
+        let count = frame.and_then(|frame| frame.event(seq).map(|event| event.row_count()));
+        Ok(count.and_then(|count| u32::try_from(count).ok()).unwrap_or_default())
     }
 
     /// The host's own record that an event came from, byte for byte; `None` if the event has no wire form.
