@@ -159,6 +159,9 @@ pub(crate) struct Simulate {
     /// Every session of the store
     #[arg(long)]
     pub(crate) all: bool,
+    /// Only sessions of this host
+    #[arg(long, requires = "all")]
+    pub(crate) host: Option<String>,
     /// A preset, a policy as JSON or TOML in a file, or `recorded` for those in force [default: some presets]
     #[arg(long, short, value_name = "POLICY")]
     pub(crate) policy: Vec<String>,

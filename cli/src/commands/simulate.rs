@@ -37,10 +37,16 @@ pub(crate) fn run(global: &Global, args: &Simulate, output: &mut Output) -> Resu
     let (list, prices) = prices(args)?;
     let setups = setups(args, prices)?;
     let streams = if args.all {
-        store.stream_names()?.into_iter().filter(|stream| stream.scope == Scope::Session).collect()
+        let meant = |stream: &StreamName| {
+            stream.scope == Scope::Session && args.host.as_ref().is_none_or(|host| *host == stream.host)
+        };
+        store.stream_names()?.into_iter().filter(meant).collect()
     } else {
         vec![sessions::default_session_noted(&store, args.session.as_deref(), output)?]
     };
+    if streams.is_empty() {
+        return Err(Failure::not_found("the store holds no such session"));
+    }
     let simulated = each(&store, &streams, &setups, prices, output)?;
     let rows: Vec<Row> = setups
         .iter()
@@ -211,7 +217,7 @@ fn table(rows: &[Row], output: &mut Output) -> Result<(), Failure> {
     let percent = |share: f64| format!("{:.1}%", share * 100.0);
     for row in rows {
         table.row([
-            row.policy.clone(),
+            super::lines::clip(&row.policy, 24),
             row.mode.to_owned(),
             format!("{:.3}", row.price_ratio),
             format!("{:.3}", row.price_ratio_with_fetches),

@@ -23,6 +23,7 @@ mod info;
 mod injections;
 mod memory;
 mod places;
+mod pointing;
 mod salts;
 mod salvage;
 mod scan;

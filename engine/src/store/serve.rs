@@ -186,7 +186,7 @@ impl Step {
         }
         let (made, written) = store.inner.decided(&[], &[stream], &mut |_| {
             let view = View::new(&store, stream, &At::Head)?;
-            let served = view.served();
+            let served = view.to_send()?;
             let first_changed = first_changed(&view);
             let rendered = renderer.render(&served)?;
             let tokens = served.tokens();
@@ -287,7 +287,7 @@ impl Store {
             ))
             .into());
         };
-        let bytes = renderer.render(&view.with_at(Seq(seq.get().saturating_sub(1))).served())?.bytes;
+        let bytes = renderer.render(&view.with_at(Seq(seq.get().saturating_sub(1))).to_send()?)?.bytes;
         let is_same = digest(&bytes) == record.digest;
         Ok(ServedAgain { bytes, record, seq, turn, is_same })
     }

@@ -223,7 +223,7 @@ fn memory_is_pinned_and_its_changes_are_appended() {
     let scope = MemoryScope::session(fixture.session.id());
     let remember = |value: &str| {
         let entry = fact(value);
-        fixture.session.store().remember(&scope, &MemoryCommand::Add(entry)).unwrap();
+        let _ = fixture.session.store().remember(&scope, &MemoryCommand::Add(entry)).unwrap();
     };
     remember("tabs are four wide");
     let inject = ServeOptions { inject: true, mode: Some(ServeMode::AppendOnly), ..ServeOptions::default() };
@@ -255,10 +255,53 @@ fn nothing_is_injected_while_a_call_is_open() {
     fixture.say("hello");
     let scope = MemoryScope::session(fixture.session.id());
     let entry = fact("tabs are four wide");
-    fixture.session.store().remember(&scope, &MemoryCommand::Add(entry)).unwrap();
+    let _ = fixture.session.store().remember(&scope, &MemoryCommand::Add(entry)).unwrap();
     let _ = fixture.session.append([Entry::tool_started("open", "read", r#"{"filePath":"a"}"#)]).unwrap();
     assert_eq!(fixture.session.injections().unwrap(), Vec::new());
     let _ = fixture.session.append([Entry::tool_completed("open", "text")]).unwrap();
     let due = fixture.session.injections().unwrap();
     assert_eq!(due.iter().map(|due| due.what).collect::<Vec<_>>(), [InjectedKind::Memory]);
+}
+
+#[test]
+fn what_the_model_still_sees_is_pointed_at_and_is_text_again_when_it_is_hidden() {
+    let fixture = fixture();
+    let policy = crate::fold::Policy::from_json(r#"{"preset":"acp","serve.pointing":true}"#).unwrap();
+    fixture.say("what does a do?");
+    let _ = fixture.session.store().set_policy(Some(fixture.session.id()), &policy, None).unwrap();
+    let file: String = (0..50).map(|n| format!("let value_{n} = compute(\"{n}\");\n")).collect();
+    let show = |call: &str, tool: &str, params: &str, before: &str| {
+        let output = format!("{before}\n{file}");
+        let _ = fixture
+            .session
+            .append([Entry::tool_started(call, tool, params), Entry::tool_completed(call, output)])
+            .unwrap();
+    };
+    let append_only = mode(ServeMode::AppendOnly);
+    show("r1", "read", r#"{"filePath":"a"}"#, "first");
+    let first = fixture.context("k1", &append_only);
+    show("s1", "bash", r#"{"command":"cat a"}"#, "second");
+    let second = fixture.context("k2", &append_only);
+    let text = |context: &Context| String::from_utf8_lossy(&context.bytes).into_owned();
+    assert!(second.bytes.starts_with(&first.bytes));
+    assert!(text(&second).contains("second\n[50 lines, the same as lines 2-51 of #"), "{}", text(&second));
+    // The write hides the read; the pointer to it is text again, and what was sent before is known as it was.
+    let _ = fixture
+        .session
+        .append([
+            Entry::tool_started("w1", "write", r#"{"filePath":"a"}"#),
+            Entry::tool_completed("w1", "done"),
+        ])
+        .unwrap();
+    let third = fixture.context("k3", &append_only);
+    assert!(third.bytes.starts_with(&second.bytes));
+    assert!(fixture.session.flush().unwrap().is_some());
+    let fourth = fixture.context("k4", &append_only);
+    assert!(text(&fourth).contains("[auto-superseded") && !text(&fourth).contains("the same as lines"));
+    assert_eq!(text(&fourth).matches("let value_7 ").count(), 1);
+    for (turn, context) in (1..).zip([&first, &second, &third, &fourth]) {
+        let again =
+            fixture.session.store().served_again(fixture.session.id(), &At::Turn(Turn(turn)), &[&PlainText]);
+        assert_eq!(again.unwrap().bytes, context.bytes, "turn {turn}");
+    }
 }

@@ -70,10 +70,11 @@ impl Recording {
                 events.push(recorded);
             }
         }
-        let policy = store.policy(Some(stream), Seq::MAX)?;
-        let in_force = acpdb_engine::event::PolicySet { policy: policy.to_json(), reason: None };
+        // The store's own policies and erasures hold for all streams.
+        for recorded in store.stream_events(StreamId::STORE, Seq(1), Seq::MAX)? {
+            events.extend(recorded.ok());
+        }
         events.sort_by_key(|recorded| recorded.seq);
-        let _ = in_force;
         Ok(Self::of(stream, events, &|body| store.body(body).ok()))
     }
 

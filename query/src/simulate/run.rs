@@ -73,8 +73,10 @@ struct Simulation<'r> {
     model: Option<String>,
     visible: Vec<u32>,
     hidden_by: HashMap<u32, usize>,
-    /// Tokens that were fetched again and stay to the end of the context.
-    fetched: u64,
+    /// Tokens that were fetched again, each with the turn in which the shelf takes them: they are outputs like others.
+    fetched: Vec<(u32, u64)>,
+    /// Turns that what was fetched again stays: for ever, unless outputs are shelved.
+    fetch_turns: u32,
     outcome: Outcome,
 }
 
@@ -101,7 +103,8 @@ pub fn run(recording: &Recording, setup: &Setup) -> Outcome {
         model: None,
         visible: vec![0; recording.word_count],
         hidden_by: HashMap::new(),
-        fetched: 0,
+        fetched: Vec::new(),
+        fetch_turns: u32::MAX,
         outcome: Outcome::default(),
     };
     for recorded in &recording.events {
@@ -109,11 +112,13 @@ pub fn run(recording: &Recording, setup: &Setup) -> Outcome {
             continue;
         }
         let effects = world.apply(recorded);
-        let Some(state) =
-            world.stream(recording.stream).filter(|_| recorded.event.stream == recording.stream)
-        else {
+        let Some(state) = world.stream(recording.stream) else { continue };
+        if matches!(recorded.event.payload, Payload::Erased(_)) {
+            simulation.look_again(state, recorded.seq);
+        }
+        if recorded.event.stream != recording.stream {
             continue;
-        };
+        }
         simulation.settle(state, setup, recorded.seq);
         match &recorded.event.payload {
             Payload::ContextReplaced(_) | Payload::Rewound(_) | Payload::Forked(_) => {
@@ -194,6 +199,8 @@ impl Simulation<'_> {
         self.settings.mode = setup.mode.unwrap_or(self.settings.mode);
         self.settings.price = setup.prices.unwrap_or(self.settings.price);
         self.prices = self.settings.price;
+        let shelf = &state.policy(at).shelf;
+        self.fetch_turns = if shelf.on { shelf.other_turns } else { u32::MAX };
     }
 
     /// The host put another context in place of this one.
@@ -209,12 +216,21 @@ impl Simulation<'_> {
         self.cache.last_tokens = self.cache.prefix_tokens;
         self.visible.fill(0);
         self.hidden_by.clear();
-        self.fetched = 0;
+        self.fetched.clear();
         for ix in state.current(at) {
             let Some(item) = state.item_id(ix) else { continue };
             for face in [Face::Input, Face::Output] {
                 self.change(state, item, face, at);
             }
+        }
+    }
+
+    /// Something outside of the session touched it: an erasure.
+    fn look_again(&mut self, state: &State, at: Seq) {
+        let mut faces: Vec<(ItemId, Face)> = self.places.keys().copied().collect();
+        faces.sort_unstable();
+        for (item, face) in faces {
+            self.change(state, item, face, at);
         }
     }
 
@@ -283,7 +299,8 @@ impl Simulation<'_> {
 
     /// A request: what is sent, and what that costs.
     fn request(&mut self, turn: u32, now: Option<Micros>, model: Option<String>) {
-        self.look_back();
+        self.fetched.retain(|(until, _)| *until > turn);
+        self.look_back(turn);
         let idle = self.responded_at.zip(now);
         let switched = self.model.is_some() && model.is_some() && self.model != model;
         self.cache.cold = self.outcome.requests.is_empty()
@@ -308,7 +325,7 @@ impl Simulation<'_> {
         let price = |read: u64, total: u64| {
             self.prices.read * float(read) + self.prices.write * float(total.saturating_sub(read))
         };
-        let fetched = self.prices.read * float(self.fetched);
+        let fetched = self.prices.read * float(self.fetched.iter().map(|(_, tokens)| tokens).sum());
         let cost = price(read, total);
         self.outcome.requests.push(Request {
             turn,
@@ -505,7 +522,7 @@ impl Simulation<'_> {
     }
 
     /// What the model wrote since the last request: did it need what was hidden from it?
-    fn look_back(&mut self) {
+    fn look_back(&mut self, turn: u32) {
         let mut needed: Vec<usize> = Vec::new();
         let mut affected = false;
         for place in &self.new {
@@ -541,8 +558,8 @@ impl Simulation<'_> {
             let Some(slot) = self.slots.get_mut(place).filter(|slot| !slot.was_needed) else { continue };
             slot.was_needed = true;
             self.outcome.needed_count += 1;
-            // It is fetched again: written once, then read with every request of this context.
-            self.fetched = self.fetched.saturating_add(slot.whole);
+            // It is fetched again: written once, then read with every request until it is shelved in its turn.
+            self.fetched.push((turn.saturating_add(self.fetch_turns), slot.whole));
             let written = (self.prices.write - self.prices.read) * float(slot.whole);
             if let Some(last) = self.outcome.requests.last_mut() {
                 last.price_with_fetches += written;
