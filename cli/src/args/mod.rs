@@ -23,10 +23,9 @@ pub(crate) use read::{Ask, Explain, History, List, Log, SessionOption, Sessions,
 pub(crate) use store::{Backup, Demo, Info, Salvage, Seal, Verify};
 
 pub(crate) use request::{ExportMode, ExportOptions, Lint, RequestFormat};
-pub(crate) use store::{Backup, Demo, Salvage, Verify};
 
 pub(crate) use task::{Task, TaskAct, TaskArchive, Todo, TodoAct};
-pub(crate) use write::{Append, Import};
+pub(crate) use write::{Append, Import, RedactOptions, Scan};
 
 /// An append-only log of what AI agents see and do: the current context, the full history, and the reason for the
 /// difference. ("acp" is agent context pruning, not the Agent Client Protocol.)
@@ -92,6 +91,8 @@ pub(crate) enum Verb {
     List(List),
     /// Why something is or is not in the current context
     Explain(Explain),
+    /// Secrets that were recorded: where, and how to erase them
+    Scan(Scan),
     /// Whether a provider accepts the body of a request: 0 yes, 1 no
     Lint(Lint),
     /// What is saved, by rule

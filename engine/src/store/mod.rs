@@ -22,6 +22,7 @@ mod frames;
 mod info;
 mod memory;
 mod places;
+mod redact;
 mod salts;
 mod salvage;
 mod scan;
@@ -56,6 +57,7 @@ pub use commands::ActReply;
 pub use events::Events;
 pub use info::{SessionSummary, StoreInfo, StreamName};
 pub use memory::{Memory, MemoryReceipt, MemoryScope, SessionProposal};
+pub use redact::Redactor;
 pub use salvage::{Salvaged, salvage, salvage_storage};
 pub use scan::Glimpse;
 pub use served::{PlainText, Rendered, Renderer, Served, ServedItem};
@@ -86,6 +88,7 @@ struct Inner {
     root: PathBuf,
     registry: Arc<dyn Registry>,
     entropy: Salts,
+    redactor: Option<Arc<dyn Redactor>>,
     read_only: bool,
     recovery: Recovery,
     places: RwLock<Places>,
