@@ -30,7 +30,7 @@ pub(crate) use request::{ExportMode, ExportOptions, Lint, RequestFormat};
 
 pub(crate) use task::{Task, TaskAct, TaskArchive, Todo, TodoAct};
 pub(crate) use time::{AtPoint, Blame, Diff, Fork, Rewind, Undo};
-pub(crate) use write::{Append, Import};
+pub(crate) use write::{Append, Import, RedactOptions, Scan};
 
 /// An append-only log of what AI agents see and do: the current context, the full history, and the reason for the
 /// difference. ("acp" is agent context pruning, not the Agent Client Protocol.)
@@ -108,6 +108,8 @@ pub(crate) enum Verb {
     Fork(Fork),
     /// Take back the newest discard, distill, restore, pin or unpin
     Undo(Undo),
+    /// Secrets that were recorded: where, and how to erase them
+    Scan(Scan),
     /// Whether a provider accepts the body of a request: 0 yes, 1 no
     Lint(Lint),
     /// What is saved, by rule

@@ -28,6 +28,7 @@ pub(crate) mod memory_rows;
 pub(crate) mod policy;
 pub(crate) mod reindex;
 pub(crate) mod salvage;
+pub(crate) mod scan;
 pub(crate) mod seal;
 pub(crate) mod served;
 pub(crate) mod sessions;

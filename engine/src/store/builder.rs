@@ -18,13 +18,14 @@ use super::places::Places;
 use super::salts::Salts;
 use super::snapshots::{Snapshots, Uses};
 use super::upkeep::Upkeep;
-use super::{Inner, Store};
+use super::{Inner, Redactor, Store};
 
 /// Settings for [`Store::builder`].
 #[expect(clippy::struct_excessive_bools, reason = "one a setting")]
 pub struct Builder {
     root: PathBuf,
     registry: Arc<dyn Registry>,
+    redactor: Option<Arc<dyn Redactor>>,
     storage: Option<Arc<dyn Storage>>,
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
@@ -47,6 +48,7 @@ impl Builder {
         Self {
             root: root.into(),
             registry: Arc::new(NoTools),
+            redactor: None,
             storage: None,
             clock: Arc::new(SystemClock::new()),
             entropy: Arc::new(SystemEntropy),
@@ -63,6 +65,13 @@ impl Builder {
     #[must_use]
     pub fn registry(mut self, registry: Arc<dyn Registry>) -> Self {
         self.registry = registry;
+        self
+    }
+
+    /// What takes secrets out of facts before anything of them is recorded. Default: nothing does.
+    #[must_use]
+    pub fn redactor(mut self, redactor: Arc<dyn Redactor>) -> Self {
+        self.redactor = Some(redactor);
         self
     }
 
@@ -186,6 +195,7 @@ impl Builder {
             log: Arc::new(log),
             root: self.root,
             registry: self.registry,
+            redactor: self.redactor,
             entropy: Salts::new(array(salts)),
             read_only,
             recovery,

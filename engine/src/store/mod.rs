@@ -24,6 +24,7 @@ mod injections;
 mod memory;
 mod places;
 mod pointing;
+mod redact;
 mod salts;
 mod salvage;
 mod scan;
@@ -65,6 +66,7 @@ pub use events::Events;
 pub use info::{SessionSummary, StoreInfo, StreamName};
 pub use injections::Injection;
 pub use memory::{Memory, MemoryReceipt, MemoryScope, SessionProposal};
+pub use redact::Redactor;
 pub use salvage::{Salvaged, salvage, salvage_storage};
 pub use scan::Glimpse;
 pub use serve::{Context, Obstacle, OverBudget, ServeOptions, ServedAgain, Step};
@@ -98,6 +100,7 @@ struct Inner {
     root: PathBuf,
     registry: Arc<dyn Registry>,
     entropy: Salts,
+    redactor: Option<Arc<dyn Redactor>>,
     read_only: bool,
     recovery: Recovery,
     places: RwLock<Places>,
