@@ -12,7 +12,7 @@ use super::auditor::{Audit, Auditor, read};
 use super::life::{Actor, Setting, builder, prepared};
 use super::sabotage::Sabotage;
 use super::script::{script, session};
-use super::{Dice, Finding};
+use super::{Dice, Finding, is_segment};
 use crate::support::{events, folded};
 
 /// What was done.
@@ -124,7 +124,7 @@ pub fn one_life(
                 || format!("{crash:?} before operation {number} ({}), image {image_seed}", moment.operation);
             if crash == Crash::Kill && dice.one_in(2) {
                 // Write-back fails, and the one who was told is dead.
-                for name in image.files().iter().filter(|name| name.ends_with(".seg")) {
+                for name in image.files().iter().filter(|name| is_segment(name)) {
                     image.lose_write_back(name);
                 }
             }
@@ -217,7 +217,7 @@ pub fn judge_with(
         builder(&image.process(number), setting).open().map_err(|error| format!("open: {}", chain(&error)))
     };
     let lengths = |image: &SimWorld| -> Vec<(String, Option<u64>)> {
-        let segments = image.files().into_iter().filter(|name| name.ends_with(".seg"));
+        let segments = image.files().into_iter().filter(|name| is_segment(name));
         segments.map(|name| (name.clone(), image.file_len(&name))).collect()
     };
     let before = lengths(image);

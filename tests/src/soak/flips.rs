@@ -17,7 +17,7 @@ use super::auditor::{line, read};
 use super::crash::chain;
 use super::life::{Setting, builder};
 use super::script::session;
-use super::{Dice, Finding};
+use super::{Dice, Finding, is_segment};
 
 /// Messages of a commit of the store that is damaged.
 const COMMIT_EVENT_COUNT: usize = 2;
@@ -94,7 +94,7 @@ impl Specimen {
         let (world, earlier, truth) = grown(seed).map_err(|error| chain(&error))?;
         let (other, ..) = grown(seed + 1).map_err(|error| chain(&error))?;
         let specimen = Self { world, truth, earlier, other };
-        let segments = specimen.names().iter().filter(|name| name.ends_with(".seg")).count();
+        let segments = specimen.names().iter().filter(|name| is_segment(name)).count();
         let report =
             verify_storage(Arc::new(specimen.world.process(2)), true).map_err(|error| chain(&error))?;
         if segments < 3 || report.verdict() != Verdict::Sound || report.events != specimen.truth.len() as u64
@@ -109,7 +109,7 @@ impl Specimen {
         self.world
             .files()
             .into_iter()
-            .filter(|name| name.ends_with(".seg") || name == "acpdb.json" || name == "checkpoint")
+            .filter(|name| is_segment(name) || name == "acpdb.json" || name == "checkpoint")
             .collect()
     }
 
@@ -126,8 +126,8 @@ impl Specimen {
         let reader = builder(&looker, setting()).read_only().create(false).open();
         self.check_shown(&reader.map_err(|error| format!("for reading: {}", chain(&error)))?, lost_max)?;
         if writes {
-            let writer = damaged.process(4);
-            match builder(&writer, setting()).create(false).open() {
+            let opener = damaged.process(4);
+            match builder(&opener, setting()).create(false).open() {
                 Err(error) => return Err(format!("for writing: {}", chain(&error))),
                 Ok(store) => {
                     self.check_shown(&store, lost_max)?;
@@ -180,7 +180,9 @@ impl Specimen {
     pub fn flips(&self, step: usize, tally: &mut Tally) -> Result<(), Finding> {
         for name in self.names() {
             let mut bytes = self.world.file(&name).unwrap_or_default();
-            for bit in (tally.flips as usize % step.max(1)..bytes.len() * 8).step_by(step.max(1)) {
+            for bit in (usize::try_from(tally.flips).unwrap_or(0) % step.max(1)..bytes.len() * 8)
+                .step_by(step.max(1))
+            {
                 flip(&mut bytes, bit);
                 let copy = self.damaged(&name, &bytes);
                 flip(&mut bytes, bit);
@@ -199,8 +201,7 @@ impl Specimen {
     pub fn cuts(&self, step: usize, tally: &mut Tally) -> Result<(), Finding> {
         for name in self.names() {
             let bytes = self.world.file(&name).unwrap_or_default();
-            for length in (0..bytes.len()).rev().step_by(if name.ends_with(".seg") { step.max(1) } else { 1 })
-            {
+            for length in (0..bytes.len()).rev().step_by(if is_segment(&name) { step.max(1) } else { 1 }) {
                 let copy = self.damaged(&name, bytes.get(..length).unwrap_or(&[]));
                 let without_tail = length % 2 == 0;
                 if without_tail {
@@ -266,7 +267,7 @@ impl Specimen {
     /// The first that was not taken as it should be.
     pub fn files(&self, tally: &mut Tally) -> Result<(), Finding> {
         let names = self.names();
-        let segments: Vec<&String> = names.iter().filter(|name| name.ends_with(".seg")).collect();
+        let segments: Vec<&String> = names.iter().filter(|name| is_segment(name)).collect();
         for name in &names {
             let copy = self.world.fork(1);
             copy.remove_file(name);
@@ -277,7 +278,7 @@ impl Specimen {
         for name in &segments {
             let foreign = self.other.file(name).unwrap_or_default();
             if self.world.file(name).as_ref() == Some(&foreign) {
-                return Err(at(name.to_string(), "the other store has the very same segment".to_owned()));
+                return Err(at((*name).clone(), "the other store has the very same segment".to_owned()));
             }
             tally.files += 1;
             self.examine(&self.damaged(name, &foreign), self.truth.len(), true)
