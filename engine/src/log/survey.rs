@@ -201,7 +201,7 @@ pub(crate) fn strict(cursor: &mut Cursor<'_>, place: &Written, whole: bool) -> R
     let header = cursor.header(place.position)?;
     let invalid = |invalid| Fault::Invalid(invalid, Some(Box::new(header)));
     continues(place, &header).map_err(invalid)?;
-    if whole {
+    if whole && header.event_count > 0 {
         let frame = cursor.frame(place.position, FrameCheck::Digest)?;
         let mut first = None;
         cursor.check_bodies(&frame, |_, found| first = first.take().or(Some(found))).map_err(Fault::Error)?;
