@@ -17,6 +17,8 @@ pub mod fold;
 pub mod ids;
 pub mod index;
 pub mod log;
+#[doc(hidden)]
+pub mod planted;
 pub mod propose;
 pub mod registry;
 pub mod serve;

@@ -10,3 +10,8 @@ pub mod support;
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]
 struct Readme;
+
+/// So is that of the recipe for hosts.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/FUZZING.md")]
+struct Fuzzing;

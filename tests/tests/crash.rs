@@ -20,7 +20,7 @@ use acpdb_tests::support::cases;
 
 #[test]
 fn a_machine_that_stops_anywhere_loses_nothing_acknowledged() {
-    match many_lives(11, u64::from(cases(3_000))) {
+    match many_lives(11, u64::from(cases(3_000)), None) {
         Ok(tally) => assert!(tally.again > 100 && tally.moments > 100, "{tally:?}"),
         Err(finding) => panic!("{finding}"),
     }
@@ -30,7 +30,7 @@ fn a_machine_that_stops_anywhere_loses_nothing_acknowledged() {
 /// and the log does not, it must not be content.
 #[test]
 fn a_lost_commit_is_noticed() {
-    let setting = Setting { segment_bytes_max: 4096 + 3000, goes_on: false };
+    let setting = Setting { segment_bytes_max: 4096 + 3000, goes_on: false, sabotage: None };
     let steps = script(&mut Dice::new(3), "a", 9);
     let world = SimWorld::new(3);
     let auditor = Auditor::default();

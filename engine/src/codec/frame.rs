@@ -25,6 +25,7 @@ use super::{
     Invalid, Part, SALT_BYTES,
 };
 use crate::ids::{Digest, Link, Micros, Position, Seq, StoreId, StreamId};
+use crate::planted::{Bug, is_planted};
 
 /// A commit, encoded and hashed, that has no place in the log yet.
 #[derive(Clone)]
@@ -76,6 +77,8 @@ impl PreparedFrame {
         store: StoreId,
         previous: Link,
     ) -> (&[u8], Link) {
+        let is_wrong = is_planted(Bug::WrongPreviousLink) && first_seq.0.is_multiple_of(3);
+        let previous = if is_wrong { Link::ZERO } else { previous };
         self.header = FrameHeader { first_seq, time, position, durable, store, previous, ..self.header };
         let header = self.header.encode();
         Put(&mut self.bytes).bytes(&header);

@@ -52,7 +52,7 @@ impl SegmentHeader {
             .bytes(self.previous.as_bytes())
             .u8(DIGEST_BLAKE3)
             .u8(CHECKSUM_CRC32C)
-            .u8(u8::from(self.abandoned) * ABANDONED | u8::from(self.sealed.is_some()) * SEALED);
+            .u8((u8::from(self.abandoned) * ABANDONED) | (u8::from(self.sealed.is_some()) * SEALED));
         if let (Some(sealed), Some(record)) = (&self.sealed, bytes.get_mut(RECORD_OFFSET..)) {
             Put(record).bytes(&sealed.encode(RecordKind::Sealed));
         }

@@ -272,6 +272,17 @@ impl Tables {
         Ok(row.map(|row| self.frame(FrameRow::decode(&row), None).position))
     }
 
+    /// The frame that holds `seq`.
+    pub(crate) fn frame_of(&self, file: Source<'_>, seq: Seq) -> Result<Option<TableFrame>, Fault> {
+        let Some(position) = self.holding(file, seq)? else { return Ok(None) };
+        let Some((ordinal, row)) = self.frames.lower_bound(file, position.0 & 0xffff_ffff, first_half)?
+        else {
+            return Ok(None);
+        };
+        let next = self.frames.row(file, ordinal.saturating_add(1))?;
+        Ok(Some(self.frame(FrameRow::decode(&row), next.map(|next| FrameRow::decode(&next)))))
+    }
+
     /// All frames, in order.
     #[cfg(test)]
     pub(crate) fn all_frames(&self, file: Source<'_>) -> Result<Vec<TableFrame>, Fault> {

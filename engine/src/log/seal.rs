@@ -91,9 +91,18 @@ struct StreamContents {
 }
 
 /// Why a segment was not rewritten.
-enum Refused {
+pub(crate) enum Refused {
     Stopped,
     Error(LogError),
+}
+
+impl Refused {
+    pub(crate) fn into_error(self) -> Option<LogError> {
+        match self {
+            Self::Stopped => None,
+            Self::Error(error) => Some(error),
+        }
+    }
 }
 
 impl From<LogError> for Refused {
@@ -108,7 +117,11 @@ fn narrow(value: u64) -> u32 {
 
 impl Contents {
     /// Walks a complete segment and checks all but its bodies. `None`: not complete, or without frames.
-    fn read(segments: &Segments, number: u32, stop: &dyn Fn() -> bool) -> Result<Option<Self>, Refused> {
+    pub(crate) fn read(
+        segments: &Segments,
+        number: u32,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Option<Self>, Refused> {
         let (Some(header), Some(next)) =
             (segments.header(number)?, segments.header(number.saturating_add(1))?)
         else {
@@ -200,6 +213,14 @@ impl Contents {
             last_seq: self.end.seq,
             digest: [0; 32],
         }
+    }
+
+    /// The map of the segment as it is.
+    pub(crate) fn map(&self) -> Vec<u8> {
+        let layout = SealedLayout { block_count: 0, digest: *self.end.link.as_bytes(), ..self.layout() };
+        let mut bytes = layout.encode(RecordKind::Map).to_vec();
+        bytes.extend(self.tables(&[], true));
+        bytes
     }
 
     /// The tables, with these rows of blocks.
@@ -471,8 +492,8 @@ impl Log {
             row = BlockRow { grain, ..*known };
             return Ok(Packed { row, salt, bytes: None });
         }
-        let (codec, packed) = packer.pack(body);
-        let stored = packed.unwrap_or_else(|| body.to_vec());
+        let (codec, shorter) = packer.pack(body);
+        let stored = shorter.unwrap_or_else(|| body.to_vec());
         row.codec = codec;
         row.stored_bytes = narrow(stored.len() as u64);
         row.checksum = crc32c::crc32c(&stored);

@@ -16,6 +16,7 @@ use crate::storage::{Clock, Entropy, FileStorage, Storage, SystemClock, SystemEn
 use super::contents::Contents;
 use super::places::Places;
 use super::salts::Salts;
+use super::upkeep::Upkeep;
 use super::{Inner, Store};
 
 /// Settings for [`Store::builder`].
@@ -28,6 +29,7 @@ pub struct Builder {
     options: LogOptions,
     create: bool,
     index: bool,
+    sealing: bool,
     any_file_system: bool,
 }
 
@@ -48,6 +50,7 @@ impl Builder {
             options: LogOptions::default(),
             create: true,
             index: true,
+            sealing: true,
             any_file_system: false,
         }
     }
@@ -77,6 +80,14 @@ impl Builder {
     #[must_use]
     pub fn index(mut self, index: bool) -> Self {
         self.index = index;
+        self
+    }
+
+    /// Whether this handle seals complete segments in the background. Default: yes, on files of its own. What is read is the
+    /// same either way; see [`Store::seal`].
+    #[must_use]
+    pub fn sealing(mut self, sealing: bool) -> Self {
+        self.sealing = sealing;
         self
     }
 
@@ -167,6 +178,7 @@ impl Builder {
             folds: Mutex::default(),
             frames: Mutex::default(),
             damage: Mutex::default(),
+            upkeep: Upkeep::new(own_files && self.sealing),
         };
         if !read_only && inner.refresh()? == Seq::ZERO {
             inner.begin()?;
@@ -205,6 +217,7 @@ impl Inner {
 impl Drop for Inner {
     fn drop(&mut self) {
         // Nothing becomes durable here: a checkpoint only witnesses what is.
+        self.upkeep.finish(&self.log);
         let _ = self.log.write_checkpoint();
     }
 }

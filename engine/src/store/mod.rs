@@ -31,8 +31,10 @@ mod space;
 mod subscribe;
 #[cfg(test)]
 mod subscribe_tests;
+mod tabled;
 #[cfg(test)]
 mod tests;
+mod upkeep;
 mod view;
 mod writer;
 
@@ -70,6 +72,7 @@ use frames::FrameCache;
 use places::Places;
 use salts::Salts;
 use scan::{LogSource, Source};
+use upkeep::Upkeep;
 use writer::StreamWriter;
 
 /// An open store.
@@ -92,6 +95,7 @@ struct Inner {
     folds: Mutex<FxHashMap<FoldKey, Arc<RwLock<Loaded>>>>,
     frames: Mutex<FrameCache>,
     damage: Mutex<Vec<String>>,
+    upkeep: Upkeep,
 }
 
 /// Most damaged places that are told of; `verify` tells of all.

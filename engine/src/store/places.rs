@@ -10,10 +10,11 @@
 //! something new to index, less and less often, so that someone takes it over when its owner goes. The base follows the
 //! index once the catalog has grown: what both know is kept once.
 
+use std::cell::RefCell;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::codec::FORMAT_VERSION;
+use crate::codec::{FORMAT_VERSION, SegmentHeader};
 use crate::error::Error;
 use crate::ids::{Position, Seq, StreamId};
 use crate::index::{
@@ -23,6 +24,7 @@ use crate::index::{
 use crate::log::LogError;
 
 use super::catalog::Catalog;
+use super::tabled::Tabled;
 use super::{Inner, Store};
 
 /// Events from which on an index is worth its file.
@@ -46,6 +48,8 @@ pub(super) struct Places {
     retry: Option<Retry>,
     /// The index answers up to here.
     base: Seq,
+    /// Complete segments after the base that are known by their tables.
+    tabled: Tabled,
     delta: Catalog,
     /// How large the catalog may become until the base moves.
     forget_at: usize,
@@ -89,6 +93,7 @@ impl Places {
         self.indexer = None;
         self.index = None;
         self.base = Seq::ZERO;
+        self.tabled = Tabled::default();
         self.delta = Catalog::default();
         self.forget_at = FORGET_PLACE_COUNT;
         self.resume = None;
@@ -133,6 +138,7 @@ impl Inner {
                 let watermark = index.watermark();
                 places.index = Some(index);
                 if places.delta.watermark < watermark.seq {
+                    places.tabled = Tabled::default();
                     places.delta = Catalog::after(watermark.seq);
                     places.base = watermark.seq;
                     places.resume = watermark.end;
@@ -170,6 +176,7 @@ impl Inner {
         if places.delta.watermark >= until.seq {
             return Ok(until.seq);
         }
+        self.attach_tables(&mut places)?;
         let from = places.delta.watermark.next();
         let frames = match places.resume {
             Some(end) => self.log.frames(end, until).skip_before(from),
@@ -201,6 +208,20 @@ impl Inner {
         Ok(until.seq)
     }
 
+    /// Takes in the tables of complete segments, instead of their frames, as long as nothing of them has been read.
+    fn attach_tables(&self, places: &mut Places) -> Result<(), Error> {
+        loop {
+            let from = places.delta.watermark.next();
+            let Some(segment) = self.log.complete_segment(from)? else { return Ok(()) };
+            let known = segment.first_seq < from && places.delta.place_count() > 0;
+            if known || !places.tabled.attach(&self.log, segment)? {
+                return Ok(());
+            }
+            places.delta.watermark = segment.last_seq;
+            places.resume = Some(SegmentHeader::start(segment.number.saturating_add(1)));
+        }
+    }
+
     /// Asks the places; an index that fails is dropped and the question asked again.
     fn ask<T>(&self, question: &dyn Fn(&Places) -> Result<T, Bypassed>) -> Result<(T, Seq), Error> {
         self.catch_up_places()?;
@@ -226,7 +247,8 @@ impl Inner {
         streams: &[StreamId],
         after: Seq,
     ) -> Result<(Vec<FramePlace>, Seq), Error> {
-        self.ask(&|places| {
+        let failed = RefCell::new(None);
+        let answer = self.ask(&|places| {
             let mut found = Vec::new();
             if after < places.base
                 && let Some(index) = &places.index
@@ -235,14 +257,22 @@ impl Inner {
                     let known = index.frames_of(*stream, after)?;
                     found.extend(known.into_iter().filter(|place| place.last_seq <= places.base));
                 }
-                if streams.len() > 1 {
-                    found.sort_unstable();
-                    found.dedup();
+            }
+            let past = after.max(places.base);
+            for stream in streams {
+                match places.tabled.frames_of(&self.log, *stream, past) {
+                    Ok(known) => found.extend(known),
+                    Err(error) => *failed.borrow_mut() = Some(error),
                 }
             }
-            found.extend(places.delta.frames_of(streams, after.max(places.base)));
+            found.extend(places.delta.frames_of(streams, past));
+            if !found.is_sorted_by(|left, right| left < right) {
+                found.sort_unstable();
+                found.dedup();
+            }
             Ok(found)
-        })
+        });
+        failed.into_inner().map_or(answer, Err)
     }
 
     /// All frames with events past `after`.
@@ -267,6 +297,14 @@ impl Inner {
                             head: entry.head,
                         });
                     }
+                }
+            }
+            for place in places.tabled.streams().iter().filter(|place| place.head > places.base) {
+                if let Some(old) = known.get(&place.stream).and_then(|at: &usize| found.get_mut(*at)) {
+                    old.head = old.head.max(place.head);
+                } else {
+                    known.insert(place.stream, found.len());
+                    found.push(*place);
                 }
             }
             for stream in places.delta.streams() {
@@ -316,6 +354,12 @@ impl Store {
     /// What was wrong with the index, in a line for a person; `None` if nothing was. Answers do not depend on it.
     pub fn index_notice(&self) -> Option<String> {
         self.inner.places.read().unwrap_or_else(PoisonError::into_inner).reason.clone()
+    }
+
+    /// The seq up to which the index of this handle knows all; [`Seq::ZERO`] without one.
+    pub fn indexed_until(&self) -> Seq {
+        let places = self.inner.places.read().unwrap_or_else(PoisonError::into_inner);
+        places.index.as_ref().map_or(Seq::ZERO, |index| index.watermark().seq)
     }
 
     /// Waits until the index has come to the head, at most `limit`. `false`: there is no index, or it has not.

@@ -68,7 +68,7 @@ fn thousandths<S: serde::Serializer>(ratio: &u64, serializer: S) -> Result<S::Ok
 }
 
 fn ratio(part: u64, whole: u64) -> u64 {
-    if whole == 0 { 1000 } else { part.saturating_mul(1000) / whole }
+    part.saturating_mul(1000).checked_div(whole).unwrap_or(1000)
 }
 
 fn kind_name(number: u16) -> String {

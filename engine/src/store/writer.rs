@@ -296,6 +296,7 @@ impl Inner {
                 }
                 drop(contents);
                 self.nudge_index();
+                self.upkeep.note(&self.log);
                 Ok(appended)
             }
             Err(error) => {

@@ -10,6 +10,7 @@ use acpdb_engine::{Error, Store};
 
 use super::auditor::{Audit, Auditor, read};
 use super::life::{Actor, Setting, builder, prepared};
+use super::sabotage::Sabotage;
 use super::script::{script, session};
 use super::{Dice, Finding};
 use crate::support::{events, folded};
@@ -48,13 +49,16 @@ fn taken(world: &SimWorld, moments: &Moments) -> Vec<(Moment, Audit)> {
 ///
 /// # Errors
 /// The first thing that must not be.
-pub fn one_life(seed: u64, image_count_max: u64, tally: &mut Tally) -> Result<(), Finding> {
+pub fn one_life(
+    seed: u64,
+    image_count_max: u64,
+    sabotage: Option<Sabotage>,
+    tally: &mut Tally,
+) -> Result<(), Finding> {
     let mut dice = Dice::new(seed);
     let finding = |place: String, wrong: String| Finding { seed, place, wrong };
-    let setting = Setting {
-        segment_bytes_max: dice.pick(&[4096 + 1500, 4096 + 3000, 4096 + 9000], 8192),
-        goes_on: false,
-    };
+    let segment_bytes_max = dice.pick(&[4096 + 1500, 4096 + 3000, 4096 + 9000], 8192);
+    let setting = Setting { segment_bytes_max, goes_on: false, sabotage };
     let process_count = dice.pick(&[1, 1, 2, 3], 1);
     let (world, auditor, moments) = if process_count == 1 {
         let world = SimWorld::new(seed);
@@ -118,6 +122,12 @@ pub fn one_life(seed: u64, image_count_max: u64, tally: &mut Tally) -> Result<()
             let image = moment.image(crash, image_seed);
             let place =
                 || format!("{crash:?} before operation {number} ({}), image {image_seed}", moment.operation);
+            if crash == Crash::Kill && dice.one_in(2) {
+                // Write-back fails, and the one who was told is dead.
+                for name in image.files().iter().filter(|name| name.ends_with(".seg")) {
+                    image.lose_write_back(name);
+                }
+            }
             let again = dice.one_in(12);
             let recovery = again.then(|| watch(&image, &Auditor::default()));
             judge(&image, &audit, setting, &mut dice).map_err(|wrong| finding(place(), wrong))?;
@@ -147,11 +157,11 @@ pub fn one_life(seed: u64, image_count_max: u64, tally: &mut Tally) -> Result<()
 ///
 /// # Errors
 /// The first thing that must not be.
-pub fn many_lives(seed: u64, image_count: u64) -> Result<Tally, Finding> {
+pub fn many_lives(seed: u64, image_count: u64, sabotage: Option<Sabotage>) -> Result<Tally, Finding> {
     let mut tally = Tally::default();
     while tally.images < image_count {
         let life = seed.wrapping_add(tally.lives);
-        one_life(life, image_count - tally.images, &mut tally)?;
+        one_life(life, image_count - tally.images, sabotage, &mut tally)?;
     }
     Ok(tally)
 }
@@ -178,7 +188,20 @@ pub fn chain(error: &dyn std::error::Error) -> String {
 /// # Errors
 /// What is wrong.
 pub fn judge(image: &SimWorld, audit: &Audit, setting: Setting, dice: &mut Dice) -> Result<(), String> {
-    let thorough = dice.one_in(8);
+    judge_with(image, audit, setting, dice.one_in(8), dice)
+}
+
+/// As [`judge`]; `thorough` also asks before recovery, cuts the power once more after it, and goes on living.
+///
+/// # Errors
+/// What is wrong.
+pub fn judge_with(
+    image: &SimWorld,
+    audit: &Audit,
+    setting: Setting,
+    thorough: bool,
+    dice: &mut Dice,
+) -> Result<(), String> {
     if thorough {
         // Who only looks, before anybody has recovered, finds no damage and no loss.
         match verify_storage(Arc::new(image.process(49)), true) {

@@ -9,6 +9,7 @@ use acpdb_engine::storage::{FixedEntropy, SimStorage, SimWorld, Storage as _};
 use acpdb_engine::{Atomicity, Builder, Error, Store};
 
 use super::auditor::{Auditor, Lines};
+use super::sabotage::{Sabotage, sabotaged};
 use super::script::{Step, session};
 
 /// How stores of a life are opened.
@@ -18,13 +19,15 @@ pub struct Setting {
     pub segment_bytes_max: u64,
     /// Whether a failed step ends the process (crashes) or the next one is tried (faults).
     pub goes_on: bool,
+    /// What its storage does wrong, to see that it is noticed.
+    pub sabotage: Option<Sabotage>,
 }
 
 /// How a process of a simulated machine opens the store.
 #[must_use]
 pub fn builder(storage: &SimStorage, setting: Setting) -> Builder {
     Store::builder("/sim")
-        .storage(Arc::new(storage.clone()))
+        .storage(sabotaged(storage, setting.sabotage))
         .clock(Arc::new(storage.clock()))
         .entropy(Arc::new(FixedEntropy::new(u64::from(storage.process()))))
         .registry(acpdb_hosts::registry())
@@ -82,7 +85,11 @@ impl Actor<'_> {
                 store = self.open()?;
                 continue;
             }
-            match self.commit(&store, step) {
+            let done = match step {
+                Step::Seal => store.seal(false).map(drop),
+                _ => self.commit(&store, step),
+            };
+            match done {
                 Ok(()) => {}
                 // Facts of others went first, as often as one tries: a possible fate, and nothing was recorded.
                 Err(Error::HeadMoved { .. } | Error::Rejected(_) | Error::NotFound { .. }) => {}
@@ -156,11 +163,15 @@ fn act(store: &Store, step: &Step) -> Result<Option<u64>, Error> {
         Step::Discard(number, call) => context(*number, ContextAction::Discard, call, None),
         Step::Distill(number, call, summary) => context(*number, ContextAction::Distill, call, Some(summary)),
         Step::Restore(number, call) => context(*number, ContextAction::Restore, call, None),
+        Step::Pin(number, call) => {
+            let reply = store.pin(session(*number).id(), vec![Target::Call(call.clone())])?;
+            Ok(reply.last_seq.map(acpdb_engine::ids::Seq::get))
+        }
         Step::Policy(name, reason) => {
             let policy = Policy::preset(name).unwrap_or_default();
             Ok(Some(store.set_policy(None, &policy, Some(reason))?.get()))
         }
-        Step::Reopen { .. } => Ok(None),
+        Step::Seal | Step::Reopen { .. } => Ok(None),
     }
 }
 

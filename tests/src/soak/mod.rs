@@ -12,7 +12,11 @@
 
 pub mod auditor;
 pub mod crash;
+pub mod faults;
+pub mod flips;
 pub mod life;
+pub mod planted;
+pub mod sabotage;
 pub mod script;
 
 use std::fmt;

@@ -9,7 +9,7 @@ use super::Dice;
 /// Sessions of a life.
 pub const SESSION_COUNT: usize = 3;
 
-/// One thing to do. Each but [`Step::Reopen`] is one commit.
+/// One thing to do. Each but the last two is one commit.
 #[derive(Debug, Clone)]
 pub enum Step {
     /// Messages to one or several sessions, in one commit: session, text.
@@ -29,8 +29,12 @@ pub enum Step {
     Distill(usize, String, String),
     /// Shows it again.
     Restore(usize, String),
+    /// Keeps the call from the rules.
+    Pin(usize, String),
     /// Another policy, by name, with a reason.
     Policy(&'static str, String),
+    /// Seal what is complete. No commit.
+    Seal,
     /// Close (or just drop) the store and open it again.
     Reopen {
         /// Say goodbye first.
@@ -59,8 +63,9 @@ impl Step {
             Self::Discard(..) => vec!["discarded".to_owned()],
             Self::Distill(_, _, summary) => vec![format!("distilled {summary}")],
             Self::Restore(..) => vec!["restored".to_owned()],
+            Self::Pin(..) => vec!["pinned".to_owned()],
             Self::Policy(..) => vec!["policy_set".to_owned()],
-            Self::Reopen { .. } => Vec::new(),
+            Self::Seal | Self::Reopen { .. } => Vec::new(),
         }
     }
 
@@ -150,7 +155,12 @@ pub fn script(dice: &mut Dice, name: &str, step_count: usize) -> Vec<Step> {
                 let (session, call) = hidden.swap_remove(dice.below(hidden.len()));
                 Step::Restore(session, call)
             }
+            10 if !calls.is_empty() && dice.one_in(2) => {
+                let (session, call) = calls.swap_remove(dice.below(calls.len()));
+                Step::Pin(session, call)
+            }
             10 if dice.one_in(3) => Step::Policy(dice.pick(&["careful", "off"], "careful"), mark),
+            11 if dice.one_in(2) => Step::Seal,
             11 => Step::Reopen { close: dice.one_in(2) },
             _ => Step::Say(vec![(session, text(dice, &mark))]),
         };
