@@ -175,7 +175,8 @@ pub(crate) fn blame(global: &Global, args: &Blame, output: &mut Output) -> Resul
     let store = place::read(global, output)?;
     let session = args.session.as_deref().map(|name| sessions::find(&store, name)).transpose()?;
     // What has the form of an id is one, where it names something; a file may be called anything.
-    match acpdb_query::find(&store, &args.what, session.as_ref()) {
+    let found = acpdb_query::find(&store, &args.what, session.as_ref());
+    match found {
         Ok(found) => {
             let (view, ix) = find::target(&store, global, &found)?;
             let report = blame::item(&store, &view, &found.stream.name, ix)?;
