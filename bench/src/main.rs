@@ -8,6 +8,7 @@
 //! Where possible it takes processor time, not time on the clock, and the median of several rounds. A missed target is
 //! a row like any other: nothing here fails because a machine is slow, and no test looks at these figures.
 
+mod compare;
 mod fold;
 mod import;
 mod measure;
@@ -24,7 +25,8 @@ use report::Report;
 /// Errors end the run and are shown; there is nobody to handle them.
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
-const USAGE: &str = "usage: acpdb-bench import|fold|memory|open|all [--quick] [--data DIR] [--scratch DIR]";
+const USAGE: &str = "usage: acpdb-bench import|fold|memory|open|all [--quick] [--data DIR] [--scratch DIR]\n\
+       acpdb-bench compare [--events N] [--dir DIR] [--quick] [--only ENGINE]";
 
 /// Any error as one of ours.
 fn boxed(error: impl std::error::Error + 'static) -> Box<dyn std::error::Error> {
@@ -55,6 +57,7 @@ fn main() -> ExitCode {
 fn run(arguments: &[String]) -> Outcome<()> {
     let mut options =
         Options { quick: false, data: PathBuf::from("../shared/data"), scratch: measure::scratch_folder() };
+    let (mut events, mut folder, mut only) = (None, None, None);
     let mut words = Vec::new();
     let mut rest = arguments.iter();
     while let Some(argument) = rest.next() {
@@ -62,6 +65,9 @@ fn run(arguments: &[String]) -> Outcome<()> {
             "--quick" => options.quick = true,
             "--data" => options.data = rest.next().ok_or("--data needs a folder")?.into(),
             "--scratch" => options.scratch = rest.next().ok_or("--scratch needs a folder")?.into(),
+            "--events" => events = Some(rest.next().ok_or("--events needs a number")?.parse()?),
+            "--dir" => folder = Some(rest.next().ok_or("--dir needs a folder")?.into()),
+            "--only" => only = Some(rest.next().ok_or("--only needs a name")?.to_owned()),
             word => words.push(word.to_owned()),
         }
     }
@@ -78,6 +84,9 @@ fn run(arguments: &[String]) -> Outcome<()> {
             memory::run(&options, &mut report)?;
             open::run(&options, &mut report)?;
         }
+        ["compare"] => return compare::run(&options, events, folder, only),
+        ["child-compare", engine, store, count] => return compare::child(engine, store, count.parse()?),
+        ["profile", what, rounds] => return fold::profile(&options, what, rounds.parse()?),
         ["profile", what, rounds] => return fold::profile(&options, what, rounds.parse()?, 10_000),
         ["profile", what, rounds, calls] => {
             return fold::profile(&options, what, rounds.parse()?, calls.parse()?);

@@ -62,6 +62,14 @@ pub(crate) fn peak_mb() -> f64 {
     kb.map_or(f64::NAN, |kb| kb / 1000.0)
 }
 
+/// Resident memory of this process that is its own, without mapped files, in MB.
+pub(crate) fn anonymous_mb() -> f64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
+    let kb = line.and_then(|line| line.split_whitespace().next()).and_then(|word| word.parse::<f64>().ok());
+    kb.map_or(f64::NAN, |kb| kb / 1000.0)
+}
+
 /// A folder in memory if there is one: figures are of processor time, and syncs cost nothing there.
 pub(crate) fn scratch_folder() -> PathBuf {
     let memory = Path::new("/dev/shm");

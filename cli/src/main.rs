@@ -75,6 +75,7 @@ fn tell_of_bugs() {
 
 fn run(args: &Args, output: &mut Output) -> Result<Code, Failure> {
     let global = &args.global;
+    commands::at::forewarn(global, output);
     match &args.verb {
         Verb::Demo(args) => commands::demo::run(global, args, output),
         Verb::Import(args) => commands::import::run(global, args, output),
@@ -85,6 +86,7 @@ fn run(args: &Args, output: &mut Output) -> Result<Code, Failure> {
         Verb::Log(args) => commands::log::run(global, args, output),
         Verb::Show(args) => commands::show::run(global, args, output),
         Verb::List(args) => commands::list::run(global, args, output),
+        Verb::Lint(args) => commands::lint::run(args, output),
         Verb::Explain(args) => commands::explain::run(global, args, output),
         Verb::Stats(args) => commands::stats::run(global, args, output),
         Verb::Todo(args) => commands::todo::run(global, args, output),
@@ -92,7 +94,11 @@ fn run(args: &Args, output: &mut Output) -> Result<Code, Failure> {
         Verb::Task(args) => commands::task::run(global, args, output),
         Verb::Policy(args) => commands::policy::run(global, args, output),
         Verb::Verify(args) => commands::verify::run(global, args, output),
-        Verb::Info => commands::info::run(global, output),
+        Verb::Doctor => commands::doctor::run(global, output),
+        Verb::Backup(args) => commands::backup::run(global, args, output),
+        Verb::Salvage(args) => commands::salvage::run(global, args, output),
+        Verb::Info(args) => commands::info::run(global, args, output),
+        Verb::Seal(args) => commands::seal::run(global, args, output),
         Verb::Reindex => commands::reindex::run(global, output),
     }
 }

@@ -1,7 +1,7 @@
 //! The acpdb store: an append-only log of what an agent saw and did, folded into its current context and full history.
 //!
 //! ```text
-//! ids text event registry entry fold propose command codec storage log index verify store
+//! ids text event registry entry fold propose serve command codec storage log index verify store
 //! <---------------- pure ------------------------->  <----------- shell ----------->
 //! ```
 //!
@@ -17,8 +17,11 @@ pub mod fold;
 pub mod ids;
 pub mod index;
 pub mod log;
+#[doc(hidden)]
+pub mod planted;
 pub mod propose;
 pub mod registry;
+pub mod serve;
 pub mod storage;
 pub mod store;
 #[cfg(any(test, feature = "testing"))]
@@ -28,6 +31,7 @@ pub mod verify;
 
 pub use error::Error;
 pub use store::{
-    ActReply, At, Atomicity, Batch, Builder, Events, Glimpse, Memory, MemoryReceipt, MemoryScope, Reading,
-    Receipt, SessionProposal, SessionSummary, ShownFace, Store, StoreInfo, StreamName, View,
+    ActReply, At, Atomicity, Batch, Builder, Commit, Events, Glimpse, Memory, MemoryReceipt, MemoryScope,
+    Reading, Receipt, SealReport, SessionProposal, SessionSummary, ShownFace, Space, StateSpace, Store,
+    StoreInfo, StreamName, Subscription, View,
 };

@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::event::{Face, Payload};
 use crate::fold::{CauseView, FaceState, ItemKind, State, Status, World};
 use crate::ids::{ItemId, Link, Seq, StoreId, StreamId};
-use crate::index::{Index, IndexOptions};
+use crate::index::{INDEX_NAME, Index, IndexOptions};
 use crate::log::{Log, LogOptions, LogReport, Violation, Witness};
 use crate::storage::{FileStorage, Storage, SystemClock, SystemEntropy};
 
@@ -98,18 +98,19 @@ impl Report {
 /// # Errors
 /// [`Error::NotAStore`], [`Error::NewerFormat`] or [`Error::Io`]. Damage is in the report.
 pub fn verify_folder(folder: &Path, deep: bool) -> Result<Report, Error> {
-    let mut report = verify_storage(Arc::new(FileStorage::new(folder)), deep)?;
-    ask_index(&mut report, &folder.join("index.redb"));
+    let storage = Arc::new(FileStorage::new(folder));
+    let mut report = verify_storage(storage.clone(), deep)?;
+    ask_index(&mut report, &*storage);
     Ok(report)
 }
 
 /// Lets the index testify to the end of the log: it is folded after the log's sync, so it is never ahead of what was
 /// acknowledged.
-fn ask_index(report: &mut Report, path: &Path) {
-    if !path.exists() {
+fn ask_index(report: &mut Report, storage: &dyn Storage) {
+    if !storage.path(INDEX_NAME).exists() {
         return;
     }
-    let Some((identity, watermark)) = Index::witness(path, IndexOptions::default()) else {
+    let Some((identity, watermark)) = Index::witness(storage, IndexOptions::default()) else {
         report
             .not_proven
             .push("the index could not be asked: it is in use, damaged or of another version".to_owned());

@@ -1,14 +1,17 @@
-//! Host formats to facts and back: importers and the tool registry.
+//! Host formats to facts and back: importers, exporters, a linter and the tool registry.
 //!
 //! ```text
 //! file of a host  ->  import::detect  ->  import::read  ->  Batch { stream, entries }  ->  the store
+//! export::export(view, format)  ->  the body of a request, or a transcript
 //! call of a tool  ->  registry::registry  ->  class, keys, todo lists   (asked by the engine when a call is recorded)
 //! ```
 //!
-//! Everything here is pure: it reads `impl BufRead` or byte slices and hands out records. It opens no file, asks no
-//! clock, and does not know the store.
+//! It opens no file and asks no clock. Importers read `impl BufRead` or byte slices and do not know the store; exporters
+//! read one frozen view.
 
+pub mod export;
 pub mod import;
+pub mod lint;
 pub mod places;
 pub mod registry;
 

@@ -98,6 +98,8 @@ pub struct Context {
     pub tokens_whole: u64,
     /// What hiding saves.
     pub tokens_freed: u64,
+    /// Tokens of the context as shown, at the ends of turns spread evenly; the last is the newest turn.
+    pub tokens_by_turn: Vec<u64>,
     /// Items of the context, whether shown here or not.
     pub item_count: usize,
     /// Items of which some face is hidden.
@@ -137,6 +139,7 @@ pub fn context(store: &Store, view: &View, window: Window, now: Micros) -> Resul
             tokens_shown: tokens.shown,
             tokens_whole: tokens.whole,
             tokens_freed: tokens.whole.saturating_sub(tokens.shown),
+            tokens_by_turn: crate::sessions::series(state, at),
             item_count: current.len(),
             hidden_count: current.iter().filter(hidden).count(),
             items: Vec::new(),

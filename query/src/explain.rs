@@ -192,6 +192,7 @@ fn cause_sentence(state: &State, cause: &CauseView, why: &Explanation, at: Seq) 
                 ShortenKind::PurgeErrors => "the parameters of a failed call are purged after some turns",
                 ShortenKind::Truncate => "long outputs are cut in the middle after some turns",
                 ShortenKind::CompressReasoning => "long reasoning is compressed after some turns",
+                ShortenKind::Shelve => "what nothing has touched for some turns is shelved",
             };
             let label = crate::items::shorten_label(*rule);
             format!("It was shortened in turn {}: {what} (rule {label}, policy {}).", turn.get(), why.policy)

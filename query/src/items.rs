@@ -124,6 +124,7 @@ pub const fn shorten_label(rule: ShortenKind) -> &'static str {
         ShortenKind::PurgeErrors => "purge_errors",
         ShortenKind::Truncate => "truncate",
         ShortenKind::CompressReasoning => "compress_reasoning",
+        ShortenKind::Shelve => "shelve",
     }
 }
 

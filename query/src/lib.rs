@@ -48,4 +48,4 @@ pub use half::{HalfTime, half_time};
 pub use items::{ItemRow, Which, items};
 pub use rows::{ItemRows, ItemsQuestion, item_rows};
 pub use sessions::{SessionRow, sessions};
-pub use stats::{HostRow, KindRow, StatsReport, stats};
+pub use stats::{HostRow, KindRow, StatsReport, StatsSums, Tally, TallySums, stats};

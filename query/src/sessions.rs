@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use acpdb_engine::event::Scope;
+use acpdb_engine::fold::State;
 use acpdb_engine::ids::{Seq, StreamId};
 use acpdb_engine::{At, Error, SessionSummary, Store, StreamName};
 use serde::Serialize;
@@ -87,16 +88,20 @@ fn row(store: &Store, name: StreamName, at: Seq, filter: &Filter) -> Result<Opti
     let Some(summary) = store.summary(name, &view)? else { return Ok(None) };
     let reading = view.read();
     let (state, at) = (reading.state(), view.at());
-    let turns = state.tokens_by_turn(at);
-    let shown: Vec<u64> = turns.iter().map(|turn| turn.shown).collect();
     let forked_from = state.forks(at).last().map(|(_, fork)| ForkPoint { stream: fork.from, at: fork.at });
     let rewinds = state.rewinds(at).iter().map(|(seq, to)| {
         let lost = state.items(*seq).filter(|ix| state.item_id(*ix).is_some_and(|item| item.seq > *to));
         RewindPoint { seq: *seq, to: *to, item_count: lost.count() }
     });
     let rewinds = rewinds.collect();
-    let tokens_by_turn = sampled(&shown, SERIES_COUNT_MAX);
+    let tokens_by_turn = series(state, at);
     Ok(Some(SessionRow { summary, tokens_by_turn, forked_from, rewinds, matches }))
+}
+
+/// The size of a context over its turns, in few points.
+pub fn series(state: &State, at: Seq) -> Vec<u64> {
+    let shown: Vec<u64> = state.tokens_by_turn(at).iter().map(|turn| turn.shown).collect();
+    sampled(&shown, SERIES_COUNT_MAX)
 }
 
 /// At most `count` of the values, spread evenly, the last among them.

@@ -6,6 +6,8 @@ use acpdb_engine::View;
 use acpdb_engine::fold::{KindStats, Stats, StatsKind};
 use serde::Serialize;
 
+use crate::items::ItemRow;
+
 /// Figures of one kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct KindRow {
@@ -97,24 +99,125 @@ impl Sum {
 
 /// Sums the figures of views, each with the host of its session. Cost: O(what was ever hidden).
 pub fn stats<'v>(views: impl IntoIterator<Item = (&'v str, &'v View)>) -> StatsReport {
-    let mut all = Sum::default();
-    let mut hosts: BTreeMap<&str, Sum> = BTreeMap::new();
+    let mut sums = StatsSums::default();
     for (host, view) in views {
+        sums.add(host, view);
+    }
+    sums.report()
+}
+
+/// Figures in the making, for views that do not live at the same time.
+#[derive(Default)]
+pub struct StatsSums {
+    all: Sum,
+    hosts: BTreeMap<String, Sum>,
+}
+
+impl std::fmt::Debug for StatsSums {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("StatsSums").field("total", &self.all.total).finish_non_exhaustive()
+    }
+}
+
+impl StatsSums {
+    /// Adds a session.
+    pub fn add(&mut self, host: &str, view: &View) {
         let stats = view.read().state().stats(view.at());
-        all.add(&stats);
-        hosts.entry(host).or_default().add(&stats);
+        self.all.add(&stats);
+        self.hosts.entry(host.to_owned()).or_default().add(&stats);
     }
-    let host = |(host, sum): (&str, Sum)| HostRow {
-        host: host.to_owned(),
-        total: sum.total,
-        items: rows(&sum.stats),
-    };
-    StatsReport {
-        items: rows(&all.stats),
-        total: all.total,
-        hosts: hosts.into_iter().map(host).collect(),
-        sum: all.stats,
+
+    /// The figures.
+    pub fn report(self) -> StatsReport {
+        let host = |(host, sum): (String, Sum)| HostRow { host, total: sum.total, items: rows(&sum.stats) };
+        StatsReport {
+            items: rows(&self.all.stats),
+            total: self.all.total,
+            hosts: self.hosts.into_iter().map(host).collect(),
+            sum: self.all.stats,
+        }
     }
+}
+
+/// Figures of the items that match a filter.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct Tally {
+    /// Sessions that hold one.
+    pub sessions: u64,
+    /// Items.
+    pub items: u64,
+    /// Tokens as recorded.
+    pub tokens: u64,
+    /// Tokens as shown in the current contexts.
+    pub tokens_shown: u64,
+    /// By tool, those with most tokens first.
+    pub tools: Vec<TallyRow>,
+    /// By where they stand: a rule or cause, else `current`.
+    pub states: Vec<TallyRow>,
+}
+
+/// Items of one name.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct TallyRow {
+    /// A tool, a rule, a cause.
+    pub name: String,
+    /// How many.
+    pub count: u64,
+    /// Tokens as recorded.
+    pub tokens: u64,
+    /// Tokens as shown.
+    pub tokens_shown: u64,
+}
+
+/// A tally in the making.
+#[derive(Debug, Default)]
+pub struct TallySums {
+    tally: Tally,
+    tools: BTreeMap<String, TallyRow>,
+    states: BTreeMap<String, TallyRow>,
+}
+
+impl TallySums {
+    /// Adds the items of one session.
+    ///
+    /// # Errors
+    /// The first that the rows give.
+    pub fn add<E>(&mut self, rows: impl Iterator<Item = Result<ItemRow, E>>) -> Result<(), E> {
+        let mut any = 0;
+        for row in rows {
+            let row = row?;
+            any = 1;
+            self.tally.items += 1;
+            self.tally.tokens += row.tokens;
+            self.tally.tokens_shown += row.tokens_shown;
+            let rule = row.rule.map(|rule| rule.label());
+            let state = rule.or(row.cause).unwrap_or(if row.in_context { "current" } else { "hidden" });
+            if let Some(tool) = &row.tool {
+                count(&mut self.tools, tool, &row);
+            }
+            count(&mut self.states, state, &row);
+        }
+        self.tally.sessions += any;
+        Ok(())
+    }
+
+    /// The tally.
+    pub fn tally(self) -> Tally {
+        Tally { tools: most_first(self.tools), states: most_first(self.states), ..self.tally }
+    }
+}
+
+fn count(rows: &mut BTreeMap<String, TallyRow>, name: &str, row: &ItemRow) {
+    let sum = rows.entry(name.to_owned()).or_default();
+    sum.count += 1;
+    sum.tokens += row.tokens;
+    sum.tokens_shown += row.tokens_shown;
+}
+
+fn most_first(rows: BTreeMap<String, TallyRow>) -> Vec<TallyRow> {
+    let mut all: Vec<TallyRow> = rows.into_iter().map(|(name, row)| TallyRow { name, ..row }).collect();
+    all.sort_by(|left, right| (right.tokens, right.count).cmp(&(left.tokens, left.count)));
+    all
 }
 
 /// Kinds, those with most tokens first; `hash`, `file` and `todo` stand even if they hid nothing.

@@ -247,6 +247,30 @@ pub fn view(
     now: Micros,
 ) -> Result<(View, Option<String>), WhenError> {
     let view = store.view_at(stream.id, &At::Head)?;
+    at_point(store, view, stream, text, now)
+}
+
+/// As [`view`], of a fold that nobody keeps; see [`Store::view_once`].
+///
+/// # Errors
+/// As [`view`].
+pub fn view_once(
+    store: &Store,
+    stream: &StreamName,
+    text: Option<&str>,
+    now: Micros,
+) -> Result<(View, Option<String>), WhenError> {
+    let view = store.view_once(stream.id, &At::Head)?;
+    at_point(store, view, stream, text, now)
+}
+
+fn at_point(
+    store: &Store,
+    view: View,
+    stream: &StreamName,
+    text: Option<&str>,
+    now: Micros,
+) -> Result<(View, Option<String>), WhenError> {
     let Some(text) = text else { return Ok((view, None)) };
     let found = within(store, &view, &stream.name, parse(text, now)?, now)?;
     let first = view.read().state().first();

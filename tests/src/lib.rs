@@ -1,10 +1,17 @@
 //! Behaviour of acpdb as a whole.
+pub mod adjacency;
 pub mod binary;
 pub mod conformance;
 pub mod naive;
+pub mod soak;
 pub mod support;
 
 /// The Rust of the README is compiled and run.
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]
 struct Readme;
+
+/// So is that of the recipe for hosts.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/FUZZING.md")]
+struct Fuzzing;

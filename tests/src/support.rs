@@ -99,7 +99,8 @@ pub fn folded(events: &[Recorded]) -> World {
 }
 
 /// The bodies that an event names and a person would want to read: texts, parameters, results.
-fn texts_of(recorded: &Recorded) -> Vec<BodyId> {
+#[must_use]
+pub fn texts_of(recorded: &Recorded) -> Vec<BodyId> {
     let seq = recorded.seq;
     match &recorded.event.payload {
         Payload::MessageRecorded(it) => it.parts.iter().map(|part| part.body.id(seq)).collect(),

@@ -13,6 +13,8 @@ pub(crate) struct Context {
     /// Whole texts, not their beginnings
     #[arg(long)]
     pub(crate) full: bool,
+    #[command(flatten)]
+    pub(crate) export: super::ExportOptions,
     #[command(subcommand)]
     pub(crate) act: Option<ContextAct>,
 }

@@ -4,6 +4,7 @@ mod context;
 mod memory;
 mod policy;
 mod read;
+mod request;
 mod store;
 mod task;
 mod write;
@@ -18,8 +19,11 @@ pub(crate) use memory::{
     MemoryScope, MemorySupersede,
 };
 pub(crate) use policy::{Policy, PolicyAct, PolicySet};
-pub(crate) use read::{Explain, History, List, Log, SessionOption, Sessions, Show, Stats, StatsStyle};
-pub(crate) use store::{Demo, Verify};
+pub(crate) use read::{Ask, Explain, History, List, Log, SessionOption, Sessions, Show, Stats, StatsStyle};
+pub(crate) use store::{Backup, Demo, Info, Salvage, Seal, Verify};
+
+pub(crate) use request::{ExportMode, ExportOptions, Lint, RequestFormat};
+
 pub(crate) use task::{Task, TaskAct, TaskArchive, Todo, TodoAct};
 pub(crate) use write::{Append, Import};
 
@@ -47,8 +51,8 @@ pub(crate) struct Global {
     /// Print JSON, for programs
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// Read as of this point: #812, t12, a time (2026-01-31T12:00:00Z) or "10m ago"
-    #[arg(long, global = true, value_name = "WHEN")]
+    /// Read as of this point: #812, t12, -3t, a time, "10m ago", "yesterday 14:00", @compact-1, @rewind-1
+    #[arg(long, global = true, value_name = "WHEN", allow_hyphen_values = true)]
     pub(crate) at: Option<String>,
     /// Colours
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
@@ -87,6 +91,8 @@ pub(crate) enum Verb {
     List(List),
     /// Why something is or is not in the current context
     Explain(Explain),
+    /// Whether a provider accepts the body of a request: 0 yes, 1 no
+    Lint(Lint),
     /// What is saved, by rule
     Stats(Stats),
     /// The todo list as it is and as it was
@@ -99,8 +105,16 @@ pub(crate) enum Verb {
     Policy(Policy),
     /// Check every digest and link: 0 sound, 3 damage, 4 acknowledged events missing
     Verify(Verify),
+    /// What is wrong with the store, if anything, and what to do next
+    Doctor,
+    /// A verified copy of the store, beside its writers
+    Backup(Backup),
+    /// Copy everything that verifies from a damaged store to a new one
+    Salvage(Salvage),
     /// What the store holds and where
-    Info,
+    Info(Info),
+    /// Rewrite complete segments once, smaller; what they say stays the same
+    Seal(Seal),
     /// Make the index anew from the log
     Reindex,
 }

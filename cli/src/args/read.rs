@@ -2,18 +2,51 @@
 
 use clap::ValueEnum;
 
+/// The language of filters, in the help of commands that take one.
+const QUERY_HELP: &str = "A QUERY is made of conditions, all of which must hold:
+  kind:tool tool:read file:src/**       comma for one of several: tool:grep,glob
+  state:superseded rule:file            where an item stands, and by which rule
+  turn:10..20 tokens:>1000 seq:800..    ranges
+  since:2d until:yesterday              times
+  actor:assistant status:failed session:ses_01 host:codex call:toolu_01
+  timeout text:\"connection refused\"    texts in bodies, in any case if in lower case
+  a or b, not a (or !a), (a b)          combinations";
+
+/// Which rows are asked for, and which page of them.
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct Ask {
+    /// What they must match, such as kind:tool tool:read state:superseded (see below)
+    #[arg(value_name = "QUERY")]
+    pub(crate) query: Vec<String>,
+    /// At most so many rows; the cursor of the next page follows
+    #[arg(long, value_name = "N")]
+    pub(crate) limit: Option<usize>,
+    /// Go on behind the page that ended with this cursor
+    #[arg(long, value_name = "CURSOR")]
+    pub(crate) after: Option<String>,
+}
+
 #[derive(Debug, clap::Args)]
+#[command(after_help = QUERY_HELP)]
 pub(crate) struct Sessions {
+    #[command(flatten)]
+    pub(crate) ask: Ask,
     /// Only sessions of this host
     #[arg(long)]
     pub(crate) host: Option<String>,
     /// Subagents too
     #[arg(long)]
     pub(crate) all: bool,
+    /// Draw subagents, forks and rewinds as a tree
+    #[arg(long)]
+    pub(crate) graph: bool,
 }
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = QUERY_HELP)]
 pub(crate) struct History {
+    #[command(flatten)]
+    pub(crate) ask: Ask,
     /// The supersession chain of this item: #seq, short hash, call id or a unique prefix of one
     #[arg(long, value_name = "ID", conflicts_with_all = ["file", "tool"])]
     pub(crate) chain: Option<String>,
@@ -35,7 +68,10 @@ pub(crate) struct History {
 }
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = QUERY_HELP)]
 pub(crate) struct Log {
+    #[command(flatten)]
+    pub(crate) ask: Ask,
     /// Only this session
     #[arg(long, short)]
     pub(crate) session: Option<String>,
@@ -47,11 +83,14 @@ pub(crate) struct Log {
     #[arg(long, value_name = "SEQ")]
     pub(crate) from: Option<String>,
     /// At most so many events, the newest ones
-    #[arg(long, short = 'n', value_name = "N")]
+    #[arg(long, short = 'n', value_name = "N", conflicts_with_all = ["limit", "after"])]
     pub(crate) last: Option<usize>,
     /// Newest first
     #[arg(long)]
     pub(crate) reverse: bool,
+    /// Go on with what is recorded from now on, by any process, until interrupted
+    #[arg(long, short, conflicts_with_all = ["reverse", "at"])]
+    pub(crate) follow: bool,
 }
 
 #[derive(Debug, clap::Args)]
@@ -71,7 +110,10 @@ pub(crate) struct Show {
 }
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = QUERY_HELP)]
 pub(crate) struct List {
+    #[command(flatten)]
+    pub(crate) ask: Ask,
     /// Only this session
     #[arg(long, short)]
     pub(crate) session: Option<String>,
@@ -88,10 +130,11 @@ pub(crate) struct Explain {
 }
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = QUERY_HELP)]
 pub(crate) struct Stats {
-    /// One session instead of all
-    #[arg(value_name = "SESSION")]
-    pub(crate) session: Option<String>,
+    /// One session instead of all; then, or instead, what items must match (see below)
+    #[arg(value_name = "[SESSION] QUERY")]
+    pub(crate) words: Vec<String>,
     /// How to show it
     #[arg(long, default_value = "table")]
     pub(crate) style: StatsStyle,

@@ -1,84 +1,63 @@
-//! `--at`: which seq a point in time means for a whole store.
+//! `--at`, and `acpdb at WHEN`: points in time, and what was there.
 
 use acpdb_engine::Store;
 use acpdb_engine::ids::{Micros, Seq};
+use acpdb_query::when::{self, Point, WhenError};
 
-use crate::failure::Failure;
+use crate::args::Global;
+use crate::failure::{Code, Failure};
+use crate::output::Output;
 
-/// A point as it was typed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Point {
-    Seq(Seq),
-    Turn(u32),
-    Time(Micros),
-}
+/// Forms of a point, for hints.
+const FORMS: &str = "give #812, t12, -3t, 2026-01-31T12:00:00Z, 2026-01-31, \"10m ago\", \"yesterday 14:00\", @compact-1 or @rewind-1";
 
-/// Reads `#812`, `t12`, an RFC 3339 time, a date, or `10m ago`.
-pub(crate) fn parse(text: &str, now: jiff::Timestamp) -> Result<Point, Failure> {
-    let text = text.trim();
-    let wrong = || {
-        Failure::usage(format!("--at: {text:?} is no point in time"))
-            .hint("give #812, t12, 2026-01-31T12:00:00Z, 2026-01-31 or \"10m ago\"")
-    };
-    if let Some(seq) = text.strip_prefix('#') {
-        return seq.parse().map(|seq| Point::Seq(Seq(seq))).map_err(|_| wrong());
-    }
-    if let Some(turn) = text.strip_prefix('t')
-        && let Ok(turn) = turn.parse()
-    {
-        return Ok(Point::Turn(turn));
-    }
-    let micros = |time: jiff::Timestamp| Point::Time(Micros(time.as_microsecond()));
-    if let Some(span) = text.strip_suffix("ago") {
-        let span: jiff::Span = span.trim().parse().map_err(|_| wrong())?;
-        let zoned = now.to_zoned(jiff::tz::TimeZone::system());
-        return zoned.checked_sub(span).map(|then| micros(then.timestamp())).map_err(|_| wrong());
-    }
-    if let Ok(time) = text.parse::<jiff::Timestamp>() {
-        return Ok(micros(time));
-    }
-    // Without an offset: local time; without a time: the end of that day.
-    if let Ok(time) = text.parse::<jiff::civil::DateTime>() {
-        let date_only = text.parse::<jiff::civil::Date>().is_ok() && !text.contains(':');
-        let time = if date_only { time.date().at(23, 59, 59, 999_999_999) } else { time };
-        let zoned = time.to_zoned(jiff::tz::TimeZone::system()).map_err(|_| wrong())?;
-        return Ok(micros(zoned.timestamp()));
-    }
-    Err(wrong())
+/// The clock, in the form that questions take.
+pub(crate) fn now() -> Micros {
+    Micros(jiff::Timestamp::now().as_microsecond())
 }
 
 /// Commands that record something act now.
-pub(crate) fn refuse(global: &crate::args::Global) -> Result<(), Failure> {
+pub(crate) fn refuse(global: &Global) -> Result<(), Failure> {
     match &global.at {
         Some(_) => Err(Failure::usage("--at is for reading; what is recorded is recorded now")),
         None => Ok(()),
     }
 }
 
-/// The last seq at a point, for commands that read the whole store. Turns belong to a session.
+/// The last seq at a point, for commands that read the whole store. Turns and marks belong to a session.
 pub(crate) fn seq(store: &Store, text: &str) -> Result<Seq, Failure> {
-    match parse(text, jiff::Timestamp::now())? {
-        Point::Seq(seq) => Ok(seq),
-        Point::Turn(_) => {
-            Err(Failure::usage("--at: a turn belongs to a session; name the session, or give #SEQ or a time"))
-        }
-        Point::Time(time) => Ok(store.seq_at(time)?),
+    when::resolve(store, text, now()).map(|found| found.seq).map_err(failure)
+}
+
+/// The last seq that a command with `--at` reads; `None` without it.
+pub(crate) fn end(store: &Store, global: &Global) -> Result<Option<Seq>, Failure> {
+    global.at.as_ref().map(|text| seq(store, text)).transpose()
+}
+
+/// Says once that a time is yet to come: then everything there is counts.
+pub(crate) fn forewarn(global: &Global, output: &Output) {
+    let now = now();
+    if let Some(Point::Time(time)) = global.at.as_deref().and_then(|text| when::parse(text, now).ok())
+        && time > now
+    {
+        output
+            .note(format!("note: {} is yet to come; this is how it stands now", super::describe::time(time)));
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn points_are_seqs_turns_and_times() {
-        let now: jiff::Timestamp = "2026-01-31T12:00:00Z".parse().unwrap();
-        let at = |text: &str| parse(text, now).ok();
-        let time = |text: &str| text.parse::<jiff::Timestamp>().unwrap().as_microsecond();
-        assert_eq!(at("#812"), Some(Point::Seq(Seq(812))));
-        assert_eq!(at("t12"), Some(Point::Turn(12)));
-        assert_eq!(at("2026-01-31T11:00:00Z"), Some(Point::Time(Micros(time("2026-01-31T11:00:00Z")))));
-        assert_eq!(at("10m ago"), Some(Point::Time(Micros(time("2026-01-31T11:50:00Z")))));
-        assert_eq!([at("soon"), at("#x"), at(""), at("ago")], [None; 4]);
+/// What a point that means nothing is to the command line.
+pub(crate) fn failure(error: WhenError) -> Failure {
+    let message = error.to_string();
+    match error {
+        WhenError::Store(error) => error.into(),
+        WhenError::Unreadable { .. } => Failure::usage(format!("--at: {message}")).hint(FORMS),
+        WhenError::NeedsSession { .. } => {
+            Failure::usage(format!("--at: {message}")).hint("name the session, or give #SEQ or a time")
+        }
+        WhenError::NoMark { mark, .. } => {
+            let kind = if mark == "rewind" { "rewound" } else { "context_replaced" };
+            Failure::not_found(message).hint(format!("acpdb log kind:{kind} lists them"))
+        }
+        _ => Failure::new(Code::NotFound, message),
     }
 }

@@ -2,6 +2,7 @@
 
 use acpdb_engine::fold::FaceState;
 use acpdb_query::context::{FaceText, MemoryRow};
+use acpdb_query::sessions::sparkline;
 use acpdb_query::{ContextItem, Window};
 
 use super::lines::{clip, one_line, standing, what};
@@ -23,6 +24,9 @@ pub(crate) fn run(global: &Global, args: &Context, output: &mut Output) -> Resul
     let store = place::read(global, output)?;
     let session = sessions::default_session_noted(&store, args.session.as_deref(), output)?;
     let view = find::view(&store, global, &session)?;
+    if let Some(format) = args.export.format {
+        return super::export::run(&view, &args.export, format, output);
+    }
     let context = acpdb_query::context(&store, &view, Window { last: args.last }, store.now())?;
     if output.json {
         output.json_object("acpdb.context/1", &context)?;
@@ -62,7 +66,12 @@ fn header(context: &acpdb_query::Context, output: &mut Output) -> Result<(), Fai
     output.line(format!(
         "turn {} at {}, policy {policy}: ~{shown} tokens shown{freed}",
         context.turn, context.at
-    ))
+    ))?;
+    if context.tokens_by_turn.len() > 1 {
+        let curve = sparkline(&context.tokens_by_turn);
+        output.line(output.paint(describe::DIM, &format!("over turns {curve}")))?;
+    }
+    Ok(())
 }
 
 fn print(item: &ContextItem, full: bool, output: &mut Output) -> Result<(), Failure> {

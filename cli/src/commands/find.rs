@@ -2,11 +2,9 @@
 
 use acpdb_engine::event::Payload;
 use acpdb_engine::fold::Ix;
-use acpdb_engine::ids::Seq;
-use acpdb_engine::{At, Store, StreamName, View};
-use acpdb_query::{FindError, Found};
+use acpdb_engine::{Store, StreamName, View};
+use acpdb_query::{FindError, Found, when};
 
-use super::at::Point;
 use crate::args::Global;
 use crate::failure::{Code, Failure};
 
@@ -59,34 +57,17 @@ pub(crate) fn target(store: &Store, global: &Global, found: &Found) -> Result<(V
 
 /// A stream as of `--at`, or at its head.
 pub(crate) fn view(store: &Store, global: &Global, stream: &StreamName) -> Result<View, Failure> {
-    let at = match global.at.as_deref() {
-        None => At::Head,
-        Some(text) => match super::at::parse(text, jiff::Timestamp::now())? {
-            Point::Seq(seq) => At::Seq(seq.min(store.head()?)),
-            Point::Turn(turn) => At::Turn(acpdb_engine::ids::Turn(turn)),
-            Point::Time(time) => At::Seq(store.seq_at(time)?),
-        },
-    };
-    match (store.view_at(stream.id, &at), at) {
-        (Err(acpdb_engine::Error::NotFound { what: "turn", .. }), At::Turn(turn)) => {
-            let newest = store.view(stream.id)?;
-            let newest = newest.read().state().turn(Seq::MAX);
-            Err(Failure::not_found(format!(
-                "session {} has no turn {}; its newest is {}",
-                stream.name,
-                turn.get(),
-                newest.get()
-            )))
-        }
-        (view, _) => {
-            let view = view?;
-            let first = view.read().state().first();
-            if view.at() < first {
-                let message =
-                    format!("session {} began later, in {first}, not yet at {}", stream.name, view.at());
-                return Err(Failure::not_found(message));
-            }
-            Ok(view)
-        }
-    }
+    view_at(store, stream, global.at.as_deref())
+}
+
+/// A stream as of a point, or at its head.
+pub(crate) fn view_at(store: &Store, stream: &StreamName, at: Option<&str>) -> Result<View, Failure> {
+    let found = when::view(store, stream, at, super::at::now());
+    found.map(|(view, _)| view).map_err(super::at::failure)
+}
+
+/// As [`view`], of a fold that nobody keeps: for looking at many sessions.
+pub(crate) fn view_once(store: &Store, global: &Global, stream: &StreamName) -> Result<View, Failure> {
+    let found = when::view_once(store, stream, global.at.as_deref(), super::at::now());
+    found.map(|(view, _)| view).map_err(super::at::failure)
 }

@@ -1,10 +1,11 @@
 //! `acpdb history`: everything that ever was, and the chain of what superseded what.
 
+use acpdb_engine::{Store, StreamName, View};
 use acpdb_query::items::names;
-use acpdb_query::{ChainReport, EdgeRow, ItemRow, Which};
+use acpdb_query::{ChainReport, Cursor, EdgeRow, Filter, ItemRow, ItemsQuestion, Scanned, Which};
 
 use super::lines::{Widths, about, one_line, standing_painted};
-use super::{describe, find, sessions};
+use super::{ask, describe, find, sessions};
 use crate::args::{Global, History};
 use crate::failure::{Code, Failure};
 use crate::output::Output;
@@ -12,6 +13,8 @@ use crate::place;
 
 /// Schema of what is printed for programs.
 const SCHEMA: &str = "acpdb.history/1";
+/// Rows that are gathered before columns are laid out.
+const PAGE_COUNT: usize = 256;
 /// Columns for where an item stands.
 const STANDING_WIDTH: usize = 34;
 
@@ -31,6 +34,7 @@ pub(crate) fn run(global: &Global, args: &History, output: &mut Output) -> Resul
         (None, Some(tool)) => Which::Tool(tool),
         (None, None) => Which::All,
     };
+    let filter = args.ask.filter()?;
     let store = place::read(global, output)?;
     // A file or a tool may be asked for over all sessions; everything of all sessions is `acpdb log`.
     let streams = match (session, which) {
@@ -40,39 +44,141 @@ pub(crate) fn run(global: &Global, args: &History, output: &mut Output) -> Resul
         }
         _ => vec![sessions::default_session_noted(&store, session, output)?],
     };
-    let mut found = Vec::new();
-    let mut known = std::collections::BTreeSet::new();
-    for stream in &streams {
-        let view = match find::view(&store, global, stream) {
-            // Over several sessions, one that has not come to a turn is none of them.
-            Err(failure) if failure.code == Code::NotFound && streams.len() > 1 => continue,
-            view => view?,
+    let named = session.unwrap_or_default();
+    let (asked_file, asked_tool) = (args.file.as_deref().unwrap_or(""), args.tool.as_deref().unwrap_or(""));
+    let question = ["history", filter.text(), named, asked_file, asked_tool];
+    let (after, digest) = args.ask.page(&question)?;
+    let list = Listing { filter, which, after, digest, left: args.ask.limit.unwrap_or(usize::MAX) };
+    list.print(&store, global, &streams, output)
+}
+
+/// Rows of one session or several, as they are found.
+struct Listing<'a> {
+    filter: Filter,
+    which: Which<'a>,
+    after: Option<Cursor>,
+    digest: u32,
+    left: usize,
+}
+
+impl Listing<'_> {
+    fn print(
+        mut self,
+        store: &Store,
+        global: &Global,
+        streams: &[StreamName],
+        output: &mut Output,
+    ) -> Result<Code, Failure> {
+        let mut near = Vec::new();
+        let mut scanned = Scanned::default();
+        let mut next = None;
+        let mut json: Vec<ItemRow> = Vec::new();
+        let mut row_count = 0_u64;
+        let many = streams.len() > 1;
+        // A page ends in one session; the next goes on there.
+        let ended = match self.after {
+            Some(cursor) => store.event(cursor.after.seq)?.map(|recorded| recorded.event.stream),
+            None => None,
         };
-        let mut rows = acpdb_query::items(&view, &stream.name, which);
-        // A fork repeats what it shares with its parent.
-        rows.retain(|row| streams.len() == 1 || known.insert(row.item.clone()));
-        found.push((view, rows));
-    }
-    let all: Vec<&ItemRow> = found.iter().flat_map(|(_, rows)| rows).collect();
-    if output.json {
-        output.json_items(SCHEMA, &all)?;
-        return Ok(Code::Ok);
-    }
-    if all.is_empty() {
-        return Err(nothing(which, found.iter().flat_map(|(view, _)| names(view, which)).collect()));
-    }
-    let many = found.iter().filter(|(_, rows)| !rows.is_empty()).count() > 1;
-    for (view, rows) in found.iter().filter(|(_, rows)| !rows.is_empty()) {
-        if many && let Some(first) = rows.first() {
-            output.line(output.paint(describe::BOLD, &one_line(&first.session)))?;
+        let begin = ended.and_then(|ended| streams.iter().position(|stream| stream.id == ended)).unwrap_or(0);
+        let at = self.after.map(|cursor| cursor.at.to_string());
+        let mut after = self.after;
+        for stream in streams.iter().skip(begin) {
+            if self.left == 0 {
+                break;
+            }
+            let view = match find::view_at(store, stream, at.as_deref().or(global.at.as_deref())) {
+                // Over several sessions, one that has not come to a turn is none of them.
+                Err(failure) if failure.code == Code::NotFound && many => continue,
+                view => view?,
+            };
+            if many {
+                near.extend(names(&view, self.which));
+            }
+            let chosen = chosen(&view, &stream.name, self.which);
+            let question = ItemsQuestion {
+                filter: self.filter.clone(),
+                limit: None,
+                after: after.take(),
+                digest: self.digest,
+            };
+            let mut rows = acpdb_query::item_rows(store, &view, stream, question)?;
+            // A fork repeats what it shares with its parent.
+            let first = view.read().state().first();
+            let mut widths = None;
+            let mut ready: Vec<ItemRow> = Vec::new();
+            let mut is_end = false;
+            while !is_end && self.left > 0 {
+                match rows.next() {
+                    Some(row) => {
+                        let row = row?;
+                        let is_chosen = chosen.as_ref().is_none_or(|chosen| chosen.contains(&row.item));
+                        if is_chosen && (!many || row.seq >= first) {
+                            self.left -= 1;
+                            row_count += 1;
+                            if self.left == 0 {
+                                next = row.item.parse().ok().map(|after| Cursor {
+                                    at: view.at(),
+                                    after,
+                                    question: self.digest,
+                                });
+                            }
+                            ready.push(row);
+                        }
+                    }
+                    None => is_end = true,
+                }
+                if output.json {
+                    json.append(&mut ready);
+                } else if is_end || self.left == 0 || ready.len() == PAGE_COUNT {
+                    if many && widths.is_none() && !ready.is_empty() {
+                        output.line(output.paint(describe::BOLD, &one_line(&stream.name)))?;
+                    }
+                    // Columns are as wide as the first rows need, so that the first are there at once.
+                    let columns = *widths.get_or_insert_with(|| Widths::of(&ready, output, STANDING_WIDTH));
+                    for row in ready.drain(..) {
+                        let line = columns.line(&row, &about(&view, &row)?, output);
+                        output.line(format!("{line}  {}", standing_painted(&row, output)).trim_end())?;
+                    }
+                }
+            }
+            let counts = rows.scanned();
+            scanned.events += counts.events;
+            scanned.bodies += counts.bodies;
+            scanned.bytes += counts.bytes;
+            if !many && row_count == 0 {
+                near = names(&view, self.which);
+            }
         }
-        let widths = Widths::of(rows, output, STANDING_WIDTH);
-        for row in rows {
-            let line = widths.line(row, &about(view, row)?, output);
-            output.line(format!("{line}  {}", standing_painted(row, output)).trim_end())?;
+        ask::searched(scanned, output);
+        if output.json {
+            #[derive(serde::Serialize)]
+            struct Page<'a> {
+                items: &'a [ItemRow],
+                #[serde(skip_serializing_if = "Option::is_none")]
+                next_cursor: Option<Cursor>,
+            }
+            output.json_object(SCHEMA, &Page { items: &json, next_cursor: next })?;
+            return Ok(Code::Ok);
         }
+        if row_count == 0 && self.after.is_none() {
+            if !self.filter.is_empty() {
+                output.note("0 items matched");
+                return Ok(Code::Ok);
+            }
+            return Err(nothing(self.which, near));
+        }
+        ask::more(next, output);
+        Ok(Code::Ok)
     }
-    Ok(Code::Ok)
+}
+
+/// The items that `--file` or `--tool` names; `None`: all.
+fn chosen(view: &View, session: &str, which: Which<'_>) -> Option<std::collections::BTreeSet<String>> {
+    match which {
+        Which::All => None,
+        _ => Some(acpdb_query::items(view, session, which).into_iter().map(|row| row.item).collect()),
+    }
 }
 
 /// Nothing was found: what is near?

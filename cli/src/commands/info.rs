@@ -1,13 +1,18 @@
 //! `acpdb info`: what the store holds and where.
 
+use acpdb_engine::Store;
+
 use super::describe;
-use crate::args::Global;
+use crate::args::{Global, Info};
 use crate::failure::{Code, Failure};
 use crate::output::Output;
 use crate::place;
 
-pub(crate) fn run(global: &Global, output: &mut Output) -> Result<Code, Failure> {
+pub(crate) fn run(global: &Global, args: &Info, output: &mut Output) -> Result<Code, Failure> {
     let store = place::read(global, output)?;
+    if args.space {
+        return space(&store, output);
+    }
     let info = store.info()?;
     if output.json {
         let mut value = serde_json::to_value(&info).unwrap_or_default();
@@ -33,6 +38,71 @@ pub(crate) fn run(global: &Global, output: &mut Output) -> Result<Code, Failure>
             "quarantine",
             format!("{}, set aside by recovery; may be deleted", describe::bytes(info.quarantine_bytes)),
         )?;
+    }
+    Ok(Code::Ok)
+}
+
+fn space(store: &Store, output: &mut Output) -> Result<Code, Failure> {
+    let space = store.space()?;
+    if output.json {
+        let mut value = serde_json::to_value(&space).unwrap_or_default();
+        if let Some(object) = value.as_object_mut() {
+            object.insert("schema".to_owned(), "acpdb.space/1".into());
+        }
+        output.json_line(&value)?;
+        return Ok(Code::Ok);
+    }
+    let percent = |thousandths: u64| format!("{}.{}%", thousandths / 10, thousandths % 10);
+    output.line(format!("log        {} on disk", describe::bytes(space.log_bytes)))?;
+    output.line(format!(
+        "bodies     {} recorded, {} without repeats ({}), {} stored (sealed ones to {})",
+        describe::bytes(space.body_bytes_recorded),
+        describe::bytes(space.body_bytes_unique),
+        percent(space.dedupe_ratio),
+        describe::bytes(space.body_bytes_stored),
+        percent(space.compression_ratio),
+    ))?;
+    if space.damaged > 0 {
+        output.line(format!(
+            "damaged    {} in no figure; see acpdb verify",
+            describe::count(space.damaged, "stretch")
+        ))?;
+    }
+    output.line("")?;
+    let mut kinds: Vec<_> = space.kinds.iter().collect();
+    kinds.sort_by_key(|(_, kind)| std::cmp::Reverse(kind.spine_bytes.saturating_add(kind.body_bytes)));
+    output.line(format!(
+        "{:<22} {:>9} {:>11} {:>11} {:>11}",
+        "kind", "events", "spine", "bodies", "repeated"
+    ))?;
+    for (name, kind) in kinds {
+        let (spine, bodies) = (describe::bytes(kind.spine_bytes), describe::bytes(kind.body_bytes));
+        let shared = describe::bytes(kind.shared_bytes);
+        output.line(format!("{name:<22} {:>9} {spine:>11} {bodies:>11} {shared:>11}", kind.events))?;
+    }
+    output.line("")?;
+    output.line(format!("{:<22} {:>9} {:>11}", "state", "faces", "bytes"))?;
+    let mut states: Vec<_> = space.states.iter().collect();
+    states.sort_by_key(|(_, state)| std::cmp::Reverse(state.bytes));
+    for (name, state) in states {
+        output.line(format!("{name:<22} {:>9} {:>11}", state.faces, describe::bytes(state.bytes)))?;
+    }
+    output.line("")?;
+    let head = ("segment", "file", "events", "spines", "bodies", "stored");
+    output.line(format!(
+        "{:<10} {:>11} {:>9} {:>11} {:>11} {:>11}",
+        head.0, head.1, head.2, head.3, head.4, head.5
+    ))?;
+    for segment in &space.segments {
+        output.line(format!(
+            "{:<10} {:>11} {:>9} {:>11} {:>11} {:>11}",
+            format!("{}{}", segment.segment, if segment.sealed { " sealed" } else { "" }),
+            describe::bytes(segment.file_bytes),
+            segment.events,
+            describe::bytes(segment.spine_bytes),
+            describe::bytes(segment.body_bytes),
+            describe::bytes(segment.stored_bytes),
+        ))?;
     }
     Ok(Code::Ok)
 }

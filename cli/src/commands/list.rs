@@ -1,62 +1,41 @@
 //! `acpdb list`: bodies in order, `seq<TAB>text`, one event a line.
 
-use acpdb_engine::event::{Body, Payload};
+use acpdb_engine::Store;
+use acpdb_engine::event::Recorded;
 use acpdb_engine::ids::Seq;
+use acpdb_query::{EventsQuestion, bodies};
 
+use super::log;
 use crate::args::{Global, List};
 use crate::failure::{Code, Failure};
 use crate::output::{Escape, Output};
 use crate::place;
 
 pub(crate) fn run(global: &Global, args: &List, output: &mut Output) -> Result<Code, Failure> {
+    let filter = args.ask.filter()?;
     let store = place::read(global, output)?;
-    let to = super::log::end(&store, global)?;
-    let events = match &args.session {
-        Some(session) => store.stream_events(super::sessions::find(&store, session)?.id, Seq(1), to)?,
-        None => store.events(Seq(1), to)?,
+    let session =
+        args.session.as_deref().map(|session| super::sessions::find(&store, session)).transpose()?;
+    let named = session.as_ref().map_or("", |session| session.name.as_str());
+    let (after, digest) = args.ask.page(&["list", filter.text(), named])?;
+    let question = EventsQuestion {
+        filter,
+        stream: session.map(|session| session.id),
+        from: Seq(1),
+        to: super::at::end(&store, global)?,
+        limit: args.ask.limit,
+        after,
+        digest,
+        ..EventsQuestion::default()
     };
-    let mut damaged = 0_u64;
-    for recorded in events {
-        let recorded = match recorded {
-            Ok(recorded) => recorded,
-            Err(acpdb_engine::Error::Corrupt { detail }) => {
-                damaged += 1;
-                output.warn(detail);
-                continue;
-            }
-            Err(error) => return Err(error.into()),
-        };
-        let shown = shown(&recorded.event.payload);
-        if shown.is_empty() {
-            continue;
-        }
-        let mut text = String::new();
-        let mut whole = true;
-        for body in shown {
-            match store.body(body.id(recorded.seq)) {
-                Ok(bytes) => {
-                    if !text.is_empty() {
-                        text.push('\n');
-                    }
-                    text.push_str(&String::from_utf8_lossy(&bytes));
-                }
-                Err(error @ acpdb_engine::Error::Corrupt { .. }) => {
-                    whole = false;
-                    output.warn(error.to_string());
-                }
-                Err(error) => return Err(error.into()),
-            }
-        }
-        if !whole {
-            damaged += 1;
-        } else if output.json {
-            let line = serde_json::json!({"schema": "acpdb.list/1", "seq": recorded.seq, "body": text});
-            output.json_line(&line)?;
-        } else {
-            let text = output.recorded(&text, Escape::Line).into_owned();
-            output.line(format!("{}\t{text}", recorded.seq.get()))?;
-        }
-    }
+    let mut rows = acpdb_query::events(&store, question)?;
+    let mut unreadable = 0_u64;
+    let mut damaged = log::each(&mut rows, output, &mut |recorded, output| {
+        unreadable += print(&store, &recorded, output)?;
+        Ok(())
+    })?;
+    damaged += unreadable;
+    log::finish(&rows, output, true)?;
     if damaged > 0 {
         output.warn(format!("{damaged} damaged event(s) left out; run acpdb verify"));
         return Ok(Code::Damage);
@@ -64,24 +43,34 @@ pub(crate) fn run(global: &Global, args: &List, output: &mut Output) -> Result<C
     Ok(Code::Ok)
 }
 
-/// The bodies that say what an event is about; not details, signatures or wire forms.
-fn shown(payload: &Payload) -> Vec<Body> {
-    let bodies = match payload {
-        Payload::MessageRecorded(message) => message.parts.iter().map(|part| part.body).collect(),
-        Payload::MessageContinued(message) => message.parts.iter().map(|part| part.body).collect(),
-        Payload::ItemRevised(revised) => revised.parts.iter().map(|part| part.body).collect(),
-        Payload::ToolCallStarted(started) => vec![started.params],
-        Payload::ToolCallFinished(finished) => finished.output.iter().map(|part| part.body).collect(),
-        Payload::TodosReplaced(todos) => vec![todos.list.body],
-        Payload::MemoryRecorded(memory) => vec![memory.value],
-        Payload::Injected(injected) => vec![injected.text],
-        Payload::PromptSet(prompt) => prompt.system.into_iter().collect(),
-        Payload::HostRecorded(record) => record.raw.into_iter().collect(),
-        Payload::Discarded(act) => vec![act.targets],
-        Payload::Distilled(act) => vec![act.targets],
-        Payload::Restored(act) => vec![act.targets],
-        Payload::TaskEvicted(task) => task.summary.into_iter().collect(),
-        _ => Vec::new(),
-    };
-    bodies.into_iter().filter(|body| body.bytes > 0).collect()
+/// One event. Returns 1 if a body of it is damaged: then nothing of it is printed.
+fn print(store: &Store, recorded: &Recorded, output: &mut Output) -> Result<u64, Failure> {
+    let shown = bodies::telling(&recorded.event.payload);
+    if shown.is_empty() {
+        return Ok(0);
+    }
+    let mut text = String::new();
+    for body in shown {
+        match store.body(body.id(recorded.seq)) {
+            Ok(bytes) => {
+                if !text.is_empty() {
+                    text.push('\n');
+                }
+                text.push_str(&String::from_utf8_lossy(&bytes));
+            }
+            Err(error @ acpdb_engine::Error::Corrupt { .. }) => {
+                output.warn(error.to_string());
+                return Ok(1);
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    if output.json {
+        let line = serde_json::json!({"schema": "acpdb.list/1", "seq": recorded.seq, "body": text});
+        output.json_line(&line)?;
+    } else {
+        let text = output.recorded(&text, Escape::Line).into_owned();
+        output.line(format!("{}\t{text}", recorded.seq.get()))?;
+    }
+    Ok(0)
 }

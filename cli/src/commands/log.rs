@@ -1,76 +1,134 @@
 //! `acpdb log`: events as they were recorded, one a line.
 
-use std::collections::VecDeque;
+use std::time::Duration;
 
 use acpdb_engine::Store;
 use acpdb_engine::event::{KIND_LABELS, Payload, Recorded};
 use acpdb_engine::ids::Seq;
+use acpdb_query::{EventRows, EventsQuestion};
 
-use super::describe;
+use super::{ask, describe};
 use crate::args::{Global, Log};
 use crate::failure::{Code, Failure};
 use crate::output::Output;
 use crate::place;
 
+/// How long one wait for the next commit lasts; each is followed by another.
+const FOLLOW_WAIT: Duration = Duration::from_secs(60);
+
 pub(crate) fn run(global: &Global, args: &Log, output: &mut Output) -> Result<Code, Failure> {
+    let mut filter = args.ask.filter()?;
     if let Some(kind) = &args.kind {
         check_kind(kind)?;
+        filter = filter.and(ask::filter(&[format!("kind:{kind}")])?);
     }
     let store = place::read(global, output)?;
     let from = match &args.from {
         Some(text) => text.parse().map_err(|error| Failure::usage(format!("--from: {error}")))?,
         None => Seq(1),
     };
-    let to = end(&store, global)?;
-    let events = match &args.session {
-        Some(session) => store.stream_events(super::sessions::find(&store, session)?.id, from, to)?,
-        None => store.events(from, to)?,
+    let session =
+        args.session.as_deref().map(|session| super::sessions::find(&store, session)).transpose()?;
+    let named = session.as_ref().map_or("", |session| session.name.as_str());
+    let order = if args.reverse { "reverse" } else { "" };
+    let (after, digest) = args.ask.page(&["log", filter.text(), named, order])?;
+    let to = if args.follow { Some(store.head()?) } else { super::at::end(&store, global)? };
+    let question = EventsQuestion {
+        filter,
+        stream: session.map(|session| session.id),
+        from,
+        to,
+        // The newest few are found from the end, and then told in order.
+        reverse: args.reverse || args.last.is_some(),
+        limit: args.last.or(args.ask.limit),
+        after,
+        digest,
     };
     let names = describe::StreamNames::new(&store)?;
-    let mut damaged = 0_u64;
-    let mut held: VecDeque<Recorded> = VecDeque::new();
-    let gather = args.last.is_some() || args.reverse;
-    for recorded in events {
-        let recorded = match recorded {
-            Ok(recorded) => recorded,
+    let followed = EventsQuestion { reverse: false, limit: None, after: None, ..question.clone() };
+    let mut rows = acpdb_query::events(&store, question)?;
+    let damaged = if args.last.is_some() && !args.reverse {
+        let mut held = Vec::new();
+        let damaged = each(&mut rows, output, &mut |recorded, _| {
+            held.push(recorded);
+            Ok(())
+        })?;
+        for recorded in held.iter().rev() {
+            print(recorded, &names, output)?;
+        }
+        damaged
+    } else {
+        each(&mut rows, output, &mut |recorded, output| print(&recorded, &names, output))?
+    };
+    finish(&rows, output, args.last.is_none())?;
+    if args.follow {
+        follow(&store, &followed, from.max(to.unwrap_or(Seq::ZERO).next()), names, output)?;
+    }
+    Ok(if damaged > 0 { Code::Damage } else { Code::Ok })
+}
+
+/// Prints what is recorded from `from` on, each commit as soon as it is durable. Ends with the reader, or by a signal.
+fn follow(
+    store: &Store,
+    question: &EventsQuestion,
+    from: Seq,
+    mut names: describe::StreamNames,
+    output: &mut Output,
+) -> Result<(), Failure> {
+    let mut commits = store.subscribe(from);
+    loop {
+        output.flush()?;
+        let commit = match commits.next_within(FOLLOW_WAIT) {
+            Ok(Some(commit)) => commit,
+            Ok(None) => continue,
             Err(acpdb_engine::Error::Corrupt { detail }) => {
-                damaged += 1;
                 output.warn(detail);
                 continue;
             }
             Err(error) => return Err(error.into()),
         };
-        if args.kind.as_ref().is_some_and(|kind| kind != recorded.event.payload.label()) {
-            continue;
+        let opens = |recorded: &Recorded| {
+            matches!(recorded.event.payload, Payload::SessionOpened(_) | Payload::SessionChanged(_))
+        };
+        if commit.events.iter().any(opens) {
+            names = describe::StreamNames::new(store)?;
         }
-        if !gather {
-            print(&recorded, &names, output)?;
-            continue;
-        }
-        held.push_back(recorded);
-        if !args.reverse && args.last.is_some_and(|last| held.len() > last) {
-            held.pop_front();
-        }
+        let (Some(first), Some(last)) = (commit.events.first(), commit.events.last()) else { continue };
+        let question = EventsQuestion { from: first.seq, to: Some(last.seq), ..question.clone() };
+        let mut rows = acpdb_query::events(store, question)?;
+        each(&mut rows, output, &mut |recorded, output| print(&recorded, &names, output))?;
     }
-    let last = args.last.unwrap_or(usize::MAX);
-    if args.reverse {
-        for recorded in held.iter().rev().take(last) {
-            print(recorded, &names, output)?;
-        }
-    } else {
-        for recorded in &held {
-            print(recorded, &names, output)?;
-        }
-    }
-    Ok(if damaged > 0 { Code::Damage } else { Code::Ok })
 }
 
-/// The last seq that a command with `--at` reads.
-pub(crate) fn end(store: &Store, global: &Global) -> Result<Seq, Failure> {
-    match &global.at {
-        None => Ok(Seq::MAX),
-        Some(text) => super::at::seq(store, text),
+/// Hands over each event; damage is told of and counted.
+pub(crate) fn each(
+    rows: &mut EventRows,
+    output: &mut Output,
+    take: &mut dyn FnMut(Recorded, &mut Output) -> Result<(), Failure>,
+) -> Result<u64, Failure> {
+    let mut damaged = 0_u64;
+    for recorded in rows.by_ref() {
+        match recorded {
+            Ok(recorded) => take(recorded, output)?,
+            Err(acpdb_engine::Error::Corrupt { detail }) => {
+                damaged += 1;
+                output.warn(detail);
+            }
+            Err(error) => return Err(error.into()),
+        }
     }
+    Ok(damaged)
+}
+
+/// Says what was searched, and where the next page begins.
+pub(crate) fn finish(rows: &EventRows, output: &mut Output, paged: bool) -> Result<(), Failure> {
+    ask::searched(rows.scanned(), output);
+    let Some(cursor) = rows.next_cursor().filter(|_| paged) else { return Ok(()) };
+    if output.json {
+        return output.json_line(&serde_json::json!({"schema": "acpdb.page/1", "next_cursor": cursor}));
+    }
+    ask::more(Some(cursor), output);
+    Ok(())
 }
 
 fn check_kind(kind: &str) -> Result<(), Failure> {

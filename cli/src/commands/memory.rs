@@ -11,10 +11,11 @@ use acpdb_engine::propose::PreferenceTable;
 use acpdb_engine::{MemoryReceipt, MemoryScope, Store};
 use serde_json::json;
 
-use super::at::Point;
 use super::describe;
 use super::lines::{clip, one_line};
 use super::memory_rows::Row;
+use acpdb_query::when::{self, Point};
+
 use crate::args::{
     Global, Memory, MemoryAct, MemoryAdd, MemoryKey, MemoryList, MemoryRetract, MemoryScope as ScopeArgs,
     MemorySupersede,
@@ -92,14 +93,14 @@ impl<'s> Opened<'s> {
 
 /// The seq and the time that `--at` means: memory fades, so both matter.
 fn moment(store: &Store, global: &Global) -> Result<(Seq, Micros), Failure> {
-    let now = jiff::Timestamp::now();
-    let Some(text) = &global.at else { return Ok((Seq::MAX, Micros(now.as_microsecond()))) };
-    if let Point::Time(time) = super::at::parse(text, now)? {
-        return Ok((store.seq_at(time)?, time));
+    let now = super::at::now();
+    let Some(text) = &global.at else { return Ok((Seq::MAX, now)) };
+    let seq = super::at::seq(store, text)?;
+    if let Ok(Point::Time(time)) = when::parse(text, now) {
+        return Ok((seq, time.min(now)));
     }
-    let seq = super::at::seq(store, text)?.min(store.head()?);
     let event = store.event(seq)?;
-    Ok((seq, event.map_or(Micros(now.as_microsecond()), |event| event.recorded_at)))
+    Ok((seq, event.map_or(now, |event| event.recorded_at)))
 }
 
 /// Whose memory is meant: as given, else the only project's, else the newest session's.

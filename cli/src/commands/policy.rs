@@ -53,7 +53,7 @@ fn show(global: &Global, session: &SessionOption, output: &mut Output) -> Result
             let session = super::sessions::find(&store, name)?;
             (super::find::view(&store, global, &session)?.at(), Some(session))
         }
-        None => (super::log::end(&store, global)?, None),
+        None => (super::at::end(&store, global)?.unwrap_or(Seq::MAX), None),
     };
     let policy = store.policy(session.as_ref().map(|session| session.id), at)?;
     let changed = policy.compact();
@@ -224,18 +224,19 @@ fn purpose(preset: &str) -> &'static str {
         "acp-head" => "acp, any file call, and the rules for urls, state queries, snapshots and retries",
         "dcp" => "dynamic context pruning: repeats, errors, writes that were read",
         "dcp-supersede-reads" => "only reads of files that were written later",
+        "economy" => "acp for a prompt cache: quiet steps, inputs, pointers and shelving, where the money is",
         _ => "",
     }
 }
 
 fn presets(output: &mut Output) -> Result<Code, Failure> {
-    let base = Rules::default().to_value();
+    let base = Rules::default();
     let differs = |name: &str| {
         let policy = Rules::preset(name).unwrap_or_default();
         let mut keys = Map::new();
         for key in POLICY_KEYS {
             let value = (key.get)(&policy);
-            if base.get(key.name) != Some(&value) {
+            if (key.get)(&base) != value {
                 keys.insert(key.name.to_owned(), value);
             }
         }

@@ -1,61 +1,138 @@
 //! `acpdb sessions`: a line for each session; and which session other commands mean.
 
 use acpdb_engine::event::Scope;
-use acpdb_engine::{SessionSummary, Store, StreamName};
+use acpdb_engine::ids::{ItemId, Seq};
+use acpdb_engine::{At, SessionSummary, Store, StreamName};
+use acpdb_query::sessions::{Branch, forest, sampled, sparkline};
+use acpdb_query::{Cursor, SessionRow};
 
-use super::describe;
 use super::lines::{clip, first_prompt, one_line};
+use super::{ask, describe};
 use crate::args::{Global, Sessions};
 use crate::failure::{Code, Failure};
 use crate::output::{Escape, Output, escape};
 use crate::place;
 
+/// Columns of the picture of a context over turns.
+const CURVE_WIDTH: usize = 12;
 /// Fewest characters of an id that are shown.
 const ID_LENGTH_MIN: usize = 8;
 
 pub(crate) fn run(global: &Global, args: &Sessions, output: &mut Output) -> Result<Code, Failure> {
+    let filter = args.ask.filter()?;
     let store = place::read(global, output)?;
-    let all = store.sessions(super::log::end(&store, global)?)?;
-    let all_count = all.len();
-    let wanted = |session: &SessionSummary| {
-        args.host.as_ref().is_none_or(|host| *host == session.name.host)
-            && (args.all || session.name.parent.is_none())
+    let host = args.host.as_deref().unwrap_or_default();
+    let subagents_too = args.all || args.graph;
+    let (after, digest) =
+        args.ask.page(&["sessions", filter.text(), host, if subagents_too { "all" } else { "" }])?;
+    let at = match after {
+        Some(cursor) => cursor.at,
+        None => super::at::end(&store, global)?.unwrap_or(store.head()?),
     };
-    let subagents = all.iter().filter(|session| session.name.parent.is_some()).count();
-    let mut sessions: Vec<SessionSummary> = all.into_iter().filter(wanted).collect();
-    sessions.sort_by_key(|session| std::cmp::Reverse((session.ended, session.name.head)));
+    let mut rows = Vec::new();
+    let mut subagents = 0_u64;
+    for row in acpdb_query::sessions(&store, at, &filter)? {
+        let row = row?;
+        let name = &row.summary.name;
+        if args.host.as_ref().is_some_and(|host| *host != name.host) {
+            continue;
+        }
+        if !subagents_too && name.parent.is_some() {
+            subagents += 1;
+            continue;
+        }
+        rows.push(row);
+    }
+    rows.sort_by_key(|row| std::cmp::Reverse((row.summary.ended, row.summary.name.head)));
+    let next = page(&mut rows, after, args.ask.limit, at, digest);
     if output.json {
-        output.json_items("acpdb.sessions/1", &sessions)?;
+        #[derive(serde::Serialize)]
+        struct Page<'a> {
+            items: &'a [SessionRow],
+            #[serde(skip_serializing_if = "Option::is_none")]
+            next_cursor: Option<Cursor>,
+        }
+        output.json_object("acpdb.sessions/1", &Page { items: &rows, next_cursor: next })?;
         return Ok(Code::Ok);
     }
-    if sessions.is_empty() {
+    if rows.is_empty() {
         let what = args.host.as_ref().map(|host| format!(" of host {host}")).unwrap_or_default();
-        output.note(format!("no sessions{what}"));
+        let which = if filter.is_empty() { "" } else { " that match" };
+        output.note(format!("no sessions{what}{which}"));
         return Ok(Code::Ok);
     }
-    let lengths = id_lengths(&sessions);
-    let mut table = super::table::new(
-        output,
-        &["id", "host", "title", "turns", "calls", "tokens", "shown", "superseded", "when"],
-    );
-    table.right(3..8);
-    let ids = lengths.iter().copied().max().unwrap_or_default();
-    let hosts = sessions.iter().map(|session| session.name.host.len()).max().unwrap_or_default().max(4);
-    // What the other columns need; where that leaves little, times are cut to days.
-    let others = ids + hosts + 5 + 5 + 7 + 7 + 10 + 2 * 8;
-    let minutes = output.width >= others + 16 + 20;
+    if args.graph {
+        graph(&store, &rows, output)?;
+    } else {
+        table(&store, &rows, output)?;
+    }
+    if subagents > 0 {
+        output.note(format!("{} not shown; --all shows them", describe::count(subagents, "subagent")));
+    }
+    ask::more(next, output);
+    Ok(Code::Ok)
+}
+
+/// Cuts the rows to a page. Sessions are named by their first seqs, which no later event changes.
+fn page(
+    rows: &mut Vec<SessionRow>,
+    after: Option<Cursor>,
+    limit: Option<usize>,
+    at: Seq,
+    digest: u32,
+) -> Option<Cursor> {
+    if let Some(cursor) = after {
+        let place = rows.iter().position(|row| row.summary.first == cursor.after.seq);
+        rows.drain(..place.map_or(0, |place| place + 1));
+    }
+    let limit = limit.filter(|limit| *limit < rows.len())?;
+    rows.truncate(limit);
+    let after = ItemId { seq: rows.last()?.summary.first, part: 1 };
+    Some(Cursor { at, after, question: digest })
+}
+
+/// What a session is called for people.
+fn title(store: &Store, row: &SessionRow) -> Result<String, Failure> {
+    match &row.summary.name.title {
+        Some(title) => Ok(one_line(title)),
+        None => Ok(first_prompt(&store.view_once(row.summary.name.id, &At::Head)?)?.unwrap_or_default()),
+    }
+}
+
+fn table(store: &Store, rows: &[SessionRow], output: &mut Output) -> Result<(), Failure> {
+    let names: Vec<&str> = rows.iter().map(|row| row.summary.name.name.as_str()).collect();
+    let lengths = id_lengths(&names);
+    let hosts = rows.iter().map(|row| row.summary.name.host.len()).max().unwrap_or_default().max(4);
+    // What the other columns need; ids take what is left, titles what is left then, and where that is little, times are
+    // cut to days and pictures left out.
+    let others = hosts + 5 + 5 + 7 + 7 + 10 + 2 * 8;
+    let room = output.width.saturating_sub(others + 10 + 8).max(ID_LENGTH_MIN);
+    let ids = lengths.iter().copied().max().unwrap_or_default().min(room);
+    let spare = output.width.saturating_sub(others + ids + 10 + 20);
+    let minutes = spare >= 6;
+    let curve = spare >= 6 + 2 + CURVE_WIDTH;
     let when_width = if minutes { 16 } else { 10 };
-    let title_width = output.width.saturating_sub(others + when_width).max(8);
-    for (session, length) in sessions.iter().zip(lengths) {
-        let id: String = session.name.name.chars().take(length).collect();
-        let title = match &session.name.title {
-            Some(title) => one_line(title),
-            None => first_prompt(&store.view(session.name.id)?)?.unwrap_or_default(),
-        };
-        table.row([
-            escape(&id, Escape::Line).into_owned(),
+    let curve_width = if curve { CURVE_WIDTH + 2 } else { 0 };
+    let title_width = output.width.saturating_sub(others + ids + when_width + curve_width).max(8);
+    let mut headings = vec!["id", "host", "title", "turns", "calls", "tokens", "shown", "superseded", "when"];
+    let matched = rows.iter().any(|row| row.matches.is_some());
+    if matched {
+        headings.insert(3, "matches");
+    }
+    if curve {
+        headings.push("context");
+    }
+    let mut table = super::table::new(output, &headings);
+    table.right(3..if matched { 9 } else { 8 });
+    for (row, length) in rows.iter().zip(lengths) {
+        let session = &row.summary;
+        let mut cells = vec![
+            short_id(&session.name.name, length, ids),
             escape(&session.name.host, Escape::Line).into_owned(),
-            clip(&title, title_width),
+            clip(&title(store, row)?, title_width),
+        ];
+        cells.extend(row.matches.map(|count| count.to_string()));
+        cells.extend([
             session.turns.get().to_string(),
             session.calls.to_string(),
             describe::tokens(session.tokens),
@@ -63,12 +140,84 @@ pub(crate) fn run(global: &Global, args: &Sessions, output: &mut Output) -> Resu
             session.superseded.to_string(),
             when(session, when_width),
         ]);
+        if curve {
+            cells.push(sparkline(&sampled(&row.tokens_by_turn, CURVE_WIDTH)));
+        }
+        table.row(cells);
     }
-    output.line(table.to_string())?;
-    if !args.all && subagents > 0 && sessions.len() < all_count {
-        output.note(format!("{} not shown; --all shows them", describe::count(subagents as u64, "subagent")));
+    output.line(table.to_string())
+}
+
+/// An id that is long enough to tell it from the others; if there is no room for that, its beginning and its end.
+fn short_id(id: &str, length: usize, room: usize) -> String {
+    let id: String = escape(id, Escape::Line).chars().take(length).collect();
+    let count = id.chars().count();
+    if count <= room {
+        return id;
     }
-    Ok(Code::Ok)
+    let head = room.saturating_sub(1) / 2;
+    let tail = room.saturating_sub(1) - head;
+    let first: String = id.chars().take(head).collect();
+    let last: String = id.chars().skip(count - tail).collect();
+    format!("{first}…{last}")
+}
+
+/// Sessions as a tree: subagents and forks below the session they came from, rewinds as the branches that were left.
+fn graph(store: &Store, rows: &[SessionRow], output: &mut Output) -> Result<(), Failure> {
+    let names: Vec<&str> = rows.iter().map(|row| row.summary.name.name.as_str()).collect();
+    let lengths = id_lengths(&names);
+    let nodes = forest(rows);
+    for (number, node) in nodes.iter().enumerate() {
+        let Some(row) = rows.get(node.row) else { continue };
+        let length = lengths.get(node.row).copied().unwrap_or(ID_LENGTH_MIN);
+        let rail = |ends: &[bool]| -> String {
+            ends.iter().map(|is_last| if *is_last { "   " } else { "│  " }).collect()
+        };
+        let lead = match node.is_last.split_last() {
+            Some((is_last, above)) => format!("{}{}", rail(above), if *is_last { "└─ " } else { "├─ " }),
+            None => String::new(),
+        };
+        let (mark, how) = match (node.branch, row.forked_from) {
+            (Branch::Fork, Some(fork)) => ("◆", format!("fork at {}  ", fork.at)),
+            (Branch::Subagent, _) => ("◇", "subagent  ".to_owned()),
+            _ => ("●", String::new()),
+        };
+        let session = &row.summary;
+        let id = short_id(
+            &session.name.name,
+            length,
+            output.width.saturating_sub(lead.chars().count() + 4).max(8),
+        );
+        let figures = format!(
+            "{}, ~{} tokens shown",
+            describe::count(u64::from(session.turns.get()), "turn"),
+            describe::tokens(session.tokens_shown)
+        );
+        let used = lead.chars().count() + 2 + id.chars().count() + how.chars().count() + figures.len() + 8;
+        let title = clip(&title(store, row)?, output.width.saturating_sub(used).max(8));
+        output.line(
+            format!(
+                "{lead}{mark} {}  {how}{}  {}  {figures}",
+                output.paint(describe::BOLD, &id),
+                title,
+                sparkline(&sampled(&row.tokens_by_turn, 8))
+            )
+            .trim_end(),
+        )?;
+        let has_children = nodes.get(number + 1).is_some_and(|next| next.depth > node.depth);
+        for rewind in &row.rewinds {
+            let rail = rail(&node.is_last);
+            let branch = if has_children { "│  " } else { "   " };
+            let text = format!(
+                "{rail}{branch}╳ {} rewound to {}, {} left behind",
+                rewind.seq,
+                rewind.to,
+                describe::count(rewind.item_count as u64, "item")
+            );
+            output.line(output.paint(describe::DIM, &text))?;
+        }
+    }
+    Ok(())
 }
 
 /// When a session was last active: the first `width` characters of `2026-01-31 12:00`.
@@ -78,23 +227,20 @@ fn when(session: &SessionSummary, width: usize) -> String {
 }
 
 /// How many characters of each id tell it from the others.
-fn id_lengths(sessions: &[SessionSummary]) -> Vec<usize> {
-    let mut sorted: Vec<&str> = sessions.iter().map(|session| session.name.name.as_str()).collect();
+fn id_lengths(names: &[&str]) -> Vec<usize> {
+    let mut sorted = names.to_vec();
     sorted.sort_unstable();
     let shared = |left: &str, right: &str| {
         left.chars().zip(right.chars()).take_while(|(left, right)| left == right).count()
     };
-    sessions
-        .iter()
-        .map(|session| {
-            let name = session.name.name.as_str();
-            let place = sorted.binary_search(&name).unwrap_or_default();
-            let before = place.checked_sub(1).and_then(|before| sorted.get(before));
-            let after = sorted.get(place + 1);
-            let near = [before, after].into_iter().flatten().map(|other| shared(name, other)).max();
-            near.map_or(ID_LENGTH_MIN, |shared| (shared + 1).max(ID_LENGTH_MIN))
-        })
-        .collect()
+    let length = |name: &&str| {
+        let place = sorted.binary_search(name).unwrap_or_default();
+        let before = place.checked_sub(1).and_then(|before| sorted.get(before));
+        let near =
+            [before, sorted.get(place + 1)].into_iter().flatten().map(|other| shared(name, other)).max();
+        near.map_or(ID_LENGTH_MIN, |shared| (shared + 1).max(ID_LENGTH_MIN))
+    };
+    names.iter().map(length).collect()
 }
 
 /// The session that a text names: its id, a unique prefix of it, or `latest`.

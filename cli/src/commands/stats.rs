@@ -1,50 +1,161 @@
-//! `acpdb stats`: what is saved, by rule and by host.
+//! `acpdb stats`: what is saved, by rule and by host; of items that match a query, how many there are.
 
 use acpdb_engine::event::Scope;
-use acpdb_query::StatsReport;
+use acpdb_engine::{Store, StreamName, View};
+use acpdb_query::sessions::{series, sparkline};
+use acpdb_query::stats::TallyRow;
+use acpdb_query::{Filter, ItemsQuestion, StatsReport, StatsSums, Tally, TallySums};
 
-use super::{describe, find, sessions};
+use super::{ask, describe, find, sessions};
 use crate::args::{Global, Stats, StatsStyle};
 use crate::failure::{Code, Failure};
 use crate::output::{Escape, Output, escape};
 use crate::place;
 
+/// Tools that are listed for people.
+const TOOL_COUNT_MAX: usize = 12;
+
 pub(crate) fn run(global: &Global, args: &Stats, output: &mut Output) -> Result<Code, Failure> {
+    let (session, words) = match args.words.split_first() {
+        // A word without a colon, quote or operator is a session.
+        Some((first, rest)) if !first.contains([':', '"', '(', '!', ' ']) => (Some(first), rest),
+        _ => (None, args.words.as_slice()),
+    };
+    let filter = ask::filter(words)?;
     let store = place::read(global, output)?;
-    let streams = match &args.session {
+    let streams = match session {
         Some(session) => vec![sessions::find(&store, session)?],
         None => store.stream_names()?.into_iter().filter(|stream| stream.scope == Scope::Session).collect(),
     };
-    let mut views = Vec::with_capacity(streams.len());
-    for stream in &streams {
-        match find::view(&store, global, stream) {
-            // A session that began later is not among those of an earlier point.
-            Err(failure) if failure.code == Code::NotFound && streams.len() > 1 => {}
-            view => views.push((stream.host.as_str(), view?)),
-        }
+    let only = session.and(streams.first()).map(|stream| stream.name.as_str());
+    if !filter.is_empty() {
+        return matching(&store, global, &streams, only, &filter, output);
     }
-    let report = acpdb_query::stats(views.iter().map(|(host, view)| (*host, view)));
+    let mut sums = StatsSums::default();
+    let mut curve = Vec::new();
+    each(&store, global, &streams, &mut |stream, view| {
+        sums.add(&stream.host, view);
+        if streams.len() == 1 {
+            curve = series(view.read().state(), view.at());
+        }
+        Ok(())
+    })?;
+    let report = sums.report();
     if output.json {
-        let session = args.session.as_ref().and(streams.first()).map(|stream| stream.name.as_str());
-        output.json_object("acpdb.stats/1", &Answer { session, report: &report })?;
+        let answer = Answer { session: only, tokens_by_turn: &curve, report: &report };
+        output.json_object("acpdb.stats/1", &answer)?;
         return Ok(Code::Ok);
     }
     match args.style {
         StatsStyle::Acp => output.line(report.sum.acp_block())?,
-        StatsStyle::Table => table(&report, output)?,
+        StatsStyle::Table => table(&report, &curve, output)?,
     }
     Ok(Code::Ok)
+}
+
+/// Looks at one session after the other, so that memory holds one at a time.
+fn each(
+    store: &Store,
+    global: &Global,
+    streams: &[StreamName],
+    look: &mut dyn FnMut(&StreamName, &View) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    for stream in streams {
+        match find::view_once(store, global, stream) {
+            // A session that began later is not among those of an earlier point.
+            Err(failure) if failure.code == Code::NotFound && streams.len() > 1 => {}
+            view => look(stream, &view?)?,
+        }
+    }
+    Ok(())
 }
 
 /// Figures, and the one session they are of.
 #[derive(serde::Serialize)]
 struct Answer<'a> {
     session: Option<&'a str>,
+    #[serde(skip_serializing_if = "<[u64]>::is_empty")]
+    tokens_by_turn: &'a [u64],
     #[serde(flatten)]
     report: &'a StatsReport,
 }
 
-fn table(report: &StatsReport, output: &mut Output) -> Result<(), Failure> {
+fn matching(
+    store: &Store,
+    global: &Global,
+    streams: &[StreamName],
+    session: Option<&str>,
+    filter: &Filter,
+    output: &mut Output,
+) -> Result<Code, Failure> {
+    let mut sums = TallySums::default();
+    let mut scanned = acpdb_query::Scanned::default();
+    each(store, global, streams, &mut |stream, view| {
+        let question = ItemsQuestion { filter: filter.clone(), ..ItemsQuestion::default() };
+        let mut rows = acpdb_query::item_rows(store, view, stream, question)?;
+        // What a fork shares is counted with its parent.
+        let first = view.read().state().first();
+        let many = streams.len() > 1;
+        let is_own = |row: &Result<acpdb_query::ItemRow, _>| {
+            row.as_ref().map_or(true, |row| !many || row.seq >= first)
+        };
+        sums.add(rows.by_ref().filter(is_own))?;
+        let counts = rows.scanned();
+        scanned.events += counts.events;
+        scanned.bodies += counts.bodies;
+        scanned.bytes += counts.bytes;
+        Ok(())
+    })?;
+    let tally = sums.tally();
+    ask::searched(scanned, output);
+    if output.json {
+        #[derive(serde::Serialize)]
+        struct Matching<'a> {
+            session: Option<&'a str>,
+            query: &'a str,
+            #[serde(flatten)]
+            tally: &'a Tally,
+        }
+        output.json_object("acpdb.tally/1", &Matching { session, query: filter.text(), tally: &tally })?;
+        return Ok(Code::Ok);
+    }
+    output.line(format!(
+        "{} in {} match: ~{} of ~{} tokens shown",
+        describe::count(tally.items, "item"),
+        describe::count(tally.sessions, "session"),
+        describe::tokens(tally.tokens_shown),
+        describe::tokens(tally.tokens)
+    ))?;
+    for (heading, rows) in [("tool", &tally.tools), ("stands", &tally.states)] {
+        list(heading, rows, output)?;
+    }
+    Ok(Code::Ok)
+}
+
+fn list(heading: &str, rows: &[TallyRow], output: &mut Output) -> Result<(), Failure> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let mut table = super::table::new(output, &[heading, "items", "recorded", "shown"]);
+    table.right(1..4);
+    for row in rows.iter().take(TOOL_COUNT_MAX) {
+        table.row([
+            escape(&row.name.replace('_', " "), Escape::Line).into_owned(),
+            row.count.to_string(),
+            describe::tokens(row.tokens),
+            describe::tokens(row.tokens_shown),
+        ]);
+    }
+    output.line("")?;
+    output.line(table.to_string())?;
+    if rows.len() > TOOL_COUNT_MAX {
+        let more = format!("and {} more", rows.len() - TOOL_COUNT_MAX);
+        output.line(output.paint(describe::DIM, &more))?;
+    }
+    Ok(())
+}
+
+fn table(report: &StatsReport, curve: &[u64], output: &mut Output) -> Result<(), Failure> {
     let total = &report.total;
     let mut rules = super::table::new(output, &["rule", "items", "freed", "acp counts"]);
     rules.right(1..4);
@@ -72,6 +183,9 @@ fn table(report: &StatsReport, output: &mut Output) -> Result<(), Failure> {
         describe::tokens(total.tokens_whole),
         describe::tokens(total.tokens_freed)
     ))?;
+    if !curve.is_empty() {
+        output.line(format!("context over turns: {}", sparkline(curve)))?;
+    }
     if report.hosts.len() < 2 {
         return Ok(());
     }

@@ -74,7 +74,16 @@ pub(crate) fn run(global: &Global, args: &Verify, output: &mut Output) -> Result
         output.line(line("not proven", note.clone()))?;
     }
     if code != Code::Ok {
-        output.line("Undamaged events stay readable (acpdb list, acpdb log). Copy the folder before anything else; restore what is damaged from a backup.")?;
+        let folder = folder.display();
+        output.line(
+            "Works: reading everything else (acpdb log, list, context, history). Does not: appending.",
+        )?;
+        output.line("What to do:")?;
+        output.line(format!("  1. copy {folder} elsewhere, before anything else"))?;
+        output.line("  2. restore a backup if you have one: it is a store, open it with --db")?;
+        output.line(format!(
+            "  3. else save the rest as a new store: acpdb --db {folder} salvage --into NEW"
+        ))?;
     }
     Ok(code)
 }

@@ -84,6 +84,13 @@ pub enum EncodedBody {
         /// Where its salt and bytes are.
         position: Position,
     },
+    /// Not there any more: its block is zeros, as if it had been erased. Only copies of a store have such.
+    Lost {
+        /// Digest of what it was.
+        digest: Digest,
+        /// Its length.
+        bytes: u32,
+    },
 }
 
 impl std::fmt::Debug for EncodedBody {
@@ -92,6 +99,7 @@ impl std::fmt::Debug for EncodedBody {
         match self {
             Self::New { bytes, .. } => write!(f, "New({} bytes)", bytes.len()),
             Self::Existing { bytes, position, .. } => write!(f, "Existing({bytes} bytes at {position})"),
+            Self::Lost { bytes, .. } => write!(f, "Lost({bytes} bytes)"),
         }
     }
 }

@@ -25,6 +25,7 @@ use super::{
     Invalid, Part, SALT_BYTES,
 };
 use crate::ids::{Digest, Link, Micros, Position, Seq, StoreId, StreamId};
+use crate::planted::{Bug, is_planted};
 
 /// A commit, encoded and hashed, that has no place in the log yet.
 #[derive(Clone)]
@@ -76,6 +77,8 @@ impl PreparedFrame {
         store: StoreId,
         previous: Link,
     ) -> (&[u8], Link) {
+        let is_wrong = is_planted(Bug::WrongPreviousLink) && first_seq.0.is_multiple_of(3);
+        let previous = if is_wrong { Link::ZERO } else { previous };
         self.header = FrameHeader { first_seq, time, position, durable, store, previous, ..self.header };
         let header = self.header.encode();
         Put(&mut self.bytes).bytes(&header);
@@ -128,10 +131,14 @@ pub fn encode_frame(events: &[EncodedEvent]) -> Result<PreparedFrame, EncodeErro
     let spine = bytes.get(FRAME_HEADER_BYTES..).unwrap_or(&[]);
     let (spine_digest, spine_checksum) = (Digest(*blake3::hash(spine).as_bytes()), crc32c::crc32c(spine));
     for placed in &rows {
-        if let Some((salt, body)) = placed.block {
-            bytes.extend_from_slice(salt);
-            bytes.extend_from_slice(body);
-            bytes.resize(align16(bytes.len()), 0);
+        match placed.block {
+            Block::Stored(salt, body) => {
+                bytes.extend_from_slice(salt);
+                bytes.extend_from_slice(body);
+                bytes.resize(align16(bytes.len()), 0);
+            }
+            Block::Zeros(length) => bytes.resize(align16(bytes.len() + SALT_BYTES + length), 0),
+            Block::Elsewhere => {}
         }
     }
     let header = FrameHeader {
@@ -173,6 +180,10 @@ fn measure(events: &[EncodedEvent]) -> Result<(usize, usize), EncodeError> {
                     bytes.len()
                 }
                 EncodedBody::Existing { bytes, .. } => *bytes as usize,
+                EncodedBody::Lost { bytes, .. } => {
+                    bodies = bodies.saturating_add(SALT_BYTES + align16(*bytes as usize));
+                    *bytes as usize
+                }
             };
             if length == 0 {
                 return Err(EncodeError::EmptyBody { event: ordinal, row });
@@ -190,8 +201,17 @@ fn measure(events: &[EncodedEvent]) -> Result<(usize, usize), EncodeError> {
 
 struct Placed<'a> {
     row: DiskRow,
-    /// Salt and bytes, if this row is the one that stores them.
-    block: Option<(&'a [u8; SALT_BYTES], &'a [u8])>,
+    block: Block<'a>,
+}
+
+/// What a row stores in its frame.
+enum Block<'a> {
+    /// Salt and bytes.
+    Stored(&'a [u8; SALT_BYTES], &'a [u8]),
+    /// Zeros for a salt and this many bytes.
+    Zeros(usize),
+    /// Nothing: another row or an earlier frame has them.
+    Elsewhere,
 }
 
 impl std::ops::Deref for Placed<'_> {
@@ -210,8 +230,15 @@ fn place_bodies(events: &[EncodedEvent], mut next: usize) -> Vec<Placed<'_>> {
         for body in &event.bodies {
             let event = narrow(ordinal);
             rows.push(match body {
-                EncodedBody::Existing { digest, bytes, position } => {
-                    Placed { row: DiskRow::new(event, *digest, *bytes, *position, false), block: None }
+                EncodedBody::Existing { digest, bytes, position } => Placed {
+                    row: DiskRow::new(event, *digest, *bytes, *position, false),
+                    block: Block::Elsewhere,
+                },
+                EncodedBody::Lost { digest, bytes } => {
+                    let place = Position(next as u64 / Position::GRAIN_BYTES);
+                    next += SALT_BYTES + align16(*bytes as usize);
+                    let row = DiskRow::new(event, *digest, *bytes, place, true);
+                    Placed { row, block: Block::Zeros(*bytes as usize) }
                 }
                 EncodedBody::New { bytes, salt } => {
                     let content = blake3::hash(bytes);
@@ -224,7 +251,7 @@ fn place_bodies(events: &[EncodedEvent], mut next: usize) -> Vec<Placed<'_>> {
                         seen.insert(content, (digest, position));
                         next += SALT_BYTES + align16(bytes.len());
                     }
-                    let block = shared.is_none().then_some((salt, &**bytes));
+                    let block = if shared.is_none() { Block::Stored(salt, bytes) } else { Block::Elsewhere };
                     Placed { row: DiskRow::new(event, digest, narrow(bytes.len()), position, true), block }
                 }
             });
@@ -449,24 +476,54 @@ impl Frame {
             .map(|row| resolve(&row, self.header.position))
     }
 
+    /// The blocks stored in this frame, in order: for each the first row that names it.
+    pub fn blocks(&self) -> impl Iterator<Item = BodyRow> + '_ {
+        let mut next = FRAME_HEADER_BYTES + self.spine.len();
+        (0..self.header.row_count as usize).filter_map(move |index| {
+            let disk = self.disk_row(index).filter(|disk| disk.in_frame)?;
+            if disk.row.position.0.checked_mul(Position::GRAIN_BYTES) != Some(next as u64) {
+                return None;
+            }
+            next = next.saturating_add(SALT_BYTES + align16(disk.row.bytes as usize));
+            Some(resolve(&disk, self.header.position))
+        })
+    }
+
     /// Checks every body stored in this frame. `bodies` is all that follows the spine.
     ///
     /// Calls `damaged` with each row whose bytes are not what its digest says.
     pub fn check_bodies(&self, bodies: &[u8], mut damaged: impl FnMut(BodyRow, Invalid)) {
-        let mut next = FRAME_HEADER_BYTES + self.spine.len();
+        let start =
+            self.header.position.offset().saturating_add((FRAME_HEADER_BYTES + self.spine.len()) as u64);
+        self.check_blocks(
+            |row, length| {
+                let at = usize::try_from(row.position.offset().saturating_sub(start)).unwrap_or(usize::MAX);
+                Ok(bodies.get(at..at.saturating_add(length)).unwrap_or(&[]))
+            },
+            &mut damaged,
+        );
+    }
+
+    /// As [`Frame::check_bodies`], for blocks that `block` fetches: salt, body and zeros, given a row and their length.
+    pub(crate) fn check_blocks<B: AsRef<[u8]>>(
+        &self,
+        mut block: impl FnMut(&BodyRow, usize) -> Result<B, Invalid>,
+        damaged: &mut impl FnMut(BodyRow, Invalid),
+    ) {
         let mut failed: HashMap<Position, Invalid> = HashMap::new();
+        let start = self.header.position.offset();
+        let mut blocks = self.blocks().peekable();
         for index in 0..self.header.row_count as usize {
             let Some(disk) = self.disk_row(index).filter(|disk| disk.in_frame) else { continue };
             let row = resolve(&disk, self.header.position);
-            if disk.row.position.0.checked_mul(Position::GRAIN_BYTES) == Some(next as u64) {
-                let start = next - FRAME_HEADER_BYTES - self.spine.len();
+            if blocks.next_if(|next| next.position == row.position).is_some() {
                 let length = SALT_BYTES + align16(row.bytes as usize);
-                let block = bodies.get(start..start.saturating_add(length)).unwrap_or(&[]);
-                if let Err(mut invalid) = check_block(block, row.bytes, &row.digest) {
-                    invalid.offset = next as u64;
+                let checked =
+                    block(&row, length).and_then(|block| check_block(block.as_ref(), row.bytes, &row.digest));
+                if let Err(mut invalid) = checked {
+                    invalid.offset = row.position.offset().saturating_sub(start);
                     failed.insert(row.position, invalid);
                 }
-                next = next.saturating_add(length);
             }
             if let Some(invalid) = failed.get(&row.position) {
                 damaged(row, invalid.clone());

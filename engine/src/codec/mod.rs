@@ -12,6 +12,7 @@
 //! allocation is larger than a limit below, whatever the bytes claim.
 
 mod body;
+mod compress;
 mod envelope;
 mod fields;
 mod frame;
@@ -19,19 +20,29 @@ mod header;
 mod pages;
 pub mod payload;
 pub mod peek;
+mod sealed;
 mod segment;
 mod store_file;
+mod table;
 #[cfg(test)]
 mod tests;
 
 pub use body::{BODY_DOMAIN, body_digest, check_block, split_chunks};
+pub use compress::{DICTIONARY_1, DICTIONARY_1_DIGEST};
+pub(crate) use compress::{Packer, unpack};
 pub use envelope::{BodyRow, EncodedBody, EncodedEvent, Envelope, NO_KEY, SALT_BYTES};
 pub use fields::{align16, is_zero};
 pub use frame::{EventRef, Frame, FrameCheck, PreparedFrame, decode_frame, encode_frame};
 pub use header::{FRAME_MAGIC, FrameHeader};
 pub use pages::{Busy, Checkpoint, TailPage, Written, busy_record, state_records};
+pub use sealed::SealedLayout;
+pub(crate) use sealed::{
+    BLOCK_ROW_BYTES, BlockRow, DIGESTED_RECORD_BYTES, FRAME_ROW_BYTES, FrameRow, POSTING_BYTES, RECORD_BYTES,
+    RECORD_OFFSET, RecordKind, SEAL_DOMAIN, SEALED_BYTES_MAX, STREAM_ROW_BYTES, StreamRow,
+};
 pub use segment::SegmentHeader;
 pub use store_file::{StoreFile, StoreFileError};
+pub(crate) use table::{FENCE_KEY_BYTES, PAGE_ROW_COUNT, TableShape, checked, encode_table};
 
 /// Version of the whole format, in the store file, segment headers and frames.
 pub const FORMAT_VERSION: u32 = 1;
@@ -123,6 +134,8 @@ pub enum Part {
     Body,
     /// A body of zeros without a record that it was erased.
     BodyZeroed,
+    /// The tables of a sealed segment.
+    Footer,
     /// Bytes after the end of a complete segment.
     Rubbish,
     /// Acknowledged events that are not there.
@@ -145,6 +158,7 @@ impl std::fmt::Display for Part {
             Self::Spine => "spine",
             Self::Body => "body",
             Self::BodyZeroed => "zeroed body",
+            Self::Footer => "footer",
             Self::Rubbish => "end of segment",
             Self::Missing => "end of the log",
             Self::Forked => "history",

@@ -57,6 +57,9 @@ pub struct TailPage {
     pub epoch: u32,
     /// A sync failed; nobody may append until the store is reopened.
     pub poisoned: bool,
+    /// The poison was put there together with [`TailPage::durable`] as it stands here. If not, the page is a mix of two
+    /// moments, and what lies behind its durable end may well have been acknowledged.
+    pub poison_is_whole: bool,
 }
 
 impl TailPage {
@@ -106,7 +109,8 @@ impl TailPage {
             if computed == stored { busy } else { Busy::Torn }
         };
         let (_wake, epoch, poisoned) = (fields.u32(), fields.u32(), fields.u32());
-        Self { store, written, durable, busy, epoch, poisoned: poisoned != 0 }
+        let poison_is_whole = durable.is_some_and(|durable| poisoned == poison_word(durable));
+        Self { store, written, durable, busy, epoch, poisoned: poisoned != 0, poison_is_whole }
     }
 
     /// The end of the log, if nothing about the page asks for a repair.
@@ -119,6 +123,11 @@ impl TailPage {
 
 fn check_word(position: u64) -> u64 {
     position.rotate_left(32) ^ CHECK_PATTERN
+}
+
+/// What poisons a store whose durable end this is; never 0.
+pub(super) fn poison_word(durable: Position) -> u32 {
+    crc32c::crc32c(&durable.0.to_le_bytes()) | 1
 }
 
 fn record(bytes: &[u8], at: usize) -> Option<&[u8]> {
@@ -141,7 +150,7 @@ pub fn state_records(written: &Written, epoch: u32, poisoned: bool) -> [u8; 112]
     let durable = written.position.0;
     let mut put = Put(&mut bytes);
     put.bytes(&record).u64(durable).u64(check_word(durable)).skip(16);
-    put.u32(0).u32(epoch).u32(u32::from(poisoned));
+    put.u32(0).u32(epoch).u32(if poisoned { poison_word(written.position) } else { 0 });
     bytes
 }
 

@@ -1,12 +1,15 @@
 //! The header of a segment file: which part of the log it holds and what came before it.
 
 use super::fields::{Fields, Put, put_trailing_checksum, trailing_checksum};
+use super::sealed::{RECORD_BYTES, RECORD_OFFSET, RecordKind, SealedLayout, in_header};
 use super::{CHECKSUM_CRC32C, DIGEST_BLAKE3, FORMAT_VERSION, Invalid, Part, SEGMENT_HEADER_BYTES};
 use crate::ids::{Link, Micros, Position, Seq, StoreId};
 
 const MAGIC: [u8; 8] = *b"acpdbseg";
 /// Flag: what the segment before holds after its end was given up after a failed sync.
 const ABANDONED: u8 = 1;
+/// Flag: the segment is sealed; the record says how.
+const SEALED: u8 = 2;
 
 /// The header of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +28,8 @@ pub struct SegmentHeader {
     pub previous: Link,
     /// The segment before may hold unconfirmed bytes after its end.
     pub abandoned: bool,
+    /// How the file is laid out, if the segment is sealed.
+    pub sealed: Option<SealedLayout>,
 }
 
 impl SegmentHeader {
@@ -47,7 +52,10 @@ impl SegmentHeader {
             .bytes(self.previous.as_bytes())
             .u8(DIGEST_BLAKE3)
             .u8(CHECKSUM_CRC32C)
-            .u8(if self.abandoned { ABANDONED } else { 0 });
+            .u8((u8::from(self.abandoned) * ABANDONED) | (u8::from(self.sealed.is_some()) * SEALED));
+        if let (Some(sealed), Some(record)) = (&self.sealed, bytes.get_mut(RECORD_OFFSET..)) {
+            Put(record).bytes(&sealed.encode(RecordKind::Sealed));
+        }
         put_trailing_checksum(&mut bytes);
         bytes
     }
@@ -81,14 +89,22 @@ impl SegmentHeader {
         let (previous_time, previous) = (Micros(fields.i64()), Link(fields.array()));
         let algorithms = (fields.u8(), fields.u8());
         let flags = fields.u8();
-        let rest = SEGMENT_HEADER_BYTES - 91 - 4;
-        if algorithms != (DIGEST_BLAKE3, CHECKSUM_CRC32C) || flags > ABANDONED || !fields.zeros(rest) {
+        let is_sealed = flags & SEALED != 0;
+        let mut rest = fields.zeros(RECORD_OFFSET - 91);
+        if is_sealed {
+            fields.skip(RECORD_BYTES);
+            rest &= fields.zeros(SEGMENT_HEADER_BYTES - RECORD_OFFSET - RECORD_BYTES - 4);
+        } else {
+            rest &= fields.zeros(SEGMENT_HEADER_BYTES - RECORD_OFFSET - 4);
+        }
+        if algorithms != (DIGEST_BLAKE3, CHECKSUM_CRC32C) || flags > ABANDONED | SEALED || !rest {
             return fail(88, "the algorithms of format 1, and zeros", "other bytes".to_owned());
         }
         if number == 0 || first_seq == Seq::ZERO || previous_end >= Self::start(number) {
             return fail(12, "numbers from 1", format!("segment {number}, {first_seq}"));
         }
-        let abandoned = flags == ABANDONED;
-        Ok(Self { store, number, first_seq, previous_end, previous_time, previous, abandoned })
+        let abandoned = flags & ABANDONED != 0;
+        let sealed = if is_sealed { Some(in_header(bytes, store, number)?) } else { None };
+        Ok(Self { store, number, first_seq, previous_end, previous_time, previous, abandoned, sealed })
     }
 }

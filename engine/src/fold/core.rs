@@ -112,7 +112,8 @@ pub(crate) struct Core {
     /// Completed calls under turn protection, by the turn in which they become ready.
     #[rkyv(with = rkyv::with::AsVec)]
     protected: BTreeMap<u32, Vec<Ix>>,
-    quiet: Quiet,
+    pub(super) quiet: Quiet,
+    pub(super) shelf: super::shelf::Shelf,
     /// Per shortening rule: items by the turn in which it acts on them.
     #[rkyv(with = rkyv::with::Map<rkyv::with::AsVec>)]
     shorten: [BTreeMap<u32, Vec<Ix>>; 3],
@@ -407,8 +408,8 @@ impl Step<'_> {
     }
 
     fn supersede(&mut self, old: Ix, new: u32, kind: RuleKind, key: u32) {
-        let hide_input =
-            kind != RuleKind::Injected && self.core.policy.hide_input == super::policy::HideInput::Metadata;
+        let class = self.facts.call(old).map(|call| call.class);
+        let hide_input = kind != RuleKind::Injected && self.core.policy.hide_input.is_meant(class);
         self.core.set(old, SUPERSEDED);
         let edge = History::edge(old, new, kind, key, self.at, self.core.turn, hide_input);
         self.history.supersede(edge);
@@ -462,6 +463,7 @@ impl Step<'_> {
         for number in 0..SHORTENING.len() {
             self.shorten_due(number);
         }
+        self.shelve_due();
         self.roll();
     }
 
@@ -510,6 +512,7 @@ impl Step<'_> {
                 queue.entry(item.turn.0.saturating_add(age)).or_default().push(ix);
             }
         }
+        self.shelve_later(ix);
     }
 
     fn parts(&mut self, first: Ix, count: u32) {
@@ -538,6 +541,7 @@ impl Step<'_> {
         for queue in &mut self.core.shorten {
             queue.clear();
         }
+        self.core.shelf.clear();
         if steps_before != policy.file.edit_quiet_steps {
             self.core.quiet.reschedule(policy.file.edit_quiet_steps);
         }

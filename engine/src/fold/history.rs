@@ -15,6 +15,7 @@ use rustc_hash::FxHashMap;
 use super::facts::{Ix, KeyId, NONE, index};
 use crate::event::Face;
 use crate::ids::{Seq, Turn};
+use crate::planted::{Bug, is_planted};
 
 /// The rule that made an edge.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize)]
@@ -78,6 +79,8 @@ pub enum ShortenKind {
     Truncate,
     /// Long reasoning.
     CompressReasoning,
+    /// What nothing has touched for some turns.
+    Shelve,
 }
 
 /// What an eviction makes of a face.
@@ -199,7 +202,8 @@ pub(crate) struct Row {
 
 impl Row {
     pub(crate) fn holds(&self, at: Seq) -> bool {
-        self.since <= at && is_before(at, self.until)
+        let is_late = is_planted(Bug::WatermarkOffByOne) && self.since == at;
+        self.since <= at && is_before(at, self.until) && !is_late
     }
 }
 
@@ -459,6 +463,9 @@ impl History {
             if edge.released == Seq::MAX && edge.undone == Seq::MAX {
                 edge.released = at;
             }
+        }
+        if is_planted(Bug::RestoreForgets) {
+            return 0;
         }
         self.end(ix, at, |row| row.cause.is_restorable())
     }

@@ -16,6 +16,7 @@ use serde_json::{Map, Value};
 
 use super::policy_keys::{KEYS, KeyError};
 use super::reminder::{ReflectionSettings, ReminderSettings};
+use super::serving::ServeSettings;
 use crate::event::ToolClass;
 use crate::text::Globs;
 
@@ -67,8 +68,24 @@ pub const REPEAT_EXCEPT: &[&str] = &[
     "update_*",
 ];
 
+/// Tools whose outputs steer the work and are never shelved.
+pub const SHELF_EXCEPT: &[&str] = &[
+    "task*",
+    "Task*",
+    "agent*",
+    "Agent*",
+    "skill*",
+    "Skill*",
+    "*uestion*",
+    "*plan*",
+    "*Plan*",
+    "*todo*",
+    "*Todo*",
+];
+
 /// Names of the presets, in the order in which they are listed.
-pub const PRESETS: &[&str] = &["acp", "balanced", "careful", "acp-head", "dcp", "dcp-supersede-reads"];
+pub const PRESETS: &[&str] =
+    &["acp", "balanced", "careful", "acp-head", "dcp", "dcp-supersede-reads", "economy"];
 
 /// How paths are compared.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize, serde::Deserialize)]
@@ -103,6 +120,19 @@ pub enum HideInput {
     None,
     /// An object of the shown parameters.
     Metadata,
+    /// The same, but only of writes and edits: what they wrote stands in the file.
+    Changes,
+}
+
+impl HideInput {
+    /// Whether the input of a superseded call of this class is hidden.
+    pub(super) const fn is_meant(self, class: Option<ToolClass>) -> bool {
+        match self {
+            Self::None => false,
+            Self::Metadata => true,
+            Self::Changes => matches!(class, Some(ToolClass::Write | ToolClass::Edit)),
+        }
+    }
 }
 
 /// What edges of the file rule are called.
@@ -216,6 +246,23 @@ pub struct CompressReasoning {
     pub turns_min: u32,
 }
 
+/// What nothing has touched for some turns steps aside.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ShelfRule {
+    /// Whether the rule is on.
+    pub on: bool,
+    /// Turns without a touch after which a read is shelved.
+    pub read_turns: u32,
+    /// The same for outputs of all other tools.
+    pub other_turns: u32,
+    /// The same for the parameters of writes and edits.
+    pub input_turns: u32,
+    /// Estimated tokens from which on it acts.
+    pub tokens_min: u32,
+    /// Tools it never means.
+    pub except: Globs,
+}
+
 /// Calls of the newest turns supersede nothing yet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct TurnProtection {
@@ -274,6 +321,10 @@ pub struct Policy {
     pub protected_tools: Globs,
     /// Files whose calls no rule hides or shortens.
     pub protected_files: Globs,
+    /// What nothing has touched for some turns.
+    pub shelf: ShelfRule,
+    /// When what is concluded is sent.
+    pub serve: ServeSettings,
     /// Calls of the newest turns.
     pub turn_protection: TurnProtection,
     /// Todo reminders.
@@ -377,6 +428,15 @@ impl Default for Policy {
             compress_reasoning: CompressReasoning { on: false, max_tokens: 500, turns_min: 3 },
             protected_tools: names(PROTECTED_TOOLS),
             protected_files: Globs::paths(PROTECTED_FILES).unwrap_or_default(),
+            shelf: ShelfRule {
+                on: false,
+                read_turns: 40,
+                other_turns: 10,
+                input_turns: 40,
+                tokens_min: 300,
+                except: names(SHELF_EXCEPT),
+            },
+            serve: ServeSettings::default(),
             turn_protection: TurnProtection { enabled: false, turns: 4 },
             reminder: ReminderSettings::default(),
             automata: ReflectionSettings::default(),
@@ -417,6 +477,12 @@ impl Policy {
                 policy.file.edit_clears = vec![ToolClass::Read];
                 policy.file.delete_clears = vec![ToolClass::Read];
                 policy.file.kind = FileKind::SupersedeRead;
+            }
+            "economy" => {
+                policy.file.edit_quiet_steps = 3;
+                policy.hide_input = HideInput::Changes;
+                policy.shelf.on = true;
+                policy.serve.pointing = true;
             }
             _ => return None,
         }
@@ -518,8 +584,14 @@ impl Policy {
     pub fn to_value(&self) -> Value {
         let mut map = Map::new();
         map.insert("preset".to_owned(), Value::String(self.preset.clone()));
+        let plain = Self::default();
         for key in KEYS {
-            map.insert(key.name.to_owned(), (key.get)(self));
+            let value = (key.get)(self);
+            // Keys that later versions brought are left out where they change nothing: what was recorded without them
+            // means the same, and has the same digest.
+            if !(is_late(key.name) && value == (key.get)(&plain)) {
+                map.insert(key.name.to_owned(), value);
+            }
         }
         Value::Object(map)
     }
@@ -547,6 +619,11 @@ impl Policy {
     pub fn bare_hashes(&self) -> bool {
         self.preset == "acp-head"
     }
+}
+
+/// Keys that are absent from policies recorded by the first version. Their defaults change nothing, and stay for ever.
+fn is_late(key: &str) -> bool {
+    key.split('.').next().is_some_and(|group| matches!(group, "shelf" | "serve"))
 }
 
 impl serde::Serialize for Policy {

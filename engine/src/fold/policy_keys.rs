@@ -86,6 +86,22 @@ pub const KEYS: &[PolicyKey] = keys! {
     "automata" automata.enabled: flag;
     "automata.initial_turns" automata.initial_turns: count;
     "task.outputs_max" task_outputs_max: count;
+    "shelf" shelf.on: flag;
+    "shelf.read_turns" shelf.read_turns: count;
+    "shelf.other_turns" shelf.other_turns: count;
+    "shelf.input_turns" shelf.input_turns: count;
+    "shelf.tokens_min" shelf.tokens_min: count;
+    "shelf.except" shelf.except: names;
+    "serve.mode" serve.mode: word;
+    "serve.rule" serve.rule: word;
+    "serve.horizon" serve.horizon: amount;
+    "serve.waiting" serve.waiting: amount;
+    "serve.pointing" serve.pointing: flag;
+    "serve.pointing_tokens_min" serve.pointing_tokens_min: count;
+    "serve.price.input" serve.price.input: amount;
+    "serve.price.read" serve.price.read: amount;
+    "serve.price.write" serve.price.write: amount;
+    "serve.price.ttl_seconds" serve.price.ttl_seconds: count;
 };
 
 mod flag {
@@ -122,6 +138,21 @@ mod count {
     }
 }
 
+mod amount {
+    use super::{KeyError, Value};
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "the same form for every kind of value")]
+    pub(super) fn get(value: &f64) -> Value {
+        Value::from(*value)
+    }
+
+    pub(super) fn set(place: &mut f64, value: &Value) -> Result<(), KeyError> {
+        let number = value.as_f64().filter(|number| number.is_finite() && *number >= 0.0);
+        *place = number.ok_or(KeyError::Kind("a number, 0 or more"))?;
+        Ok(())
+    }
+}
+
 mod ratio {
     use super::{KeyError, Value};
 
@@ -154,7 +185,13 @@ mod word {
         const EXPECTED: &'static str = "`off`, `hash` or `dedup`";
     }
     impl Word for crate::fold::policy::HideInput {
-        const EXPECTED: &'static str = "`none` or `metadata`";
+        const EXPECTED: &'static str = "`none`, `metadata` or `changes`";
+    }
+    impl Word for crate::fold::serving::ServeMode {
+        const EXPECTED: &'static str = "`append_only`, `batched` or `eager`";
+    }
+    impl Word for crate::fold::serving::FlushRule {
+        const EXPECTED: &'static str = "`hybrid`, `ski_rental` or `cold`";
     }
     impl Word for crate::fold::policy::FileKind {
         const EXPECTED: &'static str = "`file`, `supersede_write` or `supersede_read`";

@@ -5,15 +5,17 @@
 
 use std::any::Any;
 use std::cell::Cell;
-use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use redb::{
-    Builder, Database, DatabaseError, Durability as RedbDurability, ReadOnlyTable, ReadableDatabase,
-    TableDefinition, TableError,
+    Builder, Database, Durability as RedbDurability, ReadOnlyTable, ReadableDatabase, TableDefinition,
+    TableError,
 };
 
+use crate::storage::StoredFile;
+
 use super::Durability;
+use super::backend::Backend;
 use super::heads::Changes;
 use super::layout::{Fault, Row};
 use super::lookup::{Sorted, Visit};
@@ -64,18 +66,15 @@ pub(super) struct Table {
 
 impl Table {
     /// Opens the table in `file`, which is empty or was written by this. With `check`, checks every page first.
-    /// `None` if someone else has the file open.
-    pub(super) fn open(file: File, cache_bytes: usize, check: bool) -> Result<Option<Self>, Fault> {
+    pub(super) fn open(file: Box<dyn StoredFile>, cache_bytes: usize, check: bool) -> Result<Self, Fault> {
         contained(|| {
-            let mut database = match Builder::new().set_cache_size(cache_bytes).create_file(file) {
-                Ok(database) => database,
-                Err(DatabaseError::DatabaseAlreadyOpen) => return Ok(None),
-                Err(error) => return Err(fault(error)),
-            };
+            let mut builder = Builder::new();
+            let opened = builder.set_cache_size(cache_bytes).create_with_backend(Backend::new(file));
+            let mut database = opened.map_err(fault)?;
             if check && !database.check_integrity().map_err(fault)? {
                 return Err(Fault::new("its pages do not match their checksums"));
             }
-            Ok(Some(Self { database }))
+            Ok(Self { database })
         })
     }
 
@@ -150,6 +149,21 @@ impl Sorted for Snapshot {
                 break;
             }
             before = Some(key.value().to_vec());
+        }
+        Ok(())
+    }
+
+    fn scan_back(&self, from: &[u8], to: &[u8], visit: Visit<'_>) -> Result<(), Fault> {
+        let mut after: Option<Vec<u8>> = None;
+        for row in self.0.range::<&[u8]>(from..to).map_err(fault)?.rev() {
+            let (key, value) = row.map_err(fault)?;
+            if after.as_deref().is_some_and(|after| after <= key.value()) || key.value() < from {
+                return Err(Fault::new("its rows are out of order"));
+            }
+            if !visit(key.value(), value.value())? {
+                break;
+            }
+            after = Some(key.value().to_vec());
         }
         Ok(())
     }

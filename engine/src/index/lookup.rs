@@ -29,6 +29,9 @@ pub(super) trait Sorted {
         Meta::read(&value)
     }
 
+    /// Visits rows from `from` up to, not including, `to`, descending.
+    fn scan_back(&self, from: &[u8], to: &[u8], visit: Visit<'_>) -> Result<(), Fault>;
+
     /// All rows, for digests and comparisons.
     fn each(&self, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), Fault> {
         self.scan(&[], &KEYS_END, &mut |key, value| {
@@ -89,6 +92,34 @@ pub(super) fn frames_of(rows: &dyn Sorted, number: u32, after: Seq) -> Result<Ve
         Ok(true)
     })?;
     if next == Some(entry.frame_count) { Ok(places) } else { Err(missing()) }
+}
+
+/// The last `limit` frames of stream `number`, oldest first.
+pub(super) fn last_frames_of(rows: &dyn Sorted, number: u32, limit: usize) -> Result<Vec<FramePlace>, Fault> {
+    let key = layout::stream_key(number);
+    let Some(value) = rows.get(&key)? else { return Ok(Vec::new()) };
+    let entry = layout::read_stream(&key, &value)?;
+    let missing = || Fault(format!("rows of frames of stream {} are missing", entry.stream));
+    let mut ordinals = (0..entry.frame_count).rev();
+    let mut places = Vec::new();
+    let limit = limit.min(entry.frame_count as usize);
+    if limit == 0 {
+        return Ok(places);
+    }
+    let from = layout::part_key(number, Seq::ZERO);
+    rows.scan_back(&from, &layout::parts_end(number), &mut |key, value| {
+        let (ordinal, place) = layout::read_part(key, value)?;
+        if ordinals.next() != Some(ordinal) {
+            return Err(missing());
+        }
+        places.push(place);
+        Ok(places.len() < limit)
+    })?;
+    if places.len() < limit {
+        return Err(missing());
+    }
+    places.reverse();
+    Ok(places)
 }
 
 pub(super) fn contents(rows: &dyn Sorted) -> Result<Contents, Fault> {

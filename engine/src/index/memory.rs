@@ -85,6 +85,16 @@ impl Sorted for Map {
         Ok(())
     }
 
+    fn scan_back(&self, from: &[u8], to: &[u8], visit: Visit<'_>) -> Result<(), Fault> {
+        let bounds = (std::ops::Bound::Included(from), std::ops::Bound::Excluded(to));
+        for (key, value) in self.rows.range::<[u8], _>(bounds).rev() {
+            if !visit(key, value)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
     fn last(&self, from: &[u8], to: &[u8]) -> Result<Option<Row>, Fault> {
         let bounds = (std::ops::Bound::Included(from), std::ops::Bound::Included(to));
         Ok(self.rows.range::<[u8], _>(bounds).next_back().map(|(key, value)| (key.clone(), value.clone())))
@@ -103,6 +113,11 @@ impl Lookup for MemoryIndex {
     fn frames_of(&self, stream: StreamId, after: Seq) -> Result<Vec<FramePlace>, Bypassed> {
         let Some(number) = self.heads.number(stream) else { return Ok(Vec::new()) };
         Ok(lookup::frames_of(&self.rows, number, after)?)
+    }
+
+    fn last_frames_of(&self, stream: StreamId, limit: usize) -> Result<Vec<FramePlace>, Bypassed> {
+        let Some(number) = self.heads.number(stream) else { return Ok(Vec::new()) };
+        Ok(lookup::last_frames_of(&self.rows, number, limit)?)
     }
 
     fn contents(&self) -> Result<Contents, Bypassed> {

@@ -19,6 +19,7 @@
 //!
 //! Not here: anything that needs the fold (what is superseded by what), and bodies.
 
+mod backend;
 mod file;
 mod heads;
 mod indexer;
@@ -37,7 +38,7 @@ use crate::ids::{Digest, Link, Position, Seq, StoreId, StreamId};
 pub use file::panic_is_contained;
 pub use indexer::{FrameSource, Indexer, IndexerOptions, SourceFault};
 pub use memory::MemoryIndex;
-pub use owner::{Index, IndexOptions, IndexState};
+pub use owner::{INDEX_NAME, Index, IndexOptions, IndexState};
 pub use rebuild::{LiveComparison, Rebuilt, reindex};
 pub(crate) use rows::SESSION_OPENED;
 pub use rows::{Rows, rows_of};
@@ -166,6 +167,9 @@ pub trait Lookup {
 
     /// Frames that hold events of `stream` past `after`, oldest first.
     fn frames_of(&self, stream: StreamId, after: Seq) -> Result<Vec<FramePlace>, Bypassed>;
+
+    /// The last `limit` frames of `stream`, oldest first.
+    fn last_frames_of(&self, stream: StreamId, limit: usize) -> Result<Vec<FramePlace>, Bypassed>;
 
     /// The log's table of contents, all of one moment: to begin a catalog with, instead of reading the log. Cost: one
     /// row for each frame of each stream.

@@ -3,12 +3,14 @@
 //! One process at a time owns the index, by a lock on the empty file `INDEX` beside it, which is held while the file is
 //! opened, removed, made anew and used; all others are told [`IndexState::Bypassed`] and answer from the log.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fmt;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
 use crate::ids::{Digest, Position, Seq, StreamId};
+use crate::planted::{Bug, is_planted};
+use crate::storage::{Access, Storage, StoredFile};
 
 use super::file::Table;
 use super::heads::Heads;
@@ -19,6 +21,11 @@ use super::rows::Rows;
 use super::{
     Bypassed, Contents, Durability, FramePlace, Identity, Lookup, NameEntry, NameKind, StreamEntry, Watermark,
 };
+
+/// The index's file.
+pub const INDEX_NAME: &str = "index.redb";
+/// An empty file, whose lock makes a process the owner.
+pub(super) const LOCK_NAME: &str = "INDEX";
 
 /// How to use an index.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -58,7 +65,6 @@ impl IndexState {
 ///
 /// The first error or panic of redb, and the first row that is damaged, put the index aside for good: every call from
 /// then on is [`Bypassed`], and the file is removed when the index is dropped, so that the next open begins anew.
-#[derive(Debug)]
 pub struct Index {
     /// Present until drop.
     table: Option<Table>,
@@ -68,24 +74,32 @@ pub struct Index {
     turn: Mutex<()>,
     broken: OnceLock<Bypassed>,
     notice: Option<String>,
-    path: PathBuf,
+    /// Whether the file's name is not known to be durable: a power cut would take all of it.
+    nameless: AtomicBool,
+    storage: Arc<dyn Storage>,
     /// Last, so that the lock goes when all else is done.
-    _lock: File,
+    _lock: Box<dyn StoredFile>,
+}
+
+impl fmt::Debug for Index {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Index").field("watermark", &self.watermark().seq).finish_non_exhaustive()
+    }
 }
 
 impl Index {
-    /// Opens the index at `path`, or begins it anew.
+    /// Opens the index of the store in `storage`, or begins it anew.
     ///
     /// `durable` is the log's durable head, and its end: an index that knows more is of another history. What is
     /// damaged, foreign, of another version or ahead of the log is removed, and [`Index::notice`] says so. Cost: 5 ms
     /// or less, growing with the number of streams, plus a check of every page for small files.
     pub fn open(
-        path: &Path,
+        storage: &Arc<dyn Storage>,
         identity: Identity,
         durable: (Seq, Position),
         options: IndexOptions,
     ) -> IndexState {
-        match Self::try_open(path, identity, durable, options) {
+        match Self::try_open(storage, identity, durable, options) {
             Ok(index) => IndexState::Owner(Arc::new(index)),
             Err(fault) => {
                 IndexState::Bypassed(Bypassed { reason: format!("the index is not used: {}", fault.0) })
@@ -94,14 +108,14 @@ impl Index {
     }
 
     fn try_open(
-        path: &Path,
+        storage: &Arc<dyn Storage>,
         identity: Identity,
         durable: (Seq, Position),
         options: IndexOptions,
     ) -> Result<Self, Fault> {
-        let lock = lock_beside(path)?;
+        let lock = lock(&**storage)?;
         let in_use = || Fault::new("another process has its file open");
-        let found = match open_table(path, options) {
+        let found = match open_table(&**storage, INDEX_NAME, options) {
             Ok(None) => return Err(in_use()),
             Ok(Some(table)) => adopt(table, identity, durable),
             Err(fault) => Err(fault),
@@ -109,8 +123,8 @@ impl Index {
         let (table, heads, notice) = match found {
             Ok((table, heads)) => (table, heads, None),
             Err(fault) => {
-                remove(path)?;
-                let table = open_table(path, options)?.ok_or_else(in_use)?;
+                remove(&**storage, INDEX_NAME)?;
+                let table = open_table(&**storage, INDEX_NAME, options)?.ok_or_else(in_use)?;
                 let (table, heads) = adopt(table, identity, durable)?;
                 (table, heads, Some(format!("the index is rebuilt: {}", fault.0)))
             }
@@ -118,20 +132,21 @@ impl Index {
         Ok(Self {
             table: Some(table),
             watermark: Mutex::new(heads.watermark()),
-            heads: RwLock::new(heads),
             turn: Mutex::new(()),
             broken: OnceLock::new(),
+            nameless: AtomicBool::new(heads.watermark().seq == Seq::ZERO),
+            heads: RwLock::new(heads),
             notice,
-            path: path.to_owned(),
+            storage: Arc::clone(storage),
             _lock: lock,
         })
     }
 
-    /// How far the index at `path` had come, and in which store, without adopting or removing it: a witness of the
+    /// How far the index in `storage` had come, and in which store, without adopting or removing it: a witness of the
     /// log's end. `None` if there is none, someone owns it, or it cannot be read.
-    pub fn witness(path: &Path, options: IndexOptions) -> Option<(Identity, Watermark)> {
-        let _lock = lock_beside(path).ok().filter(|_| path.exists())?;
-        let table = open_table(path, options).ok()??;
+    pub fn witness(storage: &dyn Storage, options: IndexOptions) -> Option<(Identity, Watermark)> {
+        let _lock = lock(storage).ok().filter(|_| exists(storage, INDEX_NAME))?;
+        let table = open_table(storage, INDEX_NAME, options).ok()??;
         let Ok(meta) = table.read(|rows| rows.meta()) else {
             table.abandon();
             return None;
@@ -173,6 +188,10 @@ impl Index {
         };
         table.commit(&changes, durability).map_err(|fault| self.fail(&fault))?;
         *self.watermark.lock().unwrap_or_else(PoisonError::into_inner) = watermark;
+        if durability == Durability::Immediate && self.nameless.load(Ordering::Relaxed) {
+            // If it fails, a power cut costs a rebuild, and the next time it is tried again.
+            self.nameless.store(self.storage.sync_dir("").is_err(), Ordering::Relaxed);
+        }
         Ok(watermark)
     }
 
@@ -238,6 +257,11 @@ impl Lookup for Index {
         self.ask(|rows| number.map_or(Ok(Vec::new()), |number| lookup::frames_of(rows, number, after)))
     }
 
+    fn last_frames_of(&self, stream: StreamId, limit: usize) -> Result<Vec<FramePlace>, Bypassed> {
+        let number = self.heads.read().unwrap_or_else(PoisonError::into_inner).number(stream);
+        self.ask(|rows| number.map_or(Ok(Vec::new()), |number| lookup::last_frames_of(rows, number, limit)))
+    }
+
     fn contents(&self) -> Result<Contents, Bypassed> {
         self.ask(lookup::contents)
     }
@@ -267,38 +291,40 @@ impl Drop for Index {
         if self.broken.get().is_none() && table.close().is_ok() {
             return;
         }
-        let _ = remove(&self.path);
+        let _ = remove(&*self.storage, INDEX_NAME);
     }
 }
 
-/// Takes the lock that makes this process the owner of the index at `path`.
-pub(super) fn lock_beside(path: &Path) -> Result<File, Fault> {
-    let lock_path = path.with_file_name("INDEX");
-    let lock = private(&lock_path).map_err(|error| cannot("open", &lock_path, &error))?;
-    match lock.try_lock() {
-        Ok(()) => Ok(lock),
-        Err(TryLockError::WouldBlock) => Err(Fault::new("another process holds it")),
-        Err(TryLockError::Error(error)) => Err(cannot("lock", &lock_path, &error)),
+/// Takes the lock that makes this process the owner of the index.
+pub(super) fn lock(storage: &dyn Storage) -> Result<Box<dyn StoredFile>, Fault> {
+    let file = storage
+        .open(LOCK_NAME, Access::Create)
+        .map_err(|error| cannot("open", storage, LOCK_NAME, &error))?;
+    match file.try_lock() {
+        Ok(true) => Ok(file),
+        Ok(false) => Err(Fault::new("another process holds it")),
+        Err(error) => Err(cannot("lock", storage, LOCK_NAME, &error)),
     }
 }
 
-/// Opens a file that only its owner may read, making it if it is not there.
-fn private(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(false);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt as _;
-        options.mode(0o600);
-    }
-    options.open(path)
+/// Whether there is a file of that name.
+pub(super) fn exists(storage: &dyn Storage, name: &str) -> bool {
+    storage.open(name, Access::Read).is_ok()
 }
 
 /// `None` if someone else has the file open, without being its owner.
-pub(super) fn open_table(path: &Path, options: IndexOptions) -> Result<Option<Table>, Fault> {
-    let file = private(path).map_err(|error| cannot("open", path, &error))?;
-    let bytes = file.metadata().map_err(|error| cannot("look at", path, &error))?.len();
-    Table::open(file, options.cache_bytes, bytes > 0 && bytes <= options.check_bytes_max)
+pub(super) fn open_table(
+    storage: &dyn Storage,
+    name: &str,
+    options: IndexOptions,
+) -> Result<Option<Table>, Fault> {
+    let file = storage.open(name, Access::Create).map_err(|error| cannot("open", storage, name, &error))?;
+    // Whoever looks into the file with another program is left in peace.
+    if !file.try_lock().map_err(|error| cannot("lock", storage, name, &error))? {
+        return Ok(None);
+    }
+    let bytes = file.len().map_err(|error| cannot("look at", storage, name, &error))?;
+    Table::open(file, options.cache_bytes, bytes > 0 && bytes <= options.check_bytes_max).map(Some)
 }
 
 /// Checks that what is in the table is ours and not ahead of the log. An empty table is begun.
@@ -328,21 +354,22 @@ fn heads_of(table: &Table, identity: Identity, durable: (Seq, Position)) -> Resu
         return Err(Fault::new("it belongs to another store"));
     }
     let Watermark { seq, end, .. } = meta.watermark;
-    if seq > durable.0 || end.is_some_and(|end| end > durable.1) {
+    let is_ahead = seq > durable.0 || end.is_some_and(|end| end > durable.1);
+    if is_ahead && !is_planted(Bug::IndexAheadOfLog) {
         return Err(Fault(format!("it knows {seq}, the log ends at {}", durable.0)));
     }
     Ok(heads)
 }
 
-pub(super) fn remove(path: &Path) -> Result<(), Fault> {
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(cannot("remove", path, &error)),
+pub(super) fn remove(storage: &dyn Storage, name: &str) -> Result<(), Fault> {
+    match storage.remove(name) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(cannot("remove", storage, name, &error)),
         _ => Ok(()),
     }
 }
 
-pub(super) fn cannot(action: &str, path: &Path, error: &io::Error) -> Fault {
-    Fault(format!("cannot {action} {}: {error}", path.display()))
+pub(super) fn cannot(action: &str, storage: &dyn Storage, name: &str, error: &io::Error) -> Fault {
+    Fault(format!("cannot {action} {}: {error}", storage.path(name).display()))
 }
 
 fn hex(bytes: &[u8]) -> String {

@@ -3,16 +3,15 @@
 //! The proof: the rows are computed a second time, in memory, and both give the same digest. With more events than fit
 //! into memory that is done part by part of the keys, each with one more pass over the log.
 
-use std::path::{Path, PathBuf};
-
 use crate::ids::{Digest, Position, Seq};
+use crate::storage::{Access, Storage, sync};
 
 use super::file::Table;
 use super::heads::Heads;
 use super::layout::Fault;
 use super::lookup;
 use super::memory::MemoryIndex;
-use super::owner::{self, IndexOptions};
+use super::owner::{self, INDEX_NAME, IndexOptions};
 use super::rows::{Rows, rows_of};
 use super::{Bypassed, Durability, FrameSource, Identity};
 
@@ -22,6 +21,8 @@ const PART_EVENT_COUNT: u64 = 200_000;
 const COMMIT_EVENT_COUNT: u64 = 4096;
 /// Transactions until one goes to disk: others keep their pages in memory and free none.
 const FLUSH_COMMIT_COUNT: u64 = 4;
+/// The rebuilt index, until it is proven.
+const NEW_NAME: &str = "index.redb.new";
 /// Most bytes of frames that are read at once.
 const READ_BYTES_MAX: usize = 4 << 20;
 
@@ -61,7 +62,7 @@ pub struct Rebuilt {
     pub live: LiveComparison,
 }
 
-/// Makes the index at `path` anew from `source` and replaces the one that is there, once it is proven and on disk.
+/// Makes the index in `storage` anew from `source` and replaces the one that is there, once it is proven and on disk.
 ///
 /// Nobody may own the index meanwhile, this process included. Cost: 3 to 8 us an event for each of two passes or more.
 ///
@@ -69,64 +70,54 @@ pub struct Rebuilt {
 /// [`Bypassed`] if another owns it, the log cannot be read, the disk is full, or the proof fails; the index that was
 /// there stays.
 pub fn reindex(
-    path: &Path,
+    storage: &dyn Storage,
     identity: Identity,
     source: &dyn FrameSource,
     options: IndexOptions,
 ) -> Result<Rebuilt, Bypassed> {
-    replace(path, identity, source, options)
+    replace(storage, identity, source, options)
         .map_err(|bypassed| Bypassed { reason: format!("the index cannot be rebuilt: {bypassed}") })
 }
 
 fn replace(
-    path: &Path,
+    storage: &dyn Storage,
     identity: Identity,
     source: &dyn FrameSource,
     options: IndexOptions,
 ) -> Result<Rebuilt, Bypassed> {
-    let _lock = owner::lock_beside(path)?;
+    let _lock = owner::lock(storage)?;
     let durable = source.durable_head();
-    let new_path = beside(path);
-    owner::remove(&new_path)?;
-    let result = build(&new_path, identity, source, durable.0, options).and_then(|mut rebuilt| {
-        rebuilt.live = compare(path, identity, durable, options, &rebuilt);
-        std::fs::rename(&new_path, path).map_err(|error| owner::cannot("replace", path, &error))?;
-        sync(path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new(".")))?;
+    owner::remove(storage, NEW_NAME)?;
+    let result = build(storage, identity, source, durable.0, options).and_then(|mut rebuilt| {
+        rebuilt.live = compare(storage, identity, durable, options, &rebuilt);
+        let cannot = |error| owner::cannot("replace", storage, INDEX_NAME, &error);
+        storage.rename(NEW_NAME, INDEX_NAME).and_then(|()| storage.sync_dir("")).map_err(cannot)?;
         Ok(rebuilt)
     });
     if result.is_err() {
-        let _ = owner::remove(&new_path);
+        let _ = owner::remove(storage, NEW_NAME);
     }
     result
 }
 
-fn beside(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".new");
-    PathBuf::from(name)
-}
-
-fn sync(path: &Path) -> Result<(), Fault> {
-    let result = std::fs::File::open(path).and_then(|file| file.sync_all());
-    result.map_err(|error| owner::cannot("sync", path, &error))
-}
-
-/// Builds, proves and syncs an index in the file `path`, which does not exist.
+/// Builds, proves and syncs an index in the file [`NEW_NAME`], which does not exist.
 fn build(
-    path: &Path,
+    storage: &dyn Storage,
     identity: Identity,
     source: &dyn FrameSource,
     head: Seq,
     options: IndexOptions,
 ) -> Result<Rebuilt, Bypassed> {
-    let in_use = || Fault(format!("{} is in use", path.display()));
-    let table = owner::open_table(path, options)?.ok_or_else(in_use)?;
+    let in_use = || Fault(format!("{} is in use", storage.path(NEW_NAME).display()));
+    let table = owner::open_table(storage, NEW_NAME, options)?.ok_or_else(in_use)?;
     match fill(&table, identity, source, head) {
         Ok(rebuilt) => {
             table.close()?;
-            sync(path)?;
-            let bytes =
-                std::fs::metadata(path).map_err(|error| owner::cannot("look at", path, &error))?.len();
+            let synced = storage.open(NEW_NAME, Access::Write).and_then(|file| {
+                sync(&*file)?;
+                file.len()
+            });
+            let bytes = synced.map_err(|error| owner::cannot("sync", storage, NEW_NAME, &error))?;
             Ok(Rebuilt { bytes, ..rebuilt })
         }
         Err(error) => {
@@ -205,18 +196,20 @@ fn each_batch(
     if batch.is_empty() { Ok(()) } else { apply(&batch) }
 }
 
-/// Compares the index that is at `path` with what was rebuilt.
+/// Compares the index that is there with what was rebuilt.
 fn compare(
-    path: &Path,
+    storage: &dyn Storage,
     identity: Identity,
     durable: (Seq, Position),
     options: IndexOptions,
     rebuilt: &Rebuilt,
 ) -> LiveComparison {
-    if !path.exists() {
+    if !owner::exists(storage, INDEX_NAME) {
         return LiveComparison::Absent;
     }
-    let Ok(Some(table)) = owner::open_table(path, options) else { return LiveComparison::Different };
+    let Ok(Some(table)) = owner::open_table(storage, INDEX_NAME, options) else {
+        return LiveComparison::Different;
+    };
     let Ok((table, heads)) = owner::adopt(table, identity, durable) else { return LiveComparison::Different };
     let seq = heads.watermark().seq;
     let Ok(digest) = table.read(lookup::digest) else {

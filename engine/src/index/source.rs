@@ -1,7 +1,5 @@
 //! The index and the log: frames for the indexer, and opening an index that agrees with a log.
 
-use std::path::Path;
-
 use crate::codec::{FORMAT_VERSION, Frame};
 use crate::ids::{Position, Seq};
 use crate::log::Log;
@@ -36,18 +34,18 @@ impl FrameSource for Log {
 }
 
 impl Index {
-    /// Opens the index at `path` for `log`, and begins it anew if its newest frame is not the log's: a store that was
+    /// Opens the index that lies beside `log`, and begins it anew if its newest frame is not the log's: a store that was
     /// restored from a copy, or a log whose end was lost and written over.
-    pub fn open_for(log: &Log, path: &Path, options: IndexOptions) -> IndexState {
+    pub fn open_for(log: &Log, options: IndexOptions) -> IndexState {
         let identity = Identity { store: log.store(), format: FORMAT_VERSION };
-        let state = Self::open(path, identity, log.durable_head(), options);
+        let state = Self::open(log.storage(), identity, log.durable_head(), options);
         if let IndexState::Owner(index) = &state
             && !index.agrees_with(log)
         {
             index.put_aside("its newest frame is not the log's");
             // Dropped and so removed before the next opens.
             drop(state);
-            return Self::open(path, identity, log.durable_head(), options);
+            return Self::open(log.storage(), identity, log.durable_head(), options);
         }
         state
     }

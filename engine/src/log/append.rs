@@ -324,6 +324,35 @@ impl Log {
         Ok(newest)
     }
 
+    /// Completes the segment that is being written and begins the next one, unless it has no frame yet. Durable.
+    ///
+    /// # Errors
+    /// As [`Log::append`].
+    pub fn begin_segment(&self) -> Result<(), LogError> {
+        self.check_process()?;
+        let mut writer = locked(&self.writer);
+        if writer.poisoned {
+            return Err(LogError::Poisoned { path: self.storage.path("") });
+        }
+        if let Some(damage) = &locked(&self.shared).damage {
+            return Err(LogError::Corrupt(damage.clone()));
+        }
+        let Some(tail) = writer.tail.take() else {
+            return Err(LogError::ReadOnly { path: self.storage.path("") });
+        };
+        let result = (|| {
+            let _lock = tail.lock(&*self.clock, self.options.lock_wait)?;
+            let page = tail.read()?;
+            self.catch_up(&tail, &mut writer, &page)?;
+            if writer.place.position.offset() <= SEGMENT_HEADER_BYTES as u64 {
+                return Ok(());
+            }
+            self.roll(&tail, &mut writer)
+        })();
+        writer.tail = Some(tail);
+        result
+    }
+
     /// Completes the segment and begins the next.
     fn roll(&self, tail: &Tail, writer: &mut Writer) -> Result<(), LogError> {
         let place = writer.place;

@@ -140,6 +140,7 @@ pub(crate) fn make(
         previous_time: now,
         previous: Link::ZERO,
         abandoned: false,
+        sealed: None,
     };
     let start = segment_start(&header);
     write_file(&**storage, &segment_name(1), &header.encode()).map_err(fail("create", &segment_name(1)))?;

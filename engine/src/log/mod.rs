@@ -16,17 +16,24 @@
 //! seq and position, compression of complete segments.
 
 mod append;
+mod backup;
 mod create;
 mod error;
 mod files;
 mod frames;
+mod lookup;
+mod map;
 mod open;
 mod repair;
+mod seal;
+mod sealed;
+mod space;
 mod survey;
 mod tail;
 #[cfg(test)]
 mod tests;
 mod verify;
+mod wait;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -34,13 +41,18 @@ use std::time::Duration;
 
 pub use crate::codec::Written as Head;
 use crate::codec::{
-    BodyRow, EncodedEvent, Frame, FrameCheck, Part, PreparedFrame, SALT_BYTES, check_block, encode_frame,
+    BodyRow, EncodedEvent, Frame, FrameCheck, Part, PreparedFrame, SALT_BYTES, SegmentHeader, check_block,
+    encode_frame,
 };
 use crate::ids::{Micros, Position, Seq, StoreId, StreamId};
 use crate::storage::{Clock, Entropy, Storage};
 pub use error::{Corruption, LogError};
 use files::{Cursor, Fault, POINT_WINDOW_BYTES, Segments};
 pub use frames::Frames;
+pub use lookup::{TableFrame, TableStream};
+pub use map::CompleteSegment;
+pub use seal::{SealFigures, SealOutcome};
+pub use space::{KindSpace, LogSpace, SegmentSpace};
 use tail::Tail;
 pub use verify::{LogReport, Violation, Witness};
 
@@ -168,6 +180,8 @@ pub struct Log {
     entropy: Arc<dyn Entropy>,
     options: LogOptions,
     process: u32,
+    /// This handle may not write; known once, so that asking needs no lock.
+    read_only: bool,
     segments: Segments,
     shared: Mutex<Shared>,
     writer: Mutex<Writer>,
@@ -236,6 +250,14 @@ impl Log {
         if process == self.process { Ok(()) } else { Err(LogError::Forked { owner: self.process, process }) }
     }
 
+    /// Whether this handle may not write.
+    fn is_read_only(&self) -> bool {
+        self.read_only
+    }
+
+    /// Tells other processes that a complete segment was replaced, so that they let go of the old file.
+    fn generation_changed(&self) {}
+
     /// Remembers where a frame is.
     fn remember(&self, first_seq: Seq, position: Position) {
         let mut map = locked(&self.map);
@@ -271,14 +293,19 @@ impl Log {
         damage.map_or(Ok(None), Err)
     }
 
-    /// A remembered place at or before the frame that holds `seq`.
+    /// A known place at or before the frame that holds `seq`: of a complete segment its tables', else a remembered one.
     fn start_before(&self, seq: Seq) -> Result<Position, LogError> {
-        if let Some((_, position)) = locked(&self.map).range(..=seq).next_back() {
-            let position = *position;
-            let next = self.segments.header(position.segment().saturating_add(1))?;
-            if next.is_none_or(|next| next.first_seq > seq) {
+        let remembered = locked(&self.map).range(..=seq).next_back().map(|(_, position)| *position);
+        let active = self.head().position.segment();
+        if let Some(position) = remembered.filter(|position| position.segment() == active) {
+            return Ok(position);
+        }
+        if let Some(complete) = self.complete_segment(seq)? {
+            if let Some(position) = self.table_position(complete.number, seq)? {
                 return Ok(position);
             }
+            let near = remembered.filter(|position| position.segment() == complete.number);
+            return Ok(near.unwrap_or(SegmentHeader::start(complete.number)));
         }
         let numbers = self.segments.numbers()?;
         let mut start = Position::default();
@@ -288,7 +315,7 @@ impl Log {
             let Some(number) = numbers.get(middle) else { break };
             match self.segments.header(*number)? {
                 Some(header) if header.first_seq <= seq => {
-                    start = crate::codec::SegmentHeader::start(*number);
+                    start = SegmentHeader::start(*number);
                     low = middle + 1;
                 }
                 // A damaged header says nothing: look below it.
@@ -354,9 +381,18 @@ impl Log {
             return Err(damaged("a body within the limits".to_owned(), format!("{} bytes", row.bytes)));
         }
         let mut cursor = Cursor::new(&self.segments, length);
-        let block = cursor.bytes(segment, offset, length)?;
-        match check_block(block, row.bytes, &row.digest) {
-            Ok(()) => Ok(block.get(SALT_BYTES..).unwrap_or(&[]).to_vec()),
+        let block = match cursor.block(row.position, length) {
+            Ok(block) => block,
+            Err(Fault::Error(error)) => return Err(error),
+            Err(Fault::Nothing) => std::borrow::Cow::Borrowed(&[][..]),
+            Err(Fault::Invalid(invalid, _)) => return Err(damaged(invalid.expected, invalid.found)),
+        };
+        match check_block(&block, row.bytes, &row.digest) {
+            Ok(()) => {
+                let mut body = block.into_owned();
+                body.drain(..SALT_BYTES.min(body.len()));
+                Ok(body)
+            }
             Err(invalid) if invalid.part == Part::BodyZeroed => {
                 Err(LogError::Erased { position: row.position })
             }

@@ -77,6 +77,7 @@ impl Log {
         let (tail, on_read_only_disk) = open_tail(&*storage, options.read_only || damage.is_some())?;
         let tail = tail.map(|file| Tail::new(storage.clone(), file));
         let process = storage.process();
+        let read_only = tail.is_none();
         let writer = Writer {
             tail,
             segment: None,
@@ -96,6 +97,7 @@ impl Log {
             entropy,
             options,
             process,
+            read_only,
             shared: Mutex::new(Shared { head: Head::default(), damage: damage.map(Box::new) }),
             writer: Mutex::new(writer),
             queue: Queue::default(),

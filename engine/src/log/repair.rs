@@ -18,7 +18,10 @@ impl Log {
     /// Rules 10 to 12 of the recovery in `docs/FORMAT.md`.
     pub(crate) fn repair(&self, tail: &Tail, page: &TailPage) -> Result<Repaired, LogError> {
         self.segments.forget();
-        let found = self.survey(page, page.poisoned)?;
+        // Poison of another moment than the durable end beside it: a power cut tore the page. What is behind that end is
+        // judged as after any crash.
+        let is_poisoned = page.poisoned && page.poison_is_whole;
+        let found = self.survey(page, is_poisoned)?;
         if let Some(damage) = found.damage {
             locked(&self.shared).head = found.durable_place;
             self.note_damage(damage.clone(), found.durable)?;
@@ -35,12 +38,12 @@ impl Log {
             self.quarantine(number, start, end)?;
             let zeroed = zero(&*file, start, end);
             // After a failed sync the disk may refuse this too; the next segment says to ignore what is left.
-            if !page.poisoned {
+            if !is_poisoned {
                 zeroed.map_err(fail("zero the torn end of"))?;
             }
         }
         let epoch = page.epoch;
-        if page.poisoned {
+        if is_poisoned {
             // Best effort: nothing below relies on it.
             let _ = sync(&*file);
             place = self.start_segment(&place, true)?;
@@ -57,6 +60,11 @@ impl Log {
         }
         if tail.is_whole()? && page.store == Some(self.segments.store) {
             tail.publish(&place, epoch)?;
+            if page.poisoned {
+                // The page may have been written back while it was poisoned. Found so after a power cut, it would have
+                // what is acknowledged from here on given up as unconfirmed.
+                tail.sync().map_err(|_| self.sync_failed(tail, &found.durable_place, epoch))?;
+            }
         } else {
             tail.write_page(self.segments.store, &place)?;
         }
@@ -113,6 +121,7 @@ impl Log {
             previous_time: place.time,
             previous: place.link,
             abandoned,
+            sealed: None,
         };
         let name = segment_name(number);
         write_file(&*self.storage, &name, &header.encode())

@@ -204,8 +204,7 @@ pub(crate) fn strict(cursor: &mut Cursor<'_>, place: &Written, whole: bool) -> R
     if whole {
         let frame = cursor.frame(place.position, FrameCheck::Digest)?;
         let mut first = None;
-        let bodies = cursor.bodies(&header).map_err(Fault::Error)?;
-        frame.check_bodies(bodies, |_, found| first = first.take().or(Some(found)));
+        cursor.check_bodies(&frame, |_, found| first = first.take().or(Some(found))).map_err(Fault::Error)?;
         if let Some(found) = first {
             return Err(invalid(found));
         }
@@ -215,6 +214,10 @@ pub(crate) fn strict(cursor: &mut Cursor<'_>, place: &Written, whole: bool) -> R
 
 /// First and last offset (+ 1) of bytes after `place` in its segment that are not zero.
 pub(crate) fn torn(cursor: &mut Cursor<'_>, place: &Written) -> Result<Option<(u64, u64)>, LogError> {
+    if cursor.sealed(place.position.segment())?.is_some() {
+        // What was after the end is not in the file any more.
+        return Ok(None);
+    }
     let mut offset = place.position.offset();
     let mut found: Option<(u64, u64)> = None;
     loop {
@@ -254,6 +257,9 @@ pub(crate) fn find_header(
     until: u64,
     after_seq: Seq,
 ) -> Result<Option<FrameHeader>, LogError> {
+    if let Some(file) = cursor.sealed(segment)? {
+        return super::sealed::find_header(cursor, &file, offset, until, after_seq);
+    }
     while offset < until {
         let bytes = cursor.rest(segment, offset, FRAME_HEADER_BYTES)?;
         if bytes.len() < FRAME_HEADER_BYTES {

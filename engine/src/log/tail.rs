@@ -63,6 +63,11 @@ impl Tail {
         sync(&*self.file).map_err(self.fail("sync"))
     }
 
+    /// Makes the page durable as it is.
+    pub(crate) fn sync(&self) -> std::io::Result<()> {
+        sync(&*self.file)
+    }
+
     /// Says that everything up to `written` is durable and nobody is writing. Call under W.
     pub(crate) fn publish(&self, written: &Written, epoch: u32) -> Result<(), LogError> {
         let bytes = state_records(written, epoch, false);

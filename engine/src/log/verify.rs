@@ -297,8 +297,7 @@ impl Check<'_> {
         self.report.events += u64::from(header.event_count);
         self.report.bytes += header.frame_bytes();
         let mut damaged = Vec::new();
-        let bodies = cursor.bodies(&header)?;
-        frame.check_bodies(bodies, |row, invalid| damaged.push((row, invalid)));
+        cursor.check_bodies(frame, |row, invalid| damaged.push((row, invalid)))?;
         let mut rows = u64::from(header.row_count);
         for row in frame.rows().filter(|row| row.position < header.position) {
             if self.damaged_blocks.contains(&row.position) {
@@ -309,8 +308,13 @@ impl Check<'_> {
             } else if self.deep {
                 let length = SALT_BYTES.saturating_add(row.bytes as usize);
                 let mut cursor = Cursor::new(&self.log.segments, length);
-                let block = cursor.bytes(row.position.segment(), row.position.offset(), length)?;
-                if let Err(invalid) = check_block(block, row.bytes, &row.digest) {
+                let checked = match cursor.block(row.position, length) {
+                    Ok(block) => check_block(&block, row.bytes, &row.digest),
+                    Err(Fault::Error(error)) => return Err(error),
+                    Err(Fault::Nothing) => check_block(&[], row.bytes, &row.digest),
+                    Err(Fault::Invalid(invalid, _)) => Err(invalid),
+                };
+                if let Err(invalid) = checked {
                     damaged.push((row, invalid));
                 }
             }
@@ -340,6 +344,11 @@ impl Check<'_> {
 
     /// A complete segment must hold nothing after its end, unless the next one says that it was given up.
     fn leftovers(&mut self, segment: u32) -> Result<(), LogError> {
+        if let Some(file) = self.log.segments.get(segment)?.filter(|file| file.sealed.is_some()) {
+            for damage in super::sealed::check_file(&self.log.segments, &file)? {
+                self.found(damage);
+            }
+        }
         let Some(next) = self.log.segments.header(segment.saturating_add(1))? else { return Ok(()) };
         if next.previous_end.segment() != segment {
             return Ok(());

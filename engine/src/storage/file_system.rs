@@ -14,8 +14,11 @@ use std::path::Path;
 /// The name of the file system that `path` is on, or is going to be on, if it is one that a store cannot trust.
 ///
 /// A path that does not exist yet stands for the nearest folder above that does.
+///
+/// # Errors
+/// If the path cannot be made absolute.
 #[cfg(target_os = "linux")]
-pub(crate) fn untrusted(path: &Path) -> io::Result<Option<&'static str>> {
+pub fn untrusted(path: &Path) -> io::Result<Option<&'static str>> {
     let whole = std::path::absolute(path)?;
     for place in whole.ancestors() {
         match rustix::fs::statfs(place) {
@@ -45,7 +48,7 @@ pub(crate) fn untrusted(path: &Path) -> io::Result<Option<&'static str>> {
 /// Only Linux is asked.
 #[cfg(not(target_os = "linux"))]
 #[expect(clippy::unnecessary_wraps, reason = "the signature of the other one")]
-pub(crate) fn untrusted(_path: &Path) -> io::Result<Option<&'static str>> {
+pub fn untrusted(_path: &Path) -> io::Result<Option<&'static str>> {
     Ok(None)
 }
 
@@ -68,6 +71,20 @@ fn name_of(magic: u32) -> Option<&'static str> {
         _ => return None,
     };
     Some(name)
+}
+
+/// Bytes that this user can still write to the file system of `path`. `None` where that cannot be known.
+pub fn free_bytes(path: &Path) -> Option<u64> {
+    #[cfg(unix)]
+    {
+        let found = rustix::fs::statvfs(path).ok()?;
+        Some(found.f_bavail.saturating_mul(found.f_frsize))
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = path;
+        None
+    }
 }
 
 #[cfg(test)]

@@ -27,9 +27,9 @@ use std::time::Duration;
 
 pub use clock::{Clock, Entropy, FixedClock, FixedEntropy, SystemClock, SystemEntropy};
 pub use file::FileStorage;
-pub(crate) use file_system::untrusted;
+pub use file_system::{free_bytes, untrusted};
 #[cfg(any(test, feature = "testing"))]
-pub use sim::{Crash, Fault, FaultKind, SimStorage, SimWorld};
+pub use sim::{Crash, Fault, FaultKind, Moment, Part, SimClock, SimStorage, SimWorld};
 
 /// How a file is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

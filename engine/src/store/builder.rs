@@ -17,6 +17,7 @@ use super::contents::Contents;
 use super::places::Places;
 use super::salts::Salts;
 use super::snapshots::{Snapshots, Uses};
+use super::upkeep::Upkeep;
 use super::{Inner, Store};
 
 /// Settings for [`Store::builder`].
@@ -31,6 +32,7 @@ pub struct Builder {
     create: bool,
     index: bool,
     snapshots: bool,
+    sealing: bool,
     any_file_system: bool,
 }
 
@@ -52,6 +54,7 @@ impl Builder {
             create: true,
             index: true,
             snapshots: true,
+            sealing: true,
             any_file_system: false,
         }
     }
@@ -89,6 +92,14 @@ impl Builder {
     #[must_use]
     pub fn snapshots(mut self, snapshots: bool) -> Self {
         self.snapshots = snapshots;
+        self
+    }
+
+    /// Whether this handle seals complete segments in the background. Default: yes, on files of its own. What is read is the
+    /// same either way; see [`Store::seal`].
+    #[must_use]
+    pub fn sealing(mut self, sealing: bool) -> Self {
+        self.sealing = sealing;
         self
     }
 
@@ -153,7 +164,7 @@ impl Builder {
                 return Err(Error::UntrustedFileSystem { path: self.root, file_system });
             }
         }
-        let index = (self.index && own_files).then(|| self.root.join("index.redb"));
+        let index = self.index && own_files;
         let storage = self.storage.unwrap_or_else(|| Arc::new(FileStorage::new(&self.root)));
         let read_only = self.options.read_only;
         let mut seed = [0; 64];
@@ -185,6 +196,7 @@ impl Builder {
             frames: Mutex::default(),
             damage: Mutex::default(),
             snapshots,
+            upkeep: Upkeep::new(own_files && self.sealing),
         };
         if !read_only && inner.refresh()? == Seq::ZERO {
             inner.begin()?;
@@ -224,6 +236,7 @@ impl Drop for Inner {
     fn drop(&mut self) {
         self.save_folds();
         // Nothing becomes durable here: a checkpoint only witnesses what is.
+        self.upkeep.finish(&self.log);
         let _ = self.log.write_checkpoint();
     }
 }

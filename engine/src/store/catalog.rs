@@ -14,8 +14,6 @@ use crate::index::FramePlace;
 pub(super) struct StreamPlaces {
     /// Its frames, oldest first.
     pub(super) frames: Vec<FramePlace>,
-    /// How many events it has.
-    pub(super) event_count: u64,
     /// Its newest seq.
     pub(super) head: Seq,
 }
@@ -28,9 +26,15 @@ pub(super) struct Catalog {
     streams: FxHashMap<StreamId, StreamPlaces>,
     /// Streams in order of their first event.
     order: Vec<StreamId>,
+    place_count: usize,
 }
 
 impl Catalog {
+    /// An empty catalog that goes on after `watermark`.
+    pub(super) fn after(watermark: Seq) -> Self {
+        Self { watermark, ..Self::default() }
+    }
+
     /// Takes note of the next frame. Frames below the watermark are skipped.
     pub(super) fn observe(&mut self, frame: &Frame) {
         let header = frame.header();
@@ -44,16 +48,32 @@ impl Catalog {
         };
         for event in frame.events() {
             let places = self.streams.entry(event.envelope.stream).or_default();
-            if places.event_count == 0 {
+            if places.frames.is_empty() {
                 self.order.push(event.envelope.stream);
             }
-            places.event_count += 1;
             places.head = event.seq;
             if places.frames.last() != Some(&place) {
                 places.frames.push(place);
+                self.place_count = self.place_count.saturating_add(1);
             }
         }
         self.watermark = header.last_seq();
+    }
+
+    /// How many places it holds, of all streams: what it costs, at 24 bytes each.
+    pub(super) const fn place_count(&self) -> usize {
+        self.place_count
+    }
+
+    /// Forgets frames that end at or before `base`. Cost: all places that stay.
+    pub(super) fn forget(&mut self, base: Seq) {
+        self.streams.retain(|_, places| {
+            places.frames.retain(|place| place.last_seq > base);
+            places.frames.shrink_to_fit();
+            !places.frames.is_empty()
+        });
+        self.order.retain(|stream| self.streams.contains_key(stream));
+        self.place_count = self.streams.values().map(|places| places.frames.len()).sum();
     }
 
     /// What is known of a stream.

@@ -271,8 +271,8 @@ impl Store {
     pub fn info(&self) -> Result<StoreInfo, Error> {
         let head = self.inner.catch_up_places()?;
         let names = self.stream_names()?;
-        let (segment_count, log_bytes) = self.inner.files("log")?;
-        let (_, quarantine_bytes) = self.inner.files("quarantine")?;
+        let (segment_count, log_bytes) = self.inner.files("log", ".seg")?;
+        let (_, quarantine_bytes) = self.inner.files("quarantine", "")?;
         Ok(StoreInfo {
             id: self.id(),
             path: self.inner.root.clone(),
@@ -289,8 +289,8 @@ impl Store {
 }
 
 impl Inner {
-    /// Files in a folder of the store: how many, and how many bytes.
-    fn files(&self, folder: &str) -> Result<(u64, u64), Error> {
+    /// Files in a folder of the store whose names end so: how many, and how many bytes.
+    fn files(&self, folder: &str, ending: &str) -> Result<(u64, u64), Error> {
         let storage = self.log.storage();
         let failed = |source| Error::Io { action: "read", path: storage.path(folder), source };
         let names = match storage.list(folder) {
@@ -298,6 +298,7 @@ impl Inner {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok((0, 0)),
             Err(error) => return Err(failed(error)),
         };
+        let names: Vec<String> = names.into_iter().filter(|name| name.ends_with(ending)).collect();
         let mut bytes = 0;
         for name in &names {
             let file =

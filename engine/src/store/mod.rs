@@ -9,6 +9,7 @@
 //! A [`Store`] is cheap to clone and may be used from any thread; any number of processes may open the same folder. The
 //! log is the truth: what is kept here (catalog, ledgers, folds) can be thrown away and read again.
 
+mod backup;
 mod builder;
 mod catalog;
 mod commands;
@@ -22,12 +23,19 @@ mod info;
 mod memory;
 mod places;
 mod salts;
+mod salvage;
 mod scan;
 mod served;
 mod session;
 mod snapshots;
+mod space;
+mod subscribe;
+#[cfg(test)]
+mod subscribe_tests;
+mod tabled;
 #[cfg(test)]
 mod tests;
+mod upkeep;
 mod view;
 mod writer;
 
@@ -44,14 +52,18 @@ use crate::ids::{BodyId, Origin, Position, Seq, StoreId, StreamId};
 use crate::log::{Log, Recovery};
 use crate::registry::Registry;
 
+pub use backup::Backup;
 pub use builder::Builder;
 pub use commands::ActReply;
 pub use events::Events;
 pub use info::{SessionSummary, StoreInfo, StreamName};
 pub use memory::{Memory, MemoryReceipt, MemoryScope, SessionProposal};
+pub use salvage::{Salvaged, salvage, salvage_storage};
 pub use scan::Glimpse;
 pub use served::{PlainText, Rendered, Renderer, Served, ServedItem};
 pub use session::Session;
+pub use space::{SealReport, Space, StateSpace};
+pub use subscribe::{Commit, Subscription};
 pub use view::{At, Reading, ShownFace, View};
 pub use writer::{Atomicity, Batch, Receipt};
 
@@ -62,6 +74,7 @@ use places::Places;
 use salts::Salts;
 use scan::{LogSource, Source};
 use snapshots::Snapshots;
+use upkeep::Upkeep;
 use writer::StreamWriter;
 
 /// An open store.
@@ -85,6 +98,7 @@ struct Inner {
     frames: Mutex<FrameCache>,
     damage: Mutex<Vec<String>>,
     snapshots: Snapshots,
+    upkeep: Upkeep,
 }
 
 /// Most damaged places that are told of; `verify` tells of all.

@@ -6,39 +6,53 @@
 //! ```
 //!
 //! Without a usable index `base` is 0 and the catalog holds everything. An index that fails on the way is dropped and the
-//! catalog begun anew: the caller notices nothing but time.
+//! catalog begun anew: the caller notices nothing but time. One that another process owns is tried again while there is
+//! something new to index, less and less often, so that someone takes it over when its owner goes. The base follows the
+//! index once the catalog has grown: what both know is kept once.
 
-use std::path::PathBuf;
+use std::cell::RefCell;
 use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
 
-use crate::codec::FORMAT_VERSION;
+use crate::codec::{FORMAT_VERSION, SegmentHeader};
 use crate::error::Error;
 use crate::ids::{Position, Seq, StreamId};
 use crate::index::{
-    Bypassed, FramePlace, Identity, Index, IndexOptions, IndexState, Indexer, IndexerOptions, Lookup as _,
-    NameEntry, NameKind, Rebuilt, reindex,
+    Bypassed, FramePlace, INDEX_NAME, Identity, Index, IndexOptions, IndexState, Indexer, IndexerOptions,
+    Lookup as _, NameEntry, NameKind, Rebuilt, reindex,
 };
 use crate::log::LogError;
 
 use super::catalog::Catalog;
+use super::tabled::Tabled;
 use super::{Inner, Store};
 
 /// Events from which on an index is worth its file.
 const INDEX_EVENT_COUNT_MIN: u64 = 4096;
+/// How long an index that could not be had is left alone, the first time and at most; doubled each time.
+const RETRY_MIN: Duration = Duration::from_millis(250);
+const RETRY_MAX: Duration = Duration::from_secs(30);
+/// Places in the catalog from which on it is worth forgetting what the index knows.
+const FORGET_PLACE_COUNT: usize = 16_384;
 
 /// The index, if this handle uses one.
 #[derive(Debug, Default)]
 pub(super) struct Places {
-    /// Where the index file is; `None`: this handle uses none.
-    path: Option<PathBuf>,
+    /// Whether this handle uses an index.
+    enabled: bool,
     index: Option<Arc<Index>>,
     indexer: Option<Indexer>,
     /// Why there is no index, in a line.
     reason: Option<String>,
-    tried: bool,
+    /// When to try to own it again.
+    retry: Option<Retry>,
     /// The index answers up to here.
     base: Seq,
+    /// Complete segments after the base that are known by their tables.
+    tabled: Tabled,
     delta: Catalog,
+    /// How large the catalog may become until the base moves.
+    forget_at: usize,
     /// End of the last frame in the catalog, if everything up to there was sound: where to read on.
     resume: Option<Position>,
 }
@@ -52,17 +66,52 @@ pub(super) struct StreamPlace {
 }
 
 impl Places {
-    pub(super) fn new(path: Option<PathBuf>) -> Self {
-        Self { path, ..Self::default() }
+    pub(super) fn new(enabled: bool) -> Self {
+        Self { enabled, forget_at: FORGET_PLACE_COUNT, ..Self::default() }
+    }
+
+    /// Leaves the index alone for a while.
+    fn postpone(&mut self, why: String) {
+        self.reason = Some(why);
+        self.retry = Some(Retry::after(self.retry));
+    }
+
+    /// Moves the base to where the index is, and forgets what lies below.
+    fn advance_base(&mut self) {
+        let Some(index) = &self.index else { return };
+        let base = index.watermark().seq.min(self.delta.watermark);
+        if base > self.base {
+            self.base = base;
+            self.delta.forget(base);
+        }
+        // An index that is far behind is not asked at each commit.
+        self.forget_at = self.delta.place_count().saturating_mul(2).max(FORGET_PLACE_COUNT);
     }
 
     fn drop_index(&mut self, why: &Bypassed) {
-        self.reason = Some(why.reason.clone());
+        self.postpone(why.reason.clone());
         self.indexer = None;
         self.index = None;
         self.base = Seq::ZERO;
+        self.tabled = Tabled::default();
         self.delta = Catalog::default();
+        self.forget_at = FORGET_PLACE_COUNT;
         self.resume = None;
+    }
+}
+
+/// When an index is tried again.
+#[derive(Clone, Copy, Debug)]
+struct Retry {
+    at: Instant,
+    pause: Duration,
+}
+
+impl Retry {
+    fn after(last: Option<Self>) -> Self {
+        let pause = last.map_or(RETRY_MIN, |last| last.pause.saturating_mul(2).min(RETRY_MAX));
+        let now = Instant::now();
+        Self { at: now.checked_add(pause).unwrap_or(now), pause }
     }
 }
 
@@ -73,26 +122,40 @@ impl Inner {
 
     /// Opens the index if it is there, or worth making.
     fn open_index(&self, places: &mut Places, head: Seq) {
-        let Some(path) = places.path.clone() else { return };
-        if places.tried || (!path.exists() && head.get() < INDEX_EVENT_COUNT_MIN) {
+        if !places.enabled
+            || places.index.is_some()
+            || places.retry.is_some_and(|retry| Instant::now() < retry.at)
+            || (head.get() < INDEX_EVENT_COUNT_MIN && !self.log.storage().path(INDEX_NAME).exists())
+        {
             return;
         }
-        places.tried = true;
-        match Index::open_for(&self.log, &path, IndexOptions::default()) {
-            IndexState::Bypassed(why) => places.reason = Some(why.reason),
+        match Index::open_for(&self.log, IndexOptions::default()) {
+            IndexState::Bypassed(why) => places.postpone(why.reason),
             IndexState::Owner(index) => {
                 places.reason = index.notice().map(str::to_owned);
                 let source = Arc::clone(&self.log);
                 places.indexer = Indexer::start(Arc::clone(&index), source, IndexerOptions::default()).ok();
-                places.base = index.watermark().seq;
-                places.delta = Catalog::default();
-                places.delta.watermark = places.base;
-                // Without this the way to where the index ends would lead through the whole segment.
-                let last = index.place_of(places.base).ok().flatten();
-                let last = last.and_then(|place| self.log.frame_at(place.position).ok());
-                places.resume = last.map(|frame| frame.header().end());
+                let watermark = index.watermark();
                 places.index = Some(index);
+                if places.delta.watermark < watermark.seq {
+                    places.tabled = Tabled::default();
+                    places.delta = Catalog::after(watermark.seq);
+                    places.base = watermark.seq;
+                    places.resume = watermark.end;
+                } else {
+                    // Taken over from another process: what was read meanwhile need not be read again.
+                    places.advance_base();
+                }
             }
+        }
+    }
+
+    /// Tells the index that there is something new. Never waits.
+    pub(super) fn nudge_index(&self) {
+        if let Ok(places) = self.places.try_read()
+            && let Some(indexer) = &places.indexer
+        {
+            indexer.nudge();
         }
     }
 
@@ -113,6 +176,7 @@ impl Inner {
         if places.delta.watermark >= until.seq {
             return Ok(until.seq);
         }
+        self.attach_tables(&mut places)?;
         let from = places.delta.watermark.next();
         let frames = match places.resume {
             Some(end) => self.log.frames(end, until).skip_before(from),
@@ -138,7 +202,24 @@ impl Inner {
         }
         places.resume = resume.filter(|_| sound);
         places.delta.watermark = places.delta.watermark.max(until.seq);
+        if places.delta.place_count() >= places.forget_at {
+            places.advance_base();
+        }
         Ok(until.seq)
+    }
+
+    /// Takes in the tables of complete segments, instead of their frames, as long as nothing of them has been read.
+    fn attach_tables(&self, places: &mut Places) -> Result<(), Error> {
+        loop {
+            let from = places.delta.watermark.next();
+            let Some(segment) = self.log.complete_segment(from)? else { return Ok(()) };
+            let known = segment.first_seq < from && places.delta.place_count() > 0;
+            if known || !places.tabled.attach(&self.log, segment)? {
+                return Ok(());
+            }
+            places.delta.watermark = segment.last_seq;
+            places.resume = Some(SegmentHeader::start(segment.number.saturating_add(1)));
+        }
     }
 
     /// Asks the places; an index that fails is dropped and the question asked again.
@@ -166,7 +247,8 @@ impl Inner {
         streams: &[StreamId],
         after: Seq,
     ) -> Result<(Vec<FramePlace>, Seq), Error> {
-        self.ask(&|places| {
+        let failed = RefCell::new(None);
+        let answer = self.ask(&|places| {
             let mut found = Vec::new();
             if after < places.base
                 && let Some(index) = &places.index
@@ -175,14 +257,22 @@ impl Inner {
                     let known = index.frames_of(*stream, after)?;
                     found.extend(known.into_iter().filter(|place| place.last_seq <= places.base));
                 }
-                if streams.len() > 1 {
-                    found.sort_unstable();
-                    found.dedup();
+            }
+            let past = after.max(places.base);
+            for stream in streams {
+                match places.tabled.frames_of(&self.log, *stream, past) {
+                    Ok(known) => found.extend(known),
+                    Err(error) => *failed.borrow_mut() = Some(error),
                 }
             }
-            found.extend(places.delta.frames_of(streams, after.max(places.base)));
+            found.extend(places.delta.frames_of(streams, past));
+            if !found.is_sorted_by(|left, right| left < right) {
+                found.sort_unstable();
+                found.dedup();
+            }
             Ok(found)
-        })
+        });
+        failed.into_inner().map_or(answer, Err)
     }
 
     /// All frames with events past `after`.
@@ -207,6 +297,14 @@ impl Inner {
                             head: entry.head,
                         });
                     }
+                }
+            }
+            for place in places.tabled.streams().iter().filter(|place| place.head > places.base) {
+                if let Some(old) = known.get(&place.stream).and_then(|at: &usize| found.get_mut(*at)) {
+                    old.head = old.head.max(place.head);
+                } else {
+                    known.insert(place.stream, found.len());
+                    found.push(*place);
                 }
             }
             for stream in places.delta.streams() {
@@ -246,7 +344,7 @@ impl Inner {
         match (&places.index, &places.reason) {
             (Some(index), _) => format!("used, up to {}", index.watermark().seq),
             (None, Some(reason)) => reason.clone(),
-            (None, None) if places.path.is_none() => "not used by this handle".to_owned(),
+            (None, None) if !places.enabled => "not used by this handle".to_owned(),
             (None, None) => format!("not needed below {INDEX_EVENT_COUNT_MIN} events"),
         }
     }
@@ -256,6 +354,31 @@ impl Store {
     /// What was wrong with the index, in a line for a person; `None` if nothing was. Answers do not depend on it.
     pub fn index_notice(&self) -> Option<String> {
         self.inner.places.read().unwrap_or_else(PoisonError::into_inner).reason.clone()
+    }
+
+    /// The seq up to which the index of this handle knows all; [`Seq::ZERO`] without one.
+    pub fn indexed_until(&self) -> Seq {
+        let places = self.inner.places.read().unwrap_or_else(PoisonError::into_inner);
+        places.index.as_ref().map_or(Seq::ZERO, |index| index.watermark().seq)
+    }
+
+    /// Waits until the index has come to the head, at most `limit`. `false`: there is no index, or it has not.
+    ///
+    /// Answers never depend on it; for measurements, and before a copy of the folder is made.
+    pub fn wait_for_index(&self, limit: Duration) -> bool {
+        let started = Instant::now();
+        loop {
+            let Ok(head) = self.inner.catch_up_places() else { return false };
+            self.inner.nudge_index();
+            let index = self.inner.places.read().unwrap_or_else(PoisonError::into_inner).index.clone();
+            match index {
+                Some(index) if index.watermark().seq >= head => return true,
+                Some(index) if index.broken().is_none() && started.elapsed() < limit => {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                _ => return false,
+            }
+        }
     }
 
     /// Streams whose events bear a name, as the index knows them: at most `limit`, each with its newest such event.
@@ -278,14 +401,35 @@ impl Store {
         if inner.recovery.read_only {
             return Err(read_only("it is open for reading only"));
         }
-        let path = places.path.clone().ok_or_else(|| read_only("this handle uses no index"))?;
+        if !places.enabled {
+            return Err(read_only("this handle uses no index"));
+        }
         places.drop_index(&Bypassed { reason: "the index is being rebuilt".to_owned() });
-        places.reason = None;
         let head = inner.log.refresh()?;
-        let rebuilt = reindex(&path, inner.identity(), &*inner.log, IndexOptions::default())
+        let rebuilt = reindex(&**inner.log.storage(), inner.identity(), &*inner.log, IndexOptions::default())
             .map_err(|why| Error::Busy { detail: why.reason });
-        places.tried = false;
+        (places.retry, places.reason) = (None, None);
         inner.open_index(&mut places, head.seq);
         rebuilt
+    }
+}
+
+#[cfg(test)]
+impl Places {
+    /// Indexes all that the catalog knows, and moves the base there.
+    pub(super) fn index_all_for_test(&mut self, inner: &Inner) {
+        use crate::index::{Durability, FrameSource as _, rows_of};
+        let index = self.index.as_ref().expect("an index");
+        while index.watermark().seq < self.delta.watermark {
+            let frames = inner.log.frames_after(index.watermark().end, 1 << 20).expect("frames");
+            let rows: Vec<_> = frames.iter().map(rows_of).collect();
+            // The thread may have been faster.
+            let _ = index.apply(&rows, Durability::None);
+        }
+        self.advance_base();
+    }
+
+    pub(super) const fn delta_place_count_for_test(&self) -> usize {
+        self.delta.place_count()
     }
 }

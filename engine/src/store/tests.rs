@@ -351,3 +351,62 @@ fn a_call_told_again_with_other_parameters_is_another_call() {
     }
     assert!(open(&folder).session(session).open_calls().unwrap().is_empty());
 }
+
+/// One process indexes; another answers from the log until the first goes, and then takes over, without reading again what
+/// it has read.
+#[test]
+fn the_index_is_taken_over_when_its_owner_goes() {
+    let folder = TempDir::new().unwrap();
+    let session = StreamInfo::session("acpdb", "s1");
+    let say = |store: &Store, text: &str| {
+        let _ = store.append(&session, vec![Entry::message("", Role::User, text)]).unwrap();
+    };
+    let first = open(&folder);
+    say(&first, "one");
+    let _ = first.reindex().unwrap();
+    let used = |store: &Store| store.info().unwrap().index.starts_with("used");
+    assert!(used(&first));
+    let second = open(&folder);
+    say(&second, "two");
+    assert_eq!(second.info().unwrap().index, "the index is not used: another process holds it");
+    drop(first);
+    let mut count = 2;
+    while !used(&second) {
+        say(&second, "more");
+        count += 1;
+    }
+    assert_eq!(second.stream_events(session.id(), Seq(1), Seq::MAX).unwrap().count(), count + 1);
+    assert_eq!(labels(&second), labels(&Store::builder(second.root()).read_only().open().unwrap()));
+}
+
+/// What the index knows is not kept in memory, too; answers stay the same while the base moves.
+#[test]
+fn the_catalog_forgets_what_the_index_knows() {
+    let folder = TempDir::new().unwrap();
+    let store = open(&folder);
+    let sessions: Vec<StreamInfo> =
+        (0..4).map(|number| StreamInfo::session("acpdb", format!("s{number}"))).collect();
+    let say = |number: usize| {
+        let entry = Entry::message("", Role::User, format!("{number}"));
+        let _ = store.append(&sessions[number * number % 4], vec![entry]).unwrap();
+    };
+    (0..8).for_each(say);
+    let _ = store.reindex().unwrap();
+    for number in 8..40 {
+        say(number);
+        if number % 10 == 0 {
+            let mut places = store.inner.places.write().unwrap();
+            places.index_all_for_test(&store.inner);
+            assert_eq!(places.delta_place_count_for_test(), 0);
+        }
+        let plain = Store::builder(store.root()).read_only().open().unwrap();
+        for session in &sessions {
+            let seqs = |store: &Store| {
+                let events = store.stream_events(session.id(), Seq(1), Seq::MAX).unwrap();
+                events.map(|event| event.unwrap().seq).collect::<Vec<_>>()
+            };
+            assert_eq!(seqs(&store), seqs(&plain), "after {number}");
+        }
+        assert_eq!(labels(&store), labels(&plain));
+    }
+}

@@ -5,7 +5,9 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use crate::error::Error;
 use crate::event::{Face, PartKind};
-use crate::fold::{Chain, Explanation, FaceState, ItemView, Ix, State, Stats, Visibility, World, render};
+use crate::fold::{
+    Chain, Explanation, FaceState, ItemView, Ix, StandIn, State, Stats, Visibility, World, render,
+};
 use crate::ids::{BodyId, ItemId, Seq, StreamId, Turn};
 
 use super::folds::{FoldKey, Loaded};
@@ -179,6 +181,19 @@ impl View {
         Ok(String::from_utf8_lossy(&self.inner.body(id)?).into_owned())
     }
 
+    /// The text of a stand-in; `None` where the face is shown whole after all.
+    ///
+    /// # Errors
+    /// As [`View::body`], for the bodies that the text is made of.
+    pub fn stand_in_text(&self, stand_in: &StandIn) -> Result<Option<String>, Error> {
+        let mut needed = Vec::new();
+        for id in stand_in.needs() {
+            needed.push((id, self.inner.body(id)?));
+        }
+        let body = |id: BodyId| needed.iter().find(|(known, _)| *known == id).map(|(_, bytes)| bytes.clone());
+        Ok(render(stand_in, &*self.inner.registry, &body))
+    }
+
     /// What the model sees of a face at the watermark.
     ///
     /// # Errors
@@ -203,16 +218,8 @@ impl View {
         if matches!(state, FaceState::Absent) {
             return Ok(ShownFace { state, text: String::new() });
         }
-        if let Some(stand_in) = stand_in {
-            let mut needed = Vec::new();
-            for id in stand_in.needs() {
-                needed.push((id, self.inner.body(id)?));
-            }
-            let body =
-                |id: BodyId| needed.iter().find(|(known, _)| *known == id).map(|(_, bytes)| bytes.clone());
-            if let Some(text) = render(&stand_in, &*self.inner.registry, &body) {
-                return Ok(ShownFace { state, text });
-            }
+        if let Some(text) = stand_in.map(|stand_in| self.stand_in_text(&stand_in)).transpose()?.flatten() {
+            return Ok(ShownFace { state, text });
         }
         let mut text = String::new();
         for (kind, body, bytes, media_type) in bodies {

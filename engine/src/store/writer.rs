@@ -295,6 +295,8 @@ impl Inner {
                     }
                 }
                 drop(contents);
+                self.nudge_index();
+                self.upkeep.note(&self.log);
                 Ok(appended)
             }
             Err(error) => {

@@ -227,3 +227,50 @@ fn any_width_of_the_terminal_will_do() {
         }
     }
 }
+
+/// One process follows while others write: it prints each event once and in order, and ends with its reader.
+#[test]
+fn a_process_that_follows_sees_every_event_once_and_in_order() {
+    let world = World::new();
+    let line = |number: usize| {
+        format!(
+            "{{\"session\":\"s{}\",\"message\":{{\"role\":\"user\",\"text\":\"note {number}\"}}}}\n",
+            number % 3
+        )
+    };
+    world.run_with(&["append", "--stdin"], line(0)).ok();
+    let mut command = world.command();
+    command.args(["log", "--follow", "--json", "--from", "2"]).stdout(Stdio::piped());
+    let mut follower = command.spawn().unwrap();
+    let mut lines = BufReader::new(follower.stdout.take().unwrap()).lines();
+    let mut next = || -> serde_json::Value { serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap() };
+    let mut seen = vec![next()];
+    for round in 0..5 {
+        // Two processes at a time.
+        let writers: Vec<_> = (0..2)
+            .map(|writer| {
+                let mut command = world.command();
+                command.args(["append", "--stdin"]).stdin(Stdio::piped()).stdout(Stdio::null());
+                let mut child = command.spawn().unwrap();
+                let mut input = child.stdin.take().unwrap();
+                (0..4)
+                    .for_each(|n| input.write_all(line(round * 8 + writer * 4 + n + 1).as_bytes()).unwrap());
+                child
+            })
+            .collect();
+        for mut writer in writers {
+            assert!(writer.wait().unwrap().success());
+        }
+        let head = world.run(&["log", "--json", "--last", "1"]).ok();
+        let head: serde_json::Value = serde_json::from_str(head.trim()).unwrap();
+        while seen.last().unwrap()["seq"] != head["seq"] {
+            seen.push(next());
+        }
+    }
+    follower.kill().unwrap();
+    follower.wait().unwrap();
+    let all = world.run(&["log", "--json", "--from", "2"]).ok();
+    let all: Vec<serde_json::Value> = all.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(seen, all);
+    assert_eq!(seen.iter().filter(|event| event["kind"] == "message_recorded").count(), 41);
+}

@@ -49,6 +49,10 @@ fn presets_differ_in_these_keys() {
         dcp-supersede-reads todo false
         dcp-supersede-reads protected_tools []
         dcp-supersede-reads protected_files []
+        economy file.edit_quiet_steps 3
+        economy hide_input "changes"
+        economy shelf true
+        economy serve.pointing true
     "#]]
     .assert_eq(&table);
 }

@@ -201,16 +201,15 @@ impl State {
         let mut message = crate::fold::facts::NONE;
         for ix in self.current(at) {
             let Some(item) = self.facts.item(ix) else { continue };
-            if self.facts.extra(item.extra).injected == Some(InjectedKind::Memory)
-                && item.id.seq < marks.memory_from
-            {
+            let injected = self.facts.extra(item.extra).injected;
+            if injected == Some(InjectedKind::Memory) && item.id.seq < marks.memory_from {
                 continue;
             }
             let (output_at, is_new) = marks.face(ix, Face::Output);
             let input_at =
                 if item.kind == ItemKind::Call { marks.face(ix, Face::Input).0 } else { output_at };
             let place = ServedPlace { ix, input_at, output_at, is_new };
-            if self.facts.extra(item.extra).injected.is_some() && message != crate::fold::facts::NONE {
+            if injected.is_some() && message != crate::fold::facts::NONE {
                 held.push(place);
                 continue;
             }

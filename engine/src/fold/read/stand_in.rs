@@ -8,7 +8,7 @@ use crate::event::{Face, Role};
 use crate::fold::core::Status;
 use crate::fold::eviction::{output_text, rolling_text, words_text};
 use crate::fold::facts::{ItemKind, Ix, NONE, Size};
-use crate::fold::history::{Cause, EdgeRow, Evicted, Row, RuleKind, ShortenKind};
+use crate::fold::history::{Cause, Evicted, Row, RuleKind, ShortenKind};
 use crate::fold::state::State;
 use crate::ids::{BodyId, Seq};
 use crate::registry::Registry;
@@ -23,6 +23,8 @@ const PART_REMOVED: &str = "[Assistant message part removed to save context]";
 const REMOVED: &str = "[removed]";
 const REMOVED_SHORT: &str = "-";
 const DISTILLED: &str = "[distilled] ";
+/// What stands in place of a shelved output.
+const SHELVED: &str = "[shelved: not used lately; restore it, or run the call again, to see it]";
 /// Between a call and its status in a tombstone.
 const ARROW: &str = " → ";
 
@@ -289,7 +291,7 @@ impl State {
             Cause::Distilled { act, at } => self.distilled(act, at, size),
             Cause::Evicted { eviction, how, last } => self.evicted_stand_in(ix, eviction, how, last, at),
             Cause::Superseded { edge } => match self.history.edges.get(edge as usize) {
-                Some(edge) if face == Face::Input => self.shown_params(ix, edge, size),
+                Some(edge) if face == Face::Input => self.shown_params(ix, edge.since, size),
                 Some(edge) => {
                     let text = superseded_text(edge.kind, self.facts.tool(Ix(edge.new)));
                     if text.is_empty() { Self::nothing() } else { Self::fitting(size, text) }
@@ -297,6 +299,10 @@ impl State {
                 None => Self::whole(size),
             },
             Cause::Discarded { .. } => self.discarded(ix, size, at),
+            Cause::Shortened { rule: ShortenKind::Shelve } if face == Face::Input => {
+                self.shown_params(ix, row.since, size)
+            }
+            Cause::Shortened { rule: ShortenKind::Shelve } => Self::fitting(size, SHELVED.to_owned()),
             Cause::Shortened { rule } => self.shortened_stand_in(ix, rule, row, size, at),
             Cause::Answered { .. } | Cause::Revised { .. } | Cause::Pinned => Self::whole(size),
         }
@@ -397,9 +403,9 @@ impl State {
         self.info(at).map(|info| info.host.clone()).unwrap_or_default()
     }
 
-    fn shown_params(&self, ix: Ix, edge: &EdgeRow, size: Size) -> StandIn {
+    fn shown_params(&self, ix: Ix, since: Seq, size: Size) -> StandIn {
         let Some(call) = self.facts.call(ix) else { return Self::whole(size) };
-        let Some((seq, params)) = self.input_body(ix, edge.since) else { return Self::whole(size) };
+        let Some((seq, params)) = self.input_body(ix, since) else { return Self::whole(size) };
         if u64::from(call.shown.object_bytes) > size.bytes {
             return Self::whole(size);
         }
@@ -407,7 +413,7 @@ impl State {
             state: FaceState::Shortened,
             tokens: u64::from(call.shown.object_tokens),
             render: Render::ShownParams {
-                host: self.host(edge.since),
+                host: self.host(since),
                 tool: self.facts.names.text(call.tool).to_owned(),
                 params: params.id(seq),
             },
@@ -467,6 +473,7 @@ impl State {
                 };
                 (whole_tokens(share).saturating_add(16), render)
             }
+            ShortenKind::Shelve => return Self::whole(size),
             ShortenKind::CompressReasoning => {
                 let max_tokens = policy.compress_reasoning.max_tokens;
                 let Some(part) = self.content(ix, at).into_iter().next() else { return Self::whole(size) };

@@ -22,6 +22,8 @@ pub enum StatsKind {
     Truncate,
     /// Long reasoning.
     CompressReasoning,
+    /// Not touched for some turns.
+    Shelve,
     /// Hidden on request.
     Discard,
     /// Hidden behind a summary.
@@ -48,6 +50,7 @@ impl StatsKind {
             Self::PurgeErrors => "purge_errors",
             Self::Truncate => "truncate",
             Self::CompressReasoning => "compress_reasoning",
+            Self::Shelve => "shelve",
             Self::Discard => "discard",
             Self::Distill => "distill",
             Self::Evict => "evict",
@@ -68,6 +71,7 @@ impl StatsKind {
                 ShortenKind::PurgeErrors => Self::PurgeErrors,
                 ShortenKind::Truncate => Self::Truncate,
                 ShortenKind::CompressReasoning => Self::CompressReasoning,
+                ShortenKind::Shelve => Self::Shelve,
             },
             Cause::OffBranch
             | Cause::Left
@@ -216,6 +220,7 @@ const STRATEGIES: &[(&str, StatsKind)] = &[
     ("Distillation", StatsKind::Distill),
     ("Truncation", StatsKind::Truncate),
     ("Thinking Compress", StatsKind::CompressReasoning),
+    ("Shelving", StatsKind::Shelve),
     ("Task Eviction", StatsKind::Evict),
 ];
 

@@ -54,7 +54,7 @@ impl Quiet {
         }
     }
 
-    fn last_touch(&self, file: KeyId) -> u32 {
+    pub(crate) fn last_touch(&self, file: KeyId) -> u32 {
         self.touched.get(file.0 as usize).copied().unwrap_or_default()
     }
 

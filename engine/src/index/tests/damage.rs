@@ -6,7 +6,7 @@
 
 use std::fs;
 
-use super::sample::{IDENTITY, Judge, Script, frames, head, open, rows, steady};
+use super::sample::{IDENTITY, Judge, Script, frames, head, open, rows, steady, storage};
 use crate::codec::Frame;
 use crate::index::{Durability, Index, IndexOptions, Lookup, NameKind};
 
@@ -41,7 +41,7 @@ impl Sound {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("index.redb"), damaged).unwrap();
         let path = folder.path().join("index.redb");
-        let state = Index::open(&path, IDENTITY, head(&self.frames), options);
+        let state = Index::open(&storage(folder.path()), IDENTITY, head(&self.frames), options);
         let index = state.owner().expect("nobody else owns it and it can be removed");
         let noticed = index.notice().is_some();
         look(&index);

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use redb::{Builder, Database, TableDefinition};
 
-use super::sample::{IDENTITY, Judge, frames, head, open, rows, steady};
+use super::sample::{IDENTITY, Judge, frames, head, open, rows, steady, storage};
 use crate::codec::Frame;
 use crate::ids::{Position, Seq, StoreId};
 use crate::index::{Durability, Identity, Index, IndexOptions, IndexState, Lookup, Watermark};
@@ -33,7 +33,7 @@ impl Place {
     }
 
     fn open_as(&self, identity: Identity, durable: (Seq, Position)) -> IndexState {
-        Index::open(&self.path(), identity, durable, IndexOptions::default())
+        Index::open(&storage(self.folder.path()), identity, durable, IndexOptions::default())
     }
 
     /// Opens it as one that has to be begun anew, and gives the reason.
@@ -159,7 +159,7 @@ fn an_index_that_can_be_neither_opened_nor_removed_is_bypassed() {
     fs::remove_file(place.path()).unwrap();
     fs::create_dir(place.path()).unwrap();
     assert!(place.bypass().starts_with("the index is not used: cannot remove "));
-    let missing = place.folder.path().join("no/such/folder/index.redb");
+    let missing = storage(&place.folder.path().join("no/such/folder"));
     let state = Index::open(&missing, IDENTITY, head(&place.frames), IndexOptions::default());
     let IndexState::Bypassed(bypassed) = state else { panic!("it is owned") };
     assert!(bypassed.reason.starts_with("the index is not used: cannot open "), "{bypassed}");
@@ -214,16 +214,17 @@ fn only_the_owner_may_read_the_files() {
 fn a_witness_says_how_far_an_index_had_come_and_changes_nothing() {
     let place = Place::new();
     let options = IndexOptions::default();
-    let (identity, watermark) = Index::witness(&place.path(), options).unwrap();
+    let files = storage(place.folder.path());
+    let (identity, watermark) = Index::witness(&*files, options).unwrap();
     assert_eq!((identity, watermark.seq), (IDENTITY, Seq(60)));
     let index = open(&place.folder, &place.frames, options);
-    assert_eq!(Index::witness(&place.path(), options), None, "it is owned");
+    assert_eq!(Index::witness(&*files, options), None, "it is owned");
     assert_eq!(index.watermark(), watermark);
     drop(index);
     fs::write(place.path(), b"nothing").unwrap();
-    assert_eq!(Index::witness(&place.path(), options), None);
+    assert_eq!(Index::witness(&*files, options), None);
     assert_eq!(fs::read(place.path()).unwrap(), b"nothing");
     fs::remove_file(place.path()).unwrap();
-    assert_eq!(Index::witness(&place.path(), options), None);
+    assert_eq!(Index::witness(&*files, options), None);
     assert!(!place.path().exists());
 }

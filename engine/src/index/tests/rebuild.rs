@@ -2,15 +2,15 @@
 
 use std::fs;
 
-use super::sample::{IDENTITY, Judge, Log, frames, open, rows, steady};
+use super::sample::{IDENTITY, Judge, Log, frames, open, rows, steady, storage};
 use crate::codec::Frame;
 use crate::ids::Seq;
 use crate::index::lookup::{self, digests};
 use crate::index::{Durability, IndexOptions, LiveComparison, Lookup, MemoryIndex, Rebuilt, reindex};
 
 fn rebuild(folder: &tempfile::TempDir, log: &Log) -> Result<Rebuilt, String> {
-    let path = folder.path().join("index.redb");
-    reindex(&path, IDENTITY, log, IndexOptions::default()).map_err(|bypassed| bypassed.reason)
+    reindex(&*storage(folder.path()), IDENTITY, log, IndexOptions::default())
+        .map_err(|bypassed| bypassed.reason)
 }
 
 /// A folder with an index of the first `count` frames.

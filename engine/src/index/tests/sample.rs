@@ -15,6 +15,7 @@ use crate::index::{
     FramePlace, FrameSource, Identity, Index, IndexOptions, Lookup, NameEntry, NameKind, Rows, SourceFault,
     StreamEntry, rows_of,
 };
+use crate::storage::{FileStorage, Storage};
 
 pub(super) const IDENTITY: Identity = Identity { store: StoreId([7; 16]), format: 1 };
 
@@ -116,9 +117,14 @@ pub(super) fn head(frames: &[Frame]) -> (Seq, Position) {
     frames.last().map_or((Seq::ZERO, Position(0)), |frame| (frame.header().last_seq(), frame.header().end()))
 }
 
+/// The files of a folder.
+pub(super) fn storage(folder: &std::path::Path) -> Arc<dyn Storage> {
+    Arc::new(FileStorage::new(folder))
+}
+
 /// Opens the index in `folder` against a log of `frames`; panics if it is bypassed.
 pub(super) fn open(folder: &tempfile::TempDir, frames: &[Frame], options: IndexOptions) -> Arc<Index> {
-    let state = Index::open(&folder.path().join("index.redb"), IDENTITY, head(frames), options);
+    let state = Index::open(&storage(folder.path()), IDENTITY, head(frames), options);
     match state {
         crate::index::IndexState::Owner(index) => index,
         crate::index::IndexState::Bypassed(bypassed) => panic!("bypassed: {bypassed}"),
@@ -288,6 +294,12 @@ impl Judge {
             for after in (0..=self.events.len() as u64).step_by(step) {
                 let found = index.frames_of(stream, Seq(after)).map_err(withheld)?;
                 assert_eq!(found, self.frames_of(stream, Seq(after)), "stream {number} after {after}");
+            }
+            let all = self.frames_of(stream, Seq::ZERO);
+            for limit in [0, 1, 2, 7, usize::MAX] {
+                let found = index.last_frames_of(stream, limit).map_err(withheld)?;
+                let expected = &all[all.len().saturating_sub(limit)..];
+                assert_eq!(found, expected, "the last {limit} of stream {number}");
             }
         }
         for seq in 0..=self.events.len() as u64 + 2 {

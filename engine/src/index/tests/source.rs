@@ -45,12 +45,11 @@ fn index_all(log: &Arc<Log>, index: &Arc<Index>) {
 #[test]
 fn a_log_of_many_segments_is_indexed_whole() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("index.redb");
     let log = open_log(folder.path());
     let script = steady(40);
     append(&log, &script);
     assert!(log.head().position.segment() > 2, "the segments are too large for this test");
-    let index = Index::open_for(&log, &path, IndexOptions::default()).owner().unwrap();
+    let index = Index::open_for(&log, IndexOptions::default()).owner().unwrap();
     index_all(&log, &index);
     assert_eq!(index.watermark().seq, log.head().seq);
     assert_eq!(index.difference(&memory(&log)).unwrap(), None);
@@ -66,7 +65,7 @@ fn a_log_of_many_segments_is_indexed_whole() {
 
     drop(index);
     let identity = Identity { store: log.store(), format: 1 };
-    let rebuilt = reindex(&path, identity, &*log, IndexOptions::default()).unwrap();
+    let rebuilt = reindex(&**log.storage(), identity, &*log, IndexOptions::default()).unwrap();
     assert_eq!((rebuilt.live, rebuilt.event_count), (LiveComparison::Equal, 120));
 }
 
@@ -75,7 +74,6 @@ fn a_log_of_many_segments_is_indexed_whole() {
 #[test]
 fn an_index_of_another_history_is_begun_anew() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("index.redb");
     let log = open_log(folder.path());
     append(&log, &steady(5));
     drop(log);
@@ -84,18 +82,19 @@ fn an_index_of_another_history_is_begun_anew() {
 
     let log = open_log(folder.path());
     append(&log, &steady(3));
-    let index = Index::open_for(&log, &path, IndexOptions::default()).owner().unwrap();
+    let index = Index::open_for(&log, IndexOptions::default()).owner().unwrap();
     index_all(&log, &index);
     assert_eq!(index.watermark().seq, Seq(24));
     drop(index);
-    let index = Index::open_for(&log, &path, IndexOptions::default()).owner().unwrap();
+    let index = Index::open_for(&log, IndexOptions::default()).owner().unwrap();
     assert_eq!(index.watermark().seq, Seq(24), "the same history is taken over");
     drop((index, log));
 
+    fs::copy(folder.path().join("store/index.redb"), copy.path().join("store/index.redb")).unwrap();
     let log = open_log(copy.path());
     append(&log, &steady(4)[1..].to_vec());
     assert_eq!(log.head().seq, Seq(24));
-    let index = Index::open_for(&log, &path, IndexOptions::default()).owner().unwrap();
+    let index = Index::open_for(&log, IndexOptions::default()).owner().unwrap();
     assert_eq!(index.watermark().seq, Seq::ZERO);
     index_all(&log, &index);
     assert_eq!(index.difference(&memory(&log)).unwrap(), None);

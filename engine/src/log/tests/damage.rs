@@ -57,7 +57,7 @@ fn every_shortened_file_is_reported() {
         for length in (0..bytes.len()).rev().step_by(if name.ends_with("seg") { share(7) } else { 1 }) {
             for tail in [true, false] {
                 let copy = world.fork(1);
-                copy.set_file(name, bytes[..length].to_vec());
+                copy.set_file(name, &bytes[..length]);
                 if !tail {
                     copy.remove_file("tail");
                 }

@@ -4,7 +4,9 @@ mod basics;
 mod crash;
 mod damage;
 mod faults;
+mod map;
 mod processes;
+mod seal;
 
 use std::sync::Arc;
 

@@ -1,0 +1,67 @@
+//! Requests to providers: their form, and whether they are valid.
+
+use clap::ValueEnum;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RequestFormat {
+    /// Anthropic's messages
+    Anthropic,
+    /// Chat completions
+    Openai,
+    /// Responses
+    Responses,
+    /// Gemini's contents
+    Gemini,
+    /// A transcript for people
+    Markdown,
+    /// A transcript in plain text
+    Text,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ExportMode {
+    /// What is superseded shows its stand-in at once
+    Eager,
+    /// What was sent stays as it was sent until the next rebase
+    Batched,
+    /// The items of the current context as they were recorded
+    Whole,
+    /// Every item of the active branch as it was recorded
+    History,
+}
+
+/// What comes out, and in which form.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ExportOptions {
+    /// Print the body of a request in this form, or a transcript
+    #[arg(long, value_name = "FORMAT", conflicts_with_all = ["last", "full"])]
+    pub(crate) format: Option<RequestFormat>,
+    /// What of the session, and how [default: eager]
+    #[arg(long, value_name = "MODE", requires = "format")]
+    pub(crate) mode: Option<ExportMode>,
+    /// The model that the request is for [default: the one recorded last]
+    #[arg(long, value_name = "MODEL", requires = "format")]
+    pub(crate) model: Option<String>,
+    /// Give calls without result one that says so, instead of leaving them out
+    #[arg(long, requires = "format")]
+    pub(crate) synthetic_results: bool,
+    /// Send everything, and let the provider clear old results by itself
+    #[arg(long, requires = "format")]
+    pub(crate) server_side: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Lint {
+    /// The body of a request; - for standard input
+    #[arg(value_name = "FILE")]
+    pub(crate) file: std::path::PathBuf,
+    /// The provider's form
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) format: RequestFormat,
+    /// The model, where the body does not name it
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
+    /// The body of the request before this one, of the same conversation
+    #[arg(long, value_name = "FILE")]
+    pub(crate) previous: Option<std::path::PathBuf>,
+}

@@ -1,0 +1,67 @@
+//! `acpdb backup`: a verified copy beside the writers.
+
+use acpdb_engine::verify::Verdict;
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::describe;
+use crate::args::{Backup, Global};
+use crate::failure::{Code, Failure};
+use crate::output::Output;
+use crate::place;
+
+pub(crate) fn run(global: &Global, args: &Backup, output: &mut Output) -> Result<Code, Failure> {
+    super::at::refuse(global)?;
+    let store = place::read(global, output)?;
+    let bar = bar(store.info()?.log_bytes, output);
+    let done = store.backup(&args.folder, &mut |bytes| bar.inc(bytes));
+    bar.finish_and_clear();
+    let done = done.map_err(|error| taken(error, "backup"))?;
+    let code = match done.report.verdict() {
+        Verdict::Sound => Code::Ok,
+        Verdict::Damaged => Code::Damage,
+        Verdict::TailLost => Code::LostTail,
+    };
+    if output.json {
+        output.json_line(&done)?;
+        return Ok(code);
+    }
+    let folder = done.path.display();
+    output.line(format!(
+        "{folder}: {} up to {}, {}, verified",
+        describe::count(done.report.events, "event"),
+        done.head,
+        describe::bytes(done.bytes)
+    ))?;
+    if code != Code::Ok {
+        output.line(format!(
+            "The copy is as damaged as the store: acpdb --db {folder} verify says how. Keep older backups."
+        ))?;
+    }
+    Ok(code)
+}
+
+/// How far the copy is. Draws on stderr, and only if that is a terminal.
+pub(crate) fn bar(total: u64, output: &Output) -> ProgressBar {
+    if output.quiet || output.json {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new(total);
+    if let Ok(style) = ProgressStyle::with_template("{bar:30} {bytes}/{total_bytes} {bytes_per_sec}") {
+        bar.set_style(style);
+    }
+    bar
+}
+
+/// A folder that holds something already is a mistake of the call, and says what to do.
+pub(crate) fn taken(error: acpdb_engine::Error, what: &str) -> Failure {
+    let is_taken = matches!(
+        &error,
+        acpdb_engine::Error::Io { source, .. } if source.kind() == std::io::ErrorKind::AlreadyExists
+    );
+    let mut failure = Failure::from(error);
+    if is_taken {
+        failure.code = Code::Usage;
+        failure = failure.hint(format!("a {what} needs a folder that is empty or does not exist yet"));
+    }
+    failure
+}

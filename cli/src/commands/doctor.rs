@@ -1,0 +1,195 @@
+//! `acpdb doctor`: what is wrong, if anything, and the next step.
+//!
+//! Looks and changes nothing: the folder, the log as `verify` sees it, what recovery set aside, the disk.
+
+use std::path::Path;
+
+use acpdb_engine::Error;
+use acpdb_engine::storage::{free_bytes, untrusted};
+use acpdb_engine::verify::{Report, Verdict, verify_folder};
+
+use super::describe;
+use crate::args::Global;
+use crate::failure::{Code, Failure};
+use crate::output::Output;
+use crate::place;
+
+/// Below this a store can still be read, and soon not be appended to.
+const FREE_BYTES_MIN: u64 = 64 << 20;
+
+/// One thing looked at.
+#[derive(serde::Serialize)]
+struct Finding {
+    /// `ok`, `note` or `problem`.
+    state: State,
+    /// What was looked at.
+    what: &'static str,
+    /// What was found.
+    detail: String,
+    /// What to do, if anything.
+    next: Option<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+enum State {
+    Ok,
+    Note,
+    Problem,
+}
+
+pub(crate) fn run(global: &Global, output: &mut Output) -> Result<Code, Failure> {
+    super::at::refuse(global)?;
+    let folder = place::folder(global)?;
+    let (findings, code) = look(&folder);
+    if output.json {
+        output.json_object("acpdb.doctor/1", &serde_json::json!({ "path": folder, "items": findings }))?;
+        return Ok(code);
+    }
+    output.line(format!("{}:", folder.display()))?;
+    for finding in &findings {
+        let state = match finding.state {
+            State::Ok => output.paint(describe::GOOD, "ok     "),
+            State::Note => "note   ".to_owned(),
+            State::Problem => output.paint(describe::BAD, "problem"),
+        };
+        output.line(format!("  {state}  {:<11} {}", finding.what, finding.detail))?;
+        if let Some(next) = &finding.next {
+            output.line(format!("{:23}next: {next}", ""))?;
+        }
+    }
+    let problems = findings.iter().filter(|finding| finding.state == State::Problem).count() as u64;
+    output.line(match problems {
+        0 => "Nothing needs to be done.".to_owned(),
+        count => format!("{}. Begin with the first.", describe::count(count, "problem")),
+    })?;
+    Ok(code)
+}
+
+fn look(folder: &Path) -> (Vec<Finding>, Code) {
+    let mut findings = Vec::new();
+    let mut add = |state, what, detail: String, next: Option<String>| {
+        findings.push(Finding { state, what, detail, next });
+    };
+    match untrusted(folder) {
+        Ok(Some(name)) => add(
+            State::Problem,
+            "file system",
+            format!("{name}: locks and syncs cannot be relied on"),
+            Some(
+                "move the folder to a local disk, or set ACPDB_ANY_FILE_SYSTEM=1 to use it all the same"
+                    .to_owned(),
+            ),
+        ),
+        _ => add(State::Ok, "file system", "local".to_owned(), None),
+    }
+    if let Some(free) = free_bytes(folder) {
+        if free < FREE_BYTES_MIN {
+            let next =
+                "free some space; the store stays readable, and nothing acknowledged is lost".to_owned();
+            add(State::Problem, "disk", format!("{} free", describe::bytes(free)), Some(next));
+        } else {
+            add(State::Ok, "disk", format!("{} free", describe::bytes(free)), None);
+        }
+    }
+    if let Some(mode) = open_to_others(folder) {
+        let next = format!("chmod -R go-rwx {}", folder.display());
+        add(State::Note, "access", format!("others may enter the folder (mode {mode:o})"), Some(next));
+    }
+    let code = match verify_folder(folder, false) {
+        Ok(report) => log(&report, folder, &mut add),
+        Err(error) => {
+            let next = match &error {
+                Error::NotAStore { .. } => "make one with acpdb import, or name one with --db PATH",
+                Error::NewerFormat { .. } => "update acpdb",
+                _ => "see whether the folder can be read by this user",
+            };
+            add(State::Problem, "log", error.to_string(), Some(next.to_owned()));
+            Failure::from(error).code
+        }
+    };
+    let (files, bytes) = held(&folder.join("quarantine"));
+    if files > 0 {
+        let detail = format!(
+            "{} in {}, from unfinished writes",
+            describe::bytes(bytes),
+            describe::count(files, "file")
+        );
+        let next = "nothing in it was ever acknowledged; delete it when you like".to_owned();
+        add(State::Note, "quarantine", detail, Some(next));
+    }
+    (findings, code)
+}
+
+/// What the log says, and what to do about it.
+fn log(
+    report: &Report,
+    folder: &Path,
+    add: &mut impl FnMut(State, &'static str, String, Option<String>),
+) -> Code {
+    let events = describe::count(report.events, "event");
+    let path = folder.display();
+    match report.verdict() {
+        Verdict::Sound => add(State::Ok, "log", format!("{events}, every digest and link holds"), None),
+        Verdict::Damaged => {
+            let places = describe::count(report.violations.len() as u64, "place");
+            let next = format!(
+                "copy {path} elsewhere; acpdb verify lists the damage; restore a backup, or save the rest with \
+                 acpdb --db {path} salvage --into NEW"
+            );
+            add(
+                State::Problem,
+                "log",
+                format!("damaged in {places}; {events} are sound and readable"),
+                Some(next),
+            );
+        }
+        Verdict::TailLost => {
+            let range = report.missing.map(|(first, last)| format!("{first} to {last}")).unwrap_or_default();
+            let next = format!(
+                "a disk that lied, or a folder put back from an older copy: look for a newer one; without one, \
+                 acpdb --db {path} salvage --into NEW goes on from what is there"
+            );
+            add(
+                State::Problem,
+                "log",
+                format!("acknowledged events {range} are missing at the end"),
+                Some(next),
+            );
+        }
+    }
+    if report.torn_bytes > 0 || report.unconfirmed_events > 0 {
+        let detail = format!("{} of an unfinished write", describe::bytes(report.torn_bytes));
+        add(State::Note, "end", detail, Some("the next append sets it aside by itself".to_owned()));
+    }
+    for note in &report.not_proven {
+        add(State::Note, "not proven", note.clone(), None);
+    }
+    match report.verdict() {
+        Verdict::Sound => Code::Ok,
+        Verdict::Damaged => Code::Damage,
+        Verdict::TailLost => Code::LostTail,
+    }
+}
+
+/// Files of a folder and their bytes.
+fn held(folder: &Path) -> (u64, u64) {
+    let Ok(entries) = std::fs::read_dir(folder) else { return (0, 0) };
+    entries
+        .flatten()
+        .filter_map(|entry| entry.metadata().ok())
+        .fold((0, 0), |(files, bytes), found| (files + 1, bytes + found.len()))
+}
+
+/// The mode of a folder that others than its owner may enter.
+#[cfg(unix)]
+fn open_to_others(folder: &Path) -> Option<u32> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let mode = std::fs::metadata(folder).ok()?.permissions().mode() & 0o777;
+    (mode & 0o077 != 0).then_some(mode)
+}
+
+#[cfg(not(unix))]
+fn open_to_others(_folder: &Path) -> Option<u32> {
+    None
+}

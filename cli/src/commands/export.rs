@@ -1,0 +1,96 @@
+//! `acpdb context SESSION --format F`: the body of a request, or a transcript.
+
+use acpdb_engine::View;
+use acpdb_hosts::export::{Format, Options, Report, Selection, Unfinished, export, export_served};
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use crate::args::{ExportMode, ExportOptions, RequestFormat};
+use crate::failure::{Code, Failure};
+use crate::output::{Escape, Output};
+
+/// The format behind an option.
+pub(crate) const fn format_of(format: RequestFormat) -> Format {
+    match format {
+        RequestFormat::Anthropic => Format::Anthropic,
+        RequestFormat::Openai => Format::Openai,
+        RequestFormat::Responses => Format::Responses,
+        RequestFormat::Gemini => Format::Gemini,
+        RequestFormat::Markdown => Format::Markdown,
+        RequestFormat::Text => Format::Text,
+    }
+}
+
+#[derive(Serialize)]
+struct Answer<'a> {
+    format: &'static str,
+    renderer: u32,
+    closing: usize,
+    messages: usize,
+    report: &'a Report,
+    body: Body<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Body<'a> {
+    Request(&'a RawValue),
+    Transcript(std::borrow::Cow<'a, str>),
+}
+
+pub(crate) fn run(
+    view: &View,
+    args: &ExportOptions,
+    format: RequestFormat,
+    output: &mut Output,
+) -> Result<Code, Failure> {
+    let selection = match args.mode.unwrap_or(ExportMode::Eager) {
+        ExportMode::Eager | ExportMode::Batched => Selection::Current,
+        ExportMode::Whole => Selection::Whole,
+        ExportMode::History => Selection::History,
+    };
+    let unfinished = if args.synthetic_results { Unfinished::Synthetic } else { Unfinished::LeaveOut };
+    let options = Options {
+        selection,
+        unfinished,
+        model: args.model.clone(),
+        server_side: args.server_side,
+        ..Options::default()
+    };
+    let export = match args.mode {
+        Some(ExportMode::Batched) => export_served(&view.served(), format_of(format), &options)?,
+        _ => export(view, format_of(format), &options)?,
+    };
+    if output.json {
+        let request = match format {
+            RequestFormat::Markdown | RequestFormat::Text => None,
+            _ => serde_json::from_slice::<&RawValue>(&export.bytes).ok(),
+        };
+        let body =
+            request.map_or_else(|| Body::Transcript(String::from_utf8_lossy(&export.bytes)), Body::Request);
+        let answer = Answer {
+            format: export.format.name(),
+            renderer: export.renderer,
+            closing: export.closing,
+            messages: export.message_count,
+            report: &export.report,
+            body,
+        };
+        output.json_object("acpdb.export/1", &answer)?;
+        return Ok(Code::Ok);
+    }
+    for line in export.report.lines() {
+        output.note(line);
+    }
+    if output.terminal {
+        let text = String::from_utf8_lossy(&export.bytes).into_owned();
+        let shown = output.recorded(&text, Escape::Text).into_owned();
+        output.line(shown.trim_end())?;
+    } else {
+        output.bytes(&export.bytes)?;
+        if !export.bytes.ends_with(b"\n") {
+            output.bytes(b"\n")?;
+        }
+    }
+    Ok(Code::Ok)
+}

@@ -1,0 +1,48 @@
+//! `acpdb seal`: complete segments rewritten once, smaller.
+
+use super::describe;
+use crate::args::{Global, Seal};
+use crate::failure::{Code, Failure};
+use crate::output::Output;
+use crate::place;
+
+pub(crate) fn run(global: &Global, args: &Seal, output: &mut Output) -> Result<Code, Failure> {
+    let store = place::read(global, output)?;
+    let report = store.seal(args.all)?;
+    let code = if !report.damage.is_empty() {
+        Code::Damage
+    } else if report.busy {
+        Code::Busy
+    } else {
+        Code::Ok
+    };
+    if output.json {
+        let mut value = serde_json::to_value(&report).unwrap_or_default();
+        if let Some(object) = value.as_object_mut() {
+            object.insert("schema".to_owned(), "acpdb.seal/1".into());
+        }
+        output.json_line(&value)?;
+        return Ok(code);
+    }
+    for sealed in &report.sealed {
+        output.line(format!(
+            "segment {}: {} to {}; {}, {} of them different",
+            sealed.segment,
+            describe::bytes(sealed.bytes_before),
+            describe::bytes(sealed.bytes_after),
+            describe::count(sealed.bodies, "body").replace("bodys", "bodies"),
+            sealed.bodies_stored,
+        ))?;
+    }
+    if report.sealed.is_empty() && report.left == 0 {
+        output
+            .line("nothing to seal: only complete segments are sealed; --all completes the last one first")?;
+    }
+    for damage in &report.damage {
+        output.warn(format!("left as it is: {damage}; run acpdb verify"));
+    }
+    if report.busy {
+        output.warn("another process is sealing; try again later");
+    }
+    Ok(code)
+}

@@ -1,0 +1,123 @@
+//! The index on simulated storage, crashed at any call: it is sound, never ahead of the log, and as far as it was made
+//! durable; what is missing is indexed again to the same rows.
+
+use std::sync::Arc;
+
+use super::sample::{encoded, steady};
+use crate::ids::{Position, Seq};
+use crate::index::{
+    Durability, Identity, Index, IndexOptions, IndexState, Lookup, MemoryIndex, Rows, rows_of,
+};
+use crate::log::{Log, LogOptions};
+use crate::storage::{Crash, FixedClock, FixedEntropy, SimStorage, SimWorld};
+
+const OPTIONS: IndexOptions = IndexOptions { cache_bytes: 1 << 20, check_bytes_max: 4 << 20 };
+
+fn open_log(storage: &SimStorage) -> Option<Log> {
+    let options = LogOptions { segment_bytes_max: 16 << 10, ..LogOptions::default() };
+    let (clock, entropy) = (Arc::new(FixedClock::default()), Arc::new(FixedEntropy::new(7)));
+    Log::create_or_open(Arc::new(storage.clone()), clock, entropy, options).ok().map(|(log, _)| log)
+}
+
+fn open_index(log: &Log) -> Option<Arc<Index>> {
+    Index::open_for(log, OPTIONS).owner()
+}
+
+/// `None` if the process is dead.
+fn rows_after(log: &Log, after: Seq) -> Option<Vec<Rows>> {
+    let frames: Result<Vec<_>, _> = log.frames(Position::default(), log.head()).collect();
+    Some(frames.ok()?.iter().filter(|frame| frame.header().first_seq > after).map(rows_of).collect())
+}
+
+/// How far the index was made durable, for sure.
+fn workload(storage: &SimStorage) -> Seq {
+    let mut durable = Seq::ZERO;
+    let Some(log) = open_log(storage) else { return durable };
+    let Some(index) = open_index(&log) else { return durable };
+    for (number, commit) in steady(16).into_iter().enumerate() {
+        let events: Vec<_> = commit.iter().map(|(stream, act)| encoded(*stream, act)).collect();
+        let Ok(prepared) = log.prepare(&events) else { return durable };
+        if log.append(prepared, &[]).is_err() {
+            return durable;
+        }
+        if number % 2 == 1 {
+            let kind = if number % 8 == 7 { Durability::Immediate } else { Durability::None };
+            let Some(rows) = rows_after(&log, index.watermark().seq) else { return durable };
+            match index.apply(&rows, kind) {
+                Ok(watermark) if kind == Durability::Immediate => durable = watermark.seq,
+                Ok(_) => {}
+                Err(_) => return durable,
+            }
+        }
+    }
+    durable
+}
+
+fn judge(world: &SimWorld, durable: Seq, context: &str) {
+    let log = open_log(&world.process(50)).expect("the log opens");
+    let index = match Index::open_for(&log, OPTIONS) {
+        IndexState::Owner(index) => index,
+        IndexState::Bypassed(why) => panic!("{context}: {why}"),
+    };
+    // A file that was being made is made again.
+    assert!(index.notice().is_none() || durable == Seq::ZERO, "{context}: {:?}", index.notice());
+    assert!(index.watermark().seq >= durable, "{context}: {:?}, was at {durable}", index.watermark());
+    index.apply(&rows_after(&log, index.watermark().seq).unwrap(), Durability::Immediate).unwrap();
+    let mut memory = MemoryIndex::new(Identity { store: log.store(), format: 1 });
+    memory.apply(&rows_after(&log, Seq::ZERO).unwrap()).unwrap();
+    assert_eq!(index.difference(&memory).unwrap(), None, "{context}");
+}
+
+#[test]
+fn a_crash_at_any_call_costs_no_more_than_what_was_not_durable() {
+    let storage = SimWorld::new(1).process(1);
+    assert_eq!(workload(&storage), Seq(48));
+    let operations = storage.operation_count();
+    // Every call of a run costs minutes; this many show each kind of call many times.
+    for operation in (1..operations).step_by(3) {
+        for (crash, seed) in [(Crash::Kill, 2), (Crash::Power, 3), (Crash::Power, 4)] {
+            let world = SimWorld::new(seed);
+            let storage = world.process(1);
+            storage.crash_at(operation, crash);
+            let durable = workload(&storage);
+            judge(&world, durable, &format!("{crash:?} at {operation} of {operations}, seed {seed}"));
+        }
+    }
+}
+
+/// Its owner is gone, by whatever way: the next one has it at once.
+#[test]
+fn ownership_passes_on_when_its_owner_dies() {
+    let world = SimWorld::new(1);
+    let first = world.process(1);
+    let _ = workload(&first);
+    let log = open_log(&first).unwrap();
+    let owner = open_index(&log).unwrap();
+    let second = open_log(&world.process(2)).unwrap();
+    assert!(open_index(&second).is_none());
+    first.kill();
+    let heir = open_index(&second).expect("nobody owns it");
+    assert_eq!((heir.notice(), heir.watermark().seq), (None, Seq(48)));
+    drop(owner);
+}
+
+/// A power cut took back what the log never synced, but the index had been made durable with it: the index is of another
+/// history. It is removed, not followed.
+#[test]
+fn an_index_ahead_of_the_log_is_removed() {
+    let world = SimWorld::new(1);
+    let log = open_log(&world.process(1)).unwrap();
+    let before = world.fork(1);
+    let events = [encoded(0, &super::sample::Act::Turn)];
+    let _ = log.append(log.prepare(&events).unwrap(), &[]).unwrap();
+    let index = open_index(&log).unwrap();
+    index.apply(&rows_after(&log, Seq::ZERO).unwrap(), Durability::Immediate).unwrap();
+    drop(index);
+    let bytes = world.file("index.redb").unwrap();
+    let log = open_log(&before.process(2)).unwrap();
+    drop(open_index(&log));
+    before.set_file("index.redb", bytes);
+    let index = open_index(&log).unwrap();
+    assert_eq!(index.notice(), Some("the index is rebuilt: it knows #1, the log ends at #0"));
+    assert_eq!(index.watermark().seq, Seq::ZERO);
+}

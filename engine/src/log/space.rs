@@ -1,0 +1,145 @@
+//! Where the bytes of a log are: by segment, and by kind of event.
+
+use std::collections::BTreeMap;
+
+use super::error::LogError;
+use super::{Log, locked};
+use crate::codec::{BLOCK_ROW_BYTES, BODY_ROW_BYTES, BlockRow, ENVELOPE_BYTES};
+use crate::ids::Position;
+
+/// One segment in figures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+pub struct SegmentSpace {
+    /// Its number.
+    pub segment: u32,
+    /// Whether it is sealed.
+    pub sealed: bool,
+    /// Length of its file.
+    pub file_bytes: u64,
+    /// Frames.
+    pub frames: u64,
+    /// Events.
+    pub events: u64,
+    /// Headers and spines: everything but bodies.
+    pub spine_bytes: u64,
+    /// Bodies kept in it, equal ones counted each time they were written.
+    pub bodies: u64,
+    /// Their bytes before packing.
+    pub body_bytes: u64,
+    /// Different bodies among them; as many as there are until it is sealed.
+    pub bodies_stored: u64,
+    /// Bytes of those before packing.
+    pub unique_bytes: u64,
+    /// Bytes stored for them.
+    pub stored_bytes: u64,
+}
+
+/// Events of one kind in figures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+pub struct KindSpace {
+    /// Events.
+    pub events: u64,
+    /// Envelopes, payloads and rows.
+    pub spine_bytes: u64,
+    /// Bodies first written with them.
+    pub bodies: u64,
+    /// Bytes of those.
+    pub body_bytes: u64,
+    /// Bodies that they name and an earlier event brought.
+    pub shared: u64,
+    /// Bytes of those.
+    pub shared_bytes: u64,
+}
+
+/// A log in figures.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LogSpace {
+    /// By segment.
+    pub segments: Vec<SegmentSpace>,
+    /// By kind, as numbered in envelopes.
+    pub kinds: BTreeMap<u16, KindSpace>,
+    /// Damaged stretches that are in no figure.
+    pub damaged: u64,
+}
+
+impl Log {
+    /// Counts bytes. Cost: one pass over all spines; bodies are not read.
+    ///
+    /// # Errors
+    /// [`LogError::Io`] if the storage fails.
+    pub fn space(&self) -> Result<LogSpace, LogError> {
+        let mut space = LogSpace::default();
+        for number in self.segments.numbers()? {
+            let Some(file) = self.segments.get(number)? else { continue };
+            let file_bytes = file.file.len();
+            let file_bytes = file_bytes.map_err(|error| LogError::io("inspect", file.path.clone(), error))?;
+            let mut segment = SegmentSpace { segment: number, file_bytes, ..SegmentSpace::default() };
+            if let Some(tables) = &file.sealed {
+                segment.sealed = true;
+                segment.stored_bytes = tables.layout.stored_bytes;
+                let mut last = None;
+                for row in
+                    tables.blocks.rows(file.source(), 0, u32::MAX).unwrap_or_default().chunks(BLOCK_ROW_BYTES)
+                {
+                    let Some(row) = BlockRow::decode(row).filter(|row| row.stored_bytes > 0) else {
+                        continue;
+                    };
+                    // Bodies are stored in the order of their first rows.
+                    if last.is_none_or(|last| row.stored_at > last) {
+                        last = Some(row.stored_at);
+                        segment.bodies_stored += 1;
+                        segment.unique_bytes = segment.unique_bytes.saturating_add(u64::from(row.bytes));
+                    }
+                }
+            }
+            space.segments.push(segment);
+        }
+        let head = locked(&self.shared).head;
+        for frame in self.frames(Position::default(), head) {
+            let frame = match frame {
+                Ok(frame) => frame,
+                Err(LogError::Corrupt(_)) => {
+                    space.damaged += 1;
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            let header = frame.header();
+            let place =
+                space.segments.binary_search_by_key(&header.position.segment(), |segment| segment.segment);
+            let Some(segment) = place.ok().and_then(|at| space.segments.get_mut(at)) else { continue };
+            segment.frames += 1;
+            segment.events += u64::from(header.event_count);
+            segment.spine_bytes = segment
+                .spine_bytes
+                .saturating_add(header.frame_bytes().saturating_sub(u64::from(header.bodies_bytes)));
+            let mut blocks = frame.blocks().peekable();
+            for event in frame.events() {
+                let kind = space.kinds.entry(event.envelope.kind).or_default();
+                kind.events += 1;
+                let spine = ENVELOPE_BYTES
+                    + event.payload.len().next_multiple_of(16)
+                    + event.row_count() * BODY_ROW_BYTES;
+                kind.spine_bytes = kind.spine_bytes.saturating_add(spine as u64);
+                for row in event.rows() {
+                    let bytes = u64::from(row.bytes);
+                    if blocks.next_if(|block| block.position == row.position).is_some() {
+                        kind.bodies += 1;
+                        kind.body_bytes = kind.body_bytes.saturating_add(bytes);
+                        segment.bodies += 1;
+                        segment.body_bytes = segment.body_bytes.saturating_add(bytes);
+                    } else {
+                        kind.shared += 1;
+                        kind.shared_bytes = kind.shared_bytes.saturating_add(bytes);
+                    }
+                }
+            }
+        }
+        for segment in space.segments.iter_mut().filter(|segment| !segment.sealed) {
+            segment.bodies_stored = segment.bodies;
+            segment.unique_bytes = segment.body_bytes;
+            segment.stored_bytes = segment.body_bytes;
+        }
+        Ok(space)
+    }
+}

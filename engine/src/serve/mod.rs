@@ -1,0 +1,12 @@
+//! Serving: when a conclusion is worth a rewrite of the provider's cache, and what need not be sent twice at all.
+//!
+//! ```text
+//! pending items, bounds of the cache, prices  --plan-->  wait, or rewrite from here on
+//! a new output, texts the model still sees    --point-->  pointers in place of runs of lines
+//! ```
+//!
+//! Pure functions over figures and texts. What is pending stands in the fold; what is recorded and sent, in the store;
+//! what another policy would have cost, in `query`.
+
+pub mod plan;
+pub mod point;

@@ -1,0 +1,232 @@
+//! When to apply what is pending: the cut from which on a context is rewritten.
+//!
+//! ```text
+//! sent:   [prefix][..... bound ....... bound ....... bound]        bounds: ends of earlier requests, in the cache
+//! cut c:             |        c = first item that changes
+//!                  b = last bound before c that is still warm: up to there it is read, from there on written
+//! R = tokens that everything pending from c on removes     W = the same, each times the requests it has waited
+//! S = tokens from b to the end, without R                  kappa = what rewriting costs beyond reading, in readings
+//! hybrid: apply from the c of the highest  horizon * R + waiting * W - kappa * S,  if that is above 0
+//! ski rental: apply from the deepest c with  W >= kappa * S
+//! ```
+//!
+//! Most of what supersedes is near the end, where a rewrite is cheap; half of all hiding can wait for a cold cache and
+//! then costs nothing. Pure; figures are estimated tokens.
+
+use crate::fold::serving::{FlushRule, Prices, ServeMode, ServeSettings};
+use crate::ids::Micros;
+
+/// Something pending, in the order of the served context.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Candidate {
+    /// Its place in the served context, from 0.
+    pub position: usize,
+    /// Tokens that the context loses by it; below 1 it is no reason to rewrite, but rides along.
+    pub gain: i64,
+    /// Requests that were sent since it was concluded.
+    pub waited: u32,
+}
+
+/// The end of an earlier request: what the cache can be read up to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Bound {
+    /// Items before it.
+    pub position: usize,
+    /// Tokens before it, the fixed prefix included, as they are served now.
+    pub tokens: u64,
+    /// When it was last written or read.
+    pub used_at: Option<Micros>,
+}
+
+/// What is known about the provider's cache.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Cache {
+    /// Nothing of it can be read: the first request, too long ago, another model.
+    pub cold: bool,
+    /// Ends of earlier requests, first to last.
+    pub bounds: Vec<Bound>,
+    /// Tokens before the first item: system prompt and tools.
+    pub prefix_tokens: u64,
+    /// Tokens of the last request, the fixed prefix included.
+    pub last_tokens: u64,
+}
+
+/// What to do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Advice {
+    /// Nothing is pending.
+    #[default]
+    Nothing,
+    /// It does not pay yet.
+    Wait,
+    /// It pays.
+    Flush,
+    /// It costs nothing: the cache is cold.
+    FlushCold,
+}
+
+/// What a flush would cost and save.
+#[derive(Clone, PartialEq, Debug, Default, serde::Serialize)]
+pub struct FlushPlan {
+    /// What to do.
+    pub advice: Advice,
+    /// The first item of the served context that changes.
+    pub first_changed: Option<usize>,
+    /// Pending items that are applied: those from `first_changed` on.
+    pub item_count: usize,
+    /// Tokens that leave the context.
+    pub tokens_removed: i64,
+    /// Tokens that have to be written again.
+    pub tokens_rewritten: u64,
+    /// Where the cache is read up to; absent: the end of the fixed prefix.
+    pub bound: Option<usize>,
+    /// What the next request costs more than without the flush, in the unit of the prices; negative if it costs less.
+    pub extra_cost_now: f64,
+    /// What each later request costs less.
+    pub saving_per_step: f64,
+    /// Later requests until it has paid for itself; absent if it never does.
+    pub break_even_steps: Option<f64>,
+}
+
+#[expect(clippy::cast_precision_loss, reason = "token counts stay far below 2^52")]
+fn float(number: i64) -> f64 {
+    number as f64
+}
+
+fn signed(tokens: u64) -> i64 {
+    i64::try_from(tokens).unwrap_or(i64::MAX)
+}
+
+/// The last bound at or before `position` that is warm at `now`.
+pub fn bound_before(cache: &Cache, position: usize, now: Option<Micros>, ttl_seconds: u32) -> Option<usize> {
+    let end = cache.bounds.partition_point(|bound| bound.position <= position);
+    let warm = |bound: &Bound| match (bound.used_at, now) {
+        (Some(then), Some(now)) if ttl_seconds > 0 => !is_cold(then, now, ttl_seconds),
+        _ => true,
+    };
+    cache.bounds.get(..end)?.iter().rposition(warm)
+}
+
+/// Whether a cache that was last used `then` is cold. A clock that runs backwards makes nothing cold.
+pub const fn is_cold(then: Micros, now: Micros, ttl_seconds: u32) -> bool {
+    ttl_seconds > 0 && now.0.saturating_sub(then.0) > ttl_seconds as i64 * 1_000_000
+}
+
+/// What to do about what is pending.
+///
+/// `candidates` in the order of the served context. In mode append-only it is never advised; in mode eager always; the
+/// figures are those of what is advised, or of the cut nearest to paying.
+///
+/// Cost: O(candidates x log bounds).
+pub fn plan(
+    candidates: &[Candidate],
+    cache: &Cache,
+    settings: &ServeSettings,
+    now: Option<Micros>,
+) -> FlushPlan {
+    if candidates.is_empty() {
+        return FlushPlan::default();
+    }
+    let price = settings.price;
+    let cut_at = |place: usize| cut(candidates, place, cache, &price, now);
+    let all = || cut_at(0).map_or_else(FlushPlan::default, |cut| cut.plan);
+    if cache.cold {
+        let advice = if settings.mode == ServeMode::AppendOnly { Advice::Wait } else { Advice::FlushCold };
+        return FlushPlan { advice, ..all() };
+    }
+    if settings.mode == ServeMode::Eager {
+        return FlushPlan { advice: Advice::Flush, ..all() };
+    }
+    let kappa = price.kappa();
+    let mut best: Option<(f64, usize)> = None;
+    let (mut removed, mut waited) = (0_i64, 0.0_f64);
+    for (place, candidate) in candidates.iter().enumerate().rev() {
+        removed = removed.saturating_add(candidate.gain);
+        waited += float(candidate.gain.max(0)) * f64::from(candidate.waited);
+        // Several faces of one item change together: the cut is at the first of them.
+        if candidates.get(place.wrapping_sub(1)).is_some_and(|before| before.position == candidate.position) {
+            continue;
+        }
+        let rewritten = rewritten(cache, candidate.position, removed, settings.price.ttl_seconds, now).0;
+        let cost = kappa * float(signed(rewritten));
+        let score = match settings.rule {
+            FlushRule::Hybrid => settings.horizon * float(removed) + settings.waiting * waited - cost,
+            // The deepest that has paid for itself, so later (deeper) ones win.
+            FlushRule::SkiRental if removed > 0 && waited >= cost => f64::MAX,
+            FlushRule::SkiRental => waited - cost,
+            FlushRule::Cold => f64::MIN,
+        };
+        let deeper = settings.rule == FlushRule::SkiRental;
+        if best.is_none_or(|(known, _)| score > known || deeper && score >= known) {
+            best = Some((score, place));
+        }
+    }
+    let Some((score, place)) = best else { return FlushPlan::default() };
+    let pays = score > 0.0 && settings.mode == ServeMode::Batched;
+    let advice = if pays { Advice::Flush } else { Advice::Wait };
+    cut_at(place).map_or_else(FlushPlan::default, |cut| FlushPlan { advice, ..cut.plan })
+}
+
+/// Tokens written again if everything from `position` on changes and `removed` leave, and the bound before them.
+fn rewritten(
+    cache: &Cache,
+    position: usize,
+    removed: i64,
+    ttl_seconds: u32,
+    now: Option<Micros>,
+) -> (u64, Option<usize>) {
+    let bound = bound_before(cache, position, now, ttl_seconds);
+    let kept =
+        bound.and_then(|bound| cache.bounds.get(bound)).map_or(cache.prefix_tokens, |bound| bound.tokens);
+    let kept = if cache.cold { 0 } else { kept };
+    let suffix = signed(cache.last_tokens.saturating_sub(kept)).saturating_sub(removed);
+    (u64::try_from(suffix).unwrap_or(0), bound)
+}
+
+struct Cut {
+    plan: FlushPlan,
+}
+
+fn cut(
+    candidates: &[Candidate],
+    place: usize,
+    cache: &Cache,
+    price: &Prices,
+    now: Option<Micros>,
+) -> Option<Cut> {
+    let applied = candidates.get(place..)?;
+    let first = applied.first()?;
+    let removed = applied.iter().fold(0_i64, |sum, candidate| sum.saturating_add(candidate.gain));
+    let (rewritten, bound) = rewritten(cache, first.position, removed, price.ttl_seconds, now);
+    let unchanged = if cache.cold { price.write } else { price.read };
+    let extra = if cache.cold {
+        -unchanged * float(removed)
+    } else {
+        (price.write - price.read) * float(signed(rewritten)) - price.read * float(removed)
+    };
+    let saving = price.read * float(removed);
+    let break_even = if extra <= 0.0 {
+        Some(0.0)
+    } else if saving > 0.0 {
+        Some(extra / saving)
+    } else {
+        None
+    };
+    Some(Cut {
+        plan: FlushPlan {
+            advice: Advice::Wait,
+            first_changed: Some(first.position),
+            item_count: applied.len(),
+            tokens_removed: removed,
+            tokens_rewritten: rewritten,
+            bound,
+            extra_cost_now: extra,
+            saving_per_step: saving,
+            break_even_steps: break_even,
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests;

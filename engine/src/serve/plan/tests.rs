@@ -1,0 +1,100 @@
+//! Plans: the cut that is advised, and what it costs.
+
+use super::*;
+
+fn bounds(ends: &[(usize, u64)]) -> Vec<Bound> {
+    ends.iter()
+        .map(|(position, tokens)| Bound { position: *position, tokens: *tokens, used_at: None })
+        .collect()
+}
+
+fn cache(ends: &[(usize, u64)]) -> Cache {
+    let last_tokens = ends.last().map_or(0, |end| end.1);
+    Cache { cold: false, bounds: bounds(ends), prefix_tokens: 1000, last_tokens }
+}
+
+fn candidate(position: usize, gain: i64, waited: u32) -> Candidate {
+    Candidate { position, gain, waited }
+}
+
+fn settings(rule: FlushRule, mode: ServeMode) -> ServeSettings {
+    ServeSettings { rule, mode, ..ServeSettings::default() }
+}
+
+#[test]
+fn what_is_near_the_end_pays_at_once_and_what_is_far_from_it_waits() {
+    let cache = cache(&[(10, 50_000), (12, 52_000), (14, 52_500)]);
+    let batched = settings(FlushRule::Hybrid, ServeMode::Batched);
+    let near = plan(&[candidate(12, 400, 0)], &cache, &batched, None);
+    assert_eq!((near.advice, near.tokens_rewritten, near.bound), (Advice::Flush, 100, Some(1)));
+    let far = plan(&[candidate(2, 400, 0)], &cache, &batched, None);
+    assert_eq!((far.advice, far.bound), (Advice::Wait, None));
+    assert!(far.break_even_steps.is_some_and(|steps| steps > 1000.0), "{far:?}");
+}
+
+#[test]
+fn a_cut_takes_everything_behind_it_along() {
+    let cache = cache(&[(1, 2_000), (20, 12_000)]);
+    let batched = settings(FlushRule::Hybrid, ServeMode::Batched);
+    let both = [candidate(2, 5_000, 0), candidate(18, 4_000, 0)];
+    let planned = plan(&both, &cache, &batched, None);
+    assert_eq!((planned.advice, planned.first_changed, planned.item_count), (Advice::Flush, Some(2), 2));
+    assert_eq!(planned.tokens_removed, 9_000);
+}
+
+#[test]
+fn a_cold_cache_makes_everything_free() {
+    let cold = Cache { cold: true, ..cache(&[(4, 9_000)]) };
+    let planned = plan(&[candidate(0, 10, 0)], &cold, &settings(FlushRule::Cold, ServeMode::Batched), None);
+    assert_eq!(planned.advice, Advice::FlushCold);
+    assert!(planned.extra_cost_now < 0.0);
+    let never =
+        plan(&[candidate(0, 10, 0)], &cold, &settings(FlushRule::Hybrid, ServeMode::AppendOnly), None);
+    assert_eq!(never.advice, Advice::Wait);
+}
+
+#[test]
+fn ski_rental_waits_until_waiting_has_cost_as_much() {
+    let cache = cache(&[(1, 2_000), (20, 12_000)]);
+    let ski = settings(FlushRule::SkiRental, ServeMode::Batched);
+    let advice = |waited| plan(&[candidate(2, 1_000, waited)], &cache, &ski, None).advice;
+    // S = 12,000 - 2,000 - 1,000 = 9,000; kappa 11.5: 103.5 requests.
+    assert_eq!([0, 103, 104].map(advice), [Advice::Wait, Advice::Wait, Advice::Flush]);
+}
+
+#[test]
+fn the_formula_of_the_break_even_is_that_of_the_price_list() {
+    // Later turns to break even = 11.5 * S / R - 1: thirty thousand against five thousand is one turn.
+    let cache = Cache { last_tokens: 36_000, ..cache(&[(1, 1_000)]) };
+    let planned =
+        plan(&[candidate(1, 30_000, 0)], &cache, &settings(FlushRule::Hybrid, ServeMode::Batched), None);
+    assert_eq!(planned.tokens_rewritten, 5_000);
+    let steps = planned.break_even_steps.unwrap();
+    assert!((steps - (11.5 * 5.0 / 30.0 - 1.0)).abs() < 1e-9, "{steps}");
+}
+
+#[test]
+fn a_bound_that_has_gone_cold_is_not_read() {
+    let mut cache = cache(&[(5, 5_000), (9, 9_000)]);
+    let second = 1_000_000;
+    cache.bounds[0].used_at = Some(Micros(0));
+    cache.bounds[1].used_at = Some(Micros(400 * second));
+    assert_eq!(bound_before(&cache, 9, Some(Micros(500 * second)), 300), Some(1));
+    assert_eq!(bound_before(&cache, 8, Some(Micros(500 * second)), 300), None);
+    assert_eq!(bound_before(&cache, 8, Some(Micros(100 * second)), 300), Some(0));
+}
+
+#[test]
+fn prices_that_cannot_be_reckoned_with_are_refused() {
+    for (name, prices) in [
+        ("read", Prices { read: f64::NAN, ..Prices::default() }),
+        ("read", Prices { read: 0.0, ..Prices::default() }),
+        ("write", Prices { write: -1.0, ..Prices::default() }),
+        ("input", Prices { input: f64::INFINITY, ..Prices::default() }),
+    ] {
+        assert_eq!(prices.checked().unwrap_err().name, name);
+    }
+    assert!(Prices::default().checked().is_ok());
+    assert!((Prices::default().kappa() - 11.5).abs() < 1e-9);
+    assert!(Prices::FLAT.kappa().abs() < 1e-9);
+}

@@ -1,0 +1,308 @@
+//! Pointing at birth: lines of a new output that the model still sees elsewhere become a short pointer, before the
+//! output is first sent.
+//!
+//! ```text
+//! seen     | a b c d e f g h ..|            seed: 5 equal lines, as they read without line numbers and trailing blanks
+//! new      x y | a b c d e f g h | z   -->  x y [8 lines, the same as lines 1-8 of #12 above] z
+//! ```
+//!
+//! Nothing that was sent changes, so it costs no rewrite. Pointers only name text that stands in full: never another
+//! pointer. When what they name is hidden, they are text again (whoever hides rewrites what follows anyway).
+//!
+//! Lines are compared as text, never by hash alone. Pure; the order of everything is that of the texts given.
+
+use std::collections::VecDeque;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use rustc_hash::{FxHashMap, FxHasher};
+
+use crate::text::tokens::estimate;
+
+/// Equal lines that make a place worth a look.
+const SEED_LINES: usize = 5;
+/// Places that are looked at for a seed, the newest first.
+const PLACE_COUNT_MAX: usize = 6;
+/// Pointers in one output.
+const RUN_COUNT_MAX: usize = 6;
+/// Estimated tokens of a pointer.
+pub const POINTER_TOKENS: u32 = 20;
+/// Bytes from which on an output that is the same as another one is one pointer.
+const WHOLE_BYTES_MIN: usize = 200;
+/// Lines of a text that are looked at; what lies behind stays as it is.
+const LINE_COUNT_MAX: usize = 200_000;
+
+/// A text as lines to compare. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Lines {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    text: String,
+    lines: Vec<Line>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Line {
+    /// Where it begins in the text, as recorded.
+    start: usize,
+    /// Where what is compared begins and ends.
+    from: usize,
+    to: usize,
+    hash: u64,
+    tokens: u32,
+}
+
+impl Lines {
+    /// Cuts a text into lines. Cost: O(bytes).
+    pub fn of(text: impl Into<String>) -> Self {
+        let text = text.into();
+        let mut lines = Vec::new();
+        let mut start = 0;
+        for piece in text.split_inclusive('\n').take(LINE_COUNT_MAX) {
+            let body = without_number(piece.trim_end());
+            let end = start + piece.trim_end().len();
+            let from = end - body.len();
+            let tokens = estimate(piece.as_bytes());
+            lines.push(Line { start, from, to: end, hash: hash_of(body), tokens });
+            start += piece.len();
+        }
+        Self { inner: Arc::new(Inner { text, lines }) }
+    }
+
+    /// The text as it was given.
+    pub fn text(&self) -> &str {
+        &self.inner.text
+    }
+
+    /// How many lines there are.
+    pub fn len(&self) -> usize {
+        self.inner.lines.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.inner.lines.is_empty()
+    }
+
+    fn line(&self, at: usize) -> Option<(&Line, &str)> {
+        let line = self.inner.lines.get(at)?;
+        Some((line, self.inner.text.get(line.from..line.to)?))
+    }
+
+    fn seed(&self, at: usize) -> Option<u64> {
+        use std::hash::Hasher as _;
+        let lines = self.inner.lines.get(at..at.checked_add(SEED_LINES)?)?;
+        let mut hasher = FxHasher::default();
+        for line in lines {
+            hasher.write_u64(line.hash);
+        }
+        Some(hasher.finish())
+    }
+}
+
+/// A line without the number that a tool put in front of it.
+fn without_number(line: &str) -> &str {
+    let rest = line.trim_start_matches(' ');
+    let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    if digits == 0 || digits > 7 {
+        return line;
+    }
+    let Some(rest) = rest.get(digits..) else { return line };
+    ["\u{2192}", "\t", "| ", "|", ": "].iter().find_map(|mark| rest.strip_prefix(mark)).unwrap_or(line)
+}
+
+fn hash_of(line: &str) -> u64 {
+    use std::hash::Hasher as _;
+    let mut hasher = FxHasher::default();
+    hasher.write(line.as_bytes());
+    hasher.finish()
+}
+
+/// A run of lines that stands elsewhere.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Run {
+    /// Its first line in the new text, from 0.
+    pub first: usize,
+    /// How many lines.
+    pub count: usize,
+    /// The text it stands in: the number that [`Seen::add`] gave.
+    pub source: usize,
+    /// Its first line there.
+    pub source_first: usize,
+    /// Estimated tokens that a pointer saves.
+    pub saved: u32,
+}
+
+#[derive(Debug)]
+struct Source {
+    lines: Lines,
+    /// Lines that stand there in full, not as a pointer.
+    literal: Vec<bool>,
+    shown: bool,
+}
+
+/// Texts that the model sees.
+#[derive(Default, Debug)]
+pub struct Seen {
+    sources: Vec<Source>,
+    seeds: FxHashMap<u64, VecDeque<(u32, u32)>>,
+    wholes: FxHashMap<u64, Vec<u32>>,
+}
+
+impl Seen {
+    /// A text that is sent, with the runs that stand in it as pointers; returns its number. Cost: O(lines).
+    pub fn add(&mut self, lines: &Lines, runs: &[Run]) -> usize {
+        let number = self.sources.len();
+        let mut literal = vec![true; lines.len()];
+        for run in runs {
+            let end = run.first.saturating_add(run.count).min(literal.len());
+            if let Some(pointed) = literal.get_mut(run.first..end) {
+                pointed.fill(false);
+            }
+        }
+        let packed = u32::try_from(number).unwrap_or(u32::MAX);
+        for at in 0..lines.len() {
+            let in_full = literal.get(at..at + SEED_LINES).is_some_and(|seed| seed.iter().all(|it| *it));
+            if let Some(seed) = lines.seed(at).filter(|_| in_full) {
+                let places = self.seeds.entry(seed).or_default();
+                places.push_back((packed, u32::try_from(at).unwrap_or(u32::MAX)));
+                // Places of what is hidden meanwhile take room, too.
+                if places.len() > 4 * PLACE_COUNT_MAX {
+                    places.pop_front();
+                }
+            }
+        }
+        if runs.is_empty() && lines.text().len() > WHOLE_BYTES_MIN {
+            self.wholes.entry(hash_of(lines.text())).or_default().push(packed);
+        }
+        self.sources.push(Source { lines: lines.clone(), literal, shown: true });
+        number
+    }
+
+    /// The text is hidden, or seen again.
+    pub fn set_shown(&mut self, source: usize, shown: bool) {
+        if let Some(source) = self.sources.get_mut(source) {
+            source.shown = shown;
+        }
+    }
+
+    /// The runs of a text became text again.
+    pub fn resolve(&mut self, source: usize) {
+        if let Some(source) = self.sources.get_mut(source) {
+            source.literal.fill(true);
+        }
+    }
+
+    /// Runs of a new text that the model sees elsewhere, in order; each saves at least `tokens_min`.
+    ///
+    /// Cost: O(lines), times the places that share a seed.
+    pub fn point(&self, new: &Lines, tokens_min: u32) -> Vec<Run> {
+        if let Some(whole) = self.whole(new) {
+            return vec![whole];
+        }
+        let mut runs = Vec::new();
+        let mut at = 0;
+        while at + SEED_LINES <= new.len() && runs.len() < RUN_COUNT_MAX {
+            let found = self.longest(new, at).filter(|run| run.saved >= tokens_min);
+            at += found.map_or(1, |run| run.count);
+            runs.extend(found);
+        }
+        runs
+    }
+
+    /// The same text as a whole.
+    fn whole(&self, new: &Lines) -> Option<Run> {
+        if new.text().len() <= WHOLE_BYTES_MIN {
+            return None;
+        }
+        let places = self.wholes.get(&hash_of(new.text()))?;
+        let source = places.iter().rev().find(|place| {
+            let source = self.sources.get(**place as usize);
+            source.is_some_and(|source| source.shown && source.lines.text() == new.text())
+        })?;
+        let tokens: u32 = estimate(new.text().as_bytes());
+        let saved = tokens.checked_sub(POINTER_TOKENS)?;
+        Some(Run { first: 0, count: new.len(), source: *source as usize, source_first: 0, saved })
+    }
+
+    fn longest(&self, new: &Lines, at: usize) -> Option<Run> {
+        let places = self.seeds.get(&new.seed(at)?)?;
+        let shown = places
+            .iter()
+            .rev()
+            .filter(|(source, _)| self.sources.get(*source as usize).is_some_and(|source| source.shown));
+        let mut best: Option<Run> = None;
+        for (source, source_first) in shown.take(PLACE_COUNT_MAX) {
+            let (source, source_first) = (*source as usize, *source_first as usize);
+            let Some(known) = self.sources.get(source) else { continue };
+            let mut count = 0;
+            let mut tokens = 0_u32;
+            while let Some(((line, text), (other, seen))) =
+                new.line(at + count).zip(known.lines.line(source_first + count))
+            {
+                let literal = known.literal.get(source_first + count).copied().unwrap_or_default();
+                if !literal || line.hash != other.hash || text != seen {
+                    break;
+                }
+                tokens = tokens.saturating_add(line.tokens);
+                count += 1;
+            }
+            if count >= SEED_LINES && best.is_none_or(|best| count > best.count) {
+                let saved = tokens.saturating_sub(POINTER_TOKENS);
+                best = Some(Run { first: at, count, source, source_first, saved });
+            }
+        }
+        best
+    }
+}
+
+/// The text with its runs as pointers; `label` names a source, such as `#812`.
+pub fn pointed(text: &Lines, runs: &[Run], label: &dyn Fn(usize) -> String) -> String {
+    let mut out = String::new();
+    let mut at = 0;
+    for run in runs {
+        let Some(start) = text.inner.lines.get(run.first).map(|line| line.start) else { continue };
+        out.push_str(text.inner.text.get(at..start).unwrap_or_default());
+        let (first, last) = (run.source_first + 1, run.source_first + run.count);
+        let _ = writeln!(
+            out,
+            "[{} lines, the same as lines {first}-{last} of {} above]",
+            run.count,
+            label(run.source)
+        );
+        let next = text.inner.lines.get(run.first + run.count);
+        at = next.map_or(text.inner.text.len(), |line| line.start);
+    }
+    out.push_str(text.inner.text.get(at..).unwrap_or_default());
+    out
+}
+
+/// What a hook can do with a fresh output: pointers in place of what stands in `seen` (label and text, oldest first).
+///
+/// The output itself if nothing is to be saved.
+///
+/// ```
+/// use acpdb_engine::serve::point::point_at;
+///
+/// let file: String = (0..60).map(|n| format!("let value_{n} = compute_the_value({n});\n")).collect();
+/// let fresh = format!("$ cat main.rs\n{file}done\n");
+/// let shown = point_at(&fresh, &[("#12", file.as_str())], 100);
+/// assert_eq!(shown, "$ cat main.rs\n[60 lines, the same as lines 1-60 of #12 above]\ndone\n");
+/// ```
+pub fn point_at(fresh: &str, seen: &[(&str, &str)], tokens_min: u32) -> String {
+    let mut known = Seen::default();
+    for (_, text) in seen {
+        let _ = known.add(&Lines::of(*text), &[]);
+    }
+    let fresh = Lines::of(fresh);
+    let runs = known.point(&fresh, tokens_min);
+    pointed(&fresh, &runs, &|source| {
+        seen.get(source).map_or_else(String::new, |(label, _)| (*label).to_owned())
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,83 @@
+//! What can go wrong on purpose.
+
+use std::io;
+
+/// How a simulated process ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Crash {
+    /// It is killed: page cache and other processes live on.
+    Kill,
+    /// The machine loses power.
+    Power,
+}
+
+/// What goes wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FaultKind {
+    /// Reads and listings fail.
+    ReadError,
+    /// Writes and changes of length fail.
+    WriteError,
+    /// Writes that make a file longer, new files and directories find no space; part of a write succeeds first.
+    NoSpace,
+    /// Syncs of files fail and lose what was pending.
+    SyncError,
+    /// Syncs of files return success and do nothing.
+    SyncLies,
+    /// Syncs of directories fail.
+    SyncDirError,
+    /// Renames and removals fail.
+    RenameError,
+    /// Opening and mapping files fails.
+    OpenError,
+    /// Locking fails (not: is refused).
+    LockError,
+    /// Questions about a file (its length, what its name names) fail.
+    InspectError,
+    /// Reads and writes do less than asked.
+    Short,
+    /// Reads, writes and syncs are interrupted every other time.
+    Interrupted,
+}
+
+impl FaultKind {
+    /// All of them.
+    pub const ALL: [Self; 12] = [
+        Self::ReadError,
+        Self::WriteError,
+        Self::NoSpace,
+        Self::SyncError,
+        Self::SyncLies,
+        Self::SyncDirError,
+        Self::RenameError,
+        Self::OpenError,
+        Self::LockError,
+        Self::InspectError,
+        Self::Short,
+        Self::Interrupted,
+    ];
+
+    pub(super) fn error(self) -> io::Error {
+        match self {
+            Self::NoSpace => io::ErrorKind::StorageFull.into(),
+            Self::Interrupted => io::ErrorKind::Interrupted.into(),
+            _ => io::Error::other("simulated input/output error"),
+        }
+    }
+}
+
+/// A fault that is planted in one process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fault {
+    /// What goes wrong.
+    pub kind: FaultKind,
+    /// From which matching operation on, counted from 0 after planting.
+    pub after: u64,
+    /// Only that one, or all from there on.
+    pub once: bool,
+}
+
+pub(super) fn dead() -> io::Error {
+    io::Error::other("the simulated process is dead")
+}

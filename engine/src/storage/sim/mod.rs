@@ -1,0 +1,244 @@
+//! A simulated machine: processes that share a disk, locks and a page of memory, stricter than a real one.
+//!
+//! ```text
+//! SimWorld            names (cached, pending) -> files (cached, every version since the last sync, durable)
+//!   |                 locks, virtual time, whose turn it is
+//!   |- SimStorage 1   one process: its operations are counted, can be made to fail, or to be its last
+//!   |    |- files     each with its own knowledge of failed write-backs
+//!   |    '- pages     words shared with every process, with wait and wake
+//!   '- SimStorage 2   another
+//! ```
+//!
+//! # The faults, and why each must be survived
+//!
+//! - **Kill** ([`Crash::Kill`]): one process stops at an operation; of a write under way any prefix is done. Its locks
+//!   are free; what it wrote stays in the page cache and the shared page, where others see it although it is not durable.
+//!   Agents are killed all the time, in the middle of anything.
+//! - **Power cut** ([`Crash::Power`]): all processes stop. Every unsynced sector of 512 bytes is on the disk in any of
+//!   the versions it had since the last sync, or torn: a prefix of one version and the rest of another, or each word
+//!   from another moment, since write-back runs while others write. Sectors are independent of each other, so anything
+//!   may come before anything. A file is as long as it was at any moment since. Bytes that a file grew by and nobody
+//!   synced are zeros or what another file left there.
+//! - **Names** are apart from files: of unsynced names all, a prefix, any mix or none survive. A file can be durable
+//!   without its name, a name without the bytes, a whole new store without its directory.
+//! - **Errors** ([`FaultKind`]): any operation of a kind fails from the k-th on, once or for ever: input/output errors, a
+//!   full disk (part of the bytes is written first), short reads and writes, interruptions.
+//! - **A failed sync** loses: some sectors reach the disk, the others do not, all count as clean, and the next sync
+//!   returns success without writing them. Each open file is told once of a failure since it was opened; of an older
+//!   one only if nobody had been told before it was opened. So a sync counts only for what was written since the file
+//!   was opened by whoever syncs. That is what Linux does since 4.17; older ones tell less.
+//! - **A lying sync** ([`FaultKind::SyncLies`]) returns success and does nothing, as disks do whose cache is volatile.
+//!   Nothing can be promised then but honesty: what is lost is reported, what is shown is true.
+//! - **Interleaving** ([`SimWorld::interleave`]): processes on threads of their own, of which one runs at a time; at
+//!   every operation the seed decides who goes on. Waiting takes virtual time, wakes may come for no reason.
+//!
+//! The same seed gives the same world, to the byte; [`SimWorld::trace`] tells two runs apart. There is no real time and
+//! no real randomness in it. [`SimWorld::record`] hands out a copy of the disk before every operation, cheap enough for
+//! hundreds of thousands: each is a machine whose power may be cut.
+//!
+//! # For tests of a host
+//!
+//! ```
+//! use std::sync::Arc;
+//! use acpdb_engine::entry::{Entry, StreamInfo};
+//! use acpdb_engine::event::Role;
+//! use acpdb_engine::ids::Seq;
+//! use acpdb_engine::storage::SimWorld;
+//! use acpdb_engine::{Error, Store};
+//!
+//! let world = SimWorld::new(42);
+//! let session = StreamInfo::session("my-host", "s1");
+//! let open = |number| Store::builder("/sim").storage(Arc::new(world.process(number))).open();
+//! let store = open(1)?;
+//! let receipt = store.append(&session, vec![Entry::message("m1", Role::User, "remember this")])?;
+//!
+//! world.cut_power();
+//! assert!(store.append(&session, vec![Entry::message("m2", Role::User, "too late")]).is_err());
+//! let store = open(2)?;
+//! assert_eq!(store.head()?, Seq(receipt.first_seq.get() + receipt.event_count - 1), "acknowledged, so it is there");
+//! # Ok::<(), Error>(())
+//! ```
+
+mod bytes;
+mod chance;
+mod clock;
+mod disk;
+mod fault;
+mod file;
+mod inode;
+mod moment;
+mod page;
+mod process;
+mod schedule;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use chance::Chance;
+pub use clock::SimClock;
+use disk::{Disk, Node};
+pub use fault::{Crash, Fault, FaultKind};
+pub use moment::Moment;
+use moment::Observer;
+use process::Process;
+pub use process::SimStorage;
+pub use schedule::Part;
+use schedule::Schedule;
+
+#[derive(Default)]
+struct World {
+    disk: Disk,
+    /// Which open file holds the lock of which inode.
+    locks: HashMap<usize, u64>,
+    processes: Vec<Process>,
+    handle_count: u64,
+    /// Rises at each power cut: older processes are dead.
+    age: u64,
+    /// Virtual time in microseconds.
+    micros: u64,
+    trace: u64,
+    /// Reads and writes of a shared page beyond the end of its file: each would have been a SIGBUS.
+    bus_errors: u64,
+    schedule: Schedule,
+    observer: Option<Observer>,
+}
+
+#[derive(Default)]
+struct Inner {
+    world: Mutex<World>,
+    /// Notified whenever it is somebody else's turn.
+    turn: Condvar,
+}
+
+/// The simulated machine. Clones are the same machine.
+#[derive(Clone, Default)]
+pub struct SimWorld(Arc<Inner>);
+
+impl SimWorld {
+    /// A machine with an empty disk; `seed` decides what a crash keeps.
+    pub fn new(seed: u64) -> Self {
+        let mut disk = Disk::default();
+        disk.chance = Chance(seed);
+        Self::with_disk(disk)
+    }
+
+    fn with_disk(disk: Disk) -> Self {
+        let inner = Inner { world: Mutex::new(World { disk, ..World::default() }), turn: Condvar::new() };
+        Self(Arc::new(inner))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, World> {
+        self.0.world.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A new process on this machine. `number` is what it is called; two may have the same.
+    pub fn process(&self, number: u32) -> SimStorage {
+        let mut world = self.lock();
+        let age = world.age;
+        world.processes.push(Process::new(number, age));
+        SimStorage { world: self.clone(), process: world.processes.len() - 1 }
+    }
+
+    /// An independent copy of disk and page cache as they are, in which nobody runs and all locks are free.
+    #[must_use]
+    pub fn fork(&self, seed: u64) -> Self {
+        let mut disk = self.lock().disk.clone();
+        disk.chance = Chance(seed);
+        Self::with_disk(disk)
+    }
+
+    /// Cuts the power: every process dies, and only what is durable (and any part of the rest) stays.
+    pub fn cut_power(&self) {
+        self.lock().cut_power();
+        self.0.turn.notify_all();
+    }
+
+    /// The bytes of a file, as a process sees them.
+    pub fn file(&self, name: &str) -> Option<Vec<u8>> {
+        let world = self.lock();
+        let inode = world.disk.named(name)?;
+        world.disk.inode(inode).map(|inode| inode.cached.to_vec())
+    }
+
+    /// Puts other bytes into a file, durably, or makes it: damage.
+    pub fn set_file(&self, name: &str, bytes: impl AsRef<[u8]>) {
+        self.lock().disk.put(name, bytes.as_ref());
+    }
+
+    /// Takes a file away, durably.
+    pub fn remove_file(&self, name: &str) {
+        self.lock().disk.lose(name);
+    }
+
+    /// Names of all files, sorted.
+    pub fn files(&self) -> Vec<String> {
+        let world = self.lock();
+        let files = world.disk.names.iter().filter(|(_, node)| matches!(node, Node::File(_)));
+        files.map(|(name, _)| name.clone()).collect()
+    }
+
+    /// How often bytes or names became different. Writing what is there already does not count.
+    pub fn change_count(&self) -> u64 {
+        self.lock().disk.change_count
+    }
+
+    /// A number that two runs share only if every process did the same operations in the same order.
+    pub fn trace(&self) -> u64 {
+        self.lock().trace
+    }
+
+    /// How often a process touched a shared page whose file had become too short: real ones are ended by it.
+    pub fn bus_errors(&self) -> u64 {
+        self.lock().bus_errors
+    }
+
+    /// A write-back of `name` failed, and who was told of it is gone: what is pending becomes clean, partly lost. Files
+    /// that are open now will be told, files opened later will not.
+    pub fn lose_write_back(&self, name: &str) {
+        self.fail_write_back(name, true);
+    }
+
+    /// As [`SimWorld::lose_write_back`]; with `seen` false nobody was told yet, so the next to open the file will be.
+    pub fn fail_write_back(&self, name: &str, seen: bool) {
+        let mut world = self.lock();
+        if let Some(inode) = world.disk.named(name) {
+            world.disk.fail_write_back(inode, seen);
+        }
+    }
+}
+
+impl World {
+    fn cut_power(&mut self) {
+        self.age += 1;
+        self.locks.clear();
+        self.disk.cut_power();
+        self.schedule.wake_all();
+    }
+
+    fn process(&self, process: usize) -> Option<&Process> {
+        self.processes.get(process)
+    }
+
+    fn is_dead(&self, process: usize) -> bool {
+        self.process(process).is_none_or(|process| process.dead || process.age != self.age)
+    }
+
+    fn kill(&mut self, process: usize) {
+        if let Some(it) = self.processes.get_mut(process) {
+            it.dead = true;
+        }
+        self.locks.retain(|_, handle| handle_owner(*handle) != process);
+        self.schedule.wake(process);
+    }
+
+    fn new_handle(&mut self, process: usize) -> u64 {
+        self.handle_count += 1;
+        (process as u64) << 32 | (self.handle_count & 0xffff_ffff)
+    }
+}
+
+fn handle_owner(handle: u64) -> usize {
+    usize::try_from(handle >> 32).unwrap_or(usize::MAX)
+}

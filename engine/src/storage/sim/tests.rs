@@ -1,0 +1,206 @@
+//! The simulation does what it says: it forgets, tears, tells of errors once, and takes turns by the seed.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use super::*;
+use crate::storage::{Access, Clock, Storage, sync, write_all};
+
+fn page_file(storage: &SimStorage) {
+    let file = storage.open("tail", Access::Create).unwrap();
+    write_all(&*file, &[0; 4096], 0, &mut 0).unwrap();
+    sync(&*file).unwrap();
+    storage.sync_dir("").unwrap();
+}
+
+#[test]
+fn a_page_is_shared_by_processes_and_with_the_file() {
+    let world = SimWorld::new(1);
+    let (one, two) = (world.process(1), world.process(2));
+    assert!(one.map_page("tail").is_err(), "there must be a file");
+    page_file(&one);
+    let (left, right) = (one.map_page("tail").unwrap().unwrap(), two.map_page("tail").unwrap().unwrap());
+    left.store(3, 0x0102_0304_0506_0708);
+    assert_eq!(right.load(3), 0x0102_0304_0506_0708);
+    assert_eq!(world.file("tail").unwrap()[24..32], [8, 7, 6, 5, 4, 3, 2, 1]);
+    assert_eq!(right.fetch_max(3, 1), 0x0102_0304_0506_0708);
+    right.store(4, 0xffff_ffff);
+    left.bump_and_wake(4);
+    assert_eq!(right.load(4), 0, "it wraps within its half");
+    right.wait(4, 7, Duration::from_secs(1));
+    left.store(512, 9);
+    assert_eq!((left.load(512), world.bus_errors()), (0, 0));
+    one.kill();
+    left.store(3, 5);
+    assert_eq!(right.load(3), 0x0102_0304_0506_0708, "the dead do not write");
+    two.open("tail", Access::Write).unwrap().set_len(10).unwrap();
+    right.store(3, 5);
+    assert_eq!(world.bus_errors(), 1);
+}
+
+#[test]
+fn a_power_cut_keeps_any_version_of_a_word() {
+    let mut kept = BTreeSet::new();
+    for seed in 0..200 {
+        let world = SimWorld::new(seed);
+        let storage = world.process(1);
+        page_file(&storage);
+        let page = storage.map_page("tail").unwrap().unwrap();
+        (1..=3).for_each(|value| page.store(0, value));
+        world.cut_power();
+        kept.insert(world.file("tail").unwrap()[0]);
+    }
+    assert_eq!(kept, BTreeSet::from([0, 1, 2, 3]));
+}
+
+#[test]
+fn each_open_file_is_told_once_of_a_failed_write_back() {
+    let world = SimWorld::new(1);
+    let (one, two) = (world.process(1), world.process(2));
+    let open = |storage: &SimStorage| storage.open("a", Access::Create).unwrap();
+    let (left, right) = (open(&one), open(&two));
+    write_all(&*left, b"lost", 0, &mut 0).unwrap();
+    one.plant(Fault { kind: FaultKind::SyncError, after: 0, once: true });
+    assert!(left.sync_data().is_err());
+    assert!(left.sync_data().is_ok(), "once");
+    assert!(right.sync_data().is_err(), "it was open");
+    assert!(open(&two).sync_data().is_ok(), "it was opened after somebody had been told");
+    world.fail_write_back("a", false);
+    let late = open(&two);
+    assert!(late.sync_data().is_err(), "nobody had been told");
+    assert!(open(&two).sync_data().is_ok());
+}
+
+#[test]
+fn a_lying_sync_keeps_nothing_until_an_honest_one() {
+    let mut lost = 0;
+    for seed in 0..40 {
+        let world = SimWorld::new(seed);
+        let storage = world.process(1);
+        let file = storage.open("a", Access::Create).unwrap();
+        storage.sync_dir("").unwrap();
+        write_all(&*file, &[7; 512], 0, &mut 0).unwrap();
+        storage.plant(Fault { kind: FaultKind::SyncLies, after: 0, once: true });
+        sync(&*file).unwrap();
+        let cut = world.fork(seed);
+        cut.cut_power();
+        lost += usize::from(cut.file("a").unwrap() != [7; 512]);
+        sync(&*file).unwrap();
+        world.cut_power();
+        assert_eq!(world.file("a").unwrap(), [7; 512]);
+    }
+    assert!(lost > 5, "{lost}");
+}
+
+/// Three processes that count in a shared word under a lock: nothing is lost, and who goes when follows from the seed.
+fn count_together(seed: u64) -> (u64, u64, Vec<u64>) {
+    let world = SimWorld::new(seed);
+    page_file(&world.process(9));
+    let count = |storage: SimStorage| {
+        let page = storage.map_page("tail").unwrap().unwrap();
+        let file = storage.open("tail", Access::Write).unwrap();
+        let clock = storage.clock();
+        for _ in 0..10 {
+            while !file.try_lock().unwrap() {
+                clock.sleep(Duration::from_micros(20));
+            }
+            let value = page.load(0);
+            page.store(0, value + 1);
+            file.unlock().unwrap();
+            page.bump_and_wake(1);
+        }
+        page.load(0)
+    };
+    let parts: Vec<(SimStorage, Part<'_, u64>)> =
+        (0..3).map(|number| (world.process(number), Box::new(count) as Box<_>)).collect();
+    let ended_with = world.interleave(seed, parts);
+    let file = world.file("tail").unwrap();
+    (u64::from_le_bytes(file[..8].try_into().unwrap()), world.trace(), ended_with)
+}
+
+#[test]
+fn processes_take_turns_as_the_seed_says() {
+    let mut traces = BTreeSet::new();
+    for seed in 0..20 {
+        let (sum, trace, seen) = count_together(seed);
+        assert_eq!(sum, 30);
+        assert_eq!((sum, trace, seen), count_together(seed), "seed {seed} repeats");
+        traces.insert(trace);
+    }
+    assert_eq!(traces.len(), 20, "and no two are alike");
+}
+
+#[test]
+fn waiting_ends_by_a_wake_or_in_virtual_time() {
+    let world = SimWorld::new(3);
+    page_file(&world.process(9));
+    let waiter = |storage: SimStorage| {
+        let page = storage.map_page("tail").unwrap().unwrap();
+        while page.load(2) == 0 {
+            page.wait(1, 0, Duration::from_secs(3600));
+        }
+        u64::from(page.load(1) == 0)
+    };
+    let waker = |storage: SimStorage| {
+        let page = storage.map_page("tail").unwrap().unwrap();
+        storage.clock().sleep(Duration::from_secs(60));
+        page.store(2, 1);
+        page.bump_and_wake(1);
+        0
+    };
+    let parts: Vec<(SimStorage, Part<'_, u64>)> =
+        vec![(world.process(1), Box::new(waiter)), (world.process(2), Box::new(waker))];
+    world.interleave(5, parts);
+    assert!(world.process(1).clock().elapsed() < Duration::from_secs(3600), "woken, not timed out");
+    let page = world.process(1).map_page("tail").unwrap().unwrap();
+    page.wait(1, 1, Duration::from_secs(7200));
+    assert!(world.process(1).clock().elapsed() > Duration::from_secs(7200), "alone, time passes");
+}
+
+#[test]
+fn a_power_cut_ends_who_waits() {
+    let world = SimWorld::new(3);
+    page_file(&world.process(9));
+    let waiter = |storage: SimStorage| {
+        let page = storage.map_page("tail").unwrap().unwrap();
+        let file = storage.open("tail", Access::Write).unwrap();
+        while file.try_lock().is_ok() {
+            page.wait(1, 0, Duration::from_secs(3600));
+        }
+        storage.is_dead()
+    };
+    let cutter = |storage: SimStorage| {
+        storage.crash_at(3, Crash::Power);
+        while storage.create_dir("log").is_ok() {}
+        storage.is_dead()
+    };
+    let parts: Vec<(SimStorage, Part<'_, bool>)> =
+        vec![(world.process(1), Box::new(waiter)), (world.process(2), Box::new(cutter))];
+    assert_eq!(world.interleave(5, parts), [true, true]);
+}
+
+#[test]
+fn a_recording_has_a_moment_for_every_operation_that_matters() {
+    let world = SimWorld::new(1);
+    let storage = world.process(1);
+    let moments = Arc::new(Mutex::new(Vec::new()));
+    let recorded = moments.clone();
+    world.record(move |moment| recorded.lock().unwrap().push(moment));
+    storage.create_dir("log").unwrap();
+    let file = storage.open("log/a", Access::Create).unwrap();
+    assert_eq!(file.len().unwrap(), 0);
+    assert!(file.is_current().unwrap());
+    write_all(&*file, b"hello", 0, &mut 0).unwrap();
+    sync(&*file).unwrap();
+    storage.sync_dir("log").unwrap();
+    world.stop_recording();
+    let moments = moments.lock().unwrap();
+    let said: Vec<&str> = moments.iter().map(|moment| moment.operation.as_str()).collect();
+    let expected = ["make directory log", "create log/a", "ask length log/a", "write log/a", "sync log/a"];
+    assert_eq!(said, expected.map(|what| format!("process 1: {what}")));
+    let torn: BTreeSet<Vec<u8>> =
+        (0..100).map(|seed| moments[3].image(Crash::Kill, seed).file("log/a").unwrap()).collect();
+    assert!(torn.len() == 6 && torn.iter().all(|part| b"hello".starts_with(part)), "{torn:?}");
+    assert_eq!(moments[4].image(Crash::Kill, 1).file("log/a").unwrap(), b"hello");
+    assert!((0..50).any(|seed| moments[4].image(Crash::Power, seed).file("log/a").is_none()));
+}

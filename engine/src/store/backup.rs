@@ -1,0 +1,64 @@
+//! A copy of the store beside its writers, proven sound before it is called a backup.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::error::Error;
+use crate::ids::Seq;
+use crate::storage::{FileStorage, Storage};
+use crate::verify::{Report, verify_storage};
+
+use super::Store;
+
+/// What [`Store::backup`] made.
+#[derive(Clone, Debug, serde::Serialize)]
+#[must_use]
+pub struct Backup {
+    /// Name of this shape.
+    pub schema: &'static str,
+    /// Its folder.
+    pub path: PathBuf,
+    /// Its last seq: everything durable when the copy was made.
+    pub head: Seq,
+    /// Bytes copied.
+    pub bytes: u64,
+    /// What a verification of the copy found. Not sound only if the store itself is damaged.
+    pub report: Report,
+}
+
+impl Store {
+    /// Copies the store to a folder that is empty or does not exist, while others go on writing, and verifies the copy.
+    ///
+    /// The copy is the store as of one durable head; opening it is restoring it. The index is not copied: it is made
+    /// anew. Cost: a read and a write of the log, then a verification. Durable when it returns. `progress` is told of
+    /// every stretch copied, in bytes.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if the folder is not empty, or of either side; [`Error::NoSpace`].
+    pub fn backup(&self, folder: &Path, progress: &mut dyn FnMut(u64)) -> Result<Backup, Error> {
+        self.backup_storage(Arc::new(FileStorage::new(folder)), progress)
+    }
+
+    /// [`Store::backup`], to any storage.
+    ///
+    /// # Errors
+    /// As [`Store::backup`].
+    pub fn backup_storage(
+        &self,
+        target: Arc<dyn Storage>,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<Backup, Error> {
+        let path = target.path("");
+        if target.list("").is_ok_and(|names| !names.is_empty()) {
+            let source = std::io::ErrorKind::AlreadyExists.into();
+            return Err(Error::Io { action: "make a backup in", path, source });
+        }
+        let mut bytes = 0_u64;
+        let head = self.inner.log.copy_to(&*target, |count| {
+            bytes = bytes.saturating_add(count);
+            progress(count);
+        })?;
+        let report = verify_storage(target, false)?;
+        Ok(Backup { schema: "acpdb.backup/1", path, head: head.seq, bytes, report })
+    }
+}

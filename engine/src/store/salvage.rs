@@ -1,0 +1,297 @@
+//! Whatever of a damaged store verifies, as a new store.
+//!
+//! ```text
+//! frame sound     -> the same events with the same seqs and times, bodies checked; a damaged body becomes an erased one
+//! events lost     -> as many `DamageNoted` in their place, so that what names items by seq still names the same
+//! at the end      -> what was lost, on record
+//! ```
+//!
+//! The source is only read. The new store has an id and links of its own: it is another store that tells the same
+//! story, and says where it cannot.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use rustc_hash::FxHashMap;
+
+use crate::codec::payload;
+use crate::codec::{BodyRow, EncodedBody, EncodedEvent, Envelope, Frame};
+use crate::error::Error;
+use crate::event::{Actor, BodyAddress, DamageNoted, Erased, Payload, SessionOpened, Stamp};
+use crate::ids::{Digest, Micros, Origin, Position, Seq, StoreId, StreamId};
+use crate::log::{Log, LogError, LogOptions, Violation};
+use crate::storage::{Clock, FileStorage, Storage, SystemClock, SystemEntropy};
+
+/// Notes written in one commit.
+const NOTES_PER_COMMIT: u64 = 4096;
+/// Erased bodies named by one event.
+const BODIES_PER_EVENT: usize = 4096;
+/// Length of a stream's signature key, the only body of the event that opens it.
+const KEY_BYTES: u32 = 32;
+
+/// What [`salvage`] did.
+#[derive(Clone, Debug, serde::Serialize)]
+#[must_use]
+pub struct Salvaged {
+    /// Name of this shape.
+    pub schema: &'static str,
+    /// The store that was read.
+    pub source: StoreId,
+    /// The store that was made.
+    pub store: StoreId,
+    /// Its folder.
+    pub path: PathBuf,
+    /// Events copied.
+    pub events: u64,
+    /// Bodies copied.
+    pub bodies: u64,
+    /// Events that are lost, as ranges of seqs, in order.
+    pub lost_events: Vec<(Seq, Seq)>,
+    /// Bodies that are lost, though the events that name them are not.
+    pub lost_bodies: Vec<BodyAddress>,
+    /// Streams whose signature key was lost and made anew: a call is not recognised as a repeat of one before the damage.
+    pub new_keys: u64,
+    /// Last seq of the new store.
+    pub head: Seq,
+    /// Everything that was damaged in the source, in the order of its log.
+    pub violations: Vec<Violation>,
+}
+
+/// Copies everything that verifies from the store in `from` to a new one in `into`, which must not be one yet.
+///
+/// `progress` is told how many events were copied so far. Cost: two reads of the source and a synced commit for each of
+/// its frames. The source is not changed.
+///
+/// # Errors
+/// [`Error::NotAStore`] if there is nothing to read at all, [`Error::Io`] and [`Error::NoSpace`] of either side.
+pub fn salvage(from: &Path, into: &Path, progress: &mut dyn FnMut(u64)) -> Result<Salvaged, Error> {
+    salvage_storage(Arc::new(FileStorage::new(from)), Arc::new(FileStorage::new(into)), progress)
+}
+
+/// [`salvage`], on any storage.
+///
+/// # Errors
+/// As [`salvage`].
+pub fn salvage_storage(
+    from: Arc<dyn Storage>,
+    into: Arc<dyn Storage>,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Salvaged, Error> {
+    let path = into.path("");
+    match into.list("") {
+        Ok(names) if !names.is_empty() => {
+            let source = std::io::ErrorKind::AlreadyExists.into();
+            return Err(Error::Io { action: "make a store in", path, source });
+        }
+        _ => {}
+    }
+    let options = LogOptions { read_only: true, ..LogOptions::default() };
+    let (source, _recovery) =
+        Log::open(from, Arc::new(SystemClock::new()), Arc::new(SystemEntropy), options)?;
+    let found = source.verify(true)?;
+    let clock = Arc::new(ToldClock { now: AtomicI64::new(0), real: SystemClock::new() });
+    let (target, _recovery) =
+        Log::create_or_open(into, clock.clone(), Arc::new(SystemEntropy), LogOptions::default())?;
+    let mut copy = Copy {
+        source: &source,
+        target: &target,
+        clock: &clock,
+        places: FxHashMap::default(),
+        next: Seq(1),
+        done: Salvaged {
+            schema: "acpdb.salvage/1",
+            source: source.store(),
+            store: target.store(),
+            path,
+            events: 0,
+            bodies: 0,
+            lost_events: Vec::new(),
+            lost_bodies: Vec::new(),
+            new_keys: 0,
+            head: Seq::ZERO,
+            violations: found.violations,
+        },
+    };
+    for frame in source.frames(Position::default(), source.refresh()?) {
+        match frame {
+            Ok(frame) => copy.frame(&frame)?,
+            // The report of the verification has it, and the gap in the seqs tells what it costs.
+            Err(LogError::Corrupt(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
+        progress(copy.done.events);
+    }
+    if let Some((_, last)) = found.missing {
+        copy.fill(last.next())?;
+    }
+    copy.finish()?;
+    target.write_checkpoint()?;
+    Ok(copy.done)
+}
+
+/// Tells the time that the source tells.
+struct ToldClock {
+    now: AtomicI64,
+    real: SystemClock,
+}
+
+impl Clock for ToldClock {
+    fn now(&self) -> Micros {
+        Micros(self.now.load(Ordering::Relaxed))
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.real.elapsed()
+    }
+
+    fn sleep(&self, time: Duration) {
+        self.real.sleep(time);
+    }
+}
+
+struct Copy<'a> {
+    source: &'a Log,
+    target: &'a Log,
+    clock: &'a ToldClock,
+    /// Where bodies that were copied lie now, by their digest in the source.
+    places: FxHashMap<Digest, BodyRow>,
+    /// The next seq of the new store.
+    next: Seq,
+    done: Salvaged,
+}
+
+impl Copy<'_> {
+    fn frame(&mut self, frame: &Frame) -> Result<(), Error> {
+        let header = frame.header();
+        if header.first_seq < self.next {
+            return Ok(());
+        }
+        self.fill(header.first_seq)?;
+        self.clock.now.store(header.time.0, Ordering::Relaxed);
+        let (mut events, mut digests) = (Vec::new(), Vec::new());
+        for event in frame.events() {
+            let mut bodies = Vec::new();
+            for (row, place) in event.rows().enumerate() {
+                digests.push(place.digest);
+                let body = self.body(event.seq, row, &place)?;
+                bodies.push(self.or_new_key(&event.envelope, body)?);
+            }
+            events.push(EncodedEvent { envelope: event.envelope, payload: event.payload.to_vec(), bodies });
+        }
+        let appended = self.target.append(self.target.prepare(&events)?, &[])?;
+        for (digest, row) in digests.into_iter().zip(&appended.rows) {
+            self.places.entry(digest).or_insert(*row);
+        }
+        self.next = appended.last_seq().next();
+        self.done.events += u64::from(header.event_count);
+        Ok(())
+    }
+
+    fn body(&mut self, seq: Seq, row: usize, place: &BodyRow) -> Result<EncodedBody, Error> {
+        if let Some(known) = self.places.get(&place.digest) {
+            self.done.bodies += 1;
+            return Ok(EncodedBody::Existing {
+                digest: known.digest,
+                bytes: known.bytes,
+                position: known.position,
+            });
+        }
+        let lost = EncodedBody::Lost { digest: place.digest, bytes: place.bytes };
+        match self.source.body(place) {
+            Ok(bytes) => {
+                self.done.bodies += 1;
+                Ok(EncodedBody::New { bytes: bytes.into(), salt: self.target.salt()? })
+            }
+            // Its erasure may be on record. If it is not, it is now.
+            Err(LogError::Corrupt(_) | LogError::Erased { .. }) => {
+                let row = u32::try_from(row).unwrap_or(u32::MAX);
+                self.done.lost_bodies.push(BodyAddress { seq, row });
+                Ok(lost)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Without its key nothing could be appended to a stream ever again, so a lost one is replaced.
+    fn or_new_key(&mut self, envelope: &Envelope, body: EncodedBody) -> Result<EncodedBody, Error> {
+        let opens = envelope.kind == Payload::from(SessionOpened::default()).number();
+        if !opens || !matches!(body, EncodedBody::Lost { bytes: KEY_BYTES, .. }) {
+            return Ok(body);
+        }
+        self.done.lost_bodies.pop();
+        self.done.new_keys += 1;
+        let mut key = Vec::with_capacity(KEY_BYTES as usize);
+        for _ in 0..2 {
+            key.extend_from_slice(&self.target.salt()?);
+        }
+        Ok(EncodedBody::New { bytes: key.into(), salt: self.target.salt()? })
+    }
+
+    /// Puts notes in the place of lost events, up to before `until`.
+    fn fill(&mut self, until: Seq) -> Result<(), Error> {
+        if until <= self.next {
+            return Ok(());
+        }
+        let lost = (self.next, Seq(until.0.saturating_sub(1)));
+        self.done.lost_events.push(lost);
+        let note = DamageNoted {
+            first: lost.0,
+            last: lost.1,
+            note: format!("lost in store {}", self.source.store()),
+            ..DamageNoted::default()
+        };
+        while self.next < until {
+            let count = until.0.saturating_sub(self.next.0).min(NOTES_PER_COMMIT);
+            let notes = (0..count).map(|_| note.clone().into()).collect();
+            self.record(notes)?;
+        }
+        Ok(())
+    }
+
+    /// Puts on record what was lost.
+    fn finish(&mut self) -> Result<(), Error> {
+        let mut payloads: Vec<Payload> = Vec::new();
+        for bodies in self.done.lost_bodies.chunks(BODIES_PER_EVENT) {
+            let reason = format!("erased or damaged in store {}", self.source.store());
+            payloads.push(Erased { bodies: bodies.to_vec(), by: "salvage".to_owned(), reason }.into());
+        }
+        let lost: u64 =
+            self.done.lost_events.iter().map(|(first, last)| last.0.saturating_sub(first.0) + 1).sum();
+        let note = format!(
+            "salvaged from store {}: {} events copied, {lost} lost, {} bodies lost",
+            self.source.store(),
+            self.done.events,
+            self.done.lost_bodies.len()
+        );
+        payloads.push(DamageNoted { note, ..DamageNoted::default() }.into());
+        self.record(payloads)?;
+        self.done.head = Seq(self.next.0.saturating_sub(1));
+        Ok(())
+    }
+
+    /// Records events of the store's own stream.
+    fn record(&mut self, payloads: Vec<Payload>) -> Result<(), Error> {
+        let stamp = Stamp { actor: Actor::Policy, ..Stamp::default() };
+        let mut events = Vec::with_capacity(payloads.len());
+        for payload in payloads {
+            let (version, bytes) = payload::encode(&stamp, &payload).map_err(|_| Error::TooLarge {
+                what: payload.label(),
+                actual: u64::MAX,
+                limit: crate::codec::EVENT_BYTES_MAX as u64,
+            })?;
+            let envelope = Envelope {
+                kind: payload.number(),
+                version,
+                stream: StreamId::STORE,
+                origin: Origin::ZERO,
+                host_time: None,
+            };
+            events.push(EncodedEvent { envelope, payload: bytes, bodies: Vec::new() });
+        }
+        let appended = self.target.append(self.target.prepare(&events)?, &[])?;
+        self.next = appended.last_seq().next();
+        Ok(())
+    }
+}

@@ -1,0 +1,136 @@
+//! Following a store: every commit from a seq on, in order, each once, as it becomes durable.
+//!
+//! ```text
+//! Subscription { next seq, where to read on } -- next_within --> log.frames -> Commit
+//!                                   ^---- wait_for_commit ----'
+//! ```
+//!
+//! A subscription pulls: it holds a place in the log, not a queue. Whoever reads slowly slows nobody and costs no
+//! memory, and whoever stops reading just drops it. It sees commits of every process, and only what is durable.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::codec::Frame;
+use crate::error::Error;
+use crate::event::Recorded;
+use crate::ids::{Micros, Position, Seq};
+use crate::log::LogError;
+
+use super::events::decode;
+use super::{Inner, Store};
+
+/// Most bytes of spines that are read ahead.
+const READ_BYTES_MAX: usize = 256 << 10;
+
+/// One commit, whole: what became durable together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Commit {
+    /// When it was recorded.
+    pub recorded_at: Micros,
+    /// Its events in order; of the first commit of a subscription those from its seq on. Never empty.
+    pub events: Vec<Recorded>,
+}
+
+impl Commit {
+    /// The seq of its last event.
+    pub fn last_seq(&self) -> Seq {
+        self.events.last().map_or(Seq::ZERO, |event| event.seq)
+    }
+}
+
+/// Follows a store; made by [`Store::subscribe`]. Keeps the store open.
+#[derive(Debug)]
+pub struct Subscription {
+    inner: Arc<Inner>,
+    /// The first seq that was not handed out.
+    next: Seq,
+    /// Where to read on; `None`: to be looked for.
+    place: Option<Position>,
+    ready: VecDeque<Result<Frame, Error>>,
+}
+
+impl Store {
+    /// Follows the store from `from` on: first what is there, then what comes. [`Seq::ZERO`] means from the beginning;
+    /// a seq that is not there yet is waited for.
+    pub fn subscribe(&self, from: Seq) -> Subscription {
+        let inner = Arc::clone(&self.inner);
+        Subscription { inner, next: from.max(Seq(1)), place: None, ready: VecDeque::new() }
+    }
+}
+
+impl Subscription {
+    /// The first seq that was not handed out: where another subscription would go on.
+    pub const fn next_seq(&self) -> Seq {
+        self.next
+    }
+
+    /// The next commit; `None` if none came within `limit`. A limit of zero only looks.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] for damage, once for each place: the next call goes on behind it. [`Error::Io`] if the log
+    /// cannot be read now; the next call tries again.
+    pub fn next_within(&mut self, limit: Duration) -> Result<Option<Commit>, Error> {
+        if self.ready.is_empty() {
+            self.read_on()?;
+        }
+        if self.ready.is_empty() && !limit.is_zero() {
+            self.inner.log.wait_for_commit(Seq(self.next.0.saturating_sub(1)), limit)?;
+            self.read_on()?;
+        }
+        while let Some(frame) = self.ready.pop_front() {
+            if let Some(commit) = self.hand_out(&frame?)? {
+                return Ok(Some(commit));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The events of a frame that were not handed out.
+    fn hand_out(&mut self, frame: &Frame) -> Result<Option<Commit>, Error> {
+        let header = frame.header();
+        let from = self.next;
+        // Whatever becomes of decoding it, it is not handed out again.
+        self.next = self.next.max(header.last_seq().next());
+        let events = frame.events().filter(|event| event.seq >= from).map(|event| decode(frame, &event));
+        let events: Vec<Recorded> = events.collect::<Result<_, _>>()?;
+        Ok((!events.is_empty()).then_some(Commit { recorded_at: header.time, events }))
+    }
+
+    /// Reads frames that are durable and were not read, a bounded number of bytes.
+    fn read_on(&mut self) -> Result<(), Error> {
+        let until = self.inner.log.refresh()?;
+        if until.seq < self.next {
+            return Ok(());
+        }
+        let log = &self.inner.log;
+        let frames = match self.place {
+            Some(place) => log.frames(place, until),
+            None => log.frames_from(self.next, until)?,
+        };
+        let mut bytes = 0_usize;
+        for frame in frames.skip_before(self.next) {
+            match frame {
+                Ok(frame) => {
+                    bytes = bytes.saturating_add(frame.header().spine_bytes as usize);
+                    self.place = Some(frame.header().end());
+                    self.ready.push_back(Ok(frame));
+                }
+                Err(error @ LogError::Corrupt(_)) => self.ready.push_back(Err(error.into())),
+                // What was read is handed out first.
+                Err(_) if !self.ready.is_empty() => return Ok(()),
+                Err(error) => return Err(error.into()),
+            }
+            if bytes >= READ_BYTES_MAX {
+                return Ok(());
+            }
+        }
+        // All of it was read: damage at its end is not told of again.
+        self.place = Some(until.position);
+        if self.ready.iter().all(Result::is_err) {
+            self.next = self.next.max(until.seq.next());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,249 @@
+//! Anthropic's messages.
+//!
+//! ```text
+//! user       [text ..]
+//! assistant  [thinking .. text .. tool_use a, tool_use b]
+//! user       [tool_result a, tool_result b, text ..]          results first, all of them, in the order of the calls
+//! ```
+//!
+//! Neighbours of one role are one message, always; content is always a list. A run of thinking goes whole or not at all,
+//! and not at all where nothing follows it. Stand-ins of results keep their block and its `is_error`.
+
+use acpdb_engine::Error;
+use acpdb_engine::event::Role;
+
+use super::calls::{CallIds, Media, media_line, object};
+use super::provider::{Opaque, Provider};
+use super::report::LeftOut;
+use super::source::Source;
+use super::turns::{CallPiece, Piece, Rules, Said, Turned};
+use super::write::Json;
+use super::{Export, Format, prompt, turns};
+
+/// Version of this renderer.
+pub(super) const RENDERER: u32 = 1;
+
+const RULES: Rules =
+    Rules { provider: Provider::Anthropic, whole_units: false, whole_runs: true, reasoning: true };
+
+/// What the user says where the conversation begins with the model.
+const BEFORE: &str = "[the conversation began before this]";
+
+pub(super) fn export(mut source: Source<'_>) -> Result<Export, Error> {
+    let mut json = Json::with_capacity(source.bytes_about());
+    json.open(b'{');
+    prompt::head(&mut source, &mut json)?;
+    prompt::tools(&mut source, &mut json)?;
+    let system = prompt::system(&mut source, true)?;
+    write_system(&system, &mut json);
+    if source.options.server_side {
+        json.member("context_management", &source.clearing.json());
+    }
+    json.open_member("messages", b'[');
+    let mut writer = Writer { json, role: None, count: 0 };
+    let mut ids = CallIds::new(Provider::Anthropic, 64, 128);
+    for number in 0..source.groups.len() {
+        let turned = turns::read(&mut source, number, RULES, &mut ids)?;
+        writer.turn(&mut source, &turned);
+    }
+    let Writer { mut json, role, count } = writer;
+    let open = json.out.len();
+    if role.is_some() {
+        json.close(b']');
+        json.close(b'}');
+    }
+    json.close(b']');
+    json.close(b'}');
+    let closing = json.out.len().saturating_sub(open);
+    Ok(Export {
+        bytes: json.out,
+        format: Format::Anthropic,
+        renderer: RENDERER,
+        closing,
+        message_count: count,
+        report: source.report,
+    })
+}
+
+fn write_system(texts: &[String], json: &mut Json) {
+    match texts {
+        [] => {}
+        [text] if prompt::system_blocks(text).is_none() => json.text("system", text),
+        texts => {
+            json.open_member("system", b'[');
+            for text in texts {
+                match prompt::system_blocks(text) {
+                    Some(blocks) => blocks.into_iter().for_each(|block| json.raw(block)),
+                    None => text_block(text, json),
+                }
+            }
+            json.close(b']');
+        }
+    }
+}
+
+fn text_block(text: &str, json: &mut Json) {
+    json.open(b'{');
+    json.text("type", "text");
+    json.text("text", text);
+    json.close(b'}');
+}
+
+struct Writer {
+    json: Json,
+    role: Option<&'static str>,
+    count: usize,
+}
+
+impl Writer {
+    /// Goes on with the message of this role, or begins one.
+    fn begin(&mut self, role: &'static str, source: &mut Source<'_>) {
+        if self.role == Some(role) {
+            return;
+        }
+        if self.role.is_none() && role == "assistant" {
+            source.report.note(LeftOut::UserPlaceholder, None);
+            self.begin("user", source);
+            text_block(BEFORE, &mut self.json);
+        }
+        if self.role.is_some() {
+            self.json.close(b']');
+            self.json.close(b'}');
+        }
+        self.role = Some(role);
+        self.count += 1;
+        self.json.open(b'{');
+        self.json.text("role", role);
+        self.json.open_member("content", b'[');
+    }
+
+    fn turn(&mut self, source: &mut Source<'_>, turned: &Turned) {
+        let reasoning = |piece: &&Piece| turns::is_reasoning(piece);
+        // Nothing may end with reasoning.
+        let trailing = turned.pieces.iter().rev().take_while(reasoning).count();
+        let kept = turned.pieces.len().saturating_sub(trailing);
+        for _ in 0..trailing {
+            source.report.note(LeftOut::ReasoningRun, None);
+        }
+        for piece in turned.pieces.iter().take(kept) {
+            self.begin("assistant", source);
+            self.piece(source, piece);
+        }
+        for call in turned.calls() {
+            self.begin("user", source);
+            self.result(source, call);
+        }
+        for said in &turned.said {
+            if let Said::Text { role: Role::System, .. } = said {
+                source.report.note(LeftOut::SystemAsUser, None);
+            }
+            self.begin("user", source);
+            said_block(source, said, &mut self.json);
+        }
+    }
+
+    fn piece(&mut self, source: &mut Source<'_>, piece: &Piece) {
+        let json = &mut self.json;
+        match piece {
+            Piece::Text { text, .. } => text_block(text, json),
+            Piece::Reasoning { opaque: Opaque::Redacted(data), .. } => {
+                json.open(b'{');
+                json.text("type", "redacted_thinking");
+                json.text("data", data);
+                json.close(b'}');
+            }
+            Piece::Reasoning { text, opaque: Opaque::Signature(signature) } => {
+                json.open(b'{');
+                json.text("type", "thinking");
+                json.text("thinking", text);
+                json.text("signature", signature);
+                json.close(b'}');
+            }
+            Piece::Opaque { json: block } => json.raw(block),
+            Piece::Gap => {}
+            Piece::Media { body, media_type } => {
+                // The model's own media cannot be sent back.
+                source.report.note(LeftOut::MediaNotPortable, None);
+                text_block(&media_line(body, media_type.as_deref()), json);
+            }
+            Piece::Call(call) => {
+                let (input, wrapped) = object(&call.input);
+                if wrapped {
+                    source.report.note(LeftOut::ParametersWrapped, Some(call.item));
+                }
+                json.open(b'{');
+                json.text("type", "tool_use");
+                json.text("id", &call.id);
+                json.text("name", &call.tool);
+                json.member("input", &input);
+                json.close(b'}');
+            }
+        }
+    }
+
+    fn result(&mut self, source: &mut Source<'_>, call: &CallPiece) {
+        self.json.open(b'{');
+        self.json.text("type", "tool_result");
+        self.json.text("tool_use_id", &call.id);
+        match call.result.as_slice() {
+            [] => {}
+            [Said::Text { text, .. }] if text.is_empty() => {}
+            [Said::Text { text, .. }] => self.json.text("content", text),
+            parts => {
+                let blank = |said: &Said| matches!(said, Said::Text { text, .. } if text.trim().is_empty());
+                self.json.open_member("content", b'[');
+                for said in parts.iter().filter(|said| !blank(said)) {
+                    said_block(source, said, &mut self.json);
+                }
+                self.json.close(b']');
+            }
+        }
+        if call.failed {
+            self.json.member("is_error", "true");
+        }
+        self.json.close(b'}');
+    }
+}
+
+fn said_block(source: &mut Source<'_>, said: &Said, json: &mut Json) {
+    match said {
+        Said::Text { text, .. } => text_block(text, json),
+        Said::Opaque { json: block } => json.raw(block),
+        Said::Media { body, media_type, .. } => {
+            let media = Media::of(body, media_type.as_deref());
+            let kind = match &media {
+                Some(Media::Data { media_type, .. }) if media_type.starts_with("image/") => "image",
+                Some(Media::Address(_))
+                    if media_type.as_deref().is_none_or(|kind| kind.starts_with("image/")) =>
+                {
+                    "image"
+                }
+                Some(
+                    Media::Data { media_type: "application/pdf" | "text/plain", .. } | Media::Address(_),
+                ) => "document",
+                _ => "",
+            };
+            let Some(media) = media.filter(|_| !kind.is_empty()) else {
+                source.report.note(LeftOut::MediaNotPortable, None);
+                return text_block(&media_line(body, media_type.as_deref()), json);
+            };
+            json.open(b'{');
+            json.text("type", kind);
+            json.open_member("source", b'{');
+            match media {
+                Media::Data { media_type, data } => {
+                    let form = if media_type.starts_with("text/") { "text" } else { "base64" };
+                    json.text("type", form);
+                    json.text("media_type", media_type);
+                    json.text("data", data);
+                }
+                Media::Address(address) => {
+                    json.text("type", "url");
+                    json.text("url", address);
+                }
+            }
+            json.close(b'}');
+            json.close(b'}');
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! Gemini's contents.
+//!
+//! ```text
+//! user    [text ..]
+//! model   [text .., functionCall a (with its signature), functionCall b]
+//! user    [functionResponse a, functionResponse b]       nothing else in it
+//! user    [text ..]                                      what was said meanwhile
+//! ```
+//!
+//! A signature stays on its own part, and parts are never merged. From the third generation on each step of the current
+//! turn needs the signature of its first call; where it is lost, its check is told to be skipped.
+
+use acpdb_engine::Error;
+use acpdb_engine::event::Role;
+
+use super::calls::{CallIds, Media, media_line, object};
+use super::openai::by_message;
+use super::provider::{Opaque, Provider, wants_signatures};
+use super::report::LeftOut;
+use super::source::Source;
+use super::turns::{CallPiece, Piece, Rules, Said, Turned};
+use super::write::Json;
+use super::{Export, Format, prompt, turns};
+
+/// Version of this renderer.
+pub(super) const RENDERER: u32 = 1;
+
+const RULES: Rules =
+    Rules { provider: Provider::Google, whole_units: true, whole_runs: false, reasoning: true };
+
+/// What the user says where the conversation begins with the model.
+const BEFORE: &str = "[the conversation began before this]";
+/// In place of a signature that is lost.
+pub(crate) const SKIP: &str = "skip_thought_signature_validator";
+
+pub(super) fn export(mut source: Source<'_>) -> Result<Export, Error> {
+    let mut json = Json::with_capacity(source.bytes_about());
+    json.open(b'{');
+    prompt::head(&mut source, &mut json)?;
+    prompt::tools(&mut source, &mut json)?;
+    let system = prompt::system(&mut source, true)?;
+    if !system.is_empty() {
+        json.open_member("systemInstruction", b'{');
+        json.open_member("parts", b'[');
+        for text in &system {
+            text_part(&prompt::system_text(text), None, &mut json);
+        }
+        json.close(b']');
+        json.close(b'}');
+    }
+    json.open_member("contents", b'[');
+    let strict = source.prompt.model.as_deref().is_some_and(wants_signatures);
+    // Any text of the user begins a turn, also one that was said while calls ran.
+    let speaks = |place: &usize| source.items.get(*place).is_some_and(super::source::Item::says_something);
+    let current = source.groups.iter().rposition(|group| group.said.iter().any(speaks)).unwrap_or(0);
+    let mut writer = Writer { json, role: None, count: 0 };
+    let mut ids = CallIds::new(Provider::Google, 128, 64);
+    for number in 0..source.groups.len() {
+        let turned = turns::read(&mut source, number, RULES, &mut ids)?;
+        writer.turn(&mut source, &turned, strict && number > current);
+    }
+    let Writer { mut json, role, count } = writer;
+    let open = json.out.len();
+    if role.is_some() {
+        json.close(b']');
+        json.close(b'}');
+    }
+    json.close(b']');
+    json.close(b'}');
+    let closing = json.out.len().saturating_sub(open);
+    Ok(Export {
+        bytes: json.out,
+        format: Format::Gemini,
+        renderer: RENDERER,
+        closing,
+        message_count: count,
+        report: source.report,
+    })
+}
+
+fn text_part(text: &str, signature: Option<&str>, json: &mut Json) {
+    json.open(b'{');
+    json.text("text", text);
+    if let Some(signature) = signature {
+        json.text("thoughtSignature", signature);
+    }
+    json.close(b'}');
+}
+
+struct Writer {
+    json: Json,
+    role: Option<&'static str>,
+    count: usize,
+}
+
+impl Writer {
+    fn begin(&mut self, role: &'static str) {
+        if self.role.is_some() {
+            self.json.close(b']');
+            self.json.close(b'}');
+        }
+        self.role = Some(role);
+        self.count += 1;
+        self.json.open(b'{');
+        self.json.text("role", role);
+        self.json.open_member("parts", b'[');
+    }
+
+    fn turn(&mut self, source: &mut Source<'_>, turned: &Turned, strict: bool) {
+        let mut skip = strict;
+        for piece in turned.pieces.iter().filter(|piece| !matches!(piece, Piece::Gap)) {
+            if self.role.is_none() {
+                source.report.note(LeftOut::UserPlaceholder, None);
+                self.begin("user");
+                text_part(BEFORE, None, &mut self.json);
+            }
+            if self.role != Some("model") {
+                self.begin("model");
+            }
+            self.piece(source, piece, &mut skip);
+        }
+        if turned.calls().next().is_some() {
+            self.begin("user");
+            turned.calls().for_each(|call| self.response(source, call));
+        }
+        for said in by_message(&turned.said) {
+            self.begin("user");
+            for said in said {
+                if let Said::Text { role: Role::System, .. } = said {
+                    source.report.note(LeftOut::SystemAsUser, None);
+                }
+                said_part(source, said, &mut self.json);
+            }
+        }
+    }
+
+    fn piece(&mut self, source: &mut Source<'_>, piece: &Piece, skip: &mut bool) {
+        let json = &mut self.json;
+        match piece {
+            Piece::Text { text, signature, .. } => text_part(text, signature.as_deref(), json),
+            Piece::Reasoning { text, opaque } => {
+                let (Opaque::Signature(signature) | Opaque::Redacted(signature)) = opaque;
+                json.open(b'{');
+                json.text("text", text);
+                json.member("thought", "true");
+                json.text("thoughtSignature", signature);
+                json.close(b'}');
+            }
+            Piece::Opaque { json: part } => json.raw(part),
+            Piece::Gap => {}
+            Piece::Media { body, media_type } => media(source, body, media_type.as_deref(), json),
+            Piece::Call(call) => {
+                let (args, wrapped) = object(&call.input);
+                if wrapped {
+                    source.report.note(LeftOut::ParametersWrapped, Some(call.item));
+                }
+                json.open(b'{');
+                json.open_member("functionCall", b'{');
+                json.text("id", &call.id);
+                json.text("name", &call.tool);
+                json.member("args", &args);
+                json.close(b'}');
+                match &call.signature {
+                    Some(signature) => json.text("thoughtSignature", signature),
+                    None if *skip => {
+                        source.report.note(LeftOut::SignatureSkipped, Some(call.item));
+                        json.text("thoughtSignature", SKIP);
+                    }
+                    None => {}
+                }
+                json.close(b'}');
+                // Of parallel calls only the first has one.
+                *skip = false;
+            }
+        }
+    }
+
+    fn response(&mut self, source: &mut Source<'_>, call: &CallPiece) {
+        let json = &mut self.json;
+        json.open(b'{');
+        json.open_member("functionResponse", b'{');
+        json.text("id", &call.id);
+        json.text("name", &call.tool);
+        json.open_member("response", b'{');
+        let text = |source: &mut Source<'_>, said: &Said| match said {
+            Said::Text { text, .. } => text.clone(),
+            Said::Opaque { json } => json.clone(),
+            Said::Media { body, media_type, .. } => {
+                source.report.note(LeftOut::MediaNotPortable, None);
+                media_line(body, media_type.as_deref())
+            }
+        };
+        let texts: Vec<String> = call.result.iter().map(|said| text(source, said)).collect();
+        let name = if call.failed { "error" } else { "output" };
+        match texts.as_slice() {
+            [only] => json.text(name, only),
+            texts => json.text(name, &texts.join("\n")),
+        }
+        json.close(b'}');
+        json.close(b'}');
+        json.close(b'}');
+    }
+}
+
+fn said_part(source: &mut Source<'_>, said: &Said, json: &mut Json) {
+    match said {
+        Said::Text { text, .. } => text_part(text, None, json),
+        Said::Opaque { json: part } => json.raw(part),
+        Said::Media { body, media_type, .. } => media(source, body, media_type.as_deref(), json),
+    }
+}
+
+fn media(source: &mut Source<'_>, body: &str, media_type: Option<&str>, json: &mut Json) {
+    let Some(media) = Media::of(body, media_type) else {
+        source.report.note(LeftOut::MediaNotPortable, None);
+        return text_part(&media_line(body, media_type), None, json);
+    };
+    json.open(b'{');
+    match media {
+        Media::Data { media_type, data } => {
+            json.open_member("inlineData", b'{');
+            json.text("mimeType", media_type);
+            json.text("data", data);
+        }
+        Media::Address(address) => {
+            json.open_member("fileData", b'{');
+            json.text("fileUri", address);
+        }
+    }
+    json.close(b'}');
+    json.close(b'}');
+}

@@ -1,0 +1,256 @@
+//! Exporters: what a model should see, as the body of a request that its provider accepts.
+//!
+//! ```text
+//! View -> source (items, faces, prompt) -> turns (groups of one reply, its results, what the user said then)
+//!                                             |
+//!            thinking: which reasoning is still bound to what stands before it, and what has to wait
+//!                                             |
+//!                 anthropic | openai | responses | gemini | plain        -> Export { bytes, closing, report }
+//! ```
+//!
+//! - **Deterministic**: the same log, policy, watermark and options give the same bytes. [`Format::renderer`] numbers the
+//!   way they are made; a change of the bytes is a change of that number.
+//! - **Append-only**: messages come last in the body, so the bytes up to [`Export::closing`] are a prefix of the next
+//!   export, as long as nothing is newly hidden and no call was open. The provider's cache lives on that.
+//! - **Valid**: what a provider refuses is left out or put differently by rule, and told in the [`Report`].
+//! - Opaque fields (signatures, encrypted reasoning) come out byte for byte, on the part they were recorded with, or
+//!   not at all.
+//!
+//! Bodies are read one turn at a time, so memory is the output and a turn. What this module does not do: decide what is
+//! hidden (the engine does), talk to a provider, or count with a provider's tokenizer.
+
+mod anthropic;
+mod calls;
+mod gemini;
+mod openai;
+mod plain;
+mod prompt;
+mod provider;
+mod report;
+mod responses;
+mod source;
+mod thinking;
+mod turns;
+pub mod typed;
+mod write;
+
+use acpdb_engine::store::{Rendered, Renderer, Served};
+use acpdb_engine::{Error, View};
+
+pub use provider::{Provider, preserves_thinking};
+pub use report::{LeftOut, Reason, Report};
+
+pub(crate) use gemini::SKIP as SKIPPED_SIGNATURE;
+pub(crate) use provider::wants_signatures;
+
+use source::Source;
+
+/// What comes out.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Format {
+    /// Anthropic's messages.
+    Anthropic,
+    /// `OpenAI`'s chat completions, and the many who speak them.
+    Openai,
+    /// `OpenAI`'s responses.
+    Responses,
+    /// Gemini's contents.
+    Gemini,
+    /// A transcript in Markdown, for people.
+    Markdown,
+    /// A transcript in plain text, for people.
+    Text,
+}
+
+impl Format {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::Anthropic, Self::Openai, Self::Responses, Self::Gemini, Self::Markdown, Self::Text];
+
+    /// Those that a provider reads.
+    pub const REQUESTS: [Self; 4] = [Self::Anthropic, Self::Openai, Self::Responses, Self::Gemini];
+
+    /// Its name, as commands spell it and as `ContextServed` records it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Anthropic => "anthropic",
+            Self::Openai => "openai",
+            Self::Responses => "responses",
+            Self::Gemini => "gemini",
+            Self::Markdown => "markdown",
+            Self::Text => "text",
+        }
+    }
+
+    /// The format of this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|format| format.name() == name)
+    }
+
+    /// Version of the renderer: it names the bytes. Equal numbers give equal bytes for equal input, for ever.
+    pub const fn renderer(self) -> u32 {
+        match self {
+            Self::Anthropic => anthropic::RENDERER,
+            Self::Openai => openai::RENDERER,
+            Self::Responses => responses::RENDERER,
+            Self::Gemini => gemini::RENDERER,
+            Self::Markdown | Self::Text => plain::RENDERER,
+        }
+    }
+
+    /// Whose format it is; `None` for those that people read.
+    pub const fn provider(self) -> Option<Provider> {
+        match self {
+            Self::Anthropic => Some(Provider::Anthropic),
+            Self::Openai | Self::Responses => Some(Provider::Openai),
+            Self::Gemini => Some(Provider::Google),
+            Self::Markdown | Self::Text => None,
+        }
+    }
+}
+
+impl std::fmt::Display for Format {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(self.name())
+    }
+}
+
+/// Which items are exported, and how they are shown.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Selection {
+    /// The current context: what is superseded, discarded or distilled shows its stand-in.
+    #[default]
+    Current,
+    /// The items of the current context, each as it was recorded: for providers that clear results themselves.
+    Whole,
+    /// Every item of the active branch as it was recorded, also what compactions took out of the context.
+    History,
+}
+
+/// What becomes of calls without a result.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Unfinished {
+    /// They are left out, and told in the report.
+    #[default]
+    LeaveOut,
+    /// They get a result that says there is none, marked as an error.
+    Synthetic,
+}
+
+/// What becomes of the model's reasoning.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Thinking {
+    /// By the model's family: [`preserves_thinking`].
+    #[default]
+    Auto,
+    /// Reasoning is bound to all that stands before it: what hides something waits for the user's next message, and
+    /// then takes the reasoning behind it along.
+    Preserved,
+    /// Reasoning is not bound to what stands before it.
+    Free,
+    /// No reasoning is sent.
+    Drop,
+}
+
+/// Choices of the caller.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Options {
+    /// What is exported.
+    pub selection: Selection,
+    /// Calls without a result.
+    pub unfinished: Unfinished,
+    /// Reasoning.
+    pub thinking: Thinking,
+    /// The model that the request is for; by default the one recorded last.
+    pub model: Option<String>,
+    /// Let the provider clear old results by itself, from the policy's figures, where it can: everything is sent whole,
+    /// with `context_management` (Anthropic only; else told in the report).
+    pub server_side: bool,
+}
+
+/// A request, or a transcript.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[must_use]
+pub struct Export {
+    /// The bytes: one JSON object, or text.
+    pub bytes: Vec<u8>,
+    /// What they are.
+    pub format: Format,
+    /// Version of the renderer.
+    pub renderer: u32,
+    /// How many bytes at the end only close what is open: without them the bytes are a prefix of the next export.
+    pub closing: usize,
+    /// Messages (of the provider's kind) in it.
+    pub message_count: usize,
+    /// What could not be carried, and what was put differently.
+    pub report: Report,
+}
+
+impl Export {
+    /// The bytes without those that only close what is open.
+    pub fn prefix(&self) -> &[u8] {
+        self.bytes.get(..self.bytes.len().saturating_sub(self.closing)).unwrap_or_default()
+    }
+}
+
+/// Exports what `view` shows.
+///
+/// Cost: O(items) and the bodies that are shown, each read once. Texts that are erased or damaged are named as such in
+/// their place.
+///
+/// # Errors
+/// If the log cannot be read.
+pub fn export(view: &View, format: Format, options: &Options) -> Result<Export, Error> {
+    written(Source::of(view, format, options))
+}
+
+/// Exports a context as it is served: what was sent before stays as it was sent. [`Options::selection`] has no effect.
+///
+/// # Errors
+/// As [`export()`].
+pub fn export_served(context: &Served, format: Format, options: &Options) -> Result<Export, Error> {
+    let options = Options { selection: Selection::Current, server_side: false, ..options.clone() };
+    written(Source::served(context, format, &options))
+}
+
+fn written(source: Source<'_>) -> Result<Export, Error> {
+    match source.format {
+        Format::Anthropic => anthropic::export(source),
+        Format::Openai => openai::export(source),
+        Format::Responses => responses::export(source),
+        Format::Gemini => gemini::export(source),
+        Format::Markdown | Format::Text => plain::export(source),
+    }
+}
+
+/// A format as the engine wants it, to serve contexts with: [`ContextServed`](acpdb_engine::event::ContextServed) bears
+/// its name and version.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Exporter {
+    /// The format.
+    pub format: Format,
+    /// Choices. Other ones give other bytes: a host that wants its contexts made again keeps to the same.
+    pub options: Options,
+}
+
+impl Exporter {
+    /// A format with the usual choices.
+    pub fn new(format: Format) -> Self {
+        Self { format, options: Options::default() }
+    }
+}
+
+impl Renderer for Exporter {
+    fn format(&self) -> &str {
+        self.format.name()
+    }
+
+    fn version(&self) -> u32 {
+        self.format.renderer()
+    }
+
+    fn render(&self, context: &Served) -> Result<Rendered, Error> {
+        let export = export_served(context, self.format, &self.options)?;
+        Ok(Rendered { notes: export.report.lines(), bytes: export.bytes })
+    }
+}

@@ -1,0 +1,203 @@
+//! `OpenAI`'s chat completions.
+//!
+//! ```text
+//! system     text
+//! user       text, or a list of texts and images
+//! assistant  text or null, tool_calls [a, b]
+//! tool       result of a
+//! tool       result of b              directly behind their calls; what was said meanwhile comes after
+//! ```
+//!
+//! Reasoning has no place in this format. Each message of a user stays a message of its own.
+
+use acpdb_engine::Error;
+use acpdb_engine::event::Role;
+
+use super::calls::{CallIds, Media, media_line};
+use super::provider::Provider;
+use super::report::LeftOut;
+use super::source::Source;
+use super::turns::{Piece, Rules, Said, Turned};
+use super::write::Json;
+use super::{Export, Format, prompt, turns};
+
+/// Version of this renderer.
+pub(super) const RENDERER: u32 = 1;
+
+const RULES: Rules =
+    Rules { provider: Provider::Openai, whole_units: false, whole_runs: false, reasoning: false };
+
+pub(super) fn export(mut source: Source<'_>) -> Result<Export, Error> {
+    let mut json = Json::with_capacity(source.bytes_about());
+    json.open(b'{');
+    prompt::head(&mut source, &mut json)?;
+    prompt::tools(&mut source, &mut json)?;
+    json.open_member("messages", b'[');
+    let mut count = 0;
+    for text in prompt::system(&mut source, false)? {
+        count += 1;
+        json.open(b'{');
+        json.text("role", "system");
+        json.text("content", &prompt::system_text(&text));
+        json.close(b'}');
+    }
+    let mut ids = CallIds::new(Provider::Openai, 40, 64);
+    for number in 0..source.groups.len() {
+        let turned = turns::read(&mut source, number, RULES, &mut ids)?;
+        count += turn(&mut source, &turned, &mut json);
+    }
+    json.close(b']');
+    json.close(b'}');
+    Ok(Export {
+        bytes: json.out,
+        format: Format::Openai,
+        renderer: RENDERER,
+        closing: 2,
+        message_count: count,
+        report: source.report,
+    })
+}
+
+fn turn(source: &mut Source<'_>, turned: &Turned, json: &mut Json) -> usize {
+    let mut count = 0;
+    let mut texts: Vec<std::borrow::Cow<'_, str>> = Vec::new();
+    for piece in &turned.pieces {
+        match piece {
+            Piece::Text { text, .. } => texts.push(text.into()),
+            Piece::Media { body, media_type } => {
+                source.report.note(LeftOut::MediaNotPortable, None);
+                texts.push(media_line(body, media_type.as_deref()).into());
+            }
+            Piece::Opaque { .. } => source.report.note(LeftOut::OpaqueNotPortable, None),
+            Piece::Reasoning { .. } | Piece::Call(_) | Piece::Gap => {}
+        }
+    }
+    let has_calls = turned.calls().next().is_some();
+    if has_calls || !texts.is_empty() {
+        count += 1;
+        json.open(b'{');
+        json.text("role", "assistant");
+        match texts.as_slice() {
+            [] => json.member("content", "null"),
+            [text] => json.text("content", text),
+            texts => {
+                json.open_member("content", b'[');
+                for text in texts {
+                    text_part(text, json);
+                }
+                json.close(b']');
+            }
+        }
+        if has_calls {
+            json.open_member("tool_calls", b'[');
+            for call in turned.calls() {
+                json.open(b'{');
+                json.text("id", &call.id);
+                json.text("type", "function");
+                json.open_member("function", b'{');
+                json.text("name", &call.tool);
+                json.text("arguments", &call.input);
+                json.close(b'}');
+                json.close(b'}');
+            }
+            json.close(b']');
+        }
+        json.close(b'}');
+    }
+    for call in turned.calls() {
+        count += 1;
+        json.open(b'{');
+        json.text("role", "tool");
+        json.text("tool_call_id", &call.id);
+        match call.result.as_slice() {
+            [] => json.text("content", ""),
+            [only] => json.text("content", &result_text(source, only)),
+            parts => {
+                json.open_member("content", b'[');
+                for said in parts {
+                    text_part(&result_text(source, said), json);
+                }
+                json.close(b']');
+            }
+        }
+        json.close(b'}');
+    }
+    for said in by_message(&turned.said) {
+        count += 1;
+        spoken(source, said, json);
+    }
+    count
+}
+
+fn text_part(text: &str, json: &mut Json) {
+    json.open(b'{');
+    json.text("type", "text");
+    json.text("text", text);
+    json.close(b'}');
+}
+
+/// Results are text only.
+fn result_text<'a>(source: &mut Source<'_>, said: &'a Said) -> std::borrow::Cow<'a, str> {
+    match said {
+        Said::Text { text, .. } => text.into(),
+        Said::Opaque { json } => json.into(),
+        Said::Media { body, media_type, .. } => {
+            source.report.note(LeftOut::MediaNotPortable, None);
+            media_line(body, media_type.as_deref()).into()
+        }
+    }
+}
+
+/// Runs of what was said in one message.
+pub(super) fn by_message(said: &[Said]) -> impl Iterator<Item = &[Said]> {
+    let key = |said: &Said| match said {
+        Said::Text { key, role, .. } => (key.clone(), *role == Role::System),
+        Said::Media { key, .. } => (key.clone(), false),
+        Said::Opaque { .. } => (None, false),
+    };
+    said.chunk_by(move |one, other| {
+        let (one, other) = (key(one), key(other));
+        one.0.is_some() && one == other
+    })
+}
+
+fn spoken(source: &mut Source<'_>, said: &[Said], json: &mut Json) {
+    let is_system = matches!(said.first(), Some(Said::Text { role: Role::System, .. }));
+    json.open(b'{');
+    json.text("role", if is_system { "system" } else { "user" });
+    match said {
+        [Said::Text { text, .. }] => json.text("content", text),
+        said => {
+            json.open_member("content", b'[');
+            for said in said {
+                match said {
+                    Said::Text { text, .. } => text_part(text, json),
+                    Said::Opaque { json: part } => json.raw(part),
+                    Said::Media { body, media_type, .. } => {
+                        let media = Media::of(body, media_type.as_deref());
+                        let is_image = match &media {
+                            Some(Media::Data { media_type, .. }) => media_type.starts_with("image/"),
+                            Some(Media::Address(_)) => {
+                                media_type.as_deref().is_none_or(|kind| kind.starts_with("image/"))
+                            }
+                            None => false,
+                        };
+                        if let Some(media) = media.filter(|_| is_image) {
+                            json.open(b'{');
+                            json.text("type", "image_url");
+                            json.open_member("image_url", b'{');
+                            json.text("url", &media.address());
+                            json.close(b'}');
+                            json.close(b'}');
+                        } else {
+                            source.report.note(LeftOut::MediaNotPortable, None);
+                            text_part(&media_line(body, media_type.as_deref()), json);
+                        }
+                    }
+                }
+            }
+            json.close(b']');
+        }
+    }
+    json.close(b'}');
+}

@@ -1,0 +1,276 @@
+//! What stands before the messages: system prompt, tools, parameters, and what the provider is to clear by itself.
+
+use acpdb_engine::fold::Policy;
+use acpdb_engine::{Error, event::Role};
+
+use super::Format;
+use super::calls::{is_json, object_type};
+use super::report::LeftOut;
+use super::source::Source;
+use super::write::{Json, quote};
+use crate::import::json::{elements, member, members, owned};
+
+/// Members that an export writes itself.
+const OWN: &[&str] = &[
+    "model",
+    "system",
+    "instructions",
+    "systemInstruction",
+    "tools",
+    "messages",
+    "input",
+    "contents",
+    "context_management",
+];
+
+/// The policy's figures, as far as a provider can be told.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(super) struct Clearing {
+    keep: u32,
+    exclude: Vec<String>,
+    inputs: bool,
+    thinking: Option<u32>,
+}
+
+impl Clearing {
+    pub(super) fn of(policy: &Policy) -> Self {
+        // Patterns with wildcards cannot be said; they protect nothing there.
+        let exact = |pattern: &&String| !pattern.contains(['*', '?', '[']);
+        let reasoning = &policy.compress_reasoning;
+        Self {
+            keep: policy.turn_protection.age_min().max(3),
+            exclude: policy.protected_tools.patterns().iter().filter(exact).cloned().collect(),
+            inputs: policy.hide_input != acpdb_engine::fold::HideInput::None,
+            thinking: reasoning.on.then(|| reasoning.turns_min.max(1)),
+        }
+    }
+
+    /// As `context_management` of an Anthropic request. When it begins to clear is left to the provider.
+    pub(super) fn json(&self) -> String {
+        let mut edits = Vec::new();
+        if let Some(turns) = self.thinking {
+            // It has to come first.
+            edits.push(format!(
+                r#"{{"type":"clear_thinking_20251015","keep":{{"type":"thinking_turns","value":{turns}}}}}"#
+            ));
+        }
+        let exclude: Vec<String> = self.exclude.iter().map(|tool| quote(tool)).collect();
+        edits.push(format!(
+            r#"{{"type":"clear_tool_uses_20250919","keep":{{"type":"tool_uses","value":{}}},"exclude_tools":[{}],"clear_tool_inputs":{}}}"#,
+            self.keep,
+            exclude.join(","),
+            self.inputs
+        ));
+        format!(r#"{{"edits":[{}]}}"#, edits.join(","))
+    }
+}
+
+/// Writes model and parameters.
+pub(super) fn head(source: &mut Source<'_>, json: &mut Json) -> Result<(), Error> {
+    // Gemini's model is in the address.
+    if let Some(model) = source.prompt.model.clone()
+        && source.format != Format::Gemini
+    {
+        json.text("model", &model);
+    }
+    let Some(body) = source.prompt.params else { return Ok(()) };
+    let Some(params) = source.exact(body, None)? else { return Ok(()) };
+    let foreign = source.home().is_some_and(|home| Some(home) != source.format.provider());
+    match members(&params) {
+        Some(members) if !foreign => {
+            for (name, value) in members.iter().filter(|(name, _)| !OWN.contains(&name.as_str())) {
+                json.member(name, value);
+            }
+        }
+        _ => source.report.note(LeftOut::Parameters, None),
+    }
+    Ok(())
+}
+
+/// The system prompt, and what the system said before anybody else.
+///
+/// `leading`: take the latter out of the messages.
+pub(super) fn system(source: &mut Source<'_>, leading: bool) -> Result<Vec<String>, Error> {
+    let mut texts = Vec::new();
+    if let Some(body) = source.prompt.system {
+        texts.push(source.text(body, None)?);
+    }
+    if leading {
+        let said = match source.groups.first() {
+            Some(group) if group.model.is_empty() => group.said.clone(),
+            _ => Vec::new(),
+        };
+        let is_system =
+            |place: &&usize| source.items.get(**place).is_some_and(|item| item.brief.role == Role::System);
+        let count = said.iter().take_while(is_system).count();
+        for place in said.iter().take(count) {
+            let mut out = Vec::new();
+            super::turns::said_of(source, *place, &mut out)?;
+            texts.extend(out);
+        }
+        if let Some(group) = source.groups.first_mut() {
+            group.said.drain(..count.min(group.said.len()));
+            if group.said.is_empty() && group.model.is_empty() && count > 0 {
+                source.groups.remove(0);
+                source.unbound.drain(..1.min(source.unbound.len()));
+            }
+        }
+    }
+    texts.retain(|text| !text.trim().is_empty());
+    Ok(texts)
+}
+
+/// Whether a system prompt is a list of blocks, as hosts record what they send.
+pub(super) fn system_blocks(text: &str) -> Option<Vec<&str>> {
+    if !text.trim_start().starts_with('[') {
+        return None;
+    }
+    let blocks = elements(text)?;
+    (!blocks.is_empty() && blocks.iter().all(|block| object_type(block).is_some())).then_some(blocks)
+}
+
+/// A system prompt as one text.
+pub(super) fn system_text(text: &str) -> String {
+    let Some(blocks) = system_blocks(text) else { return text.to_owned() };
+    let texts: Vec<String> =
+        blocks.into_iter().filter_map(|block| owned(member(Some(block), "text"))).collect();
+    texts.join("\n\n")
+}
+
+/// A tool, as no provider writes it.
+struct Tool<'a> {
+    name: String,
+    description: Option<&'a str>,
+    schema: Option<&'a str>,
+}
+
+fn tool(definition: &str) -> Option<Tool<'_>> {
+    let function = member(Some(definition), "function").unwrap_or(definition);
+    let get = |names: &[&str]| names.iter().find_map(|name| member(Some(function), name));
+    let name = owned(get(&["name"]))?;
+    let schema = get(&["input_schema", "parameters", "parametersJsonSchema"]);
+    Some(Tool { name, description: get(&["description"]), schema })
+}
+
+/// Whether a definition is in the format's own form.
+fn is_own(format: Format, definition: &str) -> bool {
+    let has = |name: &str| member(Some(definition), name).is_some();
+    match format {
+        Format::Anthropic => has("input_schema") || (has("type") && has("name") && !has("parameters")),
+        Format::Openai => has("function"),
+        Format::Responses => has("type") && !has("function") && !has("input_schema"),
+        Format::Gemini => ["functionDeclarations", "googleSearch", "codeExecution", "urlContext"]
+            .iter()
+            .any(|name| has(name)),
+        Format::Markdown | Format::Text => false,
+    }
+}
+
+/// Writes the tools, in the form of the format.
+pub(super) fn tools(source: &mut Source<'_>, json: &mut Json) -> Result<(), Error> {
+    let Some(body) = source.prompt.tools else { return Ok(()) };
+    let Some(text) = source.exact(body, None)? else { return Ok(()) };
+    let Some(definitions) = elements(&text).filter(|definitions| !definitions.is_empty()) else {
+        source.report.note(LeftOut::ToolDefinition, None);
+        return Ok(());
+    };
+    let format = source.format;
+    if definitions.iter().all(|definition| is_own(format, definition)) {
+        json.member("tools", text.trim());
+        return Ok(());
+    }
+    // Gemini lists its functions inside one element.
+    let mut flat = Vec::new();
+    for definition in definitions {
+        match member(Some(definition), "functionDeclarations").and_then(elements) {
+            Some(inner) => flat.extend(inner),
+            None => flat.push(definition),
+        }
+    }
+    let mut written = Vec::new();
+    for definition in flat {
+        match tool(definition) {
+            Some(tool) => written.push(rewritten(format, &tool)),
+            None => source.report.note(LeftOut::ToolDefinition, None),
+        }
+    }
+    if !written.is_empty() {
+        let list = written.join(",");
+        if format == Format::Gemini {
+            json.member("tools", &format!(r#"[{{"functionDeclarations":[{list}]}}]"#));
+        } else {
+            json.member("tools", &format!("[{list}]"));
+        }
+    }
+    Ok(())
+}
+
+fn rewritten(format: Format, tool: &Tool<'_>) -> String {
+    let mut json = Json::default();
+    json.open(b'{');
+    let schema = match format {
+        Format::Anthropic => "input_schema",
+        Format::Gemini => "parametersJsonSchema",
+        _ => "parameters",
+    };
+    if matches!(format, Format::Openai | Format::Responses) {
+        json.text("type", "function");
+    }
+    if format == Format::Openai {
+        json.open_member("function", b'{');
+    }
+    json.text("name", &tool.name);
+    if let Some(description) = tool.description {
+        json.member("description", description);
+    }
+    match tool.schema.filter(|schema| is_json(schema)) {
+        Some(own) => json.member(schema, own),
+        None => json.member(schema, r#"{"type":"object"}"#),
+    }
+    if format == Format::Openai {
+        json.close(b'}');
+    }
+    json.close(b'}');
+    String::from_utf8(json.out).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tool_is_written_in_every_form() {
+        let schema = r#"{"type":"object","properties":{"p":{"type":"string"}}}"#;
+        let forms = [
+            format!(r#"{{"name":"read","description":"Reads","input_schema":{schema}}}"#),
+            format!(
+                r#"{{"type":"function","function":{{"name":"read","description":"Reads","parameters":{schema}}}}}"#
+            ),
+            format!(r#"{{"type":"function","name":"read","description":"Reads","parameters":{schema}}}"#),
+        ];
+        for from in &forms {
+            let tool = tool(from).unwrap();
+            for (format, expected) in
+                [Format::Anthropic, Format::Openai, Format::Responses].into_iter().zip(&forms)
+            {
+                assert_eq!(&rewritten(format, &tool), expected);
+                assert!(is_own(format, expected), "{expected}");
+            }
+        }
+        let gemini = rewritten(Format::Gemini, &tool(&forms[0]).unwrap());
+        assert_eq!(
+            gemini,
+            format!(r#"{{"name":"read","description":"Reads","parametersJsonSchema":{schema}}}"#)
+        );
+    }
+
+    #[test]
+    fn clearing_is_said_from_the_policy() {
+        let clearing =
+            Clearing { keep: 4, exclude: vec!["task".to_owned()], inputs: true, thinking: Some(2) };
+        let json: serde_json::Value = serde_json::from_str(&clearing.json()).unwrap();
+        assert_eq!(json["edits"][0]["type"], "clear_thinking_20251015");
+        assert_eq!(json["edits"][1]["keep"]["value"], 4);
+        assert_eq!(json["edits"][1]["exclude_tools"][0], "task");
+    }
+}

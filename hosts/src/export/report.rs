@@ -1,0 +1,137 @@
+//! What an export could not carry.
+
+use std::collections::BTreeMap;
+
+use acpdb_engine::ids::ItemId;
+use serde::Serialize;
+
+/// Items that are named for one reason; more are counted.
+const ITEMS_MAX: usize = 8;
+
+/// Why something is not in an export, or not as it was recorded.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum LeftOut {
+    /// Reasoning of another provider, or without the signature that its own wants.
+    ReasoningNotPortable,
+    /// Reasoning that was bound to what has changed before it.
+    ReasoningUnbound,
+    /// Reasoning of a run of which a part is hidden, or that nothing follows.
+    ReasoningRun,
+    /// Reasoning, as the options say.
+    ReasoningDropped,
+    /// A hidden part that is sent whole, because the provider wants its unit whole.
+    UnitKeptWhole,
+    /// A call without a result.
+    CallUnfinished,
+    /// A call without a result, given one that says so.
+    ResultSynthetic,
+    /// A result whose call was never recorded.
+    ResultWithoutCall,
+    /// The id of a call that was not unique, or not in the provider's form.
+    CallRenamed,
+    /// The name of a tool that was not in the provider's form.
+    ToolRenamed,
+    /// Parameters that are no JSON object, put into one.
+    ParametersWrapped,
+    /// A part that only its own provider understands.
+    OpaqueNotPortable,
+    /// An image or a document that the format cannot hold there; a line of text says so.
+    MediaNotPortable,
+    /// An empty text.
+    TextEmpty,
+    /// A text of the system in the middle of the conversation, said by the user.
+    SystemAsUser,
+    /// A placeholder, because the conversation does not begin with the user.
+    UserPlaceholder,
+    /// A tool's definition in a form that is not known.
+    ToolDefinition,
+    /// Request parameters of another provider.
+    Parameters,
+    /// A signature that is lost, so that its check is skipped.
+    SignatureSkipped,
+    /// What the policy asks for, and the provider cannot do by itself.
+    ServerSide,
+    /// A text whose bytes are erased or damaged.
+    Unreadable,
+    /// A change that waits, because the reasoning behind it is bound to what stands before it.
+    ChangeDeferred,
+}
+
+impl LeftOut {
+    /// In words.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::ReasoningNotPortable => "reasoning of another provider or without signature left out",
+            Self::ReasoningUnbound => "reasoning left out, as something before it has changed",
+            Self::ReasoningRun => "run of reasoning left out whole",
+            Self::ReasoningDropped => "reasoning left out on request",
+            Self::UnitKeptWhole => "hidden part sent whole, as its unit must be",
+            Self::CallUnfinished => "call without result left out",
+            Self::ResultSynthetic => "call without result given one that says so",
+            Self::ResultWithoutCall => "result without call left out",
+            Self::CallRenamed => "call given another id",
+            Self::ToolRenamed => "tool given another name",
+            Self::ParametersWrapped => "parameters that are no object put into one",
+            Self::OpaqueNotPortable => "part that only its own provider understands left out",
+            Self::MediaNotPortable => "image or document replaced by a line of text",
+            Self::TextEmpty => "empty text left out",
+            Self::SystemAsUser => "text of the system said by the user",
+            Self::UserPlaceholder => "placeholder put before the first message",
+            Self::ToolDefinition => "definition of a tool left out",
+            Self::Parameters => "request parameters of another provider left out",
+            Self::SignatureSkipped => "lost signature marked to be skipped",
+            Self::ServerSide => "clearing by the provider is not possible in this format",
+            Self::Unreadable => "erased or damaged text named as such",
+            Self::ChangeDeferred => "change deferred to the user's next message",
+        }
+    }
+}
+
+/// One reason, and what it concerns.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct Reason {
+    /// How often.
+    pub count: u64,
+    /// The first of the items.
+    pub items: Vec<ItemId>,
+}
+
+/// What could not be carried, and what was put differently, by reason.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct Report {
+    /// By reason.
+    pub reasons: BTreeMap<LeftOut, Reason>,
+}
+
+impl Report {
+    pub(super) fn note(&mut self, why: LeftOut, item: Option<ItemId>) {
+        let reason = self.reasons.entry(why).or_default();
+        reason.count = reason.count.saturating_add(1);
+        reason.items.extend(item.filter(|_| reason.items.len() < ITEMS_MAX));
+    }
+
+    /// How often something happened.
+    pub fn count(&self, why: LeftOut) -> u64 {
+        self.reasons.get(&why).map_or(0, |reason| reason.count)
+    }
+
+    /// Whether everything went in as it was recorded.
+    pub fn is_empty(&self) -> bool {
+        self.reasons.is_empty()
+    }
+
+    /// In lines for people.
+    pub fn lines(&self) -> Vec<String> {
+        let line = |(why, reason): (&LeftOut, &Reason)| {
+            let items: Vec<String> = reason.items.iter().map(ToString::to_string).collect();
+            let more =
+                if reason.count > reason.items.len() as u64 && !items.is_empty() { ", .." } else { "" };
+            let items =
+                if items.is_empty() { String::new() } else { format!(" ({}{more})", items.join(", ")) };
+            format!("{}: {}{items}", why.words(), reason.count)
+        };
+        self.reasons.iter().map(line).collect()
+    }
+}

@@ -1,0 +1,212 @@
+//! `OpenAI`'s responses: a flat list of items.
+//!
+//! ```text
+//! message user | message developer
+//! reasoning      with its encrypted content, followed by what it led to
+//! message assistant, function_call a, function_call b
+//! function_call_output a, function_call_output b          then what was said meanwhile
+//! ```
+//!
+//! Items bear no ids of the provider's, so nothing is looked up on its side: reasoning goes with its encrypted content or
+//! not at all. Reasoning and the calls it led to are a unit: what is hidden of one is sent whole; outputs may be replaced.
+
+use acpdb_engine::Error;
+use acpdb_engine::event::Role;
+
+use super::calls::{CallIds, Media, media_line};
+use super::openai::by_message;
+use super::provider::{Opaque, Provider};
+use super::report::LeftOut;
+use super::source::Source;
+use super::turns::{CallPiece, Piece, Rules, Said, Turned};
+use super::write::Json;
+use super::{Export, Format, prompt, turns};
+use crate::import::json::owned;
+
+/// Version of this renderer.
+pub(super) const RENDERER: u32 = 1;
+
+const RULES: Rules =
+    Rules { provider: Provider::Openai, whole_units: true, whole_runs: false, reasoning: true };
+
+pub(super) fn export(mut source: Source<'_>) -> Result<Export, Error> {
+    let mut json = Json::with_capacity(source.bytes_about());
+    json.open(b'{');
+    prompt::head(&mut source, &mut json)?;
+    prompt::tools(&mut source, &mut json)?;
+    let system = prompt::system(&mut source, false)?;
+    if !system.is_empty() {
+        let texts: Vec<String> = system.iter().map(|text| prompt::system_text(text)).collect();
+        json.text("instructions", &texts.join("\n\n"));
+    }
+    json.open_member("input", b'[');
+    let mut writer = Writer { json, count: 0 };
+    let mut ids = CallIds::new(Provider::Openai, 64, 64);
+    for number in 0..source.groups.len() {
+        let turned = turns::read(&mut source, number, RULES, &mut ids)?;
+        writer.turn(&mut source, &turned);
+    }
+    let Writer { mut json, count } = writer;
+    json.close(b']');
+    json.close(b'}');
+    Ok(Export {
+        bytes: json.out,
+        format: Format::Responses,
+        renderer: RENDERER,
+        closing: 2,
+        message_count: count,
+        report: source.report,
+    })
+}
+
+/// Free-form parameters: a JSON string rather than an object.
+fn free_form(call: &CallPiece) -> Option<String> {
+    owned(Some(call.input.trim())).filter(|_| super::calls::is_json(&call.input))
+}
+
+struct Writer {
+    json: Json,
+    count: usize,
+}
+
+impl Writer {
+    fn item(&mut self, kind: &str) {
+        self.count += 1;
+        self.json.open(b'{');
+        self.json.text("type", kind);
+    }
+
+    fn turn(&mut self, source: &mut Source<'_>, turned: &Turned) {
+        let trailing = turned.pieces.iter().rev().take_while(|piece| turns::is_reasoning(piece)).count();
+        for _ in 0..trailing {
+            source.report.note(LeftOut::ReasoningRun, None);
+        }
+        let pieces = turned.pieces.get(..turned.pieces.len().saturating_sub(trailing)).unwrap_or_default();
+        let key = |piece: &Piece| match piece {
+            Piece::Text { key, .. } => key.clone(),
+            _ => None,
+        };
+        for run in pieces.chunk_by(|one, other| key(one).is_some() && key(one) == key(other)) {
+            self.pieces(source, run);
+        }
+        for call in turned.calls() {
+            self.output(source, call);
+        }
+        for said in by_message(&turned.said) {
+            self.spoken(source, said);
+        }
+    }
+
+    fn pieces(&mut self, source: &mut Source<'_>, run: &[Piece]) {
+        match run {
+            [Piece::Reasoning { text, opaque }] => {
+                let (Opaque::Signature(sealed) | Opaque::Redacted(sealed)) = opaque;
+                self.item("reasoning");
+                self.json.open_member("summary", b'[');
+                if !text.is_empty() {
+                    self.part("summary_text", text);
+                }
+                self.json.close(b']');
+                self.json.text("encrypted_content", sealed);
+                self.json.close(b'}');
+            }
+            [Piece::Opaque { json }] => {
+                self.count += 1;
+                self.json.raw(json);
+            }
+            [Piece::Call(call)] => self.call(call),
+            texts => {
+                self.item("message");
+                self.json.text("role", "assistant");
+                self.json.open_member("content", b'[');
+                for piece in texts {
+                    match piece {
+                        Piece::Text { text, .. } => self.part("output_text", text),
+                        Piece::Media { body, media_type } => {
+                            source.report.note(LeftOut::MediaNotPortable, None);
+                            self.part("output_text", &media_line(body, media_type.as_deref()));
+                        }
+                        _ => {}
+                    }
+                }
+                self.json.close(b']');
+                self.json.close(b'}');
+            }
+        }
+    }
+
+    fn part(&mut self, kind: &str, text: &str) {
+        self.json.open(b'{');
+        self.json.text("type", kind);
+        self.json.text("text", text);
+        self.json.close(b'}');
+    }
+
+    fn call(&mut self, call: &CallPiece) {
+        let free = free_form(call);
+        self.item(if free.is_some() { "custom_tool_call" } else { "function_call" });
+        self.json.text("call_id", &call.id);
+        self.json.text("name", &call.tool);
+        match free {
+            Some(input) => self.json.text("input", &input),
+            None => self.json.text("arguments", &call.input),
+        }
+        self.json.close(b'}');
+    }
+
+    fn output(&mut self, source: &mut Source<'_>, call: &CallPiece) {
+        let kind = if free_form(call).is_some() { "custom_tool_call_output" } else { "function_call_output" };
+        self.item(kind);
+        self.json.text("call_id", &call.id);
+        match call.result.as_slice() {
+            [] => self.json.text("output", ""),
+            [Said::Text { text, .. }] => self.json.text("output", text),
+            parts => {
+                self.json.open_member("output", b'[');
+                for said in parts {
+                    self.said(source, said);
+                }
+                self.json.close(b']');
+            }
+        }
+        self.json.close(b'}');
+    }
+
+    fn said(&mut self, source: &mut Source<'_>, said: &Said) {
+        match said {
+            Said::Text { text, .. } => self.part("input_text", text),
+            Said::Opaque { json } => self.json.raw(json),
+            Said::Media { body, media_type, .. } => {
+                let media = Media::of(body, media_type.as_deref());
+                let is_image = match &media {
+                    Some(Media::Data { media_type, .. }) => media_type.starts_with("image/"),
+                    Some(Media::Address(_)) => {
+                        media_type.as_deref().is_none_or(|kind| kind.starts_with("image/"))
+                    }
+                    None => false,
+                };
+                if let Some(media) = media.filter(|_| is_image) {
+                    self.json.open(b'{');
+                    self.json.text("type", "input_image");
+                    self.json.text("image_url", &media.address());
+                    self.json.close(b'}');
+                } else {
+                    source.report.note(LeftOut::MediaNotPortable, None);
+                    self.part("input_text", &media_line(body, media_type.as_deref()));
+                }
+            }
+        }
+    }
+
+    fn spoken(&mut self, source: &mut Source<'_>, said: &[Said]) {
+        let is_system = matches!(said.first(), Some(Said::Text { role: Role::System, .. }));
+        self.item("message");
+        self.json.text("role", if is_system { "developer" } else { "user" });
+        self.json.open_member("content", b'[');
+        for said in said {
+            self.said(source, said);
+        }
+        self.json.close(b']');
+        self.json.close(b'}');
+    }
+}

@@ -1,0 +1,449 @@
+//! What is exported: items in order, how each face is shown, what stands before the messages, and texts on demand.
+
+use std::sync::Arc;
+
+use acpdb_engine::event::Face;
+use acpdb_engine::fold::{
+    Brief, CauseView, FaceState, ItemKind, Ix, PartView, ServedPlace, StandIn, State, Status,
+};
+use acpdb_engine::ids::{BodyId, ItemId, Seq, Turn};
+use acpdb_engine::store::Served;
+use acpdb_engine::{Error, View};
+use rustc_hash::FxHashMap;
+
+use super::provider::Provider;
+use super::report::{LeftOut, Report};
+use super::thinking;
+use super::turns::{self, Group};
+use super::{Format, Options, Selection, Thinking};
+
+/// What stands where a text cannot be read.
+const UNREADABLE: &str = "[content not readable]";
+
+/// How a face is shown.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum Shown {
+    /// There is none, or nothing stands in its place.
+    Nothing,
+    /// As recorded.
+    Whole,
+    /// Something else.
+    StandIn(StandIn),
+    /// This text: the model sees what it stands for elsewhere.
+    Text(String),
+}
+
+/// An item to be exported.
+#[derive(Debug)]
+pub(super) struct Item {
+    pub(super) ix: Ix,
+    pub(super) brief: Brief,
+    pub(super) input: Shown,
+    pub(super) output: Shown,
+    /// Parts of the content or result, where it is shown whole.
+    pub(super) content: Vec<PartView>,
+}
+
+impl Item {
+    pub(super) fn id(&self) -> ItemId {
+        self.brief.item
+    }
+
+    pub(super) fn is_call(&self) -> bool {
+        self.brief.kind == ItemKind::Call
+    }
+
+    pub(super) fn is_finished(&self) -> bool {
+        !matches!(self.brief.status, None | Some(Status::Pending))
+    }
+
+    /// Whether it comes out at all: an item with nothing in it, or hidden without a trace, does not.
+    pub(super) fn says_something(&self) -> bool {
+        match &self.output {
+            Shown::Nothing => false,
+            Shown::StandIn(stand_in) => stand_in.tokens > 0,
+            Shown::Text(text) => !text.is_empty(),
+            Shown::Whole => self.content.iter().any(|part| part.bytes > 0),
+        }
+    }
+
+    pub(super) fn turn(&self) -> Turn {
+        self.brief.turn
+    }
+}
+
+/// What stands before the messages.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Prompt {
+    pub(super) system: Option<BodyId>,
+    pub(super) tools: Option<BodyId>,
+    pub(super) params: Option<BodyId>,
+    pub(super) model: Option<String>,
+}
+
+/// Everything an exporter works with.
+pub(super) struct Source<'v> {
+    view: &'v View,
+    pub(super) format: Format,
+    pub(super) options: Options,
+    pub(super) host: String,
+    pub(super) title: Option<String>,
+    pub(super) session: String,
+    pub(super) items: Vec<Item>,
+    pub(super) groups: Vec<Group>,
+    /// For each group, whether its reasoning must go.
+    pub(super) unbound: Vec<bool>,
+    pub(super) prompt: Prompt,
+    /// The policy's figures for clearing on the provider's side.
+    pub(super) clearing: super::prompt::Clearing,
+    providers: FxHashMap<Arc<str>, Provider>,
+    host_provider: Option<Provider>,
+    pub(super) report: Report,
+}
+
+impl<'v> Source<'v> {
+    /// What a view shows.
+    pub(super) fn of(view: &'v View, format: Format, options: &Options) -> Self {
+        Self::new(view, None, format, options)
+    }
+
+    /// A context as it is served: each face as of the moment that the engine says.
+    pub(super) fn served(context: &'v Served, format: Format, options: &Options) -> Self {
+        Self::new(context.view(), Some(context), format, options)
+    }
+
+    fn new(view: &'v View, served: Option<&Served>, format: Format, options: &Options) -> Self {
+        let at = view.at();
+        let mut options = options.clone();
+        let mut report = Report::default();
+        if options.server_side {
+            if format == Format::Anthropic {
+                options.selection = Selection::Whole;
+            } else {
+                report.note(LeftOut::ServerSide, None);
+            }
+        }
+        let reading = view.read();
+        let state = reading.state();
+        let info = state.info(at).cloned().unwrap_or_default();
+        let mut prompt = prompt_at(state, at);
+        if let Some(model) = &options.model {
+            prompt.model = Some(model.clone());
+        }
+        let mut briefs: Vec<(Ix, Brief)> = match served {
+            Some(served) => {
+                let listed = served.items().iter().map(|item| item.place.ix);
+                listed.filter_map(|ix| Some((ix, state.brief(ix, at)?))).collect()
+            }
+            None => listed(state, options.selection, at),
+        };
+        briefs.retain(|(_, brief)| {
+            let carried = brief.kind != ItemKind::Result || format.provider().is_none();
+            if !carried {
+                report.note(LeftOut::ResultWithoutCall, Some(brief.item));
+            }
+            carried
+        });
+        let groups = turns::group(&briefs);
+        let model = prompt.model.clone().or_else(|| last_model(state, at)).unwrap_or_default();
+        let preserved = match options.thinking {
+            Thinking::Auto => format == Format::Anthropic && super::preserves_thinking(&model),
+            Thinking::Preserved => format == Format::Anthropic,
+            Thinking::Free | Thinking::Drop => false,
+        };
+        let same = |one: BodyId, other: BodyId| match (view.body(one), view.body(other)) {
+            (Ok(one), Ok(other)) => one == other,
+            _ => false,
+        };
+        let moments = Moments::of(served);
+        let changed = |ix: Ix, until: Seq| match moments.of.get(&ix) {
+            Some((place, _)) if !place.is_new => {
+                let moved = place.input_at.max(place.output_at);
+                let ever = state.changed(ix, at) > Seq::ZERO;
+                if ever && moved <= until { moved } else { Seq::ZERO }
+            }
+            _ => state.changed(ix, until),
+        };
+        let binding = thinking::Binding::of(state, at, &briefs, &groups, preserved, &same, &changed);
+        let mut earlier = FxHashMap::default();
+        if preserved {
+            let (deferred, moved) = prompt_until(state, at, binding.until());
+            prompt.system = deferred.system;
+            prompt.tools = deferred.tools;
+            if moved {
+                report.note(LeftOut::ChangeDeferred, None);
+            }
+            if served.is_some() && binding.until() < at {
+                earlier
+                    .extend(state.served_places(binding.until()).into_iter().map(|place| (place.ix, place)));
+            }
+        }
+        let whole = turns::untouchable(&briefs, &groups);
+        let mut items = Vec::with_capacity(briefs.len());
+        let faces = Faces {
+            state,
+            at,
+            until: binding.until().min(at),
+            kept: options.selection != Selection::Current,
+        };
+        for (place, (ix, brief)) in briefs.into_iter().enumerate() {
+            let open = whole.get(place).copied().unwrap_or(false);
+            items.push(match moments.of.get(&ix) {
+                Some((moment, pointed)) => {
+                    faces.served(ix, brief, moment, earlier.get(&ix), pointed.as_deref(), &mut report)
+                }
+                None => faces.current(ix, brief, open, &mut report),
+            });
+        }
+        let unbound = binding.unbound(&groups);
+        let mut providers = FxHashMap::default();
+        for (_, finished) in state.message_reports(at) {
+            let named = finished.provider.as_deref().and_then(Provider::of_name);
+            let named = named.filter(|provider| *provider != Provider::Other);
+            let by_model = || finished.model.as_deref().and_then(Provider::of_name);
+            if let Some(provider) = named.or_else(by_model) {
+                providers.insert(Arc::from(finished.key.as_str()), provider);
+            }
+        }
+        let clearing = super::prompt::Clearing::of(state.policy(at));
+        drop(reading);
+        Self {
+            view,
+            format,
+            options,
+            host_provider: Provider::of_host(&info.host),
+            host: info.host.clone(),
+            title: info.title.clone(),
+            session: info.name.clone(),
+            items,
+            groups,
+            unbound,
+            prompt,
+            clearing,
+            providers,
+            report,
+        }
+    }
+
+    /// The provider that made an item; `None` if nothing says so.
+    pub(super) fn provider(&self, item: &Item) -> Option<Provider> {
+        let by_message = item.brief.message.as_ref().and_then(|key| self.providers.get(key)).copied();
+        by_message.or(self.host_provider)
+    }
+
+    /// Whose the session's tools and parameters are; `None` if nothing says so.
+    pub(super) fn home(&self) -> Option<Provider> {
+        self.host_provider.or_else(|| self.prompt.model.as_deref().and_then(Provider::of_name))
+    }
+
+    /// A body as text; what cannot be read is said so.
+    pub(super) fn text(&mut self, body: BodyId, item: Option<ItemId>) -> Result<String, Error> {
+        match self.view.body(body) {
+            Ok(bytes) => Ok(String::from_utf8(bytes)
+                .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())),
+            Err(Error::Erased { .. } | Error::Corrupt { .. }) => {
+                self.report.note(LeftOut::Unreadable, item);
+                Ok(UNREADABLE.to_owned())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// A body that makes no sense in part: a signature, parameters. `None` if it cannot be read.
+    pub(super) fn exact(&mut self, body: BodyId, item: Option<ItemId>) -> Result<Option<String>, Error> {
+        match self.view.body(body) {
+            Ok(bytes) => Ok(String::from_utf8(bytes).ok()),
+            Err(Error::Erased { .. } | Error::Corrupt { .. }) => {
+                self.report.note(LeftOut::Unreadable, item);
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The text of a stand-in; `None` where the face is shown whole after all.
+    pub(super) fn stand_in(&mut self, stand_in: &StandIn, item: ItemId) -> Result<Option<String>, Error> {
+        match self.view.stand_in_text(stand_in) {
+            Err(Error::Erased { .. } | Error::Corrupt { .. }) => {
+                self.report.note(LeftOut::Unreadable, Some(item));
+                Ok(Some(UNREADABLE.to_owned()))
+            }
+            other => other,
+        }
+    }
+
+    /// The parts of an item as recorded, however it is shown.
+    pub(super) fn content(&self, item: &Item) -> Vec<PartView> {
+        if item.content.is_empty() {
+            let reading = self.view.read();
+            return reading.state().content(item.ix, self.view.at());
+        }
+        item.content.clone()
+    }
+
+    /// Bytes that the texts will take, about: to reserve once.
+    pub(super) fn bytes_about(&self) -> usize {
+        let of = |item: &Item| {
+            let content: u64 = item.content.iter().map(|part| part.bytes).sum();
+            // Escapes of usual texts, and the names around them.
+            content.saturating_add(content / 16).saturating_add(220)
+        };
+        let bytes: u64 = self.items.iter().map(of).sum();
+        usize::try_from(bytes.min(1 << 32)).unwrap_or(0)
+    }
+}
+
+/// Items of a selection, in the order of the conversation.
+fn listed(state: &State, selection: Selection, at: Seq) -> Vec<(Ix, Brief)> {
+    let list: Vec<Ix> = match selection {
+        Selection::Current | Selection::Whole => state.current(at),
+        Selection::History => state.items(at).collect(),
+    };
+    let mut briefs: Vec<(Ix, Brief)> =
+        list.into_iter().filter_map(|ix| Some((ix, state.brief(ix, at)?))).collect();
+    if selection == Selection::History {
+        // Rewound and abandoned items were taken back; what a compaction took out was sent before it.
+        briefs.retain(|(ix, _)| {
+            let face = state.face(*ix, Face::Output, at);
+            let input = state.face(*ix, Face::Input, at);
+            let off = |cause: &Option<CauseView>| matches!(cause, Some(CauseView::OffBranch { .. }));
+            let unseen = face.cause.is_none() && face.state == FaceState::Gone;
+            !off(&face.cause) && !off(&input.cause) && !unseen
+        });
+    }
+    briefs
+}
+
+/// The moments that a served context shows, and the texts that point elsewhere, by item.
+#[derive(Default)]
+struct Moments {
+    of: FxHashMap<Ix, (ServedPlace, Option<String>)>,
+}
+
+impl Moments {
+    fn of(served: Option<&Served>) -> Self {
+        let items = served.map(Served::items).unwrap_or_default();
+        let of = items.iter().map(|item| (item.place.ix, (item.place, item.pointed.clone())));
+        Self { of: of.collect() }
+    }
+}
+
+/// How faces are shown.
+struct Faces<'s> {
+    state: &'s State,
+    at: Seq,
+    /// Changes up to here show.
+    until: Seq,
+    /// Everything is shown as recorded.
+    kept: bool,
+}
+
+impl Faces<'_> {
+    /// An item of the current context. `open`: the model has not answered it yet.
+    fn current(&self, ix: Ix, brief: Brief, open: bool, report: &mut Report) -> Item {
+        let (state, at) = (self.state, self.at);
+        let face = |face: Face, report: &mut Report| {
+            let Some(now) = state.stand_in(ix, face, at) else { return Shown::Whole };
+            let cause = state.face(ix, face, at).cause;
+            let is_erased = matches!(cause, Some(CauseView::Erased { .. }));
+            let is_hosts = is_erased || matches!(cause, Some(CauseView::ClearedByHost { .. }));
+            let stand_in = if is_erased {
+                Some(now)
+            } else if self.kept {
+                None
+            } else if open {
+                // What the model has not answered yet is never altered, but by the host itself.
+                is_hosts.then_some(now)
+            } else if self.until < at {
+                let newborn =
+                    brief.item.seq > self.until || brief.finished.is_some_and(|seq| seq > self.until);
+                let then = if newborn { None } else { state.stand_in(ix, face, self.until) };
+                if then.as_ref().is_none_or(|then| then.render != now.render) {
+                    report.note(LeftOut::ChangeDeferred, Some(brief.item));
+                }
+                then
+            } else {
+                Some(now)
+            };
+            shown(stand_in, is_erased)
+        };
+        let input = if brief.kind == ItemKind::Call { face(Face::Input, report) } else { Shown::Nothing };
+        let output = face(Face::Output, report);
+        let content = if output == Shown::Whole { state.content(ix, at) } else { Vec::new() };
+        Item { ix, brief, input, output, content }
+    }
+
+    /// An item of a served context, as of `moment`; as of `earlier` where a rebase has to wait.
+    fn served(
+        &self,
+        ix: Ix,
+        brief: Brief,
+        moment: &ServedPlace,
+        earlier: Option<&ServedPlace>,
+        pointed: Option<&str>,
+        report: &mut Report,
+    ) -> Item {
+        let state = self.state;
+        let mut face = |face: Face| {
+            let mut at = moment.at(face);
+            let is_erased = matches!(state.face(ix, face, self.at).cause, Some(CauseView::Erased { .. }));
+            if at > self.until
+                && !is_erased
+                && let Some(earlier) = earlier.filter(|earlier| !earlier.is_new && earlier.at(face) < at)
+            {
+                if state.stand_in(ix, face, earlier.at(face)) != state.stand_in(ix, face, at) {
+                    report.note(LeftOut::ChangeDeferred, Some(brief.item));
+                }
+                at = earlier.at(face);
+            }
+            (shown(state.stand_in(ix, face, if is_erased { self.at } else { at }), is_erased), at)
+        };
+        let input = if brief.kind == ItemKind::Call { face(Face::Input).0 } else { Shown::Nothing };
+        let (output, at) = match pointed {
+            Some(text) => (Shown::Text(text.to_owned()), moment.output_at),
+            None => face(Face::Output),
+        };
+        // A result that came after its call was sent shows at once.
+        let content =
+            if output == Shown::Whole { state.content(ix, at.max(moment.output_at)) } else { Vec::new() };
+        Item { ix, brief, input, output, content }
+    }
+}
+
+fn shown(stand_in: Option<StandIn>, is_erased: bool) -> Shown {
+    match stand_in {
+        None => Shown::Whole,
+        Some(stand_in) if stand_in.state == FaceState::Whole => Shown::Whole,
+        Some(stand_in) if stand_in.state == FaceState::Gone && !is_erased => Shown::Nothing,
+        Some(stand_in) => Shown::StandIn(stand_in),
+    }
+}
+
+/// What stands before the messages at `at`.
+fn prompt_at(state: &State, at: Seq) -> Prompt {
+    let mut prompt = Prompt::default();
+    for (seq, set) in state.prompts(at) {
+        let newest = |body: Option<acpdb_engine::event::Body>, now| body.map(|it| it.id(*seq)).or(now);
+        prompt.system = newest(set.system, prompt.system);
+        prompt.tools = newest(set.tools, prompt.tools);
+        prompt.params = newest(set.params, prompt.params);
+        prompt.model = set.model.clone().or(prompt.model);
+    }
+    prompt
+}
+
+/// What stood before the messages at `until`, or when it was first set if that was later; and whether that differs from
+/// what stands there now.
+fn prompt_until(state: &State, at: Seq, until: Seq) -> (Prompt, bool) {
+    let first = state.prompts(at).iter().find(|(_, set)| set.system.is_some() || set.tools.is_some());
+    let until = first.map_or(until, |(seq, _)| until.max(*seq)).min(at);
+    let (then, now) = (prompt_at(state, until), prompt_at(state, at));
+    let moved = then.system != now.system || then.tools != now.tools;
+    (then, moved)
+}
+
+/// The model of the newest message that names one.
+fn last_model(state: &State, at: Seq) -> Option<String> {
+    let named = state.message_reports(at).iter().rev().filter_map(|(_, finished)| finished.model.clone());
+    named.into_iter().find(|model| !model.starts_with('<'))
+}

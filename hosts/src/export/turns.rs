@@ -1,0 +1,572 @@
+//! Items in groups: one reply of the model, the results of its calls, and what was said to it then.
+//!
+//! ```text
+//! group 0   model: nothing                      said: the user's prompt          <- the user's move
+//! group 1   model: text, call a, call b         results of a and b, then what was said meanwhile
+//! group 2   model: text                         said: the next prompt            <- the user's move
+//! ```
+//!
+//! Parts of one message in one turn are one reply, whatever came between them. So are parts and calls of one model step,
+//! for hosts that give no message to a call. Where neither says anything (no steps, no keys), a reply ends with the
+//! first result that was there before its next part.
+
+use acpdb_engine::Error;
+use acpdb_engine::event::{PartKind, Role};
+use acpdb_engine::fold::{Brief, ItemKind, Ix, PartView};
+use acpdb_engine::ids::{ItemId, Seq, Turn};
+
+use super::calls::{CallIds, is_object, object_type};
+use super::provider::{Opaque, Provider, unwrapped};
+use super::report::LeftOut;
+use super::source::{Item, Shown, Source};
+use super::{Thinking, Unfinished};
+
+/// What the result of an unfinished call says.
+const NO_RESULT: &str = "[no result: the call did not finish]";
+
+/// Places of items.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(super) struct Group {
+    /// What the model made, calls included.
+    pub(super) model: Vec<usize>,
+    /// What was said to it after that.
+    pub(super) said: Vec<usize>,
+    /// Whether the model made a call in it.
+    pub(super) has_calls: bool,
+}
+
+impl Group {
+    /// Whether the user (or the host in their place) had the word: nothing waited for results.
+    pub(super) fn is_users_move(&self) -> bool {
+        !self.has_calls && !self.said.is_empty()
+    }
+}
+
+fn is_models(brief: &Brief) -> bool {
+    brief.kind == ItemKind::Call
+        || (brief.role == Role::Assistant && !matches!(brief.kind, ItemKind::Result | ItemKind::Injected))
+}
+
+/// Groups items in the order of the conversation.
+pub(super) fn group(briefs: &[(Ix, Brief)]) -> Vec<Group> {
+    let mut groups: Vec<Group> = Vec::new();
+    // Of the newest group with something of the model's: its last such item, and the first result that came.
+    let mut last: Option<&Brief> = None;
+    let mut answered: Option<Seq> = None;
+    for (place, (_, brief)) in briefs.iter().enumerate() {
+        if !is_models(brief) {
+            match groups.last_mut() {
+                Some(group) => group.said.push(place),
+                None => groups.push(Group { said: vec![place], ..Group::default() }),
+            }
+            continue;
+        }
+        let spoken_to = groups.last().is_none_or(|group| !group.said.is_empty());
+        if last.is_none_or(|last| !is_same_reply(last, brief, spoken_to, answered)) {
+            groups.push(Group::default());
+            answered = None;
+        }
+        if let Some(group) = groups.last_mut() {
+            group.model.push(place);
+            group.has_calls |= brief.kind == ItemKind::Call;
+        }
+        if let Some(finished) = brief.finished {
+            answered = Some(answered.map_or(finished, |seq| seq.min(finished)));
+        }
+        last = Some(brief);
+    }
+    groups
+}
+
+fn is_same_reply(last: &Brief, next: &Brief, spoken_to: bool, answered: Option<Seq>) -> bool {
+    if last.turn != next.turn {
+        return false;
+    }
+    let keys = (last.message.as_ref(), next.message.as_ref());
+    if let (Some(one), Some(other)) = keys
+        && one == other
+    {
+        return true;
+    }
+    if spoken_to {
+        return false;
+    }
+    let answered_before = answered.is_some_and(|seq| seq < next.item.seq);
+    let has_step = next.turn > Turn(0);
+    match keys {
+        _ if !answered_before => true,
+        (Some(_), Some(_)) => false,
+        _ => has_step,
+    }
+}
+
+/// For each item, whether it must not be altered: the open cycle of calls, and the user's last message.
+pub(super) fn untouchable(briefs: &[(Ix, Brief)], groups: &[Group]) -> Vec<bool> {
+    let mut open = vec![false; briefs.len()];
+    let mut mark = |places: &[usize]| {
+        for place in places {
+            if let Some(open) = open.get_mut(*place) {
+                *open = true;
+            }
+        }
+    };
+    if let Some(last) = groups.last().filter(|last| last.has_calls) {
+        mark(&last.model);
+        mark(&last.said);
+    }
+    if let Some(asked) = groups.iter().rev().find(|group| group.is_users_move()) {
+        mark(&asked.said);
+    }
+    open
+}
+
+/// A piece of a reply.
+#[derive(Debug)]
+pub(super) enum Piece {
+    Text {
+        text: String,
+        signature: Option<String>,
+        key: Option<std::sync::Arc<str>>,
+    },
+    Reasoning {
+        text: String,
+        opaque: Opaque,
+    },
+    /// JSON of the provider's own.
+    Opaque {
+        json: String,
+    },
+    Media {
+        body: String,
+        media_type: Option<String>,
+    },
+    Call(CallPiece),
+    /// Reasoning that is left out: the rest of its run goes with it, where runs are whole.
+    Gap,
+}
+
+/// A call, with its result.
+#[derive(Debug)]
+pub(super) struct CallPiece {
+    pub(super) item: ItemId,
+    pub(super) id: String,
+    pub(super) tool: String,
+    pub(super) input: String,
+    pub(super) signature: Option<String>,
+    pub(super) failed: bool,
+    pub(super) result: Vec<Said>,
+}
+
+/// A piece of what is said to the model, or of a result.
+#[derive(Debug)]
+pub(super) enum Said {
+    Text { text: String, role: Role, key: Option<std::sync::Arc<str>> },
+    Media { body: String, media_type: Option<String>, key: Option<std::sync::Arc<str>> },
+    Opaque { json: String },
+}
+
+/// One group, with its texts.
+#[derive(Debug, Default)]
+pub(super) struct Turned {
+    pub(super) pieces: Vec<Piece>,
+    pub(super) said: Vec<Said>,
+}
+
+impl Turned {
+    pub(super) fn calls(&self) -> impl Iterator<Item = &CallPiece> {
+        self.pieces.iter().filter_map(|piece| match piece {
+            Piece::Call(call) => Some(call),
+            _ => None,
+        })
+    }
+}
+
+/// What a format is to the pieces.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Rules {
+    pub(super) provider: Provider,
+    /// Reasoning and what follows it are sent whole or not at all: what is hidden of a unit with calls is shown.
+    pub(super) whole_units: bool,
+    /// A run of reasoning goes as a whole.
+    pub(super) whole_runs: bool,
+    /// Whether reasoning can be sent at all.
+    pub(super) reasoning: bool,
+}
+
+/// Reads the texts of one group.
+pub(super) fn read(
+    source: &mut Source<'_>,
+    number: usize,
+    rules: Rules,
+    ids: &mut CallIds,
+) -> Result<Turned, Error> {
+    let group = source.groups.get_mut(number).map(std::mem::take).unwrap_or_default();
+    let mut turned = Turned::default();
+    let unbound = source.unbound.get(number).copied().unwrap_or(false);
+    let unit = rules.whole_units && group.has_calls && has_signature(source, &group, rules)?;
+    for place in &group.model {
+        let Some(item) = source.items.get_mut(*place).map(take) else { continue };
+        if item.is_call() {
+            if let Some(call) = call(source, &item, unit, ids)? {
+                turned.pieces.push(Piece::Call(call));
+            }
+        } else {
+            let reading = Reading { rules, unit, unbound };
+            pieces(source, &item, reading, &mut turned.pieces)?;
+        }
+    }
+    close_gaps(source, &mut turned.pieces, rules.whole_runs);
+    for place in &group.said {
+        let Some(item) = source.items.get_mut(*place).map(take) else { continue };
+        said(source, &item, rules.provider, &mut turned.said)?;
+    }
+    Ok(turned)
+}
+
+/// The texts of one item that is said to the model; takes it out.
+pub(super) fn said_of(source: &mut Source<'_>, place: usize, out: &mut Vec<String>) -> Result<(), Error> {
+    let Some(item) = source.items.get_mut(place).map(take) else { return Ok(()) };
+    let mut pieces = Vec::new();
+    content(source, &item, item.brief.role, Provider::Other, &mut pieces)?;
+    out.extend(pieces.into_iter().filter_map(|said| match said {
+        Said::Text { text, .. } => Some(text),
+        Said::Media { .. } | Said::Opaque { .. } => None,
+    }));
+    Ok(())
+}
+
+/// Whether a piece is part of a run of reasoning.
+pub(super) fn is_reasoning(piece: &Piece) -> bool {
+    match piece {
+        Piece::Reasoning { .. } | Piece::Gap => true,
+        Piece::Opaque { json } => {
+            matches!(object_type(json).as_deref(), Some("thinking" | "redacted_thinking" | "reasoning"))
+        }
+        _ => false,
+    }
+}
+
+/// Takes gaps out, and the runs that they are in.
+fn close_gaps(source: &mut Source<'_>, pieces: &mut Vec<Piece>, whole_runs: bool) {
+    if !pieces.iter().any(|piece| matches!(piece, Piece::Gap)) {
+        return;
+    }
+    let mut kept: Vec<Piece> = Vec::with_capacity(pieces.len());
+    let mut run: Vec<Piece> = Vec::new();
+    let mut end = |run: &mut Vec<Piece>, kept: &mut Vec<Piece>| {
+        let broken = whole_runs && run.iter().any(|piece| matches!(piece, Piece::Gap));
+        for piece in run.drain(..).filter(|piece| !matches!(piece, Piece::Gap)) {
+            if broken {
+                source.report.note(LeftOut::ReasoningRun, None);
+            } else {
+                kept.push(piece);
+            }
+        }
+    };
+    for piece in pieces.drain(..) {
+        if is_reasoning(&piece) {
+            run.push(piece);
+        } else {
+            end(&mut run, &mut kept);
+            kept.push(piece);
+        }
+    }
+    end(&mut run, &mut kept);
+    *pieces = kept;
+}
+
+/// Takes an item out: it is needed once.
+fn take(item: &mut Item) -> Item {
+    Item {
+        ix: item.ix,
+        brief: item.brief.clone(),
+        input: std::mem::replace(&mut item.input, Shown::Nothing),
+        output: std::mem::replace(&mut item.output, Shown::Nothing),
+        content: std::mem::take(&mut item.content),
+    }
+}
+
+/// Whether the provider signed something in a group.
+fn has_signature(source: &mut Source<'_>, group: &Group, rules: Rules) -> Result<bool, Error> {
+    for place in &group.model {
+        let Some(item) = source.items.get(*place) else { continue };
+        let own = source.provider(item).is_none_or(|provider| provider == rules.provider);
+        let (id, body) = (item.id(), item.brief.signature);
+        if own
+            && let Some(body) = body
+            && let Some(kept) = source.exact(body, Some(id))?
+            && unwrapped(&source.host, &kept, rules.provider).is_some()
+        {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+#[derive(Clone, Copy)]
+struct Reading {
+    rules: Rules,
+    unit: bool,
+    unbound: bool,
+}
+
+/// The pieces of an item of the model that is no call.
+fn pieces(source: &mut Source<'_>, item: &Item, how: Reading, out: &mut Vec<Piece>) -> Result<(), Error> {
+    let key = item.brief.message.clone();
+    let id = Some(item.id());
+    if item.brief.kind == ItemKind::Reasoning {
+        let first = source.content(item).into_iter().next();
+        let hidden = item.output != Shown::Whole;
+        let Some(part) = first else { return Ok(()) };
+        out.push(reasoning(source, item, &part, hidden, how)?.unwrap_or(Piece::Gap));
+        return Ok(());
+    }
+    match &item.output {
+        Shown::Nothing => {}
+        Shown::StandIn(stand_in) => {
+            if let Some(text) = source.stand_in(stand_in, item.id())? {
+                push_text(source, id, text, None, key, out);
+            }
+        }
+        Shown::Text(text) => push_text(source, id, text.clone(), None, key, out),
+        Shown::Whole => {
+            for part in &item.content {
+                match part.kind {
+                    PartKind::Media => {
+                        let body = source.text(part.body, id)?;
+                        out.push(Piece::Media { body, media_type: part.media_type.clone() });
+                    }
+                    PartKind::Text | PartKind::Reasoning => {
+                        let text = source.text(part.body, id)?;
+                        let signature = match part.signature {
+                            Some(body) => signature(source, item, body, how.rules.provider)?,
+                            None => None,
+                        };
+                        push_text(source, id, text, signature, key.clone(), out);
+                    }
+                    PartKind::Opaque | PartKind::Call | PartKind::Result => {
+                        opaque(source, item, part, how, out)?;
+                    }
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn push_text(
+    source: &mut Source<'_>,
+    item: Option<ItemId>,
+    text: String,
+    signature: Option<String>,
+    key: Option<std::sync::Arc<str>>,
+    out: &mut Vec<Piece>,
+) {
+    if text.trim().is_empty() && signature.is_none() {
+        source.report.note(LeftOut::TextEmpty, item);
+    } else {
+        out.push(Piece::Text { text, signature, key });
+    }
+}
+
+fn signature(
+    source: &mut Source<'_>,
+    item: &Item,
+    body: acpdb_engine::ids::BodyId,
+    provider: Provider,
+) -> Result<Option<String>, Error> {
+    if source.provider(item).is_some_and(|made| made != provider) {
+        return Ok(None);
+    }
+    let kept = source.exact(body, Some(item.id()))?;
+    Ok(kept.and_then(|kept| match unwrapped(&source.host, &kept, provider)? {
+        Opaque::Signature(signature) => Some(signature),
+        Opaque::Redacted(_) => None,
+    }))
+}
+
+fn reasoning(
+    source: &mut Source<'_>,
+    item: &Item,
+    part: &PartView,
+    hidden: bool,
+    how: Reading,
+) -> Result<Option<Piece>, Error> {
+    let id = Some(item.id());
+    let made = source.provider(item);
+    let why = match part.signature {
+        _ if source.options.thinking == Thinking::Drop || !how.rules.reasoning => LeftOut::ReasoningDropped,
+        _ if how.unbound => LeftOut::ReasoningUnbound,
+        Some(body) if made.is_none_or(|made| made == how.rules.provider) => {
+            let kept = source.exact(body, id)?;
+            match kept.and_then(|kept| unwrapped(&source.host, &kept, how.rules.provider)) {
+                Some(opaque) => return signed(source, item, part, opaque, hidden, how),
+                None => LeftOut::ReasoningNotPortable,
+            }
+        }
+        _ => LeftOut::ReasoningNotPortable,
+    };
+    source.report.note(why, id);
+    Ok(None)
+}
+
+/// Reasoning with what its provider wants of it.
+fn signed(
+    source: &mut Source<'_>,
+    item: &Item,
+    part: &PartView,
+    opaque: Opaque,
+    hidden: bool,
+    how: Reading,
+) -> Result<Option<Piece>, Error> {
+    let id = Some(item.id());
+    if hidden {
+        let why = if how.unit { LeftOut::UnitKeptWhole } else { LeftOut::ReasoningRun };
+        source.report.note(why, id);
+        if !how.unit {
+            return Ok(None);
+        }
+    }
+    let text = source.text(part.body, id)?;
+    Ok(Some(Piece::Reasoning { text, opaque }))
+}
+
+/// Google's parts have no type.
+fn is_google(provider: Provider, json: &str) -> bool {
+    provider == Provider::Google && is_object(json)
+}
+
+/// A part that only its provider understands: JSON with a type.
+fn opaque(
+    source: &mut Source<'_>,
+    item: &Item,
+    part: &PartView,
+    how: Reading,
+    out: &mut Vec<Piece>,
+) -> Result<(), Error> {
+    let id = Some(item.id());
+    let json = source.text(part.body, id)?;
+    let own = source.provider(item).is_none_or(|provider| provider == how.rules.provider);
+    let kind = object_type(&json);
+    let known = kind.is_some() || is_google(how.rules.provider, &json);
+    if !own || !known {
+        source.report.note(LeftOut::OpaqueNotPortable, id);
+        return Ok(());
+    }
+    let is_reasoning = matches!(kind.as_deref(), Some("redacted_thinking" | "thinking" | "reasoning"));
+    if is_reasoning && source.options.thinking == Thinking::Drop {
+        source.report.note(LeftOut::ReasoningDropped, id);
+        out.push(Piece::Gap);
+    } else if is_reasoning && how.unbound {
+        source.report.note(LeftOut::ReasoningUnbound, id);
+        out.push(Piece::Gap);
+    } else {
+        out.push(Piece::Opaque { json });
+    }
+    Ok(())
+}
+
+fn call(
+    source: &mut Source<'_>,
+    item: &Item,
+    unit: bool,
+    ids: &mut CallIds,
+) -> Result<Option<CallPiece>, Error> {
+    let id = item.id();
+    if !item.is_finished() && source.options.unfinished == Unfinished::LeaveOut {
+        source.report.note(LeftOut::CallUnfinished, Some(id));
+        return Ok(None);
+    }
+    let (name, renamed) = ids.name(item.brief.call.as_deref().unwrap_or_default(), id);
+    if renamed {
+        source.report.note(LeftOut::CallRenamed, Some(id));
+    }
+    let (tool, renamed) = ids.tool(item.brief.tool.as_deref().unwrap_or_default());
+    if renamed {
+        source.report.note(LeftOut::ToolRenamed, Some(id));
+    }
+    let mut input = None;
+    if let Shown::StandIn(stand_in) = &item.input {
+        if unit {
+            source.report.note(LeftOut::UnitKeptWhole, Some(id));
+        } else {
+            input = source.stand_in(stand_in, id)?;
+        }
+    }
+    let input = match (input, item.brief.params) {
+        (Some(text), _) => text,
+        (None, Some(params)) => source.text(params, Some(id))?,
+        (None, None) => "{}".to_owned(),
+    };
+    let signature = match item.brief.signature {
+        Some(body) => signature(source, item, body, ids.provider())?,
+        None => None,
+    };
+    let mut result = Vec::new();
+    if item.is_finished() {
+        content(source, item, Role::Tool, ids.provider(), &mut result)?;
+    } else {
+        source.report.note(LeftOut::ResultSynthetic, Some(id));
+        result.push(Said::Text { text: NO_RESULT.to_owned(), role: Role::Tool, key: None });
+    }
+    let failed = item.brief.status != Some(acpdb_engine::fold::Status::Completed);
+    Ok(Some(CallPiece { item: id, id: name, tool, input, signature, failed, result }))
+}
+
+fn said(source: &mut Source<'_>, item: &Item, provider: Provider, out: &mut Vec<Said>) -> Result<(), Error> {
+    let first = out.len();
+    content(source, item, item.brief.role, provider, out)?;
+    let empty = |said: &Said| matches!(said, Said::Text { text, .. } if text.trim().is_empty());
+    let tail = out.split_off(first);
+    for said in tail {
+        if empty(&said) {
+            source.report.note(LeftOut::TextEmpty, Some(item.id()));
+        } else {
+            out.push(said);
+        }
+    }
+    Ok(())
+}
+
+/// The content of an item that is said to the model, or the result of a call.
+fn content(
+    source: &mut Source<'_>,
+    item: &Item,
+    role: Role,
+    provider: Provider,
+    out: &mut Vec<Said>,
+) -> Result<(), Error> {
+    let id = item.id();
+    let own = source.provider(item).is_none_or(|made| made == provider);
+    let key = item.brief.message.clone();
+    match &item.output {
+        Shown::Nothing => {}
+        Shown::StandIn(stand_in) => {
+            if let Some(text) = source.stand_in(stand_in, id)? {
+                out.push(Said::Text { text, role, key });
+            }
+        }
+        Shown::Text(text) => out.push(Said::Text { text: text.clone(), role, key }),
+        Shown::Whole => {
+            for part in &item.content {
+                let text = source.text(part.body, Some(id))?;
+                let key = key.clone();
+                out.push(match part.kind {
+                    PartKind::Media => Said::Media { body: text, media_type: part.media_type.clone(), key },
+                    PartKind::Text | PartKind::Reasoning => Said::Text { text, role, key },
+                    PartKind::Opaque | PartKind::Call | PartKind::Result
+                        if own && (object_type(&text).is_some() || is_google(provider, &text)) =>
+                    {
+                        Said::Opaque { json: text }
+                    }
+                    // Another provider's: the model reads it as text.
+                    PartKind::Opaque | PartKind::Call | PartKind::Result => {
+                        source.report.note(LeftOut::OpaqueNotPortable, Some(id));
+                        Said::Text { text, role, key }
+                    }
+                });
+            }
+        }
+    }
+    Ok(())
+}

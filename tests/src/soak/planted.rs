@@ -1,0 +1,176 @@
+//! Bugs put in on purpose, and the checks that must catch them.
+//!
+//! Plants in this process: whoever runs this must run nothing else beside it.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use acpdb_engine::Store;
+use acpdb_engine::fold::Policy;
+use acpdb_engine::ids::Seq;
+use acpdb_engine::planted::{Bug, plant};
+use acpdb_engine::testing::Script;
+
+use super::sabotage::Sabotage;
+use super::script::session;
+use super::{Dice, crash, faults, flips};
+use crate::naive::Mutation;
+use crate::naive::compare::{of_engine, of_naive, session as naive_session};
+use crate::support::{Failure, copy_folder};
+
+/// Something to be caught.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Planted {
+    /// In the storage under the store.
+    Below(Sabotage),
+    /// In the engine itself.
+    Within(Bug),
+}
+
+/// All of them.
+pub const ALL: [Planted; 15] = [
+    Planted::Below(Sabotage::SkipSync),
+    Planted::Below(Sabotage::AckBeforeSync),
+    Planted::Below(Sabotage::PublishBeforeSync),
+    Planted::Below(Sabotage::NoDirectorySync),
+    Planted::Below(Sabotage::NoTailCut),
+    Planted::Below(Sabotage::NoRewrite),
+    Planted::Below(Sabotage::CutByTruncation),
+    Planted::Within(Bug::WrongPreviousLink),
+    Planted::Within(Bug::AcceptZeroLength),
+    Planted::Within(Bug::IndexAheadOfLog),
+    Planted::Within(Bug::TombstoneOnProtected),
+    Planted::Within(Bug::RestoreForgets),
+    Planted::Within(Bug::WatermarkOffByOne),
+    Planted::Within(Bug::UpcastToWrongKind),
+    Planted::Within(Bug::DedupeByLength),
+];
+
+/// A check and its name.
+type Check = (&'static str, fn(Option<Sabotage>) -> Result<(), String>);
+
+const CHECKS: [Check; 6] = [
+    ("crash images", |sabotage| crash::many_lives(5, 2500, sabotage).map(drop).map_err(|it| it.to_string())),
+    ("naive fold", |_| naive_fold()),
+    ("views of the past", |_| views_of_the_past()),
+    ("index ahead", |_| index_ahead().map_err(|error| error.to_string())),
+    ("failing storage", |_| faults::every_operation(3, 5).map(drop).map_err(|it| it.to_string())),
+    ("damage", |_| flips::all(1, 997).map(drop).map_err(|it| it.to_string())),
+];
+
+/// The first check that catches it and what it said; `None` if all are content.
+#[must_use]
+pub fn caught(planted: Option<Planted>) -> Option<(&'static str, String)> {
+    let (sabotage, bug) = match planted {
+        None => (None, None),
+        Some(Planted::Below(sabotage)) => (Some(sabotage), None),
+        Some(Planted::Within(bug)) => (None, Some(bug)),
+    };
+    plant(bug);
+    let found = CHECKS.iter().find_map(|(name, check)| {
+        let outcome = catch_unwind(AssertUnwindSafe(|| check(sabotage)));
+        let outcome = outcome.unwrap_or_else(|_| Err("it panicked".to_owned()));
+        outcome.err().map(|wrong| (*name, wrong))
+    });
+    plant(None);
+    found
+}
+
+/// Every edge of generated sessions is what the naive implementation says.
+fn naive_fold() -> Result<(), String> {
+    let mut dice = Dice::new(2);
+    for _ in 0..150 {
+        let numbers: Vec<u16> = (0..60).map(|_| u16::try_from(dice.below(65_536)).unwrap_or(0)).collect();
+        let played = naive_session(&numbers).play(&Policy::default());
+        let head = played.tape.head();
+        let (engine, naive) = (of_engine(&played, head), of_naive(&played, head, Mutation::None));
+        if engine != naive {
+            return Err(format!("{engine:?} is not {naive:?}"));
+        }
+    }
+    Ok(())
+}
+
+/// A view of any seq is what a fold of the events up to it concludes, and what is restored is shown.
+fn views_of_the_past() -> Result<(), String> {
+    let mut dice = Dice::new(3);
+    for _ in 0..60 {
+        let numbers: Vec<u16> = (0..50).map(|_| u16::try_from(dice.below(65_536)).unwrap_or(0)).collect();
+        let played = Script::from_numbers(&numbers).play(&Policy::default());
+        let stream = played.tape.stream();
+        for seq in 1..=played.tape.head().get() {
+            let refolded = played.tape.refold(Seq(seq));
+            let Some(then) = refolded.stream(stream) else { continue };
+            if then.digest(Seq::MAX) != played.tape.state().digest(Seq(seq)) {
+                return Err(format!("the view of {seq} is not the fold up to it"));
+            }
+        }
+    }
+    restored().map_err(|error| error.to_string())
+}
+
+/// What is discarded and restored reads as before.
+fn restored() -> Result<(), Failure> {
+    use acpdb_engine::command::{ContextAction, Target};
+    use acpdb_engine::entry::Entry;
+    let world = acpdb_engine::storage::SimWorld::new(1);
+    let store = Store::builder("/sim")
+        .storage(Arc::new(world.process(1)))
+        .registry(acpdb_hosts::registry())
+        .open()?;
+    let stream = session(0);
+    let _ = store.append(
+        &stream,
+        vec![
+            Entry::step("one"),
+            Entry::tool_started("c1", "read", r#"{"filePath":"a"}"#),
+            Entry::tool_completed("c1", "text ".repeat(50)),
+        ],
+    )?;
+    let before = crate::support::shown(&store, stream.id(), store.head()?)?;
+    let target = || vec![(Target::Call("c1".to_owned()), None)];
+    let _ = store.context(stream.id(), ContextAction::Discard, target())?;
+    let hidden = crate::support::shown(&store, stream.id(), store.head()?)?;
+    let _ = store.context(stream.id(), ContextAction::Restore, target())?;
+    let after = crate::support::shown(&store, stream.id(), store.head()?)?;
+    if before == after && before != hidden {
+        Ok(())
+    } else {
+        Err(format!("{before:?}, discarded {hidden:?}, restored {after:?}").into())
+    }
+}
+
+/// An index of a log that has since lost its end is not used.
+fn index_ahead() -> Result<(), Failure> {
+    use acpdb_engine::entry::Entry;
+    use acpdb_engine::event::Role;
+    let folder = tempfile::tempdir()?;
+    let (whole, cut) = (folder.path().join("whole"), folder.path().join("cut"));
+    let open = |path: &std::path::Path| Store::builder(path).any_file_system().open();
+    let say = |store: &Store, number: usize| {
+        store.append(
+            &session(0),
+            vec![Entry::message(format!("m{number}"), Role::User, format!("text {number}"))],
+        )
+    };
+    let store = open(&whole)?;
+    for number in 0..4 {
+        let _ = say(&store, number)?;
+    }
+    store.close()?;
+    copy_folder(&whole, &cut)?;
+    for number in 4..8 {
+        let _ = say(&store, number)?;
+    }
+    let _ = store.reindex()?;
+    drop(store);
+    std::fs::copy(whole.join("index.redb"), cut.join("index.redb"))?;
+    let store = open(&cut)?;
+    let names = store.stream_names()?.len();
+    match store.index_notice() {
+        Some(notice) if notice.contains("rebuilt") && names == 1 => Ok(()),
+        notice => {
+            Err(format!("an index that knows more than the log is used: {notice:?}, {names} streams").into())
+        }
+    }
+}

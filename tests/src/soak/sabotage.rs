@@ -1,0 +1,214 @@
+//! Storage that breaks one rule of the commit protocol from below, as a bug above it would.
+//!
+//! Each is what the engine's bytes would do if the engine forgot a step; the engine itself is as shipped.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use acpdb_engine::storage::{Access, SharedPage, SimStorage, Storage, StoredFile};
+
+/// A step of the protocol that is left out or moved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sabotage {
+    /// Segments are not synced.
+    SkipSync,
+    /// A segment is synced when something is asked of it after the acknowledgement.
+    AckBeforeSync,
+    /// A segment is synced after the tail was changed.
+    PublishBeforeSync,
+    /// Directories are not synced.
+    NoDirectorySync,
+    /// What is torn is not zeroed.
+    NoTailCut,
+    /// What is written again as it is does not become dirty, so that no sync writes it.
+    NoRewrite,
+    /// Torn ends are cut off instead of zeroed, and nothing is synced for it.
+    CutByTruncation,
+}
+
+/// Syncs that are owed, by file.
+type Owed = Arc<Mutex<BTreeMap<String, Box<dyn StoredFile>>>>;
+
+struct Saboteur {
+    inner: SimStorage,
+    sabotage: Sabotage,
+    owed: Owed,
+}
+
+/// The storage of a process, sabotaged or as it is.
+#[must_use]
+pub fn sabotaged(storage: &SimStorage, sabotage: Option<Sabotage>) -> Arc<dyn Storage> {
+    match sabotage {
+        None => Arc::new(storage.clone()),
+        Some(sabotage) => Arc::new(Saboteur { inner: storage.clone(), sabotage, owed: Owed::default() }),
+    }
+}
+
+fn is_segment(name: &str) -> bool {
+    name.ends_with(".seg")
+}
+
+fn pay(owed: &Owed) -> io::Result<()> {
+    let owed = std::mem::take(&mut *owed.lock().unwrap_or_else(PoisonError::into_inner));
+    owed.values().try_for_each(|file| file.sync_data())
+}
+
+impl Storage for Saboteur {
+    fn path(&self, name: &str) -> PathBuf {
+        self.inner.path(name)
+    }
+    fn open(&self, name: &str, access: Access) -> io::Result<Box<dyn StoredFile>> {
+        let inner = self.inner.open(name, access)?;
+        let again = if is_segment(name) && access != Access::Read {
+            self.inner.open(name, Access::Write).ok()
+        } else {
+            None
+        };
+        let (sabotage, owed) = (self.sabotage, self.owed.clone());
+        Ok(Box::new(File { inner, again: Mutex::new(again), name: name.to_owned(), sabotage, owed }))
+    }
+    fn create_dir(&self, name: &str) -> io::Result<()> {
+        self.inner.create_dir(name)
+    }
+    fn list(&self, directory: &str) -> io::Result<Vec<String>> {
+        self.inner.list(directory)
+    }
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.inner.rename(from, to)
+    }
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.inner.remove(name)
+    }
+    fn sync_dir(&self, directory: &str) -> io::Result<()> {
+        if self.sabotage == Sabotage::NoDirectorySync { Ok(()) } else { self.inner.sync_dir(directory) }
+    }
+    fn process(&self) -> u32 {
+        self.inner.process()
+    }
+    fn map_page(&self, name: &str) -> io::Result<Option<Arc<dyn SharedPage>>> {
+        let Some(inner) = self.inner.map_page(name)? else { return Ok(None) };
+        Ok(Some(Arc::new(Page { inner, sabotage: self.sabotage, owed: self.owed.clone() })))
+    }
+}
+
+struct File {
+    inner: Box<dyn StoredFile>,
+    /// Another handle on the same file, to sync it later.
+    again: Mutex<Option<Box<dyn StoredFile>>>,
+    name: String,
+    sabotage: Sabotage,
+    owed: Owed,
+}
+
+impl StoredFile for File {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.inner.read_at(buffer, offset)
+    }
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        if is_segment(&self.name) {
+            let is_zeroing = bytes.iter().all(|byte| *byte == 0) && offset < self.inner.len()?;
+            match self.sabotage {
+                Sabotage::NoTailCut if is_zeroing => return Ok(bytes.len()),
+                Sabotage::CutByTruncation if is_zeroing => {
+                    self.inner.set_len(offset)?;
+                    return Ok(bytes.len());
+                }
+                Sabotage::NoRewrite => {
+                    let mut present = vec![0; bytes.len()];
+                    if self.inner.read_at(&mut present, offset)? == bytes.len() && present == bytes {
+                        return Ok(bytes.len());
+                    }
+                }
+                Sabotage::AckBeforeSync => pay(&self.owed)?,
+                _ => {}
+            }
+        }
+        let written = self.inner.write_at(bytes, offset);
+        if self.name == "tail" && self.sabotage == Sabotage::PublishBeforeSync {
+            pay(&self.owed)?;
+        }
+        written
+    }
+    fn len(&self) -> io::Result<u64> {
+        self.inner.len()
+    }
+    fn set_len(&self, length: u64) -> io::Result<()> {
+        self.inner.set_len(length)
+    }
+    fn sync_data(&self) -> io::Result<()> {
+        if !is_segment(&self.name) {
+            return self.inner.sync_data();
+        }
+        match self.sabotage {
+            Sabotage::SkipSync => Ok(()),
+            Sabotage::AckBeforeSync | Sabotage::PublishBeforeSync => {
+                let file = self.again.lock().unwrap_or_else(PoisonError::into_inner).take();
+                match file {
+                    Some(file) => {
+                        self.owed
+                            .lock()
+                            .unwrap_or_else(PoisonError::into_inner)
+                            .insert(self.name.clone(), file);
+                        Ok(())
+                    }
+                    // Its turn was used up: the next sync is in its place.
+                    None => self.inner.sync_data(),
+                }
+            }
+            _ => self.inner.sync_data(),
+        }
+    }
+    fn try_lock(&self) -> io::Result<bool> {
+        self.inner.try_lock()
+    }
+    fn unlock(&self) -> io::Result<()> {
+        self.inner.unlock()
+    }
+    fn is_current(&self) -> io::Result<bool> {
+        self.inner.is_current()
+    }
+}
+
+struct Page {
+    inner: Arc<dyn SharedPage>,
+    sabotage: Sabotage,
+    owed: Owed,
+}
+
+impl Page {
+    /// What was to be durable before the page was changed becomes so now.
+    fn changed(&self) {
+        if self.sabotage == Sabotage::PublishBeforeSync {
+            let _ = pay(&self.owed);
+        }
+    }
+}
+
+impl SharedPage for Page {
+    fn load(&self, word: usize) -> u64 {
+        self.inner.load(word)
+    }
+    fn store(&self, word: usize, value: u64) {
+        self.inner.store(word, value);
+        self.changed();
+    }
+    fn fetch_max(&self, word: usize, value: u64) -> u64 {
+        let old = self.inner.fetch_max(word, value);
+        self.changed();
+        old
+    }
+    fn compare_exchange(&self, word: usize, current: u64, new: u64) -> Result<(), u64> {
+        let done = self.inner.compare_exchange(word, current, new);
+        self.changed();
+        done
+    }
+    fn bump_and_wake(&self, word: usize) {
+        self.inner.bump_and_wake(word);
+    }
+    fn wait(&self, word: usize, seen: u32, limit: Duration) {
+        self.inner.wait(word, seen, limit);
+    }
+}

@@ -1,0 +1,204 @@
+//! Backups beside writers, and what is saved of damaged stores.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::cast_possible_truncation,
+    reason = "tests: a failed step is a failed test"
+)]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use acpdb_engine::entry::{Entry, StreamInfo};
+use acpdb_engine::event::Role;
+use acpdb_engine::ids::Seq;
+use acpdb_engine::storage::SimWorld;
+use acpdb_engine::store::{Salvaged, salvage, salvage_storage};
+use acpdb_engine::verify::{Verdict, verify_storage};
+use acpdb_engine::{Error, Store};
+use acpdb_tests::support::{fixed, line_of, lines};
+
+fn open(world: &SimWorld, process: u32) -> Result<Store, Error> {
+    let builder = Store::builder("/sim")
+        .storage(Arc::new(world.process(process)))
+        .registry(acpdb_hosts::registry())
+        .segment_bytes_max(4096 + 3000)
+        .lock_wait(std::time::Duration::from_millis(3));
+    fixed(builder, u64::from(process)).open()
+}
+
+fn session() -> StreamInfo {
+    StreamInfo::session("opencode", "s1")
+}
+
+fn message(number: u32) -> Vec<Entry> {
+    vec![Entry::message(format!("m{number}"), Role::User, format!("message {number} {}", "x".repeat(300)))]
+}
+
+/// A store of a few segments; what it says, a line an event.
+fn filled(count: u32) -> (SimWorld, Vec<String>) {
+    let world = SimWorld::new(3);
+    let store = open(&world, 1).unwrap();
+    for number in 0..count {
+        let _ = store.append(&session(), message(number)).unwrap();
+    }
+    store.close().unwrap();
+    let said = lines(&store).unwrap();
+    (world, said)
+}
+
+fn segments(world: &SimWorld) -> Vec<String> {
+    world.files().into_iter().filter(|name| name.ends_with(".seg")).collect()
+}
+
+#[test]
+fn a_backup_is_the_store_as_of_one_head_and_opening_it_is_restoring_it() {
+    let (world, said) = filled(30);
+    assert!(segments(&world).len() > 2);
+    let store = open(&world, 2).unwrap();
+    let copy = SimWorld::new(4);
+    let backup = store.backup_storage(Arc::new(copy.process(1)), &mut |_| ()).unwrap();
+    assert_eq!((backup.report.verdict(), backup.head), (Verdict::Sound, store.head().unwrap()));
+    // What comes later is not in it.
+    let _ = store.append(&session(), message(99)).unwrap();
+    copy.cut_power();
+    let restored = open(&copy, 5).unwrap();
+    assert_eq!(lines(&restored).unwrap(), said, "durable, and all of it");
+    let receipt = restored.append(&session(), message(100)).unwrap();
+    assert_eq!(receipt.last_seq, backup.head.next(), "and it goes on from there");
+}
+
+#[test]
+fn a_folder_with_anything_in_it_is_refused() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let (path, taken) = (folder.path().join("store"), folder.path().join("taken"));
+    std::fs::create_dir(&taken).unwrap();
+    std::fs::write(taken.join("notes.txt"), "mine").unwrap();
+    let store = Store::builder(&path).any_file_system().open().unwrap();
+    let refused = store.backup(&taken, &mut |_| ()).unwrap_err();
+    assert!(matches!(refused, Error::Io { action: "make a backup in", .. }), "{refused}");
+    let refused = salvage(&path, &taken, &mut |_| ()).unwrap_err();
+    assert!(matches!(refused, Error::Io { action: "make a store in", .. }), "{refused}");
+    assert_eq!(std::fs::read_dir(&taken).unwrap().count(), 1);
+}
+
+#[test]
+fn backups_beside_a_writer_are_all_sound_prefixes() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let path = folder.path().join("store");
+    let open = || Store::builder(&path).any_file_system().segment_bytes_max(20_000).open().unwrap();
+    let store = open();
+    let done = AtomicBool::new(false);
+    let backups = std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            let mut number = 0;
+            while !done.load(Ordering::Relaxed) {
+                let _ = store.append(&session(), message(number)).unwrap();
+                number += 1;
+            }
+        });
+        let reader = open();
+        let mut backups = Vec::new();
+        for round in 0..8 {
+            // Each one later than the one before.
+            let begun = reader.head().unwrap();
+            while reader.head().unwrap() < Seq(begun.0 + 20) {
+                std::thread::yield_now();
+            }
+            let target = folder.path().join(format!("copy{round}"));
+            backups.push((target.clone(), reader.backup(&target, &mut |_| ()).unwrap()));
+        }
+        done.store(true, Ordering::Relaxed);
+        writer.join().unwrap();
+        backups
+    });
+    let all = lines(&store).unwrap();
+    for (target, backup) in backups {
+        assert_eq!(backup.report.verdict(), Verdict::Sound, "{:#?}", backup.report);
+        let copy = Store::builder(&target).any_file_system().open().unwrap();
+        let said = lines(&copy).unwrap();
+        assert_eq!(said.len() as u64, backup.head.0);
+        assert_eq!(said, all[..said.len()], "a prefix");
+    }
+}
+
+/// Salvages, checks that the result is sound, and that whatever it says stands where it stood.
+fn salvaged(world: &SimWorld, said: &[String]) -> (Salvaged, Vec<String>) {
+    let before: Vec<_> = world.files().iter().map(|name| (name.clone(), world.file(name))).collect();
+    let copy = SimWorld::new(8);
+    let done = salvage_storage(Arc::new(world.process(9)), Arc::new(copy.process(1)), &mut |_| ()).unwrap();
+    let after: Vec<_> = world.files().iter().map(|name| (name.clone(), world.file(name))).collect();
+    assert_eq!(before, after, "the source is only read");
+    let report = verify_storage(Arc::new(copy.process(2)), true).unwrap();
+    let unerased: Vec<_> = report
+        .violations
+        .iter()
+        .filter(|found| found.kind != acpdb_engine::codec::Part::BodyZeroed)
+        .collect();
+    assert!(
+        unerased.is_empty() && report.missing.is_none() && report.contradictions.is_empty(),
+        "{report:#?}"
+    );
+    assert_eq!(report.head_seq, done.head);
+    let store = open(&copy, 3).unwrap();
+    let mut now = Vec::new();
+    for recorded in store.events(Seq(1), Seq::MAX).unwrap() {
+        let recorded = recorded.unwrap();
+        let lost =
+            recorded.event.payload.label() == "damage_noted" || recorded.event.payload.label() == "erased";
+        let at = recorded.seq.0 as usize - 1;
+        if !lost {
+            if let Ok(line) = line_of(&store, &recorded) {
+                assert_eq!(line, said[at], "what is kept keeps its place");
+                now.push(line);
+            }
+        }
+    }
+    let _ = store.append(&session(), message(1000)).unwrap();
+    (done, now)
+}
+
+#[test]
+fn all_of_a_sound_store_is_salvaged() {
+    let (world, said) = filled(12);
+    let (done, now) = salvaged(&world, &said);
+    assert_eq!((done.lost_events.len(), done.lost_bodies.len()), (0, 0));
+    assert_eq!(now, said);
+}
+
+#[test]
+fn every_damaged_byte_costs_what_it_touches_and_no_more() {
+    let (world, said) = filled(12);
+    let name = segments(&world)[1].clone();
+    let sound = world.file(&name).unwrap();
+    let (mut lost_events, mut lost_bodies) = (0, 0);
+    for at in (0..sound.len()).step_by(37) {
+        let world = world.fork(1);
+        let mut bytes = sound.clone();
+        bytes[at] ^= 0x10;
+        world.set_file(&name, bytes);
+        let (done, now) = salvaged(&world, &said);
+        let lost: u64 = done.lost_events.iter().map(|(first, last)| last.0 - first.0 + 1).sum();
+        assert!(lost <= 2 && done.lost_bodies.len() <= 1, "byte {at}: {done:#?}");
+        assert_eq!(now.len() as u64 + lost + done.lost_bodies.len() as u64, said.len() as u64, "byte {at}");
+        lost_events += lost;
+        lost_bodies += done.lost_bodies.len();
+    }
+    assert!(lost_events > 0 && lost_bodies > 0, "both kinds of damage were met");
+}
+
+#[test]
+fn a_lost_segment_and_a_lost_end_leave_notes_in_their_place() {
+    let (world, said) = filled(30);
+    let names = segments(&world);
+    world.remove_file(&names[1]);
+    world.remove_file(names.last().unwrap());
+    let (done, now) = salvaged(&world, &said);
+    assert_eq!(done.lost_events.len(), 2, "{done:#?}");
+    let lost: u64 = done.lost_events.iter().map(|(first, last)| last.0 - first.0 + 1).sum();
+    assert_eq!(now.len() as u64 + lost, said.len() as u64);
+    assert_eq!(done.head.0, said.len() as u64 + 1, "the note at the end comes after all that was");
+}

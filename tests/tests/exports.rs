@@ -1,0 +1,32 @@
+//! What is sent to a provider: valid, stable, and what was recorded.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::needless_pass_by_value,
+    clippy::cast_possible_truncation,
+    reason = "tests: a failed step is a failed test"
+)]
+
+#[path = "exports/recordings.rs"]
+mod recordings;
+
+use acpdb_engine::View;
+use acpdb_hosts::export::{Export, Format, Options, export};
+use acpdb_hosts::lint::{Known, lint};
+use acpdb_tests::adjacency::complaints;
+use serde_json::Value;
+
+/// Exports, and lets both judges look at it.
+fn judged(view: &View, format: Format, options: &Options, context: &str) -> Export {
+    let export = export(view, format, options).unwrap();
+    let model = options.model.as_deref();
+    let findings = lint(format, &export.bytes, Known { model, previous: None });
+    let text = || String::from_utf8_lossy(&export.bytes[..export.bytes.len().min(4000)]).into_owned();
+    assert_eq!(findings, [], "{context} {format}: {}", text());
+    let body: Value = serde_json::from_slice(&export.bytes).unwrap();
+    assert_eq!(complaints(format.name(), &body), [""; 0], "{context} {format}: {}", text());
+    export
+}
