@@ -34,7 +34,7 @@ use crate::event::{ContextServed, Forked, MessageFinished, PromptSet};
 use crate::ids::{Micros, Seq, StreamId};
 
 /// Version of the layout: one more whenever any type in here changes.
-pub(crate) const LAYOUT_VERSION: u32 = 1;
+pub(crate) const LAYOUT_VERSION: u32 = 2;
 
 /// A policy, archived as its JSON.
 pub(crate) struct AsJson;

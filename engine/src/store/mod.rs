@@ -109,8 +109,8 @@ struct Inner {
     folds: Mutex<FxHashMap<FoldKey, Arc<RwLock<Loaded>>>>,
     frames: Mutex<FrameCache>,
     damage: Mutex<Vec<String>>,
-    upkeep: Upkeep,
     snapshots: Snapshots,
+    upkeep: Upkeep,
 }
 
 /// Most damaged places that are told of; `verify` tells of all.

@@ -26,7 +26,7 @@ fn the_layout_has_the_version_that_it_says() {
     let bytes = played.tape.world().save(AlignedVec::new()).unwrap();
     let layout =
         format!("version {LAYOUT_VERSION}: {} B {}", bytes.len(), &blake3::hash(&bytes).to_hex()[..16]);
-    expect![["version 1: 14008 B 9bd8ea1822813458"]].assert_eq(&layout);
+    expect![["version 2: 14016 B 818a79d9a57abd5d"]].assert_eq(&layout);
 }
 
 #[test]
