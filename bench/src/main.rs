@@ -1,8 +1,7 @@
 //! Measurements of acpdb: import, fold, memory, opening, questions.
 //!
 //! ```text
-//! main -> import | fold | memory | open | serve -> Report (name, measured, target, met or missed) -> stdout, a Markdown table
-//! main -> import | fold | memory | open | query -> Report (name, measured, target, met or missed) -> stdout, a Markdown table
+//! main -> import | fold | memory | open | query | serve -> Report (name, measured, target, met or missed) -> stdout, a Markdown table
 //!            '-> children of this program, for what only a fresh process shows: peak memory, cold starts
 //! ```
 //!
@@ -28,12 +27,8 @@ use report::Report;
 /// Errors end the run and are shown; there is nobody to handle them.
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
-const USAGE: &str =
-    "usage: acpdb-bench import|fold|memory|open|serve|all [--quick] [--data DIR] [--scratch DIR]";
-const USAGE: &str = "usage: acpdb-bench import|fold|memory|open|all [--quick] [--data DIR] [--scratch DIR]\n\
+const USAGE: &str = "usage: acpdb-bench import|fold|memory|open|query|serve|all [--quick] [--data DIR] [--scratch DIR]\n\
        acpdb-bench compare [--events N] [--dir DIR] [--quick] [--only ENGINE]";
-const USAGE: &str =
-    "usage: acpdb-bench import|fold|memory|open|query|all [--quick] [--data DIR] [--scratch DIR]";
 
 /// Any error as one of ours.
 fn boxed(error: impl std::error::Error + 'static) -> Box<dyn std::error::Error> {

@@ -178,7 +178,7 @@ impl TailPage {
         let poison_is_whole = durable.is_some_and(|durable| poisoned == poison_word(durable));
         let synced = place(bytes, 3 * RECORD_BYTES);
         let poisoned = poisoned != 0;
-        Self { store, written, durable, busy, epoch, poisoned, poison_is_whole, generation, synced }
+        Self { store, written, durable, busy, epoch, poisoned, generation, synced, poison_is_whole }
     }
 
     /// The end of the log, if nothing about the page asks for a repair.
