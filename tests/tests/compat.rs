@@ -28,10 +28,45 @@ fn fixture() -> PathBuf {
 }
 
 fn copy() -> (tempfile::TempDir, PathBuf) {
+    copy_of(&fixture())
+}
+
+fn copy_of(fixture: &Path) -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store");
-    copy_folder(&fixture().join("store"), &path).unwrap();
+    copy_folder(&fixture.join("store"), &path).unwrap();
     (folder, path)
+}
+
+/// The store of `v1`, its complete segments sealed by `acpdb seal` when sealing was new.
+fn sealed_fixture() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/v1-sealed")
+}
+
+#[test]
+fn a_sealed_store_of_version_1_says_what_it_said_and_takes_more() {
+    let (_folder, path) = copy_of(&sealed_fixture());
+    let expected = std::fs::read_to_string(fixture().join("expect.txt")).unwrap();
+    let report = verify_folder(&path, true).unwrap();
+    assert_eq!(report.verdict(), Verdict::Sound, "{report:#?}");
+    for read_only in [true, false] {
+        let builder = if read_only { builder(&path).read_only() } else { builder(&path) };
+        let store = builder.open().unwrap();
+        assert!(store.recovery().was_clean, "{:?}", store.recovery());
+        assert_eq!(described(&store).unwrap(), expected);
+        let space = store.space().unwrap();
+        assert_eq!(
+            space.segments.iter().map(|segment| segment.sealed).collect::<Vec<_>>(),
+            [true, true, true, false]
+        );
+    }
+    let store = builder(&path).open().unwrap();
+    let session = StreamInfo::session("opencode", "ses_golden");
+    let known = Entry::message("m1", Role::User, "Grüße, mend b.rs").origin("msg:m1");
+    let receipt = store.append(&session, vec![known, Entry::message("", Role::User, "go on")]).unwrap();
+    assert_eq!((receipt.known_count, receipt.event_count), (1, 1), "{receipt:?}");
+    store.close().unwrap();
+    assert_eq!(verify_folder(&path, true).unwrap().verdict(), Verdict::Sound);
 }
 
 fn builder(path: &Path) -> Builder {

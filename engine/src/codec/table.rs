@@ -57,7 +57,9 @@ impl TableShape {
 
     /// Offset and length of the parity page.
     pub(crate) fn parity(self) -> (u64, usize) {
-        (self.pages_bytes(), self.full_page_bytes())
+        // As long as the longest page, which is the first.
+        let (_, bytes) = self.page(0);
+        (self.pages_bytes(), bytes)
     }
 
     /// Offset and length of the fence.
@@ -86,7 +88,7 @@ fn put_checked(out: &mut Vec<u8>, bytes: &[u8]) {
 pub(crate) fn encode_table(row_bytes: usize, rows: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(rows.len().saturating_add(rows.len() / 64).saturating_add(4096));
     let mut fence = Vec::new();
-    let mut parity = vec![0; row_bytes.saturating_mul(PAGE_ROW_COUNT)];
+    let mut parity = vec![0; row_bytes.saturating_mul(PAGE_ROW_COUNT).min(rows.len())];
     if rows.is_empty() || row_bytes == 0 {
         return out;
     }

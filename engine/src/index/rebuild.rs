@@ -200,9 +200,9 @@ fn make_rows(
     let (mut end, mut seq) = (None, Seq::ZERO);
     while seq < head {
         let frames = source.frames_after(end, BATCH_BYTES_MAX)?;
-        let known = frames.iter().filter(|frame| frame.header().last_seq() <= head);
+        let mut known = frames.iter().filter(|frame| frame.header().last_seq() <= head);
         let rows: Vec<Rows> = known.clone().map(rows_of).collect();
-        let Some(last) = known.last() else {
+        let Some(last) = known.next_back() else {
             return Err(Fault(format!("the log has no frame after {seq}, expected all up to {head}")).into());
         };
         (end, seq) = (Some(last.header().end()), last.header().last_seq());

@@ -283,14 +283,6 @@ impl Tables {
         Ok(Some(self.frame(FrameRow::decode(&row), next.map(|next| FrameRow::decode(&next)))))
     }
 
-    /// All frames, in order.
-    #[cfg(test)]
-    pub(crate) fn all_frames(&self, file: Source<'_>) -> Result<Vec<TableFrame>, Fault> {
-        let rows = self.frames.rows(file, 0, u32::MAX)?;
-        let rows: Vec<FrameRow> = rows.chunks_exact(FRAME_ROW_BYTES).map(FrameRow::decode).collect();
-        Ok(rows.iter().enumerate().map(|(at, row)| self.frame(*row, rows.get(at + 1).copied())).collect())
-    }
-
     fn stream_row(&self, file: Source<'_>, stream: StreamId) -> Result<Option<StreamRow>, Fault> {
         let wanted = stream_key(stream.as_bytes());
         let Some((ordinal, row)) = self.streams.lower_bound(file, wanted, stream_key)? else {
