@@ -149,9 +149,8 @@ impl StorageBackend for Backend {
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        match &*self.held() {
-            Some(held) => return held.read(&*self.0.file, offset, out),
-            None => {}
+        if let Some(held) = &*self.held() {
+            return held.read(&*self.0.file, offset, out);
         }
         self.0.read(offset, out)
     }
