@@ -42,11 +42,6 @@ pub(crate) fn run(
     folder: Option<PathBuf>,
     only: Option<String>,
 ) -> Outcome<()> {
-    let own_only =
-        only.as_ref().is_some_and(|only| engine::all().iter().any(|kind| kind.name.contains(only)));
-    if !cfg!(feature = "peers") && !own_only {
-        return with_peers();
-    }
     let quick = options.quick;
     let sizes = match events {
         Some(count) => vec![count],
@@ -73,19 +68,6 @@ pub(crate) fn run(
         table::write_docs(&text)?;
     }
     Ok(())
-}
-
-/// Runs this command again in a build that has the other engines.
-fn with_peers() -> Outcome<()> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = std::process::Command::new(cargo);
-    command.args(["run", "--release", "--features", "peers", "--manifest-path"]);
-    command
-        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"))
-        .arg("--")
-        .args(std::env::args_os().skip(1));
-    let status = command.status().map_err(|error| format!("cargo builds the other engines: {error}"))?;
-    if status.success() { Ok(()) } else { Err("the build with the other engines failed".into()) }
 }
 
 /// Reads as a process of its own does, and prints its memory and how long opening took: only a fresh process shows them.
