@@ -109,7 +109,7 @@ impl State {
     /// The newest seq up to `at` at which the content of the item became what it is: the end of its call, or a revision
     /// by the host. Zero for what is as it was recorded.
     pub fn settled(&self, ix: Ix, at: Seq) -> Seq {
-        let rows = self.history.rows_of(ix).filter(|row| row.since <= at);
+        let rows = self.history.facts_of(ix).filter(|row| row.since <= at);
         let content = rows.filter(|row| matches!(row.cause, Cause::Answered { .. } | Cause::Revised { .. }));
         content.map(|row| row.since).max().unwrap_or(Seq::ZERO)
     }
