@@ -55,7 +55,9 @@ pub(crate) fn of(contexts: &[Traced], prices: &Prices) -> Optimum {
 
 /// A slot as it is sent once it was applied at `request`.
 fn applied(context: &Traced, slot: &TracedSlot, request: usize) -> u64 {
-    let Some((_, current)) = slot.changes.iter().rev().find(|(at, _)| *at <= request) else { return slot.sent };
+    let Some((_, current)) = slot.changes.iter().rev().find(|(at, _)| *at <= request) else {
+        return slot.sent;
+    };
     if *current > slot.sent {
         return *current;
     }
@@ -128,7 +130,8 @@ impl<'c> Stretch<'c> {
 
     /// Whether what was read at one request can still be read at another.
     fn is_warm(&self, then: usize, now: usize) -> bool {
-        let at = |time: usize| self.context.requests.get(self.begin + time - 1).and_then(|request| request.at);
+        let at =
+            |time: usize| self.context.requests.get(self.begin + time - 1).and_then(|request| request.at);
         match (at(then), at(now)) {
             (Some(then), Some(now)) => !is_cold(then, now, self.prices.ttl_seconds),
             _ => true,
@@ -189,8 +192,10 @@ impl<'c> Stretch<'c> {
             let cut = request.filter(|_| time > 1).and_then(|request| request.cut);
             let mut from = time - 1;
             if let Some(cut) = cut {
-                let slots = |bound: usize| self.context.requests.get(self.begin + bound).map(|it| it.slots_before);
-                let is_bound = |bound: usize| pieces.iter().any(|(begin, _)| *begin == bound) || bound == time - 1;
+                let slots =
+                    |bound: usize| self.context.requests.get(self.begin + bound).map(|it| it.slots_before);
+                let is_bound =
+                    |bound: usize| pieces.iter().any(|(begin, _)| *begin == bound) || bound == time - 1;
                 from = (1..time)
                     .rev()
                     .filter(|bound| is_bound(*bound))
@@ -215,5 +220,9 @@ impl<'c> Stretch<'c> {
 }
 
 fn cell(table: &[Vec<f64>], row: usize, column: usize) -> f64 {
-    if row + 1 >= column { 0.0 } else { table.get(row).and_then(|row| row.get(column)).copied().unwrap_or_default() }
+    if row + 1 >= column {
+        0.0
+    } else {
+        table.get(row).and_then(|row| row.get(column)).copied().unwrap_or_default()
+    }
 }

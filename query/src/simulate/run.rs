@@ -94,11 +94,7 @@ pub fn trace(recording: &Recording, setup: &Setup) -> (Outcome, Vec<Traced>) {
     (outcome, traced.unwrap_or_default())
 }
 
-fn play(
-    recording: &Recording,
-    setup: &Setup,
-    traced: Option<Vec<Traced>>,
-) -> (Outcome, Option<Vec<Traced>>) {
+fn play(recording: &Recording, setup: &Setup, traced: Option<Vec<Traced>>) -> (Outcome, Option<Vec<Traced>>) {
     let mut world = World::default();
     let policy = setup.policy.clone();
     if let Some(policy) = &policy {
@@ -523,7 +519,8 @@ impl Simulation<'_> {
                     saved = saved.saturating_add(tokens);
                     self.pointers.entry(run.source).or_default().push((place, tokens));
                     let source = self.seen_slots.get(run.source).copied();
-                    if let Some((traced, source)) = self.traced.as_mut().and_then(|it| it.last_mut()).zip(source)
+                    if let Some((traced, source)) =
+                        self.traced.as_mut().and_then(|it| it.last_mut()).zip(source)
                         && let Some(slot) = traced.slot(source)
                     {
                         slot.pointers.push((place, tokens));
