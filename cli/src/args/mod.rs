@@ -1,6 +1,7 @@
 //! The command line as types: the verbs and the options of all here, those of a verb in the file of its topic.
 
 mod context;
+mod export;
 mod memory;
 mod policy;
 mod read;
@@ -15,6 +16,7 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand, ValueEnum};
 
 pub(crate) use context::{Context, ContextAct, RestoreTargets, Targets};
+pub(crate) use export::{Export, ExportAct, ExportPage, Target};
 pub(crate) use memory::{
     Memory, MemoryAct, MemoryAdd, MemoryImport, MemoryKey, MemoryList, MemoryPropose, MemoryRetract,
     MemoryScope, MemorySupersede,
@@ -108,6 +110,8 @@ pub(crate) enum Verb {
     Fork(Fork),
     /// Take back the newest discard, distill, restore, pin or unpin
     Undo(Undo),
+    /// Sessions as files for browsers, databases and trace viewers
+    Export(Export),
     /// Secrets that were recorded: where, and how to erase them
     Scan(Scan),
     /// Whether a provider accepts the body of a request: 0 yes, 1 no
