@@ -1,6 +1,7 @@
 //! Where everything that is printed goes: data to stdout, words about it to stderr.
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::io::{self, BufWriter, IsTerminal as _, Write};
 
 use acpdb_engine::Store;
@@ -32,6 +33,8 @@ pub(crate) struct Output {
     pub(crate) width: usize,
     /// The store that is read.
     store: RefCell<Option<Store>>,
+    /// Damage that was told of already, in the words it was told in.
+    told: RefCell<BTreeSet<String>>,
 }
 
 impl Output {
@@ -54,6 +57,7 @@ impl Output {
             terminal,
             width: width.max(20),
             store: RefCell::default(),
+            told: RefCell::default(),
         }
     }
 
@@ -62,16 +66,24 @@ impl Output {
         self.store.replace(Some(store.clone()));
     }
 
+    /// Says, once for each place, that an answer leaves out what is damaged there.
+    pub(crate) fn left_out(&self, place: &str) {
+        if self.told.borrow_mut().insert(place.to_owned()) {
+            self.warn(format!("left out: {place}"));
+        }
+    }
+
     /// Says what damage the answers leave out; whether there was any.
     pub(crate) fn tell_of_damage(&self) -> bool {
         let damage = self.store.take().map(|store| store.damage_met()).unwrap_or_default();
         for place in &damage {
-            self.warn(format!("left out: {place}"));
+            self.left_out(place);
         }
-        if !damage.is_empty() {
+        let met = !self.told.borrow().is_empty();
+        if met {
             self.note("what is shown is sound, and not all there was; run acpdb verify");
         }
-        !damage.is_empty()
+        met
     }
 
     /// One line of data.
