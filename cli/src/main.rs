@@ -10,16 +10,18 @@
 
 mod args;
 mod commands;
+mod complete;
 mod failure;
 mod feed;
+mod interrupt;
 mod output;
+mod pager;
 mod place;
 mod reader;
+mod settings;
 
 use std::io::Write as _;
 use std::process::ExitCode;
-
-use clap::Parser as _;
 
 use args::{Args, Verb};
 use failure::{Code, Failure};
@@ -27,7 +29,8 @@ use output::Output;
 
 fn main() -> ExitCode {
     tell_of_bugs();
-    let args = match Args::try_parse() {
+    clap_complete::CompleteEnv::with_factory(args::command).var(complete::VARIABLE).complete();
+    let mut args = match Args::read(std::env::args_os()) {
         Ok(args) => args,
         Err(error) => {
             let code = if error.use_stderr() { Code::Usage } else { Code::Ok };
@@ -35,9 +38,23 @@ fn main() -> ExitCode {
             return code.into();
         }
     };
+    interrupt::listen();
+    let settings = settings::read();
+    // Else a file that cannot be read could not be mended by way of us.
+    let unread = match settings {
+        Ok(settings) => {
+            args.global.settings = settings;
+            None
+        }
+        Err(_) if matches!(args.verb, Verb::Config(_)) => None,
+        Err(failure) => Some(failure),
+    };
     let mut output = Output::new(&args.global);
-    let result = run(&args, &mut output);
-    let flushed = output.flush();
+    let result = match unread {
+        Some(failure) => Err(failure),
+        None => run(&args, &mut output),
+    };
+    let flushed = output.finish();
     // Only an answer can leave something out.
     let result = match result {
         Ok(code) if output.tell_of_damage() && code == Code::Ok => Ok(Code::Damage),
@@ -75,6 +92,12 @@ fn tell_of_bugs() {
 
 fn run(args: &Args, output: &mut Output) -> Result<Code, Failure> {
     let global = &args.global;
+    if args.verb.is_paged() {
+        output.page(global);
+    }
+    for remark in &global.settings.remarks {
+        output.warn(remark);
+    }
     commands::at::forewarn(global, output);
     match &args.verb {
         Verb::Demo(args) => commands::demo::run(global, args, output),
@@ -108,5 +131,8 @@ fn run(args: &Args, output: &mut Output) -> Result<Code, Failure> {
         Verb::Info(args) => commands::info::run(global, args, output),
         Verb::Seal(args) => commands::seal::run(global, args, output),
         Verb::Reindex => commands::reindex::run(global, output),
+        Verb::Config(args) => commands::config::run(args, output),
+        Verb::Completions(args) => commands::shell::completions(args, output),
+        Verb::Man(args) => commands::shell::man(args, output),
     }
 }
