@@ -97,9 +97,12 @@ struct Seen {
     stripped: u64,
 }
 
+/// The request before: where, its messages, its bodies by format, whether anything was deferred.
+type Before = (Seq, Vec<String>, BTreeMap<Format, acpdb_hosts::export::Export>, bool);
+
 fn check(numbers: &[u16], seen: &mut Seen) {
     let (world, life) = lived(numbers, "claude-opus-4-5");
-    let mut before: Option<(Seq, Vec<String>, BTreeMap<Format, acpdb_hosts::export::Export>, bool)> = None;
+    let mut before: Option<Before> = None;
     let mut sent = Vec::new();
     for seq in life.requests.clone() {
         let view = at(&life, seq);
