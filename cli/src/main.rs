@@ -35,6 +35,9 @@ fn main() -> ExitCode {
         Err(error) => {
             let code = if error.use_stderr() { Code::Usage } else { Code::Ok };
             let _ = error.print();
+            if let Some(act) = act_that_was_meant() {
+                let _ = writeln!(std::io::stderr(), "\n  tip: did you mean 'context {act}'?");
+            }
             return code.into();
         }
     };
@@ -68,6 +71,15 @@ fn main() -> ExitCode {
             failure.code.into()
         }
     }
+}
+
+/// `context discrad r_a1b2c` is refused for having two words too many; what is wrong is the first of them.
+fn act_that_was_meant() -> Option<&'static str> {
+    let mut words = std::env::args_os()
+        .filter_map(|word| word.into_string().ok())
+        .skip_while(|word| word != "context")
+        .skip(1);
+    words.next().and_then(|word| commands::context::near_act(&word).filter(|act| *act != word))
 }
 
 /// Ends a panic's message with what it means for the user. The exit code of a panic stays 101.

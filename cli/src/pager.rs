@@ -54,13 +54,12 @@ impl Pager {
         }
         // Before it runs: a Ctrl-C in between must not leave it without us.
         crate::interrupt::paged(true);
-        match command.spawn() {
-            Ok(child) => self.running = Some(child),
+        if let Ok(child) = command.spawn() {
+            self.running = Some(child);
+        } else {
             // A pager that is not there is no reason to show nothing.
-            Err(_) => {
-                crate::interrupt::paged(false);
-                self.failed = true;
-            }
+            crate::interrupt::paged(false);
+            self.failed = true;
         }
     }
 }

@@ -54,7 +54,6 @@ pub(crate) struct Args {
 
 /// Options of every command.
 #[derive(Debug, Default, clap::Args)]
-#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub(crate) struct Global {
     /// The store's folder [default: the nearest .acpdb/ upwards, else as set by config, else the user's data directory]
     #[arg(long, global = true, value_name = "PATH", env = "ACPDB_PATH", hide_env_values = true)]

@@ -44,8 +44,7 @@ pub(crate) enum Shell {
     Bash,
     Elvish,
     Fish,
-    #[value(name = "powershell")]
-    PowerShell,
+    Powershell,
     Zsh,
 }
 

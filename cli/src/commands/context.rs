@@ -53,12 +53,17 @@ pub(crate) fn run(global: &Global, args: &Context, output: &mut Output) -> Resul
 /// `context discrad` names a session as far as the grammar goes; most likely it does not as far as the user goes.
 fn perhaps_an_act(failure: Failure, session: Option<&str>) -> Failure {
     let Some(word) = session.filter(|_| failure.code == Code::NotFound) else { return failure };
-    let near = ["discard", "distill", "restore", "pin", "unpin"].into_iter();
-    let near = near.map(|act| (strsim::jaro_winkler(act, word), act)).filter(|(score, _)| *score > 0.85);
-    match near.max_by(|left, right| left.0.total_cmp(&right.0)) {
-        Some((_, act)) => failure.hint(format!("did you mean context {act}?")),
+    match near_act(word) {
+        Some(act) => failure.hint(format!("did you mean context {act}?")),
         None => failure,
     }
+}
+
+/// The act that a word is a slip for.
+pub(crate) fn near_act(word: &str) -> Option<&'static str> {
+    let acts = ["discard", "distill", "restore", "pin", "unpin"].into_iter();
+    let near = acts.map(|act| (strsim::jaro_winkler(act, word), act)).filter(|(score, _)| *score > 0.85);
+    near.max_by(|left, right| left.0.total_cmp(&right.0)).map(|(_, act)| act)
 }
 
 fn header(context: &acpdb_query::Context, output: &mut Output) -> Result<(), Failure> {

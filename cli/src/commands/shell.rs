@@ -15,7 +15,7 @@ pub(crate) fn completions(args: &Completions, output: &mut Output) -> Result<Cod
         Shell::Bash => "bash",
         Shell::Elvish => "elvish",
         Shell::Fish => "fish",
-        Shell::PowerShell => "powershell",
+        Shell::Powershell => "powershell",
         Shell::Zsh => "zsh",
     };
     let shells = Shells::builtins();
