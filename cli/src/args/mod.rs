@@ -1,8 +1,8 @@
 //! The command line as types: the verbs and the options of all here, those of a verb in the file of its topic.
 
 mod context;
-mod export;
 mod examples;
+mod export;
 mod memory;
 mod policy;
 mod read;
