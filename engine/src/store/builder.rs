@@ -206,6 +206,7 @@ impl Builder {
             frames: Mutex::default(),
             damage: Mutex::default(),
             upkeep: Upkeep::new(own_files && self.sealing),
+            submissions: super::submit::Submissions::default(),
             snapshots,
         };
         if !read_only && inner.refresh()? == Seq::ZERO {

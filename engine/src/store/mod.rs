@@ -36,6 +36,7 @@ mod session;
 mod session_message;
 mod snapshots;
 mod space;
+mod submit;
 mod subscribe;
 #[cfg(test)]
 mod subscribe_tests;
@@ -74,6 +75,7 @@ pub use served::{PlainText, Rendered, Renderer, Served, ServedItem};
 pub use session::Session;
 pub use session_message::{MessageStream, Resumed};
 pub use space::{SealReport, Space, StateSpace};
+pub use submit::Ticket;
 pub use subscribe::{Commit, Subscription};
 pub use view::{At, Reading, ShownFace, View};
 pub use writer::{Atomicity, Batch, Receipt};
@@ -85,6 +87,7 @@ use places::Places;
 use salts::Salts;
 use scan::{LogSource, Source};
 use snapshots::Snapshots;
+use submit::Submissions;
 use upkeep::Upkeep;
 use writer::StreamWriter;
 
@@ -111,6 +114,7 @@ struct Inner {
     damage: Mutex<Vec<String>>,
     snapshots: Snapshots,
     upkeep: Upkeep,
+    submissions: Submissions,
 }
 
 /// Most damaged places that are told of; `verify` tells of all.
