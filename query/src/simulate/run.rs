@@ -20,6 +20,7 @@ use super::{Outcome, Request, Setup, Traced, TracedRequest};
 
 /// A face that is, or was, in the context.
 #[derive(Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "one fact each, none follows from another")]
 struct Slot {
     /// As recorded.
     whole: u64,
@@ -297,14 +298,14 @@ impl Simulation<'_> {
         if !in_context || view.state == acpdb_engine::fold::FaceState::Absent {
             return;
         }
-        let slot = self.slot(state, ix, face, at, view.tokens, current);
+        let slot = Self::slot(state, ix, face, at, view.tokens, current);
         let place = self.slots.len();
         self.slots.push(slot);
         self.places.insert((item, face), place);
         self.new.push(place);
     }
 
-    fn slot(&self, state: &State, ix: Ix, face: Face, at: Seq, whole: u64, current: u64) -> Slot {
+    fn slot(state: &State, ix: Ix, face: Face, at: Seq, whole: u64, current: u64) -> Slot {
         let mut slot = Slot { whole, current, ..Slot::default() };
         let Some(item) = state.item(ix, at) else { return slot };
         slot.written = is_written_by_model(item.role, item.kind, face);
@@ -313,7 +314,7 @@ impl Simulation<'_> {
             slot.bodies = item.params.map(|params| (params, true)).into_iter().collect();
             slot.is_edit = item.class == Some(ToolClass::Edit);
             if is_change {
-                slot.files = item.keys.clone();
+                slot.files.clone_from(&item.keys);
             }
         } else {
             slot.bodies = item.content.iter().map(|part| (part.body, false)).collect();
