@@ -216,7 +216,6 @@ impl Builder {
             frames: Mutex::default(),
             damage: Mutex::default(),
             upkeep: Upkeep::new(own_files && self.sealing),
-            submissions: super::submit::Submissions::default(),
             snapshots,
             durability: self.durability,
             settler: Settler::default(),

@@ -34,7 +34,6 @@ mod session;
 mod session_message;
 mod snapshots;
 mod space;
-mod submit;
 mod subscribe;
 mod tabled;
 #[cfg(test)]
@@ -74,7 +73,6 @@ pub use served::{PlainText, Rendered, Renderer, Served, ServedItem};
 pub use session::Session;
 pub use session_message::{MessageStream, Resumed};
 pub use space::{SealReport, Space, StateSpace};
-pub use submit::Ticket;
 pub use subscribe::{Commit, Subscription};
 pub use ticket::{Durability, Ticket};
 pub use view::{At, Reading, ShownFace, View};
@@ -87,7 +85,6 @@ use places::Places;
 use salts::Salts;
 use scan::{LogSource, Source};
 use snapshots::Snapshots;
-use submit::Submissions;
 use ticket::Settler;
 use upkeep::Upkeep;
 use writer::StreamWriter;
@@ -115,7 +112,6 @@ struct Inner {
     damage: Mutex<Vec<String>>,
     snapshots: Snapshots,
     upkeep: Upkeep,
-    submissions: Submissions,
     durability: Durability,
     settler: Settler,
     /// What was acknowledged last without a sync.
