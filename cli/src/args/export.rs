@@ -5,9 +5,11 @@ use std::path::PathBuf;
 use clap::Subcommand;
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  acpdb export html SESSION -o session.html    a page to look at and to hand on\n  \
+#[command(
+    after_help = "Examples:\n  acpdb export html SESSION -o session.html    a page to look at and to hand on\n  \
     acpdb export html latest --at t12 > then.html\n\n\
-    Files hold what was recorded, secrets included: look with `acpdb scan` before you hand one on.")]
+    Files hold what was recorded, secrets included: look with `acpdb scan` before you hand one on."
+)]
 pub(crate) struct Export {
     #[command(subcommand)]
     pub(crate) act: ExportAct,

@@ -41,7 +41,12 @@ fn html(global: &Global, args: &ExportPage, output: &mut Output) -> Result<Code,
 }
 
 /// Says what was written.
-fn finish(format: &'static str, to: &To, report: impl Serialize, output: &mut Output) -> Result<Code, Failure> {
+fn finish(
+    format: &'static str,
+    to: &To,
+    report: impl Serialize,
+    output: &mut Output,
+) -> Result<Code, Failure> {
     let To::File { path, bytes } = to else { return Ok(Code::Ok) };
     if output.json {
         output.json_object("acpdb.exported/1", &Written { format, path, bytes: *bytes, report })?;
@@ -70,10 +75,14 @@ impl Sink {
             Some(path) if path.as_os_str() != "-" => path.clone(),
             given => {
                 if output.json {
-                    return Err(Failure::usage("with --json the export needs a file of its own").hint("-o FILE"));
+                    return Err(
+                        Failure::usage("with --json the export needs a file of its own").hint("-o FILE")
+                    );
                 }
                 if given.is_none() && std::io::stdout().is_terminal() {
-                    return Err(Failure::usage("this is not for a terminal").hint("-o FILE, or -o - all the same"));
+                    return Err(
+                        Failure::usage("this is not for a terminal").hint("-o FILE, or -o - all the same")
+                    );
                 }
                 return Ok(Self::Stdout);
             }

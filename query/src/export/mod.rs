@@ -42,10 +42,6 @@ pub enum ExportError {
 
 impl From<serde_json::Error> for ExportError {
     fn from(error: serde_json::Error) -> Self {
-        if error.is_io() {
-            Self::Write(error.into())
-        } else {
-            Self::Form { detail: error.to_string() }
-        }
+        if error.is_io() { Self::Write(error.into()) } else { Self::Form { detail: error.to_string() } }
     }
 }

@@ -87,7 +87,8 @@ fn allowed(text: &str) -> String {
     let digest = Sha256::digest(text.as_bytes());
     let mut base64 = String::new();
     for group in digest.chunks(3) {
-        let bits = group.iter().fold(0_u32, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - group.len()));
+        let bits =
+            group.iter().fold(0_u32, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - group.len()));
         for place in 0..4 {
             let digit = DIGITS.get(((bits >> (18 - 6 * place)) & 63) as usize).copied().unwrap_or(b'=');
             base64.push(if place > group.len() { '=' } else { char::from(digit) });
@@ -154,7 +155,8 @@ impl<'v> Making<'v> {
             let state = reading.state();
             let all: Vec<Ix> = state.items(view.at()).collect();
             let ids = all.iter().map(|ix| state.item_id(*ix));
-            let places: HashMap<ItemId, u32> = ids.zip(0..).filter_map(|(id, place)| Some((id?, place))).collect();
+            let places: HashMap<ItemId, u32> =
+                ids.zip(0..).filter_map(|(id, place)| Some((id?, place))).collect();
             data.turns = state
                 .tokens_by_turn(view.at())
                 .iter()
@@ -287,7 +289,10 @@ impl<'v> Making<'v> {
             Some(Status::Failed) => 3,
             Some(Status::Aborted) => 4,
         };
-        let flags = u8::from(item.in_context) | u8::from(item.pinned) << 1 | u8::from(is_superseded) << 2 | status << 3;
+        let flags = u8::from(item.in_context)
+            | u8::from(item.pinned) << 1
+            | u8::from(is_superseded) << 2
+            | status << 3;
         let is_plain = |face: &FaceView| matches!(face.state, FaceState::Whole | FaceState::Absent);
         let hidden = if cause.is_none() && is_plain(&item.input) && is_plain(&item.output) {
             None
@@ -307,7 +312,12 @@ impl<'v> Making<'v> {
     }
 
     /// The text that stands in for a face.
-    fn stand_in(&self, then: &Then, face: Face, texts: &mut Texts<'_>) -> Result<Option<TextNumber>, ExportError> {
+    fn stand_in(
+        &self,
+        then: &Then,
+        face: Face,
+        texts: &mut Texts<'_>,
+    ) -> Result<Option<TextNumber>, ExportError> {
         let state = if face == Face::Input { then.item.input.state } else { then.item.output.state };
         if !matches!(state, FaceState::Tombstone | FaceState::Summary | FaceState::Shortened) {
             return Ok(None);
@@ -330,7 +340,7 @@ impl<'v> Making<'v> {
             let rule = self.words.number(&edge.rule.label().replace('_', " "));
             let key = edge.key.as_ref().map(|key| self.words.number(&page_past::clip(key)));
             let (seq, turn, released) = (edge.seq.get(), edge.turn.get(), u8::from(edge.released));
-            self.data.edges.push((old, place(new), rule, place(key), seq, turn, released, edge.tokens_freed));
+            self.data.edges.push((old, place(new), rule, place(key), seq, turn, released));
         }
         self.data.session = SessionData {
             id: info.name.clone(),
