@@ -29,7 +29,7 @@ fn damaged(folder: &Path) -> std::path::PathBuf {
     let mut bytes = std::fs::read(&segment).unwrap();
     let text = b"message 1 of three";
     let body = bytes.windows(text.len()).position(|window| window == text).unwrap();
-    bytes[body - 40] ^= 1;
+    *bytes.get_mut(body - 40).unwrap() ^= 1;
     std::fs::write(&segment, bytes).unwrap();
     store
 }

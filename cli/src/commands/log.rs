@@ -82,7 +82,7 @@ fn follow(
             Ok(Some(commit)) => commit,
             Ok(None) => continue,
             Err(acpdb_engine::Error::Corrupt { detail }) => {
-                output.warn(detail);
+                output.left_out(&detail);
                 continue;
             }
             Err(error) => return Err(error.into()),
@@ -112,7 +112,7 @@ pub(crate) fn each(
             Ok(recorded) => take(recorded, output)?,
             Err(acpdb_engine::Error::Corrupt { detail }) => {
                 damaged += 1;
-                output.warn(detail);
+                output.left_out(&detail);
             }
             Err(error) => return Err(error.into()),
         }

@@ -10,7 +10,10 @@ use crate::place;
 
 pub(crate) fn run(global: &Global, output: &mut Output) -> Result<Code, Failure> {
     let store = place::read(global, output)?;
-    let done = store.reindex()?;
+    let done = {
+        let _spinner = super::progress::spinner("reading the log", output);
+        store.reindex()?
+    };
     if output.json {
         output.json_line(&serde_json::json!({
             "schema": "acpdb.reindex/1",
