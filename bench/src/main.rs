@@ -1,7 +1,7 @@
 //! Measurements of acpdb: import, fold, memory, opening, questions.
 //!
 //! ```text
-//! main -> import | fold | memory | open | query | serve -> Report (name, measured, target, met or missed) -> stdout, a Markdown table
+//! main -> import | fold | memory | open | query | serve | price -> Report (name, measured, target, met or missed) -> stdout, a Markdown table
 //!            '-> children of this program, for what only a fresh process shows: peak memory, cold starts
 //! ```
 //!
@@ -14,6 +14,8 @@ mod import;
 mod measure;
 mod memory;
 mod open;
+mod optimum;
+mod price;
 mod query;
 mod report;
 mod serve;
@@ -27,7 +29,7 @@ use report::Report;
 /// Errors end the run and are shown; there is nobody to handle them.
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
-const USAGE: &str = "usage: acpdb-bench import|fold|memory|open|query|serve|all [--quick] [--data DIR] [--scratch DIR]\n\
+const USAGE: &str = "usage: acpdb-bench import|fold|memory|open|query|serve|price|all [--quick] [--data DIR] [--scratch DIR]\n\
        acpdb-bench compare [--events N] [--dir DIR] [--quick] [--only ENGINE]";
 
 /// Any error as one of ours.
@@ -81,6 +83,7 @@ fn run(arguments: &[String]) -> Outcome<()> {
         ["memory"] => memory::run(&options, &mut report)?,
         ["open"] => open::run(&options, &mut report)?,
         ["serve"] => serve::run(&options, &mut report)?,
+        ["price"] => price::run(&options, &mut report)?,
         ["query"] => query::run(&options, &mut report)?,
         ["all"] => {
             import::run(&options, &mut report)?;
@@ -88,6 +91,7 @@ fn run(arguments: &[String]) -> Outcome<()> {
             memory::run(&options, &mut report)?;
             open::run(&options, &mut report)?;
             serve::run(&options, &mut report)?;
+            price::run(&options, &mut report)?;
             query::run(&options, &mut report)?;
         }
         ["compare"] => return compare::run(&options, events, folder, only),

@@ -121,6 +121,7 @@ fn run(args: &Args, output: &mut Output) -> Result<Code, Failure> {
         Verb::Log(args) => commands::log::run(global, args, output),
         Verb::Show(args) => commands::show::run(global, args, output),
         Verb::List(args) => commands::list::run(global, args, output),
+        Verb::Export(args) => commands::exports::run(global, args, output),
         Verb::Scan(args) => commands::scan::run(global, args, output),
         Verb::Lint(args) => commands::lint::run(args, output),
         Verb::Explain(args) => commands::explain::run(global, args, output),

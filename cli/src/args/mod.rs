@@ -2,6 +2,7 @@
 
 mod context;
 mod examples;
+mod export;
 mod memory;
 mod policy;
 mod read;
@@ -19,6 +20,7 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEn
 use crate::settings::Settings;
 
 pub(crate) use context::{Context, ContextAct, RestoreTargets, Targets};
+pub(crate) use export::{Export, ExportAct, ExportPage, Target};
 pub(crate) use memory::{
     Memory, MemoryAct, MemoryAdd, MemoryImport, MemoryKey, MemoryList, MemoryPropose, MemoryRetract,
     MemoryScope, MemorySupersede,
@@ -130,6 +132,8 @@ pub(crate) enum Verb {
     Fork(Fork),
     /// Take back the newest discard, distill, restore, pin or unpin
     Undo(Undo),
+    /// Sessions as files for browsers, databases and trace viewers
+    Export(Export),
     /// Secrets that were recorded: where, and how to erase them
     Scan(Scan),
     /// Whether a provider accepts the body of a request: 0 yes, 1 no

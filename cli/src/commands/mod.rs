@@ -13,6 +13,7 @@ pub(crate) mod describe;
 pub(crate) mod doctor;
 pub(crate) mod explain;
 pub(crate) mod export;
+pub(crate) mod exports;
 pub(crate) mod find;
 pub(crate) mod history;
 pub(crate) mod import;

@@ -414,11 +414,13 @@ impl Policy {
         let mut map = Map::new();
         map.insert("preset".to_owned(), Value::String(self.preset.clone()));
         let plain = Self::default();
+        let preset = Self::preset(&self.preset).unwrap_or_default();
         for key in KEYS {
             let value = (key.get)(self);
             // Keys that later versions brought are left out where they change nothing: what was recorded without them
-            // means the same, and has the same digest.
-            if !(is_late(key.name) && value == (key.get)(&plain)) {
+            // means the same, and has the same digest. A preset that has them otherwise needs them said.
+            let is_plain = value == (key.get)(&plain) && value == (key.get)(&preset);
+            if !(is_late(key.name) && is_plain) {
                 map.insert(key.name.to_owned(), value);
             }
         }
