@@ -1,6 +1,7 @@
 //! Measurements of acpdb: import, fold, memory, opening, questions.
 //!
 //! ```text
+//! main -> import | fold | memory | open | query | serve | price -> Report (name, measured, target, met or missed) -> stdout, a Markdown table
 //! main -> import | fold | memory | open | query | serve | growth -> Report (name, measured, target, met or missed) -> stdout, a Markdown table
 //!            '-> children of this program, for what only a fresh process shows: peak memory, cold starts
 //! ```
@@ -15,6 +16,8 @@ mod import;
 mod measure;
 mod memory;
 mod open;
+mod optimum;
+mod price;
 mod query;
 mod report;
 mod serve;
@@ -82,6 +85,7 @@ fn run(arguments: &[String]) -> Outcome<()> {
         ["memory"] => memory::run(&options, &mut report)?,
         ["open"] => open::run(&options, &mut report)?,
         ["serve"] => serve::run(&options, &mut report)?,
+        ["price"] => price::run(&options, &mut report)?,
         ["query"] => query::run(&options, &mut report)?,
         ["growth"] => growth::run(&options, &mut report)?,
         ["all"] => {
@@ -90,6 +94,7 @@ fn run(arguments: &[String]) -> Outcome<()> {
             memory::run(&options, &mut report)?;
             open::run(&options, &mut report)?;
             serve::run(&options, &mut report)?;
+            price::run(&options, &mut report)?;
             query::run(&options, &mut report)?;
         }
         ["compare"] => return compare::run(&options, events, folder, only),

@@ -29,16 +29,12 @@ mod salts;
 mod salvage;
 mod scan;
 mod serve;
-#[cfg(test)]
-mod serve_tests;
 mod served;
 mod session;
 mod session_message;
 mod snapshots;
 mod space;
 mod subscribe;
-#[cfg(test)]
-mod subscribe_tests;
 mod tabled;
 #[cfg(test)]
 mod tests;

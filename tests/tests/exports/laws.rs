@@ -229,6 +229,8 @@ fn lives_that_once_broke_a_law() {
         vec![29312, 37280, 59538],
         vec![7456, 47890, 32146, 346],
         vec![36558, 24480, 3788, 37236, 0, 28618, 0],
+        // A prompt rewritten while its answer was under way.
+        vec![19936, 7904, 25687, 1300],
         // Blocks of one provider in a conversation of nobody's went to another.
         vec![0],
     ] {
