@@ -78,7 +78,7 @@ pub fn caught(planted: Option<Planted>) -> Option<(&'static str, String)> {
 
 /// Lives of one and of several processes, some places of each.
 fn crash_images(sabotage: Option<Sabotage>) -> Result<(), super::Finding> {
-    (5..12).try_for_each(|seed| crash::one_life(seed, 500, sabotage, &mut crash::Tally::default()))
+    (5..9).try_for_each(|seed| crash::one_life(seed, 500, sabotage, &mut crash::Tally::default()))
 }
 
 /// Every edge of generated sessions is what the naive implementation says.
