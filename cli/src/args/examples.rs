@@ -318,6 +318,37 @@ mod tests {
         }
     }
 
+    /// Commands in `sh` blocks of README and book: those that a reader runs at home, not those that a test can play.
+    #[test]
+    fn every_command_of_the_documents_is_one_of_this_program() {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let book = root.join("docs").read_dir().unwrap().map(|entry| entry.unwrap().path());
+        let mut count = 0;
+        for page in book
+            .chain([root.join("README.md")])
+            .filter(|path| path.extension().is_some_and(|kind| kind == "md"))
+        {
+            let text = std::fs::read_to_string(&page).unwrap();
+            let mut in_shell = false;
+            for line in text.lines() {
+                if line.starts_with("```") {
+                    in_shell = line == "```sh";
+                }
+                let line = line.replace("cargo run --release -- ", "acpdb ");
+                if !in_shell || !line.starts_with("acpdb ") {
+                    continue;
+                }
+                let typed = line.split("   ").next().unwrap_or_default();
+                let words = shlex::split(typed).unwrap_or_else(|| panic!("{}: {line}", page.display()));
+                if let Err(error) = Args::read(&words) {
+                    panic!("{}: {line}: {error}", page.display());
+                }
+                count += 1;
+            }
+        }
+        assert!(count > 10, "commands that were read: {count}");
+    }
+
     #[test]
     fn the_table_of_arguments_is_consistent() {
         command().debug_assert();
