@@ -301,7 +301,15 @@ mod tests {
         let leaves = leaves();
         assert!(leaves.len() > 40, "the table is walked: {}", leaves.len());
         for (path, verb) in &leaves {
-            let help = verb.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let mut help = verb.get_after_help().map(ToString::to_string).unwrap_or_default();
+            // Verbs of a group may have them together.
+            if let Some((group, _)) = path.split_once(' ') {
+                let group = command()
+                    .find_subcommand(group)
+                    .and_then(Command::get_after_help)
+                    .map(ToString::to_string);
+                help.push_str(&group.unwrap_or_default());
+            }
             let examples = examples(&help);
             assert!(!examples.is_empty(), "acpdb {path} --help has no example");
             for example in examples {
