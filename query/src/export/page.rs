@@ -340,7 +340,7 @@ impl<'v> Making<'v> {
             let rule = self.words.number(&edge.rule.label().replace('_', " "));
             let key = edge.key.as_ref().map(|key| self.words.number(&page_past::clip(key)));
             let (seq, turn, released) = (edge.seq.get(), edge.turn.get(), u8::from(edge.released));
-            self.data.edges.push((old, place(new), rule, place(key), seq, turn, released, edge.tokens_freed));
+            self.data.edges.push((old, place(new), rule, place(key), seq, turn, released));
         }
         self.data.session = SessionData {
             id: info.name.clone(),

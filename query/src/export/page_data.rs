@@ -25,8 +25,8 @@ pub(super) struct PageData {
     /// Turn, its last seq, tokens shown, tokens of the same as recorded, tokens of everything recorded.
     pub(super) turns: Vec<(u32, u64, u64, u64, u64)>,
     pub(super) items: Vec<ItemData>,
-    /// Older item, newer item, rule, key, seq, turn, 1 if released, tokens freed.
-    pub(super) edges: Vec<(u32, Place, u32, Place, u64, u32, u8, u64)>,
+    /// Older item, newer item, rule, key, seq, turn, 1 if released.
+    pub(super) edges: Vec<(u32, Place, u32, Place, u64, u32, u8)>,
     /// Seq, turn, kind, what it says.
     pub(super) marks: Vec<(u64, u32, u32, String)>,
     /// Since this seq, items from `from` on stand behind those listed.

@@ -55,8 +55,8 @@ function drawTokens(box, onPick) {
     cursor.setAttribute('x1', x(place));
     cursor.setAttribute('x2', x(place));
     const entry = (kind, label, tokens) => el('span', kind, el('i'), label + ' ' + brief(tokens));
-    legend.replaceChildren(entry('shown', 'shown', at.shown), entry('freed', 'hidden, would be in the context otherwise', at.whole - at.shown),
-      entry('left', 'no longer in the context', at.recorded - at.whole), el('span', '', 'most ' + brief(most) + ' tokens'));
+    legend.replaceChildren(entry('shown', 'shown', at.shown), entry('freed', 'hidden', at.whole - at.shown),
+      entry('left', 'left the context', at.recorded - at.whole), el('span', '', 'of ' + brief(at.recorded) + ' tokens recorded'));
   };
 }
 
@@ -80,11 +80,13 @@ function drawChain(chain, self, at) {
   for (const item of members) {
     const edge = item.newer.find(edge => edge.seq <= at && !edge.released) || item.newer.find(edge => edge.seq <= at);
     const it = stands(item, at);
-    let why = standing(item, it) || 'current';
+    let why = standing(it) || 'current';
     if (edge) {
       const by = edge.next >= 0 ? items[edge.next].id : 'event #' + edge.seq;
       why = (edge.released ? 'shown again; was superseded by ' : 'superseded by ') + by + ' (' + edge.rule + ', turn ' + edge.turn + ')';
-      if (edge.freed) why += ', frees ' + brief(edge.freed);
+      if (standing(it)) why += ', ' + standing(it);
+      const freed = freedBy(edge, at);
+      if (freed) why += ', frees ' + brief(freed);
     }
     box.append(el('div', item === self ? 'link self' : 'link',
       el('div', '', jump(item), ' ', whatOf(item) + ' ', el('bdi', '', oneLine(about(item, at), 160))), el('div', 'why', why)));
@@ -102,7 +104,7 @@ function drawTodos(box, at) {
   if (!versions.length) { box.append(el('p', 'empty', 'This session kept no todo list.')); return; }
   const now = last(versions, at);
   const CELL = Math.max(4, Math.min(22, Math.floor(900 / versions.length))), STEP = 18;
-  const grid = svg('svg', { width: versions.length * CELL + 2, height: entries.length * STEP + 16, role: 'img' },
+  const grid = svg('svg', { width: versions.length * CELL + 420, height: entries.length * STEP + 16, role: 'img' },
     svg('title', {}, 'Each column is a change of the list, each row an entry'));
   versions.forEach((version, n) => {
     const [seq, turn, rows] = version;
@@ -113,6 +115,7 @@ function drawTodos(box, at) {
     if (version === now) grid.append(svg('line', { class: 'cursor', x1: (n + 1) * CELL - .5, x2: (n + 1) * CELL - .5, y1: 0, y2: entries.length * STEP }));
   });
   grid.append(svg('text', { x: 0, y: entries.length * STEP + 12 }, plural(versions.length, 'version') + ', ' + plural(entries.length, 'entry').replace('entrys', 'entries')));
+  entries.forEach((entry, n) => grid.append(svg('text', { x: versions.length * CELL + 8, y: n * STEP + 12 }, oneLine(text(entry), 60))));
   box.append(el('div', 'todo-grid', grid), el('h3', '', now ? 'The list at #' + now[0] + ', turn ' + now[1] : 'No list yet at this turn'));
   for (const [entry, status] of now ? now[2] : []) {
     const kind = word(status);

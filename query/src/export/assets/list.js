@@ -8,9 +8,9 @@ class VirtualList {
     this.rows = [];
     this.made = new Map();
     this.picked = -1;
-    this.waiting = false;
-    box.addEventListener('scroll', () => this.soon(), { passive: true });
-    new ResizeObserver(() => { this.forget(); this.soon(); }).observe(box);
+    // Browsers tell of scrolling once a frame.
+    box.addEventListener('scroll', () => this.draw(), { passive: true });
+    new ResizeObserver(() => { this.forget(); this.draw(); }).observe(box);
   }
 
   height() { return parseFloat(getComputedStyle(document.documentElement).getPropertyValue('--row')) || 30; }
@@ -25,12 +25,6 @@ class VirtualList {
   forget() {
     this.made.clear();
     this.inner.replaceChildren();
-  }
-
-  soon() {
-    if (this.waiting) return;
-    this.waiting = true;
-    requestAnimationFrame(() => { this.waiting = false; this.draw(); });
   }
 
   draw() {

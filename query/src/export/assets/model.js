@@ -26,8 +26,8 @@ const items = data.items.map((row, ix) => {
 });
 const byId = new Map(items.map(item => [item.id, item]));
 
-const edges = data.edges.map(([old, next, rule, key, seq, turn, released, freed]) =>
-  ({ old, next, rule: word(rule), key: word(key), seq, turn, released: released === 1, freed }));
+const edges = data.edges.map(([old, next, rule, key, seq, turn, released]) =>
+  ({ old, next, rule: word(rule), key: word(key), seq, turn, released: released === 1 }));
 for (const edge of edges) {
   items[edge.old].newer.push(edge);
   if (edge.next >= 0) items[edge.next].older.push(edge);
@@ -114,7 +114,7 @@ function chainsAt(at) {
     chain.members.add(edge.old);
     if (edge.next >= 0) chain.members.add(edge.next);
     chain.edges.push(edge);
-    chain.freed += edge.freed;
+    chain.freed += freedBy(edge, at);
     chain.rules.add(edge.rule);
     chains.set(key, chain);
   }
@@ -126,9 +126,15 @@ function chainsAt(at) {
 const inputOf = (item, at) => { const row = last(item.inputs, at); return row ? row[1] : -1; };
 const contentOf = (item, at) => { const row = last(item.contents, at); return row ? row[1] : []; };
 
+// Of a path, its end, which tells more than its beginning.
+function nearPath(path) {
+  const parts = path.startsWith('/') && !/\s/.test(path) ? path.split('/') : [];
+  return parts.length > 5 ? '…/' + parts.slice(-3).join('/') : path;
+}
+
 // What an item is about, in a line.
 function about(item, at) {
-  if (item.about) return item.about;
+  if (item.about) return nearPath(item.about);
   const place = item.kind === 'call' ? inputOf(item, at) : contentOf(item, at)[0] ?? -1;
   return text(place);
 }
@@ -136,16 +142,28 @@ function about(item, at) {
 const whatOf = row => row.mark ? row.kind : row.tool || (row.kind === 'text' ? row.role : row.kind === 'reasoning' ? 'reasoning' : row.kind === 'injected' ? 'injected' : row.role + ' ' + row.kind);
 const laneOf = row => row.mark || row.kind === 'injected' || row.role === 'system' ? 3 : row.kind === 'call' || row.kind === 'result' ? 2 : row.role === 'user' ? 0 : 1;
 
-// Where an item stands, in words; the superseder stands apart, as it can be followed.
-function standing(item, it) {
+// The edge by which a rule made an item stale at a seq, also where another cause is what shows.
+const edgeOf = (item, at) => item.newer.find(edge => edge.seq <= at && !edge.released);
+
+// Tokens that the context at a seq is shorter by because of an edge.
+function freedBy(edge, at) {
+  const item = items[edge.old], it = stands(item, at);
+  const is = it && it.inContext && it.superseded && it.by === edge.next && it.cause === edge.rule;
+  return is ? Math.max(0, item.tokens[0] + item.tokens[1] - it.tokens) : 0;
+}
+
+const CAUSES = { left: 'left the context', 'off branch': 'on a branch that was left' };
+
+// Where an item stands, in words, behind its superseder, which stands apart, as it can be followed.
+function standing(it) {
   if (!it) return 'not there yet';
   const said = [];
-  if (it.superseded) said.push('superseded');
-  else if (it.cause) said.push(it.cause);
+  if (it.superseded) said.push('');
+  else if (it.cause) said.push(CAUSES[it.cause] || it.cause);
   else if (!it.inContext) said.push('not in the context');
   if (it.output === 'shortened') said.push('shortened');
   else if (it.cause && it.output === 'whole' && it.inContext && it.input === 'whole') said.push('still whole');
   if (it.status === 'pending' || it.status === 'failed' || it.status === 'aborted') said.push(it.status);
   if (it.pinned) said.push('pinned');
-  return said.join(', ');
+  return said.filter(Boolean).join(', ');
 }

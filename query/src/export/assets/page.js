@@ -15,15 +15,21 @@ function cells(row, kind, lane, id, turn, what, said, tokens, stands) {
   return element;
 }
 
+// What made an item stale, with a way there.
+function stale(item, at) {
+  const edge = edgeOf(item, at);
+  if (!edge) return [];
+  return edge.next >= 0 ? ['superseded by ', jump(items[edge.next]), ' ' + edge.rule] : ['superseded at #' + edge.seq + ' ' + edge.rule];
+}
+
 function itemRow(item) {
   const at = seqNow();
   const it = stands(item, at);
   const later = !it;
-  const said = standing(item, it);
-  const shows = [said === 'not there yet' ? '' : said];
-  if (it && it.by >= 0) shows[0] = shows[0].replace('superseded', 'superseded by '), shows.push(jump(items[it.by]), ' ' + it.cause);
+  const shows = it ? stale(item, at) : [];
+  if (it) shows.push((shows.length && standing(it) ? ', ' : '') + standing(it));
   const plain = now.tab === 'context' && it && !isRead(it) && it.outputText >= 0 ? text(it.outputText) : about(item, later ? item.seq : at) || '';
-  const kind = (later ? 'later ' : '') + (it && !isRead(it) ? 'faded ' : '') + (it && it.status === 'failed' ? 'failed' : '');
+  const kind = (later ? 'later ' : '') + (it && !isRead(it) ? 'faded ' : '') + (it && edgeOf(item, at) ? 'stale ' : '') + (it && it.status === 'failed' ? 'failed' : '');
   const tokens = now.tab === 'context' ? it.tokens : item.tokens[0] + item.tokens[1];
   return cells(item, kind, laneOf(item), item.id, 't' + item.turn, oneLine(whatOf(item), 40), plain, brief(tokens), shows);
 }
@@ -55,7 +61,7 @@ function matches(row, query) {
   if (row.members) return row.members.some(item => matches(item, query));
   if (row.place !== undefined && row.kind !== undefined && row.value !== undefined) return has(row.id) || has(row.place) || has(text(row.value));
   const it = stands(row, seqNow());
-  return has(row.id) || has(whatOf(row)) || has(row.about) || has(row.call) || has(row.hash) || (it && has(standing(row, it)))
+  return has(row.id) || has(whatOf(row)) || has(row.about) || has(row.call) || has(row.hash) || (it && has(standing(it))) || row.newer.some(edge => has(edge.rule))
     || row.inputs.some(([, place]) => has(text(place))) || row.contents.some(([, places]) => places.some(place => has(text(place))));
 }
 
@@ -113,9 +119,9 @@ function describeItem(box, item) {
   if (item.hash) facts.push(item.hash);
   if (item.call) facts.push(oneLine(item.call, 80));
   box.append(el('p', 'why', facts.join(' · ')));
-  const line = el('p', '', (standing(item, it) || (it.inContext ? 'current: the model sees it whole' : 'not in the context')));
-  if (it.by >= 0) line.append(' by ', jump(items[it.by]), ' (' + it.cause + ') since #' + it.since);
-  box.append(line);
+  const why = stale(item, at);
+  if (why.length) why.push(' since #' + edgeOf(item, at).seq, standing(it) ? ', ' : '');
+  box.append(el('p', '', ...why, standing(it) || (why.length ? '' : 'current: the model sees it whole')));
   if (item.newer.length || item.older.length) section(box, 'Chain', drawChain(chainOf(item, at), item, at));
   if (it.inputText >= 0) section(box, 'The model sees, of the parameters', textBlock(it.inputText));
   if (it.outputText >= 0) section(box, 'The model sees', textBlock(it.outputText));
@@ -199,7 +205,7 @@ function keys(event) {
   const acts = {
     ArrowDown: () => step(1), ArrowUp: () => step(-1), j: () => step(1), k: () => step(-1), PageDown: () => step(page), PageUp: () => step(-page),
     Home: () => step(-1e9), End: () => step(1e9), '[': () => setTurn(now.turn - 1), ']': () => setTurn(now.turn + 1), '/': () => $('search').focus(),
-    n: () => { const it = selected && stands(selected, seqNow()); if (it && it.by >= 0) follow(items[it.by].id); },
+    n: () => { const edge = selected && edgeOf(selected, seqNow()); if (edge && edge.next >= 0) follow(items[edge.next].id); },
     p: () => { if (selected && selected.older.length) follow(items[selected.older[0].old].id); },
   };
   TABS.forEach(([tab], n) => { acts[n + 1] = () => setTab(tab); });
