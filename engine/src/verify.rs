@@ -7,15 +7,18 @@
 //! One implementation for everyone: `acpdb verify`, property tests, the model test, crash tests and fuzzing call these
 //! functions. Nothing is written, nothing is repaired.
 
+use std::cell::OnceCell;
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::codec::{BodyRow, Part};
 use crate::error::Error;
-use crate::event::{Face, Payload};
+use crate::event::{BodyAddress, Face, Payload};
 use crate::fold::{CauseView, FaceState, ItemKind, State, Status, World};
-use crate::ids::{ItemId, Link, Seq, StoreId, StreamId};
+use crate::ids::{ItemId, Link, Position, Seq, StoreId, StreamId};
 use crate::index::{INDEX_NAME, Index, IndexOptions};
-use crate::log::{Log, LogOptions, LogReport, Violation, Witness};
+use crate::log::{Log, LogError, LogOptions, LogReport, Violation, Witness};
 use crate::storage::{FileStorage, Storage, SystemClock, SystemEntropy};
 
 /// What is to be thought of a store.
@@ -142,9 +145,55 @@ pub fn verify_storage(storage: Arc<dyn Storage>, deep: bool) -> Result<Report, E
     let options = LogOptions { read_only: true, ..LogOptions::default() };
     let clock = Arc::new(SystemClock::new());
     let (log, _recovery) = Log::open(storage, clock, Arc::new(SystemEntropy), options)?;
-    let found = log.verify(deep)?;
+    let erased = OnceCell::new();
+    let unfinished = log.is_erasing()?;
+    let found = log.verify_with(deep, |row, part| {
+        if part != Part::BodyZeroed && !unfinished {
+            return false;
+        }
+        erased.get_or_init(|| erased_places(&log)).contains(&row.position)
+    })?;
     let contradictions = if deep { contradictions_of(&log)? } else { Vec::new() };
     Ok(report(found, contradictions))
+}
+
+/// Addresses that the log records as erased after `after`, and the blocks that they name.
+pub(crate) fn recorded_erasures(log: &Log, after: Seq) -> Result<Vec<BodyRow>, LogError> {
+    let until = log.refresh()?;
+    let mut addresses: Vec<BodyAddress> = Vec::new();
+    for frame in log.frames_from(after.next(), until)? {
+        // Damage is for `verify` to tell of.
+        let Ok(frame) = frame else { continue };
+        for event in frame.events() {
+            if event.seq <= after || event.envelope.kind != ERASED {
+                continue;
+            }
+            if let Ok(recorded) = crate::codec::payload::recorded(&frame, &event)
+                && let Payload::Erased(erased) = recorded.event.payload
+            {
+                addresses.extend(erased.bodies);
+            }
+        }
+    }
+    let mut rows = Vec::with_capacity(addresses.len());
+    for address in addresses {
+        let frame = match log.locate(address.seq) {
+            Ok(Some(frame)) => frame,
+            Ok(None) | Err(LogError::Corrupt(_)) => continue,
+            Err(error) => return Err(error),
+        };
+        rows.extend(frame.event(address.seq).and_then(|event| event.row(address.row as usize)));
+    }
+    Ok(rows)
+}
+
+/// Number of the event that records an erasure.
+const ERASED: u16 = 112;
+
+/// Where bodies lay whose erasure is on record.
+fn erased_places(log: &Log) -> BTreeSet<Position> {
+    let rows = recorded_erasures(log, Seq::ZERO).unwrap_or_default();
+    rows.into_iter().map(|row| row.position).collect()
 }
 
 fn report(found: LogReport, contradictions: Vec<Contradiction>) -> Report {

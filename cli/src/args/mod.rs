@@ -20,7 +20,7 @@ pub(crate) use memory::{
 };
 pub(crate) use policy::{Policy, PolicyAct, PolicySet};
 pub(crate) use read::{Ask, Explain, History, List, Log, SessionOption, Sessions, Show, Stats, StatsStyle};
-pub(crate) use store::{Backup, Demo, Info, Salvage, Seal, Verify};
+pub(crate) use store::{Backup, Demo, Erase, Info, Salvage, Seal, Verify};
 
 pub(crate) use request::{ExportMode, ExportOptions, Lint, RequestFormat};
 
@@ -115,6 +115,8 @@ pub(crate) enum Verb {
     Info(Info),
     /// Rewrite complete segments once, smaller; what they say stays the same
     Seal(Seal),
+    /// Remove an item's content for good, with everything equal to it; that it was removed stays on record
+    Erase(Erase),
     /// Make the index anew from the log
     Reindex,
 }

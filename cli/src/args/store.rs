@@ -55,3 +55,16 @@ pub(crate) struct Seal {
     #[arg(long)]
     pub(crate) all: bool,
 }
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Erase {
+    /// The item: #seq, short hash, call id or a unique prefix of one
+    #[arg(value_name = "ID")]
+    pub(crate) id: String,
+    /// Why; recorded for good
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) reason: String,
+    /// Only look in this session
+    #[arg(long, value_name = "ID")]
+    pub(crate) session: Option<String>,
+}

@@ -184,6 +184,10 @@ impl Builder {
         if !read_only && inner.refresh()? == Seq::ZERO {
             inner.begin()?;
         }
+        if !read_only && inner.log.is_erasing()? {
+            // If it cannot be ended now, the next opening tries again; no view shows what is to go.
+            let _ = inner.resume_erasing();
+        }
         Ok(Store { inner: Arc::new(inner) })
     }
 }

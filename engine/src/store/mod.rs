@@ -16,6 +16,7 @@ mod commands;
 #[cfg(test)]
 mod commands_tests;
 mod contents;
+mod erase;
 mod events;
 mod folds;
 mod frames;
@@ -54,6 +55,7 @@ use crate::registry::Registry;
 pub use backup::Backup;
 pub use builder::Builder;
 pub use commands::ActReply;
+pub use erase::{EraseReport, ErasedContent};
 pub use events::Events;
 pub use info::{SessionSummary, StoreInfo, StreamName};
 pub use memory::{Memory, MemoryReceipt, MemoryScope, SessionProposal};

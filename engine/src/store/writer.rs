@@ -86,6 +86,9 @@ pub enum Atomicity {
     Split,
 }
 
+/// How often a commit that names stored bodies is encoded anew because something was erased meanwhile.
+const SHARE_TRIES: usize = 3;
+
 impl Inner {
     /// Records `batches`.
     pub(super) fn commit(&self, batches: &[Batch], atomicity: Atomicity) -> Result<Receipt, Error> {
@@ -279,15 +282,43 @@ impl Inner {
         drafts: &[&EventDraft],
         conditions: &[Condition],
     ) -> Result<crate::log::Appended, Error> {
+        for _ in 0..SHARE_TRIES {
+            match self.append_sharing(drafts, conditions) {
+                // Something was erased since: what is known of stored bodies may name zeros now.
+                Err(Error::HeadMoved { stream: StreamId::STORE, .. })
+                    if !conditions.iter().any(|condition| condition.stream == StreamId::STORE) =>
+                {
+                    self.contents.lock().unwrap_or_else(PoisonError::into_inner).clear();
+                }
+                outcome => return outcome,
+            }
+        }
+        self.append_sharing(drafts, conditions)
+    }
+
+    /// Appends drafts whose bodies may name stored ones: on condition that none was erased since those were stored.
+    fn append_sharing(
+        &self,
+        drafts: &[&EventDraft],
+        conditions: &[Condition],
+    ) -> Result<crate::log::Appended, Error> {
         let mut events = Vec::with_capacity(drafts.len());
         let mut keys: Vec<Option<[u8; 16]>> = Vec::new();
         for draft in drafts {
             events.push(self.encode(draft, &mut keys)?);
         }
+        let shares = events.iter().flat_map(|event| &event.bodies);
+        let shares = shares.into_iter().any(|body| matches!(body, EncodedBody::Existing { .. }));
+        let mut conditions = conditions.to_vec();
+        if shares && !conditions.iter().any(|condition| condition.stream == StreamId::STORE) {
+            let basis = self.contents.lock().unwrap_or_else(PoisonError::into_inner).basis();
+            conditions.push(Condition { stream: StreamId::STORE, basis });
+        }
         let prepared = self.log.prepare(&events)?;
-        match self.log.append(prepared, conditions) {
+        match self.log.append(prepared, &conditions) {
             Ok(appended) => {
                 let mut contents = self.contents.lock().unwrap_or_else(PoisonError::into_inner);
+                contents.begin(Seq(appended.first_seq.get().saturating_sub(1)));
                 for (key, row) in keys.iter().zip(&appended.rows) {
                     if let Some(key) = key {
                         let stored = Stored { digest: row.digest, bytes: row.bytes, position: row.position };
