@@ -5,7 +5,7 @@ use acpdb_engine::entry::{Entry, StreamInfo};
 use acpdb_engine::event::{Recorded, Role};
 use acpdb_engine::fold::World;
 use acpdb_engine::ids::{Seq, StreamId};
-use acpdb_engine::{Atomicity, Batch, Store};
+use acpdb_engine::{Atomicity, Batch, Builder, Store};
 
 use crate::measure::{float, median, middle, own, spent};
 use crate::report::{Report, Target as Goal};
@@ -28,8 +28,12 @@ pub(crate) fn run(options: &Options, report: &mut Report) -> Outcome<()> {
     patterns(options, report)
 }
 
+fn builder(folder: &std::path::Path) -> Builder {
+    Store::builder(folder).registry(acpdb_hosts::registry()).index(false)
+}
+
 pub(crate) fn open(folder: &std::path::Path) -> Outcome<Store> {
-    Ok(Store::builder(folder).registry(acpdb_hosts::registry()).index(false).open()?)
+    Ok(builder(folder).snapshots(false).open()?)
 }
 
 fn session(options: &Options, report: &mut Report, size: usize) -> Outcome<f64> {
@@ -46,6 +50,8 @@ fn session(options: &Options, report: &mut Report, size: usize) -> Outcome<f64> 
     })?;
     let goal = if size == 10_000 { Goal::AtMost(10.0) } else { Goal::None };
     report.row(format!("open and cold fold of {size} calls from the log"), cold * 1e3, "ms", goal);
+
+    snapshot(folder.path(), stream, size, rounds, report)?;
 
     let store = open(folder.path())?;
     let decoded = median(rounds, || {
@@ -67,6 +73,37 @@ fn session(options: &Options, report: &mut Report, size: usize) -> Outcome<f64> 
         append(&store, &mut session, report)?;
     }
     Ok(two)
+}
+
+/// Opening from what was saved.
+fn snapshot(
+    folder: &std::path::Path,
+    stream: StreamId,
+    size: usize,
+    rounds: usize,
+    report: &mut Report,
+) -> Outcome<()> {
+    let store = builder(folder).open()?;
+    let _ = store.view(stream)?;
+    let (saved, spent_saving) = spent(|| store.save_snapshot(stream));
+    let _ = saved?;
+    drop(store);
+    let files = std::fs::read_dir(folder.join("snap"))?.filter_map(|file| file.ok()?.metadata().ok());
+    let bytes: usize = files.filter_map(|file| usize::try_from(file.len()).ok()).sum();
+    let opened = median(rounds, || {
+        let (view, spent) = spent(|| builder(folder).open()?.view(stream).map_err(crate::boxed));
+        let _ = view?;
+        Ok(spent.cpu)
+    })?;
+    let goal = match size {
+        10_000 => Goal::AtMost(5.0),
+        200_000 => Goal::AtMost(60.0),
+        _ => Goal::None,
+    };
+    report.row(format!("open from a snapshot of {size} calls"), opened * 1e3, "ms", goal);
+    report.row(format!("saving a snapshot of {size} calls"), spent_saving.cpu * 1e3, "ms", Goal::None);
+    report.row(format!("a snapshot of {size} calls, each"), float(bytes) / float(size), "B", Goal::None);
+    Ok(())
 }
 
 /// One thing many times, for a profiler: `cold` or `apply` of so many calls, or `append` of one.

@@ -1,7 +1,7 @@
-//! Measurements of acpdb: import, fold, memory, opening.
+//! Measurements of acpdb: import, fold, memory, opening, questions.
 //!
 //! ```text
-//! main -> import | fold | memory | open -> Report (name, measured, target, met or missed) -> stdout, a Markdown table
+//! main -> import | fold | memory | open | query | serve -> Report (name, measured, target, met or missed) -> stdout, a Markdown table
 //!            '-> children of this program, for what only a fresh process shows: peak memory, cold starts
 //! ```
 //!
@@ -14,7 +14,9 @@ mod import;
 mod measure;
 mod memory;
 mod open;
+mod query;
 mod report;
+mod serve;
 mod session;
 
 use std::path::PathBuf;
@@ -25,7 +27,7 @@ use report::Report;
 /// Errors end the run and are shown; there is nobody to handle them.
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
-const USAGE: &str = "usage: acpdb-bench import|fold|memory|open|all [--quick] [--data DIR] [--scratch DIR]\n\
+const USAGE: &str = "usage: acpdb-bench import|fold|memory|open|query|serve|all [--quick] [--data DIR] [--scratch DIR]\n\
        acpdb-bench compare [--events N] [--dir DIR] [--quick] [--only ENGINE]";
 
 /// Any error as one of ours.
@@ -78,15 +80,18 @@ fn run(arguments: &[String]) -> Outcome<()> {
         ["fold"] => fold::run(&options, &mut report)?,
         ["memory"] => memory::run(&options, &mut report)?,
         ["open"] => open::run(&options, &mut report)?,
+        ["serve"] => serve::run(&options, &mut report)?,
+        ["query"] => query::run(&options, &mut report)?,
         ["all"] => {
             import::run(&options, &mut report)?;
             fold::run(&options, &mut report)?;
             memory::run(&options, &mut report)?;
             open::run(&options, &mut report)?;
+            serve::run(&options, &mut report)?;
+            query::run(&options, &mut report)?;
         }
         ["compare"] => return compare::run(&options, events, folder, only),
         ["child-compare", engine, store, count] => return compare::child(engine, store, count.parse()?),
-        ["profile", what, rounds] => return fold::profile(&options, what, rounds.parse()?),
         ["profile", what, rounds] => return fold::profile(&options, what, rounds.parse()?, 10_000),
         ["profile", what, rounds, calls] => {
             return fold::profile(&options, what, rounds.parse()?, calls.parse()?);

@@ -96,10 +96,11 @@ struct RawFile {
 ///
 /// The error is one sentence that says what is wrong.
 pub(crate) fn parse(line: &str, number: u64) -> Result<Line, String> {
-    let mut raw: RawAct<'_> = serde_json::from_str(line).map_err(|error| sentence(&error))?;
+    let mut raw: RawAct<'_> = serde_json::from_str(line).map_err(|error| sentence(&error, line, line))?;
     let mut text = |name: &str| -> Result<Option<String>, String> {
         let Some(value) = raw.remove(name) else { return Ok(None) };
-        serde_json::from_str(value.get()).map_err(|error| format!("\"{name}\": {}", sentence(&error)))
+        serde_json::from_str(value.get())
+            .map_err(|error| format!("\"{name}\": {}", sentence(&error, value.get(), line)))
     };
     let session = text("session")?.ok_or("\"session\" is missing: which session does this belong to?")?;
     if session.is_empty() {
@@ -116,12 +117,12 @@ pub(crate) fn parse(line: &str, number: u64) -> Result<Line, String> {
     if events.is_some() && raw.keys().any(|key| key != "turn") {
         return Err("\"events\" stands alone: put everything into it".to_owned());
     }
-    push(&raw, number, &mut acts)?;
+    push(&raw, line, number, &mut acts)?;
     if let Some(events) = &events {
         let events: Vec<RawAct<'_>> = serde_json::from_str(events.get())
-            .map_err(|error| format!("\"events\": {}", sentence(&error)))?;
+            .map_err(|error| format!("\"events\": {}", sentence(&error, events.get(), line)))?;
         for event in &events {
-            push(event, number, &mut acts)?;
+            push(event, line, number, &mut acts)?;
         }
     }
     if acts.is_empty() {
@@ -140,7 +141,7 @@ pub(crate) fn parse(line: &str, number: u64) -> Result<Line, String> {
     Ok(Line { stream, acts })
 }
 
-fn push(raw: &RawAct<'_>, number: u64, acts: &mut Vec<Act>) -> Result<(), String> {
+fn push(raw: &RawAct<'_>, line: &str, number: u64, acts: &mut Vec<Act>) -> Result<(), String> {
     // A turn begins before what happens in it, wherever it stands in the object.
     if let Some(turn) = raw.get("turn") {
         match turn.get() {
@@ -158,7 +159,7 @@ fn push(raw: &RawAct<'_>, number: u64, acts: &mut Vec<Act>) -> Result<(), String
     }
     for (key, value) in raw {
         let text = value.get();
-        let wrong = |error: &serde_json::Error| format!("\"{key}\": {}", sentence(error));
+        let wrong = |error: &serde_json::Error| format!("\"{key}\": {}", sentence(error, text, line));
         match key.as_str() {
             "turn" => {}
             "message" => {
@@ -256,8 +257,8 @@ fn memory_entry(raw: RawMemory) -> Result<MemoryEntry, String> {
     })
 }
 
-/// What serde says, as half a sentence with the place in the line.
-fn sentence(error: &serde_json::Error) -> String {
+/// What serde says of a part of a line, as half a sentence with the place in the line.
+fn sentence(error: &serde_json::Error, part: &str, line: &str) -> String {
     let text = error.to_string();
     let text = match text.split(" at line ").next().unwrap_or(&text) {
         "unexpected end of hex escape" | "lone leading surrogate in hex escape" => {
@@ -265,5 +266,8 @@ fn sentence(error: &serde_json::Error) -> String {
         }
         text => text,
     };
-    if error.column() > 0 { format!("{text} (column {})", error.column()) } else { text.to_owned() }
+    // Values are pieces of the line: serde counts from where the piece begins.
+    let before = part.as_ptr().addr().checked_sub(line.as_ptr().addr()).filter(|place| *place <= line.len());
+    let column = before.unwrap_or(0) + error.column();
+    if error.column() > 0 { format!("{text} (column {column})") } else { text.to_owned() }
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use acpdb_engine::{Error, Store};
 
-use crate::args::Global;
+use crate::args::{Global, RedactOptions};
 use crate::failure::Failure;
 use crate::output::Output;
 
@@ -34,6 +34,21 @@ pub(crate) fn folder(global: &Global) -> Result<PathBuf, Failure> {
 pub(crate) fn open(global: &Global, output: &Output) -> Result<Store, Failure> {
     let folder = folder(global)?;
     open_at(&folder, output)
+}
+
+/// Opens the store to append to it, with secrets taken out as asked.
+pub(crate) fn open_redacting(
+    global: &Global,
+    redact: &RedactOptions,
+    output: &Output,
+) -> Result<Store, Failure> {
+    let mut builder = Store::builder(folder(global)?).registry(acpdb_hosts::registry());
+    if let Some(rules) = crate::commands::scan::rules(redact, false)? {
+        builder = builder.redactor(std::sync::Arc::new(rules));
+    }
+    let store = builder.open()?;
+    report(&store, output);
+    Ok(store)
 }
 
 /// Makes a store that is thrown away afterwards, so that it may lie on any file system.

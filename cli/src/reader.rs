@@ -115,7 +115,17 @@ pub(crate) fn recognise(candidate: &Candidate, format: Option<Format>) -> Recogn
         Ok(head) => head,
         Err(error) => return skip(format!("cannot be read: {error}")),
     };
-    match format.or_else(|| import::detect(path, &head)) {
+    let detected = import::detect(path, &head);
+    // What is recorded stays: a session read as another host's would be there for ever, as records nobody understands.
+    if let (Some(asked), Some(found)) = (format, detected)
+        && asked != found
+    {
+        let (asked, found) = (asked.name(), found.name());
+        return skip(format!(
+            "it is of format {found}, not {asked}; leave out --format, or give --format {found}"
+        ));
+    }
+    match format.or(detected) {
         Some(format) => Recognised::Session(format),
         None if worth_a_word => {
             skip("the format is not known; name it with --format if you know it".to_owned())

@@ -334,7 +334,20 @@ impl fmt::Display for Position {
 }
 
 /// A body as an event names it: which event, and which of its rows in the body table.
-#[derive(serde::Serialize, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(
+    Archive,
+    Serialize,
+    Deserialize,
+    serde::Serialize,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Debug,
+)]
 pub struct BodyId {
     /// The event that names the body.
     pub seq: Seq,

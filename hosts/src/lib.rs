@@ -13,6 +13,7 @@ pub mod export;
 pub mod import;
 pub mod lint;
 pub mod places;
+pub mod redact;
 pub mod registry;
 
 pub use registry::registry;

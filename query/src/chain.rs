@@ -6,6 +6,7 @@ use acpdb_engine::ids::Seq;
 use serde::Serialize;
 
 use crate::items::ItemRow;
+use crate::served::{ServedRow, served_rows};
 
 /// An edge between two members of a chain.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -60,6 +61,9 @@ pub struct ChainReport {
     pub tokens_freed: u64,
     /// There are more members than are gathered.
     pub is_cut: bool,
+    /// How members were sent to the model, one row for each change. Absent if no context was recorded as sent.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub served: Vec<ServedRow>,
 }
 
 /// The chain of an item; `None` if it was not recorded at the view's seq. Cost: O(members and edges).
@@ -77,6 +81,7 @@ pub fn chain(view: &View, session: &str, ix: Ix) -> Option<ChainReport> {
         edges: chain.edges.iter().map(EdgeRow::from).collect(),
         tokens_freed: chain.edges.iter().map(|edge| edge.tokens_freed).sum(),
         is_cut: chain.is_cut,
+        served: chain.members.iter().flat_map(|member| served_rows(state, member.ix, at)).collect(),
     })
 }
 

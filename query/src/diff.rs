@@ -99,6 +99,7 @@ pub struct DiffReport {
 }
 
 /// How an item stands at a point.
+#[expect(clippy::struct_excessive_bools, reason = "each is a question of its own")]
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Standing {
     recorded: bool,

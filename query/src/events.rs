@@ -85,8 +85,7 @@ impl std::fmt::Debug for EventRows {
 /// If the log cannot be read, or the filter names a session that does not exist.
 pub fn events(store: &Store, question: EventsQuestion) -> Result<EventRows, Error> {
     let mut filter = question.filter;
-    let names = Names::new(store)?;
-    names.settle(&mut filter)?;
+    let names = Names::for_filter(store, &mut filter)?;
     let head = store.head()?;
     let at = question.to.unwrap_or(head).min(head);
     let at = question.after.map_or(at, |cursor| cursor.at.min(at));

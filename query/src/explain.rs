@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use crate::chain::EdgeRow;
 use crate::items::ItemRow;
+use crate::served::{ServedRow, served_rows, served_sentence};
 
 /// An explanation.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -35,6 +36,9 @@ pub struct Explained {
     pub stale: Option<Seq>,
     /// Preset of the policy that was in force when it was hidden, else of the one in force now.
     pub policy: String,
+    /// How its content was sent to the model: one row for each change. Absent if no context was recorded as sent.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub served: Vec<ServedRow>,
 }
 
 /// Explains an item; `None` if it was not recorded at the view's seq.
@@ -45,17 +49,21 @@ pub fn explain(view: &View, session: &str, ix: Ix) -> Option<Explained> {
     let explanation = state.explain(ix, at)?;
     let item = state.item(ix, at)?;
     let visible = state.visible(ix, at).is_some_and(|visibility| visibility.visible);
+    let served = served_rows(state, ix, at);
+    let mut sentences = sentences(state, &item, &explanation, at);
+    sentences.extend(served_sentence(&served));
     Some(Explained {
         row: ItemRow::of(state, &item, session, at),
         at,
         visible,
-        sentences: sentences(state, &item, &explanation, at),
+        sentences,
         edge: explanation.edge.as_ref().map(EdgeRow::from),
         edges_to_newer: explanation.superseded_by.iter().map(EdgeRow::from).collect(),
         edges_to_older: explanation.supersedes.iter().map(EdgeRow::from).collect(),
         protection: explanation.protection,
         stale: explanation.stale,
         policy: explanation.policy,
+        served,
     })
 }
 

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use acpdb_engine::event::{Payload, Scope};
 use acpdb_engine::fold::{Ix, State};
-use acpdb_engine::ids::{ItemId, Seq};
+use acpdb_engine::ids::{ItemId, Seq, StreamId};
 use acpdb_engine::index::NameKind;
 use acpdb_engine::text::HashTarget;
 use acpdb_engine::{Error, Store, StreamName, View};
@@ -255,8 +255,8 @@ fn by_seq(store: &Store, item: ItemId, head: Seq, session: Option<&StreamName>) 
     let seq = item.seq;
     let recorded = store.event(seq)?.ok_or(FindError::NoEvent { seq, head })?;
     let stream = recorded.event.stream;
-    let names = store.stream_names()?;
-    let name = names.into_iter().find(|name| name.id == stream).unwrap_or_else(|| StreamName {
+    let own = if stream == StreamId::STORE { None } else { store.stream_name(stream)? };
+    let name = own.unwrap_or_else(|| StreamName {
         id: stream,
         scope: Scope::Project,
         host: String::new(),

@@ -12,7 +12,7 @@ use crate::filter::{Expr, Filter, Term};
 const STORE: &str = "store";
 
 /// The streams of a store by their names.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Names {
     all: Vec<StreamName>,
     /// Name, and host in lower case, as filters compare it.
@@ -26,6 +26,16 @@ impl Names {
             all.iter().map(|name| (name.id, (name.name.clone(), name.host.to_lowercase()))).collect();
         by_id.insert(StreamId::STORE, (STORE.to_owned(), String::new()));
         Ok(Self { all, by_id })
+    }
+
+    /// The names, if a filter asks for any: they cost a look at the first event of each stream.
+    pub(crate) fn for_filter(store: &Store, filter: &mut Filter) -> Result<Self, Error> {
+        if !filter.needs().names {
+            return Ok(Self::default());
+        }
+        let names = Self::new(store)?;
+        names.settle(filter)?;
+        Ok(names)
     }
 
     pub(crate) fn name(&self, stream: StreamId) -> &str {

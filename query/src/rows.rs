@@ -73,9 +73,7 @@ pub fn item_rows(
     question: ItemsQuestion,
 ) -> Result<ItemRows, Error> {
     let mut filter = question.filter;
-    if !filter.is_empty() {
-        Names::new(store)?.settle(&mut filter)?;
-    }
+    let _ = Names::for_filter(store, &mut filter)?;
     let todo = {
         let reading = view.read();
         let after = question.after.map(|cursor| cursor.after);

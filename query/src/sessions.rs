@@ -60,8 +60,7 @@ pub fn sessions(
     filter: &Filter,
 ) -> Result<impl Iterator<Item = Result<SessionRow, Error>> + use<>, Error> {
     let (store, mut filter) = (store.clone(), filter.clone());
-    let names = crate::names::Names::new(&store)?;
-    names.settle(&mut filter)?;
+    let names = crate::names::Names::for_filter(&store, &mut filter)?;
     let wanted = store.stream_names()?.into_iter().filter(|name| name.scope == Scope::Session);
     let possible: Vec<StreamName> = wanted.filter(|name| names.is_possible(&filter, name.id)).collect();
     Ok(possible.into_iter().filter_map(move |name| row(&store, name, at, &filter).transpose()))
@@ -118,13 +117,13 @@ pub fn sampled(values: &[u64], count: usize) -> Vec<u64> {
 pub fn sparkline(values: &[u64]) -> String {
     const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let most = values.iter().copied().max().unwrap_or_default();
-    let bar = |value: &u64| match most {
-        0 => ' ',
-        _ => {
-            let height = u128::from(*value) * 8;
-            let place = usize::try_from(height.div_ceil(u128::from(most))).unwrap_or(8);
-            BARS.get(place.saturating_sub(1)).copied().unwrap_or('█')
+    let bar = |value: &u64| {
+        if most == 0 {
+            return ' ';
         }
+        let height = u128::from(*value) * 8;
+        let place = usize::try_from(height.div_ceil(u128::from(most))).unwrap_or(8);
+        BARS.get(place.saturating_sub(1)).copied().unwrap_or('█')
     };
     values.iter().map(bar).collect()
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use acpdb_engine::View;
-use acpdb_engine::fold::{KindStats, Stats, StatsKind};
+use acpdb_engine::fold::{KindStats, RuleKind, Stats, StatsKind};
 use serde::Serialize;
 
 use crate::items::ItemRow;
@@ -190,7 +190,7 @@ impl TallySums {
             self.tally.items += 1;
             self.tally.tokens += row.tokens;
             self.tally.tokens_shown += row.tokens_shown;
-            let rule = row.rule.map(|rule| rule.label());
+            let rule = row.rule.map(RuleKind::label);
             let state = rule.or(row.cause).unwrap_or(if row.in_context { "current" } else { "hidden" });
             if let Some(tool) = &row.tool {
                 count(&mut self.tools, tool, &row);
@@ -216,7 +216,7 @@ fn count(rows: &mut BTreeMap<String, TallyRow>, name: &str, row: &ItemRow) {
 
 fn most_first(rows: BTreeMap<String, TallyRow>) -> Vec<TallyRow> {
     let mut all: Vec<TallyRow> = rows.into_iter().map(|(name, row)| TallyRow { name, ..row }).collect();
-    all.sort_by(|left, right| (right.tokens, right.count).cmp(&(left.tokens, left.count)));
+    all.sort_by_key(|row| std::cmp::Reverse((row.tokens, row.count)));
     all
 }
 

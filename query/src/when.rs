@@ -273,8 +273,12 @@ fn at_point(
 ) -> Result<(View, Option<String>), WhenError> {
     let Some(text) = text else { return Ok((view, None)) };
     let found = within(store, &view, &stream.name, parse(text, now)?, now)?;
-    let first = view.read().state().first();
-    if found.seq < first {
+    let (first, is_fork) = {
+        let reading = view.read();
+        (reading.state().first(), !reading.state().forks(view.at()).is_empty())
+    };
+    // A fork reads what it shares as far back as that goes.
+    if found.seq < first && !is_fork {
         return Err(WhenError::NotBegun { session: stream.name.clone(), first, at: found.seq });
     }
     Ok((view.with_at(found.seq), found.note))

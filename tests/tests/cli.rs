@@ -37,3 +37,15 @@ fn mistakes_say_what_to_do() {
     let world = World::fed();
     transcript::play(&world, "mistakes.md");
 }
+
+#[test]
+fn queries_choose_events_items_and_sessions() {
+    let world = World::fed();
+    transcript::play(&world, "query.md");
+}
+
+#[test]
+fn points_in_time_differences_and_branches() {
+    let world = World::fed();
+    transcript::play(&world, "travel.md");
+}

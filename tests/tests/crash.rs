@@ -39,7 +39,7 @@ fn a_lost_commit_is_noticed() {
     actor.live().unwrap();
     judge(&world.fork(1), &auditor.now(), setting, &mut Dice::new(1)).unwrap();
     let cut = world.fork(1);
-    let last = cut.files().into_iter().filter(|name| name.ends_with(".seg")).max().unwrap();
+    let last = cut.files().into_iter().filter(|name| name.starts_with("log/")).max().unwrap();
     let mut bytes = cut.file(&last).unwrap();
     let end = bytes.len();
     bytes[end - 64..].fill(0);

@@ -10,6 +10,10 @@
     reason = "tests: a failed step is a failed test"
 )]
 
+#[path = "exports/laws.rs"]
+mod laws;
+#[path = "exports/life.rs"]
+mod life;
 #[path = "exports/recordings.rs"]
 mod recordings;
 

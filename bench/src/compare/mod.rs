@@ -42,6 +42,11 @@ pub(crate) fn run(
     folder: Option<PathBuf>,
     only: Option<String>,
 ) -> Outcome<()> {
+    let own_only =
+        only.as_ref().is_some_and(|only| engine::all().iter().any(|kind| kind.name.contains(only)));
+    if !cfg!(feature = "peers") && !own_only {
+        return with_peers();
+    }
     let quick = options.quick;
     let sizes = match events {
         Some(count) => vec![count],
@@ -51,9 +56,6 @@ pub(crate) fn run(
     // The system's folder for temporary files may lie in memory; the current folder rarely does.
     let folder = folder.unwrap_or_else(|| PathBuf::from("."));
     let compare = Compare { sizes, folder, only, quick };
-    if !cfg!(feature = "peers") {
-        eprintln!("built without the feature `peers`: only acpdb and a raw file are measured");
-    }
     let mut kinds: Vec<Kind> = engine::all();
     if let Some(only) = &compare.only {
         kinds.retain(|kind| kind.name.contains(only.as_str()));
@@ -71,6 +73,19 @@ pub(crate) fn run(
         table::write_docs(&text)?;
     }
     Ok(())
+}
+
+/// Runs this command again in a build that has the other engines.
+fn with_peers() -> Outcome<()> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = std::process::Command::new(cargo);
+    command.args(["run", "--release", "--features", "peers", "--manifest-path"]);
+    command
+        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"))
+        .arg("--")
+        .args(std::env::args_os().skip(1));
+    let status = command.status().map_err(|error| format!("cargo builds the other engines: {error}"))?;
+    if status.success() { Ok(()) } else { Err("the build with the other engines failed".into()) }
 }
 
 /// Reads as a process of its own does, and prints its memory and how long opening took: only a fresh process shows them.

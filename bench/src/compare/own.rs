@@ -1,7 +1,7 @@
 //! acpdb, twice: the log with its index, which stores what it is given, and the whole store, which also understands it.
 //!
 //! The store's rows do more than any other row: each event is a tool call, whose parameters are parsed and classified,
-//! whose origin is checked for repeats, and whose end is a second event; a chain is what superseded what.
+//! whose origin is checked for repeats, with a step before it and its end behind it as events of their own; a chain is what superseded what.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -185,12 +185,14 @@ fn info(session: u32) -> StreamInfo {
     StreamInfo::session("bench", format!("session-{session}"))
 }
 
-fn entries(event: &Event<'_>) -> [Entry; 2] {
+/// A step of the model, its call, and the result.
+fn entries(event: &Event<'_>) -> [Entry; 3] {
+    let step = Entry::step(format!("step-{}", event.number)).origin(format!("step-{}", event.number));
     let call = format!("call-{}", event.number);
     let params = format!(r#"{{"file_path":"/src/chain-{}.rs"}}"#, event.chain);
     let start = Entry::tool_started(&call, "Read", params).origin(format!("{call}:start"));
     let end = Entry::tool_completed(&call, event.body.to_owned()).origin(format!("{call}:end"));
-    [start, end]
+    [step, start, end]
 }
 
 impl StoreEngine {
@@ -214,7 +216,7 @@ impl Engine for StoreEngine {
         if let [event] = events {
             let receipt = self.store.append(&info(event.session), entries(event).into())?;
             self.seqs.push(receipt.last_seq);
-            let item = receipt.items.first().copied().flatten().ok_or("a call was not recorded")?;
+            let item = receipt.items.get(1).copied().flatten().ok_or("a call was not recorded")?;
             self.chains.insert(event.chain, (event.session, item));
             return Ok(());
         }

@@ -15,6 +15,9 @@ use crate::measure::{self, middle, own as own_time, spent};
 /// Events of a commit in a bulk load.
 const BATCH_EVENT_COUNT: u64 = 1000;
 
+/// Stores of more events are not filled one by one.
+const LIVE_EVENT_COUNT_MAX: u64 = 200_000;
+
 type Open = (Kind, Box<dyn Engine>, u64);
 
 /// Drops engines that do not answer as the generator does, and says so.
@@ -205,7 +208,8 @@ pub(crate) fn load_and_read(
         figures.add(&format!("{size}: disk beyond payload"), "B/event", kind.name, (bytes - payload) / count);
         engines.push((*kind, engine, index as u64));
     }
-    reads(compare, &mut engines, work, size, figures)?;
+    reads(compare, &mut engines, work, (size, "after bulk"), figures)?;
+    live_reads(compare, kinds, work, size, figures)?;
     let opened: Vec<(Kind, u64)> = engines.iter().map(|(kind, _, index)| (*kind, *index)).collect();
     if let Some((_, index)) = opened.iter().find(|(kind, _)| kind.name == "acpdb store") {
         killed(&folder.path().join(index.to_string()), compare, size, figures)?;
@@ -233,6 +237,35 @@ pub(crate) fn load_and_read(
     Ok(())
 }
 
+/// Reads of stores that were filled as an agent fills them, one event a commit; in memory, since warm reads are there
+/// anyway and a million syncs take hours.
+fn live_reads(
+    compare: &Compare,
+    kinds: &[Kind],
+    work: &Work,
+    size: u64,
+    figures: &mut Figures,
+) -> Outcome<()> {
+    if size > LIVE_EVENT_COUNT_MAX {
+        figures.note(format!(
+            "stores of {size} events are filled in bulk only: memory has no room for all of them"
+        ));
+        return Ok(());
+    }
+    let folder = tempfile::tempdir_in(measure::scratch_folder())?;
+    let given = |kind: &Kind| kind.limit.is_none_or(|(limit, _)| size <= limit);
+    let kinds: Vec<Kind> = kinds.iter().copied().filter(given).collect();
+    let mut engines = open_all(&kinds, folder.path())?;
+    for (kind, engine, _) in &mut engines {
+        eprintln!("single commits up to {size}: {}", kind.name);
+        for number in 1..=size {
+            engine.append(&[work.event(number)])?;
+        }
+        engine.settle()?;
+    }
+    reads(compare, &mut engines, work, (size, "live"), figures)
+}
+
 #[expect(clippy::cast_precision_loss, reason = "for display")]
 fn number(count: u64) -> f64 {
     count as f64
@@ -242,12 +275,12 @@ fn reads(
     compare: &Compare,
     engines: &mut [Open],
     work: &Work,
-    size: u64,
+    (size, how): (u64, &str),
     figures: &mut Figures,
 ) -> Outcome<()> {
     let rounds = if compare.quick { 3 } else { 5 };
     for round in 0..rounds {
-        eprintln!("reads at {size}: round {} of {rounds}", round + 1);
+        eprintln!("reads at {size}, {how}: round {} of {rounds}", round + 1);
         let shift = round % engines.len().max(1);
         engines.rotate_left(shift);
         let asks = work.asks(size, 400, round as u64 + 7);
@@ -264,7 +297,7 @@ fn reads(
                     times.push(spent.wall * 1e6);
                 }
                 if !times.is_empty() {
-                    figures.add(&format!("{size}: {name}"), "us", kind.name, middle(times));
+                    figures.add(&format!("{size}, {how}: {name}"), "us", kind.name, middle(times));
                 }
             }
             if round < 3 {
@@ -272,7 +305,7 @@ fn reads(
                 let (done, spent) = spent(|| engine.scan(&mut sink));
                 if done? {
                     let rate = number(size) / spent.wall / 1e6;
-                    figures.add(&format!("{size}: read all"), "M/s", kind.name, rate);
+                    figures.add(&format!("{size}, {how}: read all"), "M/s", kind.name, rate);
                 }
             }
         }

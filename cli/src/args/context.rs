@@ -13,6 +13,9 @@ pub(crate) struct Context {
     /// Whole texts, not their beginnings
     #[arg(long)]
     pub(crate) full: bool,
+    /// The very bytes that were sent last, or last at the point of --at; their digest is checked
+    #[arg(long, conflicts_with_all = ["last", "full", "format"])]
+    pub(crate) served: bool,
     #[command(flatten)]
     pub(crate) export: super::ExportOptions,
     #[command(subcommand)]

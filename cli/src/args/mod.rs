@@ -7,6 +7,7 @@ mod read;
 mod request;
 mod store;
 mod task;
+mod time;
 mod write;
 
 use std::path::PathBuf;
@@ -21,11 +22,17 @@ pub(crate) use memory::{
 pub(crate) use policy::{Policy, PolicyAct, PolicySet};
 pub(crate) use read::{Ask, Explain, History, List, Log, SessionOption, Sessions, Show, Stats, StatsStyle};
 pub(crate) use store::{Backup, Demo, Erase, Info, Salvage, Seal, Verify};
+pub(crate) use read::{
+    Ask, Explain, History, List, Log, SessionOption, Sessions, Show, Simulate, SimulateMode, Stats,
+    StatsStyle,
+};
+pub(crate) use store::{Backup, Demo, Info, Salvage, Seal, Verify};
 
 pub(crate) use request::{ExportMode, ExportOptions, Lint, RequestFormat};
 
 pub(crate) use task::{Task, TaskAct, TaskArchive, Todo, TodoAct};
-pub(crate) use write::{Append, Import};
+pub(crate) use time::{AtPoint, Blame, Diff, Fork, Rewind, Undo};
+pub(crate) use write::{Append, Import, RedactOptions, Scan};
 
 /// An append-only log of what AI agents see and do: the current context, the full history, and the reason for the
 /// difference. ("acp" is agent context pruning, not the Agent Client Protocol.)
@@ -91,10 +98,26 @@ pub(crate) enum Verb {
     List(List),
     /// Why something is or is not in the current context
     Explain(Explain),
+    /// What was there at a point in time
+    At(AtPoint),
+    /// What came, went, was superseded or shown again between two points
+    Diff(Diff),
+    /// Which calls made a file what it is, or which events made an item stand where it stands
+    Blame(Blame),
+    /// Take everything after a point off a session's branch; it stays in history
+    Rewind(Rewind),
+    /// Go on from a session, or from a point of it (--at), as a new one; nothing is copied
+    Fork(Fork),
+    /// Take back the newest discard, distill, restore, pin or unpin
+    Undo(Undo),
+    /// Secrets that were recorded: where, and how to erase them
+    Scan(Scan),
     /// Whether a provider accepts the body of a request: 0 yes, 1 no
     Lint(Lint),
     /// What is saved, by rule
     Stats(Stats),
+    /// What other policies and modes would have cost
+    Simulate(Simulate),
     /// The todo list as it is and as it was
     Todo(Todo),
     /// Facts, preferences and decisions

@@ -149,6 +149,44 @@ pub(crate) enum StatsStyle {
 }
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  acpdb simulate SESSION                 the presets on one session\n  \
+    acpdb simulate --all --policy economy --mode batched --price openai\n\n\
+    The sessions are as they were recorded: how the agent would have gone on, had it seen less, is not known.")]
+pub(crate) struct Simulate {
+    /// One session [default: the newest]
+    #[arg(value_name = "SESSION", conflicts_with = "all")]
+    pub(crate) session: Option<String>,
+    /// Every session of the store
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Only sessions of this host
+    #[arg(long, requires = "all")]
+    pub(crate) host: Option<String>,
+    /// A preset, a policy as JSON or TOML in a file, or `recorded` for those in force [default: some presets]
+    #[arg(long, short, value_name = "POLICY")]
+    pub(crate) policy: Vec<String>,
+    /// When what is concluded is sent [default: each]
+    #[arg(long, short, value_name = "MODE")]
+    pub(crate) mode: Vec<SimulateMode>,
+    /// Prices: anthropic, anthropic-1h, openai, flat, or a TOML file [default: anthropic]
+    #[arg(long, value_name = "PRICES")]
+    pub(crate) price: Option<String>,
+    /// Write a page with the picture here
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<std::path::PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SimulateMode {
+    /// What was sent is never changed
+    AppendOnly,
+    /// When it pays
+    Batched,
+    /// At once
+    Eager,
+}
+
+#[derive(Debug, clap::Args)]
 pub(crate) struct SessionOption {
     /// The session [default: the only or newest one]
     #[arg(long, short)]

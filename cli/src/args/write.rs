@@ -16,6 +16,8 @@ pub(crate) struct Import {
     /// The project whose memory the sessions share
     #[arg(long, value_name = "NAME")]
     pub(crate) project: Option<String>,
+    #[command(flatten)]
+    pub(crate) redact: RedactOptions,
 }
 
 #[derive(Debug, clap::Args)]
@@ -30,4 +32,29 @@ pub(crate) struct Append {
     /// Print the last seq of each commit once it is durable
     #[arg(long)]
     pub(crate) ack: bool,
+    #[command(flatten)]
+    pub(crate) redact: RedactOptions,
+}
+
+/// What counts as a secret.
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct RedactOptions {
+    /// Take well-known forms of keys and tokens out before anything is recorded
+    #[arg(long)]
+    pub(crate) redact: bool,
+    /// Also what this pattern matches
+    #[arg(long, value_name = "NAME=REGEX")]
+    pub(crate) redact_rule: Vec<String>,
+    /// Also long runs of signs that look random
+    #[arg(long)]
+    pub(crate) redact_entropy: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Scan {
+    /// Only this session
+    #[arg(long, short)]
+    pub(crate) session: Option<String>,
+    #[command(flatten)]
+    pub(crate) redact: RedactOptions,
 }

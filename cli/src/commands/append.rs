@@ -17,7 +17,7 @@ const LINE_BYTES_MAX: u64 = 64 << 20;
 pub(crate) fn run(global: &Global, args: &Append, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse(global)?;
     // Opens and recovers before it reads a line.
-    let store = place::open(global, output)?;
+    let store = place::open_redacting(global, &args.redact, output)?;
     let mut input = std::io::stdin().lock();
     let mut line = Vec::new();
     let mut refused = 0_u64;

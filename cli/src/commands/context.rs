@@ -23,6 +23,9 @@ pub(crate) fn run(global: &Global, args: &Context, output: &mut Output) -> Resul
     }
     let store = place::read(global, output)?;
     let session = sessions::default_session_noted(&store, args.session.as_deref(), output)?;
+    if args.served {
+        return super::served::run(global, &store, &session, output);
+    }
     let view = find::view(&store, global, &session)?;
     if let Some(format) = args.export.format {
         return super::export::run(&view, &args.export, format, output);

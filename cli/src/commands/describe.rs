@@ -1,5 +1,6 @@
 //! Events and things in words: short forms shared by several commands.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use acpdb_engine::Store;
@@ -7,7 +8,6 @@ use acpdb_engine::event::{Body, Payload, Recorded};
 use acpdb_engine::ids::{Micros, StreamId};
 use serde_json::{Value, json};
 
-use crate::failure::Failure;
 use crate::output::{Escape, escape};
 
 /// Style of seqs.
@@ -24,16 +24,20 @@ pub(crate) const GOOD: anstyle::Style =
 pub(crate) const BAD: anstyle::Style =
     anstyle::Style::new().fg_color(Some(anstyle::Color::Ansi(anstyle::AnsiColor::Yellow)));
 
-/// Names of streams, to print instead of their ids.
-#[derive(Debug, Default)]
+/// Streams whose names are looked up one by one before all are.
+const NAMED_COUNT_MAX: usize = 16;
+
+/// Names of streams, to print instead of their ids. Looked up when they are first printed: the first rows do not wait for
+/// the names of all.
+#[derive(Debug)]
 pub(crate) struct StreamNames {
-    names: BTreeMap<StreamId, String>,
+    store: Store,
+    names: RefCell<BTreeMap<StreamId, String>>,
 }
 
 impl StreamNames {
-    pub(crate) fn new(store: &Store) -> Result<Self, Failure> {
-        let named = store.stream_names()?;
-        Ok(Self { names: named.into_iter().map(|stream| (stream.id, stream.name)).collect() })
+    pub(crate) fn new(store: &Store) -> Self {
+        Self { store: store.clone(), names: RefCell::default() }
     }
 
     /// The host's name of a stream, whole.
@@ -41,7 +45,18 @@ impl StreamNames {
         if stream == StreamId::STORE {
             return "store".to_owned();
         }
-        self.names.get(&stream).cloned().unwrap_or_else(|| stream.to_hex())
+        let mut names = self.names.borrow_mut();
+        if let Some(known) = names.get(&stream) {
+            return known.clone();
+        }
+        // What cannot be read has no name, and is told of by whoever reads it.
+        if names.len() == NAMED_COUNT_MAX {
+            let all = self.store.stream_names().unwrap_or_default();
+            names.extend(all.into_iter().map(|name| (name.id, name.name)));
+        } else if let Ok(Some(name)) = self.store.stream_name(stream) {
+            names.insert(stream, name.name);
+        }
+        names.entry(stream).or_insert_with(|| stream.to_hex()).clone()
     }
 
     /// At most 12 characters of it.

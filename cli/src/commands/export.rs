@@ -58,7 +58,7 @@ pub(crate) fn run(
         ..Options::default()
     };
     let export = match args.mode {
-        Some(ExportMode::Batched) => export_served(&view.served(), format_of(format), &options)?,
+        Some(ExportMode::Batched) => export_served(&view.to_send()?, format_of(format), &options)?,
         _ => export(view, format_of(format), &options)?,
     };
     if output.json {

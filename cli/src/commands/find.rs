@@ -14,7 +14,7 @@ pub(crate) fn item(store: &Store, text: &str, session: Option<&str>) -> Result<F
     acpdb_query::find(store, text, session.as_ref()).map_err(failure)
 }
 
-fn failure(error: FindError) -> Failure {
+pub(crate) fn failure(error: FindError) -> Failure {
     let message = error.to_string();
     match error {
         FindError::Store(error) => error.into(),

@@ -1,7 +1,9 @@
 //! `acpdb history`: everything that ever was, and the chain of what superseded what.
 
+use acpdb_engine::fold::FaceState;
 use acpdb_engine::{Store, StreamName, View};
 use acpdb_query::items::names;
+use acpdb_query::served::ServedRow;
 use acpdb_query::{ChainReport, Cursor, EdgeRow, Filter, ItemRow, ItemsQuestion, Scanned, Which};
 
 use super::lines::{Widths, about, one_line, standing_painted};
@@ -249,10 +251,25 @@ pub(crate) fn draw(
             output.line(output.paint(describe::DIM, &format!("{rail}   {text}")))?;
         }
     }
+    for row in unseen(chain) {
+        let words =
+            format!("{}: the model no longer sees it since turn {} ({})", row.item, row.turn, row.seq);
+        output.line(output.paint(describe::DIM, &words))?;
+    }
     if chain.is_cut {
         output.line(output.paint(describe::DIM, "… and more, left out"))?;
     }
     Ok(())
+}
+
+/// The newest change of each member that the model no longer sees, as far as contexts were recorded.
+fn unseen(chain: &ChainReport) -> impl Iterator<Item = &ServedRow> {
+    let newest = chain
+        .served
+        .iter()
+        .enumerate()
+        .filter(|(place, row)| chain.served.get(place + 1).is_none_or(|next| next.item != row.item));
+    newest.map(|(_, row)| row).filter(|row| matches!(row.state, FaceState::Tombstone | FaceState::Gone))
 }
 
 fn edge_words(edge: &EdgeRow, old: &ItemRow) -> String {

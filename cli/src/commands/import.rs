@@ -45,7 +45,7 @@ pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result
                 let store = match &opened {
                     Some(store) => store,
                     // Only now: a mistyped name makes no store.
-                    None => opened.insert(place::open(global, output)?),
+                    None => opened.insert(place::open_redacting(global, &args.redact, output)?),
                 };
                 match reader::read(store, &candidate.path, format, &options, &mut progress) {
                     Ok(report) => {

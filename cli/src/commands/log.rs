@@ -29,9 +29,9 @@ pub(crate) fn run(global: &Global, args: &Log, output: &mut Output) -> Result<Co
     };
     let session =
         args.session.as_deref().map(|session| super::sessions::find(&store, session)).transpose()?;
-    let named = session.as_ref().map_or("", |session| session.name.as_str());
+    let asked = session.as_ref().map_or("", |session| session.name.as_str());
     let order = if args.reverse { "reverse" } else { "" };
-    let (after, digest) = args.ask.page(&["log", filter.text(), named, order])?;
+    let (after, digest) = args.ask.page(&["log", filter.text(), asked, order])?;
     let to = if args.follow { Some(store.head()?) } else { super::at::end(&store, global)? };
     let question = EventsQuestion {
         filter,
@@ -44,7 +44,7 @@ pub(crate) fn run(global: &Global, args: &Log, output: &mut Output) -> Result<Co
         after,
         digest,
     };
-    let names = describe::StreamNames::new(&store)?;
+    let names = describe::StreamNames::new(&store);
     let followed = EventsQuestion { reverse: false, limit: None, after: None, ..question.clone() };
     let mut rows = acpdb_query::events(&store, question)?;
     let damaged = if args.last.is_some() && !args.reverse {
@@ -91,7 +91,7 @@ fn follow(
             matches!(recorded.event.payload, Payload::SessionOpened(_) | Payload::SessionChanged(_))
         };
         if commit.events.iter().any(opens) {
-            names = describe::StreamNames::new(store)?;
+            names = describe::StreamNames::new(store);
         }
         let (Some(first), Some(last)) = (commit.events.first(), commit.events.last()) else { continue };
         let question = EventsQuestion { from: first.seq, to: Some(last.seq), ..question.clone() };

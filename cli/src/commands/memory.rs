@@ -382,7 +382,7 @@ fn here(opened: &Opened<'_>, text: &str) -> Result<(), Failure> {
     if !is_memory || opened.read(|view| view.by_item(item).is_some()) {
         return Ok(());
     }
-    let name = describe::StreamNames::new(opened.store)?.full(event.event.stream);
+    let name = describe::StreamNames::new(opened.store).full(event.event.stream);
     Err(Failure::usage(format!(
         "{item} is a memory item of {}; links stay within one project",
         one_line(&name)

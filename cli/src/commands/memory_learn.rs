@@ -129,7 +129,7 @@ pub(crate) fn insights(global: &Global, args: &ScopeArgs, output: &mut Output) -
     let all: Vec<(StreamId, MemoryInsights)> = opened.read(|view| {
         view.streams().map(|(layer, memory)| (layer.stream, memory.insights(view.now()))).collect()
     });
-    let names = describe::StreamNames::new(&store)?;
+    let names = describe::StreamNames::new(&store);
     if output.json {
         let items: Vec<Value> = all
             .iter()

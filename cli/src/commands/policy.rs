@@ -164,7 +164,7 @@ fn looks_like_a_file(name: &str) -> bool {
     matches!(extension, Some("toml" | "json")) || name.contains(std::path::MAIN_SEPARATOR)
 }
 
-fn from_file(name: &str) -> Result<Rules, Failure> {
+pub(crate) fn from_file(name: &str) -> Result<Rules, Failure> {
     use std::io::Read as _;
     let failed = |error: std::io::Error| {
         let mut failure = Failure::io("read", name, &error);

@@ -105,7 +105,8 @@ fn table(store: &Store, rows: &[SessionRow], output: &mut Output) -> Result<(), 
     let hosts = rows.iter().map(|row| row.summary.name.host.len()).max().unwrap_or_default().max(4);
     // What the other columns need; ids take what is left, titles what is left then, and where that is little, times are
     // cut to days and pictures left out.
-    let others = hosts + 5 + 5 + 7 + 7 + 10 + 2 * 8;
+    let matched = rows.iter().any(|row| row.matches.is_some());
+    let others = hosts + 5 + 5 + 7 + 7 + 10 + 2 * 8 + if matched { 9 } else { 0 };
     let room = output.width.saturating_sub(others + 10 + 8).max(ID_LENGTH_MIN);
     let ids = lengths.iter().copied().max().unwrap_or_default().min(room);
     let spare = output.width.saturating_sub(others + ids + 10 + 20);
@@ -115,7 +116,6 @@ fn table(store: &Store, rows: &[SessionRow], output: &mut Output) -> Result<(), 
     let curve_width = if curve { CURVE_WIDTH + 2 } else { 0 };
     let title_width = output.width.saturating_sub(others + ids + when_width + curve_width).max(8);
     let mut headings = vec!["id", "host", "title", "turns", "calls", "tokens", "shown", "superseded", "when"];
-    let matched = rows.iter().any(|row| row.matches.is_some());
     if matched {
         headings.insert(3, "matches");
     }
@@ -178,6 +178,8 @@ fn graph(store: &Store, rows: &[SessionRow], output: &mut Output) -> Result<(), 
             None => String::new(),
         };
         let (mark, how) = match (node.branch, row.forked_from) {
+            // A host's fork came with a copy of what it shares.
+            (Branch::Fork, Some(fork)) if fork.at == Seq::ZERO => ("◆", "fork, a copy  ".to_owned()),
             (Branch::Fork, Some(fork)) => ("◆", format!("fork at {}  ", fork.at)),
             (Branch::Subagent, _) => ("◇", "subagent  ".to_owned()),
             _ => ("●", String::new()),

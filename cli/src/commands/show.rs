@@ -18,6 +18,11 @@ pub(crate) fn run(global: &Global, args: &Show, output: &mut Output) -> Result<C
     let seq = found.item.seq;
     let recorded = store.event(seq)?.ok_or_else(|| Failure::not_found(format!("there is no event {seq}")))?;
     if let Some(row) = args.body {
+        let count = store.body_count(seq)?;
+        if row >= count {
+            let last = count.checked_sub(1).map_or_else(String::new, |last| format!("; the last is {last}"));
+            return Err(Failure::not_found(format!("{seq} has no body {row}{last}")));
+        }
         let bytes = store.body(BodyId { seq, first: row, chunks: 1 })?;
         return raw(&bytes, output);
     }
@@ -30,7 +35,7 @@ pub(crate) fn run(global: &Global, args: &Show, output: &mut Output) -> Result<C
         return raw(&record, output);
     }
     if output.json {
-        let mut value = describe::event_json(&recorded, &describe::StreamNames::new(&store)?);
+        let mut value = describe::event_json(&recorded, &describe::StreamNames::new(&store));
         let bodies: serde_json::Map<String, serde_json::Value> = bodies(&recorded.event.payload)
             .into_iter()
             .map(|(name, body)| Ok((name, String::from_utf8_lossy(&store.body(body.id(seq))?).into())))
@@ -68,7 +73,7 @@ fn text(store: &Store, recorded: &Recorded, output: &mut Output) -> Result<(), F
     let event = &recorded.event;
     let seq = output.paint(describe::SEQ, &recorded.seq.to_string());
     let kind = output.paint(describe::BOLD, event.payload.label());
-    let names = describe::StreamNames::new(store)?;
+    let names = describe::StreamNames::new(store);
     output.line(format!("{seq} {kind}"))?;
     let mut field = |name: &str, value: String| output.line(format!("  {name:<12} {value}"));
     field("session", escape(&names.full(event.stream), Escape::Line).into_owned())?;

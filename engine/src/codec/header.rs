@@ -1,12 +1,11 @@
 //! The header of a frame, and the link that binds it to all frames before it.
 
-use super::fields::{Fields, Put, is_zero, put_trailing_checksum, trailing_checksum};
+use super::fields::{Fields, Put, put_trailing_checksum, trailing_checksum};
 use super::{
     BODY_ROW_BYTES, CHECKSUM_CRC32C, COMMIT_EVENT_COUNT_MAX, DIGEST_BLAKE3, ENVELOPE_BYTES, FORMAT_VERSION,
     FRAME_BYTES_MAX, FRAME_HEADER_BYTES, Invalid, Part,
 };
 use crate::ids::{Digest, Link, Micros, Position, Seq, StoreId};
-use crate::planted::{Bug, is_planted};
 
 /// First bytes of a frame.
 pub const FRAME_MAGIC: [u8; 4] = *b"ACPF";
@@ -69,22 +68,6 @@ impl FrameHeader {
         let Some(bytes) = bytes.first_chunk::<FRAME_HEADER_BYTES>() else {
             return fail(0, "160 bytes", format!("{} bytes", bytes.len()));
         };
-        if is_planted(Bug::AcceptZeroLength) && is_zero(bytes) {
-            return Ok(Self {
-                spine_bytes: 0,
-                bodies_bytes: 0,
-                event_count: 0,
-                row_count: 0,
-                first_seq: Seq::ZERO,
-                time: Micros(0),
-                position: Position::default(),
-                durable: Position::default(),
-                store: StoreId::ZERO,
-                previous: Link::ZERO,
-                spine_digest: Digest::ZERO,
-                spine_checksum: 0,
-            });
-        }
         let mut fields = Fields(bytes);
         if fields.array() != FRAME_MAGIC {
             return fail(0, "the frame magic", "other bytes".to_owned());

@@ -34,7 +34,10 @@ pub use envelope::{BodyRow, EncodedBody, EncodedEvent, Envelope, NO_KEY, SALT_BY
 pub use fields::{align16, is_zero};
 pub use frame::{EventRef, Frame, FrameCheck, PreparedFrame, decode_frame, encode_frame};
 pub use header::{FRAME_MAGIC, FrameHeader};
-pub use pages::{Busy, Checkpoint, TailPage, Written, busy_record, state_records};
+pub use pages::{
+    Busy, Checkpoint, TailPage, Written, busy_record, check_word, poison_word, slots, state_records, word,
+    written_record,
+};
 pub use sealed::SealedLayout;
 pub(crate) use sealed::{
     BLOCK_ROW_BYTES, BlockRow, DIGESTED_RECORD_BYTES, FRAME_ROW_BYTES, FrameRow, POSTING_BYTES, RECORD_BYTES,

@@ -14,7 +14,7 @@ use rustc_hash::FxHashMap;
 use super::facts::{Ix, NONE, index};
 use super::rules::Slot;
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 struct Head {
     /// Calls of `turn`: the newest, and the oldest.
     fresh: (u32, u32),
@@ -35,8 +35,9 @@ pub(crate) enum Keep {
 }
 
 /// All entries of a stream.
-#[derive(Clone, Default, Debug)]
+#[derive(Clone, Default, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(crate) struct Claims {
+    #[rkyv(with = rkyv::with::AsVec)]
     heads: FxHashMap<u64, Head>,
     /// A call, and the entry behind it.
     nodes: Vec<(Ix, u32)>,

@@ -21,74 +21,21 @@ use super::few::Few;
 use super::history::{Cause, FileTouch, History, Order, RuleKind};
 use super::memory::MemoryState;
 use super::names::Name;
+use super::op::Marks;
+pub(crate) use super::op::{Op, Rewind};
 use super::policy::Policy;
 use super::protect::Lists;
 use super::rules::quiet::{Pair, Quiet};
 use super::rules::{Clear, FILE_RULE, Failed, Look, RULES, SHORTENING, Slot, Subject};
 use super::task::TaskState;
 use super::todo::TodoState;
-use crate::event::{
-    Face, InjectedKind, KeyKind, Outcome, Recorded, TaskChanged, TodoChange, TodoList, TodoUpdate, ToolClass,
-};
+use crate::event::{Face, InjectedKind, KeyKind, Outcome, TodoList, TodoUpdate, ToolClass};
 use crate::ids::{ItemId, Seq, Turn};
-
-/// One event, as far as the stream's state depends on it.
-#[derive(Clone, Debug)]
-pub(crate) enum Op {
-    Start(Ix),
-    Finish(u32),
-    Parts {
-        first: Ix,
-        count: u32,
-    },
-    /// The name of its key, or [`NONE`].
-    Turn {
-        key: u32,
-        number: Option<u32>,
-    },
-    Prompt,
-    Policy {
-        policy: Arc<Policy>,
-        own: bool,
-    },
-    Replace(Arc<Vec<ItemId>>),
-    Clear(u32),
-    Rewound(Arc<Rewind>),
-    /// Index of the key.
-    FileChanged(u32),
-    Abandon(u32),
-    Revise(u32),
-    Hide(u32),
-    Restore(Arc<Vec<ItemId>>),
-    Pin(Arc<Vec<ItemId>>),
-    Unpin(Arc<Vec<ItemId>>),
-    Closed,
-    Injected(Ix),
-    TodosReplaced(Arc<TodoList>),
-    TodoChanged(Arc<TodoChange>),
-    TaskChanged(Arc<TaskChanged>),
-    TaskEvicted {
-        event: Arc<crate::event::TaskEvicted>,
-        eviction: u32,
-    },
-    Memory(Arc<Recorded>),
-}
-
-/// There is one of these for each event.
-const _: () = assert!(size_of::<Op>() <= 16);
-
-/// A rewind, with what outlasts it.
-#[derive(Clone, Debug)]
-pub(crate) struct Rewind {
-    pub(crate) to: Seq,
-    pub(crate) turn: Turn,
-    pub(crate) policy: Arc<Policy>,
-    pub(crate) own: bool,
-}
 
 /// Where a call stands.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
+#[derive(rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub enum Status {
     /// Not finished.
     #[default]
@@ -112,7 +59,7 @@ impl From<Outcome> for Status {
 }
 
 /// What holds of an item now.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(crate) struct Live {
     pub(crate) status: Status,
     flags: u16,
@@ -148,34 +95,41 @@ pub(crate) struct Subs {
 }
 
 /// The present of a stream.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(crate) struct Core {
+    #[rkyv(with = super::saved::AsJson)]
     pub(crate) policy: Arc<Policy>,
     /// The policy is the stream's own, not the store's.
     pub(crate) own_policy: bool,
     pub(crate) turn: Turn,
     live: Vec<Live>,
+    #[rkyv(with = rkyv::with::AsVec)]
     open: FxHashMap<Name, Few<Ix>>,
     claims: Claims,
     /// Names of steps that have begun.
     steps: Marks,
     pub(crate) lists: Lists,
     /// Completed calls under turn protection, by the turn in which they become ready.
+    #[rkyv(with = rkyv::with::AsVec)]
     protected: BTreeMap<u32, Vec<Ix>>,
     pub(super) quiet: Quiet,
     pub(super) shelf: super::shelf::Shelf,
     /// Per shortening rule: items by the turn in which it acts on them.
+    #[rkyv(with = rkyv::with::Map<rkyv::with::AsVec>)]
     shorten: [BTreeMap<u32, Vec<Ix>>; 3],
     reminder: Option<Ix>,
     reflection: Option<Ix>,
     todo_latest: Option<(Turn, u32)>,
     pub(super) task: Option<Name>,
     /// Per task: the message from which on its words are evicted.
+    #[rkyv(with = rkyv::with::AsVec)]
     pub(super) task_begins: FxHashMap<Name, u32>,
     /// Per task: its outputs.
+    #[rkyv(with = rkyv::with::AsVec)]
     pub(super) task_outputs: FxHashMap<Name, Vec<Ix>>,
     /// Of the active task: outputs that rolling prune has left.
     pub(super) task_recent: VecDeque<Ix>,
+    #[rkyv(with = rkyv::with::Skip)]
     found: Vec<(Ix, bool, u32, Slot)>,
 }
 
@@ -269,7 +223,7 @@ impl Step<'_> {
             }
             Op::TaskChanged(event) => self.task_changed(event),
             Op::TaskEvicted { event, eviction } => self.task_evicted(event, *eviction),
-            Op::Memory(recorded) => self.subs.memory.apply(recorded),
+            Op::Memory(event) => self.subs.memory.fold(event),
         }
     }
 
@@ -817,23 +771,5 @@ impl Step<'_> {
 impl Core {
     fn next_place(&self) -> u32 {
         index(self.live.len())
-    }
-}
-
-/// A set of names, a bit each.
-#[derive(Clone, Default, Debug)]
-struct Marks(Vec<u64>);
-
-impl Marks {
-    /// True if the name was not in it.
-    fn insert(&mut self, name: u32) -> bool {
-        let (word, bit) = (name as usize / 64, 1_u64 << (name % 64));
-        if self.0.len() <= word {
-            self.0.resize(word.saturating_add(1), 0);
-        }
-        let Some(word) = self.0.get_mut(word) else { return false };
-        let is_new = *word & bit == 0;
-        *word |= bit;
-        is_new
     }
 }

@@ -20,7 +20,19 @@ use crate::event::{
 use crate::ids::{ItemId, Micros, Seq, Signature, Turn};
 
 /// Index of an item within its stream, in the order of recording.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Debug,
+    rkyv::Archive,
+    rkyv::Serialize,
+    rkyv::Deserialize,
+)]
 pub struct Ix(pub(crate) u32);
 
 impl Ix {
@@ -40,6 +52,7 @@ pub(crate) const NONE: u32 = u32::MAX;
 /// What an item is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
+#[derive(rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub enum ItemKind {
     /// A tool call, with two faces.
     Call,
@@ -58,7 +71,7 @@ pub enum ItemKind {
 }
 
 /// An item.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(crate) struct Item {
     pub(crate) id: ItemId,
     pub(crate) recorded_at: Micros,
@@ -80,7 +93,7 @@ pub(crate) struct Item {
 }
 
 /// What few items and parts have.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(crate) struct Extra {
     pub(crate) media_type: Option<Name>,
     pub(crate) signature: Option<Body>,
@@ -89,7 +102,7 @@ pub(crate) struct Extra {
 }
 
 /// A part of an output.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(crate) struct PartFact {
     pub(crate) body: Body,
     /// Index into `extras`, or [`NONE`].
@@ -101,7 +114,7 @@ pub(crate) struct PartFact {
 pub(crate) type Range = (u32, u32);
 
 /// What a call is.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(crate) struct Call {
     pub(crate) host_id: Name,
     pub(crate) tool: Name,
@@ -126,11 +139,23 @@ pub(crate) struct Call {
 }
 
 /// What a key compares as: equal identities, equal keys. One for the text as given, one as resolved.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Debug,
+    rkyv::Archive,
+    rkyv::Serialize,
+    rkyv::Deserialize,
+)]
 pub(crate) struct KeyId(pub(crate) u32);
 
 /// A key of a call.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(crate) struct KeyFact {
     pub(crate) kind: KeyKind,
     pub(crate) class: ToolClass,
@@ -141,7 +166,7 @@ pub(crate) struct KeyFact {
 }
 
 /// How a call ended.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(crate) struct Finish {
     pub(crate) seq: Seq,
     pub(crate) recorded_at: Micros,
@@ -157,14 +182,15 @@ pub(crate) struct Finish {
 }
 
 /// What few results have.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(crate) struct FinishExtra {
     pub(crate) details: Option<Body>,
+    #[rkyv(with = rkyv::with::Map<rkyv::with::Unshare>)]
     pub(crate) todos: Option<Arc<TodoUpdate>>,
 }
 
 /// A face as the host rewrote it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(crate) struct Revision {
     pub(crate) seq: Seq,
     pub(crate) item: ItemId,
@@ -174,7 +200,7 @@ pub(crate) struct Revision {
 }
 
 /// A message.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(crate) struct Message {
     pub(crate) key: Name,
     pub(crate) role: Role,
@@ -184,7 +210,7 @@ pub(crate) struct Message {
 }
 
 /// One hidden item of an act.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(crate) struct ActItem {
     pub(crate) item: ItemId,
     pub(crate) pattern: Option<Signature>,
@@ -192,14 +218,14 @@ pub(crate) struct ActItem {
 }
 
 /// An act on the context.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(crate) struct Act {
     pub(crate) seq: Seq,
     pub(crate) items: Vec<ActItem>,
 }
 
 /// A completed task's eviction, or the rolling prune of an active one.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(crate) struct Eviction {
     pub(crate) seq: Seq,
     pub(crate) task: Name,
@@ -207,7 +233,7 @@ pub(crate) struct Eviction {
 }
 
 /// A signature under a label.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 struct Labelled {
     place: (Option<char>, u32),
     signature: u32,
@@ -216,7 +242,7 @@ struct Labelled {
 }
 
 /// Everything recorded in a stream, as the rules read it.
-#[derive(Clone, Default, Debug)]
+#[derive(Clone, Default, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(crate) struct Facts {
     pub(crate) names: Names,
     /// In the order of recording, so sorted by id.
@@ -226,11 +252,13 @@ pub(crate) struct Facts {
     pub(crate) keys: Vec<KeyFact>,
     /// What each identity of a key stands for: its kind, and whether several fields make its name.
     identities: Vec<(KeyKind, bool, Name)>,
+    #[rkyv(with = rkyv::with::Skip)]
     identity_table: Table,
     pub(crate) finishes: Vec<Finish>,
     pub(crate) finish_extras: Vec<FinishExtra>,
     pub(crate) parts: Vec<PartFact>,
     extras: Vec<Extra>,
+    #[rkyv(with = rkyv::with::Map<rkyv::with::Unshare>)]
     pub(crate) todo_lists: Vec<Arc<TodoList>>,
     pub(crate) revisions: Vec<Revision>,
     pub(crate) messages: Vec<Message>,
@@ -239,14 +267,17 @@ pub(crate) struct Facts {
     pub(crate) acts: Vec<Act>,
     pub(crate) evictions: Vec<Eviction>,
     pub(crate) signatures: Vec<Signature>,
+    #[rkyv(with = rkyv::with::Skip)]
     signature_table: Table,
     /// Signatures by label: with its letter (20 bits), and bare (24 bits). One entry for each that is new under one.
     labelled: Vec<Labelled>,
+    #[rkyv(with = rkyv::with::Skip)]
     label_table: Table,
     /// The newest call with a signature as given, by its number.
     newest_of_signature: Vec<u32>,
     /// The newest call with a name as the host's id, by name.
     newest_of_host: Vec<u32>,
+    #[rkyv(with = rkyv::with::Skip)]
     scratch: String,
 }
 
@@ -501,6 +532,23 @@ impl Facts {
         facts
     }
 
+    /// Fills what only helps to find things, after a snapshot was read.
+    pub(crate) fn fill_tables(&mut self) {
+        self.names.fill_table();
+        self.identity_table = Table::with_room(self.identities.len());
+        for (id, (kind, by_fields, name)) in (0..).zip(&self.identities) {
+            self.identity_table.insert(hash_of(&(*kind as u8, *by_fields, name.0)), id);
+        }
+        self.signature_table = Table::with_room(self.signatures.len());
+        for (number, signature) in (0..).zip(&self.signatures) {
+            self.signature_table.insert(hash_of(&signature.0), number);
+        }
+        self.label_table = Table::with_room(self.labelled.len());
+        for (entry, labelled) in (0..).zip(&self.labelled) {
+            self.label_table.insert(hash_of(&labelled.place), entry);
+        }
+    }
+
     /// Fills what only helps to find calls, from the calls.
     fn find_anew(&mut self) {
         self.labelled.clear();
@@ -578,6 +626,7 @@ impl Facts {
 }
 
 /// A call that is about to be added.
+#[derive(Clone, Copy)]
 pub(crate) struct NewCall {
     pub(crate) host_id: Name,
     pub(crate) tool: Name,

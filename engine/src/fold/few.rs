@@ -4,7 +4,7 @@
 //! of what a fold allocates.
 
 /// None, one, or many.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(crate) enum Few<T> {
     #[default]
     None,

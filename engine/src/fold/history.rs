@@ -20,6 +20,7 @@ use crate::planted::{Bug, is_planted};
 /// The rule that made an edge.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
+#[derive(rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub enum RuleKind {
     /// A repeat: same tool, same parameters.
     Hash,
@@ -70,6 +71,7 @@ impl RuleKind {
 /// A rule that shortens what is shown.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
+#[derive(rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub enum ShortenKind {
     /// Long parameters of a failed call.
     PurgeErrors,
@@ -82,7 +84,19 @@ pub enum ShortenKind {
 }
 
 /// What an eviction makes of a face.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Debug,
+    rkyv::Archive,
+    rkyv::Serialize,
+    rkyv::Deserialize,
+)]
 pub(crate) enum Evicted {
     /// An output of the task.
     Output,
@@ -95,7 +109,7 @@ pub(crate) enum Evicted {
 }
 
 /// Why a face is not shown whole, or another fact about an item that holds for a time.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(crate) enum Cause {
     Erased,
     OffBranch,
@@ -172,7 +186,7 @@ pub(crate) fn is_before(at: Seq, end: Seq) -> bool {
 }
 
 /// One cause of one face, from `since` until just before `until`.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(crate) struct Row {
     pub(crate) ix: Ix,
     pub(crate) face: Face,
@@ -194,7 +208,7 @@ impl Row {
 }
 
 /// Old item, new item, and the rule between them.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(crate) struct EdgeRow {
     pub(crate) old: Ix,
     /// The superseding item; [`NONE`] where an event without an item superseded.
@@ -223,7 +237,7 @@ impl EdgeRow {
 }
 
 /// The order of the context from `since` on: these items, then those recorded from `from` on.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(crate) struct Order {
     pub(crate) since: Seq,
     pub(crate) list: Vec<Ix>,
@@ -231,7 +245,7 @@ pub(crate) struct Order {
 }
 
 /// Tokens after an event.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(crate) struct Total {
     pub(crate) seq: Seq,
     /// Faces in the context, as recorded.
@@ -243,17 +257,23 @@ pub(crate) struct Total {
 }
 
 /// A change of a file that no call shows.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(crate) struct FileTouch {
     pub(crate) seq: Seq,
     pub(crate) until: Seq,
+}
+
+#[cfg(test)]
+thread_local! {
+    /// Rows that were looked at: what tests of growth count.
+    pub(crate) static LOOKS: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
 }
 
 /// So many faces are compared with each other; more are hashed.
 const COMPARE_COUNT_MAX: usize = 16;
 
 /// Where the heads of an item's lists are.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 struct Heads {
     /// Causes.
     row: u32,
@@ -266,7 +286,7 @@ struct Heads {
 }
 
 /// All that was concluded in a stream.
-#[derive(Clone, Default, Debug)]
+#[derive(Clone, Default, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(crate) struct History {
     heads: Vec<Heads>,
     pub(crate) rows: Vec<Row>,
@@ -275,8 +295,10 @@ pub(crate) struct History {
     pub(crate) turns: Vec<(Seq, Turn)>,
     pub(crate) prompts: Vec<Seq>,
     pub(crate) totals: Vec<Total>,
+    #[rkyv(with = rkyv::with::AsVec)]
     pub(crate) file_changes: FxHashMap<KeyId, Vec<FileTouch>>,
     /// Faces whose rows the present event changed.
+    #[rkyv(with = rkyv::with::Skip)]
     touched: Vec<(Ix, Face)>,
 }
 
@@ -385,6 +407,8 @@ impl History {
         std::iter::from_fn(move || {
             let row = self.rows.get(next as usize)?;
             next = row.prev;
+            #[cfg(test)]
+            LOOKS.with(|looks| looks.set(looks.get() + 1));
             Some(row)
         })
     }

@@ -7,6 +7,7 @@ use super::facts::{
     Act, ActItem, Eviction, Extra, Finish, FinishExtra, Item, ItemKind, Ix, NONE, NewCall, PartFact, Range,
     Revision, form_index, index, kind_of,
 };
+use super::memory::MemoryEvent;
 use super::policy::Policy;
 use super::state::State;
 use crate::event::{
@@ -116,7 +117,7 @@ impl State {
             Payload::MemoryRecorded(_)
             | Payload::MemorySuperseded(_)
             | Payload::MemoryReinforced(_)
-            | Payload::MemoryRetracted(_) => Op::Memory(Arc::new(recorded.clone())),
+            | Payload::MemoryRetracted(_) => Op::Memory(Arc::new(MemoryEvent::of(recorded)?)),
             Payload::ToolCallStarted(_)
             | Payload::ToolCallFinished(_)
             | Payload::MessageRecorded(_)

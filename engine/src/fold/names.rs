@@ -10,7 +10,19 @@ use super::facts::index;
 use super::table::{Table, hash_of};
 
 /// An interned string of one stream.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Debug,
+    rkyv::Archive,
+    rkyv::Serialize,
+    rkyv::Deserialize,
+)]
 pub(crate) struct Name(pub(crate) u32);
 
 impl Name {
@@ -20,11 +32,12 @@ impl Name {
 }
 
 /// The strings of one stream.
-#[derive(Clone, Default, Debug)]
+#[derive(Clone, Default, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(crate) struct Names {
     buffer: String,
     /// Where each ends in the buffer.
     ends: Vec<u64>,
+    #[rkyv(with = rkyv::with::Skip)]
     table: Table,
 }
 
@@ -56,6 +69,15 @@ impl Names {
             self.buffer.get(start..end)
         });
         text.unwrap_or_default()
+    }
+
+    /// Fills the table from the texts.
+    pub(crate) fn fill_table(&mut self) {
+        let mut table = Table::with_room(self.ends.len());
+        for number in 0..index(self.ends.len()) {
+            table.insert(hash_of(self.text(Name(number))), number);
+        }
+        self.table = table;
     }
 
     /// The text of `name`, on its own.

@@ -15,6 +15,7 @@ use crate::planted::{Bug, is_planted};
 /// Lists that a tool is on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "one a list")]
+#[derive(rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(crate) struct ToolLists {
     pub(crate) protected: bool,
     pub(crate) repeat_protected: bool,
@@ -24,10 +25,11 @@ pub(crate) struct ToolLists {
 }
 
 /// What has been matched so far, under one policy.
-#[derive(Clone, Default, Debug)]
+#[derive(Clone, Default, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(crate) struct Lists {
     /// By name. Tools are among the first names of a stream.
     tools: Vec<Option<ToolLists>>,
+    #[rkyv(with = rkyv::with::AsVec)]
     files: FxHashMap<Name, bool>,
 }
 

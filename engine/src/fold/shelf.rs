@@ -19,8 +19,9 @@ use crate::event::{Face, KeyKind, TodoRole, ToolClass};
 use crate::ids::Seq;
 
 /// What will be looked at, by turn.
-#[derive(Clone, Default, Debug)]
+#[derive(Clone, Default, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(crate) struct Shelf {
+    #[rkyv(with = rkyv::with::AsVec)]
     due: BTreeMap<u32, Vec<(Ix, Face)>>,
 }
 

@@ -48,7 +48,9 @@ pub struct Change {
 }
 
 /// What is known about a stream itself.
-#[derive(Clone, PartialEq, Eq, Debug, Default, serde::Serialize)]
+#[derive(
+    Clone, PartialEq, Eq, Debug, Default, serde::Serialize, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize,
+)]
 pub struct StreamFacts {
     /// Session, project or user.
     pub scope: Scope,
@@ -69,7 +71,9 @@ pub struct StreamFacts {
 }
 
 /// An epoch of the served context.
-#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+#[derive(
+    Clone, PartialEq, Eq, Debug, serde::Serialize, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize,
+)]
 pub struct Rebase {
     /// The event.
     pub seq: Seq,
@@ -88,8 +92,8 @@ pub struct State {
     pub(crate) facts: Facts,
     pub(crate) core: Core,
     pub(crate) history: History,
-    subs: Subs,
-    ops: Vec<(Seq, Op)>,
+    pub(super) subs: Subs,
+    pub(super) ops: Vec<(Seq, Op)>,
     pub(crate) infos: Vec<(Seq, Arc<StreamFacts>)>,
     pub(crate) policies: Vec<(Seq, Arc<Policy>)>,
     pub(crate) prompts: Vec<(Seq, PromptSet)>,
@@ -106,7 +110,7 @@ pub struct State {
 }
 
 /// What is only counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(crate) struct Counts {
     pub(crate) unknown: u64,
 }
@@ -525,9 +529,9 @@ impl State {
             total.shown = total.shown.wrapping_add(now.shown).wrapping_sub(was.shown);
             total.recorded = total.recorded.wrapping_add(now.recorded).wrapping_sub(was.recorded);
         }
-        let changed = !touched.is_empty();
+        let is_touched = !touched.is_empty();
         self.history.give_back(touched);
-        if changed {
+        if is_touched {
             self.history.totals.push(Total { seq, ..total });
         }
     }

@@ -11,7 +11,7 @@
 //! appends an *era*: reads from its seq on see the tasks of the branch that is left. Texts stay in bodies.
 //!
 //! Facts are taken as they come: the life-cycle (one active task, a summary on completion) is checked where commands
-//! are accepted. What an eviction hides is computed in [`super::eviction`].
+//! are accepted. What an eviction hides is decided in `fold/evict.rs`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::event::{TaskChanged, TaskEvicted, TaskStatus, Validation};
 use crate::ids::{BodyId, Seq, Turn};
 
 /// Where work on a task began or ended.
-#[derive(Serialize, Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Serialize, Clone, PartialEq, Eq, Hash, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub struct TaskPoint {
     /// The event that said so.
     pub seq: Seq,
@@ -31,7 +31,7 @@ pub struct TaskPoint {
 }
 
 /// What was recorded when a task was completed.
-#[derive(Serialize, Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Serialize, Clone, PartialEq, Eq, Hash, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub struct Eviction {
     /// The event.
     pub seq: Seq,
@@ -66,7 +66,7 @@ pub struct TaskView<'a> {
     pub eviction: Option<&'a Eviction>,
 }
 
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 struct Version {
     seq: Seq,
     status: TaskStatus,
@@ -74,23 +74,27 @@ struct Version {
     extra_count: usize,
     summary: Option<BodyId>,
     turn: Turn,
+    #[rkyv(with = rkyv::with::Map<rkyv::with::Unshare>)]
     begun: Option<Arc<TaskPoint>>,
+    #[rkyv(with = rkyv::with::Map<rkyv::with::Unshare>)]
     ended: Option<Arc<TaskPoint>>,
+    #[rkyv(with = rkyv::with::Map<rkyv::with::Unshare>)]
     eviction: Option<Arc<Eviction>>,
 }
 
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 struct Task {
     id: String,
     extras: Vec<BodyId>,
     versions: Vec<Version>,
 }
 
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 struct Era {
     since: Seq,
     /// In order of first mention.
     tasks: Vec<Task>,
+    #[rkyv(with = rkyv::with::AsVec)]
     by_id: BTreeMap<String, usize>,
     /// The active task (its index) from each seq on.
     active: Vec<(Seq, Option<usize>)>,
@@ -99,7 +103,7 @@ struct Era {
 }
 
 /// The tasks of one stream, at every seq.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub struct TaskState {
     first: Era,
     later: Vec<Era>,

@@ -21,8 +21,9 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+pub use self::source::TodoSource;
 use crate::event::{TodoChange, TodoHead, TodoList};
-use crate::ids::{BodyId, ItemId, Seq, Signature, Turn};
+use crate::ids::{ItemId, Seq, Signature, Turn};
 
 /// Status of an item someone works on.
 pub const IN_PROGRESS: &str = "in_progress";
@@ -31,26 +32,8 @@ pub const PENDING: &str = "pending";
 /// Status of an item that was taken off the list by a change.
 pub const DELETED: &str = "deleted";
 
-/// Where one item's text stands. Later sources overlay earlier ones, field by field.
-#[derive(Serialize, Clone, Copy, PartialEq, Eq, Hash, Debug)]
-#[serde(rename_all = "snake_case")]
-pub enum TodoSource {
-    /// Element `index` of the JSON array of a list.
-    List {
-        /// The list.
-        body: BodyId,
-        /// Which element, from 0.
-        index: u32,
-    },
-    /// A JSON object of its own.
-    Change {
-        /// The object.
-        body: BodyId,
-    },
-}
-
 /// One item of a list.
-#[derive(Serialize, Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Serialize, Clone, PartialEq, Eq, Hash, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub struct TodoEntry {
     /// The host's id, if it has one.
     pub id: Option<String>,
@@ -89,13 +72,14 @@ impl TodoEntry {
 }
 
 /// The list as of some seq.
-#[derive(Serialize, Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Serialize, Clone, PartialEq, Eq, Hash, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub struct TodoView {
     /// The event that made it what it is.
     pub seq: Seq,
     /// Turn of the newest update.
     pub turn: Turn,
     /// Its items in order, deleted ones included.
+    #[rkyv(with = rkyv::with::Map<rkyv::with::Unshare>)]
     pub items: Vec<Arc<TodoEntry>>,
 }
 
@@ -111,21 +95,21 @@ pub struct StuckTodo {
 /// What decides between whole lists: the writing call's turn, then its position in the log.
 type Rank = (Turn, ItemId);
 
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 struct Version {
     rank: Rank,
     view: TodoView,
 }
 
 /// A reminder or reflection that was shown, or the activation of automata mode.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(super) struct Mark {
     pub(super) seq: Seq,
     pub(super) turn: Turn,
 }
 
 /// What happened between two rewinds. `inherited` versions stand first and came with the rewind.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 struct Era {
     since: Seq,
     inherited: usize,
@@ -136,7 +120,7 @@ struct Era {
 }
 
 /// The todo list of one stream, at every seq.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub struct TodoState {
     /// The first era; further ones begin with a rewind each.
     first: Era,
@@ -373,5 +357,6 @@ fn ids_agree(item: &TodoEntry, head: &TodoHead) -> bool {
     }
 }
 
+mod source;
 #[cfg(test)]
 mod tests;

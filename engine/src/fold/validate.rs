@@ -104,6 +104,9 @@ pub struct Validated {
     pub missing_criteria: Vec<String>,
     /// Whether required evidence was found; `None` if nothing was checked.
     pub evidence_found: Option<bool>,
+    /// Whether evidence was required, and so looked for.
+    #[serde(skip)]
+    pub evidence_searched: bool,
     /// The warnings among `missing_criteria`.
     pub warnings: Vec<String>,
     /// The summary with the verdict after it.
@@ -117,7 +120,8 @@ impl Validated {
         Validation {
             valid: self.is_valid,
             score: (self.score * 100.0).round() as u16,
-            evidence_found: self.evidence_found,
+            // The originals say `false` also where nobody looked; what is recorded says so only where somebody did.
+            evidence_found: self.evidence_found.filter(|_| self.evidence_searched),
         }
     }
 }
@@ -154,6 +158,7 @@ pub fn validate(requirements: &Requirements, summary: &str) -> Validated {
         score,
         missing_criteria: missing,
         evidence_found: (checks > 0).then_some(found),
+        evidence_searched: requirements.evidence_required,
         warnings,
         annotated_summary: format!("{summary}\n\n{verdict}"),
     }

@@ -15,19 +15,19 @@ use crate::ids::{Micros, Seq, StreamId};
 /// of forks.
 #[derive(Clone, Debug, Default)]
 pub struct World {
-    streams: BTreeMap<StreamId, State>,
+    pub(super) streams: BTreeMap<StreamId, State>,
     /// The policy that the store's own stream set, from each seq on.
-    policies: Vec<(Seq, Arc<Policy>)>,
+    pub(super) policies: Vec<(Seq, Arc<Policy>)>,
     /// Sessions by the project they belong to, and projects themselves: what a newer session of the project ends.
-    projects: BTreeMap<StreamId, Belongs>,
+    pub(super) projects: BTreeMap<StreamId, Belongs>,
     /// Folded streams that remember something for the length of a session.
-    session_memory: BTreeSet<StreamId>,
-    head: Seq,
+    pub(super) session_memory: BTreeSet<StreamId>,
+    pub(super) head: Seq,
 }
 
 /// Where a stream belongs, and since when it is there, by its host's time if that is known.
-#[derive(Clone, Copy, Debug)]
-struct Belongs {
+#[derive(Clone, Copy, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
+pub(super) struct Belongs {
     project: StreamId,
     since: Micros,
 }

@@ -80,6 +80,16 @@ impl Table {
 
     /// Puts rows into the table, in one transaction.
     pub(super) fn commit(&self, changes: &Changes, durability: Durability) -> Result<(), Fault> {
+        self.commit_and(changes, durability, |_, _, _| {})
+    }
+
+    /// Puts rows into the table, in one transaction. `each` sees each row and the value that it replaces.
+    pub(super) fn commit_and(
+        &self,
+        changes: &Changes,
+        durability: Durability,
+        mut each: impl FnMut(&[u8], &[u8], Option<&[u8]>),
+    ) -> Result<(), Fault> {
         contained(|| {
             let mut transaction = self.database.begin_write().map_err(fault)?;
             match durability {
@@ -93,7 +103,8 @@ impl Table {
             {
                 let mut table = transaction.open_table(TABLE).map_err(fault)?;
                 for (key, value) in changes {
-                    table.insert(key.as_slice(), value.as_slice()).map_err(fault)?;
+                    let before = table.insert(key.as_slice(), value.as_slice()).map_err(fault)?;
+                    each(key, value, before.as_ref().map(redb::AccessGuard::value));
                 }
             }
             transaction.commit().map_err(fault)

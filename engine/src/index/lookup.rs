@@ -186,26 +186,55 @@ pub(super) fn names(
     Ok(entries)
 }
 
-/// Digests of the rows, cut into `parts` by their keys; see [`part_of`].
-pub(super) fn digests(rows: &dyn Sorted, parts: u32) -> Result<Vec<Digest>, Fault> {
-    let fresh = blake3::Hasher::new_derive_key("acpdb 2026 index rows v1");
-    let mut hashers = vec![fresh; parts.max(1) as usize];
+/// Digest over all rows in order, and their tally.
+pub(super) fn summary(rows: &dyn Sorted) -> Result<(Digest, Tally), Fault> {
+    let mut hasher = blake3::Hasher::new_derive_key("acpdb 2026 index rows v1");
+    let mut tally = Tally::default();
     rows.each(&mut |key, value| {
-        if let Some(hasher) = hashers.get_mut(part_of(key, parts) as usize) {
-            for bytes in [key, value] {
-                hasher.update(&(bytes.len() as u64).to_le_bytes());
-                hasher.update(bytes);
-            }
+        tally.add(key, value);
+        for bytes in [key, value] {
+            hasher.update(&(bytes.len() as u64).to_le_bytes());
+            hasher.update(bytes);
         }
     })?;
-    Ok(hashers.iter().map(|hasher| Digest(*hasher.finalize().as_bytes())).collect())
-}
-
-/// Which of `parts` a key belongs to.
-pub(super) fn part_of(key: &[u8], parts: u32) -> u32 {
-    crc32c::crc32c(key).checked_rem(parts).unwrap_or(0)
+    Ok((Digest(*hasher.finalize().as_bytes()), tally))
 }
 
 pub(super) fn digest(rows: &dyn Sorted) -> Result<Digest, Fault> {
-    Ok(digests(rows, 1)?.first().copied().unwrap_or_default())
+    Ok(summary(rows)?.0)
+}
+
+/// A digest of rows that does not depend on their order and can be kept while rows are put in and replaced: the sum of
+/// the digests of each. It finds accidents; whoever chooses rows could make two sums equal.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Tally {
+    count: u64,
+    sums: [u64; 4],
+}
+
+impl Tally {
+    /// How many rows it counts.
+    pub(super) const fn count(&self) -> u64 {
+        self.count
+    }
+
+    pub(super) fn add(&mut self, key: &[u8], value: &[u8]) {
+        self.count = self.count.wrapping_add(1);
+        self.sum(key, value, u64::wrapping_add);
+    }
+
+    pub(super) fn take_away(&mut self, key: &[u8], value: &[u8]) {
+        self.count = self.count.wrapping_sub(1);
+        self.sum(key, value, u64::wrapping_sub);
+    }
+
+    fn sum(&mut self, key: &[u8], value: &[u8], with: fn(u64, u64) -> u64) {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(&(key.len() as u64).to_le_bytes()).update(key).update(value);
+        let digest = hasher.finalize();
+        let (words, _) = digest.as_bytes().as_chunks::<8>();
+        for (sum, word) in self.sums.iter_mut().zip(words) {
+            *sum = with(*sum, u64::from_le_bytes(*word));
+        }
+    }
 }

@@ -17,34 +17,19 @@ pub struct MemoryIndex {
     rows: Map,
 }
 
-/// Sorted rows in memory; keeps the rows of one part of the keys only, if asked to.
-#[derive(Clone, Debug)]
+/// Sorted rows in memory.
+#[derive(Clone, Debug, Default)]
 pub(super) struct Map {
     rows: BTreeMap<Vec<u8>, Vec<u8>>,
-    part: u32,
-    part_count: u32,
 }
 
 impl MemoryIndex {
     /// An empty index of the store `identity`.
     pub fn new(identity: Identity) -> Self {
-        Self::with_part(identity, 0, 1)
-    }
-
-    /// An index that keeps only part `part` of `part_count` of its rows: for digests, part by part, of more rows than
-    /// fit into memory.
-    pub(super) fn with_part(identity: Identity, part: u32, part_count: u32) -> Self {
-        let mut index =
-            Self { heads: Heads::new(identity), rows: Map { rows: BTreeMap::new(), part, part_count } };
+        let mut index = Self { heads: Heads::new(identity), rows: Map::default() };
         let (key, value) = index.heads.meta().row();
-        index.put(key, value);
+        index.rows.rows.insert(key, value);
         index
-    }
-
-    fn put(&mut self, key: Vec<u8>, value: Vec<u8>) {
-        if lookup::part_of(&key, self.rows.part_count) == self.rows.part {
-            self.rows.rows.insert(key, value);
-        }
     }
 
     /// Adds frames in order. Those at or below the watermark are skipped.
@@ -53,9 +38,7 @@ impl MemoryIndex {
     /// If a frame does not follow the one before it; then nothing was added.
     pub fn apply(&mut self, frames: &[Rows]) -> Result<Watermark, Bypassed> {
         let changes = self.heads.absorb(frames)?;
-        for (key, value) in changes {
-            self.put(key, value);
-        }
+        self.rows.rows.extend(changes);
         Ok(self.heads.watermark())
     }
 

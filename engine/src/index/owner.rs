@@ -186,12 +186,12 @@ impl Index {
             let mut heads = self.heads.write().unwrap_or_else(PoisonError::into_inner);
             (heads.absorb(frames)?, heads.watermark())
         };
-        table.commit(&changes, durability).map_err(|fault| self.fail(&fault))?;
-        *self.watermark.lock().unwrap_or_else(PoisonError::into_inner) = watermark;
         if durability == Durability::Immediate && self.nameless.load(Ordering::Relaxed) {
             // If it fails, a power cut costs a rebuild, and the next time it is tried again.
             self.nameless.store(self.storage.sync_dir("").is_err(), Ordering::Relaxed);
         }
+        table.commit(&changes, durability).map_err(|fault| self.fail(&fault))?;
+        *self.watermark.lock().unwrap_or_else(PoisonError::into_inner) = watermark;
         Ok(watermark)
     }
 

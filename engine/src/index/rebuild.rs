@@ -1,7 +1,7 @@
 //! Making the index anew from the log, into another file, and proving it before it takes its place.
 //!
-//! The proof: the rows are computed a second time, in memory, and both give the same digest. With more events than fit
-//! into memory that is done part by part of the keys, each with one more pass over the log.
+//! The proof: a tally of all rows that were put in, kept while they are put in, equals that of all rows which are read
+//! back at the end. One thread reads the log and makes rows, another puts them in, sorted and many at a time.
 
 use crate::ids::{Digest, Position, Seq};
 use crate::storage::{Access, Storage, sync};
@@ -9,22 +9,22 @@ use crate::storage::{Access, Storage, sync};
 use super::file::Table;
 use super::heads::Heads;
 use super::layout::Fault;
-use super::lookup;
-use super::memory::MemoryIndex;
+use super::lookup::{self, Tally};
 use super::owner::{self, INDEX_NAME, IndexOptions};
 use super::rows::{Rows, rows_of};
 use super::{Bypassed, Durability, FrameSource, Identity};
 
-/// Events whose rows are held in memory at once, to prove a rebuilt index.
-const PART_EVENT_COUNT: u64 = 200_000;
-/// Events per transaction.
-const COMMIT_EVENT_COUNT: u64 = 4096;
+/// Events per transaction. More at a time touch fewer pages each: names come in no order.
+const COMMIT_EVENT_COUNT: u64 = 32_768;
+/// Frames that are made into rows at once, and how many such batches may wait.
+const BATCH_BYTES_MAX: usize = 4 << 20;
+const BATCH_COUNT_MAX: usize = 2;
 /// Transactions until one goes to disk: others keep their pages in memory and free none.
 const FLUSH_COMMIT_COUNT: u64 = 4;
+/// Memory for pages meanwhile.
+const CACHE_BYTES: usize = 32 << 20;
 /// The rebuilt index, until it is proven.
 const NEW_NAME: &str = "index.redb.new";
-/// Most bytes of frames that are read at once.
-const READ_BYTES_MAX: usize = 4 << 20;
 
 /// How the index that was there compares with the rebuilt one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -64,7 +64,7 @@ pub struct Rebuilt {
 
 /// Makes the index in `storage` anew from `source` and replaces the one that is there, once it is proven and on disk.
 ///
-/// Nobody may own the index meanwhile, this process included. Cost: 3 to 8 us an event for each of two passes or more.
+/// Nobody may own the index meanwhile, this process included. Cost: 3 to 6 us an event.
 ///
 /// # Errors
 /// [`Bypassed`] if another owns it, the log cannot be read, the disk is full, or the proof fails; the index that was
@@ -109,6 +109,7 @@ fn build(
     options: IndexOptions,
 ) -> Result<Rebuilt, Bypassed> {
     let in_use = || Fault(format!("{} is in use", storage.path(NEW_NAME).display()));
+    let options = IndexOptions { cache_bytes: options.cache_bytes.max(CACHE_BYTES), ..options };
     let table = owner::open_table(storage, NEW_NAME, options)?.ok_or_else(in_use)?;
     match fill(&table, identity, source, head) {
         Ok(rebuilt) => {
@@ -129,71 +130,87 @@ fn build(
 
 fn fill(table: &Table, identity: Identity, source: &dyn FrameSource, head: Seq) -> Result<Rebuilt, Bypassed> {
     let mut heads = Heads::new(identity);
-    let (key, value) = heads.meta().row();
-    table.commit(&[(key, value)].into(), Durability::None)?;
-    let mut commit_count = 0_u64;
+    let mut put = Tally::default();
+    let (mut pending, mut pending_count, mut commit_count) = (Vec::new(), 0, 0_u64);
+    let mut commit = |heads: &mut Heads, rows: &[Rows], durability| -> Result<(), Bypassed> {
+        let changes = heads.absorb(rows)?;
+        table.commit_and(&changes, durability, |key, value, before| {
+            put.add(key, value);
+            if let Some(before) = before {
+                put.take_away(key, before);
+            }
+        })?;
+        Ok(())
+    };
     each_batch(source, head, |batch| {
+        pending_count += batch.iter().map(Rows::event_count).sum::<u64>();
+        pending.extend(batch);
+        if pending_count < COMMIT_EVENT_COUNT {
+            return Ok(());
+        }
         commit_count += 1;
         let due = commit_count.is_multiple_of(FLUSH_COMMIT_COUNT);
-        let durability = if due { Durability::Immediate } else { Durability::None };
-        Ok(table.commit(&heads.absorb(batch)?, durability)?)
-    })?;
-    table.commit(&heads.absorb(&[])?, Durability::Immediate)?;
-    let part_count = u32::try_from(head.0.div_ceil(PART_EVENT_COUNT)).unwrap_or(u32::MAX).clamp(1, 256);
-    let missing = || Fault::new("the table of the rebuilt index is missing");
-    let built = table.read(|rows| lookup::digests(rows, part_count))?.ok_or_else(missing)?;
-    for (part, built) in (0..).zip(&built) {
-        let mut twin = MemoryIndex::with_part(identity, part, part_count);
-        each_batch(source, head, |batch| twin.apply(batch).map(drop))?;
-        if lookup::digest(twin.rows())? != *built {
-            return Err(Fault::new("the rebuilt index is not what the log says").into());
-        }
-    }
-    let (mut row_count, mut digest) = (0, Digest::default());
-    table.read(|rows| {
-        rows.each(&mut |_, _| row_count += 1)?;
-        digest = lookup::digest(rows)?;
+        commit(&mut heads, &pending, if due { Durability::Immediate } else { Durability::None })?;
+        pending.clear();
+        pending_count = 0;
         Ok(())
     })?;
+    commit(&mut heads, &pending, Durability::Immediate)?;
+    let missing = || Fault::new("the table of the rebuilt index is missing");
+    let (digest, found) = table.read(lookup::summary)?.ok_or_else(missing)?;
+    if found != put {
+        return Err(Fault::new("the rebuilt index is not what was put into it").into());
+    }
     let meta = heads.meta();
     Ok(Rebuilt {
         event_count: head.0,
         frame_count: meta.frame_count,
         stream_count: u64::from(meta.stream_count),
-        row_count,
+        row_count: found.count(),
         bytes: 0,
         digest,
         live: LiveComparison::Absent,
     })
 }
 
-/// Rows of all frames up to `head`, in batches of one transaction.
+/// Rows of all frames up to `head`, in order, made by a thread of their own.
 fn each_batch(
     source: &dyn FrameSource,
     head: Seq,
-    mut apply: impl FnMut(&[Rows]) -> Result<(), Bypassed>,
+    mut apply: impl FnMut(Vec<Rows>) -> Result<(), Bypassed>,
+) -> Result<(), Bypassed> {
+    let (send, batches) = crossbeam_channel::bounded(BATCH_COUNT_MAX);
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            let failed = make_rows(source, head, |batch| send.send(Ok(batch)).is_ok()).err();
+            // Nobody listens any more: then nobody needs to know.
+            let _ = failed.map(|failed| send.send(Err(failed)));
+        });
+        // Dropping the receiver at an error ends the other thread, too.
+        batches.into_iter().try_for_each(|batch| apply(batch?))
+    })
+}
+
+/// Reads frames up to `head` and gives their rows to `next`, until it wants no more.
+fn make_rows(
+    source: &dyn FrameSource,
+    head: Seq,
+    mut next: impl FnMut(Vec<Rows>) -> bool,
 ) -> Result<(), Bypassed> {
     let (mut end, mut seq) = (None, Seq::ZERO);
-    let (mut batch, mut batch_count) = (Vec::new(), 0);
     while seq < head {
-        let frames = source.frames_after(end, READ_BYTES_MAX)?;
-        let before = seq;
-        for frame in frames.iter().filter(|frame| frame.header().last_seq() <= head) {
-            (end, seq) = (Some(frame.header().end()), frame.header().last_seq());
-            let rows = rows_of(frame);
-            batch_count += rows.event_count();
-            batch.push(rows);
-            if batch_count >= COMMIT_EVENT_COUNT {
-                apply(&batch)?;
-                batch.clear();
-                batch_count = 0;
-            }
-        }
-        if seq == before {
+        let frames = source.frames_after(end, BATCH_BYTES_MAX)?;
+        let mut known = frames.iter().filter(|frame| frame.header().last_seq() <= head);
+        let rows: Vec<Rows> = known.clone().map(rows_of).collect();
+        let Some(last) = known.next_back() else {
             return Err(Fault(format!("the log has no frame after {seq}, expected all up to {head}")).into());
+        };
+        (end, seq) = (Some(last.header().end()), last.header().last_seq());
+        if !next(rows) {
+            return Ok(());
         }
     }
-    if batch.is_empty() { Ok(()) } else { apply(&batch) }
+    Ok(())
 }
 
 /// Compares the index that is there with what was rebuilt.

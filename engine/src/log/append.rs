@@ -1,87 +1,93 @@
 //! Appending: many callers, one leader, one write, one sync.
 //!
 //! ```text
-//! caller: prepare -> push to queue -> lead, or wait
-//! leader: gather -> W { page; repair or catch up; conditions; seal; busy; write; fdatasync; publish } -> wake all
+//! caller: prepare -> handoff: lead, or wait
+//! leader: gather -> W { page; repair or catch up; conditions; seal; busy; write; written } -> settle -> wake all
 //! ```
 //!
-//! There is no writer thread and no timer. Whoever finds no leader leads: it takes all that wait, and before that
-//! yields a few times while fewer wait than the last group had (otherwise callers settle into two waves of half
-//! the size, each waiting for two flushes).
+//! W is given back before the sync, so that while one group waits for the disk another, of any process, is written
+//! behind it; one sync then covers both. Without memory that processes share nobody could be told, so there W is kept
+//! until the group is durable.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, MutexGuard};
+use std::time::Duration;
 
 use super::error::LogError;
-use super::files::segment_name;
-use super::repair::zero;
-use super::tail::Tail;
+use super::group::WriteSegment;
+use super::handoff::{Stages, Until};
+use super::settle::{self, Shore, settle};
+use super::tail::{SyncLock, Tail, WriteLock, read_shared};
+use super::wait::low_half;
 use super::{Appended, Condition, Head, Log, Prepared, Writer, locked};
-use crate::codec::{SEGMENT_HEADER_BYTES, TailPage, Written};
+use crate::codec::{SEGMENT_HEADER_BYTES, word};
 use crate::ids::{Position, Seq, StreamId};
-use crate::storage::{Access, Storage, StoredFile, sync, write_all};
+use crate::storage::{SharedPage, sync};
 
-/// Most times a leader yields so that others can join its group.
-const GATHER_YIELD_COUNT_MAX: usize = 8;
-/// Files grow by zeros ahead, an eighth of their length within these bounds: extending at every commit costs an
-/// extra device write each, one long preallocation breaks the sizes of small stores.
-const GROW_BYTES_MIN: u64 = 64 << 10;
-const GROW_BYTES_MAX: u64 = 1 << 20;
-/// A frame this large is written from where it is, not copied into the group's buffer.
-const COPY_BYTES_MAX: u64 = 1 << 20;
+/// How long a wait for a wake is at most: the time that the death of whoever syncs can cost.
+const WAKE_WAIT: Duration = Duration::from_millis(5);
+/// How long whoever has the turn to sync may be stopped before others do without.
+const TURN_WAIT: Duration = Duration::from_secs(1);
+/// The same for clocks that stand still.
+const TURN_WAIT_COUNT: u32 = 1000;
+/// How often others are waited for to sync what they wrote.
+const REACH_WAIT_COUNT: u32 = 4;
 
-type Outcome = Result<Appended, LogError>;
-
-enum Turn {
-    Wait,
-    Lead,
-    Done(Outcome),
+/// A commit on its way into the log.
+pub(crate) struct Request {
+    pub(crate) prepared: Prepared,
+    pub(crate) conditions: Vec<Condition>,
+    /// Whether a stream that moved has the commit handed back; otherwise that is only told.
+    pub(crate) strict: bool,
 }
 
-/// One caller's place in the queue.
-struct Slot {
-    turn: Mutex<Turn>,
-    changed: Condvar,
+/// A commit that has its place in the log and may not be durable yet.
+#[derive(Clone)]
+#[must_use]
+pub struct Placed {
+    pub(crate) appended: Appended,
+    /// The end of what was written together with it.
+    pub(crate) end: Position,
+    /// What is to be made durable; `None`: it is.
+    pub(crate) stretch: Option<Stretch>,
 }
 
-struct Request {
-    prepared: Prepared,
-    conditions: Vec<Condition>,
-    slot: Arc<Slot>,
+/// A stretch of the log that was written at once.
+#[derive(Clone)]
+pub(crate) struct Stretch {
+    pub(crate) start: Position,
+    pub(crate) end: Head,
+    pub(crate) epoch: u32,
+    /// The file it is in.
+    pub(crate) segment: Arc<WriteSegment>,
 }
 
-#[derive(Default)]
-struct Waiting {
-    requests: Vec<Request>,
-    has_leader: bool,
-    /// How many callers the last group and those behind it were.
-    expected: usize,
+impl Placed {
+    /// What was written, and where.
+    pub fn appended(&self) -> &Appended {
+        &self.appended
+    }
 }
 
-/// Commits that wait for a leader.
-#[derive(Default)]
-pub(crate) struct Queue(Mutex<Waiting>);
+impl Stages for Log {
+    type Request = Request;
+    type Placed = Placed;
+    type Failure = LogError;
 
-/// The segment that is being written.
-pub(crate) struct WriteSegment {
-    pub(crate) number: u32,
-    file: Box<dyn StoredFile>,
-}
-
-impl WriteSegment {
-    pub(crate) fn open(storage: &dyn Storage, number: u32) -> Result<Self, LogError> {
-        let name = segment_name(number);
-        match storage.open(&name, Access::Write) {
-            Ok(file) => Ok(Self { number, file }),
-            Err(error) => Err(LogError::io("open", storage.path(&name), error)),
-        }
+    fn write(&self, group: Vec<Request>) -> Vec<Result<Placed, LogError>> {
+        self.write_requests(&mut locked(&self.writer), group)
     }
 
-    /// Cuts off preallocated zeros. If it fails they just stay.
-    pub(crate) fn give_back(&self, end: u64) {
-        if self.file.len().is_ok_and(|length| length > end) {
-            let _ = self.file.set_len(end);
-        }
+    fn settle(&self, placed: &Placed) -> Result<(), LogError> {
+        self.settle(placed)
+    }
+
+    fn is_beyond(&self, placed: &Placed, other: &Placed) -> bool {
+        placed.end > other.end
+    }
+
+    fn again(&self, failure: &LogError) -> LogError {
+        failure.again()
     }
 }
 
@@ -90,238 +96,88 @@ impl Log {
     /// except that after [`LogError::Poisoned`] the next open may find the commit whole.
     ///
     /// Each condition names the newest seq the caller had seen when it decided; if the stream went on since, by
-    /// this or another process, the commit is handed back.
+    /// this or another process, the commit is handed back. One flush a commit; commits of other threads and processes
+    /// that come at the same time share it.
     ///
     /// # Errors
     /// [`LogError::HeadMoved`], [`LogError::Busy`], [`LogError::NoSpace`], [`LogError::Poisoned`],
     /// [`LogError::Corrupt`], [`LogError::ReadOnly`], [`LogError::Forked`], [`LogError::Io`].
-    pub fn append(&self, prepared: Prepared, conditions: &[Condition]) -> Outcome {
+    pub fn append(&self, prepared: Prepared, conditions: &[Condition]) -> Result<Appended, LogError> {
+        let request = Request { prepared, conditions: conditions.to_vec(), strict: true };
+        Ok(self.submit(request, Until::Durable)?.appended)
+    }
+
+    /// Writes a commit and returns once it has its place in the log, without waiting for a sync: not durable, not
+    /// visible, and lost in a power cut until [`Log::settle`] returns. Where processes share no memory, it waits for the sync.
+    ///
+    /// # Errors
+    /// As [`Log::append`].
+    pub fn place(&self, prepared: Prepared, conditions: &[Condition]) -> Result<Placed, LogError> {
+        let request = Request { prepared, conditions: conditions.to_vec(), strict: true };
+        self.submit(request, Until::Written)
+    }
+
+    /// Hands a commit to the queue.
+    pub(crate) fn submit(&self, request: Request, until: Until) -> Result<Placed, LogError> {
         self.check_process()?;
-        let slot = Arc::new(Slot { turn: Mutex::new(Turn::Wait), changed: Condvar::new() });
-        let request = Request { prepared, conditions: conditions.to_vec(), slot: slot.clone() };
-        let leads = {
-            let mut waiting = locked(&self.queue.0);
-            waiting.requests.push(request);
-            !std::mem::replace(&mut waiting.has_leader, true)
-        };
-        if leads {
-            self.lead();
+        let placed = self.queue.run(self, request, until);
+        if let Err(LogError::HeadMoved { actual, .. }) = &placed {
+            self.reach(*actual)?;
         }
-        let mut turn = locked(&slot.turn);
-        loop {
-            match std::mem::replace(&mut *turn, Turn::Wait) {
-                Turn::Done(outcome) => return outcome,
-                Turn::Lead => {
-                    drop(turn);
-                    self.lead();
-                    turn = locked(&slot.turn);
-                }
-                Turn::Wait => turn = slot.changed.wait(turn).unwrap_or_else(PoisonError::into_inner),
-            }
-        }
+        placed
     }
 
-    /// Writes one group, which includes the caller's own commit, and hands the lead on.
-    fn lead(&self) {
-        let mut yields = 0;
-        let group = loop {
-            let mut waiting = locked(&self.queue.0);
-            if waiting.requests.len() >= waiting.expected || yields >= GATHER_YIELD_COUNT_MAX {
-                break std::mem::take(&mut waiting.requests);
-            }
-            drop(waiting);
-            yields += 1;
-            std::thread::yield_now();
-        };
-        let group_size = group.len();
-        let outcomes = self.write_requests(group);
-        let next = {
-            let mut waiting = locked(&self.queue.0);
-            waiting.expected = group_size.saturating_add(waiting.requests.len());
-            if group_size <= 1 && waiting.requests.is_empty() {
-                waiting.expected = 0;
-            }
-            let next = waiting.requests.first().map(|request| request.slot.clone());
-            waiting.has_leader = next.is_some();
-            next
-        };
-        if let Some(next) = next {
-            *locked(&next.turn) = Turn::Lead;
-            next.changed.notify_one();
-        }
-        for (slot, outcome) in outcomes {
-            *locked(&slot.turn) = Turn::Done(outcome);
-            slot.changed.notify_one();
-        }
-    }
-
-    fn write_requests(&self, group: Vec<Request>) -> Vec<(Arc<Slot>, Outcome)> {
-        let mut writer = locked(&self.writer);
-        let mut outcomes = Vec::with_capacity(group.len());
-        let mut group = group.into_iter().peekable();
-        let failed = self.write_group(&mut writer, &mut group, &mut outcomes).err();
-        if let Some(error) = failed {
-            outcomes.extend(group.map(|request| (request.slot, Err(error.again()))));
-        }
-        outcomes
-    }
-
-    /// Writes requests in runs of what fits in one segment, one sync each. On an error the rest is left in `group`.
-    fn write_group(
-        &self,
-        writer: &mut Writer,
-        group: &mut std::iter::Peekable<std::vec::IntoIter<Request>>,
-        outcomes: &mut Vec<(Arc<Slot>, Outcome)>,
-    ) -> Result<(), LogError> {
-        if writer.poisoned {
-            return Err(LogError::Poisoned { path: self.storage.path("") });
-        }
-        if let Some(damage) = &locked(&self.shared).damage {
-            return Err(LogError::Corrupt(damage.clone()));
-        }
-        // Taken out for the time being, so that the lock on it does not hold the rest of the writer.
-        let Some(tail) = writer.tail.take() else {
-            return Err(LogError::ReadOnly { path: self.storage.path("") });
-        };
-        let result = self.write_locked(&tail, writer, group, outcomes);
-        writer.tail = Some(tail);
-        result
-    }
-
-    fn write_locked(
-        &self,
-        tail: &Tail,
-        writer: &mut Writer,
-        group: &mut std::iter::Peekable<std::vec::IntoIter<Request>>,
-        outcomes: &mut Vec<(Arc<Slot>, Outcome)>,
-    ) -> Result<(), LogError> {
-        let _lock = tail.lock(&*self.clock, self.options.lock_wait)?;
-        let page = tail.read()?;
-        self.catch_up(tail, writer, &page)?;
-        while group.peek().is_some() {
-            let mut run = Run::new(writer.place);
-            while let Some(request) =
-                group.next_if(|request| run.fits(request, self.options.segment_bytes_max))
-            {
-                match self.admit(writer, &run, &request) {
-                    Ok(()) => run.add(request),
-                    Err(error) => outcomes.push((request.slot, Err(error))),
-                }
-            }
-            if run.requests.is_empty() {
-                if group.peek().is_some() {
-                    self.roll(tail, writer)?;
-                }
-                continue;
-            }
-            match self.write_run(tail, writer, &mut run) {
-                Ok(appended) => {
-                    outcomes.extend(
-                        run.requests
-                            .into_iter()
-                            .zip(appended)
-                            .map(|(request, appended)| (request.slot, Ok(appended))),
-                    );
-                }
-                Err(error) => {
-                    outcomes
-                        .extend(run.requests.into_iter().map(|request| (request.slot, Err(error.again()))));
-                    return Err(error);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Brings the writer to the end of the log: repairs what a dead writer left, reads what others wrote.
-    fn catch_up(&self, tail: &Tail, writer: &mut Writer, page: &TailPage) -> Result<(), LogError> {
-        if page.poisoned && !writer.postponed {
-            writer.poisoned = true;
-            return Err(LogError::Poisoned { path: self.storage.path("") });
-        }
-        let own = page.store == Some(self.segments.store);
-        let target = match page.clean().filter(|_| own && !writer.postponed) {
-            // A page that went back in time was not written by us: look at the log itself.
-            Some(written) if written.position >= writer.place.position => *written,
-            _ => {
-                let repaired = self.repair(tail, page)?;
-                writer.postponed = false;
-                writer.epoch = repaired.epoch;
-                repaired.place
-            }
-        };
-        writer.epoch = page.epoch;
-        if target.position == writer.place.position {
-            if target.link == writer.place.link {
+    /// Waits until `seq`, which is written, is durable: whoever decides again must see why.
+    fn reach(&self, seq: Seq) -> Result<(), LogError> {
+        for _ in 0..REACH_WAIT_COUNT {
+            if self.wait_for_commit(Seq(seq.0.saturating_sub(1)), WAKE_WAIT)?.seq >= seq {
                 return Ok(());
             }
-            return Err(self.fork_found(&target, &writer.place));
         }
-        let (place, moved) = (writer.place, &mut writer.moved);
-        let reached = self.walk_to(place, target.position, |frame| {
-            for event in frame.events() {
-                moved.insert(event.envelope.stream, event.seq);
-            }
-        })?;
-        if reached.link != target.link || reached.seq != target.seq {
-            return Err(self.fork_found(&target, &reached));
-        }
-        writer.place = target;
-        self.show(target);
-        Ok(())
+        // Whoever wrote it may be gone.
+        self.exclusive().map(drop)
     }
 
-    fn fork_found(&self, page: &Written, log: &Written) -> LogError {
-        let fault = super::files::Fault::Nothing;
-        let mut damage = super::frames::corruption(&self.segments, page.position, fault);
-        damage.part = crate::codec::Part::Forked;
-        damage.expected = format!("link {} after {}", page.link, page.seq);
-        damage.found = format!("link {} after {}", log.link, log.seq);
-        LogError::corrupt(damage)
+    /// Waits until what was placed is durable and visible; syncs if nobody else does.
+    ///
+    /// # Errors
+    /// [`LogError::Poisoned`] if a sync failed since it was written: it may be in the log or not.
+    pub fn settle(&self, placed: &Placed) -> Result<(), LogError> {
+        placed.stretch.as_ref().map_or(Ok(()), |stretch| self.settle_stretch(stretch))
+    }
+
+    /// Waits until a stretch is durable, and shows it.
+    pub(crate) fn settle_stretch(&self, stretch: &Stretch) -> Result<(), LogError> {
+        let Some((tail, page)) = self.tail.as_ref().and_then(|tail| Some((tail, tail.shared()?))) else {
+            return Err(LogError::ReadOnly { path: self.storage.path("") });
+        };
+        let waits = std::cell::Cell::new((0, None));
+        let shore = Surf { log: self, tail, page: &**page, segment: &stretch.segment, waits };
+        let (start, end) = (stretch.start.0, stretch.end.position.0);
+        if !settle(&shore, settle::Stretch { start, end, epoch: stretch.epoch }) {
+            self.poisoned.store(true, Ordering::SeqCst);
+            return Err(LogError::Poisoned { path: self.storage.path("") });
+        }
+        Tail::mend_check(&**page);
+        self.show(stretch.end);
+        Ok(())
     }
 
     /// Makes a durable end visible to readers of this handle.
-    fn show(&self, head: Head) {
+    pub(crate) fn show(&self, head: Head) {
         let mut shared = locked(&self.shared);
         if head.position > shared.head.position {
             shared.head = head;
         }
     }
 
-    /// Whether a commit's conditions hold behind `run`.
-    fn admit(&self, writer: &Writer, run: &Run, request: &Request) -> Result<(), LogError> {
-        if request.prepared.frame.last_reference().is_some_and(|reference| reference >= writer.place.position)
-        {
-            // It names bytes that are not in the log; no state of this log can have led to it.
-            return Err(LogError::Encode(crate::codec::EncodeError::NoSuchBody));
+    /// Whether a stream may have moved after `basis` by what this handle has not read. `false` is certain; cheap.
+    pub fn may_have_moved(&self, stream: StreamId, basis: Seq) -> bool {
+        let Some(tail) = self.tail.as_ref().filter(|tail| tail.shared().is_some()) else { return true };
+        if basis < self.opened_at() {
+            return true;
         }
-        for condition in &request.conditions {
-            let newest =
-                run.streams.get(&condition.stream).or_else(|| writer.moved.get(&condition.stream)).copied();
-            let newest = match newest {
-                Some(newest) if newest > condition.basis => Some(newest),
-                _ if condition.basis >= writer.moved_from => None,
-                _ => self.newest_before(condition, writer)?,
-            };
-            if let Some(actual) = newest {
-                let (stream, expected) = (condition.stream, condition.basis);
-                return Err(LogError::HeadMoved { stream, expected, actual });
-            }
-        }
-        Ok(())
-    }
-
-    /// The newest event of a stream after the condition's basis among those written before this handle was opened.
-    fn newest_before(&self, condition: &Condition, writer: &Writer) -> Result<Option<Seq>, LogError> {
-        let mut newest = None;
-        for frame in self.frames_from(condition.basis.next(), writer.place)? {
-            for event in frame?.events() {
-                if event.seq > condition.basis && event.envelope.stream == condition.stream {
-                    newest = Some(event.seq);
-                }
-            }
-        }
-        Ok(newest)
+        tail.slot(&stream) > basis
     }
 
     /// Completes the segment that is being written and begins the next one, unless it has no frame yet. Durable.
@@ -331,173 +187,139 @@ impl Log {
     pub fn begin_segment(&self) -> Result<(), LogError> {
         self.check_process()?;
         let mut writer = locked(&self.writer);
-        if writer.poisoned {
-            return Err(LogError::Poisoned { path: self.storage.path("") });
+        let tail = self.check_appendable()?;
+        let _lock = tail.lock(&*self.clock, self.options.lock_wait)?;
+        let page = tail.read()?;
+        self.catch_up(tail, &mut writer, &page)?;
+        if writer.place.position.offset() <= SEGMENT_HEADER_BYTES as u64 {
+            return Ok(());
         }
-        if let Some(damage) = &locked(&self.shared).damage {
-            return Err(LogError::Corrupt(damage.clone()));
-        }
-        let Some(tail) = writer.tail.take() else {
-            return Err(LogError::ReadOnly { path: self.storage.path("") });
-        };
-        let result = (|| {
-            let _lock = tail.lock(&*self.clock, self.options.lock_wait)?;
-            let page = tail.read()?;
-            self.catch_up(&tail, &mut writer, &page)?;
-            if writer.place.position.offset() <= SEGMENT_HEADER_BYTES as u64 {
-                return Ok(());
-            }
-            self.roll(&tail, &mut writer)
-        })();
-        writer.tail = Some(tail);
-        result
+        self.roll(tail, &mut writer)
     }
 
-    /// Completes the segment and begins the next.
-    fn roll(&self, tail: &Tail, writer: &mut Writer) -> Result<(), LogError> {
-        let place = writer.place;
-        if let Some(segment) = &writer.segment
-            && segment.number == place.position.segment()
-        {
-            segment.give_back(place.position.offset());
-        }
-        let next = crate::codec::SegmentHeader::start(place.position.segment().saturating_add(1));
-        // Stays set if anything here fails: the new segment may exist or not, and repair finds out.
-        tail.begin(next)?;
-        let start = self.start_segment(&place, false)?;
-        tail.publish(&start, writer.epoch)?;
-        writer.place = start;
-        writer.segment = None;
-        self.show(start);
-        Ok(())
-    }
-
-    /// Writes a run of commits: one write, one sync.
-    fn write_run(&self, tail: &Tail, writer: &mut Writer, run: &mut Run) -> Result<Vec<Appended>, LogError> {
-        let start = writer.place;
-        let number = start.position.segment();
-        if writer.segment.as_ref().is_none_or(|segment| segment.number != number) {
-            writer.segment = Some(WriteSegment::open(&*self.storage, number)?);
-        }
-        let Some(segment) = &writer.segment else {
-            return Err(LogError::ReadOnly { path: self.storage.path("") });
-        };
-        let time = self.clock.now().max(start.time);
-        let mut place = start;
-        let mut appended = Vec::with_capacity(run.requests.len());
-        writer.buffer.clear();
-        let single = run.requests.len() == 1 && run.bytes > COPY_BYTES_MAX;
-        for request in &mut run.requests {
-            let frame = &mut request.prepared.frame;
-            let (first_seq, event_count) = (place.seq.next(), frame.event_count());
-            let position = place.position;
-            let store = self.segments.store;
-            let (bytes, link) = frame.seal(first_seq, time, position, start.position, store, place.link);
-            let grains = bytes.len() as u64 / Position::GRAIN_BYTES;
-            if !single {
-                writer.buffer.extend_from_slice(bytes);
-            }
-            place = Written {
-                position: Position(position.0.saturating_add(grains)),
-                seq: Seq(place.seq.0.saturating_add(u64::from(event_count))),
-                time,
-                link,
-                last_frame: u32::try_from(position.offset() / Position::GRAIN_BYTES).unwrap_or(0),
-            };
-            let rows = frame.rows_at(position);
-            appended.push(Appended { first_seq, event_count, time, position, rows });
-        }
-        let offset = start.position.offset();
-        let frames_end = offset.saturating_add(run.bytes);
-        let io = |action| move |error| LogError::io(action, self.segments.path(number), error);
-        let length = segment.file.len().map_err(io("inspect"))?;
-        let step = (length / 8).clamp(GROW_BYTES_MIN, GROW_BYTES_MAX);
-        // A handle that appends once leaves no zeros behind.
-        if !single && frames_end > length && run.bytes <= step && writer.append_count > 0 {
-            let bytes = writer.buffer.len().saturating_add(usize::try_from(step).unwrap_or(0));
-            writer.buffer.resize(bytes, 0);
-        }
-        writer.append_count = writer.append_count.saturating_add(1);
-        tail.begin(place.position)?;
-        let bytes = match run.requests.first() {
-            Some(request) if single => request.prepared.frame.bytes(),
-            _ => &writer.buffer,
-        };
-        let mut done = 0;
-        if let Err(error) = write_all(&*segment.file, bytes, offset, &mut done)
-            && (done as u64) < run.bytes
-        {
-            return Err(self.undo(tail, segment, &start, (frames_end, writer.epoch), io("append to")(error)));
-        }
-        if sync(&*segment.file).is_err() {
-            writer.poisoned = true;
-            return Err(self.sync_failed(tail, &start, writer.epoch));
-        }
-        // The commits are durable whether or not this succeeds; if not, the next writer repairs.
-        let _ = tail.publish(&place, writer.epoch);
-        writer.place = place;
-        for appended in &appended {
-            self.remember(appended.first_seq, appended.position);
-        }
-        writer.moved.extend(run.streams.drain());
-        self.show(place);
-        Ok(appended)
-    }
-
-    /// After a failed write: zeros what was written, so that nothing of it can be taken for a commit.
-    fn undo(
-        &self,
-        tail: &Tail,
-        segment: &WriteSegment,
-        start: &Written,
-        (end, epoch): (u64, u32),
-        error: LogError,
-    ) -> LogError {
-        let undone = segment
-            .file
-            .len()
-            .and_then(|length| zero(&*segment.file, start.position.offset(), end.min(length)));
-        match undone {
-            Ok(()) => {
-                // If this fails the page still says busy, and the next writer repairs.
-                let _ = tail.publish(start, epoch);
-                error
-            }
-            Err(_) => self.sync_failed(tail, start, epoch),
-        }
+    /// The log to oneself: nobody else writes, all that is written is durable and visible. For commits that keep finding
+    /// that their stream moved.
+    ///
+    /// # Errors
+    /// As [`Log::append`].
+    pub fn exclusive(&self) -> Result<Exclusive<'_>, LogError> {
+        self.check_process()?;
+        let mut writer = locked(&self.writer);
+        let tail = self.check_appendable()?;
+        let lock = tail.lock(&*self.clock, self.options.lock_wait)?;
+        let page = tail.read()?;
+        self.catch_up(tail, &mut writer, &page)?;
+        self.make_durable(tail, &mut writer)?;
+        Ok(Exclusive { log: self, writer, _lock: lock })
     }
 }
 
-/// Commits that are written together.
-struct Run {
-    requests: Vec<Request>,
-    start: Written,
-    bytes: u64,
-    seq: Seq,
-    /// Newest seq per stream, as if the run were written.
-    streams: HashMap<StreamId, Seq>,
+/// The log, held by one caller. Give it back soon: no other process can append meanwhile.
+pub struct Exclusive<'a> {
+    log: &'a Log,
+    writer: MutexGuard<'a, Writer>,
+    _lock: WriteLock<'a>,
 }
 
-impl Run {
-    fn new(start: Written) -> Self {
-        Self { requests: Vec::new(), start, bytes: 0, seq: start.seq, streams: HashMap::new() }
+impl Exclusive<'_> {
+    /// Appends a commit, as [`Log::append`] does, and gives the log back.
+    ///
+    /// # Errors
+    /// As [`Log::append`]; never that a stream moved, if the caller has read up to the head.
+    pub fn append(mut self, prepared: Prepared, conditions: &[Condition]) -> Result<Appended, LogError> {
+        let request = Request { prepared, conditions: conditions.to_vec(), strict: true };
+        let answer = self.log.write_held(&mut self.writer, vec![request]).pop();
+        let log = self.log;
+        drop(self);
+        let placed = answer.unwrap_or_else(|| Err(LogError::ReadOnly { path: log.storage.path("") }))?;
+        log.settle(&placed)?;
+        Ok(placed.appended)
+    }
+}
+
+/// What waits for the log to become durable, with the file to sync at hand.
+struct Surf<'a> {
+    log: &'a Log,
+    tail: &'a Tail,
+    page: &'a dyn SharedPage,
+    segment: &'a WriteSegment,
+    /// How often it was waited, and since when.
+    waits: std::cell::Cell<(u32, Option<Duration>)>,
+}
+
+impl<'a> Shore for Surf<'a> {
+    type Turn = SyncLock<'a>;
+
+    fn wake_count(&self) -> u32 {
+        low_half(self.page.load(word::WAKE))
     }
 
-    /// Whether a commit fits in the segment; the first one of a segment always does.
-    fn fits(&self, request: &Request, segment_bytes_max: u64) -> bool {
-        let end = self.start.position.offset().saturating_add(self.bytes);
-        let frame = request.prepared.frame_bytes() as u64;
-        end <= SEGMENT_HEADER_BYTES as u64 || end.saturating_add(frame) <= segment_bytes_max
+    fn epoch(&self) -> u32 {
+        low_half(self.page.load(word::WAKE) >> 32)
     }
 
-    fn add(&mut self, request: Request) {
-        let frame = &request.prepared.frame;
-        self.bytes = self.bytes.saturating_add(frame.frame_bytes() as u64);
-        for (stream, last) in frame.streams() {
-            let seq = Seq(self.seq.0.saturating_add(1).saturating_add(u64::from(*last)));
-            self.streams.insert(*stream, seq);
+    fn durable(&self) -> u64 {
+        self.page.load(word::DURABLE)
+    }
+
+    fn written(&self) -> u64 {
+        self.page.load(word::WRITTEN)
+    }
+
+    fn waiting(&self) -> (u64, u64) {
+        let (written, synced) = (self.page.load(word::WRITTEN_SEQ), self.page.load(word::SYNCED_SEQ));
+        (written.saturating_sub(synced), self.page.load(word::SYNC_COUNT))
+    }
+
+    fn try_turn(&self, alone: bool) -> Option<SyncLock<'a>> {
+        self.tail.try_lock_sync(!alone)
+    }
+
+    fn sync(&self) -> bool {
+        let position = Position(self.written());
+        // In the next segment: then all of this one was made durable before that began.
+        if position.segment() != self.segment.number {
+            return true;
         }
-        self.seq = Seq(self.seq.0.saturating_add(u64::from(frame.event_count())));
-        self.requests.push(request);
+        let epoch = self.epoch();
+        let place = read_shared(self.page).written.filter(|written| written.position >= position);
+        let place = place.filter(|written| written.position.segment() == self.segment.number);
+        if sync(&*self.segment.file).is_err() {
+            self.tail.poison();
+            return false;
+        }
+        if self.epoch() != epoch {
+            return false;
+        }
+        if let Some(place) = place {
+            Tail::publish_durable(self.page, &place);
+            self.log.show(place);
+        } else {
+            // Its writer died in the middle of telling where it ends; up to here is durable all the same.
+            self.page.fetch_max(word::DURABLE, position.0);
+            Tail::mend_check(self.page);
+        }
+        true
+    }
+
+    fn end_turn(&self, turn: SyncLock<'a>) {
+        drop(turn);
+        self.page.bump_and_wake(word::WAKE);
+    }
+
+    fn wait(&self, seen: u32) -> bool {
+        let now = self.log.clock.elapsed();
+        let (count, since) = self.waits.get();
+        let since = since.unwrap_or(now);
+        self.waits.set((count.saturating_add(1), Some(since)));
+        if count >= TURN_WAIT_COUNT || now.saturating_sub(since) >= TURN_WAIT {
+            return false;
+        }
+        self.page.wait(word::WAKE, seen, WAKE_WAIT);
+        true
+    }
+
+    fn yield_now(&self) {
+        std::thread::yield_now();
     }
 }

@@ -415,7 +415,7 @@ impl Iterator for Frames<'_> {
                 }
                 Ok(Step::Damage(damage)) => {
                     if damage.seq_last.is_none_or(|last| last >= self.skip) {
-                        return Some(Err(LogError::Corrupt(Box::new(damage))));
+                        return Some(self.log.met(Err(LogError::Corrupt(Box::new(damage)))));
                     }
                 }
                 Ok(Step::End) => self.done = true,

@@ -1,7 +1,7 @@
 //! The log: append whole commits durably, read them forward, find the end again after a crash.
 //!
 //! ```text
-//! prepare (caller's thread) -> queue -> leader: W { catch up, conditions, one write, one fdatasync } -> ack
+//! prepare (caller's thread) -> queue -> leader: W { catch up, conditions, one write } -> one fdatasync -> ack
 //! open  -> tail clean? yes: done.  no: W { walk from the highest durable claim D to the end E;
 //!                                          quarantine and zero what is torn; rewrite and sync [D, E) }
 //! read  -> frames up to the durable head; damage is reported and stepped over, never served
@@ -25,12 +25,15 @@ mod erase;
 mod error;
 mod files;
 mod frames;
+mod group;
+mod handoff;
 mod lookup;
 mod map;
 mod open;
 mod repair;
 mod seal;
 mod sealed;
+mod settle;
 mod space;
 mod survey;
 mod tail;
@@ -39,8 +42,15 @@ mod tests;
 mod verify;
 mod wait;
 
+/// What the queue is made of; a model checker puts its own in their place.
+mod primitives {
+    pub(super) use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+    pub(super) use std::thread::yield_now;
+}
+
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 pub use crate::codec::Written as Head;
@@ -51,6 +61,8 @@ use crate::codec::{
 use crate::ids::{Micros, Position, Seq, StoreId, StreamId};
 use crate::storage::{Clock, Entropy, Storage};
 pub use erase::{ErasedFigures, Erasing};
+use crate::storage::{Clock, Entropy, SharedPage, Storage};
+pub use append::{Exclusive, Placed};
 pub use error::{Corruption, LogError};
 use files::{Cursor, Fault, POINT_WINDOW_BYTES, Segments};
 pub use frames::Frames;
@@ -145,6 +157,8 @@ pub struct Appended {
     pub position: Position,
     /// All rows of its body table, with positions.
     pub rows: Vec<BodyRow>,
+    /// Whether a stream had moved that the caller named without insisting on it.
+    pub(crate) moved: bool,
 }
 
 impl Appended {
@@ -158,21 +172,25 @@ impl Appended {
 struct Shared {
     head: Head,
     damage: Option<Box<Corruption>>,
+    /// Damage that reading met after the log was opened.
+    met: Option<Box<Corruption>>,
 }
 
 /// What the one thread that writes uses.
+#[derive(Default)]
 struct Writer {
-    /// `None`: read only.
-    tail: Option<Tail>,
-    segment: Option<append::WriteSegment>,
+    segment: Option<Arc<group::WriteSegment>>,
     /// The end of the log as last known here.
     place: Head,
     /// Recovery is still to be done.
     postponed: bool,
-    poisoned: bool,
-    /// Newest seq per stream, for events after `moved_from`.
+    /// Newest seq per stream, for events after `moved_from`, but for those in `gaps`.
     moved: HashMap<StreamId, Seq>,
     moved_from: Seq,
+    /// What other processes wrote and nobody here has read.
+    gaps: Vec<(Head, Position)>,
+    /// Seq of the last event that another process wrote.
+    foreign: Seq,
     buffer: Vec<u8>,
     append_count: u64,
     epoch: u32,
@@ -189,8 +207,18 @@ pub struct Log {
     read_only: bool,
     segments: Segments,
     shared: Mutex<Shared>,
+    /// `None`: read only.
+    tail: Option<Tail>,
+    /// The tail page of a handle that only reads.
+    reader_page: OnceLock<Option<Arc<dyn SharedPage>>>,
     writer: Mutex<Writer>,
-    queue: append::Queue,
+    queue: handoff::Handoff<Log>,
+    /// A sync failed; only another handle may append again.
+    poisoned: AtomicBool,
+    /// Seq of the last event when this handle was opened.
+    opened_at: AtomicU64,
+    /// The generation of files that was last seen.
+    generation: AtomicU32,
     /// Positions of frames by first seq, at least [`MAP_STEP_BYTES`] apart.
     map: Mutex<BTreeMap<Seq, Position>>,
 }
@@ -249,10 +277,23 @@ impl Log {
         Ok(Prepared { frame: encode_frame(events)? })
     }
 
+    /// Seq of the last durable event when this handle was opened.
+    fn opened_at(&self) -> Seq {
+        Seq(self.opened_at.load(Ordering::Relaxed))
+    }
+
     /// Refuses a handle that a child got by `fork`: the child's lock would be the parent's.
     fn check_process(&self) -> Result<(), LogError> {
         let process = self.storage.process();
         if process == self.process { Ok(()) } else { Err(LogError::Forked { owner: self.process, process }) }
+    }
+
+    /// Takes note of damage that reading met: appending to a damaged log would bury it.
+    pub(crate) fn met<T>(&self, outcome: Result<T, LogError>) -> Result<T, LogError> {
+        if let Err(LogError::Corrupt(damage)) = &outcome {
+            locked(&self.shared).met.get_or_insert_with(|| damage.clone());
+        }
+        outcome
     }
 
     /// Whether this handle may not write.
@@ -292,7 +333,7 @@ impl Log {
                 Err(error) => return Err(error),
             }
         }
-        damage.map_or(Ok(None), Err)
+        self.met(damage.map_or(Ok(None), Err))
     }
 
     /// A known place at or before the frame that holds `seq`: of a complete segment its tables', else a remembered one.
@@ -350,13 +391,20 @@ impl Log {
         Frames::new(self, from, until, FrameCheck::Checksum, files::SCAN_WINDOW_BYTES)
     }
 
+    /// Frames from the one that holds `from` on, up to a place that need not be durable. For those who hold W.
+    fn frames_until(&self, from: Seq, until: Head) -> Result<Frames<'_>, LogError> {
+        let start = if from.0 <= 1 { Position::default() } else { self.start_before(from)? };
+        let window = files::SCAN_WINDOW_BYTES;
+        Ok(Frames::new(self, start, until, FrameCheck::Checksum, window).skip_before(from))
+    }
+
     /// Frames from the one that holds `from` on; earlier events of that frame come along.
     ///
     /// # Errors
     /// As [`Log::locate`], but damage is left to the iterator.
     pub fn frames_from(&self, from: Seq, until: Head) -> Result<Frames<'_>, LogError> {
-        let start = if from.0 <= 1 { Position::default() } else { self.start_before(from)? };
-        Ok(self.frames(start, until).skip_before(from))
+        let head = self.head();
+        self.frames_until(from, if until.position > head.position { head } else { until })
     }
 
     /// The bytes of a body. The digest is always checked.
@@ -365,6 +413,10 @@ impl Log {
     /// [`LogError::Erased`] if salt and bytes are zeroed, [`LogError::Corrupt`] if they are not what the digest
     /// says.
     pub fn body(&self, row: &BodyRow) -> Result<Vec<u8>, LogError> {
+        self.met(self.read_body(row))
+    }
+
+    fn read_body(&self, row: &BodyRow) -> Result<Vec<u8>, LogError> {
         let (segment, offset) = (row.position.segment(), row.position.offset());
         let length = SALT_BYTES.saturating_add(row.bytes as usize);
         let damaged = |expected: String, found: String| {

@@ -1,17 +1,19 @@
 //! Opening, bringing a handle to the durable end, refreshing and closing.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
 
-use super::append::{Queue, WriteSegment};
 use super::create::{Identity, identify, identity_from_log, make, open_tail, store_file_damage};
 use super::error::{Corruption, LogError};
 use super::files::{CHECKPOINT, Cursor, Fault, SCAN_WINDOW_BYTES, Segments, TAIL, after, segment_start};
+use super::handoff::Handoff;
 use super::survey::{CheckpointFile, Survey, first_gap, is_anchored, read_checkpoint, strict, survey, torn};
-use super::tail::Tail;
+use super::tail::{Tail, read_shared};
+use super::wait::low_half;
 use super::{Head, Log, LogOptions, Recovery, Shared, Writer, locked};
-use crate::codec::{Checkpoint, FrameCheck, SegmentHeader, TailPage, Written};
+use crate::codec::{Busy, Checkpoint, FrameCheck, FrameHeader, SegmentHeader, TailPage, Written, word};
 use crate::ids::{Position, Seq, StoreId};
 use crate::storage::{Access, Clock, Entropy, Storage, write_file};
 
@@ -78,18 +80,6 @@ impl Log {
         let tail = tail.map(|file| Tail::new(storage.clone(), file));
         let process = storage.process();
         let read_only = tail.is_none();
-        let writer = Writer {
-            tail,
-            segment: None,
-            place: Head::default(),
-            postponed: false,
-            poisoned: false,
-            moved: HashMap::new(),
-            moved_from: Seq::ZERO,
-            buffer: Vec::new(),
-            append_count: 0,
-            epoch: 0,
-        };
         let log = Self {
             segments: Segments::new(storage.clone(), store),
             storage,
@@ -98,9 +88,14 @@ impl Log {
             options,
             process,
             read_only,
-            shared: Mutex::new(Shared { head: Head::default(), damage: damage.map(Box::new) }),
-            writer: Mutex::new(writer),
-            queue: Queue::default(),
+            shared: Mutex::new(Shared { head: Head::default(), damage: damage.map(Box::new), met: None }),
+            tail,
+            reader_page: OnceLock::new(),
+            writer: Mutex::default(),
+            queue: Handoff::default(),
+            poisoned: AtomicBool::new(false),
+            opened_at: AtomicU64::new(0),
+            generation: AtomicU32::new(0),
             map: Mutex::new(BTreeMap::new()),
         };
         let mut recovery = log.recover(on_read_only_disk)?;
@@ -114,23 +109,19 @@ impl Log {
         let mut recovery = Recovery {
             created: false,
             was_clean: false,
-            read_only: writer.tail.is_none(),
+            read_only: self.tail.is_none(),
             head: Head::default(),
             torn_bytes: 0,
             confirmed_event_count: 0,
             postponed: false,
             damage: None,
         };
-        let page = match &writer.tail {
-            Some(tail) => tail.read()?,
-            None => self.read_page()?,
-        };
+        let page = self.read_page()?;
         if let Some(place) = self.settled(&page)? {
             recovery.was_clean = true;
             writer.place = place;
-            writer.epoch = page.epoch;
             locked(&self.shared).head = place;
-        } else if writer.tail.is_none() {
+        } else if self.tail.is_none() {
             let found = self.survey(&page, false)?;
             let shown = if on_read_only_disk { found.end } else { found.durable_place };
             recovery.torn_bytes = found.torn.map_or(0, |(start, end)| end.saturating_sub(start));
@@ -142,7 +133,7 @@ impl Log {
             self.recover_locked(&mut writer, &mut recovery)?;
         }
         let head = locked(&self.shared).head;
-        if writer.tail.is_some() && head.seq == Seq::ZERO && !writer.postponed {
+        if self.tail.is_some() && head.seq == Seq::ZERO && !writer.postponed {
             // Whoever made the store may have died before its names were durable.
             for directory in ["", ".."] {
                 let synced = self.storage.sync_dir(directory);
@@ -150,6 +141,7 @@ impl Log {
             }
         }
         writer.moved_from = head.seq;
+        self.opened_at.store(head.seq.0, Ordering::Relaxed);
         let shared = locked(&self.shared);
         recovery.head = shared.head;
         recovery.damage = shared.damage.as_deref().cloned();
@@ -158,14 +150,13 @@ impl Log {
 
     /// Recovers under W. Whatever stops it now is left to the next append.
     fn recover_locked(&self, writer: &mut Writer, recovery: &mut Recovery) -> Result<(), LogError> {
-        let Some(tail) = &writer.tail else { return Ok(()) };
+        let Some(tail) = &self.tail else { return Ok(()) };
         let outcome = match tail.lock(&*self.clock, self.options.lock_wait) {
             Ok(_lock) => {
                 let page = tail.read()?;
                 match self.settled(&page)? {
                     Some(place) => {
                         writer.place = place;
-                        writer.epoch = page.epoch;
                         locked(&self.shared).head = place;
                         return Ok(());
                     }
@@ -179,11 +170,10 @@ impl Log {
                 recovery.torn_bytes = repaired.torn_bytes;
                 recovery.confirmed_event_count = repaired.confirmed_event_count;
                 writer.place = repaired.place;
-                writer.epoch = repaired.epoch;
                 Ok(())
             }
             Err(error @ (LogError::Busy { .. } | LogError::NoSpace { .. } | LogError::Poisoned { .. })) => {
-                writer.poisoned = matches!(error, LogError::Poisoned { .. });
+                self.poisoned.fetch_or(matches!(error, LogError::Poisoned { .. }), Ordering::SeqCst);
                 let page = tail.read()?;
                 let found = self.survey(&page, false)?;
                 locked(&self.shared).head = found.durable_place;
@@ -198,6 +188,12 @@ impl Log {
     }
 
     pub(crate) fn read_page(&self) -> Result<TailPage, LogError> {
+        if let Some(page) = self.shared_page() {
+            return Ok(read_shared(page));
+        }
+        if let Some(tail) = &self.tail {
+            return tail.read();
+        }
         match self.storage.open(TAIL, Access::Read) {
             Ok(file) => Tail::new(self.storage.clone(), file).read(),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(TailPage::default()),
@@ -279,14 +275,22 @@ impl Log {
         if locked(&self.shared).damage.is_some() {
             return Ok(head);
         }
+        if let Some(page) = self.shared_page() {
+            self.see_generation(low_half(page.load(word::POISONED) >> 32));
+            if Self::durable_past(page, head.position).is_none() {
+                return Ok(head);
+            }
+        }
         let page = self.read_page()?;
+        self.see_generation(page.generation);
         let own = page.store == Some(self.segments.store);
         let Some(durable) = page.durable.filter(|durable| own && *durable > head.position) else {
             return Ok(head);
         };
-        let place = match page.written.filter(|written| written.position == durable) {
-            Some(written) => written,
-            None => self.walk_to(head, durable, |_| ())?,
+        let known = [page.written, page.synced].into_iter().flatten().find(|place| place.position == durable);
+        let place = match known {
+            Some(place) => place,
+            None => self.walk_heads(head, durable)?,
         };
         let mut shared = locked(&self.shared);
         if place.position > shared.head.position {
@@ -298,9 +302,26 @@ impl Log {
     /// Follows sound, linked frames from `place` to `until` exactly.
     pub(crate) fn walk_to(
         &self,
-        mut place: Head,
+        place: Head,
         until: Position,
         mut each: impl FnMut(&crate::codec::Frame),
+    ) -> Result<Head, LogError> {
+        self.walk(place, until, |cursor, header| {
+            each(&cursor.frame(header.position, FrameCheck::Checksum)?);
+            Ok(())
+        })
+    }
+
+    /// The same, reading headers only.
+    fn walk_heads(&self, place: Head, until: Position) -> Result<Head, LogError> {
+        self.walk(place, until, |_, _| Ok(()))
+    }
+
+    fn walk(
+        &self,
+        mut place: Head,
+        until: Position,
+        mut each: impl FnMut(&mut Cursor<'_>, &FrameHeader) -> Result<(), Fault>,
     ) -> Result<Head, LogError> {
         let mut cursor = Cursor::new(&self.segments, SCAN_WINDOW_BYTES);
         while place.position < until {
@@ -313,21 +334,17 @@ impl Log {
                 place = segment_start(&next);
                 continue;
             }
-            let frame = strict(&mut cursor, &place, false)
-                .and_then(|header| cursor.frame(header.position, FrameCheck::Checksum));
-            match frame {
-                Ok(frame) => {
-                    each(&frame);
-                    self.remember(frame.header().first_seq, frame.position());
-                    place = after(frame.header());
+            let header = strict(&mut cursor, &place, false)
+                .and_then(|header| each(&mut cursor, &header).map(|()| header));
+            match header {
+                Ok(header) => {
+                    self.remember(header.first_seq, header.position);
+                    place = after(&header);
                 }
                 Err(Fault::Error(error)) => return Err(error),
                 Err(fault) => {
-                    return Err(LogError::corrupt(super::frames::corruption(
-                        &self.segments,
-                        place.position,
-                        fault,
-                    )));
+                    let damage = super::frames::corruption(&self.segments, place.position, fault);
+                    return self.met(Err(LogError::corrupt(damage)));
                 }
             }
         }
@@ -352,28 +369,27 @@ impl Log {
         self.check_process()?;
         let mut writer = locked(&self.writer);
         let writer = &mut *writer;
-        let Some(tail) = &writer.tail else { return Ok(()) };
-        if writer.poisoned || locked(&self.shared).damage.is_some() {
-            return Ok(());
-        }
+        let Ok(tail) = self.check_appendable() else { return Ok(()) };
         let _lock = tail.lock(&*self.clock, self.options.lock_wait)?;
         let page = tail.read()?;
         // If another process left things unsettled, its recovery will write the next checkpoint.
-        let Some(place) = page.clean().copied().filter(|_| page.store == Some(self.segments.store)) else {
+        if page.store != Some(self.segments.store)
+            || page.busy != Busy::Idle
+            || page.written.is_none()
+            || page.poisoned
+            || writer.postponed
+        {
             return Ok(());
-        };
+        }
+        self.catch_up(tail, writer, &page)?;
+        self.make_durable(tail, writer)?;
+        let place = writer.place;
         if let CheckpointFile::Sound(known) = read_checkpoint(&self.segments)?
             && known.written.position >= place.position
         {
             return Ok(());
         }
-        let number = place.position.segment();
-        if writer.segment.as_ref().is_none_or(|segment| segment.number != number) {
-            writer.segment = Some(WriteSegment::open(&*self.storage, number)?);
-        }
-        if let Some(segment) = &writer.segment {
-            segment.give_back(place.position.offset());
-        }
+        self.write_segment(tail, writer)?.give_back(place.position.offset());
         let checkpoint = Checkpoint { store: self.segments.store, written: place };
         write_file(&*self.storage, CHECKPOINT, &checkpoint.encode())
             .map_err(|error| LogError::io("write", self.storage.path(CHECKPOINT), error))

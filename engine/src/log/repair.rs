@@ -21,6 +21,9 @@ impl Log {
         // Poison of another moment than the durable end beside it: a power cut tore the page. What is behind that end is
         // judged as after any crash.
         let is_poisoned = page.poisoned && page.poison_is_whole;
+        // Whoever ends a poisoning keeps everybody from syncing meanwhile.
+        let turn = || tail.lock_sync(&*self.clock, self.options.lock_wait);
+        let _turn = page.poisoned.then(turn).transpose()?;
         let found = self.survey(page, is_poisoned)?;
         if let Some(damage) = found.damage {
             locked(&self.shared).head = found.durable_place;
@@ -42,7 +45,6 @@ impl Log {
                 zeroed.map_err(fail("zero the torn end of"))?;
             }
         }
-        let epoch = page.epoch;
         if is_poisoned {
             // Best effort: nothing below relies on it.
             let _ = sync(&*file);
@@ -52,18 +54,19 @@ impl Log {
             let start = start.max(SEGMENT_HEADER_BYTES as u64);
             rewrite(&*file, start, place.position.offset()).map_err(fail("rewrite the end of"))?;
             if start < place.position.offset() || torn_bytes > 0 {
-                sync(&*file).map_err(|_| self.sync_failed(tail, &found.durable_place, epoch))?;
+                sync(&*file).map_err(|_| self.sync_failed(tail))?;
             }
             self.storage
                 .sync_dir(LOG_DIR)
                 .map_err(|error| LogError::io("sync", self.storage.path(LOG_DIR), error))?;
         }
         if tail.is_whole()? && page.store == Some(self.segments.store) {
-            tail.publish(&place, epoch)?;
+            tail.publish(&place, None)?;
             if page.poisoned {
+                tail.clear_poison()?;
                 // The page may have been written back while it was poisoned. Found so after a power cut, it would have
                 // what is acknowledged from here on given up as unconfirmed.
-                tail.sync().map_err(|_| self.sync_failed(tail, &found.durable_place, epoch))?;
+                tail.sync().map_err(|_| self.sync_failed(tail))?;
             }
         } else {
             tail.write_page(self.segments.store, &place)?;
@@ -71,14 +74,7 @@ impl Log {
         self.segments.forget();
         locked(&self.shared).head = place;
         let confirmed_event_count = found.unconfirmed_event_count;
-        Ok(Repaired { place, epoch, torn_bytes, confirmed_event_count })
-    }
-
-    /// Marks the store as poisoned after a failed sync.
-    pub(crate) fn sync_failed(&self, tail: &Tail, durable: &Written, epoch: u32) -> LogError {
-        // If even the page cannot be written this handle still refuses appends.
-        let _ = tail.poison(durable, epoch.wrapping_add(1));
-        LogError::Poisoned { path: self.storage.path("") }
+        Ok(Repaired { place, torn_bytes, confirmed_event_count })
     }
 
     /// Keeps a copy of bytes that are about to be zeroed.
@@ -133,7 +129,6 @@ impl Log {
 /// What a repair did.
 pub(crate) struct Repaired {
     pub(crate) place: Written,
-    pub(crate) epoch: u32,
     pub(crate) torn_bytes: u64,
     pub(crate) confirmed_event_count: u64,
 }
@@ -153,7 +148,7 @@ pub(crate) fn zero(file: &dyn crate::storage::StoredFile, start: u64, end: u64) 
 
 /// Writes a stretch again as it is. A sync counts only for bytes made dirty since the file was opened here: the
 /// error of an earlier, failed write-back may have been reported to a process that is gone.
-fn rewrite(file: &dyn crate::storage::StoredFile, start: u64, end: u64) -> io::Result<()> {
+pub(crate) fn rewrite(file: &dyn crate::storage::StoredFile, start: u64, end: u64) -> io::Result<()> {
     let mut buffer = vec![0; SCAN_WINDOW_BYTES];
     let mut offset = start;
     while offset < end {

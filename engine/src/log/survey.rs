@@ -87,7 +87,7 @@ fn anchor(
 ) -> Result<Option<Written>, LogError> {
     let tail = page.written.filter(|written| page.durable == Some(written.position));
     let mut places: Vec<Written> =
-        tail.into_iter().chain(checkpoint.map(|checkpoint| checkpoint.written)).collect();
+        tail.into_iter().chain(page.synced).chain(checkpoint.map(|checkpoint| checkpoint.written)).collect();
     places.sort_by_key(|place| std::cmp::Reverse(place.position));
     for place in places {
         if place.position <= durable
@@ -201,7 +201,7 @@ pub(crate) fn strict(cursor: &mut Cursor<'_>, place: &Written, whole: bool) -> R
     let header = cursor.header(place.position)?;
     let invalid = |invalid| Fault::Invalid(invalid, Some(Box::new(header)));
     continues(place, &header).map_err(invalid)?;
-    if whole {
+    if whole && header.event_count > 0 {
         let frame = cursor.frame(place.position, FrameCheck::Digest)?;
         let mut first = None;
         cursor.check_bodies(&frame, |_, found| first = first.take().or(Some(found))).map_err(Fault::Error)?;

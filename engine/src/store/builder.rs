@@ -16,14 +16,16 @@ use crate::storage::{Clock, Entropy, FileStorage, Storage, SystemClock, SystemEn
 use super::contents::Contents;
 use super::places::Places;
 use super::salts::Salts;
+use super::snapshots::{Snapshots, Uses};
 use super::upkeep::Upkeep;
-use super::{Inner, Store};
+use super::{Inner, Redactor, Store};
 
 /// Settings for [`Store::builder`].
-#[expect(clippy::struct_excessive_bools, reason = "each is a setting of its own")]
+#[expect(clippy::struct_excessive_bools, reason = "one a setting")]
 pub struct Builder {
     root: PathBuf,
     registry: Arc<dyn Registry>,
+    redactor: Option<Arc<dyn Redactor>>,
     storage: Option<Arc<dyn Storage>>,
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
@@ -31,6 +33,7 @@ pub struct Builder {
     create: bool,
     index: bool,
     sealing: bool,
+    snapshots: bool,
     any_file_system: bool,
 }
 
@@ -45,6 +48,7 @@ impl Builder {
         Self {
             root: root.into(),
             registry: Arc::new(NoTools),
+            redactor: None,
             storage: None,
             clock: Arc::new(SystemClock::new()),
             entropy: Arc::new(SystemEntropy),
@@ -52,6 +56,7 @@ impl Builder {
             create: true,
             index: true,
             sealing: true,
+            snapshots: true,
             any_file_system: false,
         }
     }
@@ -60,6 +65,13 @@ impl Builder {
     #[must_use]
     pub fn registry(mut self, registry: Arc<dyn Registry>) -> Self {
         self.registry = registry;
+        self
+    }
+
+    /// What takes secrets out of facts before anything of them is recorded. Default: nothing does.
+    #[must_use]
+    pub fn redactor(mut self, redactor: Arc<dyn Redactor>) -> Self {
+        self.redactor = Some(redactor);
         self
     }
 
@@ -89,6 +101,14 @@ impl Builder {
     #[must_use]
     pub fn sealing(mut self, sealing: bool) -> Self {
         self.sealing = sealing;
+        self
+    }
+
+    /// Whether folds of long sessions are saved, and read again, under `snap/`. Default: yes. Answers are the same either
+    /// way.
+    #[must_use]
+    pub fn snapshots(mut self, snapshots: bool) -> Self {
+        self.snapshots = snapshots;
         self
     }
 
@@ -164,12 +184,18 @@ impl Builder {
         })?;
         let open = if self.create { Log::create_or_open } else { Log::open };
         let (log, recovery) = open(storage, self.clock, self.entropy, self.options)?;
+        let snapshots = Snapshots::new(
+            Arc::clone(log.storage()),
+            log.store(),
+            Uses { reads: self.snapshots, writes: self.snapshots && !read_only, by_itself: own_files },
+        );
         let (salts, contents) = seed.split_at(32);
         let array = |half: &[u8]| <[u8; 32]>::try_from(half).unwrap_or_default();
         let inner = Inner {
             log: Arc::new(log),
             root: self.root,
             registry: self.registry,
+            redactor: self.redactor,
             entropy: Salts::new(array(salts)),
             read_only,
             recovery,
@@ -180,6 +206,7 @@ impl Builder {
             frames: Mutex::default(),
             damage: Mutex::default(),
             upkeep: Upkeep::new(own_files && self.sealing),
+            snapshots,
         };
         if !read_only && inner.refresh()? == Seq::ZERO {
             inner.begin()?;
@@ -221,6 +248,7 @@ impl Inner {
 
 impl Drop for Inner {
     fn drop(&mut self) {
+        self.save_folds();
         // Nothing becomes durable here: a checkpoint only witnesses what is.
         self.upkeep.finish(&self.log);
         let _ = self.log.write_checkpoint();

@@ -116,7 +116,9 @@ impl Inner {
 /// Made by [`Store::events`](super::Store::events). A damaged frame is one error; the iterator goes on behind it.
 pub struct Events {
     pub(super) source: Source,
-    pub(super) ready: VecDeque<Result<Recorded, Error>>,
+    /// The frame at hand, and which of its events are wanted.
+    pub(super) frame: Option<Frame>,
+    pub(super) picked: VecDeque<Seq>,
     pub(super) stream: Option<StreamId>,
     pub(super) from: Seq,
     pub(super) to: Seq,
@@ -143,27 +145,31 @@ impl Events {
         self.looked_at
     }
 
-    /// Puts what is wanted of a frame into `ready`.
-    fn take(&mut self, frame: &Frame) {
+    /// Picks what is wanted of a frame. Decoded is one event at a time: a frame may hold thousands.
+    fn take(&mut self, frame: Frame) {
         for event in frame.events() {
-            let wanted = self.stream.is_none_or(|stream| stream == event.envelope.stream);
-            if !wanted || event.seq < self.from || event.seq > self.to {
+            let of_stream = self.stream.is_none_or(|stream| stream == event.envelope.stream);
+            if !of_stream || event.seq < self.from || event.seq > self.to {
                 continue;
             }
             self.looked_at += 1;
-            if let Some(wanted) = &mut self.wanted
-                && !wanted(&Glimpse::new(frame, event))
-            {
-                continue;
-            }
-            let decoded = decode(frame, &event);
-            // The rest of a frame with an event that cannot be read is left out.
-            let failed = decoded.is_err();
-            self.ready.push_back(decoded);
-            if failed {
-                break;
+            if self.wanted.as_mut().is_none_or(|wanted| wanted(&Glimpse::new(&frame, event))) {
+                self.picked.push_back(event.seq);
             }
         }
+        self.frame = Some(frame);
+    }
+
+    /// The next of the events that were picked.
+    fn picked(&mut self) -> Option<Result<Recorded, Error>> {
+        let seq = self.picked.pop_front()?;
+        let frame = self.frame.as_ref()?;
+        let decoded = decode(frame, &frame.event(seq)?);
+        if decoded.is_err() {
+            // The rest of a frame with an event that cannot be read is left out.
+            self.picked.clear();
+        }
+        Some(decoded)
     }
 }
 
@@ -172,12 +178,12 @@ impl Iterator for Events {
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
-            if let Some(recorded) = self.ready.pop_front() {
+            if let Some(recorded) = self.picked() {
                 return Some(recorded);
             }
             match self.source.next()? {
                 Ok(frame) if frame.header().first_seq > self.to => return None,
-                Ok(frame) => self.take(&frame),
+                Ok(frame) => self.take(frame),
                 Err(error) => return Some(Err(error)),
             }
         }

@@ -19,13 +19,18 @@ use super::events::{decode, lend};
 pub(super) struct Loaded {
     pub(super) world: World,
     /// Streams it folds; `None`: all.
-    streams: Option<Vec<StreamId>>,
+    pub(super) streams: Option<Vec<StreamId>>,
     /// Whether it looks at the beginnings of all other sessions, which end what a session remembered for its own length.
     /// Only where something is: it costs a frame for each session of the store.
-    beginnings: bool,
+    pub(super) beginnings: bool,
     /// Sessions without the memory of their projects: for figures about items.
-    bare: bool,
+    pub(super) bare: bool,
+    /// Damaged events were left out.
+    pub(super) has_gaps: bool,
     pub(super) watermark: Seq,
+    /// Events that went into it, and how many of them a snapshot holds.
+    pub(super) event_count: u64,
+    pub(super) saved_count: u64,
 }
 
 /// What a fold turns out to need and does not have.
@@ -62,7 +67,9 @@ impl Inner {
             let mut folds = self.folds.lock().unwrap_or_else(PoisonError::into_inner);
             folds.entry(key).or_insert_with(|| Arc::new(RwLock::new(Loaded::of(key)))).clone()
         };
-        self.catch_up_fold(&shared)?;
+        let FoldKey::Stream(stream) = key;
+        self.catch_up_fold(stream, &shared)?;
+        self.save_later(stream, &shared);
         Ok(shared)
     }
 
@@ -70,11 +77,11 @@ impl Inner {
     pub(super) fn fold_once(&self, stream: StreamId) -> Result<Arc<RwLock<Loaded>>, Error> {
         let loaded = Loaded { bare: true, ..Loaded::of(FoldKey::Stream(stream)) };
         let shared = Arc::new(RwLock::new(loaded));
-        self.catch_up_fold(&shared)?;
+        self.catch_up_fold(stream, &shared)?;
         Ok(shared)
     }
 
-    fn catch_up_fold(&self, shared: &RwLock<Loaded>) -> Result<(), Error> {
+    fn catch_up_fold(&self, stream: StreamId, shared: &RwLock<Loaded>) -> Result<(), Error> {
         let head = self.refresh()?;
         {
             let loaded = shared.read().unwrap_or_else(PoisonError::into_inner);
@@ -83,6 +90,11 @@ impl Inner {
             }
         }
         let mut loaded = shared.write().unwrap_or_else(PoisonError::into_inner);
+        if loaded.watermark == Seq::ZERO
+            && let Some(saved) = self.saved_fold(stream)
+        {
+            *loaded = saved;
+        }
         if let Some(missing) = self.advance(&mut loaded)? {
             // Begun anew aside: if reading fails, views of the fold keep what they show.
             let mut anew = loaded.with(missing);
@@ -115,6 +127,7 @@ impl Inner {
                 Ok(frame) => frame,
                 Err(Error::Corrupt { detail }) => {
                     self.note_damage(detail);
+                    loaded.has_gaps = true;
                     continue;
                 }
                 Err(error) => return Err(error),
@@ -129,6 +142,7 @@ impl Inner {
                     }
                     continue;
                 }
+                loaded.event_count = loaded.event_count.saturating_add(1);
                 let noted = |error| match error {
                     Error::Corrupt { detail } => {
                         self.note_damage(detail);
@@ -145,6 +159,7 @@ impl Inner {
                     Ok(None) => {}
                     Err(error) => {
                         noted(error)?;
+                        loaded.has_gaps = true;
                         continue;
                     }
                 }
@@ -152,6 +167,7 @@ impl Inner {
                     Ok(recorded) => recorded,
                     Err(error) => {
                         noted(error)?;
+                        loaded.has_gaps = true;
                         continue;
                     }
                 };

@@ -10,6 +10,7 @@ use crate::ids::{Micros, Seq, StoreId, StreamId, Turn};
 use crate::index::FramePlace;
 
 use super::events::decode;
+use super::places::StreamPlace;
 use super::{At, Inner, Store, View};
 
 /// A stream by its names.
@@ -96,9 +97,21 @@ impl Store {
     /// # Errors
     /// If the log cannot be read.
     pub fn stream_names(&self) -> Result<Vec<StreamName>, Error> {
+        let streams = self.inner.stream_places()?.into_iter();
+        self.names_of(streams.filter(|place| place.stream != StreamId::STORE).collect())
+    }
+
+    /// One stream by its names; `None` if it has no events. Cost: one look at its first event.
+    ///
+    /// # Errors
+    /// If the log cannot be read.
+    pub fn stream_name(&self, stream: StreamId) -> Result<Option<StreamName>, Error> {
+        let places = self.inner.stream_places()?.into_iter();
+        Ok(self.names_of(places.filter(|place| place.stream == stream).collect())?.pop())
+    }
+
+    fn names_of(&self, streams: Vec<StreamPlace>) -> Result<Vec<StreamName>, Error> {
         let inner = &self.inner;
-        let streams = inner.stream_places()?.into_iter().filter(|place| place.stream != StreamId::STORE);
-        let streams: Vec<_> = streams.collect();
         let mut names = Vec::with_capacity(streams.len());
         for place in streams {
             let stream = place.stream;

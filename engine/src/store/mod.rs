@@ -21,13 +21,21 @@ mod events;
 mod folds;
 mod frames;
 mod info;
+mod injections;
 mod memory;
 mod places;
+mod pointing;
+mod redact;
 mod salts;
 mod salvage;
 mod scan;
+mod serve;
+#[cfg(test)]
+mod serve_tests;
 mod served;
 mod session;
+mod session_message;
+mod snapshots;
 mod space;
 mod subscribe;
 #[cfg(test)]
@@ -58,11 +66,15 @@ pub use commands::ActReply;
 pub use erase::{EraseReport, ErasedContent};
 pub use events::Events;
 pub use info::{SessionSummary, StoreInfo, StreamName};
+pub use injections::Injection;
 pub use memory::{Memory, MemoryReceipt, MemoryScope, SessionProposal};
+pub use redact::Redactor;
 pub use salvage::{Salvaged, salvage, salvage_storage};
 pub use scan::Glimpse;
+pub use serve::{Context, Obstacle, OverBudget, ServeOptions, ServedAgain, Step};
 pub use served::{PlainText, Rendered, Renderer, Served, ServedItem};
 pub use session::Session;
+pub use session_message::{MessageStream, Resumed};
 pub use space::{SealReport, Space, StateSpace};
 pub use subscribe::{Commit, Subscription};
 pub use view::{At, Reading, ShownFace, View};
@@ -74,6 +86,7 @@ use frames::FrameCache;
 use places::Places;
 use salts::Salts;
 use scan::{LogSource, Source};
+use snapshots::Snapshots;
 use upkeep::Upkeep;
 use writer::StreamWriter;
 
@@ -89,6 +102,7 @@ struct Inner {
     root: PathBuf,
     registry: Arc<dyn Registry>,
     entropy: Salts,
+    redactor: Option<Arc<dyn Redactor>>,
     read_only: bool,
     recovery: Recovery,
     places: RwLock<Places>,
@@ -97,6 +111,7 @@ struct Inner {
     folds: Mutex<FxHashMap<FoldKey, Arc<RwLock<Loaded>>>>,
     frames: Mutex<FrameCache>,
     damage: Mutex<Vec<String>>,
+    snapshots: Snapshots,
     upkeep: Upkeep,
 }
 
@@ -191,8 +206,8 @@ impl Store {
     }
 
     fn events_of(source: Source, stream: Option<StreamId>, from: Seq, to: Seq) -> Events {
-        let ready = std::collections::VecDeque::new();
-        Events { source, ready, stream, from, to, wanted: None, looked_at: 0 }
+        let picked = std::collections::VecDeque::new();
+        Events { source, frame: None, picked, stream, from, to, wanted: None, looked_at: 0 }
     }
 
     /// The event at `seq`, if there is one.
@@ -209,6 +224,16 @@ impl Store {
     /// [`Error::Corrupt`] if they are damaged or erased.
     pub fn body(&self, id: BodyId) -> Result<Vec<u8>, Error> {
         self.inner.body(id)
+    }
+
+    /// How many bodies (chunks of long ones counted) an event has; 0 if there is no such event.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] if it is damaged.
+    pub fn body_count(&self, seq: Seq) -> Result<u32, Error> {
+        let frame = self.inner.frame_of(seq)?;
+        let count = frame.and_then(|frame| frame.event(seq).map(|event| event.row_count()));
+        Ok(count.and_then(|count| u32::try_from(count).ok()).unwrap_or_default())
     }
 
     /// The host's own record that an event came from, byte for byte; `None` if the event has no wire form.

@@ -128,7 +128,7 @@ pub struct PlainText;
 
 impl Renderer for PlainText {
     fn format(&self) -> &'static str {
-        "text"
+        "plain"
     }
 
     fn version(&self) -> u32 {

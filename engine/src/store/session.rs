@@ -54,6 +54,10 @@ impl Session {
         self.info.id()
     }
 
+    pub(super) const fn store(&self) -> &Store {
+        &self.store
+    }
+
     /// What the host said about it.
     pub fn info(&self) -> &StreamInfo {
         &self.info

@@ -90,8 +90,17 @@ pub enum Atomicity {
 const SHARE_TRIES: usize = 3;
 
 impl Inner {
-    /// Records `batches`.
+    /// Records `batches`, without the secrets that are known to be some.
     pub(super) fn commit(&self, batches: &[Batch], atomicity: Atomicity) -> Result<Receipt, Error> {
+        let clean = self.redactor.as_deref().and_then(|redactor| super::redact::redacted(redactor, batches));
+        let mut receipt = self.commit_clean(clean.as_deref().unwrap_or(batches), atomicity)?;
+        // What is said about them has no entry of the caller's.
+        receipt.items.truncate(batches.iter().map(|batch| batch.entries.len()).sum());
+        Ok(receipt)
+    }
+
+    /// Records `batches`.
+    fn commit_clean(&self, batches: &[Batch], atomicity: Atomicity) -> Result<Receipt, Error> {
         self.check_writable()?;
         let writers = self.writers_of(batches.iter().map(|batch| batch.stream.id()));
         let mut guards: BTreeMap<StreamId, _> = BTreeMap::new();

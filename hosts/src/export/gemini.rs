@@ -52,12 +52,12 @@ pub(super) fn export(mut source: Source<'_>) -> Result<Export, Error> {
     let strict = source.prompt.model.as_deref().is_some_and(wants_signatures);
     // Any text of the user begins a turn, also one that was said while calls ran.
     let speaks = |place: &usize| source.items.get(*place).is_some_and(super::source::Item::says_something);
-    let current = source.groups.iter().rposition(|group| group.said.iter().any(speaks)).unwrap_or(0);
+    let current = source.groups.iter().rposition(|group| group.said.iter().any(speaks));
     let mut writer = Writer { json, role: None, count: 0 };
     let mut ids = CallIds::new(Provider::Google, 128, 64);
     for number in 0..source.groups.len() {
         let turned = turns::read(&mut source, number, RULES, &mut ids)?;
-        writer.turn(&mut source, &turned, strict && number > current);
+        writer.turn(&mut source, &turned, strict && current.is_none_or(|current| number > current));
     }
     let Writer { mut json, role, count } = writer;
     let open = json.out.len();

@@ -97,7 +97,7 @@ pub(super) struct Source<'v> {
     /// The policy's figures for clearing on the provider's side.
     pub(super) clearing: super::prompt::Clearing,
     providers: FxHashMap<Arc<str>, Provider>,
-    host_provider: Option<Provider>,
+    home: Option<Provider>,
     pub(super) report: Report,
 }
 
@@ -127,6 +127,8 @@ impl<'v> Source<'v> {
         let state = reading.state();
         let info = state.info(at).cloned().unwrap_or_default();
         let mut prompt = prompt_at(state, at);
+        let home = Provider::of_host(&info.host);
+        let home = home.or_else(|| prompt.model.as_deref().and_then(Provider::of_name));
         if let Some(model) = &options.model {
             prompt.model = Some(model.clone());
         }
@@ -146,11 +148,7 @@ impl<'v> Source<'v> {
         });
         let groups = turns::group(&briefs);
         let model = prompt.model.clone().or_else(|| last_model(state, at)).unwrap_or_default();
-        let preserved = match options.thinking {
-            Thinking::Auto => format == Format::Anthropic && super::preserves_thinking(&model),
-            Thinking::Preserved => format == Format::Anthropic,
-            Thinking::Free | Thinking::Drop => false,
-        };
+        let preserved = is_preserved(format, options.thinking, &model);
         let same = |one: BodyId, other: BodyId| match (view.body(one), view.body(other)) {
             (Ok(one), Ok(other)) => one == other,
             _ => false,
@@ -184,6 +182,7 @@ impl<'v> Source<'v> {
             state,
             at,
             until: binding.until().min(at),
+            preserved,
             kept: options.selection != Selection::Current,
         };
         for (place, (ix, brief)) in briefs.into_iter().enumerate() {
@@ -196,22 +195,14 @@ impl<'v> Source<'v> {
             });
         }
         let unbound = binding.unbound(&groups);
-        let mut providers = FxHashMap::default();
-        for (_, finished) in state.message_reports(at) {
-            let named = finished.provider.as_deref().and_then(Provider::of_name);
-            let named = named.filter(|provider| *provider != Provider::Other);
-            let by_model = || finished.model.as_deref().and_then(Provider::of_name);
-            if let Some(provider) = named.or_else(by_model) {
-                providers.insert(Arc::from(finished.key.as_str()), provider);
-            }
-        }
+        let providers = providers(state, at);
         let clearing = super::prompt::Clearing::of(state.policy(at));
         drop(reading);
         Self {
             view,
             format,
             options,
-            host_provider: Provider::of_host(&info.host),
+            home,
             host: info.host.clone(),
             title: info.title.clone(),
             session: info.name.clone(),
@@ -228,12 +219,12 @@ impl<'v> Source<'v> {
     /// The provider that made an item; `None` if nothing says so.
     pub(super) fn provider(&self, item: &Item) -> Option<Provider> {
         let by_message = item.brief.message.as_ref().and_then(|key| self.providers.get(key)).copied();
-        by_message.or(self.host_provider)
+        by_message.or(self.home)
     }
 
     /// Whose the session's tools and parameters are; `None` if nothing says so.
-    pub(super) fn home(&self) -> Option<Provider> {
-        self.host_provider.or_else(|| self.prompt.model.as_deref().and_then(Provider::of_name))
+    pub(super) const fn home(&self) -> Option<Provider> {
+        self.home
     }
 
     /// A body as text; what cannot be read is said so.
@@ -334,6 +325,8 @@ struct Faces<'s> {
     at: Seq,
     /// Changes up to here show.
     until: Seq,
+    /// Reasoning is bound to what stands before it: what was shown to it stays.
+    preserved: bool,
     /// Everything is shown as recorded.
     kept: bool,
 }
@@ -351,10 +344,7 @@ impl Faces<'_> {
                 Some(now)
             } else if self.kept {
                 None
-            } else if open {
-                // What the model has not answered yet is never altered, but by the host itself.
-                is_hosts.then_some(now)
-            } else if self.until < at {
+            } else if self.preserved {
                 let newborn =
                     brief.item.seq > self.until || brief.finished.is_some_and(|seq| seq > self.until);
                 let then = if newborn { None } else { state.stand_in(ix, face, self.until) };
@@ -362,6 +352,9 @@ impl Faces<'_> {
                     report.note(LeftOut::ChangeDeferred, Some(brief.item));
                 }
                 then
+            } else if open {
+                // What the model has not answered yet is never altered, but by the host itself.
+                is_hosts.then_some(now)
             } else {
                 Some(now)
             };
@@ -417,6 +410,30 @@ fn shown(stand_in: Option<StandIn>, is_erased: bool) -> Shown {
         Some(stand_in) if stand_in.state == FaceState::Gone && !is_erased => Shown::Nothing,
         Some(stand_in) => Shown::StandIn(stand_in),
     }
+}
+
+/// Whether reasoning is bound to what stands before it.
+fn is_preserved(format: Format, thinking: Thinking, model: &str) -> bool {
+    format == Format::Anthropic
+        && match thinking {
+            Thinking::Auto => super::preserves_thinking(model),
+            Thinking::Preserved => true,
+            Thinking::Free | Thinking::Drop => false,
+        }
+}
+
+/// Who made each message, as far as that was reported.
+fn providers(state: &State, at: Seq) -> FxHashMap<Arc<str>, Provider> {
+    let mut providers = FxHashMap::default();
+    for (_, finished) in state.message_reports(at) {
+        let named = finished.provider.as_deref().and_then(Provider::of_name);
+        let named = named.filter(|provider| *provider != Provider::Other);
+        let by_model = || finished.model.as_deref().and_then(Provider::of_name);
+        if let Some(provider) = named.or_else(by_model) {
+            providers.insert(Arc::from(finished.key.as_str()), provider);
+        }
+    }
+    providers
 }
 
 /// What stands before the messages at `at`.

@@ -115,7 +115,10 @@ pub(super) fn untouchable(briefs: &[(Ix, Brief)], groups: &[Group]) -> Vec<bool>
         mark(&last.said);
     }
     if let Some(asked) = groups.iter().rev().find(|group| group.is_users_move()) {
-        mark(&asked.said);
+        let key = |place: &usize| briefs.get(*place).and_then(|(_, brief)| brief.message.clone());
+        let last = asked.said.last().and_then(key);
+        let others = asked.said.iter().rev().take_while(|place| last.is_some() && key(place) == last).count();
+        mark(asked.said.get(asked.said.len().saturating_sub(others.max(1))..).unwrap_or_default());
     }
     open
 }
@@ -431,6 +434,24 @@ fn signed(
     Ok(Some(Piece::Reasoning { text, opaque }))
 }
 
+/// Whether a type of part may be the provider's.
+fn fits(provider: Provider, kind: &str) -> bool {
+    let anthropic =
+        ["thinking", "redacted_thinking", "tool_use", "tool_result", "tool_reference", "search_result"];
+    let is_anthropic =
+        anthropic.contains(&kind) || kind.starts_with("server_tool") || kind.ends_with("_tool_result");
+    let is_openai = kind.ends_with("_call")
+        || kind.ends_with("_call_output")
+        || ["input_", "output_", "compaction"].iter().any(|start| kind.starts_with(start))
+        || ["reasoning", "item_reference", "image_url"].contains(&kind);
+    match provider {
+        Provider::Anthropic => !is_openai,
+        Provider::Openai => !is_anthropic,
+        // Google's parts have no type.
+        Provider::Google | Provider::Other => false,
+    }
+}
+
 /// Google's parts have no type.
 fn is_google(provider: Provider, json: &str) -> bool {
     provider == Provider::Google && is_object(json)
@@ -448,7 +469,10 @@ fn opaque(
     let json = source.text(part.body, id)?;
     let own = source.provider(item).is_none_or(|provider| provider == how.rules.provider);
     let kind = object_type(&json);
-    let known = kind.is_some() || is_google(how.rules.provider, &json);
+    let known = match kind.as_deref() {
+        Some(kind) => fits(how.rules.provider, kind),
+        None => is_google(how.rules.provider, &json),
+    };
     if !own || !known {
         source.report.note(LeftOut::OpaqueNotPortable, id);
         return Ok(());
@@ -555,7 +579,9 @@ fn content(
                     PartKind::Media => Said::Media { body: text, media_type: part.media_type.clone(), key },
                     PartKind::Text | PartKind::Reasoning => Said::Text { text, role, key },
                     PartKind::Opaque | PartKind::Call | PartKind::Result
-                        if own && (object_type(&text).is_some() || is_google(provider, &text)) =>
+                        if own
+                            && object_type(&text)
+                                .map_or_else(|| is_google(provider, &text), |kind| fits(provider, &kind)) =>
                     {
                         Said::Opaque { json: text }
                     }

@@ -13,11 +13,13 @@
 //! that follow one another are one reply. Records between them that are no `response_item` do not count: the echo of a
 //! message stands between reasoning and message. A prompt always ends a reply.
 //!
-//! Not interpreted: shell commands that read files (`parsed_cmd` is there for some of them only), copied prefixes of
-//! forks (they are part of the new stream; `forked_from_id` stays in the record).
+//! A fork's file begins with a copy of what it shares, and nothing says where that ends: it is part of the new stream,
+//! whose `Forked` names the other one and shares nothing of it. Not interpreted: shell commands that read files
+//! (`parsed_cmd` is there for some of them only).
 
 use acpdb_engine::entry::{Entry, Fact, PartEntry, PointRef, StreamInfo};
 use acpdb_engine::event::{Outcome, ReplaceCause, Role, Scope, stream_id};
+use acpdb_engine::ids::Seq;
 
 use super::json::{count, elements, member, owned, pick};
 use super::lines::{Found, LineImporter, read_lines};
@@ -109,6 +111,14 @@ impl Codex {
         let spawned = member(member(source, "subagent"), "thread_spawn");
         if let Some(parent) = owned(member(spawned, "parent_thread_id")) {
             self.stream.parent = Some((stream_id(Scope::Session, HOST, &parent), None));
+        }
+        // Which of the lines are the copied prefix the file does not say: they are facts of this stream, and what is shared
+        // is that it came from there.
+        let forked = owned(member(Some(payload), "forked_from_id"));
+        if let Some(from) = forked.filter(|from| !from.is_empty() && *from != self.stream.name) {
+            let fork =
+                Fact::Forked { from: stream_id(Scope::Session, HOST, &from), at: PointRef::Seq(Seq::ZERO) };
+            out.push(Entry::from(fork).origin(format!("{origin}/forked")));
         }
         let system = owned(instructions).or_else(|| owned(member(instructions, "text")));
         if let Some(system) = system {
@@ -275,6 +285,8 @@ impl Codex {
         let replaced =
             Fact::ContextReplaced { cause: ReplaceCause::Compaction, order: Vec::new(), tokens_before: None };
         out.push(Entry::from(replaced).origin(origin));
+        // A later rollback ends where the new history does: prompts before it are not there any more.
+        self.prompts.clear();
         let history = history.and_then(elements).unwrap_or_default();
         if history.is_empty()
             && let Some(text) = owned(text).filter(|text| !text.is_empty())

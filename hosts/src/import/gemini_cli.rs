@@ -44,6 +44,8 @@ struct Live {
 struct Gemini {
     stream: Option<StreamInfo>,
     live: Vec<Live>,
+    /// The last list that replaced everything: the origin of that, and how many of its messages are still live.
+    listed: Option<(String, usize)>,
     /// How often a message of this id left the list: rewound away, or not in a list that replaced it.
     left: HashMap<String, u32>,
     begun: HashSet<String>,
@@ -264,6 +266,21 @@ impl Gemini {
                 // An unknown id leaves nothing: no fact has this origin, so the point is before everything.
                 let point = place.and_then(|place| self.live.get(place)).map(|live| live.origin.clone());
                 self.forget(place.unwrap_or(0));
+                // A message of a list that replaced everything was recorded before that: to go back to before it would
+                // bring back what the list left out.
+                if let (Some((listed, count)), Some(place)) = (self.listed.take(), place) {
+                    if place < count {
+                        let to = PointRef::After(listed);
+                        out.push(Entry::from(Fact::Rewound { to }).origin(format!("{origin}/rewound")));
+                        let order = self.live.iter().flat_map(|live| live.items.iter().cloned()).collect();
+                        let cause = ReplaceCause::Host;
+                        let replaced = Fact::ContextReplaced { cause, order, tokens_before: None };
+                        out.push(Entry::from(replaced).origin(&origin));
+                        self.listed = Some((origin, place));
+                        return Found::Known;
+                    }
+                    self.listed = Some((listed, count));
+                }
                 let to = PointRef::Before(point.unwrap_or_else(|| format!("absent:{id}")));
                 out.push(Entry::from(Fact::Rewound { to }).origin(origin));
             }
@@ -319,6 +336,7 @@ impl Gemini {
             self.live = old;
             self.forget(0);
             self.live = told;
+            self.listed = Some((origin.clone(), self.live.len()));
             place = out.len();
             let replaced = Fact::ContextReplaced { cause: ReplaceCause::Host, order, tokens_before: None };
             out.push(Entry::from(replaced).origin(origin));

@@ -217,6 +217,7 @@ impl Filter {
 }
 
 /// What has to be known to decide a filter.
+#[expect(clippy::struct_excessive_bools, reason = "each is a question of its own")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
     /// The fold of the stream: state, status, rule, turn.
@@ -227,6 +228,8 @@ pub struct Needs {
     pub time: bool,
     /// Who acted.
     pub actor: bool,
+    /// Names of sessions and hosts.
+    pub names: bool,
 }
 
 impl Needs {
@@ -236,6 +239,7 @@ impl Needs {
             Term::Text(_) => self.text = true,
             Term::Since(_) | Term::Until(_) => self.time = true,
             Term::Actor(_) => self.actor = true,
+            Term::Session(_) | Term::Host(_) => self.names = true,
             _ => {}
         }
     }

@@ -125,15 +125,11 @@ impl KindWord {
         let is_call = matches!(kind, ItemKind::Call | ItemKind::Result);
         match self {
             Self::Item(wanted) => wanted == kind,
-            Self::Group(Group::Tool) => is_call,
-            Self::Group(Group::Message) => !is_call && kind != ItemKind::Injected,
-            Self::Group(Group::Context) => kind == ItemKind::Injected,
-            Self::Group(_) => false,
             // An item stands for the event that recorded it.
-            Self::Event(32 | 33) => is_call,
-            Self::Event(16 | 17) => !is_call && kind != ItemKind::Injected,
-            Self::Event(85) => kind == ItemKind::Injected,
-            Self::Event(_) => false,
+            Self::Group(Group::Tool) | Self::Event(32 | 33) => is_call,
+            Self::Group(Group::Message) | Self::Event(16 | 17) => !is_call && kind != ItemKind::Injected,
+            Self::Group(Group::Context) | Self::Event(85) => kind == ItemKind::Injected,
+            Self::Group(_) | Self::Event(_) => false,
         }
     }
 }

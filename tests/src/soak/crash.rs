@@ -12,7 +12,7 @@ use super::auditor::{Audit, Auditor, read};
 use super::life::{Actor, Setting, builder, prepared};
 use super::sabotage::Sabotage;
 use super::script::{script, session};
-use super::{Dice, Finding};
+use super::{Dice, Finding, is_segment};
 use crate::support::{events, folded};
 
 /// What was done.
@@ -124,7 +124,7 @@ pub fn one_life(
                 || format!("{crash:?} before operation {number} ({}), image {image_seed}", moment.operation);
             if crash == Crash::Kill && dice.one_in(2) {
                 // Write-back fails, and the one who was told is dead.
-                for name in image.files().iter().filter(|name| name.ends_with(".seg")) {
+                for name in image.files().iter().filter(|name| is_segment(name)) {
                     image.lose_write_back(name);
                 }
             }
@@ -216,7 +216,16 @@ pub fn judge_with(
     let open = |number: u32| -> Result<Store, String> {
         builder(&image.process(number), setting).open().map_err(|error| format!("open: {}", chain(&error)))
     };
+    let lengths = |image: &SimWorld| -> Vec<(String, Option<u64>)> {
+        let segments = image.files().into_iter().filter(|name| is_segment(name));
+        segments.map(|name| (name.clone(), image.file_len(&name))).collect()
+    };
+    let before = lengths(image);
     let store = open(50)?;
+    // What is torn is zeroed, never cut off: others may have the file open, and know how long it was.
+    if let Some((name, length)) = before.iter().find(|(name, length)| image.file_len(name) < *length) {
+        return Err(format!("recovery cut {name} from {length:?} to {:?}", image.file_len(name)));
+    }
     let recovery = store.recovery();
     if recovery.damage.is_some() || recovery.postponed {
         return Err(format!("recovery: {recovery:?}"));

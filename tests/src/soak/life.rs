@@ -90,13 +90,12 @@ impl Actor<'_> {
                 _ => self.commit(&store, step),
             };
             match done {
-                Ok(()) => {}
-                // Facts of others went first, as often as one tries: a possible fate, and nothing was recorded.
-                Err(Error::HeadMoved { .. } | Error::Rejected(_) | Error::NotFound { .. }) => {}
-                Err(Error::Poisoned { .. }) if self.setting.goes_on => {
+                Err(Error::Poisoned) if self.setting.goes_on => {
                     drop(store);
                     store = self.open()?;
                 }
+                // Facts of others went first, as often as one tries: a possible fate, and nothing was recorded.
+                Ok(()) | Err(Error::HeadMoved { .. } | Error::Rejected(_) | Error::NotFound { .. }) => {}
                 Err(error) if !self.setting.goes_on => return Err(error),
                 Err(_) => {}
             }

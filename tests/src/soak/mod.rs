@@ -38,6 +38,11 @@ impl fmt::Display for Finding {
     }
 }
 
+/// Whether a file of a store is a segment of its log.
+fn is_segment(name: &str) -> bool {
+    name.strip_suffix(".seg").is_some()
+}
+
 /// Random numbers that follow from a seed (`SplitMix64`; Steele, Lea, Flood 2014).
 #[derive(Debug, Clone)]
 pub struct Dice(u64);

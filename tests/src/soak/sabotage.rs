@@ -10,6 +10,8 @@ use std::time::Duration;
 
 use acpdb_engine::storage::{Access, SharedPage, SimStorage, Storage, StoredFile};
 
+use super::is_segment;
+
 /// A step of the protocol that is left out or moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sabotage {
@@ -45,10 +47,6 @@ pub fn sabotaged(storage: &SimStorage, sabotage: Option<Sabotage>) -> Arc<dyn St
         None => Arc::new(storage.clone()),
         Some(sabotage) => Arc::new(Saboteur { inner: storage.clone(), sabotage, owed: Owed::default() }),
     }
-}
-
-fn is_segment(name: &str) -> bool {
-    name.ends_with(".seg")
 }
 
 fn pay(owed: &Owed) -> io::Result<()> {

@@ -45,7 +45,7 @@ pub enum Step {
 /// A session by its number.
 #[must_use]
 pub fn session(number: usize) -> StreamInfo {
-    StreamInfo { project: Some("shop".to_owned()), ..StreamInfo::session("soak", &format!("s{number}")) }
+    StreamInfo { project: Some("shop".to_owned()), ..StreamInfo::session("soak", format!("s{number}")) }
 }
 
 impl Step {
@@ -127,7 +127,6 @@ pub fn script(dice: &mut Dice, name: &str, step_count: usize) -> Vec<Step> {
         let mark = format!("{name}-{number}");
         let session = dice.below(SESSION_COUNT);
         let step = match dice.below(12) {
-            0..=3 => Step::Say(vec![(session, text(dice, &mark))]),
             4 => {
                 let count = 2 + dice.below(3);
                 let messages =

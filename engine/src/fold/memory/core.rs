@@ -15,12 +15,14 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::graph::{EdgeRow, Graph, Ix, MemoryRule, Nx, Reinforced, last_at, number, push_at};
-use crate::event::{Actor, Body, Lifespan, MemoryKind, MemoryRecorded, Payload, Recorded};
+use super::op::{MemoryEvent, MemoryWhat};
+use crate::event::{Actor, Body, Lifespan, MemoryKind, MemoryRecorded};
 use crate::fold::few::Few;
+use crate::fold::table::{Table, hash_of};
 use crate::ids::{BodyId, ItemId, Micros, Seq, Signature};
 
 /// What was recorded about an item. Never changes.
-#[derive(Clone, PartialEq, Debug, serde::Serialize)]
+#[derive(Clone, PartialEq, Debug, serde::Serialize, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub struct MemoryFacts {
     /// The event that recorded it.
     pub seq: Seq,
@@ -31,11 +33,14 @@ pub struct MemoryFacts {
     /// Who said so.
     pub actor: Actor,
     /// The record. Texts are bodies of the event at `seq`.
-    pub record: MemoryRecorded,
+    #[rkyv(with = rkyv::with::Unshare)]
+    pub record: Arc<MemoryRecorded>,
 }
 
 /// What a place can be looked up by, besides ids.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(
+    Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize,
+)]
 pub(super) enum Place {
     /// Preferences of one scope, category and key.
     Key(Lifespan, String, String),
@@ -47,7 +52,40 @@ pub(super) enum Place {
     Value(Signature),
 }
 
+/// A [`Place`] whose texts are elsewhere.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum PlaceRef<'a> {
+    Key(Lifespan, &'a str, &'a str),
+    Subject(MemoryKind, Lifespan, &'a str, &'a str),
+    Category(MemoryKind, &'a str),
+    Value(Signature),
+}
+
+impl PlaceRef<'_> {
+    fn to_place(self) -> Place {
+        match self {
+            Self::Key(lifespan, category, key) => Place::Key(lifespan, category.to_owned(), key.to_owned()),
+            Self::Subject(kind, lifespan, category, subject) => {
+                Place::Subject(kind, lifespan, category.to_owned(), subject.to_owned())
+            }
+            Self::Category(kind, category) => Place::Category(kind, category.to_owned()),
+            Self::Value(signature) => Place::Value(signature),
+        }
+    }
+}
+
 impl Place {
+    fn lend(&self) -> PlaceRef<'_> {
+        match self {
+            Self::Key(lifespan, category, key) => PlaceRef::Key(*lifespan, category, key),
+            Self::Subject(kind, lifespan, category, subject) => {
+                PlaceRef::Subject(*kind, *lifespan, category, subject)
+            }
+            Self::Category(kind, category) => PlaceRef::Category(*kind, category),
+            Self::Value(signature) => PlaceRef::Value(*signature),
+        }
+    }
+
     /// The place of a subject, any case.
     pub(super) fn subject(kind: MemoryKind, lifespan: Lifespan, category: &str, subject: &str) -> Self {
         Self::Subject(kind, lifespan, category.to_owned(), fold_subject(subject))
@@ -59,38 +97,105 @@ pub(super) fn fold_subject(subject: &str) -> String {
     subject.trim().to_lowercase()
 }
 
+/// Entries in order; nearly always one.
+#[derive(Clone, Debug, Default, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
+pub(super) enum Ordered {
+    #[default]
+    None,
+    One((Seq, Ix)),
+    Many(#[rkyv(with = rkyv::with::AsVec)] BTreeSet<(Seq, Ix)>),
+}
+
+impl Ordered {
+    fn insert(&mut self, entry: (Seq, Ix)) {
+        *self = match std::mem::take(self) {
+            Self::None => Self::One(entry),
+            Self::One(first) => Self::Many(BTreeSet::from([first, entry])),
+            Self::Many(mut all) => {
+                all.insert(entry);
+                Self::Many(all)
+            }
+        };
+    }
+
+    fn remove(&mut self, entry: (Seq, Ix)) {
+        match self {
+            Self::None => {}
+            Self::One(only) => {
+                if *only == entry {
+                    *self = Self::None;
+                }
+            }
+            Self::Many(all) => {
+                all.remove(&entry);
+            }
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (Seq, Ix)> {
+        let (one, many) = match self {
+            Self::None => (None, None),
+            Self::One(entry) => (Some(*entry), None),
+            Self::Many(all) => (None, Some(all.iter().copied())),
+        };
+        one.into_iter().chain(many.into_iter().flatten())
+    }
+
+    fn last(&self) -> Option<(Seq, Ix)> {
+        match self {
+            Self::None => None,
+            Self::One(entry) => Some(*entry),
+            Self::Many(all) => all.last().copied(),
+        }
+    }
+}
+
 /// The items of one place.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(super) struct Slot {
+    pub(super) place: Place,
     /// All, in the order of recording.
     pub(super) items: Vec<Ix>,
     /// Those current at the head, with the seq since when.
-    pub(super) live: BTreeSet<(Seq, Ix)>,
+    live: Ordered,
     /// Which one holds from each seq on: of the current ones that shown (recorded or restored) last.
     pub(super) holders: Vec<(Seq, Option<Ix>)>,
 }
 
+/// Most places that an item is found at.
+const PLACE_COUNT_MAX: usize = 4;
+
 /// An item and what of it moves.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(super) struct Row {
+    #[rkyv(with = rkyv::with::Unshare)]
     pub(super) facts: Arc<MemoryFacts>,
     pub(super) node: Nx,
     live_since: Option<Seq>,
+    /// Where it is found; [`NOWHERE`] fills the rest.
+    slots: [u32; PLACE_COUNT_MAX],
 }
 
+/// No slot.
+const NOWHERE: u32 = u32::MAX;
+
 /// The fold of one branch of one stream.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(super) struct Core {
     pub(super) graph: Graph,
     pub(super) rows: Vec<Row>,
-    /// In no order: sort before anything of it is shown.
-    pub(super) slots: FxHashMap<Place, Slot>,
-    /// All that is current at the head.
-    pub(super) live: BTreeSet<Ix>,
+    /// In the order of first use: sort before anything of it is shown.
+    slots: Vec<Slot>,
+    #[rkyv(with = rkyv::with::Skip)]
+    slot_table: Table,
+    /// A bit for each item that is current at the head.
+    live: Vec<u64>,
+    #[rkyv(with = rkyv::with::AsVec)]
     live_session: BTreeSet<Ix>,
     /// Whether there ever was an item that ends with its session.
     pub(super) has_session_items: bool,
-    /// Newest node of each id.
+    /// Nodes of each id, oldest first.
+    #[rkyv(with = rkyv::with::Skip)]
     by_id: FxHashMap<Arc<str>, Few<Nx>>,
     closes: Vec<Seq>,
     kind_counts: [u32; 4],
@@ -100,39 +205,104 @@ pub(super) struct Core {
 }
 
 impl Core {
-    /// Folds a memory event; ignores all others.
-    pub(super) fn apply(&mut self, recorded: &Recorded) {
-        let seq = recorded.seq;
-        match &recorded.event.payload {
-            Payload::MemoryRecorded(record) => self.record(recorded, record),
-            Payload::MemorySuperseded(link) => {
+    /// Folds a memory event.
+    pub(super) fn apply(&mut self, event: &MemoryEvent) {
+        let seq = event.seq;
+        match &event.what {
+            MemoryWhat::Recorded(record) => self.record(event, record),
+            MemoryWhat::Superseded(link) => {
                 let (old, new) = (self.name(&link.old), self.name(&link.new));
                 self.link(seq, old, new, MemoryRule::Link, body_id(seq, link.reason));
             }
-            Payload::MemoryReinforced(event) => {
-                let nx = self.name(&event.id);
-                let at = event.at.or(recorded.event.host_time).unwrap_or(recorded.recorded_at);
-                let at = at.min(recorded.recorded_at);
+            MemoryWhat::Reinforced(reinforced) => {
+                let nx = self.name(&reinforced.id);
+                let at = reinforced.at.or(event.host_time).unwrap_or(event.recorded_at);
+                let at = at.min(event.recorded_at);
                 if let Some(node) = self.graph.node_mut(nx) {
                     let before = node.reinforced.last();
+                    let gained = before.map_or(0, |before| before.gained);
                     let entry = Reinforced {
                         seq,
                         at: before.map_or(at, |before| before.at.max(at)),
-                        gained: before.map_or(0, |before| before.gained).saturating_add(event.amount.into()),
+                        gained: gained.saturating_add(reinforced.amount.into()),
                     };
                     node.reinforced.push(entry);
                 }
             }
-            Payload::MemoryRetracted(event) => {
-                let nx = self.name(&event.id);
+            MemoryWhat::Retracted(retracted) => {
+                let nx = self.name(&retracted.id);
                 if let Some(node) = self.graph.node_mut(nx) {
                     push_at(&mut node.retracted, seq, true);
                 }
                 self.refresh(seq, nx);
             }
-            _ => return,
         }
         self.changed(seq);
+    }
+
+    /// Fills what only helps to find things, after a snapshot was read.
+    pub(super) fn find_anew(&mut self) {
+        self.slot_table = Table::with_room(self.slots.len());
+        for (number, slot) in (0..).zip(&self.slots) {
+            self.slot_table.insert(hash_of(&slot.place.lend()), number);
+        }
+        self.by_id.clear();
+        for (nx, node) in (0..).zip(self.graph.nodes()) {
+            self.by_id.entry(Arc::clone(&node.id)).or_default().push(nx);
+        }
+    }
+
+    /// All places with their items, in no order that means anything.
+    pub(super) fn slots(&self) -> &[Slot] {
+        &self.slots
+    }
+
+    /// The items of a place.
+    pub(super) fn slot(&self, place: &Place) -> Option<&Slot> {
+        self.slots.get(self.find_slot(place.lend())? as usize)
+    }
+
+    fn find_slot(&self, place: PlaceRef<'_>) -> Option<u32> {
+        let is = |number: u32| self.slots.get(number as usize).is_some_and(|slot| slot.place.lend() == place);
+        self.slot_table.find(hash_of(&place), is)
+    }
+
+    /// The slot of a place, made if there is none.
+    fn slot_at(&mut self, place: PlaceRef<'_>) -> u32 {
+        self.find_slot(place).unwrap_or_else(|| {
+            let slot = number(self.slots.len());
+            self.slot_table.insert(hash_of(&place), slot);
+            self.slots.push(Slot {
+                place: place.to_place(),
+                items: Vec::new(),
+                live: Ordered::None,
+                holders: Vec::new(),
+            });
+            slot
+        })
+    }
+
+    /// All that is current at the head, in the order of recording.
+    pub(super) fn live(&self) -> Vec<Ix> {
+        let mut live = Vec::new();
+        for (place, word) in (0..).zip(&self.live) {
+            let mut rest = *word;
+            while rest != 0 {
+                live.push(u32::saturating_add(place * 64, rest.trailing_zeros()));
+                rest &= rest - 1;
+            }
+        }
+        live
+    }
+
+    fn set_live(&mut self, ix: Ix, is_live: bool) {
+        let (word, bit) = (ix as usize / 64, 1_u64 << (ix % 64));
+        if self.live.len() <= word {
+            self.live.resize(word.saturating_add(1), 0);
+        }
+        if let Some(word) = self.live.get_mut(word) {
+            *word = if is_live { *word | bit } else { *word & !bit };
+        }
     }
 
     /// Shows items again: releases their edges and takes back a retraction.
@@ -170,32 +340,34 @@ impl Core {
         self.changes += 1;
     }
 
-    fn record(&mut self, recorded: &Recorded, record: &MemoryRecorded) {
-        let seq = recorded.seq;
-        let id = if record.id.is_empty() { seq.to_string() } else { record.id.clone() };
-        let before = self.name(&id);
+    fn record(&mut self, event: &MemoryEvent, record: &Arc<MemoryRecorded>) {
+        let seq = event.seq;
+        let before = self.name(&record.id);
         let nx = if self.graph.node(before).is_some_and(|node| node.item.is_some()) {
-            self.new_name(&id)
+            self.new_name(&record.id)
         } else {
             before
         };
-        let created = record.created.or(recorded.event.host_time).unwrap_or(recorded.recorded_at);
+        let created = record.created.or(event.host_time).unwrap_or(event.recorded_at);
         let facts = Arc::new(MemoryFacts {
             seq,
-            recorded_at: recorded.recorded_at,
-            created: created.min(recorded.recorded_at),
-            actor: recorded.event.stamp.actor,
-            record: MemoryRecorded { id, ..record.clone() },
+            recorded_at: event.recorded_at,
+            created: created.min(event.recorded_at),
+            actor: event.actor,
+            record: Arc::clone(record),
         });
         let ix = number(self.rows.len());
-        for place in places(&facts.record) {
-            self.slots.entry(place).or_default().items.push(ix);
+        let slots = self.slots_of(record);
+        for slot in slots {
+            if let Some(slot) = self.slots.get_mut(slot as usize) {
+                slot.items.push(ix);
+            }
         }
         if let Some(count) = self.kind_counts.get_mut(record.kind as usize) {
             *count += 1;
         }
         self.has_session_items |= facts.record.lifespan == Lifespan::Session;
-        self.rows.push(Row { facts: Arc::clone(&facts), node: nx, live_since: None });
+        self.rows.push(Row { facts: Arc::clone(&facts), node: nx, live_since: None, slots });
         if let Some(node) = self.graph.node_mut(nx) {
             node.item = Some(ix);
         }
@@ -219,14 +391,14 @@ impl Core {
     /// Newer is what came about later, so that an import in any order ends alike; of two of one time, the one recorded
     /// later. An item that arrives superseded or retracted takes nobody's place.
     fn key_rule(&mut self, ix: Ix, nx: Nx, facts: &MemoryFacts) {
-        let Some(place) = key_place(&facts.record) else { return };
-        if self.row(ix).is_none_or(|row| row.live_since.is_none()) {
+        let Some(row) = self.row(ix).filter(|row| row.live_since.is_some()) else { return };
+        if key_of(&facts.record).is_none() {
             return;
         }
-        let Some(slot) = self.slots.get(&place) else { return };
+        let Some(slot) = self.slots.get(row.slots[KEY_SLOT] as usize) else { return };
         let others: Vec<(Nx, Micros)> = (slot.live.iter())
             .filter(|(_, other)| *other != ix)
-            .filter_map(|(_, other)| self.row(*other).map(|row| (row.node, row.facts.created)))
+            .filter_map(|(_, other)| self.row(other).map(|row| (row.node, row.facts.created)))
             .collect();
         for (other, created) in others {
             let (old, new) = if created <= facts.created { (other, nx) } else { (nx, other) };
@@ -266,27 +438,39 @@ impl Core {
             return;
         }
         row.live_since = is_current.then_some(seq);
-        let facts = Arc::clone(&row.facts);
-        if is_current {
-            self.live.insert(ix);
-            if facts.record.lifespan == Lifespan::Session {
-                self.live_session.insert(ix);
-            }
-        } else {
-            self.live.remove(&ix);
+        let (slots, is_session) = (row.slots, row.facts.record.lifespan == Lifespan::Session);
+        self.set_live(ix, is_current);
+        if is_session && is_current {
+            self.live_session.insert(ix);
+        } else if is_session {
             self.live_session.remove(&ix);
         }
-        for place in places(&facts.record) {
-            let has_holder = matches!(place, Place::Key(..) | Place::Subject(..));
-            let slot = self.slots.entry(place).or_default();
+        for number in slots {
+            let Some(slot) = self.slots.get_mut(number as usize) else { continue };
             match since {
-                Some(since) => slot.live.remove(&(since, ix)),
+                Some(since) => slot.live.remove((since, ix)),
                 None => slot.live.insert((seq, ix)),
-            };
-            if has_holder {
-                push_at(&mut slot.holders, seq, slot.live.last().map(|(_, ix)| *ix));
+            }
+            if matches!(slot.place, Place::Key(..) | Place::Subject(..)) {
+                push_at(&mut slot.holders, seq, slot.live.last().map(|(_, ix)| ix));
             }
         }
+    }
+
+    /// Where an item is found: by category, by value, by key, by subject.
+    fn slots_of(&mut self, record: &MemoryRecorded) -> [u32; PLACE_COUNT_MAX] {
+        let subject = record.subject.as_deref().filter(|subject| !subject.trim().is_empty());
+        let subject = subject.map(fold_subject);
+        let by_key = key_of(record).map(|key| PlaceRef::Key(record.lifespan, &record.category, key));
+        let by_subject = subject
+            .as_deref()
+            .map(|subject| PlaceRef::Subject(record.kind, record.lifespan, &record.category, subject));
+        [
+            self.slot_at(PlaceRef::Category(record.kind, &record.category)),
+            self.slot_at(PlaceRef::Value(record.value_signature)),
+            by_key.map_or(NOWHERE, |place| self.slot_at(place)),
+            by_subject.map_or(NOWHERE, |place| self.slot_at(place)),
+        ]
     }
 
     pub(super) fn row(&self, ix: Ix) -> Option<&Row> {
@@ -344,9 +528,9 @@ impl Core {
     ///
     /// Cost: what is returned, at the head; for earlier seqs, all items of the place.
     pub(super) fn current_in(&self, place: &Place, at: Seq) -> Vec<Ix> {
-        let Some(slot) = self.slots.get(place) else { return Vec::new() };
+        let Some(slot) = self.slot(place) else { return Vec::new() };
         if at >= self.last {
-            let mut items: Vec<Ix> = slot.live.iter().map(|(_, ix)| *ix).collect();
+            let mut items: Vec<Ix> = slot.live.iter().map(|(_, ix)| ix).collect();
             items.sort_unstable();
             return items;
         }
@@ -355,7 +539,7 @@ impl Core {
 
     /// The one item of a place that holds at `at`.
     pub(super) fn holder(&self, place: &Place, at: Seq) -> Option<Ix> {
-        last_at(&self.slots.get(place)?.holders, at).flatten()
+        last_at(&self.slot(place)?.holders, at).flatten()
     }
 }
 
@@ -364,20 +548,10 @@ pub(super) fn body_id(seq: Seq, body: Option<Body>) -> Option<BodyId> {
     body.map(|body| body.id(seq))
 }
 
-fn key_place(record: &MemoryRecorded) -> Option<Place> {
-    let key = record.key.as_deref().filter(|key| !key.is_empty())?;
-    (record.kind == MemoryKind::Preference)
-        .then(|| Place::Key(record.lifespan, record.category.clone(), key.to_owned()))
-}
+/// Which of an item's places is that of its key.
+const KEY_SLOT: usize = 2;
 
-fn places(record: &MemoryRecorded) -> impl Iterator<Item = Place> {
-    let subject = record.subject.as_deref().filter(|subject| !subject.trim().is_empty());
-    [
-        Some(Place::Category(record.kind, record.category.clone())),
-        Some(Place::Value(record.value_signature)),
-        key_place(record),
-        subject.map(|subject| Place::subject(record.kind, record.lifespan, &record.category, subject)),
-    ]
-    .into_iter()
-    .flatten()
+/// The key of a preference.
+fn key_of(record: &MemoryRecorded) -> Option<&str> {
+    record.key.as_deref().filter(|key| record.kind == MemoryKind::Preference && !key.is_empty())
 }

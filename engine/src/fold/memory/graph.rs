@@ -23,6 +23,7 @@ pub(super) type Ix = u32;
 /// Why one item took another's place.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
+#[derive(rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub enum MemoryRule {
     /// A newer preference of the same category and key.
     Key,
@@ -44,7 +45,7 @@ impl MemoryRule {
 }
 
 /// An edge as stored.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(super) struct EdgeRow {
     pub(super) seq: Seq,
     pub(super) old: Nx,
@@ -56,7 +57,7 @@ pub(super) struct EdgeRow {
 }
 
 /// A reinforcement: everything up to and including it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(super) struct Reinforced {
     pub(super) seq: Seq,
     /// The latest time of all so far.
@@ -66,8 +67,9 @@ pub(super) struct Reinforced {
 }
 
 /// A name, and the item that has it once it is recorded.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(super) struct Node {
+    #[rkyv(with = crate::fold::saved::AsText)]
     pub(super) id: Arc<str>,
     pub(super) item: Option<Ix>,
     pub(super) out: Vec<Ex>,
@@ -116,15 +118,20 @@ pub(super) fn number(len: usize) -> u32 {
 }
 
 /// All nodes and edges of one stream.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(super) struct Graph {
     nodes: Vec<Node>,
     edges: Vec<EdgeRow>,
     /// Newest edge between two nodes.
+    #[rkyv(with = rkyv::with::AsVec)]
     between: BTreeMap<(Nx, Nx), Ex>,
 }
 
 impl Graph {
+    pub(super) fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
     pub(super) fn node(&self, nx: Nx) -> Option<&Node> {
         self.nodes.get(nx as usize)
     }

@@ -89,10 +89,10 @@ impl<'a> MemoryAt<'a> {
     /// Cost: O(items + edges), times a logarithm.
     pub fn insights(&self, now: Micros) -> MemoryInsights {
         let mut insights = MemoryInsights { reversed: self.reversed(), ..MemoryInsights::default() };
-        let mut slots: Vec<_> = self.core.slots.iter().collect();
-        slots.sort_unstable_by_key(|(place, _)| *place);
-        for (place, slot) in slots {
-            match place {
+        let mut slots: Vec<_> = self.core.slots().iter().collect();
+        slots.sort_unstable_by_key(|slot| &slot.place);
+        for slot in slots {
+            match &slot.place {
                 Place::Key(lifespan, category, key) => {
                     insights.returned.extend(self.returned(category, key, &slot.items));
                     let supersessions = self.changes(&slot.items);
@@ -145,8 +145,7 @@ impl<'a> MemoryAt<'a> {
     }
 
     fn is_unstable(&self, place: &Place) -> bool {
-        let slot = self.core.slots.get(place);
-        slot.is_some_and(|slot| self.changes(&slot.items) >= UNSTABLE_COUNT)
+        self.core.slot(place).is_some_and(|slot| self.changes(&slot.items) >= UNSTABLE_COUNT)
     }
 
     fn ids(&self, items: &[Ix]) -> Vec<String> {

@@ -24,6 +24,7 @@ mod core;
 mod graph;
 mod insight;
 mod kind;
+mod op;
 mod read;
 mod view;
 
@@ -41,6 +42,7 @@ use crate::ids::{BodyId, ItemId, Seq, Signature};
 use crate::text::Signer;
 
 pub use self::core::MemoryFacts;
+pub(crate) use self::op::MemoryEvent;
 pub use chain::{ChainMember, MemoryChain, MemoryEdge};
 pub use confidence::Confidence;
 pub use context::{ContextCounts, MemoryContext, memory_context};
@@ -59,7 +61,7 @@ pub fn value_signature(signer: &Signer, value: &str) -> Signature {
 }
 
 /// The memory of one stream, at every seq.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub struct MemoryState {
     /// One fold per branch, with the seq since which it is the active one. Never empty, rising.
     branches: Vec<(Seq, Core)>,
@@ -76,8 +78,22 @@ impl MemoryState {
     ///
     /// Total. Cost: O(log items), plus O(edges) of the smaller side where a link joins two long chains.
     pub fn apply(&mut self, recorded: &Recorded) {
+        if let Some(event) = MemoryEvent::of(recorded) {
+            self.fold(&event);
+        }
+    }
+
+    /// The same, of an event that is known to be about memory.
+    pub(crate) fn fold(&mut self, event: &MemoryEvent) {
         if let Some((_, core)) = self.branches.last_mut() {
-            core.apply(recorded);
+            core.apply(event);
+        }
+    }
+
+    /// Fills what only helps to find things, after a snapshot was read.
+    pub(crate) fn find_anew(&mut self) {
+        for (_, core) in &mut self.branches {
+            core.find_anew();
         }
     }
 

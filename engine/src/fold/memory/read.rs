@@ -96,7 +96,7 @@ impl<'a> MemoryAt<'a> {
     /// What holds at `now`, in the order of recording. Cost: O(items that hold) at the head.
     pub fn current(self, now: Micros) -> impl Iterator<Item = MemoryItem<'a>> {
         let list = if self.at >= self.core.last {
-            self.core.live.iter().copied().collect()
+            self.core.live()
         } else {
             let all = 0..u32::try_from(self.core.count_at(self.at)).unwrap_or(u32::MAX);
             all.filter(|ix| self.core.is_current(*ix, self.at)).collect::<Vec<_>>()

@@ -89,13 +89,15 @@ impl State {
             else {
                 continue;
             };
+            // A call may be cleared before its result is there: that shows once it is.
+            let born = self.face_size(ix, row.face, row.since).map(|size| (size, row.since));
+            let late = || Some((self.face_size(ix, row.face, at)?, self.settled(ix, at).max(row.since)));
             // A stand-in longer than the face never showed.
-            let size = self.face_size(ix, row.face, row.since);
-            let showed = size.is_some_and(|size| {
-                self.stand_in_for(ix, row.face, row, size, row.since).state != FaceState::Whole
+            let showed = born.or_else(late).filter(|(size, since)| {
+                self.stand_in_for(ix, row.face, row, *size, *since).state != FaceState::Whole
             });
-            if showed {
-                newest = newest.max(row.since);
+            if let Some((_, since)) = showed {
+                newest = newest.max(since);
                 if row.until != Seq::MAX && row.until <= at {
                     newest = newest.max(row.until);
                 }

@@ -19,7 +19,7 @@ use crate::event::{Face, InjectedKind};
 use crate::fold::facts::{ItemKind, Ix};
 use crate::fold::history::{Cause, is_before};
 use crate::fold::state::State;
-use crate::ids::{ItemId, Seq, Turn};
+use crate::ids::{ItemId, Micros, Seq, Turn};
 
 /// An item of the served context: which moment each of its faces shows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -147,7 +147,9 @@ impl<'s> Marks<'s> {
     fn face(&self, ix: Ix, face: Face) -> (Seq, bool) {
         let Some(item) = self.state.facts.item(ix) else { return (self.at, true) };
         let (mut born, mut breaks) = (item.id.seq, Seq::ZERO);
-        for row in self.state.history.rows_of(ix).filter(|row| row.face == face && row.since <= self.at) {
+        let history = &self.state.history;
+        let rows = history.facts_of(ix).chain(history.rows_of(ix));
+        for row in rows.filter(|row| row.face == face && row.since <= self.at) {
             match row.cause {
                 Cause::Answered { .. } if row.holds(self.at) => born = born.max(row.since),
                 Cause::Erased | Cause::Cleared { .. } | Cause::Revised { .. } => {
@@ -182,6 +184,19 @@ impl State {
         let is_kind = |item: &crate::fold::facts::Item| self.facts.extra(item.extra).injected == Some(kind);
         let items = self.facts.items.iter().enumerate().filter(|(_, item)| is_kind(item));
         items.map(|(place, _)| Ix(crate::fold::facts::index(place))).collect()
+    }
+
+    /// The events that injected texts of a kind up to `at`, oldest first.
+    pub fn injected(&self, kind: InjectedKind, at: Seq) -> Vec<Seq> {
+        let items = self.history_injected(kind);
+        let seqs = items.iter().filter_map(|ix| self.facts.item(*ix)).map(|item| item.id.seq);
+        seqs.filter(|seq| *seq <= at).collect()
+    }
+
+    /// When the event at `seq` was recorded, or the last one before it.
+    pub fn time_of(&self, seq: Seq) -> Option<Micros> {
+        let count = self.times.partition_point(|(since, _)| *since <= seq);
+        self.times.get(count.checked_sub(1)?).map(|(_, time)| *time)
     }
 
     /// The number of the epoch at `at`: 0 until the first rebase.

@@ -57,7 +57,7 @@ impl<'a> Look<'a> {
 }
 
 /// Where calls are found: a group within a rule, and a key.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(crate) struct Slot {
     pub(crate) group: u8,
     pub(crate) key: u32,

@@ -18,7 +18,7 @@ use crate::event::ToolClass;
 use crate::fold::facts::{Ix, KeyId};
 
 /// An edge that waits.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(crate) struct Pair {
     /// Order of coming about.
     pub(crate) number: u32,
@@ -31,11 +31,13 @@ pub(crate) struct Pair {
 }
 
 /// Everything about resting files.
-#[derive(Clone, Default, Debug)]
+#[derive(Clone, Default, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(crate) struct Quiet {
     /// Turn of the last touch by file, 0 for never.
     touched: Vec<u32>,
+    #[rkyv(with = rkyv::with::AsVec)]
     waiting: FxHashMap<KeyId, Vec<Pair>>,
+    #[rkyv(with = rkyv::with::AsVec)]
     due: BTreeMap<u32, Vec<KeyId>>,
     count: u32,
 }

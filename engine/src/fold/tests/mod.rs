@@ -1,6 +1,7 @@
 //! Does each rule say what it should, and do the laws of the fold hold for any script?
 
 mod forks;
+mod growth;
 mod laws;
 mod metamorphic;
 mod quiet_tables;

@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::event::Body;
 use crate::fold::reminder::{ReflectionSettings, ReminderSettings};
+use crate::ids::BodyId;
 
 /// One line of a script. The seq is the line's number.
 #[derive(Clone, Debug)]

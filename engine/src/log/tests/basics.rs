@@ -176,39 +176,6 @@ fn a_newer_format_is_named_and_a_damaged_version_is_not_taken_for_one() {
     assert_eq!(sound_listing(&log).len(), 2);
 }
 
-#[test]
-fn many_threads_share_one_log_on_real_files() {
-    let directory = tempfile::tempdir().unwrap();
-    let open = || {
-        let storage = Arc::new(FileStorage::new(directory.path().join("store")));
-        let options = LogOptions { segment_bytes_max: 64 << 10, ..LogOptions::default() };
-        Log::create_or_open(storage, Arc::new(SystemClock::new()), Arc::new(SystemEntropy), options).unwrap()
-    };
-    let (log, recovery) = open();
-    assert!(recovery.created);
-    // A second handle stands for another process: locks belong to open files.
-    let (other, _) = open();
-    std::thread::scope(|scope| {
-        for thread in 0..4_u32 {
-            let log = if thread == 0 { &other } else { &log };
-            scope.spawn(move || (0..25).for_each(|round| drop(append(log, thread * 25 + round).unwrap())));
-        }
-    });
-    assert_eq!(log.refresh().unwrap().seq, Seq(200));
-    let mut listed: Vec<String> = sound_listing(&log).into_iter().map(|(_, text)| text).collect();
-    listed.sort();
-    let mut expected: Vec<String> =
-        (0..100).flat_map(|commit| [shown(commit, 0), shown(commit, 1)]).collect();
-    expected.sort();
-    assert_eq!(listed, expected);
-    log.close().unwrap();
-    other.close().unwrap();
-    let (log, recovery) = open();
-    assert!(recovery.was_clean, "{recovery:?}");
-    let report = log.verify(true).unwrap();
-    assert!(report.is_sound() && report.torn_bytes == 0, "{report:?}");
-}
-
 #[cfg(unix)]
 #[test]
 fn files_are_private() {

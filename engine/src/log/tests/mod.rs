@@ -4,6 +4,7 @@ mod basics;
 mod crash;
 mod damage;
 mod faults;
+mod handles;
 mod map;
 mod processes;
 mod seal;

@@ -162,6 +162,13 @@ impl SimWorld {
         world.disk.inode(inode).map(|inode| inode.cached.to_vec())
     }
 
+    /// The length of a file, as a process sees it.
+    pub fn file_len(&self, name: &str) -> Option<u64> {
+        let world = self.lock();
+        let inode = world.disk.named(name)?;
+        world.disk.inode(inode).map(|inode| inode.cached.len() as u64)
+    }
+
     /// Puts other bytes into a file, durably, or makes it: damage.
     pub fn set_file(&self, name: &str, bytes: impl AsRef<[u8]>) {
         self.lock().disk.put(name, bytes.as_ref());

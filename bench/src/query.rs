@@ -1,0 +1,161 @@
+//! A store of a million events: what questions cost, as whole processes and inside one.
+//!
+//! One session has 10,000 items; the others share the rest. Process times are on the clock, from start to end, or to the
+//! first line; memory is the peak that the system saw while the process ran.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use acpdb_engine::Store;
+use acpdb_engine::ids::{Micros, Seq};
+use acpdb_query::{EventsQuestion, Filter};
+
+use crate::measure::{float, median, spent};
+use crate::report::{Report, Target};
+use crate::session::Session;
+use crate::{Options, Outcome};
+
+/// The session of 10,000 items.
+const BIG: &str = "big";
+
+pub(crate) fn run(options: &Options, report: &mut Report) -> Outcome<()> {
+    let folder = tempfile::tempdir_in(&options.scratch)?;
+    let (sessions, calls) = if options.quick { (10, 1_000) } else { (100, 3_100) };
+    let item = make(folder.path(), sessions, calls, options.quick, report)?;
+    let program = std::env::current_exe()?.with_file_name("acpdb");
+    if program.exists() {
+        processes(&program, folder.path(), &item, report)?;
+    } else {
+        eprintln!("skipped: {} is not built (cargo build --release -p acpdb)", program.display());
+    }
+    scans(folder.path(), report)
+}
+
+/// Makes the store; returns an item of the big session that is part of a chain.
+fn make(folder: &Path, sessions: usize, calls: usize, quick: bool, report: &mut Report) -> Outcome<String> {
+    let store = Store::builder(folder).registry(acpdb_hosts::registry()).open()?;
+    // 9,200 calls come with some 800 messages.
+    let mut big = Session::new(BIG);
+    big.record(&store, if quick { 1_000 } else { 9_200 })?;
+    for number in 0..sessions {
+        let mut session = Session::new(&format!("session-{number:03}"));
+        session.record(&store, calls)?;
+    }
+    let _ = store.reindex()?;
+    let head = usize::try_from(store.head()?.get())?;
+    report.row("query: events in the store", float(head), "events", Target::None);
+    let view = store.view(big.info.id())?;
+    let reading = view.read();
+    let state = reading.state();
+    report.row(
+        "query: items of the big session",
+        float(state.items(view.at()).count()),
+        "items",
+        Target::None,
+    );
+    let hidden = state.items(view.at()).filter_map(|ix| state.item(ix, view.at()));
+    let found = hidden.skip(500).find(|item| item.output.cause.is_some());
+    Ok(found.ok_or("nothing is superseded")?.item.to_string())
+}
+
+fn processes(program: &Path, folder: &Path, item: &str, report: &mut Report) -> Outcome<()> {
+    let questions: [(&str, &[&str], Target); 9] = [
+        ("history --chain", &["history", "--chain", item], Target::AtMost(20.0)),
+        ("context of 10,000 items", &["context", BIG], Target::AtMost(50.0)),
+        ("context --json of 10,000 items", &["context", BIG, "--json"], Target::None),
+        ("diff of two points", &["diff", "t4000", "t8000", "-s", BIG], Target::AtMost(50.0)),
+        (
+            "history of one session, filtered",
+            &["history", "-s", BIG, "tool:read", "state:superseded"],
+            Target::None,
+        ),
+        ("log -n 20", &["log", "-n", "20"], Target::None),
+        ("log, all of it", &["log"], Target::None),
+        ("log filtered by tool and file", &["log", "tool:WebFetch", "kind:tool"], Target::None),
+        ("sessions", &["sessions"], Target::None),
+    ];
+    for (name, arguments, target) in questions {
+        let mut peak: f64 = 0.0;
+        let time = median(5, || {
+            let mut command = Command::new(program);
+            command.arg("--db").arg(folder).args(arguments).stdout(Stdio::null()).stderr(Stdio::null());
+            let (ran, spent) = spent(|| watch(&mut command));
+            peak = peak.max(ran?);
+            Ok(spent.wall)
+        })?;
+        report.row(format!("acpdb {name}"), time * 1e3, "ms", target);
+        let memory =
+            if name.starts_with("log") || name == "sessions" { Target::AtMost(64.0) } else { Target::None };
+        report.row(format!("acpdb {name}, peak memory"), peak, "MB", memory);
+    }
+    let first = median(9, || {
+        let mut command = Command::new(program);
+        command.arg("--db").arg(folder).arg("log").stdout(Stdio::piped()).stderr(Stdio::null());
+        let (child, spent) = spent(|| -> Outcome<_> {
+            let mut child = command.spawn()?;
+            let out = child.stdout.take().ok_or("no output")?;
+            let mut line = String::new();
+            if BufReader::new(out).read_line(&mut line)? == 0 {
+                return Err("no first row".into());
+            }
+            Ok(child)
+        });
+        let mut child = child?;
+        let _ = child.kill();
+        let _ = child.wait()?;
+        Ok(spent.wall)
+    })?;
+    report.row("acpdb log, first row", first * 1e3, "ms", Target::AtMost(15.0));
+    Ok(())
+}
+
+/// Runs a command to its end; the peak of its memory in MB, as often as one can look.
+fn watch(command: &mut Command) -> Outcome<f64> {
+    let mut child = command.spawn()?;
+    let path = format!("/proc/{}/status", child.id());
+    let mut peak: f64 = 0.0;
+    loop {
+        let status = std::fs::read_to_string(&path).unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kb = line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok());
+        peak = peak.max(kb.unwrap_or(0.0) / 1000.0);
+        if let Some(status) = child.try_wait()? {
+            return if status.success() { Ok(peak) } else { Err(format!("{command:?} failed").into()) };
+        }
+        std::thread::sleep(std::time::Duration::from_micros(500));
+    }
+}
+
+/// Scans inside one process: what a filter costs for each event that it looks at.
+fn scans(folder: &Path, report: &mut Report) -> Outcome<()> {
+    let store = crate::fold::open(folder)?;
+    let now = Micros(0);
+    for (name, text, target) in [
+        ("kind and session", "kind:memory session:big", Target::None),
+        ("kind", "kind:memory", Target::AtLeast(2.0)),
+        ("tool", "tool:NotebookEdit", Target::AtLeast(2.0)),
+        ("tool and file", "tool:read file:nowhere/**", Target::AtLeast(2.0)),
+        ("tokens", "tokens:>1000000", Target::AtLeast(2.0)),
+        ("text of parameters", "tool:bash text:nowhere", Target::None),
+    ] {
+        let filter = Filter::parse(text, now).map_err(crate::boxed)?;
+        let mut looked = 0;
+        let time = median(5, || {
+            let question =
+                EventsQuestion { filter: filter.clone(), from: Seq(1), ..EventsQuestion::default() };
+            let (scanned, spent) = spent(|| -> Outcome<u64> {
+                let mut rows = acpdb_query::events(&store, question)?;
+                for row in rows.by_ref() {
+                    let _ = row?;
+                }
+                Ok(rows.scanned().events)
+            });
+            looked = scanned?;
+            Ok(spent.cpu)
+        })?;
+        let rate = float(usize::try_from(looked)?) / time / 1e6;
+        report.row(format!("scan filtered by {name}"), rate, "M events/s", target);
+    }
+    Ok(())
+}

@@ -1,0 +1,76 @@
+//! Time travel: points, differences, branches.
+
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Points: #812, t12, -3t (three turns back), 2026-01-31T12:00:00Z, 2026-01-31, \"10m ago\",
+\"yesterday 14:00\", @compact-1 (just before the newest compaction), @rewind-1, head"
+)]
+pub(crate) struct AtPoint {
+    /// The point
+    #[arg(value_name = "WHEN", allow_hyphen_values = true)]
+    pub(crate) when: String,
+    /// The session [default: the only or newest one]
+    #[arg(value_name = "SESSION")]
+    pub(crate) session: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Points: #812, t12, -3t, a time, \"10m ago\", @compact-1, @rewind-1, head\n\n\
+    Example: acpdb diff @compact-1 head       what the newest compaction took away")]
+pub(crate) struct Diff {
+    /// The first point
+    #[arg(value_name = "A", allow_hyphen_values = true)]
+    pub(crate) from: String,
+    /// The second point
+    #[arg(value_name = "B", allow_hyphen_values = true, default_value = "head")]
+    pub(crate) to: String,
+    /// The session [default: the only or newest one]
+    #[arg(long, short)]
+    pub(crate) session: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Blame {
+    /// A file, or an item: #seq, short hash, call id
+    #[arg(value_name = "FILE|ID")]
+    pub(crate) what: String,
+    /// Only this session
+    #[arg(long, short)]
+    pub(crate) session: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Rewind {
+    /// The last point that stays: #seq, t12, -1t, a time
+    #[arg(value_name = "TO", allow_hyphen_values = true)]
+    pub(crate) to: String,
+    /// The session [default: the only or newest one]
+    #[arg(long, short)]
+    pub(crate) session: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Fork {
+    /// The session that is shared: its id, a unique prefix, or `latest`
+    #[arg(value_name = "SESSION")]
+    pub(crate) session: String,
+    /// Id of the new session [default: that of the old one with a number]
+    #[arg(long, value_name = "ID")]
+    pub(crate) id: Option<String>,
+    /// Its title
+    #[arg(long)]
+    pub(crate) title: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Undo {
+    /// The act: #seq of a discard, distill, restore, pin or unpin [default: the newest]
+    #[arg(value_name = "ACT")]
+    pub(crate) act: Option<String>,
+    /// The session [default: the only or newest one]
+    #[arg(long, short)]
+    pub(crate) session: Option<String>,
+    /// Only say what would be done
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}

@@ -1,0 +1,83 @@
+//! `acpdb context --served`: the very bytes that were sent, made again from the log.
+
+use acpdb_engine::StreamName;
+use acpdb_engine::store::{PlainText, Renderer, ServedAgain};
+use acpdb_engine::{At, Store};
+use acpdb_hosts::export::{Exporter, Format};
+use acpdb_query::when::{self, Point};
+use serde::Serialize;
+
+use crate::args::Global;
+use crate::failure::{Code, Failure};
+use crate::output::{Escape, Output};
+
+/// Formats that contexts may have been made in.
+const FORMATS: &[Format] =
+    &[Format::Anthropic, Format::Openai, Format::Responses, Format::Gemini, Format::Markdown, Format::Text];
+
+#[derive(Serialize)]
+struct Answer<'a> {
+    seq: acpdb_engine::ids::Seq,
+    turn: u32,
+    step: &'a str,
+    epoch: u32,
+    format: &'a str,
+    renderer: u32,
+    tokens: u64,
+    digest: String,
+    /// The bytes are those that were recorded.
+    same: bool,
+    body: std::borrow::Cow<'a, str>,
+}
+
+pub(crate) fn run(
+    global: &Global,
+    store: &Store,
+    session: &StreamName,
+    output: &mut Output,
+) -> Result<Code, Failure> {
+    let at = match global.at.as_deref() {
+        None => At::Head,
+        Some(text) => match when::parse(text, super::at::now()) {
+            Ok(Point::Turn(turn)) => At::Turn(turn),
+            _ => At::Seq(super::find::view(store, global, session)?.at()),
+        },
+    };
+    let exporters: Vec<Exporter> = FORMATS.iter().map(|format| Exporter::new(*format)).collect();
+    let mut renderers: Vec<&dyn Renderer> = vec![&PlainText];
+    renderers.extend(exporters.iter().map(|exporter| -> &dyn Renderer { exporter }));
+    let again = store.served_again(session.id, &at, &renderers)?;
+    if !again.is_same {
+        output.warn(format!(
+            "{} was recorded with another digest: what was sent was changed by its host, or made with other choices",
+            again.seq
+        ));
+    }
+    print(&again, output)?;
+    Ok(if again.is_same { Code::Ok } else { Code::Failure })
+}
+
+fn print(again: &ServedAgain, output: &mut Output) -> Result<(), Failure> {
+    let record = &again.record;
+    if output.json {
+        let answer = Answer {
+            seq: again.seq,
+            turn: again.turn.get(),
+            step: &record.step,
+            epoch: record.epoch,
+            format: &record.format,
+            renderer: record.renderer,
+            tokens: record.tokens,
+            digest: record.digest.iter().map(|byte| format!("{byte:02x}")).collect(),
+            same: again.is_same,
+            body: String::from_utf8_lossy(&again.bytes),
+        };
+        return output.json_object("acpdb.served/1", &answer);
+    }
+    if output.terminal {
+        let text = String::from_utf8_lossy(&again.bytes).into_owned();
+        let shown = output.recorded(&text, Escape::Text).into_owned();
+        return output.line(shown.trim_end());
+    }
+    output.bytes(&again.bytes)
+}

@@ -1,0 +1,259 @@
+//! `acpdb at`, `diff`, `blame`: what was there, what changed, who made it so.
+
+use acpdb_engine::Error;
+use acpdb_engine::event::Scope;
+use acpdb_engine::ids::Seq;
+use acpdb_query::blame::{self, FileBlame, ItemBlame};
+use acpdb_query::diff::DiffRow;
+use acpdb_query::sessions::sparkline;
+use acpdb_query::{Change, FindError, Window};
+
+use super::lines::{Widths, about, clip, one_line, standing};
+use super::{describe, find, sessions};
+use crate::args::{AtPoint, Blame, Diff, Global};
+use crate::failure::{Code, Failure};
+use crate::output::Output;
+use crate::place;
+
+/// Columns for what became of an item.
+const CHANGE_WIDTH: usize = 30;
+
+/// What a point is, for programs.
+#[derive(serde::Serialize)]
+struct PointReport<'a> {
+    session: &'a str,
+    asked: &'a str,
+    seq: Seq,
+    turn: u32,
+    recorded_at: String,
+    tokens_shown: u64,
+    tokens_whole: u64,
+    items: usize,
+    hidden: usize,
+    event: &'static str,
+}
+
+pub(crate) fn at(global: &Global, args: &AtPoint, output: &mut Output) -> Result<Code, Failure> {
+    if global.at.is_some() {
+        return Err(Failure::usage("give the point to `at` itself, not by --at"));
+    }
+    let store = place::read(global, output)?;
+    let session = sessions::default_session_noted(&store, args.session.as_deref(), output)?;
+    let found = acpdb_query::when::view(&store, &session, Some(&args.when), super::at::now());
+    let (view, note) = found.map_err(super::at::failure)?;
+    if let Some(note) = note {
+        output.note(format!("note: {note}"));
+    }
+    let at = view.at();
+    let recorded = store.event(at)?;
+    let context = acpdb_query::context(&store, &view, Window { last: Some(0) }, store.now())?;
+    let time = recorded.as_ref().map(|event| event.event.host_time.unwrap_or(event.recorded_at));
+    let time = time.map(describe::time).unwrap_or_default();
+    let event = recorded.as_ref().map_or("", |event| event.event.payload.label());
+    if output.json {
+        let report = PointReport {
+            session: &session.name,
+            asked: &args.when,
+            seq: at,
+            turn: context.turn,
+            recorded_at: time,
+            tokens_shown: context.tokens_shown,
+            tokens_whole: context.tokens_whole,
+            items: context.item_count,
+            hidden: context.hidden_count,
+            event,
+        };
+        output.json_object("acpdb.at/1", &report)?;
+        return Ok(Code::Ok);
+    }
+    let asked = one_line(&args.when);
+    let seq = output.paint(describe::SEQ, &at.to_string());
+    output.line(format!("{asked} is {seq} of {}: turn {}, {time}", one_line(&session.name), context.turn))?;
+    output.line(format!(
+        "context: {}, {} hidden or shortened; ~{} of ~{} tokens shown",
+        describe::count(context.item_count as u64, "item"),
+        context.hidden_count,
+        describe::tokens(context.tokens_shown),
+        describe::tokens(context.tokens_whole)
+    ))?;
+    if context.tokens_by_turn.len() > 1 {
+        output.line(
+            output.paint(describe::DIM, &format!("over turns {}", sparkline(&context.tokens_by_turn))),
+        )?;
+    }
+    if let Some(recorded) = &recorded {
+        let says = one_line(&describe::payload(&recorded.event.payload));
+        let line = format!("last event: {event} {says}");
+        output.line(clip(line.trim_end(), output.width))?;
+    }
+    output.line(
+        output.paint(describe::DIM, &format!("whole: acpdb context {} --at '{at}'", one_line(&session.name))),
+    )?;
+    Ok(Code::Ok)
+}
+
+pub(crate) fn diff(global: &Global, args: &Diff, output: &mut Output) -> Result<Code, Failure> {
+    if global.at.is_some() {
+        return Err(Failure::usage("diff takes two points, and no --at"));
+    }
+    let store = place::read(global, output)?;
+    let session = sessions::default_session_noted(&store, args.session.as_deref(), output)?;
+    let view = |text: &str| {
+        let found = acpdb_query::when::view(&store, &session, Some(text), super::at::now());
+        found.map_err(super::at::failure)
+    };
+    let ((from, first_note), (to, second_note)) = (view(&args.from)?, view(&args.to)?);
+    for note in [first_note, second_note].into_iter().flatten() {
+        output.note(format!("note: {note}"));
+    }
+    let report = acpdb_query::diff(&from, &to, &session.name);
+    if output.json {
+        output.json_object("acpdb.diff/1", &report)?;
+        return Ok(Code::Ok);
+    }
+    let backwards = if report.from > report.to { ", backwards in time" } else { "" };
+    output.line(format!(
+        "{} from {} (turn {}) to {} (turn {}){backwards}",
+        output.paint(describe::BOLD, &one_line(&report.session)),
+        output.paint(describe::SEQ, &report.from.to_string()),
+        report.from_turn,
+        output.paint(describe::SEQ, &report.to.to_string()),
+        report.to_turn
+    ))?;
+    output.line(format!(
+        "context: ~{} -> ~{} tokens",
+        describe::tokens(report.tokens_before),
+        describe::tokens(report.tokens_after)
+    ))?;
+    if report.items.is_empty() {
+        output.line("nothing changed in the context")?;
+        return Ok(Code::Ok);
+    }
+    let latest = if report.from > report.to { &from } else { &to };
+    for sum in &report.sums {
+        let rows: Vec<&DiffRow> = report.items.iter().filter(|row| row.change == sum.change).collect();
+        let plain: Vec<_> = rows.iter().map(|row| row.row.clone()).collect();
+        let widths = Widths::of(&plain, output, CHANGE_WIDTH);
+        output.line("")?;
+        let heading = format!("{} {}, {} tokens", meaning(sum.change), sum.count, signed(sum.tokens));
+        output.line(output.paint(describe::BOLD, &heading))?;
+        for row in rows {
+            let (mark, style) = match row.change {
+                Change::Came | Change::Restored => ("+", describe::GOOD),
+                Change::Revised => ("~", describe::DIM),
+                _ => ("-", describe::BAD),
+            };
+            let line = widths.line(&row.row, &about(latest, &row.row)?, output);
+            let why = match row.change {
+                Change::Came | Change::Restored | Change::Revised => String::new(),
+                _ => standing(&row.row),
+            };
+            output.line(format!("{} {line}  {why}", output.paint(style, mark)).trim_end())?;
+        }
+    }
+    Ok(Code::Ok)
+}
+
+const fn meaning(change: Change) -> &'static str {
+    match change {
+        Change::Came => "came:",
+        Change::Passed => "came and hidden already:",
+        Change::Superseded => "superseded:",
+        Change::Hidden => "hidden or shortened:",
+        Change::Restored => "shown again:",
+        Change::Went => "left the context:",
+        Change::Revised => "shown with other text:",
+    }
+}
+
+fn signed(tokens: i64) -> String {
+    let sign = if tokens < 0 { "-" } else { "+" };
+    format!("{sign}{}", describe::tokens(tokens.unsigned_abs()))
+}
+
+pub(crate) fn blame(global: &Global, args: &Blame, output: &mut Output) -> Result<Code, Failure> {
+    let store = place::read(global, output)?;
+    let session = args.session.as_deref().map(|name| sessions::find(&store, name)).transpose()?;
+    // What has the form of an id is one, where it names something; a file may be called anything.
+    let found = acpdb_query::find(&store, &args.what, session.as_ref());
+    match found {
+        Ok(found) => {
+            let (view, ix) = find::target(&store, global, &found)?;
+            let report = blame::item(&store, &view, &found.stream.name, ix)?;
+            let report = report.ok_or_else(|| Failure::not_found(format!("{} is not there", found.item)))?;
+            return of_item(&report, output);
+        }
+        Err(FindError::NotFound { .. }) => {}
+        Err(error) => return Err(find::failure(error)),
+    }
+    let streams = match session {
+        Some(session) => vec![session],
+        None => {
+            let all = store.stream_names()?.into_iter();
+            all.filter(|stream| stream.scope == Scope::Session).collect()
+        }
+    };
+    let mut reports = Vec::new();
+    for stream in &streams {
+        match find::view_once(&store, global, stream) {
+            Err(failure) if failure.code == Code::NotFound && streams.len() > 1 => {}
+            view => reports.extend(blame::file(&store, &view?, &stream.name, &args.what)?),
+        }
+    }
+    if reports.is_empty() {
+        let error = Error::NotFound { what: "file or item", name: args.what.clone(), nearest: None };
+        return Err(Failure::from(error).hint("acpdb history --file PATH suggests what is near"));
+    }
+    if output.json {
+        output.json_items("acpdb.blame/1", &reports)?;
+        return Ok(Code::Ok);
+    }
+    for report in &reports {
+        of_file(report, output)?;
+    }
+    Ok(Code::Ok)
+}
+
+fn of_item(report: &ItemBlame, output: &mut Output) -> Result<Code, Failure> {
+    if output.json {
+        output.json_object("acpdb.blame/1", report)?;
+        return Ok(Code::Ok);
+    }
+    for step in &report.items {
+        let actor = format!("{:?}", step.actor).to_lowercase();
+        let seq = output.paint(describe::SEQ, &format!("{:>7}", step.seq.to_string()));
+        let head = format!("{}  t{:<4} {actor:<9} {:<20}", describe::time(step.time), step.turn, step.event);
+        output.line(format!("{seq}  {head}").trim_end())?;
+        output.line(format!("         {}", one_line(&step.says)))?;
+    }
+    Ok(Code::Ok)
+}
+
+fn of_file(report: &FileBlame, output: &mut Output) -> Result<(), Failure> {
+    output.line(output.paint(describe::BOLD, &one_line(&report.session)))?;
+    let plain: Vec<_> = report.items.iter().map(|step| step.row.clone()).collect();
+    let widths = Widths::of(&plain, output, CHANGE_WIDTH + 10);
+    for step in &report.items {
+        let day = describe::time(step.time);
+        let day = day.get(..10).unwrap_or(&day);
+        let is_last = report.last_write.as_ref() == Some(&step.row.item);
+        let mark = if is_last { "*" } else { " " };
+        let key = step.row.keys.first().map(|key| one_line(key)).unwrap_or_default();
+        let line = widths.line(&step.row, &key, output);
+        output.line(format!("{mark}{day} {line}  {}", standing(&step.row)).trim_end())?;
+    }
+    match &report.last_write {
+        Some(write) => output.line(format!("last written by {write} (*)"))?,
+        None => output.line("never written here")?,
+    }
+    match (report.visible.is_empty(), report.stale.is_empty()) {
+        (true, _) => output.line("the model sees nothing of it now")?,
+        (false, true) => output.line(format!("the model sees {}", report.visible.join(", ")))?,
+        (false, false) => output.line(format!(
+            "the model sees {}; older than the last write: {}",
+            report.visible.join(", "),
+            report.stale.join(", ")
+        ))?,
+    }
+    Ok(())
+}

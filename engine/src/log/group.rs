@@ -1,0 +1,501 @@
+//! What a leader does while it holds W: bring itself to the end of the log, check conditions, write a group.
+//!
+//! Nobody else can move the end meanwhile, so all that decides about the place of a commit happens here and is short:
+//! bytes were encoded and hashed before, what remains per frame is a header and one link. Frames that other processes
+//! wrote are not read: the page says where the log ends and which streams may have moved; only a condition on a
+//! stream that may have moved has them decoded.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::append::{Placed, Request, Stretch};
+use super::error::LogError;
+use super::files::segment_name;
+use super::repair::{rewrite, zero};
+use super::tail::Tail;
+use super::{Appended, Condition, Head, Log, Writer, locked};
+use crate::codec::{Busy, SEGMENT_HEADER_BYTES, TailPage, Written, word};
+use crate::ids::{Position, Seq, StreamId};
+use crate::storage::{Access, Storage, StoredFile, sync, write_all};
+
+/// Files grow by zeros ahead, an eighth of their length within these bounds: extending at every commit costs an
+/// extra device write each, one long preallocation breaks the sizes of small stores.
+const GROW_BYTES_MIN: u64 = 64 << 10;
+const GROW_BYTES_MAX: u64 = 1 << 20;
+/// A frame this large is written from where it is, not copied into the group's buffer.
+const COPY_BYTES_MAX: u64 = 1 << 20;
+/// Stretches of other processes that are remembered apart, unread.
+const GAP_COUNT_MAX: usize = 256;
+
+/// The segment that is being written.
+pub(crate) struct WriteSegment {
+    pub(crate) number: u32,
+    pub(crate) file: Box<dyn StoredFile>,
+    /// Its length, at least.
+    length: AtomicU64,
+}
+
+impl WriteSegment {
+    pub(crate) fn open(storage: &dyn Storage, number: u32) -> Result<Self, LogError> {
+        let name = segment_name(number);
+        match storage.open(&name, Access::Write) {
+            Ok(file) => Ok(Self { number, file, length: AtomicU64::new(0) }),
+            Err(error) => Err(LogError::io("open", storage.path(&name), error)),
+        }
+    }
+
+    /// Cuts off preallocated zeros. If it fails they just stay.
+    pub(crate) fn give_back(&self, end: u64) {
+        if self.file.len().is_ok_and(|length| length > end) {
+            self.length.store(0, Ordering::Relaxed);
+            let _ = self.file.set_len(end);
+        }
+    }
+}
+
+impl Log {
+    /// The tail, if appends are allowed here.
+    pub(super) fn check_appendable(&self) -> Result<&Tail, LogError> {
+        if self.poisoned.load(Ordering::SeqCst) {
+            return Err(LogError::Poisoned { path: self.storage.path("") });
+        }
+        {
+            let shared = locked(&self.shared);
+            if let Some(damage) = shared.damage.as_ref().or(shared.met.as_ref()) {
+                return Err(LogError::Corrupt(damage.clone()));
+            }
+        }
+        self.tail.as_ref().ok_or_else(|| LogError::ReadOnly { path: self.storage.path("") })
+    }
+
+    /// Takes W and writes a group; an answer for each request, in order.
+    pub(super) fn write_requests(
+        &self,
+        writer: &mut Writer,
+        group: Vec<Request>,
+    ) -> Vec<Result<Placed, LogError>> {
+        let held = self.check_appendable().and_then(|tail| {
+            let lock = tail.lock(&*self.clock, self.options.lock_wait)?;
+            let page = tail.read()?;
+            self.catch_up(tail, writer, &page)?;
+            Ok(lock)
+        });
+        match held {
+            Ok(_lock) => self.write_held(writer, group),
+            Err(error) => group.iter().map(|_| Err(error.again())).collect(),
+        }
+    }
+
+    /// Writes a group. Call under W, caught up.
+    pub(super) fn write_held(
+        &self,
+        writer: &mut Writer,
+        group: Vec<Request>,
+    ) -> Vec<Result<Placed, LogError>> {
+        let mut answers: Vec<Option<Result<Placed, LogError>>> = group.iter().map(|_| None).collect();
+        let mut rest = group.into_iter().enumerate().peekable();
+        let mut failure = None;
+        while failure.is_none() && rest.peek().is_some() {
+            let mut run = Run::new(writer.place);
+            while let Some((index, request)) =
+                rest.next_if(|(_, request)| run.fits(request, self.options.segment_bytes_max))
+            {
+                match self.admit(writer, &run, &request) {
+                    Ok(moved) => run.add(index, request, moved),
+                    Err(error) => answers.get_mut(index).into_iter().for_each(|answer| {
+                        *answer = Some(Err(error.again()));
+                    }),
+                }
+            }
+            let done = self.check_appendable().and_then(|tail| {
+                if run.requests.is_empty() {
+                    return if rest.peek().is_some() { self.roll(tail, writer) } else { Ok(()) };
+                }
+                self.write_run(tail, writer, &mut run).map(|placed| {
+                    for (index, placed) in placed {
+                        answers
+                            .get_mut(index)
+                            .into_iter()
+                            .for_each(|answer| *answer = Some(Ok(placed.clone())));
+                    }
+                })
+            });
+            failure = done.err();
+        }
+        let failure = failure.unwrap_or_else(|| LogError::ReadOnly { path: self.storage.path("") });
+        answers.into_iter().map(|answer| answer.unwrap_or_else(|| Err(failure.again()))).collect()
+    }
+
+    /// Brings the writer to the end of the log; repairs what a dead writer left. Call under W.
+    pub(super) fn catch_up(&self, tail: &Tail, writer: &mut Writer, page: &TailPage) -> Result<(), LogError> {
+        if page.poisoned && !writer.postponed {
+            self.poisoned.store(true, Ordering::SeqCst);
+            return Err(LogError::Poisoned { path: self.storage.path("") });
+        }
+        let own = page.store == Some(self.segments.store);
+        let mended;
+        let page = match tail.shared() {
+            // Whoever told last what is durable died half way; this handle knows that the page was sound before.
+            Some(shared) if own && !writer.postponed && page.durable.is_none() => {
+                Tail::mend_check(&**shared);
+                mended = tail.read()?;
+                &mended
+            }
+            _ => page,
+        };
+        let trusted = own && !writer.postponed && page.busy == Busy::Idle && page.durable.is_some();
+        let target = match page.written.filter(|_| trusted) {
+            // A page that went back in time was not written by us: look at the log itself.
+            Some(written) if written.position >= writer.place.position => written,
+            _ => {
+                let repaired = self.repair(tail, page)?;
+                writer.postponed = false;
+                writer.segment = None;
+                repaired.place
+            }
+        };
+        writer.epoch = page.epoch;
+        if target.position == writer.place.position {
+            if target.link == writer.place.link {
+                return Ok(());
+            }
+            return Err(self.fork_found(&target, &writer.place));
+        }
+        if writer.gaps.len() >= GAP_COUNT_MAX
+            && let Some((_, until)) = writer.gaps.last_mut()
+        {
+            *until = target.position;
+        } else {
+            writer.gaps.push((writer.place, target.position));
+        }
+        writer.foreign = target.seq;
+        writer.place = target;
+        Ok(())
+    }
+
+    /// Makes all that is written durable and visible. Call under W, caught up.
+    pub(super) fn make_durable(&self, tail: &Tail, writer: &mut Writer) -> Result<(), LogError> {
+        let (end, epoch) = (writer.place, writer.epoch);
+        if tail.read()?.durable == Some(end.position) {
+            self.show(end);
+            return Ok(());
+        }
+        let segment = self.write_segment(tail, writer)?;
+        if tail.shared().is_some() {
+            let stretch = Stretch { start: Position::default(), end, epoch, segment };
+            return self.settle_stretch(&stretch);
+        }
+        self.sync_held(tail, &segment, &end, epoch, &HashMap::new())
+    }
+
+    fn fork_found(&self, page: &Written, log: &Written) -> LogError {
+        let fault = super::files::Fault::Nothing;
+        let mut damage = super::frames::corruption(&self.segments, page.position, fault);
+        damage.part = crate::codec::Part::Forked;
+        damage.expected = format!("link {} after {}", page.link, page.seq);
+        damage.found = format!("link {} after {}", log.link, log.seq);
+        LogError::corrupt(damage)
+    }
+
+    /// Whether a commit's conditions hold behind `run`; if not, and it is not strict about them, that is told.
+    fn admit(&self, writer: &mut Writer, run: &Run, request: &Request) -> Result<bool, LogError> {
+        if request.prepared.frame.last_reference().is_some_and(|reference| reference >= writer.place.position)
+        {
+            // It names bytes that are not in the log; no state of this log can have led to it.
+            return Err(LogError::Encode(crate::codec::EncodeError::NoSuchBody));
+        }
+        for condition in &request.conditions {
+            let queued = run.streams.get(&condition.stream).copied();
+            let newest = match queued.filter(|newest| *newest > condition.basis) {
+                Some(newest) => Some(newest),
+                None => self.newest_after(condition, writer)?,
+            };
+            if let Some(actual) = newest {
+                if !request.strict {
+                    return Ok(true);
+                }
+                let (stream, expected) = (condition.stream, condition.basis);
+                return Err(LogError::HeadMoved { stream, expected, actual });
+            }
+        }
+        Ok(false)
+    }
+
+    /// The newest event of a stream, if it is after the condition's basis.
+    fn newest_after(&self, condition: &Condition, writer: &mut Writer) -> Result<Option<Seq>, LogError> {
+        let known = |writer: &Writer| {
+            writer.moved.get(&condition.stream).copied().filter(|newest| *newest > condition.basis)
+        };
+        if let Some(newest) = known(writer) {
+            return Ok(Some(newest));
+        }
+        if condition.basis < writer.moved_from {
+            return self.newest_before(condition, writer);
+        }
+        if writer.foreign <= condition.basis || writer.gaps.is_empty() {
+            return Ok(None);
+        }
+        // What a slot says counts for what was written while this handle was open.
+        let slot = self.tail.as_ref().map_or(Seq::MAX, |tail| tail.slot(&condition.stream));
+        if slot <= condition.basis {
+            return Ok(None);
+        }
+        for (from, until) in std::mem::take(&mut writer.gaps) {
+            let moved = &mut writer.moved;
+            self.walk_to(from, until, |frame| {
+                for event in frame.events() {
+                    let newest = moved.entry(event.envelope.stream).or_default();
+                    *newest = event.seq.max(*newest);
+                }
+            })?;
+        }
+        Ok(known(writer))
+    }
+
+    /// The newest event of a stream after the condition's basis among those written before this handle was opened,
+    /// and since.
+    fn newest_before(&self, condition: &Condition, writer: &Writer) -> Result<Option<Seq>, LogError> {
+        let mut newest = None;
+        for frame in self.frames_until(condition.basis.next(), writer.place)? {
+            for event in frame?.events() {
+                if event.seq > condition.basis && event.envelope.stream == condition.stream {
+                    newest = Some(event.seq);
+                }
+            }
+        }
+        Ok(newest)
+    }
+
+    /// The segment where the log ends, opened for writing. Call under W.
+    ///
+    /// A sync through it covers all that is written: bytes that others wrote before it was opened, and that are not known
+    /// to be durable, are written again, since the error of their failed write-back may have been told to another.
+    pub(super) fn write_segment(
+        &self,
+        tail: &Tail,
+        writer: &mut Writer,
+    ) -> Result<Arc<WriteSegment>, LogError> {
+        let number = writer.place.position.segment();
+        if let Some(segment) = writer.segment.as_ref().filter(|segment| segment.number == number) {
+            return Ok(Arc::clone(segment));
+        }
+        let segment = Arc::new(WriteSegment::open(&*self.storage, number)?);
+        let durable = tail.read()?.durable.unwrap_or_default();
+        if durable < writer.place.position {
+            let start = if durable.segment() == number { durable.offset() } else { 0 };
+            rewrite(&*segment.file, start.max(SEGMENT_HEADER_BYTES as u64), writer.place.position.offset())
+                .map_err(|error| LogError::io("rewrite the end of", self.segments.path(number), error))?;
+        }
+        writer.segment = Some(Arc::clone(&segment));
+        Ok(segment)
+    }
+
+    /// Completes the segment and begins the next. Call under W.
+    pub(super) fn roll(&self, tail: &Tail, writer: &mut Writer) -> Result<(), LogError> {
+        let place = writer.place;
+        let segment = self.write_segment(tail, writer)?;
+        let turn = tail.lock_sync(&*self.clock, self.options.lock_wait)?;
+        segment.give_back(place.position.offset());
+        if tail.read()?.durable.is_none_or(|durable| durable < place.position) {
+            if sync(&*segment.file).is_err() {
+                return Err(self.sync_failed(tail));
+            }
+            if let Some(page) = tail.shared() {
+                Tail::publish_durable(&**page, &place);
+            }
+        }
+        let next = crate::codec::SegmentHeader::start(place.position.segment().saturating_add(1));
+        // Stays set if anything here fails: the new segment may exist or not, and repair finds out.
+        tail.begin(next)?;
+        let start = self.start_segment(&place, false)?;
+        let published = tail.publish(&start, Some(&mut std::iter::empty()));
+        drop(turn);
+        if let Some(page) = tail.shared() {
+            page.bump_and_wake(word::WAKE);
+        }
+        published?;
+        writer.place = start;
+        writer.segment = None;
+        self.show(start);
+        Ok(())
+    }
+
+    /// Writes a run of commits with one write. Call under W.
+    fn write_run(
+        &self,
+        tail: &Tail,
+        writer: &mut Writer,
+        run: &mut Run,
+    ) -> Result<Vec<(usize, Placed)>, LogError> {
+        let start = writer.place;
+        let segment = self.write_segment(tail, writer)?;
+        let time = self.clock.now().max(start.time);
+        let durable = match tail.shared() {
+            Some(page) => Position(page.load(word::DURABLE)),
+            None => tail.read()?.durable.unwrap_or_default(),
+        };
+        let mut place = start;
+        let mut appended = Vec::with_capacity(run.requests.len());
+        writer.buffer.clear();
+        let single = run.requests.len() == 1 && run.bytes > COPY_BYTES_MAX;
+        for (index, request, moved) in &mut run.requests {
+            let frame = &mut request.prepared.frame;
+            let (first_seq, event_count) = (place.seq.next(), frame.event_count());
+            let position = place.position;
+            let store = self.segments.store;
+            let (bytes, link) = frame.seal(first_seq, time, position, durable, store, place.link);
+            let grains = bytes.len() as u64 / Position::GRAIN_BYTES;
+            if !single {
+                writer.buffer.extend_from_slice(bytes);
+            }
+            place = Written {
+                position: Position(position.0.saturating_add(grains)),
+                seq: Seq(place.seq.0.saturating_add(u64::from(event_count))),
+                time,
+                link,
+                last_frame: u32::try_from(position.offset() / Position::GRAIN_BYTES).unwrap_or(0),
+            };
+            let rows = frame.rows_at(position);
+            appended.push((*index, Appended { first_seq, event_count, time, position, rows, moved: *moved }));
+        }
+        self.write_bytes(tail, writer, &segment, (&start, &place), run, single)?;
+        for (_, appended) in &appended {
+            self.remember(appended.first_seq, appended.position);
+        }
+        let epoch = writer.epoch;
+        let stretch = if let Some(page) = tail.shared() {
+            Tail::publish_written(&**page, &place, run.streams.iter());
+            Some(Stretch { start: start.position, end: place, epoch, segment })
+        } else {
+            self.sync_held(tail, &segment, &place, epoch, &run.streams)?;
+            None
+        };
+        writer.place = place;
+        writer.moved.extend(run.streams.drain());
+        let placed = |appended| Placed { appended, end: place.position, stretch: stretch.clone() };
+        Ok(appended.into_iter().map(|(index, appended)| (index, placed(appended))).collect())
+    }
+
+    /// Syncs and publishes while W is held, where processes share no memory.
+    fn sync_held(
+        &self,
+        tail: &Tail,
+        segment: &WriteSegment,
+        place: &Written,
+        epoch: u32,
+        streams: &HashMap<StreamId, Seq>,
+    ) -> Result<(), LogError> {
+        if sync(&*segment.file).is_err() {
+            return Err(self.sync_failed(tail));
+        }
+        // A process that shares memory may have met the failure of a sync without holding W.
+        if tail.read()?.epoch != epoch {
+            self.poisoned.store(true, Ordering::SeqCst);
+            return Err(LogError::Poisoned { path: self.storage.path("") });
+        }
+        // The commits are durable whether or not this succeeds; if not, the next writer repairs.
+        let _ = tail.publish(place, Some(&mut streams.iter()));
+        self.show(*place);
+        Ok(())
+    }
+
+    /// Puts the run's bytes into the file, with zeros ahead if it has to grow.
+    fn write_bytes(
+        &self,
+        tail: &Tail,
+        writer: &mut Writer,
+        segment: &WriteSegment,
+        (start, place): (&Written, &Written),
+        run: &Run,
+        single: bool,
+    ) -> Result<(), LogError> {
+        let io = |action| move |error| LogError::io(action, self.segments.path(segment.number), error);
+        let offset = start.position.offset();
+        let frames_end = offset.saturating_add(run.bytes);
+        let mut length = segment.length.load(Ordering::Relaxed);
+        if frames_end > length {
+            length = segment.file.len().map_err(io("inspect"))?;
+            let step = (length / 8).clamp(GROW_BYTES_MIN, GROW_BYTES_MAX);
+            // A handle that appends once leaves no zeros behind.
+            if !single && frames_end > length && run.bytes <= step && writer.append_count > 0 {
+                let bytes = writer.buffer.len().saturating_add(usize::try_from(step).unwrap_or(0));
+                writer.buffer.resize(bytes, 0);
+            }
+        }
+        writer.append_count = writer.append_count.saturating_add(1);
+        tail.begin(place.position)?;
+        let bytes = match run.requests.first() {
+            Some((_, request, _)) if single => request.prepared.frame.bytes(),
+            _ => &writer.buffer,
+        };
+        let mut done = 0;
+        let written = write_all(&*segment.file, bytes, offset, &mut done);
+        segment.length.store(length.max(offset.saturating_add(done as u64)), Ordering::Relaxed);
+        match written {
+            Err(error) if (done as u64) < run.bytes => {
+                Err(self.undo(tail, segment, (offset, frames_end), io("append to")(error)))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// After a failed write: zeros what was written, so that nothing of it can be taken for a commit.
+    fn undo(
+        &self,
+        tail: &Tail,
+        segment: &WriteSegment,
+        (start, end): (u64, u64),
+        error: LogError,
+    ) -> LogError {
+        let undone = segment.file.len().and_then(|length| zero(&*segment.file, start, end.min(length)));
+        if undone.is_err() {
+            return self.sync_failed(tail);
+        }
+        // If this fails the page still says busy, and the next writer repairs.
+        let _ = tail.withdraw();
+        error
+    }
+
+    /// Marks the store as poisoned after a failed sync.
+    pub(super) fn sync_failed(&self, tail: &Tail) -> LogError {
+        self.poisoned.store(true, Ordering::SeqCst);
+        tail.poison();
+        LogError::Poisoned { path: self.storage.path("") }
+    }
+}
+
+/// Commits that are written together.
+struct Run {
+    /// Each with its number in the group, and whether a stream moved that it named.
+    requests: Vec<(usize, Request, bool)>,
+    start: Written,
+    bytes: u64,
+    seq: Seq,
+    /// Newest seq per stream, as if the run were written.
+    streams: HashMap<StreamId, Seq>,
+}
+
+impl Run {
+    fn new(start: Head) -> Self {
+        Self { requests: Vec::new(), start, bytes: 0, seq: start.seq, streams: HashMap::new() }
+    }
+
+    /// Whether a commit fits in the segment; the first one of a segment always does.
+    fn fits(&self, request: &Request, segment_bytes_max: u64) -> bool {
+        let end = self.start.position.offset().saturating_add(self.bytes);
+        let frame = request.prepared.frame_bytes() as u64;
+        end <= SEGMENT_HEADER_BYTES as u64 || end.saturating_add(frame) <= segment_bytes_max
+    }
+
+    fn add(&mut self, index: usize, request: Request, moved: bool) {
+        let frame = &request.prepared.frame;
+        self.bytes = self.bytes.saturating_add(frame.frame_bytes() as u64);
+        for (stream, last) in frame.streams() {
+            let seq = Seq(self.seq.0.saturating_add(1).saturating_add(u64::from(*last)));
+            self.streams.insert(*stream, seq);
+        }
+        self.seq = Seq(self.seq.0.saturating_add(u64::from(frame.event_count())));
+        self.requests.push((index, request, moved));
+    }
+}

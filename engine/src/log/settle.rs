@@ -1,0 +1,101 @@
+//! Waiting until a commit is durable: one syncs, for all processes and threads that wait.
+//!
+//! ```text
+//! wake count -> epoch -> durable? acknowledge : my turn? sync, publish, end the turn, wake all : wait for a wake
+//!      ^                                                                                             |
+//!      +---------------------------------------------------------------------------------------------+
+//! ```
+//!
+//! Nothing is lost between looking and waiting: the count is read before anything else, and it rises after every turn, so a
+//! wait that began too late ends at once. Written over a small trait, so that a model checker can run the same code with
+//! threads and a disk of its own.
+
+/// Most times a turn yields so that others can join.
+const GATHER_YIELD_COUNT_MAX: usize = 8;
+/// Syncs of one's own after which what is written must be durable, or the page does not say what it should.
+const SYNC_COUNT_MAX: usize = 4;
+
+/// What all who wait for the log to become durable share.
+pub(crate) trait Shore {
+    /// The turn to sync; whoever drops it wakes all.
+    type Turn;
+
+    /// Rises whenever somebody's turn has ended.
+    fn wake_count(&self) -> u32;
+    /// Rises when a sync has failed.
+    fn epoch(&self) -> u32;
+    /// Everything before this is durable.
+    fn durable(&self) -> u64;
+    /// Everything before this is written.
+    fn written(&self) -> u64;
+    /// How many are written and wait, and how many the last sync covered.
+    fn waiting(&self) -> (u64, u64);
+    /// The turn, if nobody has it; `alone`: nobody else is known to wait, so others need not be asked.
+    fn try_turn(&self, alone: bool) -> Option<Self::Turn>;
+    /// Syncs all that is written, and says so. `false`: it failed, and that was said.
+    fn sync(&self) -> bool;
+    /// Ends a turn and wakes all who wait.
+    fn end_turn(&self, turn: Self::Turn);
+    /// Waits for a wake after the count was `seen`, or a little while. `false`: it has been far too long.
+    fn wait(&self, seen: u32) -> bool;
+    /// Lets others run.
+    fn yield_now(&self);
+}
+
+/// A stretch of the log that one write put there.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Stretch {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    /// The epoch when it was written.
+    pub(crate) epoch: u32,
+}
+
+/// Waits until `stretch` is durable. `false`: a sync failed since it was written, so nobody can know.
+pub(crate) fn settle(shore: &impl Shore, stretch: Stretch) -> bool {
+    let mut sync_count = 0;
+    while sync_count < SYNC_COUNT_MAX {
+        let seen = shore.wake_count();
+        if shore.epoch() != stretch.epoch {
+            return false;
+        }
+        let durable = shore.durable();
+        if durable >= stretch.end {
+            return true;
+        }
+        let alone = durable == stretch.start && shore.written() == stretch.end;
+        if let Some(turn) = shore.try_turn(alone) {
+            // The one before may have covered this one.
+            let done = shore.durable() >= stretch.end || {
+                if !alone {
+                    gather(shore);
+                }
+                sync_count += 1;
+                shore.sync()
+            };
+            shore.end_turn(turn);
+            if !done {
+                return false;
+            }
+        } else if !shore.wait(seen) {
+            // Whoever has the turn is stopped. Syncing out of turn costs a sync and nothing else.
+            sync_count += 1;
+            if !shore.sync() {
+                return false;
+            }
+        }
+    }
+    false
+}
+
+/// Gives those whom the last sync woke the time to write again: without this they and the others settle into two
+/// waves of half the size, each waiting for two syncs.
+fn gather(shore: &impl Shore) {
+    for _ in 0..GATHER_YIELD_COUNT_MAX {
+        let (waiting, last) = shore.waiting();
+        if waiting >= last {
+            return;
+        }
+        shore.yield_now();
+    }
+}

@@ -1,0 +1,122 @@
+//! What is due to be put into a context: a reminder, a reflection, what is remembered.
+//!
+//! ```text
+//! memory:   epoch begins --> block of all that holds --> changes, one block each --> .. --> epoch ends, a new block
+//! ```
+//!
+//! Data that a host asks for; asking shows nothing. A host that sends it records `Injected`, at the end of the context
+//! and never while a call is open. Memory stays as it was at the beginning of its epoch, and what changes is appended:
+//! what was sent before stays the same.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use crate::entry::{Entry, Fact};
+use crate::error::Error;
+use crate::event::InjectedKind;
+use crate::fold::memory::kind_label;
+use crate::ids::{Micros, Seq};
+
+use super::session::Session;
+use super::{MemoryScope, Receipt};
+
+/// A text that is due.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+pub struct Injection {
+    /// What it is.
+    pub what: InjectedKind,
+    /// The text.
+    pub text: String,
+}
+
+impl Session {
+    /// What is due now, in the order in which it is to be sent; nothing while a call is open.
+    ///
+    /// Cost: O(the session's memory and open calls).
+    ///
+    /// # Errors
+    /// If the log cannot be read.
+    pub fn injections(&self) -> Result<Vec<Injection>, Error> {
+        if !self.open_calls()?.is_empty() {
+            return Ok(Vec::new());
+        }
+        let view = self.view()?;
+        let mut due = Vec::new();
+        due.extend(self.memory_due(&view)?.map(|text| Injection { what: InjectedKind::Memory, text }));
+        let reminder = view.reminder_due();
+        due.extend(reminder.map(|due| Injection { what: InjectedKind::Reminder, text: due.text }));
+        let reflection = view.reflection_due();
+        due.extend(reflection.map(|due| Injection { what: InjectedKind::Reflection, text: due.text }));
+        Ok(due)
+    }
+
+    /// Records what is due as injected; `None` if nothing is.
+    ///
+    /// # Errors
+    /// As [`Store::append`](super::Store::append).
+    pub fn inject(&self) -> Result<Option<Receipt>, Error> {
+        let due = self.injections()?;
+        if due.is_empty() {
+            return Ok(None);
+        }
+        let entry = |due: Injection| -> Entry {
+            Fact::Injected { what: due.what, text: due.text.as_bytes().into() }.into()
+        };
+        self.append(due.into_iter().map(entry)).map(Some)
+    }
+
+    /// The memory block that is due: all that holds at the beginning of an epoch, then what has changed.
+    fn memory_due(&self, view: &super::View) -> Result<Option<String>, Error> {
+        let (shown_at, epoch) = {
+            let reading = view.read();
+            let state = reading.state();
+            let blocks = state.injected(InjectedKind::Memory, view.at());
+            let epoch = state.rebases(view.at()).iter().rev().find(|rebase| rebase.items.is_empty());
+            (blocks.last().copied(), epoch.map_or(Seq::ZERO, |rebase| rebase.seq))
+        };
+        let now = self.store().now();
+        let current = self.remembered(Seq::MAX, now)?;
+        let Some(shown_at) = shown_at.filter(|shown_at| *shown_at > epoch) else {
+            if current.is_empty() {
+                return Ok(None);
+            }
+            let mut text = "[memory]\n".to_owned();
+            for line in current.values() {
+                let _ = writeln!(text, "- {line}");
+            }
+            return Ok(Some(text));
+        };
+        let shown = self.remembered(shown_at, now)?;
+        let mut text = String::new();
+        for (id, line) in &shown {
+            if !current.contains_key(id) {
+                let _ = writeln!(text, "- no longer: {line}");
+            }
+        }
+        for (id, line) in &current {
+            if !shown.contains_key(id) {
+                let _ = writeln!(text, "- {line}");
+            }
+        }
+        Ok((!text.is_empty()).then(|| format!("[memory changed]\n{text}")))
+    }
+
+    /// What is remembered as of `at`, by id.
+    fn remembered(&self, at: Seq, now: Micros) -> Result<BTreeMap<String, String>, Error> {
+        let memory = self.store().memory(&MemoryScope::session(self.id()), at)?;
+        Ok(memory.read(now, |memory| {
+            let lines = memory.current().into_iter().map(|(_, item)| {
+                let mut line = kind_label(item.kind()).to_owned();
+                if !item.category().is_empty() {
+                    let _ = write!(line, " {}", item.category());
+                }
+                if let Some(key) = item.key() {
+                    let _ = write!(line, "/{key}");
+                }
+                let _ = write!(line, ": {}", memory.text(&item).unwrap_or_default());
+                (item.id().to_owned(), line)
+            });
+            lines.collect()
+        }))
+    }
+}

@@ -1,0 +1,167 @@
+//! Pointers in a served context: outputs whose lines the model saw elsewhere when they were first sent.
+//!
+//! ```text
+//! contexts sent:   1      2       3 (rebase between)          pointers of an output are decided where it is first sent,
+//! outputs:         a      b->a    c->b  b: text again         from what was shown whole then; nothing is stored
+//! ```
+//!
+//! Nothing is recorded: the contexts sent are in the log, and the same texts give the same pointers. A pointer whose
+//! target is not shown whole any more is text again; that only happens where a rebase rewrites what follows anyway.
+
+use std::collections::HashMap;
+
+use crate::error::Error;
+use crate::event::{Face, PartKind, ToolClass};
+use crate::fold::{FaceState, ItemKind, Ix, State};
+use crate::ids::{BodyId, ItemId, Seq};
+use crate::serve::point::{Lines, Run, Seen, pointed};
+
+use super::served::{Served, ServedItem};
+use super::view::View;
+
+/// Bytes of a string in parameters from which on it is worth pointing at.
+const STRING_BYTES_MIN: usize = 200;
+
+/// A text that is sent: which face of which item.
+struct Known {
+    ix: Ix,
+    item: ItemId,
+    face: Face,
+}
+
+impl View {
+    /// The context to send: as [`View::served`], with pointers in place of what the model sees elsewhere, if the policy in
+    /// force says so.
+    ///
+    /// Cost: O(items), and with pointers all texts that were ever sent in this context.
+    ///
+    /// # Errors
+    /// As [`View::body`]. Texts that are damaged or erased are nothing to point at.
+    pub fn to_send(&self) -> Result<Served, Error> {
+        let served = self.served();
+        let settings = self.read().state().policy(self.at()).serve;
+        if !settings.pointing {
+            return Ok(served);
+        }
+        let mut items = served.items().to_vec();
+        self.point(&mut items, settings.pointing_tokens_min);
+        Ok(Served::new(self.clone(), served.epoch(), items))
+    }
+
+    fn point(&self, items: &mut [ServedItem], tokens_min: u32) {
+        let at = self.at();
+        let moments = self.first_sent(items, at);
+        let mut order: Vec<usize> = (0..items.len()).collect();
+        // Where two were first sent together, the order of the context decides.
+        order.sort_by_key(|place| moments.get(*place).copied());
+        let mut seen = Seen::default();
+        let mut known: Vec<Known> = Vec::new();
+        let mut found: Vec<(usize, Lines, Vec<Run>)> = Vec::new();
+        let mut rebases = usize::MAX;
+        for place in order {
+            let (Some(item), Some(moment)) = (items.get(place), moments.get(place)) else { continue };
+            let count = self.read().state().rebases(*moment).len();
+            if count != rebases {
+                rebases = count;
+                self.look(&mut seen, &known, *moment);
+            }
+            let mut add = |face: Face, lines: &Lines, runs: &[Run]| {
+                let _ = seen.add(lines, runs);
+                known.push(Known { ix: item.view.ix, item: item.view.item, face });
+            };
+            if item.view.input.state == FaceState::Whole
+                && matches!(item.view.class, Some(ToolClass::Write | ToolClass::Edit))
+                && let Some(params) = item.view.params.and_then(|params| self.text(params).ok())
+            {
+                for lines in strings_of(&params) {
+                    add(Face::Input, &lines, &[]);
+                }
+            }
+            let is_output = matches!(item.view.kind, ItemKind::Call | ItemKind::Result);
+            let is_text = item.view.content.iter().all(|part| part.kind == PartKind::Text);
+            if !is_output || !is_text || item.view.output.state != FaceState::Whole {
+                continue;
+            }
+            let bodies: Vec<BodyId> = item.view.content.iter().map(|part| part.body).collect();
+            let Some(text) = self.joined(&bodies) else { continue };
+            let lines = Lines::of(text);
+            let runs = seen.point(&lines, tokens_min);
+            let _ = seen.add(&lines, &runs);
+            known.push(Known { ix: item.view.ix, item: item.view.item, face: Face::Output });
+            if !runs.is_empty() {
+                found.push((place, lines, runs));
+            }
+        }
+        let shown = self.shown_now(&known, at);
+        for (place, lines, mut runs) in found {
+            runs.retain(|run| shown.get(run.source).copied().unwrap_or_default());
+            if let Some(item) = items.get_mut(place).filter(|_| !runs.is_empty()) {
+                let label =
+                    |source: usize| known.get(source).map_or_else(String::new, |it| it.item.to_string());
+                item.pointed = Some(pointed(&lines, &runs, &label));
+            }
+        }
+    }
+
+    /// For each item the first context that was sent with it, or `at`.
+    fn first_sent(&self, items: &[ServedItem], at: Seq) -> Vec<Seq> {
+        let reading = self.read();
+        let served = reading.state().served(at);
+        let first = |item: &ServedItem| {
+            let born = item.view.finished.unwrap_or(item.view.item.seq).max(item.view.item.seq);
+            let place = served.partition_point(|(seq, _)| *seq < born);
+            served.get(place).map_or(at, |(seq, _)| *seq)
+        };
+        items.iter().map(first).collect()
+    }
+
+    /// Tells `seen` which texts were shown whole at a moment.
+    fn look(&self, seen: &mut Seen, known: &[Known], moment: Seq) {
+        for (source, shown) in self.shown_now(known, moment).into_iter().enumerate() {
+            seen.set_shown(source, shown);
+        }
+    }
+
+    /// Which texts are shown whole in the context served at a moment.
+    fn shown_now(&self, known: &[Known], moment: Seq) -> Vec<bool> {
+        if known.is_empty() {
+            return Vec::new();
+        }
+        let reading = self.read();
+        let state: &State = reading.state();
+        let places: HashMap<Ix, (Seq, Seq)> = state
+            .served_places(moment)
+            .into_iter()
+            .map(|place| (place.ix, (place.input_at, place.output_at)))
+            .collect();
+        let shown = |text: &Known| {
+            let Some((input, output)) = places.get(&text.ix) else { return false };
+            let at = if text.face == Face::Input { *input } else { *output };
+            state.face(text.ix, text.face, at).state == FaceState::Whole
+        };
+        known.iter().map(shown).collect()
+    }
+
+    fn joined(&self, bodies: &[BodyId]) -> Option<String> {
+        let texts: Option<Vec<String>> = bodies.iter().map(|body| self.text(*body).ok()).collect();
+        texts.map(|texts| texts.join("\n")).filter(|text| !text.is_empty())
+    }
+}
+
+/// Long strings of parameters. The parser bounds the depth.
+fn strings_of(json: &str) -> Vec<Lines> {
+    let Ok(value) = serde_json::from_str::<serde_json::Value>(json) else { return Vec::new() };
+    let mut found = Vec::new();
+    let mut open = vec![&value];
+    while let Some(value) = open.pop() {
+        match value {
+            serde_json::Value::String(text) if text.len() > STRING_BYTES_MIN => {
+                found.push(Lines::of(text.as_str()));
+            }
+            serde_json::Value::Array(values) => open.extend(values.iter().rev()),
+            serde_json::Value::Object(fields) => open.extend(fields.values().rev()),
+            _ => {}
+        }
+    }
+    found
+}

@@ -1,0 +1,512 @@
+//! Serving a host: a step, the context for it as bytes, and the record of both.
+//!
+//! ```text
+//! step(key) -> context(options): injections due -> pending, cache, prices -> plan -> ContextRebased?
+//!                                 -> budget: flush, shorten, or say what stands in the way
+//!                                 -> render -> ContextServed { epoch, renderer, digest, tokens } -> bytes
+//! served_again(turn, renderers)  -> the same bytes, their digest checked
+//! ```
+//!
+//! What is sent is decided under the log's own condition: if somebody else wrote to the session between, it is decided
+//! again. A digest that does not match is told and stops nothing.
+
+use crate::command::Rejection;
+use crate::command::draft::{EventDraft, push_body};
+use crate::entry::Entry;
+use crate::error::Error;
+use crate::event::{
+    Actor, ContextRebased, ContextServed, Discarded, Face, Hidden, Payload, RebaseCause, Role, ToolClass,
+};
+use crate::fold::serving::{ServeMode, ServeSettings};
+use crate::fold::{FaceState, ItemKind, PendingItem, ServedPlace, State};
+use crate::ids::{ItemId, Micros, Seq, StreamId, Turn};
+use crate::serve::plan::{Advice, Bound, Cache, Candidate, FlushPlan, is_cold, plan};
+
+use super::commands::Recording;
+use super::served::{Renderer, Served};
+use super::session::Session;
+use super::{At, Store, View};
+
+/// Items that are named as standing in the way of a budget.
+const OBSTACLE_COUNT_MAX: usize = 16;
+
+/// How a context is asked for.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ServeOptions {
+    /// The mode; `None`: the policy's.
+    pub mode: Option<ServeMode>,
+    /// Most tokens of all items together; `None`: no limit.
+    pub tokens_max: Option<u64>,
+    /// The cache is cold for a reason that the log does not know: another model, another account.
+    pub cold: bool,
+    /// Tokens of system prompt and tools: what a rewrite of everything would still read.
+    pub prefix_tokens: u64,
+    /// Record what is due (reminder, reflection, memory) as injected, and send it.
+    pub inject: bool,
+}
+
+/// What stands in the way of a budget.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+pub struct Obstacle {
+    /// The item.
+    pub item: ItemId,
+    /// Its tokens as served.
+    pub tokens: u64,
+    /// Why it cannot be shortened.
+    pub why: &'static str,
+}
+
+/// A budget that could not be kept.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+pub struct OverBudget {
+    /// Tokens of the context.
+    pub tokens: u64,
+    /// What was allowed.
+    pub tokens_max: u64,
+    /// The largest items that cannot be shortened, largest first; at most 16.
+    pub obstacles: Vec<Obstacle>,
+}
+
+/// A context that was recorded as sent.
+#[derive(Debug)]
+pub struct Context {
+    /// What to send.
+    pub bytes: Vec<u8>,
+    /// What could not be carried, in words.
+    pub notes: Vec<String>,
+    /// The items behind the bytes.
+    pub served: Served,
+    /// The first item that differs from the context sent before: everything before it is in the provider's cache.
+    pub first_changed: usize,
+    /// Why what was sent before was changed, if it was.
+    pub rebased: Option<RebaseCause>,
+    /// What the planner saw.
+    pub plan: FlushPlan,
+    /// Estimated tokens of the items.
+    pub tokens: u64,
+    /// The budget, if it could not be kept.
+    pub over_budget: Option<OverBudget>,
+    /// The event that records it.
+    pub seq: Seq,
+}
+
+/// A context of the past, made again.
+#[derive(Debug)]
+pub struct ServedAgain {
+    /// The bytes, as they are made now.
+    pub bytes: Vec<u8>,
+    /// What was recorded about it.
+    pub record: ContextServed,
+    /// The event.
+    pub seq: Seq,
+    /// Its turn.
+    pub turn: Turn,
+    /// Whether these are the very bytes that were recorded.
+    pub is_same: bool,
+}
+
+/// A step of the model: a turn.
+#[derive(Clone, Debug)]
+pub struct Step {
+    session: Session,
+    key: String,
+}
+
+impl Session {
+    /// Begins a step of the model. Asking again with the same key begins nothing new. Durable when it returns.
+    ///
+    /// # Errors
+    /// As [`Store::append`].
+    pub fn step(&self, key: impl Into<String>) -> Result<Step, Error> {
+        let key = key.into();
+        let _ = self.append([Entry::step(key.as_str()).origin(format!("turn:{key}"))])?;
+        Ok(Step { session: self.clone(), key })
+    }
+
+    /// What a flush would change, cost and save, under the policy in force. Records nothing. Cost: O(items).
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] if nothing was recorded yet.
+    pub fn plan_flush(&self, options: &ServeOptions) -> Result<FlushPlan, Error> {
+        let view = self.view()?;
+        Ok(situation(&view, options, self.store().now()).plan)
+    }
+
+    /// Applies everything that is pending from the next context on, whatever it costs. Durable when it returns; the seq of
+    /// the rebase, or `None` if nothing is pending.
+    ///
+    /// # Errors
+    /// As [`Store::append`].
+    pub fn flush(&self) -> Result<Option<Seq>, Error> {
+        let stream = self.id();
+        let store = self.store().clone();
+        let ((), written) = store.inner.decided(&[], &[stream], &mut |_| {
+            let view = View::new(&store, stream, &At::Head)?;
+            let drafts: Vec<EventDraft> = if view.pending().is_empty() {
+                Vec::new()
+            } else {
+                vec![rebase(&view, RebaseCause::Asked, Vec::new())]
+            };
+            Ok((vec![Recording { stream, actor: Actor::Host, drafts }], ()))
+        })?;
+        Ok(written.map(|written| written.last_seq))
+    }
+}
+
+impl Step {
+    /// The session.
+    pub const fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// The context for this step, as bytes, recorded as sent. Durable when it returns.
+    ///
+    /// Between two rebases each context begins with the one before it. Cost: O(items), and the bodies of those shown.
+    ///
+    /// # Errors
+    /// As [`Store::append`]; and what the renderer gives, with nothing recorded as sent.
+    pub fn context(&self, renderer: &dyn Renderer, options: &ServeOptions) -> Result<Context, Error> {
+        let store = self.session.store().clone();
+        let stream = self.session.id();
+        if options.inject {
+            self.session.inject()?;
+        }
+        let ((plan, mut rebased), _) = store.inner.decided(&[], &[stream], &mut |_| {
+            let view = View::new(&store, stream, &At::Head)?;
+            let now = situation(&view, options, store.now());
+            let (why, items) = now.rebase();
+            let drafts: Vec<EventDraft> = why.map(|why| rebase(&view, why, items)).into_iter().collect();
+            Ok((vec![Recording { stream, actor: Actor::Policy, drafts }], (now.plan, why)))
+        })?;
+        let mut over_budget = None;
+        if let Some(tokens_max) = options.tokens_max {
+            let (shortened, over) = self.keep_to(tokens_max)?;
+            rebased = rebased.or(shortened.then_some(RebaseCause::Budget));
+            over_budget = over;
+        }
+        let (made, written) = store.inner.decided(&[], &[stream], &mut |_| {
+            let view = View::new(&store, stream, &At::Head)?;
+            let served = view.to_send()?;
+            let first_changed = first_changed(&view);
+            let rendered = renderer.render(&served)?;
+            let tokens = served.tokens();
+            let record = ContextServed {
+                step: self.key.clone(),
+                epoch: served.epoch(),
+                renderer: renderer.version(),
+                digest: digest(&rendered.bytes),
+                tokens,
+                format: renderer.format().to_owned(),
+            };
+            let drafts = vec![EventDraft { payload: record.into(), bodies: Vec::new() }];
+            let made = (served, rendered, first_changed, tokens);
+            Ok((vec![Recording { stream, actor: Actor::Host, drafts }], made))
+        })?;
+        let (served, rendered, first_changed, tokens) = made;
+        let seq = written.map(|written| written.last_seq).unwrap_or_default();
+        Ok(Context {
+            bytes: rendered.bytes,
+            notes: rendered.notes,
+            served,
+            first_changed,
+            rebased,
+            plan,
+            tokens,
+            over_budget,
+            seq,
+        })
+    }
+
+    /// Brings the context within a budget: applies what is pending, then hides the oldest outputs that may be hidden.
+    fn keep_to(&self, tokens_max: u64) -> Result<(bool, Option<OverBudget>), Error> {
+        let store = self.session.store().clone();
+        let stream = self.session.id();
+        let ((), written) = store.inner.decided(&[], &[stream], &mut |_| {
+            let view = View::new(&store, stream, &At::Head)?;
+            let served = view.served();
+            let tokens = served.tokens();
+            let mut drafts = Vec::new();
+            if tokens > tokens_max {
+                let current: u64 = view.served_eagerly().tokens();
+                if current > tokens_max {
+                    drafts.extend(shortening(&view, current - tokens_max));
+                }
+                if !drafts.is_empty() || !view.pending().is_empty() {
+                    drafts.push(rebase(&view, RebaseCause::Budget, Vec::new()));
+                }
+            }
+            Ok((vec![Recording { stream, actor: Actor::Policy, drafts }], ()))
+        })?;
+        let served = self.session.view()?.served();
+        let tokens = served.tokens();
+        let over =
+            (tokens > tokens_max).then(|| OverBudget { tokens, tokens_max, obstacles: obstacles(&served) });
+        Ok((written.is_some(), over))
+    }
+}
+
+impl Store {
+    /// A context that was sent, made again: the last one in a turn, at or before a seq, or of all.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] if none was sent then; [`Error::Rejected`] naming the renderer if none of `renderers` has the
+    /// format and version that the log names.
+    pub fn served_again(
+        &self,
+        stream: StreamId,
+        at: &At,
+        renderers: &[&dyn Renderer],
+    ) -> Result<ServedAgain, Error> {
+        let view = self.view(stream)?;
+        let found = {
+            let reading = view.read();
+            let state = reading.state();
+            let mut served = state.served(view.at()).iter().rev();
+            let found = served.find(|(seq, _)| match at {
+                At::Head => true,
+                At::Seq(at) => seq <= at,
+                At::Turn(turn) => state.turn(*seq) == *turn,
+            });
+            found.map(|(seq, record)| (*seq, state.turn(*seq), record.clone()))
+        };
+        let Some((seq, turn, record)) = found else {
+            let name = match at {
+                At::Head => "of this session".to_owned(),
+                At::Seq(seq) => format!("up to {seq}"),
+                At::Turn(turn) => format!("of turn {turn}"),
+            };
+            return Err(Error::NotFound { what: "served context", name, nearest: None });
+        };
+        let renderer = renderers
+            .iter()
+            .find(|renderer| renderer.format() == record.format && renderer.version() == record.renderer);
+        let Some(renderer) = renderer else {
+            return Err(Rejection::Malformed(format!(
+                "the context {seq} was made by version {} of the format `{}`, which this program does not have",
+                record.renderer, record.format
+            ))
+            .into());
+        };
+        let bytes = renderer.render(&view.with_at(Seq(seq.get().saturating_sub(1))).to_send()?)?.bytes;
+        let is_same = digest(&bytes) == record.digest;
+        Ok(ServedAgain { bytes, record, seq, turn, is_same })
+    }
+}
+
+fn digest(bytes: &[u8]) -> [u8; 32] {
+    *blake3::hash(bytes).as_bytes()
+}
+
+fn rebase(view: &View, why: RebaseCause, items: Vec<ItemId>) -> EventDraft {
+    let epoch = view.read().state().epoch(view.at()).saturating_add(1);
+    EventDraft { payload: Payload::from(ContextRebased { epoch, why, items }), bodies: Vec::new() }
+}
+
+/// What is known before a context is made.
+struct Situation {
+    plan: FlushPlan,
+    pending: Vec<PendingItem>,
+    /// Where what was sent cannot stand any more, because someone asked or the host did something.
+    broken_at: Option<usize>,
+}
+
+impl Situation {
+    /// Why to rebase, and what; no items: everything.
+    fn rebase(&self) -> (Option<RebaseCause>, Vec<ItemId>) {
+        let (why, planned) = match self.plan.advice {
+            Advice::FlushCold => (Some(RebaseCause::Cold), self.plan.first_changed),
+            Advice::Flush => (Some(RebaseCause::Pays), self.plan.first_changed),
+            Advice::Nothing | Advice::Wait => (None, None),
+        };
+        let (why, from) = match (why, planned, self.broken_at) {
+            (why, Some(planned), broken) => (why, broken.map_or(planned, |broken| broken.min(planned))),
+            // What follows is written anew anyway: what is pending there rides along.
+            (_, None, Some(broken)) => (Some(RebaseCause::Asked), broken),
+            (_, None, None) => return (None, Vec::new()),
+        };
+        let applied: Vec<ItemId> =
+            self.pending.iter().filter(|item| item.position >= from).map(|item| item.item).collect();
+        // Named one by one unless it is everything: an empty list means that.
+        if applied.len() == self.pending.len() { (why, Vec::new()) } else { (why, applied) }
+    }
+}
+
+fn situation(view: &View, options: &ServeOptions, now: Micros) -> Situation {
+    let reading = view.read();
+    let state = reading.state();
+    let at = view.at();
+    let mut settings: ServeSettings = state.policy(at).serve;
+    settings.mode = options.mode.unwrap_or(settings.mode);
+    let pending = state.pending(at);
+    let places = state.served_places(at);
+    let cache = cache(state, &places, options, &settings, at, now);
+    let last = state.served(at).last().map_or(Seq::ZERO, |(seq, _)| *seq);
+    let turn = state.turn(at);
+    let candidates: Vec<Candidate> = pending
+        .iter()
+        .filter(|item| item.gain() > 0)
+        .map(|item| {
+            let since = state.turn(item.since);
+            let waited = if item.since > last { 0 } else { turn.since(since) };
+            Candidate { position: item.position, gain: item.gain(), waited }
+        })
+        .collect();
+    let plan = plan(&candidates, &cache, &settings, Some(now));
+    let broken_at = broken_at(state, &places, at);
+    Situation { plan, pending, broken_at }
+}
+
+/// The provider's cache, as far as the log tells.
+fn cache(
+    state: &State,
+    places: &[ServedPlace],
+    options: &ServeOptions,
+    settings: &ServeSettings,
+    at: Seq,
+    now: Micros,
+) -> Cache {
+    let mut sums = vec![options.prefix_tokens];
+    let mut sum = options.prefix_tokens;
+    for place in places {
+        for face in [Face::Input, Face::Output] {
+            sum = sum.saturating_add(state.face(place.ix, face, place.at(face)).tokens_shown);
+        }
+        sums.push(sum);
+    }
+    let ids: Vec<ItemId> = places.iter().filter_map(|place| state.item_id(place.ix)).collect();
+    let mut bounds: Vec<Bound> = Vec::new();
+    let mut rebases = state.rebases(at).iter().peekable();
+    for (seq, _) in state.served(at) {
+        while let Some(rebase) = rebases.next_if(|rebase| rebase.seq < *seq) {
+            let first = rebase.items.iter().filter_map(|item| ids.iter().position(|id| id == item)).min();
+            bounds.retain(|bound| first.is_some_and(|first| bound.position <= first));
+        }
+        let position = ids.iter().take_while(|id| id.seq <= *seq).count();
+        let tokens = sums.get(position).copied().unwrap_or(sum);
+        bounds.push(Bound { position, tokens, used_at: state.time_of(*seq) });
+    }
+    let last = bounds.last();
+    let idle = last.and_then(|bound| bound.used_at);
+    let cold = options.cold
+        || last.is_none()
+        || idle.is_some_and(|then| is_cold(then, now, settings.price.ttl_seconds));
+    let last_tokens = last.map_or(options.prefix_tokens, |bound| bound.tokens);
+    Cache { cold, bounds, prefix_tokens: options.prefix_tokens, last_tokens }
+}
+
+/// The first place at which the context that was sent last is not the beginning of this one.
+fn broken_at(state: &State, places: &[ServedPlace], at: Seq) -> Option<usize> {
+    let (last, _) = state.served(at).last()?;
+    // What was rebased since is known to differ.
+    if state.rebases(at).last().is_some_and(|rebase| rebase.seq > *last) {
+        return None;
+    }
+    let before = state.served_places(*last);
+    let same = before.iter().zip(places).take_while(|(one, other)| is_same(state, one, other)).count();
+    (same < before.len()).then_some(same)
+}
+
+fn is_same(state: &State, one: &ServedPlace, other: &ServedPlace) -> bool {
+    let looks = |place: &ServedPlace, face: Face| {
+        let view = state.face(place.ix, face, place.at(face));
+        (view.state, view.tokens_shown, view.bytes, view.cause)
+    };
+    one.ix == other.ix
+        && (one.at(Face::Input) == other.at(Face::Input)
+            || looks(one, Face::Input) == looks(other, Face::Input))
+        && (one.output_at == other.output_at || looks(one, Face::Output) == looks(other, Face::Output))
+}
+
+/// The first item that differs from the context sent before.
+fn first_changed(view: &View) -> usize {
+    let reading = view.read();
+    let state = reading.state();
+    let at = view.at();
+    let Some((last, _)) = state.served(at).last() else { return 0 };
+    let (before, now) = (state.served_places(*last), state.served_places(at));
+    before.iter().zip(&now).take_while(|(one, other)| is_same(state, one, other)).count()
+}
+
+/// Whether a budget may hide an output, or why not.
+fn obstacle(state: &State, place: &ServedPlace, at: Seq) -> Option<&'static str> {
+    let Some(item) = state.item(place.ix, at) else { return Some("not readable") };
+    if item.kind != ItemKind::Call {
+        return Some("it is no tool output");
+    }
+    if item.turn >= state.turn(at) || item.turn.get().saturating_add(1) == state.turn(at).get() {
+        return Some("it is of the newest steps");
+    }
+    if item.finished.is_none() {
+        return Some("the call is unfinished");
+    }
+    if let Some(protection) = state.protection(place.ix, at) {
+        return Some(match protection {
+            crate::fold::Protection::Pinned => "it is pinned",
+            crate::fold::Protection::File => "its file is protected",
+            crate::fold::Protection::Tool => "its tool is protected",
+            crate::fold::Protection::Turn => "its turn is protected",
+        });
+    }
+    let policy = state.policy(at);
+    if item.tool.as_deref().is_some_and(|tool| policy.shelf.except.is_match_tool(tool)) {
+        return Some("its tool steers the work");
+    }
+    if item.output.state != FaceState::Whole {
+        return Some("it is hidden already");
+    }
+    if item.output.tokens < u64::from(policy.shelf.tokens_min) {
+        return Some("it is too short to save anything");
+    }
+    None
+}
+
+/// The discard of the oldest outputs that frees at least `excess` tokens, as far as the policy allows. Views of files go
+/// last: what is unused longest is needed least, and a view is what edits rest on.
+fn shortening(view: &View, excess: u64) -> Option<EventDraft> {
+    let reading = view.read();
+    let state = reading.state();
+    let at = view.at();
+    let may = state.served_places(at);
+    let mut may: Vec<&ServedPlace> =
+        may.iter().filter(|place| obstacle(state, place, at).is_none()).collect();
+    may.sort_by_key(|place| {
+        let class = state.item(place.ix, at).and_then(|item| item.class);
+        (class == Some(ToolClass::Read), place.ix)
+    });
+    let mut bodies = Vec::new();
+    let targets = push_body(&mut bodies, br#"[["budget"]]"#);
+    let mut items = Vec::new();
+    let mut freed = 0_u64;
+    for place in may {
+        if freed >= excess {
+            break;
+        }
+        let tokens = state.face(place.ix, Face::Output, at).tokens_shown;
+        // A tombstone takes room as well.
+        freed = freed.saturating_add(tokens.saturating_sub(40));
+        items.extend(state.item_id(place.ix).map(|item| Hidden { item, pattern: None, summary: None }));
+    }
+    (!items.is_empty()).then(|| EventDraft { payload: Discarded { targets, items }.into(), bodies })
+}
+
+fn obstacles(served: &Served) -> Vec<Obstacle> {
+    let view = served.view();
+    let reading = view.read();
+    let state = reading.state();
+    let mut found: Vec<Obstacle> = served
+        .items()
+        .iter()
+        .map(|item| Obstacle {
+            item: item.view.item,
+            tokens: item.tokens(),
+            why: if item.view.role == Role::User {
+                "the user said it"
+            } else {
+                obstacle(state, &item.place, view.at()).unwrap_or("its stand-in is no shorter")
+            },
+        })
+        .collect();
+    found.sort_by_key(|obstacle| std::cmp::Reverse((obstacle.tokens, obstacle.item)));
+    found.truncate(OBSTACLE_COUNT_MAX);
+    found
+}

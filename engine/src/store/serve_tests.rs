@@ -1,0 +1,307 @@
+//! Serving on a real folder: what is sent, that it stays, that it can be made again, and what budgets do.
+
+use tempfile::TempDir;
+
+use super::*;
+use crate::command::memory::MemoryCommand;
+use crate::entry::{Entry, MemoryEntry, StreamInfo};
+use crate::event::{InjectedKind, RebaseCause, Role};
+use crate::fold::serving::ServeMode;
+use crate::ids::{Seq, Turn};
+use crate::testing::TestTools;
+
+struct Fixture {
+    _folder: TempDir,
+    session: Session,
+    calls: std::cell::Cell<u32>,
+}
+
+fn fixture() -> Fixture {
+    let folder = TempDir::new().unwrap();
+    let registry = std::sync::Arc::new(TestTools);
+    let store = Store::builder(folder.path().join("store")).registry(registry).open().unwrap();
+    let session = store.session(StreamInfo::session("test", "s1"));
+    Fixture { _folder: folder, session, calls: std::cell::Cell::new(0) }
+}
+
+impl Fixture {
+    fn say(&self, text: &str) {
+        let _ = self.session.append([Entry::message("", Role::User, text)]).unwrap();
+    }
+
+    fn call(&self, tool: &str, path: &str, lines: usize) {
+        let number = self.calls.get() + 1;
+        self.calls.set(number);
+        let call = format!("c{number}");
+        let output = format!("{tool} of {path}, a line of some length that says nothing new\n").repeat(lines);
+        let _ = self
+            .session
+            .append([
+                Entry::tool_started(call.as_str(), tool, format!(r#"{{"filePath":"{path}"}}"#)),
+                Entry::tool_completed(call, output),
+            ])
+            .unwrap();
+    }
+
+    fn context(&self, key: &str, options: &ServeOptions) -> Context {
+        self.session.step(key).unwrap().context(&PlainText, options).unwrap()
+    }
+}
+
+fn fact(value: &str) -> MemoryEntry {
+    MemoryEntry { value: value.to_owned(), confidence: 90, ..MemoryEntry::default() }
+}
+
+fn mode(mode: ServeMode) -> ServeOptions {
+    ServeOptions { mode: Some(mode), ..ServeOptions::default() }
+}
+
+/// A renderer of a version that this program does not have.
+struct Other;
+
+impl Renderer for Other {
+    fn format(&self) -> &'static str {
+        "plain"
+    }
+
+    fn version(&self) -> u32 {
+        7
+    }
+
+    fn render(&self, context: &Served) -> Result<Rendered, crate::Error> {
+        PlainText.render(context)
+    }
+}
+
+#[test]
+fn between_two_rebases_each_context_begins_with_the_one_before() {
+    let fixture = fixture();
+    let append_only = mode(ServeMode::AppendOnly);
+    fixture.say("what does a do?");
+    let first = fixture.context("k1", &append_only);
+    fixture.call("read", "a", 60);
+    let second = fixture.context("k2", &append_only);
+    fixture.call("write", "a", 2);
+    let third = fixture.context("k3", &append_only);
+    assert!(second.bytes.starts_with(&first.bytes));
+    assert!(third.bytes.starts_with(&second.bytes), "the read is superseded, and still sent");
+    assert_eq!((third.rebased, third.first_changed), (None, 2));
+    assert_eq!(fixture.session.view().unwrap().pending().len(), 1);
+    assert!(fixture.session.flush().unwrap().is_some());
+    let fourth = fixture.context("k4", &append_only);
+    assert!(!fourth.bytes.starts_with(&third.bytes));
+    assert!(String::from_utf8_lossy(&fourth.bytes).contains("[auto-superseded: file superseded by write]"));
+    assert!(fixture.session.flush().unwrap().is_none(), "nothing is pending");
+}
+
+#[test]
+fn eager_and_batched_rebase_when_they_say_so() {
+    for (asked, rebased) in [
+        (ServeMode::Eager, Some(RebaseCause::Pays)),
+        (ServeMode::AppendOnly, None),
+        (ServeMode::Batched, Some(RebaseCause::Pays)),
+    ] {
+        let fixture = fixture();
+        fixture.say("what does a do?");
+        let _ = fixture.context("k1", &mode(asked));
+        fixture.call("read", "a", 200);
+        let _ = fixture.context("k2", &mode(asked));
+        fixture.call("write", "a", 2);
+        // The read is the last thing that was sent: rewriting costs next to nothing, so batched does it, too.
+        let third = fixture.context("k3", &mode(asked));
+        assert_eq!(third.rebased, rebased, "{asked:?} {:?}", third.plan);
+    }
+}
+
+#[test]
+fn a_cold_cache_applies_everything() {
+    let fixture = fixture();
+    fixture.say("what does a do?");
+    fixture.call("read", "a", 20);
+    let _ = fixture.context("k1", &ServeOptions::default());
+    fixture.call("write", "a", 2);
+    let cold = ServeOptions { cold: true, ..ServeOptions::default() };
+    assert_eq!(fixture.context("k2", &cold).rebased, Some(RebaseCause::Cold));
+}
+
+#[test]
+fn what_was_sent_can_be_made_again_and_an_unknown_renderer_is_named() {
+    let fixture = fixture();
+    fixture.say("what does a do?");
+    let mut sent = Vec::new();
+    for turn in 1..6 {
+        fixture.call("read", "a", 20);
+        fixture.call("write", "a", turn);
+        sent.push(fixture.context(&format!("k{turn}"), &ServeOptions::default()).bytes);
+    }
+    let stream = fixture.session.id();
+    for (turn, bytes) in (1..).zip(&sent) {
+        let again = fixture
+            .session
+            .store()
+            .served_again(stream, &At::Turn(Turn(turn)), &[&Other, &PlainText])
+            .unwrap();
+        assert!(again.is_same);
+        assert_eq!(&again.bytes, bytes);
+    }
+    let refused = fixture.session.store().served_again(stream, &At::Head, &[&Other]).unwrap_err();
+    assert!(refused.to_string().contains("version 1 of the format `plain`"), "{refused}");
+    let missing =
+        fixture.session.store().served_again(stream, &At::Turn(Turn(99)), &[&PlainText]).unwrap_err();
+    assert!(matches!(missing, crate::Error::NotFound { .. }), "{missing}");
+}
+
+#[test]
+fn bytes_that_do_not_match_their_digest_are_told_and_stop_nothing() {
+    let fixture = fixture();
+    fixture.say("hello");
+    let step = fixture.session.step("k1").unwrap();
+    let served = crate::event::ContextServed {
+        step: "k1".to_owned(),
+        epoch: 0,
+        renderer: 1,
+        digest: [7; 32],
+        tokens: 1,
+        format: "plain".to_owned(),
+    };
+    let stream = step.session().id();
+    let draft = crate::command::draft::EventDraft { payload: served.into(), bodies: Vec::new() };
+    let store = fixture.session.store().clone();
+    store
+        .inner
+        .decided(&[], &[stream], &mut |_| {
+            let drafts = vec![draft.clone()];
+            Ok((vec![commands::Recording { stream, actor: crate::event::Actor::Host, drafts }], ()))
+        })
+        .unwrap();
+    assert!(!store.served_again(stream, &At::Head, &[&PlainText]).unwrap().is_same);
+    let next = fixture.context("k2", &ServeOptions::default());
+    assert!(!next.bytes.is_empty());
+}
+
+#[test]
+fn asking_for_a_step_twice_begins_one() {
+    let fixture = fixture();
+    fixture.say("hello");
+    let _ = fixture.session.step("k1").unwrap();
+    let _ = fixture.session.step("k1").unwrap();
+    let view = fixture.session.view().unwrap();
+    assert_eq!(view.read().state().turn(Seq::MAX), Turn(1));
+}
+
+#[test]
+fn a_budget_is_kept_or_what_stands_in_the_way_is_named() {
+    let fixture = fixture();
+    fixture.say("look at everything");
+    for turn in 0..6 {
+        fixture.call("read", &format!("file{turn}"), 100);
+        let _ = fixture.context(&format!("k{turn}"), &ServeOptions::default());
+    }
+    let whole = fixture.context("all", &ServeOptions::default()).tokens;
+    let budget = ServeOptions { tokens_max: Some(whole / 2), ..ServeOptions::default() };
+    let kept = fixture.context("half", &budget);
+    assert!(kept.tokens <= whole / 2, "{} of {whole}", kept.tokens);
+    assert_eq!((kept.rebased, kept.over_budget.is_none()), (Some(RebaseCause::Budget), true));
+    let tiny = ServeOptions { tokens_max: Some(3), ..ServeOptions::default() };
+    let over = fixture.context("tiny", &tiny);
+    let over_budget = over.over_budget.unwrap();
+    assert_eq!((over_budget.tokens, over_budget.tokens_max), (over.tokens, 3));
+    assert!(!over_budget.obstacles.is_empty());
+    // What a budget hid can be shown again like anything that was hidden.
+    let hidden = fixture.session.view().unwrap();
+    let discarded = hidden
+        .current()
+        .into_iter()
+        .find(|item| matches!(item.output.cause, Some(crate::fold::CauseView::Discarded { .. })));
+    assert!(discarded.is_some());
+}
+
+#[test]
+fn memory_is_pinned_and_its_changes_are_appended() {
+    let fixture = fixture();
+    fixture.say("hello");
+    let scope = MemoryScope::session(fixture.session.id());
+    let remember = |value: &str| {
+        let entry = fact(value);
+        let _ = fixture.session.store().remember(&scope, &MemoryCommand::Add(entry)).unwrap();
+    };
+    remember("tabs are four wide");
+    let inject = ServeOptions { inject: true, mode: Some(ServeMode::AppendOnly), ..ServeOptions::default() };
+    let first = fixture.context("k1", &inject);
+    let text = |context: &Context| String::from_utf8_lossy(&context.bytes).into_owned();
+    assert!(text(&first).contains("[memory]\n- fact other: tabs are four wide"), "{}", text(&first));
+    remember("tests run in parallel");
+    let second = fixture.context("k2", &inject);
+    assert!(second.bytes.starts_with(&first.bytes));
+    assert!(text(&second).contains("[memory changed]\n- fact other: tests run in parallel"));
+    // An epoch begins with all that holds, in one block.
+    fixture.call("read", "a", 20);
+    let _ = fixture.context("k3", &inject);
+    fixture.call("write", "a", 2);
+    let _ = fixture.context("k4", &inject);
+    assert!(fixture.session.flush().unwrap().is_some());
+    let anew = text(&fixture.context("k5", &inject));
+    assert_eq!(
+        (anew.matches("[memory]").count(), anew.matches("[memory changed]").count()),
+        (1, 0),
+        "{anew}"
+    );
+    assert!(anew.contains("tabs are four wide") && anew.contains("tests run in parallel"));
+}
+
+#[test]
+fn nothing_is_injected_while_a_call_is_open() {
+    let fixture = fixture();
+    fixture.say("hello");
+    let scope = MemoryScope::session(fixture.session.id());
+    let entry = fact("tabs are four wide");
+    let _ = fixture.session.store().remember(&scope, &MemoryCommand::Add(entry)).unwrap();
+    let _ = fixture.session.append([Entry::tool_started("open", "read", r#"{"filePath":"a"}"#)]).unwrap();
+    assert_eq!(fixture.session.injections().unwrap(), Vec::new());
+    let _ = fixture.session.append([Entry::tool_completed("open", "text")]).unwrap();
+    let due = fixture.session.injections().unwrap();
+    assert_eq!(due.iter().map(|due| due.what).collect::<Vec<_>>(), [InjectedKind::Memory]);
+}
+
+#[test]
+fn what_the_model_still_sees_is_pointed_at_and_is_text_again_when_it_is_hidden() {
+    let fixture = fixture();
+    let policy = crate::fold::Policy::from_json(r#"{"preset":"acp","serve.pointing":true}"#).unwrap();
+    fixture.say("what does a do?");
+    let _ = fixture.session.store().set_policy(Some(fixture.session.id()), &policy, None).unwrap();
+    let file: String = (0..50).map(|n| format!("let value_{n} = compute(\"{n}\");\n")).collect();
+    let show = |call: &str, tool: &str, params: &str, before: &str| {
+        let output = format!("{before}\n{file}");
+        let _ = fixture
+            .session
+            .append([Entry::tool_started(call, tool, params), Entry::tool_completed(call, output)])
+            .unwrap();
+    };
+    let append_only = mode(ServeMode::AppendOnly);
+    show("r1", "read", r#"{"filePath":"a"}"#, "first");
+    let first = fixture.context("k1", &append_only);
+    show("s1", "bash", r#"{"command":"cat a"}"#, "second");
+    let second = fixture.context("k2", &append_only);
+    let text = |context: &Context| String::from_utf8_lossy(&context.bytes).into_owned();
+    assert!(second.bytes.starts_with(&first.bytes));
+    assert!(text(&second).contains("second\n[50 lines, the same as lines 2-51 of #"), "{}", text(&second));
+    // The write hides the read; the pointer to it is text again, and what was sent before is known as it was.
+    let _ = fixture
+        .session
+        .append([
+            Entry::tool_started("w1", "write", r#"{"filePath":"a"}"#),
+            Entry::tool_completed("w1", "done"),
+        ])
+        .unwrap();
+    let third = fixture.context("k3", &append_only);
+    assert!(third.bytes.starts_with(&second.bytes));
+    assert!(fixture.session.flush().unwrap().is_some());
+    let fourth = fixture.context("k4", &append_only);
+    assert!(text(&fourth).contains("[auto-superseded") && !text(&fourth).contains("the same as lines"));
+    assert_eq!(text(&fourth).matches("let value_7 ").count(), 1);
+    for (turn, context) in (1..).zip([&first, &second, &third, &fourth]) {
+        let again =
+            fixture.session.store().served_again(fixture.session.id(), &At::Turn(Turn(turn)), &[&PlainText]);
+        assert_eq!(again.unwrap().bytes, context.bytes, "turn {turn}");
+    }
+}

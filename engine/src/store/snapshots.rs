@@ -1,0 +1,371 @@
+//! Saved folds, so that a long session opens without being folded from its beginning.
+//!
+//! ```text
+//! snap/<stream>   header 144: magic, layout, program, store, stream, seq, position, link, lengths, digest
+//!                 streams that were folded, 16 each      the folded world, as `fold` lays it out
+//!
+//! open:  digest ok? same program? the log has this link at this seq?  --yes--> fold on from there
+//!                                                                     --no---> remove, fold from the beginning
+//! ```
+//!
+//! A snapshot may be deleted at any time, by anyone. It never decides anything: the link in it commits to the whole log up
+//! to its seq, and it holds only what a fold of that made. It is written behind an answer, never before one; whole, under
+//! another name first; and not synced, since one that a crash garbled fails its digest. Bodies are not in it: a fold knows
+//! where texts are, not what they say. What events themselves spell out (paths, tool names, keys, ids, titles) is.
+//!
+//! The digest finds accidents and careless hands. Whoever can write the folder can forge a snapshot as they can forge the
+//! index; `verify` reads neither.
+
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::thread::JoinHandle;
+
+use rkyv::util::AlignedVec;
+
+use crate::error::Error;
+use crate::fold::{LAYOUT_VERSION, World};
+use crate::ids::{Link, Position, Seq, StoreId, StreamId};
+use crate::storage::{Access, Storage, read_up_to, write_all};
+
+use super::folds::{FoldKey, Loaded};
+use super::{Inner, Store};
+
+/// Where they lie.
+const FOLDER: &str = "snap";
+const MAGIC: &[u8; 8] = b"acpdbSNP";
+const HEADER_BYTES: usize = 144;
+/// Bytes of the header that the digest covers; it is the rest.
+const COVERED_BYTES: usize = 112;
+/// Longest snapshot that is written or read.
+const SNAPSHOT_BYTES_MAX: usize = 1 << 30;
+/// Most streams of one fold that is saved: forks of forks, at most.
+const STREAM_COUNT_MAX: usize = 4096;
+/// A fold of fewer events is as fast as reading what was saved of it.
+const EVENT_COUNT_MIN: u64 = 8192;
+/// It is saved anew when this share of it is new: so all saving together costs no more than this many times the last one.
+const NEW_SHARE: u64 = 8;
+
+/// The end of a frame: what a fold up to there rests on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Footing {
+    seq: Seq,
+    position: Position,
+    link: Link,
+}
+
+/// What a handle does with snapshots.
+#[derive(Clone, Copy)]
+pub(super) struct Uses {
+    /// Opens sessions from them.
+    pub(super) reads: bool,
+    /// May write and remove them.
+    pub(super) writes: bool,
+    /// Writes them without being asked, in a thread of its own. Not on storage that is given: a simulated world has no
+    /// threads that it does not know of.
+    pub(super) by_itself: bool,
+}
+
+/// Writes and reads snapshots.
+pub(super) struct Snapshots {
+    storage: Arc<dyn Storage>,
+    store: StoreId,
+    uses: Uses,
+    running: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Snapshots {
+    pub(super) fn new(storage: Arc<dyn Storage>, store: StoreId, uses: Uses) -> Self {
+        Self { storage, store, uses, running: Mutex::default() }
+    }
+
+    /// Waits for the thread that writes, if there is one.
+    pub(super) fn finish(&self) {
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = running {
+            let _ = thread.join();
+        }
+    }
+
+    fn forget(&self, stream: StreamId) {
+        if self.uses.writes {
+            let _ = self.storage.remove(&name(stream));
+        }
+    }
+}
+
+fn name(stream: StreamId) -> String {
+    format!("{FOLDER}/{}", stream.to_hex())
+}
+
+/// This program, as far as the layout may depend on it.
+fn program() -> u32 {
+    crc32c::crc32c(env!("CARGO_PKG_VERSION").as_bytes())
+}
+
+fn digest(bytes: &[u8]) -> [u8; 32] {
+    let mut hasher = blake3::Hasher::new_derive_key("acpdb 2026 snapshot v1");
+    hasher.update(bytes.get(..COVERED_BYTES).unwrap_or_default());
+    hasher.update(bytes.get(HEADER_BYTES..).unwrap_or_default());
+    *hasher.finalize().as_bytes()
+}
+
+/// A fold as a snapshot; `None` if it is too large for one.
+fn encode(store: StoreId, stream: StreamId, footing: Footing, loaded: &Loaded) -> Option<AlignedVec<16>> {
+    // What was left out may be mended one day; nobody would look at it again.
+    if loaded.has_gaps || loaded.bare {
+        return None;
+    }
+    let streams = loaded.streams.as_deref().filter(|streams| streams.len() <= STREAM_COUNT_MAX)?;
+    let mut bytes: AlignedVec<16> = AlignedVec::new();
+    bytes.extend_from_slice(&[0; HEADER_BYTES]);
+    for stream in streams {
+        bytes.extend_from_slice(stream.as_bytes());
+    }
+    let mut bytes = loaded.world.save(bytes)?;
+    if bytes.len() > SNAPSHOT_BYTES_MAX {
+        return None;
+    }
+    let mut header = Vec::with_capacity(COVERED_BYTES);
+    header.extend_from_slice(MAGIC);
+    header.extend_from_slice(&LAYOUT_VERSION.to_le_bytes());
+    header.extend_from_slice(&program().to_le_bytes());
+    header.extend_from_slice(store.as_bytes());
+    header.extend_from_slice(stream.as_bytes());
+    header.extend_from_slice(&footing.seq.0.to_le_bytes());
+    header.extend_from_slice(&footing.position.0.to_le_bytes());
+    header.extend_from_slice(footing.link.as_bytes());
+    header.extend_from_slice(&loaded.event_count.to_le_bytes());
+    header.extend_from_slice(&u32::from(loaded.beginnings).to_le_bytes());
+    header.extend_from_slice(&u32::try_from(streams.len()).ok()?.to_le_bytes());
+    bytes.get_mut(..COVERED_BYTES)?.copy_from_slice(&header);
+    let digest = digest(&bytes);
+    bytes.get_mut(COVERED_BYTES..HEADER_BYTES)?.copy_from_slice(&digest);
+    Some(bytes)
+}
+
+/// Fields in order.
+struct Fields<'a>(&'a [u8]);
+
+impl Fields<'_> {
+    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (field, rest) = self.0.split_first_chunk::<N>()?;
+        self.0 = rest;
+        Some(*field)
+    }
+}
+
+/// What a snapshot says, if it is one of this program, whole, for this stream of this store.
+fn decode(bytes: &[u8], store: StoreId, stream: StreamId) -> Option<(Footing, Loaded)> {
+    let mut header = Fields(bytes.get(..HEADER_BYTES)?);
+    let ours = header.take()? == *MAGIC
+        && header.take()? == LAYOUT_VERSION.to_le_bytes()
+        && header.take()? == program().to_le_bytes()
+        && header.take()? == store.0
+        && header.take()? == stream.0;
+    if !ours {
+        return None;
+    }
+    let footing = Footing {
+        seq: Seq(u64::from_le_bytes(header.take()?)),
+        position: Position(u64::from_le_bytes(header.take()?)),
+        link: Link(header.take()?),
+    };
+    let event_count = u64::from_le_bytes(header.take()?);
+    let beginnings = u32::from_le_bytes(header.take()?) != 0;
+    let stream_count = u32::from_le_bytes(header.take()?) as usize;
+    if header.take()? != digest(bytes) || stream_count > STREAM_COUNT_MAX {
+        return None;
+    }
+    let rest = bytes.get(HEADER_BYTES..)?;
+    let (streams, _) = rest.split_at_checked(stream_count.checked_mul(16)?)?;
+    let streams = streams.as_chunks().0.iter().map(|bytes| StreamId(*bytes)).collect();
+    let world = World::restore(bytes)?;
+    let loaded = Loaded {
+        world,
+        streams: Some(streams),
+        beginnings,
+        bare: false,
+        has_gaps: false,
+        watermark: footing.seq,
+        event_count,
+        saved_count: event_count,
+    };
+    Some((footing, loaded))
+}
+
+/// Puts a snapshot in place. Whatever happens, the name holds nothing, an old one or this one.
+fn write(storage: &dyn Storage, stream: StreamId, bytes: &[u8]) -> std::io::Result<()> {
+    storage.create_dir(FOLDER)?;
+    let temporary = format!("{}.tmp", name(stream));
+    let file = storage.open(&temporary, Access::Create)?;
+    // Another one who saves the same: theirs is as good.
+    if !file.try_lock()? || !file.is_current()? {
+        return Ok(());
+    }
+    file.set_len(0)?;
+    write_all(&*file, bytes, 0, &mut 0)?;
+    storage.rename(&temporary, &name(stream))
+}
+
+fn read(storage: &dyn Storage, stream: StreamId) -> Option<AlignedVec<16>> {
+    let file = storage.open(&name(stream), Access::Read).ok()?;
+    let length = usize::try_from(file.len().ok()?).ok()?;
+    if length > SNAPSHOT_BYTES_MAX {
+        // Nobody writes such a one, so it is not one.
+        return Some(AlignedVec::new());
+    }
+    let mut bytes: AlignedVec<16> = AlignedVec::with_capacity(length);
+    bytes.resize(length, 0);
+    let count = read_up_to(&*file, &mut bytes, 0).ok()?;
+    bytes.resize(count, 0);
+    Some(bytes)
+}
+
+/// Whether so much of a fold is new that it is worth saving.
+const fn is_due(loaded: &Loaded) -> bool {
+    let new = loaded.event_count.saturating_sub(loaded.saved_count);
+    new >= EVENT_COUNT_MIN && new >= loaded.event_count / NEW_SHARE
+}
+
+impl Inner {
+    /// The saved fold of a stream, if there is one that this log bears out.
+    pub(super) fn saved_fold(&self, stream: StreamId) -> Option<Loaded> {
+        let snapshots = &self.snapshots;
+        if !snapshots.uses.reads {
+            return None;
+        }
+        let bytes = read(&*snapshots.storage, stream)?;
+        let found = decode(&bytes, snapshots.store, stream);
+        let sound = found.filter(|(footing, _)| self.footing_at(footing.position) == Some(*footing));
+        if sound.is_none() {
+            snapshots.forget(stream);
+        }
+        sound.map(|(_, loaded)| loaded)
+    }
+
+    /// The end of the frame at a position, if that is durable.
+    fn footing_at(&self, position: Position) -> Option<Footing> {
+        let head = self.refresh().ok()?;
+        let frame = self.frame_at(position).ok()?;
+        let header = frame.header();
+        let footing = Footing { seq: header.last_seq(), position, link: header.link() };
+        (footing.seq <= head).then_some(footing)
+    }
+
+    fn footing_of(&self, seq: Seq) -> Option<Footing> {
+        let position = self.frame_of(seq).ok()??.position();
+        self.footing_at(position).filter(|footing| footing.seq == seq)
+    }
+
+    /// Saves a fold behind the caller's back if that is due and nothing else is being saved.
+    pub(super) fn save_later(&self, stream: StreamId, shared: &Arc<RwLock<Loaded>>) {
+        let snapshots = &self.snapshots;
+        if !snapshots.uses.writes || !snapshots.uses.by_itself {
+            return;
+        }
+        let watermark = {
+            let loaded = shared.read().unwrap_or_else(PoisonError::into_inner);
+            if !is_due(&loaded) {
+                return;
+            }
+            loaded.watermark
+        };
+        let mut running = snapshots.running.lock().unwrap_or_else(PoisonError::into_inner);
+        if running.as_ref().is_some_and(|thread| !thread.is_finished()) {
+            return;
+        }
+        let Some(footing) = self.footing_of(watermark) else { return };
+        let (storage, store, shared) = (Arc::clone(&snapshots.storage), snapshots.store, Arc::clone(shared));
+        let save = move || save(&*storage, store, stream, footing, &shared);
+        // No thread to be had: no snapshot.
+        *running = std::thread::Builder::new().name("acpdb snapshot".to_owned()).spawn(save).ok();
+    }
+
+    /// Saves what is due, now: the store is being closed.
+    pub(super) fn save_folds(&self) {
+        self.snapshots.finish();
+        if !self.snapshots.uses.writes || !self.snapshots.uses.by_itself {
+            return;
+        }
+        let folds: Vec<_> = {
+            let folds = self.folds.lock().unwrap_or_else(PoisonError::into_inner);
+            folds.iter().map(|(key, shared)| (*key, Arc::clone(shared))).collect()
+        };
+        for (key, shared) in folds {
+            let watermark = {
+                let loaded = shared.read().unwrap_or_else(PoisonError::into_inner);
+                is_due(&loaded).then_some(loaded.watermark)
+            };
+            let FoldKey::Stream(stream) = key;
+            if let Some(footing) = watermark.and_then(|watermark| self.footing_of(watermark)) {
+                save(&*self.snapshots.storage, self.snapshots.store, stream, footing, &shared);
+            }
+        }
+    }
+}
+
+/// Saves a fold, if it still ends at `footing`. Appends to it wait while it is laid out, not while it is written.
+fn save(storage: &dyn Storage, store: StoreId, stream: StreamId, footing: Footing, shared: &RwLock<Loaded>) {
+    let bytes = {
+        let loaded = shared.read().unwrap_or_else(PoisonError::into_inner);
+        if loaded.watermark != footing.seq {
+            return;
+        }
+        encode(store, stream, footing, &loaded)
+    };
+    // One that is too large is not tried again until it has grown by as much as any other.
+    let written = bytes.is_none_or(|bytes| write(storage, stream, &bytes).is_ok());
+    let mut loaded = shared.write().unwrap_or_else(PoisonError::into_inner);
+    if written && loaded.watermark >= footing.seq {
+        loaded.saved_count = loaded.event_count;
+    }
+}
+
+impl Store {
+    /// Saves the fold of a stream, so that the next to open it need not fold it from its beginning. Long sessions are saved
+    /// without being asked. True if it was written.
+    ///
+    /// Nothing depends on it: not durable, and gone without loss whenever anyone deletes `snap/`.
+    ///
+    /// # Errors
+    /// If the stream has no events or cannot be read; [`Error::ReadOnly`].
+    pub fn save_snapshot(&self, stream: StreamId) -> Result<bool, Error> {
+        let inner = &self.inner;
+        inner.check_writable()?;
+        let _ = self.view(stream)?;
+        let shared = inner.fold(FoldKey::Stream(stream))?;
+        let loaded = shared.read().unwrap_or_else(PoisonError::into_inner);
+        let Some(footing) = inner.footing_of(loaded.watermark) else { return Ok(false) };
+        let bytes = encode(inner.snapshots.store, stream, footing, &loaded);
+        drop(loaded);
+        Ok(bytes.is_some_and(|bytes| write(&*inner.snapshots.storage, stream, &bytes).is_ok()))
+    }
+
+    /// Removes the snapshots of a stream; `None`: of all. What erases bodies calls this, although no snapshot holds any.
+    ///
+    /// # Errors
+    /// [`Error::ReadOnly`], [`Error::Io`] if one is there and cannot be removed.
+    pub fn forget_snapshots(&self, stream: Option<StreamId>) -> Result<(), Error> {
+        let inner = &self.inner;
+        inner.check_writable()?;
+        inner.snapshots.finish();
+        let storage = &inner.snapshots.storage;
+        let wanted = stream.map(|stream| stream.to_hex());
+        let names = match storage.list(FOLDER) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            names => names,
+        };
+        let failed = |source| Error::Io { action: "remove snapshots in", path: storage.path(FOLDER), source };
+        for file in names.map_err(failed)? {
+            if wanted.as_ref().is_none_or(|wanted| file.starts_with(wanted.as_str())) {
+                match storage.remove(&format!("{FOLDER}/{file}")) {
+                    Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(failed(error)),
+                    _ => {}
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,148 @@
+//! The loop of an agent host, whole: record what happened, get the bytes to send, send them.
+//!
+//! ```text
+//! cargo run -p acpdb-hosts --example host_loop [FOLDER]
+//! ```
+//!
+//! It may be killed at any point and started again with the same folder: nothing that was recorded is lost, no prompt is
+//! recorded twice and no tool has its effect twice. What is fake is the model and the tools; a host puts its own in.
+
+use acpdb_engine::entry::{Entry, Fact, PartEntry, PointRef, StreamInfo};
+use acpdb_engine::event::{Outcome, ReplaceCause, Role, Usage};
+use acpdb_engine::ids::Seq;
+use acpdb_engine::store::{Renderer as _, Session};
+use acpdb_engine::{Error, Store};
+use acpdb_hosts::export::{Exporter, Format};
+
+/// What a model says: parts, calls as (id, tool, parameters); or it breaks off in the middle.
+pub(crate) struct Answer {
+    pub(crate) parts: Vec<PartEntry>,
+    pub(crate) calls: Vec<[String; 3]>,
+    pub(crate) broke_off: bool,
+}
+
+/// What is outside: the provider, and the tools with their effects.
+pub(crate) trait Outside {
+    fn ask(&mut self, request: &[u8], step: &str) -> Answer;
+    fn run(&mut self, session: &Session, call: &[String; 3]) -> Result<String, String>;
+}
+
+/// Takes a session up: opens it, or ends what a crash left open.
+pub(crate) fn resume(store: &Store, info: StreamInfo) -> Result<Session, Error> {
+    let session = store.session(info);
+    let resumed = session.open_or_resume()?;
+    let _ = session.give_up(&resumed, "the host was restarted")?;
+    let prompt = Fact::PromptSet {
+        system: Some(b"You are a careful agent.".as_slice().into()),
+        tools: None,
+        model: Some("claude-opus-4-5".to_owned()),
+        params: Some(br#"{"max_tokens":4096}"#.as_slice().into()),
+    };
+    let _ = session.append([Entry::from(prompt).origin("prompt")])?; // known after the first time
+    Ok(session)
+}
+
+/// Asks something and lets the model work until it has answered. Told again with the same key, it goes on from there.
+pub(crate) fn ask(session: &Session, outside: &mut dyn Outside, key: &str, text: &str) -> Result<(), Error> {
+    let asked = Entry::message(key, Role::User, text).origin(format!("msg:{key}"));
+    let _ = session.append([Entry::prompt(key).origin(format!("prompt:{key}")), asked])?;
+    loop {
+        let items = session.view()?.current();
+        if items.last().is_some_and(|item| item.role == Role::Assistant && item.call.is_none()) {
+            return Ok(()); // the model had the last word, and asked for nothing
+        }
+        step(session, outside)?;
+    }
+}
+
+/// One step of the model: a request, its answer, the calls it asked for.
+fn step(session: &Session, outside: &mut dyn Outside) -> Result<(), Error> {
+    let view = session.view()?;
+    let key = format!("step-{}", view.read().state().turn(view.at()).get() + 1);
+    let _ = session.append([Entry::step(&key).origin(format!("turn:{key}"))])?;
+    let request = Exporter::new(Format::Anthropic).render(&session.view()?.served())?;
+    let answer = outside.ask(&request.bytes, &key);
+    let mut message = session.message(&key);
+    for part in answer.parts {
+        let _ = message.push(part)?;
+    }
+    if answer.broke_off {
+        return message.abandon().map(drop); // the next step asks again
+    }
+    let started =
+        answer.calls.iter().map(|[id, tool, params]| Entry::tool_started(id, tool, params).origin(id));
+    let report = Fact::MessageFinished {
+        key,
+        model: Some("claude-opus-4-5".to_owned()),
+        provider: None,
+        request: None,
+        stop_reason: None,
+        usage: Usage { output: Some(20), ..Usage::default() },
+    };
+    // The starts are durable, in one commit with the end of the message, before any tool has its effect.
+    let _ = message.finish(report, started)?;
+    for call in answer.calls.iter().rev() {
+        let (outcome, text) = match outside.run(session, call) {
+            Ok(text) => (Outcome::Completed, text),
+            Err(text) => (Outcome::Failed, text),
+        };
+        let ended = Entry::tool_finished(&call[0], outcome, vec![PartEntry::text(text)]);
+        let _ = session.append([ended.origin(format!("{}:end", call[0]))])?; // in any order
+    }
+    Ok(())
+}
+
+/// The session of a subagent that a call starts; any process that opens the store may run it.
+pub(crate) fn child(parent: &Session, call: &str) -> StreamInfo {
+    let link = Some((parent.id(), Some(call.to_owned())));
+    StreamInfo { parent: link, ..StreamInfo::session("example", format!("{}/{call}", parent.info().name)) }
+}
+
+/// The host's own compaction: everything leaves the context, a summary stays. One commit.
+pub(crate) fn compact(session: &Session, key: &str, summary: &str) -> Result<(), Error> {
+    let cause = ReplaceCause::Compaction;
+    let replaced = Fact::ContextReplaced { cause, order: Vec::new(), tokens_before: None };
+    let summary = Entry::message(key, Role::User, summary).origin(format!("msg:{key}"));
+    session.append([Entry::from(replaced).origin(format!("replaced:{key}")), summary]).map(drop)
+}
+
+/// A session that shares another's past up to a seq, and goes its own way.
+pub(crate) fn fork(store: &Store, from: &Session, at: Seq, name: &str) -> Result<Session, Error> {
+    let session = store.session(StreamInfo::session("example", name));
+    let forked = Fact::Forked { from: from.id(), at: PointRef::Seq(at) };
+    session.append([Entry::from(forked).origin("forked")]).map(|_| session)
+}
+
+/// A model that reads two files at once and then answers, and tools that say what they were asked.
+struct Fake;
+
+impl Outside for Fake {
+    fn ask(&mut self, request: &[u8], step: &str) -> Answer {
+        let text = String::from_utf8_lossy(request);
+        let is_answered = text.rsplit("\"role\":").next().is_some_and(|last| last.contains("tool_result"));
+        let read = |name| [format!("{step}-{name}"), "read".into(), format!(r#"{{"file_path":"/{name}"}}"#)];
+        let calls = if is_answered { Vec::new() } else { vec![read("a"), read("b")] };
+        Answer { parts: vec![PartEntry::text(format!("This is {step}."))], calls, broke_off: false }
+    }
+
+    fn run(&mut self, _: &Session, [id, tool, params]: &[String; 3]) -> Result<String, String> {
+        Ok(format!("{tool} {params} for {id}"))
+    }
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let folder = std::env::args().nth(1).unwrap_or_else(|| "target/host-loop".to_owned());
+    let store = Store::builder(folder).registry(acpdb_hosts::registry()).open()?;
+    let session = resume(&store, StreamInfo::session("example", "loop"))?;
+    ask(&session, &mut Fake, "first", "What is in /a and /b?")?;
+    let kept = session.view()?.at();
+    ask(&session, &mut Fake, "second", "And again?")?;
+    let _ = store.rewind(session.id(), kept)?; // the second question is taken back ..
+    let other = fork(&store, &session, kept, "other")?;
+    ask(&other, &mut Fake, "third", "And here?")?; // .. and a third asked elsewhere
+    ask(&resume(&store, child(&session, "call"))?, &mut Fake, "sub", "Look closer.")?;
+    compact(&session, "summary", "We have read /a and /b.")?;
+    let request = Exporter::new(Format::Anthropic).render(&session.view()?.served())?;
+    println!("{}", String::from_utf8_lossy(&request.bytes));
+    Ok(())
+}

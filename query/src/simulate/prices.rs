@@ -1,0 +1,113 @@
+//! Price lists: data with a date and a source.
+
+use acpdb_engine::fold::serving::{PriceError, Prices};
+use serde::{Deserialize, Serialize};
+
+/// The lists that come with the program.
+const BUILT_IN: &str = include_str!("prices.toml");
+
+/// A price list.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PriceList {
+    /// A token read from the cache.
+    pub read: f64,
+    /// A token written to it.
+    pub write: f64,
+    /// A token that is neither.
+    pub input: f64,
+    /// Seconds after its last use at which the cache is cold; 0: never.
+    pub ttl_seconds: u32,
+    /// As of when.
+    pub date: String,
+    /// Where it says so.
+    pub source: String,
+}
+
+/// A price list that cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PriceListError {
+    /// Not TOML, or a price is missing.
+    #[error("the price list cannot be read: {0}")]
+    Syntax(String),
+    /// A price that cannot be reckoned with.
+    #[error(transparent)]
+    Price(#[from] PriceError),
+    /// No such list.
+    #[error("no price list is called `{name}`; there are {}", known.join(", "))]
+    Unknown {
+        /// As given.
+        name: String,
+        /// Those there are.
+        known: Vec<String>,
+    },
+}
+
+impl PriceList {
+    /// The list called `name` among those that come with the program.
+    ///
+    /// # Errors
+    /// [`PriceListError::Unknown`].
+    pub fn built_in(name: &str) -> Result<Self, PriceListError> {
+        let lists: std::collections::BTreeMap<String, Self> =
+            toml::from_str(BUILT_IN).map_err(|error| PriceListError::Syntax(error.message().to_owned()))?;
+        let known = lists.keys().cloned().collect();
+        let list = lists.get(name).cloned();
+        list.ok_or_else(|| PriceListError::Unknown { name: name.to_owned(), known })
+    }
+
+    /// A list from TOML: `read`, `write`, `input`, `ttl_seconds`, `date`, `source`.
+    ///
+    /// # Errors
+    /// [`PriceListError`]; nothing is assumed for what is missing.
+    pub fn from_toml(text: &str) -> Result<Self, PriceListError> {
+        let list: Self =
+            toml::from_str(text).map_err(|error| PriceListError::Syntax(error.message().to_owned()))?;
+        list.prices()?;
+        Ok(list)
+    }
+
+    /// The prices, checked.
+    ///
+    /// # Errors
+    /// [`PriceListError::Price`].
+    pub fn prices(&self) -> Result<Prices, PriceListError> {
+        let Self { read, write, input, ttl_seconds, .. } = *self;
+        Ok(Prices { input, read, write, ttl_seconds }.checked()?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lists_that_come_with_the_program_can_be_reckoned_with() {
+        for name in ["anthropic", "anthropic-1h", "openai", "flat"] {
+            let list = PriceList::built_in(name).unwrap();
+            assert!(list.prices().is_ok());
+            assert!(!list.date.is_empty() && !list.source.is_empty());
+        }
+        assert!(PriceList::built_in("antropic").unwrap_err().to_string().contains("anthropic"));
+    }
+
+    #[test]
+    fn missing_negative_and_impossible_prices_are_errors() {
+        let list = |read: &str, write: &str| {
+            let rest = "input = 1.0\nttl_seconds = 300\ndate = \"today\"\nsource = \"me\"";
+            PriceList::from_toml(&format!("{read}\n{write}\n{rest}"))
+        };
+        assert!(list("read = 0.1", "write = 1.25").is_ok());
+        for (read, write) in [
+            ("", "write = 1.25"),
+            ("read = -0.1", "write = 1.25"),
+            ("read = nan", "write = 1.25"),
+            ("read = 0.1", "write = inf"),
+            ("read = 0.0", "write = 1.0"),
+            ("read = \"0.1\"", "write = 1.0"),
+        ] {
+            assert!(list(read, write).is_err(), "{read} {write}");
+        }
+    }
+}

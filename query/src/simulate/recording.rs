@@ -1,0 +1,223 @@
+//! A session as the simulator reads it: its events, and its texts as lines and words, read once for all policies.
+
+use std::collections::HashMap;
+
+use acpdb_engine::event::{Face, Payload, Recorded, Role, TurnKind};
+use acpdb_engine::fold::{ItemKind, Ix, State, World};
+use acpdb_engine::ids::{BodyId, Micros, Seq, StreamId};
+use acpdb_engine::serve::point::Lines;
+use acpdb_engine::{Error, Store};
+
+/// Tokens of system prompt and tools where nothing is known about them.
+const PREFIX_TOKENS: u64 = 8_000;
+/// Most that usage figures may make of them: beyond it the figures are about something else.
+const PREFIX_TOKENS_MAX: u64 = 60_000;
+/// Streams that a session may share history with.
+const PARENT_COUNT_MAX: usize = 64;
+/// Bytes of a text that are looked at for words.
+const WORD_BYTES_MAX: usize = 1 << 20;
+
+/// A text, ready to be compared.
+#[derive(Debug, Default)]
+pub(super) struct Text {
+    /// Texts that stand in it, as lines: one for an output, one for each long string of parameters.
+    pub(super) lines: Vec<Lines>,
+    /// Identifiers in it, each once, as numbers; sorted.
+    pub(super) words: Vec<u32>,
+}
+
+/// A session, read once and simulated many times.
+#[derive(Debug)]
+pub struct Recording {
+    /// The stream.
+    pub stream: StreamId,
+    /// The host's id of the session.
+    pub session: String,
+    /// The host program.
+    pub host: String,
+    pub(super) events: Vec<Recorded>,
+    pub(super) texts: HashMap<(BodyId, bool), Text>,
+    pub(super) word_count: usize,
+    /// Tokens before the first message: system prompt and tools.
+    pub prefix_tokens: u64,
+    /// Whether that comes from usage figures, and is no assumption.
+    pub prefix_is_known: bool,
+    /// Model by key of its message.
+    pub(super) models: HashMap<String, String>,
+}
+
+impl Recording {
+    /// Reads a session and what it shares with others. Bodies that are damaged or erased count as empty.
+    ///
+    /// Cost: O(bytes of the session).
+    ///
+    /// # Errors
+    /// If the log cannot be read.
+    pub fn read(store: &Store, stream: StreamId) -> Result<Self, Error> {
+        let mut events = Vec::new();
+        let mut parents = vec![(stream, Seq::MAX)];
+        let mut known = Vec::new();
+        while let Some((next, to)) = parents.pop() {
+            if known.contains(&next) || known.len() >= PARENT_COUNT_MAX {
+                continue;
+            }
+            known.push(next);
+            for recorded in store.stream_events(next, Seq(1), to)? {
+                let Ok(recorded) = recorded else { continue };
+                if let Payload::Forked(forked) = &recorded.event.payload {
+                    parents.push((forked.from, forked.at));
+                }
+                events.push(recorded);
+            }
+        }
+        // The store's own policies and erasures hold for all streams.
+        for recorded in store.stream_events(StreamId::STORE, Seq(1), Seq::MAX)? {
+            events.extend(recorded.ok());
+        }
+        events.sort_by_key(|recorded| recorded.seq);
+        Ok(Self::of(stream, events, &|body| store.body(body).ok()))
+    }
+
+    /// The same from events and bodies at hand.
+    pub fn of(stream: StreamId, events: Vec<Recorded>, body: &dyn Fn(BodyId) -> Option<Vec<u8>>) -> Self {
+        let mut recording = Self {
+            stream,
+            session: String::new(),
+            host: String::new(),
+            events,
+            texts: HashMap::new(),
+            word_count: 0,
+            prefix_tokens: PREFIX_TOKENS,
+            prefix_is_known: false,
+            models: HashMap::new(),
+        };
+        recording.look(body);
+        recording
+    }
+
+    /// Folds once, to know the items and their bodies, and what the usage figures say about the prefix.
+    fn look(&mut self, body: &dyn Fn(BodyId) -> Option<Vec<u8>>) {
+        let mut world = World::default();
+        let mut words: HashMap<u64, u32> = HashMap::new();
+        let mut tokens_at_step: HashMap<&str, u64> = HashMap::new();
+        let mut usages: Vec<(u64, u64)> = Vec::new();
+        let mut shown_before = 0;
+        for recorded in &self.events {
+            let _ = world.apply(recorded);
+            if recorded.event.stream != self.stream {
+                continue;
+            }
+            let Some(state) = world.stream(self.stream) else { continue };
+            match &recorded.event.payload {
+                Payload::TurnStarted(turn) if turn.kind == TurnKind::Step => {
+                    tokens_at_step.insert(&turn.key, shown_before);
+                }
+                Payload::MessageFinished(finished) => {
+                    if let Some(model) = &finished.model {
+                        self.models.insert(finished.key.clone(), model.clone());
+                    }
+                    let usage = finished.usage;
+                    let sent = [usage.input, usage.cache_read, usage.cache_write];
+                    let sent: u64 = sent.iter().flatten().sum();
+                    if let Some(shown) = tokens_at_step.get(finished.key.as_str())
+                        && sent > 0
+                    {
+                        usages.push((sent, *shown));
+                    }
+                }
+                _ => {}
+            }
+            shown_before = state.tokens(recorded.seq).whole;
+        }
+        let Some(state) = world.stream(self.stream) else { return };
+        if let Some(info) = state.info(Seq::MAX) {
+            self.session.clone_from(&info.name);
+            self.host.clone_from(&info.host);
+        }
+        // The first request says most: later ones carry the error of all estimates before them.
+        if let Some((sent, shown)) = usages.first().filter(|(sent, shown)| sent > shown) {
+            self.prefix_tokens = (sent - shown).min(PREFIX_TOKENS_MAX);
+            self.prefix_is_known = true;
+        }
+        for ix in state.items(Seq::MAX) {
+            for (id, is_params, is_text) in bodies_of(state, ix) {
+                if self.texts.contains_key(&(id, is_params)) || !is_text {
+                    continue;
+                }
+                let Some(bytes) = body(id) else { continue };
+                let text = String::from_utf8_lossy(&bytes).into_owned();
+                let found = words_of(&text, &mut words);
+                let lines = if is_params { strings_of(&text) } else { vec![Lines::of(text)] };
+                self.texts.insert((id, is_params), Text { lines, words: found });
+            }
+        }
+        self.word_count = words.len();
+    }
+
+    /// The time of an event: its host's, if that is known.
+    pub(super) fn time(recorded: &Recorded) -> Option<Micros> {
+        recorded.event.host_time
+    }
+}
+
+/// Bodies of an item: id, whether it is parameters, whether it is text.
+pub(super) fn bodies_of(state: &State, ix: Ix) -> Vec<(BodyId, bool, bool)> {
+    let Some(item) = state.item(ix, Seq::MAX) else { return Vec::new() };
+    let mut bodies: Vec<(BodyId, bool, bool)> = Vec::new();
+    if item.kind == ItemKind::Call {
+        bodies.extend(item.params.map(|params| (params, true, true)));
+    }
+    let is_text = |kind| !matches!(kind, acpdb_engine::event::PartKind::Media);
+    bodies.extend(item.content.iter().map(|part| (part.body, false, is_text(part.kind))));
+    bodies
+}
+
+/// Whether what the model writes is in this face: its own words, and the parameters of its calls.
+pub(super) fn is_written_by_model(role: Role, kind: ItemKind, face: Face) -> bool {
+    match kind {
+        ItemKind::Call => face == Face::Input,
+        ItemKind::Text => role == Role::Assistant,
+        _ => false,
+    }
+}
+
+/// Long strings of parameters, each as lines. Depth is bounded by the parser.
+fn strings_of(json: &str) -> Vec<Lines> {
+    let Ok(value) = serde_json::from_str::<serde_json::Value>(json) else { return Vec::new() };
+    let mut found = Vec::new();
+    let mut open = vec![&value];
+    while let Some(value) = open.pop() {
+        match value {
+            serde_json::Value::String(text) if text.len() > 200 => found.push(Lines::of(text.as_str())),
+            serde_json::Value::Array(values) => open.extend(values.iter().rev()),
+            serde_json::Value::Object(fields) => open.extend(fields.values().rev()),
+            _ => {}
+        }
+    }
+    found
+}
+
+/// Identifiers: five or more letters, digits and underscores that are no plain word.
+fn words_of(text: &str, known: &mut HashMap<u64, u32>) -> Vec<u32> {
+    use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
+    let hasher: BuildHasherDefault<DefaultHasher> = BuildHasherDefault::default();
+    let mut end = text.len().min(WORD_BYTES_MAX);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    let text = text.get(..end).unwrap_or_default();
+    let mut found: Vec<u32> = Vec::new();
+    for word in text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')) {
+        let begins = word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+        let inner = word.get(1..).unwrap_or_default();
+        let telling = inner.contains(|c: char| c == '_' || c.is_ascii_digit() || c.is_ascii_uppercase());
+        if word.len() < 5 || word.len() > 64 || !begins || !telling {
+            continue;
+        }
+        let next = u32::try_from(known.len()).unwrap_or(u32::MAX);
+        found.push(*known.entry(hasher.hash_one(word)).or_insert(next));
+    }
+    found.sort_unstable();
+    found.dedup();
+    found
+}

@@ -1,0 +1,114 @@
+//! Outcomes as rows: sums over sessions, relative to doing nothing.
+
+use acpdb_engine::fold::serving::ServeMode;
+use serde::Serialize;
+
+use super::Outcome;
+
+/// A policy in a mode, over some sessions.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Row {
+    /// The policy's name.
+    pub policy: String,
+    /// The mode.
+    pub mode: &'static str,
+    /// Sessions.
+    pub session_count: usize,
+    /// Requests.
+    pub request_count: usize,
+    /// Price of all input, relative to doing nothing.
+    pub price_ratio: f64,
+    /// The same with what had to be fetched again.
+    pub price_ratio_with_fetches: f64,
+    /// Tokens sent, relative to doing nothing.
+    pub tokens_ratio: f64,
+    /// Tokens of a request, on average.
+    pub tokens_per_turn: f64,
+    /// The same, doing nothing.
+    pub tokens_per_turn_unpruned: f64,
+    /// Tokens of the largest request.
+    pub peak_tokens: u64,
+    /// The same, doing nothing.
+    pub peak_tokens_unpruned: u64,
+    /// Requests that changed what was sent before while the cache was warm.
+    pub rewrites: usize,
+    /// Part of all tokens that was read from the cache.
+    pub cache_read_share: f64,
+    /// Of what was hidden: it alone showed identifiers that the model wrote later.
+    pub needed_again: f64,
+    /// Of all edits: no view of the file was visible.
+    pub blind_edits: f64,
+    /// Of all requests: the answer used what was hidden.
+    pub steps_affected: f64,
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^52")]
+fn float(number: u64) -> f64 {
+    number as f64
+}
+
+fn ratio(part: f64, whole: f64) -> f64 {
+    if whole > 0.0 { part / whole } else { 0.0 }
+}
+
+fn count(number: usize) -> f64 {
+    float(number as u64)
+}
+
+/// Sums outcomes; each comes with what doing nothing came to.
+pub fn row<'o>(
+    policy: &str,
+    mode: ServeMode,
+    outcomes: impl Iterator<Item = (&'o Outcome, &'o Outcome)>,
+) -> Row {
+    let mut row = Row {
+        policy: policy.to_owned(),
+        mode: mode.label(),
+        session_count: 0,
+        request_count: 0,
+        price_ratio: 0.0,
+        price_ratio_with_fetches: 0.0,
+        tokens_ratio: 0.0,
+        tokens_per_turn: 0.0,
+        tokens_per_turn_unpruned: 0.0,
+        peak_tokens: 0,
+        peak_tokens_unpruned: 0,
+        rewrites: 0,
+        cache_read_share: 0.0,
+        needed_again: 0.0,
+        blind_edits: 0.0,
+        steps_affected: 0.0,
+    };
+    let (mut price, mut with_fetches, mut price_unpruned) = (0.0, 0.0, 0.0);
+    let (mut tokens, mut tokens_unpruned, mut read) = (0_u64, 0_u64, 0_u64);
+    let (mut hidden, mut needed, mut affected, mut edits, mut blind) = (0, 0, 0, 0, 0);
+    for (outcome, nothing) in outcomes {
+        row.session_count += 1;
+        row.request_count += outcome.requests.len();
+        price += outcome.price();
+        with_fetches += outcome.price_with_fetches();
+        price_unpruned += nothing.price();
+        tokens += outcome.tokens();
+        tokens_unpruned += nothing.tokens();
+        read += outcome.requests.iter().map(|request| request.read).sum::<u64>();
+        let peak = |outcome: &Outcome| outcome.requests.iter().map(|request| request.tokens).max();
+        row.peak_tokens = row.peak_tokens.max(peak(outcome).unwrap_or(0));
+        row.peak_tokens_unpruned = row.peak_tokens_unpruned.max(peak(nothing).unwrap_or(0));
+        row.rewrites += outcome.requests.iter().filter(|request| request.rewritten && !request.cold).count();
+        hidden += outcome.hidden_count;
+        needed += outcome.needed_count;
+        affected += outcome.affected_count;
+        edits += outcome.edit_count;
+        blind += outcome.blind_count;
+    }
+    row.price_ratio = ratio(price, price_unpruned);
+    row.price_ratio_with_fetches = ratio(with_fetches, price_unpruned);
+    row.tokens_ratio = ratio(float(tokens), float(tokens_unpruned));
+    row.tokens_per_turn = ratio(float(tokens), count(row.request_count));
+    row.tokens_per_turn_unpruned = ratio(float(tokens_unpruned), count(row.request_count));
+    row.cache_read_share = ratio(float(read), float(tokens));
+    row.needed_again = ratio(float(needed), float(hidden));
+    row.blind_edits = ratio(float(blind), float(edits));
+    row.steps_affected = ratio(float(affected), count(row.request_count));
+    row
+}

@@ -1,0 +1,569 @@
+//! The loop: fold, and before each request decide what is sent and count what it costs.
+//!
+//! ```text
+//! slots  = faces in the order in which they came into the context: tokens as recorded, as current, as sent
+//! event  -> fold -> effects -> slots.current            step -> point | plan | apply | count -> slots.sent
+//! ```
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use acpdb_engine::event::{Actor, Face, PartKind, Payload, PolicySet, Recorded, Stamp, ToolClass, TurnKind};
+use acpdb_engine::fold::serving::{Prices, ServeMode, ServeSettings};
+use acpdb_engine::fold::{CauseView, FaceView, ItemKind, Ix, Policy, State, World};
+use acpdb_engine::ids::{BodyId, ItemId, Micros, Origin, Seq, StreamId};
+use acpdb_engine::serve::plan::{Advice, Bound, Cache, Candidate, bound_before, is_cold, plan};
+use acpdb_engine::serve::point::{Run, Seen};
+
+use super::recording::{Recording, is_written_by_model};
+use super::{Outcome, Request, Setup};
+
+/// A face that is, or was, in the context.
+#[derive(Debug, Default)]
+struct Slot {
+    /// As recorded.
+    whole: u64,
+    /// As the fold shows it now.
+    current: u64,
+    /// As the fold showed it when it was last applied.
+    applied: u64,
+    /// As sent: what was applied, less what pointers save.
+    sent: u64,
+    is_sent: bool,
+    /// Changed by the host or on request: cannot wait.
+    forced: bool,
+    waited: u32,
+    is_pending: bool,
+    was_hidden: bool,
+    was_needed: bool,
+    written: bool,
+    bodies: Vec<(BodyId, bool)>,
+    /// Numbers of its texts among those seen.
+    seen: Vec<usize>,
+    runs: Vec<Run>,
+    /// Words of it that count as visible.
+    words_shown: bool,
+    files: Vec<Arc<str>>,
+    is_edit: bool,
+}
+
+impl Slot {
+    const fn is_hidden(&self) -> bool {
+        self.applied < self.whole
+    }
+}
+
+struct Simulation<'r> {
+    recording: &'r Recording,
+    settings: ServeSettings,
+    prices: Prices,
+    slots: Vec<Slot>,
+    places: HashMap<(ItemId, Face), usize>,
+    /// Slots that are not sent yet.
+    new: Vec<usize>,
+    /// Slots whose current form differs from the one applied.
+    pending: Vec<usize>,
+    seen: Seen,
+    /// For each text seen: its slot.
+    seen_slots: Vec<usize>,
+    /// For each text seen: slots that point to it, and what that saves.
+    pointers: HashMap<usize, Vec<(usize, u64)>>,
+    cache: Cache,
+    responded_at: Option<Micros>,
+    model: Option<String>,
+    visible: Vec<u32>,
+    hidden_by: HashMap<u32, usize>,
+    /// Tokens that were fetched again, each with the turn in which the shelf takes them: they are outputs like others.
+    fetched: Vec<(u32, u64)>,
+    /// Turns that what was fetched again stays: for ever, unless outputs are shelved.
+    fetch_turns: u32,
+    outcome: Outcome,
+}
+
+/// Simulates a session. Cost: O(its events and texts); nothing is recorded.
+pub fn run(recording: &Recording, setup: &Setup) -> Outcome {
+    let mut world = World::default();
+    let policy = setup.policy.clone();
+    if let Some(policy) = &policy {
+        let _ = world.apply(&policy_set(policy));
+    }
+    let mut simulation = Simulation {
+        recording,
+        settings: ServeSettings::default(),
+        prices: Prices::default(),
+        slots: Vec::new(),
+        places: HashMap::new(),
+        new: Vec::new(),
+        pending: Vec::new(),
+        seen: Seen::default(),
+        seen_slots: Vec::new(),
+        pointers: HashMap::new(),
+        cache: Cache { cold: true, prefix_tokens: recording.prefix_tokens, ..Cache::default() },
+        responded_at: None,
+        model: None,
+        visible: vec![0; recording.word_count],
+        hidden_by: HashMap::new(),
+        fetched: Vec::new(),
+        fetch_turns: u32::MAX,
+        outcome: Outcome::default(),
+    };
+    for recorded in &recording.events {
+        if policy.is_some() && matches!(recorded.event.payload, Payload::PolicySet(_)) {
+            continue;
+        }
+        let effects = world.apply(recorded);
+        let Some(state) = world.stream(recording.stream) else { continue };
+        if matches!(recorded.event.payload, Payload::Erased(_)) {
+            simulation.look_again(state, recorded.seq);
+        }
+        if recorded.event.stream != recording.stream {
+            continue;
+        }
+        simulation.settle(state, setup, recorded.seq);
+        match &recorded.event.payload {
+            Payload::ContextReplaced(_) | Payload::Rewound(_) | Payload::Forked(_) => {
+                simulation.begin_anew(state, recorded.seq);
+            }
+            _ => {
+                let mut faces: Vec<(ItemId, Face)> =
+                    effects.changes.iter().map(|change| (change.item, change.face)).collect();
+                faces.sort_unstable_by_key(|(item, face)| (*item, *face));
+                for (item, face) in faces {
+                    simulation.change(state, item, face, recorded.seq);
+                }
+            }
+        }
+        match &recorded.event.payload {
+            Payload::TurnStarted(turn) if turn.kind == TurnKind::Step => {
+                let now = Recording::time(recorded);
+                let model = recording.models.get(&turn.key).cloned();
+                simulation.request(state.turn(recorded.seq).get(), now, model);
+                simulation.responded_at = now.or(simulation.responded_at);
+            }
+            _ if recorded.event.stamp.actor == Actor::Assistant => {
+                let time = Recording::time(recorded);
+                simulation.responded_at = simulation.responded_at.max(time);
+            }
+            _ => {}
+        }
+    }
+    simulation.outcome
+}
+
+/// The policy as the first event of all.
+fn policy_set(policy: &Policy) -> Recorded {
+    let payload = PolicySet { policy: policy.to_json(), reason: None }.into();
+    let event = acpdb_engine::event::Event {
+        stream: StreamId::STORE,
+        origin: Origin::ZERO,
+        host_time: None,
+        stamp: Stamp::default(),
+        payload,
+    };
+    Recorded { seq: Seq::ZERO, recorded_at: Micros(0), event }
+}
+
+/// Tokens that a picture or a document counts at most: providers bill its size on the screen, not its bytes.
+const MEDIA_TOKENS_MAX: u64 = 1_600;
+
+/// Counts media as what they are billed as.
+fn price_media(state: &State, ix: Ix, face: Face, at: Seq, view: &mut FaceView) {
+    if face == Face::Input {
+        return;
+    }
+    let media: u64 = state
+        .content(ix, at)
+        .iter()
+        .filter(|part| part.kind == PartKind::Media)
+        .map(|part| u64::from(part.tokens).saturating_sub(MEDIA_TOKENS_MAX))
+        .sum();
+    if view.tokens_shown == view.tokens {
+        view.tokens_shown = view.tokens_shown.saturating_sub(media);
+    }
+    view.tokens = view.tokens.saturating_sub(media);
+}
+
+fn signed(tokens: u64) -> i64 {
+    i64::try_from(tokens).unwrap_or(i64::MAX)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "token counts stay far below 2^52")]
+fn float(tokens: u64) -> f64 {
+    tokens as f64
+}
+
+impl Simulation<'_> {
+    /// Mode and prices are the policy's, unless asked otherwise.
+    fn settle(&mut self, state: &State, setup: &Setup, at: Seq) {
+        self.settings = state.policy(at).serve;
+        self.settings.mode = setup.mode.unwrap_or(self.settings.mode);
+        self.settings.price = setup.prices.unwrap_or(self.settings.price);
+        self.prices = self.settings.price;
+        let shelf = &state.policy(at).shelf;
+        self.fetch_turns = if shelf.on { shelf.other_turns } else { u32::MAX };
+    }
+
+    /// The host put another context in place of this one.
+    fn begin_anew(&mut self, state: &State, at: Seq) {
+        self.slots.clear();
+        self.places.clear();
+        self.new.clear();
+        self.pending.clear();
+        self.seen = Seen::default();
+        self.seen_slots.clear();
+        self.pointers.clear();
+        self.cache.bounds.clear();
+        self.cache.last_tokens = self.cache.prefix_tokens;
+        self.visible.fill(0);
+        self.hidden_by.clear();
+        self.fetched.clear();
+        for ix in state.current(at) {
+            let Some(item) = state.item_id(ix) else { continue };
+            for face in [Face::Input, Face::Output] {
+                self.change(state, item, face, at);
+            }
+        }
+    }
+
+    /// Something outside of the session touched it: an erasure.
+    fn look_again(&mut self, state: &State, at: Seq) {
+        let mut faces: Vec<(ItemId, Face)> = self.places.keys().copied().collect();
+        faces.sort_unstable();
+        for (item, face) in faces {
+            self.change(state, item, face, at);
+        }
+    }
+
+    /// A face looks different.
+    fn change(&mut self, state: &State, item: ItemId, face: Face, at: Seq) {
+        let Some(ix) = state.find(item) else { return };
+        let mut view = state.face(ix, face, at);
+        let in_context = state.is_in_context(ix, at);
+        price_media(state, ix, face, at, &mut view);
+        let current = if in_context { view.tokens_shown } else { 0 };
+        if let Some(place) = self.places.get(&(item, face)).copied() {
+            let Some(slot) = self.slots.get_mut(place) else { return };
+            let host = matches!(
+                view.cause,
+                Some(
+                    CauseView::ClearedByHost { .. }
+                        | CauseView::Erased { .. }
+                        | CauseView::Left { .. }
+                        | CauseView::OffBranch { .. }
+                )
+            );
+            if host || !in_context || slot.whole != view.tokens {
+                slot.forced = true;
+                slot.whole = view.tokens;
+            }
+            // Shown again on request.
+            slot.forced |= current > slot.current;
+            slot.current = current;
+            let differs = slot.current != slot.applied;
+            if slot.is_sent && differs && !slot.is_pending {
+                slot.is_pending = true;
+                slot.waited = 0;
+                self.pending.push(place);
+            }
+            return;
+        }
+        if !in_context || view.state == acpdb_engine::fold::FaceState::Absent {
+            return;
+        }
+        let slot = self.slot(state, ix, face, at, view.tokens, current);
+        let place = self.slots.len();
+        self.slots.push(slot);
+        self.places.insert((item, face), place);
+        self.new.push(place);
+    }
+
+    fn slot(&self, state: &State, ix: Ix, face: Face, at: Seq, whole: u64, current: u64) -> Slot {
+        let mut slot = Slot { whole, current, ..Slot::default() };
+        let Some(item) = state.item(ix, at) else { return slot };
+        slot.written = is_written_by_model(item.role, item.kind, face);
+        let is_change = matches!(item.class, Some(ToolClass::Write | ToolClass::Edit));
+        if face == Face::Input {
+            slot.bodies = item.params.map(|params| (params, true)).into_iter().collect();
+            slot.is_edit = item.class == Some(ToolClass::Edit);
+            if is_change {
+                slot.files = item.keys.clone();
+            }
+        } else {
+            slot.bodies = item.content.iter().map(|part| (part.body, false)).collect();
+            if item.kind == ItemKind::Call && item.class == Some(ToolClass::Read) {
+                slot.files = item.keys;
+            }
+        }
+        slot
+    }
+
+    /// A request: what is sent, and what that costs.
+    fn request(&mut self, turn: u32, now: Option<Micros>, model: Option<String>) {
+        self.fetched.retain(|(until, _)| *until > turn);
+        self.look_back(turn);
+        let idle = self.responded_at.zip(now);
+        let switched = self.model.is_some() && model.is_some() && self.model != model;
+        self.cache.cold = self.outcome.requests.is_empty()
+            || switched
+            || idle.is_some_and(|(then, now)| is_cold(then, now, self.prices.ttl_seconds));
+        self.model = model.or(self.model.take());
+        if let (Some(last), Some(then)) = (self.cache.bounds.last_mut(), self.responded_at) {
+            last.used_at = last.used_at.max(Some(then));
+        }
+        let cut = self.cut(now);
+        let applied = cut.is_some_and(|cut| self.apply(cut));
+        self.send_new();
+        for place in &self.pending {
+            if let Some(slot) = self.slots.get_mut(*place) {
+                slot.waited = slot.waited.saturating_add(1);
+            }
+        }
+        let cut = cut.filter(|_| applied);
+        let total =
+            self.slots.iter().fold(self.cache.prefix_tokens, |sum, slot| sum.saturating_add(slot.sent));
+        let read = self.read(cut, now, total);
+        let price = |read: u64, total: u64| {
+            self.prices.read * float(read) + self.prices.write * float(total.saturating_sub(read))
+        };
+        let fetched = self.prices.read * float(self.fetched.iter().map(|(_, tokens)| tokens).sum());
+        let cost = price(read, total);
+        self.outcome.requests.push(Request {
+            turn,
+            tokens: total,
+            read,
+            rewritten: cut.is_some(),
+            cold: self.cache.cold,
+            price: cost,
+            price_with_fetches: cost + fetched,
+        });
+        self.cache.bounds.push(Bound { position: self.slots.len(), tokens: total, used_at: now });
+        self.cache.last_tokens = total;
+    }
+
+    /// Tokens read from the cache; bounds behind the cut are gone.
+    fn read(&mut self, cut: Option<usize>, now: Option<Micros>, total: u64) -> u64 {
+        if self.cache.cold {
+            self.cache.bounds.clear();
+            return 0;
+        }
+        let position = cut.unwrap_or(usize::MAX);
+        let bound = bound_before(&self.cache, position, now, self.prices.ttl_seconds);
+        let mut read = self.cache.prefix_tokens;
+        if let Some(bound) = bound.and_then(|bound| self.cache.bounds.get_mut(bound)) {
+            read = bound.tokens;
+            bound.used_at = now;
+        }
+        if let Some(cut) = cut {
+            if self.settings.mode == ServeMode::Eager {
+                // The best case for it: a cache that is read to the very token where the change begins.
+                let before = self.slots.get(..cut).unwrap_or_default();
+                let before: u64 = before.iter().map(|slot| slot.sent).sum();
+                read = read.max(self.cache.prefix_tokens.saturating_add(before));
+            }
+            self.cache.bounds.retain(|bound| bound.position <= cut);
+        }
+        read.min(total)
+    }
+
+    /// From where on what is pending is applied.
+    fn cut(&mut self, now: Option<Micros>) -> Option<usize> {
+        self.pending.sort_unstable();
+        let mut candidates: Vec<Candidate> = Vec::new();
+        let mut forced: Option<usize> = None;
+        for place in &self.pending {
+            let Some(slot) = self.slots.get(*place) else { continue };
+            if slot.forced {
+                forced = forced.or(Some(*place));
+            }
+            let gain =
+                signed(slot.sent).saturating_sub(signed(slot.current)).saturating_sub(self.taken_back(slot));
+            if gain > 0 {
+                candidates.push(Candidate { position: *place, gain, waited: slot.waited });
+            }
+        }
+        let planned = plan(&candidates, &self.cache, &self.settings, now);
+        let planned = match planned.advice {
+            Advice::Flush | Advice::FlushCold => planned.first_changed,
+            Advice::Nothing | Advice::Wait => None,
+        };
+        match (planned, forced) {
+            (Some(planned), Some(forced)) => Some(planned.min(forced)),
+            (planned, forced) => planned.or(forced),
+        }
+    }
+
+    /// Tokens that pointers to a slot take back when it is hidden; those that are pending themselves do not count.
+    fn taken_back(&self, slot: &Slot) -> i64 {
+        let pointers = slot.seen.iter().filter_map(|seen| self.pointers.get(seen)).flatten();
+        let live = pointers
+            .filter(|(by, _)| self.slots.get(*by).is_some_and(|by| !by.is_pending && !by.is_hidden()));
+        live.map(|(_, saved)| signed(*saved)).sum()
+    }
+
+    /// Applies what is pending from `cut` on; whether anything that was sent changed.
+    fn apply(&mut self, cut: usize) -> bool {
+        let mut changed = false;
+        let mut left = Vec::new();
+        for place in std::mem::take(&mut self.pending) {
+            let worth = self.slots.get(place).is_some_and(|slot| {
+                let gain = signed(slot.sent) - signed(slot.current) - self.taken_back(slot);
+                slot.forced || gain > 0 || slot.current > slot.sent
+            });
+            if place < cut || !worth {
+                left.push(place);
+                continue;
+            }
+            changed = true;
+            let Some(slot) = self.slots.get_mut(place) else { continue };
+            slot.is_pending = false;
+            slot.forced = false;
+            slot.applied = slot.current;
+            slot.sent = slot.current;
+            let hidden = slot.is_hidden();
+            let seen = slot.seen.clone();
+            let runs = std::mem::take(&mut slot.runs);
+            for run in runs {
+                if let Some(pointers) = self.pointers.get_mut(&run.source) {
+                    pointers.retain(|(by, _)| *by != place);
+                }
+            }
+            for number in seen {
+                self.seen.set_shown(number, !hidden);
+                if hidden {
+                    // What pointed here is text again.
+                    for (by, saved) in self.pointers.remove(&number).unwrap_or_default() {
+                        if let Some(slot) = self.slots.get_mut(by) {
+                            slot.sent = slot.sent.saturating_add(saved);
+                            slot.runs.retain(|run| run.source != number);
+                        }
+                    }
+                }
+            }
+            self.show_words(place, !hidden);
+        }
+        self.pending = left;
+        changed
+    }
+
+    /// Sends what is new: hidden already, pointed at, or whole.
+    fn send_new(&mut self) {
+        for place in std::mem::take(&mut self.new) {
+            let Some(slot) = self.slots.get_mut(place) else { continue };
+            slot.is_sent = true;
+            slot.is_pending = false;
+            slot.forced = false;
+            slot.applied = slot.current;
+            slot.sent = slot.current;
+            let hidden = slot.is_hidden();
+            self.show_words(place, !hidden);
+            if !hidden && self.settings.pointing {
+                self.point(place);
+            }
+        }
+    }
+
+    fn point(&mut self, place: usize) {
+        let Some(slot) = self.slots.get(place) else { return };
+        let (mut runs_of_slot, mut numbers, mut saved) = (Vec::new(), Vec::new(), 0_u64);
+        let is_output = slot.bodies.iter().any(|(_, params)| !params) && !slot.written;
+        for (body, params) in &slot.bodies {
+            let Some(text) = self.recording.texts.get(&(*body, *params)) else { continue };
+            for lines in &text.lines {
+                let runs = if is_output {
+                    self.seen.point(lines, self.settings.pointing_tokens_min)
+                } else {
+                    Vec::new()
+                };
+                let number = self.seen.add(lines, &runs);
+                self.seen_slots.push(place);
+                numbers.push(number);
+                for run in &runs {
+                    let tokens = u64::from(run.saved);
+                    saved = saved.saturating_add(tokens);
+                    self.pointers.entry(run.source).or_default().push((place, tokens));
+                }
+                runs_of_slot.extend(runs);
+            }
+        }
+        if !runs_of_slot.is_empty() {
+            self.outcome.pointed_count += 1;
+        }
+        if let Some(slot) = self.slots.get_mut(place) {
+            slot.sent = slot.sent.saturating_sub(saved);
+            slot.seen = numbers;
+            slot.runs = runs_of_slot;
+        }
+    }
+
+    /// Counts the words of a slot as visible, or as hidden by it.
+    fn show_words(&mut self, place: usize, shown: bool) {
+        let Some(slot) = self.slots.get_mut(place) else { return };
+        if !shown && !slot.was_hidden {
+            slot.was_hidden = true;
+            self.outcome.hidden_count += 1;
+        }
+        let counted = slot.words_shown;
+        slot.words_shown = shown;
+        let bodies = slot.bodies.clone();
+        for key in &bodies {
+            let Some(text) = self.recording.texts.get(key) else { continue };
+            for word in &text.words {
+                let Some(count) = self.visible.get_mut(*word as usize) else { continue };
+                match (counted, shown) {
+                    (false, true) => *count = count.saturating_add(1),
+                    (true, false) => *count = count.saturating_sub(1),
+                    _ => {}
+                }
+                if !shown {
+                    self.hidden_by.insert(*word, place);
+                }
+            }
+        }
+    }
+
+    /// What the model wrote since the last request: did it need what was hidden from it?
+    fn look_back(&mut self, turn: u32) {
+        let mut needed: Vec<usize> = Vec::new();
+        let mut affected = false;
+        for place in &self.new {
+            let Some(slot) = self.slots.get(*place).filter(|slot| slot.written) else { continue };
+            if slot.is_edit {
+                self.outcome.edit_count += 1;
+                let views = |view: &Slot| {
+                    view.is_sent
+                        && !view.is_hidden()
+                        && view.files.iter().any(|file| slot.files.contains(file))
+                };
+                if !self.slots.iter().any(views) {
+                    self.outcome.blind_count += 1;
+                }
+            }
+            for (body, params) in &slot.bodies {
+                let Some(text) = self.recording.texts.get(&(*body, *params)) else { continue };
+                for word in &text.words {
+                    if self.visible.get(*word as usize).is_some_and(|count| *count > 0) {
+                        continue;
+                    }
+                    if let Some(by) = self.hidden_by.get(word) {
+                        affected = true;
+                        needed.push(*by);
+                    }
+                }
+            }
+        }
+        self.outcome.affected_count += u64::from(affected);
+        needed.sort_unstable();
+        needed.dedup();
+        for place in needed {
+            let Some(slot) = self.slots.get_mut(place).filter(|slot| !slot.was_needed) else { continue };
+            slot.was_needed = true;
+            self.outcome.needed_count += 1;
+            // It is fetched again: written once, then read with every request until it is shelved in its turn.
+            self.fetched.push((turn.saturating_add(self.fetch_turns), slot.whole));
+            let written = (self.prices.write - self.prices.read) * float(slot.whole);
+            if let Some(last) = self.outcome.requests.last_mut() {
+                last.price_with_fetches += written;
+            }
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Simulations of small sessions: what is in force is what is, what is sent stays, and the figures add up.
+
+use acpdb_engine::event::{Payload, TurnKind};
+use acpdb_engine::fold::serving::FlushRule;
+use acpdb_engine::ids::Seq;
+use acpdb_engine::testing::Script;
+use acpdb_engine::testing::script::Played;
+use proptest::prelude::*;
+
+use super::*;
+
+fn recording(played: &Played) -> Recording {
+    let tape = &played.tape;
+    Recording::of(tape.stream(), tape.events().to_vec(), &|body| tape.body(body))
+}
+
+fn setup(policy: Option<Policy>, mode: ServeMode) -> Setup {
+    Setup { name: String::new(), policy: policy.map(Arc::new), mode: Some(mode), prices: None }
+}
+
+/// Tokens of the context at each step, as the fold has them.
+fn tokens_at_steps(played: &Played) -> Vec<u64> {
+    let state = played.tape.state();
+    let is_step = |seq: &Seq| {
+        played.tape.events().iter().any(|recorded| {
+            recorded.seq == *seq
+                && matches!(&recorded.event.payload, Payload::TurnStarted(turn) if turn.kind == TurnKind::Step)
+        })
+    };
+    let steps = (1..=played.tape.head().get()).map(Seq).filter(is_step);
+    steps.map(|seq| state.tokens(seq).shown).collect()
+}
+
+const EDITS: &str = "1 user what does a do?
+    1 read a ok
+    2 read b ok
+    3 edit a ok
+    4 read a ok
+    5 write b ok
+    6 turn
+    7 turn";
+
+#[test]
+fn doing_nothing_costs_what_everything_costs() {
+    let played = Script::parse(EDITS).play(&Policy::default());
+    let recording = recording(&played);
+    let nothing = run(&recording, &Setup::nothing(None));
+    assert_eq!(nothing.requests.len(), 7);
+    assert_eq!((nothing.hidden_count, nothing.pointed_count), (0, 0));
+    assert!(nothing.requests.windows(2).all(|pair| pair[0].tokens <= pair[1].tokens));
+    assert!(nothing.requests[0].cold && nothing.requests[0].read == 0);
+    // Afterwards all that was sent before is read.
+    for pair in nothing.requests.windows(2) {
+        assert_eq!(pair[1].read, pair[0].tokens);
+    }
+}
+
+#[test]
+fn the_policy_in_force_asked_for_by_name_is_what_is() {
+    let played = Script::parse(EDITS).play(&Policy::default());
+    let recording = recording(&played);
+    for mode in ServeMode::ALL {
+        let recorded = run(&recording, &setup(None, *mode));
+        assert_eq!(recorded, run(&recording, &setup(Some(Policy::default()), *mode)));
+    }
+}
+
+#[test]
+fn eager_rewrites_what_batched_leaves() {
+    let played = Script::parse(EDITS).play(&Policy::default());
+    let recording = recording(&played);
+    let rewrites = |policy: Policy, mode| {
+        let outcome = run(&recording, &setup(Some(policy), mode));
+        outcome.requests.iter().filter(|request| request.rewritten).count()
+    };
+    assert_eq!(rewrites(Policy::default(), ServeMode::Eager), 2);
+    assert_eq!(rewrites(Policy::default(), ServeMode::AppendOnly), 0);
+    let mut cold = Policy::default();
+    cold.serve.rule = FlushRule::Cold;
+    assert_eq!(rewrites(cold, ServeMode::Batched), 0);
+}
+
+#[test]
+fn a_page_needs_nothing_but_itself() {
+    let played = Script::parse(EDITS).play(&Policy::default());
+    let recording = recording(&played);
+    let nothing = run(&recording, &Setup::nothing(None));
+    let outcome = run(&recording, &setup(None, ServeMode::Eager));
+    let rows = [row("<acp>", ServeMode::Eager, [(&outcome, &nothing)].into_iter())];
+    let charts = [Chart { title: "a & b".to_owned(), outcome: &outcome, nothing: &nothing }];
+    let page = html("what-if", "conditions", &rows, &charts);
+    assert!(page.contains("default-src 'none'"));
+    assert!(page.contains("&lt;acp&gt;") && page.contains("a &amp; b"));
+    for outside in ["http:", "https:", "src=", "<script", "@import", "url("] {
+        assert!(!page.contains(outside), "{outside}");
+    }
+    assert_eq!(page.matches("class=\"rebase\"").count(), 2);
+}
+
+proptest! {
+    #[test]
+    fn an_eager_simulation_of_what_is_in_force_sends_what_is_current(
+        numbers in prop::collection::vec(any::<u16>(), 0..60),
+    ) {
+        let played = Script::from_numbers(&numbers).play(&Policy::default());
+        let recording = recording(&played);
+        let outcome = run(&recording, &setup(None, ServeMode::Eager));
+        let sent: Vec<u64> =
+            outcome.requests.iter().map(|request| request.tokens - recording.prefix_tokens).collect();
+        prop_assert_eq!(sent, tokens_at_steps(&played));
+    }
+
+    #[test]
+    fn whatever_is_simulated_ends_and_reads_no_more_than_it_sends(
+        numbers in prop::collection::vec(any::<u16>(), 0..60),
+        preset in prop::sample::select(acpdb_engine::fold::policy::PRESETS),
+    ) {
+        let played = Script::from_numbers(&numbers).play(&Policy::default());
+        let recording = recording(&played);
+        let nothing = run(&recording, &Setup::nothing(None));
+        for mode in ServeMode::ALL {
+            let outcome = run(&recording, &setup(Policy::preset(preset), *mode));
+            prop_assert_eq!(outcome.requests.len(), nothing.requests.len());
+            for request in &outcome.requests {
+                prop_assert!(request.read <= request.tokens);
+                prop_assert!(request.price.is_finite() && request.price >= 0.0);
+            }
+            prop_assert!(outcome.needed_count <= outcome.hidden_count);
+        }
+    }
+}
