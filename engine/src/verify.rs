@@ -7,7 +7,7 @@
 //! One implementation for everyone: `acpdb verify`, property tests, the model test, crash tests and fuzzing call these
 //! functions. Nothing is written, nothing is repaired.
 
-use std::cell::OnceCell;
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
@@ -145,14 +145,8 @@ pub fn verify_storage(storage: Arc<dyn Storage>, deep: bool) -> Result<Report, E
     let options = LogOptions { read_only: true, ..LogOptions::default() };
     let clock = Arc::new(SystemClock::new());
     let (log, _recovery) = Log::open(storage, clock, Arc::new(SystemEntropy), options)?;
-    let erased = OnceCell::new();
-    let unfinished = log.is_erasing()?;
-    let found = log.verify_with(deep, |row, part| {
-        if part != Part::BodyZeroed && !unfinished {
-            return false;
-        }
-        erased.get_or_init(|| erased_places(&log)).contains(&row.position)
-    })?;
+    let erasures = Erasures::new(&log);
+    let found = log.verify_with(deep, |row, part| erasures.account_for(row, part))?;
     let contradictions = if deep { contradictions_of(&log)? } else { Vec::new() };
     Ok(report(found, contradictions))
 }
@@ -165,7 +159,7 @@ pub(crate) fn recorded_erasures(log: &Log, after: Seq) -> Result<Vec<BodyRow>, L
         // Damage is for `verify` to tell of.
         let Ok(frame) = frame else { continue };
         for event in frame.events() {
-            if event.seq <= after || event.envelope.kind != ERASED {
+            if event.seq <= after || event.envelope.kind != crate::log::ERASED {
                 continue;
             }
             if let Ok(recorded) = crate::codec::payload::recorded(&frame, &event)
@@ -187,13 +181,40 @@ pub(crate) fn recorded_erasures(log: &Log, after: Seq) -> Result<Vec<BodyRow>, L
     Ok(rows)
 }
 
-/// Number of the event that records an erasure.
-const ERASED: u16 = 112;
+/// What a log records as erased, looked up when a body is met that is not what it was.
+struct Erasures<'a> {
+    log: &'a Log,
+    /// Where those bodies lay, as of a head. Grows beside a live writer.
+    known: RefCell<Option<(Seq, BTreeSet<Position>)>>,
+}
 
-/// Where bodies lay whose erasure is on record.
-fn erased_places(log: &Log) -> BTreeSet<Position> {
-    let rows = recorded_erasures(log, Seq::ZERO).unwrap_or_default();
-    rows.into_iter().map(|row| row.position).collect()
+impl<'a> Erasures<'a> {
+    fn new(log: &'a Log) -> Self {
+        Self { log, known: RefCell::default() }
+    }
+
+    /// Whether its erasure is on record. One that cannot be read accounts for nothing.
+    fn has(&self, position: Position) -> bool {
+        let Ok(head) = self.log.refresh() else { return false };
+        let mut known = self.known.borrow_mut();
+        if known.as_ref().is_none_or(|(seq, _)| *seq < head.seq) {
+            let rows = recorded_erasures(self.log, Seq::ZERO).unwrap_or_default();
+            *known = Some((head.seq, rows.into_iter().map(|row| row.position).collect()));
+        }
+        known.as_ref().is_some_and(|(_, places)| places.contains(&position))
+    }
+
+    /// Whether an erasure on record accounts for what was found in the place of a body: zeros always, a body half zeroed only
+    /// as long as the erasure is under way.
+    fn account_for(&self, row: &BodyRow, part: Part) -> bool {
+        if !self.has(row.position) {
+            return false;
+        }
+        part == Part::BodyZeroed
+            || self.log.is_erasing().unwrap_or(false)
+            // It may have ended since.
+            || matches!(self.log.body(row), Err(LogError::Erased { .. }))
+    }
 }
 
 fn report(found: LogReport, contradictions: Vec<Contradiction>) -> Report {

@@ -20,13 +20,11 @@ pub(crate) use memory::{
     MemoryScope, MemorySupersede,
 };
 pub(crate) use policy::{Policy, PolicyAct, PolicySet};
-pub(crate) use read::{Ask, Explain, History, List, Log, SessionOption, Sessions, Show, Stats, StatsStyle};
-pub(crate) use store::{Backup, Demo, Erase, Info, Salvage, Seal, Verify};
 pub(crate) use read::{
     Ask, Explain, History, List, Log, SessionOption, Sessions, Show, Simulate, SimulateMode, Stats,
     StatsStyle,
 };
-pub(crate) use store::{Backup, Demo, Info, Salvage, Seal, Verify};
+pub(crate) use store::{Backup, Demo, Erase, Info, Salvage, Seal, Verify};
 
 pub(crate) use request::{ExportMode, ExportOptions, Lint, RequestFormat};
 

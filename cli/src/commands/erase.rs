@@ -1,47 +1,83 @@
 //! `acpdb erase`: an item's content zeroed for good, with everything equal to it.
 
+use acpdb_engine::ids::ItemId;
+use acpdb_engine::{ErasedWhy, Store};
+
 use super::describe;
 use crate::args::{Erase, Global};
 use crate::failure::{Code, Failure};
-use crate::output::Output;
+use crate::output::{Escape, Output, escape};
 use crate::place;
+
+/// What no erasure covers; also in the help.
+const NOT_COVERED: &str = "not covered: ids, names of tools, keys (paths, addresses, patterns), titles, short digests, \
+     quotations inside other texts; copies outside of the store, such as backups and the host's own files";
 
 pub(crate) fn run(global: &Global, args: &Erase, output: &mut Output) -> Result<Code, Failure> {
     let store = place::read(global, output)?;
-    let found = super::find::item(&store, &args.id, args.session.as_deref())?;
-    // A finish names its call.
-    let item = found.ix.and_then(|ix| found.view.read().state().item_id(ix)).unwrap_or(found.item);
-    drop(found);
-    let report = store.erase(item, "user", &args.reason)?;
+    let item = target(&store, args)?;
+    let report = if args.dry_run {
+        store.erase_preview(item)?
+    } else {
+        let by = args.by.clone().or_else(user).unwrap_or_else(|| "user".to_owned());
+        store.erase(item, &by, args.reason.as_deref().unwrap_or_default())?
+    };
     if output.json {
         let mut value = serde_json::to_value(&report).unwrap_or_default();
         if let Some(object) = value.as_object_mut() {
             object.insert("schema".to_owned(), "acpdb.erase/1".into());
+            object.insert("dry_run".to_owned(), args.dry_run.into());
+            object.insert("not_covered".to_owned(), NOT_COVERED.trim_start_matches("not covered: ").into());
         }
         output.json_line(&value)?;
         return Ok(Code::Ok);
     }
-    let Some(recorded) = report.recorded else {
-        output.line(format!("{} has no content that is not erased already", report.item))?;
+    if report.hit.is_empty() {
+        output.line(format!("{}: nothing left to erase", report.item))?;
         return Ok(Code::Ok);
-    };
-    output.line(format!("{}: erased, on record as {recorded}", report.item))?;
-    let names = describe::StreamNames::new(&store)?;
-    for content in &report.hit {
-        let item = content.item.map_or_else(|| format!("event {}", content.seq), |item| item.to_string());
-        let why = if content.equal { "  the same content" } else { "" };
-        output.line(format!(
-            "  {:<10} {:<10} {}, {}  in {}{why}",
-            content.seq.to_string(),
-            item,
-            describe::count(content.bodies, "body").replace("bodys", "bodies"),
-            describe::bytes(content.bytes),
-            names.short(content.stream),
-        ))?;
     }
-    output.note(
-        "not covered: ids, names of tools, keys of files, digests, quotations inside other texts; copies outside the store, such \
-         as backups and the host's own files",
-    );
+    match report.recorded {
+        Some(seq) => output.line(format!("{}: erased, on record in {seq}", report.item))?,
+        None => output.line(format!("{}: this would be erased", report.item))?,
+    }
+    let names = describe::StreamNames::new(&store);
+    for content in &report.hit {
+        let what = content.item.map_or_else(|| content.seq.to_string(), |item| item.to_string());
+        let why = match content.why {
+            ErasedWhy::Asked => "",
+            ErasedWhy::Equal => "  says the same",
+            ErasedWhy::Record => "  the host's record of it",
+        };
+        let event =
+            if what == content.seq.to_string() { String::new() } else { format!(" in {}", content.seq) };
+        let session = escape(&names.full(content.stream), Escape::Line).into_owned();
+        let bytes = describe::bytes(content.bytes);
+        output.line(format!("  {what}{event}  {bytes}  {session}{why}"))?;
+    }
+    output.note(NOT_COVERED);
+    if args.dry_run {
+        output.note("nothing was changed; without --dry-run it cannot be undone");
+    }
     Ok(Code::Ok)
+}
+
+/// The item that is meant: of a call's end the call, of an event that made no item the event.
+fn target(store: &Store, args: &Erase) -> Result<ItemId, Failure> {
+    let found = super::find::item(store, &args.id, args.session.as_deref());
+    match found {
+        Ok(found) => Ok(found.ix.and_then(|ix| found.view.read().state().item_id(ix)).unwrap_or(found.item)),
+        // Events of the store's own stream and the like belong to no session that could be looked through.
+        Err(failure) => match args.id.parse::<ItemId>() {
+            Ok(item) if args.session.is_none() && store.event(item.seq)?.is_some() => Ok(item),
+            _ => Err(failure),
+        },
+    }
+}
+
+/// Who runs this, as the machine calls them.
+fn user() -> Option<String> {
+    ["USER", "LOGNAME", "USERNAME"]
+        .iter()
+        .find_map(|name| std::env::var(name).ok())
+        .filter(|name| !name.is_empty())
 }

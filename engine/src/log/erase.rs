@@ -24,6 +24,8 @@ use crate::storage::{Access, Storage, read_file, sync, write_file};
 
 /// Exists while an erasure is under way; its text is the seq after which the erasure is recorded.
 pub(crate) const ERASING: &str = "erasing";
+/// Number of the kind of event that records an erasure.
+pub(crate) const ERASED: u16 = 112;
 const NOTE_BYTES_MAX: usize = 64;
 const WAIT_MAX: Duration = Duration::from_millis(20);
 
@@ -46,8 +48,13 @@ pub struct ErasedFigures {
     pub files_removed: u64,
 }
 
+/// The text of a note: bodies whose erasure is recorded after this seq may not be zeroed yet.
+pub(crate) fn note(after: Seq) -> Vec<u8> {
+    format!("{}\n", after.get()).into_bytes()
+}
+
 /// The seq that a note names, if an erasure is under way.
-fn read_note(storage: &dyn Storage) -> Result<Option<Seq>, LogError> {
+pub(crate) fn read_note(storage: &dyn Storage) -> Result<Option<Seq>, LogError> {
     let bytes = read_file(storage, ERASING, NOTE_BYTES_MAX);
     let bytes = bytes.map_err(|error| LogError::io("read", storage.path(ERASING), error))?;
     // A note that cannot be read says only that there is something to do: then every erasure on record is carried out again.
@@ -88,8 +95,7 @@ impl Log {
             Some(earlier) => earlier,
             None => {
                 let head = self.refresh()?.seq;
-                let note = format!("{}\n", head.get());
-                write_file(&*self.storage, ERASING, note.as_bytes())
+                write_file(&*self.storage, ERASING, &note(head))
                     .map_err(|error| LogError::io("write", self.storage.path(ERASING), error))?;
                 head
             }
@@ -112,7 +118,9 @@ impl Log {
 }
 
 impl Erasing<'_> {
-    /// Zeroes the bodies of these rows, whose erasure is recorded and durable. Durable when it returns.
+    /// Zeroes the bodies of these rows, whose erasure is recorded and durable, and whatever copies of them the log keeps
+    /// beside: ends of segments that were given up after a failed sync, torn bytes set aside, snapshots. Durable when it
+    /// returns.
     ///
     /// # Errors
     /// [`LogError::Io`], [`LogError::NoSpace`], [`LogError::Poisoned`]; what is left is done when the erasure is taken up again.
@@ -134,9 +142,40 @@ impl Erasing<'_> {
             figures.segments += 1;
             figures.blocks += blocks.len() as u64;
         }
+        self.zero_leftovers()?;
         figures.files_removed = self.remove_copies()?;
         log.segments.forget();
+        // Whoever still has the file from before a segment was sealed lets go of it.
+        log.generation_changed();
         Ok(figures)
+    }
+
+    /// Zeroes what lies after the end of segments that were given up: commits that were never acknowledged, and may say the
+    /// same as ones that were.
+    fn zero_leftovers(&self) -> Result<(), LogError> {
+        let log = self.log;
+        let active = log.refresh()?.position.segment();
+        for number in log.segments.numbers()?.into_iter().filter(|number| *number < active) {
+            let Some(next) = log.segments.header(number.saturating_add(1))?.filter(|next| next.abandoned)
+            else {
+                continue;
+            };
+            let Some(segment) = log.segments.get(number)?.filter(|segment| segment.sealed.is_none()) else {
+                continue;
+            };
+            if next.previous_end.segment() != number {
+                continue;
+            }
+            let fail = |action| move |error| LogError::io(action, log.segments.path(number), error);
+            let length = segment.file.len().map_err(fail("inspect"))?;
+            let start = next.previous_end.offset();
+            if start < length {
+                let file = log.storage.open(&segment_name(number), Access::Write).map_err(fail("open"))?;
+                zero(&*file, start, length).map_err(fail("zero the end of"))?;
+                sync(&*file).map_err(fail("sync"))?;
+            }
+        }
+        Ok(())
     }
 
     fn zero_in(&self, number: u32, blocks: &BTreeMap<Position, u32>) -> Result<(), LogError> {

@@ -59,10 +59,10 @@ use crate::codec::{
     encode_frame,
 };
 use crate::ids::{Micros, Position, Seq, StoreId, StreamId};
-use crate::storage::{Clock, Entropy, Storage};
-pub use erase::{ErasedFigures, Erasing};
 use crate::storage::{Clock, Entropy, SharedPage, Storage};
 pub use append::{Exclusive, Placed};
+pub(crate) use erase::ERASED;
+pub use erase::{ErasedFigures, Erasing};
 pub use error::{Corruption, LogError};
 use files::{Cursor, Fault, POINT_WINDOW_BYTES, Segments};
 pub use frames::Frames;

@@ -367,6 +367,7 @@ impl Log {
         self.segments.forget_one(number);
         // The tables are in the footer now; if the map stays it is not looked at.
         let _ = self.storage.remove(&map_name(number));
+        self.generation_changed();
         figures.bytes_before = bytes_before;
         Ok(SealOutcome::Sealed(figures))
     }

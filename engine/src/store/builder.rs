@@ -204,6 +204,7 @@ impl Builder {
             contents: Mutex::new(Contents::new(array(contents))),
             folds: Mutex::default(),
             frames: Mutex::default(),
+            erasures: Mutex::default(),
             damage: Mutex::default(),
             upkeep: Upkeep::new(own_files && self.sealing),
             snapshots,

@@ -157,7 +157,12 @@ impl Inner {
         if writer.signer.is_none()
             && let Some(key) = writer.ledger.key
         {
-            let bytes = self.body(key)?;
+            let bytes = match self.body(key) {
+                Ok(bytes) => bytes,
+                // Nobody knows the key any more: what is recorded from here on is recognised by nobody, and nothing before is.
+                Err(Error::Erased { .. }) => self.entropy.array::<32>().to_vec(),
+                Err(error) => return Err(error),
+            };
             let key: [u8; 32] = bytes.as_slice().try_into().map_err(|_| Error::Corrupt {
                 detail: format!(
                     "the signature key of stream {stream} has {} bytes, expected 32",
@@ -311,16 +316,18 @@ impl Inner {
         drafts: &[&EventDraft],
         conditions: &[Condition],
     ) -> Result<crate::log::Appended, Error> {
+        // Taken first: what is looked up afterwards was stored after it, or is of a later basis.
+        let basis = self.contents.lock().unwrap_or_else(PoisonError::into_inner).basis();
+        let mut conditions = conditions.to_vec();
+        // Those that are about the store's own stream have a basis of their own, and share nothing.
+        let may_share = !conditions.iter().any(|condition| condition.stream == StreamId::STORE);
         let mut events = Vec::with_capacity(drafts.len());
         let mut keys: Vec<Option<[u8; 16]>> = Vec::new();
         for draft in drafts {
-            events.push(self.encode(draft, &mut keys)?);
+            events.push(self.encode(draft, &mut keys, may_share)?);
         }
-        let shares = events.iter().flat_map(|event| &event.bodies);
-        let shares = shares.into_iter().any(|body| matches!(body, EncodedBody::Existing { .. }));
-        let mut conditions = conditions.to_vec();
-        if shares && !conditions.iter().any(|condition| condition.stream == StreamId::STORE) {
-            let basis = self.contents.lock().unwrap_or_else(PoisonError::into_inner).basis();
+        let mut bodies = events.iter().flat_map(|event| &event.bodies);
+        if bodies.any(|body| matches!(body, EncodedBody::Existing { .. })) {
             conditions.push(Condition { stream: StreamId::STORE, basis });
         }
         let prepared = self.log.prepare(&events)?;
@@ -348,7 +355,12 @@ impl Inner {
         }
     }
 
-    fn encode(&self, draft: &EventDraft, keys: &mut Vec<Option<[u8; 16]>>) -> Result<EncodedEvent, Error> {
+    fn encode(
+        &self,
+        draft: &EventDraft,
+        keys: &mut Vec<Option<[u8; 16]>>,
+        may_share: bool,
+    ) -> Result<EncodedEvent, Error> {
         let Event { stream, origin, host_time, stamp, payload } = &draft.event;
         let (version, bytes) = payload::encode(stamp, payload).map_err(|error| Error::TooLarge {
             what: payload.label(),
@@ -365,11 +377,11 @@ impl Inner {
             origin: *origin,
             host_time: *host_time,
         };
-        let bodies = draft.bodies.iter().map(|body| self.encode_body(body, keys)).collect();
+        let bodies = draft.bodies.iter().map(|body| self.encode_body(body, keys, may_share)).collect();
         Ok(EncodedEvent { envelope, payload: bytes, bodies })
     }
 
-    fn encode_body(&self, body: &Bytes, keys: &mut Vec<Option<[u8; 16]>>) -> EncodedBody {
+    fn encode_body(&self, body: &Bytes, keys: &mut Vec<Option<[u8; 16]>>, may_share: bool) -> EncodedBody {
         if body.len() < SHARE_BYTES_MIN {
             keys.push(None);
             return EncodedBody::New { bytes: body.clone(), salt: self.entropy.salt() };
@@ -377,7 +389,7 @@ impl Inner {
         let mut contents = self.contents.lock().unwrap_or_else(PoisonError::into_inner);
         let key = contents.key(body);
         keys.push(Some(key));
-        match contents.get(&key) {
+        match contents.get(&key).filter(|_| may_share) {
             Some(Stored { digest, bytes, position }) => EncodedBody::Existing { digest, bytes, position },
             None => EncodedBody::New { bytes: body.clone(), salt: self.entropy.salt() },
         }
