@@ -63,8 +63,8 @@ that is equal to one of them, and the hosts' records that quote them. --dry-run 
 the store still verifies, and reads of what is gone say who erased it and why. If a crash interrupts it, the next command
 that opens the store ends it.
 
-Not covered: ids, names of tools, keys (paths, addresses, patterns), titles, short digests, and quotations inside other texts:
-acpdb scan and acpdb log 'text:WORD' find those, to be erased one by one. Nor copies outside of the store: backups, exports, the
+Not covered: ids, names of tools, keys (paths, addresses, patterns, command lines), titles, short digests, and quotations
+inside other texts: acpdb scan and acpdb log 'text:WORD' find those, to be erased one by one. Nor copies outside of the store: backups, exports, the
 host's own files, what a disk keeps of overwritten blocks. A secret that leaked should be withdrawn by its issuer.
 
 Examples:

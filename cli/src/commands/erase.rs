@@ -10,7 +10,7 @@ use crate::output::{Escape, Output, escape};
 use crate::place;
 
 /// What no erasure covers; also in the help.
-const NOT_COVERED: &str = "not covered: ids, names of tools, keys (paths, addresses, patterns), titles, short digests, \
+const NOT_COVERED: &str = "not covered: ids, names of tools, keys (paths, addresses, patterns, command lines), titles, short digests, \
      quotations inside other texts; copies outside of the store, such as backups and the host's own files";
 
 pub(crate) fn run(global: &Global, args: &Erase, output: &mut Output) -> Result<Code, Failure> {
@@ -53,6 +53,9 @@ pub(crate) fn run(global: &Global, args: &Erase, output: &mut Output) -> Result<
         let session = escape(&names.full(content.stream), Escape::Line).into_owned();
         let bytes = describe::bytes(content.bytes);
         output.line(format!("  {what}{event}  {bytes}  {session}{why}"))?;
+    }
+    for key in &report.keys_kept {
+        output.line(format!("  its key stays: {}", escape(key, Escape::Line)))?;
     }
     output.note(NOT_COVERED);
     if args.dry_run {

@@ -8,8 +8,8 @@
 //! What was recorded while it looked is looked through again, until nothing new is found. Whoever would name a stored body
 //! afterwards is refused by the log and stores it anew (`writer`).
 //!
-//! The record of the erasure stays, as do digests, lengths, ids, names of tools, keys (paths, addresses, patterns), titles,
-//! and whatever other bodies quote.
+//! The record of the erasure stays, as do digests, lengths, ids, names of tools, keys (paths, addresses, patterns, command
+//! lines), titles, and whatever other bodies quote.
 
 use std::collections::BTreeMap;
 use std::sync::PoisonError;
@@ -72,6 +72,8 @@ pub struct EraseReport {
     pub recorded: Option<Seq>,
     /// Everything that was hit, in the order of the log.
     pub hit: Vec<ErasedContent>,
+    /// Keys (paths, addresses, patterns, command lines) of the items that were asked for: they stay, whatever they say.
+    pub keys_kept: Vec<String>,
     /// What changed on the disk.
     #[serde(flatten)]
     pub figures: ErasedFigures,
@@ -93,8 +95,8 @@ impl Store {
     /// finished it, every body with equal bytes anywhere in the store, and the hosts' records that quote either. No view shows
     /// any of it once the event is recorded; when this returns the bytes are nowhere in the folder.
     ///
-    /// Not covered: ids, names of tools, keys (paths, addresses, patterns), titles, digests, lengths, and quotations inside
-    /// other bodies. Torn bytes set aside and snapshots are removed as a whole.
+    /// Not covered: ids, names of tools, keys (paths, addresses, patterns, command lines), titles, digests, lengths, and
+    /// quotations inside other bodies. Torn bytes set aside and snapshots are removed as a whole.
     ///
     /// Cost: one pass over all spines, a read of every body as long as an erased one, a fold of every stream that was hit.
     ///
@@ -135,7 +137,8 @@ impl Store {
         let figures = if rows.is_empty() { ErasedFigures::default() } else { erasing.zero(&rows)? };
         erasing.end()?;
         inner.forget_contents();
-        Ok(EraseReport { item, recorded, hit: inner.describe_hits(&hits)?, figures })
+        let (hit, keys_kept) = inner.describe_hits(&hits)?;
+        Ok(EraseReport { item, recorded, hit, keys_kept, figures })
     }
 
     /// What [`Store::erase`] would hit now. Changes nothing.
@@ -149,8 +152,8 @@ impl Store {
         let mut wanted = inner.wanted(item)?;
         let until = inner.log.refresh()?.seq;
         let hits = inner.hits(&mut wanted, Seq::ZERO, until)?;
-        let hit = inner.describe_hits(&hits)?;
-        Ok(EraseReport { item, recorded: None, hit, figures: ErasedFigures::default() })
+        let (hit, keys_kept) = inner.describe_hits(&hits)?;
+        Ok(EraseReport { item, recorded: None, hit, keys_kept, figures: ErasedFigures::default() })
     }
 }
 
@@ -309,24 +312,32 @@ impl Inner {
         Ok(self.append_drafts(&drafts, &[])?.first_seq)
     }
 
-    /// What was hit, by event and item.
-    fn describe_hits(&self, hits: &Hits) -> Result<Vec<ErasedContent>, Error> {
+    /// What was hit, by event and item, and the keys of what was asked for.
+    fn describe_hits(&self, hits: &Hits) -> Result<(Vec<ErasedContent>, Vec<String>), Error> {
         let mut streams: BTreeMap<StreamId, Vec<(Seq, u32)>> = BTreeMap::new();
         for (address, hit) in hits {
             streams.entry(hit.stream).or_default().push(*address);
         }
         let mut items: BTreeMap<(Seq, u32), ItemId> = BTreeMap::new();
+        let mut keys: Vec<String> = Vec::new();
+        let is_asked =
+            |address: &(Seq, u32)| hits.get(address).is_some_and(|hit| hit.why == ErasedWhy::Asked);
         for (stream, addresses) in streams {
             let loaded = self.fold_once(stream)?;
             let loaded = loaded.read().unwrap_or_else(PoisonError::into_inner);
             let Some(state) = loaded.world.stream(stream) else { continue };
             for view in state.items(state.head()).filter_map(|ix| state.item(ix, state.head())) {
+                let mut asked = false;
                 for body in bodies_of(&view) {
                     for row in body.first..body.first.saturating_add(body.chunks) {
                         if addresses.binary_search(&(body.seq, row)).is_ok() {
                             items.entry((body.seq, row)).or_insert(view.item);
+                            asked |= is_asked(&(body.seq, row));
                         }
                     }
+                }
+                if asked {
+                    keys.extend(view.keys.iter().map(ToString::to_string));
                 }
             }
         }
@@ -345,7 +356,8 @@ impl Inner {
             content.bodies += 1;
             content.bytes = content.bytes.saturating_add(u64::from(hit.row.bytes));
         }
-        Ok(told.into_values().collect())
+        keys.dedup();
+        Ok((told.into_values().collect(), keys))
     }
 
     /// Forgets where contents are: what was erased must not be named again.
