@@ -223,8 +223,11 @@ pub fn judge_with(
     };
     let before = lengths(image);
     let store = open(50)?;
-    // What is torn is zeroed, never cut off: others may have the file open, and know how long it was.
-    if let Some((name, length)) = before.iter().find(|(name, length)| image.file_len(name) < *length) {
+    // What is torn is zeroed, never cut off: others may have the file open, and know how long it was. Only a segment that
+    // an unfinished erasure completed gives back the zeros that it had grown by.
+    let last = image.files().into_iter().filter(|name| is_segment(name)).max();
+    let shorter = |(name, length): &&(String, Option<u64>)| image.file_len(name) < *length;
+    if let Some((name, length)) = before.iter().find(|it| Some(&it.0) == last.as_ref() && shorter(it)) {
         return Err(format!("recovery cut {name} from {length:?} to {:?}", image.file_len(name)));
     }
     let recovery = store.recovery();
