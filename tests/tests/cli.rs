@@ -49,3 +49,9 @@ fn points_in_time_differences_and_branches() {
     let world = World::fed();
     transcript::play(&world, "travel.md");
 }
+
+#[test]
+fn what_is_erased_and_what_is_said_of_it() {
+    let world = World::fed();
+    transcript::play(&world, "erase.md");
+}

@@ -2,6 +2,7 @@
 
 use acpdb_engine::ids::ItemId;
 use acpdb_engine::{ErasedWhy, Store};
+use serde_json::json;
 
 use super::describe;
 use crate::args::{Erase, Global};
@@ -22,13 +23,27 @@ pub(crate) fn run(global: &Global, args: &Erase, output: &mut Output) -> Result<
         let by = args.by.clone().or_else(user).unwrap_or_else(|| "user".to_owned());
         store.erase(item, &by, args.reason.as_deref().unwrap_or_default())?
     };
+    let names = describe::StreamNames::new(&store);
     if output.json {
-        let mut value = serde_json::to_value(&report).unwrap_or_default();
-        if let Some(object) = value.as_object_mut() {
-            object.insert("schema".to_owned(), "acpdb.erase/1".into());
-            object.insert("dry_run".to_owned(), args.dry_run.into());
-            object.insert("not_covered".to_owned(), NOT_COVERED.trim_start_matches("not covered: ").into());
-        }
+        let value = json!({
+            "schema": "acpdb.erase/1",
+            "item": report.item.to_string(),
+            "dry_run": args.dry_run,
+            "recorded": report.recorded,
+            "hit": report.hit.iter().map(|hit| json!({
+                "seq": hit.seq,
+                "item": hit.item.map(|item| item.to_string()),
+                "session": names.full(hit.stream),
+                "why": hit.why,
+                "bodies": hit.bodies,
+                "bytes": hit.bytes,
+            })).collect::<Vec<_>>(),
+            "keys_kept": report.keys_kept,
+            "blocks": report.figures.blocks,
+            "segments": report.figures.segments,
+            "files_removed": report.figures.files_removed,
+            "not_covered": NOT_COVERED.trim_start_matches("not covered: "),
+        });
         output.json_line(&value)?;
         return Ok(Code::Ok);
     }
@@ -40,7 +55,6 @@ pub(crate) fn run(global: &Global, args: &Erase, output: &mut Output) -> Result<
         Some(seq) => output.line(format!("{}: erased, on record in {seq}", report.item))?,
         None => output.line(format!("{}: this would be erased", report.item))?,
     }
-    let names = describe::StreamNames::new(&store);
     for content in &report.hit {
         let what = content.item.map_or_else(|| content.seq.to_string(), |item| item.to_string());
         let why = match content.why {
