@@ -19,7 +19,7 @@ const PLAIN_BYTES_MAX: u64 = 1 << 30;
 const GATHER_BYTES: usize = 4 << 20;
 
 /// A recorded session file.
-struct Input {
+pub(crate) struct Input {
     name: String,
     path: PathBuf,
     format: Format,
@@ -122,7 +122,7 @@ fn files(folder: &Path) -> Outcome<Vec<(PathBuf, Format)>> {
 }
 
 /// The recorded sessions, or the bundled one several times under names of its own.
-fn inputs(data: &Path) -> Outcome<Vec<Input>> {
+pub(crate) fn inputs(data: &Path) -> Outcome<Vec<Input>> {
     if data.is_dir() {
         return files(data)?
             .into_iter()
@@ -152,7 +152,7 @@ fn inputs(data: &Path) -> Outcome<Vec<Input>> {
         .collect())
 }
 
-fn import_one(store: &Store, input: &Input) -> Outcome<u64> {
+pub(crate) fn import_one(store: &Store, input: &Input) -> Outcome<u64> {
     let mut gather = Gather::new(store);
     let _ = import::read(
         input.format,

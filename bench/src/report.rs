@@ -57,7 +57,8 @@ fn figure(value: f64) -> String {
     let digits = match value.abs() {
         size if size >= 100.0 => 0,
         size if size >= 10.0 => 1,
-        _ => 2,
+        size if size >= 2.0 => 2,
+        _ => 3,
     };
     format!("{value:.digits$}")
 }

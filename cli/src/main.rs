@@ -10,16 +10,18 @@
 
 mod args;
 mod commands;
+mod complete;
 mod failure;
 mod feed;
+mod interrupt;
 mod output;
+mod pager;
 mod place;
 mod reader;
+mod settings;
 
 use std::io::Write as _;
 use std::process::ExitCode;
-
-use clap::Parser as _;
 
 use args::{Args, Verb};
 use failure::{Code, Failure};
@@ -27,17 +29,35 @@ use output::Output;
 
 fn main() -> ExitCode {
     tell_of_bugs();
-    let args = match Args::try_parse() {
+    clap_complete::CompleteEnv::with_factory(args::command).var(complete::VARIABLE).complete();
+    let mut args = match Args::read(std::env::args_os()) {
         Ok(args) => args,
         Err(error) => {
             let code = if error.use_stderr() { Code::Usage } else { Code::Ok };
             let _ = error.print();
+            if let Some(act) = act_that_was_meant() {
+                let _ = writeln!(std::io::stderr(), "\n  tip: did you mean 'context {act}'?");
+            }
             return code.into();
         }
     };
+    interrupt::listen();
+    let settings = settings::read();
+    // Else a file that cannot be read could not be mended by way of us.
+    let unread = match settings {
+        Ok(settings) => {
+            args.global.settings = settings;
+            None
+        }
+        Err(_) if matches!(args.verb, Verb::Config(_)) => None,
+        Err(failure) => Some(failure),
+    };
     let mut output = Output::new(&args.global);
-    let result = run(&args, &mut output);
-    let flushed = output.flush();
+    let result = match unread {
+        Some(failure) => Err(failure),
+        None => run(&args, &mut output),
+    };
+    let flushed = output.finish();
     // Only an answer can leave something out.
     let result = match result {
         Ok(code) if output.tell_of_damage() && code == Code::Ok => Ok(Code::Damage),
@@ -51,6 +71,15 @@ fn main() -> ExitCode {
             failure.code.into()
         }
     }
+}
+
+/// `context discrad r_a1b2c` is refused for having two words too many; what is wrong is the first of them.
+fn act_that_was_meant() -> Option<&'static str> {
+    let mut words = std::env::args_os()
+        .filter_map(|word| word.into_string().ok())
+        .skip_while(|word| word != "context")
+        .skip(1);
+    words.next().and_then(|word| commands::context::near_act(&word).filter(|act| *act != word))
 }
 
 /// Ends a panic's message with what it means for the user. The exit code of a panic stays 101.
@@ -75,6 +104,12 @@ fn tell_of_bugs() {
 
 fn run(args: &Args, output: &mut Output) -> Result<Code, Failure> {
     let global = &args.global;
+    if args.verb.is_paged() {
+        output.page(global);
+    }
+    for remark in &global.settings.remarks {
+        output.warn(remark);
+    }
     commands::at::forewarn(global, output);
     match &args.verb {
         Verb::Demo(args) => commands::demo::run(global, args, output),
@@ -86,6 +121,7 @@ fn run(args: &Args, output: &mut Output) -> Result<Code, Failure> {
         Verb::Log(args) => commands::log::run(global, args, output),
         Verb::Show(args) => commands::show::run(global, args, output),
         Verb::List(args) => commands::list::run(global, args, output),
+        Verb::Export(args) => commands::exports::run(global, args, output),
         Verb::Scan(args) => commands::scan::run(global, args, output),
         Verb::Lint(args) => commands::lint::run(args, output),
         Verb::Explain(args) => commands::explain::run(global, args, output),
@@ -109,5 +145,8 @@ fn run(args: &Args, output: &mut Output) -> Result<Code, Failure> {
         Verb::Seal(args) => commands::seal::run(global, args, output),
         Verb::Erase(args) => commands::erase::run(global, args, output),
         Verb::Reindex => commands::reindex::run(global, output),
+        Verb::Config(args) => commands::config::run(args, output),
+        Verb::Completions(args) => commands::shell::completions(args, output),
+        Verb::Man(args) => commands::shell::man(args, output),
     }
 }

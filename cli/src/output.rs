@@ -1,6 +1,7 @@
 //! Where everything that is printed goes: data to stdout, words about it to stderr.
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::io::{self, BufWriter, IsTerminal as _, Write};
 
 use acpdb_engine::Store;
@@ -8,6 +9,10 @@ use serde::Serialize;
 
 use crate::args::{ColorChoice, Global};
 use crate::failure::Failure;
+use crate::pager::{self, Pager};
+
+/// Bytes that are held back from a pager: few, so that the first screen comes at once.
+const PAGED_BYTES: usize = 4 << 10;
 
 /// Prints to stderr, and goes on if nobody can be told.
 macro_rules! say {
@@ -26,19 +31,25 @@ pub(crate) struct Output {
     pub(crate) color: bool,
     /// No progress and no remarks.
     pub(crate) quiet: bool,
+    /// Progress of long work, on stderr if that is a terminal.
+    pub(crate) progress: bool,
     /// Data goes to a person.
     pub(crate) terminal: bool,
     /// Columns of the terminal, 100 if there is none.
     pub(crate) width: usize,
     /// The store that is read.
     store: RefCell<Option<Store>>,
+    /// Damage that was told of already, in the words it was told in.
+    told: RefCell<BTreeSet<String>>,
+    /// What is to be said once the pager has given the terminal back; `None` without a pager.
+    held: RefCell<Option<Vec<String>>>,
 }
 
 impl Output {
     pub(crate) fn new(global: &Global) -> Self {
         let terminal = io::stdout().is_terminal();
         let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        let color = match global.color {
+        let color = match global.color() {
             ColorChoice::Always => true,
             ColorChoice::Never => false,
             ColorChoice::Auto => terminal && !no_color && std::env::var("TERM").as_deref() != Ok("dumb"),
@@ -51,9 +62,12 @@ impl Output {
             json: global.json,
             color,
             quiet: global.quiet,
+            progress: !global.quiet && !global.json && global.settings.progress != Some(false),
             terminal,
             width: width.max(20),
             store: RefCell::default(),
+            told: RefCell::default(),
+            held: RefCell::default(),
         }
     }
 
@@ -62,16 +76,24 @@ impl Output {
         self.store.replace(Some(store.clone()));
     }
 
+    /// Says, once for each place, that an answer leaves out what is damaged there.
+    pub(crate) fn left_out(&self, place: &str) {
+        if self.told.borrow_mut().insert(place.to_owned()) {
+            self.warn(format!("left out: {place}"));
+        }
+    }
+
     /// Says what damage the answers leave out; whether there was any.
     pub(crate) fn tell_of_damage(&self) -> bool {
         let damage = self.store.take().map(|store| store.damage_met()).unwrap_or_default();
         for place in &damage {
-            self.warn(format!("left out: {place}"));
+            self.left_out(place);
         }
-        if !damage.is_empty() {
+        let met = !self.told.borrow().is_empty();
+        if met {
             self.note("what is shown is sound, and not all there was; run acpdb verify");
         }
-        !damage.is_empty()
+        met
     }
 
     /// One line of data.
@@ -115,6 +137,35 @@ impl Output {
         self.json_line(&Object { schema, value })
     }
 
+    /// Shows what is printed from now on through a pager, if people read it and they want one.
+    pub(crate) fn page(&mut self, global: &Global) {
+        if !self.terminal || global.no_pager {
+            return;
+        }
+        if let Some(words) = pager::command(&global.settings) {
+            self.out = BufWriter::with_capacity(PAGED_BYTES, Box::new(Pager::new(words)));
+            self.held.replace(Some(Vec::new()));
+        }
+    }
+
+    /// Makes everything visible, and waits for the pager. Nothing can be printed afterwards, only said.
+    pub(crate) fn finish(&mut self) -> Result<(), Failure> {
+        let flushed = self.flush();
+        self.out = BufWriter::new(Box::new(io::sink()));
+        for line in self.held.take().unwrap_or_default() {
+            say!("{line}");
+        }
+        flushed
+    }
+
+    /// Says a line now, or once the pager is gone.
+    fn tell(&self, line: String) {
+        match self.held.borrow_mut().as_mut() {
+            Some(held) => held.push(line),
+            None => say!("{line}"),
+        }
+    }
+
     /// Makes everything printed so far visible.
     pub(crate) fn flush(&mut self) -> Result<(), Failure> {
         self.out.flush().map_err(|error| Failure::io("write", "standard output", &error))
@@ -123,22 +174,20 @@ impl Output {
     /// A remark on stderr, unless it is to be quiet.
     pub(crate) fn note(&self, text: impl AsRef<str>) {
         if !self.quiet {
-            say!("{}", escape(text.as_ref(), Escape::Text));
+            self.tell(escape(text.as_ref(), Escape::Text).into_owned());
         }
     }
 
     /// Something the user must know, on stderr.
-    #[expect(clippy::unused_self, reason = "all that is said goes through it")]
     pub(crate) fn warn(&self, text: impl AsRef<str>) {
-        say!("warning: {}", escape(text.as_ref(), Escape::Text));
+        self.tell(format!("warning: {}", escape(text.as_ref(), Escape::Text)));
     }
 
     /// A failure, on stderr.
-    #[expect(clippy::unused_self, reason = "all that is said goes through it")]
     pub(crate) fn failure(&self, failure: &Failure) {
-        say!("error: {}", escape(&failure.message, Escape::Text));
+        self.tell(format!("error: {}", escape(&failure.message, Escape::Text)));
         if let Some(hint) = &failure.hint {
-            say!("  hint: {}", escape(hint, Escape::Text));
+            self.tell(format!("  hint: {}", escape(hint, Escape::Text)));
         }
     }
 

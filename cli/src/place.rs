@@ -11,7 +11,8 @@ use crate::output::Output;
 /// Name of a store's folder inside a project.
 const FOLDER: &str = ".acpdb";
 
-/// The store's folder: `--db` or `$ACPDB_PATH`, else the nearest `.acpdb/` upwards, else the user's data directory.
+/// The store's folder: `--db` or `$ACPDB_PATH`, else the nearest `.acpdb/` upwards, else the setting `db`, else the user's
+/// data directory.
 pub(crate) fn folder(global: &Global) -> Result<PathBuf, Failure> {
     if let Some(path) = &global.db {
         return Ok(path.clone());
@@ -21,6 +22,9 @@ pub(crate) fn folder(global: &Global) -> Result<PathBuf, Failure> {
         if let Some(found) = found {
             return Ok(found);
         }
+    }
+    if let Some(path) = &global.settings.db {
+        return Ok(path.clone());
     }
     let home = || std::env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
     let data = std::env::var_os("XDG_DATA_HOME").filter(|data| !data.is_empty()).map(PathBuf::from);
@@ -43,7 +47,7 @@ pub(crate) fn open_redacting(
     output: &Output,
 ) -> Result<Store, Failure> {
     let mut builder = Store::builder(folder(global)?).registry(acpdb_hosts::registry());
-    if let Some(rules) = crate::commands::scan::rules(redact, false)? {
+    if let Some(rules) = crate::commands::scan::rules(redact, global.settings.redact == Some(true))? {
         builder = builder.redactor(std::sync::Arc::new(rules));
     }
     let store = builder.open()?;

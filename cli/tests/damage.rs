@@ -29,7 +29,7 @@ fn damaged(folder: &Path) -> std::path::PathBuf {
     let mut bytes = std::fs::read(&segment).unwrap();
     let text = b"message 1 of three";
     let body = bytes.windows(text.len()).position(|window| window == text).unwrap();
-    bytes[body - 40] ^= 1;
+    *bytes.get_mut(body - 40).unwrap() ^= 1;
     std::fs::write(&segment, bytes).unwrap();
     store
 }
@@ -40,13 +40,20 @@ fn damaged(folder: &Path) -> std::path::PathBuf {
 fn reads_around_damage_say_so_and_exit_with_3() {
     let folder = tempfile::TempDir::new().unwrap();
     let store = damaged(folder.path());
-    for args in [vec!["history"], vec!["context"], vec!["list"], vec!["log"], vec!["stats"], vec!["sessions"]]
-    {
+    for args in [
+        vec!["history"],
+        vec!["context"],
+        vec!["export", "html"],
+        vec!["list"],
+        vec!["log"],
+        vec!["stats"],
+        vec!["sessions"],
+    ] {
         let done = run(&store, &args);
         let (out, err) = (String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
         assert_eq!(done.status.code(), Some(3), "{args:?}: {out} {err}");
         assert!(err.contains("left out: ") && err.contains("is damaged at byte"), "{args:?}: {err}");
-        if ["history", "context", "list"].contains(&args[0]) {
+        if ["history", "context", "list", "export"].contains(&args[0]) {
             assert!(
                 out.contains("message 0 of three") && out.contains("message 2 of three"),
                 "{args:?}: {out}"

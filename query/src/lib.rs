@@ -17,6 +17,7 @@ pub mod cursor;
 pub mod diff;
 pub mod events;
 pub mod explain;
+pub mod export;
 pub mod filter;
 pub mod find;
 pub mod half;

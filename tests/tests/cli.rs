@@ -6,6 +6,8 @@
 mod bad_input;
 #[path = "cli/processes.rs"]
 mod processes;
+#[path = "cli/terminal.rs"]
+mod terminal;
 #[path = "cli/transcript.rs"]
 mod transcript;
 #[path = "cli/world.rs"]
@@ -54,4 +56,39 @@ fn points_in_time_differences_and_branches() {
 fn what_is_erased_and_what_is_said_of_it() {
     let world = World::fed();
     transcript::play(&world, "erase.md");
+}
+
+#[test]
+fn settings_are_listed_read_and_written() {
+    let world = World::new();
+    transcript::play(&world, "config.md");
+}
+
+#[test]
+fn a_file_of_settings_that_is_wrong_is_named_and_never_stands_in_the_way_of_mending_it() {
+    let world = World::fed();
+    std::fs::create_dir_all(world.path("home/.config/acpdb")).unwrap();
+    let settings = "home/.config/acpdb/config.toml";
+    // One of a newer program, or a slip: said, and passed over.
+    world.write(settings, "# mine\npagger = \"less\"\ncolor = \"never\" # plain\n");
+    let ran = world.run(&["sessions"]);
+    ran.says(0, &["there is no setting \"pagger\"; did you mean pager?"]);
+    // Comments and order stay.
+    world.run(&["config", "set", "color", "auto"]).ok();
+    let text = std::fs::read_to_string(world.path(settings)).unwrap();
+    assert!(text.starts_with("# mine\npagger = \"less\"\ncolor = \"auto\""), "{text}");
+    for (text, words) in [
+        ("color = \"pink\"", ["color cannot be", "auto, always, never"]),
+        ("color = 3", ["config.toml", "a text, true or false"]),
+        ("color = ", ["config.toml:1", "hint: mend the file"]),
+        ("[color]\nx = 1", ["config.toml", "a text, true or false"]),
+    ] {
+        world.write(settings, text);
+        world.run(&["sessions"]).says(2, &words);
+        assert_eq!(world.run(&["config", "path"]).code, 0);
+    }
+    world.write(settings, "db = \"elsewhere\"");
+    let mut command = world.command();
+    command.args(["info"]).env_remove("ACPDB_PATH");
+    world::finish(command, b"").says(7, &["elsewhere is not an acpdb store"]);
 }

@@ -143,11 +143,9 @@ fn salvaged(world: &SimWorld, said: &[String]) -> (Salvaged, Vec<String>) {
         let lost =
             recorded.event.payload.label() == "damage_noted" || recorded.event.payload.label() == "erased";
         let at = recorded.seq.0 as usize - 1;
-        if !lost {
-            if let Ok(line) = line_of(&store, &recorded) {
-                assert_eq!(line, said[at], "what is kept keeps its place");
-                now.push(line);
-            }
+        if !lost && let Ok(line) = line_of(&store, &recorded) {
+            assert_eq!(line, said[at], "what is kept keeps its place");
+            now.push(line);
         }
     }
     let _ = store.append(&session(), message(1000)).unwrap();

@@ -70,6 +70,7 @@ pub(crate) fn listing(dice: &mut Dice) -> String {
     head + &lines.join("\n")
 }
 
+#[expect(clippy::too_many_lines, reason = "a list of samples")]
 pub(crate) fn run(dice: &mut Dice) -> String {
     let (noun, at) = (dice.pick(NOUNS), file(dice));
     let number = dice.roll(200);

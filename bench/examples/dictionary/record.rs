@@ -40,9 +40,7 @@ pub(crate) fn parameters(dice: &mut Dice) -> String {
             dice.pick(ROOTS),
             dice.pick(NOUNS)
         ),
-        5 => format!(
-            "{{\"command\":\"git diff HEAD~1 --stat && git log --oneline -5\",\"description\":\"Show recent changes\"}}"
-        ),
+        5 => "{\"command\":\"git diff HEAD~1 --stat && git log --oneline -5\",\"description\":\"Show recent changes\"}".to_string(),
         6 => format!(
             "{{\"pattern\":\"{}\",\"path\":\"{}\",\"output_mode\":\"content\",\"-n\":true,\"glob\":\"*.ts\"}}",
             camel(dice),

@@ -19,9 +19,8 @@ pub(crate) fn sentence(dice: &mut Dice) -> String {
         8 => format!(
             "There are a few issues here. First, the {noun} should not be null. Second, the {other} is never closed."
         ),
-        9 => format!(
-            "Good, the build succeeds. Let me run the tests to verify that everything works correctly."
-        ),
+        9 => "Good, the build succeeds. Let me run the tests to verify that everything works correctly."
+            .to_string(),
         10 => format!(
             "Looking at the code, I can see that `{name}` is called from `{at}` with the wrong {noun}."
         ),
@@ -44,9 +43,8 @@ pub(crate) fn sentence(dice: &mut Dice) -> String {
         17 => {
             format!("- [ ] {} the {noun}\n- [x] {} the {other}\n", capital(verb), capital(dice.pick(VERBS)))
         }
-        18 => format!(
-            "I'll help you with that. Let me start by exploring the codebase to find the relevant files."
-        ),
+        18 => "I'll help you with that. Let me start by exploring the codebase to find the relevant files."
+            .to_string(),
         19 => format!("The file {at} has been updated successfully."),
         20 => format!(
             "This is because the {noun} and the {other} are different from each other, so we would have to change both of them."
@@ -79,18 +77,19 @@ pub(crate) fn prose(dice: &mut Dice) -> String {
     sentences.join(dice.pick(&[" ", "\n\n", "\n"]))
 }
 
+#[expect(clippy::too_many_lines, reason = "a list of samples")]
 pub(crate) fn code_line(dice: &mut Dice) -> String {
     let (noun, other) = (dice.pick(NOUNS), dice.pick(NOUNS));
     let (camel_name, snake_name, class) = (camel(dice), snake(dice), capital(noun));
     let number = dice.roll(100);
     match dice.roll(62) {
         0 => format!("import {{ {class} }} from '../{}/{noun}';", dice.pick(FOLDERS)),
-        1 => format!("import {{ describe, it, expect, beforeEach, vi }} from 'vitest';"),
+        1 => "import { describe, it, expect, beforeEach, vi } from 'vitest';".to_string(),
         2 => format!(
             "export async function {camel_name}({noun}: string, options: {class}Options = {{}}): Promise<{class} | undefined> {{"
         ),
         3 => format!("  const {noun} = await {camel_name}({other});"),
-        4 => format!("  if (!{noun}) {{\n    throw new Error(`{} not found: ${{{other}}}`);\n  }}", class),
+        4 => format!("  if (!{noun}) {{\n    throw new Error(`{class} not found: ${{{other}}}`);\n  }}"),
         5 => format!("    return {noun}.{other}.map((item) => item.{other});"),
         6 => format!(
             "export interface {class}Config {{\n  {other}: string;\n  {noun}?: number;\n  enabled: boolean;\n}}"
@@ -120,7 +119,7 @@ pub(crate) fn code_line(dice: &mut Dice) -> String {
         15 => format!(
             "    match {noun} {{\n        Some({other}) => {other}.into_iter().collect(),\n        None => Vec::new(),\n    }}"
         ),
-        16 => format!("use std::collections::HashMap;\nuse std::path::{{Path, PathBuf}};"),
+        16 => "use std::collections::HashMap;\nuse std::path::{Path, PathBuf};".to_string(),
         17 => format!(
             "    #[test]\n    fn {snake_name}_works() {{\n        assert_eq!({noun}.len(), {number});\n    }}"
         ),
@@ -136,7 +135,7 @@ pub(crate) fn code_line(dice: &mut Dice) -> String {
         21 => format!(
             "        if {noun} is None:\n            raise ValueError(f\"{noun} must not be None: {{{other}}}\")"
         ),
-        22 => format!("import os\nimport sys\nimport json\nfrom typing import Any, Dict, List, Optional"),
+        22 => "import os\nimport sys\nimport json\nfrom typing import Any, Dict, List, Optional".to_string(),
         23 => format!("    for {noun} in self.{other}:\n        self.{snake_name}({noun})"),
         24 => format!(
             "class {class}({}Base):\n    def __init__(self, *args, **kwargs):\n        super().__init__(*args, **kwargs)",
@@ -157,9 +156,7 @@ pub(crate) fn code_line(dice: &mut Dice) -> String {
         31 => format!("// {} {} the {noun} of the {other}.", capital(&camel_name), dice.pick(VERBS)),
         32 => format!("  // TODO: {} this when the {noun} is ready", dice.pick(VERBS)),
         33 => format!("  \"{noun}\": \"{other}\",\n  \"version\": \"1.{number}.0\",\n  \"dependencies\": {{"),
-        34 => format!(
-            "  \"scripts\": {{\n    \"build\": \"tsc -p tsconfig.json\",\n    \"test\": \"vitest run\",\n    \"lint\": \"eslint src --ext .ts,.tsx\"\n  }},"
-        ),
+        34 => "  \"scripts\": {\n    \"build\": \"tsc -p tsconfig.json\",\n    \"test\": \"vitest run\",\n    \"lint\": \"eslint src --ext .ts,.tsx\"\n  },".to_string(),
         35 => format!(
             "[dependencies]\n{noun} = \"0.{number}\"\nserde = {{ version = \"1.0\", features = [\"derive\"] }}"
         ),
@@ -215,7 +212,7 @@ pub(crate) fn code_line(dice: &mut Dice) -> String {
         58 => format!(
             ".{noun} {{\n  display: flex;\n  padding: {number}px;\n  background-color: var(--{other}-color);\n}}"
         ),
-        59 => "".to_owned(),
+        59 => String::new(),
         60 => format!("    let Some({noun}) = {other}.{noun}() else {{\n        return Ok(());\n    }};"),
         _ => format!("    {noun}.{camel_name}({other}, {number});"),
     }

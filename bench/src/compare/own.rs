@@ -191,7 +191,7 @@ fn entries(event: &Event<'_>) -> [Entry; 3] {
     let call = format!("call-{}", event.number);
     let params = format!(r#"{{"file_path":"/src/chain-{}.rs"}}"#, event.chain);
     let start = Entry::tool_started(&call, "Read", params).origin(format!("{call}:start"));
-    let end = Entry::tool_completed(&call, event.body.to_owned()).origin(format!("{call}:end"));
+    let end = Entry::tool_completed(&call, event.body).origin(format!("{call}:end"));
     [step, start, end]
 }
 

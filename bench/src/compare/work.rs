@@ -77,11 +77,6 @@ impl Work {
         }
     }
 
-    /// Bytes of the bodies of the first `count` events.
-    pub(crate) fn payload_bytes(&self, count: u64) -> u64 {
-        (1..=count).map(|number| self.event(number).body.len() as u64).sum()
-    }
-
     /// What a right answer holds, in a store of `count` events.
     pub(crate) fn answer(&self, ask: Ask, count: u64, sink: &mut Sink) {
         let numbers: Vec<u64> = match ask {

@@ -6,6 +6,7 @@ use clap::Subcommand;
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Context {
     /// The session: its id, a unique prefix, or `latest`
+    #[arg(add = crate::complete::sessions())]
     pub(crate) session: Option<String>,
     /// Only the newest so many items
     #[arg(long, value_name = "N")]
@@ -41,10 +42,10 @@ pub(crate) enum ContextAct {
 #[expect(clippy::struct_field_names, reason = "what one calls them")]
 pub(crate) struct Targets {
     /// What to act on
-    #[arg(value_name = "TARGET")]
+    #[arg(value_name = "TARGET", add = crate::complete::items())]
     pub(crate) targets: Vec<String>,
     /// The session [default: the only or newest one]
-    #[arg(long, short)]
+    #[arg(long, short, add = crate::complete::sessions())]
     pub(crate) session: Option<String>,
     /// Read {"action":..,"targets":[[target, summary?]..]} from standard input
     #[arg(long, conflicts_with = "targets")]

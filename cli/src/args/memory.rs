@@ -42,7 +42,7 @@ pub(crate) struct MemoryScope {
     #[arg(long, short)]
     pub(crate) project: Option<String>,
     /// The session, for its own memory and its project's
-    #[arg(long, short)]
+    #[arg(long, short, add = crate::complete::sessions())]
     pub(crate) session: Option<String>,
 }
 
@@ -136,7 +136,7 @@ pub(crate) struct MemoryRetract {
 #[derive(Debug, clap::Args)]
 pub(crate) struct MemoryPropose {
     /// The session
-    #[arg(value_name = "SESSION")]
+    #[arg(value_name = "SESSION", add = crate::complete::sessions())]
     pub(crate) session: String,
     /// Record these proposals: their numbers, or `all`
     #[arg(long, value_name = "N", num_args = 1..)]

@@ -1,10 +1,13 @@
 //! The command line as types: the verbs and the options of all here, those of a verb in the file of its topic.
 
 mod context;
+mod examples;
+mod export;
 mod memory;
 mod policy;
 mod read;
 mod request;
+mod shell;
 mod store;
 mod task;
 mod time;
@@ -12,9 +15,12 @@ mod write;
 
 use std::path::PathBuf;
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
+
+use crate::settings::Settings;
 
 pub(crate) use context::{Context, ContextAct, RestoreTargets, Targets};
+pub(crate) use export::{Export, ExportAct, ExportPage, Target};
 pub(crate) use memory::{
     Memory, MemoryAct, MemoryAdd, MemoryImport, MemoryKey, MemoryList, MemoryPropose, MemoryRetract,
     MemoryScope, MemorySupersede,
@@ -28,6 +34,7 @@ pub(crate) use store::{Backup, Demo, Erase, Info, Salvage, Seal, Verify};
 
 pub(crate) use request::{ExportMode, ExportOptions, Lint, RequestFormat};
 
+pub(crate) use shell::{Completions, Config, ConfigAct, Man, Shell};
 pub(crate) use task::{Task, TaskAct, TaskArchive, Todo, TodoAct};
 pub(crate) use time::{AtPoint, Blame, Diff, Fork, Rewind, Undo};
 pub(crate) use write::{Append, Import, RedactOptions, Scan};
@@ -48,9 +55,9 @@ pub(crate) struct Args {
 }
 
 /// Options of every command.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub(crate) struct Global {
-    /// The store's folder [default: the nearest .acpdb/ upwards, else the user's data directory]
+    /// The store's folder [default: the nearest .acpdb/ upwards, else as set by config, else the user's data directory]
     #[arg(long, global = true, value_name = "PATH", env = "ACPDB_PATH", hide_env_values = true)]
     pub(crate) db: Option<PathBuf>,
     /// Print JSON, for programs
@@ -59,12 +66,29 @@ pub(crate) struct Global {
     /// Read as of this point: #812, t12, -3t, a time, "10m ago", "yesterday 14:00", @compact-1, @rewind-1
     #[arg(long, global = true, value_name = "WHEN", allow_hyphen_values = true)]
     pub(crate) at: Option<String>,
-    /// Colours
-    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
-    pub(crate) color: ColorChoice,
+    /// Colours [default: auto]
+    #[arg(long, global = true, value_name = "WHEN")]
+    pub(crate) color: Option<ColorChoice>,
+    /// Do not show long answers through a pager
+    #[arg(long, global = true)]
+    pub(crate) no_pager: bool,
     /// No progress and no remarks
     #[arg(long, short, global = true)]
     pub(crate) quiet: bool,
+    /// The user's settings, once they are read.
+    #[arg(skip)]
+    pub(crate) settings: Settings,
+}
+
+impl Global {
+    /// Whether there are colours: as asked, as set, else as the terminal can.
+    pub(crate) fn color(&self) -> ColorChoice {
+        self.color.unwrap_or(match self.settings.color.as_deref() {
+            Some("always") => ColorChoice::Always,
+            Some("never") => ColorChoice::Never,
+            _ => ColorChoice::Auto,
+        })
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -108,6 +132,8 @@ pub(crate) enum Verb {
     Fork(Fork),
     /// Take back the newest discard, distill, restore, pin or unpin
     Undo(Undo),
+    /// Sessions as files for browsers, databases and trace viewers
+    Export(Export),
     /// Secrets that were recorded: where, and how to erase them
     Scan(Scan),
     /// Whether a provider accepts the body of a request: 0 yes, 1 no
@@ -140,4 +166,55 @@ pub(crate) enum Verb {
     Erase(Erase),
     /// Make the index anew from the log
     Reindex,
+    /// Your settings: list, get, set, unset, path
+    Config(Config),
+    /// A script that lets your shell complete verbs, options, sessions and ids
+    Completions(Completions),
+    /// Write the pages of the manual
+    Man(Man),
+}
+
+/// The table of arguments, with the examples of each verb.
+pub(crate) fn command() -> clap::Command {
+    examples::with(Args::command())
+}
+
+impl Args {
+    /// Reads the words of a command line, the program's name first.
+    pub(crate) fn read<I, T>(words: I) -> Result<Self, clap::Error>
+    where
+        I: IntoIterator<Item = T>,
+        T: Into<std::ffi::OsString> + Clone,
+    {
+        let mut command = command();
+        let matches = command.try_get_matches_from_mut(words)?;
+        Self::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+    }
+}
+
+impl Verb {
+    /// Whether its answer is for reading, and may be long.
+    pub(crate) const fn is_paged(&self) -> bool {
+        match self {
+            Self::Log(args) => !args.follow,
+            Self::Context(args) => args.act.is_none(),
+            Self::Sessions(_)
+            | Self::History(_)
+            | Self::Show(_)
+            | Self::List(_)
+            | Self::Explain(_)
+            | Self::At(_)
+            | Self::Diff(_)
+            | Self::Blame(_)
+            | Self::Scan(_)
+            | Self::Stats(_)
+            | Self::Todo(_) => true,
+            Self::Memory(args) => {
+                matches!(args.act, MemoryAct::List(_) | MemoryAct::History(_) | MemoryAct::Insights(_))
+            }
+            Self::Task(args) => !matches!(args.act, TaskAct::Update(_)),
+            Self::Policy(args) => !matches!(args.act, PolicyAct::Set(_)),
+            _ => false,
+        }
+    }
 }

@@ -26,7 +26,7 @@ pub(crate) struct PolicySet {
     #[arg(value_name = "WHAT", required = true, num_args = 1..)]
     pub(crate) what: Vec<String>,
     /// Only for this session
-    #[arg(long, short)]
+    #[arg(long, short, add = crate::complete::sessions())]
     pub(crate) session: Option<String>,
     /// Why
     #[arg(long)]

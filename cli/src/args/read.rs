@@ -48,7 +48,7 @@ pub(crate) struct History {
     #[command(flatten)]
     pub(crate) ask: Ask,
     /// The supersession chain of this item: #seq, short hash, call id or a unique prefix of one
-    #[arg(long, value_name = "ID", conflicts_with_all = ["file", "tool"])]
+    #[arg(long, value_name = "ID", conflicts_with_all = ["file", "tool"], add = crate::complete::items())]
     pub(crate) chain: Option<String>,
     /// Everything about this file
     #[arg(long, value_name = "PATH")]
@@ -63,7 +63,7 @@ pub(crate) struct History {
     #[arg(long, value_name = "ID", conflicts_with_all = ["chain", "file", "tool", "memory"])]
     pub(crate) todo: Option<String>,
     /// Only this session
-    #[arg(long, short)]
+    #[arg(long, short, add = crate::complete::sessions())]
     pub(crate) session: Option<String>,
 }
 
@@ -73,11 +73,11 @@ pub(crate) struct Log {
     #[command(flatten)]
     pub(crate) ask: Ask,
     /// Only this session
-    #[arg(long, short)]
+    #[arg(long, short, add = crate::complete::sessions())]
     pub(crate) session: Option<String>,
     #[expect(clippy::doc_markdown, reason = "it is the text of --help")]
     /// Only this kind of event, such as tool_call_started
-    #[arg(long, value_name = "KIND")]
+    #[arg(long, value_name = "KIND", add = crate::complete::kinds())]
     pub(crate) kind: Option<String>,
     /// From this seq on
     #[arg(long, value_name = "SEQ")]
@@ -96,7 +96,7 @@ pub(crate) struct Log {
 #[derive(Debug, clap::Args)]
 pub(crate) struct Show {
     /// #seq, short hash, call id or a unique prefix of one
-    #[arg(value_name = "ID")]
+    #[arg(value_name = "ID", add = crate::complete::items())]
     pub(crate) id: String,
     /// The host's own record, byte for byte
     #[arg(long)]
@@ -105,7 +105,7 @@ pub(crate) struct Show {
     #[arg(long, value_name = "ROW", conflicts_with = "raw")]
     pub(crate) body: Option<u32>,
     /// Only this session
-    #[arg(long, short)]
+    #[arg(long, short, add = crate::complete::sessions())]
     pub(crate) session: Option<String>,
 }
 
@@ -115,17 +115,17 @@ pub(crate) struct List {
     #[command(flatten)]
     pub(crate) ask: Ask,
     /// Only this session
-    #[arg(long, short)]
+    #[arg(long, short, add = crate::complete::sessions())]
     pub(crate) session: Option<String>,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Explain {
     /// #seq, short hash, call id or a unique prefix of one
-    #[arg(value_name = "ID")]
+    #[arg(value_name = "ID", add = crate::complete::items())]
     pub(crate) id: String,
     /// Only this session
-    #[arg(long, short)]
+    #[arg(long, short, add = crate::complete::sessions())]
     pub(crate) session: Option<String>,
 }
 
@@ -133,7 +133,7 @@ pub(crate) struct Explain {
 #[command(after_help = QUERY_HELP)]
 pub(crate) struct Stats {
     /// One session instead of all; then, or instead, what items must match (see below)
-    #[arg(value_name = "[SESSION] QUERY")]
+    #[arg(value_name = "[SESSION] QUERY", add = crate::complete::sessions())]
     pub(crate) words: Vec<String>,
     /// How to show it
     #[arg(long, default_value = "table")]
@@ -154,7 +154,7 @@ pub(crate) enum StatsStyle {
     The sessions are as they were recorded: how the agent would have gone on, had it seen less, is not known.")]
 pub(crate) struct Simulate {
     /// One session [default: the newest]
-    #[arg(value_name = "SESSION", conflicts_with = "all")]
+    #[arg(value_name = "SESSION", conflicts_with = "all", add = crate::complete::sessions())]
     pub(crate) session: Option<String>,
     /// Every session of the store
     #[arg(long)]
@@ -189,6 +189,6 @@ pub(crate) enum SimulateMode {
 #[derive(Debug, clap::Args)]
 pub(crate) struct SessionOption {
     /// The session [default: the only or newest one]
-    #[arg(long, short)]
+    #[arg(long, short, add = crate::complete::sessions())]
     pub(crate) session: Option<String>,
 }

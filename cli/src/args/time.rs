@@ -10,7 +10,7 @@ pub(crate) struct AtPoint {
     #[arg(value_name = "WHEN", allow_hyphen_values = true)]
     pub(crate) when: String,
     /// The session [default: the only or newest one]
-    #[arg(value_name = "SESSION")]
+    #[arg(value_name = "SESSION", add = crate::complete::sessions())]
     pub(crate) session: Option<String>,
 }
 
@@ -25,17 +25,17 @@ pub(crate) struct Diff {
     #[arg(value_name = "B", allow_hyphen_values = true, default_value = "head")]
     pub(crate) to: String,
     /// The session [default: the only or newest one]
-    #[arg(long, short)]
+    #[arg(long, short, add = crate::complete::sessions())]
     pub(crate) session: Option<String>,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Blame {
     /// A file, or an item: #seq, short hash, call id
-    #[arg(value_name = "FILE|ID")]
+    #[arg(value_name = "FILE|ID", add = crate::complete::items())]
     pub(crate) what: String,
     /// Only this session
-    #[arg(long, short)]
+    #[arg(long, short, add = crate::complete::sessions())]
     pub(crate) session: Option<String>,
 }
 
@@ -45,14 +45,14 @@ pub(crate) struct Rewind {
     #[arg(value_name = "TO", allow_hyphen_values = true)]
     pub(crate) to: String,
     /// The session [default: the only or newest one]
-    #[arg(long, short)]
+    #[arg(long, short, add = crate::complete::sessions())]
     pub(crate) session: Option<String>,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Fork {
     /// The session that is shared: its id, a unique prefix, or `latest`
-    #[arg(value_name = "SESSION")]
+    #[arg(value_name = "SESSION", add = crate::complete::sessions())]
     pub(crate) session: String,
     /// Id of the new session [default: that of the old one with a number]
     #[arg(long, value_name = "ID")]
@@ -68,7 +68,7 @@ pub(crate) struct Undo {
     #[arg(value_name = "ACT")]
     pub(crate) act: Option<String>,
     /// The session [default: the only or newest one]
-    #[arg(long, short)]
+    #[arg(long, short, add = crate::complete::sessions())]
     pub(crate) session: Option<String>,
     /// Only say what would be done
     #[arg(long)]

@@ -8,7 +8,7 @@ pub(crate) struct Import {
     #[arg(value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
     /// The format of the files, instead of looking
-    #[arg(long, value_name = "FORMAT")]
+    #[arg(long, value_name = "FORMAT", add = crate::complete::formats())]
     pub(crate) format: Option<String>,
     /// The session's id, where the format has none
     #[arg(long, value_name = "ID")]
@@ -53,7 +53,7 @@ pub(crate) struct RedactOptions {
 #[derive(Debug, clap::Args)]
 pub(crate) struct Scan {
     /// Only this session
-    #[arg(long, short)]
+    #[arg(long, short, add = crate::complete::sessions())]
     pub(crate) session: Option<String>,
     #[command(flatten)]
     pub(crate) redact: RedactOptions,

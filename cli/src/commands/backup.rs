@@ -1,18 +1,17 @@
 //! `acpdb backup`: a verified copy beside the writers.
 
 use acpdb_engine::verify::Verdict;
-use indicatif::{ProgressBar, ProgressStyle};
 
-use super::describe;
+use super::{describe, progress};
 use crate::args::{Backup, Global};
 use crate::failure::{Code, Failure};
 use crate::output::Output;
 use crate::place;
 
 pub(crate) fn run(global: &Global, args: &Backup, output: &mut Output) -> Result<Code, Failure> {
-    super::at::refuse(global)?;
+    super::at::refuse_now(global, "backup")?;
     let store = place::read(global, output)?;
-    let bar = bar(store.info()?.log_bytes, output);
+    let bar = progress::bytes(store.info()?.log_bytes, output);
     let done = store.backup(&args.folder, &mut |bytes| bar.inc(bytes));
     bar.finish_and_clear();
     let done = done.map_err(|error| taken(error, "backup"))?;
@@ -38,18 +37,6 @@ pub(crate) fn run(global: &Global, args: &Backup, output: &mut Output) -> Result
         ))?;
     }
     Ok(code)
-}
-
-/// How far the copy is. Draws on stderr, and only if that is a terminal.
-pub(crate) fn bar(total: u64, output: &Output) -> ProgressBar {
-    if output.quiet || output.json {
-        return ProgressBar::hidden();
-    }
-    let bar = ProgressBar::new(total);
-    if let Ok(style) = ProgressStyle::with_template("{bar:30} {bytes}/{total_bytes} {bytes_per_sec}") {
-        bar.set_style(style);
-    }
-    bar
 }
 
 /// A folder that holds something already is a mistake of the call, and says what to do.

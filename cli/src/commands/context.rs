@@ -22,7 +22,8 @@ pub(crate) fn run(global: &Global, args: &Context, output: &mut Output) -> Resul
         return super::acts::run(global, act, output);
     }
     let store = place::read(global, output)?;
-    let session = sessions::default_session_noted(&store, args.session.as_deref(), output)?;
+    let session = sessions::default_session_noted(&store, args.session.as_deref(), output)
+        .map_err(|failure| perhaps_an_act(failure, args.session.as_deref()))?;
     if args.served {
         return super::served::run(global, &store, &session, output);
     }
@@ -47,6 +48,22 @@ pub(crate) fn run(global: &Global, args: &Context, output: &mut Output) -> Resul
     }
     memory(&context.memory, output)?;
     Ok(Code::Ok)
+}
+
+/// `context discrad` names a session as far as the grammar goes; most likely it does not as far as the user goes.
+fn perhaps_an_act(failure: Failure, session: Option<&str>) -> Failure {
+    let Some(word) = session.filter(|_| failure.code == Code::NotFound) else { return failure };
+    match near_act(word) {
+        Some(act) => failure.hint(format!("did you mean context {act}?")),
+        None => failure,
+    }
+}
+
+/// The act that a word is a slip for.
+pub(crate) fn near_act(word: &str) -> Option<&'static str> {
+    let acts = ["discard", "distill", "restore", "pin", "unpin"].into_iter();
+    let near = acts.map(|act| (strsim::jaro_winkler(act, word), act)).filter(|(score, _)| *score > 0.85);
+    near.max_by(|left, right| left.0.total_cmp(&right.0)).map(|(_, act)| act)
 }
 
 fn header(context: &acpdb_query::Context, output: &mut Output) -> Result<(), Failure> {

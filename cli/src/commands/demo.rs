@@ -31,6 +31,7 @@ const CALL_COUNT_MIN: u64 = 8;
 pub(crate) fn run(global: &Global, args: &Demo, output: &mut Output) -> Result<Code, Failure> {
     let folder = tempfile::Builder::new().prefix("acpdb-demo-").tempdir();
     let folder = folder.map_err(|error| Failure::io("make", "a temporary folder", &error))?;
+    crate::interrupt::scratch(folder.path());
     let chosen = choose(global, args, folder.path(), output)?;
     let (store, path) = match &args.keep {
         None => (chosen.store.clone(), chosen.store.root().to_owned()),

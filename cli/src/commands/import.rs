@@ -2,13 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use acpdb_engine::Store;
 use acpdb_engine::entry::StreamInfo;
 use acpdb_hosts::import::{Format, Options};
 use acpdb_hosts::places::usual_places;
-use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
 use super::describe;
@@ -33,7 +31,7 @@ pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result
         return Err(failure.hint("give a file or folder: acpdb import PATH"));
     }
     let mut opened: Option<Store> = None;
-    let bar = bar(&candidates, output);
+    let bar = super::progress::bytes(candidates.iter().map(|candidate| candidate.bytes).sum(), output);
     let mut reports = Vec::new();
     let mut other_count = 0_u64;
     for candidate in &candidates {
@@ -127,20 +125,6 @@ fn format_of(name: &str) -> Result<Format, Failure> {
         let names: Vec<&str> = Format::ALL.iter().map(|format| format.name()).collect();
         Failure::usage(format!("there is no format {name:?}")).hint(format!("formats: {}", names.join(", ")))
     })
-}
-
-fn bar(candidates: &[Candidate], output: &Output) -> ProgressBar {
-    if output.quiet || output.json {
-        return ProgressBar::hidden();
-    }
-    // Draws on stderr, and only if that is a terminal.
-    let bar = ProgressBar::new(candidates.iter().map(|candidate| candidate.bytes).sum());
-    let style = ProgressStyle::with_template("{bar:30} {bytes}/{total_bytes} {bytes_per_sec} {wide_msg}");
-    if let Ok(style) = style {
-        bar.set_style(style);
-    }
-    bar.enable_steady_tick(Duration::from_millis(100));
-    bar
 }
 
 /// Parts of a file that were left out.

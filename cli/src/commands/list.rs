@@ -18,11 +18,12 @@ pub(crate) fn run(global: &Global, args: &List, output: &mut Output) -> Result<C
         args.session.as_deref().map(|session| super::sessions::find(&store, session)).transpose()?;
     let named = session.as_ref().map_or("", |session| session.name.as_str());
     let (after, digest) = args.ask.page(&["list", filter.text(), named])?;
+    let to = super::at::end(&store, global, session.as_ref())?;
     let question = EventsQuestion {
         filter,
         stream: session.map(|session| session.id),
         from: Seq(1),
-        to: super::at::end(&store, global)?,
+        to,
         limit: args.ask.limit,
         after,
         digest,
@@ -36,11 +37,7 @@ pub(crate) fn run(global: &Global, args: &List, output: &mut Output) -> Result<C
     })?;
     damaged += unreadable;
     log::finish(&rows, output, true)?;
-    if damaged > 0 {
-        output.warn(format!("{damaged} damaged event(s) left out; run acpdb verify"));
-        return Ok(Code::Damage);
-    }
-    Ok(Code::Ok)
+    Ok(if damaged > 0 { Code::Damage } else { Code::Ok })
 }
 
 /// One event. Returns 1 if a body of it is damaged: then nothing of it is printed.
@@ -66,7 +63,7 @@ fn print(store: &Store, recorded: &Recorded, output: &mut Output) -> Result<u64,
                 text.push_str(&format!("[{detail}]"));
             }
             Err(error @ acpdb_engine::Error::Corrupt { .. }) => {
-                output.warn(error.to_string());
+                output.left_out(&error.to_string());
                 return Ok(1);
             }
             Err(error) => return Err(error.into()),

@@ -9,8 +9,12 @@ use crate::output::Output;
 use crate::place;
 
 pub(crate) fn run(global: &Global, output: &mut Output) -> Result<Code, Failure> {
+    super::at::refuse_now(global, "reindex")?;
     let store = place::read(global, output)?;
-    let done = store.reindex()?;
+    let done = {
+        let _spinner = super::progress::spinner("reading the log", output);
+        store.reindex()?
+    };
     if output.json {
         output.json_line(&serde_json::json!({
             "schema": "acpdb.reindex/1",

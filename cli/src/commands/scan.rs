@@ -42,6 +42,7 @@ struct Row {
 }
 
 pub(crate) fn run(global: &Global, args: &Scan, output: &mut Output) -> Result<Code, Failure> {
+    super::at::refuse_now(global, "scan")?;
     let rules = rules(&args.redact, true)?.unwrap_or_default();
     let store = place::read(global, output)?;
     let names: BTreeMap<_, _> = store.stream_names()?.into_iter().map(|it| (it.id, it.name)).collect();

@@ -7,8 +7,12 @@ use crate::output::Output;
 use crate::place;
 
 pub(crate) fn run(global: &Global, args: &Seal, output: &mut Output) -> Result<Code, Failure> {
+    super::at::refuse_now(global, "seal")?;
     let store = place::read(global, output)?;
-    let report = store.seal(args.all)?;
+    let report = {
+        let _spinner = super::progress::spinner("sealing", output);
+        store.seal(args.all)?
+    };
     let code = if !report.damage.is_empty() {
         Code::Damage
     } else if report.busy {

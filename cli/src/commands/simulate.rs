@@ -32,9 +32,9 @@ struct Simulated {
 }
 
 pub(crate) fn run(global: &Global, args: &Simulate, output: &mut Output) -> Result<Code, Failure> {
-    super::at::refuse(global)?;
+    super::at::refuse_now(global, "simulate")?;
     let store = place::read(global, output)?;
-    let (list, prices) = prices(args)?;
+    let (list, prices) = prices(global, args)?;
     let setups = setups(args, prices)?;
     let streams = if args.all {
         let meant = |stream: &StreamName| {
@@ -80,8 +80,8 @@ fn conditions(list: &PriceList) -> String {
     )
 }
 
-fn prices(args: &Simulate) -> Result<(PriceList, Prices), Failure> {
-    let name = args.price.as_deref().unwrap_or("anthropic");
+fn prices(global: &Global, args: &Simulate) -> Result<(PriceList, Prices), Failure> {
+    let name = args.price.as_deref().or(global.settings.price.as_deref()).unwrap_or("anthropic");
     let path = std::path::Path::new(name);
     let list = if path.is_file() {
         let text = std::fs::read_to_string(path).map_err(|error| Failure::io("read", name, &error))?;
@@ -143,7 +143,7 @@ fn each(
     prices: Prices,
     output: &Output,
 ) -> Result<Vec<Simulated>, Failure> {
-    let bar = if output.quiet || streams.len() < 2 {
+    let bar = if !output.progress || streams.len() < 2 {
         ProgressBar::hidden()
     } else {
         ProgressBar::new(streams.len() as u64)

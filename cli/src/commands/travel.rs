@@ -186,12 +186,11 @@ pub(crate) fn blame(global: &Global, args: &Blame, output: &mut Output) -> Resul
         Err(FindError::NotFound { .. }) => {}
         Err(error) => return Err(find::failure(error)),
     }
-    let streams = match session {
-        Some(session) => vec![session],
-        None => {
-            let all = store.stream_names()?.into_iter();
-            all.filter(|stream| stream.scope == Scope::Session).collect()
-        }
+    let streams = if let Some(session) = session {
+        vec![session]
+    } else {
+        let all = store.stream_names()?.into_iter();
+        all.filter(|stream| stream.scope == Scope::Session).collect()
     };
     let mut reports = Vec::new();
     for stream in &streams {

@@ -9,8 +9,12 @@ use crate::output::Output;
 use crate::place;
 
 pub(crate) fn run(global: &Global, args: &Verify, output: &mut Output) -> Result<Code, Failure> {
+    super::at::refuse_now(global, "verify")?;
     let folder = place::folder(global)?;
-    let report = acpdb_engine::verify::verify_folder(&folder, args.deep)?;
+    let report = {
+        let _spinner = super::progress::spinner("verifying", output);
+        acpdb_engine::verify::verify_folder(&folder, args.deep)?
+    };
     let code = match report.verdict() {
         Verdict::Sound => Code::Ok,
         Verdict::Damaged => Code::Damage,

@@ -8,16 +8,18 @@
 //! Facts are immutable and only grow; they are shared by every branch of the stream. What is *concluded* from them
 //! stands elsewhere: the present in [`core`](super::core), everything ever concluded in [`history`](super::history).
 
+mod rows;
+
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+pub use rows::ItemKind;
+pub(crate) use rows::*;
+
 use super::names::{Name, Names};
 use super::table::{Table, hash_of};
-use crate::event::{
-    Body, Face, InjectedKind, KeyKind, Lent, Outcome, PartKind, Role, Shown, SignatureForm, TodoList,
-    TodoRole, TodoUpdate, ToolClass,
-};
-use crate::ids::{ItemId, Micros, Seq, Signature, Turn};
+use crate::event::{Body, KeyKind, Lent, Role, Shown, SignatureForm, TodoList, TodoRole, ToolClass};
+use crate::ids::{ItemId, Seq, Signature, Turn};
 
 /// Index of an item within its stream, in the order of recording.
 #[derive(
@@ -48,189 +50,6 @@ pub(crate) fn index(len: usize) -> u32 {
 
 /// "None" for packed indices.
 pub(crate) const NONE: u32 = u32::MAX;
-
-/// What an item is.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize)]
-#[serde(rename_all = "snake_case")]
-#[derive(rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
-pub enum ItemKind {
-    /// A tool call, with two faces.
-    Call,
-    /// A result whose call was never recorded.
-    Result,
-    /// A part of a message: text.
-    Text,
-    /// A part of a message: reasoning.
-    Reasoning,
-    /// A part of a message: image, audio, document.
-    Media,
-    /// A part of a message that is kept and sent, not interpreted.
-    Opaque,
-    /// A text that the host injected: a reminder, a reflection, memory.
-    Injected,
-}
-
-/// An item.
-#[derive(Clone, Copy, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
-pub(crate) struct Item {
-    pub(crate) id: ItemId,
-    pub(crate) recorded_at: Micros,
-    /// Params of a call, else the content.
-    pub(crate) body: Body,
-    pub(crate) turn: Turn,
-    /// Index into `messages`, or [`NONE`].
-    pub(crate) message: u32,
-    /// Index into `calls`, or [`NONE`].
-    pub(crate) call: u32,
-    /// Index into `extras`, or [`NONE`].
-    pub(crate) extra: u32,
-    pub(crate) kind: ItemKind,
-    pub(crate) role: Role,
-    /// Hidden from the model by the host itself.
-    pub(crate) hidden: bool,
-    /// A user text that switches automata mode on.
-    pub(crate) automata: bool,
-}
-
-/// What few items and parts have.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
-pub(crate) struct Extra {
-    pub(crate) media_type: Option<Name>,
-    pub(crate) signature: Option<Body>,
-    pub(crate) injected: Option<InjectedKind>,
-    pub(crate) task: Option<Name>,
-}
-
-/// A part of an output.
-#[derive(Clone, Copy, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
-pub(crate) struct PartFact {
-    pub(crate) body: Body,
-    /// Index into `extras`, or [`NONE`].
-    pub(crate) extra: u32,
-    pub(crate) kind: PartKind,
-}
-
-/// A range of a vector: index of the first, and of the one behind the last.
-pub(crate) type Range = (u32, u32);
-
-/// What a call is.
-#[derive(Clone, Copy, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
-pub(crate) struct Call {
-    pub(crate) host_id: Name,
-    pub(crate) tool: Name,
-    pub(crate) canonical_tokens: u32,
-    pub(crate) label: u32,
-    /// Interned signatures: as given, without nulls, resolved, both.
-    pub(crate) compared: [u32; 4],
-    /// Range in `keys`.
-    pub(crate) keys: Range,
-    /// Index into `todo_lists`, or [`NONE`].
-    pub(crate) todos: u32,
-    /// The call before it with the same host's id, or [`NONE`].
-    previous_of_host: u32,
-    /// The call before it with the same signature as given, or [`NONE`].
-    previous_of_signature: u32,
-    pub(crate) shown: Shown,
-    /// Digits of the signature that its hash shows beyond the label, in the form with a letter and in the bare one.
-    pub(crate) digits: (u8, u8),
-    pub(crate) class: ToolClass,
-    pub(crate) volatile: bool,
-    pub(crate) todo: TodoRole,
-}
-
-/// What a key compares as: equal identities, equal keys. One for the text as given, one as resolved.
-#[derive(
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Debug,
-    rkyv::Archive,
-    rkyv::Serialize,
-    rkyv::Deserialize,
-)]
-pub(crate) struct KeyId(pub(crate) u32);
-
-/// A key of a call.
-#[derive(Clone, Copy, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
-pub(crate) struct KeyFact {
-    pub(crate) kind: KeyKind,
-    pub(crate) class: ToolClass,
-    pub(crate) given: Name,
-    pub(crate) resolved: Option<Name>,
-    pub(crate) id_given: KeyId,
-    pub(crate) id_resolved: KeyId,
-}
-
-/// How a call ended.
-#[derive(Clone, Copy, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
-pub(crate) struct Finish {
-    pub(crate) seq: Seq,
-    pub(crate) recorded_at: Micros,
-    pub(crate) host_id: Name,
-    /// Range in `parts`.
-    pub(crate) output: Range,
-    pub(crate) task: Option<Name>,
-    /// Index into `finish_extras`, or [`NONE`].
-    pub(crate) extra: u32,
-    /// The item of its own that it becomes when no call waits for it; [`NONE`] until then.
-    pub(crate) orphan: u32,
-    pub(crate) outcome: Outcome,
-}
-
-/// What few results have.
-#[derive(Clone, Debug, Default, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
-pub(crate) struct FinishExtra {
-    pub(crate) details: Option<Body>,
-    #[rkyv(with = rkyv::with::Map<rkyv::with::Unshare>)]
-    pub(crate) todos: Option<Arc<TodoUpdate>>,
-}
-
-/// A face as the host rewrote it.
-#[derive(Clone, Copy, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
-pub(crate) struct Revision {
-    pub(crate) seq: Seq,
-    pub(crate) item: ItemId,
-    pub(crate) face: Face,
-    /// Range in `parts`.
-    pub(crate) parts: Range,
-}
-
-/// A message.
-#[derive(Clone, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
-pub(crate) struct Message {
-    pub(crate) key: Name,
-    pub(crate) role: Role,
-    pub(crate) hidden: bool,
-    /// Its parts and calls, in order of recording.
-    pub(crate) items: Vec<Ix>,
-}
-
-/// One hidden item of an act.
-#[derive(Clone, Copy, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
-pub(crate) struct ActItem {
-    pub(crate) item: ItemId,
-    pub(crate) pattern: Option<Signature>,
-    pub(crate) summary: Option<Body>,
-}
-
-/// An act on the context.
-#[derive(Clone, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
-pub(crate) struct Act {
-    pub(crate) seq: Seq,
-    pub(crate) items: Vec<ActItem>,
-}
-
-/// A completed task's eviction, or the rolling prune of an active one.
-#[derive(Clone, Copy, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
-pub(crate) struct Eviction {
-    pub(crate) seq: Seq,
-    pub(crate) task: Name,
-    pub(crate) summary: Option<Body>,
-}
 
 /// A signature under a label.
 #[derive(Clone, Copy, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
@@ -672,40 +491,5 @@ pub(crate) const fn form_index(form: SignatureForm) -> usize {
         SignatureForm::NoNulls => 1,
         SignatureForm::Resolved => 2,
         SignatureForm::ResolvedNoNulls => 3,
-    }
-}
-
-/// What the parts of an output add up to.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Size {
-    pub(crate) bytes: u64,
-    pub(crate) tokens: u64,
-    pub(crate) lines: u64,
-}
-
-impl Size {
-    pub(crate) fn of(parts: &[PartFact]) -> Self {
-        let mut size = Self::default();
-        for part in parts {
-            size.bytes = size.bytes.saturating_add(part.body.bytes);
-            size.tokens = size.tokens.saturating_add(u64::from(part.body.tokens));
-            size.lines = size.lines.saturating_add(u64::from(part.body.lines));
-        }
-        size
-    }
-
-    pub(crate) fn of_body(body: &Body) -> Self {
-        Self { bytes: body.bytes, tokens: u64::from(body.tokens), lines: u64::from(body.lines) }
-    }
-}
-
-/// The item kind of a message part.
-pub(crate) const fn kind_of(part: PartKind) -> ItemKind {
-    match part {
-        PartKind::Text => ItemKind::Text,
-        PartKind::Reasoning => ItemKind::Reasoning,
-        PartKind::Media => ItemKind::Media,
-        // Parts of these kinds stand for calls that a host records apart; they are kept and sent.
-        PartKind::Call | PartKind::Result | PartKind::Opaque => ItemKind::Opaque,
     }
 }

@@ -61,13 +61,10 @@ mod tests {
         fn a_few_is_a_short_vector(steps in proptest::collection::vec(0_u8..12, 0..24)) {
             let (mut few, mut all) = (Few::default(), Vec::new());
             for (number, step) in steps.into_iter().enumerate() {
-                match step {
-                    0..=5 => {
-                        few.push(number);
-                        all.push(number);
-                    }
-                    _ => prop_assert_eq!(few.pop(), all.pop()),
-                }
+                if let 0..=5 = step {
+                    few.push(number);
+                    all.push(number);
+                } else { prop_assert_eq!(few.pop(), all.pop()) }
                 prop_assert_eq!(few.as_slice(), all.as_slice());
                 prop_assert_eq!(few.is_empty(), all.is_empty());
             }

@@ -111,9 +111,9 @@ mod tests {
             let (mut table, mut known) = (Table::with_room(room), Vec::new());
             for value in values {
                 let found = table.find(hash(value), |index| known[index as usize] == value);
-                prop_assert_eq!(found, known.iter().position(|other| *other == value).map(|place| place as u32));
+                prop_assert_eq!(found, (0_u32..).zip(&known).find(|(_, other)| **other == value).map(|(place, _)| place));
                 if found.is_none() {
-                    table.insert(hash(value), known.len() as u32);
+                    table.insert(hash(value), u32::try_from(known.len()).unwrap());
                     known.push(value);
                 }
             }

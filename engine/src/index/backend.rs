@@ -1,19 +1,136 @@
 //! redb's file on the storage trait, so that the index lies where the log lies: in files, or in a simulation.
+//!
+//! ```text
+//! held back:  redb -> ops in memory (reads look through them)      nothing was indexed for good: dropped at the end
+//!                       |  the first durable commit
+//! let through:          '-> the file, op by op, syncs in their places; from then on directly
+//! ```
+//!
+//! redb marks its file when it opens it and again when it closes it, with eight syncs for a process that only looks
+//! something up. So what it writes is held back until a commit has to be durable, and then done exactly as redb asked
+//! for it, in its order. A process that only reads leaves the file as it was, whatever becomes of it.
 
 use std::fmt;
 use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use redb::StorageBackend;
 
 use crate::storage::{StoredFile, read_up_to, sync, write_all};
 
+/// Most bytes, and most ops, that are held back: then they are let through.
+const HELD_BYTES_MAX: usize = 1 << 20;
+const HELD_COUNT_MAX: usize = 128;
+
+/// What redb asked for.
+enum Op {
+    Write { offset: u64, bytes: Vec<u8> },
+    Length(u64),
+    Sync,
+}
+
+struct Held {
+    ops: Vec<Op>,
+    bytes: usize,
+    length: u64,
+}
+
+struct Inner {
+    file: Box<dyn StoredFile>,
+    /// `None`: let through.
+    held: Mutex<Option<Held>>,
+}
+
 /// The bytes of one database.
-pub(super) struct Backend(Box<dyn StoredFile>);
+#[derive(Clone)]
+pub(super) struct Backend(Arc<Inner>);
 
 impl Backend {
     /// Takes over an open file, whose lock its caller holds.
-    pub(super) const fn new(file: Box<dyn StoredFile>) -> Self {
-        Self(file)
+    pub(super) fn new(file: Box<dyn StoredFile>) -> io::Result<Self> {
+        let held = Held { ops: Vec::new(), bytes: 0, length: file.len()? };
+        Ok(Self(Arc::new(Inner { file, held: Mutex::new(Some(held)) })))
+    }
+
+    /// Does what was held back, and holds nothing back any more. If it fails, the rest is tried again the next time.
+    pub(super) fn let_through(&self) -> io::Result<()> {
+        self.0.let_through(&mut self.held())
+    }
+
+    fn held(&self) -> MutexGuard<'_, Option<Held>> {
+        self.0.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    fn let_through(&self, held: &mut Option<Held>) -> io::Result<()> {
+        // Every op can be done twice: a write that fails stays in the list with all that follow it.
+        for op in held.iter().flat_map(|held| &held.ops) {
+            match op {
+                Op::Write { offset, bytes } => write_all(&*self.file, bytes, *offset, &mut 0)?,
+                Op::Length(length) => self.file.set_len(*length)?,
+                Op::Sync => sync(&*self.file)?,
+            }
+        }
+        *held = None;
+        Ok(())
+    }
+
+    /// Holds an op back, or does it; and lets all through if it is too much.
+    fn hold(&self, held: &mut Option<Held>, op: Op, bytes: usize) -> io::Result<()> {
+        if let Some(held) = held {
+            held.ops.push(op);
+            held.bytes = held.bytes.saturating_add(bytes);
+            if held.bytes <= HELD_BYTES_MAX && held.ops.len() <= HELD_COUNT_MAX {
+                return Ok(());
+            }
+        }
+        self.let_through(held)
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        if read_up_to(&*self.file, out, offset)? == out.len() {
+            return Ok(());
+        }
+        Err(io::Error::new(io::ErrorKind::UnexpectedEof, "its file ends early"))
+    }
+}
+
+impl Held {
+    /// The bytes at `offset` as redb knows them.
+    fn read(&self, file: &dyn StoredFile, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        let end = offset.saturating_add(out.len() as u64);
+        if end > self.length {
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "its file ends early"));
+        }
+        let count = read_up_to(file, out, offset)?;
+        out.get_mut(count..).unwrap_or_default().fill(0);
+        for op in &self.ops {
+            match op {
+                Op::Write { offset: start, bytes } => {
+                    let from = offset.max(*start);
+                    let to = end.min(start.saturating_add(bytes.len() as u64));
+                    let within = |base: u64| {
+                        let at =
+                            |place: u64| usize::try_from(place.saturating_sub(base)).unwrap_or(usize::MAX);
+                        at(from)..at(to)
+                    };
+                    if from < to
+                        && let (Some(out), Some(bytes)) =
+                            (out.get_mut(within(offset)), bytes.get(within(*start)))
+                    {
+                        out.copy_from_slice(bytes);
+                    }
+                }
+                // What is cut off comes back as zeros, if at all.
+                Op::Length(length) if *length < end => {
+                    let kept = usize::try_from(length.saturating_sub(offset)).unwrap_or(usize::MAX);
+                    out.get_mut(kept..).unwrap_or_default().fill(0);
+                }
+                Op::Length(_) | Op::Sync => {}
+            }
+        }
+        Ok(())
     }
 }
 
@@ -25,25 +142,46 @@ impl fmt::Debug for Backend {
 
 impl StorageBackend for Backend {
     fn len(&self) -> io::Result<u64> {
-        self.0.len()
+        match &*self.held() {
+            Some(held) => Ok(held.length),
+            None => self.0.file.len(),
+        }
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        if read_up_to(&*self.0, out, offset)? == out.len() {
-            return Ok(());
+        if let Some(held) = &*self.held() {
+            return held.read(&*self.0.file, offset, out);
         }
-        Err(io::Error::new(io::ErrorKind::UnexpectedEof, "its file ends early"))
+        self.0.read(offset, out)
     }
 
     fn set_len(&self, length: u64) -> io::Result<()> {
-        self.0.set_len(length)
+        let mut held = self.held();
+        match &mut *held {
+            None => return self.0.file.set_len(length),
+            Some(held) => held.length = length,
+        }
+        self.0.hold(&mut held, Op::Length(length), 0)
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        sync(&*self.0)
+        let mut held = self.held();
+        if held.is_some() {
+            return self.0.hold(&mut held, Op::Sync, 0);
+        }
+        drop(held);
+        sync(&*self.0.file)
     }
 
     fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        write_all(&*self.0, bytes, offset, &mut 0)
+        let mut held = self.held();
+        match &mut *held {
+            None => {
+                drop(held);
+                return write_all(&*self.0.file, bytes, offset, &mut 0);
+            }
+            Some(held) => held.length = held.length.max(offset.saturating_add(bytes.len() as u64)),
+        }
+        self.0.hold(&mut held, Op::Write { offset, bytes: bytes.to_vec() }, bytes.len())
     }
 }

@@ -62,6 +62,7 @@ fn fault(error: impl Into<redb::Error>) -> Fault {
 #[derive(Debug)]
 pub(super) struct Table {
     database: Database,
+    backend: Backend,
 }
 
 impl Table {
@@ -69,12 +70,13 @@ impl Table {
     pub(super) fn open(file: Box<dyn StoredFile>, cache_bytes: usize, check: bool) -> Result<Self, Fault> {
         contained(|| {
             let mut builder = Builder::new();
-            let opened = builder.set_cache_size(cache_bytes).create_with_backend(Backend::new(file));
+            let backend = Backend::new(file).map_err(redb::Error::from).map_err(fault)?;
+            let opened = builder.set_cache_size(cache_bytes).create_with_backend(backend.clone());
             let mut database = opened.map_err(fault)?;
             if check && !database.check_integrity().map_err(fault)? {
                 return Err(Fault::new("its pages do not match their checksums"));
             }
-            Ok(Self { database })
+            Ok(Self { database, backend })
         })
     }
 
@@ -98,6 +100,7 @@ impl Table {
                     transaction.set_durability(RedbDurability::Immediate).map_err(fault)?;
                     // Without it the next open after a crash walks the whole file.
                     transaction.set_quick_repair(true);
+                    self.backend.let_through().map_err(redb::Error::from).map_err(fault)?;
                 }
             }
             {
@@ -130,6 +133,7 @@ impl Table {
     pub(super) fn close(self) -> Result<(), Fault> {
         contained(|| {
             drop(self.database);
+            drop(self.backend);
             Ok(())
         })
     }

@@ -63,6 +63,15 @@ pub(crate) struct Stretch {
 }
 
 impl Placed {
+    /// Of two, the one that covers the other once it is durable.
+    pub(crate) fn later<'a>(&'a self, other: &'a Self) -> &'a Self {
+        if other.end > self.end { other } else { self }
+    }
+
+    pub(crate) fn into_appended(self) -> Appended {
+        self.appended
+    }
+
     /// What was written, and where.
     pub fn appended(&self) -> &Appended {
         &self.appended

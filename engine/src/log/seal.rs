@@ -365,6 +365,7 @@ impl Log {
         self.storage.rename(&temporary, &name).map_err(fail("rename", &temporary))?;
         self.storage.sync_dir(LOG_DIR).map_err(fail("sync", LOG_DIR))?;
         self.segments.forget_one(number);
+        self.generation_changed();
         // The tables are in the footer now; if the map stays it is not looked at.
         let _ = self.storage.remove(&map_name(number));
         self.generation_changed();

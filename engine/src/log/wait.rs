@@ -76,8 +76,8 @@ impl Log {
         }
     }
 
-    /// Tells all handles, of any process, that a complete segment was replaced, so that they let go of the old file. They
-    /// need not: the old one says the same.
+    /// Tells all handles, of any process, that a complete segment was replaced, so that they let go of the old file, whose
+    /// space is free only then. They may read on in it until their next look at the head: it says the same.
     pub(crate) fn generation_changed(&self) {
         if let Some(tail) = &self.tail {
             let _ = tail.raise_generation();

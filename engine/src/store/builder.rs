@@ -17,6 +17,7 @@ use super::contents::Contents;
 use super::places::Places;
 use super::salts::Salts;
 use super::snapshots::{Snapshots, Uses};
+use super::ticket::{Durability, Settler};
 use super::upkeep::Upkeep;
 use super::{Inner, Redactor, Store};
 
@@ -35,6 +36,7 @@ pub struct Builder {
     sealing: bool,
     snapshots: bool,
     any_file_system: bool,
+    durability: Durability,
 }
 
 impl std::fmt::Debug for Builder {
@@ -58,6 +60,7 @@ impl Builder {
             sealing: true,
             snapshots: true,
             any_file_system: false,
+            durability: Durability::default(),
         }
     }
 
@@ -117,6 +120,13 @@ impl Builder {
     #[must_use]
     pub fn any_file_system(mut self) -> Self {
         self.any_file_system = true;
+        self
+    }
+
+    /// When appends are acknowledged. Default: [`Durability::Sync`], once they are on the disk.
+    #[must_use]
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.durability = durability;
         self
     }
 
@@ -208,6 +218,9 @@ impl Builder {
             damage: Mutex::default(),
             upkeep: Upkeep::new(own_files && self.sealing),
             snapshots,
+            durability: self.durability,
+            settler: Settler::default(),
+            unsettled: Mutex::default(),
         };
         if !read_only && inner.refresh()? == Seq::ZERO {
             inner.begin()?;
@@ -249,6 +262,7 @@ impl Inner {
 
 impl Drop for Inner {
     fn drop(&mut self) {
+        self.settler.finish();
         self.save_folds();
         // Nothing becomes durable here: a checkpoint only witnesses what is.
         self.upkeep.finish(&self.log);

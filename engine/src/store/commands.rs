@@ -298,6 +298,12 @@ impl Inner {
         for (id, writer) in &writers {
             guards.insert(*id, writer.lock().unwrap_or_else(PoisonError::into_inner));
         }
+        // A decision rests on what is durable: all that the ledgers know must be.
+        for writer in guards.values_mut() {
+            if let Some(placed) = writer.placed.take() {
+                self.settle(&placed)?;
+            }
+        }
         let mut retry_count = 0;
         loop {
             for (id, writer) in &mut guards {

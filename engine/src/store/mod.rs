@@ -31,19 +31,18 @@ mod salts;
 mod salvage;
 mod scan;
 mod serve;
-#[cfg(test)]
-mod serve_tests;
 mod served;
 mod session;
 mod session_message;
 mod snapshots;
 mod space;
 mod subscribe;
-#[cfg(test)]
-mod subscribe_tests;
 mod tabled;
 #[cfg(test)]
 mod tests;
+mod ticket;
+#[cfg(test)]
+mod ticket_tests;
 mod upkeep;
 mod view;
 mod wanted;
@@ -59,7 +58,7 @@ use crate::entry::{Entry, StreamInfo};
 use crate::error::Error;
 use crate::event::{Body, Recorded};
 use crate::ids::{BodyId, Origin, Position, Seq, StoreId, StreamId};
-use crate::log::{Log, Recovery};
+use crate::log::{Log, Placed, Recovery};
 use crate::registry::Registry;
 
 pub use backup::Backup;
@@ -80,6 +79,7 @@ pub use session::Session;
 pub use session_message::{MessageStream, Resumed};
 pub use space::{SealReport, Space, StateSpace};
 pub use subscribe::{Commit, Subscription};
+pub use ticket::{Durability, Ticket};
 pub use view::{At, Reading, ShownFace, View};
 pub use writer::{Atomicity, Batch, Receipt};
 
@@ -91,6 +91,7 @@ use places::Places;
 use salts::Salts;
 use scan::{LogSource, Source};
 use snapshots::Snapshots;
+use ticket::Settler;
 use upkeep::Upkeep;
 use writer::StreamWriter;
 
@@ -118,6 +119,10 @@ struct Inner {
     damage: Mutex<Vec<String>>,
     snapshots: Snapshots,
     upkeep: Upkeep,
+    durability: Durability,
+    settler: Settler,
+    /// What was acknowledged last without a sync.
+    unsettled: Mutex<Option<Placed>>,
 }
 
 /// Most damaged places that are told of; `verify` tells of all.
@@ -164,7 +169,8 @@ impl Store {
         self.inner.refresh()
     }
 
-    /// Records facts of one stream as one commit, opening the stream if it is new. Durable when it returns.
+    /// Records facts of one stream as one commit, opening the stream if it is new. Durable when it returns, unless the
+    /// store was opened with [`Durability::Os`].
     ///
     /// Facts whose origin is known with the same content are skipped; with other content they become revisions. If
     /// another process wrote to the stream meanwhile, what is known is looked up again: nothing is recorded twice.
@@ -184,7 +190,9 @@ impl Store {
     /// As [`Store::append`]; after an error of a split commit, the commits before it stand, and the whole call may be
     /// repeated: what stands is skipped.
     pub fn commit(&self, batches: &[Batch], atomicity: Atomicity) -> Result<Receipt, Error> {
-        self.inner.commit(batches, atomicity)
+        let (receipt, placed) = self.inner.commit(batches, atomicity)?;
+        self.complete(placed)?;
+        Ok(receipt)
     }
 
     /// All events from `from` to `to`, both included, in order.
@@ -296,8 +304,9 @@ impl Store {
     /// have nowhere to go.
     ///
     /// # Errors
-    /// If the checkpoint cannot be written; nothing recorded is at risk.
+    /// If the checkpoint cannot be written, nothing recorded is at risk; [`Error::Poisoned`] as [`Store::sync`].
     pub fn close(&self) -> Result<(), Error> {
+        self.sync()?;
         self.inner.log.write_checkpoint().map_err(Error::from)
     }
 }

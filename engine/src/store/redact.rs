@@ -106,13 +106,20 @@ impl Pass<'_> {
             Fact::ToolStarted { params, .. } => self.json(params),
             Fact::ToolFinished { output, details, todo_change, .. } => {
                 self.parts(output);
-                details.iter_mut().for_each(|details| self.json(details));
-                let change = todo_change.iter_mut().filter_map(|change| change.entry.as_mut());
-                change.for_each(|entry| self.json(entry));
+                if let Some(details) = details {
+                    self.json(details);
+                }
+                if let Some(entry) = todo_change.as_mut().and_then(|change| change.entry.as_mut()) {
+                    self.json(entry);
+                }
             }
             Fact::PromptSet { system, tools, params, .. } => {
-                system.iter_mut().for_each(|system| self.bytes(system));
-                tools.iter_mut().chain(params).for_each(|json| self.json(json));
+                if let Some(system) = system {
+                    self.bytes(system);
+                }
+                for json in tools.iter_mut().chain(params) {
+                    self.json(json);
+                }
             }
             Fact::HostCleared { text, .. } => text.iter_mut().for_each(|text| self.bytes(text)),
             Fact::HostRecorded { raw, .. } => raw.iter_mut().for_each(|raw| self.bytes(raw)),
@@ -123,11 +130,17 @@ impl Pass<'_> {
             Fact::SessionClosed { reason } => reason.iter_mut().for_each(|reason| self.text(reason)),
             Fact::Memory(memory) => {
                 self.text(&mut memory.value);
-                memory.rationale.iter_mut().chain(&mut memory.alternatives).for_each(|text| self.text(text));
-                memory.extra.iter_mut().for_each(|extra| self.json(extra));
+                for text in memory.rationale.iter_mut().chain(&mut memory.alternatives) {
+                    self.text(text);
+                }
+                if let Some(extra) = &mut memory.extra {
+                    self.json(extra);
+                }
             }
             Fact::MemorySuperseded { reason, .. } | Fact::MemoryRetracted { reason, .. } => {
-                reason.iter_mut().for_each(|reason| self.text(reason));
+                if let Some(reason) = reason {
+                    self.text(reason);
+                }
             }
             Fact::TurnStarted { .. }
             | Fact::ContextReplaced { .. }

@@ -168,6 +168,7 @@ impl Step {
     pub fn context(&self, renderer: &dyn Renderer, options: &ServeOptions) -> Result<Context, Error> {
         let store = self.session.store().clone();
         let stream = self.session.id();
+        store.sync()?;
         if options.inject {
             self.session.inject()?;
         }

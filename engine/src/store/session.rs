@@ -7,7 +7,7 @@ use crate::entry::{Entry, StreamInfo};
 use crate::error::Error;
 use crate::ids::StreamId;
 
-use super::{At, Receipt, Store, View};
+use super::{At, Receipt, Store, Ticket, View};
 
 /// One session (or project) of a store. Cheap to clone; opened in the log by its first append.
 ///
@@ -69,6 +69,14 @@ impl Session {
     /// As [`Store::append`].
     pub fn append(&self, entries: impl IntoIterator<Item = Entry>) -> Result<Receipt, Error> {
         self.store.append(&self.info, entries.into_iter().collect())
+    }
+
+    /// Records facts as one commit without waiting for the disk. As [`Store::submit`].
+    ///
+    /// # Errors
+    /// As [`Store::submit`].
+    pub fn submit(&self, entries: impl IntoIterator<Item = Entry>) -> Result<Ticket, Error> {
+        self.store.submit(&self.info, entries.into_iter().collect())
     }
 
     /// Calls that were started and have not ended, oldest first: what a crash of the host left behind.

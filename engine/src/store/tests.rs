@@ -1,5 +1,8 @@
 //! The handle on a real folder: append, repeat, revise, reopen, two handles.
 
+mod serving;
+mod subscribing;
+
 use tempfile::TempDir;
 
 use super::*;

@@ -1,13 +1,14 @@
 //! The way in: entries of one or several streams become one commit.
 //!
 //! ```text
-//! lock the streams -> catch up their ledgers -> draft (skip what is known) -> encode and hash -> log.append -> observe
-//!          ^                                                                           |
-//!          +-------------------- another process wrote to one of them -----------------+
+//! lock the streams -> catch up their ledgers -> draft (skip what is known) -> encode and hash -> log.place -> observe
+//!          ^                                                                           |              |
+//!          +-------------------- another process wrote to one of them -----------------+    unlock -> settle
 //! ```
 //!
-//! Streams are locked in order of their ids, so that two commits never wait for each other; commits of different streams
-//! go to the log together and share one sync. Whether a fact is known is decided under the log's own condition: if the
+//! Streams are locked in order of their ids, so that two commits never wait for each other, and only until the commit has
+//! its place in the log: commits of different streams, and of one, share one sync. A ledger may so know what is not durable
+//! yet; what is decided on it lies behind that in the log, and neither is ever there without it. Whether a fact is known is decided under the log's own condition: if the
 //! stream moved meanwhile, everything is drafted again.
 
 use std::collections::BTreeMap;
@@ -21,7 +22,7 @@ use crate::entry::{Bytes, Entry, StreamInfo};
 use crate::error::Error;
 use crate::event::{Event, Payload, Recorded};
 use crate::ids::{ItemId, Micros, Seq, StreamId};
-use crate::log::{Condition, LogError};
+use crate::log::{Appended, Condition, LogError, Placed};
 use crate::text::Signer;
 
 use super::Inner;
@@ -56,11 +57,13 @@ pub struct Receipt {
 }
 
 /// What one handle knows of a stream, to append to it.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct StreamWriter {
     pub(super) ledger: Ledger,
     pub(super) signer: Option<Signer>,
     pub(super) watermark: Seq,
+    /// The last commit of this handle to it, durable or not.
+    pub(super) placed: Option<Placed>,
 }
 
 impl StreamWriter {
@@ -90,17 +93,26 @@ pub enum Atomicity {
 const SHARE_TRIES: usize = 3;
 
 impl Inner {
-    /// Records `batches`, without the secrets that are known to be some.
-    pub(super) fn commit(&self, batches: &[Batch], atomicity: Atomicity) -> Result<Receipt, Error> {
+    /// Records `batches`, without the secrets that are known to be some. The last commit has its place, the ones before it
+    /// are durable; `None`: nothing was to be recorded.
+    pub(super) fn commit(
+        &self,
+        batches: &[Batch],
+        atomicity: Atomicity,
+    ) -> Result<(Receipt, Option<Placed>), Error> {
         let clean = self.redactor.as_deref().and_then(|redactor| super::redact::redacted(redactor, batches));
-        let mut receipt = self.commit_clean(clean.as_deref().unwrap_or(batches), atomicity)?;
+        let (mut receipt, placed) = self.commit_clean(clean.as_deref().unwrap_or(batches), atomicity)?;
         // What is said about them has no entry of the caller's.
         receipt.items.truncate(batches.iter().map(|batch| batch.entries.len()).sum());
-        Ok(receipt)
+        Ok((receipt, placed))
     }
 
     /// Records `batches`.
-    fn commit_clean(&self, batches: &[Batch], atomicity: Atomicity) -> Result<Receipt, Error> {
+    fn commit_clean(
+        &self,
+        batches: &[Batch],
+        atomicity: Atomicity,
+    ) -> Result<(Receipt, Option<Placed>), Error> {
         self.check_writable()?;
         let writers = self.writers_of(batches.iter().map(|batch| batch.stream.id()));
         let mut guards: BTreeMap<StreamId, _> = BTreeMap::new();
@@ -110,6 +122,7 @@ impl Inner {
         let mut receipt = Receipt::default();
         let mut todo = Todo { batches, batch: 0, entry: 0 };
         let mut retry_count = 0;
+        let mut last = None;
         loop {
             for (id, writer) in &mut guards {
                 self.catch_up(*id, writer)?;
@@ -122,13 +135,18 @@ impl Inner {
                     retry_count += 1;
                     continue;
                 }
-                other => other?,
+                other => last = other?.or(last),
+            }
+            if planned.rest.is_some()
+                && let Some(placed) = last.take()
+            {
+                self.settle(&placed)?;
             }
             receipt.known_count += planned.known_count;
             receipt.items.extend(planned.items(receipt.last_seq, &planned.drafts));
             match planned.rest {
                 Some(rest) => todo = rest,
-                None => return Ok(receipt),
+                None => return Ok((receipt, last)),
             }
         }
     }
@@ -253,15 +271,15 @@ impl Inner {
         streams: &mut BTreeMap<StreamId, &mut StreamWriter>,
         planned: &Planned<'_>,
         receipt: &mut Receipt,
-    ) -> Result<(), Error> {
+    ) -> Result<Option<Placed>, Error> {
         if planned.drafts.is_empty() {
-            return Ok(());
+            return Ok(None);
         }
         let drafts: Vec<&EventDraft> = planned.drafts.iter().map(|(_, draft)| draft).collect();
         let conditions: Vec<Condition> =
             streams.iter().map(|(id, writer)| Condition { stream: *id, basis: writer.watermark }).collect();
-        let appended = match self.append_drafts(&drafts, &conditions) {
-            Ok(appended) => appended,
+        let placed = match self.place_drafts(&drafts, &conditions) {
+            Ok(placed) => placed,
             Err(error) => {
                 // The key of a stream that was not opened after all must not be used.
                 for writer in streams.values_mut().filter(|writer| !writer.ledger.opened) {
@@ -270,9 +288,10 @@ impl Inner {
                 return Err(error);
             }
         };
-        let mut seq = appended.first_seq;
+        let (first_seq, time) = (placed.appended().first_seq, placed.appended().time);
+        let mut seq = first_seq;
         for draft in drafts {
-            let recorded = Recorded { seq, recorded_at: appended.time, event: draft.event.clone() };
+            let recorded = Recorded { seq, recorded_at: time, event: draft.event.clone() };
             if let Some(writer) = streams.get_mut(&recorded.event.stream) {
                 writer.ledger.observe(&recorded);
             }
@@ -282,22 +301,30 @@ impl Inner {
         }
         for writer in streams.values_mut() {
             writer.watermark = writer.watermark.max(receipt.last_seq);
+            writer.placed = Some(placed.clone());
         }
         if receipt.first_seq == Seq::ZERO {
-            receipt.first_seq = appended.first_seq;
+            receipt.first_seq = first_seq;
         }
-        receipt.recorded_at = appended.time;
-        Ok(())
+        receipt.recorded_at = time;
+        Ok(Some(placed))
     }
 
-    /// Appends drafted events as one commit.
+    /// Appends drafted events as one commit. Durable when it returns.
     pub(super) fn append_drafts(
         &self,
         drafts: &[&EventDraft],
         conditions: &[Condition],
-    ) -> Result<crate::log::Appended, Error> {
+    ) -> Result<Appended, Error> {
+        let placed = self.place_drafts(drafts, conditions)?;
+        self.settle(&placed)?;
+        Ok(placed.into_appended())
+    }
+
+    /// Gives drafted events their place in the log, as one commit.
+    fn place_drafts(&self, drafts: &[&EventDraft], conditions: &[Condition]) -> Result<Placed, Error> {
         for _ in 0..SHARE_TRIES {
-            match self.append_sharing(drafts, conditions) {
+            match self.place_sharing(drafts, conditions) {
                 // Something was erased since: what is known of stored bodies may name zeros now.
                 Err(Error::HeadMoved { stream: StreamId::STORE, .. })
                     if !conditions.iter().any(|condition| condition.stream == StreamId::STORE) =>
@@ -307,15 +334,11 @@ impl Inner {
                 outcome => return outcome,
             }
         }
-        self.append_sharing(drafts, conditions)
+        self.place_sharing(drafts, conditions)
     }
 
-    /// Appends drafts whose bodies may name stored ones: on condition that none was erased since those were stored.
-    fn append_sharing(
-        &self,
-        drafts: &[&EventDraft],
-        conditions: &[Condition],
-    ) -> Result<crate::log::Appended, Error> {
+    /// Places drafts whose bodies may name stored ones: on condition that none was erased since those were stored.
+    fn place_sharing(&self, drafts: &[&EventDraft], conditions: &[Condition]) -> Result<Placed, Error> {
         // Taken first: what is looked up afterwards was stored after it, or is of a later basis.
         let basis = self.contents.lock().unwrap_or_else(PoisonError::into_inner).basis();
         let mut conditions = conditions.to_vec();
@@ -331,20 +354,21 @@ impl Inner {
             conditions.push(Condition { stream: StreamId::STORE, basis });
         }
         let prepared = self.log.prepare(&events)?;
-        match self.log.append(prepared, &conditions) {
-            Ok(appended) => {
+        match self.log.place(prepared, &conditions) {
+            Ok(placed) => {
                 let mut contents = self.contents.lock().unwrap_or_else(PoisonError::into_inner);
-                contents.begin(Seq(appended.first_seq.get().saturating_sub(1)));
-                for (key, row) in keys.iter().zip(&appended.rows) {
+                let first_seq = placed.appended().first_seq;
+                contents.begin(Seq(first_seq.get().saturating_sub(1)));
+                // What is known now may have been begun anew since, after an erasure of what this commit names.
+                let keys: &[_] = if first_seq > contents.basis() { &keys } else { &[] };
+                for (key, row) in keys.iter().zip(&placed.appended().rows) {
                     if let Some(key) = key {
                         let stored = Stored { digest: row.digest, bytes: row.bytes, position: row.position };
                         contents.put(*key, stored);
                     }
                 }
                 drop(contents);
-                self.nudge_index();
-                self.upkeep.note(&self.log);
-                Ok(appended)
+                Ok(placed)
             }
             Err(error) => {
                 if !matches!(error, LogError::HeadMoved { .. }) {

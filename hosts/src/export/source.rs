@@ -117,10 +117,9 @@ impl<'v> Source<'v> {
         let mut options = options.clone();
         let mut report = Report::default();
         if options.server_side {
-            if format == Format::Anthropic {
-                options.selection = Selection::Whole;
-            } else {
-                report.note(LeftOut::ServerSide, None);
+            match format {
+                Format::Anthropic => options.selection = Selection::Whole,
+                _ => report.note(LeftOut::ServerSide, None),
             }
         }
         let reading = view.read();

@@ -16,6 +16,7 @@ mod prices;
 mod recording;
 mod report;
 mod run;
+mod trace;
 
 use std::sync::Arc;
 
@@ -27,7 +28,8 @@ pub use html::{Chart, html};
 pub use prices::{PriceList, PriceListError};
 pub use recording::Recording;
 pub use report::{Row, row};
-pub use run::run;
+pub use run::{run, trace};
+pub use trace::{Traced, TracedRequest, TracedSlot};
 
 /// What is simulated.
 #[derive(Clone, Debug)]

@@ -16,10 +16,11 @@ use acpdb_engine::serve::plan::{Advice, Bound, Cache, Candidate, bound_before, i
 use acpdb_engine::serve::point::{Run, Seen};
 
 use super::recording::{Recording, is_written_by_model};
-use super::{Outcome, Request, Setup};
+use super::{Outcome, Request, Setup, Traced, TracedRequest};
 
 /// A face that is, or was, in the context.
 #[derive(Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "one fact each, none follows from another")]
 struct Slot {
     /// As recorded.
     whole: u64,
@@ -78,10 +79,23 @@ struct Simulation<'r> {
     /// Turns that what was fetched again stays: for ever, unless outputs are shelved.
     fetch_turns: u32,
     outcome: Outcome,
+    /// What was met, if that is asked for; the last context is the one under way.
+    traced: Option<Vec<Traced>>,
 }
 
 /// Simulates a session. Cost: O(its events and texts); nothing is recorded.
 pub fn run(recording: &Recording, setup: &Setup) -> Outcome {
+    play(recording, setup, None).0
+}
+
+/// Simulates a session and tells what the decisions were made about.
+pub fn trace(recording: &Recording, setup: &Setup) -> (Outcome, Vec<Traced>) {
+    let first = Traced { prefix_tokens: recording.prefix_tokens, ..Traced::default() };
+    let (outcome, traced) = play(recording, setup, Some(vec![first]));
+    (outcome, traced.unwrap_or_default())
+}
+
+fn play(recording: &Recording, setup: &Setup, traced: Option<Vec<Traced>>) -> (Outcome, Option<Vec<Traced>>) {
     let mut world = World::default();
     let policy = setup.policy.clone();
     if let Some(policy) = &policy {
@@ -106,6 +120,7 @@ pub fn run(recording: &Recording, setup: &Setup) -> Outcome {
         fetched: Vec::new(),
         fetch_turns: u32::MAX,
         outcome: Outcome::default(),
+        traced,
     };
     for recorded in &recording.events {
         if policy.is_some() && matches!(recorded.event.payload, Payload::PolicySet(_)) {
@@ -147,7 +162,7 @@ pub fn run(recording: &Recording, setup: &Setup) -> Outcome {
             _ => {}
         }
     }
-    simulation.outcome
+    (simulation.outcome, simulation.traced)
 }
 
 /// The policy as the first event of all.
@@ -193,6 +208,11 @@ fn float(tokens: u64) -> f64 {
 }
 
 impl Simulation<'_> {
+    /// The context under way, where what is met is kept.
+    fn traced(&mut self) -> Option<&mut Traced> {
+        self.traced.as_mut()?.last_mut()
+    }
+
     /// Mode and prices are the policy's, unless asked otherwise.
     fn settle(&mut self, state: &State, setup: &Setup, at: Seq) {
         self.settings = state.policy(at).serve;
@@ -217,6 +237,10 @@ impl Simulation<'_> {
         self.visible.fill(0);
         self.hidden_by.clear();
         self.fetched.clear();
+        let prefix_tokens = self.cache.prefix_tokens;
+        if let Some(traced) = &mut self.traced {
+            traced.push(Traced { prefix_tokens, ..Traced::default() });
+        }
         for ix in state.current(at) {
             let Some(item) = state.item_id(ix) else { continue };
             for face in [Face::Input, Face::Output] {
@@ -258,6 +282,7 @@ impl Simulation<'_> {
             }
             // Shown again on request.
             slot.forced |= current > slot.current;
+            let is_told = slot.is_sent && slot.current != current;
             slot.current = current;
             let differs = slot.current != slot.applied;
             if slot.is_sent && differs && !slot.is_pending {
@@ -265,19 +290,22 @@ impl Simulation<'_> {
                 slot.waited = 0;
                 self.pending.push(place);
             }
+            if let Some(traced) = self.traced().filter(|_| is_told) {
+                traced.conclude(place, current);
+            }
             return;
         }
         if !in_context || view.state == acpdb_engine::fold::FaceState::Absent {
             return;
         }
-        let slot = self.slot(state, ix, face, at, view.tokens, current);
+        let slot = Self::slot(state, ix, face, at, view.tokens, current);
         let place = self.slots.len();
         self.slots.push(slot);
         self.places.insert((item, face), place);
         self.new.push(place);
     }
 
-    fn slot(&self, state: &State, ix: Ix, face: Face, at: Seq, whole: u64, current: u64) -> Slot {
+    fn slot(state: &State, ix: Ix, face: Face, at: Seq, whole: u64, current: u64) -> Slot {
         let mut slot = Slot { whole, current, ..Slot::default() };
         let Some(item) = state.item(ix, at) else { return slot };
         slot.written = is_written_by_model(item.role, item.kind, face);
@@ -286,7 +314,7 @@ impl Simulation<'_> {
             slot.bodies = item.params.map(|params| (params, true)).into_iter().collect();
             slot.is_edit = item.class == Some(ToolClass::Edit);
             if is_change {
-                slot.files = item.keys.clone();
+                slot.files.clone_from(&item.keys);
             }
         } else {
             slot.bodies = item.content.iter().map(|part| (part.body, false)).collect();
@@ -310,8 +338,9 @@ impl Simulation<'_> {
         if let (Some(last), Some(then)) = (self.cache.bounds.last_mut(), self.responded_at) {
             last.used_at = last.used_at.max(Some(then));
         }
-        let cut = self.cut(now);
+        let (cut, forced) = self.cut(now);
         let applied = cut.is_some_and(|cut| self.apply(cut));
+        let slots_before = self.slots.len().saturating_sub(self.new.len());
         self.send_new();
         for place in &self.pending {
             if let Some(slot) = self.slots.get_mut(*place) {
@@ -319,6 +348,10 @@ impl Simulation<'_> {
             }
         }
         let cut = cut.filter(|_| applied);
+        let cold = self.cache.cold;
+        if let Some(traced) = self.traced() {
+            traced.requests.push(TracedRequest { at: now, cold, slots_before, forced, cut });
+        }
         let total =
             self.slots.iter().fold(self.cache.prefix_tokens, |sum, slot| sum.saturating_add(slot.sent));
         let read = self.read(cut, now, total);
@@ -365,8 +398,8 @@ impl Simulation<'_> {
         read.min(total)
     }
 
-    /// From where on what is pending is applied.
-    fn cut(&mut self, now: Option<Micros>) -> Option<usize> {
+    /// From where on what is pending is applied, and from where on it must be.
+    fn cut(&mut self, now: Option<Micros>) -> (Option<usize>, Option<usize>) {
         self.pending.sort_unstable();
         let mut candidates: Vec<Candidate> = Vec::new();
         let mut forced: Option<usize> = None;
@@ -386,10 +419,11 @@ impl Simulation<'_> {
             Advice::Flush | Advice::FlushCold => planned.first_changed,
             Advice::Nothing | Advice::Wait => None,
         };
-        match (planned, forced) {
+        let cut = match (planned, forced) {
             (Some(planned), Some(forced)) => Some(planned.min(forced)),
             (planned, forced) => planned.or(forced),
-        }
+        };
+        (cut, forced)
     }
 
     /// Tokens that pointers to a slot take back when it is hidden; those that are pending themselves do not count.
@@ -459,6 +493,10 @@ impl Simulation<'_> {
             if !hidden && self.settings.pointing {
                 self.point(place);
             }
+            let sent = self.slots.get(place).map_or(0, |slot| slot.sent);
+            if let Some(traced) = self.traced() {
+                traced.bear(place, sent);
+            }
         }
     }
 
@@ -481,6 +519,13 @@ impl Simulation<'_> {
                     let tokens = u64::from(run.saved);
                     saved = saved.saturating_add(tokens);
                     self.pointers.entry(run.source).or_default().push((place, tokens));
+                    let source = self.seen_slots.get(run.source).copied();
+                    if let Some((traced, source)) =
+                        self.traced.as_mut().and_then(|it| it.last_mut()).zip(source)
+                        && let Some(slot) = traced.slot(source)
+                    {
+                        slot.pointers.push((place, tokens));
+                    }
                 }
                 runs_of_slot.extend(runs);
             }

@@ -251,6 +251,9 @@ pub fn judge_with(
     if report.verdict() != Verdict::Sound || report.events != found.len() as u64 {
         return Err(format!("verify says {:?} of {} events: {report:?}", report.verdict(), found.len()));
     }
+    if report.torn_bytes > 0 {
+        return Err(format!("recovery left {} torn bytes at the end", report.torn_bytes));
+    }
     if image.bus_errors() > 0 {
         return Err("a shared page was used beyond its file".to_owned());
     }

@@ -97,9 +97,12 @@ struct Seen {
     stripped: u64,
 }
 
+/// The request before: where, its messages, its bodies by format, whether anything was deferred.
+type Before = (Seq, Vec<String>, BTreeMap<Format, acpdb_hosts::export::Export>, bool);
+
 fn check(numbers: &[u16], seen: &mut Seen) {
     let (world, life) = lived(numbers, "claude-opus-4-5");
-    let mut before: Option<(Seq, Vec<String>, BTreeMap<Format, acpdb_hosts::export::Export>, bool)> = None;
+    let mut before: Option<Before> = None;
     let mut sent = Vec::new();
     for seq in life.requests.clone() {
         let view = at(&life, seq);
@@ -226,6 +229,8 @@ fn lives_that_once_broke_a_law() {
         vec![29312, 37280, 59538],
         vec![7456, 47890, 32146, 346],
         vec![36558, 24480, 3788, 37236, 0, 28618, 0],
+        // A prompt rewritten while its answer was under way.
+        vec![19936, 7904, 25687, 1300],
         // Blocks of one provider in a conversation of nobody's went to another.
         vec![0],
     ] {

@@ -97,7 +97,7 @@ impl Life {
         let mut entries = vec![Entry::step(&key), Entry::message_parts(&key, Role::Assistant, parts)];
         for place in 0..calls {
             let which = shape.wrapping_mul(31).wrapping_add(place * 7);
-            let id = if which % 11 == 0 { "again".to_owned() } else { format!("call-{n}.{place}") };
+            let id = if which.is_multiple_of(11) { "again".to_owned() } else { format!("call-{n}.{place}") };
             let (tool, params) = match which % 4 {
                 0 => ("read", format!(r#"{{"file_path":"/f{}"}}"#, which % 3)),
                 1 => (
@@ -108,7 +108,7 @@ impl Life {
                 _ => ("patch", format!("\"*** text {n}\"")),
             };
             let mut started = Entry::tool_started(&id, tool, params).in_message(&key);
-            if which % 5 == 0
+            if which.is_multiple_of(5)
                 && let Fact::ToolStarted { provider_signature, .. } = &mut started.fact
             {
                 *provider_signature = Some(format!("call-sig-{n}-{place}").into_bytes().into());
@@ -206,7 +206,7 @@ impl Life {
                     life.store.context(life.info.id(), ContextAction::Restore, vec![(target, None)]).map(drop)
                 });
             }
-            17 if shape % 4 == 0 => {
+            17 if shape.is_multiple_of(4) => {
                 let fact = Fact::ContextReplaced {
                     cause: ReplaceCause::Compaction,
                     order: Vec::new(),
@@ -217,12 +217,12 @@ impl Life {
                     Entry::message(format!("s{n}"), Role::User, format!("summary {n}")),
                 ]);
             }
-            18 if shape % 4 == 0 => {
+            18 if shape.is_multiple_of(4) => {
                 let order = self.items.iter().rev().take(6).map(|item| ItemRef::Id(*item)).collect();
                 let fact = Fact::ContextReplaced { cause: ReplaceCause::Host, order, tokens_before: None };
                 self.append(vec![fact.into()]);
             }
-            19 if shape % 2 == 0 => {
+            19 if shape.is_multiple_of(2) => {
                 let place = usize::from(shape) % self.points.len().max(1);
                 let to = PointRef::Seq(self.points[place]);
                 self.open.clear();
@@ -240,7 +240,7 @@ impl Life {
                 };
                 self.append(vec![fact.into()]);
             }
-            21 if shape % 3 == 0 => {
+            21 if shape.is_multiple_of(3) => {
                 let set = Fact::PromptSet {
                     system: Some(format!("be better {}", shape % 2).into_bytes().into()),
                     tools: None,

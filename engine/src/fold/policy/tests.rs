@@ -75,6 +75,18 @@ fn whole_policies_survive_json_and_toml() {
     );
 }
 
+/// Lost once: `economy` without its shelf was recorded as plain `economy`, since `shelf = false` is what most presets say.
+#[test]
+fn a_preset_without_one_of_its_rules_is_recorded_without_it() {
+    for preset in PRESETS {
+        for key in KEYS {
+            let mut policy = Policy::preset(preset).unwrap();
+            (key.set)(&mut policy, &(key.get)(&Policy::default())).ok().unwrap();
+            assert_eq!(Policy::from_json(&policy.to_json()).unwrap(), policy, "{preset} {}", key.name);
+        }
+    }
+}
+
 #[test]
 fn mistakes_are_named() {
     let mut table = String::new();

@@ -4,6 +4,7 @@
 //! brief(ix, at)      kind, role, message, call, tool, status; names shared, nothing computed
 //! changed(ix, at)    the newest seq up to `at` at which a stand-in came or went
 //! settled(ix, at)    the newest seq up to `at` at which its content came: the end of its call, a revision by the host
+//! turning_points     every seq at which something about it changed
 //! departed(at)       items that are not in the context any more, with the seq at which each left
 //! ```
 //!
@@ -109,9 +110,24 @@ impl State {
     /// The newest seq up to `at` at which the content of the item became what it is: the end of its call, or a revision
     /// by the host. Zero for what is as it was recorded.
     pub fn settled(&self, ix: Ix, at: Seq) -> Seq {
-        let rows = self.history.rows_of(ix).filter(|row| row.since <= at);
+        let rows = self.history.facts_of(ix).filter(|row| row.since <= at);
         let content = rows.filter(|row| matches!(row.cause, Cause::Answered { .. } | Cause::Revised { .. }));
         content.map(|row| row.since).max().unwrap_or(Seq::ZERO)
+    }
+
+    /// Every seq up to `at` at which something about the item began or ceased to hold, oldest first: between two of them
+    /// its faces, its place in the context and its pin stay as they are. Its recording comes first. Cost: O(what ever
+    /// held of it).
+    pub fn turning_points(&self, ix: Ix, at: Seq) -> Vec<Seq> {
+        let Some(item) = self.facts.item(ix).filter(|item| item.id.seq <= at) else { return Vec::new() };
+        let mut points = vec![item.id.seq];
+        for row in self.history.rows_of(ix).chain(self.history.facts_of(ix)) {
+            let both = [row.since, row.until].into_iter();
+            points.extend(both.filter(|seq| *seq > item.id.seq && *seq <= at && *seq != Seq::MAX));
+        }
+        points.sort_unstable();
+        points.dedup();
+        points
     }
 
     /// Items that have left the context by `at`, in the order of recording, with the seq at which each left.

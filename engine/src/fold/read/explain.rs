@@ -73,7 +73,11 @@ impl State {
         let superseded_by = self.superseded_by(ix, at);
         let hides = matches!(output.cause, Some(CauseView::Superseded { .. }));
         let edge = superseded_by.iter().find(|edge| hides && !edge.released).cloned();
-        let since = self.history.cause(ix, Face::Output, at).map_or(at, |row| row.since);
+        // An edge that a rewind or a fork began anew is as old as the rule's act, not as its row.
+        let since = match output.cause {
+            Some(CauseView::Superseded { seq, .. }) => seq,
+            _ => self.history.cause(ix, Face::Output, at).map_or(at, |row| row.since),
+        };
         Some(Explanation {
             item: item.id,
             in_context: self.is_in_context(ix, at),

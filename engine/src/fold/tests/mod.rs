@@ -4,6 +4,7 @@ mod forks;
 mod growth;
 mod laws;
 mod metamorphic;
+mod points;
 mod quiet_tables;
 mod row_tables;
 mod rule_tables;

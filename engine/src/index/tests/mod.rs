@@ -1,5 +1,6 @@
 //! Tests of the index. [`sample`] makes logs from scripts and judges answers by scanning the script.
 
+mod backend;
 mod crash;
 mod damage;
 mod indexer;

@@ -244,3 +244,26 @@ fn a_reader_maps_the_page_and_writes_nothing() {
     let _ = reader.refresh().unwrap();
     assert_eq!(reader.generation.load(Ordering::SeqCst), 1, "files that were replaced are let go");
 }
+
+/// Sealing told nobody: whoever had the old file open kept it, and its space, until it ended.
+#[test]
+fn a_seal_makes_other_handles_let_go_of_the_old_file() {
+    for kinds in [[true, true], [false, false], [true, false]] {
+        let place = Place::new();
+        let (one, _) = place.open_with(kinds[0], SMALL);
+        let (two, _) = place.open_with(kinds[1], SMALL);
+        for commit in 0..12 {
+            let _ = append(&one, commit).unwrap();
+        }
+        two.refresh().unwrap();
+        let before = sound_listing(&two);
+        assert!(two.segments.get(1).unwrap().unwrap().sealed.is_none());
+        let sealed = one.seal(1, &|| false).unwrap();
+        assert!(matches!(sealed, SealOutcome::Sealed(_)), "{sealed:?}");
+        // Without shared memory the page is looked at when something is new.
+        let _ = append(&one, 12).unwrap();
+        two.refresh().unwrap();
+        assert!(two.segments.get(1).unwrap().unwrap().sealed.is_some(), "{kinds:?}: the new file is read");
+        assert_eq!(sound_listing(&two)[..before.len()], before);
+    }
+}

@@ -99,7 +99,7 @@ fn a_damaged_or_foreign_map_changes_no_answer() {
         damaged[at] ^= 1 << (at % 8);
         copy.set_file(&name, damaged);
         agree(&open_with(&copy.process(3), read_only()).unwrap().0, &format!("byte {at}"));
-        copy.set_file(&name, bytes[..at].to_vec());
+        copy.set_file(&name, &bytes[..at]);
         agree(&open_with(&copy.process(4), read_only()).unwrap().0, &format!("cut to {at}"));
     }
     let copy = world.fork(1);

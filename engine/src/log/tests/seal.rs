@@ -67,9 +67,9 @@ fn equal_bodies_are_stored_once_and_long_ones_get_short() {
         open_with(&world.process(1), LogOptions { segment_bytes_max: 1 << 20, ..options() }).unwrap();
     let line = "the same output of the same command\n".repeat(2000);
     let mut rows = Vec::new();
-    for commit in 0..16 {
-        let mut event = event(&log, commit, 0);
-        event.bodies = vec![EncodedBody::New { bytes: line.as_bytes().into(), salt: [commit as u8 + 1; 16] }];
+    for salt in 1..=16_u8 {
+        let mut event = event(&log, u32::from(salt) - 1, 0);
+        event.bodies = vec![EncodedBody::New { bytes: line.as_bytes().into(), salt: [salt; 16] }];
         rows.extend(log.append(log.prepare(&[event]).unwrap(), &[]).unwrap().rows);
     }
     let sealed = seal_all(&log).unwrap();
@@ -122,7 +122,7 @@ fn every_shortened_sealed_file_is_reported() {
     let bytes = world.file(name).unwrap();
     for length in (0..bytes.len()).step_by(share(5)) {
         let copy = world.fork(1);
-        copy.set_file(name, bytes[..length].to_vec());
+        copy.set_file(name, &bytes[..length]);
         let (log, _) = open_with(&copy.process(9), read_only.clone()).unwrap();
         assert!(!log.verify(false).unwrap().is_sound(), "{length}");
         assert!(listing(&log).into_iter().flatten().all(|line| truth.contains(&line)), "{length}");

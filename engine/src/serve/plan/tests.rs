@@ -18,7 +18,7 @@ fn candidate(position: usize, gain: i64, waited: u32) -> Candidate {
 }
 
 fn settings(rule: FlushRule, mode: ServeMode) -> ServeSettings {
-    ServeSettings { rule, mode, ..ServeSettings::default() }
+    ServeSettings { mode, rule, ..ServeSettings::default() }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use tempfile::TempDir;
 
-use super::*;
+use super::super::*;
 use crate::command::memory::MemoryCommand;
 use crate::entry::{Entry, MemoryEntry, StreamInfo};
 use crate::event::{InjectedKind, RebaseCause, Role};

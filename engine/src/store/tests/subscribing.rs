@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use super::*;
+use super::super::*;
 use crate::event::Role;
 
 const LONG: Duration = Duration::from_secs(3600);

@@ -1,0 +1,390 @@
+//! Examples for the help of every verb, each of which is parsed by a test.
+//!
+//! They stand in one table, so that a reader sees the whole language at once, and nobody adds a verb without one.
+
+use clap::Command;
+
+/// An example: what is typed, and what it is for.
+type Example = (&'static str, &'static str);
+
+/// Examples by the verb that they belong to. Verbs that are not here bring theirs along.
+const EXAMPLES: &[(&str, &[Example])] = &[
+    (
+        "demo",
+        &[
+            ("acpdb demo", "your newest session, or the bundled one"),
+            ("acpdb demo --bundled --keep .acpdb", "keep the store, to go on with"),
+        ],
+    ),
+    (
+        "import",
+        &[
+            ("acpdb import", "every session in the usual places"),
+            ("acpdb import ~/.claude/projects", "all below a folder"),
+            ("acpdb import --redact session.jsonl", "without keys and tokens"),
+        ],
+    ),
+    (
+        "append",
+        &[
+            ("acpdb append --stdin < events.jsonl", "one commit a line"),
+            ("acpdb append --stdin --ack", "print each commit's last seq once it is durable"),
+        ],
+    ),
+    (
+        "sessions",
+        &[
+            ("acpdb sessions", "the newest first"),
+            ("acpdb sessions tool:edit 'file:src/**' since:2d", "those that edited there"),
+            ("acpdb sessions --graph", "with subagents, forks and rewinds"),
+        ],
+    ),
+    (
+        "context",
+        &[
+            ("acpdb context", "of the newest session"),
+            ("acpdb context ses_01 --at t12", "as it was at the end of turn 12"),
+            ("acpdb context ses_01 --format anthropic", "as the body of a request"),
+        ],
+    ),
+    (
+        "context discard",
+        &[
+            ("acpdb context discard r_a1b2c", "one call, by its hash"),
+            ("acpdb context discard 'Let me...to it.'", "a message, by how it begins and ends"),
+        ],
+    ),
+    ("context distill", &[("acpdb context distill 'r_a1b2c=73 files, none of them tests'", "")]),
+    (
+        "context restore",
+        &[
+            ("acpdb context restore r_a1b2c", ""),
+            ("acpdb context restore --pin '#812'", "and let no rule hide it again"),
+        ],
+    ),
+    ("context pin", &[("acpdb context pin '#812' r_a1b2c", "")]),
+    ("context unpin", &[("acpdb context unpin '#812'", "")]),
+    (
+        "history",
+        &[
+            ("acpdb history --chain r_a1b2c", "what superseded what, oldest first"),
+            ("acpdb history state:superseded rule:file turn:10..20", ""),
+            ("acpdb history --file src/main.rs --json", ""),
+        ],
+    ),
+    (
+        "log",
+        &[
+            ("acpdb log --last 20", "the newest events"),
+            ("acpdb log --follow", "and what is recorded from now on"),
+            ("acpdb log 'tool:grep or tool:glob' not status:failed", ""),
+        ],
+    ),
+    (
+        "show",
+        &[
+            ("acpdb show '#812'", "an event with its texts"),
+            ("acpdb show toolu_01 --raw", "the host's record, byte for byte"),
+        ],
+    ),
+    (
+        "list",
+        &[
+            ("acpdb list --session ses_01", ""),
+            ("acpdb list 'text:connection refused' 'tokens:>1000'", "search in texts"),
+        ],
+    ),
+    ("explain", &[("acpdb explain r_a1b2c", ""), ("acpdb explain '#812' --at t12", "how it stood then")]),
+    (
+        "at",
+        &[
+            ("acpdb at t12 ses_01", "the end of turn 12"),
+            ("acpdb at 'yesterday 14:00'", ""),
+            ("acpdb at @compact-1", "just before the newest compaction"),
+        ],
+    ),
+    (
+        "diff",
+        &[
+            ("acpdb diff @compact-1 head", "what the newest compaction took away"),
+            ("acpdb diff t10 t20 --session ses_01", ""),
+        ],
+    ),
+    (
+        "blame",
+        &[
+            ("acpdb blame src/main.rs", "the calls that made the file what it is"),
+            ("acpdb blame '#812'", "the events that put an item where it stands"),
+        ],
+    ),
+    (
+        "rewind",
+        &[
+            ("acpdb rewind t12", "turn 12 is the last that stays"),
+            ("acpdb rewind -1t --session ses_01", "take the newest turn off"),
+        ],
+    ),
+    ("fork", &[("acpdb fork ses_01", ""), ("acpdb fork ses_01 --at t12 --id ses_01b", "from a point of it")]),
+    ("undo", &[("acpdb undo --dry-run", "what would be taken back"), ("acpdb undo '#812'", "")]),
+    (
+        "scan",
+        &[
+            ("acpdb scan", "well-known forms of keys and tokens"),
+            ("acpdb scan --redact-rule 'ticket=TCK-[0-9]{6}'", ""),
+        ],
+    ),
+    (
+        "lint",
+        &[
+            ("acpdb lint --format anthropic request.json", ""),
+            ("acpdb lint --format openai next.json --previous first.json", "is it a prefix?"),
+        ],
+    ),
+    (
+        "stats",
+        &[
+            ("acpdb stats", "all sessions"),
+            ("acpdb stats latest --style acp", "as the plug-in prints it"),
+            ("acpdb stats tool:read", "reads only"),
+        ],
+    ),
+    ("todo list", &[("acpdb todo list", ""), ("acpdb todo list --at t12", "the list of then")]),
+    ("todo stuck", &[("acpdb todo stuck", "")]),
+    ("todo history", &[("acpdb todo history --session ses_01", "")]),
+    (
+        "memory add",
+        &[
+            ("acpdb memory add preference style/indent tabs", "KEY VALUE; the older value is superseded"),
+            ("acpdb memory add decision 'SQLite for the cache' --rationale 'no server'", ""),
+        ],
+    ),
+    ("memory get", &[("acpdb memory get style/indent", "")]),
+    ("memory list", &[("acpdb memory list", ""), ("acpdb memory list --all --kind decision", "")]),
+    ("memory supersede", &[("acpdb memory supersede dec_1 dec_2 --reason 'measured again'", "")]),
+    ("memory retract", &[("acpdb memory retract dec_1 --reason 'never built'", "")]),
+    ("memory restore", &[("acpdb memory restore dec_1", "")]),
+    ("memory history", &[("acpdb memory history style/indent", "")]),
+    (
+        "memory propose",
+        &[
+            ("acpdb memory propose latest", ""),
+            ("acpdb memory propose latest --accept 1 3", "record two of them"),
+        ],
+    ),
+    ("memory insights", &[("acpdb memory insights", "")]),
+    ("memory import", &[("acpdb memory import decisions.jsonl --project shop", "")]),
+    ("memory export", &[("acpdb memory export --all > memory.jsonl", "")]),
+    ("task list", &[("acpdb task list", "")]),
+    ("task update", &[("acpdb task update < tasks.json", "")]),
+    ("task archive", &[("acpdb task archive 3 --session ses_01", "")]),
+    ("task scratchpad", &[("acpdb task scratchpad", "")]),
+    ("policy show", &[("acpdb policy show", ""), ("acpdb policy show --session ses_01", "")]),
+    (
+        "policy set",
+        &[
+            ("acpdb policy set balanced", "a preset, for what comes"),
+            ("acpdb policy set search=on --session ses_01 --reason trial", ""),
+        ],
+    ),
+    ("policy presets", &[("acpdb policy presets", "")]),
+    (
+        "verify",
+        &[
+            ("acpdb verify", "every digest and link"),
+            ("acpdb verify --deep --json", "what was concluded, too"),
+        ],
+    ),
+    ("doctor", &[("acpdb doctor", "")]),
+    ("info", &[("acpdb info", ""), ("acpdb info --space", "by kind, by state, by segment")]),
+    ("seal", &[("acpdb seal", ""), ("acpdb seal --all", "the segment that is being written, too")]),
+    ("reindex", &[("acpdb reindex", "")]),
+    ("config list", &[("acpdb config list", "")]),
+    ("config get", &[("acpdb config get pager", "")]),
+    (
+        "config set",
+        &[
+            ("acpdb config set pager 'less -S'", ""),
+            ("acpdb config set redact true", "import never records what looks like a key"),
+        ],
+    ),
+    ("config unset", &[("acpdb config unset pager", "")]),
+    ("config path", &[("acpdb config path", "")]),
+    (
+        "completions",
+        &[
+            ("acpdb completions bash > ~/.local/share/bash-completion/completions/acpdb", ""),
+            ("acpdb completions zsh > ~/.zfunc/_acpdb", ""),
+            ("acpdb completions fish > ~/.config/fish/completions/acpdb.fish", ""),
+        ],
+    ),
+    ("man", &[("acpdb man ~/.local/share/man/man1", "then: man acpdb")]),
+];
+
+/// Adds the examples to the help of each verb, before what the help ends with anyway.
+pub(super) fn with(root: Command) -> Command {
+    EXAMPLES.iter().fold(root, |root, (path, examples)| {
+        let words: Vec<&str> = path.split(' ').collect();
+        at(root, &words, &|verb| {
+            let mut text = text(examples);
+            if let Some(more) = verb.get_after_help() {
+                text.push_str("\n\n");
+                text.push_str(&more.to_string());
+            }
+            verb.after_help(text)
+        })
+    })
+}
+
+/// Changes the verb at a path of at most two words.
+fn at(root: Command, path: &[&str], change: &dyn Fn(Command) -> Command) -> Command {
+    match path {
+        [] => change(root),
+        // A verb that is not there is what the test below is for, not a reason to stop.
+        [name, ..] if root.find_subcommand(name).is_none() => root,
+        [name, rest @ ..] => root.mut_subcommand(name, |verb| match rest {
+            [] => change(verb),
+            [name, ..] if verb.find_subcommand(name).is_some() => verb.mut_subcommand(name, change),
+            _ => verb,
+        }),
+    }
+}
+
+fn text(examples: &[Example]) -> String {
+    let width = examples.iter().map(|(typed, _)| typed.len()).max().unwrap_or_default();
+    let mut text = if examples.len() == 1 { "Example:".to_owned() } else { "Examples:".to_owned() };
+    for (typed, about) in examples {
+        text.push_str("\n  ");
+        if about.is_empty() {
+            text.push_str(typed);
+        } else {
+            text.push_str(&format!("{typed:width$}   {about}"));
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Command;
+    use proptest::prelude::*;
+
+    use super::EXAMPLES;
+    use crate::args::{Args, command};
+
+    /// All verbs that do something, by their words.
+    fn leaves() -> Vec<(String, Command)> {
+        let mut found = Vec::new();
+        let mut open = vec![(String::new(), command())];
+        while let Some((path, command)) = open.pop() {
+            let below: Vec<&Command> = command
+                .get_subcommands()
+                .filter(|below| below.get_name() != "help" && !below.is_hide_set())
+                .collect();
+            if below.is_empty() || command.is_args_conflicts_with_subcommands_set() {
+                found.push((path.trim().to_owned(), command.clone()));
+            }
+            open.extend(
+                below.into_iter().map(|below| (format!("{path} {}", below.get_name()), below.clone())),
+            );
+        }
+        found
+    }
+
+    /// The commands among the lines of a help.
+    fn examples(help: &str) -> Vec<String> {
+        let typed = help.lines().filter_map(|line| line.strip_prefix("  acpdb"));
+        typed.map(|line| format!("acpdb{}", line.split("   ").next().unwrap_or(line))).collect()
+    }
+
+    #[test]
+    fn every_verb_has_examples_and_every_example_is_a_command_of_that_verb() {
+        let leaves = leaves();
+        assert!(leaves.len() > 40, "the table is walked: {}", leaves.len());
+        for (path, verb) in &leaves {
+            let help = verb.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let examples = examples(&help);
+            assert!(!examples.is_empty(), "acpdb {path} --help has no example");
+            for example in examples {
+                let typed = example.split([' ']).take_while(|word| !["<", ">", "|"].contains(word));
+                let typed = typed.collect::<Vec<_>>().join(" ");
+                let words = shlex::split(&typed).unwrap_or_else(|| panic!("{example}"));
+                if let Err(error) = Args::read(&words) {
+                    panic!("{example}: {error}");
+                }
+            }
+        }
+        for (path, _) in EXAMPLES {
+            assert!(leaves.iter().any(|(known, _)| known == path), "examples of {path}, which is no verb");
+        }
+    }
+
+    /// Commands in `sh` blocks of README and book: those that a reader runs at home, not those that a test can play.
+    #[test]
+    fn every_command_of_the_documents_is_one_of_this_program() {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let book = root.join("docs").read_dir().unwrap().map(|entry| entry.unwrap().path());
+        let mut count = 0;
+        for page in book
+            .chain([root.join("README.md")])
+            .filter(|path| path.extension().is_some_and(|kind| kind == "md"))
+        {
+            let text = std::fs::read_to_string(&page).unwrap();
+            let mut in_shell = false;
+            for line in text.lines() {
+                if line.starts_with("```") {
+                    in_shell = line == "```sh";
+                }
+                let line = line.replace("cargo run --release -- ", "acpdb ");
+                if !in_shell || !line.starts_with("acpdb ") {
+                    continue;
+                }
+                let typed = line.split("   ").next().unwrap_or_default();
+                let words = shlex::split(typed).unwrap_or_else(|| panic!("{}: {line}", page.display()));
+                if let Err(error) = Args::read(&words) {
+                    panic!("{}: {line}: {error}", page.display());
+                }
+                count += 1;
+            }
+        }
+        assert!(count > 10, "commands that were read: {count}");
+    }
+
+    #[test]
+    fn the_table_of_arguments_is_consistent() {
+        command().debug_assert();
+    }
+
+    /// Words that the table knows, and some it does not.
+    fn word() -> impl Strategy<Value = String> {
+        let mut known: Vec<String> = Vec::new();
+        for (path, verb) in leaves() {
+            known.extend(path.split(' ').map(str::to_owned));
+            known.extend(
+                verb.get_arguments()
+                    .filter_map(|argument| argument.get_long())
+                    .map(|long| format!("--{long}")),
+            );
+        }
+        known.sort();
+        known.dedup();
+        prop_oneof![
+            4 => proptest::sample::select(known),
+            1 => "[-]{0,3}[a-z=#@.]{0,6}",
+            1 => proptest::sample::select(vec!["-", "--", "-n", "-s", "-h", "--at=", "", "=", "#1", "t1", "-3t", "99999999999999999999"])
+                .prop_map(str::to_owned),
+            1 => any::<String>(),
+        ]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(400))]
+        /// Whatever is typed is understood or refused.
+        #[test]
+        fn no_words_make_the_parser_panic(words in proptest::collection::vec(word(), 0..8)) {
+            let words = std::iter::once("acpdb".to_owned()).chain(words);
+            if let Err(error) = Args::read(words) {
+                let _ = error.render().to_string();
+            }
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! The program itself: settings, completion, pages of the manual.
+
+use std::path::PathBuf;
+
+use clap::{Subcommand, ValueEnum};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Config {
+    #[command(subcommand)]
+    pub(crate) act: ConfigAct,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigAct {
+    /// Every setting, its value, and what it is
+    List,
+    /// The value of a setting
+    Get {
+        /// The setting
+        #[arg(value_name = "KEY", add = crate::complete::settings())]
+        key: String,
+    },
+    /// Set it for all runs to come
+    Set {
+        /// The setting
+        #[arg(value_name = "KEY", add = crate::complete::settings())]
+        key: String,
+        /// Its value
+        #[arg(value_name = "VALUE")]
+        value: String,
+    },
+    /// Go back to what holds without it
+    Unset {
+        /// The setting
+        #[arg(value_name = "KEY", add = crate::complete::settings())]
+        key: String,
+    },
+    /// The file that settings are kept in
+    Path,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Shell {
+    Bash,
+    Elvish,
+    Fish,
+    Powershell,
+    Zsh,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Completions {
+    /// The shell
+    #[arg(value_name = "SHELL")]
+    pub(crate) shell: Shell,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Man {
+    /// The folder to write the pages to
+    #[arg(value_name = "DIR", required_unless_present = "reference")]
+    pub(crate) folder: Option<PathBuf>,
+    /// Print the reference of all commands as Markdown instead
+    #[arg(long, hide = true, conflicts_with = "folder")]
+    pub(crate) reference: bool,
+}

@@ -1,0 +1,75 @@
+//! `acpdb config`: the user's settings, listed, read and written.
+
+use serde::Serialize;
+
+use crate::args::{Config, ConfigAct};
+use crate::failure::{Code, Failure};
+use crate::output::Output;
+use crate::settings::{self, KEYS};
+
+/// A setting as it stands.
+#[derive(Serialize)]
+struct Row {
+    key: &'static str,
+    /// What the file says; null if it says nothing.
+    value: Option<String>,
+    default: &'static str,
+    about: &'static str,
+}
+
+pub(crate) fn run(args: &Config, output: &mut Output) -> Result<Code, Failure> {
+    let path = settings::path_or_failure()?;
+    match &args.act {
+        ConfigAct::Path => {
+            if output.json {
+                output.json_line(&serde_json::json!({"schema": "acpdb.config_path/1", "path": path}))?;
+            } else {
+                output.line(path.display().to_string())?;
+            }
+        }
+        ConfigAct::List => {
+            let document = settings::document(&path)?;
+            let mut rows = Vec::new();
+            for key in KEYS {
+                let value = settings::given(&document, key)?;
+                rows.push(Row { key: key.name, value, default: key.default, about: key.about });
+            }
+            if output.json {
+                output.json_items("acpdb.config/1", &rows)?;
+                return Ok(Code::Ok);
+            }
+            let mut table = super::table::new(output, &["setting", "value", "what it is"]);
+            for row in rows {
+                let value = row.value.unwrap_or_else(|| format!("({})", row.default));
+                table.row([row.key.to_owned(), value, row.about.to_owned()]);
+            }
+            output.line(table.to_string())?;
+        }
+        ConfigAct::Get { key } => {
+            let key = settings::key(key)?;
+            let value = settings::given(&settings::document(&path)?, key)?;
+            let value = value.ok_or_else(|| {
+                Failure::not_found(format!("{} is not set", key.name))
+                    .hint(format!("without it: {}", key.default))
+            })?;
+            if output.json {
+                let line =
+                    serde_json::json!({"schema": "acpdb.config_value/1", "key": key.name, "value": value});
+                output.json_line(&line)?;
+            } else {
+                output.line(value)?;
+            }
+        }
+        ConfigAct::Set { key, value } => {
+            let key = settings::key(key)?;
+            settings::write(&path, key, Some(value))?;
+            output.note(format!("{} = {value} in {}", key.name, path.display()));
+        }
+        ConfigAct::Unset { key } => {
+            let key = settings::key(key)?;
+            settings::write(&path, key, None)?;
+            output.note(format!("{} is not set any more; without it: {}", key.name, key.default));
+        }
+    }
+    Ok(Code::Ok)
+}

@@ -1,0 +1,47 @@
+//! How far long work is. Drawn on stderr, and only if that is a terminal.
+
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::output::Output;
+
+/// How often a picture moves.
+const TICK: Duration = Duration::from_millis(100);
+
+/// So many bytes of a known total.
+pub(crate) fn bytes(total: u64, output: &Output) -> ProgressBar {
+    if !output.progress {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new(total);
+    if let Ok(style) =
+        ProgressStyle::with_template("{bar:30} {bytes}/{total_bytes} {bytes_per_sec} {wide_msg}")
+    {
+        bar.set_style(style);
+    }
+    bar.enable_steady_tick(TICK);
+    bar
+}
+
+/// Work that cannot say how far it is. Taken away when it is dropped.
+pub(crate) struct Spinner(ProgressBar);
+
+pub(crate) fn spinner(what: &'static str, output: &Output) -> Spinner {
+    if !output.progress {
+        return Spinner(ProgressBar::hidden());
+    }
+    let bar = ProgressBar::new_spinner();
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {elapsed}") {
+        bar.set_style(style);
+    }
+    bar.set_message(what);
+    bar.enable_steady_tick(TICK);
+    Spinner(bar)
+}
+
+impl Drop for Spinner {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}

@@ -1,0 +1,142 @@
+//! What a shell may complete: sessions, ids, settings. The shell calls this program, which looks into the store.
+//!
+//! ```text
+//! acpdb completions bash     the script that makes the shell call us
+//! ACPDB_COMPLETE=bash acpdb -- acpdb explain '#1       what it calls then
+//! ```
+//!
+//! Nothing is made or recovered here, and nothing is said: a store that cannot be read has nothing to offer.
+
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+
+use acpdb_engine::event::Scope;
+use acpdb_engine::{At, Store, StreamName};
+use clap_complete::engine::{ArgValueCandidates, ArgValueCompleter, CompletionCandidate};
+
+use crate::args::Global;
+use crate::output::{Escape, escape};
+use crate::place;
+
+/// The variable by which a shell asks.
+pub(crate) const VARIABLE: &str = "ACPDB_COMPLETE";
+/// Most candidates that a shell is given: more nobody reads.
+const CANDIDATE_COUNT_MAX: usize = 200;
+
+/// Completes a session.
+pub(crate) fn sessions() -> ArgValueCompleter {
+    ArgValueCompleter::new(session_candidates)
+}
+
+/// Completes an item: a seq, the hash of a call, a host's id of a call.
+pub(crate) fn items() -> ArgValueCompleter {
+    ArgValueCompleter::new(item_candidates)
+}
+
+/// Completes a setting.
+pub(crate) fn settings() -> ArgValueCandidates {
+    ArgValueCandidates::new(|| {
+        let keys = crate::settings::KEYS.iter();
+        keys.map(|key| CompletionCandidate::new(key.name).help(Some(key.about.into()))).collect()
+    })
+}
+
+/// Completes a kind of event.
+pub(crate) fn kinds() -> ArgValueCandidates {
+    ArgValueCandidates::new(|| {
+        let labels = acpdb_engine::event::KIND_LABELS.iter();
+        labels.map(|(_, label)| CompletionCandidate::new(*label)).collect()
+    })
+}
+
+/// Completes the name of an import format.
+pub(crate) fn formats() -> ArgValueCandidates {
+    ArgValueCandidates::new(|| {
+        let formats = acpdb_hosts::import::Format::ALL.iter();
+        formats.map(|format| CompletionCandidate::new(format.name())).collect()
+    })
+}
+
+fn session_candidates(current: &OsStr) -> Vec<CompletionCandidate> {
+    let (Some(current), Some(store)) = (current.to_str(), store()) else { return Vec::new() };
+    let sessions = sessions_of(&store).into_iter().filter(|stream| stream.name.starts_with(current));
+    let mut all: Vec<CompletionCandidate> = sessions
+        .take(CANDIDATE_COUNT_MAX)
+        .map(|stream| {
+            let title = stream.title.unwrap_or(stream.host);
+            CompletionCandidate::new(stream.name).help(Some(escape(&title, Escape::Line).into_owned().into()))
+        })
+        .collect();
+    if "latest".starts_with(current) {
+        all.push(CompletionCandidate::new("latest").help(Some("the newest session".into())));
+    }
+    all
+}
+
+fn item_candidates(current: &OsStr) -> Vec<CompletionCandidate> {
+    let (Some(current), Some(store)) = (current.to_str(), store()) else { return Vec::new() };
+    let session = match option(&["--session", "-s"]).and_then(|name| name.into_string().ok()) {
+        Some(name) => store.find_stream(&name).ok(),
+        None => sessions_of(&store).into_iter().find(|stream| stream.parent.is_none()),
+    };
+    let Some(view) = session.and_then(|stream| store.view_once(stream.id, &At::Head).ok()) else {
+        return Vec::new();
+    };
+    let mut all = Vec::new();
+    // The newest are meant most often.
+    for item in view.history().iter().rev() {
+        let about = item.tool.as_deref().unwrap_or("message");
+        let about = match item.keys.first() {
+            Some(key) => format!("{about} {key}"),
+            None => about.to_owned(),
+        };
+        let about = escape(&about, Escape::Line).into_owned();
+        let names =
+            [Some(item.item.to_string()), item.hash.clone(), item.call.as_ref().map(ToString::to_string)];
+        for name in names.into_iter().flatten().filter(|name| name.starts_with(current)) {
+            all.push(CompletionCandidate::new(name).help(Some(about.clone().into())));
+        }
+        if all.len() >= CANDIDATE_COUNT_MAX {
+            break;
+        }
+    }
+    all
+}
+
+/// Sessions, newest first.
+fn sessions_of(store: &Store) -> Vec<StreamName> {
+    let mut streams = store.stream_names().unwrap_or_default();
+    streams.retain(|stream| stream.scope == Scope::Session);
+    streams.sort_by_key(|stream| std::cmp::Reverse(stream.head));
+    streams
+}
+
+/// The store that the line on its way to be typed means.
+fn store() -> Option<Store> {
+    let db = option(&["--db"]).or_else(|| std::env::var_os("ACPDB_PATH"));
+    let global = Global {
+        db: db.filter(|path| !path.is_empty()).map(PathBuf::from),
+        settings: crate::settings::read().unwrap_or_default(),
+        ..Global::default()
+    };
+    let folder = place::folder(&global).ok()?;
+    Store::builder(folder).registry(acpdb_hosts::registry()).read_only().open().ok()
+}
+
+/// The value of an option in the line on its way to be typed.
+fn option(names: &[&str]) -> Option<OsString> {
+    let mut words = std::env::args_os();
+    while let Some(word) = words.next() {
+        if names.iter().any(|name| word == *name) {
+            return words.next();
+        }
+        let text = word.to_str().unwrap_or_default();
+        let long = names.iter().filter(|name| name.starts_with("--"));
+        for name in long {
+            if let Some(value) = text.strip_prefix(name).and_then(|rest| rest.strip_prefix('=')) {
+                return Some(value.into());
+            }
+        }
+    }
+    None
+}

@@ -1,0 +1,249 @@
+//! The user's settings: one TOML file of a few keys, each of which an option or a variable overrules.
+//!
+//! ```text
+//! $ACPDB_CONFIG, else $XDG_CONFIG_HOME/acpdb/config.toml, else ~/.config/acpdb/config.toml
+//! option  >  environment  >  settings  >  default
+//! ```
+//!
+//! Only how the command line behaves is set here. What supersedes what is a policy, and stands in the log.
+
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use toml_edit::{DocumentMut, Item, Value};
+
+use crate::failure::{Code, Failure};
+
+/// Largest file that is read.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// What a key may be set to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kind {
+    /// Any text.
+    Text,
+    /// `true` or `false`.
+    Switch,
+    /// One of these words.
+    Word(&'static [&'static str]),
+}
+
+/// A key of the settings.
+#[derive(Debug)]
+pub(crate) struct Key {
+    pub(crate) name: &'static str,
+    pub(crate) kind: Kind,
+    /// What holds where it is not set, in words.
+    pub(crate) default: &'static str,
+    pub(crate) about: &'static str,
+}
+
+/// All keys, in the order in which they are listed.
+pub(crate) const KEYS: &[Key] = &[
+    Key {
+        name: "db",
+        kind: Kind::Text,
+        default: "the user's data directory",
+        about: "the store where there is no .acpdb/ upwards; --db and $ACPDB_PATH go first",
+    },
+    Key {
+        name: "color",
+        kind: Kind::Word(&["auto", "always", "never"]),
+        default: "auto",
+        about: "colours; --color goes first",
+    },
+    Key {
+        name: "pager",
+        kind: Kind::Text,
+        default: "$PAGER, else less",
+        about: "what long answers are shown with on a terminal, or never; $ACPDB_PAGER goes first",
+    },
+    Key {
+        name: "progress",
+        kind: Kind::Switch,
+        default: "true",
+        about: "progress of long work on a terminal",
+    },
+    Key {
+        name: "redact",
+        kind: Kind::Switch,
+        default: "false",
+        about: "import and append take well-known forms of secrets out, as with --redact",
+    },
+    Key {
+        name: "price",
+        kind: Kind::Text,
+        default: "anthropic",
+        about: "prices that simulate reckons with; --price goes first",
+    },
+];
+
+/// The settings that a run goes by.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Settings {
+    pub(crate) db: Option<PathBuf>,
+    pub(crate) color: Option<String>,
+    pub(crate) pager: Option<String>,
+    pub(crate) progress: Option<bool>,
+    pub(crate) redact: Option<bool>,
+    pub(crate) price: Option<String>,
+    /// What is wrong with the file and can be passed over.
+    pub(crate) remarks: Vec<String>,
+}
+
+/// The file of settings, be it there or not. `None` without a home.
+pub(crate) fn path() -> Option<PathBuf> {
+    let given = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    given("ACPDB_CONFIG").or_else(|| {
+        let folder = given("XDG_CONFIG_HOME").or_else(|| given("HOME").map(|home| home.join(".config")));
+        folder.map(|folder| folder.join("acpdb/config.toml"))
+    })
+}
+
+/// A key by its name.
+pub(crate) fn key(name: &str) -> Result<&'static Key, Failure> {
+    KEYS.iter().find(|key| key.name == name).ok_or_else(|| {
+        let failure = Failure::usage(format!("there is no setting {name:?}"));
+        match near(name) {
+            Some(near) => failure.hint(format!("did you mean {near}?")),
+            None => failure.hint(format!("settings: {}", names().join(", "))),
+        }
+    })
+}
+
+fn names() -> Vec<&'static str> {
+    KEYS.iter().map(|key| key.name).collect()
+}
+
+fn near(name: &str) -> Option<&'static str> {
+    let near = KEYS.iter().map(|key| (strsim::jaro_winkler(key.name, name), key.name));
+    near.filter(|(score, _)| *score > 0.7)
+        .max_by(|left, right| left.0.total_cmp(&right.0))
+        .map(|(_, name)| name)
+}
+
+/// The file as it is written; empty if there is none.
+pub(crate) fn document(path: &Path) -> Result<DocumentMut, Failure> {
+    use std::io::Read as _;
+    let shown = path.display().to_string();
+    let file = match std::fs::File::open(path) {
+        Ok(file) => file,
+        Err(error) if matches!(error.kind(), std::io::ErrorKind::NotFound) => return Ok(DocumentMut::new()),
+        Err(error) => return Err(Failure::io("read", &shown, &error)),
+    };
+    let mut text = String::new();
+    let read = file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text);
+    let read = read.map_err(|error| Failure::io("read", &shown, &error))?;
+    if read as u64 > FILE_BYTES_MAX {
+        return Err(Failure::usage(format!("{shown} is larger than a file of settings can be")));
+    }
+    DocumentMut::from_str(&text).map_err(|error| {
+        let line =
+            error.span().map(|span| text.bytes().take(span.start).filter(|byte| *byte == b'\n').count());
+        let line = line.map(|line| format!(":{}", line + 1)).unwrap_or_default();
+        Failure::usage(format!("{shown}{line}: {}", error.message().trim().replace('\n', ", ")))
+            .hint("mend the file, or set $ACPDB_CONFIG to another one")
+    })
+}
+
+/// Reads the settings in force.
+///
+/// A key that is not known is a remark: an older program may read the file of a newer one. A value that cannot be is an
+/// error, since nobody can tell what was meant.
+pub(crate) fn read() -> Result<Settings, Failure> {
+    let Some(path) = path() else { return Ok(Settings::default()) };
+    let document = document(&path)?;
+    let mut settings = Settings::default();
+    for (name, item) in document.iter() {
+        let Some(known) = KEYS.iter().find(|key| key.name == name) else {
+            let hint = near(name).map(|near| format!("; did you mean {near}?")).unwrap_or_default();
+            settings.remarks.push(format!("{}: there is no setting {name:?}{hint}", path.display()));
+            continue;
+        };
+        let text = text(item).and_then(|text| check(known, &text).map(|()| text));
+        let text = text.map_err(|failure| Failure {
+            message: format!("{}: {}", path.display(), failure.message),
+            ..failure
+        })?;
+        match name {
+            "db" => settings.db = Some(at_home(&text)),
+            "color" => settings.color = Some(text),
+            "pager" => settings.pager = Some(text),
+            "progress" => settings.progress = Some(text == "true"),
+            "redact" => settings.redact = Some(text == "true"),
+            "price" => settings.price = Some(text),
+            _ => {}
+        }
+    }
+    Ok(settings)
+}
+
+/// `~/x` is below the user's home.
+fn at_home(text: &str) -> PathBuf {
+    match (text.strip_prefix("~/"), std::env::var_os("HOME")) {
+        (Some(rest), Some(home)) => PathBuf::from(home).join(rest),
+        _ => PathBuf::from(text),
+    }
+}
+
+/// A value of the file as it would be typed.
+fn text(item: &Item) -> Result<String, Failure> {
+    match item.as_value() {
+        Some(Value::String(text)) => Ok(text.value().clone()),
+        Some(Value::Boolean(value)) => Ok(value.value().to_string()),
+        _ => Err(Failure::usage("a setting is a text, true or false")),
+    }
+}
+
+/// Whether a key may have this value.
+pub(crate) fn check(key: &Key, text: &str) -> Result<(), Failure> {
+    let words: &[&str] = match key.kind {
+        Kind::Text if text.is_empty() => {
+            return Err(Failure::usage(format!("{} cannot be empty", key.name)));
+        }
+        Kind::Text => return Ok(()),
+        Kind::Switch => &["true", "false"],
+        Kind::Word(words) => words,
+    };
+    if words.contains(&text) {
+        return Ok(());
+    }
+    Err(Failure::usage(format!("{} cannot be {text:?}; it is one of {}", key.name, words.join(", "))))
+}
+
+/// What the file says of a key.
+pub(crate) fn given(document: &DocumentMut, key: &Key) -> Result<Option<String>, Failure> {
+    document.get(key.name).map(text).transpose()
+}
+
+/// Writes a key, or takes it out; comments and order of the file stay. The file is replaced as a whole.
+pub(crate) fn write(path: &Path, key: &Key, value: Option<&str>) -> Result<(), Failure> {
+    let mut document = document(path)?;
+    match value {
+        Some(text) => {
+            check(key, text)?;
+            let value =
+                if key.kind == Kind::Switch { Value::from(text == "true") } else { Value::from(text) };
+            document.insert(key.name, Item::Value(value));
+        }
+        None => {
+            document.remove(key.name);
+        }
+    }
+    let failed = |error: &std::io::Error| Failure::io("write", &path.display().to_string(), error);
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or_else(|| Path::new("."));
+    std::fs::create_dir_all(folder).map_err(|error| failed(&error))?;
+    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(|error| failed(&error))?;
+    std::io::Write::write_all(&mut file, document.to_string().as_bytes()).map_err(|error| failed(&error))?;
+    file.persist(path).map_err(|error| failed(&error.error))?;
+    Ok(())
+}
+
+/// Without a home there is no file to write.
+pub(crate) fn path_or_failure() -> Result<PathBuf, Failure> {
+    path().ok_or_else(|| {
+        Failure::new(Code::Failure, "there is no home folder to keep settings in")
+            .hint("name a file with $ACPDB_CONFIG")
+    })
+}

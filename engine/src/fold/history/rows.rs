@@ -1,0 +1,252 @@
+//! The rows of [`History`](super::History): causes, edges, orders, totals, each with the interval in which it holds.
+
+use super::super::facts::Ix;
+use crate::event::Face;
+use crate::ids::{Seq, Turn};
+use crate::planted::{Bug, is_planted};
+
+/// The rule that made an edge.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+#[derive(rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
+pub enum RuleKind {
+    /// A repeat: same tool, same parameters.
+    Hash,
+    /// A repeat, top-level nulls left out.
+    Dedup,
+    /// A later call on the same file.
+    File,
+    /// A written file that was read later.
+    SupersedeWrite,
+    /// A read file that was changed later.
+    SupersedeRead,
+    /// A newer todo call.
+    Todo,
+    /// The same address or web query.
+    Url,
+    /// The same question about state.
+    StateQuery,
+    /// A newer snapshot.
+    Snapshot,
+    /// A failed attempt that succeeded later.
+    Retry,
+    /// A newer `context_prune` call.
+    Context,
+    /// A newer reminder or reflection, or an update of the list it was about.
+    Injected,
+}
+
+impl RuleKind {
+    /// The name in JSON, vectors and stats.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Hash => "hash",
+            Self::Dedup => "dedup",
+            Self::File => "file",
+            Self::SupersedeWrite => "supersede_write",
+            Self::SupersedeRead => "supersede_read",
+            Self::Todo => "todo",
+            Self::Url => "url",
+            Self::StateQuery => "state_query",
+            Self::Snapshot => "snapshot",
+            Self::Retry => "retry",
+            Self::Context => "context",
+            Self::Injected => "injected",
+        }
+    }
+}
+
+/// A rule that shortens what is shown.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+#[derive(rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
+pub enum ShortenKind {
+    /// Long parameters of a failed call.
+    PurgeErrors,
+    /// A long output.
+    Truncate,
+    /// Long reasoning.
+    CompressReasoning,
+    /// What nothing has touched for some turns.
+    Shelve,
+}
+
+/// What an eviction makes of a face.
+#[derive(
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Debug,
+    rkyv::Archive,
+    rkyv::Serialize,
+    rkyv::Deserialize,
+)]
+pub(crate) enum Evicted {
+    /// An output of the task.
+    Output,
+    /// The first hidden part of an assistant message.
+    Assistant,
+    /// A further hidden part: nothing stands in its place.
+    Dropped,
+    /// An older output of the task while it is active.
+    Rolling,
+}
+
+/// Why a face is not shown whole, or another fact about an item that holds for a time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
+pub(crate) enum Cause {
+    Erased,
+    OffBranch,
+    Left,
+    Cleared {
+        act: u32,
+    },
+    Distilled {
+        act: u32,
+        at: u32,
+    },
+    Evicted {
+        eviction: u32,
+        how: Evicted,
+        last: bool,
+    },
+    Superseded {
+        edge: u32,
+    },
+    Discarded {
+        act: u32,
+        at: u32,
+    },
+    Shortened {
+        rule: ShortenKind,
+    },
+    /// Not a cause: the call's result.
+    Answered {
+        finish: u32,
+    },
+    /// Not a cause: the face as rewritten by the host.
+    Revised {
+        revision: u32,
+    },
+    /// Not a cause: the rules leave it alone.
+    Pinned,
+}
+
+impl Cause {
+    /// Place in the order of precedence; `None` for what hides nothing.
+    pub(crate) const fn rank(self) -> Option<u8> {
+        Some(match self {
+            Self::Erased => 0,
+            Self::OffBranch => 1,
+            Self::Left => 2,
+            Self::Cleared { .. } => 3,
+            Self::Distilled { .. } => 4,
+            // A completed task's stand-in carries the summary, so it goes before that of rolling prune.
+            Self::Evicted { how: Evicted::Rolling, .. } => 6,
+            Self::Evicted { .. } => 5,
+            Self::Superseded { .. } => 7,
+            Self::Discarded { .. } => 8,
+            Self::Shortened { .. } => 9,
+            Self::Answered { .. } | Self::Revised { .. } | Self::Pinned => return None,
+        })
+    }
+
+    /// Whether a restore ends it.
+    pub(crate) const fn is_restorable(self) -> bool {
+        matches!(
+            self,
+            Self::Distilled { .. }
+                | Self::Evicted { .. }
+                | Self::Superseded { .. }
+                | Self::Discarded { .. }
+                | Self::Shortened { .. }
+        )
+    }
+}
+
+/// Whether `at` lies before the end of an interval; one without an end has [`Seq::MAX`], which is also the head.
+pub(crate) fn is_before(at: Seq, end: Seq) -> bool {
+    end == Seq::MAX || at < end
+}
+
+/// One cause of one face, from `since` until just before `until`.
+#[derive(Clone, Copy, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
+pub(crate) struct Row {
+    pub(crate) ix: Ix,
+    pub(crate) face: Face,
+    pub(crate) cause: Cause,
+    pub(crate) since: Seq,
+    pub(crate) until: Seq,
+    /// A rewind undid it, as if it had never been.
+    pub(crate) undone: Seq,
+    /// Turn in which it came about.
+    pub(crate) turn: Turn,
+    pub(super) prev: u32,
+}
+
+impl Row {
+    pub(crate) fn holds(&self, at: Seq) -> bool {
+        let is_late = is_planted(Bug::WatermarkOffByOne) && self.since == at;
+        self.since <= at && is_before(at, self.until) && !is_late
+    }
+}
+
+/// Old item, new item, and the rule between them.
+#[derive(Clone, Copy, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
+pub(crate) struct EdgeRow {
+    pub(crate) old: Ix,
+    /// The superseding item; [`NONE`] where an event without an item superseded.
+    pub(crate) new: u32,
+    pub(crate) kind: RuleKind,
+    /// Index of the superseder's key that met the old one's, or [`NONE`].
+    pub(crate) key: u32,
+    /// The event that made it come about.
+    pub(crate) seq: Seq,
+    pub(crate) turn: Turn,
+    /// Whether the old call's input is shortened too.
+    pub(crate) hide_input: bool,
+    pub(crate) since: Seq,
+    pub(crate) released: Seq,
+    pub(crate) undone: Seq,
+    /// Its place in the order in which edges came about; one that a rewind brings back keeps it.
+    pub(crate) rank: u32,
+    pub(super) next_of_old: u32,
+    pub(super) next_of_new: u32,
+}
+
+impl EdgeRow {
+    pub(crate) fn exists(&self, at: Seq) -> bool {
+        self.since <= at && is_before(at, self.undone)
+    }
+}
+
+/// The order of the context from `since` on: these items, then those recorded from `from` on.
+#[derive(Clone, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
+pub(crate) struct Order {
+    pub(crate) since: Seq,
+    pub(crate) list: Vec<Ix>,
+    pub(crate) from: Ix,
+}
+
+/// Tokens after an event.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
+pub(crate) struct Total {
+    pub(crate) seq: Seq,
+    /// Faces in the context, as recorded.
+    pub(crate) whole: u64,
+    /// Faces in the context, as shown.
+    pub(crate) shown: u64,
+    /// All faces ever recorded.
+    pub(crate) recorded: u64,
+}
+
+/// A change of a file that no call shows.
+#[derive(Clone, Copy, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
+pub(crate) struct FileTouch {
+    pub(crate) seq: Seq,
+    pub(crate) until: Seq,
+}

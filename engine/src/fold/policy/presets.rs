@@ -1,0 +1,186 @@
+//! The presets, and the lists of names that they begin with.
+
+use super::super::reminder::{ReflectionSettings, ReminderSettings};
+use super::super::serving::ServeSettings;
+use super::{
+    CompressReasoning, FileKind, FileRule, HideInput, Paths, Policy, PurgeErrors, Repeat, RepeatMode,
+    ShelfRule, Truncate, TurnProtection,
+};
+use crate::event::ToolClass;
+use crate::text::Globs;
+
+/// Tools that are protected unless a policy says otherwise.
+pub const PROTECTED_TOOLS: &[&str] = &[
+    "context_info",
+    "task",
+    "todowrite",
+    "todoread",
+    "discard_tool",
+    "discard_msg",
+    "distill_tool",
+    "distill_msg",
+    "restore_tool",
+    "restore_msg",
+    "context",
+    "batch",
+    "plan_enter",
+    "plan_exit",
+];
+
+/// Files that are protected unless a policy says otherwise.
+pub const PROTECTED_FILES: &[&str] =
+    &["**/.env", "**/.env.*", "**/credentials.json", "**/secrets.json", "**/*.pem", "**/*.key"];
+
+/// Tools whose equal calls are a new answer or a new deed each time: polls, deltas, deeds.
+pub const REPEAT_EXCEPT: &[&str] = &[
+    "write_stdin",
+    "read_bash",
+    "stop_bash",
+    "TaskOutput",
+    "BashOutput",
+    "AgentOutputTool",
+    "TaskCreate",
+    "TaskUpdate",
+    "tracker_*",
+    "book_*",
+    "cancel_*",
+    "create_*",
+    "delete_*",
+    "exchange_*",
+    "modify_*",
+    "place_*",
+    "remove_*",
+    "return_*",
+    "send_*",
+    "submit*",
+    "transfer_*",
+    "update_*",
+];
+
+/// Tools whose outputs steer the work and are never shelved.
+pub const SHELF_EXCEPT: &[&str] = &[
+    "task*",
+    "Task*",
+    "agent*",
+    "Agent*",
+    "skill*",
+    "Skill*",
+    "*uestion*",
+    "*plan*",
+    "*Plan*",
+    "*todo*",
+    "*Todo*",
+];
+
+/// Names of the presets, in the order in which they are listed.
+pub const PRESETS: &[&str] =
+    &["acp", "balanced", "careful", "acp-head", "dcp", "dcp-supersede-reads", "economy"];
+
+impl Default for Policy {
+    /// The preset `acp`.
+    fn default() -> Self {
+        let names = |list: &[&str]| Globs::names(list).unwrap_or_default();
+        let mut file = FileRule::default();
+        file.set_any_call(false);
+        Self {
+            preset: "acp".to_owned(),
+            automatic: true,
+            paths: Paths::Session,
+            repeat: Repeat {
+                mode: RepeatMode::Hash,
+                except: names(REPEAT_EXCEPT),
+                protected_tools: Globs::default(),
+            },
+            file,
+            same_turn: false,
+            failed: false,
+            hide_input: HideInput::None,
+            todo: true,
+            retry: false,
+            url: false,
+            state_query: false,
+            snapshot: false,
+            context: false,
+            purge_errors: PurgeErrors { on: false, turns: 4, protected_tools: Globs::default() },
+            truncate: Truncate {
+                on: false,
+                max_tokens: 2000,
+                head_ratio: 0.4,
+                tail_ratio: 0.4,
+                turns_min: 2,
+                tools: names(&["read", "grep", "glob", "bash"]),
+            },
+            compress_reasoning: CompressReasoning { on: false, max_tokens: 500, turns_min: 3 },
+            protected_tools: names(PROTECTED_TOOLS),
+            protected_files: Globs::paths(PROTECTED_FILES).unwrap_or_default(),
+            shelf: ShelfRule {
+                on: false,
+                read_turns: 40,
+                other_turns: 10,
+                input_turns: 40,
+                tokens_min: 300,
+                except: names(SHELF_EXCEPT),
+            },
+            serve: ServeSettings::default(),
+            turn_protection: TurnProtection { enabled: false, turns: 4 },
+            reminder: ReminderSettings::default(),
+            automata: ReflectionSettings::default(),
+            task_outputs_max: 20,
+        }
+    }
+}
+
+impl Policy {
+    /// The preset called `name` ([`PRESETS`]), or `None`.
+    pub fn preset(name: &str) -> Option<Self> {
+        let mut policy = Self { preset: name.to_owned(), ..Self::default() };
+        match name {
+            "acp" => {}
+            "balanced" => policy.file.edit_quiet_steps = 4,
+            "careful" => policy.file.edit_clears.clear(),
+            "acp-head" => {
+                policy.file.set_any_call(true);
+                policy.hide_input = HideInput::Metadata;
+                policy.retry = true;
+                policy.url = true;
+                policy.state_query = true;
+                policy.snapshot = true;
+                policy.context = true;
+            }
+            "dcp" => {
+                policy.become_dcp();
+                policy.repeat.mode = RepeatMode::Dedup;
+                policy.file.read_clears = vec![ToolClass::Write];
+                policy.file.kind = FileKind::SupersedeWrite;
+                policy.hide_input = HideInput::Metadata;
+                policy.purge_errors.on = true;
+            }
+            "dcp-supersede-reads" => {
+                policy.become_dcp();
+                policy.repeat.mode = RepeatMode::Off;
+                policy.file.write_clears = vec![ToolClass::Read];
+                policy.file.edit_clears = vec![ToolClass::Read];
+                policy.file.delete_clears = vec![ToolClass::Read];
+                policy.file.kind = FileKind::SupersedeRead;
+            }
+            "economy" => {
+                policy.file.edit_quiet_steps = 3;
+                policy.hide_input = HideInput::Changes;
+                policy.shelf.on = true;
+                policy.serve.pointing = true;
+            }
+            _ => return None,
+        }
+        Some(policy)
+    }
+
+    /// What both dcp presets have in common; the file rule's matrix is empty.
+    fn become_dcp(&mut self) {
+        self.file = FileRule::default();
+        self.same_turn = true;
+        self.failed = true;
+        self.todo = false;
+        self.protected_tools = Globs::default();
+        self.protected_files = Globs::default();
+    }
+}

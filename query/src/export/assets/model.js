@@ -1,0 +1,169 @@
+// The data, and what of it held at a seq. Mirrors page_data.rs; knows nothing of the document's parts.
+
+const read = id => JSON.parse(document.getElementById(id).textContent);
+const texts = read('texts');
+const data = read('data');
+const words = data.words;
+const problems = new Set(data.problems);
+const word = place => place < 0 ? '' : words[place];
+const text = place => place < 0 ? '' : texts[place];
+
+// Control, bidi and invisible characters are shown as what they are; letters of any script stay letters.
+const HOSTILE = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]|[\u{e0000}-\u{e007f}]/gu;
+const visible = it => it.replace(HOSTILE, c => c === '\r' ? '' : '\\u{' + c.codePointAt(0).toString(16) + '}');
+const oneLine = (it, most = 300) => visible(it.slice(0, most * 2).replace(/\s+/g, ' ').trim().slice(0, most));
+const brief = n => n < 1000 ? String(n) : n < 999950 ? (n / 1000).toFixed(1).replace(/\.0$/, '') + 'k' : (n / 1e6).toFixed(1).replace(/\.0$/, '') + 'M';
+const plural = (n, what) => n + ' ' + what + (n === 1 ? '' : 's');
+
+const STATES = ['whole', 'tombstone', 'summary', 'shortened', 'gone', 'absent'];
+const STATUSES = ['', 'pending', 'completed', 'failed', 'aborted'];
+
+const items = data.items.map((row, ix) => {
+  const [seq, part, kind, role, turn, seconds, tool, about, hash, call, tokens, inputs, contents, points] = row;
+  const id = '#' + seq + (part > 1 ? '.' + part : '');
+  return { ix, id, seq, kind: word(kind), role: word(role), turn, seconds, tool: word(tool), about: word(about),
+    hash, call, tokens, inputs, contents, points, newer: [], older: [] };
+});
+const byId = new Map(items.map(item => [item.id, item]));
+
+const edges = data.edges.map(([old, next, rule, key, seq, turn, released]) =>
+  ({ old, next, rule: word(rule), key: word(key), seq, turn, released: released === 1 }));
+for (const edge of edges) {
+  items[edge.old].newer.push(edge);
+  if (edge.next >= 0) items[edge.next].older.push(edge);
+}
+
+const marks = data.marks.map(([seq, turn, kind, says]) => ({ mark: true, id: '#' + seq, seq, turn, kind: word(kind), says }));
+const turns = data.turns.map(([turn, seq, shown, whole, recorded]) => ({ turn, seq, shown, whole, recorded }));
+// What belongs to the newest turn goes on until the page was made.
+if (turns.length) turns[turns.length - 1].seq = data.session.at;
+
+// The last of rows that begin with a seq, up to `at`.
+function last(rows, at) {
+  let low = 0, high = rows.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (rows[middle][0] <= at) low = middle + 1; else high = middle;
+  }
+  return low ? rows[low - 1] : null;
+}
+
+// Where an item stood at a seq; null before it was recorded.
+function stands(item, at) {
+  const point = last(item.points, at);
+  if (!point) return null;
+  const [since, flags, input, output, hidden] = point;
+  const [cause, by, shown, inputText, outputText] = hidden || [-1, -1, item.tokens, -1, -1];
+  const inContext = (flags & 1) === 1;
+  const tokens = input === 5 && output === 5 ? 0 : shown[0] + (output === 5 ? 0 : shown[1]);
+  return { since, inContext, pinned: (flags & 2) !== 0, superseded: (flags & 4) !== 0, status: STATUSES[flags >> 3], input: STATES[input],
+    output: STATES[output], cause: word(cause), by, tokens: inContext ? tokens : 0, inputText, outputText };
+}
+
+// Whether the model could read an item's content at a seq.
+const isRead = it => it && it.inContext && (it.output === 'whole' || it.output === 'shortened' || it.output === 'absent');
+
+// The items of the context at a seq, in the order of the conversation.
+function contextAt(at) {
+  const order = last(data.orders, at);
+  const listed = order ? order[2] : [];
+  const from = order ? order[1] : 0;
+  const seen = new Set(listed);
+  const all = listed.map(ix => items[ix]).concat(items.filter(item => item.ix >= from && !seen.has(item.ix)));
+  if (from > 0) {
+    // What came back after it had left stands where it was recorded.
+    const back = items.filter(item => item.ix < from && !seen.has(item.ix));
+    all.push(...back);
+  }
+  return all.filter(item => { const it = stands(item, at); return it && it.inContext; });
+}
+
+// An item, all that it superseded and all that superseded it, at a seq; oldest first.
+function chainOf(item, at) {
+  const members = new Set([item.ix]);
+  const used = new Set();
+  for (const ahead of [false, true]) {
+    const open = [item.ix];
+    while (open.length && members.size < 400) {
+      const member = items[open.pop()];
+      for (const edge of ahead ? member.newer : member.older) {
+        if (edge.seq > at) continue;
+        used.add(edge);
+        const next = ahead ? edge.next : edge.old;
+        if (next >= 0 && !members.has(next)) { members.add(next); open.push(next); }
+      }
+    }
+  }
+  return { members: [...members].sort((a, b) => a - b).map(ix => items[ix]), edges: [...used] };
+}
+
+// All chains at a seq, those that free most first.
+function chainsAt(at) {
+  const group = new Map();
+  const root = ix => { while (group.has(ix) && group.get(ix) !== ix) { group.set(ix, group.get(group.get(ix)) ?? group.get(ix)); ix = group.get(ix); } return ix; };
+  const found = edges.filter(edge => edge.seq <= at);
+  for (const edge of found) {
+    const one = root(edge.old), other = edge.next >= 0 ? root(edge.next) : one;
+    group.set(one, Math.max(one, other));
+    group.set(other, Math.max(one, other));
+  }
+  const chains = new Map();
+  for (const edge of found) {
+    const key = root(edge.old);
+    const chain = chains.get(key) || { members: new Set(), edges: [], freed: 0, rules: new Set() };
+    chain.members.add(edge.old);
+    if (edge.next >= 0) chain.members.add(edge.next);
+    chain.edges.push(edge);
+    chain.freed += freedBy(edge, at);
+    chain.rules.add(edge.rule);
+    chains.set(key, chain);
+  }
+  const list = [...chains.values()].map(chain => ({ ...chain, members: [...chain.members].sort((a, b) => a - b).map(ix => items[ix]) }));
+  return list.sort((a, b) => b.freed - a.freed || a.members[0].ix - b.members[0].ix);
+}
+
+// What was recorded of an item at a seq.
+const inputOf = (item, at) => { const row = last(item.inputs, at); return row ? row[1] : -1; };
+const contentOf = (item, at) => { const row = last(item.contents, at); return row ? row[1] : []; };
+
+// Of a path, its end, which tells more than its beginning.
+function nearPath(path) {
+  const parts = path.startsWith('/') && !/\s/.test(path) ? path.split('/') : [];
+  return parts.length > 5 ? '…/' + parts.slice(-3).join('/') : path;
+}
+
+// What an item is about, in a line.
+function about(item, at) {
+  if (item.about) return nearPath(item.about);
+  const place = item.kind === 'call' ? inputOf(item, at) : contentOf(item, at)[0] ?? -1;
+  return text(place);
+}
+
+const whatOf = row => row.mark ? row.kind : row.tool || (row.kind === 'text' ? row.role : row.kind === 'reasoning' ? 'reasoning' : row.kind === 'injected' ? 'injected' : row.role + ' ' + row.kind);
+const laneOf = row => row.mark || row.kind === 'injected' || row.role === 'system' ? 3 : row.kind === 'call' || row.kind === 'result' ? 2 : row.role === 'user' ? 0 : 1;
+
+// The edge by which a rule made an item stale at a seq, also where another cause is what shows.
+const edgeOf = (item, at) => item.newer.find(edge => edge.seq <= at && !edge.released);
+
+// Tokens that the context at a seq is shorter by because of an edge.
+function freedBy(edge, at) {
+  const item = items[edge.old], it = stands(item, at);
+  const is = it && it.inContext && it.superseded && it.by === edge.next && it.cause === edge.rule;
+  return is ? Math.max(0, item.tokens[0] + item.tokens[1] - it.tokens) : 0;
+}
+
+const CAUSES = { left: 'left the context', 'off branch': 'on a branch that was left' };
+
+// Where an item stands, in words, behind its superseder, which stands apart, as it can be followed.
+function standing(it) {
+  if (!it) return 'not there yet';
+  const said = [];
+  if (it.superseded) said.push('');
+  else if (it.cause) said.push(CAUSES[it.cause] || it.cause);
+  else if (!it.inContext) said.push('not in the context');
+  if (it.output === 'shortened') said.push('shortened');
+  else if (it.cause && it.output === 'whole' && it.inContext && it.input === 'whole') said.push('still whole');
+  if (it.status === 'pending' || it.status === 'failed' || it.status === 'aborted') said.push(it.status);
+  if (it.pinned) said.push('pinned');
+  return said.filter(Boolean).join(', ');
+}

@@ -1,0 +1,219 @@
+//! The rest of a page: the todo list over time, memory, and the events between the items.
+
+use std::collections::HashMap;
+
+use acpdb_engine::event::Payload;
+use acpdb_engine::fold::memory::{MemoryEdge, Standing, kind_label};
+use acpdb_engine::fold::todo::{TodoEntry, TodoSource, TodoView};
+use acpdb_engine::ids::{BodyId, ItemId, Micros, Seq};
+use acpdb_engine::store::MemoryScope;
+use acpdb_engine::{Error, Store, View};
+use serde_json::{Map, Value};
+
+use super::ExportError;
+use super::page_data::{MemoryData, TodoData, Words};
+use super::texts::Texts;
+
+/// Longest text of a mark, in characters.
+const MARK_LENGTH_MAX: usize = 160;
+
+/// What hosts call the text of a todo.
+const CONTENT_NAMES: [&str; 5] = ["content", "step", "description", "subject", "title"];
+
+/// The versions of the todo list up to the view's seq.
+pub(super) fn todos(view: &View, texts: &mut Texts<'_>, words: &mut Words) -> Result<TodoData, ExportError> {
+    let versions: Vec<TodoView> = {
+        let reading = view.read();
+        let todos = reading.state().todos();
+        todos.history().filter(|list| list.seq <= view.at()).cloned().collect()
+    };
+    let mut data = TodoData::default();
+    let mut bodies = HashMap::new();
+    let mut places: HashMap<(Option<String>, String), usize> = HashMap::new();
+    for version in &versions {
+        let mut row = Vec::new();
+        for entry in version.items.iter().filter(|entry| !entry.is_deleted()) {
+            let content = content(view, entry, &mut bodies)?;
+            let known = match entry.id.clone() {
+                // An entry with an id stays the same entry when its text changes.
+                Some(id) => (Some(id), String::new()),
+                None => (None, content.clone()),
+            };
+            let place = match places.get(&known) {
+                Some(place) => *place,
+                None => {
+                    data.entries.push(texts.number(&content)?);
+                    places.insert(known, data.entries.len() - 1);
+                    data.entries.len() - 1
+                }
+            };
+            row.push((place, words.number(&entry.status)));
+        }
+        data.versions.push((version.seq.get(), version.turn.get(), row));
+    }
+    Ok(data)
+}
+
+/// What an entry says; later sources overlay earlier ones.
+fn content(
+    view: &View,
+    entry: &TodoEntry,
+    bodies: &mut HashMap<BodyId, Value>,
+) -> Result<String, ExportError> {
+    let mut fields = Map::new();
+    for source in &entry.entry {
+        let (TodoSource::List { body, .. } | TodoSource::Change { body }) = source;
+        if !bodies.contains_key(body) {
+            let text = match view.text(*body) {
+                Ok(text) => text,
+                Err(Error::Corrupt { .. } | Error::Erased { .. }) => String::new(),
+                Err(error) => return Err(error.into()),
+            };
+            bodies.insert(*body, serde_json::from_str(&text).unwrap_or_default());
+        }
+        let value = bodies.get(body);
+        let value = match source {
+            TodoSource::List { index, .. } => value.and_then(|list| list.get(*index as usize)),
+            TodoSource::Change { .. } => value,
+        };
+        if let Some(Value::Object(more)) = value {
+            fields.extend(more.clone().into_iter().filter(|(_, value)| !value.is_null()));
+        }
+    }
+    let text = CONTENT_NAMES.iter().find_map(|name| fields.get(*name).and_then(Value::as_str));
+    Ok(text.or(entry.id.as_deref()).unwrap_or("[not there]").to_owned())
+}
+
+/// Everything that the session and its project ever remembered.
+pub(super) fn memory(
+    store: &Store,
+    view: &View,
+    now: Micros,
+    texts: &mut Texts<'_>,
+    words: &mut Words,
+) -> Result<Vec<MemoryData>, ExportError> {
+    struct Read {
+        row: MemoryData,
+        value: Option<String>,
+        kind: &'static str,
+        standing: &'static str,
+    }
+    let memory = store.memory(&MemoryScope::session(view.stream()), view.at())?;
+    let read: Vec<Read> = memory.read(now, |memory| {
+        let mut read = Vec::new();
+        for (stream, item) in memory.all() {
+            let layer = memory.stream(stream);
+            let edges = layer.map(|(_, layer)| layer.superseded_by(&item)).unwrap_or_default();
+            let edge = edges.into_iter().find(MemoryEdge::hides);
+            let standing = match item.standing(now) {
+                Standing::Current if memory.is_shadowed(&item) => "shadowed",
+                standing => standing.label(),
+            };
+            let place = match item.key().or(item.subject()) {
+                Some(key) => format!("{}/{key}", item.category()),
+                None => item.category().to_owned(),
+            };
+            read.push(Read {
+                row: MemoryData {
+                    id: item.id().to_owned(),
+                    seq: item.item().seq.get(),
+                    kind: 0,
+                    place,
+                    value: -1,
+                    confidence: item.confidence(now).as_f64(),
+                    standing: 0,
+                    ended: edge.as_ref().map(|edge| edge.seq.get()),
+                    by: edge.map(|edge| edge.new),
+                },
+                value: memory.text(&item),
+                kind: kind_label(item.kind()),
+                standing,
+            });
+        }
+        read
+    });
+    read.into_iter()
+        .map(|Read { row, value, kind, standing }| {
+            let value = value.map(|value| texts.number(&value)).transpose()?;
+            let value = super::page_data::place(value);
+            Ok(MemoryData { value, kind: words.number(kind), standing: words.number(standing), ..row })
+        })
+        .collect()
+}
+
+/// What an event between the items says; `None` for what the items say themselves, or what is of no concern.
+pub(super) fn mark(payload: &Payload) -> Option<String> {
+    let text = match payload {
+        Payload::SessionChanged(changed) => changed.title.clone().or_else(|| changed.cwd.clone())?,
+        Payload::SessionClosed(closed) => closed.reason.clone().unwrap_or_default(),
+        Payload::PromptSet(prompt) => prompt.model.clone().unwrap_or_default(),
+        Payload::ContextReplaced(replaced) => {
+            let before = replaced.tokens_before.map(|tokens| format!(", ~{tokens} tokens before"));
+            let cause = word(&replaced.cause);
+            format!("{cause}, {} items kept{}", replaced.order.len(), before.unwrap_or_default())
+        }
+        Payload::HostCleared(cleared) => count(cleared.items.len() + cleared.calls.len(), "item"),
+        Payload::Rewound(rewound) => format!("to {}", rewound.to),
+        Payload::Forked(forked) if forked.at == Seq::ZERO => "a copy of another session".to_owned(),
+        Payload::Forked(forked) => format!("at {}", forked.at),
+        Payload::FileChanged(changed) => format!("{} by {}", changed.key.given, word(&changed.by)),
+        Payload::TodosReplaced(todos) => count(todos.list.items.len(), "todo"),
+        Payload::TodoChanged(changed) => {
+            format!("{} {}", changed.change.id, changed.change.status.as_deref().unwrap_or_default())
+        }
+        Payload::TaskChanged(changed) => {
+            changed.tasks.iter().map(|task| task.id.as_str()).collect::<Vec<_>>().join(" ")
+        }
+        Payload::TaskEvicted(evicted) => evicted.task.clone(),
+        Payload::MemoryRecorded(memory) => {
+            let key = memory.key.as_ref().map(|key| format!("/{key}")).unwrap_or_default();
+            format!("{} {}{key}", kind_label(memory.kind), memory.category)
+        }
+        Payload::MemorySuperseded(edge) => format!("{} by {}", edge.old, edge.new),
+        Payload::MemoryRetracted(memory) => memory.id.clone(),
+        Payload::Discarded(act) => ids(act.items.iter().map(|hidden| hidden.item)),
+        Payload::Distilled(act) => ids(act.items.iter().map(|hidden| hidden.item)),
+        Payload::Restored(act) => ids(act.items.iter().copied()),
+        Payload::Pinned(act) => ids(act.items.iter().copied()),
+        Payload::Unpinned(act) => ids(act.items.iter().copied()),
+        Payload::ContextRebased(rebased) => format!("epoch {}, {}", rebased.epoch, word(&rebased.why)),
+        Payload::PolicySet(policy) => {
+            let preset = serde_json::from_str::<Value>(&policy.policy).ok();
+            let preset = preset.as_ref().and_then(|policy| policy.get("preset")).and_then(Value::as_str);
+            let why = policy.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+            format!("{}{why}", preset.unwrap_or("custom"))
+        }
+        Payload::Erased(erased) => {
+            format!("{} by {}: {}", count(erased.bodies.len(), "text"), erased.by, erased.reason)
+        }
+        Payload::DamageNoted(noted) => noted.note.clone(),
+        Payload::Unknown { number, .. } => format!("kind {number}, written by a newer acpdb"),
+        _ => return None,
+    };
+    Some(clip(&text))
+}
+
+/// At most [`MARK_LENGTH_MAX`] characters.
+pub(super) fn clip(text: &str) -> String {
+    match text.char_indices().nth(MARK_LENGTH_MAX) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
+    }
+}
+
+fn count(number: usize, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
+fn ids(items: impl Iterator<Item = ItemId>) -> String {
+    items.map(|item| item.to_string()).collect::<Vec<_>>().join(" ")
+}
+
+/// The name of a plain variant, as in JSON.
+pub(super) fn word(value: &impl serde::Serialize) -> String {
+    match serde_json::to_value(value) {
+        Ok(Value::String(word)) => word.replace('_', " "),
+        Ok(Value::Object(object)) => object.keys().next().cloned().unwrap_or_default().replace('_', " "),
+        _ => String::new(),
+    }
+}

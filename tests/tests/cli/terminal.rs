@@ -1,0 +1,265 @@
+//! The program with a person before it: pagers, widths, Ctrl-C, completion; and words that nobody planned.
+
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::process::{Command, Stdio};
+
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
+
+use crate::world::{World, finish};
+
+/// Runs a command on a terminal of its own; gives its exit code and all that the terminal was sent.
+fn on_terminal(mut command: Command, columns: u16) -> (i32, String) {
+    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&master).unwrap();
+    unlockpt(&master).unwrap();
+    let size = Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+    tcsetwinsize(&master, size).unwrap();
+    let name = ptsname(&master, Vec::new()).unwrap().into_string().unwrap();
+    let terminal = File::options().read(true).write(true).open(name).unwrap();
+    let copy = || Stdio::from(terminal.try_clone().unwrap());
+    command.stdin(copy()).stdout(copy()).stderr(copy());
+    let mut child = command.spawn().unwrap();
+    // Both hold the other end: while one is left, the terminal does not end.
+    drop(terminal);
+    drop(command);
+    let mut seen = Vec::new();
+    let mut master = File::from(master);
+    let mut piece = [0_u8; 4096];
+    // A terminal that everybody left ends with an error.
+    while let Ok(count) = master.read(&mut piece) {
+        if count == 0 {
+            break;
+        }
+        seen.extend_from_slice(&piece[..count]);
+    }
+    let code = child.wait().unwrap().code().unwrap_or(-1);
+    (code, String::from_utf8_lossy(&seen).replace("\r\n", "\n"))
+}
+
+fn paged(world: &World, pager: &str, arguments: &[&str]) -> (i32, String) {
+    let mut command = world.command();
+    command.args(arguments).env("ACPDB_PAGER", pager).env_remove("COLUMNS").env("PATH", "/usr/bin:/bin");
+    on_terminal(command, 100)
+}
+
+#[test]
+fn long_answers_on_a_terminal_go_through_the_pager_and_words_follow_it() {
+    let world = World::fed();
+    let is_paged = |text: &str| text.contains("PAGED ");
+    let pager = "sed 's/^/PAGED /'";
+    for read in [
+        &["log"] as &[&str],
+        &["history", "--session", "s1"],
+        &["context", "s1"],
+        &["sessions"],
+        &["memory", "list", "--session", "s1"],
+    ] {
+        let (code, text) = paged(&world, pager, read);
+        assert!(code == 0 && is_paged(&text), "{read:?}: {text}");
+        assert!(!is_paged(&paged(&world, pager, &[read, &["--no-pager"]].concat()).1), "{read:?}");
+        assert!(!is_paged(&paged(&world, "never", read).1), "{read:?}");
+        // A pager that is not there is no reason to show nothing.
+        let (code, text) = paged(&world, "no-such-pager-here", read);
+        assert!(code == 0 && !text.is_empty(), "{read:?}: {text}");
+        // A reader who has seen enough.
+        let (code, text) = paged(&world, "head -n 1", read);
+        assert!(code == 0 && !text.contains("error"), "{read:?}: {text}");
+    }
+    for other in
+        [&["verify"] as &[&str], &["policy", "set", "balanced"], &["context", "pin", "#7", "-s", "s1"]]
+    {
+        assert!(!is_paged(&paged(&world, pager, other).1), "{other:?}");
+    }
+    // What is said about an answer does not run into it.
+    let (_, text) = paged(&world, pager, &["context"]);
+    let note = text.find("note: the newest of 2 sessions").unwrap();
+    assert!(text.rfind("PAGED ").unwrap() < note, "{text}");
+    // Without an answer there is nothing to page.
+    let (code, text) = paged(&world, pager, &["context", "nowhere"]);
+    assert_eq!(code, 7);
+    assert!(text.contains("error:") && !is_paged(&text), "{text}");
+    // What the settings say holds, and a file or pipe is never paged.
+    world.run(&["config", "set", "pager", pager]).ok();
+    let mut command = world.command();
+    command.args(["log"]).env("PATH", "/usr/bin:/bin");
+    assert!(is_paged(&on_terminal(command, 100).1));
+    assert!(!is_paged(&world.run(&["log"]).ok()));
+}
+
+/// Tables and pictures on a terminal that is narrower than any of them.
+#[test]
+fn a_terminal_of_20_columns_gets_lines_that_fit() {
+    let world = World::fed();
+    for read in [
+        &["sessions"] as &[&str],
+        &["context", "s1"],
+        &["history", "--session", "s1"],
+        &["history", "--chain", "call-read-1"],
+        &["stats"],
+        &["explain", "call-read-1"],
+        &["diff", "t1", "head", "--session", "s1"],
+        &["config", "list"],
+        &["memory", "list", "--session", "s1"],
+        &["--help"],
+    ] {
+        let mut command = world.command();
+        command.args(read).args(["--no-pager", "--color", "never"]).env_remove("COLUMNS");
+        let (code, text) = on_terminal(command, 20);
+        assert!(code == 0 && !text.contains("panicked"), "{read:?}: {text}");
+        assert!(!text.is_empty(), "{read:?}");
+    }
+}
+
+/// Ctrl-C while a host feeds the store: the exit code says so, and what was acknowledged is there.
+#[test]
+fn ctrl_c_ends_with_130_and_leaves_the_store_whole() {
+    let world = World::new();
+    let mut command = world.command();
+    command.args(["append", "--stdin", "--ack"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let mut acks = BufReader::new(child.stdout.take().unwrap()).lines();
+    for number in 0..5 {
+        let line =
+            format!("{{\"session\":\"s1\",\"message\":{{\"role\":\"user\",\"text\":\"line {number}\"}}}}\n");
+        input.write_all(line.as_bytes()).unwrap();
+        acks.next().unwrap().unwrap();
+    }
+    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(killed.success());
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    world.assert_sound();
+    assert_eq!(world.list().lines().count(), 5);
+}
+
+/// What a shell is told when the user presses tab.
+#[test]
+fn a_shell_completes_verbs_options_sessions_and_ids_from_the_store() {
+    let world = World::fed();
+    let completed = |words: &[&str]| {
+        let mut command = world.command();
+        command.env("ACPDB_COMPLETE", "fish").args(["--", "acpdb"]).args(words);
+        let ran = finish(command, b"");
+        assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{words:?}");
+        ran.text().lines().map(|line| line.split('\t').next().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let holds = |words: &[&str], wanted: &str| {
+        let all = completed(words);
+        assert!(all.iter().any(|known| known == wanted), "{words:?}: {all:?}");
+    };
+    holds(&["hist"], "history");
+    holds(&["history", "--ch"], "--chain");
+    holds(&["context", "s"], "s1");
+    holds(&["history", "--session", "s"], "s2");
+    holds(&["explain", "--session", "s1", "call-r"], "call-read-1");
+    holds(&["history", "--session=s1", "--chain", "r_"], &{
+        let rows = world.run(&["history", "--session", "s1", "--json"]).ok();
+        let rows: serde_json::Value = serde_json::from_str(&rows).unwrap();
+        let hash =
+            rows["items"].as_array().unwrap().iter().find_map(|row| row["hash"].as_str().map(str::to_owned));
+        hash.unwrap()
+    });
+    holds(&["config", "set", "pa"], "pager");
+    holds(&["log", "--kind", "tool_"], "tool_call_started");
+    // A store that is not there, and one that is none, have nothing to offer and make nothing.
+    assert_eq!(completed(&["context", "--db", "nowhere", "s"]), Vec::<String>::new());
+    assert!(!world.path("nowhere").exists());
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = world.run(&["completions", shell]).ok();
+        assert!(script.contains("ACPDB_COMPLETE"), "{shell}: {script}");
+    }
+}
+
+#[test]
+fn the_manual_has_a_page_for_each_verb() {
+    let world = World::new();
+    world.run(&["man", "pages", "-q"]).ok();
+    let page = |name: &str| std::fs::read_to_string(world.path("pages").join(name)).unwrap();
+    assert!(page("acpdb.1").contains("acpdb\\-history(1)"));
+    assert!(page("acpdb-history.1").contains("\\-\\-chain"));
+    assert!(page("acpdb-context-distill.1").contains("SUMMARY"));
+}
+
+/// Whatever words reach a verb: it answers or refuses, and never breaks.
+#[test]
+fn no_words_make_a_verb_panic() {
+    let world = World::fed();
+    let verbs = [
+        "log",
+        "list",
+        "history",
+        "context",
+        "sessions",
+        "stats",
+        "show",
+        "explain",
+        "blame",
+        "at",
+        "diff",
+        "todo list",
+        "memory list",
+        "memory get",
+        "policy show",
+        "task list",
+        "undo --dry-run",
+        "config get",
+        "scan",
+        "lint",
+    ];
+    let words = [
+        "#1",
+        "#28",
+        "#29",
+        "#0",
+        "#7.2",
+        "t1",
+        "t99",
+        "-3t",
+        "s1",
+        "call-",
+        "r_",
+        "kind:tool",
+        "tool:",
+        "turn:9..1",
+        "text:\"",
+        "since:",
+        "(",
+        "not",
+        "--at",
+        "--json",
+        "--limit",
+        "0",
+        "--after",
+        "--session",
+        "--last",
+        "-n",
+        "--from",
+        "18446744073709551615",
+        "@compact-0",
+        "@rewind-1",
+        "tokens:>99999999999999999999",
+        "é\u{301}\u{202e}",
+        "",
+        "--",
+    ];
+    let any_word =
+        prop_oneof![6 => proptest::sample::select(words.to_vec()).prop_map(str::to_owned), 1 => "[^\0]{0,8}"];
+    let line = (proptest::sample::select(verbs.to_vec()), proptest::collection::vec(any_word, 0..4));
+    let mut runner = TestRunner::new(Config { cases: 160, failure_persistence: None, ..Config::default() });
+    let result = runner.run(&line, |(verb, words)| {
+        let mut command = world.command();
+        command.args(verb.split(' ')).args(&words);
+        let ran = finish(command, b"");
+        prop_assert!((0..=8).contains(&ran.code), "{} {:?}: {} {}", verb, words, ran.code, ran.err);
+        prop_assert!(!ran.err.contains("panicked"), "{} {:?}: {}", verb, words, ran.err);
+        Ok(())
+    });
+    if let Err(error) = result {
+        panic!("{error}");
+    }
+    world.assert_sound();
+}

@@ -1,0 +1,101 @@
+//! The page as a text.
+
+use std::collections::HashSet;
+
+use proptest::prelude::*;
+use serde_json::Value;
+
+use super::*;
+
+/// What stands between the tag of a block and the end of the script.
+fn block<'p>(page: &'p str, id: &str) -> &'p str {
+    let tag = format!("<script type=\"application/json\" id=\"{id}\">");
+    let (_, behind) = page.split_once(&tag).unwrap();
+    behind.split_once("</script>").unwrap().0
+}
+
+#[test]
+fn every_reference_leads_somewhere() {
+    let store = store();
+    let entries =
+        (0..40).flat_map(|n| exchange(n, "look again", &format!("/src/{}.rs", n % 4), &"line\n".repeat(n)));
+    record(&store, entries.collect());
+    let page = rendered(&store);
+    let texts: Vec<String> = serde_json::from_str(block(&page, "texts")).unwrap();
+    let data: Value = serde_json::from_str(block(&page, "data")).unwrap();
+    let list = |name: &str| data[name].as_array().unwrap().clone();
+    let (items, words) = (list("items"), list("words"));
+    let is_of = |value: &Value, count: usize| {
+        value.as_i64().is_some_and(|place| place >= -1 && place < i64::try_from(count).unwrap())
+    };
+    assert_eq!(items.len(), 80);
+    assert_eq!(list("edges").len(), 36, "each further read of one of four files");
+    for edge in list("edges") {
+        assert!(is_of(&edge[0], items.len()) && is_of(&edge[1], items.len()), "{edge}");
+        assert!(is_of(&edge[2], words.len()) && is_of(&edge[3], words.len()), "{edge}");
+    }
+    for item in &items {
+        for place in [&item[2], &item[3], &item[6], &item[7]] {
+            assert!(is_of(place, words.len()), "{item}");
+        }
+        let points = item[13].as_array().unwrap();
+        assert!(!points.is_empty() && points.iter().is_sorted_by_key(|point| point[0].as_u64()), "{item}");
+        for content in item[12].as_array().unwrap() {
+            assert!(content[1].as_array().unwrap().iter().all(|place| is_of(place, texts.len())), "{item}");
+        }
+    }
+    assert_eq!(texts.iter().filter(|text| *text == "look again").count(), 1, "each text is there once");
+    let schemes = ["http:", "https:", "src=", "@import", "url(", "innerHTML", "outerHTML", "eval("];
+    let program = page.replace(block(&page, "texts"), "").replace(block(&page, "data"), "");
+    let program = program.replace("http://www.w3.org/2000/svg", "");
+    for scheme in schemes {
+        assert!(!program.contains(scheme), "the page's own part names {scheme}");
+    }
+}
+
+/// A text too long for a browser is cut, and says how the rest is had.
+#[test]
+fn huge_texts_are_cut() {
+    let store = store();
+    record(&store, exchange(0, &"é".repeat(1 << 20), "/a", "short"));
+    let page = rendered(&store);
+    assert!(page.len() < (1 << 20) + (100 << 10), "{}", page.len());
+    assert!(page.contains("1048576 more bytes; acpdb show '#"), "it says so");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(acpdb_tests::support::cases(24)))]
+
+    /// Whatever was said, the blocks hold no mark of HTML, are JSON, and hold it.
+    #[test]
+    fn what_was_recorded_stays_text(
+        said in prop::collection::vec("(?s)([<>&\"'/!\u{2028}\u{202e}\0-\u{1f}\u{7f}-\u{9f}]|</script>|<!--|]]>|.){1,40}", 1..6),
+        bytes in prop::collection::vec(any::<u8>(), 0..40),
+    ) {
+        let store = store();
+        let mut entries = Vec::new();
+        for (number, text) in said.iter().enumerate() {
+            entries.extend(exchange(number, text, text, text));
+        }
+        entries.push(Entry::tool_started("raw", text_tool(&said), &bytes));
+        entries.push(Entry::tool_completed("raw", &bytes));
+        record(&store, entries);
+        let page = rendered(&store);
+        prop_assert_eq!(page.matches("<script").count(), 3);
+        prop_assert_eq!(page.matches("</script>").count(), 3);
+        for id in ["texts", "data"] {
+            let found = block(&page, id).find(['<', '>', '&', '\u{2028}', '\0']);
+            prop_assert_eq!(found, None);
+        }
+        let texts: Vec<String> = serde_json::from_str(block(&page, "texts")).unwrap();
+        let known: HashSet<&String> = texts.iter().collect();
+        prop_assert_eq!(known.len(), texts.len(), "a text is there twice");
+        prop_assert!(said.iter().all(|text| known.contains(text)));
+        prop_assert!(serde_json::from_str::<Value>(block(&page, "data")).is_ok());
+    }
+}
+
+/// A tool with a hostile name.
+fn text_tool(said: &[String]) -> String {
+    said.first().map(|text| format!("</script>{text}")).unwrap_or_default()
+}
