@@ -30,7 +30,7 @@ pub(crate) use read::{
     Ask, Explain, History, List, Log, SessionOption, Sessions, Show, Simulate, SimulateMode, Stats,
     StatsStyle,
 };
-pub(crate) use store::{Backup, Demo, Info, Salvage, Seal, Verify};
+pub(crate) use store::{Backup, Demo, Erase, Info, Salvage, Seal, Verify};
 
 pub(crate) use request::{ExportMode, ExportOptions, Lint, RequestFormat};
 
@@ -162,6 +162,8 @@ pub(crate) enum Verb {
     Info(Info),
     /// Rewrite complete segments once, smaller; what they say stays the same
     Seal(Seal),
+    /// Remove an item's content for good, with everything equal to it; that it was removed stays on record
+    Erase(Erase),
     /// Make the index anew from the log
     Reindex,
     /// Your settings: list, get, set, unset, path
@@ -175,6 +177,18 @@ pub(crate) enum Verb {
 /// The table of arguments, with the examples of each verb.
 pub(crate) fn command() -> clap::Command {
     examples::with(Args::command())
+}
+
+/// The help of the verb that these words lead to, as far as they do.
+pub(crate) fn help(words: impl IntoIterator<Item = std::ffi::OsString>) -> clap::builder::StyledStr {
+    let mut command = command();
+    command.build();
+    for word in words.into_iter().skip(1) {
+        if let Some(below) = command.find_subcommand(&word) {
+            command = below.clone();
+        }
+    }
+    command.render_help()
 }
 
 impl Args {
