@@ -177,6 +177,18 @@ pub(crate) fn command() -> clap::Command {
     examples::with(Args::command())
 }
 
+/// The help of the verb that these words lead to, as far as they do.
+pub(crate) fn help(words: impl IntoIterator<Item = std::ffi::OsString>) -> clap::builder::StyledStr {
+    let mut command = command();
+    command.build();
+    for word in words.into_iter().skip(1) {
+        if let Some(below) = command.find_subcommand(&word) {
+            command = below.clone();
+        }
+    }
+    command.render_help()
+}
+
 impl Args {
     /// Reads the words of a command line, the program's name first.
     pub(crate) fn read<I, T>(words: I) -> Result<Self, clap::Error>
