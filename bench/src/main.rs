@@ -31,7 +31,6 @@ use report::Report;
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
 const USAGE: &str = "usage: acpdb-bench import|fold|memory|open|query|serve|price|growth|all [--quick] [--data DIR] [--scratch DIR]\n\
-const USAGE: &str = "usage: acpdb-bench import|fold|memory|open|query|serve|growth|all [--quick] [--data DIR] [--scratch DIR]\n\
        acpdb-bench compare [--events N] [--dir DIR] [--quick] [--only ENGINE]";
 
 /// Any error as one of ours.
