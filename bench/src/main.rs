@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! main -> import | fold | memory | open | query | serve | price -> Report (name, measured, target, met or missed) -> stdout, a Markdown table
+//! main -> import | fold | memory | open | query | serve | growth -> Report (name, measured, target, met or missed) -> stdout, a Markdown table
 //!            '-> children of this program, for what only a fresh process shows: peak memory, cold starts
 //! ```
 //!
@@ -10,6 +11,7 @@
 
 mod compare;
 mod fold;
+mod growth;
 mod import;
 mod measure;
 mod memory;
@@ -29,7 +31,7 @@ use report::Report;
 /// Errors end the run and are shown; there is nobody to handle them.
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
-const USAGE: &str = "usage: acpdb-bench import|fold|memory|open|query|serve|price|all [--quick] [--data DIR] [--scratch DIR]\n\
+const USAGE: &str = "usage: acpdb-bench import|fold|memory|open|query|serve|growth|all [--quick] [--data DIR] [--scratch DIR]\n\
        acpdb-bench compare [--events N] [--dir DIR] [--quick] [--only ENGINE]";
 
 /// Any error as one of ours.
@@ -85,6 +87,7 @@ fn run(arguments: &[String]) -> Outcome<()> {
         ["serve"] => serve::run(&options, &mut report)?,
         ["price"] => price::run(&options, &mut report)?,
         ["query"] => query::run(&options, &mut report)?,
+        ["growth"] => growth::run(&options, &mut report)?,
         ["all"] => {
             import::run(&options, &mut report)?;
             fold::run(&options, &mut report)?;
@@ -96,6 +99,9 @@ fn run(arguments: &[String]) -> Outcome<()> {
         }
         ["compare"] => return compare::run(&options, events, folder, only),
         ["child-compare", engine, store, count] => return compare::child(engine, store, count.parse()?),
+        ["child-append", store, flush, caller, count] => {
+            return compare::child_append(store, flush.parse()?, caller.parse()?, count.parse()?);
+        }
         ["profile", what, rounds] => return fold::profile(&options, what, rounds.parse()?, 10_000),
         ["profile", what, rounds, calls] => {
             return fold::profile(&options, what, rounds.parse()?, calls.parse()?);

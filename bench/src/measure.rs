@@ -26,6 +26,13 @@ pub(crate) fn spent<T>(work: impl FnOnce() -> T) -> (T, Spent) {
     (result, Spent { wall, cpu })
 }
 
+/// Runs `work` once; seconds on the clock, read without a system call.
+pub(crate) fn wall<T>(work: impl FnOnce() -> T) -> (T, f64) {
+    let start = std::time::Instant::now();
+    let result = work();
+    (result, start.elapsed().as_secs_f64())
+}
+
 /// Runs `work` once; seconds of processor time of this thread alone.
 pub(crate) fn own<T>(work: impl FnOnce() -> T) -> (T, f64) {
     let start = now(ClockId::ThreadCPUTime);

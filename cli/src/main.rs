@@ -34,6 +34,12 @@ fn main() -> ExitCode {
         Ok(args) => args,
         Err(error) => {
             let code = if error.use_stderr() { Code::Usage } else { Code::Ok };
+            // Who names no verb wants to know which there are.
+            if error.kind() == clap::error::ErrorKind::MissingSubcommand {
+                let help = args::help(std::env::args_os());
+                let _ = writeln!(anstream::stderr(), "{}", help.ansi());
+                return code.into();
+            }
             let _ = error.print();
             if let Some(act) = act_that_was_meant() {
                 let _ = writeln!(std::io::stderr(), "\n  tip: did you mean 'context {act}'?");
@@ -143,6 +149,7 @@ fn run(args: &Args, output: &mut Output) -> Result<Code, Failure> {
         Verb::Salvage(args) => commands::salvage::run(global, args, output),
         Verb::Info(args) => commands::info::run(global, args, output),
         Verb::Seal(args) => commands::seal::run(global, args, output),
+        Verb::Erase(args) => commands::erase::run(global, args, output),
         Verb::Reindex => commands::reindex::run(global, output),
         Verb::Config(args) => commands::config::run(args, output),
         Verb::Completions(args) => commands::shell::completions(args, output),

@@ -4,14 +4,14 @@
 //! cargo run -p acpdb-hosts --example host_loop [FOLDER]
 //! ```
 //!
-//! It may be killed at any point and started again with the same folder: nothing that was recorded is lost, no prompt is
-//! recorded twice and no tool has its effect twice. What is fake is the model and the tools; a host puts its own in.
+//! It may be killed at any point and started again with the same folder: nothing recorded is lost, no prompt is recorded
+//! twice, no tool has its effect twice. Only the model and the tools are fake.
 
 use acpdb_engine::entry::{Entry, Fact, PartEntry, PointRef, StreamInfo};
-use acpdb_engine::event::{Outcome, ReplaceCause, Role, Usage};
+use acpdb_engine::event::{ReplaceCause, Role, Usage};
 use acpdb_engine::ids::Seq;
-use acpdb_engine::store::{Renderer as _, Session};
-use acpdb_engine::{Error, Store};
+use acpdb_engine::store::{ServeOptions, Session};
+use acpdb_engine::{At, Error, Store};
 use acpdb_hosts::export::{Exporter, Format};
 
 /// What a model says: parts, calls as (id, tool, parameters); or it breaks off in the middle.
@@ -32,12 +32,10 @@ pub(crate) fn resume(store: &Store, info: StreamInfo) -> Result<Session, Error> 
     let session = store.session(info);
     let resumed = session.open_or_resume()?;
     let _ = session.give_up(&resumed, "the host was restarted")?;
-    let prompt = Fact::PromptSet {
-        system: Some(b"You are a careful agent.".as_slice().into()),
-        tools: None,
-        model: Some("claude-opus-4-5".to_owned()),
-        params: Some(br#"{"max_tokens":4096}"#.as_slice().into()),
-    };
+    let system = Some(b"You are a careful agent.".as_slice().into());
+    let params = Some(br#"{"max_tokens":4096}"#.as_slice().into());
+    let model = Some("claude-opus-4-5".to_owned());
+    let prompt = Fact::PromptSet { system, tools: None, model, params };
     let _ = session.append([Entry::from(prompt).origin("prompt")])?; // known after the first time
     Ok(session)
 }
@@ -59,9 +57,10 @@ pub(crate) fn ask(session: &Session, outside: &mut dyn Outside, key: &str, text:
 fn step(session: &Session, outside: &mut dyn Outside) -> Result<(), Error> {
     let view = session.view()?;
     let key = format!("step-{}", view.read().state().turn(view.at()).get() + 1);
-    let _ = session.append([Entry::step(&key).origin(format!("turn:{key}"))])?;
-    let request = Exporter::new(Format::Anthropic).render(&session.view()?.served())?;
-    let answer = outside.ask(&request.bytes, &key);
+    // What is due (memory, a reminder) is recorded and sent along; the bytes begin with those sent before, as long as it pays.
+    let options = ServeOptions { inject: true, ..ServeOptions::default() };
+    let context = session.step(&key)?.context(&Exporter::new(Format::Anthropic), &options)?;
+    let answer = outside.ask(&context.bytes, &key);
     let mut message = session.message(&key);
     for part in answer.parts {
         let _ = message.push(part)?;
@@ -71,22 +70,16 @@ fn step(session: &Session, outside: &mut dyn Outside) -> Result<(), Error> {
     }
     let started =
         answer.calls.iter().map(|[id, tool, params]| Entry::tool_started(id, tool, params).origin(id));
-    let report = Fact::MessageFinished {
-        key,
-        model: Some("claude-opus-4-5".to_owned()),
-        provider: None,
-        request: None,
-        stop_reason: None,
-        usage: Usage { output: Some(20), ..Usage::default() },
-    };
+    let usage = Usage { output: Some(20), ..Usage::default() };
+    let (model, stop_reason) = (Some("claude-opus-4-5".to_owned()), None);
+    let report = Fact::MessageFinished { key, model, provider: None, request: None, stop_reason, usage };
     // The starts are durable, in one commit with the end of the message, before any tool has its effect.
     let _ = message.finish(report, started)?;
     for call in answer.calls.iter().rev() {
-        let (outcome, text) = match outside.run(session, call) {
-            Ok(text) => (Outcome::Completed, text),
-            Err(text) => (Outcome::Failed, text),
+        let ended = match outside.run(session, call) {
+            Ok(text) => Entry::tool_completed(&call[0], text),
+            Err(text) => Entry::tool_failed(&call[0], text),
         };
-        let ended = Entry::tool_finished(&call[0], outcome, vec![PartEntry::text(text)]);
         let _ = session.append([ended.origin(format!("{}:end", call[0]))])?; // in any order
     }
     Ok(())
@@ -106,11 +99,18 @@ pub(crate) fn compact(session: &Session, key: &str, summary: &str) -> Result<(),
     session.append([Entry::from(replaced).origin(format!("replaced:{key}")), summary]).map(drop)
 }
 
-/// A session that shares another's past up to a seq, and goes its own way.
+/// A question is taken back, with all that followed: it leaves the branch and stays in history.
+pub(crate) fn take_back(session: &Session, key: &str) -> Result<(), Error> {
+    let rewound = Fact::Rewound { to: PointRef::Before(format!("prompt:{key}")) };
+    session.append([Entry::from(rewound).origin(format!("rewound:{key}"))]).map(drop)
+}
+
+/// A session that shares another's past up to a seq, and goes its own way. One commit opens and forks it.
 pub(crate) fn fork(store: &Store, from: &Session, at: Seq, name: &str) -> Result<Session, Error> {
     let session = store.session(StreamInfo::session("example", name));
     let forked = Fact::Forked { from: from.id(), at: PointRef::Seq(at) };
-    session.append([Entry::from(forked).origin("forked")]).map(|_| session)
+    let first = session.view().is_err().then(|| session.append([Entry::from(forked)]));
+    first.transpose().map(|_| session)
 }
 
 /// A model that reads two files at once and then answers, and tools that say what they were asked.
@@ -137,12 +137,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     ask(&session, &mut Fake, "first", "What is in /a and /b?")?;
     let kept = session.view()?.at();
     ask(&session, &mut Fake, "second", "And again?")?;
-    let _ = store.rewind(session.id(), kept)?; // the second question is taken back ..
-    let other = fork(&store, &session, kept, "other")?;
+    take_back(&session, "second")?; // the second question is taken back ..
+    let other = resume(&store, fork(&store, &session, kept, "other")?.info().clone())?;
     ask(&other, &mut Fake, "third", "And here?")?; // .. and a third asked elsewhere
     ask(&resume(&store, child(&session, "call"))?, &mut Fake, "sub", "Look closer.")?;
     compact(&session, "summary", "We have read /a and /b.")?;
-    let request = Exporter::new(Format::Anthropic).render(&session.view()?.served())?;
-    println!("{}", String::from_utf8_lossy(&request.bytes));
+    ask(&session, &mut Fake, "last", "What was in them?")?;
+    let sent = store.served_again(session.id(), &At::Head, &[&Exporter::new(Format::Anthropic)])?;
+    println!("{}", String::from_utf8_lossy(&sent.bytes)); // the bytes that were sent last, made again from the log
     Ok(())
 }

@@ -15,3 +15,8 @@ struct Readme;
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/FUZZING.md")]
 struct Fuzzing;
+
+/// And that of the guide for hosts.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/EMBEDDING.md")]
+struct Embedding;

@@ -16,6 +16,8 @@ mod laws;
 mod life;
 #[path = "exports/recordings.rs"]
 mod recordings;
+#[path = "exports/round_trip.rs"]
+mod round_trip;
 
 use acpdb_engine::View;
 use acpdb_hosts::export::{Export, Format, Options, export};

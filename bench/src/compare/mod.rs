@@ -1,13 +1,14 @@
 //! acpdb beside what a user would take instead: the same events, the same lookups, the same durability, in one run.
 //!
 //! ```text
-//! same answers?  ->  single commits (disk, memory)  ->  bulk loads and reads by size  ->  tables, targets, docs
+//! same answers?  ->  single commits (disk, memory)  ->  many callers  ->  bulk loads and reads by size  ->  tables, targets, docs
 //! ```
 //!
 //! Engines take turns in each round, and each round begins with another one, so that a slow moment of the machine hits
 //! all. A figure is the median of its rounds with the smallest and the largest beside it. Nothing is timed before the
 //! engine's answers were found to be equal to those of the generator, byte for byte.
 
+mod callers;
 mod device;
 mod engine;
 mod own;
@@ -42,11 +43,6 @@ pub(crate) fn run(
     folder: Option<PathBuf>,
     only: Option<String>,
 ) -> Outcome<()> {
-    let own_only =
-        only.as_ref().is_some_and(|only| engine::all().iter().any(|kind| kind.name.contains(only)));
-    if !cfg!(feature = "peers") && !own_only {
-        return with_peers();
-    }
     let quick = options.quick;
     let sizes = match events {
         Some(count) => vec![count],
@@ -64,6 +60,9 @@ pub(crate) fn run(
     let mut figures = Figures::new(&kinds);
     kinds = stages::same_answers(kinds, &work, &mut figures)?;
     stages::commits(&compare, &kinds, &work, &mut figures)?;
+    if compare.only.as_ref().is_none_or(|only| "acpdb log + index".contains(only.as_str())) {
+        callers::run(&compare, &mut figures)?;
+    }
     for size in &compare.sizes {
         stages::load_and_read(&compare, &kinds, &work, *size, &mut figures)?;
     }
@@ -75,18 +74,7 @@ pub(crate) fn run(
     Ok(())
 }
 
-/// Runs this command again in a build that has the other engines.
-fn with_peers() -> Outcome<()> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = std::process::Command::new(cargo);
-    command.args(["run", "--release", "--features", "peers", "--manifest-path"]);
-    command
-        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"))
-        .arg("--")
-        .args(std::env::args_os().skip(1));
-    let status = command.status().map_err(|error| format!("cargo builds the other engines: {error}"))?;
-    if status.success() { Ok(()) } else { Err("the build with the other engines failed".into()) }
-}
+pub(crate) use callers::child as child_append;
 
 /// Reads as a process of its own does, and prints its memory and how long opening took: only a fresh process shows them.
 pub(crate) fn child(name: &str, folder: &str, count: u64) -> Outcome<()> {

@@ -141,6 +141,11 @@ fn targets(figures: &Figures, compare: &Compare) -> String {
         ("memory: p99".into(), LOG, OwnMost(50.0)),
         ("memory: commits a second".into(), LOG, OwnLeast(70.0)),
         ("memory: commits a second".into(), LOG, Least(SQLITE, 3.4)),
+        ("8 threads, flush 100 us: commits a flush".into(), LOG, OwnLeast(6.0)),
+        ("8 threads, flush 100 us: commits a second".into(), LOG, OwnLeast(35.0)),
+        ("8 threads, flush 100 us: p99".into(), LOG, OwnMost(300.0)),
+        ("8 threads, flush 4 ms: commits a flush".into(), LOG, OwnLeast(7.5)),
+        ("16 processes / 16 threads".into(), LOG, OwnLeast(0.6)),
     ];
     for size in &compare.sizes {
         let large = *size >= 1_000_000;

@@ -322,26 +322,67 @@ mod tests {
         typed.map(|line| format!("acpdb{}", line.split("   ").next().unwrap_or(line))).collect()
     }
 
+    /// Fails unless a line, as it is typed into a shell, is a command of this program.
+    fn assert_reads(line: &str) {
+        let typed = line.split(' ').take_while(|word| !["<", ">", "|"].contains(word));
+        let typed = typed.collect::<Vec<_>>().join(" ");
+        let words = shlex::split(&typed).unwrap_or_else(|| panic!("{line}"));
+        if let Err(error) = Args::read(&words) {
+            panic!("{line}: {error}");
+        }
+    }
+
     #[test]
     fn every_verb_has_examples_and_every_example_is_a_command_of_that_verb() {
         let leaves = leaves();
         assert!(leaves.len() > 40, "the table is walked: {}", leaves.len());
         for (path, verb) in &leaves {
-            let help = verb.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let mut help = verb.get_after_help().map(ToString::to_string).unwrap_or_default();
+            // Verbs of a group may have them together.
+            if let Some((group, _)) = path.split_once(' ') {
+                let group = command()
+                    .find_subcommand(group)
+                    .and_then(Command::get_after_help)
+                    .map(ToString::to_string);
+                help.push_str(&group.unwrap_or_default());
+            }
             let examples = examples(&help);
             assert!(!examples.is_empty(), "acpdb {path} --help has no example");
             for example in examples {
-                let typed = example.split([' ']).take_while(|word| !["<", ">", "|"].contains(word));
-                let typed = typed.collect::<Vec<_>>().join(" ");
-                let words = shlex::split(&typed).unwrap_or_else(|| panic!("{example}"));
-                if let Err(error) = Args::read(&words) {
-                    panic!("{example}: {error}");
-                }
+                assert_reads(&example);
             }
         }
         for (path, _) in EXAMPLES {
             assert!(leaves.iter().any(|(known, _)| known == path), "examples of {path}, which is no verb");
         }
+    }
+
+    /// Commands in `sh` blocks of README and book: those that a reader runs at home, not those that a test can play.
+    #[test]
+    fn every_command_of_the_documents_is_one_of_this_program() {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let book = root.join("docs").read_dir().unwrap().map(|entry| entry.unwrap().path());
+        let mut count = 0;
+        for page in book
+            .chain([root.join("README.md")])
+            .filter(|path| path.extension().is_some_and(|kind| kind == "md"))
+        {
+            let text = std::fs::read_to_string(&page).unwrap();
+            let mut in_shell = false;
+            for line in text.lines() {
+                if line.starts_with("```") {
+                    in_shell = line == "```sh";
+                }
+                let line = line.replace("cargo run --release -- ", "acpdb ");
+                if !in_shell || !line.starts_with("acpdb ") {
+                    continue;
+                }
+                let typed = line.split("   ").next().unwrap_or_default();
+                assert_reads(typed);
+                count += 1;
+            }
+        }
+        assert!(count > 10, "commands that were read: {count}");
     }
 
     #[test]

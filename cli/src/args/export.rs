@@ -5,9 +5,6 @@ use std::path::PathBuf;
 use clap::Subcommand;
 
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Files hold what was recorded, secrets included: look with `acpdb scan` before you hand one on."
-)]
 pub(crate) struct Export {
     #[command(subcommand)]
     pub(crate) act: ExportAct,

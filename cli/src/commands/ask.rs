@@ -10,7 +10,11 @@ use crate::output::Output;
 
 /// The filter that words of the command line mean.
 pub(crate) fn filter(words: &[String]) -> Result<Filter, Failure> {
-    let text = words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
+    let text = if let [only] = words {
+        quoted(only)
+    } else {
+        words.iter().map(|word| bracketed(quoted(word))).collect::<Vec<_>>().join(" ")
+    };
     Filter::parse(&text, at::now()).map_err(|error| {
         let failure = Failure::usage(error.to_string());
         match &error.hint {
@@ -26,6 +30,20 @@ fn quoted(word: &str) -> String {
     match word.split_once("text:") {
         Some((before @ ("" | "-" | "!"), rest)) if plain(rest) => format!("{before}text:\"{rest}\""),
         _ => word.to_owned(),
+    }
+}
+
+/// `'tool:read or tool:grep'`, beside other words, is one condition: the shell's quotes are the user's brackets.
+fn bracketed(word: String) -> String {
+    let count = |sign| word.matches(sign).count();
+    let is_whole = count('(') == count(')') && count('"') % 2 == 0;
+    if is_whole
+        && word.split_whitespace().count() > 1
+        && word.split_whitespace().any(|part| part.eq_ignore_ascii_case("or"))
+    {
+        format!("({word})")
+    } else {
+        word
     }
 }
 
@@ -66,7 +84,22 @@ pub(crate) fn searched(scanned: Scanned, output: &Output) {
 
 #[cfg(test)]
 mod tests {
-    use super::quoted;
+    use super::{bracketed, quoted};
+
+    /// `log 'tool:read or tool:grep' turn:3` gave every read of the session: `or` binds weaker than what stands side by side.
+    #[test]
+    fn what_the_shell_held_together_stays_together() {
+        for (word, read) in [
+            ("tool:read or tool:grep", "(tool:read or tool:grep)"),
+            ("tool:read", "tool:read"),
+            ("or", "or"),
+            ("(tool:read or", "(tool:read or"),
+            ("text:\"a or b", "text:\"a or b"),
+            ("not failed", "not failed"),
+        ] {
+            assert_eq!(bracketed(word.to_owned()), read);
+        }
+    }
 
     #[test]
     fn a_text_that_the_shell_unquoted_is_quoted_again() {

@@ -1,7 +1,8 @@
 //! `--at`, and `acpdb at WHEN`: points in time, and what was there.
 
-use acpdb_engine::Store;
+use acpdb_engine::event::Scope;
 use acpdb_engine::ids::{Micros, Seq};
+use acpdb_engine::{Store, StreamName};
 use acpdb_query::when::{self, Point, WhenError};
 
 use crate::args::Global;
@@ -24,14 +25,43 @@ pub(crate) fn refuse(global: &Global) -> Result<(), Failure> {
     }
 }
 
-/// The last seq at a point, for commands that read the whole store. Turns and marks belong to a session.
-pub(crate) fn seq(store: &Store, text: &str) -> Result<Seq, Failure> {
-    when::resolve(store, text, now()).map(|found| found.seq).map_err(failure)
+/// The last seq at a point. Turns, marks and times of a host's clock belong to a session: to the one that is named, turns and
+/// marks also to the only one there is.
+pub(crate) fn seq(store: &Store, text: &str, session: Option<&StreamName>) -> Result<Seq, Failure> {
+    let of_session = |session: &StreamName| {
+        let view = when::view_once(store, session, Some(text), now());
+        view.map(|(view, _)| view.at()).map_err(failure)
+    };
+    let is_time = matches!(when::parse(text, now()), Ok(Point::Time(time)) if time <= now());
+    if let Some(session) = session.filter(|_| is_time) {
+        return of_session(session);
+    }
+    match when::resolve(store, text, now()).map(|found| found.seq) {
+        Ok(Seq::ZERO) if is_time => Err(Failure::not_found(format!("nothing had been recorded at {text}")).hint(
+            "times of the whole store are when things were recorded or imported; a session that is named goes by its host's clock",
+        )),
+        Err(error @ WhenError::NeedsSession { .. }) => match session.cloned().map_or_else(|| only(store), |it| Ok(Some(it)))? {
+            Some(session) => of_session(&session),
+            None => Err(failure(error)),
+        },
+        found => found.map_err(failure),
+    }
+}
+
+/// The only session there is, subagents not counted.
+fn only(store: &Store) -> Result<Option<StreamName>, Failure> {
+    let mut tops = store.stream_names()?;
+    tops.retain(|name| name.scope == Scope::Session && name.parent.is_none());
+    Ok(tops.pop().filter(|_| tops.is_empty()))
 }
 
 /// The last seq that a command with `--at` reads; `None` without it.
-pub(crate) fn end(store: &Store, global: &Global) -> Result<Option<Seq>, Failure> {
-    global.at.as_ref().map(|text| seq(store, text)).transpose()
+pub(crate) fn end(
+    store: &Store,
+    global: &Global,
+    session: Option<&StreamName>,
+) -> Result<Option<Seq>, Failure> {
+    global.at.as_ref().map(|text| seq(store, text, session)).transpose()
 }
 
 /// Says once that a time is yet to come: then everything there is counts.
@@ -42,6 +72,16 @@ pub(crate) fn forewarn(global: &Global, output: &Output) {
     {
         output
             .note(format!("note: {} is yet to come; this is how it stands now", super::describe::time(time)));
+    }
+}
+
+/// Commands about the store itself know no past of it.
+pub(crate) fn refuse_now(global: &Global, verb: &str) -> Result<(), Failure> {
+    match &global.at {
+        Some(_) => Err(Failure::usage(format!(
+            "{verb} looks at the store as it is; --at is for reading what was recorded"
+        ))),
+        None => Ok(()),
     }
 }
 

@@ -9,7 +9,7 @@ use crate::output::Output;
 use crate::place;
 
 pub(crate) fn run(global: &Global, args: &Backup, output: &mut Output) -> Result<Code, Failure> {
-    super::at::refuse(global)?;
+    super::at::refuse_now(global, "backup")?;
     let store = place::read(global, output)?;
     let bar = progress::bytes(store.info()?.log_bytes, output);
     let done = store.backup(&args.folder, &mut |bytes| bar.inc(bytes));

@@ -39,7 +39,7 @@ enum State {
 }
 
 pub(crate) fn run(global: &Global, output: &mut Output) -> Result<Code, Failure> {
-    super::at::refuse(global)?;
+    super::at::refuse_now(global, "doctor")?;
     let folder = place::folder(global)?;
     let (findings, code) = look(&folder);
     if output.json {

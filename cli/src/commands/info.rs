@@ -9,6 +9,7 @@ use crate::output::Output;
 use crate::place;
 
 pub(crate) fn run(global: &Global, args: &Info, output: &mut Output) -> Result<Code, Failure> {
+    super::at::refuse_now(global, "info")?;
     let store = place::read(global, output)?;
     if args.space {
         return space(&store, output);

@@ -18,11 +18,12 @@ pub(crate) fn run(global: &Global, args: &List, output: &mut Output) -> Result<C
         args.session.as_deref().map(|session| super::sessions::find(&store, session)).transpose()?;
     let named = session.as_ref().map_or("", |session| session.name.as_str());
     let (after, digest) = args.ask.page(&["list", filter.text(), named])?;
+    let to = super::at::end(&store, global, session.as_ref())?;
     let question = EventsQuestion {
         filter,
         stream: session.map(|session| session.id),
         from: Seq(1),
-        to: super::at::end(&store, global)?,
+        to,
         limit: args.ask.limit,
         after,
         digest,
@@ -53,6 +54,13 @@ fn print(store: &Store, recorded: &Recorded, output: &mut Output) -> Result<u64,
                     text.push('\n');
                 }
                 text.push_str(&String::from_utf8_lossy(&bytes));
+            }
+            // What is gone by someone's wish is no damage.
+            Err(acpdb_engine::Error::Erased { detail }) => {
+                if !text.is_empty() {
+                    text.push('\n');
+                }
+                text.push_str(&format!("[{detail}]"));
             }
             Err(error @ acpdb_engine::Error::Corrupt { .. }) => {
                 output.left_out(&error.to_string());

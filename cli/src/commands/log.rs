@@ -32,7 +32,8 @@ pub(crate) fn run(global: &Global, args: &Log, output: &mut Output) -> Result<Co
     let asked = session.as_ref().map_or("", |session| session.name.as_str());
     let order = if args.reverse { "reverse" } else { "" };
     let (after, digest) = args.ask.page(&["log", filter.text(), asked, order])?;
-    let to = if args.follow { Some(store.head()?) } else { super::at::end(&store, global)? };
+    let to =
+        if args.follow { Some(store.head()?) } else { super::at::end(&store, global, session.as_ref())? };
     let question = EventsQuestion {
         filter,
         stream: session.map(|session| session.id),

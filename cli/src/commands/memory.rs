@@ -68,7 +68,7 @@ impl<'s> Opened<'s> {
     }
 
     pub(crate) fn of(store: &'s Store, global: &Global, scope: &MemoryScope) -> Result<Self, Failure> {
-        let (at, now) = moment(store, global)?;
+        let (at, now) = moment(store, global, scope)?;
         Ok(Self { store, memory: store.memory(scope, at)?, now })
     }
 
@@ -92,10 +92,11 @@ impl<'s> Opened<'s> {
 }
 
 /// The seq and the time that `--at` means: memory fades, so both matter.
-fn moment(store: &Store, global: &Global) -> Result<(Seq, Micros), Failure> {
+fn moment(store: &Store, global: &Global, scope: &MemoryScope) -> Result<(Seq, Micros), Failure> {
     let now = super::at::now();
     let Some(text) = &global.at else { return Ok((Seq::MAX, now)) };
-    let seq = super::at::seq(store, text)?;
+    let session = scope.session.map(|session| store.stream_name(session)).transpose()?.flatten();
+    let seq = super::at::seq(store, text, session.as_ref())?;
     if let Ok(Point::Time(time)) = when::parse(text, now) {
         return Ok((seq, time.min(now)));
     }

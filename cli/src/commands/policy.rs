@@ -53,7 +53,7 @@ fn show(global: &Global, session: &SessionOption, output: &mut Output) -> Result
             let session = super::sessions::find(&store, name)?;
             (super::find::view(&store, global, &session)?.at(), Some(session))
         }
-        None => (super::at::end(&store, global)?.unwrap_or(Seq::MAX), None),
+        None => (super::at::end(&store, global, None)?.unwrap_or(Seq::MAX), None),
     };
     let policy = store.policy(session.as_ref().map(|session| session.id), at)?;
     let changed = policy.compact();

@@ -42,6 +42,7 @@ struct Row {
 }
 
 pub(crate) fn run(global: &Global, args: &Scan, output: &mut Output) -> Result<Code, Failure> {
+    super::at::refuse_now(global, "scan")?;
     let rules = rules(&args.redact, true)?.unwrap_or_default();
     let store = place::read(global, output)?;
     let names: BTreeMap<_, _> = store.stream_names()?.into_iter().map(|it| (it.id, it.name)).collect();
@@ -60,7 +61,7 @@ pub(crate) fn run(global: &Global, args: &Scan, output: &mut Output) -> Result<C
                 session: names.get(&recorded.event.stream).cloned().unwrap_or_default(),
                 kind: recorded.event.payload.label(),
                 rules: found,
-                erase: format!("acpdb erase '{seq}'"),
+                erase: format!("acpdb erase '{seq}' --reason 'secret found by scan'"),
             });
         }
     }

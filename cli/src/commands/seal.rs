@@ -7,6 +7,7 @@ use crate::output::Output;
 use crate::place;
 
 pub(crate) fn run(global: &Global, args: &Seal, output: &mut Output) -> Result<Code, Failure> {
+    super::at::refuse_now(global, "seal")?;
     let store = place::read(global, output)?;
     let report = {
         let _spinner = super::progress::spinner("sealing", output);

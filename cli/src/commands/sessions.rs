@@ -27,7 +27,7 @@ pub(crate) fn run(global: &Global, args: &Sessions, output: &mut Output) -> Resu
         args.ask.page(&["sessions", filter.text(), host, if subagents_too { "all" } else { "" }])?;
     let at = match after {
         Some(cursor) => cursor.at,
-        None => super::at::end(&store, global)?.unwrap_or(store.head()?),
+        None => super::at::end(&store, global, None)?.unwrap_or(store.head()?),
     };
     let mut rows = Vec::new();
     let mut subagents = 0_u64;

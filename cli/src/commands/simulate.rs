@@ -32,7 +32,7 @@ struct Simulated {
 }
 
 pub(crate) fn run(global: &Global, args: &Simulate, output: &mut Output) -> Result<Code, Failure> {
-    super::at::refuse(global)?;
+    super::at::refuse_now(global, "simulate")?;
     let store = place::read(global, output)?;
     let (list, prices) = prices(global, args)?;
     let setups = setups(args, prices)?;

@@ -9,6 +9,7 @@ use crate::output::Output;
 use crate::place;
 
 pub(crate) fn run(global: &Global, args: &Verify, output: &mut Output) -> Result<Code, Failure> {
+    super::at::refuse_now(global, "verify")?;
     let folder = place::folder(global)?;
     let report = {
         let _spinner = super::progress::spinner("verifying", output);

@@ -78,6 +78,47 @@ fn a_second_process_appends_while_a_first_one_has_the_store() {
     world.assert_sound();
 }
 
+/// Six at once, each in its own session and all in one: what each was told is where it was told, in its order, once.
+#[test]
+fn many_processes_at_once_lose_double_and_reorder_nothing() {
+    const PROCESS_COUNT: usize = 6;
+    const LINE_COUNT: usize = 15;
+    let world = World::new();
+    let text = |process: usize, number: usize| format!("process {process} line {number}");
+    let children: Vec<_> = (0..PROCESS_COUNT)
+        .map(|process| {
+            let mut command = world.command();
+            command.args(["append", "--stdin", "--ack"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+            let mut child = command.spawn().unwrap();
+            let mut input = child.stdin.take().unwrap();
+            for number in 0..LINE_COUNT {
+                let session = if number % 2 == 0 { "shared".to_owned() } else { format!("own-{process}") };
+                let text = text(process, number);
+                writeln!(
+                    input,
+                    "{{\"session\":\"{session}\",\"message\":{{\"role\":\"user\",\"text\":\"{text}\"}}}}"
+                )
+                .unwrap();
+            }
+            child
+        })
+        .collect();
+    let mut expected = Vec::new();
+    for (process, child) in children.into_iter().enumerate() {
+        let done = child.wait_with_output().unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        let acks: Vec<u64> =
+            String::from_utf8(done.stdout).unwrap().lines().map(|line| line.parse().unwrap()).collect();
+        assert_eq!(acks.len(), LINE_COUNT);
+        assert!(acks.is_sorted_by(|left, right| left < right), "{acks:?}");
+        expected.extend(acks.into_iter().enumerate().map(|(number, seq)| (seq, text(process, number))));
+    }
+    expected.sort_unstable();
+    let expected: Vec<String> = expected.iter().map(|(seq, text)| format!("{seq}\t{text}")).collect();
+    assert_eq!(world.list().lines().collect::<Vec<_>>(), expected);
+    world.assert_sound();
+}
+
 #[test]
 fn a_process_that_is_killed_loses_nothing_that_it_acknowledged() {
     let world = World::new();

@@ -21,10 +21,16 @@ use serde_json::Value;
 
 use crate::world::World;
 
-/// Plays a transcript in `world` and compares.
+/// Plays a transcript of this folder in `world` and compares.
+#[allow(dead_code, reason = "pages of the documents are played by their paths")]
 pub(crate) fn play(world: &World, name: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli").join(name);
-    let text = std::fs::read_to_string(&path).unwrap();
+    play_file(world, &Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli").join(name));
+}
+
+/// Plays every `console` block of a file in `world`, in order, and compares.
+pub(crate) fn play_file(world: &World, path: &Path) {
+    let name = path.display();
+    let text = std::fs::read_to_string(path).unwrap();
     let mut played = String::new();
     let mut in_block = false;
     let mut count = 0;
@@ -44,7 +50,7 @@ pub(crate) fn play(world: &World, name: &str) {
     }
     assert!(count > 0, "{name} holds no command");
     let assert = snapbox::Assert::new().action_env(snapbox::assert::DEFAULT_ACTION_ENV);
-    assert.eq(snapbox::Data::text(played).raw(), snapbox::Data::read_from(&path, None).raw());
+    assert.eq(snapbox::Data::text(played).raw(), snapbox::Data::read_from(path, None).raw());
 }
 
 fn run(world: &World, command: &str) -> String {

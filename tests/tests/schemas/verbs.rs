@@ -94,6 +94,8 @@ const ACTS: &[&str] = &[
     "reindex",
     "backup copy",
     "salvage --into saved",
+    "erase call-test-1 --session s1 --dry-run",
+    "erase call-test-1 --session s1",
     "config set color never",
     "config get color",
 ];

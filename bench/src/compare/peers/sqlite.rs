@@ -1,4 +1,4 @@
-//! SQLite through rusqlite, its own copy built in: WAL and `synchronous=FULL`, plain and with a larger cache and a map.
+//! `SQLite` through rusqlite, its own copy built in: WAL and `synchronous=FULL`, plain and with a larger cache and a map.
 
 use std::path::Path;
 

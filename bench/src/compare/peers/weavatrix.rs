@@ -78,7 +78,9 @@ impl Engine for Weavatrix {
         // It goes through all events in memory.
         let position = self.first + number - 1;
         let found = self.store.load_all(position.checked_sub(1), 1);
-        found.iter().for_each(|stored| sink.take(body(&stored.payload)));
+        for stored in &found {
+            sink.take(body(&stored.payload));
+        }
         Ok(true)
     }
 
@@ -88,7 +90,9 @@ impl Engine for Weavatrix {
             let events = self.store.load_all(after, 1000);
             let Some(last) = events.last() else { return Ok(true) };
             after = Some(last.metadata.global_position);
-            events.iter().for_each(|stored| sink.take(body(&stored.payload)));
+            for stored in events.iter() {
+                sink.take(body(&stored.payload));
+            }
         }
     }
 }

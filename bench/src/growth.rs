@@ -1,0 +1,156 @@
+//! What grows with what: the same kind of thing recorded again and again, its cost late beside its cost early.
+//!
+//! Each shape is recorded in four equal parts, each by a store opened anew. Nothing may cost more because much is there
+//! already: neither bytes nor time of the last part beyond what the first took, but for what noise and caches make of it.
+
+use std::path::Path;
+
+use acpdb_engine::entry::{Entry, PartEntry, StreamInfo};
+use acpdb_engine::event::Role;
+use acpdb_engine::{Atomicity, Batch, Store};
+
+use crate::measure::{float, spent};
+use crate::report::{Report, Target};
+use crate::session::Session;
+use crate::{Options, Outcome};
+
+const PART_COUNT: usize = 4;
+/// Events of a commit of the largest shape.
+const BATCH_EVENT_COUNT: usize = 1000;
+
+/// One shape: its name, how many in all, how to record `count` after the first `done`.
+struct Shape {
+    name: &'static str,
+    count: usize,
+    record: fn(&Store, usize, usize) -> Outcome<()>,
+}
+
+pub(crate) fn run(options: &Options, report: &mut Report) -> Outcome<()> {
+    let share = if options.quick { 20 } else { 1 };
+    let shapes = [
+        Shape { name: "pieces of one message", count: 1_000, record: pieces },
+        Shape { name: "one message told anew", count: 1_000, record: revisions },
+        Shape { name: "identical outputs of 100 kB", count: 10_000 / share, record: outputs },
+        Shape { name: "calls of one session", count: 200_000 / share, record: calls },
+        Shape { name: "events of one store", count: 5_000_000 / share, record: events },
+    ];
+    for shape in shapes {
+        let folder = tempfile::tempdir_in(&options.scratch)?;
+        measure(&shape, folder.path(), report)?;
+    }
+    Ok(())
+}
+
+fn measure(shape: &Shape, folder: &Path, report: &mut Report) -> Outcome<()> {
+    let part = shape.count / PART_COUNT;
+    let (mut bytes_before, mut parts) = (0.0, Vec::new());
+    for number in 0..PART_COUNT {
+        let ((), took) = {
+            let store = Store::builder(folder).registry(acpdb_hosts::registry()).open()?;
+            let (done, took) = spent(|| (shape.record)(&store, number * part, part));
+            (done?, took)
+        };
+        let bytes = folder_bytes(&folder.join("log"))?;
+        parts.push((bytes - bytes_before, took.cpu));
+        bytes_before = bytes;
+    }
+    let count = float(part);
+    let (Some((bytes, cpu)), Some((first_bytes, first_cpu))) = (parts.last(), parts.first()) else {
+        return Err("no parts".into());
+    };
+    let name = format!("{} {}", shape.count, shape.name);
+    report.row(format!("{name}: log bytes of one"), bytes / count, "B", Target::None);
+    report.row(format!("{name}: processor time of one"), cpu / count * 1e6, "us", Target::None);
+    report.row(
+        format!("{name}: bytes, last to first quarter"),
+        bytes / first_bytes,
+        "x",
+        Target::AtMost(1.25),
+    );
+    report.row(format!("{name}: time, last to first quarter"), cpu / first_cpu, "x", Target::AtMost(1.5));
+    Ok(())
+}
+
+fn info() -> StreamInfo {
+    StreamInfo::session("bench", "growth")
+}
+
+/// A reply that streams in, each piece durable as it comes.
+fn pieces(store: &Store, done: usize, count: usize) -> Outcome<()> {
+    for number in done..done + count {
+        let entry = if number == 0 {
+            Entry::message_parts("m", Role::Assistant, vec![PartEntry::text("begins")])
+        } else {
+            let parts = vec![PartEntry::text(format!("piece {number} of a reply that streams in"))];
+            acpdb_engine::entry::Fact::MessageContinued { key: "m".to_owned(), parts }.into()
+        };
+        let _ = store.append(&info(), vec![entry.origin(format!("msg:m/{number}"))])?;
+    }
+    Ok(())
+}
+
+/// A host that tells its one message whole each time, as long as before: a revision each.
+fn revisions(store: &Store, done: usize, count: usize) -> Outcome<()> {
+    for number in done..done + count {
+        let text = format!("the state of things after update {number:06}");
+        let _ = store.append(&info(), vec![Entry::message("m", Role::Assistant, text).origin("msg:m")])?;
+    }
+    Ok(())
+}
+
+/// The same long output, again and again.
+fn outputs(store: &Store, done: usize, count: usize) -> Outcome<()> {
+    let output = Session::new("output").text(100_000);
+    for number in done..done + count {
+        let call = format!("call-{number}");
+        let entries = vec![
+            Entry::tool_started(&call, "Bash", r#"{"command":"make"}"#).origin(format!("{call}:start")),
+            Entry::tool_completed(&call, output.as_str()).origin(format!("{call}:end")),
+        ];
+        let _ = store.append(&info(), entries)?;
+    }
+    Ok(())
+}
+
+/// One long session, a few calls a commit, and a look at its context now and then.
+fn calls(store: &Store, done: usize, count: usize) -> Outcome<()> {
+    let mut session = Session::new("calls");
+    let mut entries = Vec::new();
+    for _ in 0..done {
+        session.call(&mut entries);
+        entries.clear();
+    }
+    for number in 0..count {
+        session.call(&mut entries);
+        if entries.len() >= 100 || number + 1 == count {
+            let batch = Batch { stream: session.info.clone(), entries: std::mem::take(&mut entries) };
+            let _ = store.commit(&[batch], Atomicity::One)?;
+        }
+    }
+    Ok(())
+}
+
+/// Short messages of a hundred sessions, a thousand a commit.
+fn events(store: &Store, done: usize, count: usize) -> Outcome<()> {
+    let mut next = done;
+    while next < done + count {
+        let until = (done + count).min(next + BATCH_EVENT_COUNT);
+        let stream = StreamInfo::session("bench", format!("session-{}", next / BATCH_EVENT_COUNT % 100));
+        let entries = (next..until).map(|number| {
+            Entry::message(format!("m{number}"), Role::User, format!("message {number}"))
+                .origin(format!("msg:m{number}"))
+        });
+        let batch = Batch { stream, entries: entries.collect() };
+        let _ = store.commit(&[batch], Atomicity::One)?;
+        next = until;
+    }
+    Ok(())
+}
+
+fn folder_bytes(folder: &Path) -> Outcome<f64> {
+    let mut bytes = 0;
+    for entry in std::fs::read_dir(folder)? {
+        bytes += entry?.metadata()?.len();
+    }
+    Ok(float(usize::try_from(bytes)?))
+}

@@ -1,0 +1,107 @@
+//! The documents do what they say: commands are played, code is compiled, data is parsed, and the book is whole.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::format_collect, reason = "helpers of tests")]
+
+#[path = "cli/transcript.rs"]
+mod transcript;
+#[allow(dead_code, reason = "not every helper is used here")]
+#[path = "cli/world.rs"]
+mod world;
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use acpdb_tests::binary::root;
+use world::{FEED, World};
+
+/// README, changelog and the pages of the book.
+fn pages() -> Vec<PathBuf> {
+    let pages = root().join("docs").read_dir().unwrap().map(|entry| entry.unwrap().path());
+    let mut pages: Vec<PathBuf> =
+        pages.filter(|path| path.extension().is_some_and(|kind| kind == "md")).collect();
+    pages.push(root().join("README.md"));
+    pages.sort();
+    pages
+}
+
+/// Fenced blocks of a page: the words behind the fence, the first line's number, the text.
+fn blocks(text: &str) -> Vec<(String, usize, String)> {
+    let mut found = Vec::new();
+    let mut open: Option<(String, usize, String)> = None;
+    for (number, line) in text.lines().enumerate() {
+        match (&mut open, line.trim_start().strip_prefix("```")) {
+            (None, Some(language)) => open = Some((language.to_owned(), number + 1, String::new())),
+            (Some(_), Some(_)) => found.extend(open.take()),
+            (Some(block), None) => block.2 = format!("{}{line}\n", block.2),
+            (None, None) => {}
+        }
+    }
+    assert!(open.is_none(), "a block is not closed");
+    found
+}
+
+/// Each page is a world of its own: what one command makes, the next ones see.
+#[test]
+fn every_command_of_a_transcript_prints_what_the_page_shows() {
+    let mut played = 0;
+    for page in pages() {
+        let text = std::fs::read_to_string(&page).unwrap();
+        if text.contains("```console") {
+            let world = World::new();
+            world.write("feed.jsonl", FEED);
+            transcript::play_file(&world, &page);
+            played += 1;
+        }
+    }
+    assert!(played >= 5, "pages with transcripts: {played}");
+}
+
+/// What is not a transcript is code that is compiled, data that parses, shell that the program's own test reads, or a drawing.
+#[test]
+fn every_block_is_of_a_kind_that_is_checked() {
+    let compiled = std::fs::read_to_string(root().join("tests/src/lib.rs")).unwrap();
+    for page in pages() {
+        let name = page.strip_prefix(root()).unwrap().display().to_string();
+        let text = std::fs::read_to_string(&page).unwrap();
+        for (language, line, block) in blocks(&text) {
+            match language.as_str() {
+                "rust" => {
+                    let included = format!("include_str!(\"../../{name}\")");
+                    assert!(compiled.contains(&included), "{name}:{line}: code that nothing compiles");
+                }
+                "json" => {
+                    for value in serde_json::Deserializer::from_str(&block).into_iter::<serde_json::Value>() {
+                        value.unwrap_or_else(|error| panic!("{name}:{line}: {error}"));
+                    }
+                }
+                "toml" => {
+                    toml::from_str::<toml::Table>(&block)
+                        .unwrap_or_else(|error| panic!("{name}:{line}: {error}"));
+                }
+                "console" | "sh" | "text" => {}
+                other => panic!("{name}:{line}: a block of kind {other:?}, which nothing checks"),
+            }
+        }
+    }
+}
+
+/// Every page has its place in the book, and every place a page.
+#[test]
+fn the_book_has_every_page_once() {
+    let summary = std::fs::read_to_string(root().join("docs/SUMMARY.md")).unwrap();
+    let links: Vec<String> = regex::Regex::new(r"\]\(([^)]+)\)")
+        .unwrap()
+        .captures_iter(&summary)
+        .map(|found| found[1].to_owned())
+        .collect();
+    let listed: BTreeSet<String> = links.iter().cloned().collect();
+    assert_eq!(listed.len(), links.len(), "a page is there twice");
+    let book = root().join("docs");
+    let own =
+        pages().into_iter().filter_map(|page| Some(page.strip_prefix(&book).ok()?.display().to_string()));
+    let own: BTreeSet<String> = own.filter(|name| name != "SUMMARY.md").collect();
+    assert_eq!(listed, own);
+    let settings = std::fs::read_to_string(book.join("book.toml")).unwrap();
+    let settings: toml::Table = toml::from_str(&settings).unwrap();
+    assert_eq!(settings["book"]["src"].as_str(), Some("."));
+}
