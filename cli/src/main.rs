@@ -149,6 +149,7 @@ fn run(args: &Args, output: &mut Output) -> Result<Code, Failure> {
         Verb::Salvage(args) => commands::salvage::run(global, args, output),
         Verb::Info(args) => commands::info::run(global, args, output),
         Verb::Seal(args) => commands::seal::run(global, args, output),
+        Verb::Erase(args) => commands::erase::run(global, args, output),
         Verb::Reindex => commands::reindex::run(global, output),
         Verb::Config(args) => commands::config::run(args, output),
         Verb::Completions(args) => commands::shell::completions(args, output),

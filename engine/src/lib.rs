@@ -31,7 +31,8 @@ pub mod verify;
 
 pub use error::Error;
 pub use store::{
-    ActReply, At, Atomicity, Batch, Builder, Commit, Durability, Events, Glimpse, Memory, MemoryReceipt,
-    MemoryScope, Reading, Receipt, SealReport, SessionProposal, SessionSummary, ShownFace, Space, StateSpace,
-    Store, StoreInfo, StreamName, Subscription, Ticket, View,
+    ActReply, At, Atomicity, Batch, Builder, Commit, Durability, ERASE_REASON_BYTES_MAX, EraseReport,
+    ErasedContent, ErasedWhy, Erasure, Events, Glimpse, Memory, MemoryReceipt, MemoryScope, Reading, Receipt,
+    SealReport, SessionProposal, SessionSummary, ShownFace, Space, StateSpace, Store, StoreInfo, StreamName,
+    Subscription, Ticket, View,
 };

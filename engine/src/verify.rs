@@ -7,15 +7,18 @@
 //! One implementation for everyone: `acpdb verify`, property tests, the model test, crash tests and fuzzing call these
 //! functions. Nothing is written, nothing is repaired.
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::codec::{BodyRow, Part};
 use crate::error::Error;
-use crate::event::{Face, Payload};
+use crate::event::{BodyAddress, Face, Payload};
 use crate::fold::{CauseView, FaceState, ItemKind, State, Status, World};
-use crate::ids::{ItemId, Link, Seq, StoreId, StreamId};
+use crate::ids::{ItemId, Link, Position, Seq, StoreId, StreamId};
 use crate::index::{INDEX_NAME, Index, IndexOptions};
-use crate::log::{Log, LogOptions, LogReport, Violation, Witness};
+use crate::log::{Log, LogError, LogOptions, LogReport, Violation, Witness};
 use crate::storage::{FileStorage, Storage, SystemClock, SystemEntropy};
 
 /// What is to be thought of a store.
@@ -142,9 +145,76 @@ pub fn verify_storage(storage: Arc<dyn Storage>, deep: bool) -> Result<Report, E
     let options = LogOptions { read_only: true, ..LogOptions::default() };
     let clock = Arc::new(SystemClock::new());
     let (log, _recovery) = Log::open(storage, clock, Arc::new(SystemEntropy), options)?;
-    let found = log.verify(deep)?;
+    let erasures = Erasures::new(&log);
+    let found = log.verify_with(deep, |row, part| erasures.account_for(row, part))?;
     let contradictions = if deep { contradictions_of(&log)? } else { Vec::new() };
     Ok(report(found, contradictions))
+}
+
+/// Addresses that the log records as erased after `after`, and the blocks that they name.
+pub(crate) fn recorded_erasures(log: &Log, after: Seq) -> Result<Vec<BodyRow>, LogError> {
+    let until = log.refresh()?;
+    let mut addresses: Vec<BodyAddress> = Vec::new();
+    for frame in log.frames_from(after.next(), until)? {
+        // Damage is for `verify` to tell of.
+        let Ok(frame) = frame else { continue };
+        for event in frame.events() {
+            if event.seq <= after || event.envelope.kind != crate::log::ERASED {
+                continue;
+            }
+            if let Ok(recorded) = crate::codec::payload::recorded(&frame, &event)
+                && let Payload::Erased(erased) = recorded.event.payload
+            {
+                addresses.extend(erased.bodies);
+            }
+        }
+    }
+    let mut rows = Vec::with_capacity(addresses.len());
+    for address in addresses {
+        let frame = match log.locate(address.seq) {
+            Ok(Some(frame)) => frame,
+            Ok(None) | Err(LogError::Corrupt(_)) => continue,
+            Err(error) => return Err(error),
+        };
+        rows.extend(frame.event(address.seq).and_then(|event| event.row(address.row as usize)));
+    }
+    Ok(rows)
+}
+
+/// What a log records as erased, looked up when a body is met that is not what it was.
+struct Erasures<'a> {
+    log: &'a Log,
+    /// Where those bodies lay, as of a head. Grows beside a live writer.
+    known: RefCell<Option<(Seq, BTreeSet<Position>)>>,
+}
+
+impl<'a> Erasures<'a> {
+    fn new(log: &'a Log) -> Self {
+        Self { log, known: RefCell::default() }
+    }
+
+    /// Whether its erasure is on record. One that cannot be read accounts for nothing.
+    fn has(&self, position: Position) -> bool {
+        let Ok(head) = self.log.refresh() else { return false };
+        let mut known = self.known.borrow_mut();
+        if known.as_ref().is_none_or(|(seq, _)| *seq < head.seq) {
+            let rows = recorded_erasures(self.log, Seq::ZERO).unwrap_or_default();
+            *known = Some((head.seq, rows.into_iter().map(|row| row.position).collect()));
+        }
+        known.as_ref().is_some_and(|(_, places)| places.contains(&position))
+    }
+
+    /// Whether an erasure on record accounts for what was found in the place of a body: zeros always, a body half zeroed only
+    /// as long as the erasure is under way.
+    fn account_for(&self, row: &BodyRow, part: Part) -> bool {
+        if !self.has(row.position) {
+            return false;
+        }
+        part == Part::BodyZeroed
+            || self.log.is_erasing().unwrap_or(false)
+            // It may have ended since.
+            || matches!(self.log.body(row), Err(LogError::Erased { .. }))
+    }
 }
 
 fn report(found: LogReport, contradictions: Vec<Contradiction>) -> Report {

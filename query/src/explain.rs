@@ -51,6 +51,15 @@ pub fn explain(view: &View, session: &str, ix: Ix) -> Option<Explained> {
     let visible = state.visible(ix, at).is_some_and(|visibility| visibility.visible);
     let served = served_rows(state, ix, at);
     let mut sentences = sentences(state, &item, &explanation, at);
+    let causes = [&explanation.output.cause, &explanation.input.cause];
+    let erased = causes.into_iter().flatten().find_map(|cause| match cause {
+        CauseView::Erased { seq } => Some(*seq),
+        _ => None,
+    });
+    // Who and why are in the record of the erasure; without it the rest is as true.
+    if let Some(erasure) = erased.and_then(|seq| view.erasure(seq).ok().flatten()) {
+        sentences.push(format!("Erased by {}: {}", erasure.by, erasure.reason));
+    }
     sentences.extend(served_sentence(&served));
     Some(Explained {
         row: ItemRow::of(state, &item, session, at),

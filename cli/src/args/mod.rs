@@ -20,7 +20,7 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEn
 use crate::settings::Settings;
 
 pub(crate) use context::{Context, ContextAct, RestoreTargets, Targets};
-pub(crate) use export::{Export, ExportAct, ExportPage, Target};
+pub(crate) use export::{Export, ExportAct, ExportPage, ExportSpans, ExportTables, Target};
 pub(crate) use memory::{
     Memory, MemoryAct, MemoryAdd, MemoryImport, MemoryKey, MemoryList, MemoryPropose, MemoryRetract,
     MemoryScope, MemorySupersede,
@@ -30,7 +30,7 @@ pub(crate) use read::{
     Ask, Explain, History, List, Log, SessionOption, Sessions, Show, Simulate, SimulateMode, Stats,
     StatsStyle,
 };
-pub(crate) use store::{Backup, Demo, Info, Salvage, Seal, Verify};
+pub(crate) use store::{Backup, Demo, Erase, Info, Salvage, Seal, Verify};
 
 pub(crate) use request::{ExportMode, ExportOptions, Lint, RequestFormat};
 
@@ -132,7 +132,7 @@ pub(crate) enum Verb {
     Fork(Fork),
     /// Take back the newest discard, distill, restore, pin or unpin
     Undo(Undo),
-    /// Sessions as files for browsers, databases and trace viewers
+    /// Sessions as files for browsers, databases and trace viewers; with what was recorded, secrets included
     Export(Export),
     /// Secrets that were recorded: where, and how to erase them
     Scan(Scan),
@@ -162,6 +162,8 @@ pub(crate) enum Verb {
     Info(Info),
     /// Rewrite complete segments once, smaller; what they say stays the same
     Seal(Seal),
+    /// Remove an item's content for good, with everything equal to it; that it was removed stays on record
+    Erase(Erase),
     /// Make the index anew from the log
     Reindex,
     /// Your settings: list, get, set, unset, path

@@ -55,3 +55,35 @@ pub(crate) struct Seal {
     #[arg(long)]
     pub(crate) all: bool,
 }
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Zeroed where they lie: the item's texts (a call's parameters and result, all versions of a message), every text in the store
+that is equal to one of them, and the hosts' records that quote them. --dry-run lists what that is. All else stays readable,
+the store still verifies, and reads of what is gone say who erased it and why. If a crash interrupts it, the next command
+that opens the store ends it.
+
+Not covered: ids, names of tools, keys (paths, addresses, patterns, command lines), titles, short digests, and quotations
+inside other texts: acpdb scan and acpdb log 'text:WORD' find those, to be erased one by one. Nor copies outside of the store: backups, exports, the
+host's own files, what a disk keeps of overwritten blocks. A secret that leaked should be withdrawn by its issuer.
+
+Examples:
+  acpdb erase '#812' --dry-run
+  acpdb erase r_a1b2c --reason 'API key'")]
+pub(crate) struct Erase {
+    /// The item or event: #seq, short hash, call id or a unique prefix of one
+    #[arg(value_name = "ID")]
+    pub(crate) id: String,
+    /// Why; recorded for good, so do not repeat the secret
+    #[arg(long, value_name = "TEXT", required_unless_present = "dry_run")]
+    pub(crate) reason: Option<String>,
+    /// Who asked for it; recorded for good [default: the user's name]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) by: Option<String>,
+    /// List what would be erased, and change nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Only look in this session
+    #[arg(long, value_name = "ID")]
+    pub(crate) session: Option<String>,
+}

@@ -202,7 +202,7 @@ pub(crate) fn payload(payload: &Payload) -> String {
             format!("{}{why}", preset.unwrap_or_else(|| "custom".to_owned()))
         }
         Payload::Erased(erased) => {
-            format!("{} by {}: {}", count(erased.bodies.len() as u64, "body"), erased.by, erased.reason)
+            format!("{} by {}: {}", count(erased.bodies.len() as u64, "text"), erased.by, erased.reason)
         }
         Payload::DamageNoted(noted) => noted.note.clone(),
         Payload::Unknown { bytes, .. } => format!("{} bytes, written by a newer acpdb", bytes.len()),

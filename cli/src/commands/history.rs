@@ -242,7 +242,8 @@ pub(crate) fn draw(
         let line = widths.line(row, &about(row)?, output);
         // What superseded it stands below.
         let is_old = chain.edges.iter().any(|edge| edge.old == row.item);
-        let stands = if is_old && row.rule.is_some() { String::new() } else { standing_painted(row, output) };
+        let told_below = is_old && row.rule.is_some() && row.cause != Some("erased");
+        let stands = if told_below { String::new() } else { standing_painted(row, output) };
         output.line(format!("{mark} {line}  {stands}").trim_end())?;
         let last = number + 1 == chain.members.len();
         let rail = if last { " " } else { "│" };

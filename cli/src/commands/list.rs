@@ -55,6 +55,13 @@ fn print(store: &Store, recorded: &Recorded, output: &mut Output) -> Result<u64,
                 }
                 text.push_str(&String::from_utf8_lossy(&bytes));
             }
+            // What is gone by someone's wish is no damage.
+            Err(acpdb_engine::Error::Erased { detail }) => {
+                if !text.is_empty() {
+                    text.push('\n');
+                }
+                text.push_str(&format!("[{detail}]"));
+            }
             Err(error @ acpdb_engine::Error::Corrupt { .. }) => {
                 output.left_out(&error.to_string());
                 return Ok(1);

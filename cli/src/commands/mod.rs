@@ -11,6 +11,7 @@ pub(crate) mod context;
 pub(crate) mod demo;
 pub(crate) mod describe;
 pub(crate) mod doctor;
+pub(crate) mod erase;
 pub(crate) mod explain;
 pub(crate) mod export;
 pub(crate) mod exports;

@@ -61,7 +61,7 @@ pub(crate) fn run(global: &Global, args: &Scan, output: &mut Output) -> Result<C
                 session: names.get(&recorded.event.stream).cloned().unwrap_or_default(),
                 kind: recorded.event.payload.label(),
                 rules: found,
-                erase: format!("acpdb erase '{seq}'"),
+                erase: format!("acpdb erase '{seq}' --reason 'secret found by scan'"),
             });
         }
     }

@@ -2,9 +2,9 @@
 
 use std::io::IsTerminal as _;
 
-use acpdb_engine::Store;
 use acpdb_engine::event::{Body, Payload, Recorded};
 use acpdb_engine::ids::BodyId;
+use acpdb_engine::{Error, Store};
 
 use super::describe;
 use crate::args::{Global, Show};
@@ -38,7 +38,7 @@ pub(crate) fn run(global: &Global, args: &Show, output: &mut Output) -> Result<C
         let mut value = describe::event_json(&recorded, &describe::StreamNames::new(&store));
         let bodies: serde_json::Map<String, serde_json::Value> = bodies(&recorded.event.payload)
             .into_iter()
-            .map(|(name, body)| Ok((name, String::from_utf8_lossy(&store.body(body.id(seq))?).into())))
+            .map(|(name, body)| Ok((name, body_json(&store, body.id(seq))?)))
             .collect::<Result<_, Failure>>()?;
         if let Some(object) = value.as_object_mut() {
             object.insert("schema".to_owned(), "acpdb.show/1".into());
@@ -56,6 +56,15 @@ pub(crate) fn run(global: &Global, args: &Show, output: &mut Output) -> Result<C
         text(&store, &finished, output)?;
     }
     Ok(Code::Ok)
+}
+
+/// A body's text; of an erased one who erased it and why.
+fn body_json(store: &Store, body: BodyId) -> Result<serde_json::Value, Failure> {
+    match store.body(body) {
+        Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).into()),
+        Err(Error::Erased { detail }) => Ok(serde_json::json!({ "erased": detail })),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Bytes as they are; on a terminal made harmless.
@@ -90,13 +99,21 @@ fn text(store: &Store, recorded: &Recorded, output: &mut Output) -> Result<(), F
         if body.bytes == 0 {
             continue;
         }
-        let bytes = store.body(body.id(recorded.seq))?;
+        let found = store.body(body.id(recorded.seq));
         let heading = format!(
             "{name} ({}, ~{} tokens)",
             describe::bytes(body.bytes),
             describe::tokens(body.tokens.into())
         );
         output.line(output.paint(describe::DIM, &heading))?;
+        let bytes = match found {
+            Ok(bytes) => bytes,
+            Err(Error::Erased { detail }) => {
+                output.line(escape(&format!("[{detail}]"), Escape::Line))?;
+                continue;
+            }
+            Err(error) => return Err(error.into()),
+        };
         let text = String::from_utf8_lossy(&bytes);
         let text = output.recorded(&text, Escape::Text).into_owned();
         output.line(text.trim_end_matches('\n'))?;

@@ -445,7 +445,8 @@ impl State {
         }
     }
 
-    /// Bodies were removed: the faces that rest on them cannot be shown any more. No rewind brings them back.
+    /// Bodies were removed: the faces that rest on them cannot be shown any more. No rewind brings them back. A face that the
+    /// host has revised rests on its newest revision.
     pub(crate) fn erase(&mut self, at: Seq, bodies: &[BodyAddress]) {
         let covers =
             |body: &Body, row: u32| body.first <= row && row < body.first.saturating_add(body.chunks);
@@ -467,6 +468,15 @@ impl State {
                 && let Some(ix) = self.answered_by(super::facts::index(finish))
             {
                 faces.push((ix, Face::Output));
+            }
+            faces.retain(|(ix, face)| self.history.revision(*ix, *face, at).is_none());
+            let revision = self.facts.revisions.partition_point(|revision| revision.seq < address.seq);
+            if let Some(found) = self.facts.revisions.get(revision).filter(|found| found.seq == address.seq)
+                && self.facts.parts_of(found.parts).iter().any(|part| covers(&part.body, address.row))
+                && let Some(ix) = self.facts.find(found.item)
+                && self.history.revision(ix, found.face, at) == Some(super::facts::index(revision))
+            {
+                faces.push((ix, found.face));
             }
             for (ix, face) in faces {
                 if !self.history.rows_of(ix).any(|row| row.cause == Cause::Erased && row.face == face) {

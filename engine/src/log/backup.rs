@@ -6,16 +6,20 @@
 //!
 //! Writers are not held up and need not stop. The head is taken after the complete segments were copied: a body is
 //! erased only in a complete segment and only after its erasure is on record, so whatever erasure the copied segments
-//! show is on record in the copy, too. The store file comes last: a copy that was interrupted is no store.
+//! show is on record in the copy, too. If one was under way meanwhile, the copy may have some of its bodies still, or half
+//! of one: then it gets a note of its own, and whoever opens it ends that erasure in it. The store file comes last: a copy
+//! that was interrupted is no store.
 //!
 //! Not here: whether the copy is sound. `verify` tells, and who makes a backup should ask it.
 
 use std::collections::BTreeSet;
 
+use super::erase::{ERASED, ERASING, note, read_note};
 use super::error::LogError;
 use super::files::{CHECKPOINT, LOG_DIR, STORE_FILE, TAIL, segment_name};
 use super::{Head, Log};
 use crate::codec::{Checkpoint, STORE_FILE_BYTES_MAX, TailPage};
+use crate::ids::Seq;
 use crate::storage::{Access, Storage, read_file, read_up_to, sync, write_all, write_file};
 
 const COPY_BYTES: usize = 1 << 20;
@@ -33,6 +37,8 @@ impl Log {
         for directory in ["", LOG_DIR] {
             target.create_dir(directory).map_err(fail("create", target.path(directory)))?;
         }
+        let began_at = self.refresh()?.seq;
+        let mut unfinished = read_note(&*self.storage)?;
         let mut copied = BTreeSet::new();
         let head = loop {
             let head = self.refresh()?;
@@ -61,12 +67,31 @@ impl Log {
         };
         put(TAIL, &TailPage::encode(self.store(), &head))?;
         put(CHECKPOINT, &Checkpoint { store: self.store(), written: head }.encode())?;
+        unfinished = unfinished.or(read_note(&*self.storage)?);
+        if unfinished.is_some() || self.erased_within(began_at, head)? {
+            put(ERASING, &note(unfinished.unwrap_or(began_at).min(began_at)))?;
+        }
         let identity = read_file(&*self.storage, STORE_FILE, STORE_FILE_BYTES_MAX)
             .and_then(|found| found.ok_or_else(|| std::io::ErrorKind::NotFound.into()))
             .map_err(fail("read", self.storage.path(STORE_FILE)))?;
         put(STORE_FILE, &identity)?;
         sync_dir("..")?;
         Ok(head)
+    }
+
+    /// Whether an erasure is recorded after `after`, up to `head`.
+    fn erased_within(&self, after: Seq, head: Head) -> Result<bool, LogError> {
+        for frame in self.frames_from(after.next(), head)? {
+            let mut kinds = match &frame {
+                Ok(frame) => frame.events().filter(|event| event.seq > after),
+                Err(LogError::Corrupt(_)) => continue,
+                Err(error) => return Err(error.again()),
+            };
+            if kinds.any(|event| event.envelope.kind == ERASED) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Copies the first `limit` bytes of a segment.

@@ -32,6 +32,8 @@ pub(crate) const SYNC: &str = "SYNC";
 pub(crate) const SEAL: &str = "SEAL";
 pub(crate) const LOG_DIR: &str = "log";
 pub(crate) const QUARANTINE_DIR: &str = "quarantine";
+/// Snapshots of folds: kept by others, removed when a body is erased.
+pub(crate) const SNAP_DIR: &str = "snap";
 
 /// Segments kept open for reading at a time.
 const OPEN_SEGMENT_COUNT_MAX: usize = 64;

@@ -21,6 +21,7 @@
 mod append;
 mod backup;
 mod create;
+mod erase;
 mod error;
 mod files;
 mod frames;
@@ -60,6 +61,8 @@ use crate::codec::{
 use crate::ids::{Micros, Position, Seq, StoreId, StreamId};
 use crate::storage::{Clock, Entropy, SharedPage, Storage};
 pub use append::{Exclusive, Placed};
+pub(crate) use erase::ERASED;
+pub use erase::{ErasedFigures, Erasing};
 pub use error::{Corruption, LogError};
 use files::{Cursor, Fault, POINT_WINDOW_BYTES, Segments};
 pub use frames::Frames;

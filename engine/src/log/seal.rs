@@ -368,6 +368,7 @@ impl Log {
         self.generation_changed();
         // The tables are in the footer now; if the map stays it is not looked at.
         let _ = self.storage.remove(&map_name(number));
+        self.generation_changed();
         figures.bytes_before = bytes_before;
         Ok(SealOutcome::Sealed(figures))
     }

@@ -105,17 +105,17 @@ impl Log {
     /// # Errors
     /// [`LogError::Io`] if the storage fails; damage is in the report.
     pub fn verify(&self, deep: bool) -> Result<LogReport, LogError> {
-        self.verify_with(deep, |_| false)
+        self.verify_with(deep, |_, _| false)
     }
 
-    /// [`Log::verify`], where `erased` says of a zeroed body whether its erasure is on record.
+    /// [`Log::verify`], where `erased` says of a body that is zeroed, or damaged, whether its erasure accounts for that.
     ///
     /// # Errors
     /// As [`Log::verify`].
     pub fn verify_with(
         &self,
         deep: bool,
-        erased: impl Fn(&crate::codec::BodyRow) -> bool,
+        erased: impl Fn(&crate::codec::BodyRow, Part) -> bool,
     ) -> Result<LogReport, LogError> {
         self.segments.forget();
         let mut check = Check {
@@ -149,7 +149,7 @@ impl Log {
 struct Check<'a> {
     log: &'a Log,
     deep: bool,
-    erased: &'a dyn Fn(&crate::codec::BodyRow) -> bool,
+    erased: &'a dyn Fn(&crate::codec::BodyRow, Part) -> bool,
     /// Blocks of bodies found damaged, for rows of later frames that refer to them.
     damaged_blocks: Vec<Position>,
     checkpoint: Option<Checkpoint>,
@@ -320,7 +320,7 @@ impl Check<'_> {
             }
         }
         for (row, invalid) in damaged {
-            if invalid.part == Part::BodyZeroed && (self.erased)(&row) {
+            if matches!(invalid.part, Part::BodyZeroed | Part::Body) && (self.erased)(&row, invalid.part) {
                 continue;
             }
             rows = rows.saturating_sub(1);

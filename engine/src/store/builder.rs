@@ -214,6 +214,7 @@ impl Builder {
             contents: Mutex::new(Contents::new(array(contents))),
             folds: Mutex::default(),
             frames: Mutex::default(),
+            erasures: Mutex::default(),
             damage: Mutex::default(),
             upkeep: Upkeep::new(own_files && self.sealing),
             snapshots,
@@ -223,6 +224,10 @@ impl Builder {
         };
         if !read_only && inner.refresh()? == Seq::ZERO {
             inner.begin()?;
+        }
+        if !read_only && inner.log.is_erasing()? {
+            // If it cannot be ended now, the next opening tries again; no view shows what is to go.
+            let _ = inner.resume_erasing();
         }
         Ok(Store { inner: Arc::new(inner) })
     }

@@ -5,7 +5,7 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::ids::{Digest, Position};
+use crate::ids::{Digest, Position, Seq};
 use crate::planted::{Bug, is_planted};
 
 /// Bodies shorter than this cost less than looking them up.
@@ -28,11 +28,13 @@ pub(super) struct Contents {
     secret: [u8; 32],
     young: FxHashMap<[u8; 16], Stored>,
     old: FxHashMap<[u8; 16], Stored>,
+    /// Everything in it was stored after this seq.
+    basis: Option<Seq>,
 }
 
 impl Contents {
     pub(super) fn new(secret: [u8; 32]) -> Self {
-        Self { secret, young: FxHashMap::default(), old: FxHashMap::default() }
+        Self { secret, young: FxHashMap::default(), old: FxHashMap::default(), basis: None }
     }
 
     pub(super) fn key(&self, bytes: &[u8]) -> [u8; 16] {
@@ -60,10 +62,21 @@ impl Contents {
         self.young.insert(key, stored);
     }
 
+    /// The seq after which everything in it was stored.
+    pub(super) fn basis(&self) -> Seq {
+        self.basis.unwrap_or_default()
+    }
+
+    /// Says that what is put from here on was stored after `basis`.
+    pub(super) fn begin(&mut self, basis: Seq) {
+        self.basis.get_or_insert(basis);
+    }
+
     /// Forgets everything: after a failed write nothing is known to be stored.
     pub(super) fn clear(&mut self) {
         self.young.clear();
         self.old.clear();
+        self.basis = None;
     }
 }
 

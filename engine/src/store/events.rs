@@ -6,6 +6,7 @@ use crate::codec::{EventRef, Frame, payload};
 use crate::error::Error;
 use crate::event::{Body, Frequent, Recorded, wire};
 use crate::ids::{BodyId, Origin, Seq, StreamId};
+use crate::log::LogError;
 
 use super::Inner;
 use super::scan::{Glimpse, Source, Wanted};
@@ -55,7 +56,11 @@ impl Inner {
         let mut bytes = Vec::new();
         for row in id.first..id.first.saturating_add(id.chunks) {
             let place = event.row(row as usize).ok_or_else(|| no_row(id.seq, row))?;
-            let chunk = self.log.body(&place)?;
+            let chunk = match self.log.body(&place) {
+                Ok(chunk) => chunk,
+                Err(LogError::Erased { .. }) => return Err(self.erased(id.seq, row)),
+                Err(error) => return Err(error.into()),
+            };
             if bytes.is_empty() {
                 bytes = chunk;
             } else {

@@ -16,6 +16,8 @@ mod commands;
 #[cfg(test)]
 mod commands_tests;
 mod contents;
+mod erase;
+mod erasures;
 mod events;
 mod folds;
 mod frames;
@@ -43,6 +45,7 @@ mod ticket;
 mod ticket_tests;
 mod upkeep;
 mod view;
+mod wanted;
 mod writer;
 
 use std::path::PathBuf;
@@ -61,6 +64,8 @@ use crate::registry::Registry;
 pub use backup::Backup;
 pub use builder::Builder;
 pub use commands::ActReply;
+pub use erase::{ERASE_REASON_BYTES_MAX, EraseReport, ErasedContent, ErasedWhy};
+pub use erasures::Erasure;
 pub use events::Events;
 pub use info::{SessionSummary, StoreInfo, StreamName};
 pub use injections::Injection;
@@ -79,6 +84,7 @@ pub use view::{At, Reading, ShownFace, View};
 pub use writer::{Atomicity, Batch, Receipt};
 
 use contents::Contents;
+use erasures::Erasures;
 use folds::{FoldKey, Loaded};
 use frames::FrameCache;
 use places::Places;
@@ -109,6 +115,7 @@ struct Inner {
     contents: Mutex<Contents>,
     folds: Mutex<FxHashMap<FoldKey, Arc<RwLock<Loaded>>>>,
     frames: Mutex<FrameCache>,
+    erasures: Mutex<Erasures>,
     damage: Mutex<Vec<String>>,
     snapshots: Snapshots,
     upkeep: Upkeep,
@@ -334,7 +341,12 @@ impl Inner {
         if held.is_some() {
             return Ok(held);
         }
-        let Some(frame) = self.log.locate(seq)? else { return Ok(None) };
+        // What the index says is where to look; a frame that is damaged, or another one, is the log's to report.
+        let told = self.known_place(seq).and_then(|position| self.log.frame_at(position).ok());
+        let told = told.filter(|frame| (frame.header().first_seq..=frame.header().last_seq()).contains(&seq));
+        let Some(frame) = told.map_or_else(|| self.log.locate(seq), |frame| Ok(Some(frame)))? else {
+            return Ok(None);
+        };
         self.cache().keep(&frame);
         Ok(Some(frame))
     }

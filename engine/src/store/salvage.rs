@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::codec::payload;
 use crate::codec::{BodyRow, EncodedBody, EncodedEvent, Envelope, Frame};
@@ -23,6 +23,7 @@ use crate::event::{Actor, BodyAddress, DamageNoted, Erased, Payload, SessionOpen
 use crate::ids::{Digest, Micros, Origin, Position, Seq, StoreId, StreamId};
 use crate::log::{Log, LogError, LogOptions, Violation};
 use crate::storage::{Clock, FileStorage, Storage, SystemClock, SystemEntropy};
+use crate::verify::recorded_erasures;
 
 /// Notes written in one commit.
 const NOTES_PER_COMMIT: u64 = 4096;
@@ -99,6 +100,7 @@ pub fn salvage_storage(
         target: &target,
         clock: &clock,
         places: FxHashMap::default(),
+        erased: recorded_erasures(&source, Seq::ZERO)?.into_iter().map(|row| row.position).collect(),
         next: Seq(1),
         done: Salvaged {
             schema: "acpdb.salvage/1",
@@ -157,6 +159,8 @@ struct Copy<'a> {
     clock: &'a ToldClock,
     /// Where bodies that were copied lie now, by their digest in the source.
     places: FxHashMap<Digest, BodyRow>,
+    /// Where bodies lie whose erasure is on record. Some may not be zeroed yet; none is copied.
+    erased: FxHashSet<Position>,
     /// The next seq of the new store.
     next: Seq,
     done: Salvaged,
@@ -199,12 +203,15 @@ impl Copy<'_> {
             });
         }
         let lost = EncodedBody::Lost { digest: place.digest, bytes: place.bytes };
+        if self.erased.contains(&place.position) {
+            return Ok(lost);
+        }
         match self.source.body(place) {
             Ok(bytes) => {
                 self.done.bodies += 1;
                 Ok(EncodedBody::New { bytes: bytes.into(), salt: self.target.salt()? })
             }
-            // Its erasure may be on record. If it is not, it is now.
+            // Zeros without a record, too: the record may have been in a frame that is damaged.
             Err(LogError::Corrupt(_) | LogError::Erased { .. }) => {
                 let row = u32::try_from(row).unwrap_or(u32::MAX);
                 self.done.lost_bodies.push(BodyAddress { seq, row });

@@ -28,7 +28,7 @@ pub enum At {
 /// One stream as of one seq. Later appends do not show through it. Cheap to clone.
 #[derive(Clone)]
 pub struct View {
-    inner: Arc<Inner>,
+    pub(super) inner: Arc<Inner>,
     loaded: Arc<RwLock<Loaded>>,
     stream: StreamId,
     at: Seq,

@@ -23,6 +23,7 @@ use crate::error::Error;
 use crate::event::{Event, Payload, Recorded};
 use crate::ids::{ItemId, Micros, Seq, StreamId};
 use crate::log::{Appended, Condition, LogError, Placed};
+use crate::planted::{Bug, is_planted};
 use crate::text::Signer;
 
 use super::Inner;
@@ -88,6 +89,9 @@ pub enum Atomicity {
     /// Several commits in order, each whole or not at all: for imports, which can be repeated.
     Split,
 }
+
+/// How often a commit that names stored bodies is encoded anew because something was erased meanwhile.
+const SHARE_TRIES: usize = 3;
 
 impl Inner {
     /// Records `batches`, without the secrets that are known to be some. The last commit has its place, the ones before it
@@ -172,7 +176,12 @@ impl Inner {
         if writer.signer.is_none()
             && let Some(key) = writer.ledger.key
         {
-            let bytes = self.body(key)?;
+            let bytes = match self.body(key) {
+                Ok(bytes) => bytes,
+                // Nobody knows the key any more: what is recorded from here on is recognised by nobody, and nothing before is.
+                Err(Error::Erased { .. }) => self.entropy.array::<32>().to_vec(),
+                Err(error) => return Err(error),
+            };
             let key: [u8; 32] = bytes.as_slice().try_into().map_err(|_| Error::Corrupt {
                 detail: format!(
                     "the signature key of stream {stream} has {} bytes, expected 32",
@@ -315,15 +324,45 @@ impl Inner {
 
     /// Gives drafted events their place in the log, as one commit.
     fn place_drafts(&self, drafts: &[&EventDraft], conditions: &[Condition]) -> Result<Placed, Error> {
+        for _ in 0..SHARE_TRIES {
+            match self.place_sharing(drafts, conditions) {
+                // Something was erased since: what is known of stored bodies may name zeros now.
+                Err(Error::HeadMoved { stream: StreamId::STORE, .. })
+                    if !conditions.iter().any(|condition| condition.stream == StreamId::STORE) =>
+                {
+                    self.contents.lock().unwrap_or_else(PoisonError::into_inner).clear();
+                }
+                outcome => return outcome,
+            }
+        }
+        self.place_sharing(drafts, conditions)
+    }
+
+    /// Places drafts whose bodies may name stored ones: on condition that none was erased since those were stored.
+    fn place_sharing(&self, drafts: &[&EventDraft], conditions: &[Condition]) -> Result<Placed, Error> {
+        // Taken first: what is looked up afterwards was stored after it, or is of a later basis.
+        let basis = self.contents.lock().unwrap_or_else(PoisonError::into_inner).basis();
+        let mut conditions = conditions.to_vec();
+        // Those that are about the store's own stream have a basis of their own, and share nothing.
+        let may_share = !conditions.iter().any(|condition| condition.stream == StreamId::STORE);
         let mut events = Vec::with_capacity(drafts.len());
         let mut keys: Vec<Option<[u8; 16]>> = Vec::new();
         for draft in drafts {
-            events.push(self.encode(draft, &mut keys)?);
+            events.push(self.encode(draft, &mut keys, may_share)?);
+        }
+        let mut bodies = events.iter().flat_map(|event| &event.bodies);
+        let shares = bodies.any(|body| matches!(body, EncodedBody::Existing { .. }));
+        if shares && !is_planted(Bug::ShareErased) {
+            conditions.push(Condition { stream: StreamId::STORE, basis });
         }
         let prepared = self.log.prepare(&events)?;
-        match self.log.place(prepared, conditions) {
+        match self.log.place(prepared, &conditions) {
             Ok(placed) => {
                 let mut contents = self.contents.lock().unwrap_or_else(PoisonError::into_inner);
+                let first_seq = placed.appended().first_seq;
+                contents.begin(Seq(first_seq.get().saturating_sub(1)));
+                // What is known now may have been begun anew since, after an erasure of what this commit names.
+                let keys: &[_] = if first_seq > contents.basis() { &keys } else { &[] };
                 for (key, row) in keys.iter().zip(&placed.appended().rows) {
                     if let Some(key) = key {
                         let stored = Stored { digest: row.digest, bytes: row.bytes, position: row.position };
@@ -342,7 +381,12 @@ impl Inner {
         }
     }
 
-    fn encode(&self, draft: &EventDraft, keys: &mut Vec<Option<[u8; 16]>>) -> Result<EncodedEvent, Error> {
+    fn encode(
+        &self,
+        draft: &EventDraft,
+        keys: &mut Vec<Option<[u8; 16]>>,
+        may_share: bool,
+    ) -> Result<EncodedEvent, Error> {
         let Event { stream, origin, host_time, stamp, payload } = &draft.event;
         let (version, bytes) = payload::encode(stamp, payload).map_err(|error| Error::TooLarge {
             what: payload.label(),
@@ -359,11 +403,11 @@ impl Inner {
             origin: *origin,
             host_time: *host_time,
         };
-        let bodies = draft.bodies.iter().map(|body| self.encode_body(body, keys)).collect();
+        let bodies = draft.bodies.iter().map(|body| self.encode_body(body, keys, may_share)).collect();
         Ok(EncodedEvent { envelope, payload: bytes, bodies })
     }
 
-    fn encode_body(&self, body: &Bytes, keys: &mut Vec<Option<[u8; 16]>>) -> EncodedBody {
+    fn encode_body(&self, body: &Bytes, keys: &mut Vec<Option<[u8; 16]>>, may_share: bool) -> EncodedBody {
         if body.len() < SHARE_BYTES_MIN {
             keys.push(None);
             return EncodedBody::New { bytes: body.clone(), salt: self.entropy.salt() };
@@ -371,7 +415,7 @@ impl Inner {
         let mut contents = self.contents.lock().unwrap_or_else(PoisonError::into_inner);
         let key = contents.key(body);
         keys.push(Some(key));
-        match contents.get(&key) {
+        match contents.get(&key).filter(|_| may_share) {
             Some(Stored { digest, bytes, position }) => EncodedBody::Existing { digest, bytes, position },
             None => EncodedBody::New { bytes: body.clone(), salt: self.entropy.salt() },
         }

@@ -6,10 +6,12 @@
 //!
 //! Nothing here is used by the store. It makes what is tested; judging is done where the tests are.
 
+pub mod everything;
 pub mod script;
 pub mod tape;
 pub mod tools;
 
+pub use everything::{everything_in, whereabouts};
 pub use script::{Script, Step};
 pub use tape::Tape;
 pub use tools::TestTools;

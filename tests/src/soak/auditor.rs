@@ -2,9 +2,10 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use acpdb_engine::event::Recorded;
+use acpdb_engine::event::{Payload, Recorded};
 use acpdb_engine::{Error, Store};
 
+use super::script::without;
 use crate::support::{events, texts_of};
 
 /// The lines of one commit.
@@ -79,6 +80,12 @@ impl Audit {
         self.acked.iter().map(|(first, lines)| first + lines.len() as u64 - 1).max().unwrap_or(0)
     }
 
+    /// Calls whose erasure is among these lines: what they said must be gone.
+    #[must_use]
+    pub fn erased(found: &[String]) -> Vec<&str> {
+        found.iter().filter_map(|line| line.strip_prefix("erased ")).collect()
+    }
+
     /// Compares with the lines of all events in order: every acknowledged commit in its place, whole, and between and
     /// after them nothing but whole commits that were tried, each at most once.
     ///
@@ -97,9 +104,11 @@ impl Audit {
     }
 
     fn compare(&self, found: &[String], may_end_early: bool) -> Result<(), String> {
-        let mut acked = self.acked.clone();
+        let erased = Self::erased(found);
+        let mut acked: Vec<_> =
+            self.acked.iter().map(|(first, lines)| (*first, after_erasing(lines, &erased))).collect();
         acked.sort_by_key(|(first, _)| *first);
-        let mut tried = self.tried.clone();
+        let mut tried: Vec<_> = self.tried.iter().map(|lines| after_erasing(lines, &erased)).collect();
         let mut acked = acked.into_iter().peekable();
         let mut at = 0;
         while at < found.len() {
@@ -137,15 +146,32 @@ impl Audit {
     }
 }
 
-/// An event as the auditor knows it: its kind and its texts.
+/// The lines of a commit once these calls are erased.
+fn after_erasing(lines: &Lines, erased: &[&str]) -> Lines {
+    let gone = |line: &String| erased.iter().find_map(|call| without(line, call)).map(str::to_owned);
+    if lines.iter().any(|line| gone(line).is_some()) {
+        return lines.iter().map(|line| gone(line).unwrap_or_else(|| line.clone())).collect();
+    }
+    lines.clone()
+}
+
+/// An event as the auditor knows it: its kind and its texts, `[erased]` in the place of what is; of an erasure, why.
 ///
 /// # Errors
 /// If a body is damaged.
 pub fn line(store: &Store, recorded: &Recorded) -> Result<String, Error> {
     let mut line = recorded.event.payload.label().to_owned();
+    if let Payload::Erased(erased) = &recorded.event.payload {
+        line.push(' ');
+        line.push_str(&erased.reason);
+    }
     for body in texts_of(recorded) {
         line.push(' ');
-        line.push_str(&String::from_utf8_lossy(&store.body(body)?));
+        match store.body(body) {
+            Ok(bytes) => line.push_str(&String::from_utf8_lossy(&bytes)),
+            Err(Error::Erased { .. }) => line.push_str("[erased]"),
+            Err(error) => return Err(error),
+        }
     }
     Ok(line)
 }

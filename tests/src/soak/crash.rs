@@ -4,14 +4,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use acpdb_engine::entry::Entry;
 use acpdb_engine::event::Role;
-use acpdb_engine::storage::{Crash, Moment, Part, SimStorage, SimWorld};
+use acpdb_engine::storage::{Crash, Moment, Part, SimStorage, SimWorld, Storage};
+use acpdb_engine::testing::whereabouts;
 use acpdb_engine::verify::{Verdict, verify_storage, world_contradictions};
 use acpdb_engine::{Error, Store};
 
 use super::auditor::{Audit, Auditor, read};
 use super::life::{Actor, Setting, builder, prepared};
 use super::sabotage::Sabotage;
-use super::script::{script, session};
+use super::script::{script, session, traces};
 use super::{Dice, Finding, is_segment};
 use crate::support::{events, folded};
 
@@ -227,8 +228,11 @@ pub fn judge_with(
     };
     let before = lengths(image);
     let store = open(50)?;
-    // What is torn is zeroed, never cut off: others may have the file open, and know how long it was.
-    if let Some((name, length)) = before.iter().find(|(name, length)| image.file_len(name) < *length) {
+    // What is torn is zeroed, never cut off: others may have the file open, and know how long it was. Only a segment that
+    // an unfinished erasure completed gives back the zeros that it had grown by.
+    let last = image.files().into_iter().filter(|name| is_segment(name)).max();
+    let shorter = |(name, length): &&(String, Option<u64>)| image.file_len(name) < *length;
+    if let Some((name, length)) = before.iter().find(|it| Some(&it.0) == last.as_ref() && shorter(it)) {
         return Err(format!("recovery cut {name} from {length:?} to {:?}", image.file_len(name)));
     }
     let recovery = store.recovery();
@@ -238,6 +242,7 @@ pub fn judge_with(
     let found = read(&store).map_err(|error| format!("read: {}", chain(&error)))?;
     audit.judge(&found)?;
     drop(store);
+    traceless(image, &found)?;
     let changes = image.change_count();
     let store = open(51)?;
     if !store.recovery().was_clean {
@@ -258,6 +263,22 @@ pub fn judge_with(
         return Err("a shared page was used beyond its file".to_owned());
     }
     if thorough { outlives(image, &found, setting, dice) } else { Ok(()) }
+}
+
+/// What is on record as erased is in no file, as it lies or packed.
+fn traceless(image: &SimWorld, found: &[String]) -> Result<(), String> {
+    let erased = Audit::erased(found);
+    if erased.is_empty() {
+        return Ok(());
+    }
+    let storage: Arc<dyn Storage> = Arc::new(image.process(55));
+    for trace in erased.into_iter().flat_map(traces) {
+        let places = whereabouts(&storage, trace.as_bytes()).map_err(|error| error.to_string())?;
+        if !places.is_empty() {
+            return Err(format!("{trace:?} was erased and is in {places:?}"));
+        }
+    }
+    Ok(())
 }
 
 /// What recovery showed is durable and folds without contradiction, and life goes on.

@@ -95,6 +95,8 @@ impl Actor<'_> {
                     store = self.open()?;
                 }
                 // Facts of others went first, as often as one tries: a possible fate, and nothing was recorded.
+                // Somebody else seals or erases.
+                Err(Error::Busy { .. }) if matches!(step, Step::Erase(..)) => {}
                 Ok(()) | Err(Error::HeadMoved { .. } | Error::Rejected(_) | Error::NotFound { .. }) => {}
                 Err(error) if !self.setting.goes_on => return Err(error),
                 Err(_) => {}
@@ -131,13 +133,15 @@ impl Actor<'_> {
                 Ok(())
             }
             Err(error) => {
-                let promises_nothing = matches!(
-                    error,
-                    Error::HeadMoved { .. }
-                        | Error::Rejected(_)
-                        | Error::NotFound { .. }
-                        | Error::NoSpace { .. }
-                );
+                // An erasure is many steps; one that was recorded is ended later.
+                let promises_nothing = !matches!(step, Step::Erase(..))
+                    && matches!(
+                        error,
+                        Error::HeadMoved { .. }
+                            | Error::Rejected(_)
+                            | Error::NotFound { .. }
+                            | Error::NoSpace { .. }
+                    );
                 if promises_nothing {
                     self.auditor.refused(&lines);
                 }
@@ -169,6 +173,13 @@ fn act(store: &Store, step: &Step) -> Result<Option<u64>, Error> {
         Step::Policy(name, reason) => {
             let policy = Policy::preset(name).unwrap_or_default();
             Ok(Some(store.set_policy(None, &policy, Some(reason))?.get()))
+        }
+        Step::Erase(number, call) => {
+            let view = store.view(session(*number).id())?;
+            let item = view.history().into_iter().find(|item| item.call.as_deref() == Some(call.as_str()));
+            // It may have failed to be recorded.
+            let Some(item) = item else { return Ok(None) };
+            Ok(store.erase(item.item, "soak", call)?.recorded.map(acpdb_engine::ids::Seq::get))
         }
         Step::Seal | Step::Reopen { .. } => Ok(None),
     }

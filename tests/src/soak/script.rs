@@ -33,6 +33,8 @@ pub enum Step {
     Pin(usize, String),
     /// Another policy, by name, with a reason.
     Policy(&'static str, String),
+    /// Erases what the call said.
+    Erase(usize, String),
     /// Seal what is complete. No commit.
     Seal,
     /// Close (or just drop) the store and open it again.
@@ -65,6 +67,7 @@ impl Step {
             Self::Restore(..) => vec!["restored".to_owned()],
             Self::Pin(..) => vec!["pinned".to_owned()],
             Self::Policy(..) => vec!["policy_set".to_owned()],
+            Self::Erase(_, call) => vec![format!("erased {call}")],
             Self::Seal | Self::Reopen { .. } => Vec::new(),
         }
     }
@@ -110,11 +113,31 @@ fn parameters(call: &str) -> String {
     format!(r#"{{"filePath":"src/{call}.rs"}}"#)
 }
 
+/// A line as it reads once a call is erased.
+#[must_use]
+pub fn without(line: &str, call: &str) -> Option<&'static str> {
+    if line.strip_prefix("tool_call_started ").is_some_and(|rest| rest == parameters(call)) {
+        return Some("tool_call_started [erased]");
+    }
+    let output = line.strip_prefix("tool_call_finished ").and_then(|rest| rest.strip_prefix(call));
+    output.is_some_and(|rest| rest.starts_with(' ')).then_some("tool_call_finished [erased]")
+}
+
+/// What may be nowhere in a store in which a call is erased.
+#[must_use]
+pub fn traces(call: &str) -> [String; 2] {
+    // Its id, and the path it names, stay.
+    [parameters(call), format!("{call} {FILLER}")]
+}
+
+/// What every text has after its mark.
+const FILLER: &str = "says ";
+
 /// A text that no other step has, of one of a few lengths.
 fn text(dice: &mut Dice, mark: &str) -> String {
     let length = dice.pick(&[12, 60, 300, 700, 1900], 12);
     let filler = char::from(b'a' + u8::try_from(dice.below(26)).unwrap_or(0));
-    format!("{mark} {}", String::from(filler).repeat(length))
+    format!("{mark} {FILLER}{}", String::from(filler).repeat(length))
 }
 
 /// What one process does. `name` marks its texts.
@@ -153,6 +176,10 @@ pub fn script(dice: &mut Dice, name: &str, step_count: usize) -> Vec<Step> {
             9 if !hidden.is_empty() => {
                 let (session, call) = hidden.swap_remove(dice.below(hidden.len()));
                 Step::Restore(session, call)
+            }
+            10 if !calls.is_empty() && dice.one_in(2) => {
+                let (session, call) = calls.swap_remove(dice.below(calls.len()));
+                Step::Erase(session, call)
             }
             10 if !calls.is_empty() && dice.one_in(2) => {
                 let (session, call) = calls.swap_remove(dice.below(calls.len()));

@@ -252,7 +252,7 @@ fn damaged_bodies_cost_only_the_events_that_use_them() {
     let (log, _) = open(&world.process(3)).unwrap();
     assert!(matches!(log.body(&row), Err(LogError::Erased { .. })));
     assert_eq!(log.verify(false).unwrap().violations[0].kind, Part::BodyZeroed);
-    assert!(log.verify_with(true, |erased| erased.digest == row.digest).unwrap().is_sound());
+    assert!(log.verify_with(true, |erased, _| erased.digest == row.digest).unwrap().is_sound());
 }
 
 /// An agent may well print the store's own file, so whole frames occur inside bodies. None of them is taken for a

@@ -1,0 +1,100 @@
+//! `acpdb erase`: an item's content zeroed for good, with everything equal to it.
+
+use acpdb_engine::ids::ItemId;
+use acpdb_engine::{ErasedWhy, Store};
+use serde_json::json;
+
+use super::describe;
+use crate::args::{Erase, Global};
+use crate::failure::{Code, Failure};
+use crate::output::{Escape, Output, escape};
+use crate::place;
+
+/// What no erasure covers; also in the help.
+const NOT_COVERED: &str = "not covered: ids, names of tools, keys (paths, addresses, patterns, command lines), titles, short digests, \
+     quotations inside other texts; copies outside of the store, such as backups and the host's own files";
+
+pub(crate) fn run(global: &Global, args: &Erase, output: &mut Output) -> Result<Code, Failure> {
+    let store = place::read(global, output)?;
+    let item = target(&store, args)?;
+    let report = if args.dry_run {
+        store.erase_preview(item)?
+    } else {
+        let by = args.by.clone().or_else(user).unwrap_or_else(|| "user".to_owned());
+        store.erase(item, &by, args.reason.as_deref().unwrap_or_default())?
+    };
+    let names = describe::StreamNames::new(&store);
+    if output.json {
+        let value = json!({
+            "schema": "acpdb.erase/1",
+            "item": report.item.to_string(),
+            "dry_run": args.dry_run,
+            "recorded": report.recorded,
+            "hit": report.hit.iter().map(|hit| json!({
+                "seq": hit.seq,
+                "item": hit.item.map(|item| item.to_string()),
+                "session": names.full(hit.stream),
+                "why": hit.why,
+                "bodies": hit.bodies,
+                "bytes": hit.bytes,
+            })).collect::<Vec<_>>(),
+            "keys_kept": report.keys_kept,
+            "blocks": report.figures.blocks,
+            "segments": report.figures.segments,
+            "files_removed": report.figures.files_removed,
+            "not_covered": NOT_COVERED.trim_start_matches("not covered: "),
+        });
+        output.json_line(&value)?;
+        return Ok(Code::Ok);
+    }
+    if report.hit.is_empty() {
+        output.line(format!("{}: nothing left to erase", report.item))?;
+        return Ok(Code::Ok);
+    }
+    match report.recorded {
+        Some(seq) => output.line(format!("{}: erased, on record in {seq}", report.item))?,
+        None => output.line(format!("{}: this would be erased", report.item))?,
+    }
+    for content in &report.hit {
+        let what = content.item.map_or_else(|| content.seq.to_string(), |item| item.to_string());
+        let why = match content.why {
+            ErasedWhy::Asked => "",
+            ErasedWhy::Equal => "  says the same",
+            ErasedWhy::Record => "  the host's record of it",
+        };
+        let event =
+            if what == content.seq.to_string() { String::new() } else { format!(" in {}", content.seq) };
+        let session = escape(&names.full(content.stream), Escape::Line).into_owned();
+        let bytes = describe::bytes(content.bytes);
+        output.line(format!("  {what}{event}  {bytes}  {session}{why}"))?;
+    }
+    for key in &report.keys_kept {
+        output.line(format!("  its key stays: {}", escape(key, Escape::Line)))?;
+    }
+    output.note(NOT_COVERED);
+    if args.dry_run {
+        output.note("nothing was changed; without --dry-run it cannot be undone");
+    }
+    Ok(Code::Ok)
+}
+
+/// The item that is meant: of a call's end the call, of an event that made no item the event.
+fn target(store: &Store, args: &Erase) -> Result<ItemId, Failure> {
+    let found = super::find::item(store, &args.id, args.session.as_deref());
+    match found {
+        Ok(found) => Ok(found.ix.and_then(|ix| found.view.read().state().item_id(ix)).unwrap_or(found.item)),
+        // Events of the store's own stream and the like belong to no session that could be looked through.
+        Err(failure) => match args.id.parse::<ItemId>() {
+            Ok(item) if args.session.is_none() && store.event(item.seq)?.is_some() => Ok(item),
+            _ => Err(failure),
+        },
+    }
+}
+
+/// Who runs this, as the machine calls them.
+fn user() -> Option<String> {
+    ["USER", "LOGNAME", "USERNAME"]
+        .iter()
+        .find_map(|name| std::env::var(name).ok())
+        .filter(|name| !name.is_empty())
+}

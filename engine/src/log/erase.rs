@@ -1,0 +1,278 @@
+//! Erasing: salts and bytes of bodies become zeros where they lie, in whatever form they lie there.
+//!
+//! ```text
+//! SEAL { note "erasing" -> Erased recorded (by the caller) -> roll -> checkpoint -> zeros, synced -> quarantine, snapshots -> note away }
+//! ```
+//!
+//! A spine holds only the salted digest of a body, so every link, digest and seal still verifies. The note `erasing` is durable before
+//! the erasure is recorded and goes after the last zero: whoever opens the store next finds it and ends what was begun.
+//!
+//! Not here: which bodies, who asked and why; that is in the event.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::time::Duration;
+
+use super::error::LogError;
+use super::files::{Fault, LOG_DIR, QUARANTINE_DIR, SNAP_DIR, segment_name};
+use super::repair::zero;
+use super::seal::SealLock;
+use super::{Log, sealed};
+use crate::codec::{BlockRow, BodyRow, SALT_BYTES, is_zero};
+use crate::ids::{Position, Seq};
+use crate::planted::{Bug, is_planted};
+use crate::storage::{Access, Storage, read_file, sync, write_file};
+
+/// Exists while an erasure is under way; its text is the seq after which the erasure is recorded.
+pub(crate) const ERASING: &str = "erasing";
+/// Number of the kind of event that records an erasure.
+pub(crate) const ERASED: u16 = 112;
+const NOTE_BYTES_MAX: usize = 64;
+const WAIT_MAX: Duration = Duration::from_millis(20);
+
+/// The right to change complete segments, held for as long as an erasure takes.
+pub struct Erasing<'a> {
+    log: &'a Log,
+    _lock: SealLock,
+    /// The erasures to be carried out are recorded after this seq.
+    pub after: Seq,
+}
+
+/// What was zeroed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+pub struct ErasedFigures {
+    /// Bodies whose salt and bytes were zeroed; equal ones counted each time they were stored.
+    pub blocks: u64,
+    /// Files in the log that changed.
+    pub segments: u64,
+    /// Files of quarantine and snapshots that were removed because they may have held copies.
+    pub files_removed: u64,
+}
+
+/// The text of a note: bodies whose erasure is recorded after this seq may not be zeroed yet.
+pub(crate) fn note(after: Seq) -> Vec<u8> {
+    format!("{}\n", after.get()).into_bytes()
+}
+
+/// The seq that a note names, if an erasure is under way.
+pub(crate) fn read_note(storage: &dyn Storage) -> Result<Option<Seq>, LogError> {
+    let bytes = read_file(storage, ERASING, NOTE_BYTES_MAX);
+    let bytes = bytes.map_err(|error| LogError::io("read", storage.path(ERASING), error))?;
+    // A note that cannot be read says only that there is something to do: then every erasure on record is carried out again.
+    Ok(bytes.map(|bytes| {
+        Seq(std::str::from_utf8(&bytes).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0))
+    }))
+}
+
+impl Log {
+    /// Whether an erasure was begun and has not ended; its bodies may be half zeroed.
+    ///
+    /// # Errors
+    /// [`LogError::Io`] if the storage fails.
+    pub fn is_erasing(&self) -> Result<bool, LogError> {
+        Ok(read_note(&*self.storage)?.is_some())
+    }
+
+    /// Begins an erasure: takes SEAL and leaves the note. An earlier one that did not end is taken up again with it.
+    ///
+    /// # Errors
+    /// [`LogError::Busy`] if another process seals or erases for longer than the wait, [`LogError::ReadOnly`],
+    /// [`LogError::NoSpace`], [`LogError::Io`].
+    pub fn begin_erasing(&self) -> Result<Erasing<'_>, LogError> {
+        if self.is_read_only() {
+            return Err(LogError::ReadOnly { path: self.storage.path("") });
+        }
+        let start = self.clock.elapsed();
+        let lock = loop {
+            if let Some(lock) = self.seal_lock()? {
+                break lock;
+            }
+            if self.clock.elapsed().saturating_sub(start) >= self.options.lock_wait {
+                return Err(LogError::Busy { process: 0, path: self.storage.path("") });
+            }
+            self.clock.sleep(WAIT_MAX);
+        };
+        let after = if let Some(earlier) = read_note(&*self.storage)? {
+            earlier
+        } else {
+            let head = self.refresh()?.seq;
+            write_file(&*self.storage, ERASING, &note(head))
+                .map_err(|error| LogError::io("write", self.storage.path(ERASING), error))?;
+            head
+        };
+        Ok(Erasing { log: self, _lock: lock, after })
+    }
+
+    /// Takes up an erasure that did not end, if there is one and nobody else is at it.
+    ///
+    /// # Errors
+    /// As [`Log::begin_erasing`], but never [`LogError::Busy`].
+    pub fn resume_erasing(&self) -> Result<Option<Erasing<'_>>, LogError> {
+        if self.is_read_only() || read_note(&*self.storage)?.is_none() || is_planted(Bug::EraseForgets) {
+            return Ok(None);
+        }
+        let Some(lock) = self.seal_lock()? else { return Ok(None) };
+        // Its owner may have ended it before the lock was free.
+        Ok(read_note(&*self.storage)?.map(|after| Erasing { log: self, _lock: lock, after }))
+    }
+}
+
+impl Erasing<'_> {
+    /// Zeroes the bodies of these rows, whose erasure is recorded and durable, and whatever copies of them the log keeps
+    /// beside: ends of segments that were given up after a failed sync, torn bytes set aside, snapshots. Durable when it
+    /// returns.
+    ///
+    /// # Errors
+    /// [`LogError::Io`], [`LogError::NoSpace`], [`LogError::Poisoned`]; what is left is done when the erasure is taken up again.
+    pub fn zero(&self, rows: &[BodyRow]) -> Result<ErasedFigures, LogError> {
+        let log = self.log;
+        let mut figures = ErasedFigures::default();
+        let mut blocks: BTreeMap<u32, BTreeMap<Position, u32>> = BTreeMap::new();
+        for row in rows {
+            blocks.entry(row.position.segment()).or_default().insert(row.position, row.bytes);
+        }
+        if let Some((last, _)) = blocks.last_key_value()
+            && *last >= log.refresh()?.position.segment()
+        {
+            log.begin_segment()?;
+        }
+        log.write_checkpoint()?;
+        for (number, blocks) in &blocks {
+            self.zero_in(*number, blocks)?;
+            figures.segments += 1;
+            figures.blocks += blocks.len() as u64;
+        }
+        self.zero_leftovers()?;
+        figures.files_removed = self.remove_copies()?;
+        log.segments.forget();
+        // Whoever still has the file from before a segment was sealed lets go of it.
+        log.generation_changed();
+        Ok(figures)
+    }
+
+    /// Zeroes what lies after the end of segments that were given up: commits that were never acknowledged, and may say the
+    /// same as ones that were.
+    fn zero_leftovers(&self) -> Result<(), LogError> {
+        let log = self.log;
+        let active = log.refresh()?.position.segment();
+        for number in log.segments.numbers()?.into_iter().filter(|number| *number < active) {
+            let Some(next) = log.segments.header(number.saturating_add(1))?.filter(|next| next.abandoned)
+            else {
+                continue;
+            };
+            let Some(segment) = log.segments.get(number)?.filter(|segment| segment.sealed.is_none()) else {
+                continue;
+            };
+            if next.previous_end.segment() != number {
+                continue;
+            }
+            let fail = |action| move |error| LogError::io(action, log.segments.path(number), error);
+            let length = segment.file.len().map_err(fail("inspect"))?;
+            let start = next.previous_end.offset();
+            if start < length {
+                let file = log.storage.open(&segment_name(number), Access::Write).map_err(fail("open"))?;
+                zero(&*file, start, length).map_err(fail("zero the end of"))?;
+                sync(&*file).map_err(fail("sync"))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn zero_in(&self, number: u32, blocks: &BTreeMap<Position, u32>) -> Result<(), LogError> {
+        let log = self.log;
+        log.segments.forget_one(number);
+        let Some(segment) = log.segments.get(number)? else { return Ok(()) };
+        let name = segment_name(number);
+        let fail = |action| move |error| LogError::io(action, log.segments.path(number), error);
+        let file = log.storage.open(&name, Access::Write).map_err(fail("open"))?;
+        for (position, bytes) in blocks {
+            let Some(tables) = &segment.sealed else {
+                let start = position.offset();
+                let end = start.saturating_add(SALT_BYTES as u64).saturating_add(u64::from(*bytes));
+                zero(&*file, start, end).map_err(fail("zero a body in"))?;
+                continue;
+            };
+            let damaged = |fault| match fault {
+                Fault::Error(error) => error,
+                fault => LogError::corrupt(super::frames::corruption(&log.segments, *position, fault)),
+            };
+            let Some((ordinal, row)) = tables.block(segment.source(), *position).map_err(damaged)? else {
+                continue;
+            };
+            let Some(row) = BlockRow::decode(&row) else { continue };
+            let layout = &tables.layout;
+            let salt =
+                layout.salts_offset().saturating_add(u64::from(ordinal).saturating_mul(SALT_BYTES as u64));
+            zero(&*file, salt, salt.saturating_add(SALT_BYTES as u64)).map_err(fail("zero a salt in"))?;
+            let stored = layout.stored_offset().saturating_add(u64::from(row.stored_at));
+            let end = stored.saturating_add(u64::from(row.stored_bytes));
+            zero(&*file, stored, end.min(layout.tables_offset())).map_err(fail("zero a body in"))?;
+        }
+        sync(&*file).map_err(fail("sync"))?;
+        drop(file);
+        // What a later reader finds is what was meant to be there.
+        log.segments.forget_one(number);
+        if let Some(segment) = log.segments.get(number)?.filter(|segment| segment.sealed.is_some()) {
+            for (position, bytes) in blocks {
+                let length = SALT_BYTES.saturating_add(*bytes as usize);
+                if let Ok(block) = sealed::block(&segment, *position, length)
+                    && !is_zero(&block)
+                {
+                    let gone = io::Error::other("a body is still there after it was zeroed");
+                    return Err(fail("erase a body in")(gone));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes files that nothing needs and that may hold copies: torn bytes set aside, snapshots.
+    fn remove_copies(&self) -> Result<u64, LogError> {
+        let storage = &self.log.storage;
+        let mut removed = 0;
+        for directory in [QUARANTINE_DIR, SNAP_DIR] {
+            let fail = |action| move |error| LogError::io(action, storage.path(directory), error);
+            let names = match storage.list(directory) {
+                Ok(names) => names,
+                Err(error)
+                    if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) =>
+                {
+                    continue;
+                }
+                Err(error) => return Err(fail("list")(error)),
+            };
+            for name in &names {
+                let name = format!("{directory}/{name}");
+                // Zeros first: whoever has the file open, or a disk that keeps what was removed, keeps zeros.
+                if let Ok(file) = storage.open(&name, Access::Write) {
+                    let length = file.len().map_err(fail("inspect"))?;
+                    zero(&*file, 0, length).map_err(fail("zero a file in"))?;
+                    sync(&*file).map_err(fail("sync a file in"))?;
+                }
+                match storage.remove(&name) {
+                    Ok(()) => removed += 1,
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                    Err(error) => return Err(fail("remove a file of")(error)),
+                }
+            }
+            storage.sync_dir(directory).map_err(fail("sync"))?;
+        }
+        storage.sync_dir(LOG_DIR).map_err(|error| LogError::io("sync", storage.path(LOG_DIR), error))?;
+        Ok(removed)
+    }
+
+    /// Ends the erasure: the note goes, durably.
+    ///
+    /// # Errors
+    /// [`LogError::Io`]; then it will be taken up again and find everything zeroed.
+    pub fn end(self) -> Result<(), LogError> {
+        let storage = &self.log.storage;
+        match storage.remove(ERASING) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(LogError::io("remove", storage.path(ERASING), error));
+            }
+            _ => {}
+        }
+        storage.sync_dir("").map_err(|error| LogError::io("sync", storage.path(""), error))
+    }
+}

@@ -1,0 +1,388 @@
+//! Erasing an item's content for good, with everything that says the same.
+//!
+//! ```text
+//! bodies of the item -> equal bodies anywhere, and the host's records that quote them -> Erased, durable: no view shows them
+//!                    -> zeros in place -> what was hit
+//! ```
+//!
+//! What was recorded while it looked is looked through again, until nothing new is found. Whoever would name a stored body
+//! afterwards is refused by the log and stores it anew (`writer`).
+//!
+//! The record of the erasure stays, as do digests, lengths, ids, names of tools, keys (paths, addresses, patterns, command
+//! lines), titles, and whatever other bodies quote.
+
+use std::collections::BTreeMap;
+use std::sync::PoisonError;
+
+use crate::codec::{BodyRow, Frame};
+use crate::command::record::EventDraft;
+use crate::error::Error;
+use crate::event::{Actor, Body, BodyAddress, Erased, Event, Payload, Stamp};
+use crate::fold::ItemView;
+use crate::ids::{BodyId, ItemId, Origin, Seq, StreamId};
+use crate::log::{ErasedFigures, LogError};
+use crate::verify::recorded_erasures;
+
+use super::wanted::Wanted;
+use super::{Inner, Store};
+
+/// Bodies that one event names.
+const BODIES_PER_EVENT: usize = 4096;
+/// How often what was recorded meanwhile is looked through.
+const ROUND_COUNT_MAX: usize = 16;
+/// Longest name or reason that is recorded.
+pub const ERASE_REASON_BYTES_MAX: usize = 4096;
+
+/// Why content was hit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ErasedWhy {
+    /// It is what was asked for.
+    Asked,
+    /// It is equal to that.
+    Equal,
+    /// It is the host's record of such content, and quotes it.
+    Record,
+}
+
+/// Content that an erasure hit.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct ErasedContent {
+    /// The event that named it.
+    pub seq: Seq,
+    /// Its stream.
+    pub stream: StreamId,
+    /// The item that rests on it, if one does.
+    pub item: Option<ItemId>,
+    /// Why it was hit.
+    pub why: ErasedWhy,
+    /// How many bodies.
+    pub bodies: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// What an erasure did, or would do.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[must_use]
+pub struct EraseReport {
+    /// What was asked for.
+    pub item: ItemId,
+    /// The event that records it; absent if nothing was left to erase, and in a preview.
+    pub recorded: Option<Seq>,
+    /// Everything that was hit, in the order of the log.
+    pub hit: Vec<ErasedContent>,
+    /// Keys (paths, addresses, patterns, command lines) of the items that were asked for: they stay, whatever they say.
+    pub keys_kept: Vec<String>,
+    /// What changed on the disk.
+    #[serde(flatten)]
+    pub figures: ErasedFigures,
+}
+
+/// A row of a body that is hit.
+#[derive(Debug, Clone, Copy)]
+struct Hit {
+    stream: StreamId,
+    row: BodyRow,
+    why: ErasedWhy,
+}
+
+/// Hits by the event that names them and its row.
+type Hits = BTreeMap<(Seq, u32), Hit>;
+
+impl Store {
+    /// Erases the content of an item (or of an event that made none) for good: all bodies of the events that made, revised and
+    /// finished it, every body with equal bytes anywhere in the store, and the hosts' records that quote either. No view shows
+    /// any of it once the event is recorded; when this returns the bytes are nowhere in the folder.
+    ///
+    /// Not covered: ids, names of tools, keys (paths, addresses, patterns, command lines), titles, digests, lengths, and
+    /// quotations inside other bodies. Torn bytes set aside and snapshots are removed as a whole.
+    ///
+    /// Cost: one pass over all spines, a read of every body as long as an erased one, a fold of every stream that was hit.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] if there is no such event, [`Error::TooLarge`] for an endless reason, [`Error::Busy`] while another
+    /// process seals or erases, [`Error::ReadOnly`], [`Error::NoSpace`], [`Error::Poisoned`], [`Error::Io`]. Once it is
+    /// recorded, whoever opens the store next ends it.
+    pub fn erase(&self, item: ItemId, by: &str, reason: &str) -> Result<EraseReport, Error> {
+        let inner = &self.inner;
+        inner.check_writable()?;
+        for text in [by, reason] {
+            if text.len() > ERASE_REASON_BYTES_MAX {
+                let (actual, limit) = (text.len() as u64, ERASE_REASON_BYTES_MAX as u64);
+                return Err(Error::TooLarge { what: "reason of an erasure", actual, limit });
+            }
+        }
+        let mut wanted = inner.wanted(item)?;
+        let erasing = inner.log.begin_erasing()?;
+        let mut hits = Hits::new();
+        let mut after = Seq::ZERO;
+        let mut recorded = None;
+        for _ in 0..ROUND_COUNT_MAX {
+            let until = inner.log.refresh()?.seq;
+            let mut fresh = inner.hits(&mut wanted, after, until)?;
+            fresh.retain(|address, _| !hits.contains_key(address));
+            if fresh.is_empty() {
+                break;
+            }
+            let seq = inner.record_erasure(&fresh, by, reason)?;
+            recorded = recorded.or(Some(seq));
+            hits.extend(fresh);
+            // Between the look and the record somebody may have written the same content again, or half of a host's record.
+            after = Seq(until.get().saturating_sub(1));
+        }
+        let mut rows: Vec<BodyRow> = hits.values().map(|hit| hit.row).collect();
+        // Those of an earlier erasure that did not end.
+        rows.extend(recorded_erasures(&inner.log, erasing.after)?);
+        let figures = if rows.is_empty() { ErasedFigures::default() } else { erasing.zero(&rows)? };
+        erasing.end()?;
+        inner.forget_contents();
+        let (hit, keys_kept) = inner.describe_hits(&hits)?;
+        Ok(EraseReport { item, recorded, hit, keys_kept, figures })
+    }
+
+    /// What [`Store::erase`] would hit now. Changes nothing.
+    ///
+    /// Cost: as of an erasure.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] if there is no such event; [`Error::Io`].
+    pub fn erase_preview(&self, item: ItemId) -> Result<EraseReport, Error> {
+        let inner = &self.inner;
+        let mut wanted = inner.wanted(item)?;
+        let until = inner.log.refresh()?.seq;
+        let hits = inner.hits(&mut wanted, Seq::ZERO, until)?;
+        let (hit, keys_kept) = inner.describe_hits(&hits)?;
+        Ok(EraseReport { item, recorded: None, hit, keys_kept, figures: ErasedFigures::default() })
+    }
+}
+
+impl Inner {
+    /// Ends an erasure that a crash interrupted. What cannot be done now is left to the next opening.
+    pub(super) fn resume_erasing(&self) -> Result<(), Error> {
+        let Some(erasing) = self.log.resume_erasing()? else { return Ok(()) };
+        let rows = recorded_erasures(&self.log, erasing.after)?;
+        if !rows.is_empty() {
+            let _ = erasing.zero(&rows)?;
+        }
+        erasing.end()?;
+        Ok(())
+    }
+
+    /// The bodies that an item rests on, and what they say.
+    fn wanted(&self, item: ItemId) -> Result<Wanted, Error> {
+        let missing = || Error::NotFound { what: "event", name: item.to_string(), nearest: None };
+        let recorded = self.event(item.seq)?.ok_or_else(missing)?;
+        let stream = recorded.event.stream;
+        let mut seqs = vec![item.seq];
+        // Of an event that made several items only one's rows, unless they cannot be told apart.
+        let mut only: Option<Vec<BodyId>> = None;
+        {
+            let loaded = self.fold_once(stream)?;
+            let loaded = loaded.read().unwrap_or_else(PoisonError::into_inner);
+            if let Some(state) = loaded.world.stream(stream) {
+                let view = state.find(item).and_then(|ix| state.item(ix, state.head()));
+                seqs.extend(view.as_ref().and_then(|view| view.finished));
+                if state.items_of_event(item.seq).count() > 1 {
+                    only = own_parts(&recorded.event.payload, item);
+                }
+            }
+        }
+        let (places, _) = self.frames_of(&[stream], Seq(item.seq.get().saturating_sub(1)))?;
+        for place in places {
+            let frame = match self.frame_at(place.position) {
+                Ok(frame) => frame,
+                Err(Error::Corrupt { .. }) => continue,
+                Err(error) => return Err(error),
+            };
+            for event in frame.events().filter(|event| event.envelope.stream == stream) {
+                let decoded = super::events::decode(&frame, &event).map(|it| it.event.payload);
+                if matches!(decoded, Ok(Payload::ItemRevised(revised)) if revised.item == item) {
+                    seqs.push(event.seq);
+                }
+            }
+        }
+        let mut wanted = Wanted::default();
+        for seq in seqs {
+            let Some(frame) = self.frame_of(seq)? else { continue };
+            let Some(event) = frame.event(seq) else { continue };
+            let wire = super::events::decode(&frame, &event).ok().and_then(|it| it.event.stamp.wire);
+            for (index, row) in (0_u32..).zip(event.rows()) {
+                let is_template = wire.is_some_and(|wire| covers(&wire, index));
+                let own = |bodies: &Vec<BodyId>| {
+                    bodies
+                        .iter()
+                        .any(|body| (body.first..body.first.saturating_add(body.chunks)).contains(&index))
+                };
+                if seq == item.seq && !is_template && only.as_ref().is_some_and(|only| !own(only)) {
+                    continue;
+                }
+                match self.log.body(&row) {
+                    Ok(body) => wanted.add((seq, index), &row, (!is_template).then_some(body)),
+                    Err(LogError::Erased { .. }) => {}
+                    // Damaged content is content, too.
+                    Err(LogError::Corrupt(_)) => wanted.add((seq, index), &row, None),
+                    Err(error) => return Err(error.into()),
+                }
+            }
+        }
+        Ok(wanted)
+    }
+
+    /// Every row after `after` up to `until` whose content is wanted, and the hosts' records that quote it.
+    fn hits(&self, wanted: &mut Wanted, after: Seq, until: Seq) -> Result<Hits, Error> {
+        let mut found = Hits::new();
+        if wanted.is_empty() {
+            return Ok(found);
+        }
+        let head = self.log.refresh()?;
+        // A host's record may be in the commit before or after that of what it says.
+        let (mut before, mut hit_before): (Option<Frame>, bool) = (None, false);
+        for frame in self.log.frames_from(after.next(), head)? {
+            let frame = match frame {
+                Ok(frame) => frame,
+                Err(LogError::Corrupt(_)) => continue,
+                Err(error) => return Err(error.into()),
+            };
+            if frame.header().first_seq > until {
+                break;
+            }
+            let count = found.len();
+            for event in frame.events().filter(|event| event.seq > after && event.seq <= until) {
+                let stream = event.envelope.stream;
+                for (index, row) in (0_u32..).zip(event.rows()) {
+                    if wanted.holds(&self.log, &row)? {
+                        let asked = wanted.is_asked((event.seq, index));
+                        let why = if asked { ErasedWhy::Asked } else { ErasedWhy::Equal };
+                        found.insert((event.seq, index), Hit { stream, row, why });
+                    }
+                }
+            }
+            let hit = found.len() > count;
+            if hit || hit_before {
+                self.records_in(&frame, wanted, &mut found)?;
+            }
+            if let Some(before) = before.filter(|_| hit && !hit_before) {
+                self.records_in(&before, wanted, &mut found)?;
+            }
+            (before, hit_before) = (Some(frame), hit);
+        }
+        Ok(found)
+    }
+
+    /// Adds the hosts' records in a commit that quote what is wanted.
+    fn records_in(&self, frame: &Frame, wanted: &Wanted, found: &mut Hits) -> Result<(), Error> {
+        for event in frame.events() {
+            let Ok(recorded) = super::events::decode(frame, &event) else { continue };
+            let Some(wire) = recorded.event.stamp.wire else { continue };
+            let template = match self.body_in(frame, wire.id(event.seq)) {
+                Ok(template) => template,
+                Err(Error::Erased { .. } | Error::Corrupt { .. }) => continue,
+                Err(error) => return Err(error),
+            };
+            if !wanted.is_quoted_in(&template) {
+                continue;
+            }
+            for index in wire.first..wire.first.saturating_add(wire.chunks) {
+                let Some(row) = event.row(index as usize) else { continue };
+                let hit = Hit { stream: event.envelope.stream, row, why: ErasedWhy::Record };
+                found.entry((event.seq, index)).or_insert(hit);
+            }
+        }
+        Ok(())
+    }
+
+    /// Records that these rows are erased. From here on no view shows them.
+    fn record_erasure(&self, hits: &Hits, by: &str, reason: &str) -> Result<Seq, Error> {
+        let addresses: Vec<BodyAddress> =
+            hits.keys().map(|(seq, row)| BodyAddress { seq: *seq, row: *row }).collect();
+        let draft = |bodies: &[BodyAddress]| {
+            let erased = Erased { bodies: bodies.to_vec(), by: by.to_owned(), reason: reason.to_owned() };
+            let event = Event {
+                stream: StreamId::STORE,
+                origin: Origin::ZERO,
+                host_time: None,
+                stamp: Stamp { actor: Actor::User, ..Stamp::default() },
+                payload: erased.into(),
+            };
+            EventDraft { event, bodies: Vec::new() }
+        };
+        let drafts: Vec<EventDraft> = addresses.chunks(BODIES_PER_EVENT).map(draft).collect();
+        let drafts: Vec<&EventDraft> = drafts.iter().collect();
+        Ok(self.append_drafts(&drafts, &[])?.first_seq)
+    }
+
+    /// What was hit, by event and item, and the keys of what was asked for.
+    fn describe_hits(&self, hits: &Hits) -> Result<(Vec<ErasedContent>, Vec<String>), Error> {
+        let mut streams: BTreeMap<StreamId, Vec<(Seq, u32)>> = BTreeMap::new();
+        for (address, hit) in hits {
+            streams.entry(hit.stream).or_default().push(*address);
+        }
+        let mut items: BTreeMap<(Seq, u32), ItemId> = BTreeMap::new();
+        let mut keys: Vec<String> = Vec::new();
+        let is_asked =
+            |address: &(Seq, u32)| hits.get(address).is_some_and(|hit| hit.why == ErasedWhy::Asked);
+        for (stream, addresses) in streams {
+            let loaded = self.fold_once(stream)?;
+            let loaded = loaded.read().unwrap_or_else(PoisonError::into_inner);
+            let Some(state) = loaded.world.stream(stream) else { continue };
+            for view in state.items(state.head()).filter_map(|ix| state.item(ix, state.head())) {
+                let mut asked = false;
+                for body in bodies_of(&view) {
+                    for row in body.first..body.first.saturating_add(body.chunks) {
+                        if addresses.binary_search(&(body.seq, row)).is_ok() {
+                            items.entry((body.seq, row)).or_insert(view.item);
+                            asked |= is_asked(&(body.seq, row));
+                        }
+                    }
+                }
+                if asked {
+                    keys.extend(view.keys.iter().map(ToString::to_string));
+                }
+            }
+        }
+        let mut told: BTreeMap<(Seq, Option<ItemId>), ErasedContent> = BTreeMap::new();
+        for (address, hit) in hits {
+            let (seq, item) = (address.0, items.get(address).copied());
+            let content = told.entry((seq, item)).or_insert(ErasedContent {
+                seq,
+                stream: hit.stream,
+                item,
+                why: hit.why,
+                bodies: 0,
+                bytes: 0,
+            });
+            content.why = content.why.min(hit.why);
+            content.bodies += 1;
+            content.bytes = content.bytes.saturating_add(u64::from(hit.row.bytes));
+        }
+        keys.dedup();
+        Ok((told.into_values().collect(), keys))
+    }
+
+    /// Forgets where contents are: what was erased must not be named again.
+    fn forget_contents(&self) {
+        self.contents.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+}
+
+fn covers(body: &Body, row: u32) -> bool {
+    (body.first..body.first.saturating_add(body.chunks)).contains(&row)
+}
+
+/// The bodies of one of several items that an event made; `None` if they cannot be told apart.
+fn own_parts(payload: &Payload, item: ItemId) -> Option<Vec<BodyId>> {
+    let parts = match payload {
+        Payload::MessageRecorded(message) => &message.parts,
+        Payload::MessageContinued(message) => &message.parts,
+        _ => return None,
+    };
+    let part = parts.get(usize::try_from(item.part.checked_sub(1)?).ok()?)?;
+    Some([Some(part.body), part.signature].into_iter().flatten().map(|body| body.id(item.seq)).collect())
+}
+
+/// The bodies that an item rests on.
+fn bodies_of(view: &ItemView) -> impl Iterator<Item = BodyId> + '_ {
+    let parts = view.content.iter().flat_map(|part| [Some(part.body), part.signature]);
+    parts.chain([view.params, view.details, view.provider_signature]).flatten()
+}

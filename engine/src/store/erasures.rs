@@ -1,0 +1,97 @@
+//! Who erased what, and why: asked for when a read comes upon zeros.
+//!
+//! The store's own stream has it all. It is read when first asked, and on from there; a store without erasures pays nothing.
+
+use std::sync::{Arc, PoisonError};
+
+use rustc_hash::FxHashMap;
+
+use crate::error::Error;
+use crate::event::Payload;
+use crate::ids::{Seq, StreamId};
+
+use super::{Inner, Store, View};
+
+/// An erasure as it is on record.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Erasure {
+    /// The event that records it.
+    pub seq: Seq,
+    /// Who asked for it.
+    pub by: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// Erasures by the row that they removed, up to a watermark.
+#[derive(Debug, Default)]
+pub(super) struct Erasures {
+    watermark: Seq,
+    by_row: FxHashMap<(Seq, u32), Arc<Erasure>>,
+}
+
+impl Store {
+    /// The erasure that the event `seq` records; `None` if it is of another kind or there is none.
+    ///
+    /// # Errors
+    /// If the event cannot be read.
+    pub fn erasure(&self, seq: Seq) -> Result<Option<Erasure>, Error> {
+        self.inner.erasure(seq)
+    }
+}
+
+impl View {
+    /// As [`Store::erasure`].
+    ///
+    /// # Errors
+    /// If the event cannot be read.
+    pub fn erasure(&self, seq: Seq) -> Result<Option<Erasure>, Error> {
+        self.inner.erasure(seq)
+    }
+}
+
+impl Inner {
+    fn erasure(&self, seq: Seq) -> Result<Option<Erasure>, Error> {
+        Ok(self.event(seq)?.and_then(|recorded| match recorded.event.payload {
+            Payload::Erased(erased) => Some(Erasure { seq, by: erased.by, reason: erased.reason }),
+            _ => None,
+        }))
+    }
+
+    /// What a read of an erased row says.
+    pub(super) fn erased(&self, seq: Seq, row: u32) -> Error {
+        let detail = match self.erasure_of(seq, row) {
+            Ok(Some(erasure)) => {
+                let Erasure { seq: at, by, reason } = &*erasure;
+                format!("the content of {seq} was erased in {at} by {by}: {reason}")
+            }
+            Ok(None) | Err(_) => format!("the content of {seq} was erased, and no record says by whom"),
+        };
+        Error::Erased { detail }
+    }
+
+    /// The erasure that removed a row.
+    fn erasure_of(&self, seq: Seq, row: u32) -> Result<Option<Arc<Erasure>>, Error> {
+        let mut known = self.erasures.lock().unwrap_or_else(PoisonError::into_inner);
+        let after = known.watermark;
+        let (places, watermark) = self.frames_of(&[StreamId::STORE], after)?;
+        for place in places {
+            let frame = match self.frame_at(place.position) {
+                Ok(frame) => frame,
+                Err(Error::Corrupt { .. }) => continue,
+                Err(error) => return Err(error),
+            };
+            for event in frame.events().filter(|event| event.seq > after) {
+                let Ok(recorded) = super::events::decode(&frame, &event) else { continue };
+                let Payload::Erased(erased) = recorded.event.payload else { continue };
+                let (by, reason) = (erased.by, erased.reason);
+                let erasure = Arc::new(Erasure { seq: event.seq, by, reason });
+                for body in erased.bodies {
+                    known.by_row.entry((body.seq, body.row)).or_insert_with(|| Arc::clone(&erasure));
+                }
+            }
+        }
+        known.watermark = after.max(watermark);
+        Ok(known.by_row.get(&(seq, row)).cloned())
+    }
+}

@@ -1,0 +1,183 @@
+//! Contents that are to be erased, and how they are recognised elsewhere.
+//!
+//! ```text
+//! body of the item  -> equal: same length, same bytes       any body of the store
+//!                   -> quoted: inside a host's record       only records of commits that hold an equal body, or beside such
+//! ```
+//!
+//! Not here: quotations inside other texts. A text that repeats a secret is a text of its own; `scan` finds it.
+
+use std::collections::BTreeSet;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::codec::BodyRow;
+use crate::event::wire::{Piece, pieces};
+use crate::ids::{Position, Seq};
+use crate::log::{Log, LogError};
+
+/// Texts shorter than this must stand between quotation marks to count as quoted: a record has an `ok` in many a place.
+const BARE_BYTES_MIN: usize = 12;
+
+/// Contents that are to go.
+#[derive(Default)]
+pub(super) struct Wanted {
+    /// Rows that were asked for.
+    asked: BTreeSet<(Seq, u32)>,
+    /// By length, then by digest of the bytes alone.
+    contents: FxHashMap<u32, FxHashSet<[u8; 32]>>,
+    /// Blocks that are known to hold them, or not to.
+    blocks: FxHashMap<Position, bool>,
+    texts: Vec<Vec<u8>>,
+}
+
+impl Wanted {
+    /// Adds a row that was asked for; `body`: what it says, unless that is no text that could be quoted.
+    pub(super) fn add(&mut self, address: (Seq, u32), row: &BodyRow, body: Option<Vec<u8>>) {
+        self.asked.insert(address);
+        self.blocks.insert(row.position, true);
+        if let Some(body) = body {
+            self.contents.entry(row.bytes).or_default().insert(*blake3::hash(&body).as_bytes());
+            self.texts.push(body);
+        }
+    }
+
+    /// Whether there is nothing to look for.
+    pub(super) fn is_empty(&self) -> bool {
+        self.asked.is_empty()
+    }
+
+    /// Whether the row was asked for.
+    pub(super) fn is_asked(&self, address: (Seq, u32)) -> bool {
+        self.asked.contains(&address)
+    }
+
+    /// Whether the row's content is wanted. Reads a block once.
+    pub(super) fn holds(&mut self, log: &Log, row: &BodyRow) -> Result<bool, LogError> {
+        if let Some(known) = self.blocks.get(&row.position) {
+            return Ok(*known);
+        }
+        let Some(contents) = self.contents.get(&row.bytes) else { return Ok(false) };
+        let found = match log.body(row) {
+            Ok(body) => contents.contains(blake3::hash(&body).as_bytes()),
+            Err(LogError::Erased { .. } | LogError::Corrupt(_)) => false,
+            Err(error) => return Err(error),
+        };
+        self.blocks.insert(row.position, found);
+        Ok(found)
+    }
+
+    /// Whether the literal bytes of a host's record hold one of the texts, as they are or escaped in whatever way.
+    pub(super) fn is_quoted_in(&self, template: &[u8]) -> bool {
+        // A template that is none may hold anything.
+        let literals = pieces(template).map_or_else(
+            |_| vec![template],
+            |pieces| {
+                let literal = |piece: &Piece<'_>| matches!(piece, Piece::Literal(_));
+                let bytes = |piece| if let Piece::Literal(bytes) = piece { bytes } else { &[][..] };
+                pieces.into_iter().filter(literal).map(bytes).collect()
+            },
+        );
+        literals.into_iter().any(|literal| {
+            let once = unescaped(literal);
+            // Parameters may be JSON inside of a JSON string.
+            let twice = unescaped(&once);
+            [literal, &once, &twice]
+                .into_iter()
+                .any(|text| self.texts.iter().any(|wanted| quotes(text, wanted)))
+        })
+    }
+}
+
+fn quotes(text: &[u8], wanted: &[u8]) -> bool {
+    let finds = |needle: &[u8]| memchr::memmem::find(text, needle).is_some();
+    match wanted.len() {
+        0 => false,
+        length if length >= BARE_BYTES_MIN => finds(wanted),
+        _ => finds(&[b"\"", wanted, b"\""].concat()),
+    }
+}
+
+/// The bytes with every JSON escape undone, wherever it stands. Halves of surrogate pairs become nothing.
+fn unescaped(bytes: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut rest = bytes;
+    let mut high = None;
+    while let Some((first, after)) = rest.split_first() {
+        rest = after;
+        let Some((escape, after)) = after.split_first().filter(|_| *first == b'\\') else {
+            out.push(*first);
+            continue;
+        };
+        rest = after;
+        match escape {
+            b'n' => out.push(b'\n'),
+            b'r' => out.push(b'\r'),
+            b't' => out.push(b'\t'),
+            b'b' => out.push(8),
+            b'f' => out.push(12),
+            b'u' => {
+                let digits = after.get(..4).and_then(|digits| std::str::from_utf8(digits).ok());
+                let Some(unit) = digits.and_then(|digits| u16::from_str_radix(digits, 16).ok()) else {
+                    continue;
+                };
+                rest = after.get(4..).unwrap_or_default();
+                let units = high.take().into_iter().chain([unit]);
+                for found in char::decode_utf16(units) {
+                    match found {
+                        Ok(found) => out.extend_from_slice(found.encode_utf8(&mut [0; 4]).as_bytes()),
+                        Err(half) => high = Some(half.unpaired_surrogate()),
+                    }
+                }
+            }
+            other => out.push(*other),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::event::wire;
+
+    fn wanted(texts: &[&str]) -> Wanted {
+        Wanted { texts: texts.iter().map(|text| text.as_bytes().to_vec()).collect(), ..Wanted::default() }
+    }
+
+    fn template(literal: &str) -> Vec<u8> {
+        let mut template = Vec::new();
+        wire::push(&mut template, &Piece::Literal(literal.as_bytes()));
+        template
+    }
+
+    #[test]
+    fn texts_are_found_in_records_however_they_are_escaped() {
+        let text = "gr\u{fc}\u{df}e \"x\"\n\u{1f600}/end";
+        for (record, found) in [
+            (r#"{"t":"grüße \"x\"\n😀/end"}"#, true),
+            (r#"{"t":"gr\u00fc\u00dfe \u0022x\u0022\u000a\ud83d\ude00\/end"}"#, true),
+            (r#"{"a":"{\"t\":\"gr\u00fc\u00dfe \\\"x\\\"\\n😀/end\"}"}"#, true),
+            (r#"{"t":"grüße x 😀/end"}"#, false),
+            ("{\"t\":\"gr\\u00", false),
+        ] {
+            assert_eq!(wanted(&[text]).is_quoted_in(&template(record)), found, "{record}");
+        }
+        assert!(wanted(&["ok"]).is_quoted_in(&template(r#"{"out":"ok"}"#)));
+        assert!(
+            !wanted(&["ok"]).is_quoted_in(&template(r#"{"token":"looks okay"}"#)),
+            "short and not by itself"
+        );
+        assert!(!wanted(&[""]).is_quoted_in(&template(r#"{"out":""}"#)));
+    }
+
+    proptest! {
+        #[test]
+        fn what_serde_json_escapes_is_found(text in ".{12,40}", around in "[a-z]{0,5}") {
+            let record = serde_json::json!({ "a": around, "text": text }).to_string();
+            prop_assert!(wanted(&[&text]).is_quoted_in(&template(&record)));
+        }
+    }
+}

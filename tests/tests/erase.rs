@@ -1,0 +1,412 @@
+//! What is erased is nowhere: not in any file of the store as it lies, not packed, not after a crash at any step, not in
+//! copies; and the rest is as it was.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests: a failed step is a failed test"
+)]
+
+use std::sync::{Arc, Mutex};
+
+use acpdb_engine::command::{ContextAction, Target};
+use acpdb_engine::entry::{Entry, StreamInfo};
+use acpdb_engine::event::Role;
+use acpdb_engine::fold::CauseView;
+use acpdb_engine::ids::{ItemId, Seq};
+use acpdb_engine::storage::{Crash, FileStorage, Moment, SimWorld, Storage};
+use acpdb_engine::store::salvage_storage;
+use acpdb_engine::testing::whereabouts;
+use acpdb_engine::verify::{Verdict, verify_storage};
+use acpdb_engine::{At, ErasedWhy, Error, Store};
+use acpdb_hosts::import::Format;
+use acpdb_tests::support::{fixed, import_bytes, line_of, lines};
+
+const SEGMENT_BYTES: u64 = 4096 + 3000;
+/// Nothing that packing changes, and nothing that any key or id holds.
+const SECRET: &str = "xq7Zp0vLk3WnRt9yBd2mHs5f";
+
+fn open_with(world: &SimWorld, process: u32, read_only: bool) -> Result<Store, Error> {
+    let builder = Store::builder("/sim")
+        .storage(Arc::new(world.process(process)))
+        .registry(acpdb_hosts::registry())
+        .segment_bytes_max(SEGMENT_BYTES)
+        .lock_wait(std::time::Duration::from_millis(3));
+    let builder = if read_only { builder.read_only() } else { builder };
+    fixed(builder, u64::from(process)).open()
+}
+
+fn open(world: &SimWorld, process: u32) -> Store {
+    open_with(world, process, false).unwrap()
+}
+
+fn session(number: u32) -> StreamInfo {
+    StreamInfo::session("opencode", format!("s{number}"))
+}
+
+/// A result that is long, packs well, and holds the secret.
+fn output() -> String {
+    format!("token = {SECRET}\n{}", "and so on, ".repeat(80))
+}
+
+fn call(name: &str, output: &str) -> Vec<Entry> {
+    vec![
+        Entry::tool_started(name, "read", format!(r#"{{"filePath":"src/{name}.rs"}}"#)),
+        Entry::tool_completed(name, output.to_owned()),
+    ]
+}
+
+fn message(number: u32) -> Vec<Entry> {
+    vec![Entry::message(format!("m{number}"), Role::User, format!("message {number} {}", "y".repeat(400)))]
+}
+
+fn item_of(store: &Store, session: &StreamInfo, call: &str) -> ItemId {
+    let view = store.view(session.id()).unwrap();
+    view.history().into_iter().find(|item| item.call.as_deref() == Some(call)).unwrap().item
+}
+
+fn storage(world: &SimWorld) -> Arc<dyn Storage> {
+    Arc::new(world.process(90))
+}
+
+fn found_in(world: &SimWorld) -> Vec<String> {
+    whereabouts(&storage(world), SECRET.as_bytes()).unwrap()
+}
+
+fn assert_sound(world: &SimWorld, context: &str) {
+    let report = verify_storage(storage(world), true).unwrap();
+    assert_eq!(report.verdict(), Verdict::Sound, "{context}: {report:#?}");
+}
+
+/// A store in which a call of the first session, and one of the second, gave the secret.
+fn filled(sealed: bool, in_last_segment: bool) -> SimWorld {
+    let world = SimWorld::new(7);
+    let store = open(&world, 1);
+    let before = if in_last_segment { 8 } else { 2 };
+    for number in 0..before {
+        let _ = store.append(&session(0), message(number)).unwrap();
+    }
+    let _ = store.append(&session(0), call("c1", &output())).unwrap();
+    let _ = store.append(&session(1), call("c2", &output())).unwrap();
+    for number in before..10 {
+        let _ = store.append(&session(0), message(number)).unwrap();
+    }
+    let _ = store.append(&session(0), call("c3", "harmless")).unwrap();
+    if sealed {
+        let _ = store.seal(true).unwrap();
+    }
+    store.close().unwrap();
+    world
+}
+
+#[test]
+fn what_is_erased_is_nowhere_and_the_rest_is_as_it_was() {
+    for (sealed, last) in [(false, false), (false, true), (true, false)] {
+        let context = format!("sealed {sealed}, in the last segment {last}");
+        let world = filled(sealed, last);
+        assert!(!found_in(&world).is_empty(), "{context}: the search finds it while it is there");
+        let (store, reader) = (open(&world, 2), open_with(&world, 3, true).unwrap());
+        let before = lines(&reader).unwrap();
+        let held = reader.view(session(0).id()).unwrap();
+        let item = item_of(&store, &session(0), "c1");
+        let changes = world.change_count();
+        let preview = store.erase_preview(item).unwrap();
+        assert_eq!(world.change_count(), changes, "{context}: a preview changes nothing");
+        let report = store.erase(item, "ada", "it leaked").unwrap();
+        assert_eq!(report.hit, preview.hit, "{context}");
+        let told: Vec<_> = report.hit.iter().map(|hit| (hit.item, hit.why)).collect();
+        let equal = item_of(&store, &session(1), "c2");
+        assert_eq!(
+            told,
+            [(Some(item), ErasedWhy::Asked), (Some(item), ErasedWhy::Asked), (Some(equal), ErasedWhy::Equal)],
+            "{context}"
+        );
+        assert_eq!(found_in(&world), [""; 0], "{context}");
+        assert_sound(&world, &context);
+        // Whoever reads, with what was open before or anew, is told who and why; the rest is as it was.
+        let record = report.recorded.unwrap();
+        for (who, reader) in [("open before", &reader), ("anew", &open_with(&world, 4, true).unwrap())] {
+            let view = reader.view(session(0).id()).unwrap();
+            let erased = view.history().into_iter().find(|found| found.item == item).unwrap();
+            assert_eq!(erased.output.cause, Some(CauseView::Erased { seq: record }), "{context}, {who}");
+            let said = reader.body(erased.content[0].body).unwrap_err();
+            let Error::Erased { detail } = &said else { panic!("{said}") };
+            assert!(detail.ends_with(&format!("was erased in {record} by ada: it leaked")), "{detail}");
+            let ix = view.read().state().find(item).unwrap();
+            let explained = acpdb_query::explain(&view, "s0", ix).unwrap().sentences.join(" ");
+            assert!(explained.contains("Erased by ada: it leaked"), "{explained}");
+        }
+        let kept = readable(&reader);
+        let expected = before.iter().filter(|line| !line.contains(SECRET) && !line.contains("src/c1.rs"));
+        assert_eq!(kept, expected.cloned().collect::<Vec<_>>(), "{context}");
+        // A view held since before shows nothing of it either: its texts are gone.
+        let gone = held.history().into_iter().find(|found| found.item == item).unwrap();
+        assert!(matches!(held.body(gone.content[0].body), Err(Error::Erased { .. })), "{context}");
+        // A second time there is nothing left.
+        let again = store.erase(item, "ada", "again").unwrap();
+        assert!(again.recorded.is_none() && again.hit.is_empty(), "{context}: {again:?}");
+        store.close().unwrap();
+        assert!(open(&world, 5).recovery().was_clean, "{context}");
+    }
+}
+
+/// The lines of a store without those of erased events and of the record itself.
+fn readable(store: &Store) -> Vec<String> {
+    let mut kept = Vec::new();
+    for recorded in store.events(Seq(1), Seq::MAX).unwrap() {
+        let recorded = recorded.unwrap();
+        if recorded.event.payload.label() != "erased" {
+            kept.extend(line_of(store, &recorded).ok());
+        }
+    }
+    kept
+}
+
+/// A context of a session with an erased item: shown with a stand-in or an empty place, never with an error.
+#[test]
+fn an_erased_item_leaves_the_context_whole() {
+    let world = filled(true, false);
+    let store = open(&world, 2);
+    let (item, stream) = (item_of(&store, &session(0), "c1"), session(0).id());
+    let summary = Some(format!("the token is {SECRET}"));
+    let target = (Target::Call("c1".to_owned()), summary);
+    let _ = store.context(stream, ContextAction::Distill, vec![target]).unwrap();
+    let distilled = store.head().unwrap();
+    let _ = store.erase(item, "ada", "it leaked").unwrap();
+    let left = found_in(&world);
+    assert_eq!(left.len(), 1, "a summary is a text of its own: {left:?}");
+    let _ = store.erase(ItemId::first(distilled), "ada", "the summary, too").unwrap();
+    assert_eq!(found_in(&world), [""; 0]);
+    let view = store.view(stream).unwrap();
+    let now = acpdb_engine::ids::Micros(1_800_000_000_000_000);
+    let window = acpdb_query::Window::default();
+    let context = acpdb_query::context(&store, &view, window, now).unwrap();
+    let texts: Vec<_> = context.items.iter().map(|item| format!("{item:?}")).collect();
+    assert!(texts.iter().all(|text| !text.contains(SECRET)));
+    // The past is asked for: it knows no erasure, and has no bytes.
+    let past = store.view_at(stream, &At::Seq(distilled)).unwrap();
+    let gone = past.history().into_iter().find(|found| found.item == item).unwrap();
+    assert!(matches!(past.body(gone.content[0].body), Err(Error::Erased { .. })));
+    assert_sound(&world, "with an erased summary");
+}
+
+/// Whoever has stored a body names it when it comes again. Once it is erased, it must be stored anew: else the new event
+/// would name zeros.
+#[test]
+fn what_comes_again_after_an_erasure_is_stored_anew() {
+    let world = filled(false, false);
+    let (one, two) = (open(&world, 2), open(&world, 3));
+    let _ = one.append(&session(2), call("c5", &output())).unwrap();
+    let _ = two.append(&session(3), call("c6", &output())).unwrap();
+    let item = item_of(&one, &session(0), "c1");
+    let report = one.erase(item, "ada", "it leaked").unwrap();
+    assert_eq!(report.hit.iter().filter(|hit| hit.why == ErasedWhy::Equal).count(), 3);
+    assert_eq!(found_in(&world), [""; 0]);
+    for (store, number) in [(&two, 3), (&one, 2)] {
+        let _ = store.append(&session(number), call("c7", &output())).unwrap();
+        let view = store.view(session(number).id()).unwrap();
+        let found = view.history().into_iter().find(|item| item.call.as_deref() == Some("c7")).unwrap();
+        assert_eq!(view.text(found.content[0].body).unwrap(), output());
+    }
+    assert_sound(&world, "with the same content again");
+}
+
+/// Steps and what the judge is told of them.
+type Moments = Vec<Moment>;
+
+fn moments_of(world: &SimWorld, act: impl FnOnce()) -> Moments {
+    let kept: Arc<Mutex<Moments>> = Arc::default();
+    let into = Arc::clone(&kept);
+    world.record(move |moment| into.lock().unwrap().push(moment));
+    act();
+    world.stop_recording();
+    std::mem::take(&mut *kept.lock().unwrap())
+}
+
+/// Opens a stopped machine: if the erasure is on record it is carried out to the end, else nothing of it happened.
+fn judge(image: &SimWorld, context: &str) -> bool {
+    assert_sound(image, &format!("{context}: before anybody recovers"));
+    let store = open(image, 50);
+    let lines = readable(&store).len();
+    let events: Vec<_> = store.events(Seq(1), Seq::MAX).unwrap().map(Result::unwrap).collect();
+    let recorded = events.iter().any(|event| event.event.payload.label() == "erased");
+    drop(store);
+    let found = found_in(image);
+    assert_eq!(recorded, found.is_empty(), "{context}: {found:?}");
+    assert_eq!(lines, if recorded { events.len() - 4 } else { events.len() }, "{context}");
+    assert_sound(image, &format!("{context}: after recovery"));
+    let changes = image.change_count();
+    drop(open(image, 51));
+    assert_eq!(image.change_count(), changes, "{context}: a second opening has nothing to do");
+    recorded
+}
+
+#[test]
+fn an_erasure_that_is_cut_off_anywhere_is_ended_by_the_next_opening() {
+    for (sealed, last) in [(false, true), (true, false)] {
+        let world = filled(sealed, last);
+        let store = open(&world, 2);
+        let item = item_of(&store, &session(0), "c1");
+        let moments = moments_of(&world, || drop(store.erase(item, "ada", "it leaked").unwrap()));
+        assert!(moments.len() > 20, "{}", moments.len());
+        let (mut done, mut not) = (0, 0);
+        for (number, moment) in moments.iter().enumerate() {
+            for (variant, crash) in [Crash::Kill, Crash::Power, Crash::Power].into_iter().enumerate() {
+                let seed = (number * 7 + variant) as u64;
+                let image = moment.image(crash, seed);
+                let context = format!("sealed {sealed}: {crash:?} before {number} ({})", moment.operation);
+                let again = variant == 1 && number % 4 == 0;
+                let resumed = again.then(|| moment.image(crash, seed));
+                if judge(&image, &context) {
+                    done += 1
+                } else {
+                    not += 1
+                }
+                let Some(resumed) = resumed else { continue };
+                // And cut off again in the middle of ending it.
+                let moments = moments_of(&resumed, || drop(open(&resumed, 49)));
+                for (step, moment) in moments.iter().enumerate().step_by(5) {
+                    let image = moment.image(Crash::Power, step as u64);
+                    judge(&image, &format!("{context}, then before {step} of the next opening"));
+                }
+            }
+        }
+        assert!(done > 30 && not > 10, "{done} were on record, {not} were not");
+    }
+}
+
+/// Copies made of a store in the middle of an erasure end it in themselves.
+#[test]
+fn neither_a_backup_nor_a_salvaged_copy_keeps_what_is_on_record_as_erased() {
+    let world = filled(true, false);
+    let store = open(&world, 2);
+    let item = item_of(&store, &session(0), "c1");
+    let moments = moments_of(&world, || drop(store.erase(item, "ada", "it leaked").unwrap()));
+    let mut unfinished = 0;
+    for (number, moment) in moments.iter().enumerate() {
+        let image = moment.image(Crash::Kill, 1);
+        let source = open_with(&image, 60, true).unwrap();
+        let recorded = source
+            .events(Seq(1), Seq::MAX)
+            .unwrap()
+            .any(|event| event.unwrap().event.payload.label() == "erased");
+        if !recorded {
+            continue;
+        }
+        unfinished += u32::from(!found_in(&image).is_empty());
+        let copy = SimWorld::new(8);
+        let backup = source.backup_storage(Arc::new(copy.process(1)), &mut |_| ()).unwrap();
+        assert_eq!(backup.report.verdict(), Verdict::Sound, "before {number}: {:#?}", backup.report);
+        drop(open(&copy, 2));
+        assert_eq!(found_in(&copy), [""; 0], "a backup made before {number} ({})", moment.operation);
+        let saved = SimWorld::new(9);
+        let into = Arc::new(saved.process(1));
+        let _ = salvage_storage(storage(&image), into, &mut |_| ()).unwrap();
+        assert_eq!(found_in(&saved), [""; 0], "salvaged before {number} ({})", moment.operation);
+        assert_sound(&saved, "salvaged");
+    }
+    assert!(unfinished > 5, "{unfinished}");
+}
+
+/// A host's record quotes its texts: short ones literally, escaped as the host escapes.
+#[test]
+fn the_hosts_record_goes_with_its_text() {
+    let world = SimWorld::new(5);
+    let store = open(&world, 1);
+    let record = |id: &str, text: &str| {
+        serde_json::json!({
+            "type": "user", "uuid": id, "sessionId": "s", "timestamp": "2026-01-02T03:04:05Z", "cwd": "/w",
+            "message": { "role": "user", "content": text },
+        })
+        .to_string()
+    };
+    let secret = format!("mein Schlüssel:\n\"{SECRET}\"");
+    let jsonl = [record("u1", "hello"), record("u2", &secret), record("u3", "bye")].join("\n");
+    let _ = import_bytes(&store, Format::ClaudeCode, "s.jsonl", jsonl.as_bytes()).unwrap();
+    let stream =
+        store.stream_names().unwrap().into_iter().find(|name| name.host == "claude-code").unwrap().id;
+    let view = store.view(stream).unwrap();
+    let holds = |item: &acpdb_engine::fold::ItemView| {
+        item.content.iter().any(|part| view.text(part.body).is_ok_and(|text| text.contains(SECRET)))
+    };
+    let item = view.history().into_iter().find(holds).unwrap().item;
+    let report = store.erase(item, "ada", "it leaked").unwrap();
+    assert_eq!(found_in(&world), [""; 0], "{report:#?}");
+    let said: Vec<_> =
+        view.history().iter().filter_map(|item| view.text(item.content[0].body).ok()).collect();
+    assert_eq!(said, ["hello", "bye"]);
+}
+
+/// The real thing: files, an index, snapshots, a quarantine; texts of every kind.
+#[test]
+fn nothing_of_it_is_left_in_a_folder() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let path = folder.path().join("store");
+    let builder = || Store::builder(&path).registry(acpdb_hosts::registry()).any_file_system();
+    let store = builder().segment_bytes_max(1 << 16).open().unwrap();
+    let todos = format!(r#"{{"todos":[{{"content":"rotate {SECRET}","status":"pending"}}]}}"#);
+    let entries = vec![
+        Entry::message("m1", Role::User, format!("my key is {SECRET}")),
+        Entry::tool_started("c1", "mcp__shop__login", format!(r#"{{"token":"{SECRET}"}}"#)),
+        Entry::tool_completed("c1", format!("{SECRET}\n")),
+        Entry::tool_started("c2", "todowrite", todos),
+        Entry::tool_completed("c2", "ok"),
+    ];
+    let receipt = store.append(&session(0), entries).unwrap();
+    for number in 0..200 {
+        let _ = store.append(&session(0), message(number)).unwrap();
+    }
+    let _ = store.reindex().unwrap();
+    let _ = store.seal(true).unwrap();
+    assert!(store.save_snapshot(session(0).id()).unwrap());
+    std::fs::create_dir_all(path.join("quarantine")).unwrap();
+    std::fs::write(path.join("quarantine").join("000000000001-000000004096-0.torn"), SECRET).unwrap();
+    let mut removed = 0;
+    for item in receipt.items.iter().flatten() {
+        removed += store.erase(*item, "ada", "it leaked").unwrap().figures.files_removed;
+    }
+    assert!(removed >= 2, "a snapshot and torn bytes: {removed}");
+    drop(store);
+    let files: Arc<dyn Storage> = Arc::new(FileStorage::new(&path));
+    let left = whereabouts(&files, SECRET.as_bytes()).unwrap();
+    assert_eq!(left, [""; 0]);
+    let report = acpdb_engine::verify::verify_folder(&path, true).unwrap();
+    assert_eq!(report.verdict(), Verdict::Sound, "{report:#?}");
+    let store = builder().open().unwrap();
+    assert!(store.damage_met().is_empty());
+    let count = store.view(session(0).id()).unwrap().history().len();
+    assert_eq!(count, 203);
+}
+
+/// A command line is a key, as a path is: it stays, and whoever erases the call is told so.
+#[test]
+fn keys_stay_and_are_named() {
+    let world = SimWorld::new(5);
+    let store = open(&world, 1);
+    let command = format!("curl -H 'token: {SECRET}' shop");
+    let params = serde_json::json!({ "command": command }).to_string();
+    let entries = vec![Entry::tool_started("c1", "bash", params), Entry::tool_completed("c1", "done")];
+    let receipt = store.append(&session(0), entries).unwrap();
+    let item = receipt.items[0].unwrap();
+    let report = store.erase(item, "ada", "it leaked").unwrap();
+    assert_eq!(found_in(&world).len(), 1);
+    assert_eq!(report.keys_kept, [command]);
+}
+
+#[test]
+fn what_cannot_be_erased_is_refused_and_nothing_is_recorded() {
+    let world = filled(false, false);
+    let store = open(&world, 2);
+    let head = store.head().unwrap();
+    let no_such = ItemId::first(Seq(9999));
+    assert!(matches!(store.erase(no_such, "ada", "x"), Err(Error::NotFound { .. })));
+    let item = item_of(&store, &session(0), "c1");
+    let endless = "x".repeat(5000);
+    assert!(matches!(store.erase(item, "ada", &endless), Err(Error::TooLarge { limit: 4096, .. })));
+    let reader = open_with(&world, 3, true).unwrap();
+    assert!(matches!(reader.erase(item, "ada", "x"), Err(Error::ReadOnly { .. })));
+    assert_eq!(store.head().unwrap(), head);
+    assert!(!world.files().iter().any(|name| name == "erasing"));
+}
