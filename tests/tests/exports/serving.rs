@@ -155,3 +155,48 @@ fn lives_that_once_broke_it() {
         }
     }
 }
+
+#[test]
+fn a_provider_that_clears_by_itself_is_told_the_policy_and_sent_everything() {
+    use acpdb_engine::entry::Entry;
+    use acpdb_hosts::export::{LeftOut, Options, export};
+    let world = SimWorld::new(3);
+    let mut life = Life::new(store(&world, 1), "claude-opus-4-5");
+    life.begin();
+    let mut policy = Policy::preset("economy").unwrap();
+    policy.compress_reasoning.on = true;
+    policy.turn_protection.enabled = true;
+    policy.turn_protection.turns = 5;
+    life.store.set_policy(Some(life.info.id()), &policy, None).unwrap();
+    for (number, tool) in ["read", "write", "read"].into_iter().enumerate() {
+        let call = format!("c{number}");
+        let params = r#"{"file_path":"/a","content":"x"}"#;
+        let entries = vec![
+            Entry::step(&call),
+            Entry::tool_started(&call, tool, params),
+            Entry::tool_completed(&call, format!("all of {number}")),
+        ];
+        let _ = life.store.append(&life.info, entries).unwrap();
+    }
+    let view = life.store.view(life.info.id()).unwrap();
+    let options = Options { server_side: true, ..Options::default() };
+    let body = |format| export(&view, format, &options).unwrap();
+    let sent = body(Format::Anthropic);
+    let value: serde_json::Value = serde_json::from_slice(&sent.bytes).unwrap();
+    let edits = &value["context_management"]["edits"];
+    // Thinking has to come first.
+    assert_eq!(edits[0]["type"], "clear_thinking_20251015");
+    assert_eq!(edits[1]["type"], "clear_tool_uses_20250919");
+    assert_eq!(edits[1]["keep"], serde_json::json!({"type": "tool_uses", "value": 5}));
+    assert_eq!(edits[1]["clear_tool_inputs"], true);
+    let excluded = edits[1]["exclude_tools"].as_array().unwrap();
+    assert!(excluded.iter().any(|tool| tool == "todowrite"), "{excluded:?}");
+    let text = String::from_utf8_lossy(&sent.bytes).into_owned();
+    assert!((0..3).all(|number| text.contains(&format!("all of {number}"))), "everything is sent: {text}");
+    // Others cannot, and it is said.
+    for format in [Format::Openai, Format::Responses, Format::Gemini] {
+        let sent = body(format);
+        assert_eq!(sent.report.count(LeftOut::ServerSide), 1, "{format}");
+        assert!(!String::from_utf8_lossy(&sent.bytes).contains("context_management"), "{format}");
+    }
+}
