@@ -66,10 +66,13 @@ pub(crate) fn merged(known: Value, seen: &Value) -> Value {
         _ => {}
     }
     if let Some(other) = seen.get("properties").and_then(Value::as_object) {
+        // A map by name has no fields of its own.
+        if schema.contains_key("additionalProperties") {
+            return Value::Object(schema);
+        }
         let is_first = !schema.contains_key("properties");
-        let is_map = schema.contains_key("additionalProperties");
         let own = schema.entry("properties").or_insert_with(|| json!({}));
-        for (name, shape) in other.iter().filter(|_| !is_map) {
+        for (name, shape) in other {
             let before = own.get(name).cloned().unwrap_or(Value::Null);
             own[name] = merged(before, shape);
         }

@@ -94,8 +94,6 @@ const ACTS: &[&str] = &[
     "reindex",
     "backup copy",
     "salvage --into saved",
-    "erase call-test-1 --session s1 --dry-run",
-    "erase call-test-1 --session s1",
     "config set color never",
     "config get color",
 ];
@@ -144,6 +142,16 @@ pub(crate) fn answers() -> Answers {
         "blame /home/dev/shop-api/src/orders/repo.ts",
     ] {
         gather(&world, &format!("{verb} --session {bundled}"), &mut answers);
+    }
+    // At last, as what is erased cannot be asked for any more.
+    for line in [
+        "erase call-test-1 --session s1 --dry-run",
+        "erase call-test-1 --session s1 --reason leaked",
+        "log --last 1",
+        "context s1",
+        "info --space",
+    ] {
+        gather(&world, line, &mut answers);
     }
     assert!(world.path(SESSION).is_file());
     answers
