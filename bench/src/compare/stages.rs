@@ -92,9 +92,9 @@ fn open_all(kinds: &[Kind], folder: &Path) -> Outcome<Vec<Open>> {
 
 /// One durable commit at a time: on the disk for bytes, flushes and latency, in memory for the processor.
 pub(crate) fn commits(compare: &Compare, kinds: &[Kind], work: &Work, figures: &mut Figures) -> Outcome<()> {
-    let rounds = if compare.quick { 5 } else { 9 };
+    let rounds = if compare.quick { 3 } else { 9 };
     for (place, folder, count) in [
-        ("disk", compare.folder.clone(), if compare.quick { 150 } else { 400 }),
+        ("disk", compare.folder.clone(), if compare.quick { 100 } else { 400 }),
         ("memory", measure::scratch_folder(), if compare.quick { 1000 } else { 4000 }),
     ] {
         let device = Device::of(&folder);

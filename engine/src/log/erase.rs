@@ -20,6 +20,7 @@ use super::seal::SealLock;
 use super::{Log, sealed};
 use crate::codec::{BlockRow, BodyRow, SALT_BYTES, is_zero};
 use crate::ids::{Position, Seq};
+use crate::planted::{Bug, is_planted};
 use crate::storage::{Access, Storage, read_file, sync, write_file};
 
 /// Exists while an erasure is under way; its text is the seq after which the erasure is recorded.
@@ -91,14 +92,13 @@ impl Log {
             }
             self.clock.sleep(WAIT_MAX);
         };
-        let after = match read_note(&*self.storage)? {
-            Some(earlier) => earlier,
-            None => {
-                let head = self.refresh()?.seq;
-                write_file(&*self.storage, ERASING, &note(head))
-                    .map_err(|error| LogError::io("write", self.storage.path(ERASING), error))?;
-                head
-            }
+        let after = if let Some(earlier) = read_note(&*self.storage)? {
+            earlier
+        } else {
+            let head = self.refresh()?.seq;
+            write_file(&*self.storage, ERASING, &note(head))
+                .map_err(|error| LogError::io("write", self.storage.path(ERASING), error))?;
+            head
         };
         Ok(Erasing { log: self, _lock: lock, after })
     }
@@ -108,7 +108,7 @@ impl Log {
     /// # Errors
     /// As [`Log::begin_erasing`], but never [`LogError::Busy`].
     pub fn resume_erasing(&self) -> Result<Option<Erasing<'_>>, LogError> {
-        if self.is_read_only() || read_note(&*self.storage)?.is_none() {
+        if self.is_read_only() || read_note(&*self.storage)?.is_none() || is_planted(Bug::EraseForgets) {
             return Ok(None);
         }
         let Some(lock) = self.seal_lock()? else { return Ok(None) };
