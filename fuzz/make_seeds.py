@@ -4,7 +4,7 @@
 `frame`: the first byte chooses (even: a frame as it is, odd: material for a round trip).
 `segment`: the first byte chooses what stays of the real segment. `event`: kind, version, and whether the rest changes a real one.
 `import_*`: a file of that format. `pattern`: a pattern, and below it a text.
-`propose`: a message.
+`propose`: a message. `query`: a query, or a point in time. `arguments`: words of a command line, one a line.
 """
 
 import json
@@ -187,3 +187,39 @@ for name, text in MESSAGES_SAID.items():
 save("propose", "cut", "I'm \u00c9mile. not npm, use \u00e9".encode()[:-1])
 save("propose", "not-utf8", b"not \xff\xfe, use \x80pnpm; my name is \xc3")
 save("propose", "long", b"not a, use b. " * 300)
+
+for name, text in {
+    "items": "kind:tool tool:read,grep file:src/** state:superseded rule:file turn:10..20 tokens:>1000 seq:800..",
+    "either": "(actor:assistant or status:failed) not session:ses_01 !call:toolu_01 host:codex",
+    "texts": 'timeout text:"connection \\" refused" "two words"',
+    "times": "since:2d until:yesterday since:2026-03-12 until:2026-03-12T09:02:11Z",
+    "deep": "(" * 40 + "a" + ")" * 40,
+    "open": '(a or "b',
+    "unknown": "colour:red kind:tol",
+    "wide": "text:\u0130\u1e9e \U0001f600 \u200b:x",
+    "seq": "#812",
+    "turn": "t12",
+    "back": "-3t",
+    "mark": "@compact-1",
+    "ago": "10m ago",
+    "clock": "yesterday 14:00",
+    "day": "2026-02-29",
+    "edge": "9999-12-31T23:59:59.999999999Z",
+    "span": "P99999999Y ago",
+}.items():
+    save("query", name, text.encode())
+for name, words in {
+    "history": ["history", "--chain", "r_1a2b3", "--json"],
+    "query": ["log", "kind:tool", "not", "status:failed", "--limit", "3", "--after", "x"],
+    "act": ["context", "distill", "r_1=short", "--session", "s"],
+    "erase": ["erase", "#812", "--reason", "API key"],
+    "global": ["--db", "x", "--at", "t12", "stats", "--style", "acp"],
+    "import": ["import", "--format", "codex", "--redact-rule", "n=[a-z]+", "a", "b"],
+    "fork": ["fork", "s1", "--at", "-3t"],
+    "help": ["help", "memory", "add"],
+    "wrong": ["histroy", "--chian", ""],
+    "policy": ["policy", "set", "file.edit_clears=[]", "--session", "s1"],
+    "dashes": ["--", "-", "--=", "-x=1"],
+}.items():
+    save("arguments", name, "\n".join(words).encode())
+save("arguments", "not-utf8", b"show\n\xff\xfe\n--body\n1")

@@ -69,6 +69,12 @@ pub(crate) fn peak_mb() -> f64 {
     kb.map_or(f64::NAN, |kb| kb / 1000.0)
 }
 
+/// Forgets the peak of memory so far, and says what is in use now; `None` where the system does not let it.
+pub(crate) fn reset_peak_mb() -> Option<f64> {
+    std::fs::write("/proc/self/clear_refs", "5").ok()?;
+    Some(peak_mb())
+}
+
 /// Resident memory of this process that is its own, without mapped files, in MB.
 pub(crate) fn anonymous_mb() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

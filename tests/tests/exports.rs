@@ -18,6 +18,8 @@ mod life;
 mod recordings;
 #[path = "exports/round_trip.rs"]
 mod round_trip;
+#[path = "exports/serving.rs"]
+mod serving;
 
 use acpdb_engine::View;
 use acpdb_hosts::export::{Export, Format, Options, export};

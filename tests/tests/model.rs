@@ -1,9 +1,12 @@
 //! The store against a model that is a plain list: what was appended, in order.
 //!
 //! ```text
-//! append (origins, repeats, revisions, several streams) | context acts | reopen | a second handle | index deleted
-//!        | a view held over appends        -- after each step -->  events, views, time travel and verify agree
+//! append (origins, repeats, revisions, several streams) | context acts | policies | erase | seal | reopen | index deleted
+//!        | crash (kill, power cut) | a view held, a subscription kept over all of it
+//!        -- after each step, by each of two processes -->  events, views, time travel and verify agree
 //! ```
+//!
+//! Twice: two handles on a folder, with an index; and two processes of a simulated machine, which can lose power.
 
 #![allow(
     clippy::unwrap_used,
@@ -15,14 +18,18 @@
     reason = "tests: a failed step is a failed test"
 )]
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use acpdb_engine::command::{ContextAction, Target};
 use acpdb_engine::entry::{Entry, StreamInfo};
 use acpdb_engine::event::{Face, Role};
-use acpdb_engine::fold::FaceState;
+use acpdb_engine::fold::{FaceState, Policy};
 use acpdb_engine::ids::{ItemId, Seq};
-use acpdb_engine::verify::{Verdict, verify_folder, world_contradictions};
-use acpdb_engine::{Atomicity, Batch, Store, View};
-use acpdb_tests::support::{cases, events, folded, line_of, shown};
+use acpdb_engine::storage::SimWorld;
+use acpdb_engine::verify::{Report, Verdict, verify_folder, verify_storage, world_contradictions};
+use acpdb_engine::{Atomicity, Batch, Error, Store, Subscription, View};
+use acpdb_tests::support::{cases, copy_folder, events, fixed, folded, line_of, shown};
 use proptest::prelude::*;
 use proptest::test_runner::Config;
 use proptest_state_machine::{ReferenceStateMachine, StateMachineTest, prop_state_machine};
@@ -43,12 +50,22 @@ enum Step {
     Call { stream: u8, file: u8, second: bool },
     /// Discard or restore the n-th call of a stream.
     Act { stream: u8, call: u8, restore: bool, second: bool },
+    /// Rules act by themselves, or do not, for all streams.
+    Policy { off: bool, second: bool },
+    /// Erase the n-th call of a stream, and with it all that read the same file.
+    Erase { stream: u8, call: u8, second: bool },
+    /// Seal what is complete.
+    Seal { second: bool },
+    /// Everything stops where it is and is opened again.
+    Crash { power: bool },
     /// Close both handles and open them again.
     Reopen { delete_index: bool },
     /// Make the index, so that it exists although the store is small.
     Reindex,
     /// Hold a view of a stream from now on.
     Hold { stream: u8 },
+    /// Have the events from here on told to a handle.
+    Subscribe { second: bool },
     /// Compare a point of the past.
     Travel { at: u8 },
 }
@@ -56,7 +73,10 @@ enum Step {
 /// What the model remembers of one event.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Known {
-    Policy,
+    /// Whether no rule acts by itself.
+    Policy(bool),
+    /// Calls that read this file.
+    Erased(u8),
     Opened(u8),
     /// Origin, text.
     Message(u8, Option<u8>, u8),
@@ -73,7 +93,7 @@ enum Known {
 impl Known {
     fn stream(&self) -> Option<u8> {
         match *self {
-            Self::Policy => None,
+            Self::Policy(_) | Self::Erased(_) => None,
             Self::Opened(stream)
             | Self::Message(stream, ..)
             | Self::Revised(stream, ..)
@@ -87,7 +107,8 @@ impl Known {
 
     fn label(&self) -> &'static str {
         match self {
-            Self::Policy => "policy_set",
+            Self::Policy(_) => "policy_set",
+            Self::Erased(_) => "erased",
             Self::Opened(_) => "session_opened",
             Self::Message(..) => "message_recorded",
             Self::Revised(..) => "item_revised",
@@ -164,10 +185,12 @@ impl Model {
     fn hidden(&self, call: usize, at: usize) -> (bool, bool) {
         let Known::Started(stream, file) = self.log[call] else { return (false, false) };
         let (mut superseded, mut discarded) = (false, false);
+        let mut off = self.is_off(call);
         for place in call + 1..at {
             match self.log[place] {
+                Known::Policy(now) => off = now,
                 // Every call of the model finishes in its commit, so the finish is two events after the turn.
-                Known::Finished(s) if s == stream && place > call + 1 => {
+                Known::Finished(s) if s == stream && place > call + 1 && !off => {
                     superseded |= matches!(self.log[place - 1], Known::Started(_, f) if f == file);
                 }
                 Known::Discarded(_, target) if target == call => discarded = true,
@@ -178,9 +201,39 @@ impl Model {
         (superseded, discarded)
     }
 
+    /// Whether the rules are off after the first `at` events.
+    fn is_off(&self, at: usize) -> bool {
+        let policy = |known: &Known| if let Known::Policy(off) = known { Some(*off) } else { None };
+        self.log[..at].iter().rev().find_map(policy).unwrap_or_default()
+    }
+
+    fn policy(&mut self, off: bool) {
+        self.log.push(Known::Policy(off));
+    }
+
+    /// Whether a call that began at `place` is erased after the first `at` events.
+    fn is_erased(&self, place: usize, at: usize) -> bool {
+        let Known::Started(_, file) = self.log[place] else { return false };
+        self.log[..at].iter().skip(place).any(|known| *known == Known::Erased(file))
+    }
+
+    /// Erases the n-th call of a stream; its place.
+    fn erase(&mut self, stream: u8, call: u8) -> Option<usize> {
+        let starts = self.starts(stream, self.log.len());
+        let (place, file) = *starts.get(usize::from(call) % starts.len().max(1))?;
+        if !self.is_erased(place, self.log.len()) {
+            self.log.push(Known::Erased(file));
+        }
+        Some(place)
+    }
+
     fn act(&mut self, stream: u8, call: u8, restore: bool) -> Option<usize> {
         let starts = self.starts(stream, self.log.len());
         let (place, _) = *starts.get(usize::from(call) % starts.len().max(1))?;
+        // What an act does about a call that is gone is of no interest here.
+        if self.is_erased(place, self.log.len()) {
+            return None;
+        }
         let (superseded, discarded) = self.hidden(place, self.log.len());
         let changes = if restore { superseded || discarded } else { !superseded && !discarded };
         if changes {
@@ -193,8 +246,8 @@ impl Model {
         Some(place)
     }
 
-    /// The outputs that the model expects in the context of a stream after `at` events: text, or `None` if hidden.
-    fn context(&self, stream: u8, at: usize) -> Vec<Option<String>> {
+    /// The outputs that the model expects in the context of a stream after `at` events.
+    fn context(&self, stream: u8, at: usize) -> Vec<Shown> {
         let mut out = Vec::new();
         for (place, known) in self.log[..at].iter().enumerate() {
             match known {
@@ -203,19 +256,38 @@ impl Model {
                         Known::Revised(_, target, text) if *target == place => Some(*text),
                         _ => None,
                     });
-                    out.push(Some(text(newest.unwrap_or(*text_first))));
+                    out.push(Shown::Whole(text(newest.unwrap_or(*text_first))));
                 }
                 Known::Started(s, file) if *s == stream => {
                     let finished = place + 1 < at;
                     let (superseded, discarded) = self.hidden(place, at);
                     let output = if finished { output(*file) } else { String::new() };
-                    out.push((!superseded && !discarded).then_some(output));
+                    out.push(if self.is_erased(place, at) {
+                        Shown::Erased
+                    } else if self.is_erased(place, self.log.len()) && finished {
+                        Shown::Unreadable
+                    } else if superseded || discarded {
+                        Shown::Hidden
+                    } else {
+                        Shown::Whole(output)
+                    });
                 }
                 _ => {}
             }
         }
         out
     }
+}
+
+/// What stands in the place of an output.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Shown {
+    Whole(String),
+    Hidden,
+    /// Known to be gone.
+    Erased,
+    /// It was there then, and what it said is gone now.
+    Unreadable,
 }
 
 fn text(text: u8) -> String {
@@ -235,7 +307,7 @@ impl ReferenceStateMachine for Model {
     type Transition = Step;
 
     fn init_state() -> BoxedStrategy<Self> {
-        Just(Self { log: vec![Known::Policy] }).boxed()
+        Just(Self { log: vec![Known::Policy(false)] }).boxed()
     }
 
     fn transitions(_: &Self) -> BoxedStrategy<Step> {
@@ -250,6 +322,11 @@ impl ReferenceStateMachine for Model {
             6 => (0..3_u8, 0..3_u8, any::<bool>()).prop_map(|(stream, file, second)| Step::Call { stream, file, second }),
             4 => (0..3_u8, any::<u8>(), any::<bool>(), any::<bool>())
                 .prop_map(|(stream, call, restore, second)| Step::Act { stream, call, restore, second }),
+            1 => (any::<bool>(), any::<bool>()).prop_map(|(off, second)| Step::Policy { off, second }),
+            2 => (0..3_u8, any::<u8>(), any::<bool>()).prop_map(|(stream, call, second)| Step::Erase { stream, call, second }),
+            1 => any::<bool>().prop_map(|second| Step::Seal { second }),
+            1 => any::<bool>().prop_map(|power| Step::Crash { power }),
+            1 => any::<bool>().prop_map(|second| Step::Subscribe { second }),
             1 => any::<bool>().prop_map(|delete_index| Step::Reopen { delete_index }),
             1 => Just(Step::Reindex),
             2 => (0..3_u8).prop_map(|stream| Step::Hold { stream }),
@@ -263,11 +340,16 @@ impl ReferenceStateMachine for Model {
             Step::Append { facts, .. } => drop(state.append(facts)),
             Step::Call { stream, file, .. } => state.call(*stream, *file),
             Step::Act { stream, call, restore, .. } => drop(state.act(*stream, *call, *restore)),
+            Step::Policy { off, .. } => state.policy(*off),
+            Step::Erase { stream, call, .. } => drop(state.erase(*stream, *call)),
             _ => {}
         }
         state
     }
 }
+
+/// What is left of a text that was erased.
+const GONE: &str = "gone";
 
 /// A view that is held, and what it showed when it was made.
 struct Held {
@@ -276,21 +358,98 @@ struct Held {
     texts: Vec<String>,
 }
 
-struct Real {
-    folder: tempfile::TempDir,
+/// A subscription, and the next event it is to tell of.
+struct Told {
+    subscription: Subscription,
+    next: usize,
+}
+
+/// Where the store is.
+trait Place: Sized {
+    fn new() -> Self;
+    /// Opens it in process `number`.
+    fn open(&self, number: u32) -> Store;
+    /// The same place after everything stopped.
+    fn crashed(&self, power: bool) -> Self;
+    fn verify(&self) -> Report;
+    fn delete_index(&self);
+}
+
+/// A folder. A crash is a copy of what lies in it while the store is open.
+struct Folder(tempfile::TempDir);
+
+impl Place for Folder {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+    fn open(&self, _number: u32) -> Store {
+        let builder = Store::builder(self.0.path().join("store")).any_file_system();
+        builder.registry(acpdb_hosts::registry()).segment_bytes_max(9 << 10).open().unwrap()
+    }
+    fn crashed(&self, _power: bool) -> Self {
+        let copy = Self::new();
+        copy_folder(&self.0.path().join("store"), &copy.0.path().join("store")).unwrap();
+        // A copy of an index that is being written is no index that a crash could leave.
+        copy.delete_index();
+        copy
+    }
+    fn verify(&self) -> Report {
+        verify_folder(&self.0.path().join("store"), true).unwrap()
+    }
+    fn delete_index(&self) {
+        let index = self.0.path().join("store").join("index.redb");
+        if index.exists() {
+            std::fs::remove_file(index).unwrap();
+        }
+    }
+}
+
+/// A simulated machine, and how many processes it has had.
+struct Machine(SimWorld, std::cell::Cell<u32>);
+
+impl Place for Machine {
+    fn new() -> Self {
+        Self(SimWorld::new(1), std::cell::Cell::new(0))
+    }
+    fn open(&self, number: u32) -> Store {
+        // A process that opens again is another one.
+        let process = self.1.get() * 2 + number + 1;
+        self.1.set(self.1.get() + 1);
+        let builder = Store::builder("/sim").storage(Arc::new(self.0.process(process)));
+        let builder = builder.registry(acpdb_hosts::registry()).segment_bytes_max(9 << 10);
+        fixed(builder, u64::from(process)).open().unwrap()
+    }
+    fn crashed(&self, power: bool) -> Self {
+        let image = self.0.fork(u64::from(self.1.get()));
+        if power {
+            image.cut_power();
+        }
+        Self(image, std::cell::Cell::new(self.1.get() + 2))
+    }
+    fn verify(&self) -> Report {
+        verify_storage(Arc::new(self.0.process(1_000_000)), true).unwrap()
+    }
+    fn delete_index(&self) {}
+}
+
+struct Real<P> {
+    place: P,
     stores: Option<(Store, Store)>,
     held: Vec<Held>,
+    told: Vec<Told>,
     model: Model,
 }
 
-impl Real {
-    fn path(&self) -> std::path::PathBuf {
-        self.folder.path().join("store")
-    }
-
-    fn open(path: &std::path::Path) -> Store {
-        let builder = Store::builder(path).registry(acpdb_hosts::registry()).segment_bytes_max(16 << 10);
-        builder.open().unwrap()
+impl<P: Place> Real<P> {
+    /// Lets go of everything that belongs to the processes, and opens the store in two others.
+    fn reopen(&mut self) {
+        // Views outlive the handle that they are from, not the process: they go with it here.
+        self.held.clear();
+        self.told.clear();
+        self.stores = None;
+        self.stores = Some((self.place.open(0), self.place.open(1)));
+        let recovery = self.store(false).recovery();
+        assert!(recovery.damage.is_none(), "{recovery:?}");
     }
 
     fn store(&self, second: bool) -> &Store {
@@ -300,7 +459,11 @@ impl Real {
 
     fn texts(view: &View) -> Vec<String> {
         let current = view.read().state().current(view.at());
-        let text = |ix| format!("{:?}", view.shown(ix, Face::Output).unwrap());
+        let text = |ix| match view.shown(ix, Face::Output) {
+            Ok(shown) => format!("{shown:?}"),
+            Err(Error::Erased { .. }) => GONE.to_owned(),
+            Err(error) => panic!("{error}"),
+        };
         current.into_iter().map(text).collect()
     }
 
@@ -316,18 +479,33 @@ impl Real {
         let expected = self.model.context(stream, at);
         assert_eq!(current.len(), expected.len(), "items of s{stream} at {seq}");
         for (ix, expected) in current.into_iter().zip(expected) {
-            let shown = view.shown(ix, Face::Output).unwrap();
+            let shown = view.shown(ix, Face::Output);
+            if expected == Shown::Unreadable {
+                // A tombstone may still say that there was something.
+                let gone = match &shown {
+                    Ok(shown) => !matches!(shown.state, FaceState::Whole),
+                    Err(error) => matches!(error, Error::Erased { .. }),
+                };
+                assert!(gone, "s{stream} at {seq}: {shown:?}");
+                continue;
+            }
+            let shown = shown.unwrap();
             match expected {
-                Some(text) => {
+                Shown::Whole(text) => {
                     assert_eq!(shown.text, text, "s{stream} at {seq}");
                     assert!(matches!(shown.state, FaceState::Whole | FaceState::Absent), "{shown:?}");
                 }
-                None => assert_eq!(shown.state, FaceState::Tombstone, "s{stream} at {seq}: {}", shown.text),
+                Shown::Hidden => {
+                    assert_eq!(shown.state, FaceState::Tombstone, "s{stream} at {seq}: {}", shown.text);
+                }
+                Shown::Erased | Shown::Unreadable => {
+                    assert_eq!(shown.state, FaceState::Gone, "s{stream} at {seq}: {}", shown.text);
+                }
             }
         }
     }
 
-    fn check(&self) {
+    fn check(&mut self) {
         let head = self.model.log.len();
         for second in [false, true] {
             let store = self.store(second);
@@ -339,12 +517,9 @@ impl Real {
                 let stream =
                     known.stream().map_or(acpdb_engine::ids::StreamId::STORE, |stream| info(stream).id());
                 assert_eq!(event.event.stream, stream, "{}", event.seq);
-                let line = line_of(store, event).unwrap();
-                match known {
-                    Known::Message(.., t) | Known::Revised(.., t) => {
-                        assert!(line.contains(&text(*t)), "{line}");
-                    }
-                    _ => {}
+                if let Known::Message(.., t) | Known::Revised(.., t) = known {
+                    let line = line_of(store, event).unwrap();
+                    assert!(line.contains(&text(*t)), "{line}");
                 }
             }
             assert_eq!(store.head().unwrap(), Seq(head as u64));
@@ -361,23 +536,36 @@ impl Real {
         }
         for held in &self.held {
             assert_eq!(held.view.read().state().digest(held.view.at()), held.digest, "a held view moved");
-            assert_eq!(Self::texts(&held.view), held.texts, "a held view moved");
+            let texts = Self::texts(&held.view);
+            assert_eq!(texts.len(), held.texts.len(), "a held view moved");
+            for (now, then) in texts.iter().zip(&held.texts) {
+                assert!(now == then || now == GONE, "a held view moved from {then} to {now}");
+            }
         }
-        let report = verify_folder(&self.path(), true).unwrap();
+        for told in &mut self.told {
+            while let Some(commit) = told.subscription.next_within(Duration::ZERO).unwrap() {
+                for event in commit.events {
+                    assert_eq!(event.seq, Seq(told.next as u64 + 1), "told once, in order");
+                    assert_eq!(event.event.payload.label(), self.model.log[told.next].label());
+                    told.next += 1;
+                }
+            }
+            assert_eq!(told.next, head, "everything durable is told");
+        }
+        let report = self.place.verify();
         assert_eq!(report.verdict(), Verdict::Sound, "{report:#?}");
         assert_eq!(report.events, head as u64);
     }
 }
 
-impl StateMachineTest for Real {
+impl<P: Place + 'static> StateMachineTest for Real<P> {
     type SystemUnderTest = Self;
     type Reference = Model;
 
     fn init_test(model: &Model) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("store");
-        let stores = Some((Self::open(&path), Self::open(&path)));
-        Self { folder, stores, held: Vec::new(), model: model.clone() }
+        let place = P::new();
+        let stores = Some((place.open(0), place.open(1)));
+        Self { place, stores, held: Vec::new(), told: Vec::new(), model: model.clone() }
     }
 
     fn apply(mut real: Self, after: &Model, step: Step) -> Self {
@@ -420,17 +608,39 @@ impl StateMachineTest for Real {
                     assert_eq!(last.is_some(), recorded, "{action:?} of {place} in s{stream}");
                 }
             }
-            Step::Reopen { delete_index } => {
-                // Views outlive the handle that they are from, not the process: they go with it here.
-                real.held.clear();
-                real.stores = None;
-                let index = real.path().join("index.redb");
-                if delete_index && index.exists() {
-                    std::fs::remove_file(index).unwrap();
+            Step::Policy { off, second } => {
+                real.model.policy(off);
+                let policy = Policy { automatic: !off, ..Policy::default() };
+                let _ = real.store(second).set_policy(None, &policy, None).unwrap();
+            }
+            Step::Erase { stream, call, second } => {
+                let head = real.model.log.len();
+                if let Some(place) = real.model.erase(stream, call) {
+                    let item = ItemId::first(Seq(place as u64 + 1));
+                    let report = real.store(second).erase(item, "model", "to see it gone").unwrap();
+                    assert_eq!(report.recorded.is_some(), real.model.log.len() > head, "{report:?}");
                 }
-                let path = real.path();
-                real.stores = Some((Self::open(&path), Self::open(&path)));
-                assert!(real.store(false).recovery().damage.is_none());
+            }
+            Step::Seal { second } => drop(real.store(second).seal(true).unwrap()),
+            Step::Crash { power } => {
+                let place = real.place.crashed(power);
+                let old = std::mem::replace(&mut real.place, place);
+                real.reopen();
+                drop(old);
+            }
+            Step::Subscribe { second } => {
+                let next = real.model.log.len();
+                let subscription = real.store(second).subscribe(Seq(next as u64 + 1));
+                real.told.push(Told { subscription, next });
+            }
+            Step::Reopen { delete_index } => {
+                real.held.clear();
+                real.told.clear();
+                real.stores = None;
+                if delete_index {
+                    real.place.delete_index();
+                }
+                real.reopen();
             }
             // Only one handle at a time has the index; the other one answers without.
             Step::Reindex => drop(real.store(false).reindex()),
@@ -467,23 +677,37 @@ prop_state_machine! {
     #![proptest_config(Config { cases: cases(24), failure_persistence: None, max_shrink_iters: 300, ..Config::default() })]
 
     #[test]
-    fn the_store_agrees_with_a_list(sequential 1..22 => Real);
+    fn a_folder_agrees_with_a_list(sequential 1..22 => Real<Folder>);
+}
+
+prop_state_machine! {
+    #![proptest_config(Config { cases: cases(48), failure_persistence: None, max_shrink_iters: 300, ..Config::default() })]
+
+    #[test]
+    fn a_machine_of_two_processes_agrees_with_a_list(sequential 1..30 => Real<Machine>);
 }
 
 /// What the model itself says of a plain story: a judge that is wrong would make the store wrong.
 #[test]
 fn the_model_tells_a_plain_story() {
-    let mut model = Model { log: vec![Known::Policy] };
+    let mut model = Model { log: vec![Known::Policy(false)] };
+    let whole = |text: String| Shown::Whole(text);
     model.call(0, 1);
     model.call(0, 1);
     let fact = |text| Fact { stream: 0, origin: Some(1), text };
     assert_eq!(model.append(&[fact(0), fact(0), fact(2)]), 1);
     let all = model.log.len();
-    assert_eq!(model.context(0, all), [None, Some(output(1)), Some(text(2))]);
+    assert_eq!(model.context(0, all), [Shown::Hidden, whole(output(1)), whole(text(2))]);
     assert_eq!(model.act(0, 0, true), Some(3));
-    assert_eq!(model.context(0, all + 1), [Some(output(1)), Some(output(1)), Some(text(2))]);
-    assert_eq!(model.context(0, 5), [Some(output(1))]);
-    let folder = tempfile::tempdir().unwrap();
-    let store = Real::open(&folder.path().join("store"));
+    assert_eq!(model.context(0, all + 1), [whole(output(1)), whole(output(1)), whole(text(2))]);
+    assert_eq!(model.context(0, 5), [whole(output(1))]);
+    model.policy(true);
+    model.call(0, 1);
+    let all = model.log.len();
+    assert_eq!(model.context(0, all)[1], whole(output(1)), "no rule is on");
+    assert_eq!(model.erase(0, 1), Some(6));
+    assert_eq!(model.context(0, all + 1)[..2], [Shown::Erased, Shown::Erased]);
+    assert_eq!(model.context(0, all)[..2], [Shown::Unreadable, Shown::Unreadable]);
+    let store = Folder::new().open(0);
     assert!(shown(&store, info(0).id(), Seq(1)).is_err(), "a stream without events has no context");
 }

@@ -127,6 +127,32 @@ const EXAMPLES: &[(&str, &[Example])] = &[
     ("fork", &[("acpdb fork ses_01", ""), ("acpdb fork ses_01 --at t12 --id ses_01b", "from a point of it")]),
     ("undo", &[("acpdb undo --dry-run", "what would be taken back"), ("acpdb undo '#812'", "")]),
     (
+        "export html",
+        &[
+            ("acpdb export html -o session.html", "a page to look at and to hand on"),
+            ("acpdb export html latest --at t12 > then.html", "as it was after turn 12"),
+        ],
+    ),
+    (
+        "export jsonl",
+        &[
+            (
+                "acpdb export jsonl -o all.jsonl",
+                "duckdb: select tool, sum(tokens) from 'all.jsonl' group by 1",
+            ),
+            ("acpdb export jsonl ses_01 ses_02 -o two.jsonl --force", ""),
+        ],
+    ),
+    (
+        "export sqlite",
+        &[("acpdb export sqlite -o all.sqlite", "select rule, count(*) from edges group by 1")],
+    ),
+    ("export parquet", &[("acpdb export parquet -o all.parquet", "for DuckDB, pandas, Polars")]),
+    (
+        "export otlp-json",
+        &[("acpdb export otlp-json ses_01 -o spans.jsonl --texts", "with parameters and results")],
+    ),
+    (
         "scan",
         &[
             ("acpdb scan", "well-known forms of keys and tokens"),

@@ -20,7 +20,7 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEn
 use crate::settings::Settings;
 
 pub(crate) use context::{Context, ContextAct, RestoreTargets, Targets};
-pub(crate) use export::{Export, ExportAct, ExportPage, Target};
+pub(crate) use export::{Export, ExportAct, ExportPage, ExportSpans, ExportTables, Target};
 pub(crate) use memory::{
     Memory, MemoryAct, MemoryAdd, MemoryImport, MemoryKey, MemoryList, MemoryPropose, MemoryRetract,
     MemoryScope, MemorySupersede,
@@ -132,7 +132,7 @@ pub(crate) enum Verb {
     Fork(Fork),
     /// Take back the newest discard, distill, restore, pin or unpin
     Undo(Undo),
-    /// Sessions as files for browsers, databases and trace viewers
+    /// Sessions as files for browsers, databases and trace viewers; with what was recorded, secrets included
     Export(Export),
     /// Secrets that were recorded: where, and how to erase them
     Scan(Scan),

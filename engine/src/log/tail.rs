@@ -24,6 +24,7 @@ use crate::codec::{
     written_record,
 };
 use crate::ids::{Position, Seq, StoreId, StreamId};
+use crate::planted::{Bug, is_planted};
 use crate::storage::{Access, Clock, SharedPage, Storage, StoredFile, read_up_to, sync, write_all};
 
 /// How often a page that looks torn is read again: another process may be in the middle of writing it.
@@ -265,7 +266,9 @@ impl Tail {
             // Poison first: whoever sees the new epoch must see that.
             let poison = u64::from(poison_word(Position(page.load(word::DURABLE))));
             change(&**page, word::POISONED, |word| (word & !LOW_HALF) | poison);
-            change(&**page, word::WAKE, |word| word.wrapping_add(LOW_HALF + 1));
+            if !is_planted(Bug::PoisonWithoutEpoch) {
+                change(&**page, word::WAKE, |word| word.wrapping_add(LOW_HALF + 1));
+            }
             page.bump_and_wake(word::WAKE);
             return;
         }

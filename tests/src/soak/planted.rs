@@ -28,7 +28,7 @@ pub enum Planted {
 }
 
 /// All of them.
-pub const ALL: [Planted; 15] = [
+pub const ALL: [Planted; 19] = [
     Planted::Below(Sabotage::SkipSync),
     Planted::Below(Sabotage::AckBeforeSync),
     Planted::Below(Sabotage::PublishBeforeSync),
@@ -44,15 +44,20 @@ pub const ALL: [Planted; 15] = [
     Planted::Within(Bug::WatermarkOffByOne),
     Planted::Within(Bug::UpcastToWrongKind),
     Planted::Within(Bug::DedupeByLength),
+    Planted::Within(Bug::SyncedPositionAfterSync),
+    Planted::Within(Bug::PoisonWithoutEpoch),
+    Planted::Within(Bug::EraseForgets),
+    Planted::Within(Bug::ShareErased),
 ];
 
 /// A check and its name.
 type Check = (&'static str, fn(Option<Sabotage>) -> Result<(), String>);
 
-const CHECKS: [Check; 6] = [
+const CHECKS: [Check; 7] = [
     ("crash images", |sabotage| crash_images(sabotage).map_err(|it| it.to_string())),
     ("naive fold", |_| naive_fold()),
     ("views of the past", |_| views_of_the_past()),
+    ("erased and said again", |_| said_again().map_err(|error| error.to_string())),
     ("index ahead", |_| index_ahead().map_err(|error| error.to_string())),
     ("failing storage", |_| faults::every_operation(3, 5).map(drop).map_err(|it| it.to_string())),
     ("damage", |_| flips::all(1, 997).map(drop).map_err(|it| it.to_string())),
@@ -143,6 +148,22 @@ fn restored() -> Result<(), Failure> {
     } else {
         Err(format!("{before:?}, discarded {hidden:?}, restored {after:?}").into())
     }
+}
+
+/// What was erased and is said again, by somebody who had it stored before, is stored anew.
+fn said_again() -> Result<(), Failure> {
+    use acpdb_engine::entry::Entry;
+    use acpdb_engine::event::Role;
+    let folder = tempfile::tempdir()?;
+    let open = || Store::builder(folder.path().join("store")).any_file_system().open();
+    let (one, two) = (open()?, open()?);
+    let text = "the same words ".repeat(30);
+    let say = |key: &str| two.append(&session(0), vec![Entry::message(key, Role::User, text.clone())]);
+    let item = say("m1")?.items.first().copied().flatten().ok_or("no item")?;
+    let _ = one.erase(item, "soak", "to see it said again")?;
+    let again = say("m2")?.items.first().copied().flatten().ok_or("no item")?;
+    let body = acpdb_engine::ids::BodyId { seq: again.seq, first: 0, chunks: 1 };
+    if one.body(body)? == text.as_bytes() { Ok(()) } else { Err("another text".into()) }
 }
 
 /// An index of a log that has since lost its end is not used.

@@ -68,7 +68,8 @@ fn anthropic(role: &str, block: &Value) -> Piece {
 
 fn of_claude_code(raw: &[u8]) -> Vec<Piece> {
     let records = serde_json::Deserializer::from_slice(raw).into_iter::<Value>().map(Result::unwrap);
-    let said = records.filter(|it| it["isSidechain"] != true && it["isVisibleInTranscriptOnly"] != true);
+    let hidden = |it: &Value| it["isVisibleInTranscriptOnly"] == true && it["isCompactSummary"] != true;
+    let said = records.filter(|it| it["isSidechain"] != true && !hidden(it));
     said.filter(|it| matches!(it["type"].as_str(), Some("user" | "assistant")))
         .flat_map(|it| {
             let role = string(&it["message"]["role"]);
@@ -328,9 +329,9 @@ fn claude_code_comes_out_as_it_went_in() {
         of_anthropic,
         &expect![[r#"
             image of user.source: 9 the same, 0 missing, 0 added
-            order: 2623 the same, 0 missing, 0 added
+            order: 2624 the same, 0 missing, 0 added
             text of assistant.text: 718 the same, 25 missing, 0 added
-            text of user.text: 146 the same, 0 missing, 1 added
+            text of user.text: 147 the same, 0 missing, 0 added
             thinking.signature: 292 the same, 0 missing, 0 added
             thinking.thinking: 292 the same, 0 missing, 0 added
             tool_result.content: 1458 the same, 0 missing, 0 added

@@ -1,0 +1,34 @@
+//! Queries and points in time: any text is one or is refused with the spot that is wrong; what was read reads the same again.
+#![no_main]
+
+use acpdb_engine::ids::Micros;
+use acpdb_query::{Filter, when};
+use libfuzzer_sys::fuzz_target;
+
+/// Far from any edge of what a calendar holds.
+const NOW: Micros = Micros(1_767_225_600_000_000);
+
+fuzz_target!(|data: &[u8]| {
+    let text = String::from_utf8_lossy(data);
+    match Filter::parse(&text, NOW) {
+        Ok(filter) => {
+            let again = Filter::parse(filter.text(), NOW).expect("what was read can be read again");
+            assert_eq!((again.bounds(), again.is_empty()), (filter.bounds(), filter.is_empty()));
+            let _ = filter.needs();
+            let both = filter.clone().and(filter.clone());
+            assert_eq!(both.is_empty(), filter.is_empty());
+            let _ = (both.bounds(), filter.or(both).bounds());
+        }
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
+    if let Err(error) = when::parse(&text, NOW) {
+        assert!(!error.to_string().is_empty());
+    }
+    // A day is a stretch: its beginning is not after its end.
+    if let (Some(first), Some(last)) = (when::moment(&text, NOW, false), when::moment(&text, NOW, true)) {
+        assert!(first <= last, "{text:?} begins at {first:?} and ends at {last:?}");
+    }
+    for now in [Micros(i64::MIN), Micros(i64::MAX), Micros(0)] {
+        let _ = (when::moment(&text, now, false), when::parse(&text, now), Filter::parse(&text, now));
+    }
+});
