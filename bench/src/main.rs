@@ -1,8 +1,7 @@
 //! Measurements of acpdb: import, fold, memory, opening, questions.
 //!
 //! ```text
-//! main -> import | fold | memory | open | query | serve | price -> Report (name, measured, target, met or missed) -> stdout, a Markdown table
-//! main -> import | fold | memory | open | query | serve | growth -> Report (name, measured, target, met or missed) -> stdout, a Markdown table
+//! main -> import | fold | memory | open | query | serve | price | growth -> Report (name, measured, target, met or missed) -> stdout, a Markdown table
 //!            '-> children of this program, for what only a fresh process shows: peak memory, cold starts
 //! ```
 //!
@@ -31,7 +30,7 @@ use report::Report;
 /// Errors end the run and are shown; there is nobody to handle them.
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
-const USAGE: &str = "usage: acpdb-bench import|fold|memory|open|query|serve|growth|all [--quick] [--data DIR] [--scratch DIR]\n\
+const USAGE: &str = "usage: acpdb-bench import|fold|memory|open|query|serve|price|growth|all [--quick] [--data DIR] [--scratch DIR]\n\
        acpdb-bench compare [--events N] [--dir DIR] [--quick] [--only ENGINE]";
 
 /// Any error as one of ours.

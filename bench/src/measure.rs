@@ -26,6 +26,13 @@ pub(crate) fn spent<T>(work: impl FnOnce() -> T) -> (T, Spent) {
     (result, Spent { wall, cpu })
 }
 
+/// Runs `work` once; seconds on the clock, read without a system call.
+pub(crate) fn wall<T>(work: impl FnOnce() -> T) -> (T, f64) {
+    let start = std::time::Instant::now();
+    let result = work();
+    (result, start.elapsed().as_secs_f64())
+}
+
 /// Runs `work` once; seconds of processor time of this thread alone.
 pub(crate) fn own<T>(work: impl FnOnce() -> T) -> (T, f64) {
     let start = now(ClockId::ThreadCPUTime);
@@ -60,6 +67,12 @@ pub(crate) fn peak_mb() -> f64 {
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     let kb = line.and_then(|line| line.split_whitespace().next()).and_then(|word| word.parse::<f64>().ok());
     kb.map_or(f64::NAN, |kb| kb / 1000.0)
+}
+
+/// Forgets the peak of memory so far, and says what is in use now; `None` where the system does not let it.
+pub(crate) fn reset_peak_mb() -> Option<f64> {
+    std::fs::write("/proc/self/clear_refs", "5").ok()?;
+    Some(peak_mb())
 }
 
 /// Resident memory of this process that is its own, without mapped files, in MB.

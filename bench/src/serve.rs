@@ -7,7 +7,9 @@ use acpdb_engine::entry::{Entry, StreamInfo};
 use acpdb_engine::event::Role;
 use acpdb_engine::store::{PlainText, Renderer, ServeOptions};
 
-use crate::measure::{float, median, own};
+use acpdb_hosts::export::{Exporter, Format};
+
+use crate::measure::{float, median, own, peak_mb, reset_peak_mb};
 use crate::report::{Report, Target};
 use crate::{Options, Outcome};
 
@@ -61,6 +63,27 @@ pub(crate) fn run(options: &Options, report: &mut Report) -> Outcome<()> {
         Ok(seconds * 1e3)
     })?;
     report.row(format!("serve: all bytes of {items} items"), bytes, "ms", Target::AtMost(20.0));
+    let exporter = Exporter::new(Format::Anthropic);
+    let mut size = 0;
+    let request = median(rounds, || {
+        let view = session.view()?;
+        let (rendered, seconds) = own(|| exporter.render(&view.served()));
+        size = rendered?.bytes.len();
+        Ok(seconds * 1e3)
+    })?;
+    report.row("serve: all bytes as Anthropic's messages", request, "ms", Target::AtMost(20.0));
+    report.row("serve: the same, of text", float(size) / request / 1e3, "MB/s", Target::AtLeast(500.0));
+    let view = session.view()?;
+    if let Some(before) = reset_peak_mb() {
+        let rendered = exporter.render(&view.served())?;
+        let grown = peak_mb() - before;
+        report.row(
+            "serve: memory of an export, to its output",
+            grown * 1e6 / float(rendered.bytes.len()),
+            "x",
+            Target::AtMost(2.0),
+        );
+    }
     let mut step = 0;
     let whole = median(rounds, || {
         step += 1;

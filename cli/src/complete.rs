@@ -83,6 +83,8 @@ fn item_candidates(current: &OsStr) -> Vec<CompletionCandidate> {
         return Vec::new();
     };
     let mut all = Vec::new();
+    // Repeats of a call go by one hash.
+    let mut known = std::collections::BTreeSet::new();
     // The newest are meant most often.
     for item in view.history().iter().rev() {
         let about = item.tool.as_deref().unwrap_or("message");
@@ -94,6 +96,9 @@ fn item_candidates(current: &OsStr) -> Vec<CompletionCandidate> {
         let names =
             [Some(item.item.to_string()), item.hash.clone(), item.call.as_ref().map(ToString::to_string)];
         for name in names.into_iter().flatten().filter(|name| name.starts_with(current)) {
+            if !known.insert(name.clone()) {
+                continue;
+            }
             all.push(CompletionCandidate::new(name).help(Some(about.clone().into())));
         }
         if all.len() >= CANDIDATE_COUNT_MAX {

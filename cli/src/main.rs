@@ -34,6 +34,12 @@ fn main() -> ExitCode {
         Ok(args) => args,
         Err(error) => {
             let code = if error.use_stderr() { Code::Usage } else { Code::Ok };
+            // Who names no verb wants to know which there are.
+            if error.kind() == clap::error::ErrorKind::MissingSubcommand {
+                let help = args::help(std::env::args_os());
+                let _ = writeln!(anstream::stderr(), "{}", help.ansi());
+                return code.into();
+            }
             let _ = error.print();
             if let Some(act) = act_that_was_meant() {
                 let _ = writeln!(std::io::stderr(), "\n  tip: did you mean 'context {act}'?");

@@ -4,11 +4,11 @@
 //! cargo run -p acpdb-hosts --example host_loop [FOLDER]
 //! ```
 //!
-//! It may be killed at any point and started again with the same folder: nothing that was recorded is lost, no prompt is
-//! recorded twice and no tool has its effect twice. What is fake is the model and the tools; a host puts its own in.
+//! It may be killed at any point and started again with the same folder: nothing recorded is lost, no prompt is recorded
+//! twice, no tool has its effect twice. Only the model and the tools are fake.
 
 use acpdb_engine::entry::{Entry, Fact, PartEntry, PointRef, StreamInfo};
-use acpdb_engine::event::{Outcome, ReplaceCause, Role, Usage};
+use acpdb_engine::event::{ReplaceCause, Role, Usage};
 use acpdb_engine::ids::Seq;
 use acpdb_engine::store::{ServeOptions, Session};
 use acpdb_engine::{At, Error, Store};
@@ -32,12 +32,10 @@ pub(crate) fn resume(store: &Store, info: StreamInfo) -> Result<Session, Error> 
     let session = store.session(info);
     let resumed = session.open_or_resume()?;
     let _ = session.give_up(&resumed, "the host was restarted")?;
-    let prompt = Fact::PromptSet {
-        system: Some(b"You are a careful agent.".as_slice().into()),
-        tools: None,
-        model: Some("claude-opus-4-5".to_owned()),
-        params: Some(br#"{"max_tokens":4096}"#.as_slice().into()),
-    };
+    let system = Some(b"You are a careful agent.".as_slice().into());
+    let params = Some(br#"{"max_tokens":4096}"#.as_slice().into());
+    let model = Some("claude-opus-4-5".to_owned());
+    let prompt = Fact::PromptSet { system, tools: None, model, params };
     let _ = session.append([Entry::from(prompt).origin("prompt")])?; // known after the first time
     Ok(session)
 }
@@ -72,22 +70,16 @@ fn step(session: &Session, outside: &mut dyn Outside) -> Result<(), Error> {
     }
     let started =
         answer.calls.iter().map(|[id, tool, params]| Entry::tool_started(id, tool, params).origin(id));
-    let report = Fact::MessageFinished {
-        key,
-        model: Some("claude-opus-4-5".to_owned()),
-        provider: None,
-        request: None,
-        stop_reason: None,
-        usage: Usage { output: Some(20), ..Usage::default() },
-    };
+    let usage = Usage { output: Some(20), ..Usage::default() };
+    let (model, stop_reason) = (Some("claude-opus-4-5".to_owned()), None);
+    let report = Fact::MessageFinished { key, model, provider: None, request: None, stop_reason, usage };
     // The starts are durable, in one commit with the end of the message, before any tool has its effect.
     let _ = message.finish(report, started)?;
     for call in answer.calls.iter().rev() {
-        let (outcome, text) = match outside.run(session, call) {
-            Ok(text) => (Outcome::Completed, text),
-            Err(text) => (Outcome::Failed, text),
+        let ended = match outside.run(session, call) {
+            Ok(text) => Entry::tool_completed(&call[0], text),
+            Err(text) => Entry::tool_failed(&call[0], text),
         };
-        let ended = Entry::tool_finished(&call[0], outcome, vec![PartEntry::text(text)]);
         let _ = session.append([ended.origin(format!("{}:end", call[0]))])?; // in any order
     }
     Ok(())
@@ -117,10 +109,8 @@ pub(crate) fn take_back(session: &Session, key: &str) -> Result<(), Error> {
 pub(crate) fn fork(store: &Store, from: &Session, at: Seq, name: &str) -> Result<Session, Error> {
     let session = store.session(StreamInfo::session("example", name));
     let forked = Fact::Forked { from: from.id(), at: PointRef::Seq(at) };
-    if session.view().is_err() {
-        let _ = session.append([Entry::from(forked)])?;
-    }
-    Ok(session)
+    let first = session.view().is_err().then(|| session.append([Entry::from(forked)]));
+    first.transpose().map(|_| session)
 }
 
 /// A model that reads two files at once and then answers, and tools that say what they were asked.

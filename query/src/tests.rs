@@ -321,3 +321,44 @@ fn half_time_is_an_earlier_read_of_the_same_fold() {
     assert!(now.whole > now.shown && now.recorded >= now.whole);
     assert_eq!(now.shown, context(&store, &view, Window::default(), Micros(0)).unwrap().tokens_shown);
 }
+
+/// A session that was imported today could not be asked for yesterday: all of it was recorded today. In a session a time is
+/// one of the host's clock; what bears none counts from its recording, unless the host's clock goes on behind it.
+#[test]
+fn a_time_in_a_session_is_one_of_its_hosts_clock() {
+    use acpdb_engine::entry::{Entry, Fact, PointRef, StreamInfo};
+    use acpdb_engine::event::Role;
+    let store = store();
+    let imported = store.session(StreamInfo::session("acpdb", "imported"));
+    let say = |key: &str, time: Option<i64>| Entry::message(key, Role::User, key).at(time.map(Micros));
+    // #4 bears no time, #6 and #8 are a little out of order, #9 was recorded by hand long after.
+    let _ = imported
+        .append([
+            say("a", Some(100)),
+            say("b", None),
+            say("c", Some(300)),
+            say("d", Some(290)),
+            say("e", Some(500)),
+            say("f", Some(490)),
+            say("g", None),
+        ])
+        .unwrap();
+    let fork = store.session(StreamInfo::session("acpdb", "fork"));
+    let forked = Fact::Forked { from: imported.id(), at: PointRef::Seq(Seq(6)) };
+    let _ = fork.append([Entry::from(forked), say("h", None)]).unwrap();
+    let now = store.now();
+    let at = |session: &str, time: i64| {
+        let stream = store.find_stream(session).unwrap();
+        let view = store.view(stream.id).unwrap();
+        let found = when::within(&store, &view, session, when::Point::Time(Micros(time)), now);
+        found.unwrap().seq.get()
+    };
+    let first = store.event(Seq(3)).unwrap().unwrap();
+    assert_eq!((first.event.host_time, first.event.payload.label()), (Some(Micros(100)), "message_recorded"));
+    let found: Vec<u64> = [99, 100, 299, 300, 499, 500, 600].map(|time| at("imported", time)).into();
+    assert_eq!(found, [1, 3, 3, 6, 6, 8, 8]);
+    assert_eq!(at("imported", now.get()), store.head().unwrap().get());
+    // A fork reads what it shares, up to where it left.
+    let found: Vec<u64> = [100, 300, 500].map(|time| at("fork", time)).into();
+    assert_eq!(found, [3, 6, 6]);
+}

@@ -9,11 +9,14 @@
 //! ```
 //!
 //! Reading a text ([`parse`]) and finding the point in a store ([`resolve`]) are two steps; the clock comes in as a value.
-//! A seq or turn that is not there is an error. A time that is yet to come means the head, and says so.
+//! A seq or turn that is not there is an error. A time that is yet to come means the head, and says so. In a session a time
+//! is one of its host's clock; in the whole store, which no host's clock orders, it is when things were recorded.
 
-use acpdb_engine::event::{Payload, ReplaceCause};
-use acpdb_engine::ids::{Micros, Seq, Turn};
-use acpdb_engine::{At, Error, Store, StreamName, View};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use acpdb_engine::event::{Forked, Payload, ReplaceCause};
+use acpdb_engine::ids::{Micros, Seq, StreamId, Turn};
+use acpdb_engine::{At, Error, Glimpse, Store, StreamName, View};
 use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp, ToSpan as _, Zoned};
@@ -320,11 +323,74 @@ pub fn within(
             })?;
             plain(Seq(seq.get().saturating_sub(1)))
         }
+        Point::Time(time) if time <= now => {
+            let forks = state.forks(head).to_vec();
+            drop(reading);
+            plain(seq_of_session_at(store, view.stream(), &forks, time)?.unwrap_or(head).min(head))
+        }
         Point::Head | Point::Seq(_) | Point::Time(_) => {
             drop(reading);
             anywhere(store, point, now)
         }
     }
+}
+
+/// The last seq of a session at a moment; `None` if all of it is older.
+///
+/// A session is dated by its host's clock: one that was imported today happened when its host says, not today. What bears no
+/// time of the host counts from when it was recorded, unless the host's clock goes on behind it. Clocks of hosts run
+/// backwards at times; the first event that is later than the moment ends the search.
+fn seq_of_session_at(
+    store: &Store,
+    stream: StreamId,
+    forks: &[(Seq, Forked)],
+    moment: Micros,
+) -> Result<Option<Seq>, Error> {
+    let Some(later) = first_later(store, stream, Seq::MAX, moment)? else { return Ok(None) };
+    let last = Seq(later.get().saturating_sub(1));
+    // A fork began later than that, and reads what it shares.
+    match forks.first().filter(|(began, _)| last < *began) {
+        Some((_, forked)) => {
+            let shared = first_later(store, forked.from, forked.at, moment)?;
+            Ok(Some(shared.map_or(forked.at, |later| Seq(later.get().saturating_sub(1))).min(last)))
+        }
+        None => Ok(Some(last)),
+    }
+}
+
+/// The first event of a stream, up to a seq, that is later than a moment.
+fn first_later(store: &Store, stream: StreamId, to: Seq, moment: Micros) -> Result<Option<Seq>, Error> {
+    // What is later by its recording, while nobody knows whether the host's clock goes on; and what surely is later.
+    let later = Arc::new(Mutex::new((None::<Seq>, None::<Seq>)));
+    let seen = Arc::clone(&later);
+    // Events are looked at some way ahead of those that are handed out.
+    let look = move |glimpse: &Glimpse<'_>| {
+        let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let (undecided, found) = &mut *seen;
+        if found.is_some() {
+            return false;
+        }
+        match glimpse.host_time() {
+            Some(time) if time > moment => *found = Some(undecided.unwrap_or(glimpse.seq())),
+            Some(_) => *undecided = None,
+            None if glimpse.recorded_at() > moment => {
+                undecided.get_or_insert(glimpse.seq());
+            }
+            None => {}
+        }
+        found.is_some()
+    };
+    let mut events = store.stream_events(stream, Seq(1), to.min(store.head()?))?.wanted(look);
+    loop {
+        match events.next() {
+            Some(Ok(_)) | None => break,
+            // Damage costs the time of what is damaged, not the answer.
+            Some(Err(Error::Corrupt { .. })) => {}
+            Some(Err(error)) => return Err(error),
+        }
+    }
+    let (undecided, found) = *later.lock().unwrap_or_else(PoisonError::into_inner);
+    Ok(found.or(undecided))
 }
 
 /// The seqs of a session's marks, oldest first.

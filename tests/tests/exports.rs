@@ -16,6 +16,10 @@ mod laws;
 mod life;
 #[path = "exports/recordings.rs"]
 mod recordings;
+#[path = "exports/round_trip.rs"]
+mod round_trip;
+#[path = "exports/serving.rs"]
+mod serving;
 
 use acpdb_engine::View;
 use acpdb_hosts::export::{Export, Format, Options, export};

@@ -103,6 +103,71 @@ fn after_a_compaction_of_claude_code_the_context_holds_what_followed() {
     assert!(compacted > 0, "no recording has a compaction");
 }
 
+/// Time travel against the file itself: a host's file is only ever appended to, so what was in the context just before the
+/// compaction is what an import of the file up to there ends with.
+#[test]
+fn the_context_before_a_compaction_is_that_of_the_file_cut_there() {
+    let Some(folder) = shared("data") else { return };
+    let mut compacted = 0;
+    for entry in std::fs::read_dir(folder.join("claude-code/entire-cli")).unwrap() {
+        let path = entry.unwrap().path();
+        let bytes = bytes_of(&path).unwrap();
+        let text = std::str::from_utf8(&bytes).unwrap();
+        let is_mark = |line: &str| {
+            serde_json::from_str::<Value>(line).is_ok_and(|record| record["subtype"] == "compact_boundary")
+        };
+        let Some(mark) = text.lines().position(is_mark) else { continue };
+        compacted += 1;
+        let before: String = text.lines().take(mark).map(|line| format!("{line}\n")).collect();
+        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+        let (_folder, store, view) = imported(Format::ClaudeCode, &name, &bytes);
+        let stream = store.stream_name(view.stream()).unwrap().unwrap();
+        let now = acpdb_engine::ids::Micros(i64::MAX);
+        let (then, _) = acpdb_query::when::view(&store, &stream, Some("@compact-1"), now).unwrap();
+        let (_cut_folder, _cut_store, cut) = imported(Format::ClaudeCode, &name, before.as_bytes());
+        assert_eq!(calls(&then), calls(&cut), "{name}");
+        assert_eq!(texts(&then), texts(&cut), "{name}");
+        let (kept, _) = claude_calls(&lines(before.as_bytes()));
+        assert_eq!(calls(&then).0, kept, "{name}: by the file itself");
+        // What the compaction took away is what the difference names.
+        let taken = acpdb_query::diff(&then, &view, &stream.name);
+        let left = taken.items.iter().filter(|row| row.change == acpdb_query::Change::Went).count();
+        assert!(left > 0, "{name}: {taken:?}");
+    }
+    assert!(compacted > 0, "no recording has a compaction");
+}
+
+/// A session whose file holds no mark has lost nothing: every call is in the context, whole or as its stand-in.
+#[test]
+fn without_a_mark_of_the_host_nothing_leaves_the_context() {
+    let Some(folder) = shared("data") else { return };
+    let mut sessions = 0;
+    for (place, format, marks) in [
+        ("claude-code/entire-cli", Format::ClaudeCode, &["compact_boundary"][..]),
+        ("codex/session-bridge", Format::Codex, &["\"type\":\"compacted\"", "thread_rolled_back"]),
+        ("copilot-cli/agentv", Format::CopilotCli, &["compaction"]),
+        ("gemini-cli/session-bridge", Format::GeminiCli, &["$rewindTo", "$set"]),
+        ("opencode/gatomia-vscode", Format::Opencode, &["compaction", "\"compacted\""]),
+        ("swe-agent", Format::SweAgent, &[]),
+    ] {
+        for entry in std::fs::read_dir(folder.join(place)).unwrap() {
+            let path = entry.unwrap().path();
+            let bytes = bytes_of(&path).unwrap();
+            let text = String::from_utf8_lossy(&bytes);
+            if marks.iter().any(|mark| text.contains(mark)) {
+                continue;
+            }
+            let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+            let (_folder, _store, view) = imported(format, &name, &bytes);
+            let (current, history) = calls(&view);
+            let branched: BTreeSet<&String> = history.difference(&current).collect();
+            assert_eq!(branched, BTreeSet::new(), "{place}/{name}");
+            sessions += 1;
+        }
+    }
+    assert!(sessions > 20, "sessions without a mark: {sessions}");
+}
+
 #[test]
 fn after_a_compaction_of_opencode_the_context_holds_the_summary_and_what_followed() {
     let Some(folder) = shared("data") else { return };

@@ -4,6 +4,7 @@
     clippy::unwrap_used,
     clippy::indexing_slicing,
     clippy::panic,
+    clippy::cast_possible_truncation,
     reason = "tests: a failed step is a failed test"
 )]
 
@@ -29,7 +30,7 @@ fn store() -> Store {
 }
 
 /// Records entries in the session `s1`.
-fn record(store: &Store, entries: Vec<Entry>) {
+fn record(store: &Store, entries: &[Entry]) {
     let stream = StreamInfo::session("acpdb", "s1");
     for entries in entries.chunks(2000) {
         let batch = Batch { stream: stream.clone(), entries: entries.to_vec() };

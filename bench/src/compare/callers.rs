@@ -20,7 +20,7 @@ use acpdb_engine::storage::{
 use super::Compare;
 use super::table::Figures;
 use crate::Outcome;
-use crate::measure::{self, float, spent};
+use crate::measure::{self, float, spent, wall};
 
 const LOG: &str = "acpdb log + index";
 const BODY_BYTES: usize = 700;
@@ -96,6 +96,9 @@ impl StoredFile for SlowFile {
     fn is_current(&self) -> io::Result<bool> {
         self.file.is_current()
     }
+    fn is_linked(&self) -> io::Result<bool> {
+        self.file.is_linked()
+    }
 }
 
 fn open(folder: &Path, flush: Duration) -> Outcome<(Log, Arc<AtomicU64>)> {
@@ -111,7 +114,7 @@ fn append(log: &Log, caller: u8, count: usize) -> Outcome<Vec<f64>> {
     let body: Arc<[u8]> = vec![b'a' + caller % 26; BODY_BYTES].into();
     let mut times = Vec::with_capacity(count);
     for _ in 0..count {
-        let (done, took) = spent(|| -> Outcome<()> {
+        let (done, time) = wall(|| -> Outcome<()> {
             let envelope = Envelope {
                 kind: 7,
                 version: 1,
@@ -125,7 +128,7 @@ fn append(log: &Log, caller: u8, count: usize) -> Outcome<Vec<f64>> {
             Ok(())
         });
         done?;
-        times.push(took.wall * 1e6);
+        times.push(time * 1e6);
     }
     Ok(times)
 }

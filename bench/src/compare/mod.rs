@@ -46,7 +46,7 @@ pub(crate) fn run(
     let quick = options.quick;
     let sizes = match events {
         Some(count) => vec![count],
-        None if quick => vec![10_000, 50_000],
+        None if quick => vec![10_000, 30_000],
         None => vec![10_000, 100_000, 1_000_000],
     };
     // The system's folder for temporary files may lie in memory; the current folder rarely does.

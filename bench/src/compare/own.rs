@@ -29,7 +29,13 @@ struct LogEngine {
     index: Arc<Index>,
     log: Arc<Log>,
     salts: Vec<[u8; 16]>,
+    /// Frames that were read, as the store keeps them.
+    frames: HashMap<Position, Frame>,
+    frame_bytes: usize,
 }
+
+/// What the store keeps of frames.
+const FRAME_BYTES_MAX: usize = 16 << 20;
 
 pub(crate) fn open_log(folder: &Path) -> Outcome<Box<dyn Engine>> {
     let storage = Arc::new(FileStorage::new(folder.join("log-and-index")));
@@ -38,7 +44,7 @@ pub(crate) fn open_log(folder: &Path) -> Outcome<Box<dyn Engine>> {
     let log = Arc::new(log);
     let index = Index::open_for(&log, IndexOptions::default()).owner().ok_or("the index is not ours")?;
     let indexer = Indexer::start(index.clone(), log.clone(), IndexerOptions::default())?;
-    Ok(Box::new(LogEngine { indexer, index, log, salts: Vec::new() }))
+    Ok(Box::new(LogEngine { indexer, index, log, salts: Vec::new(), frames: HashMap::new(), frame_bytes: 0 }))
 }
 
 fn stream(session: u32) -> StreamId {
@@ -80,9 +86,24 @@ impl LogEngine {
         Ok(EncodedEvent { envelope, payload: bytes, bodies: vec![body] })
     }
 
-    fn frame(&self, seq: Seq) -> Outcome<Frame> {
+    fn frame(&mut self, seq: Seq) -> Outcome<Frame> {
         let place = self.index.place_of(seq)?.ok_or("not indexed")?;
-        Ok(self.log.frame_at(place.position)?)
+        self.frame_at(place.position)
+    }
+
+    fn frame_at(&mut self, position: Position) -> Outcome<Frame> {
+        if let Some(frame) = self.frames.get(&position) {
+            return Ok(frame.clone());
+        }
+        let frame = self.log.frame_at(position)?;
+        let bytes = frame.header().spine_bytes as usize + 512;
+        if self.frame_bytes + bytes > FRAME_BYTES_MAX {
+            self.frames.clear();
+            self.frame_bytes = 0;
+        }
+        self.frame_bytes += bytes;
+        self.frames.insert(position, frame.clone());
+        Ok(frame)
     }
 
     /// The body of the event at `seq`, its digest checked.
@@ -113,12 +134,14 @@ impl Engine for LogEngine {
         match ask {
             Ask::Get(number) => {
                 let seq = Seq(number);
-                self.body(&self.frame(seq)?, seq, sink)?;
+                let frame = self.frame(seq)?;
+                self.body(&frame, seq, sink)?;
             }
             Ask::Digest(hash) => {
                 let known = self.index.names(NameKind::Call, &hex(hash), false, usize::MAX)?;
                 if let Some(seq) = known.iter().map(|entry| entry.seq).max() {
-                    self.body(&self.frame(seq)?, seq, sink)?;
+                    let frame = self.frame(seq)?;
+                    self.body(&frame, seq, sink)?;
                 }
             }
             Ask::Last(session) => {
@@ -127,7 +150,7 @@ impl Engine for LogEngine {
                 let places = self.index.last_frames_of(id, LAST_COUNT)?;
                 let mut bodies = Vec::new();
                 for place in places.iter().rev() {
-                    let frame = self.log.frame_at(place.position)?;
+                    let frame = self.frame_at(place.position)?;
                     let own: Vec<Seq> = frame
                         .events()
                         .filter(|event| event.envelope.stream == id)

@@ -10,7 +10,7 @@ use super::own;
 use super::table::Figures;
 use super::work::{Event, Sink, Work};
 use crate::Outcome;
-use crate::measure::{self, middle, own as own_time, spent};
+use crate::measure::{self, middle, own as own_time, spent, wall};
 
 /// Events of a commit in a bulk load.
 const BATCH_EVENT_COUNT: u64 = 1000;
@@ -92,9 +92,9 @@ fn open_all(kinds: &[Kind], folder: &Path) -> Outcome<Vec<Open>> {
 
 /// One durable commit at a time: on the disk for bytes, flushes and latency, in memory for the processor.
 pub(crate) fn commits(compare: &Compare, kinds: &[Kind], work: &Work, figures: &mut Figures) -> Outcome<()> {
-    let rounds = if compare.quick { 5 } else { 9 };
+    let rounds = if compare.quick { 3 } else { 9 };
     for (place, folder, count) in [
-        ("disk", compare.folder.clone(), if compare.quick { 150 } else { 400 }),
+        ("disk", compare.folder.clone(), if compare.quick { 100 } else { 400 }),
         ("memory", measure::scratch_folder(), if compare.quick { 1000 } else { 4000 }),
     ] {
         let device = Device::of(&folder);
@@ -136,9 +136,9 @@ fn commit_round(
     let (done, all) = spent(|| {
         own_time(|| -> Outcome<()> {
             for event in &events {
-                let (done, spent) = spent(|| engine.append(std::slice::from_ref(event)));
+                let (done, time) = wall(|| engine.append(std::slice::from_ref(event)));
                 done?;
-                times.push(spent.wall * 1e6);
+                times.push(time * 1e6);
             }
             Ok(())
         })
@@ -290,11 +290,11 @@ fn reads(
             for (name, asks) in &asks {
                 let (mut times, mut sink) = (Vec::new(), Sink::touching());
                 for ask in asks.iter().take(each) {
-                    let (done, spent) = spent(|| engine.ask(*ask, &mut sink));
+                    let (done, time) = wall(|| engine.ask(*ask, &mut sink));
                     if !done? {
                         break;
                     }
-                    times.push(spent.wall * 1e6);
+                    times.push(time * 1e6);
                 }
                 if !times.is_empty() {
                     figures.add(&format!("{size}, {how}: {name}"), "us", kind.name, middle(times));

@@ -127,6 +127,32 @@ const EXAMPLES: &[(&str, &[Example])] = &[
     ("fork", &[("acpdb fork ses_01", ""), ("acpdb fork ses_01 --at t12 --id ses_01b", "from a point of it")]),
     ("undo", &[("acpdb undo --dry-run", "what would be taken back"), ("acpdb undo '#812'", "")]),
     (
+        "export html",
+        &[
+            ("acpdb export html -o session.html", "a page to look at and to hand on"),
+            ("acpdb export html latest --at t12 > then.html", "as it was after turn 12"),
+        ],
+    ),
+    (
+        "export jsonl",
+        &[
+            (
+                "acpdb export jsonl -o all.jsonl",
+                "duckdb: select tool, sum(tokens) from 'all.jsonl' group by 1",
+            ),
+            ("acpdb export jsonl ses_01 ses_02 -o two.jsonl --force", ""),
+        ],
+    ),
+    (
+        "export sqlite",
+        &[("acpdb export sqlite -o all.sqlite", "select rule, count(*) from edges group by 1")],
+    ),
+    ("export parquet", &[("acpdb export parquet -o all.parquet", "for DuckDB, pandas, Polars")]),
+    (
+        "export otlp-json",
+        &[("acpdb export otlp-json ses_01 -o spans.jsonl --texts", "with parameters and results")],
+    ),
+    (
         "scan",
         &[
             ("acpdb scan", "well-known forms of keys and tokens"),
@@ -296,21 +322,34 @@ mod tests {
         typed.map(|line| format!("acpdb{}", line.split("   ").next().unwrap_or(line))).collect()
     }
 
+    /// Fails unless a line, as it is typed into a shell, is a command of this program.
+    fn assert_reads(line: &str) {
+        let typed = line.split(' ').take_while(|word| !["<", ">", "|"].contains(word));
+        let typed = typed.collect::<Vec<_>>().join(" ");
+        let words = shlex::split(&typed).unwrap_or_else(|| panic!("{line}"));
+        if let Err(error) = Args::read(&words) {
+            panic!("{line}: {error}");
+        }
+    }
+
     #[test]
     fn every_verb_has_examples_and_every_example_is_a_command_of_that_verb() {
         let leaves = leaves();
         assert!(leaves.len() > 40, "the table is walked: {}", leaves.len());
         for (path, verb) in &leaves {
-            let help = verb.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let mut help = verb.get_after_help().map(ToString::to_string).unwrap_or_default();
+            // Verbs of a group may have them together.
+            if let Some((group, _)) = path.split_once(' ') {
+                let group = command()
+                    .find_subcommand(group)
+                    .and_then(Command::get_after_help)
+                    .map(ToString::to_string);
+                help.push_str(&group.unwrap_or_default());
+            }
             let examples = examples(&help);
             assert!(!examples.is_empty(), "acpdb {path} --help has no example");
             for example in examples {
-                let typed = example.split([' ']).take_while(|word| !["<", ">", "|"].contains(word));
-                let typed = typed.collect::<Vec<_>>().join(" ");
-                let words = shlex::split(&typed).unwrap_or_else(|| panic!("{example}"));
-                if let Err(error) = Args::read(&words) {
-                    panic!("{example}: {error}");
-                }
+                assert_reads(&example);
             }
         }
         for (path, _) in EXAMPLES {
@@ -339,10 +378,7 @@ mod tests {
                     continue;
                 }
                 let typed = line.split("   ").next().unwrap_or_default();
-                let words = shlex::split(typed).unwrap_or_else(|| panic!("{}: {line}", page.display()));
-                if let Err(error) = Args::read(&words) {
-                    panic!("{}: {line}: {error}", page.display());
-                }
+                assert_reads(typed);
                 count += 1;
             }
         }

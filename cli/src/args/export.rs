@@ -5,11 +5,6 @@ use std::path::PathBuf;
 use clap::Subcommand;
 
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Examples:\n  acpdb export html SESSION -o session.html    a page to look at and to hand on\n  \
-    acpdb export html latest --at t12 > then.html\n\n\
-    Files hold what was recorded, secrets included: look with `acpdb scan` before you hand one on."
-)]
 pub(crate) struct Export {
     #[command(subcommand)]
     pub(crate) act: ExportAct,
@@ -19,6 +14,14 @@ pub(crate) struct Export {
 pub(crate) enum ExportAct {
     /// One page that needs nothing else: history, context at any turn, chains, todos, memory
     Html(ExportPage),
+    /// A line of JSON for each item, with its texts, states and reasons
+    Jsonl(ExportTables),
+    /// A database with tables sessions, turns, items, states, edges
+    Sqlite(ExportTables),
+    /// A table of the items, in columns
+    Parquet(ExportTables),
+    /// Spans by OpenTelemetry's conventions, a line for each session
+    OtlpJson(ExportSpans),
 }
 
 /// Where an export goes.
@@ -35,8 +38,26 @@ pub(crate) struct Target {
 #[derive(Debug, clap::Args)]
 pub(crate) struct ExportPage {
     /// The session [default: the only or newest one]
-    #[arg(value_name = "SESSION")]
+    #[arg(value_name = "SESSION", add = crate::complete::sessions())]
     pub(crate) session: Option<String>,
     #[command(flatten)]
     pub(crate) target: Target,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct ExportTables {
+    /// Sessions [default: all]
+    #[arg(value_name = "SESSION", add = crate::complete::sessions())]
+    pub(crate) sessions: Vec<String>,
+    #[command(flatten)]
+    pub(crate) target: Target,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct ExportSpans {
+    #[command(flatten)]
+    pub(crate) tables: ExportTables,
+    /// With parameters and results of calls
+    #[arg(long)]
+    pub(crate) texts: bool,
 }

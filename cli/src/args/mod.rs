@@ -20,7 +20,7 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEn
 use crate::settings::Settings;
 
 pub(crate) use context::{Context, ContextAct, RestoreTargets, Targets};
-pub(crate) use export::{Export, ExportAct, ExportPage, Target};
+pub(crate) use export::{Export, ExportAct, ExportPage, ExportSpans, ExportTables, Target};
 pub(crate) use memory::{
     Memory, MemoryAct, MemoryAdd, MemoryImport, MemoryKey, MemoryList, MemoryPropose, MemoryRetract,
     MemoryScope, MemorySupersede,
@@ -132,7 +132,7 @@ pub(crate) enum Verb {
     Fork(Fork),
     /// Take back the newest discard, distill, restore, pin or unpin
     Undo(Undo),
-    /// Sessions as files for browsers, databases and trace viewers
+    /// Sessions as files for browsers, databases and trace viewers; with what was recorded, secrets included
     Export(Export),
     /// Secrets that were recorded: where, and how to erase them
     Scan(Scan),
@@ -177,6 +177,18 @@ pub(crate) enum Verb {
 /// The table of arguments, with the examples of each verb.
 pub(crate) fn command() -> clap::Command {
     examples::with(Args::command())
+}
+
+/// The help of the verb that these words lead to, as far as they do.
+pub(crate) fn help(words: impl IntoIterator<Item = std::ffi::OsString>) -> clap::builder::StyledStr {
+    let mut command = command();
+    command.build();
+    for word in words.into_iter().skip(1) {
+        if let Some(below) = command.find_subcommand(&word) {
+            command = below.clone();
+        }
+    }
+    command.render_help()
 }
 
 impl Args {

@@ -23,6 +23,7 @@ pub(crate) enum ExportMode {
     /// What is superseded shows its stand-in at once
     Eager,
     /// What was sent stays as it was sent until the next rebase
+    #[value(alias = "append-only", alias = "served")]
     Batched,
     /// The items of the current context as they were recorded
     Whole,

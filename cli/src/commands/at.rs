@@ -25,22 +25,34 @@ pub(crate) fn refuse(global: &Global) -> Result<(), Failure> {
     }
 }
 
-/// The last seq at a point. Turns and marks belong to a session: to the one that is named, else to the only one there is.
+/// The last seq at a point. Turns, marks and times of a host's clock belong to a session: to the one that is named, turns and
+/// marks also to the only one there is.
 pub(crate) fn seq(store: &Store, text: &str, session: Option<&StreamName>) -> Result<Seq, Failure> {
-    let found = when::resolve(store, text, now()).map(|found| found.seq);
-    let Err(WhenError::NeedsSession { .. }) = &found else { return found.map_err(failure) };
-    let only = || -> Result<Option<StreamName>, Failure> {
-        let mut tops = store.stream_names()?.into_iter();
-        let mut tops = tops.by_ref().filter(|name| name.scope == Scope::Session && name.parent.is_none());
-        Ok(tops.next().filter(|_| tops.next().is_none()))
+    let of_session = |session: &StreamName| {
+        let view = when::view_once(store, session, Some(text), now());
+        view.map(|(view, _)| view.at()).map_err(failure)
     };
-    match session.cloned().map_or_else(only, |session| Ok(Some(session)))? {
-        Some(session) => {
-            let view = when::view_once(store, &session, Some(text), now());
-            view.map(|(view, _)| view.at()).map_err(failure)
-        }
-        None => found.map_err(failure),
+    let is_time = matches!(when::parse(text, now()), Ok(Point::Time(time)) if time <= now());
+    if let Some(session) = session.filter(|_| is_time) {
+        return of_session(session);
     }
+    match when::resolve(store, text, now()).map(|found| found.seq) {
+        Ok(Seq::ZERO) if is_time => Err(Failure::not_found(format!("nothing had been recorded at {text}")).hint(
+            "times of the whole store are when things were recorded or imported; a session that is named goes by its host's clock",
+        )),
+        Err(error @ WhenError::NeedsSession { .. }) => match session.cloned().map_or_else(|| only(store), |it| Ok(Some(it)))? {
+            Some(session) => of_session(&session),
+            None => Err(failure(error)),
+        },
+        found => found.map_err(failure),
+    }
+}
+
+/// The only session there is, subagents not counted.
+fn only(store: &Store) -> Result<Option<StreamName>, Failure> {
+    let mut tops = store.stream_names()?;
+    tops.retain(|name| name.scope == Scope::Session && name.parent.is_none());
+    Ok(tops.pop().filter(|_| tops.is_empty()))
 }
 
 /// The last seq that a command with `--at` reads; `None` without it.

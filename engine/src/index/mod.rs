@@ -140,7 +140,8 @@ pub struct Identity {
 /// When rows reach the disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Durability {
-    /// Some time later; a crash takes them back to the last [`Durability::Immediate`].
+    /// Some time later, or with the next [`Durability::Immediate`]. A crash takes them back to the last one; so may the end of
+    /// the handle.
     None,
     /// Before `apply` returns, with all rows before them.
     Immediate,

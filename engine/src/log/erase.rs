@@ -91,14 +91,13 @@ impl Log {
             }
             self.clock.sleep(WAIT_MAX);
         };
-        let after = match read_note(&*self.storage)? {
-            Some(earlier) => earlier,
-            None => {
-                let head = self.refresh()?.seq;
-                write_file(&*self.storage, ERASING, &note(head))
-                    .map_err(|error| LogError::io("write", self.storage.path(ERASING), error))?;
-                head
-            }
+        let after = if let Some(earlier) = read_note(&*self.storage)? {
+            earlier
+        } else {
+            let head = self.refresh()?.seq;
+            write_file(&*self.storage, ERASING, &note(head))
+                .map_err(|error| LogError::io("write", self.storage.path(ERASING), error))?;
+            head
         };
         Ok(Erasing { log: self, _lock: lock, after })
     }

@@ -385,10 +385,26 @@ impl<'a> Cursor<'a> {
         let header = self.header(position)?;
         let length = header.spine_bytes as usize;
         let offset = self.place(position)?.saturating_add(FRAME_HEADER_BYTES as u64);
-        let bytes = self.bytes(position.segment(), offset, length).map_err(Fault::Error)?;
-        let mut spine = AlignedVec::with_capacity(bytes.len());
-        spine.extend_from_slice(bytes);
+        let spine = self.aligned(position.segment(), offset, length).map_err(Fault::Error)?;
         Frame::new(header, spine, check).map_err(|invalid| Fault::Invalid(invalid, Some(Box::new(header))))
+    }
+
+    /// As [`Cursor::bytes`], aligned; what is longer than a window is read to where it stays.
+    fn aligned(&mut self, segment: u32, offset: u64, length: usize) -> Result<AlignedVec<16>, LogError> {
+        let mut aligned = AlignedVec::new();
+        if length <= self.window_bytes {
+            aligned.extend_from_slice(self.bytes(segment, offset, length)?);
+            return Ok(aligned);
+        }
+        let Some(file) = self.enter(segment)? else { return Ok(aligned) };
+        // A length from the disk may lie: no more memory than the file can fill.
+        let fail = |action, error| LogError::io(action, self.segments.path(segment), error);
+        let rest = file.file.len().map_err(|error| fail("inspect", error))?.saturating_sub(offset);
+        aligned.resize(length.min(usize::try_from(rest).unwrap_or(usize::MAX)), 0);
+        let count = read_up_to(&*file.file, &mut aligned, offset);
+        let count = count.map_err(|error| fail("read", error))?;
+        aligned.resize(count, 0);
+        Ok(aligned)
     }
 
     /// A block, or as much of it as there is: salt and bytes, unpacked; `length` is that of both.

@@ -280,6 +280,7 @@ impl Log {
         if let Some(segment) = writer.segment.as_ref().filter(|segment| segment.number == number) {
             return Ok(Arc::clone(segment));
         }
+        tail.check_current()?;
         let segment = Arc::new(WriteSegment::open(&*self.storage, number)?);
         let durable = tail.read()?.durable.unwrap_or_default();
         if durable < writer.place.position {
@@ -295,6 +296,7 @@ impl Log {
     pub(super) fn roll(&self, tail: &Tail, writer: &mut Writer) -> Result<(), LogError> {
         let place = writer.place;
         let segment = self.write_segment(tail, writer)?;
+        tail.check_current()?;
         let turn = tail.lock_sync(&*self.clock, self.options.lock_wait)?;
         segment.give_back(place.position.offset());
         if tail.read()?.durable.is_none_or(|durable| durable < place.position) {
@@ -307,7 +309,7 @@ impl Log {
         }
         let next = crate::codec::SegmentHeader::start(place.position.segment().saturating_add(1));
         // Stays set if anything here fails: the new segment may exist or not, and repair finds out.
-        tail.begin(next)?;
+        tail.begin(next, self.process)?;
         let start = self.start_segment(&place, false)?;
         let published = tail.publish(&start, Some(&mut std::iter::empty()));
         drop(turn);
@@ -424,7 +426,7 @@ impl Log {
             }
         }
         writer.append_count = writer.append_count.saturating_add(1);
-        tail.begin(place.position)?;
+        tail.begin(place.position, self.process)?;
         let bytes = match run.requests.first() {
             Some((_, request, _)) if single => request.prepared.frame.bytes(),
             _ => &writer.buffer,

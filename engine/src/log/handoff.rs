@@ -51,17 +51,26 @@ enum Turn<P, F> {
     Done(Result<P, F>),
 }
 
+/// Whether the caller sleeps; a wake that nobody needs is a system call.
+type Asleep = bool;
+
 /// One caller's place in the queue.
 struct Slot<P, F> {
-    turn: Mutex<Turn<P, F>>,
+    turn: Mutex<(Turn<P, F>, Asleep)>,
     changed: Condvar,
     until: Until,
 }
 
 impl<P, F> Slot<P, F> {
     fn tell(&self, turn: Turn<P, F>) {
-        *locked(&self.turn) = turn;
-        self.changed.notify_one();
+        let asleep = {
+            let mut told = locked(&self.turn);
+            told.0 = turn;
+            told.1
+        };
+        if asleep {
+            self.changed.notify_one();
+        }
     }
 }
 
@@ -102,7 +111,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl<S: Stages> Handoff<S> {
     /// Has `request` written, together with others, and returns when it is what the caller waits for.
     pub(crate) fn run(&self, stages: &S, request: S::Request, until: Until) -> Result<S::Placed, S::Failure> {
-        let slot = Arc::new(Slot { turn: Mutex::new(Turn::Wait), changed: Condvar::new(), until });
+        let slot = Arc::new(Slot { turn: Mutex::new((Turn::Wait, false)), changed: Condvar::new(), until });
         let mut lead = {
             let mut queue = locked(&self.0);
             queue.queued.push((request, Arc::clone(&slot)));
@@ -119,8 +128,12 @@ impl<S: Stages> Handoff<S> {
             }
             let mut turn = locked(&slot.turn);
             let turn = loop {
-                match std::mem::replace(&mut *turn, Turn::Wait) {
-                    Turn::Wait => turn = slot.changed.wait(turn).unwrap_or_else(PoisonError::into_inner),
+                match std::mem::replace(&mut turn.0, Turn::Wait) {
+                    Turn::Wait => {
+                        turn.1 = true;
+                        turn = slot.changed.wait(turn).unwrap_or_else(PoisonError::into_inner);
+                        turn.1 = false;
+                    }
                     other => break other,
                 }
             };

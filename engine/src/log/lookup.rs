@@ -7,8 +7,9 @@
 //! Every page is checked before it is used; one damaged page of a table is computed from the others, and who asks for more
 //! damaged ones is told that there is no table. What a table says is only where to look: frames and bodies check themselves.
 
+use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::error::LogError;
 use super::files::Fault;
@@ -26,6 +27,12 @@ pub(crate) struct Source<'a> {
     pub(crate) path: &'a Path,
 }
 
+/// Most bytes that are read without asking for the file's length first.
+const UNASKED_BYTES_MAX: usize = 64 << 10;
+
+/// Pages of one table that are kept, some 1.5 KiB each.
+const PAGE_SLOT_COUNT: usize = 128;
+
 /// Exactly `length` bytes at `offset`.
 pub(crate) fn exactly(file: Source<'_>, offset: u64, length: usize) -> Result<Vec<u8>, Fault> {
     let missing = |found: u64| {
@@ -38,19 +45,28 @@ pub(crate) fn exactly(file: Source<'_>, offset: u64, length: usize) -> Result<Ve
         Fault::Invalid(invalid, None)
     };
     let failed = |action| move |error| Fault::Error(LogError::io(action, file.path.to_owned(), error));
-    // A length from the disk may lie: no more memory than the file can fill.
-    let size = file.file.len().map_err(failed("inspect"))?;
-    if offset.saturating_add(length as u64) > size {
-        return Err(missing(size));
+    // A length from the disk may lie: no more memory than the file can fill. Little is not worth a question: one body is
+    // three short reads, and asking first doubles its calls to the system.
+    if length > UNASKED_BYTES_MAX {
+        let size = file.file.len().map_err(failed("inspect"))?;
+        if offset.saturating_add(length as u64) > size {
+            return Err(missing(size));
+        }
     }
     let mut bytes = vec![0; length];
     let count = read_up_to(file.file, &mut bytes, offset).map_err(failed("read"))?;
-    if count < length { Err(missing(size)) } else { Ok(bytes) }
+    if count < length {
+        return Err(missing(file.file.len().map_err(failed("inspect"))?));
+    }
+    Ok(bytes)
 }
 
 fn damaged(found: &str) -> Fault {
     Fault::Invalid(Invalid::new(Part::Footer, 0, "sound tables", found), None)
 }
+
+/// A page's number, and its bytes.
+type ReadPage = (usize, Arc<[u8]>);
 
 /// One table of a file.
 #[derive(Debug)]
@@ -58,11 +74,14 @@ pub(crate) struct Table {
     shape: TableShape,
     start: u64,
     fence: OnceLock<Vec<[u8; FENCE_KEY_BYTES]>>,
+    /// Pages that were read, checked, each in the slot of its number, which a later one takes over: the bodies of one
+    /// session lie on few pages, though not in the order they are asked for. The file is complete: its tables stay.
+    read: Mutex<BTreeMap<usize, ReadPage>>,
 }
 
 impl Table {
     pub(crate) fn new(shape: TableShape, start: u64) -> Self {
-        Self { shape, start, fence: OnceLock::new() }
+        Self { shape, start, fence: OnceLock::new(), read: Mutex::default() }
     }
 
     fn end(&self) -> u64 {
@@ -74,13 +93,22 @@ impl Table {
     }
 
     /// The rows of a page, mended if need be.
-    fn page(&self, file: Source<'_>, page: usize) -> Result<Vec<u8>, Fault> {
+    fn page(&self, file: Source<'_>, page: usize) -> Result<Arc<[u8]>, Fault> {
+        let held = || self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        let slot = page % PAGE_SLOT_COUNT;
+        if let Some((number, rows)) = held().get(&slot)
+            && *number == page
+        {
+            return Ok(Arc::clone(rows));
+        }
         let (offset, bytes) = self.shape.page(page);
         let read = exactly(file, self.start.saturating_add(offset), bytes)?;
-        match checked(&read) {
-            Some(rows) => Ok(rows.to_vec()),
-            None => self.mend(file, page, &read),
-        }
+        let rows: Arc<[u8]> = match checked(&read) {
+            Some(rows) => rows.into(),
+            None => self.mend(file, page, &read)?.into(),
+        };
+        held().insert(slot, (page, Arc::clone(&rows)));
+        Ok(rows)
     }
 
     /// Computes a damaged page from all others.

@@ -159,9 +159,9 @@ impl Tail {
         sync(&*self.file)
     }
 
-    /// Says that a write up to `end` begins. Call under W.
-    pub(crate) fn begin(&self, end: Position) -> Result<(), LogError> {
-        let bytes = busy_record(end, self.storage.process());
+    /// Says that a write of this process up to `end` begins. Call under W.
+    pub(crate) fn begin(&self, end: Position, process: u32) -> Result<(), LogError> {
+        let bytes = busy_record(end, process);
         match self.shared() {
             Some(page) => store_bytes(&**page, word::BUSY, &bytes),
             None => self.write(&bytes, TailPage::BUSY_OFFSET)?,
@@ -316,10 +316,17 @@ impl Tail {
             return Err(self.busy());
         }
         let lock = WriteLock(self);
-        if self.file.is_current().map_err(self.fail("inspect"))? {
+        // A folder that was moved takes its lock along; whoever opens a file by its name asks again.
+        if self.file.is_linked().map_err(self.fail("inspect"))? {
             return Ok(lock);
         }
         Err(LogError::Moved { path: self.path() })
+    }
+
+    /// Refuses a store whose files are no longer where their names say: a file opened by its name would be another's.
+    pub(crate) fn check_current(&self) -> Result<(), LogError> {
+        let current = self.file.is_current().map_err(self.fail("inspect"))?;
+        if current { Ok(()) } else { Err(LogError::Moved { path: self.path() }) }
     }
 
     fn busy(&self) -> LogError {

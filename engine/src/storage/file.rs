@@ -176,6 +176,10 @@ impl StoredFile for DiskFile {
         self.file.unlock()
     }
 
+    fn is_linked(&self) -> io::Result<bool> {
+        Ok(self.file.metadata()?.nlink() > 0)
+    }
+
     fn is_current(&self) -> io::Result<bool> {
         match self.path.symlink_metadata() {
             Ok(found) => {

@@ -114,6 +114,11 @@ pub trait StoredFile: Send + Sync {
     fn unlock(&self) -> io::Result<()>;
     /// Whether the name it was opened by still names this file, so that a lock on it means something.
     fn is_current(&self) -> io::Result<bool>;
+    /// Whether any name still names this file; cheaper than [`StoredFile::is_current`], and as good for a file that
+    /// does not move without its folder.
+    fn is_linked(&self) -> io::Result<bool> {
+        self.is_current()
+    }
 }
 
 /// Reads until `buffer` is full or the file ends; returns how much was read.

@@ -29,11 +29,11 @@ fn conforms(storage: &dyn Storage) {
     assert_eq!(read_file(storage, "log/c", 10).unwrap(), None);
     assert_eq!(read_file(storage, "log/b", 2).err().unwrap().kind(), io::ErrorKind::InvalidData);
     assert_eq!(storage.list("log").unwrap(), ["b"]);
-    assert!(file.is_current().unwrap());
+    assert!(file.is_current().unwrap() && file.is_linked().unwrap());
     storage.rename("log/b", "a").unwrap();
     assert!(!file.is_current().unwrap());
     storage.remove("a").unwrap();
-    assert!(!file.is_current().unwrap());
+    assert!(!file.is_current().unwrap() && !file.is_linked().unwrap());
     for directory in ["", "log", ".."] {
         storage.sync_dir(directory).unwrap();
     }

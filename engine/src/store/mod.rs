@@ -341,7 +341,12 @@ impl Inner {
         if held.is_some() {
             return Ok(held);
         }
-        let Some(frame) = self.log.locate(seq)? else { return Ok(None) };
+        // What the index says is where to look; a frame that is damaged, or another one, is the log's to report.
+        let told = self.known_place(seq).and_then(|position| self.log.frame_at(position).ok());
+        let told = told.filter(|frame| (frame.header().first_seq..=frame.header().last_seq()).contains(&seq));
+        let Some(frame) = told.map_or_else(|| self.log.locate(seq), |frame| Ok(Some(frame)))? else {
+            return Ok(None);
+        };
         self.cache().keep(&frame);
         Ok(Some(frame))
     }

@@ -323,7 +323,7 @@ impl Inner {
     /// Where the frame of a seq begins, if the index is open and knows. Asking it opens nothing.
     pub(super) fn known_place(&self, seq: Seq) -> Option<Position> {
         let places = self.places.read().unwrap_or_else(PoisonError::into_inner);
-        let index = places.index.as_ref().filter(|_| seq > Seq(1) && seq <= places.base)?;
+        let index = places.index.as_ref().filter(|index| seq > Seq(1) && seq <= index.watermark().seq)?;
         index.place_of(seq).ok().flatten().map(|place| place.position)
     }
 

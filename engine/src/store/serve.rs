@@ -19,7 +19,7 @@ use crate::event::{
 };
 use crate::fold::serving::{ServeMode, ServeSettings};
 use crate::fold::{FaceState, ItemKind, PendingItem, ServedPlace, State};
-use crate::ids::{ItemId, Micros, Seq, StreamId, Turn};
+use crate::ids::{BodyId, ItemId, Micros, Seq, StreamId, Turn};
 use crate::serve::plan::{Advice, Bound, Cache, Candidate, FlushPlan, is_cold, plan};
 
 use super::commands::Recording;
@@ -388,7 +388,11 @@ fn cache(
     }
     let last = bounds.last();
     let idle = last.and_then(|bound| bound.used_at);
+    // Another model, other tools or another system prompt: nothing that was cached begins so.
+    let is_prompt_new =
+        state.served(at).last().is_some_and(|(seq, _)| state.prompts(*seq).len() < state.prompts(at).len());
     let cold = options.cold
+        || is_prompt_new
         || last.is_none()
         || idle.is_some_and(|then| is_cold(then, now, settings.price.ttl_seconds));
     let last_tokens = last.map_or(options.prefix_tokens, |bound| bound.tokens);
@@ -412,10 +416,20 @@ fn is_same(state: &State, one: &ServedPlace, other: &ServedPlace) -> bool {
         let view = state.face(place.ix, face, place.at(face));
         (view.state, view.tokens_shown, view.bytes, view.cause)
     };
+    // A revision may be as long as what it revises.
+    let texts = |place: &ServedPlace| -> Vec<BodyId> {
+        let params = state.item(place.ix, place.input_at).and_then(|item| item.params);
+        let content = state.content(place.ix, place.output_at);
+        params.into_iter().chain(content.iter().map(|part| part.body)).collect()
+    };
+    if one == other {
+        return true;
+    }
     one.ix == other.ix
         && (one.at(Face::Input) == other.at(Face::Input)
             || looks(one, Face::Input) == looks(other, Face::Input))
         && (one.output_at == other.output_at || looks(one, Face::Output) == looks(other, Face::Output))
+        && texts(one) == texts(other)
 }
 
 /// The first item that differs from the context sent before.

@@ -37,6 +37,8 @@ const HEADER_BYTES: usize = 144;
 const COVERED_BYTES: usize = 112;
 /// Longest snapshot that is written or read.
 const SNAPSHOT_BYTES_MAX: usize = 1 << 30;
+/// What is read and hashed at a time.
+const PIECE_BYTES: usize = 256 << 10;
 /// Most streams of one fold that is saved: forks of forks, at most.
 const STREAM_COUNT_MAX: usize = 4096;
 /// A fold of fewer events is as fast as reading what was saved of it.
@@ -101,8 +103,12 @@ fn program() -> u32 {
     crc32c::crc32c(env!("CARGO_PKG_VERSION").as_bytes())
 }
 
+fn hasher() -> blake3::Hasher {
+    blake3::Hasher::new_derive_key("acpdb 2026 snapshot v1")
+}
+
 fn digest(bytes: &[u8]) -> [u8; 32] {
-    let mut hasher = blake3::Hasher::new_derive_key("acpdb 2026 snapshot v1");
+    let mut hasher = hasher();
     hasher.update(bytes.get(..COVERED_BYTES).unwrap_or_default());
     hasher.update(bytes.get(HEADER_BYTES..).unwrap_or_default());
     *hasher.finalize().as_bytes()
@@ -153,8 +159,8 @@ impl Fields<'_> {
     }
 }
 
-/// What a snapshot says, if it is one of this program, whole, for this stream of this store.
-fn decode(bytes: &[u8], store: StoreId, stream: StreamId) -> Option<(Footing, Loaded)> {
+/// What a snapshot of this digest says, if it is one of this program, whole, for this stream of this store.
+fn decode(bytes: &[u8], digest: &[u8; 32], store: StoreId, stream: StreamId) -> Option<(Footing, Loaded)> {
     let mut header = Fields(bytes.get(..HEADER_BYTES)?);
     let ours = header.take()? == *MAGIC
         && header.take()? == LAYOUT_VERSION.to_le_bytes()
@@ -172,7 +178,7 @@ fn decode(bytes: &[u8], store: StoreId, stream: StreamId) -> Option<(Footing, Lo
     let event_count = u64::from_le_bytes(header.take()?);
     let beginnings = u32::from_le_bytes(header.take()?) != 0;
     let stream_count = u32::from_le_bytes(header.take()?) as usize;
-    if header.take()? != digest(bytes) || stream_count > STREAM_COUNT_MAX {
+    if header.take()? != *digest || stream_count > STREAM_COUNT_MAX {
         return None;
     }
     let rest = bytes.get(HEADER_BYTES..)?;
@@ -206,18 +212,34 @@ fn write(storage: &dyn Storage, stream: StreamId, bytes: &[u8]) -> std::io::Resu
     storage.rename(&temporary, &name(stream))
 }
 
-fn read(storage: &dyn Storage, stream: StreamId) -> Option<AlignedVec<16>> {
+/// The bytes of a snapshot, and their digest: hashed piece by piece, while they are in the processor's cache.
+fn read(storage: &dyn Storage, stream: StreamId) -> Option<(AlignedVec<16>, [u8; 32])> {
     let file = storage.open(&name(stream), Access::Read).ok()?;
     let length = usize::try_from(file.len().ok()?).ok()?;
     if length > SNAPSHOT_BYTES_MAX {
         // Nobody writes such a one, so it is not one.
-        return Some(AlignedVec::new());
+        return Some((AlignedVec::new(), [0; 32]));
     }
     let mut bytes: AlignedVec<16> = AlignedVec::with_capacity(length);
-    bytes.resize(length, 0);
-    let count = read_up_to(&*file, &mut bytes, 0).ok()?;
-    bytes.resize(count, 0);
-    Some(bytes)
+    let mut hasher = hasher();
+    while bytes.len() < length {
+        let start = bytes.len();
+        bytes.resize(length.min(start.saturating_add(PIECE_BYTES)), 0);
+        let piece = bytes.get_mut(start..)?;
+        let count = read_up_to(&*file, piece, start as u64).ok()?;
+        if count < piece.len() {
+            // It got shorter: not whole.
+            return Some((AlignedVec::new(), [0; 32]));
+        }
+        if start == 0 {
+            hasher.update(piece.get(..COVERED_BYTES).unwrap_or_default());
+            hasher.update(piece.get(HEADER_BYTES..).unwrap_or_default());
+        } else {
+            hasher.update(piece);
+        }
+    }
+    let digest = *hasher.finalize().as_bytes();
+    Some((bytes, digest))
 }
 
 /// Whether so much of a fold is new that it is worth saving.
@@ -233,8 +255,8 @@ impl Inner {
         if !snapshots.uses.reads {
             return None;
         }
-        let bytes = read(&*snapshots.storage, stream)?;
-        let found = decode(&bytes, snapshots.store, stream);
+        let (bytes, digest) = read(&*snapshots.storage, stream)?;
+        let found = decode(&bytes, &digest, snapshots.store, stream);
         let sound = found.filter(|(footing, _)| self.footing_at(footing.position) == Some(*footing));
         if sound.is_none() {
             snapshots.forget(stream);

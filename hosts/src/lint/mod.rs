@@ -11,6 +11,7 @@
 //! | O1 to O4 | `OpenAI` chat: pairs, stray results, arguments, null content |
 //! | R1 to R5 | `OpenAI` responses: pairs, reasoning and its item, units, encrypted content, null fields |
 //! | G1 to G5 | Gemini: pairs, order, signatures of the current turn, own parts, skipped checks |
+//! | I4 | any, with the previous body: opaque fields come back byte for byte, on their own part |
 //! | shape | any: what cannot be read as a request at all |
 //!
 //! One validator for everybody's bodies: exporters' tests use it, and so does `acpdb lint`. It reads JSON and nothing
@@ -18,6 +19,7 @@
 
 mod anthropic;
 mod gemini;
+mod opaque;
 mod openai;
 mod responses;
 
@@ -80,7 +82,10 @@ pub fn lint(format: Format, body: &[u8], known: Known<'_>) -> Vec<Finding> {
         Format::Openai => openai::check(&body, &mut out),
         Format::Responses => responses::check(&body, previous.as_ref(), &mut out),
         Format::Gemini => gemini::check(&body, previous.as_ref(), known.model, &mut out),
-        Format::Markdown | Format::Text => {}
+        Format::Markdown | Format::Text => return out.list,
+    }
+    if let Some(previous) = &previous {
+        opaque::check(&body, previous, &mut out);
     }
     out.list
 }

@@ -1,1 +1,354 @@
-//! x
+//! Sessions as spans, in OTLP's JSON, for trace viewers: one `TracesData` a line, one line a session.
+//!
+//! ```text
+//! invoke_agent HOST              the session; events of note (compaction, rewind, discard, ..) are its span events
+//! |- chat MODEL                  a turn: usage as the provider reported it, tokens of the context
+//! `- execute_tool TOOL           a call; superseded: a link to the call that took its place, with the rule
+//!    `- invoke_agent HOST        a subagent's session, in the same trace
+//! ```
+//!
+//! Names and attributes are those of OpenTelemetry's conventions for generative AI, what they lack begins with `acpdb.`.
+//! Ids are derived from stream and seq: the same session gives the same spans, however often it is exported. Texts are
+//! not in it unless asked for, as traces are kept where many can read them.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+
+use acpdb_engine::event::{MessageFinished, Payload};
+use acpdb_engine::fold::{ItemKind, ItemView, Ix, Status};
+use acpdb_engine::ids::{ItemId, Micros, Seq, StreamId};
+use acpdb_engine::{At, Error, Store, View};
+use serde::Serialize;
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+use super::{ExportError, page_past};
+use crate::items::ItemRow;
+
+/// Deepest nesting of subagents that is followed to find the trace.
+const DEPTH_MAX: usize = 32;
+/// Longest text that goes into an attribute, in bytes.
+const TEXT_BYTES_MAX: usize = 64 << 10;
+
+/// What is in the spans.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct SpanOptions {
+    /// Parameters and results of calls.
+    pub texts: bool,
+}
+
+/// What was exported.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct SpansReport {
+    /// Sessions.
+    pub sessions: u64,
+    /// Spans.
+    pub spans: u64,
+    /// Supersessions, as links.
+    pub links: u64,
+}
+
+/// Writes the spans of a session as of a view, as one line.
+///
+/// # Errors
+/// If the log cannot be read, or `out` fails.
+pub fn spans(
+    store: &Store,
+    view: &View,
+    options: SpanOptions,
+    out: &mut dyn Write,
+    report: &mut SpansReport,
+) -> Result<(), ExportError> {
+    let told = Told::read(store, view)?;
+    let (info, all) = {
+        let reading = view.read();
+        let state = reading.state();
+        (state.info(view.at()).cloned().unwrap_or_default(), state.items(view.at()).collect::<Vec<Ix>>())
+    };
+    let (trace, parent) = place(store, view)?;
+    let stream = view.stream();
+    let root = span_id(stream, "session", Seq::ZERO, 0);
+    let common = Common { trace, conversation: info.name.clone(), root: root.clone() };
+    let mut spans = Vec::new();
+    for (turn, span) in told.turns.iter().filter(|(turn, _)| **turn > 0) {
+        spans.push(turn_span(&common, stream, view, *turn, span));
+    }
+    for ix in all {
+        let item = view.read().state().item(ix, view.at());
+        if let Some(item) = item.filter(|item| item.kind == ItemKind::Call) {
+            let span = call_span(&common, view, &item, &told, options)?;
+            report.links += span.get("links").and_then(Value::as_array).map_or(0, Vec::len) as u64;
+            spans.push(span);
+        }
+    }
+    let mut attributes = common.attributes("invoke_agent");
+    attributes.push(text("gen_ai.agent.name", &info.host));
+    attributes.extend(info.title.as_ref().map(|title| text("acpdb.session.title", title)));
+    attributes.extend(info.project.as_ref().map(|project| text("acpdb.session.project", project)));
+    let mut session = json!({
+        "traceId": common.trace, "spanId": root, "name": format!("invoke_agent {}", info.host), "kind": 1,
+        "startTimeUnixNano": nanos(told.first), "endTimeUnixNano": nanos(told.last.max(told.first)),
+        "attributes": attributes, "events": told.notes, "status": {},
+    });
+    if let (Some(parent), Some(object)) = (parent, session.as_object_mut()) {
+        object.insert("parentSpanId".to_owned(), parent.into());
+    }
+    spans.insert(0, session);
+    report.sessions += 1;
+    report.spans += spans.len() as u64;
+    let mut resource = vec![text("service.name", &info.host)];
+    resource.extend(info.host_version.as_ref().map(|version| text("service.version", version)));
+    let scope = json!({"name": "acpdb", "version": env!("CARGO_PKG_VERSION")});
+    let line = json!({"resourceSpans": [{
+        "resource": {"attributes": resource},
+        "scopeSpans": [{"scope": scope, "spans": spans}],
+    }]});
+    serde_json::to_writer(&mut *out, &line)?;
+    Ok(out.write_all(b"\n")?)
+}
+
+/// What the spans of a session share.
+struct Common {
+    trace: String,
+    conversation: String,
+    root: String,
+}
+
+impl Common {
+    fn attributes(&self, operation: &str) -> Vec<Value> {
+        vec![text("gen_ai.operation.name", operation), text("gen_ai.conversation.id", &self.conversation)]
+    }
+}
+
+/// What the events of a session tell.
+#[derive(Default)]
+struct Told {
+    /// Whether the host gives times.
+    dated: bool,
+    first: Micros,
+    last: Micros,
+    times: BTreeMap<Seq, Micros>,
+    turns: BTreeMap<u32, Turn>,
+    notes: Vec<Value>,
+}
+
+/// A turn.
+#[derive(Default)]
+struct Turn {
+    start: Micros,
+    end: Micros,
+    seq: Seq,
+    reports: Vec<MessageFinished>,
+}
+
+impl Told {
+    fn read(store: &Store, view: &View) -> Result<Self, ExportError> {
+        let mut told = Self::default();
+        for recorded in store.stream_events(view.stream(), Seq(1), view.at())? {
+            let recorded = match recorded {
+                Err(Error::Corrupt { .. }) => continue,
+                other => other?,
+            };
+            let (seq, event) = (recorded.seq, recorded.event);
+            // What a host that dates its events does not date happened when what came before it did.
+            let before = told.times.last_key_value().filter(|_| told.dated).map(|(_, time)| *time);
+            told.dated |= event.host_time.is_some();
+            let time = event.host_time.or(before).unwrap_or(recorded.recorded_at);
+            if told.times.is_empty() {
+                (told.first, told.last) = (time, time);
+            }
+            told.first = told.first.min(time);
+            told.last = told.last.max(time);
+            told.times.insert(seq, time);
+            let number = view.read().state().turn(seq).get();
+            let turn = told.turns.entry(number).or_insert(Turn { start: time, end: time, ..Turn::default() });
+            turn.end = turn.end.max(time);
+            turn.seq = seq;
+            let label = event.payload.label();
+            if let Some(note) = page_past::mark(&event.payload) {
+                told.notes.push(json!({
+                    "timeUnixNano": nanos(time), "name": format!("acpdb.{label}"),
+                    "attributes": [number_of("acpdb.seq", seq.get()), text("acpdb.note", &note)],
+                }));
+            }
+            if let Payload::MessageFinished(finished) = event.payload {
+                turn.reports.push(finished);
+            }
+        }
+        Ok(told)
+    }
+}
+
+fn turn_span(common: &Common, stream: StreamId, view: &View, number: u32, turn: &Turn) -> Value {
+    let (model, tokens) = {
+        let reading = view.read();
+        let state = reading.state();
+        let model = turn.reports.iter().rev().find_map(|report| report.model.clone());
+        let asked = state.prompts(turn.seq).iter().rev().find_map(|(_, prompt)| prompt.model.clone());
+        (model.or(asked), state.tokens(turn.seq))
+    };
+    let mut attributes = common.attributes("chat");
+    attributes.extend(model.as_ref().map(|model| text("gen_ai.request.model", model)));
+    let newest = turn.reports.last();
+    let said = |of: fn(&MessageFinished) -> Option<&String>| newest.and_then(of);
+    attributes.extend(said(|it| it.model.as_ref()).map(|it| text("gen_ai.response.model", it)));
+    attributes.extend(said(|it| it.provider.as_ref()).map(|it| text("gen_ai.provider.name", it)));
+    attributes.extend(said(|it| it.request.as_ref()).map(|it| text("gen_ai.response.id", it)));
+    if let Some(reason) = said(|it| it.stop_reason.as_ref()) {
+        let values = json!({"arrayValue": {"values": [{"stringValue": reason}]}});
+        attributes.push(json!({"key": "gen_ai.response.finish_reasons", "value": values}));
+    }
+    let sum = |of: fn(&MessageFinished) -> Option<u64>| {
+        let counts: Vec<u64> = turn.reports.iter().filter_map(of).collect();
+        (!counts.is_empty()).then(|| counts.iter().fold(0_u64, |sum, count| sum.saturating_add(*count)))
+    };
+    let usage: [(&str, Option<u64>); 4] = [
+        ("gen_ai.usage.input_tokens", sum(|it| it.usage.input)),
+        ("gen_ai.usage.output_tokens", sum(|it| it.usage.output)),
+        ("gen_ai.usage.cache_read.input_tokens", sum(|it| it.usage.cache_read)),
+        ("gen_ai.usage.cache_creation.input_tokens", sum(|it| it.usage.cache_write)),
+    ];
+    attributes.extend(usage.into_iter().filter_map(|(key, count)| Some(number_of(key, count?))));
+    attributes.push(number_of("acpdb.turn", u64::from(number)));
+    attributes.push(number_of("acpdb.context.tokens_shown", tokens.shown));
+    attributes.push(number_of("acpdb.context.tokens_whole", tokens.whole));
+    let name = model.map_or_else(|| "chat".to_owned(), |model| format!("chat {model}"));
+    json!({
+        "traceId": common.trace, "spanId": span_id(stream, "turn", Seq(u64::from(number)), 0),
+        "parentSpanId": common.root, "name": name, "kind": 3,
+        "startTimeUnixNano": nanos(turn.start), "endTimeUnixNano": nanos(turn.end), "attributes": attributes,
+        "status": {},
+    })
+}
+
+fn call_span(
+    common: &Common,
+    view: &View,
+    item: &ItemView,
+    told: &Told,
+    options: SpanOptions,
+) -> Result<Value, ExportError> {
+    let (row, edges) = {
+        let reading = view.read();
+        let state = reading.state();
+        let row = ItemRow::of(state, item, &common.conversation, view.at());
+        (row, state.superseded_by(item.ix, view.at()))
+    };
+    let tool = row.tool.clone().unwrap_or_default();
+    let mut attributes = common.attributes("execute_tool");
+    attributes.push(text("gen_ai.tool.name", &tool));
+    attributes.push(text("gen_ai.tool.type", "function"));
+    attributes.extend(row.call.as_ref().map(|call| text("gen_ai.tool.call.id", call)));
+    attributes.push(text("acpdb.item", &row.item));
+    attributes.push(number_of("acpdb.turn", u64::from(row.turn)));
+    attributes.push(number_of("acpdb.tokens", row.tokens));
+    attributes.push(number_of("acpdb.tokens_shown", row.tokens_shown));
+    attributes.push(text("acpdb.state", &page_past::word(&row.state)));
+    attributes.push(json!({"key": "acpdb.in_context", "value": {"boolValue": row.in_context}}));
+    attributes.extend(row.cause.map(|cause| text("acpdb.cause", cause)));
+    attributes.extend(row.rule.map(|rule| text("acpdb.rule", rule.label())));
+    attributes.extend(row.superseded_by.as_ref().map(|by| text("acpdb.superseded_by", by)));
+    if let Some(key) = row.keys.first() {
+        attributes.push(text("acpdb.about", key));
+    }
+    let status = match item.status {
+        Some(Status::Failed) => {
+            attributes.push(text("error.type", "_OTHER"));
+            json!({"code": 2, "message": "the call failed"})
+        }
+        Some(Status::Aborted) => {
+            attributes.push(text("error.type", "aborted"));
+            json!({"code": 2, "message": "the call was aborted"})
+        }
+        _ => json!({}),
+    };
+    if options.texts {
+        let texts = [
+            ("gen_ai.tool.call.arguments", item.params),
+            ("gen_ai.tool.call.result", item.content.first().map(|part| part.body)),
+        ];
+        for (key, body) in texts {
+            let Some(body) = body else { continue };
+            match view.text(body) {
+                Ok(found) => attributes.push(text(key, &found)),
+                Err(Error::Corrupt { .. } | Error::Erased { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+    let start = told.times.get(&item.item.seq).copied().unwrap_or(told.first);
+    let end = item.finished.and_then(|seq| told.times.get(&seq)).copied().unwrap_or(start).max(start);
+    let links: Vec<Value> = edges
+        .iter()
+        .filter_map(|edge| {
+            let attributes = vec![
+                text("acpdb.link", "superseded_by"),
+                text("acpdb.rule", edge.rule.label()),
+                number_of("acpdb.tokens_freed", edge.tokens_freed),
+            ];
+            let span = item_span(view.stream(), edge.new?);
+            Some(json!({"traceId": common.trace, "spanId": span, "attributes": attributes}))
+        })
+        .collect();
+    Ok(json!({
+        "traceId": common.trace, "spanId": item_span(view.stream(), item.item), "parentSpanId": common.root,
+        "name": format!("execute_tool {tool}"), "kind": 1, "startTimeUnixNano": nanos(start),
+        "endTimeUnixNano": nanos(end), "attributes": attributes, "links": links, "status": status,
+    }))
+}
+
+/// The trace of a session: that of the session from which all of its kind were started; and the span it hangs below.
+fn place(store: &Store, view: &View) -> Result<(String, Option<String>), ExportError> {
+    let parent = view.read().state().info(view.at()).and_then(|info| info.parent.clone());
+    let Some(parent) = parent else { return Ok((view.stream().to_hex(), None)) };
+    let mut top = parent.stream;
+    for _ in 0..DEPTH_MAX {
+        match store.stream_name(top)?.and_then(|name| name.parent) {
+            Some(above) if above != top => top = above,
+            _ => break,
+        }
+    }
+    let mut span = span_id(parent.stream, "session", Seq::ZERO, 0);
+    if let (Some(call), Some(_)) = (&parent.call, store.stream_name(parent.stream)?) {
+        let above = store.view_once(parent.stream, &At::Head)?;
+        let reading = above.read();
+        let calls = reading.state().calls_by_host_id(call, above.at());
+        if let Some(item) = calls.last().and_then(|ix| reading.state().item_id(*ix)) {
+            span = item_span(parent.stream, item);
+        }
+    }
+    Ok((top.to_hex(), Some(span)))
+}
+
+fn item_span(stream: StreamId, item: ItemId) -> String {
+    span_id(stream, "item", item.seq, item.part)
+}
+
+/// Eight bytes, as hex, that only these four things give.
+fn span_id(stream: StreamId, kind: &str, seq: Seq, part: u32) -> String {
+    let mut hasher = Sha256::new();
+    hasher.update(b"acpdb span v1\0");
+    hasher.update(stream.as_bytes());
+    hasher.update(kind.as_bytes());
+    hasher.update([0]);
+    hasher.update(seq.get().to_le_bytes());
+    hasher.update(part.to_le_bytes());
+    hasher.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// OTLP's JSON writes 64 bits as text.
+fn nanos(time: Micros) -> String {
+    (i128::from(time.get().max(0)) * 1000).to_string()
+}
+
+fn text(key: &str, value: &str) -> Value {
+    let mut end = value.len().min(TEXT_BYTES_MAX);
+    while !value.is_char_boundary(end) {
+        end -= 1;
+    }
+    json!({"key": key, "value": {"stringValue": value.get(..end).unwrap_or_default()}})
+}
+
+fn number_of(key: &str, value: u64) -> Value {
+    json!({"key": key, "value": {"intValue": value.to_string()}})
+}

@@ -118,13 +118,16 @@ impl Serialize for PointData {
     }
 }
 
+/// Seq, turn, entries with their statuses.
+pub(super) type TodoVersion = (u64, u32, Vec<(usize, u32)>);
+
 /// The todo list over time.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct TodoData {
     /// What the entries say, as texts.
     pub(super) entries: Vec<TextNumber>,
     /// Seq, turn, and each entry of the list with its status as a word.
-    pub(super) versions: Vec<(u64, u32, Vec<(usize, u32)>)>,
+    pub(super) versions: Vec<TodoVersion>,
 }
 
 /// A memory item.

@@ -39,13 +39,12 @@ pub(super) fn todos(view: &View, texts: &mut Texts<'_>, words: &mut Words) -> Re
                 Some(id) => (Some(id), String::new()),
                 None => (None, content.clone()),
             };
-            let place = match places.get(&known) {
-                Some(place) => *place,
-                None => {
-                    data.entries.push(texts.number(&content)?);
-                    places.insert(known, data.entries.len() - 1);
-                    data.entries.len() - 1
-                }
+            let place = if let Some(place) = places.get(&known) {
+                *place
+            } else {
+                data.entries.push(texts.number(&content)?);
+                places.insert(known, data.entries.len() - 1);
+                data.entries.len() - 1
             };
             row.push((place, words.number(&entry.status)));
         }

@@ -1,1 +1,281 @@
-//! x
+//! Sessions as rows, for databases and data frames: the history, with where each item stands and why.
+//!
+//! ```text
+//! sessions 1--n items 1--n states (where it stood since which seq)      items n--n items by edges (old, new, rule)
+//!          1--n turns (tokens at its end)
+//! ```
+//!
+//! Rows go to a [`Sink`] as they are read, session by session, so memory is that of one session's fold and one item's
+//! text. [`JsonLines`] is one: a line for each item, with its states and edges in it, so that one file is one table.
+
+use std::collections::HashMap;
+use std::io::Write;
+
+use acpdb_engine::event::PartKind;
+use acpdb_engine::fold::{FaceState, ItemView, Ix};
+use acpdb_engine::ids::{BodyId, Micros, Seq};
+use acpdb_engine::{Error, SessionSummary, Store, StreamName, View};
+use serde::Serialize;
+
+use super::ExportError;
+use crate::chain::EdgeRow;
+use crate::items::{ItemRow, cause_label};
+
+/// An item, with its texts and the reasons.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct ItemRecord {
+    /// What it is and where it stands.
+    #[serde(flatten)]
+    pub row: ItemRow,
+    /// The host program.
+    pub host: String,
+    /// The host's time in microseconds since 1970; without one, when it was recorded.
+    pub time: Micros,
+    /// The event that finished the call, and its time.
+    pub finished: Option<Seq>,
+    /// Its time, as `time`.
+    pub finished_time: Option<Micros>,
+    /// Why it is, or is not, in the current context, in sentences.
+    pub reason: String,
+    /// Parameters of a call, as recorded.
+    pub input: Option<String>,
+    /// Content, or the result of a call, as recorded; parts are joined by line feeds.
+    pub output: Option<String>,
+    /// Why a text is not there: erased or damaged.
+    pub problem: Option<String>,
+    /// Where it stood, since which seq.
+    pub states: Vec<StateRecord>,
+    /// What superseded it.
+    pub edges: Vec<EdgeRow>,
+}
+
+/// Where an item stood since a seq.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct StateRecord {
+    /// Since this seq.
+    pub seq: Seq,
+    /// Whether it was part of the context.
+    pub in_context: bool,
+    /// How its parameters were shown.
+    pub input: FaceState,
+    /// How its content was shown.
+    pub output: FaceState,
+    /// Why not whole.
+    pub cause: Option<&'static str>,
+    /// Tokens as shown; 0 outside of the context.
+    pub tokens_shown: u64,
+}
+
+/// Tokens at the end of a turn.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct TurnRecord {
+    /// The turn.
+    pub turn: u32,
+    /// Its last seq.
+    pub seq: Seq,
+    /// The context as shown.
+    pub tokens_shown: u64,
+    /// The same items as recorded.
+    pub tokens_whole: u64,
+    /// Everything recorded so far.
+    pub tokens_recorded: u64,
+}
+
+/// Takes rows. A session comes before its items, an item's states and edges come in it.
+pub trait Sink {
+    /// A session, with its turns.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    fn session(&mut self, session: &SessionSummary, turns: &[TurnRecord]) -> Result<(), ExportError>;
+
+    /// An item of the session that came last.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    fn item(&mut self, item: &ItemRecord) -> Result<(), ExportError>;
+}
+
+/// What was exported.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct TablesReport {
+    /// Sessions.
+    pub sessions: u64,
+    /// Items.
+    pub items: u64,
+    /// Supersessions.
+    pub edges: u64,
+}
+
+/// Gives the rows of a session as of a view.
+///
+/// # Errors
+/// If the log cannot be read or the sink fails.
+pub fn rows(
+    store: &Store,
+    view: &View,
+    name: &StreamName,
+    sink: &mut dyn Sink,
+    report: &mut TablesReport,
+) -> Result<(), ExportError> {
+    let Some(summary) = store.summary(name.clone(), view)? else { return Ok(()) };
+    let times = times(store, view)?;
+    let (turns, all) = {
+        let reading = view.read();
+        let turns: Vec<TurnRecord> = reading
+            .state()
+            .tokens_by_turn(view.at())
+            .iter()
+            .map(|turn| TurnRecord {
+                turn: turn.turn.get(),
+                seq: turn.seq,
+                tokens_shown: turn.shown,
+                tokens_whole: turn.whole,
+                tokens_recorded: turn.recorded,
+            })
+            .collect();
+        (turns, reading.state().items(view.at()).collect::<Vec<Ix>>())
+    };
+    sink.session(&summary, &turns)?;
+    report.sessions += 1;
+    for ix in all {
+        let Some(record) = record(view, name, ix, &times)? else { continue };
+        report.items += 1;
+        report.edges += record.edges.len() as u64;
+        sink.item(&record)?;
+    }
+    Ok(())
+}
+
+/// The time of each event of a stream: the host's, else when it was recorded.
+pub(super) fn times(store: &Store, view: &View) -> Result<HashMap<Seq, Micros>, ExportError> {
+    let mut times = HashMap::new();
+    for recorded in store.stream_events(view.stream(), Seq(1), view.at())? {
+        match recorded {
+            // What is damaged is left out; the rest is exported.
+            Err(Error::Corrupt { .. }) => {}
+            Err(error) => return Err(error.into()),
+            Ok(recorded) => {
+                times.insert(recorded.seq, recorded.event.host_time.unwrap_or(recorded.recorded_at));
+            }
+        }
+    }
+    Ok(times)
+}
+
+fn record(
+    view: &View,
+    name: &StreamName,
+    ix: Ix,
+    times: &HashMap<Seq, Micros>,
+) -> Result<Option<ItemRecord>, ExportError> {
+    let at = view.at();
+    let (item, row, states, edges) = {
+        let reading = view.read();
+        let state = reading.state();
+        let Some(item) = state.item(ix, at) else { return Ok(None) };
+        let row = ItemRow::of(state, &item, &name.name, at);
+        let then = |seq| Some(state_record(seq, &state.item(ix, seq)?));
+        let mut states: Vec<StateRecord> =
+            state.turning_points(ix, at).into_iter().filter_map(then).collect();
+        states.dedup_by(|next, last| StateRecord { seq: last.seq, ..next.clone() } == *last);
+        let edges: Vec<EdgeRow> = state.superseded_by(ix, at).iter().map(EdgeRow::from).collect();
+        (item, row, states, edges)
+    };
+    let reason = crate::explain(view, &name.name, ix).map(|why| why.sentences.join(" ")).unwrap_or_default();
+    let mut problem = None;
+    let input = item.params.map(|body| text(view, body, &mut problem)).transpose()?.flatten();
+    let output = content(view, &item, &mut problem)?;
+    Ok(Some(ItemRecord {
+        host: name.host.clone(),
+        time: times.get(&item.item.seq).copied().unwrap_or(item.recorded_at),
+        finished: item.finished,
+        finished_time: item.finished.and_then(|seq| times.get(&seq).copied()),
+        reason,
+        input,
+        output,
+        problem,
+        states,
+        edges,
+        row,
+    }))
+}
+
+fn state_record(seq: Seq, item: &ItemView) -> StateRecord {
+    let cause = item.output.cause.as_ref().or(item.input.cause.as_ref());
+    let shown = item.input.tokens_shown.saturating_add(item.output.tokens_shown);
+    StateRecord {
+        seq,
+        in_context: item.in_context,
+        input: item.input.state,
+        output: item.output.state,
+        cause: cause.map(cause_label),
+        tokens_shown: if item.in_context { shown } else { 0 },
+    }
+}
+
+/// A body's text; `None` if it is not there any more.
+fn text(view: &View, body: BodyId, problem: &mut Option<String>) -> Result<Option<String>, ExportError> {
+    match view.text(body) {
+        Ok(text) => Ok(Some(text)),
+        Err(error @ (Error::Corrupt { .. } | Error::Erased { .. })) => {
+            problem.get_or_insert_with(|| error.to_string());
+            Ok(None)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn content(
+    view: &View,
+    item: &ItemView,
+    problem: &mut Option<String>,
+) -> Result<Option<String>, ExportError> {
+    let mut content: Option<String> = None;
+    for part in &item.content {
+        let text = if part.kind == PartKind::Media {
+            let media_type = part.media_type.as_deref().unwrap_or("of unknown type");
+            Some(format!("[media {media_type}, {} B]", part.bytes))
+        } else {
+            text(view, part.body, problem)?
+        };
+        let Some(text) = text else { continue };
+        match &mut content {
+            None => content = Some(text),
+            Some(content) => {
+                content.push('\n');
+                content.push_str(&text);
+            }
+        }
+    }
+    Ok(content)
+}
+
+/// A line of JSON for each item.
+pub struct JsonLines<'w> {
+    out: &'w mut dyn Write,
+}
+
+impl std::fmt::Debug for JsonLines<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("JsonLines").finish_non_exhaustive()
+    }
+}
+
+impl<'w> JsonLines<'w> {
+    /// Lines into a writer.
+    pub fn new(out: &'w mut dyn Write) -> Self {
+        Self { out }
+    }
+}
+
+impl Sink for JsonLines<'_> {
+    fn session(&mut self, _: &SessionSummary, _: &[TurnRecord]) -> Result<(), ExportError> {
+        Ok(())
+    }
+
+    fn item(&mut self, item: &ItemRecord) -> Result<(), ExportError> {
+        serde_json::to_writer(&mut *self.out, item)?;
+        Ok(self.out.write_all(b"\n")?)
+    }
+}

@@ -113,7 +113,12 @@ pub fn one_life(
     tally.lives += 1;
     tally.moments += moments.len() as u64;
     let limit = tally.images.saturating_add(image_count_max);
-    for (number, (moment, audit)) in moments.drain(..).enumerate() {
+    // Any order does; this one has a small budget spread over the whole life and not spent on its first commits.
+    let mut places: Vec<_> = moments.drain(..).enumerate().collect();
+    for last in (1..places.len()).rev() {
+        places.swap(last, dice.below(last + 1));
+    }
+    for (number, (moment, audit)) in places {
         for variant in 0..4 {
             if tally.images >= limit {
                 return Ok(());

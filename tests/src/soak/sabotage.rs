@@ -32,7 +32,7 @@ pub enum Sabotage {
 }
 
 /// Syncs that are owed, by file.
-type Owed = Arc<Mutex<BTreeMap<String, Box<dyn StoredFile>>>>;
+type Owed = Arc<Mutex<BTreeMap<String, Arc<dyn StoredFile>>>>;
 
 struct Saboteur {
     inner: SimStorage,
@@ -61,12 +61,12 @@ impl Storage for Saboteur {
     fn open(&self, name: &str, access: Access) -> io::Result<Box<dyn StoredFile>> {
         let inner = self.inner.open(name, access)?;
         let again = if is_segment(name) && access != Access::Read {
-            self.inner.open(name, Access::Write).ok()
+            self.inner.open(name, Access::Write).ok().map(Arc::from)
         } else {
             None
         };
         let (sabotage, owed) = (self.sabotage, self.owed.clone());
-        Ok(Box::new(File { inner, again: Mutex::new(again), name: name.to_owned(), sabotage, owed }))
+        Ok(Box::new(File { inner, again, name: name.to_owned(), sabotage, owed }))
     }
     fn create_dir(&self, name: &str) -> io::Result<()> {
         self.inner.create_dir(name)
@@ -95,7 +95,7 @@ impl Storage for Saboteur {
 struct File {
     inner: Box<dyn StoredFile>,
     /// Another handle on the same file, to sync it later.
-    again: Mutex<Option<Box<dyn StoredFile>>>,
+    again: Option<Arc<dyn StoredFile>>,
     name: String,
     sabotage: Sabotage,
     owed: Owed,
@@ -143,18 +143,9 @@ impl StoredFile for File {
         match self.sabotage {
             Sabotage::SkipSync => Ok(()),
             Sabotage::AckBeforeSync | Sabotage::PublishBeforeSync => {
-                let file = self.again.lock().unwrap_or_else(PoisonError::into_inner).take();
-                match file {
-                    Some(file) => {
-                        self.owed
-                            .lock()
-                            .unwrap_or_else(PoisonError::into_inner)
-                            .insert(self.name.clone(), file);
-                        Ok(())
-                    }
-                    // Its turn was used up: the next sync is in its place.
-                    None => self.inner.sync_data(),
-                }
+                let Some(file) = self.again.clone() else { return self.inner.sync_data() };
+                self.owed.lock().unwrap_or_else(PoisonError::into_inner).insert(self.name.clone(), file);
+                Ok(())
             }
             _ => self.inner.sync_data(),
         }

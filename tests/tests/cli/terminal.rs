@@ -1,7 +1,9 @@
 //! The program with a person before it: pagers, widths, Ctrl-C, completion; and words that nobody planned.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
 use std::process::{Command, Stdio};
 
 use proptest::prelude::*;
@@ -147,6 +149,8 @@ fn a_shell_completes_verbs_options_sessions_and_ids_from_the_store() {
         assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{words:?}");
         ran.text().lines().map(|line| line.split('\t').next().unwrap().to_owned()).collect::<Vec<_>>()
     };
+    let hashes = completed(&["history", "--chain", "r_"]);
+    assert_eq!(hashes.iter().collect::<std::collections::BTreeSet<_>>().len(), hashes.len(), "{hashes:?}");
     let holds = |words: &[&str], wanted: &str| {
         let all = completed(words);
         assert!(all.iter().any(|known| known == wanted), "{words:?}: {all:?}");
@@ -249,7 +253,7 @@ fn no_words_make_a_verb_panic() {
     let any_word =
         prop_oneof![6 => proptest::sample::select(words.to_vec()).prop_map(str::to_owned), 1 => "[^\0]{0,8}"];
     let line = (proptest::sample::select(verbs.to_vec()), proptest::collection::vec(any_word, 0..4));
-    let mut runner = TestRunner::new(Config { cases: 160, failure_persistence: None, ..Config::default() });
+    let mut runner = TestRunner::new(Config { cases: 80, failure_persistence: None, ..Config::default() });
     let result = runner.run(&line, |(verb, words)| {
         let mut command = world.command();
         command.args(verb.split(' ')).args(&words);
@@ -260,6 +264,13 @@ fn no_words_make_a_verb_panic() {
     });
     if let Err(error) = result {
         panic!("{error}");
+    }
+    // Words that are no text at all.
+    for verb in verbs {
+        let mut command = world.command();
+        command.args(verb.split(' ')).arg(OsStr::from_bytes(b"\xff\xfe"));
+        let ran = finish(command, b"");
+        assert!((0..=8).contains(&ran.code) && !ran.err.contains("panicked"), "{verb}: {}", ran.err);
     }
     world.assert_sound();
 }

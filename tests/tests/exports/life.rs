@@ -131,7 +131,7 @@ impl Life {
     }
 
     /// Ends the open calls, from the last on if `backwards`.
-    fn finish(&mut self, backwards: bool) {
+    pub(super) fn finish(&mut self, backwards: bool) {
         let mut open = std::mem::take(&mut self.open);
         if backwards {
             open.reverse();

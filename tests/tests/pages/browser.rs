@@ -66,7 +66,7 @@ fn the_page_runs_as_it_is_and_what_was_recorded_does_not() {
     let store = store();
     let hostile =
         "</script><script>document.title='taken'</script><img src=x onerror=\"document.title='taken'\">";
-    record(&store, exchange(0, hostile, hostile, hostile));
+    record(&store, &exchange(0, hostile, hostile, hostile));
     let html = dumped(&browser, &rendered(&store), "1200,800");
     assert!(html.contains("class=\"row"), "rows are shown: {html}");
     assert!(html.contains("&lt;/script&gt;&lt;script&gt;document.title"), "as text");
@@ -87,7 +87,7 @@ fn ten_thousand_events_are_scrolled_searched_and_followed() {
             &"line of a file\n".repeat(8),
         ));
     }
-    record(&store, entries);
+    record(&store, &entries);
     let script = "
         say('rows', list.rows.length);
         let most = 0;
@@ -139,7 +139,7 @@ fn the_context_at_each_turn_is_what_the_engine_says() {
     for number in 0..12 {
         record(
             &store,
-            exchange(
+            &exchange(
                 number,
                 &format!("prompt {number}"),
                 &format!("/src/{}.rs", number % 3),
@@ -153,7 +153,7 @@ fn the_context_at_each_turn_is_what_the_engine_says() {
                 order,
                 tokens_before: None,
             };
-            record(&store, vec![Entry::from(replaced)]);
+            record(&store, &[Entry::from(replaced)]);
         }
     }
     let session = store.find_stream("s1").unwrap();

@@ -19,7 +19,7 @@ fn every_reference_leads_somewhere() {
     let store = store();
     let entries =
         (0..40).flat_map(|n| exchange(n, "look again", &format!("/src/{}.rs", n % 4), &"line\n".repeat(n)));
-    record(&store, entries.collect());
+    record(&store, &entries.collect::<Vec<_>>());
     let page = rendered(&store);
     let texts: Vec<String> = serde_json::from_str(block(&page, "texts")).unwrap();
     let data: Value = serde_json::from_str(block(&page, "data")).unwrap();
@@ -53,11 +53,29 @@ fn every_reference_leads_somewhere() {
     }
 }
 
+/// What was erased is nowhere in the page, which says so in its place; the rest is there.
+#[test]
+fn erased_texts_are_told_and_not_there() {
+    let store = store();
+    record(&store, &exchange(0, "here is my key", "/src/a.rs", "AKIA-IN-THE-OUTPUT"));
+    let session = store.find_stream("s1").unwrap();
+    let call =
+        store.view(session.id).unwrap().history().into_iter().find(|item| item.call.is_some()).unwrap();
+    let _ = store.erase(call.item, "tester", "a key").unwrap();
+    let page = rendered(&store);
+    assert!(!page.contains("AKIA-IN-THE-OUTPUT") && page.contains("here is my key"));
+    let data: Value = serde_json::from_str(block(&page, "data")).unwrap();
+    let texts: Vec<String> = serde_json::from_str(block(&page, "texts")).unwrap();
+    let problems: Vec<usize> =
+        data["problems"].as_array().unwrap().iter().map(|place| place.as_u64().unwrap() as usize).collect();
+    assert!(!problems.is_empty() && problems.iter().all(|place| texts[*place].contains("eras")), "{texts:?}");
+}
+
 /// A text too long for a browser is cut, and says how the rest is had.
 #[test]
 fn huge_texts_are_cut() {
     let store = store();
-    record(&store, exchange(0, &"é".repeat(1 << 20), "/a", "short"));
+    record(&store, &exchange(0, &"é".repeat(1 << 20), "/a", "short"));
     let page = rendered(&store);
     assert!(page.len() < (1 << 20) + (100 << 10), "{}", page.len());
     assert!(page.contains("1048576 more bytes; acpdb show '#"), "it says so");
@@ -79,7 +97,7 @@ proptest! {
         }
         entries.push(Entry::tool_started("raw", text_tool(&said), &bytes));
         entries.push(Entry::tool_completed("raw", &bytes));
-        record(&store, entries);
+        record(&store, &entries);
         let page = rendered(&store);
         prop_assert_eq!(page.matches("<script").count(), 3);
         prop_assert_eq!(page.matches("</script>").count(), 3);

@@ -152,6 +152,8 @@ impl<'s> Marks<'s> {
         for row in rows.filter(|row| row.face == face && row.since <= self.at) {
             match row.cause {
                 Cause::Answered { .. } if row.holds(self.at) => born = born.max(row.since),
+                // The answer went off the branch: the call is open again.
+                Cause::Answered { .. } if !is_before(self.at, row.until) => breaks = breaks.max(row.until),
                 Cause::Erased | Cause::Cleared { .. } | Cause::Revised { .. } => {
                     breaks = breaks.max(row.since);
                 }

@@ -20,6 +20,7 @@ fn live(frames: &[Frame], count: usize) -> tempfile::TempDir {
     for part in rows(&frames[..count]).chunks(3) {
         index.apply(part, Durability::None).unwrap();
     }
+    index.apply(&[], Durability::Immediate).unwrap();
     folder
 }
 

@@ -153,7 +153,7 @@ fn who_died_writing_is_repaired_and_who_died_syncing_is_not_waited_for() {
         // Died in the middle of a write: busy, and half a frame.
         let tail = one.tail.as_ref().unwrap();
         let end = one.head().position;
-        tail.begin(Position(end.0 + 50)).unwrap();
+        tail.begin(Position(end.0 + 50), 1).unwrap();
         let segment = one.storage.open("log/000000000001.seg", Access::Write).unwrap();
         crate::storage::write_all(&*segment, &[0xaa; 100], end.offset(), &mut 0).unwrap();
         assert_eq!(append(&two, 1).unwrap().first_seq, Seq(3), "{kinds:?}");

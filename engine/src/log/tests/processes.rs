@@ -43,7 +43,7 @@ fn a_busy_store_is_reported_and_not_waited_for_without_end() {
     let tail = Tail::new(Arc::new(holder.clone()), holder_file(&holder));
     let clock = FixedClock::new(Micros(0), 1);
     let lock = tail.lock(&clock, Duration::ZERO).unwrap();
-    tail.begin(Position(77)).unwrap();
+    tail.begin(Position(77), 2).unwrap();
     let busy = append(&log, 0);
     assert!(matches!(busy, Err(LogError::Busy { process: 2, .. })), "{busy:?}");
     // Opening does not fail either: what is durable can be read.

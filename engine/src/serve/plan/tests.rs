@@ -98,3 +98,24 @@ fn prices_that_cannot_be_reckoned_with_are_refused() {
     assert!((Prices::default().kappa() - 11.5).abs() < 1e-9);
     assert!(Prices::FLAT.kappa().abs() < 1e-9);
 }
+
+#[test]
+fn a_clock_that_jumps_warms_nothing_and_breaks_nothing() {
+    let hour = Micros(3_600_000_000);
+    // Backwards: what was used in the future is not cold; nobody knows better.
+    assert!(!is_cold(hour, Micros(0), 300));
+    assert!(!is_cold(Micros(i64::MAX), Micros(i64::MIN), 300));
+    // Forwards: cold, at the border of what a clock can say as well.
+    assert!(is_cold(Micros(0), hour, 300));
+    assert!(is_cold(Micros(i64::MIN), Micros(i64::MAX), u32::MAX));
+    assert!(!is_cold(Micros(i64::MIN), Micros(i64::MAX), 0), "a cache without end is never cold");
+    let mut jumped = cache(&[(10, 50_000), (12, 52_000)]);
+    for (bound, used_at) in jumped.bounds.iter_mut().zip([Micros(i64::MAX), Micros(0)]) {
+        bound.used_at = Some(used_at);
+    }
+    let batched = settings(FlushRule::Hybrid, ServeMode::Batched);
+    let planned = plan(&[candidate(12, 400, 0)], &jumped, &batched, Some(hour));
+    // The newest bound looks cold; the one that was used in the future is read.
+    assert_eq!(planned.bound, Some(0), "{planned:?}");
+    assert!(planned.extra_cost_now.is_finite() && planned.saving_per_step.is_finite());
+}

@@ -1,76 +1,52 @@
-//! `acpdb export`: sessions as files for other programs.
+//! The file that an export is written to.
 //!
-//! A file is written under a temporary name beside its place and takes its name when it is whole and on the disk, so
-//! whoever looks sees the old file or the new one. It can be read by its owner alone: it holds what was recorded.
+//! It is written under a temporary name beside its place and takes its name when it is whole and on the disk, so whoever
+//! looks sees the old file or the new one. It can be read by its owner alone: it holds what was recorded.
 
 use std::io::{BufWriter, IsTerminal as _, Write};
 use std::path::{Path, PathBuf};
 
-use acpdb_query::export::{ExportError, page};
-use serde::Serialize;
+use acpdb_query::export::ExportError;
 
-use super::describe;
-use crate::args::{Export, ExportAct, ExportPage, Global, Target};
+use crate::args::Target;
 use crate::failure::{Code, Failure};
 use crate::output::Output;
-use crate::place;
 
-pub(crate) fn run(global: &Global, args: &Export, output: &mut Output) -> Result<Code, Failure> {
-    match &args.act {
-        ExportAct::Html(args) => html(global, args, output),
+/// Why an export stopped.
+pub(super) enum Stop {
+    /// What was read, or how it was written.
+    Export(ExportError),
+    /// What was asked for.
+    Failure(Failure),
+}
+
+impl From<ExportError> for Stop {
+    fn from(error: ExportError) -> Self {
+        Self::Export(error)
     }
 }
 
-/// What was written, for programs.
-#[derive(Serialize)]
-struct Written<'a, R: Serialize> {
-    format: &'static str,
-    path: &'a Path,
-    bytes: u64,
-    #[serde(flatten)]
-    report: R,
-}
-
-fn html(global: &Global, args: &ExportPage, output: &mut Output) -> Result<Code, Failure> {
-    let sink = Sink::open(&args.target, output)?;
-    let store = place::read(global, output)?;
-    let session = super::sessions::default_session_noted(&store, args.session.as_deref(), output)?;
-    let view = super::find::view(&store, global, &session)?;
-    let (report, to) = sink.fill(|out| page::page(&store, &view, store.now(), out))?;
-    finish("html", &to, report, output)
-}
-
-/// Says what was written.
-fn finish(
-    format: &'static str,
-    to: &To,
-    report: impl Serialize,
-    output: &mut Output,
-) -> Result<Code, Failure> {
-    let To::File { path, bytes } = to else { return Ok(Code::Ok) };
-    if output.json {
-        output.json_object("acpdb.exported/1", &Written { format, path, bytes: *bytes, report })?;
-    } else {
-        output.note(format!("{} in {}", describe::bytes(*bytes), path.display()));
+impl From<Failure> for Stop {
+    fn from(failure: Failure) -> Self {
+        Self::Failure(failure)
     }
-    Ok(Code::Ok)
 }
 
 /// Where an export is going.
-enum Sink {
+pub(super) enum Sink {
     Stdout,
     File { path: PathBuf, temporary: tempfile::NamedTempFile, force: bool },
 }
 
 /// Where an export went.
-enum To {
+pub(super) enum To {
     Stdout,
     File { path: PathBuf, bytes: u64 },
 }
 
 impl Sink {
     /// Refuses what cannot end well before anything is read.
-    fn open(target: &Target, output: &Output) -> Result<Self, Failure> {
+    pub(super) fn open(target: &Target, output: &Output) -> Result<Self, Failure> {
         let path = match &target.output {
             Some(path) if path.as_os_str() != "-" => path.clone(),
             given => {
@@ -102,9 +78,9 @@ impl Sink {
     }
 
     /// Writes the export, and gives it its name once it is whole.
-    fn fill<R>(
+    pub(super) fn fill<R>(
         self,
-        write: impl FnOnce(&mut dyn Write) -> Result<R, ExportError>,
+        write: impl FnOnce(&mut dyn Write) -> Result<R, Stop>,
     ) -> Result<(R, To), Failure> {
         match self {
             Self::Stdout => {
@@ -122,6 +98,19 @@ impl Sink {
                 Ok((report, Self::name(temporary, path, force)?))
             }
         }
+    }
+
+    /// Lets a library write the file that has the temporary name.
+    #[cfg(any(feature = "sqlite", feature = "parquet"))]
+    pub(super) fn fill_path<R>(
+        self,
+        write: impl FnOnce(&Path) -> Result<R, Stop>,
+    ) -> Result<(R, To), Failure> {
+        let Self::File { path, temporary, force } = self else {
+            return Err(Failure::usage("this format needs a file of its own").hint("-o FILE"));
+        };
+        let report = write(temporary.path()).map_err(|error| failure(error, &path.display().to_string()))?;
+        Ok((report, Self::name(temporary, path, force)?))
     }
 
     fn name(temporary: tempfile::NamedTempFile, path: PathBuf, force: bool) -> Result<To, Failure> {
@@ -142,10 +131,11 @@ fn exists(path: &Path) -> Failure {
     Failure::new(Code::Failure, format!("{} exists", path.display())).hint("--force replaces it")
 }
 
-fn failure(error: ExportError, what: &str) -> Failure {
-    match error {
-        ExportError::Store(error) => error.into(),
-        ExportError::Write(error) => Failure::io("write", what, &error),
-        other => Failure::new(Code::Failure, other.to_string()),
+fn failure(stop: Stop, what: &str) -> Failure {
+    match stop {
+        Stop::Failure(failure) => failure,
+        Stop::Export(ExportError::Store(error)) => error.into(),
+        Stop::Export(ExportError::Write(error)) => Failure::io("write", what, &error),
+        Stop::Export(other) => Failure::new(Code::Failure, other.to_string()),
     }
 }

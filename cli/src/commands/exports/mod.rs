@@ -1,0 +1,186 @@
+//! `acpdb export`: sessions as files for other programs.
+//!
+//! What is in them is decided in `acpdb_query::export`; here are the files, and the two formats whose libraries are heavy.
+
+#[cfg(feature = "parquet")]
+mod parquet;
+#[cfg(feature = "sqlite")]
+mod sqlite;
+mod target;
+
+use std::path::Path;
+
+use acpdb_engine::event::Scope;
+use acpdb_engine::{Store, StreamName};
+use acpdb_query::export::tables::{self, JsonLines, TablesReport};
+use acpdb_query::export::{otlp, page};
+use serde::Serialize;
+
+use self::target::{Sink, To};
+use super::describe;
+use crate::args::{Export, ExportAct, ExportPage, ExportSpans, ExportTables, Global};
+use crate::failure::{Code, Failure};
+use crate::output::Output;
+use crate::place;
+
+pub(crate) fn run(global: &Global, args: &Export, output: &mut Output) -> Result<Code, Failure> {
+    match &args.act {
+        ExportAct::Html(args) => html(global, args, output),
+        ExportAct::Jsonl(args) => jsonl(global, args, output),
+        ExportAct::Sqlite(args) => sqlite(global, args, output),
+        ExportAct::Parquet(args) => parquet(global, args, output),
+        ExportAct::OtlpJson(args) => otlp_json(global, args, output),
+    }
+}
+
+/// What was written, for programs.
+#[derive(Serialize)]
+struct Written<'a, R: Serialize> {
+    format: &'static str,
+    path: &'a Path,
+    bytes: u64,
+    #[serde(flatten)]
+    report: R,
+}
+
+fn html(global: &Global, args: &ExportPage, output: &mut Output) -> Result<Code, Failure> {
+    let sink = Sink::open(&args.target, output)?;
+    let store = place::read(global, output)?;
+    let session = super::sessions::default_session_noted(&store, args.session.as_deref(), output)?;
+    let view = super::find::view(&store, global, &session)?;
+    let (report, to) = sink.fill(|out| Ok(page::page(&store, &view, store.now(), out)?))?;
+    finish("html", &to, report, output)
+}
+
+/// Says what was written.
+fn finish(
+    format: &'static str,
+    to: &To,
+    report: impl Serialize,
+    output: &mut Output,
+) -> Result<Code, Failure> {
+    let To::File { path, bytes } = to else { return Ok(Code::Ok) };
+    if output.json {
+        output.json_object("acpdb.exported/1", &Written { format, path, bytes: *bytes, report })?;
+    } else {
+        output.note(format!("{} in {}", describe::bytes(*bytes), path.display()));
+    }
+    Ok(Code::Ok)
+}
+
+fn jsonl(global: &Global, args: &ExportTables, output: &mut Output) -> Result<Code, Failure> {
+    let sink = Sink::open(&args.target, output)?;
+    let store = place::read(global, output)?;
+    let sessions = chosen(&store, &args.sessions)?;
+    let (report, to) = sink.fill(|out| {
+        let mut lines = JsonLines::new(out);
+        each(&store, global, &sessions, &mut lines)
+    })?;
+    finish("jsonl", &to, report, output)
+}
+
+#[cfg(feature = "sqlite")]
+fn sqlite(global: &Global, args: &ExportTables, output: &mut Output) -> Result<Code, Failure> {
+    let sink = Sink::open(&args.target, output)?;
+    let store = place::read(global, output)?;
+    let sessions = chosen(&store, &args.sessions)?;
+    let (report, to) = sink.fill_path(|path| {
+        let mut database = sqlite::Database::create(path)?;
+        let report = each(&store, global, &sessions, &mut database)?;
+        database.finish()?;
+        Ok(report)
+    })?;
+    finish("sqlite", &to, report, output)
+}
+
+#[cfg(not(feature = "sqlite"))]
+fn sqlite(_: &Global, _: &ExportTables, _: &mut Output) -> Result<Code, Failure> {
+    Err(left_out("sqlite", "SQLite"))
+}
+
+#[cfg(feature = "parquet")]
+fn parquet(global: &Global, args: &ExportTables, output: &mut Output) -> Result<Code, Failure> {
+    let sink = Sink::open(&args.target, output)?;
+    let store = place::read(global, output)?;
+    let sessions = chosen(&store, &args.sessions)?;
+    let (report, to) = sink.fill_path(|path| {
+        let mut table = parquet::Table::create(path)?;
+        let report = each(&store, global, &sessions, &mut table)?;
+        table.finish()?;
+        Ok(report)
+    })?;
+    finish("parquet", &to, report, output)
+}
+
+#[cfg(not(feature = "parquet"))]
+fn parquet(_: &Global, _: &ExportTables, _: &mut Output) -> Result<Code, Failure> {
+    Err(left_out("parquet", "Parquet"))
+}
+
+/// A format whose library this program was built without.
+#[cfg(not(all(feature = "sqlite", feature = "parquet")))]
+fn left_out(feature: &str, name: &str) -> Failure {
+    Failure::new(Code::Failure, format!("this acpdb was built without {name}")).hint(format!(
+        "build it with `cargo build --release -p acpdb --features {feature}`, or export jsonl, which DuckDB and pandas read"
+    ))
+}
+
+fn otlp_json(global: &Global, args: &ExportSpans, output: &mut Output) -> Result<Code, Failure> {
+    let sink = Sink::open(&args.tables.target, output)?;
+    let store = place::read(global, output)?;
+    let sessions = chosen(&store, &args.tables.sessions)?;
+    let (report, to) = sink.fill(|out| {
+        let mut report = otlp::SpansReport::default();
+        let options = otlp::SpanOptions { texts: args.texts };
+        for session in &sessions {
+            if let Some(view) = view(&store, global, session)? {
+                otlp::spans(&store, &view, options, out, &mut report)?;
+            }
+        }
+        Ok(report)
+    })?;
+    finish("otlp-json", &to, report, output)
+}
+
+/// The sessions that are named, else all.
+fn chosen(store: &Store, named: &[String]) -> Result<Vec<StreamName>, Failure> {
+    if named.is_empty() {
+        let all = store.stream_names()?.into_iter().filter(|name| name.scope == Scope::Session);
+        return Ok(all.collect());
+    }
+    let mut found: Vec<StreamName> = Vec::new();
+    for name in named {
+        let session = super::sessions::find(store, name)?;
+        if !found.contains(&session) {
+            found.push(session);
+        }
+    }
+    Ok(found)
+}
+
+/// A session as of `--at`; `None` if it began later.
+fn view(
+    store: &Store,
+    global: &Global,
+    session: &StreamName,
+) -> Result<Option<acpdb_engine::View>, target::Stop> {
+    let view = super::find::view_once(store, global, session)?;
+    let is_there = view.read().state().first() <= view.at();
+    Ok(is_there.then_some(view))
+}
+
+/// Gives the rows of each session to a sink.
+fn each(
+    store: &Store,
+    global: &Global,
+    sessions: &[StreamName],
+    sink: &mut dyn tables::Sink,
+) -> Result<TablesReport, target::Stop> {
+    let mut report = TablesReport::default();
+    for session in sessions {
+        if let Some(view) = view(store, global, session)? {
+            tables::rows(store, &view, session, sink, &mut report)?;
+        }
+    }
+    Ok(report)
+}

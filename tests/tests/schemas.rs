@@ -1,0 +1,157 @@
+//! The shapes that `--json` prints, each with a published schema in `docs/schema/`, checked against what every verb says.
+//!
+//! `SCHEMAS=write cargo test -p acpdb-tests --test schemas` widens the schemas by what was seen: fields and types are
+//! added, never taken away; what is not always there stops being required. Read the difference before you commit it.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "tests: a failed step is a failed test"
+)]
+
+#[path = "schemas/infer.rs"]
+mod infer;
+#[path = "schemas/verbs.rs"]
+mod verbs;
+#[allow(dead_code, reason = "shared with the transcripts")]
+#[path = "cli/world.rs"]
+mod world;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use acpdb_tests::binary::root;
+use regex::Regex;
+use serde_json::{Value, json};
+
+/// Answers by the shape that they name, each with the command that gave it.
+type Answers = BTreeMap<String, Vec<(String, Value)>>;
+
+fn folder() -> PathBuf {
+    root().join("docs/schema")
+}
+
+/// `acpdb.history/1` is in `history.json`.
+fn path_of(name: &str) -> PathBuf {
+    let (stem, version) = name.trim_start_matches("acpdb.").split_once('/').unwrap();
+    assert_eq!(version, "1", "a second version needs a file name of its own");
+    folder().join(format!("{stem}.json"))
+}
+
+fn published() -> BTreeMap<String, Value> {
+    let mut found = BTreeMap::new();
+    for entry in folder().read_dir().into_iter().flatten() {
+        let path = entry.unwrap().path();
+        let schema: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+        found.insert(schema["properties"]["schema"]["const"].as_str().unwrap().to_owned(), schema);
+    }
+    found
+}
+
+/// Forbids fields that a schema does not name, so that a new field shows up here before users find it.
+fn strict(schema: &mut Value) {
+    if let Some(object) = schema.as_object_mut() {
+        if object.contains_key("properties") && !object.contains_key("additionalProperties") {
+            object.insert("additionalProperties".to_owned(), false.into());
+        }
+        object.values_mut().for_each(strict);
+    } else if let Some(list) = schema.as_array_mut() {
+        list.iter_mut().for_each(strict);
+    }
+}
+
+fn write(answers: &Answers) {
+    std::fs::create_dir_all(folder()).unwrap();
+    for (name, given) in answers {
+        let path = path_of(name);
+        let known = std::fs::read(&path).ok().map(|bytes| serde_json::from_slice::<Value>(&bytes).unwrap());
+        let mut schema = known.clone().unwrap_or(Value::Null);
+        for (_, answer) in given {
+            schema = infer::merged(schema, &infer::shape(answer));
+        }
+        let command = given.iter().map(|(command, _)| command.as_str()).min_by_key(|command| command.len());
+        let said = format!("What `acpdb {}` prints with --json.", command.unwrap_or_default());
+        let object = schema.as_object_mut().unwrap();
+        object.insert("$schema".to_owned(), json!("https://json-schema.org/draft/2020-12/schema"));
+        object.insert("title".to_owned(), json!(name));
+        object.entry("description").or_insert_with(|| json!(said));
+        object["properties"]["schema"] = json!({"const": name});
+        let mut text = serde_json::to_string_pretty(&infer::sorted(schema)).unwrap();
+        text.push('\n');
+        std::fs::write(path, text).unwrap();
+    }
+}
+
+#[test]
+fn every_answer_has_the_published_shape() {
+    let answers = verbs::answers();
+    if std::env::var("SCHEMAS").as_deref() == Ok("write") {
+        write(&answers);
+    }
+    let published = published();
+    let mut findings = Vec::new();
+    for (name, given) in &answers {
+        let Some(schema) = published.get(name) else {
+            findings.push(format!("{name} is not published: {}", given[0].0));
+            continue;
+        };
+        assert!(path_of(name).is_file(), "{name} is in a file of another name");
+        let mut schema = schema.clone();
+        strict(&mut schema);
+        let validator = jsonschema::validator_for(&schema).unwrap();
+        for (command, answer) in given {
+            findings.extend(
+                validator
+                    .iter_errors(answer)
+                    .map(|error| format!("acpdb {command}: {name} at {}: {error}", error.instance_path())),
+            );
+        }
+    }
+    let missing = published.keys().filter(|name| !answers.contains_key(*name));
+    findings.extend(missing.map(|name| format!("no verb here gives {name}")));
+    findings.truncate(40);
+    assert!(
+        findings.is_empty(),
+        "\n{}\n\nTo mend: see the head of tests/tests/schemas.rs\n",
+        findings.join("\n")
+    );
+}
+
+/// A shape that the program names in its source is published.
+#[test]
+fn every_shape_in_the_source_is_published() {
+    let pattern = Regex::new(r#""(acpdb\.[a-z_]+/\d+)""#).unwrap();
+    let published = published();
+    let mut todo = vec![root().join("cli/src"), root().join("engine/src"), root().join("query/src")];
+    let mut unknown = BTreeSet::new();
+    while let Some(path) = todo.pop() {
+        if path.is_dir() {
+            todo.extend(path.read_dir().unwrap().map(|entry| entry.unwrap().path()));
+        } else if path.extension().is_some_and(|ending| ending == "rs") {
+            let text = std::fs::read_to_string(&path).unwrap();
+            let names = pattern.captures_iter(&text).map(|found| found[1].to_owned());
+            unknown.extend(names.filter(|name| !published.contains_key(name)));
+        }
+    }
+    // The data inside a page is the page's own affair.
+    unknown.remove("acpdb.page/1");
+    assert!(unknown.is_empty(), "not in docs/schema/: {unknown:?}");
+}
+
+/// The check can fail: an answer with a field too many, too few, or of another type is found.
+#[test]
+fn a_changed_answer_is_found() {
+    let mut schema = infer::shape(&json!({"schema": "acpdb.x/1", "count": 1, "items": [{"id": "a"}]}));
+    strict(&mut schema);
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let good = json!({"schema": "acpdb.x/1", "count": 2, "items": []});
+    assert!(validator.is_valid(&good));
+    for (path, value) in
+        [("/count", json!("2")), ("/items", json!([{}])), ("/items", json!([{"id": "a", "more": 1}]))]
+    {
+        let mut bad = good.clone();
+        *bad.pointer_mut(path).unwrap() = value;
+        assert!(!validator.is_valid(&bad), "{bad}");
+    }
+}

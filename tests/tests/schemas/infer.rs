@@ -1,0 +1,110 @@
+//! A schema from what was seen: types, fields, and which of them are always there.
+
+use serde_json::{Map, Value, json};
+
+/// The shape of one value. What is null may be anything: nothing was seen of it.
+pub(crate) fn shape(value: &Value) -> Value {
+    match value {
+        Value::Null => json!({"type": "null"}),
+        Value::Bool(_) => json!({"type": "boolean"}),
+        Value::Number(number) if number.is_f64() => json!({"type": "number"}),
+        Value::Number(_) => json!({"type": "integer"}),
+        Value::String(_) => json!({"type": "string"}),
+        Value::Array(list) => {
+            let items = list.iter().map(shape).fold(Value::Null, |all, one| merged(all, &one));
+            let items = if items.is_null() { json!({}) } else { items };
+            json!({"type": "array", "items": items})
+        }
+        Value::Object(fields) => {
+            let properties: Map<String, Value> =
+                fields.iter().map(|(name, value)| (name.clone(), shape(value))).collect();
+            let required: Vec<&String> = fields.keys().collect();
+            json!({"type": "object", "properties": properties, "required": required})
+        }
+    }
+}
+
+fn types(schema: &Value) -> Vec<String> {
+    match &schema["type"] {
+        Value::String(name) => vec![name.clone()],
+        Value::Array(names) => names.iter().filter_map(|name| Some(name.as_str()?.to_owned())).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// A schema that allows what either allows. An empty one allows all.
+pub(crate) fn merged(known: Value, seen: &Value) -> Value {
+    let Value::Object(mut schema) = known else { return seen.clone() };
+    if schema.is_empty() {
+        // An array of which no item was seen; then what is seen now is all that is known.
+        return seen.clone();
+    }
+    if schema.contains_key("const") || schema.contains_key("enum") || !schema.contains_key("type") {
+        return Value::Object(schema);
+    }
+    let known = Value::Object(schema.clone());
+    let mut all = types(&known);
+    for name in types(seen) {
+        let is_covered = name == "integer" && all.iter().any(|known| known == "number");
+        if !is_covered && !all.contains(&name) {
+            all.push(name);
+        }
+    }
+    if all.iter().any(|name| name == "number") {
+        all.retain(|name| name != "integer");
+    }
+    all.sort();
+    let of_type = if let [one] = all.as_slice() { json!(one) } else { json!(all) };
+    schema.insert("type".to_owned(), of_type);
+    match (schema.get("items").cloned(), seen.get("items")) {
+        (Some(own), Some(other)) if other.as_object().is_some_and(|other| !other.is_empty()) => {
+            schema.insert("items".to_owned(), merged(own, other));
+        }
+        (None, Some(other)) => {
+            schema.insert("items".to_owned(), other.clone());
+        }
+        _ => {}
+    }
+    if let Some(other) = seen.get("properties").and_then(Value::as_object) {
+        // A map by name has no fields of its own.
+        if schema.contains_key("additionalProperties") {
+            return Value::Object(schema);
+        }
+        let is_first = !schema.contains_key("properties");
+        let own = schema.entry("properties").or_insert_with(|| json!({}));
+        for (name, shape) in other {
+            let before = own.get(name).cloned().unwrap_or(Value::Null);
+            own[name] = merged(before, shape);
+        }
+        let here = seen["required"].as_array().cloned().unwrap_or_default();
+        let required = match schema.get("required").and_then(Value::as_array) {
+            Some(known) if !is_first => known.iter().filter(|name| here.contains(name)).cloned().collect(),
+            _ => here,
+        };
+        schema.insert("required".to_owned(), Value::Array(required));
+    }
+    Value::Object(schema)
+}
+
+/// The same with fields in an order that does not depend on what was seen first.
+pub(crate) fn sorted(schema: Value) -> Value {
+    match schema {
+        Value::Object(fields) => {
+            let rank = |name: &str| {
+                let first = ["$schema", "title", "description", "type", "required", "properties", "items"];
+                first.iter().position(|known| *known == name).unwrap_or(first.len())
+            };
+            let mut fields: Vec<(String, Value)> =
+                fields.into_iter().map(|(name, value)| (name, sorted(value))).collect();
+            fields.sort_by(|(one, _), (other, _)| (rank(one), one).cmp(&(rank(other), other)));
+            Value::Object(fields.into_iter().collect())
+        }
+        Value::Array(mut list) => {
+            if list.iter().all(Value::is_string) {
+                list.sort_by(|one, other| one.as_str().cmp(&other.as_str()));
+            }
+            Value::Array(list.into_iter().map(sorted).collect())
+        }
+        other => other,
+    }
+}

@@ -1,0 +1,195 @@
+//! Every verb with `--json`, on a small session and on the bundled one.
+
+use acpdb_engine::Store;
+use acpdb_engine::entry::StreamInfo;
+use acpdb_engine::store::{PlainText, ServeOptions};
+use serde_json::Value;
+
+use crate::Answers;
+use crate::world::{SESSION, World};
+
+/// Verbs that read, on the small session and, without `--session`, on the bundled one.
+const READS: &[&str] = &[
+    "sessions",
+    "sessions tool:read --all --limit 1",
+    "context s1",
+    "context s1 --last 2",
+    "context s1 --served",
+    "context s1 --format anthropic",
+    "context s1 --format markdown",
+    "history --session s1",
+    "history --session s1 --limit 2",
+    "history --chain call-read-1",
+    "history --file /w/orders.rs --session s1",
+    "history --memory indent",
+    "history --todo 1 --session s1",
+    "log",
+    "log --last 2",
+    "log --limit 2",
+    "show call-read-1",
+    "show call-edit-1",
+    "show #1",
+    "list",
+    "explain call-read-1",
+    "explain call-edit-1",
+    "at t2 s1",
+    "diff t1 t4 --session s1",
+    "blame /w/orders.rs --session s1",
+    "blame call-read-1",
+    "scan",
+    "lint request.json --format anthropic",
+    "stats",
+    "stats s1",
+    "stats kind:tool tool:read",
+    "simulate s1",
+    "todo list --session s1",
+    "todo stuck --session s1",
+    "todo history --session s1",
+    "memory get indent --session s1",
+    "memory list --session s1",
+    "memory list --session s1 --all",
+    "memory history indent --session s1",
+    "memory propose s2",
+    "memory insights --session s1",
+    "memory export --session s1",
+    "task list --session s1",
+    "task archive T1 --session s1",
+    "task scratchpad --session s1",
+    "policy show",
+    "policy show --session s1",
+    "policy presets",
+    "verify",
+    "verify --deep",
+    "doctor",
+    "info",
+    "info --space",
+    "config list",
+    "config path",
+];
+
+/// Verbs that record or write, in this order.
+const ACTS: &[&str] = &[
+    "import session.jsonl",
+    "import session.jsonl empty.jsonl",
+    "demo --bundled",
+    "context discard call-grep-1 --session s1",
+    "undo --session s1",
+    "context distill call-grep-1=two_places --session s1",
+    "context restore call-grep-1 --session s1",
+    "context pin call-test-1 --session s1",
+    "context unpin call-test-1 --session s1",
+    "memory add decision use_pages --category design --session s1",
+    "memory add preference style/indent six_spaces --session s1",
+    "memory retract p1 --session s1",
+    "memory restore p1 --session s1",
+    "memory import memory.jsonl",
+    "policy set balanced --session s1",
+    "policy set file.edit_quiet_steps=3",
+    "fork s1 --id s4",
+    "rewind t3 --session s4",
+    "export html s1 -o page.html",
+    "export jsonl -o lines.jsonl",
+    "export otlp-json -o spans.jsonl",
+    "seal --all",
+    "reindex",
+    "backup copy",
+    "salvage --into saved",
+    "config set color never",
+    "config get color",
+];
+
+/// Runs them all; what they print, by shape. A verb that prints nothing for programs is a finding of its own.
+pub(crate) fn answers() -> Answers {
+    let world = World::fed();
+    world.write("empty.jsonl", "");
+    world.write(
+        "request.json",
+        r#"{"model":"claude","max_tokens":5,"messages":[{"role":"assistant","content":"hi"}]}"#,
+    );
+    let mut answers = Answers::new();
+    for line in READS {
+        gather(&world, line, &mut answers);
+    }
+    for tasks in [
+        r#"{"tasks":[{"id":"T1","title":"pages","status":"in_progress"}]}"#,
+        r#"{"tasks":[{"id":"T1","status":"completed","result_summary":"The list of orders comes in pages now."}]}"#,
+    ] {
+        let ran = world.run_with(&["task", "update", "--session", "s1", "--json"], tasks);
+        keep(&ran.ok(), "task update", &mut answers);
+    }
+    serve(&world);
+    let memory = world.run(&["memory", "export", "--session", "s1", "--json"]).text();
+    world.write("memory.jsonl", memory);
+    for line in ACTS {
+        gather(&world, line, &mut answers);
+    }
+    // Once more, with all that has happened, and what the bundled session brought.
+    for line in READS {
+        gather(&world, line, &mut answers);
+    }
+    let sessions: Value =
+        serde_json::from_str(&world.run(&["sessions", "--json", "host:claude-code"]).text()).unwrap();
+    let bundled = sessions["items"][0]["id"].as_str().unwrap().to_owned();
+    for verb in ["context", "stats", "simulate"] {
+        gather(&world, &format!("{verb} {bundled}"), &mut answers);
+    }
+    for verb in [
+        "history",
+        "log",
+        "todo list",
+        "todo history",
+        "policy show",
+        "blame /home/dev/shop-api/src/orders/repo.ts",
+    ] {
+        gather(&world, &format!("{verb} --session {bundled}"), &mut answers);
+    }
+    // At last, as what is erased cannot be asked for any more.
+    for line in [
+        "erase call-test-1 --session s1 --dry-run",
+        "erase call-test-1 --session s1 --reason leaked",
+        "log --last 1",
+        "context s1",
+        "info --space",
+    ] {
+        gather(&world, line, &mut answers);
+    }
+    assert!(world.path(SESSION).is_file());
+    answers
+}
+
+fn gather(world: &World, line: &str, answers: &mut Answers) {
+    let mut words: Vec<&str> = line.split(' ').collect();
+    words.push("--json");
+    let ran = world.run(&words);
+    let text = ran.text();
+    assert!(!ran.err.contains("panicked"), "acpdb {line}: {}", ran.err);
+    keep(&text, line, answers);
+    if text.is_empty() {
+        println!("acpdb {line} printed nothing (exit {}): {}", ran.code, ran.err.trim());
+    }
+}
+
+/// A host sends a context once, so that there is one to ask for.
+fn serve(world: &World) {
+    let store = Store::builder(world.path("store"))
+        .any_file_system()
+        .registry(acpdb_hosts::registry())
+        .open()
+        .unwrap();
+    let step = store.session(StreamInfo::session("acpdb", "s1")).step("served").unwrap();
+    let sent = step.context(&PlainText, &ServeOptions::default()).unwrap();
+    assert!(!sent.bytes.is_empty());
+    store.close().unwrap();
+}
+
+/// Sorts the answers of a run by their shapes.
+fn keep(text: &str, line: &str, answers: &mut Answers) {
+    for (number, printed) in text.lines().enumerate() {
+        let answer: Value = serde_json::from_str(printed).unwrap_or_else(|error| {
+            panic!("acpdb {line}: line {} is no JSON: {error}: {printed}", number + 1)
+        });
+        let name = answer["schema"].as_str();
+        let name = name.unwrap_or_else(|| panic!("acpdb {line} names no schema: {printed}")).to_owned();
+        answers.entry(name).or_default().push((line.to_owned(), answer));
+    }
+}
