@@ -25,12 +25,8 @@ pub enum Bug {
     UpcastToWrongKind,
     /// Bodies of equal length are taken for equal.
     DedupeByLength,
-    /// Up to where a sync reaches is looked up after it.
-    SyncedPositionAfterSync,
     /// A failed sync is told to those who append, not to those who wait.
     PoisonWithoutEpoch,
-    /// An erasure that was cut off is not taken up again.
-    EraseForgets,
     /// Bodies that were erased are named again.
     ShareErased,
 }

@@ -22,7 +22,6 @@ use super::wait::low_half;
 use super::{Appended, Condition, Head, Log, Prepared, Writer, locked};
 use crate::codec::{SEGMENT_HEADER_BYTES, word};
 use crate::ids::{Position, Seq, StreamId};
-use crate::planted::{Bug, is_planted};
 use crate::storage::{SharedPage, sync};
 
 /// How long a wait for a wake is at most: the time that the death of whoever syncs can cost.
@@ -301,11 +300,6 @@ impl<'a> Shore for Surf<'a> {
         if self.epoch() != epoch {
             return false;
         }
-        let place = if is_planted(Bug::SyncedPositionAfterSync) {
-            read_shared(self.page).written.filter(|written| written.position.segment() == self.segment.number)
-        } else {
-            place
-        };
         if let Some(place) = place {
             Tail::publish_durable(self.page, &place);
             self.log.show(place);

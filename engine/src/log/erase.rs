@@ -20,7 +20,6 @@ use super::seal::SealLock;
 use super::{Log, sealed};
 use crate::codec::{BlockRow, BodyRow, SALT_BYTES, is_zero};
 use crate::ids::{Position, Seq};
-use crate::planted::{Bug, is_planted};
 use crate::storage::{Access, Storage, read_file, sync, write_file};
 
 /// Exists while an erasure is under way; its text is the seq after which the erasure is recorded.
@@ -108,7 +107,7 @@ impl Log {
     /// # Errors
     /// As [`Log::begin_erasing`], but never [`LogError::Busy`].
     pub fn resume_erasing(&self) -> Result<Option<Erasing<'_>>, LogError> {
-        if self.is_read_only() || read_note(&*self.storage)?.is_none() || is_planted(Bug::EraseForgets) {
+        if self.is_read_only() || read_note(&*self.storage)?.is_none() {
             return Ok(None);
         }
         let Some(lock) = self.seal_lock()? else { return Ok(None) };

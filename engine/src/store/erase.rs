@@ -172,6 +172,8 @@ impl Inner {
     /// The bodies that an item rests on, and what they say.
     fn wanted(&self, item: ItemId) -> Result<Wanted, Error> {
         let missing = || Error::NotFound { what: "event", name: item.to_string(), nearest: None };
+        // Whoever recorded it may be another process.
+        self.refresh()?;
         let recorded = self.event(item.seq)?.ok_or_else(missing)?;
         let stream = recorded.event.stream;
         let mut seqs = vec![item.seq];
