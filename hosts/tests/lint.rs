@@ -400,6 +400,9 @@ fn contents_are_checked() {
     );
 }
 
+/// A request body around an opaque field.
+type Body<'b> = &'b dyn Fn(&str) -> String;
+
 #[test]
 fn opaque_fields_come_back_as_they_came() {
     let thinking = |signature: &str| {
@@ -416,7 +419,6 @@ fn opaque_fields_come_back_as_they_came() {
             r#"{{"contents":[{{"role":"user","parts":[{{"text":"hi"}}]}},{{"role":"model","parts":[{{"text":"x","thoughtSignature":"{signature}"}}]}}]}}"#
         )
     };
-    type Body<'b> = &'b dyn Fn(&str) -> String;
     let cases: [(Format, Body<'_>, &str); 3] = [
         (Format::Anthropic, &thinking, "I4 /messages/1/content/0/signature: others\n"),
         (Format::Responses, &reasoning, "I4 /input/1/encrypted_content: others\n"),

@@ -54,7 +54,7 @@ fn output() -> String {
 fn call(name: &str, output: &str) -> Vec<Entry> {
     vec![
         Entry::tool_started(name, "read", format!(r#"{{"filePath":"src/{name}.rs"}}"#)),
-        Entry::tool_completed(name, output.to_owned()),
+        Entry::tool_completed(name, output),
     ]
 }
 
@@ -260,9 +260,9 @@ fn an_erasure_that_is_cut_off_anywhere_is_ended_by_the_next_opening() {
                 let again = variant == 1 && number % 4 == 0;
                 let resumed = again.then(|| moment.image(crash, seed));
                 if judge(&image, &context) {
-                    done += 1
+                    done += 1;
                 } else {
-                    not += 1
+                    not += 1;
                 }
                 let Some(resumed) = resumed else { continue };
                 // And cut off again in the middle of ending it.

@@ -3,6 +3,8 @@
 //! Counted on a simulated disk, so the figures are the same in every run. The bench's `growth` does it at full size, with
 //! times.
 
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops at what it did not expect")]
+
 use std::sync::Arc;
 
 use acpdb_engine::Store;

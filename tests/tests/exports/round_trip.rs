@@ -214,8 +214,11 @@ fn of_openai(body: &Value) -> Vec<Piece> {
     pieces
 }
 
+/// Values by kind, id and field.
+type Values = BTreeMap<(String, String, &'static str), Vec<String>>;
+
 /// Values by kind, id and field, in order; and the order of everything but results, which providers want elsewhere.
-fn fields_of(pieces: &[Piece]) -> (BTreeMap<(String, String, &'static str), Vec<String>>, Vec<String>) {
+fn fields_of(pieces: &[Piece]) -> (Values, Vec<String>) {
     let mut fields: BTreeMap<_, Vec<String>> = BTreeMap::new();
     let mut order = Vec::new();
     for piece in pieces {
@@ -250,16 +253,13 @@ impl Differences {
             let mut left: Vec<&String> = two.into_iter().flatten().collect();
             let row = self.0.entry(format!("{}.{}", key.0, key.2)).or_default();
             for value in one.into_iter().flatten() {
-                match left.iter().position(|it| *it == value) {
-                    Some(place) => {
-                        left.remove(place);
-                        row[0] += 1;
-                    }
-                    None => {
-                        row[1] += 1;
-                        if std::env::var_os("ACPDB_TEST_SHOW").is_some() {
-                            println!("missing {key:?}: {}", value.chars().take(300).collect::<String>());
-                        }
+                if let Some(place) = left.iter().position(|it| *it == value) {
+                    left.remove(place);
+                    row[0] += 1;
+                } else {
+                    row[1] += 1;
+                    if std::env::var_os("ACPDB_TEST_SHOW").is_some() {
+                        println!("missing {key:?}: {}", value.chars().take(300).collect::<String>());
                     }
                 }
             }
