@@ -90,7 +90,7 @@ impl Engine for Weavatrix {
             let events = self.store.load_all(after, 1000);
             let Some(last) = events.last() else { return Ok(true) };
             after = Some(last.metadata.global_position);
-            for stored in events.iter() {
+            for stored in &events {
                 sink.take(body(&stored.payload));
             }
         }
