@@ -416,6 +416,21 @@ impl Log {
         self.met(self.read_body(row))
     }
 
+    /// The damage that a body of zeros is where nobody recorded its erasure.
+    pub(crate) fn zeroed(&self, seq: Seq, position: Position) -> LogError {
+        let (segment, offset) = (position.segment(), position.offset());
+        LogError::corrupt(Corruption {
+            part: Part::BodyZeroed,
+            path: self.segments.path(segment),
+            segment,
+            offset,
+            seq_first: Some(seq),
+            seq_last: Some(seq),
+            expected: "its bytes, or a record of their erasure".to_owned(),
+            found: "zeros".to_owned(),
+        })
+    }
+
     fn read_body(&self, row: &BodyRow) -> Result<Vec<u8>, LogError> {
         let (segment, offset) = (row.position.segment(), row.position.offset());
         let length = SALT_BYTES.saturating_add(row.bytes as usize);

@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 
 use crate::error::Error;
 use crate::event::Payload;
-use crate::ids::{Seq, StreamId};
+use crate::ids::{Position, Seq, StreamId};
 
 use super::{Inner, Store, View};
 
@@ -58,14 +58,15 @@ impl Inner {
         }))
     }
 
-    /// What a read of an erased row says.
-    pub(super) fn erased(&self, seq: Seq, row: u32) -> Error {
+    /// What a read of a row of zeros says: that it was erased, and by whom, or, if nobody recorded that, that it is damaged.
+    pub(super) fn erased(&self, seq: Seq, row: u32, position: Position) -> Error {
         let detail = match self.erasure_of(seq, row) {
             Ok(Some(erasure)) => {
                 let Erasure { seq: at, by, reason } = &*erasure;
                 format!("the content of {seq} was erased in {at} by {by}: {reason}")
             }
-            Ok(None) | Err(_) => format!("the content of {seq} was erased, and no record says by whom"),
+            Ok(None) => return self.log.zeroed(seq, position).into(),
+            Err(_) => format!("the content of {seq} was erased, and the record of that cannot be read"),
         };
         Error::Erased { detail }
     }

@@ -58,7 +58,7 @@ impl Inner {
             let place = event.row(row as usize).ok_or_else(|| no_row(id.seq, row))?;
             let chunk = match self.log.body(&place) {
                 Ok(chunk) => chunk,
-                Err(LogError::Erased { .. }) => return Err(self.erased(id.seq, row)),
+                Err(LogError::Erased { position }) => return Err(self.erased(id.seq, row, position)),
                 Err(error) => return Err(error.into()),
             };
             if bytes.is_empty() {

@@ -227,12 +227,12 @@ pub fn judge_with(
         segments.map(|name| (name.clone(), image.file_len(&name))).collect()
     };
     let before = lengths(image);
+    let erases = image.files().iter().any(|name| name == "erasing");
     let store = open(50)?;
-    // What is torn is zeroed, never cut off: others may have the file open, and know how long it was. Only a segment that
-    // an unfinished erasure completed gives back the zeros that it had grown by.
-    let last = image.files().into_iter().filter(|name| is_segment(name)).max();
+    // What is torn is zeroed, never cut off: others may have the file open, and know how long it was. Only an unfinished
+    // erasure, which is taken up here, writes a checkpoint and gives back the zeros that the last segment had grown by.
     let shorter = |(name, length): &&(String, Option<u64>)| image.file_len(name) < *length;
-    if let Some((name, length)) = before.iter().find(|it| Some(&it.0) == last.as_ref() && shorter(it)) {
+    if let Some((name, length)) = before.iter().find(shorter).filter(|_| !erases) {
         return Err(format!("recovery cut {name} from {length:?} to {:?}", image.file_len(name)));
     }
     let recovery = store.recovery();
