@@ -6,6 +6,7 @@
 use acpdb_tests::soak::planted::{ALL, caught};
 
 #[test]
+#[ignore = "minutes unless optimised: `cargo run --release -p acpdb-tests --example soak -- planted` does the same"]
 fn every_planted_bug_is_caught() {
     // Panics are one way to be caught; what they print is not of interest.
     std::panic::set_hook(Box::new(|_| {}));

@@ -85,7 +85,7 @@ pub fn caught(planted: Option<Planted>) -> Option<(&'static str, String)> {
 
 /// Lives of one and of several processes, some places of each.
 fn crash_images(sabotage: Option<Sabotage>) -> Result<(), super::Finding> {
-    (5..9).try_for_each(|seed| crash::one_life(seed, 500, sabotage, &mut crash::Tally::default()))
+    (5..10).try_for_each(|seed| crash::one_life(seed, 700, sabotage, &mut crash::Tally::default()))
 }
 
 /// Every edge of generated sessions is what the naive implementation says.
@@ -154,8 +154,11 @@ fn restored() -> Result<(), Failure> {
 
 /// One process fails to sync and starts anew while the other one waits for its commit to become durable.
 fn failed_sync_beside() -> Result<(), String> {
-    let fault = Fault { kind: FaultKind::SyncError, after: 10, once: true };
-    faults::one_life(16_010, fault, 2).map(drop)
+    // Which turns the two take, and so whether one of them waits just then, is the seed's choice.
+    (0..400_u64).try_for_each(|seed| {
+        let fault = Fault { kind: FaultKind::SyncError, after: 6 + seed % 16, once: true };
+        faults::one_life(seed, fault, 2).map(drop)
+    })
 }
 
 /// What is erased is in no file.
