@@ -172,10 +172,7 @@ fn a_recorded_text_is_in_no_message_and_not_in_the_index() {
     assert_eq!(done.status.code(), Some(8));
     assert!(!String::from_utf8_lossy(&done.stderr).contains(CANARY), "{done:?}");
     assert!(String::from_utf8_lossy(&run(&store, &["list"], b"").stdout).contains(CANARY));
-    let holds = |path: &Path| {
-        let bytes = std::fs::read(path).unwrap();
-        bytes.windows(CANARY.len()).any(|window| window == CANARY.as_bytes())
-    };
+    let holds = |path: &Path| String::from_utf8_lossy(&std::fs::read(path).unwrap()).contains(CANARY);
     assert!(run(&store, &["reindex"], b"").status.success());
     assert!(!holds(&store.join("index.redb")), "the index holds texts");
     let segment = store.join("log/000000000001.seg");
@@ -207,7 +204,7 @@ fn bombs_are_refused_in_bounded_time_and_memory() {
     assert_ne!(done.status.code(), Some(101), "{done:?}");
     assert_ne!(done.status.code(), None, "no signal: {done:?}");
     let mut bomb =
-        zstd::Encoder::new(std::fs::File::create(folder.path().join("bomb.jsonl.zst")).unwrap(), 19).unwrap();
+        zstd::Encoder::new(std::fs::File::create(folder.path().join("bomb.jsonl.zst")).unwrap(), 1).unwrap();
     for _ in 0..1200 {
         bomb.write_all(&vec![b'['; 1 << 20]).unwrap();
     }
