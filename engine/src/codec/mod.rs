@@ -17,6 +17,7 @@ mod envelope;
 mod fields;
 mod frame;
 mod header;
+mod outline;
 mod pages;
 pub mod payload;
 pub mod peek;
@@ -34,6 +35,7 @@ pub use envelope::{BodyRow, EncodedBody, EncodedEvent, Envelope, NO_KEY, SALT_BY
 pub use fields::{align16, is_zero};
 pub use frame::{EventRef, Frame, FrameCheck, PreparedFrame, decode_frame, encode_frame};
 pub use header::{FRAME_MAGIC, FrameHeader};
+pub use outline::{Outline, Pieces};
 pub use pages::{
     Busy, Checkpoint, TailPage, Written, busy_record, check_word, poison_word, slots, state_records, word,
     written_record,

@@ -30,6 +30,7 @@ mod handoff;
 mod lookup;
 mod map;
 mod open;
+mod outlines;
 mod repair;
 mod seal;
 mod sealed;
@@ -68,6 +69,7 @@ use files::{Cursor, Fault, POINT_WINDOW_BYTES, Segments};
 pub use frames::Frames;
 pub use lookup::{TableFrame, TableStream};
 pub use map::CompleteSegment;
+pub(crate) use outlines::is_large;
 pub use seal::{SealFigures, SealOutcome};
 pub use space::{KindSpace, LogSpace, SegmentSpace};
 use tail::Tail;
@@ -219,6 +221,8 @@ pub struct Log {
     opened_at: AtomicU64,
     /// The generation of files that was last seen.
     generation: AtomicU32,
+    /// What is known of large frames that were read.
+    outlines: Mutex<outlines::Outlines>,
     /// Positions of frames by first seq, at least [`MAP_STEP_BYTES`] apart.
     map: Mutex<BTreeMap<Seq, Position>>,
 }
@@ -327,7 +331,10 @@ impl Log {
         for frame in Frames::new(self, start, head, FrameCheck::Checksum, POINT_WINDOW_BYTES) {
             match frame {
                 Ok(frame) if frame.header().last_seq() < seq => {}
-                Ok(frame) if frame.header().first_seq <= seq => return Ok(Some(frame)),
+                Ok(frame) if frame.header().first_seq <= seq => {
+                    self.outline(&frame);
+                    return Ok(Some(frame));
+                }
                 Ok(_) => break,
                 Err(error @ LogError::Corrupt(_)) => damage = Some(error),
                 Err(error) => return Err(error),
@@ -375,7 +382,10 @@ impl Log {
     pub fn frame_at(&self, position: Position) -> Result<Frame, LogError> {
         let mut cursor = Cursor::new(&self.segments, POINT_WINDOW_BYTES);
         match cursor.frame(position, FrameCheck::Checksum) {
-            Ok(frame) => Ok(frame),
+            Ok(frame) => {
+                self.outline(&frame);
+                Ok(frame)
+            }
             Err(Fault::Error(error)) => Err(error),
             Err(fault) => Err(LogError::corrupt(frames::corruption(&self.segments, position, fault))),
         }

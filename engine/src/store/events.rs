@@ -187,7 +187,7 @@ impl Iterator for Events {
                 return Some(recorded);
             }
             match self.source.next()? {
-                Ok(frame) if frame.header().first_seq > self.to => return None,
+                Ok(frame) if frame.first_seq() > self.to => return None,
                 Ok(frame) => self.take(frame),
                 Err(error) => return Some(Err(error)),
             }

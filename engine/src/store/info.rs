@@ -125,7 +125,7 @@ impl Store {
                 head: place.head,
                 began: Micros::default(),
             };
-            let frame = match inner.frame_at(place.first.position) {
+            let frame = match inner.first_part_of(place.first.position, stream) {
                 Ok(frame) => Some(frame),
                 // A damaged first frame costs the name, not the list.
                 Err(Error::Corrupt { .. }) => None,
