@@ -28,7 +28,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-pub use body::{BODY_DOMAIN, body_digest, check_block, split_chunks};
+pub use body::{BODY_DOMAIN, body_digest, check_block, check_body, split_chunks};
 pub use compress::{DICTIONARY_1, DICTIONARY_1_DIGEST};
 pub(crate) use compress::{Packer, unpack};
 pub use envelope::{BodyRow, EncodedBody, EncodedEvent, Envelope, NO_KEY, SALT_BYTES};

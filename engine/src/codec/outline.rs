@@ -132,6 +132,12 @@ impl Outline {
         self.pieces(block..block.checked_add(1)?).filter(|_| ordinal < self.header.event_count)
     }
 
+    /// The blocks that hold these events, in order, near ones together. `seqs` rise; those of other frames are left out.
+    pub fn of_seqs(&self, seqs: impl Iterator<Item = Seq>) -> Vec<Pieces> {
+        let blocks = seqs.filter_map(|seq| self.holding(seq).map(|pieces| pieces.blocks));
+        self.merged(blocks)
+    }
+
     /// The block with the first event of a stream, if the frame has one.
     pub fn first_of(&self, stream: StreamId) -> Option<Pieces> {
         let at = self.streams.binary_search_by_key(&stream, |runs| runs.stream).ok()?;
@@ -153,7 +159,12 @@ impl Outline {
             }
         }
         wanted.sort_unstable_by_key(|run| run.start);
-        let mut merged: Vec<Range<u32>> = Vec::with_capacity(wanted.len());
+        self.merged(wanted.into_iter())
+    }
+
+    /// Runs of blocks that begin in order, near ones as one.
+    fn merged(&self, wanted: impl Iterator<Item = Range<u32>>) -> Vec<Pieces> {
+        let mut merged: Vec<Range<u32>> = Vec::new();
         for run in wanted {
             match merged.last_mut() {
                 Some(last) if run.start <= last.end.saturating_add(GAP_BLOCK_COUNT) => {

@@ -20,6 +20,7 @@
 
 mod append;
 mod backup;
+mod bodies;
 mod create;
 mod erase;
 mod error;
@@ -56,7 +57,7 @@ use std::time::Duration;
 
 pub use crate::codec::Written as Head;
 use crate::codec::{
-    BodyRow, EncodedEvent, Frame, FrameCheck, Part, PreparedFrame, SALT_BYTES, SegmentHeader, check_block,
+    BodyRow, EncodedEvent, Frame, FrameCheck, FrameHeader, Part, PreparedFrame, SALT_BYTES, SegmentHeader,
     encode_frame,
 };
 use crate::ids::{Micros, Position, Seq, StoreId, StreamId};
@@ -391,6 +392,18 @@ impl Log {
         }
     }
 
+    /// The header of the frame at `position`, checked by itself: for its link, without its spine.
+    ///
+    /// # Errors
+    /// [`LogError::Corrupt`] if no frame of this store begins there.
+    pub(crate) fn header_at(&self, position: Position) -> Result<FrameHeader, LogError> {
+        let mut cursor = Cursor::new(&self.segments, POINT_WINDOW_BYTES);
+        cursor.header(position).map_err(|fault| match fault {
+            Fault::Error(error) => error,
+            fault => LogError::corrupt(frames::corruption(&self.segments, position, fault)),
+        })
+    }
+
     /// Frames from `from` (the start of a frame or segment; the default position is the start of the log) up to
     /// `until`, with damage reported as errors and stepped over.
     ///
@@ -417,15 +430,6 @@ impl Log {
         self.frames_until(from, if until.position > head.position { head } else { until })
     }
 
-    /// The bytes of a body. The digest is always checked.
-    ///
-    /// # Errors
-    /// [`LogError::Erased`] if salt and bytes are zeroed, [`LogError::Corrupt`] if they are not what the digest
-    /// says.
-    pub fn body(&self, row: &BodyRow) -> Result<Vec<u8>, LogError> {
-        self.met(self.read_body(row))
-    }
-
     /// The damage that a body of zeros is where nobody recorded its erasure.
     pub(crate) fn zeroed(&self, seq: Seq, position: Position) -> LogError {
         let (segment, offset) = (position.segment(), position.offset());
@@ -439,43 +443,5 @@ impl Log {
             expected: "its bytes, or a record of their erasure".to_owned(),
             found: "zeros".to_owned(),
         })
-    }
-
-    fn read_body(&self, row: &BodyRow) -> Result<Vec<u8>, LogError> {
-        let (segment, offset) = (row.position.segment(), row.position.offset());
-        let length = SALT_BYTES.saturating_add(row.bytes as usize);
-        let damaged = |expected: String, found: String| {
-            LogError::corrupt(Corruption {
-                part: Part::Body,
-                path: self.segments.path(segment),
-                segment,
-                offset,
-                seq_first: None,
-                seq_last: None,
-                expected,
-                found,
-            })
-        };
-        if row.bytes as usize > crate::codec::BODY_CHUNK_BYTES_MAX {
-            return Err(damaged("a body within the limits".to_owned(), format!("{} bytes", row.bytes)));
-        }
-        let mut cursor = Cursor::new(&self.segments, length);
-        let block = match cursor.block(row.position, length) {
-            Ok(block) => block,
-            Err(Fault::Error(error)) => return Err(error),
-            Err(Fault::Nothing) => std::borrow::Cow::Borrowed(&[][..]),
-            Err(Fault::Invalid(invalid, _)) => return Err(damaged(invalid.expected, invalid.found)),
-        };
-        match check_block(&block, row.bytes, &row.digest) {
-            Ok(()) => {
-                let mut body = block.into_owned();
-                body.drain(..SALT_BYTES.min(body.len()));
-                Ok(body)
-            }
-            Err(invalid) if invalid.part == Part::BodyZeroed => {
-                Err(LogError::Erased { position: row.position })
-            }
-            Err(invalid) => Err(damaged(invalid.expected, invalid.found)),
-        }
     }
 }

@@ -91,6 +91,19 @@ impl Log {
         self.met(self.part(&outline, &pieces)).map(Some)
     }
 
+    /// As [`Log::part_holding`] of the first of `seqs`, which rise, and with it those of the others that the same frame holds:
+    /// parts in order.
+    ///
+    /// # Errors
+    /// As [`Log::part_holding`].
+    pub fn parts_holding(&self, seqs: &[Seq]) -> Result<Vec<Frame>, LogError> {
+        let outline = seqs.first().and_then(|first| locked(&self.outlines).holding(*first));
+        let Some(outline) = outline else { return Ok(Vec::new()) };
+        let last = outline.header().last_seq();
+        let wanted = outline.of_seqs(seqs.iter().copied().take_while(|seq| *seq <= last));
+        self.met(wanted.iter().map(|pieces| self.part(&outline, pieces)).collect())
+    }
+
     /// What holds events of `streams` past `after` in the frame at `position`: the frame, or parts of a large one, which may
     /// hold other events, too. Cost: of a large frame that has been read before, what it holds of these streams.
     ///

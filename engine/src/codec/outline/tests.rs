@@ -72,6 +72,15 @@ proptest! {
             prop_assert_eq!(outline.seqs(&pieces), part.first_seq()..=part.last_seq());
             parts.push(part);
         }
+        let some = frame.events().map(|event| event.seq).filter(|seq| seq.0 % 7 == after % 7);
+        let some: Vec<Seq> = some.collect();
+        let held = outline.of_seqs([Seq(1)].into_iter().chain(some.iter().copied()).chain([Seq::MAX]));
+        for pieces in &held {
+            parts.push(outline.part(pieces, read(&spine, pieces)).unwrap());
+        }
+        for seq in some {
+            prop_assert!(held.iter().any(|pieces| outline.seqs(pieces).contains(&seq)), "{}", seq);
+        }
         prop_assert!(outline.holding(Seq(99)).is_none());
         prop_assert!(outline.holding(frame.last_seq().next()).is_none());
         for stream in 0..5 {

@@ -6,8 +6,8 @@ use tempfile::TempDir;
 
 use crate::entry::{Entry, StreamInfo};
 use crate::error::Error;
-use crate::event::Role;
-use crate::ids::Seq;
+use crate::event::{Face, Role};
+use crate::ids::{BodyId, Seq};
 use crate::store::{Atomicity, Batch, Store};
 
 const SESSION_COUNT: usize = 3;
@@ -56,13 +56,13 @@ fn events(store: &Store) -> Vec<(Seq, Result<String, String>)> {
 /// A handle that knows the large commit by its outline only: it read it once, and forgot it.
 fn knowing(folder: &TempDir) -> Store {
     let store = Store::builder(folder.path().join("store")).create(false).read_only().open().unwrap();
-    let last = store.head().unwrap();
+    let some = Seq(100);
     // Where the streams are is known from here on.
     assert_eq!(store.stream_names().unwrap().len(), SESSION_COUNT);
     *store.inner.cache() = super::FrameCache::default();
-    assert!(store.event(last).unwrap().is_some());
+    assert!(store.event(some).unwrap().is_some());
     *store.inner.cache() = super::FrameCache::default();
-    assert!(store.inner.log.part_holding(last).unwrap().is_some(), "the commit is a large one");
+    assert!(store.inner.log.part_holding(some).unwrap().is_some(), "the commit is a large one");
     store
 }
 
@@ -88,6 +88,42 @@ fn a_few_events_of_a_large_commit_are_what_the_whole_of_it_says() {
     let names: Vec<String> = store.stream_names().unwrap().into_iter().map(|stream| stream.name).collect();
     assert_eq!(names, ["s0", "s1", "s2"]);
     drop(writer);
+}
+
+/// Texts that are asked for together are those that are asked for one by one: of large commits and small ones.
+#[test]
+fn many_texts_at_a_time_are_what_they_are_one_by_one() {
+    let folder = TempDir::new().unwrap();
+    let writer = filled(&folder);
+    for number in 0..40 {
+        let _ =
+            writer.append(&session(1), vec![Entry::message("", Role::Assistant, text(9, number))]).unwrap();
+    }
+    for store in [writer.clone(), knowing(&folder)] {
+        *store.inner.cache() = super::FrameCache::default();
+        let view = store.view(session(1).id()).unwrap();
+        let faces: Vec<_> = view
+            .history()
+            .iter()
+            .rev()
+            .flat_map(|item| [Face::Output, Face::Input].map(|face| (item.ix, face, view.at())))
+            .collect();
+        let together = view.shown_all(&faces);
+        assert_eq!(together.len(), 2 * (MESSAGE_COUNT + 40));
+        for ((ix, face, _), together) in faces.into_iter().zip(together) {
+            assert_eq!(together.unwrap(), view.shown(ix, face).unwrap());
+        }
+        let ids: Vec<_> = view.history().iter().map(|item| item.content.first().unwrap().body).collect();
+        let bodies = view.bodies(&[&ids[..], &ids[..3]].concat());
+        let alone = ids.iter().chain(&ids[..3]).map(|id| view.body(*id).unwrap());
+        assert!(bodies.into_iter().map(Result::unwrap).eq(alone));
+        let nothing = [BodyId { chunks: 0, ..ids[0] }, BodyId { first: 99, ..ids[0] }];
+        let none = view.bodies(&[nothing[0], ids[1], nothing[1], BodyId { seq: Seq(1 << 40), ..ids[0] }]);
+        let words = |body: &Result<Vec<u8>, Error>| body.as_ref().map(Vec::len).map_err(ToString::to_string);
+        assert_eq!(words(&none[0]), Ok(0));
+        assert!(none[1].is_ok() && none[2].is_err() && none[3].is_err());
+        assert_eq!(words(&none[2]), words(&view.body(nothing[1])));
+    }
 }
 
 /// Sealing moves the bytes of a commit. Who knows its outline finds them where they are now.
