@@ -17,7 +17,7 @@ use acpdb_engine::event::{Payload, Scope};
 use acpdb_engine::fold::{Ix, State};
 use acpdb_engine::ids::{ItemId, Seq, StreamId};
 use acpdb_engine::index::{NAME_BYTES_MAX, NameKind};
-use acpdb_engine::text::HashTarget;
+use acpdb_engine::text::{HashTarget, Label};
 use acpdb_engine::{Error, Store, StreamName, View};
 use serde::Serialize;
 
@@ -214,16 +214,25 @@ fn nearest_known(store: &Store, text: &str) -> Option<String> {
         let names = [(NameKind::Call, text), (NameKind::Label, label.as_str())];
         let found = names.into_iter().filter_map(|(kind, name)| {
             let start = name.get(..end.min(name.len()))?;
-            store.named(kind, start, true, NAMED_COUNT_MAX)
+            let entries = store.named(kind, start, true, NAMED_COUNT_MAX)?;
+            Some(entries.into_iter().filter_map(move |entry| name_at(store, kind, entry.seq)))
         });
-        let likeness = |name: &str| strsim::jaro_winkler(name, text);
-        let near = found.flatten().map(|entry| (likeness(&entry.text), entry.text));
+        let near = found.flatten().map(|name| (strsim::jaro_winkler(&name, text), name));
         let near = near.filter(|(likeness, _)| *likeness >= LIKENESS_MIN);
         if let Some((_, name)) = near.max_by(|left, right| left.0.total_cmp(&right.0)) {
             return Some(name);
         }
     }
     None
+}
+
+/// The name of a call that began at `seq`, whole: the index keeps the beginnings of long ones. Cost: one read.
+fn name_at(store: &Store, kind: NameKind, seq: Seq) -> Option<String> {
+    let Payload::ToolCallStarted(started) = store.event(seq).ok()??.event.payload else { return None };
+    Some(match kind {
+        NameKind::Label => Label::from_bits(&started.tool, started.label).short(),
+        _ => started.call,
+    })
 }
 
 /// Looks for the call that `text` names in these streams: by its whole name, or else by the beginning of one.
