@@ -11,6 +11,7 @@ use acpdb_engine::store::Served;
 use acpdb_engine::{Error, View};
 use rustc_hash::FxHashMap;
 
+use super::ahead::Ahead;
 use super::provider::Provider;
 use super::report::{LeftOut, Report};
 use super::thinking;
@@ -99,6 +100,7 @@ pub(super) struct Source<'v> {
     providers: FxHashMap<Arc<str>, Provider>,
     home: Option<Provider>,
     pub(super) report: Report,
+    ahead: Ahead,
 }
 
 impl<'v> Source<'v> {
@@ -193,12 +195,13 @@ impl<'v> Source<'v> {
                 None => faces.current(ix, brief, open, &mut report),
             });
         }
-        let unbound = binding.unbound(&groups);
         let providers = providers(state, at);
         let clearing = super::prompt::Clearing::of(state.policy(at));
         drop(reading);
         Self {
             view,
+            ahead: Ahead::of(&items),
+            unbound: binding.unbound(&groups),
             format,
             options,
             home,
@@ -207,7 +210,6 @@ impl<'v> Source<'v> {
             session: info.name.clone(),
             items,
             groups,
-            unbound,
             prompt,
             clearing,
             providers,
@@ -228,7 +230,7 @@ impl<'v> Source<'v> {
 
     /// A body as text; what cannot be read is said so.
     pub(super) fn text(&mut self, body: BodyId, item: Option<ItemId>) -> Result<String, Error> {
-        match self.view.body(body) {
+        match self.ahead.body(self.view, body) {
             Ok(bytes) => Ok(String::from_utf8(bytes)
                 .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())),
             Err(Error::Erased { .. } | Error::Corrupt { .. }) => {
@@ -241,7 +243,7 @@ impl<'v> Source<'v> {
 
     /// A body that makes no sense in part: a signature, parameters. `None` if it cannot be read.
     pub(super) fn exact(&mut self, body: BodyId, item: Option<ItemId>) -> Result<Option<String>, Error> {
-        match self.view.body(body) {
+        match self.ahead.body(self.view, body) {
             Ok(bytes) => Ok(String::from_utf8(bytes).ok()),
             Err(Error::Erased { .. } | Error::Corrupt { .. }) => {
                 self.report.note(LeftOut::Unreadable, item);
@@ -253,7 +255,8 @@ impl<'v> Source<'v> {
 
     /// The text of a stand-in; `None` where the face is shown whole after all.
     pub(super) fn stand_in(&mut self, stand_in: &StandIn, item: ItemId) -> Result<Option<String>, Error> {
-        match self.view.stand_in_text(stand_in) {
+        let (view, ahead) = (self.view, &mut self.ahead);
+        match view.stand_in_text_of(stand_in, &mut |id| ahead.body(view, id)) {
             Err(Error::Erased { .. } | Error::Corrupt { .. }) => {
                 self.report.note(LeftOut::Unreadable, Some(item));
                 Ok(Some(UNREADABLE.to_owned()))
