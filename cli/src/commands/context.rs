@@ -22,8 +22,8 @@ pub(crate) fn run(global: &Global, args: &Context, output: &mut Output) -> Resul
         return super::acts::run(global, act, output);
     }
     let store = place::read(global, output)?;
-    let session = sessions::default_session_noted(&store, args.session.as_deref(), output)
-        .map_err(|failure| perhaps_an_act(failure, args.session.as_deref()))?;
+    let session = sessions::default_session_noted(&store, args.session.name(), output)
+        .map_err(|failure| perhaps_an_act(failure, args.session.name()))?;
     if args.served {
         return super::served::run(global, &store, &session, output);
     }
