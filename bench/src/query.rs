@@ -138,8 +138,8 @@ fn exports(program: &Path, folder: &Path, report: &mut Report) -> Outcome<()> {
         report.row(format!("acpdb export {format}, peak memory"), peak, "MB", Target::AtMost(64.0));
         if format == "html" {
             let said: serde_json::Value = serde_json::from_slice(&command(&["--json"]).output()?.stdout)?;
-            let (page, texts) = (said["bytes"].as_f64(), said["text_bytes"].as_f64());
-            let ratio = page.ok_or("no size")? / texts.ok_or("no size of texts")?;
+            let size = |name: &str| said.get(name).and_then(serde_json::Value::as_f64).ok_or("no size");
+            let ratio = size("bytes")? / size("text_bytes")?;
             report.row("acpdb export html, to its texts", ratio, "x", Target::AtMost(1.3));
         }
     }
