@@ -16,7 +16,8 @@ use super::provider::Provider;
 use super::report::{LeftOut, Report};
 use super::thinking;
 use super::turns::{self, Group};
-use super::{Format, Options, Selection, Thinking};
+use super::write::Json;
+use super::{Export, Format, Options, Selection, Thinking};
 
 /// What stands where a text cannot be read.
 const UNREADABLE: &str = "[content not readable]";
@@ -272,6 +273,22 @@ impl<'v> Source<'v> {
             return reading.state().content(item.ix, self.view.at());
         }
         item.content.clone()
+    }
+
+    /// What was written, once `closers` have closed what is open.
+    pub(super) fn export(
+        self,
+        mut json: Json,
+        closers: &[u8],
+        renderer: u32,
+        message_count: usize,
+    ) -> Export {
+        let open = json.out.len();
+        for bracket in closers {
+            json.close(*bracket);
+        }
+        let closing = json.out.len().saturating_sub(open);
+        Export { bytes: json.out, format: self.format, renderer, closing, message_count, report: self.report }
     }
 
     /// Bytes that the texts will take, about: to reserve once.
