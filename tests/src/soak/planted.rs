@@ -30,7 +30,7 @@ pub enum Planted {
 }
 
 /// All of them.
-pub const ALL: [Planted; 17] = [
+pub const ALL: [Planted; 18] = [
     Planted::Below(Sabotage::SkipSync),
     Planted::Below(Sabotage::AckBeforeSync),
     Planted::Below(Sabotage::PublishBeforeSync),
@@ -48,6 +48,7 @@ pub const ALL: [Planted; 17] = [
     Planted::Within(Bug::DedupeByLength),
     Planted::Within(Bug::PoisonWithoutEpoch),
     Planted::Within(Bug::ShareErased),
+    Planted::Within(Bug::CoveredReadLate),
 ];
 
 /// A check and its name.
