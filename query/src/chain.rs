@@ -53,7 +53,8 @@ pub struct ChainReport {
     pub session: String,
     /// Everything up to this seq is taken into account.
     pub at: Seq,
-    /// Its members, oldest first, the item among them.
+    /// Its members, oldest first, the item among them. As rows they are `items`, like those of any list.
+    #[serde(rename = "items")]
     pub members: Vec<ItemRow>,
     /// The edges, in the order in which they came about.
     pub edges: Vec<EdgeRow>,

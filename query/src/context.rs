@@ -1,10 +1,12 @@
 //! The current context as data: what the model sees, in order, with the reason for each stand-in.
 
+use std::collections::VecDeque;
+
 use acpdb_engine::event::{Face, MemoryKind};
 use acpdb_engine::fold::memory::kind_label;
-use acpdb_engine::fold::{FaceState, ItemKind, Ix};
+use acpdb_engine::fold::{FaceState, FaceView, ItemKind, ItemView, Ix};
 use acpdb_engine::ids::{Micros, Seq};
-use acpdb_engine::store::MemoryScope;
+use acpdb_engine::store::{MemoryScope, ShownFace};
 use acpdb_engine::{Error, Store, View};
 use serde::Serialize;
 
@@ -118,6 +120,24 @@ pub struct Context {
 /// # Errors
 /// If the log cannot be read.
 pub fn context(store: &Store, view: &View, window: Window, now: Micros) -> Result<Context, Error> {
+    let (mut context, items) = items(store, view, window, now)?;
+    context.items.reserve_exact(items.wanted.len());
+    for item in items {
+        context.items.push(item?);
+    }
+    Ok(context)
+}
+
+/// As [`context`], with its items apart, so that each can be told as soon as it is read: memory stays flat.
+///
+/// # Errors
+/// If the log cannot be read; of an item, as it is asked for.
+pub fn items(
+    store: &Store,
+    view: &View,
+    window: Window,
+    now: Micros,
+) -> Result<(Context, ContextItems), Error> {
     let at = view.at();
     let (mut context, wanted) = {
         let reading = view.read();
@@ -146,34 +166,81 @@ pub fn context(store: &Store, view: &View, window: Window, now: Micros) -> Resul
             memory: Vec::new(),
         };
         let skip = window.last.map_or(0, |last| current.len().saturating_sub(last));
-        let rows = current.iter().skip(skip).filter_map(|ix| {
-            let item = state.item(*ix, at)?;
-            let row = ItemRow::of(state, &item, &info.name, at);
-            Some((*ix, row, item))
-        });
-        (context, rows.collect::<Vec<_>>())
+        let wanted: Vec<Ix> = current.into_iter().skip(skip).collect();
+        (context, wanted.into_iter())
     };
-    for (ix, row, item) in wanted {
-        let input = match item.kind {
-            ItemKind::Call => Some(face(view, ix, Face::Input, &item.input)?),
-            _ => None,
-        };
-        let output = match item.output.state {
-            FaceState::Absent => None,
-            _ => Some(face(view, ix, Face::Output, &item.output)?),
-        };
-        context.items.push(ContextItem { row, input, output });
-    }
     context.memory = memory(store, view, now)?;
-    Ok(context)
+    let session = context.session.clone();
+    Ok((context, ContextItems { view: view.clone(), session, wanted, ready: VecDeque::new() }))
+}
+
+/// Items of a context, in conversation order; made by [`items`].
+#[derive(Debug)]
+pub struct ContextItems {
+    view: View,
+    session: String,
+    wanted: std::vec::IntoIter<Ix>,
+    ready: VecDeque<Result<ContextItem, Error>>,
+}
+
+/// Items whose texts are read together.
+const TOGETHER_COUNT: usize = 512;
+
+impl ContextItems {
+    /// How many are yet to come.
+    pub fn remaining(&self) -> usize {
+        self.wanted.len().saturating_add(self.ready.len())
+    }
+
+    /// Reads the next ones: their texts lie beside each other.
+    fn fill(&mut self) {
+        let at = self.view.at();
+        let rows: Vec<(Ix, ItemRow, ItemView)> = {
+            let reading = self.view.read();
+            let state = reading.state();
+            let some = self.wanted.by_ref().take(TOGETHER_COUNT);
+            let rows = some.filter_map(|ix| {
+                let item = state.item(ix, at)?;
+                Some((ix, ItemRow::of(state, &item, &self.session, at), item))
+            });
+            rows.collect()
+        };
+        let has_input = |item: &ItemView| item.kind == ItemKind::Call;
+        let has_output = |item: &ItemView| item.output.state != FaceState::Absent;
+        let faces = rows.iter().flat_map(|(ix, _, item)| {
+            let input = has_input(item).then_some((*ix, Face::Input, at));
+            [input, has_output(item).then_some((*ix, Face::Output, at))].into_iter().flatten()
+        });
+        let mut shown = self.view.shown_all(&faces.collect::<Vec<_>>()).into_iter();
+        for (_, row, item) in rows {
+            let mut next = |is_there: bool, known: &FaceView| {
+                let shown = if is_there { shown.next() } else { None };
+                shown.map(|shown| face(shown, known)).transpose()
+            };
+            let (input, output) =
+                (next(has_input(&item), &item.input), next(has_output(&item), &item.output));
+            self.ready.push_back(input.and_then(|input| Ok(ContextItem { row, input, output: output? })));
+        }
+    }
+}
+
+impl Iterator for ContextItems {
+    type Item = Result<ContextItem, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while self.ready.is_empty() && !self.wanted.as_slice().is_empty() {
+            self.fill();
+        }
+        self.ready.pop_front()
+    }
 }
 
 const fn is_hidden(state: FaceState) -> bool {
     matches!(state, FaceState::Tombstone | FaceState::Summary | FaceState::Gone | FaceState::Shortened)
 }
 
-fn face(view: &View, ix: Ix, face: Face, known: &acpdb_engine::fold::FaceView) -> Result<FaceText, Error> {
-    let (text, problem) = match view.shown(ix, face) {
+fn face(shown: Result<ShownFace, Error>, known: &FaceView) -> Result<FaceText, Error> {
+    let (text, problem) = match shown {
         Ok(shown) => (Some(shown.text), None),
         Err(error @ (Error::Corrupt { .. } | Error::Erased { .. })) => (None, Some(error.to_string())),
         Err(error) => return Err(error),

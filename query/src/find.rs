@@ -7,16 +7,17 @@
 //! toolu_01              a unique prefix of either
 //! ```
 //!
-//! With a seq only that event's stream is folded, with a session only that one, else all sessions. A text that names
-//! several items is an error that lists them; one that names none suggests the nearest name there is.
+//! With a seq only that event's stream is folded, with a session only that one, else those whose calls the index knows by
+//! the text, and without an index all sessions. A text that names several items is an error that lists them; one that names
+//! none suggests the nearest name there is, of those that begin alike if only the index was asked.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use acpdb_engine::event::{Payload, Scope};
 use acpdb_engine::fold::{Ix, State};
 use acpdb_engine::ids::{ItemId, Seq, StreamId};
-use acpdb_engine::index::NameKind;
-use acpdb_engine::text::HashTarget;
+use acpdb_engine::index::{NAME_BYTES_MAX, NameKind};
+use acpdb_engine::text::{HashTarget, Label};
 use acpdb_engine::{Error, Store, StreamName, View};
 use serde::Serialize;
 
@@ -128,7 +129,8 @@ fn list(candidates: &[Candidate], count: usize) -> String {
 
 /// Finds the item that `text` names, in one session or in all.
 ///
-/// Cost: a seq folds one stream; other texts fold the session, else the streams that the index names, else every one.
+/// Cost: a seq folds one stream; other texts fold the session, else the streams that the index names. Without an index, and
+/// for a bare hash of six digits, every one.
 ///
 /// # Errors
 /// [`FindError`], by what was wrong with the text; [`FindError::Store`] if the store cannot be read.
@@ -141,46 +143,96 @@ pub fn find(store: &Store, text: &str, session: Option<&StreamName>) -> Result<F
             return by_seq(store, item, head, session);
         }
     }
-    let streams = match session {
-        Some(session) => vec![session.clone()],
-        None => store.stream_names()?.into_iter().filter(|stream| stream.scope == Scope::Session).collect(),
-    };
-    if session.is_none()
-        && let Some(few) = bearers(store, text, &streams)
-    {
-        match search(store, text, few) {
-            // The index only hints: what it does not know may be there all the same.
+    if let Some(session) = session {
+        return search(store, text, vec![session.clone()]);
+    }
+    match bearers(store, text)? {
+        Bearers::Unknown => {}
+        // Every call that was ever begun is in the index, and nothing else goes by such a name.
+        Bearers::Known(few) if few.is_empty() => {
+            let nearest = nearest_known(store, text);
+            return Err(FindError::NotFound { text: text.to_owned(), nearest });
+        }
+        Bearers::Known(few) => match search(store, text, few) {
+            // Its name begins like theirs, and is none of theirs.
             Err(FindError::NotFound { .. }) => {}
             found => return found,
-        }
+        },
     }
-    search(store, text, streams)
+    let all = store.stream_names()?.into_iter();
+    search(store, text, all.filter(|stream| stream.scope == Scope::Session).collect())
 }
 
 /// Names that are asked of the index before it is given up: more streams than this are better folded all.
 const NAMED_COUNT_MAX: usize = 64;
 
-/// The streams whose calls the index knows by this name, or else by names that begin with it. `None`: it cannot tell.
-fn bearers(store: &Store, text: &str, streams: &[StreamName]) -> Option<Vec<StreamName>> {
-    // Hashes without a letter are in no index.
-    if text.is_empty() || HashTarget::parse_bare(text).is_some() {
-        return None;
+/// Whose calls go by a name.
+enum Bearers {
+    /// There is no index that knows all, or it does not know such names.
+    Unknown,
+    /// Calls of these sessions; of none.
+    Known(Vec<StreamName>),
+}
+
+/// Text of a hash as the index knows it.
+fn label_of(text: &str) -> String {
+    HashTarget::parse(text).map_or_else(|| text.to_lowercase(), |target| target.label_text())
+}
+
+/// The sessions whose calls the index knows by this name, or else by names that begin with it.
+fn bearers(store: &Store, text: &str) -> Result<Bearers, FindError> {
+    // Hashes without a letter are in no index, nor are long names.
+    if text.is_empty() || text.len() > NAME_BYTES_MAX || HashTarget::parse_bare(text).is_some() {
+        return Ok(Bearers::Unknown);
     }
-    let label = HashTarget::parse(text).map_or_else(|| text.to_lowercase(), |target| target.label_text());
+    let label = label_of(text);
     for prefix in [false, true] {
         let mut known = BTreeSet::new();
         for (kind, name) in [(NameKind::Call, text), (NameKind::Label, label.as_str())] {
-            let entries = store.named(kind, name, prefix, NAMED_COUNT_MAX)?;
+            let Some(entries) = store.named(kind, name, prefix, NAMED_COUNT_MAX) else {
+                return Ok(Bearers::Unknown);
+            };
             if entries.len() >= NAMED_COUNT_MAX {
-                return None;
+                return Ok(Bearers::Unknown);
             }
             known.extend(entries.into_iter().map(|entry| entry.stream));
         }
         if !known.is_empty() {
-            return Some(streams.iter().filter(|stream| known.contains(&stream.id)).cloned().collect());
+            let mut few = store.stream_names_among(&known)?;
+            few.retain(|stream| stream.scope == Scope::Session);
+            return Ok(Bearers::Known(few));
+        }
+    }
+    Ok(Bearers::Known(Vec::new()))
+}
+
+/// Of the calls that the index knows by the longest beginning of a text, the name that is most like it.
+fn nearest_known(store: &Store, text: &str) -> Option<String> {
+    let label = label_of(text);
+    let ends = text.char_indices().map(|(end, _)| end).filter(|end| *end > 0);
+    for end in ends.rev() {
+        let names = [(NameKind::Call, text), (NameKind::Label, label.as_str())];
+        let found = names.into_iter().filter_map(|(kind, name)| {
+            let start = name.get(..end.min(name.len()))?;
+            let entries = store.named(kind, start, true, NAMED_COUNT_MAX)?;
+            Some(entries.into_iter().filter_map(move |entry| name_at(store, kind, entry.seq)))
+        });
+        let near = found.flatten().map(|name| (strsim::jaro_winkler(&name, text), name));
+        let near = near.filter(|(likeness, _)| *likeness >= LIKENESS_MIN);
+        if let Some((_, name)) = near.max_by(|left, right| left.0.total_cmp(&right.0)) {
+            return Some(name);
         }
     }
     None
+}
+
+/// The name of a call that began at `seq`, whole: the index keeps the beginnings of long ones. Cost: one read.
+fn name_at(store: &Store, kind: NameKind, seq: Seq) -> Option<String> {
+    let Payload::ToolCallStarted(started) = store.event(seq).ok()??.event.payload else { return None };
+    Some(match kind {
+        NameKind::Label => Label::from_bits(&started.tool, started.label).short(),
+        _ => started.call,
+    })
 }
 
 /// Looks for the call that `text` names in these streams: by its whole name, or else by the beginning of one.

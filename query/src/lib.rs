@@ -40,7 +40,7 @@ mod tests;
 
 pub use bodies::Scanned;
 pub use chain::{ChainReport, EdgeRow, chain};
-pub use context::{Context, ContextItem, MemoryRow, Window, context};
+pub use context::{Context, ContextItem, ContextItems, MemoryRow, Window, context, items as context_items};
 pub use cursor::{Cursor, CursorError};
 pub use diff::{Change, DiffReport, DiffRow, diff};
 pub use events::{EventRows, EventsQuestion, events};

@@ -63,6 +63,12 @@ fn points_in_time_differences_and_branches() {
 }
 
 #[test]
+fn what_other_policies_would_have_cost() {
+    let world = World::new();
+    transcript::play(&world, "simulate.md");
+}
+
+#[test]
 fn what_is_erased_and_what_is_said_of_it() {
     let world = World::fed();
     transcript::play(&world, "erase.md");

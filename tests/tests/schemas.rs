@@ -139,6 +139,16 @@ fn every_shape_in_the_source_is_published() {
     assert!(unknown.is_empty(), "not in docs/schema/: {unknown:?}");
 }
 
+/// One name is one shape: rows of a list and the members of a chain were `items` in one answer and `members` in the other,
+/// so that their schema could ask for nothing but its own name.
+#[test]
+fn every_schema_asks_for_more_than_its_name() {
+    for (name, schema) in published() {
+        let required = schema["required"].as_array().unwrap();
+        assert!(required.len() > 1, "{name} requires {required:?}");
+    }
+}
+
 /// The check can fail: an answer with a field too many, too few, or of another type is found.
 #[test]
 fn a_changed_answer_is_found() {

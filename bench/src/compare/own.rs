@@ -86,7 +86,11 @@ impl LogEngine {
         Ok(EncodedEvent { envelope, payload: bytes, bodies: vec![body] })
     }
 
+    /// The frame of a seq; of a large one that was read before only a part.
     fn frame(&mut self, seq: Seq) -> Outcome<Frame> {
+        if let Some(part) = self.log.part_holding(seq)? {
+            return Ok(part);
+        }
         let place = self.index.place_of(seq)?.ok_or("not indexed")?;
         self.frame_at(place.position)
     }
@@ -96,14 +100,22 @@ impl LogEngine {
             return Ok(frame.clone());
         }
         let frame = self.log.frame_at(position)?;
+        self.keep(&frame);
+        Ok(frame)
+    }
+
+    /// Keeps a frame that is small; of large ones the log knows what is where.
+    fn keep(&mut self, frame: &Frame) {
         let bytes = frame.header().spine_bytes as usize + 512;
+        if bytes > FRAME_BYTES_MAX / 512 {
+            return;
+        }
         if self.frame_bytes + bytes > FRAME_BYTES_MAX {
             self.frames.clear();
             self.frame_bytes = 0;
         }
         self.frame_bytes += bytes;
-        self.frames.insert(position, frame.clone());
-        Ok(frame)
+        self.frames.insert(frame.position(), frame.clone());
     }
 
     /// The body of the event at `seq`, its digest checked.
@@ -150,14 +162,21 @@ impl Engine for LogEngine {
                 let places = self.index.last_frames_of(id, LAST_COUNT)?;
                 let mut bodies = Vec::new();
                 for place in places.iter().rev() {
-                    let frame = self.frame_at(place.position)?;
-                    let own: Vec<Seq> = frame
-                        .events()
-                        .filter(|event| event.envelope.stream == id)
-                        .map(|event| event.seq)
-                        .collect();
-                    for seq in own.into_iter().rev().take(LAST_COUNT - bodies.len()) {
-                        let row = frame.event(seq).and_then(|event| event.row(0)).ok_or("no body")?;
+                    // Of a large frame that was read before only what is of this stream.
+                    let parts = match self.frames.get(&place.position) {
+                        Some(frame) => vec![frame.clone()],
+                        None => self.log.parts_of(place.position, &[id], Seq::ZERO)?,
+                    };
+                    if let [whole] = parts.as_slice()
+                        && whole.is_whole()
+                    {
+                        self.keep(whole);
+                    }
+                    let own = parts.iter().flat_map(Frame::events);
+                    let own =
+                        own.filter(|event| event.envelope.stream == id).filter_map(|event| event.row(0));
+                    let own: Vec<_> = own.collect();
+                    for row in own.into_iter().rev().take(LAST_COUNT - bodies.len()) {
                         bodies.push(self.log.body(&row)?);
                     }
                     if bodies.len() >= LAST_COUNT {

@@ -5,9 +5,8 @@ use clap::Subcommand;
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Context {
-    /// The session: its id, a unique prefix, or `latest`
-    #[arg(add = crate::complete::sessions())]
-    pub(crate) session: Option<String>,
+    #[command(flatten)]
+    pub(crate) session: super::SessionNamed,
     /// Only the newest so many items
     #[arg(long, value_name = "N")]
     pub(crate) last: Option<usize>,

@@ -37,9 +37,8 @@ pub(crate) struct Target {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ExportPage {
-    /// The session [default: the only or newest one]
-    #[arg(value_name = "SESSION", add = crate::complete::sessions())]
-    pub(crate) session: Option<String>,
+    #[command(flatten)]
+    pub(crate) session: super::SessionNamed,
     #[command(flatten)]
     pub(crate) target: Target,
 }

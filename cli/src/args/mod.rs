@@ -27,8 +27,8 @@ pub(crate) use memory::{
 };
 pub(crate) use policy::{Policy, PolicyAct, PolicySet};
 pub(crate) use read::{
-    Ask, Explain, History, List, Log, SessionOption, Sessions, Show, Simulate, SimulateMode, Stats,
-    StatsStyle,
+    Ask, Explain, History, List, Log, SessionNamed, SessionOption, Sessions, Show, Simulate, SimulateMode,
+    Stats, StatsStyle,
 };
 pub(crate) use store::{Backup, Demo, Erase, Info, Salvage, Seal, Verify};
 

@@ -135,6 +135,9 @@ pub(crate) struct Stats {
     /// One session instead of all; then, or instead, what items must match (see below)
     #[arg(value_name = "[SESSION] QUERY", add = crate::complete::sessions())]
     pub(crate) words: Vec<String>,
+    /// Only this session; all words are the query then
+    #[arg(long, short, add = crate::complete::sessions())]
+    pub(crate) session: Option<String>,
     /// How to show it
     #[arg(long, default_value = "table")]
     pub(crate) style: StatsStyle,
@@ -151,13 +154,19 @@ pub(crate) enum StatsStyle {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  acpdb simulate SESSION                 the presets on one session\n  \
     acpdb simulate --all --policy economy --mode batched --price openai\n\n\
+    price     of all input; doing nothing is 1\n\
+    fetched   the same, with what was hidden and then needed charged again\n\
+    tokens    of a request, on average; peak: of the largest one\n\
+    rewrites  requests that changed what was sent before while the cache was warm\n\
+    read      part of all tokens that was read from the cache\n\
+    needed    part of what was hidden that alone showed names which the model wrote later\n\
+    blind     part of all edits to files of which nothing was visible\n\n\
     The sessions are as they were recorded: how the agent would have gone on, had it seen less, is not known.")]
 pub(crate) struct Simulate {
-    /// One session [default: the newest]
-    #[arg(value_name = "SESSION", conflicts_with = "all", add = crate::complete::sessions())]
-    pub(crate) session: Option<String>,
+    #[command(flatten)]
+    pub(crate) session: SessionNamed,
     /// Every session of the store
-    #[arg(long)]
+    #[arg(long, conflicts_with = "session")]
     pub(crate) all: bool,
     /// Only sessions of this host
     #[arg(long, requires = "all")]
@@ -174,16 +183,38 @@ pub(crate) struct Simulate {
     /// Write a page with the picture here
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<std::path::PathBuf>,
+    /// Replace the page if it exists
+    #[arg(long, requires = "html")]
+    pub(crate) force: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SimulateMode {
     /// What was sent is never changed
+    #[value(alias = "append_only")]
     AppendOnly,
     /// When it pays
     Batched,
     /// At once
     Eager,
+}
+
+/// A session by its place on the command line, or by the option that all verbs take.
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct SessionNamed {
+    /// The session: its id, a unique prefix, or `latest` [default: the only or newest one]
+    #[arg(value_name = "SESSION", add = crate::complete::sessions())]
+    session: Option<String>,
+    /// The same, as other verbs take it
+    #[arg(long = "session", short, value_name = "SESSION", conflicts_with = "session", add = crate::complete::sessions())]
+    session_option: Option<String>,
+}
+
+impl SessionNamed {
+    /// What it was called, if it was.
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.session.as_deref().or(self.session_option.as_deref())
+    }
 }
 
 #[derive(Debug, clap::Args)]

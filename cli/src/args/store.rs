@@ -84,6 +84,6 @@ pub(crate) struct Erase {
     #[arg(long)]
     pub(crate) dry_run: bool,
     /// Only look in this session
-    #[arg(long, value_name = "ID")]
+    #[arg(long, short, value_name = "ID", add = crate::complete::sessions())]
     pub(crate) session: Option<String>,
 }

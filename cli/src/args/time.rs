@@ -9,9 +9,8 @@ pub(crate) struct AtPoint {
     /// The point
     #[arg(value_name = "WHEN", allow_hyphen_values = true)]
     pub(crate) when: String,
-    /// The session [default: the only or newest one]
-    #[arg(value_name = "SESSION", add = crate::complete::sessions())]
-    pub(crate) session: Option<String>,
+    #[command(flatten)]
+    pub(crate) session: super::SessionNamed,
 }
 
 #[derive(Debug, clap::Args)]

@@ -52,24 +52,32 @@ pub(crate) fn run(args: &Config, output: &mut Output) -> Result<Code, Failure> {
                 Failure::not_found(format!("{} is not set", key.name))
                     .hint(format!("without it: {}", key.default))
             })?;
-            if output.json {
-                let line =
-                    serde_json::json!({"schema": "acpdb.config_value/1", "key": key.name, "value": value});
-                output.json_line(&line)?;
-            } else {
+            print_value(key.name, Some(&value), output)?;
+            if !output.json {
                 output.line(value)?;
             }
         }
         ConfigAct::Set { key, value } => {
             let key = settings::key(key)?;
             settings::write(&path, key, Some(value))?;
+            print_value(key.name, Some(value), output)?;
             output.note(format!("{} = {value} in {}", key.name, path.display()));
         }
         ConfigAct::Unset { key } => {
             let key = settings::key(key)?;
             settings::write(&path, key, None)?;
+            print_value(key.name, None, output)?;
             output.note(format!("{} is not set any more; without it: {}", key.name, key.default));
         }
     }
     Ok(Code::Ok)
+}
+
+/// What a setting is now, for programs.
+fn print_value(key: &str, value: Option<&str>, output: &mut Output) -> Result<(), Failure> {
+    if output.json {
+        output
+            .json_line(&serde_json::json!({"schema": "acpdb.config_value/1", "key": key, "value": value}))?;
+    }
+    Ok(())
 }

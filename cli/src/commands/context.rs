@@ -22,8 +22,8 @@ pub(crate) fn run(global: &Global, args: &Context, output: &mut Output) -> Resul
         return super::acts::run(global, act, output);
     }
     let store = place::read(global, output)?;
-    let session = sessions::default_session_noted(&store, args.session.as_deref(), output)
-        .map_err(|failure| perhaps_an_act(failure, args.session.as_deref()))?;
+    let session = sessions::default_session_noted(&store, args.session.name(), output)
+        .map_err(|failure| perhaps_an_act(failure, args.session.name()))?;
     if args.served {
         return super::served::run(global, &store, &session, output);
     }
@@ -31,20 +31,22 @@ pub(crate) fn run(global: &Global, args: &Context, output: &mut Output) -> Resul
     if let Some(format) = args.export.format {
         return super::export::run(&view, &args.export, format, output);
     }
-    let context = acpdb_query::context(&store, &view, Window { last: args.last }, store.now())?;
+    let window = Window { last: args.last };
     if output.json {
+        let context = acpdb_query::context(&store, &view, window, store.now())?;
         output.json_object("acpdb.context/1", &context)?;
         return Ok(Code::Ok);
     }
+    let (context, items) = acpdb_query::context_items(&store, &view, window, store.now())?;
     header(&context, output)?;
-    let left_out = context.item_count.saturating_sub(context.items.len());
+    let left_out = context.item_count.saturating_sub(items.remaining());
     if left_out > 0 {
         output.line(
             output.paint(describe::DIM, &format!("\n.. {} before", describe::count(left_out as u64, "item"))),
         )?;
     }
-    for item in &context.items {
-        print(item, args.full, output)?;
+    for item in items {
+        print(&item?, args.full, output)?;
     }
     memory(&context.memory, output)?;
     Ok(Code::Ok)

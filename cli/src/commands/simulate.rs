@@ -10,11 +10,13 @@ use acpdb_engine::event::Scope;
 use acpdb_engine::fold::Policy as Rules;
 use acpdb_engine::fold::serving::{Prices, ServeMode};
 use acpdb_engine::{Error, Store, StreamName};
+use acpdb_query::export::ExportError;
 use acpdb_query::simulate::{self, Chart, Outcome, PriceList, Recording, Row, Setup};
 use indicatif::{ProgressBar, ProgressStyle};
 
+use super::exports::{Sink, To};
 use super::{describe, policy, sessions};
-use crate::args::{Global, Simulate, SimulateMode};
+use crate::args::{Global, Simulate, SimulateMode, Target};
 use crate::failure::{Code, Failure};
 use crate::output::Output;
 use crate::place;
@@ -33,6 +35,8 @@ struct Simulated {
 
 pub(crate) fn run(global: &Global, args: &Simulate, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "simulate")?;
+    let target = args.html.clone().map(|path| Target { output: Some(path), force: args.force });
+    let sink = target.map(|target| Sink::open(&target, output)).transpose()?;
     let store = place::read(global, output)?;
     let (list, prices) = prices(global, args)?;
     let setups = setups(args, prices)?;
@@ -42,7 +46,7 @@ pub(crate) fn run(global: &Global, args: &Simulate, output: &mut Output) -> Resu
         };
         store.stream_names()?.into_iter().filter(meant).collect()
     } else {
-        vec![sessions::default_session_noted(&store, args.session.as_deref(), output)?]
+        vec![sessions::default_session_noted(&store, args.session.name(), output)?]
     };
     if streams.is_empty() {
         return Err(Failure::not_found("the store holds no such session"));
@@ -57,17 +61,25 @@ pub(crate) fn run(global: &Global, args: &Simulate, output: &mut Output) -> Resu
             simulate::row(&setup.name, setup.mode.unwrap_or_default(), outcomes)
         })
         .collect();
-    if let Some(path) = &args.html {
+    if let Some(sink) = sink {
         let page = page(&list, &setups, &rows, &simulated);
-        std::fs::write(path, page)
-            .map_err(|error| Failure::io("write", &path.display().to_string(), &error))?;
-        output.note(format!("the picture is in {}", path.display()));
+        match sink.fill(|out| Ok(out.write_all(page.as_bytes()).map_err(ExportError::Write)?))?.1 {
+            To::Stdout => return Ok(Code::Ok),
+            To::File { path, .. } => output.note(format!("the picture is in {}", path.display())),
+        }
     }
     if output.json {
         output.json_items("acpdb.simulate/1", &rows)?;
         return Ok(Code::Ok);
     }
     table(&rows, output)?;
+    if let Some(row) = rows.first() {
+        output.note(format!(
+            "doing nothing: ~{} tokens a request, ~{} at most",
+            describe::tokens(rounded(row.tokens_per_turn_unpruned)),
+            describe::tokens(row.peak_tokens_unpruned)
+        ));
+    }
     output.note(conditions(&list));
     Ok(Code::Ok)
 }
@@ -122,7 +134,9 @@ fn setups(args: &Simulate, prices: Prices) -> Result<Vec<Setup>, Failure> {
                 None if std::path::Path::new(preset).is_file() => Some(policy::from_file(preset)?),
                 None => {
                     let unknown = Rules::from_value(&serde_json::Value::String(preset.to_owned()));
-                    Some(unknown.map_err(|error| Failure::usage(error.to_string()))?)
+                    let presets = acpdb_engine::fold::policy::PRESETS.join(", ");
+                    let hint = format!("there are {presets}; or give recorded, JSON or a file");
+                    Some(unknown.map_err(|error| Failure::usage(error.to_string()).hint(hint))?)
                 }
             },
         };
@@ -205,25 +219,26 @@ fn page(list: &PriceList, setups: &[Setup], rows: &[Row], simulated: &[Simulated
     simulate::html("acpdb simulate", &conditions(list), rows, &charts)
 }
 
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an average of token counts")]
+fn rounded(tokens: f64) -> u64 {
+    tokens.round() as u64
+}
+
 fn table(rows: &[Row], output: &mut Output) -> Result<(), Failure> {
-    let headings = [
-        "policy", "mode", "price", "fetched", "tokens", "a turn", "whole", "peak", "rewrites", "read",
-        "needed", "blind",
-    ];
+    let headings =
+        ["policy", "mode", "price", "fetched", "tokens", "peak", "rewrites", "read", "needed", "blind"];
     let mut table = super::table::new(output, &headings);
     table.right(2..headings.len());
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an average of token counts")]
-    let tokens = |tokens: f64| describe::tokens(tokens.round() as u64);
+    // So that it fits a terminal of 80 columns.
+    table.tight(2..headings.len());
     let percent = |share: f64| format!("{:.1}%", share * 100.0);
     for row in rows {
         table.row([
             super::lines::clip(&row.policy, 24),
-            row.mode.to_owned(),
+            row.mode.replace('_', "-"),
             format!("{:.3}", row.price_ratio),
             format!("{:.3}", row.price_ratio_with_fetches),
-            format!("{:.3}", row.tokens_ratio),
-            tokens(row.tokens_per_turn),
-            tokens(row.tokens_per_turn_unpruned),
+            describe::tokens(rounded(row.tokens_per_turn)),
             describe::tokens(row.peak_tokens),
             row.rewrites.to_string(),
             percent(row.cache_read_share),

@@ -17,6 +17,7 @@ const TOOL_COUNT_MAX: usize = 12;
 
 pub(crate) fn run(global: &Global, args: &Stats, output: &mut Output) -> Result<Code, Failure> {
     let (session, words) = match args.words.split_first() {
+        _ if args.session.is_some() => (args.session.as_ref(), args.words.as_slice()),
         // A word without a colon, quote or operator is a session.
         Some((first, rest)) if !first.contains([':', '"', '(', '!', ' ']) => (Some(first), rest),
         _ => (None, args.words.as_slice()),

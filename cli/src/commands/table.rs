@@ -40,6 +40,15 @@ impl Rows {
         }
     }
 
+    /// Sets these columns, from 0, one blank apart.
+    pub(crate) fn tight(&mut self, columns: std::ops::Range<usize>) {
+        for column in columns {
+            if let Some(column) = self.table.column_mut(column) {
+                column.set_padding((0, 1));
+            }
+        }
+    }
+
     /// Adds a row.
     pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
         self.table.add_row(cells);

@@ -38,7 +38,7 @@ pub(crate) fn at(global: &Global, args: &AtPoint, output: &mut Output) -> Result
         return Err(Failure::usage("give the point to `at` itself, not by --at"));
     }
     let store = place::read(global, output)?;
-    let session = sessions::default_session_noted(&store, args.session.as_deref(), output)?;
+    let session = sessions::default_session_noted(&store, args.session.name(), output)?;
     let found = acpdb_query::when::view(&store, &session, Some(&args.when), super::at::now());
     let (view, note) = found.map_err(super::at::failure)?;
     if let Some(note) = note {

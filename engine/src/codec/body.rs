@@ -41,16 +41,26 @@ pub fn check_block(block: &[u8], length: u32, digest: &Digest) -> Result<(), Inv
     let Some((bytes, padding)) = rest.split_at_checked(length) else {
         return fail(Part::Body, format!("{length} bytes"), "too few");
     };
+    match check_body(salt, bytes, digest) {
+        Ok(()) if !is_zero(padding) => fail(Part::Body, "zeros after the body".to_owned(), "other bytes"),
+        checked => checked,
+    }
+}
+
+/// Checks a salt and the bytes of a body against the digest its row names.
+///
+/// # Errors
+/// As [`check_block`].
+pub fn check_body(salt: &[u8; SALT_BYTES], bytes: &[u8], digest: &Digest) -> Result<(), Invalid> {
     if body_digest(salt, bytes) == *digest {
-        if is_zero(padding) {
-            return Ok(());
-        }
-        return fail(Part::Body, "zeros after the body".to_owned(), "other bytes");
+        return Ok(());
     }
-    if is_zero(salt) && is_zero(bytes) {
-        return fail(Part::BodyZeroed, format!("digest {digest}"), "zeros");
-    }
-    fail(Part::Body, format!("digest {digest}"), "other bytes")
+    let (part, found) = if is_zero(salt) && is_zero(bytes) {
+        (Part::BodyZeroed, "zeros")
+    } else {
+        (Part::Body, "other bytes")
+    };
+    Err(Invalid::new(part, 0, format!("digest {digest}"), found))
 }
 
 /// Cuts a long body into chunks that fit in one row each, in order; an empty body has none.

@@ -269,13 +269,27 @@ pub enum FrameCheck {
     Digest,
 }
 
-/// A frame without its bodies, checked. Cheap to clone.
+/// A frame without its bodies, checked: all its events, or a [part](super::Outline) of them. Cheap to clone.
 #[derive(Clone)]
 pub struct Frame {
     header: FrameHeader,
-    spine: Arc<AlignedVec<16>>,
-    rows_start: usize,
-    places: Arc<OnceLock<Vec<EventPlace>>>,
+    /// The spine, or pieces of it.
+    bytes: Arc<AlignedVec<16>>,
+    span: Span,
+    /// Of one with many events.
+    places: Option<Arc<OnceLock<Vec<EventPlace>>>>,
+}
+
+/// Which events are here, and where in the bytes at hand their envelopes, payloads and rows begin.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Span {
+    /// Ordinal of the first event in the frame.
+    pub(super) first: u32,
+    pub(super) count: u32,
+    pub(super) envelopes: usize,
+    pub(super) payloads: usize,
+    pub(super) rows: usize,
+    pub(super) row_count: usize,
 }
 
 /// Where the payload of an event begins in the spine, and its rows in the table.
@@ -286,7 +300,7 @@ struct EventPlace {
 }
 
 /// Events up to this ordinal are found by walking: most frames are small, and never need a table.
-const WALK_COUNT_MAX: u64 = 16;
+const WALK_COUNT_MAX: u32 = 16;
 
 impl std::fmt::Debug for Frame {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -315,21 +329,40 @@ impl Frame {
         }
         let rows_bytes = (header.row_count as usize).saturating_mul(BODY_ROW_BYTES);
         let rows_start = spine.len().saturating_sub(rows_bytes);
-        let frame = Self { header, rows_start, spine: Arc::new(spine), places: Arc::default() };
+        let span = Span {
+            first: 0,
+            count: header.event_count,
+            envelopes: 0,
+            payloads: (header.event_count as usize).saturating_mul(ENVELOPE_BYTES),
+            rows: rows_start,
+            row_count: header.row_count as usize,
+        };
+        let frame = Self::of(header, Arc::new(spine), span);
         let payloads_end = frame.check_payloads()?;
-        if payloads_end != frame.rows_start {
+        if payloads_end != rows_start {
             return fail(payloads_end, "body rows after the payloads".to_owned(), "other bytes".to_owned());
         }
         frame.check_rows()?;
         Ok(frame)
     }
 
+    /// A frame of checked bytes.
+    pub(super) fn of(header: FrameHeader, bytes: Arc<AlignedVec<16>>, span: Span) -> Self {
+        let places = (span.count > WALK_COUNT_MAX).then(Arc::default);
+        Self { header, bytes, span, places }
+    }
+
+    /// The bytes at hand, and what is where in them.
+    pub(super) fn parts(&self) -> (&Arc<AlignedVec<16>>, Span) {
+        (&self.bytes, self.span)
+    }
+
     fn check_payloads(&self) -> Result<usize, Invalid> {
-        let mut at = (self.header.event_count as usize).saturating_mul(ENVELOPE_BYTES);
+        let mut at = self.span.payloads;
         for ordinal in 0..self.header.event_count as usize {
             let (_, length) = self.envelope(ordinal);
             let (end, next) = (at.saturating_add(length), at.saturating_add(align16(length)));
-            let padding = self.spine.get(end..next).filter(|_| next <= self.rows_start);
+            let padding = self.bytes.get(end..next).filter(|_| next <= self.span.rows);
             if length > EVENT_BYTES_MAX || !padding.is_some_and(is_zero) {
                 let offset = FRAME_HEADER_BYTES + ordinal * ENVELOPE_BYTES;
                 return Err(Invalid::new(
@@ -346,14 +379,14 @@ impl Frame {
 
     /// Rows are in the order of their events; those in the frame tile the bodies exactly, or repeat one that does.
     fn check_rows(&self) -> Result<(), Invalid> {
-        let bodies_start = FRAME_HEADER_BYTES + self.spine.len();
+        let bodies_start = FRAME_HEADER_BYTES + self.bytes.len();
         let mut next = bodies_start as u64;
         // Built at the first row that repeats another; most frames have none.
         let mut stored: Option<FxHashMap<Position, (Digest, u32)>> = None;
         let mut event = 0;
         for index in 0..self.header.row_count as usize {
             let fail = |expected: &str| {
-                let offset = FRAME_HEADER_BYTES + self.rows_start + index * BODY_ROW_BYTES;
+                let offset = FRAME_HEADER_BYTES + self.span.rows + index * BODY_ROW_BYTES;
                 Err(Invalid::new(Part::Spine, offset, expected, "another"))
             };
             let Some(disk) = self.disk_row(index) else { return fail("a body row of format 1") };
@@ -389,7 +422,7 @@ impl Frame {
             let found = format!("rows up to byte {next}");
             return Err(Invalid::new(
                 Part::Spine,
-                FRAME_HEADER_BYTES + self.rows_start,
+                FRAME_HEADER_BYTES + self.span.rows,
                 "rows for all bodies",
                 found,
             ));
@@ -397,15 +430,37 @@ impl Frame {
         Ok(())
     }
 
-    fn envelope(&self, ordinal: usize) -> (Envelope, usize) {
-        let at = ordinal.saturating_mul(ENVELOPE_BYTES);
-        let (envelope, length) = Envelope::decode(self.spine.get(at..).unwrap_or(&[]));
+    /// The envelope of an event, counted from the first that is here, and the length of its payload.
+    fn envelope(&self, index: usize) -> (Envelope, usize) {
+        let at = self.span.envelopes.saturating_add(index.saturating_mul(ENVELOPE_BYTES));
+        let (envelope, length) = Envelope::decode(self.bytes.get(at..).unwrap_or(&[]));
         (envelope, length as usize)
     }
 
+    /// A row, counted from the first that is here.
     fn disk_row(&self, index: usize) -> Option<DiskRow> {
-        let at = self.rows_start.saturating_add(index.saturating_mul(BODY_ROW_BYTES));
-        DiskRow::decode(self.spine.get(at..at.saturating_add(BODY_ROW_BYTES))?)
+        let at = self.span.rows.saturating_add(index.saturating_mul(BODY_ROW_BYTES));
+        DiskRow::decode(self.bytes.get(at..at.saturating_add(BODY_ROW_BYTES))?)
+    }
+
+    /// Whether all events of the frame are here.
+    pub fn is_whole(&self) -> bool {
+        self.span.count == self.header.event_count
+    }
+
+    /// The seq of the first event that is here.
+    pub fn first_seq(&self) -> Seq {
+        Seq(self.header.first_seq.0.saturating_add(u64::from(self.span.first)))
+    }
+
+    /// The seq of the last event that is here.
+    pub fn last_seq(&self) -> Seq {
+        Seq(self.first_seq().0.saturating_add(u64::from(self.span.count)).saturating_sub(1))
+    }
+
+    /// Bytes of the spine that are here.
+    pub(crate) fn spine_bytes(&self) -> usize {
+        self.bytes.len()
     }
 
     /// The frame's header.
@@ -423,63 +478,68 @@ impl Frame {
         self.header.time
     }
 
-    /// Its events, in order.
+    /// Its events that are here, in order.
     pub fn events(&self) -> impl Iterator<Item = EventRef<'_>> {
-        let mut payload_at = (self.header.event_count as usize).saturating_mul(ENVELOPE_BYTES);
-        let mut row = 0;
-        let row_count = self.header.row_count as usize;
-        (0..self.header.event_count).map(move |ordinal| {
-            let (envelope, length) = self.envelope(ordinal as usize);
-            let payload = self.spine.get(payload_at..payload_at.saturating_add(length)).unwrap_or(&[]);
-            payload_at = payload_at.saturating_add(align16(length));
-            let first_row = row;
-            while row < row_count && self.disk_row(row).is_some_and(|disk| disk.row.event == ordinal) {
+        self.placed().map(|(_, event)| event)
+    }
+
+    /// The events that are here, each with where its payload begins.
+    pub(super) fn placed(&self) -> impl Iterator<Item = (usize, EventRef<'_>)> {
+        let (first, first_seq) = (self.span.first, self.first_seq());
+        let (mut payload_at, mut row) = (self.span.payloads, 0);
+        (0..self.span.count).map(move |index| {
+            let (envelope, length) = self.envelope(index as usize);
+            let start = payload_at;
+            let payload = self.bytes.get(start..start.saturating_add(length)).unwrap_or(&[]);
+            payload_at = start.saturating_add(align16(length));
+            let (first_row, ordinal) = (row, first.saturating_add(index));
+            while row < self.span.row_count
+                && self.disk_row(row).is_some_and(|disk| disk.row.event == ordinal)
+            {
                 row += 1;
             }
-            let seq = Seq(self.header.first_seq.0.saturating_add(u64::from(ordinal)));
-            EventRef { frame: self, seq, envelope, payload, first_row, row_count: row - first_row }
+            let seq = Seq(first_seq.0.saturating_add(u64::from(index)));
+            (start, EventRef { frame: self, seq, envelope, payload, first_row, row_count: row - first_row })
         })
     }
 
-    /// The event at `seq`, if it is in this frame. Cost: O(1), after one walk through a large frame.
+    /// The event at `seq`, if it is here. Cost: O(1), after one walk through a large frame.
     pub fn event(&self, seq: Seq) -> Option<EventRef<'_>> {
-        let ordinal = seq.0.checked_sub(self.header.first_seq.0)?;
-        let index = usize::try_from(ordinal).ok()?;
-        if ordinal < WALK_COUNT_MAX {
-            return self.events().nth(index);
-        }
-        let places = self.places.get_or_init(|| self.event_places());
+        let index = usize::try_from(seq.0.checked_sub(self.first_seq().0)?).ok()?;
+        let places = match &self.places {
+            Some(places) if index >= WALK_COUNT_MAX as usize => places.get_or_init(|| self.event_places()),
+            _ => return self.events().nth(index),
+        };
         let place = places.get(index)?;
         let (envelope, length) = self.envelope(index);
         let payload_at = place.payload as usize;
-        let payload = self.spine.get(payload_at..payload_at.saturating_add(length))?;
+        let payload = self.bytes.get(payload_at..payload_at.saturating_add(length))?;
         let first_row = place.first_row as usize;
-        let end = places.get(index + 1).map_or(self.header.row_count, |next| next.first_row) as usize;
+        let end = places.get(index + 1).map_or(self.span.row_count, |next| next.first_row as usize);
         let row_count = end.saturating_sub(first_row);
         Some(EventRef { frame: self, seq, envelope, payload, first_row, row_count })
     }
 
     fn event_places(&self) -> Vec<EventPlace> {
-        let mut payload = (self.header.event_count as usize).saturating_mul(ENVELOPE_BYTES);
-        let place = |event: EventRef<'_>| {
-            let place = EventPlace { payload: narrow(payload), first_row: narrow(event.first_row) };
-            payload = payload.saturating_add(align16(event.payload.len()));
-            place
+        let place = |(payload, event): (usize, EventRef<'_>)| EventPlace {
+            payload: narrow(payload),
+            first_row: narrow(event.first_row),
         };
-        self.events().map(place).collect()
+        self.placed().map(place).collect()
     }
 
-    /// All rows of its body table, with absolute positions.
+    /// All rows of its events that are here, with absolute positions.
     pub fn rows(&self) -> impl Iterator<Item = BodyRow> + '_ {
-        (0..self.header.row_count as usize)
+        (0..self.span.row_count)
             .filter_map(|index| self.disk_row(index))
             .map(|row| resolve(&row, self.header.position))
     }
 
-    /// The blocks stored in this frame, in order: for each the first row that names it.
+    /// The blocks stored in this frame, in order: for each the first row that names it. Of a whole frame.
     pub fn blocks(&self) -> impl Iterator<Item = BodyRow> + '_ {
-        let mut next = FRAME_HEADER_BYTES + self.spine.len();
-        (0..self.header.row_count as usize).filter_map(move |index| {
+        debug_assert!(self.is_whole(), "a part does not know where the bodies begin");
+        let mut next = FRAME_HEADER_BYTES + self.header.spine_bytes as usize;
+        (0..self.span.row_count).filter_map(move |index| {
             let disk = self.disk_row(index).filter(|disk| disk.in_frame)?;
             if disk.row.position.0.checked_mul(Position::GRAIN_BYTES) != Some(next as u64) {
                 return None;
@@ -489,12 +549,12 @@ impl Frame {
         })
     }
 
-    /// Checks every body stored in this frame. `bodies` is all that follows the spine.
+    /// Checks every body stored in this frame, which is whole. `bodies` is all that follows the spine.
     ///
     /// Calls `damaged` with each row whose bytes are not what its digest says.
     pub fn check_bodies(&self, bodies: &[u8], mut damaged: impl FnMut(BodyRow, Invalid)) {
-        let start =
-            self.header.position.offset().saturating_add((FRAME_HEADER_BYTES + self.spine.len()) as u64);
+        let spine_end = FRAME_HEADER_BYTES + self.header.spine_bytes as usize;
+        let start = self.header.position.offset().saturating_add(spine_end as u64);
         self.check_blocks(
             |row, length| {
                 let at = usize::try_from(row.position.offset().saturating_sub(start)).unwrap_or(usize::MAX);
@@ -513,7 +573,7 @@ impl Frame {
         let mut failed: HashMap<Position, Invalid> = HashMap::new();
         let start = self.header.position.offset();
         let mut blocks = self.blocks().peekable();
-        for index in 0..self.header.row_count as usize {
+        for index in 0..self.span.row_count {
             let Some(disk) = self.disk_row(index).filter(|disk| disk.in_frame) else { continue };
             let row = resolve(&disk, self.header.position);
             if blocks.next_if(|next| next.position == row.position).is_some() {
@@ -542,7 +602,8 @@ pub struct EventRef<'a> {
     pub envelope: Envelope,
     /// Its payload, at an address that is a multiple of 16.
     pub payload: &'a [u8],
-    first_row: usize,
+    /// Its first row, counted from the first that is here.
+    pub(super) first_row: usize,
     row_count: usize,
 }
 

@@ -17,6 +17,7 @@ mod envelope;
 mod fields;
 mod frame;
 mod header;
+mod outline;
 mod pages;
 pub mod payload;
 pub mod peek;
@@ -27,13 +28,14 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-pub use body::{BODY_DOMAIN, body_digest, check_block, split_chunks};
+pub use body::{BODY_DOMAIN, body_digest, check_block, check_body, split_chunks};
 pub use compress::{DICTIONARY_1, DICTIONARY_1_DIGEST};
 pub(crate) use compress::{Packer, unpack};
 pub use envelope::{BodyRow, EncodedBody, EncodedEvent, Envelope, NO_KEY, SALT_BYTES};
 pub use fields::{align16, is_zero};
 pub use frame::{EventRef, Frame, FrameCheck, PreparedFrame, decode_frame, encode_frame};
 pub use header::{FRAME_MAGIC, FrameHeader};
+pub use outline::{Outline, Pieces};
 pub use pages::{
     Busy, Checkpoint, TailPage, Written, busy_record, check_word, poison_word, slots, state_records, word,
     written_record,

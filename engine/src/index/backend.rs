@@ -39,6 +39,8 @@ struct Inner {
     file: Box<dyn StoredFile>,
     /// `None`: let through.
     held: Mutex<Option<Held>>,
+    /// Whether redb's syncs are left out: of a file that nobody opens before its maker has synced it whole.
+    is_draft: bool,
 }
 
 /// The bytes of one database.
@@ -49,7 +51,20 @@ impl Backend {
     /// Takes over an open file, whose lock its caller holds.
     pub(super) fn new(file: Box<dyn StoredFile>) -> io::Result<Self> {
         let held = Held { ops: Vec::new(), bytes: 0, length: file.len()? };
-        Ok(Self(Arc::new(Inner { file, held: Mutex::new(Some(held)) })))
+        Ok(Self(Arc::new(Inner { file, held: Mutex::new(Some(held)), is_draft: false })))
+    }
+
+    /// Takes over an empty file that takes another's place only when all is in it and synced by its maker: redb's own
+    /// syncs, one or two for each commit, for each growth and for the close, would be waited for in vain.
+    pub(super) fn draft(file: Box<dyn StoredFile>) -> Self {
+        Self(Arc::new(Inner { file, held: Mutex::new(None), is_draft: true }))
+    }
+
+    /// Syncs all that was written, through the handle that wrote it: another would not learn of a write that failed behind
+    /// its back. Returns the file's length.
+    pub(super) fn finish(&self) -> io::Result<u64> {
+        sync(&*self.0.file)?;
+        self.0.file.len()
     }
 
     /// Does what was held back, and holds nothing back any more. If it fails, the rest is tried again the next time.
@@ -170,7 +185,7 @@ impl StorageBackend for Backend {
             return self.0.hold(&mut held, Op::Sync, 0);
         }
         drop(held);
-        sync(&*self.0.file)
+        if self.0.is_draft { Ok(()) } else { sync(&*self.0.file) }
     }
 
     fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {

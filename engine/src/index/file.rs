@@ -5,6 +5,7 @@
 
 use std::any::Any;
 use std::cell::Cell;
+use std::ops::Bound;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use redb::{
@@ -21,6 +22,9 @@ use super::layout::{Fault, Row};
 use super::lookup::{Sorted, Visit};
 
 const TABLE: TableDefinition<'static, &'static [u8], &'static [u8]> = TableDefinition::new("acpdb");
+
+/// Takes a row: key and value.
+type Put<'p> = &'p mut dyn FnMut(&[u8], &[u8]) -> Result<(), Fault>;
 
 thread_local! {
     static CONTAINED: Cell<bool> = const { Cell::new(false) };
@@ -80,15 +84,49 @@ impl Table {
         })
     }
 
+    /// Begins a table in an empty file that takes another's place only once its maker has synced it: see [`Backend::draft`].
+    pub(super) fn draft(file: Box<dyn StoredFile>, cache_bytes: usize) -> Result<Self, Fault> {
+        contained(|| {
+            let backend = Backend::draft(file);
+            let mut builder = Builder::new();
+            let opened = builder.set_cache_size(cache_bytes).create_with_backend(backend.clone());
+            Ok(Self { database: opened.map_err(fault)?, backend })
+        })
+    }
+
+    /// Puts rows into a table that has none, in one transaction. `rows` gives them in the order of their keys, each key
+    /// once: pages are filled one after the other.
+    pub(super) fn fill(&self, rows: impl FnOnce(Put<'_>) -> Result<(), Fault>) -> Result<(), Fault> {
+        contained(|| {
+            let transaction = self.database.begin_write().map_err(fault)?;
+            {
+                let mut table = transaction.open_table(TABLE).map_err(fault)?;
+                let mut end = table.upper_bound_mut(Bound::<&[u8]>::Unbounded).map_err(fault)?;
+                rows(&mut |key, value| end.insert_before(key, value).map_err(fault))?;
+                end.close().map_err(fault)?;
+            }
+            transaction.commit().map_err(fault)
+        })
+    }
+
+    /// Gives back what is free within the file.
+    pub(super) fn trim(&mut self) -> Result<(), Fault> {
+        contained(|| match self.database.compact() {
+            Ok(_) => Ok(()),
+            Err(error) => Err(Fault(one_line(&error.to_string()))),
+        })
+    }
+
     /// Puts rows into the table, in one transaction.
     pub(super) fn commit(&self, changes: &Changes, durability: Durability) -> Result<(), Fault> {
-        self.commit_and(changes, durability, |_, _, _| {})
+        let rows = |put: Put<'_>| changes.iter().try_for_each(|(key, value)| put(key, value));
+        self.put(rows, durability, |_, _, _| {})
     }
 
     /// Puts rows into the table, in one transaction. `each` sees each row and the value that it replaces.
-    pub(super) fn commit_and(
+    pub(super) fn put(
         &self,
-        changes: &Changes,
+        rows: impl FnOnce(Put<'_>) -> Result<(), Fault>,
         durability: Durability,
         mut each: impl FnMut(&[u8], &[u8], Option<&[u8]>),
     ) -> Result<(), Fault> {
@@ -105,10 +143,11 @@ impl Table {
             }
             {
                 let mut table = transaction.open_table(TABLE).map_err(fault)?;
-                for (key, value) in changes {
-                    let before = table.insert(key.as_slice(), value.as_slice()).map_err(fault)?;
+                rows(&mut |key, value| {
+                    let before = table.insert(key, value).map_err(fault)?;
                     each(key, value, before.as_ref().map(redb::AccessGuard::value));
-                }
+                    Ok(())
+                })?;
             }
             transaction.commit().map_err(fault)
         })
@@ -135,6 +174,14 @@ impl Table {
             drop(self.database);
             drop(self.backend);
             Ok(())
+        })
+    }
+
+    /// Closes a draft and syncs it. Returns the file's length.
+    pub(super) fn finish(self) -> Result<u64, Fault> {
+        contained(|| {
+            drop(self.database);
+            self.backend.finish().map_err(redb::Error::from).map_err(fault)
         })
     }
 

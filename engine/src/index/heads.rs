@@ -79,6 +79,25 @@ impl Heads {
     /// # Errors
     /// If a frame does not follow the one before it; then nothing was added.
     pub(super) fn absorb(&mut self, frames: &[Rows]) -> Result<Changes, Fault> {
+        let mut changes = Changes::new();
+        let mut put = |row: Row| {
+            changes.insert(row.0, row.1);
+        };
+        let touched = self.advance(frames, &mut put)?;
+        self.settle(touched, put);
+        Ok(changes)
+    }
+
+    /// Adds frames in order and gives the rows of their places and names to `put`, where a later row of the same key takes
+    /// the place of an earlier one. Returns the streams whose rows are out of date; so is meta.
+    ///
+    /// # Errors
+    /// If a frame does not follow the one before it; then nothing was added.
+    pub(super) fn advance(
+        &mut self,
+        frames: &[Rows],
+        put: &mut impl FnMut(Row),
+    ) -> Result<BTreeSet<u32>, Fault> {
         let mut next = self.watermark.seq;
         for rows in frames.iter().filter(|rows| rows.place.last_seq > self.watermark.seq) {
             if rows.place.first_seq != next.next() {
@@ -87,9 +106,7 @@ impl Heads {
             }
             next = rows.place.last_seq;
         }
-        let mut changes = Changes::new();
         let mut touched = BTreeSet::new();
-        let mut put = |row: Row| changes.insert(row.0, row.1);
         for rows in frames {
             if rows.place.last_seq <= self.watermark.seq {
                 continue;
@@ -121,13 +138,17 @@ impl Heads {
             }
             self.watermark = Watermark { seq: rows.place.last_seq, end: Some(rows.end), link: rows.link };
         }
-        for number in touched {
+        Ok(touched)
+    }
+
+    /// The rows of these streams, and meta.
+    pub(super) fn settle(&self, streams: impl IntoIterator<Item = u32>, mut put: impl FnMut(Row)) {
+        for number in streams {
             if let Some(entry) = self.streams.get(number as usize) {
                 put(layout::stream_row(number, entry));
             }
         }
         put(self.meta().row());
-        Ok(changes)
     }
 
     fn numbered(&mut self, stream: StreamId, new: impl FnOnce() -> StreamEntry) -> u32 {

@@ -4,13 +4,14 @@
 //! 00                          meta     identity, watermark, counts
 //! 20 stream number            stream   id, first event and frame, counts, head
 //! 30 stream number, seq       part     a frame of the stream: position, events, ordinal within the stream
-//! 40 kind, text, 00, number   name     newest seq that bears it
+//! 41-45 text, 00, number      name     newest seq that bears it; a byte for each kind
 //! f0 seq                      frame    a frame: position, events
 //! ```
 //!
-//! Streams are numbered in order of their first event, which keeps keys short. Numbers in keys are big-endian so that
-//! they sort; numbers in values are little-endian. Frames come last because they only ever grow at the end, which keeps
-//! the pages of a B-tree full. All views share a table because a commit pays for each table it touches.
+//! Streams are numbered in order of their first event, which keeps keys short. Numbers in keys are a byte that says how
+//! many bytes follow, and those, big-endian: short, and sorted as the numbers are. Numbers of the frequent rows' values are
+//! seven bits a byte. Long names are cut, see [`kept_name`]. Frames come last because they only ever grow at the end, which
+//! keeps the pages of a B-tree full. All views share a table because a commit pays for each table it touches.
 //!
 //! The checksum covers key and value: redb itself hands out flipped bits without a word.
 
@@ -31,6 +32,7 @@ impl Fault {
 pub(super) const META_KEY: [u8; 1] = [0x00];
 const STREAM: u8 = 0x20;
 const PART: u8 = 0x30;
+/// Plus the kind.
 const NAME: u8 = 0x40;
 const FRAME: u8 = 0xf0;
 /// Above every key.
@@ -64,9 +66,26 @@ impl Put {
         self.bytes(&number.to_le_bytes())
     }
 
+    /// Seven bits a byte, the lowest first; the highest bit says that there are more.
+    fn number(mut self, mut number: u64) -> Self {
+        while number > 0x7f {
+            self.0.push(0x80 | low_bits(number));
+            number >>= 7;
+        }
+        self.0.push(low_bits(number));
+        self
+    }
+
+    /// How many bytes follow, and those.
+    fn sorted(self, number: u64) -> Self {
+        let bytes = number.to_be_bytes();
+        let rest = bytes.get(number.leading_zeros() as usize / 8..).unwrap_or_default();
+        self.bytes(&[u8::try_from(rest.len()).unwrap_or(8)]).bytes(rest)
+    }
+
     fn place(self, place: FramePlace) -> Self {
         let count = place.last_seq.0.saturating_sub(place.first_seq.0).saturating_add(1);
-        self.u64(place.position.0).u32(u32::try_from(count).unwrap_or(u32::MAX))
+        self.number(place.position.0).number(count)
     }
 
     /// Ends a value with the checksum over `key` and itself.
@@ -76,28 +95,53 @@ impl Put {
     }
 }
 
+fn low_bits(number: u64) -> u8 {
+    u8::try_from(number & 0x7f).unwrap_or_default()
+}
+
 fn checksum(key: &[u8], value: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(key), value)
 }
 
-/// Reads a value, field by field; the checksum and the length were checked.
-struct Take<'a>(&'a [u8]);
+/// Reads a key or a value, field by field. What goes past its end reads as zeros and is a fault at [`Take::end`].
+struct Take<'a> {
+    rest: &'a [u8],
+    is_short: bool,
+    what: &'static str,
+}
 
 impl<'a> Take<'a> {
-    /// Checks length and checksum of a value.
-    fn open(key: &[u8], value: &'a [u8], bytes: usize, what: &str) -> Result<Self, Fault> {
-        let damaged = || Fault(format!("a {what} row is damaged"));
-        let (body, sum) = value.split_last_chunk::<4>().ok_or_else(damaged)?;
-        if body.len() != bytes || checksum(key, body) != u32::from_le_bytes(*sum) {
-            return Err(damaged());
+    /// Checks the checksum of a value.
+    fn open(key: &[u8], value: &'a [u8], what: &'static str) -> Result<Self, Fault> {
+        match value.split_last_chunk::<4>() {
+            Some((rest, sum)) if checksum(key, rest) == u32::from_le_bytes(*sum) => {
+                Ok(Self { rest, is_short: false, what })
+            }
+            _ => Err(damaged(what)),
         }
-        Ok(Self(body))
+    }
+
+    /// A key, after its prefix. Its value's checksum was checked.
+    fn key(key: &'a [u8], what: &'static str) -> Self {
+        Self { rest: key.get(1..).unwrap_or_default(), is_short: key.is_empty(), what }
+    }
+
+    /// `value`, if all bytes were read and none more.
+    fn end<T>(self, value: T) -> Result<T, Fault> {
+        if self.rest.is_empty() && !self.is_short { Ok(value) } else { Err(damaged(self.what)) }
+    }
+
+    fn take(&mut self, count: usize) -> &'a [u8] {
+        let (head, rest) = self.rest.split_at_checked(count).unwrap_or_else(|| {
+            self.is_short = true;
+            (&[], &[])
+        });
+        self.rest = rest;
+        head
     }
 
     fn array<const N: usize>(&mut self) -> [u8; N] {
-        let (head, rest) = self.0.split_first_chunk().unwrap_or((&[0; N], &[]));
-        self.0 = rest;
-        *head
+        self.take(N).try_into().unwrap_or([0; N])
     }
 
     fn u32(&mut self) -> u32 {
@@ -108,12 +152,36 @@ impl<'a> Take<'a> {
         u64::from_le_bytes(self.array())
     }
 
+    fn number(&mut self) -> u64 {
+        let mut number = 0;
+        for shift in (0..64).step_by(7) {
+            let [byte] = self.array();
+            number |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return number;
+            }
+        }
+        self.is_short = true;
+        number
+    }
+
+    fn sorted(&mut self) -> u64 {
+        let [count] = self.array();
+        let bytes = self.take(usize::from(count));
+        self.is_short |= bytes.len() > 8;
+        bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
+    }
+
     fn place(&mut self, first_seq: u64) -> FramePlace {
-        let position = Position(self.u64());
-        let count = u64::from(self.u32());
+        let position = Position(self.number());
+        let count = self.number();
         let last_seq = Seq(first_seq.saturating_add(count).saturating_sub(1));
         FramePlace { first_seq: Seq(first_seq), last_seq, position }
     }
+}
+
+fn damaged(what: &str) -> Fault {
+    Fault(format!("a {what} row is damaged"))
 }
 
 /// The one row about the index itself.
@@ -147,19 +215,20 @@ impl Meta {
         if let Some(version) = version.filter(|version| *version != INDEX_VERSION) {
             return Err(Fault(format!("it has version {version}, this program makes {INDEX_VERSION}")));
         }
-        let mut take = Take::open(&META_KEY, value, 84, "meta")?;
+        let mut take = Take::open(&META_KEY, value, "meta")?;
         let version = take.u32();
         let format = take.u32();
         let identity = Identity { store: StoreId(take.array()), format };
         let seq = Seq(take.u64());
         let end = Some(take.u64()).filter(|end| *end != 0).map(Position);
         let watermark = Watermark { seq, end, link: Link(take.array()) };
-        Ok(Self { version, identity, watermark, stream_count: take.u32(), frame_count: take.u64() })
+        let meta = Self { version, identity, watermark, stream_count: take.u32(), frame_count: take.u64() };
+        take.end(meta)
     }
 }
 
 pub(super) fn stream_key(number: u32) -> Vec<u8> {
-    Put::key(STREAM).bytes(&number.to_be_bytes()).0
+    Put::key(STREAM).sorted(number.into()).0
 }
 
 /// First key after those of all streams.
@@ -180,28 +249,29 @@ pub(super) fn stream_row(number: u32, entry: &StreamEntry) -> Row {
 }
 
 pub(super) fn read_stream(key: &[u8], value: &[u8]) -> Result<StreamEntry, Fault> {
-    let mut take = Take::open(key, value, 64, "stream")?;
+    let mut take = Take::open(key, value, "stream")?;
     let stream = StreamId(take.array());
     let first_seq = Seq(take.u64());
     let frame_first_seq = take.u64();
     let first_frame = take.place(frame_first_seq);
     let event_count = take.u64();
     let head = Seq(take.u64());
-    Ok(StreamEntry { stream, first_seq, first_frame, event_count, frame_count: take.u32(), head })
+    let frame_count = take.u32();
+    take.end(StreamEntry { stream, first_seq, first_frame, event_count, frame_count, head })
 }
 
 pub(super) fn part_key(number: u32, first_seq: Seq) -> Vec<u8> {
-    Put::key(PART).bytes(&number.to_be_bytes()).bytes(&first_seq.0.to_be_bytes()).0
+    Put::key(PART).sorted(number.into()).sorted(first_seq.0).0
 }
 
 /// First key after all parts of a stream.
 pub(super) fn parts_end(number: u32) -> Vec<u8> {
-    successor(Put::key(PART).bytes(&number.to_be_bytes()).0)
+    successor(Put::key(PART).sorted(number.into()).0)
 }
 
 /// The part that is number `ordinal` (from 0) of its stream.
 pub(super) fn part_row(number: u32, ordinal: u32, place: FramePlace) -> Row {
-    Put::value().place(place).u32(ordinal).seal(part_key(number, place.first_seq))
+    Put::value().place(place).number(ordinal.into()).seal(part_key(number, place.first_seq))
 }
 
 /// First key after all parts of all streams.
@@ -211,24 +281,46 @@ pub(super) fn all_parts_end() -> Vec<u8> {
 
 /// The stream that a part's key names.
 pub(super) fn part_number(key: &[u8]) -> u32 {
-    key.get(1..).and_then(<[u8]>::first_chunk).map_or(u32::MAX, |bytes| u32::from_be_bytes(*bytes))
+    u32::try_from(Take::key(key, "part").sorted()).unwrap_or(u32::MAX)
 }
 
 /// Ordinal within the stream, and frame.
 pub(super) fn read_part(key: &[u8], value: &[u8]) -> Result<(u32, FramePlace), Fault> {
-    let mut take = Take::open(key, value, 16, "part")?;
-    let first_seq = key.last_chunk::<8>().map_or(0, |bytes| u64::from_be_bytes(*bytes));
+    let mut take = Take::open(key, value, "part")?;
+    let mut start = Take::key(key, "part");
+    let (_, first_seq) = (start.sorted(), start.sorted());
     let place = take.place(first_seq);
-    Ok((take.u32(), place))
+    let ordinal = u32::try_from(take.number()).map_err(|_| damaged("part"))?;
+    start.end(())?;
+    take.end((ordinal, place))
 }
 
-/// Zero ends a text, so a zero within is followed by ff. No number of a stream begins with ff, and texts, their
+/// Names of up to so many bytes are kept whole.
+const WHOLE_BYTES_MAX: usize = 19;
+/// Of longer ones, so many bytes of their beginning are kept,
+const START_BYTES: usize = 14;
+/// and so many of their digest.
+const DIGEST_BYTES: usize = 6;
+
+/// What is kept of a name: all, or its beginning and a digest. Call ids and paths are long, and would be most of an index;
+/// whoever asks for one knows it whole. Two names of a stream that share both parts would be one: one pair in 2^48.
+pub(super) fn kept_name(text: &str) -> Vec<u8> {
+    match text.as_bytes().get(..START_BYTES).filter(|_| text.len() > WHOLE_BYTES_MAX) {
+        None => text.as_bytes().to_vec(),
+        Some(start) => {
+            let digest = blake3::hash(text.as_bytes());
+            [start, digest.as_bytes().get(..DIGEST_BYTES).unwrap_or_default()].concat()
+        }
+    }
+}
+
+/// Zero ends a name, so a zero within is followed by ff. No number of a stream begins with ff, and names, their
 /// beginnings and their streams sort as they should.
-fn name_start(kind: NameKind, text: &str) -> Put {
-    let mut put = Put::key(NAME).bytes(&[kind as u8]);
-    for byte in text.bytes() {
-        put.0.push(byte);
-        if byte == 0 {
+fn name_start(kind: NameKind, kept: &[u8]) -> Put {
+    let mut put = Put::key(NAME + kind as u8);
+    for byte in kept {
+        put.0.push(*byte);
+        if *byte == 0 {
             put.0.push(0xff);
         }
     }
@@ -236,42 +328,54 @@ fn name_start(kind: NameKind, text: &str) -> Put {
 }
 
 pub(super) fn name_row(kind: NameKind, text: &str, number: u32, seq: Seq) -> Row {
-    let key = name_start(kind, text).bytes(&[0]).bytes(&number.to_be_bytes()).0;
-    Put::value().u64(seq.0).seal(key)
+    let key = name_start(kind, &kept_name(text)).bytes(&[0]).sorted(number.into()).0;
+    Put::value().number(seq.0).seal(key)
 }
 
-/// The keys from which and up to which names that are `text`, or begin with it, are found.
+/// The keys from which and up to which names that are `text`, or begin with it, are found. With `prefix` some may begin
+/// otherwise: see [`may_begin`].
 pub(super) fn name_range(kind: NameKind, text: &str, prefix: bool) -> (Vec<u8>, Vec<u8>) {
-    let start = name_start(kind, text);
     if prefix {
-        let to = successor(start.0.clone());
-        return (start.0, to);
+        let start = text.as_bytes().get(..START_BYTES).unwrap_or(text.as_bytes());
+        let from = name_start(kind, start).0;
+        let to = successor(from.clone());
+        return (from, to);
     }
-    let from = start.bytes(&[0]).0;
+    let from = name_start(kind, &kept_name(text)).bytes(&[0]).0;
     let to = Put(from.clone()).bytes(&[0xff]).0;
     (from, to)
 }
 
-/// Text, stream number and seq of a name.
-pub(super) fn read_name(key: &[u8], value: &[u8]) -> Result<(String, u32, Seq), Fault> {
-    let mut take = Take::open(key, value, 8, "name")?;
-    let damaged = || Fault::new("a name row is damaged");
-    let (start, number) = key.split_last_chunk::<4>().ok_or_else(damaged)?;
-    let escaped = start.get(2..start.len().saturating_sub(1)).ok_or_else(damaged)?;
-    let mut text = Vec::with_capacity(escaped.len());
-    let mut zero = false;
-    for byte in escaped {
-        if !zero {
-            text.push(*byte);
+/// Whether the name of which this is kept may begin with `text`: certain, unless both are longer than what is kept.
+pub(super) fn may_begin(kept: &[u8], text: &str) -> bool {
+    let known = if kept.len() > WHOLE_BYTES_MAX { START_BYTES } else { usize::MAX };
+    let text = text.as_bytes();
+    kept.starts_with(text.get(..known).unwrap_or(text))
+}
+
+/// What is kept of a name, the number of its stream, and the newest seq.
+pub(super) fn read_name(key: &[u8], value: &[u8]) -> Result<(Vec<u8>, u32, Seq), Fault> {
+    let mut take = Take::open(key, value, "name")?;
+    let mut start = Take::key(key, "name");
+    let mut kept = Vec::with_capacity(START_BYTES + DIGEST_BYTES);
+    loop {
+        match start.array() {
+            [0] if start.rest.first() != Some(&0xff) => break,
+            [0] => {
+                start.take(1);
+                kept.push(0);
+            }
+            [byte] => kept.push(byte),
         }
-        zero = !zero && *byte == 0;
     }
-    let text = String::from_utf8(text).map_err(|_| damaged())?;
-    Ok((text, u32::from_be_bytes(*number), Seq(take.u64())))
+    let number = u32::try_from(start.sorted()).map_err(|_| damaged("name"))?;
+    start.end(())?;
+    let seq = Seq(take.number());
+    take.end((kept, number, seq))
 }
 
 pub(super) fn frame_key(first_seq: Seq) -> Vec<u8> {
-    Put::key(FRAME).bytes(&first_seq.0.to_be_bytes()).0
+    Put::key(FRAME).sorted(first_seq.0).0
 }
 
 pub(super) fn frame_row(place: FramePlace) -> Row {
@@ -279,8 +383,11 @@ pub(super) fn frame_row(place: FramePlace) -> Row {
 }
 
 pub(super) fn read_frame(key: &[u8], value: &[u8]) -> Result<FramePlace, Fault> {
-    let mut take = Take::open(key, value, 12, "frame")?;
-    Ok(take.place(key.last_chunk::<8>().map_or(0, |bytes| u64::from_be_bytes(*bytes))))
+    let mut take = Take::open(key, value, "frame")?;
+    let mut start = Take::key(key, "frame");
+    let place = take.place(start.sorted());
+    start.end(())?;
+    take.end(place)
 }
 
 /// The smallest key above all that begin with `key`. Keys begin with less than ff, so there is one.

@@ -163,15 +163,15 @@ pub(super) fn names(
     let (from, to) = layout::name_range(kind, text, prefix);
     let mut found = Vec::new();
     rows.scan(&from, &to, &mut |key, value| {
-        let (name, number, seq) = layout::read_name(key, value)?;
-        if found.len() < limit {
-            found.push((name, number, seq));
+        let (kept, number, seq) = layout::read_name(key, value)?;
+        if found.len() < limit && (!prefix || layout::may_begin(&kept, text)) {
+            found.push((number, seq));
         }
         Ok(found.len() < limit)
     })?;
     let mut streams = BTreeMap::new();
     let mut entries = Vec::with_capacity(found.len());
-    for (text, number, seq) in found {
+    for (number, seq) in found {
         let stream = if let Some(stream) = streams.get(&number) {
             *stream
         } else {
@@ -181,7 +181,7 @@ pub(super) fn names(
             streams.insert(number, stream);
             stream
         };
-        entries.push(NameEntry { text, stream, seq });
+        entries.push(NameEntry { stream, seq });
     }
     Ok(entries)
 }

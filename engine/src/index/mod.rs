@@ -29,6 +29,7 @@ mod memory;
 mod owner;
 mod rebuild;
 mod rows;
+mod sorting;
 mod source;
 #[cfg(test)]
 mod tests;
@@ -44,7 +45,7 @@ pub(crate) use rows::SESSION_OPENED;
 pub use rows::{Rows, rows_of};
 
 /// Version of the rows. An index of any other version is removed and rebuilt.
-pub const INDEX_VERSION: u32 = 1;
+pub const INDEX_VERSION: u32 = 2;
 /// Longest name that is indexed, in bytes. Longer ones are found by folding only.
 pub const NAME_BYTES_MAX: usize = 512;
 
@@ -117,11 +118,9 @@ impl NameKind {
     pub const ALL: [Self; 5] = [Self::Session, Self::Call, Self::Label, Self::File, Self::Memory];
 }
 
-/// A name, where it is known, and the newest event of that stream which bears it.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+/// Where a name is known, and the newest event of that stream which bears it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct NameEntry {
-    /// The whole name.
-    pub text: String,
     /// The stream that knows it.
     pub stream: StreamId,
     /// The newest event of the stream that bears it.
@@ -179,8 +178,11 @@ pub trait Lookup {
     /// The frame that holds `seq`; `None` past the watermark.
     fn place_of(&self, seq: Seq) -> Result<Option<FramePlace>, Bypassed>;
 
-    /// Streams that know `text`, or with `prefix` any name that begins with it; in order of name, then of the stream's
-    /// first event. At most `limit`.
+    /// Streams that know `text`, or with `prefix` any name that begins with it; in order of name as it is kept, then of the
+    /// stream's first event. At most `limit`.
+    ///
+    /// Names of 20 bytes and more are kept as their first 14 and a digest: a beginning that is longer than those 14 finds
+    /// all of them that share these, and long names are in order of their digest.
     fn names(
         &self,
         kind: NameKind,

@@ -5,7 +5,7 @@
 
 use std::fmt;
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
 use crate::ids::{Digest, Position, Seq, StreamId};
@@ -17,6 +17,7 @@ use super::heads::Heads;
 use super::layout::Fault;
 use super::lookup::{self, Sorted};
 use super::memory::MemoryIndex;
+use super::rebuild::{NEW_NAME, pack};
 use super::rows::Rows;
 use super::{
     Bypassed, Contents, Durability, FramePlace, Identity, Lookup, NameEntry, NameKind, StreamEntry, Watermark,
@@ -34,11 +35,20 @@ pub struct IndexOptions {
     pub cache_bytes: usize,
     /// Files up to this size have every page checked when they are opened.
     pub check_bytes_max: u64,
+    /// Memory for rows that a rebuild sorts at once, in bytes. Stores with more are put in by parts, which takes longer.
+    pub sort_bytes_max: usize,
+    /// An index that its owner made a quarter of, and so many events of, is written anew with full pages when it is closed.
+    pub pack_event_count_min: u64,
 }
 
 impl Default for IndexOptions {
     fn default() -> Self {
-        Self { cache_bytes: 16 << 20, check_bytes_max: 4 << 20 }
+        Self {
+            cache_bytes: 16 << 20,
+            check_bytes_max: 4 << 20,
+            sort_bytes_max: 128 << 20,
+            pack_event_count_min: 4096,
+        }
     }
 }
 
@@ -74,6 +84,9 @@ pub struct Index {
     turn: Mutex<()>,
     broken: OnceLock<Bypassed>,
     notice: Option<String>,
+    options: IndexOptions,
+    /// Events added by this owner.
+    added_count: AtomicU64,
     /// Whether the file's name is not known to be durable: a power cut would take all of it.
     nameless: AtomicBool,
     storage: Arc<dyn Storage>,
@@ -114,6 +127,8 @@ impl Index {
         options: IndexOptions,
     ) -> Result<Self, Fault> {
         let lock = lock(&**storage)?;
+        // Left by a process that died while it wrote the index anew.
+        let _ = remove(&**storage, NEW_NAME);
         let in_use = || Fault::new("another process has its file open");
         let found = match open_table(&**storage, INDEX_NAME, options) {
             Ok(None) => return Err(in_use()),
@@ -137,6 +152,8 @@ impl Index {
             nameless: AtomicBool::new(heads.watermark().seq == Seq::ZERO),
             heads: RwLock::new(heads),
             notice,
+            options,
+            added_count: AtomicU64::new(0),
             storage: Arc::clone(storage),
             _lock: lock,
         })
@@ -191,7 +208,9 @@ impl Index {
             self.nameless.store(self.storage.sync_dir("").is_err(), Ordering::Relaxed);
         }
         table.commit(&changes, durability).map_err(|fault| self.fail(&fault))?;
-        *self.watermark.lock().unwrap_or_else(PoisonError::into_inner) = watermark;
+        let mut known = self.watermark.lock().unwrap_or_else(PoisonError::into_inner);
+        self.added_count.fetch_add(watermark.seq.0.saturating_sub(known.seq.0), Ordering::Relaxed);
+        *known = watermark;
         Ok(watermark)
     }
 
@@ -222,6 +241,14 @@ impl Index {
             rows.each(&mut |_, _| count += 1)?;
             Ok(count)
         })
+    }
+
+    /// Whether its file is long beyond its rows, for all one can tell without reading it, and little enough was there
+    /// before that writing it anew costs a part of what making it did.
+    fn is_worth_packing(&self) -> bool {
+        let added_count = self.added_count.load(Ordering::Relaxed);
+        let is_large_part = added_count >= self.watermark().seq.0 / 4;
+        self.broken.get().is_none() && is_large_part && added_count >= self.options.pack_event_count_min
     }
 
     fn table(&self) -> Result<&Table, Bypassed> {
@@ -288,6 +315,11 @@ impl Lookup for Index {
 impl Drop for Index {
     fn drop(&mut self) {
         let Some(table) = self.table.take() else { return };
+        if self.is_worth_packing() && pack(&*self.storage, &table, self.options).is_ok() {
+            // Nobody finds this file any more.
+            let _ = table.close();
+            return;
+        }
         if self.broken.get().is_none() && table.close().is_ok() {
             return;
         }

@@ -57,6 +57,6 @@ impl Index {
             return true;
         }
         let Ok(Some(place)) = self.place_of(watermark.seq) else { return false };
-        log.frame_at(place.position).is_ok_and(|frame| frame.header().link() == watermark.link)
+        log.header_at(place.position).is_ok_and(|header| header.link() == watermark.link)
     }
 }

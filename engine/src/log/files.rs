@@ -16,7 +16,7 @@ use super::lookup::{Source, Tables};
 use super::map::MapFile;
 use super::sealed;
 use crate::codec::{
-    BodyRow, FRAME_HEADER_BYTES, Frame, FrameCheck, FrameHeader, Invalid, Part, SEGMENT_HEADER_BYTES,
+    BodyRow, FRAME_HEADER_BYTES, Frame, FrameCheck, FrameHeader, Invalid, Part, Pieces, SEGMENT_HEADER_BYTES,
     SegmentHeader, Written, is_zero,
 };
 use crate::ids::{Position, Seq, StoreId};
@@ -387,6 +387,34 @@ impl<'a> Cursor<'a> {
         let offset = self.place(position)?.saturating_add(FRAME_HEADER_BYTES as u64);
         let spine = self.aligned(position.segment(), offset, length).map_err(Fault::Error)?;
         Frame::new(header, spine, check).map_err(|invalid| Fault::Invalid(invalid, Some(Box::new(header))))
+    }
+
+    /// Pieces of the spine of the frame at `position`, one after the other; fewer bytes only at the end of the file.
+    pub(crate) fn spine_pieces(
+        &mut self,
+        position: Position,
+        pieces: &Pieces,
+    ) -> Result<AlignedVec<16>, Fault> {
+        let start = self.place(position)?.saturating_add(FRAME_HEADER_BYTES as u64);
+        let mut bytes = AlignedVec::new();
+        let Some(file) = self.enter(position.segment()).map_err(Fault::Error)? else { return Ok(bytes) };
+        // As long as the spine that was read once, which is no more than a frame.
+        bytes.resize(pieces.bytes(), 0);
+        let mut at = 0_usize;
+        for (offset, length) in pieces.stretches {
+            let end = at.saturating_add(length);
+            let piece = bytes.get_mut(at..end).unwrap_or_default();
+            let count = read_up_to(&*file.file, piece, start.saturating_add(offset as u64));
+            let count = count.map_err(|error| {
+                Fault::Error(LogError::io("read", self.segments.path(position.segment()), error))
+            })?;
+            if count < length {
+                bytes.resize(at.saturating_add(count), 0);
+                break;
+            }
+            at = end;
+        }
+        Ok(bytes)
     }
 
     /// As [`Cursor::bytes`], aligned; what is longer than a window is read to where it stays.

@@ -20,6 +20,7 @@
 
 mod append;
 mod backup;
+mod bodies;
 mod create;
 mod erase;
 mod error;
@@ -30,6 +31,7 @@ mod handoff;
 mod lookup;
 mod map;
 mod open;
+mod outlines;
 mod repair;
 mod seal;
 mod sealed;
@@ -55,7 +57,7 @@ use std::time::Duration;
 
 pub use crate::codec::Written as Head;
 use crate::codec::{
-    BodyRow, EncodedEvent, Frame, FrameCheck, Part, PreparedFrame, SALT_BYTES, SegmentHeader, check_block,
+    BodyRow, EncodedEvent, Frame, FrameCheck, FrameHeader, Part, PreparedFrame, SALT_BYTES, SegmentHeader,
     encode_frame,
 };
 use crate::ids::{Micros, Position, Seq, StoreId, StreamId};
@@ -68,6 +70,7 @@ use files::{Cursor, Fault, POINT_WINDOW_BYTES, Segments};
 pub use frames::Frames;
 pub use lookup::{TableFrame, TableStream};
 pub use map::CompleteSegment;
+pub(crate) use outlines::is_large;
 pub use seal::{SealFigures, SealOutcome};
 pub use space::{KindSpace, LogSpace, SegmentSpace};
 use tail::Tail;
@@ -219,6 +222,8 @@ pub struct Log {
     opened_at: AtomicU64,
     /// The generation of files that was last seen.
     generation: AtomicU32,
+    /// What is known of large frames that were read.
+    outlines: Mutex<outlines::Outlines>,
     /// Positions of frames by first seq, at least [`MAP_STEP_BYTES`] apart.
     map: Mutex<BTreeMap<Seq, Position>>,
 }
@@ -327,7 +332,10 @@ impl Log {
         for frame in Frames::new(self, start, head, FrameCheck::Checksum, POINT_WINDOW_BYTES) {
             match frame {
                 Ok(frame) if frame.header().last_seq() < seq => {}
-                Ok(frame) if frame.header().first_seq <= seq => return Ok(Some(frame)),
+                Ok(frame) if frame.header().first_seq <= seq => {
+                    self.outline(&frame);
+                    return Ok(Some(frame));
+                }
                 Ok(_) => break,
                 Err(error @ LogError::Corrupt(_)) => damage = Some(error),
                 Err(error) => return Err(error),
@@ -375,10 +383,25 @@ impl Log {
     pub fn frame_at(&self, position: Position) -> Result<Frame, LogError> {
         let mut cursor = Cursor::new(&self.segments, POINT_WINDOW_BYTES);
         match cursor.frame(position, FrameCheck::Checksum) {
-            Ok(frame) => Ok(frame),
+            Ok(frame) => {
+                self.outline(&frame);
+                Ok(frame)
+            }
             Err(Fault::Error(error)) => Err(error),
             Err(fault) => Err(LogError::corrupt(frames::corruption(&self.segments, position, fault))),
         }
+    }
+
+    /// The header of the frame at `position`, checked by itself: for its link, without its spine.
+    ///
+    /// # Errors
+    /// [`LogError::Corrupt`] if no frame of this store begins there.
+    pub(crate) fn header_at(&self, position: Position) -> Result<FrameHeader, LogError> {
+        let mut cursor = Cursor::new(&self.segments, POINT_WINDOW_BYTES);
+        cursor.header(position).map_err(|fault| match fault {
+            Fault::Error(error) => error,
+            fault => LogError::corrupt(frames::corruption(&self.segments, position, fault)),
+        })
     }
 
     /// Frames from `from` (the start of a frame or segment; the default position is the start of the log) up to
@@ -407,15 +430,6 @@ impl Log {
         self.frames_until(from, if until.position > head.position { head } else { until })
     }
 
-    /// The bytes of a body. The digest is always checked.
-    ///
-    /// # Errors
-    /// [`LogError::Erased`] if salt and bytes are zeroed, [`LogError::Corrupt`] if they are not what the digest
-    /// says.
-    pub fn body(&self, row: &BodyRow) -> Result<Vec<u8>, LogError> {
-        self.met(self.read_body(row))
-    }
-
     /// The damage that a body of zeros is where nobody recorded its erasure.
     pub(crate) fn zeroed(&self, seq: Seq, position: Position) -> LogError {
         let (segment, offset) = (position.segment(), position.offset());
@@ -429,43 +443,5 @@ impl Log {
             expected: "its bytes, or a record of their erasure".to_owned(),
             found: "zeros".to_owned(),
         })
-    }
-
-    fn read_body(&self, row: &BodyRow) -> Result<Vec<u8>, LogError> {
-        let (segment, offset) = (row.position.segment(), row.position.offset());
-        let length = SALT_BYTES.saturating_add(row.bytes as usize);
-        let damaged = |expected: String, found: String| {
-            LogError::corrupt(Corruption {
-                part: Part::Body,
-                path: self.segments.path(segment),
-                segment,
-                offset,
-                seq_first: None,
-                seq_last: None,
-                expected,
-                found,
-            })
-        };
-        if row.bytes as usize > crate::codec::BODY_CHUNK_BYTES_MAX {
-            return Err(damaged("a body within the limits".to_owned(), format!("{} bytes", row.bytes)));
-        }
-        let mut cursor = Cursor::new(&self.segments, length);
-        let block = match cursor.block(row.position, length) {
-            Ok(block) => block,
-            Err(Fault::Error(error)) => return Err(error),
-            Err(Fault::Nothing) => std::borrow::Cow::Borrowed(&[][..]),
-            Err(Fault::Invalid(invalid, _)) => return Err(damaged(invalid.expected, invalid.found)),
-        };
-        match check_block(&block, row.bytes, &row.digest) {
-            Ok(()) => {
-                let mut body = block.into_owned();
-                body.drain(..SALT_BYTES.min(body.len()));
-                Ok(body)
-            }
-            Err(invalid) if invalid.part == Part::BodyZeroed => {
-                Err(LogError::Erased { position: row.position })
-            }
-            Err(invalid) => Err(damaged(invalid.expected, invalid.found)),
-        }
     }
 }

@@ -96,6 +96,7 @@ impl Log {
             poisoned: AtomicBool::new(false),
             opened_at: AtomicU64::new(0),
             generation: AtomicU32::new(0),
+            outlines: Mutex::default(),
             map: Mutex::new(BTreeMap::new()),
         };
         let mut recovery = log.recover(on_read_only_disk)?;

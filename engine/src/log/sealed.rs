@@ -5,9 +5,9 @@ use super::files::{Cursor, Fault, SCAN_WINDOW_BYTES, SegmentFile, Segments};
 use super::frames::corruption;
 use super::lookup::{Source, Tables, exactly};
 use crate::codec::{
-    BLOCK_ROW_BYTES, BlockRow, DIGESTED_RECORD_BYTES, FRAME_HEADER_BYTES, FRAME_MAGIC, FrameHeader, Invalid,
-    Part, RECORD_BYTES, RECORD_OFFSET, RecordKind, SALT_BYTES, SEAL_DOMAIN, SEGMENT_HEADER_BYTES,
-    SealedLayout, is_zero, unpack,
+    BLOCK_ROW_BYTES, BODY_CHUNK_BYTES_MAX, BlockRow, DIGESTED_RECORD_BYTES, FRAME_HEADER_BYTES, FRAME_MAGIC,
+    FrameHeader, Invalid, Part, RECORD_BYTES, RECORD_OFFSET, RecordKind, SALT_BYTES, SEAL_DOMAIN,
+    SEGMENT_HEADER_BYTES, SealedLayout, is_zero, unpack,
 };
 use crate::ids::{Position, Seq, StoreId};
 
@@ -36,30 +36,21 @@ pub(crate) struct StoredBlock {
     pub(crate) stored: Vec<u8>,
 }
 
-/// Reads the salt and the stored bytes of block `ordinal`.
-pub(crate) fn stored_block(
-    source: Source<'_>,
-    layout: &SealedLayout,
-    ordinal: u32,
-    row: &BlockRow,
-) -> Result<StoredBlock, Fault> {
+/// Where the stored bytes of a block begin in the file.
+pub(crate) fn stored_place(layout: &SealedLayout, row: &BlockRow) -> Result<u64, Fault> {
     let end = u64::from(row.stored_at).saturating_add(u64::from(row.stored_bytes));
-    if end > layout.stored_bytes {
-        let found = format!("bytes up to {end}");
+    // What is packed is no longer than what it was.
+    if end > layout.stored_bytes || row.stored_bytes as usize > BODY_CHUNK_BYTES_MAX {
+        let found = format!("{} bytes up to {end}", row.stored_bytes);
         let invalid =
             Invalid::new(Part::Footer, 0, format!("at most {} stored bytes", layout.stored_bytes), found);
         return Err(Fault::Invalid(invalid, None));
     }
-    let at = layout.salts_offset().saturating_add(u64::from(ordinal).saturating_mul(SALT_BYTES as u64));
-    let salt = exactly(source, at, SALT_BYTES)?;
-    let salt = salt.first_chunk::<SALT_BYTES>().copied().unwrap_or_default();
-    let at = layout.stored_offset().saturating_add(u64::from(row.stored_at));
-    let stored = exactly(source, at, row.stored_bytes as usize)?;
-    Ok(StoredBlock { salt, stored })
+    Ok(layout.stored_offset().saturating_add(u64::from(row.stored_at)))
 }
 
-/// The block that had been at `position`: salt, body, zeros, at most `length` bytes of it.
-pub(crate) fn block(file: &SegmentFile, position: Position, length: usize) -> Result<Vec<u8>, Fault> {
+/// The row of the block that had been at `position`, and its ordinal.
+pub(crate) fn block_row(file: &SegmentFile, position: Position) -> Result<(u32, BlockRow), Fault> {
     let invalid = |part, expected: String, found: String| {
         Err(Fault::Invalid(Invalid::new(part, 0, expected, found), None))
     };
@@ -70,6 +61,31 @@ pub(crate) fn block(file: &SegmentFile, position: Position, length: usize) -> Re
     let Some(row) = BlockRow::decode(&row) else {
         return invalid(Part::Footer, "a row of a block".to_owned(), "other bytes".to_owned());
     };
+    Ok((ordinal, row))
+}
+
+/// Reads the salt and the stored bytes of block `ordinal`.
+pub(crate) fn stored_block(
+    source: Source<'_>,
+    layout: &SealedLayout,
+    ordinal: u32,
+    row: &BlockRow,
+) -> Result<StoredBlock, Fault> {
+    let stored_at = stored_place(layout, row)?;
+    let at = layout.salts_offset().saturating_add(u64::from(ordinal).saturating_mul(SALT_BYTES as u64));
+    let salt = exactly(source, at, SALT_BYTES)?;
+    let salt = salt.first_chunk::<SALT_BYTES>().copied().unwrap_or_default();
+    let stored = exactly(source, stored_at, row.stored_bytes as usize)?;
+    Ok(StoredBlock { salt, stored })
+}
+
+/// The block that had been at `position`: salt, body, zeros, at most `length` bytes of it.
+pub(crate) fn block(file: &SegmentFile, position: Position, length: usize) -> Result<Vec<u8>, Fault> {
+    let invalid = |part, expected: String, found: String| {
+        Err(Fault::Invalid(Invalid::new(part, 0, expected, found), None))
+    };
+    let Some(tables) = &file.sealed else { return Err(Fault::Nothing) };
+    let (ordinal, row) = block_row(file, position)?;
     let StoredBlock { salt, stored } = stored_block(file.source(), &tables.layout, ordinal, &row)?;
     let mut block = Vec::with_capacity(row.block_bytes());
     block.extend_from_slice(&salt);

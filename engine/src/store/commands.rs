@@ -370,10 +370,12 @@ impl Inner {
     pub(super) fn text_in(&self, places: &[FramePlace], id: BodyId) -> Option<String> {
         let at = places.partition_point(|place| place.last_seq < id.seq);
         let place = places.get(at).filter(|place| place.first_seq <= id.seq);
-        let bytes = match place {
-            Some(place) => self.body_in(&self.frame_at(place.position).ok()?, id).ok()?,
-            None => self.body(id).ok()?,
+        let frame = match place {
+            Some(place) => self.frame_told(id.seq, || Some(place.position)).ok()??,
+            None if id.chunks == 0 => return Some(String::new()),
+            None => self.frame_of(id.seq).ok()??,
         };
+        let bytes = self.body_in(&frame, id).ok()?;
         Some(
             String::from_utf8(bytes)
                 .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()),

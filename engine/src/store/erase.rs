@@ -192,15 +192,17 @@ impl Inner {
         }
         let (places, _) = self.frames_of(&[stream], Seq(item.seq.get().saturating_sub(1)))?;
         for place in places {
-            let frame = match self.frame_at(place.position) {
-                Ok(frame) => frame,
+            let parts = match self.parts_of(place.position, &[stream], item.seq) {
+                Ok(parts) => parts,
                 Err(Error::Corrupt { .. }) => continue,
                 Err(error) => return Err(error),
             };
-            for event in frame.events().filter(|event| event.envelope.stream == stream) {
-                let decoded = super::events::decode(&frame, &event).map(|it| it.event.payload);
-                if matches!(decoded, Ok(Payload::ItemRevised(revised)) if revised.item == item) {
-                    seqs.push(event.seq);
+            for frame in parts {
+                for event in frame.events().filter(|event| event.envelope.stream == stream) {
+                    let decoded = super::events::decode(&frame, &event).map(|it| it.event.payload);
+                    if matches!(decoded, Ok(Payload::ItemRevised(revised)) if revised.item == item) {
+                        seqs.push(event.seq);
+                    }
                 }
             }
         }

@@ -77,18 +77,20 @@ impl Inner {
         let after = known.watermark;
         let (places, watermark) = self.frames_of(&[StreamId::STORE], after)?;
         for place in places {
-            let frame = match self.frame_at(place.position) {
-                Ok(frame) => frame,
+            let parts = match self.parts_of(place.position, &[StreamId::STORE], after) {
+                Ok(parts) => parts,
                 Err(Error::Corrupt { .. }) => continue,
                 Err(error) => return Err(error),
             };
-            for event in frame.events().filter(|event| event.seq > after) {
-                let Ok(recorded) = super::events::decode(&frame, &event) else { continue };
-                let Payload::Erased(erased) = recorded.event.payload else { continue };
-                let (by, reason) = (erased.by, erased.reason);
-                let erasure = Arc::new(Erasure { seq: event.seq, by, reason });
-                for body in erased.bodies {
-                    known.by_row.entry((body.seq, body.row)).or_insert_with(|| Arc::clone(&erasure));
+            for frame in parts {
+                for event in frame.events().filter(|event| event.seq > after) {
+                    let Ok(recorded) = super::events::decode(&frame, &event) else { continue };
+                    let Payload::Erased(erased) = recorded.event.payload else { continue };
+                    let (by, reason) = (erased.by, erased.reason);
+                    let erasure = Arc::new(Erasure { seq: event.seq, by, reason });
+                    for body in erased.bodies {
+                        known.by_row.entry((body.seq, body.row)).or_insert_with(|| Arc::clone(&erasure));
+                    }
                 }
             }
         }

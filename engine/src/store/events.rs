@@ -70,6 +70,48 @@ impl Inner {
         Ok(bytes)
     }
 
+    /// The bytes of many bodies, in the order of `ids`, each as from [`Inner::body`]: read where they lie beside each other,
+    /// and checked on two threads where there is much to check.
+    pub(super) fn bodies(&self, ids: &[BodyId]) -> Vec<Result<Vec<u8>, Error>> {
+        let mut order: Vec<usize> = (0..ids.len()).collect();
+        let seq = |at: usize| ids.get(at).map_or(Seq::ZERO, |id| id.seq);
+        order.sort_unstable_by_key(|at| seq(*at));
+        let (mut places, mut ranges) = (Vec::with_capacity(ids.len()), Vec::new());
+        ranges.resize_with(ids.len(), || Ok(0..0));
+        let mut frames = Holding::default();
+        for (number, at) in order.iter().enumerate() {
+            let Some(id) = ids.get(*at).filter(|id| id.chunks > 0) else { continue };
+            let later = order.get(number..).unwrap_or_default().iter().map(|at| seq(*at));
+            let start = places.len();
+            let found = frames.find(self, id.seq, later).and_then(|frame| {
+                let event = frame.event(id.seq).ok_or_else(|| no_row(id.seq, id.first))?;
+                for row in id.first..id.first.saturating_add(id.chunks) {
+                    places.push(event.row(row as usize).ok_or_else(|| no_row(id.seq, row))?);
+                }
+                Ok(start..places.len())
+            });
+            if let Some(range) = ranges.get_mut(*at) {
+                *range = found;
+            }
+        }
+        let mut read: Vec<_> = self.log.bodies(&places).into_iter().map(Some).collect();
+        let joined = ids.iter().zip(ranges).map(|(id, range)| {
+            let mut bytes = Vec::new();
+            let rows = id.first..id.first.saturating_add(id.chunks);
+            for (row, at) in rows.zip(range?) {
+                let chunk = read.get_mut(at).and_then(Option::take).ok_or_else(|| no_row(id.seq, row))?;
+                match chunk {
+                    Ok(chunk) if bytes.is_empty() => bytes = chunk,
+                    Ok(chunk) => bytes.extend_from_slice(&chunk),
+                    Err(LogError::Erased { position }) => return Err(self.erased(id.seq, row, position)),
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            Ok(bytes)
+        });
+        joined.collect()
+    }
+
     /// A host's own record, byte for byte, from its wire form. `newest` finds the wire form of an origin.
     pub(super) fn wire(
         &self,
@@ -113,6 +155,38 @@ impl Inner {
             }
         }
         Ok(())
+    }
+}
+
+/// Most seqs that are looked for at a time in a large frame.
+const AHEAD_COUNT: usize = 1024;
+
+/// The frames that were found last, for whoever asks in order.
+#[derive(Default)]
+struct Holding {
+    frames: VecDeque<Frame>,
+}
+
+impl Holding {
+    /// The frame, or the part of one, that holds `seq`. `later` are this and those that will be asked for, rising.
+    fn find(&mut self, inner: &Inner, seq: Seq, later: impl Iterator<Item = Seq>) -> Result<&Frame, Error> {
+        while self.frames.front().is_some_and(|frame| frame.last_seq() < seq) {
+            self.frames.pop_front();
+        }
+        if self.frames.front().is_none_or(|frame| frame.first_seq() > seq) {
+            self.frames.clear();
+            let held = inner.cache().holding(seq);
+            if let Some(frame) = held {
+                self.frames.push_back(frame);
+            } else {
+                let later: Vec<Seq> = later.take(AHEAD_COUNT).collect();
+                self.frames.extend(inner.log.parts_holding(&later)?);
+            }
+            if self.frames.is_empty() {
+                self.frames.extend(inner.frame_of(seq)?);
+            }
+        }
+        self.frames.front().ok_or_else(|| no_row(seq, 0))
     }
 }
 
@@ -187,7 +261,7 @@ impl Iterator for Events {
                 return Some(recorded);
             }
             match self.source.next()? {
-                Ok(frame) if frame.header().first_seq > self.to => return None,
+                Ok(frame) if frame.first_seq() > self.to => return None,
                 Ok(frame) => self.take(frame),
                 Err(error) => return Some(Err(error)),
             }

@@ -5,14 +5,15 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
+use crate::codec::Frame;
 use crate::error::Error;
 use crate::event::{Lifespan, Payload, Scope, stream_id};
 use crate::fold::{Place, World};
 use crate::ids::{Seq, StreamId};
 use crate::index::SESSION_OPENED;
 
-use super::Inner;
 use super::events::{decode, lend};
+use super::{Inner, Parts};
 
 /// A world of some streams, folded up to a watermark.
 #[derive(Debug, Default)]
@@ -123,8 +124,15 @@ impl Inner {
             places.dedup();
         }
         for place in places {
-            let frame = match self.frame_at(place.position) {
-                Ok(frame) => frame,
+            // A frame may have been left half way, when a stream was found missing.
+            let folded = after.max(loaded.world.head());
+            let parts = match &loaded.streams {
+                // Of a large frame only what is of these streams is looked at.
+                Some(streams) if !loaded.beginnings => self.parts_of(place.position, streams, folded),
+                _ => self.frame_at(place.position).map(|frame| Parts::One(Some(frame))),
+            };
+            let parts = match parts {
+                Ok(parts) => parts,
                 Err(Error::Corrupt { detail }) => {
                     self.note_damage(detail);
                     loaded.has_gaps = true;
@@ -132,63 +140,71 @@ impl Inner {
                 }
                 Err(error) => return Err(error),
             };
-            // A frame may have been left half way, when a stream was found missing.
-            let folded = after.max(loaded.world.head());
-            for event in frame.events().filter(|event| event.seq > folded) {
-                let stream = event.envelope.stream;
-                if loaded.streams.as_ref().is_some_and(|streams| !streams.contains(&stream)) {
-                    if loaded.beginnings && event.envelope.kind == SESSION_OPENED {
-                        loaded.world.opened(&decode(&frame, &event)?);
-                    }
-                    continue;
+            for frame in parts {
+                if let Some(missing) = self.fold_frame(loaded, &frame, folded)? {
+                    return Ok(Some(missing));
                 }
-                loaded.event_count = loaded.event_count.saturating_add(1);
-                let noted = |error| match error {
-                    Error::Corrupt { detail } => {
-                        self.note_damage(detail);
-                        Ok(())
-                    }
-                    error => Err(error),
-                };
-                match lend(&event) {
-                    Ok(Some(frequent)) => {
-                        let place = Place { seq: event.seq, recorded_at: frame.time() };
-                        loaded.world.replay(place, stream, &frequent);
-                        continue;
-                    }
-                    Ok(None) => {}
-                    Err(error) => {
-                        noted(error)?;
-                        loaded.has_gaps = true;
-                        continue;
-                    }
-                }
-                let recorded = match decode(&frame, &event) {
-                    Ok(recorded) => recorded,
-                    Err(error) => {
-                        noted(error)?;
-                        loaded.has_gaps = true;
-                        continue;
-                    }
-                };
-                if loaded.streams.is_some()
-                    && !loaded.beginnings
-                    && !loaded.bare
-                    && ends_with_session(&recorded.event.payload)
-                {
-                    return Ok(Some(Missing { streams: Vec::new(), beginnings: true }));
-                }
-                if let Some(streams) = &loaded.streams
-                    && (!loaded.bare || matches!(recorded.event.payload, Payload::Forked(_)))
-                    && let Some(needed) = needs(&recorded.event.payload, streams)
-                {
-                    return Ok(Some(Missing { streams: needed, beginnings: false }));
-                }
-                let _ = loaded.world.apply(&recorded);
             }
             loaded.watermark = loaded.watermark.max(place.last_seq);
         }
         loaded.watermark = watermark.max(loaded.watermark);
+        Ok(None)
+    }
+
+    /// Folds what a frame holds past `folded`. `Some`: as [`Inner::advance`].
+    fn fold_frame(&self, loaded: &mut Loaded, frame: &Frame, folded: Seq) -> Result<Option<Missing>, Error> {
+        for event in frame.events().filter(|event| event.seq > folded) {
+            let stream = event.envelope.stream;
+            if loaded.streams.as_ref().is_some_and(|streams| !streams.contains(&stream)) {
+                if loaded.beginnings && event.envelope.kind == SESSION_OPENED {
+                    loaded.world.opened(&decode(frame, &event)?);
+                }
+                continue;
+            }
+            loaded.event_count = loaded.event_count.saturating_add(1);
+            let noted = |error| match error {
+                Error::Corrupt { detail } => {
+                    self.note_damage(detail);
+                    Ok(())
+                }
+                error => Err(error),
+            };
+            match lend(&event) {
+                Ok(Some(frequent)) => {
+                    let place = Place { seq: event.seq, recorded_at: frame.time() };
+                    loaded.world.replay(place, stream, &frequent);
+                    continue;
+                }
+                Ok(None) => {}
+                Err(error) => {
+                    noted(error)?;
+                    loaded.has_gaps = true;
+                    continue;
+                }
+            }
+            let recorded = match decode(frame, &event) {
+                Ok(recorded) => recorded,
+                Err(error) => {
+                    noted(error)?;
+                    loaded.has_gaps = true;
+                    continue;
+                }
+            };
+            if loaded.streams.is_some()
+                && !loaded.beginnings
+                && !loaded.bare
+                && ends_with_session(&recorded.event.payload)
+            {
+                return Ok(Some(Missing { streams: Vec::new(), beginnings: true }));
+            }
+            if let Some(streams) = &loaded.streams
+                && (!loaded.bare || matches!(recorded.event.payload, Payload::Forked(_)))
+                && let Some(needed) = needs(&recorded.event.payload, streams)
+            {
+                return Ok(Some(Missing { streams: needed, beginnings: false }));
+            }
+            let _ = loaded.world.apply(&recorded);
+        }
         Ok(None)
     }
 }

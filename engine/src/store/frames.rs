@@ -1,7 +1,8 @@
 //! Frames kept in memory for point reads and for the next fold.
 //!
 //! A bounded number of bytes; when it is full, everything goes. What is kept was checked when it was read, and frames
-//! never change, so nothing has to be looked up again.
+//! never change, so nothing has to be looked up again. Large frames push nothing out: a few of them would fill it, and the
+//! log reads parts of them at a time.
 
 use std::collections::BTreeMap;
 
@@ -9,6 +10,7 @@ use rustc_hash::FxHashMap;
 
 use crate::codec::Frame;
 use crate::ids::{Position, Seq};
+use crate::log::is_large;
 
 /// Most bytes of spines that are kept.
 const BYTES_MAX: usize = 16 << 20;
@@ -20,14 +22,18 @@ const FRAME_COST_BYTES: usize = 512;
 pub(super) struct FrameCache {
     by_seq: BTreeMap<Seq, Frame>,
     by_position: FxHashMap<Position, Seq>,
+    /// Parts of large frames, by their own first seq.
+    parts: BTreeMap<Seq, Frame>,
     bytes: usize,
 }
 
 impl FrameCache {
-    /// The frame that holds `seq`, if it is kept.
+    /// The frame that holds `seq`, or a part of it, if it is kept.
     pub(super) fn holding(&self, seq: Seq) -> Option<Frame> {
-        let (_, frame) = self.by_seq.range(..=seq).next_back()?;
-        (seq <= frame.header().last_seq()).then(|| frame.clone())
+        [&self.by_seq, &self.parts].into_iter().find_map(|kept| {
+            let (_, frame) = kept.range(..=seq).next_back()?;
+            (seq <= frame.last_seq()).then(|| frame.clone())
+        })
     }
 
     /// The frame at `position`, if it is kept.
@@ -37,10 +43,19 @@ impl FrameCache {
 
     /// Keeps a frame that was asked for.
     pub(super) fn keep(&mut self, frame: &Frame) {
-        if self.bytes.saturating_add(cost(frame)) > BYTES_MAX {
-            *self = Self::default();
+        if is_large(frame) {
+            self.keep_if_room(frame);
+            return;
         }
+        self.make_room(cost(frame));
         self.insert(frame);
+    }
+
+    /// Keeps a part of a large frame.
+    pub(super) fn keep_part(&mut self, part: &Frame) {
+        self.make_room(cost(part));
+        let before = self.parts.insert(part.first_seq(), part.clone());
+        self.count(part, before.as_ref());
     }
 
     /// Keeps a frame that was come across, if there is room: it pushes nothing out.
@@ -50,15 +65,25 @@ impl FrameCache {
         }
     }
 
+    fn make_room(&mut self, bytes: usize) {
+        if self.bytes.saturating_add(bytes) > BYTES_MAX {
+            *self = Self::default();
+        }
+    }
+
     fn insert(&mut self, frame: &Frame) {
-        let seq = frame.header().first_seq;
+        let seq = frame.first_seq();
         self.by_position.insert(frame.position(), seq);
         let before = self.by_seq.insert(seq, frame.clone());
+        self.count(frame, before.as_ref());
+    }
+
+    fn count(&mut self, frame: &Frame, before: Option<&Frame>) {
         self.bytes = self.bytes.saturating_add(cost(frame));
-        self.bytes = self.bytes.saturating_sub(before.as_ref().map_or(0, cost));
+        self.bytes = self.bytes.saturating_sub(before.map_or(0, cost));
     }
 }
 
 fn cost(frame: &Frame) -> usize {
-    (frame.header().spine_bytes as usize).saturating_add(FRAME_COST_BYTES)
+    frame.spine_bytes().saturating_add(FRAME_COST_BYTES)
 }

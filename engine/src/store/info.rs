@@ -1,5 +1,6 @@
 //! What the store holds: names of streams, sessions in a line each, sizes.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::codec::FORMAT_VERSION;
@@ -7,11 +8,14 @@ use crate::error::Error;
 use crate::event::{Payload, Scope};
 use crate::fold::{State, StreamFacts};
 use crate::ids::{Micros, Seq, StoreId, StreamId, Turn};
-use crate::index::FramePlace;
+use crate::index::{FramePlace, NAME_BYTES_MAX, NameKind};
 
 use super::events::decode;
 use super::places::StreamPlace;
 use super::{At, Inner, Store, View};
+
+/// Names that are asked of the index before it is given up: so many streams are better looked at all.
+const FOUND_COUNT_MAX: usize = 64;
 
 /// A stream by its names.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
@@ -110,6 +114,15 @@ impl Store {
         Ok(self.names_of(places.filter(|place| place.stream == stream).collect())?.pop())
     }
 
+    /// As [`Store::stream_names`], of these streams only. Cost: one look at the first event of each.
+    ///
+    /// # Errors
+    /// If the log cannot be read.
+    pub fn stream_names_among(&self, streams: &BTreeSet<StreamId>) -> Result<Vec<StreamName>, Error> {
+        let places = self.inner.stream_places()?.into_iter();
+        self.names_of(places.filter(|place| streams.contains(&place.stream)).collect())
+    }
+
     fn names_of(&self, streams: Vec<StreamPlace>) -> Result<Vec<StreamName>, Error> {
         let inner = &self.inner;
         let mut names = Vec::with_capacity(streams.len());
@@ -125,7 +138,7 @@ impl Store {
                 head: place.head,
                 began: Micros::default(),
             };
-            let frame = match inner.frame_at(place.first.position) {
+            let frame = match inner.first_part_of(place.first.position, stream) {
                 Ok(frame) => Some(frame),
                 // A damaged first frame costs the name, not the list.
                 Err(Error::Corrupt { .. }) => None,
@@ -153,45 +166,58 @@ impl Store {
 
     /// The stream that a host's id, a unique prefix of one, or `latest` names. Sessions of all hosts and projects.
     ///
+    /// Cost: with an index, a look at the first event of those that it knows by this name; of each stream without one, and
+    /// for a name that is not there.
+    ///
     /// # Errors
     /// [`Error::NotFound`] with the nearest name, [`Error::Ambiguous`] with the candidates.
     pub fn find_stream(&self, name: &str) -> Result<StreamName, Error> {
-        let names = self.stream_names()?;
         if name == "latest" {
-            let sessions =
-                names.iter().filter(|stream| stream.scope == Scope::Session && stream.parent.is_none());
-            let newest = sessions.max_by_key(|stream| stream.head);
-            return newest.cloned().ok_or_else(|| not_found(name, None));
+            return self.latest()?.ok_or_else(|| not_found(name, None));
         }
-        let exact: Vec<&StreamName> =
-            names.iter().filter(|stream| stream.name == name || stream.id.to_hex() == name).collect();
-        if let [only] = exact.as_slice() {
-            return Ok((*only).clone());
-        }
-        let candidates: Vec<&StreamName> = if exact.is_empty() {
-            names.iter().filter(|stream| !name.is_empty() && stream.name.starts_with(name)).collect()
-        } else {
-            exact
-        };
-        match candidates.as_slice() {
-            [only] => Ok((*only).clone()),
-            [] => {
-                let near =
-                    names.iter().map(|stream| (strsim::jaro_winkler(&stream.name, name), &stream.name));
-                let near =
-                    near.filter(|(score, _)| *score > 0.7).max_by(|left, right| left.0.total_cmp(&right.0));
-                Err(not_found(name, near.map(|(_, name)| name.clone())))
-            }
-            many => {
-                // A session and its subagents share a prefix: the session is meant.
-                let tops: Vec<&&StreamName> = many.iter().filter(|stream| stream.parent.is_none()).collect();
-                if let [only] = tops.as_slice() {
-                    return Ok((**only).clone());
-                }
-                let candidates = many.iter().take(8).map(|stream| stream.name.clone()).collect();
-                Err(Error::Ambiguous { name: name.to_owned(), candidates })
+        if let Some(known) = self.known_by(name)? {
+            match chosen(&known, name) {
+                Err(Error::NotFound { .. }) => {}
+                found => return found,
             }
         }
+        chosen(&self.stream_names()?, name)
+    }
+
+    /// The session that is no subagent's and was recorded last.
+    fn latest(&self) -> Result<Option<StreamName>, Error> {
+        let mut places = self.inner.stream_places()?;
+        places.sort_by_key(|place| std::cmp::Reverse(place.head));
+        for place in places.into_iter().filter(|place| place.stream != StreamId::STORE) {
+            let names = self.names_of(vec![place])?;
+            let session = |stream: &StreamName| stream.scope == Scope::Session && stream.parent.is_none();
+            if let Some(found) = names.into_iter().find(session) {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The streams that the index knows by a name, or else by names that begin with it; `None` if it cannot tell, or knows
+    /// none.
+    fn known_by(&self, name: &str) -> Result<Option<Vec<StreamName>>, Error> {
+        // Ids of streams are no names, and longer names are in no index.
+        let in_index = !name.is_empty() && name.len() <= NAME_BYTES_MAX && !is_hex_id(name);
+        for prefix in [false, true] {
+            let known = || self.named(NameKind::Session, name, prefix, FOUND_COUNT_MAX);
+            let Some(entries) = in_index.then(known).flatten() else { return Ok(None) };
+            if entries.len() >= FOUND_COUNT_MAX {
+                return Ok(None);
+            }
+            if !entries.is_empty() {
+                let known: BTreeSet<StreamId> = entries.into_iter().map(|entry| entry.stream).collect();
+                let places = self.inner.stream_places()?.into_iter();
+                return self
+                    .names_of(places.filter(|place| known.contains(&place.stream)).collect())
+                    .map(Some);
+            }
+        }
+        Ok(None)
     }
 
     /// All sessions as of `at`, in order of first events, subagents included. Folds one after the other, and keeps none.
@@ -320,6 +346,43 @@ impl Inner {
         }
         Ok((names.len() as u64, bytes))
     }
+}
+
+/// The stream among `names` that `name` means.
+fn chosen(names: &[StreamName], name: &str) -> Result<StreamName, Error> {
+    let exact: Vec<&StreamName> =
+        names.iter().filter(|stream| stream.name == name || stream.id.to_hex() == name).collect();
+    if let [only] = exact.as_slice() {
+        return Ok((*only).clone());
+    }
+    let candidates: Vec<&StreamName> = if exact.is_empty() {
+        names.iter().filter(|stream| !name.is_empty() && stream.name.starts_with(name)).collect()
+    } else {
+        exact
+    };
+    match candidates.as_slice() {
+        [only] => Ok((*only).clone()),
+        [] => {
+            let near = names.iter().map(|stream| (strsim::jaro_winkler(&stream.name, name), &stream.name));
+            let near =
+                near.filter(|(score, _)| *score > 0.7).max_by(|left, right| left.0.total_cmp(&right.0));
+            Err(not_found(name, near.map(|(_, name)| name.clone())))
+        }
+        many => {
+            // A session and its subagents share a prefix: the session is meant.
+            let tops: Vec<&&StreamName> = many.iter().filter(|stream| stream.parent.is_none()).collect();
+            if let [only] = tops.as_slice() {
+                return Ok((**only).clone());
+            }
+            let candidates = many.iter().take(8).map(|stream| stream.name.clone()).collect();
+            Err(Error::Ambiguous { name: name.to_owned(), candidates })
+        }
+    }
+}
+
+/// Whether a text can be the id of a stream.
+fn is_hex_id(text: &str) -> bool {
+    text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 fn not_found(name: &str, nearest: Option<String>) -> Error {

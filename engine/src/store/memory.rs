@@ -319,7 +319,7 @@ impl Inner {
     fn signer(&self, stream: StreamId) -> Result<Signer, Error> {
         let first = self.stream_places()?.into_iter().find(|place| place.stream == stream);
         let Some(place) = first else { return Ok(unsigned()) };
-        let frame = self.frame_at(place.first.position)?;
+        let frame = self.first_part_of(place.first.position, stream)?;
         let Some(event) = frame.events().find(|event| event.envelope.stream == stream) else {
             return Ok(unsigned());
         };

@@ -58,7 +58,7 @@ use crate::entry::{Entry, StreamInfo};
 use crate::error::Error;
 use crate::event::{Body, Recorded};
 use crate::ids::{BodyId, Origin, Position, Seq, StoreId, StreamId};
-use crate::log::{Log, Placed, Recovery};
+use crate::log::{Log, Placed, Recovery, is_large};
 use crate::registry::Registry;
 
 pub use backup::Backup;
@@ -123,6 +123,23 @@ struct Inner {
     settler: Settler,
     /// What was acknowledged last without a sync.
     unsettled: Mutex<Option<Placed>>,
+}
+
+/// A frame, or parts of one.
+enum Parts {
+    One(Option<Frame>),
+    Some(std::vec::IntoIter<Frame>),
+}
+
+impl Iterator for Parts {
+    type Item = Frame;
+
+    fn next(&mut self) -> Option<Frame> {
+        match self {
+            Self::One(frame) => frame.take(),
+            Self::Some(parts) => parts.next(),
+        }
+    }
 }
 
 /// Most damaged places that are told of; `verify` tells of all.
@@ -212,9 +229,11 @@ impl Store {
     /// # Errors
     /// As [`Store::events`].
     pub fn stream_events(&self, stream: StreamId, from: Seq, to: Seq) -> Result<Events, Error> {
-        let (mut places, _) = self.inner.frames_of(&[stream], Seq(from.get().saturating_sub(1)))?;
+        let after = Seq(from.get().saturating_sub(1));
+        let (mut places, _) = self.inner.frames_of(&[stream], after)?;
         places.retain(|place| place.first_seq <= to);
-        let source = Source::Places { inner: Arc::clone(&self.inner), places: places.into() };
+        let inner = Arc::clone(&self.inner);
+        let source = Source::Places { inner, places: places.into(), stream, after, parts: None };
         Ok(Self::events_of(source, Some(stream), from, to))
     }
 
@@ -335,15 +354,24 @@ impl Inner {
         Ok(self.log.refresh()?.seq)
     }
 
-    /// The frame that holds `seq`.
+    /// The frame that holds `seq`; of a large one perhaps only a part.
     fn frame_of(&self, seq: Seq) -> Result<Option<Frame>, Error> {
+        self.frame_told(seq, || self.known_place(seq))
+    }
+
+    /// As [`Inner::frame_of`], if somebody may know where its frame begins.
+    fn frame_told(&self, seq: Seq, place: impl FnOnce() -> Option<Position>) -> Result<Option<Frame>, Error> {
         let held = self.cache().holding(seq);
         if held.is_some() {
             return Ok(held);
         }
+        if let Some(part) = self.log.part_holding(seq)? {
+            self.cache().keep_part(&part);
+            return Ok(Some(part));
+        }
         // What the index says is where to look; a frame that is damaged, or another one, is the log's to report.
-        let told = self.known_place(seq).and_then(|position| self.log.frame_at(position).ok());
-        let told = told.filter(|frame| (frame.header().first_seq..=frame.header().last_seq()).contains(&seq));
+        let told = place().and_then(|position| self.log.frame_at(position).ok());
+        let told = told.filter(|frame| (frame.first_seq()..=frame.last_seq()).contains(&seq));
         let Some(frame) = told.map_or_else(|| self.log.locate(seq), |frame| Ok(Some(frame)))? else {
             return Ok(None);
         };
@@ -360,6 +388,39 @@ impl Inner {
         let frame = self.log.frame_at(position)?;
         self.cache().keep(&frame);
         Ok(frame)
+    }
+
+    /// The frame at a position, or the part of a large one in which the first event of a stream is.
+    fn first_part_of(&self, position: Position, stream: StreamId) -> Result<Frame, Error> {
+        let held = self.cache().at(position);
+        if let Some(frame) = held {
+            return Ok(frame);
+        }
+        let frame = self.log.first_part_of(position, stream)?;
+        if frame.is_whole() {
+            self.cache().keep(&frame);
+        }
+        Ok(frame)
+    }
+
+    /// What holds the events of `streams` past `after` in the frame at a position: the frame itself, or parts of a large
+    /// one. They may hold others, too.
+    fn parts_of(&self, position: Position, streams: &[StreamId], after: Seq) -> Result<Parts, Error> {
+        let held = self.cache().at(position);
+        let parts = match held {
+            Some(frame) if !is_large(&frame) => return Ok(Parts::One(Some(frame))),
+            Some(frame) => self.log.parts_in(&frame, streams, after),
+            None => {
+                let parts = self.log.parts_of(position, streams, after)?;
+                if let [whole] = parts.as_slice()
+                    && !is_large(whole)
+                {
+                    self.cache().keep(whole);
+                }
+                parts
+            }
+        };
+        Ok(Parts::Some(parts.into_iter()))
     }
 
     /// Frames that are kept. Never held while the log is read.

@@ -18,8 +18,8 @@ use crate::ids::{Micros, Position, Seq, StreamId};
 use crate::index::FramePlace;
 use crate::log::Head;
 
-use super::Inner;
 use super::events::decode;
+use super::{Inner, Parts};
 
 /// Bytes of the log that are read ahead at first, so that the first row is there at once.
 const CHUNK_BYTES_FIRST: u64 = 4 << 10;
@@ -82,8 +82,14 @@ impl<'f> Glimpse<'f> {
 
 /// Where frames come from.
 pub(super) enum Source {
-    /// Known places.
-    Places { inner: Arc<Inner>, places: VecDeque<FramePlace> },
+    /// Known places of one stream; of large frames parts.
+    Places {
+        inner: Arc<Inner>,
+        places: VecDeque<FramePlace>,
+        stream: StreamId,
+        after: Seq,
+        parts: Option<Parts>,
+    },
     /// The log, from one place to its durable end.
     Log(LogSource),
 }
@@ -160,7 +166,16 @@ impl Iterator for Source {
 
     fn next(&mut self) -> Option<Self::Item> {
         match self {
-            Self::Places { inner, places } => Some(inner.frame_at(places.pop_front()?.position)),
+            Self::Places { inner, places, stream, after, parts } => loop {
+                if let Some(part) = parts.as_mut().and_then(Iterator::next) {
+                    return Some(Ok(part));
+                }
+                let place = places.pop_front()?;
+                match inner.parts_of(place.position, &[*stream], *after) {
+                    Ok(found) => *parts = Some(found),
+                    Err(error) => return Some(Err(error)),
+                }
+            },
             Self::Log(log) => log.next(),
         }
     }

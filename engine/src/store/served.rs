@@ -70,6 +70,20 @@ impl Served {
         self.view.with_at(item.place.at(face)).shown(item.view.ix, face)
     }
 
+    /// What the model sees of many faces, in the order of `faces`; each as from [`Served::shown`]. Cost: as
+    /// [`View::bodies`].
+    pub fn shown_all(&self, faces: &[(&ServedItem, Face)]) -> Vec<Result<ShownFace, Error>> {
+        let pointed = |item: &ServedItem, face: Face| item.pointed.clone().filter(|_| face == Face::Output);
+        let read = faces.iter().filter(|(item, face)| pointed(item, *face).is_none());
+        let read: Vec<_> = read.map(|(item, face)| (item.view.ix, *face, item.place.at(*face))).collect();
+        let mut read = self.view.shown_all(&read).into_iter();
+        let shown = faces.iter().filter_map(|(item, face)| match pointed(item, *face) {
+            Some(text) => Some(Ok(ShownFace { state: FaceState::Shortened, text })),
+            None => read.next(),
+        });
+        shown.collect()
+    }
+
     /// The bytes of a body, checked against their digest.
     ///
     /// # Errors
@@ -126,6 +140,9 @@ pub trait Renderer: Send + Sync {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PlainText;
 
+/// Faces whose texts are in memory at a time.
+const RENDERED_COUNT: usize = 1024;
+
 impl Renderer for PlainText {
     fn format(&self) -> &'static str {
         "plain"
@@ -136,21 +153,23 @@ impl Renderer for PlainText {
     }
 
     fn render(&self, context: &Served) -> Result<Rendered, Error> {
+        let known = |item: &ServedItem, face| {
+            let known = if face == Face::Input { &item.view.input } else { &item.view.output };
+            !matches!(known.state, FaceState::Absent | FaceState::Gone)
+        };
+        let faces = context.items().iter().flat_map(|item| [(item, Face::Input), (item, Face::Output)]);
+        let faces: Vec<_> = faces.filter(|(item, face)| known(item, *face)).collect();
         let mut bytes = Vec::new();
-        for item in context.items() {
-            for face in [Face::Input, Face::Output] {
-                let known = if face == Face::Input { &item.view.input } else { &item.view.output };
-                if matches!(known.state, FaceState::Absent | FaceState::Gone) {
-                    continue;
-                }
-                let shown = context.shown(item, face)?;
-                let role = format!("{:?}", item.view.role).to_lowercase();
+        for some in faces.chunks(RENDERED_COUNT) {
+            for ((item, face), shown) in some.iter().zip(context.shown_all(some)) {
+                let shown = shown?;
+                let role = || format!("{:?}", item.view.role).to_lowercase();
                 let name = match (item.view.kind, face) {
                     (ItemKind::Call, Face::Input) => {
                         format!("call {}", item.view.tool.as_deref().unwrap_or_default())
                     }
                     (ItemKind::Call | ItemKind::Result, _) => "result".to_owned(),
-                    _ => role,
+                    _ => role(),
                 };
                 bytes.extend_from_slice(format!("--- {} {name}\n", item.view.item).as_bytes());
                 bytes.extend_from_slice(shown.text.as_bytes());

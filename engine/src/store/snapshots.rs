@@ -267,8 +267,7 @@ impl Inner {
     /// The end of the frame at a position, if that is durable.
     fn footing_at(&self, position: Position) -> Option<Footing> {
         let head = self.refresh().ok()?;
-        let frame = self.frame_at(position).ok()?;
-        let header = frame.header();
+        let header = self.log.header_at(position).ok()?;
         let footing = Footing { seq: header.last_seq(), position, link: header.link() };
         (footing.seq <= head).then_some(footing)
     }

@@ -1,5 +1,7 @@
 //! The handle on a real folder: append, repeat, revise, reopen, two handles.
 
+mod names;
+mod parts;
 mod serving;
 mod subscribing;
 

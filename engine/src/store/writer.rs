@@ -165,10 +165,11 @@ impl Inner {
     pub(super) fn catch_up(&self, stream: StreamId, writer: &mut StreamWriter) -> Result<(), Error> {
         let (places, watermark) = self.frames_of(&[stream], writer.watermark)?;
         for place in places {
-            let frame = self.frame_at(place.position)?;
-            for event in frame.events().filter(|event| event.envelope.stream == stream) {
-                if event.seq > writer.ledger.head {
-                    writer.ledger.observe(&super::events::decode(&frame, &event)?);
+            for frame in self.parts_of(place.position, &[stream], writer.ledger.head)? {
+                for event in frame.events().filter(|event| event.envelope.stream == stream) {
+                    if event.seq > writer.ledger.head {
+                        writer.ledger.observe(&super::events::decode(&frame, &event)?);
+                    }
                 }
             }
         }

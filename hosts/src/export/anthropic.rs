@@ -33,11 +33,13 @@ pub(super) fn export(mut source: Source<'_>) -> Result<Export, Error> {
     let mut json = Json::with_capacity(source.bytes_about());
     json.open(b'{');
     prompt::head(&mut source, &mut json)?;
-    prompt::tools(&mut source, &mut json)?;
+    let defined = prompt::tools(&mut source, &mut json)?;
     let system = prompt::system(&mut source, true)?;
     write_system(&system, &mut json);
     if source.options.server_side {
-        json.member("context_management", &source.clearing.json());
+        let mut known = prompt::called_tools(&source);
+        known.extend(defined);
+        json.member("context_management", &source.clearing.json(&known, &mut source.report));
     }
     json.open_member("messages", b'[');
     let mut writer = Writer { json, role: None, count: 0 };

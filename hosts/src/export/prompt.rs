@@ -1,11 +1,14 @@
 //! What stands before the messages: system prompt, tools, parameters, and what the provider is to clear by itself.
 
+use std::collections::BTreeSet;
+
 use acpdb_engine::fold::Policy;
+use acpdb_engine::text::Globs;
 use acpdb_engine::{Error, event::Role};
 
 use super::Format;
 use super::calls::{is_json, object_type};
-use super::report::LeftOut;
+use super::report::{LeftOut, Report};
 use super::source::Source;
 use super::write::{Json, quote};
 use crate::import::json::{elements, member, members, owned};
@@ -23,30 +26,33 @@ const OWN: &[&str] = &[
     "context_management",
 ];
 
-/// The policy's figures, as far as a provider can be told.
+/// What of the policy a provider can be told, so that it clears by itself.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Clearing {
     keep: u32,
-    exclude: Vec<String>,
+    protected: Globs,
+    files: Vec<String>,
     inputs: bool,
     thinking: Option<u32>,
 }
 
 impl Clearing {
     pub(super) fn of(policy: &Policy) -> Self {
-        // Patterns with wildcards cannot be said; they protect nothing there.
-        let exact = |pattern: &&String| !pattern.contains(['*', '?', '[']);
         let reasoning = &policy.compress_reasoning;
         Self {
             keep: policy.turn_protection.age_min().max(3),
-            exclude: policy.protected_tools.patterns().iter().filter(exact).cloned().collect(),
+            protected: policy.protected_tools.clone(),
+            files: policy.protected_files.patterns().to_vec(),
             inputs: policy.hide_input != acpdb_engine::fold::HideInput::None,
             thinking: reasoning.on.then(|| reasoning.turns_min.max(1)),
         }
     }
 
     /// As `context_management` of an Anthropic request. When it begins to clear is left to the provider.
-    pub(super) fn json(&self) -> String {
+    ///
+    /// The provider compares whole names. So a pattern, and a name that also stands for a server's tool, go out as those of
+    /// the `known` tools that they fit, and the report says which patterns were put so.
+    pub(super) fn json(&self, known: &BTreeSet<String>, report: &mut Report) -> String {
         let mut edits = Vec::new();
         if let Some(turns) = self.thinking {
             // It has to come first.
@@ -54,7 +60,21 @@ impl Clearing {
                 r#"{{"type":"clear_thinking_20251015","keep":{{"type":"thinking_turns","value":{turns}}}}}"#
             ));
         }
-        let exclude: Vec<String> = self.exclude.iter().map(|tool| quote(tool)).collect();
+        let mut exclude: Vec<&String> = Vec::new();
+        for pattern in self.protected.patterns() {
+            if pattern.contains(['*', '?']) {
+                report.note_name(LeftOut::PatternExpanded, pattern);
+            } else if !exclude.contains(&pattern) {
+                exclude.push(pattern);
+            }
+        }
+        let fitting = known.iter().filter(|tool| self.protected.is_match_tool(tool));
+        let fitting: Vec<&String> = fitting.filter(|tool| !exclude.contains(tool)).collect();
+        exclude.extend(fitting);
+        for pattern in &self.files {
+            report.note_name(LeftOut::FilesUnprotected, pattern);
+        }
+        let exclude: Vec<String> = exclude.into_iter().map(|tool| quote(tool)).collect();
         edits.push(format!(
             r#"{{"type":"clear_tool_uses_20250919","keep":{{"type":"tool_uses","value":{}}},"exclude_tools":[{}],"clear_tool_inputs":{}}}"#,
             self.keep,
@@ -63,6 +83,11 @@ impl Clearing {
         ));
         format!(r#"{{"edits":[{}]}}"#, edits.join(","))
     }
+}
+
+/// The tools that calls of the export name.
+pub(super) fn called_tools(source: &Source<'_>) -> BTreeSet<String> {
+    source.items.iter().filter_map(|item| item.brief.tool.as_deref().map(str::to_owned)).collect()
 }
 
 /// Writes model and parameters.
@@ -166,19 +191,16 @@ fn is_own(format: Format, definition: &str) -> bool {
     }
 }
 
-/// Writes the tools, in the form of the format.
-pub(super) fn tools(source: &mut Source<'_>, json: &mut Json) -> Result<(), Error> {
-    let Some(body) = source.prompt.tools else { return Ok(()) };
-    let Some(text) = source.exact(body, None)? else { return Ok(()) };
+/// Writes the tools, in the form of the format, and gives their names.
+pub(super) fn tools(source: &mut Source<'_>, json: &mut Json) -> Result<Vec<String>, Error> {
+    let Some(body) = source.prompt.tools else { return Ok(Vec::new()) };
+    let Some(text) = source.exact(body, None)? else { return Ok(Vec::new()) };
     let Some(definitions) = elements(&text).filter(|definitions| !definitions.is_empty()) else {
         source.report.note(LeftOut::ToolDefinition, None);
-        return Ok(());
+        return Ok(Vec::new());
     };
     let format = source.format;
-    if definitions.iter().all(|definition| is_own(format, definition)) {
-        json.member("tools", text.trim());
-        return Ok(());
-    }
+    let all_own = definitions.iter().all(|definition| is_own(format, definition));
     // Gemini lists its functions inside one element.
     let mut flat = Vec::new();
     for definition in definitions {
@@ -187,9 +209,15 @@ pub(super) fn tools(source: &mut Source<'_>, json: &mut Json) -> Result<(), Erro
             None => flat.push(definition),
         }
     }
+    let read: Vec<Option<Tool<'_>>> = flat.into_iter().map(tool).collect();
+    let names = read.iter().flatten().map(|tool| tool.name.clone()).collect();
+    if all_own {
+        json.member("tools", text.trim());
+        return Ok(names);
+    }
     let mut written = Vec::new();
-    for definition in flat {
-        match tool(definition) {
+    for tool in read {
+        match tool {
             Some(tool) => written.push(rewritten(format, &tool)),
             None => source.report.note(LeftOut::ToolDefinition, None),
         }
@@ -202,7 +230,7 @@ pub(super) fn tools(source: &mut Source<'_>, json: &mut Json) -> Result<(), Erro
             json.member("tools", &format!("[{list}]"));
         }
     }
-    Ok(())
+    Ok(names)
 }
 
 fn rewritten(format: Format, tool: &Tool<'_>) -> String {
@@ -264,13 +292,29 @@ mod tests {
         );
     }
 
+    /// Patterns were dropped without a word, and names were sent as the policy spells them: a server's `mcp__notes__batch`
+    /// that the policy protects as `batch` was cleared all the same.
     #[test]
-    fn clearing_is_said_from_the_policy() {
-        let clearing =
-            Clearing { keep: 4, exclude: vec!["task".to_owned()], inputs: true, thinking: Some(2) };
-        let json: serde_json::Value = serde_json::from_str(&clearing.json()).unwrap();
+    fn clearing_is_said_from_the_policy_and_what_cannot_be_said_is_named() {
+        let clearing = Clearing {
+            keep: 4,
+            protected: Globs::names(["batch", "book_*", "no?where"]).unwrap(),
+            files: vec!["**/.env".to_owned()],
+            inputs: true,
+            thinking: Some(2),
+        };
+        let known = ["book_hotel", "mcp__notes__batch", "mcp__travel__book_car", "read"];
+        let known = known.into_iter().map(str::to_owned).collect();
+        let mut report = Report::default();
+        let json: serde_json::Value = serde_json::from_str(&clearing.json(&known, &mut report)).unwrap();
         assert_eq!(json["edits"][0]["type"], "clear_thinking_20251015");
         assert_eq!(json["edits"][1]["keep"]["value"], 4);
-        assert_eq!(json["edits"][1]["exclude_tools"][0], "task");
+        let excluded = ["batch", "book_hotel", "mcp__notes__batch", "mcp__travel__book_car"];
+        assert_eq!(json["edits"][1]["exclude_tools"], serde_json::json!(excluded));
+        let lines = [
+            "pattern of tools told as the tools that it fits so far: 2 (book_*, no?where)",
+            "pattern of protected files that the provider does not know of: 1 (**/.env)",
+        ];
+        assert_eq!(report.lines(), lines);
     }
 }

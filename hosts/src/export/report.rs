@@ -8,6 +8,9 @@ use serde::Serialize;
 /// Items that are named for one reason; more are counted.
 const ITEMS_MAX: usize = 8;
 
+/// Names that are given for one reason; more are counted.
+const NAMES_MAX: usize = 32;
+
 /// Why something is not in an export, or not as it was recorded.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -53,6 +56,10 @@ pub enum LeftOut {
     SignatureSkipped,
     /// What the policy asks for, and the provider cannot do by itself.
     ServerSide,
+    /// A pattern of protected tools with wildcards: the provider is told the tools that it fits so far.
+    PatternExpanded,
+    /// A pattern of protected files: the provider spares tools, not files.
+    FilesUnprotected,
     /// A text whose bytes are erased or damaged.
     Unreadable,
     /// A change that waits, because the reasoning behind it is bound to what stands before it.
@@ -83,6 +90,8 @@ impl LeftOut {
             Self::Parameters => "request parameters of another provider left out",
             Self::SignatureSkipped => "lost signature marked to be skipped",
             Self::ServerSide => "clearing by the provider is not possible in this format",
+            Self::PatternExpanded => "pattern of tools told as the tools that it fits so far",
+            Self::FilesUnprotected => "pattern of protected files that the provider does not know of",
             Self::Unreadable => "erased or damaged text named as such",
             Self::ChangeDeferred => "change deferred to the user's next message",
         }
@@ -96,6 +105,9 @@ pub struct Reason {
     pub count: u64,
     /// The first of the items.
     pub items: Vec<ItemId>,
+    /// The first of what is no item: patterns of the policy.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub names: Vec<String>,
 }
 
 /// What could not be carried, and what was put differently, by reason.
@@ -112,6 +124,14 @@ impl Report {
         reason.items.extend(item.filter(|_| reason.items.len() < ITEMS_MAX));
     }
 
+    pub(super) fn note_name(&mut self, why: LeftOut, name: &str) {
+        let reason = self.reasons.entry(why).or_default();
+        reason.count = reason.count.saturating_add(1);
+        if reason.names.len() < NAMES_MAX {
+            reason.names.push(name.to_owned());
+        }
+    }
+
     /// How often something happened.
     pub fn count(&self, why: LeftOut) -> u64 {
         self.reasons.get(&why).map_or(0, |reason| reason.count)
@@ -125,12 +145,12 @@ impl Report {
     /// In lines for people.
     pub fn lines(&self) -> Vec<String> {
         let line = |(why, reason): (&LeftOut, &Reason)| {
-            let items: Vec<String> = reason.items.iter().map(ToString::to_string).collect();
-            let more =
-                if reason.count > reason.items.len() as u64 && !items.is_empty() { ", .." } else { "" };
-            let items =
-                if items.is_empty() { String::new() } else { format!(" ({}{more})", items.join(", ")) };
-            format!("{}: {}{items}", why.words(), reason.count)
+            let items = reason.items.iter().map(ToString::to_string);
+            let named: Vec<String> = items.chain(reason.names.iter().cloned()).collect();
+            let more = if reason.count > named.len() as u64 && !named.is_empty() { ", .." } else { "" };
+            let named =
+                if named.is_empty() { String::new() } else { format!(" ({}{more})", named.join(", ")) };
+            format!("{}: {}{named}", why.words(), reason.count)
         };
         self.reasons.iter().map(line).collect()
     }

@@ -191,6 +191,7 @@ fn a_provider_that_clears_by_itself_is_told_the_policy_and_sent_everything() {
     assert_eq!(edits[1]["clear_tool_inputs"], true);
     let excluded = edits[1]["exclude_tools"].as_array().unwrap();
     assert!(excluded.iter().any(|tool| tool == "todowrite"), "{excluded:?}");
+    assert_eq!(sent.report.reasons[&LeftOut::FilesUnprotected].names, policy.protected_files.patterns());
     let text = String::from_utf8_lossy(&sent.bytes).into_owned();
     assert!((0..3).all(|number| text.contains(&format!("all of {number}"))), "everything is sent: {text}");
     // Others cannot, and it is said.

@@ -96,6 +96,8 @@ const ACTS: &[&str] = &[
     "salvage --into saved",
     "config set color never",
     "config get color",
+    "config unset color",
+    "simulate s1 --html pruned.html",
 ];
 
 /// Runs them all; what they print, by shape. A verb that prints nothing for programs is a finding of its own.

@@ -16,7 +16,7 @@ use acpdb_query::export::tables::{self, JsonLines, TablesReport};
 use acpdb_query::export::{otlp, page};
 use serde::Serialize;
 
-use self::target::{Sink, To};
+pub(crate) use self::target::{Sink, To};
 use super::describe;
 use crate::args::{Export, ExportAct, ExportPage, ExportSpans, ExportTables, Global};
 use crate::failure::{Code, Failure};
@@ -46,7 +46,7 @@ struct Written<'a, R: Serialize> {
 fn html(global: &Global, args: &ExportPage, output: &mut Output) -> Result<Code, Failure> {
     let sink = Sink::open(&args.target, output)?;
     let store = place::read(global, output)?;
-    let session = super::sessions::default_session_noted(&store, args.session.as_deref(), output)?;
+    let session = super::sessions::default_session_noted(&store, args.session.name(), output)?;
     let view = super::find::view(&store, global, &session)?;
     let (report, to) = sink.fill(|out| Ok(page::page(&store, &view, store.now(), out)?))?;
     finish("html", &to, report, output)

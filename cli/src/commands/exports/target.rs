@@ -13,7 +13,7 @@ use crate::failure::{Code, Failure};
 use crate::output::Output;
 
 /// Why an export stopped.
-pub(super) enum Stop {
+pub(crate) enum Stop {
     /// What was read, or how it was written.
     Export(ExportError),
     /// What was asked for.
@@ -33,20 +33,20 @@ impl From<Failure> for Stop {
 }
 
 /// Where an export is going.
-pub(super) enum Sink {
+pub(crate) enum Sink {
     Stdout,
     File { path: PathBuf, temporary: tempfile::NamedTempFile, force: bool },
 }
 
 /// Where an export went.
-pub(super) enum To {
+pub(crate) enum To {
     Stdout,
     File { path: PathBuf, bytes: u64 },
 }
 
 impl Sink {
     /// Refuses what cannot end well before anything is read.
-    pub(super) fn open(target: &Target, output: &Output) -> Result<Self, Failure> {
+    pub(crate) fn open(target: &Target, output: &Output) -> Result<Self, Failure> {
         let path = match &target.output {
             Some(path) if path.as_os_str() != "-" => path.clone(),
             given => {
@@ -78,7 +78,7 @@ impl Sink {
     }
 
     /// Writes the export, and gives it its name once it is whole.
-    pub(super) fn fill<R>(
+    pub(crate) fn fill<R>(
         self,
         write: impl FnOnce(&mut dyn Write) -> Result<R, Stop>,
     ) -> Result<(R, To), Failure> {

@@ -11,7 +11,12 @@ use crate::index::{
 use crate::log::{Log, LogOptions};
 use crate::storage::{Crash, FixedClock, FixedEntropy, SimStorage, SimWorld};
 
-const OPTIONS: IndexOptions = IndexOptions { cache_bytes: 1 << 20, check_bytes_max: 4 << 20 };
+const OPTIONS: IndexOptions = IndexOptions {
+    cache_bytes: 1 << 20,
+    check_bytes_max: 4 << 20,
+    sort_bytes_max: 1 << 20,
+    pack_event_count_min: 1,
+};
 
 fn open_log(storage: &SimStorage) -> Option<Log> {
     let options = LogOptions { segment_bytes_max: 16 << 10, ..LogOptions::default() };
@@ -66,6 +71,11 @@ fn judge(world: &SimWorld, durable: Seq, context: &str) {
     let mut memory = MemoryIndex::new(Identity { store: log.store(), format: 1 });
     memory.apply(&rows_after(&log, Seq::ZERO).unwrap()).unwrap();
     assert_eq!(index.difference(&memory).unwrap(), None, "{context}");
+    // What was written anew in its place is the same, and nothing is left over.
+    drop(index);
+    assert!(!world.files().iter().any(|name| name.ends_with(".new")), "{context}");
+    let index = open_index(&log).expect("its owner is gone");
+    assert_eq!((index.notice(), index.difference(&memory).unwrap()), (None, None), "{context}");
 }
 
 #[test]

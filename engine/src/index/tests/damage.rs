@@ -10,7 +10,12 @@ use super::sample::{IDENTITY, Judge, Script, frames, head, open, rows, steady, s
 use crate::codec::Frame;
 use crate::index::{Durability, Index, IndexOptions, Lookup, NameKind};
 
-const UNCHECKED: IndexOptions = IndexOptions { cache_bytes: 1 << 20, check_bytes_max: 0 };
+const UNCHECKED: IndexOptions = IndexOptions {
+    cache_bytes: 1 << 20,
+    check_bytes_max: 0,
+    sort_bytes_max: 1 << 20,
+    pack_event_count_min: 4096,
+};
 
 struct Sound {
     script: Script,

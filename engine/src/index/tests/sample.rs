@@ -11,6 +11,7 @@ use crate::event::{
     ToolClass, TurnStarted,
 };
 use crate::ids::{Link, Micros, Origin, Position, Seq, StoreId, StreamId};
+use crate::index::layout::kept_name;
 use crate::index::{
     FramePlace, FrameSource, Identity, Index, IndexOptions, Lookup, NameEntry, NameKind, Rows, SourceFault,
     StreamEntry, rows_of,
@@ -268,10 +269,10 @@ impl Judge {
                 *of == kind && if prefix { name.starts_with(text) } else { name == text }
             }) {
                 let number = order.iter().position(|entry| entry.stream == *stream);
-                newest.insert((name.clone(), number), (*stream, *seq));
+                newest.insert((kept_name(name), number), (*stream, *seq));
             }
         }
-        newest.into_iter().map(|((text, _), (stream, seq))| NameEntry { text, stream, seq }).collect()
+        newest.into_values().map(|(stream, seq)| NameEntry { stream, seq }).collect()
     }
 
     /// All names that were given, and some that were not.

@@ -65,14 +65,10 @@ fn streams_frames_and_names_of_a_small_log() {
             entry.head
         ));
     }
-    for kind in NameKind::ALL {
-        for entry in index.names(kind, "", true, 99).unwrap() {
-            line(format!(
-                "{kind:?} {:?}: stream {:02x} {}",
-                entry.text,
-                entry.stream.as_bytes()[0],
-                entry.seq
-            ));
+    let judge = Judge::new(&script(), &frames);
+    for (kind, text) in judge.texts() {
+        for entry in index.names(kind, &text, false, 99).unwrap() {
+            line(format!("{kind:?} {text:?}: stream {:02x} {}", entry.stream.as_bytes()[0], entry.seq));
         }
     }
     expect![[r#"
@@ -93,16 +89,16 @@ fn streams_frames_and_names_of_a_small_log() {
         Memory "tooling/editor": stream fd #9
     "#]]
     .assert_eq(&text);
-    Judge::new(&script(), &frames).check(&index);
+    judge.check(&index);
 }
 
 /// Rows are kept over program versions. If this changes, `INDEX_VERSION` must change with it.
 #[test]
-fn rows_of_version_1_are_these() {
+fn rows_of_version_2_are_these() {
     let frames = frames(&script());
     let mut index = MemoryIndex::new(IDENTITY);
     index.apply(&rows(&frames)).unwrap();
-    expect!["28 rows, 5cdbc3aee68089621e4747b8a18e1fd2559ccc32897d478f4afa430bafcf678c"].assert_eq(&format!(
+    expect!["28 rows, c6ea242b569e86ed58e642352c23213887a7f2e0343a8878824a460d1b3a8f66"].assert_eq(&format!(
         "{} rows, {}",
         index.row_count(),
         index.digest().unwrap()
@@ -146,12 +142,55 @@ fn names_with_zero_bytes_are_found_as_themselves_and_in_order() {
     index.apply(&rows(&frames)).unwrap();
     let names = |text: &str, prefix| {
         let found = index.names(NameKind::File, text, prefix, 99).unwrap();
-        found.into_iter().map(|entry| (entry.text, entry.seq.0)).collect::<Vec<_>>()
+        found.into_iter().map(|entry| entry.seq.0).collect::<Vec<_>>()
     };
-    let row = |text: &str, seq| (text.to_owned(), seq);
-    assert_eq!(names("a", false), [row("a", 5), row("a", 3)]);
-    assert_eq!(names("a\0", false), [row("a\0", 4), row("a\0", 2)]);
-    assert_eq!(names("a\0", true), [row("a\0", 4), row("a\0", 2), row("a\0\0", 8), row("a\0b", 1)]);
-    assert_eq!(names("\0", true), [row("\0", 6)]);
+    assert_eq!(names("a", false), [5, 3]);
+    assert_eq!(names("a\0", false), [4, 2]);
+    // a\0 twice, a\0\0, a\0b
+    assert_eq!(names("a\0", true), [4, 2, 8, 1]);
+    assert_eq!(names("\0", true), [6]);
+    Judge::new(&script, &frames).check(&index);
+}
+
+/// Names of 20 bytes and more are kept as their first 14 and a digest.
+#[test]
+fn long_names_are_found_whole_and_by_what_is_kept_of_their_beginning() {
+    let file = |path: &str| Act::File { path: path.to_owned() };
+    let script = vec![vec![
+        (0, file("/project/src/a")),
+        (0, file("/project/src/a.rs")),
+        (0, file("/project/src/a/12")),
+        (0, file("/project/src/a/123")),
+        (0, file("/project/src/a/1234")),
+        (0, file("/project/src/a/12345")),
+        (0, file("/project/src/b/12345")),
+        (0, file("/project/src/a/123456")),
+        (1, file("/project/src/a/12345")),
+        (1, file("/project/src/\0\0/12345")),
+    ]];
+    let frames = frames(&script);
+    let mut index = MemoryIndex::new(IDENTITY);
+    index.apply(&rows(&frames)).unwrap();
+    let names = |text: &str, prefix| {
+        let found = index.names(NameKind::File, text, prefix, 99).unwrap();
+        let mut seqs: Vec<u64> = found.into_iter().map(|entry| entry.seq.0).collect();
+        seqs.sort_unstable();
+        seqs
+    };
+    for (text, whole, beginning) in [
+        ("/project/src/a", &[1][..], &[1, 2, 3, 4, 5, 6, 8, 9][..]),
+        ("/project/src/", &[], &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]),
+        ("/project/src/a.rs", &[2], &[2, 6, 8, 9]),
+        ("/project/src/a/12", &[3], &[3, 4, 5, 6, 8, 9]),
+        ("/project/src/a/1234", &[5], &[5, 6, 8, 9]),
+        ("/project/src/a/12345", &[6, 9], &[6, 8, 9]),
+        ("/project/src/a/123456", &[8], &[6, 8, 9]),
+        ("/project/src/b/12345", &[7], &[7]),
+        ("/project/src/\0\0/12345", &[10], &[10]),
+        ("/project/src/c", &[], &[]),
+    ] {
+        assert_eq!(names(text, false), whole, "{text}");
+        assert_eq!(names(text, true), beginning, "{text}..");
+    }
     Judge::new(&script, &frames).check(&index);
 }

@@ -1,6 +1,7 @@
 //! Tests of the log on simulated storage: crashes, faults, damage, several processes.
 
 mod basics;
+mod bodies;
 mod crash;
 mod damage;
 mod faults;

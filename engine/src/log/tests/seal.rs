@@ -6,7 +6,7 @@ use crate::storage::Crash;
 const NEVER: &dyn Fn() -> bool = &|| false;
 
 /// Seals everything that is complete and returns what it did.
-fn seal_all(log: &Log) -> Result<Vec<SealFigures>, LogError> {
+pub(super) fn seal_all(log: &Log) -> Result<Vec<SealFigures>, LogError> {
     let mut done = Vec::new();
     for number in log.unsealed()? {
         match log.seal(number, NEVER)? {

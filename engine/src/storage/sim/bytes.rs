@@ -92,7 +92,10 @@ impl Bytes {
     pub(super) fn put_sector(&mut self, number: usize, sector: &Sector) {
         let start = number * SECTOR_BYTES;
         let count = self.length.saturating_sub(start).min(SECTOR_BYTES);
-        self.write(start, sector.get(..count).unwrap_or(&[]));
+        // Even nothing, put past the end, would move the end.
+        if count > 0 {
+            self.write(start, sector.get(..count).unwrap_or(&[]));
+        }
     }
 
     pub(super) fn to_vec(&self) -> Vec<u8> {

@@ -204,3 +204,19 @@ fn a_recording_has_a_moment_for_every_operation_that_matters() {
     assert_eq!(moments[4].image(Crash::Kill, 1).file("log/a").unwrap(), b"hello");
     assert!((0..50).any(|seed| moments[4].image(Crash::Power, seed).file("log/a").is_none()));
 }
+
+/// What had been written past the end of a file that was then cut made it long again when it was synced.
+#[test]
+fn a_file_that_was_cut_stays_cut_when_it_is_synced() {
+    for seed in 0..8 {
+        let world = SimWorld::new(seed);
+        let storage = world.process(1);
+        let file = storage.open("file", Access::Create).unwrap();
+        write_all(&*file, &[7; 5000], 3000, &mut 0).unwrap();
+        file.set_len(1000).unwrap();
+        sync(&*file).unwrap();
+        storage.sync_dir("").unwrap();
+        world.cut_power();
+        assert_eq!(world.file("file").unwrap(), vec![0; 1000]);
+    }
+}

@@ -1,0 +1,363 @@
+//! Reading bodies: one, or thousands at a time.
+//!
+//! ```text
+//! rows --> in the order of their places --> neighbours in one read --> unpacked, digests checked, on two threads --> as asked
+//! ```
+//!
+//! One body of a segment as written is one read; of a sealed one, two, and a look at its table. Many at a time share reads
+//! with their neighbours: what lies between two of them is read, too, where that is cheaper than another call to the system.
+//! Every body is checked against its own digest, whoever reads it and however.
+//!
+//! Reading is done by the caller's thread alone, so that a simulated disk sees the same calls in the same order every time.
+
+use std::num::NonZero;
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+use super::error::{Corruption, LogError};
+use super::files::{Fault, SegmentFile};
+use super::lookup::exactly;
+use super::{Log, sealed};
+use crate::codec::{
+    BODY_CHUNK_BYTES_MAX, BlockRow, BodyRow, Invalid, Part, SALT_BYTES, SealedLayout, check_body, is_zero,
+    unpack,
+};
+use crate::storage::read_up_to;
+
+/// Most bytes that are read before they are checked.
+const BATCH_BYTES: usize = 4 << 20;
+/// Most bytes of one read of neighbours.
+const STRETCH_BYTES: u64 = 256 << 10;
+/// What may lie between two neighbours.
+const GAP_BYTES: u64 = 2 << 10;
+/// Bytes from which on a second thread is worth its beginning.
+const SHARED_BYTES_MIN: usize = 256 << 10;
+
+/// What a body is made of, as it was read.
+struct Piece<'r> {
+    /// Which of the rows that were asked for.
+    number: usize,
+    row: &'r BodyRow,
+    salt: [u8; SALT_BYTES],
+    /// The stretch that holds it, and where.
+    stretch: usize,
+    at: Range<usize>,
+    /// How it is packed, and the checksum of that; `None`: as it is.
+    packed: Option<(u8, u32)>,
+}
+
+type Read = Result<Vec<u8>, Invalid>;
+
+/// The body, unpacked and checked.
+fn settle(row: &BodyRow, salt: &[u8; SALT_BYTES], stored: &[u8], packed: Option<(u8, u32)>) -> Read {
+    let length = row.bytes as usize;
+    let Some((codec, checksum)) = packed else {
+        check_length(row, stored)?;
+        check_body(salt, stored, &row.digest)?;
+        return Ok(stored.to_vec());
+    };
+    // Erased, in place or before it was sealed.
+    let body = if is_zero(stored) {
+        vec![0; length]
+    } else {
+        let found = crc32c::crc32c(stored);
+        if found != checksum {
+            let (expected, found) = (format!("checksum {checksum:08x}"), format!("{found:08x}"));
+            return Err(Invalid::new(Part::Body, 0, expected, found));
+        }
+        let unpacked = unpack(codec, stored, length);
+        unpacked.map_err(|found| Invalid::new(Part::Body, 0, "a packed body", found))?
+    };
+    check_body(salt, &body, &row.digest)?;
+    Ok(body)
+}
+
+/// What was read short is no body.
+fn check_length(row: &BodyRow, bytes: &[u8]) -> Result<(), Invalid> {
+    if bytes.len() == row.bytes as usize {
+        return Ok(());
+    }
+    Err(Invalid::new(Part::Body, 0, format!("{} bytes", row.bytes), format!("{} bytes", bytes.len())))
+}
+
+fn settle_all(pieces: &[Piece<'_>], stretches: &[Vec<u8>]) -> Vec<Read> {
+    let stored = |piece: &Piece<'_>| {
+        let stretch = stretches.get(piece.stretch).map_or(&[][..], Vec::as_slice);
+        // What was read short is as long as the file had it; the check says so.
+        stretch.get(piece.at.start.min(stretch.len())..piece.at.end.min(stretch.len())).unwrap_or(&[])
+    };
+    pieces.iter().map(|piece| settle(piece.row, &piece.salt, stored(piece), piece.packed)).collect()
+}
+
+/// The same on two threads, if that is worth it and there are two.
+fn settle_shared(pieces: &[Piece<'_>], stretches: &[Vec<u8>]) -> Vec<Read> {
+    static ALONE: OnceLock<bool> = OnceLock::new();
+    let alone = || std::thread::available_parallelism().is_ok_and(|count| count == NonZero::<usize>::MIN);
+    let all: usize = pieces.iter().map(|piece| piece.row.bytes as usize).sum();
+    if all < SHARED_BYTES_MIN || *ALONE.get_or_init(alone) {
+        return settle_all(pieces, stretches);
+    }
+    let mut half = 0_usize;
+    let middle = pieces.iter().position(|piece| {
+        half = half.saturating_add(piece.row.bytes as usize);
+        half > all / 2
+    });
+    let (first, second) = pieces.split_at_checked(middle.unwrap_or(0)).unwrap_or((pieces, &[]));
+    std::thread::scope(|scope| {
+        let name = "acpdb bodies".to_owned();
+        let helper =
+            std::thread::Builder::new().name(name).spawn_scoped(scope, || settle_all(first, stretches));
+        let rest = settle_all(second, stretches);
+        // No thread to be had, or one that came to nothing: done here.
+        let mut settled = match helper.map(std::thread::ScopedJoinHandle::join) {
+            Ok(Ok(settled)) => settled,
+            _ => settle_all(first, stretches),
+        };
+        settled.extend(rest);
+        settled
+    })
+}
+
+/// A row and where its bytes are in the file.
+struct Placed<'r> {
+    number: usize,
+    row: &'r BodyRow,
+    offset: u64,
+    bytes: u64,
+    /// In a sealed segment: its ordinal, and how it is packed.
+    sealed: Option<(u32, BlockRow)>,
+}
+
+impl Log {
+    /// The bytes of a body, checked against their digest.
+    ///
+    /// # Errors
+    /// [`LogError::Erased`] if salt and bytes are zeroed, [`LogError::Corrupt`] if they are not what the digest
+    /// says.
+    pub fn body(&self, row: &BodyRow) -> Result<Vec<u8>, LogError> {
+        self.met(self.read_body(row).map_err(|fault| self.body_error(row, fault)))
+    }
+
+    /// The bytes of many bodies, in the order of `rows`, each as from [`Log::body`].
+    ///
+    /// Cost: one read for neighbours; where there is much to check, on two threads. In memory at a time: the answer and some
+    /// 4 MiB beside it.
+    pub fn bodies(&self, rows: &[BodyRow]) -> Vec<Result<Vec<u8>, LogError>> {
+        let mut order: Vec<(usize, &BodyRow)> = rows.iter().enumerate().collect();
+        order.sort_unstable_by_key(|(number, row)| (row.position, *number));
+        let mut answers: Vec<Option<Result<Vec<u8>, LogError>>> = Vec::new();
+        answers.resize_with(rows.len(), || None);
+        let mut rest = order.as_slice();
+        while !rest.is_empty() {
+            // A batch of one segment, of so many bytes.
+            let segment = rest.first().map(|(_, row)| row.position.segment());
+            let mut bytes = 0_usize;
+            let count = rest.iter().take_while(|(_, row)| {
+                let fits = bytes < BATCH_BYTES && Some(row.position.segment()) == segment;
+                bytes = bytes.saturating_add(row.bytes as usize);
+                fits
+            });
+            let (batch, after) = rest.split_at_checked(count.count()).unwrap_or((rest, &[]));
+            rest = after;
+            self.read_batch(batch, &mut |number, row, read| {
+                let answer = self.met(read.map_err(|fault| self.body_error(row, fault)));
+                if let Some(place) = answers.get_mut(number) {
+                    *place = Some(answer);
+                }
+            });
+        }
+        let unread = |row: &BodyRow| self.body_error(row, Fault::Nothing);
+        answers
+            .into_iter()
+            .zip(rows)
+            .map(|(answer, row)| answer.unwrap_or_else(|| Err(unread(row))))
+            .collect()
+    }
+
+    fn read_body(&self, row: &BodyRow) -> Result<Vec<u8>, Fault> {
+        let Some(file) = self.segment_of(row)? else { return Err(Fault::Nothing) };
+        if let Some((ordinal, block)) = sealed_block(&file, row)? {
+            let Some(tables) = &file.sealed else { return Err(Fault::Nothing) };
+            let found = sealed::stored_block(file.source(), &tables.layout, ordinal, &block)?;
+            let packed = Some((block.codec, block.checksum));
+            return settle(row, &found.salt, &found.stored, packed).map_err(invalid);
+        }
+        let mut block = vec![0; SALT_BYTES.saturating_add(row.bytes as usize)];
+        let count = read_up_to(&*file.file, &mut block, row.position.offset());
+        let count = count.map_err(|error| Fault::Error(LogError::io("read", file.path.clone(), error)))?;
+        block.truncate(count);
+        let Some((salt, bytes)) = block.split_first_chunk() else { return Err(Fault::Nothing) };
+        check_length(row, bytes).and_then(|()| check_body(salt, bytes, &row.digest)).map_err(invalid)?;
+        block.drain(..SALT_BYTES);
+        Ok(block)
+    }
+
+    /// The segment that a row points into, if its length is one that a body may have.
+    fn segment_of(&self, row: &BodyRow) -> Result<Option<Arc<SegmentFile>>, Fault> {
+        if row.bytes as usize > BODY_CHUNK_BYTES_MAX {
+            let found = format!("{} bytes", row.bytes);
+            return Err(invalid(Invalid::new(Part::Body, 0, "a body within the limits", found)));
+        }
+        self.segments.get(row.position.segment()).map_err(Fault::Error)
+    }
+
+    /// Reads bodies of one segment, in the order of their positions; tells of each what it read.
+    fn read_batch<'r>(
+        &self,
+        batch: &[(usize, &'r BodyRow)],
+        tell: &mut dyn FnMut(usize, &'r BodyRow, Result<Vec<u8>, Fault>),
+    ) {
+        let mut placed = Vec::with_capacity(batch.len());
+        let mut open = None;
+        for (number, row) in batch.iter().copied() {
+            match self.segment_of(row).and_then(|file| file.map(|file| place(file, row)).transpose()) {
+                Ok(Some((file, offset, bytes, sealed))) => {
+                    placed.push(Placed { number, row, offset, bytes, sealed });
+                    open = Some(file);
+                }
+                Ok(None) => tell(number, row, Err(Fault::Nothing)),
+                Err(fault) => tell(number, row, Err(fault)),
+            }
+        }
+        let Some(file) = open else { return };
+        // Sealed bodies that were equal lie where the first of them did.
+        placed.sort_unstable_by_key(|placed| placed.offset);
+        let (mut stretches, mut pieces) = (Vec::new(), Vec::with_capacity(placed.len()));
+        let mut salts = Salts::default();
+        let mut rest = placed.as_slice();
+        while let Some(first) = rest.first() {
+            let mut end = first.offset.saturating_add(first.bytes);
+            let near = rest.iter().take_while(|next| {
+                let until = next.offset.saturating_add(next.bytes).max(end);
+                let joins = next.offset <= end.saturating_add(GAP_BYTES)
+                    && (until.saturating_sub(first.offset) <= STRETCH_BYTES || until == end);
+                if joins {
+                    end = until;
+                }
+                joins
+            });
+            let count = near.count().max(1);
+            let (near, after) = rest.split_at_checked(count).unwrap_or((rest, &[]));
+            rest = after;
+            let length = usize::try_from(end.saturating_sub(first.offset)).unwrap_or(0);
+            let mut stretch = vec![0; length];
+            match read_up_to(&*file.file, &mut stretch, first.offset) {
+                Ok(count) => stretch.truncate(count),
+                Err(error) => {
+                    let kind = error.kind();
+                    for placed in near {
+                        let error = LogError::io("read", file.path.clone(), kind.into());
+                        tell(placed.number, placed.row, Err(Fault::Error(error)));
+                    }
+                    continue;
+                }
+            }
+            for placed in near {
+                let start = usize::try_from(placed.offset.saturating_sub(first.offset)).unwrap_or(usize::MAX);
+                let end = start.saturating_add(usize::try_from(placed.bytes).unwrap_or(usize::MAX));
+                let salt = match &placed.sealed {
+                    Some((ordinal, _)) => salts.of(&file, *ordinal),
+                    None => Ok(stretch.get(start..).and_then(<[u8]>::first_chunk).copied()),
+                };
+                let (number, row) = (placed.number, placed.row);
+                let salt = match salt {
+                    Ok(Some(salt)) => salt,
+                    Ok(None) => {
+                        tell(number, row, Err(Fault::Nothing));
+                        continue;
+                    }
+                    Err(fault) => {
+                        tell(number, row, Err(fault));
+                        continue;
+                    }
+                };
+                let packed = placed.sealed.as_ref().map(|(_, block)| (block.codec, block.checksum));
+                let at = if packed.is_some() { start..end } else { start.saturating_add(SALT_BYTES)..end };
+                pieces.push(Piece { number, row, salt, stretch: stretches.len(), at, packed });
+            }
+            stretches.push(stretch);
+        }
+        for (piece, read) in pieces.iter().zip(settle_shared(&pieces, &stretches)) {
+            tell(piece.number, piece.row, read.map_err(invalid));
+        }
+    }
+
+    /// What is wrong with a body, as an error.
+    fn body_error(&self, row: &BodyRow, fault: Fault) -> LogError {
+        let (segment, offset) = (row.position.segment(), row.position.offset());
+        let (expected, found) = match fault {
+            Fault::Error(error) => return error,
+            Fault::Invalid(invalid, _) if invalid.part == Part::BodyZeroed => {
+                return LogError::Erased { position: row.position };
+            }
+            Fault::Invalid(invalid, _) => (invalid.expected, invalid.found),
+            Fault::Nothing => (format!("{} bytes and a salt", row.bytes), "too few".to_owned()),
+        };
+        LogError::corrupt(Corruption {
+            part: Part::Body,
+            path: self.segments.path(segment),
+            segment,
+            offset,
+            seq_first: None,
+            seq_last: None,
+            expected,
+            found,
+        })
+    }
+}
+
+fn invalid(invalid: Invalid) -> Fault {
+    Fault::Invalid(invalid, None)
+}
+
+/// Of a sealed segment, the block that a row points to.
+fn sealed_block(file: &SegmentFile, row: &BodyRow) -> Result<Option<(u32, BlockRow)>, Fault> {
+    if file.sealed.is_none() {
+        return Ok(None);
+    }
+    sealed::block_row(file, row.position).map(Some)
+}
+
+/// A file, and where in it a body lies: with its salt, or packed.
+type Place = (Arc<SegmentFile>, u64, u64, Option<(u32, BlockRow)>);
+
+fn place(file: Arc<SegmentFile>, row: &BodyRow) -> Result<Place, Fault> {
+    let Some((ordinal, block)) = sealed_block(&file, row)? else {
+        let bytes = u64::from(row.bytes).saturating_add(SALT_BYTES as u64);
+        return Ok((file, row.position.offset(), bytes, None));
+    };
+    let Some(tables) = &file.sealed else { return Err(Fault::Nothing) };
+    let offset = sealed::stored_place(&tables.layout, &block)?;
+    let bytes = u64::from(block.stored_bytes);
+    Ok((file, offset, bytes, Some((ordinal, block))))
+}
+
+/// Salts of neighbouring blocks, a stretch at a time.
+#[derive(Default)]
+struct Salts {
+    first: u32,
+    bytes: Vec<u8>,
+}
+
+/// How many are read at a time.
+const SALT_COUNT: u32 = 1024;
+
+impl Salts {
+    fn of(&mut self, file: &SegmentFile, ordinal: u32) -> Result<Option<[u8; SALT_BYTES]>, Fault> {
+        let Some(tables) = &file.sealed else { return Ok(None) };
+        let layout: &SealedLayout = &tables.layout;
+        let held = |salts: &Self| {
+            let at = usize::try_from(ordinal.checked_sub(salts.first)?).ok()?.checked_mul(SALT_BYTES)?;
+            salts.bytes.get(at..)?.first_chunk().copied()
+        };
+        if let Some(salt) = held(self) {
+            return Ok(Some(salt));
+        }
+        let first = ordinal - ordinal % SALT_COUNT;
+        let count = SALT_COUNT.min(layout.block_count.saturating_sub(first));
+        let at = layout.salts_offset().saturating_add(u64::from(first).saturating_mul(SALT_BYTES as u64));
+        let bytes = exactly(file.source(), at, (count as usize).saturating_mul(SALT_BYTES))?;
+        *self = Self { first, bytes };
+        Ok(held(self))
+    }
+}

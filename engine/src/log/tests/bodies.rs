@@ -1,0 +1,120 @@
+//! Many bodies at a time are what they are one by one, and so is their damage.
+
+use proptest::prelude::*;
+
+use super::seal::seal_all;
+use super::*;
+
+/// A text of some length that packs well.
+fn long(number: usize) -> Vec<u8> {
+    format!("{number} the quick brown fox ").repeat(1 + number * 7 % 90).into_bytes()
+}
+
+/// A closed store of commits with bodies of many lengths, its first segments sealed.
+fn filled(world: &SimWorld) -> Vec<BodyRow> {
+    let roomy = LogOptions { segment_bytes_max: 100_000, ..options() };
+    let (log, _) = open_with(&world.process(1), roomy).unwrap();
+    let mut rows = Vec::new();
+    for commit in 0..60_usize {
+        let bodies = (0..5).map(|part| EncodedBody::New {
+            // One in five is equal to one of another commit: sealing stores it once.
+            bytes: long(if part == 0 { 3 } else { commit * 5 + part }).into(),
+            salt: log.salt().unwrap(),
+        });
+        let events = [EncodedEvent { bodies: bodies.collect(), ..event(&log, 1, 0) }];
+        rows.extend(log.append(log.prepare(&events).unwrap(), &[]).unwrap().rows);
+    }
+    let sealed = seal_all(&log).unwrap().len();
+    assert!(sealed > 1, "{sealed} segments are sealed");
+    log.close().unwrap();
+    rows
+}
+
+/// What reading said, in words.
+fn said(read: &Result<Vec<u8>, LogError>) -> Result<String, String> {
+    match read {
+        Ok(bytes) => Ok(String::from_utf8(bytes.clone()).unwrap()),
+        Err(LogError::Erased { position }) => Err(format!("erased at {position}")),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn reader(world: &SimWorld) -> Log {
+    open_with(&world.process(7), LogOptions { read_only: true, ..options() }).unwrap().0
+}
+
+/// Asks for these rows together and one by one, with handles of their own: neither knows what the other found.
+fn compare(world: &SimWorld, rows: &[BodyRow]) -> Vec<Result<String, String>> {
+    let together: Vec<_> = reader(world).bodies(rows).iter().map(said).collect();
+    let log = reader(world);
+    let alone: Vec<_> = rows.iter().map(|row| said(&log.body(row))).collect();
+    assert_eq!(together, alone);
+    together
+}
+
+#[test]
+fn many_bodies_at_a_time_are_what_they_are_one_by_one() {
+    let world = SimWorld::new(1);
+    let rows = filled(&world);
+    let all = compare(&world, &rows);
+    assert!(all.iter().all(Result::is_ok), "{all:?}");
+    assert_eq!(all[5], Ok(String::from_utf8(long(3)).unwrap()), "an equal one");
+    assert_eq!(all[7], Ok(String::from_utf8(long(7)).unwrap()));
+    // Enough of them that a second thread checks some: the answers are those of a thread alone.
+    let many: Vec<BodyRow> = rows.iter().copied().cycle().take(3000).collect();
+    let log = reader(&world);
+    let read = log.bodies(&many);
+    assert!(read.iter().zip(all.iter().cycle()).all(|(read, alone)| said(read) == *alone));
+    assert!(log.bodies(&[]).is_empty());
+}
+
+/// Rows that name no body, or none of that length or digest, and bodies of zeros.
+#[test]
+fn what_is_no_body_is_said_so_and_costs_no_other() {
+    let world = SimWorld::new(1);
+    let rows = filled(&world);
+    let far = rows.last().unwrap();
+    let wrong = |change: &dyn Fn(&mut BodyRow)| {
+        [rows[2], *far].map(|mut row| {
+            change(&mut row);
+            row
+        })
+    };
+    let mut asked = vec![rows[0], *far];
+    asked.extend(wrong(&|row| row.digest.0[0] ^= 1));
+    asked.extend(wrong(&|row| row.bytes += 1));
+    asked.extend(wrong(&|row| row.bytes = u32::MAX));
+    asked.extend(wrong(&|row| row.position.0 += 1));
+    asked.extend(wrong(&|row| row.position = Position::new(99, 4096).unwrap()));
+    asked.extend(wrong(&|row| row.position = Position::new(row.position.segment(), 1 << 34).unwrap()));
+    asked.push(rows[1]);
+    let found = compare(&world, &asked);
+    let sound: Vec<usize> = (0..found.len()).filter(|at| found[*at].is_ok()).collect();
+    assert_eq!(sound, [0, 1, found.len() - 1], "{found:#?}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    /// Whatever byte of a segment is damaged, reading together says what reading one by one says.
+    #[test]
+    fn damage_is_the_same_together_and_alone(segment in 1..5_u32, at in 0..1_000_000_usize, length in 1..40_usize) {
+        static STORE: std::sync::OnceLock<(SimWorld, Vec<BodyRow>)> = std::sync::OnceLock::new();
+        let (world, rows) = STORE.get_or_init(|| {
+            let world = SimWorld::new(1);
+            let rows = filled(&world);
+            (world, rows)
+        });
+        let name = format!("log/{segment:012}.seg");
+        if let Some(mut bytes) = world.file(&name) {
+            // Where bodies are: behind the header.
+            let at = 4096 + at % (bytes.len() - 4096);
+            for byte in bytes.iter_mut().skip(at).take(length) {
+                *byte ^= 0x55;
+            }
+            let copy = world.fork(1);
+            copy.set_file(&name, bytes);
+            compare(&copy, rows);
+        }
+    }
+}

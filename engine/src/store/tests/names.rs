@@ -1,0 +1,68 @@
+//! Which stream a text names: the same with an index, which knows names, as without one.
+
+use tempfile::TempDir;
+
+use crate::entry::{Entry, StreamInfo};
+use crate::error::Error;
+use crate::event::{Role, Scope};
+use crate::ids::StreamId;
+use crate::store::Store;
+
+fn opened(store: &Store, stream: &StreamInfo) {
+    let _ = store.append(stream, vec![Entry::message("", Role::User, "hello")]).unwrap();
+}
+
+#[test]
+fn a_session_is_found_by_the_same_names_with_and_without_an_index() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("store");
+    let indexed = Store::builder(&path).open().unwrap();
+    let session = |host: &str, name: &str| StreamInfo::session(host, name);
+    let main = session("one", "alpha-main");
+    for stream in [
+        main.clone(),
+        StreamInfo { parent: Some((main.id(), None)), ..session("one", "alpha-main-sub") },
+        session("one", "beta-1"),
+        session("one", "beta-2"),
+        session("two", "both"),
+        session("one", "both"),
+        session("one", "betamax"),
+        StreamInfo { scope: Scope::Project, name: "beta".to_owned(), ..StreamInfo::default() },
+        StreamInfo { parent: Some((main.id(), None)), ..session("one", "last-of-all") },
+    ] {
+        opened(&indexed, &stream);
+    }
+    let _ = indexed.reindex().unwrap();
+    let plain = Store::builder(&path).index(false).open().unwrap();
+    let told = |store: &Store, name: &str| match store.find_stream(name) {
+        Ok(found) => format!("{} {}", found.host, found.name),
+        Err(error @ (Error::NotFound { .. } | Error::Ambiguous { .. })) => error.to_string(),
+        Err(error) => panic!("{name:?}: {error}"),
+    };
+    let id = main.id().to_hex();
+    let other = StreamId([7; 16]).to_hex();
+    let long = "x".repeat(600);
+    for (name, expected) in [
+        ("alpha-main", "one alpha-main"),
+        ("alpha-main-", "one alpha-main-sub"),
+        // A session and its subagent: the session is meant.
+        ("alpha", "one alpha-main"),
+        ("beta-1", "one beta-1"),
+        ("beta", " beta"),
+        ("betam", "one betamax"),
+        ("latest", "one betamax"),
+        ("last", "one last-of-all"),
+        (id.as_str(), "one alpha-main"),
+    ] {
+        assert_eq!(told(&indexed, name), expected, "{name:?}");
+    }
+    for name in ["both", "bet", "nothing", "", "beta-3", other.as_str(), long.as_str(), "latest", "beta\0"] {
+        assert_eq!(told(&indexed, name), told(&plain, name), "{name:?}");
+    }
+    assert!(told(&plain, "both").contains("names 2 things"));
+    assert!(told(&plain, "beta-3").contains("beta-"), "{}", told(&plain, "beta-3"));
+    // What was recorded since the index was written is found, too.
+    opened(&plain, &session("one", "gamma"));
+    assert_eq!(told(&indexed, "gamma"), "one gamma");
+    assert_eq!(told(&indexed, "latest"), "one gamma");
+}
