@@ -34,11 +34,13 @@ pub(crate) struct Failure {
     pub(crate) hint: Option<String>,
     /// The reader of our output went away: not worth a word.
     pub(crate) broken_pipe: bool,
+    /// Nobody can know yet whether it was done.
+    pub(crate) is_open: bool,
 }
 
 impl Failure {
     pub(crate) fn new(code: Code, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), hint: None, broken_pipe: false }
+        Self { code, message: message.into(), hint: None, broken_pipe: false, is_open: false }
     }
 
     pub(crate) fn usage(message: impl Into<String>) -> Self {
@@ -84,8 +86,12 @@ impl From<Error> for Failure {
         };
         let hint = match &error {
             Error::NotAStore { .. } => Some("make one with `acpdb import`, or name one with --db"),
+            Error::Poisoned => {
+                Some("look at the disk it is on, then run this again; whatever was acknowledged is kept")
+            }
             _ => hint,
         };
+        let is_open = matches!(error, Error::Poisoned);
         let mut message = error.to_string();
         let mut cause = std::error::Error::source(&error);
         while let Some(error) = cause {
@@ -97,6 +103,6 @@ impl From<Error> for Failure {
             }
             cause = error.source();
         }
-        Self { code, message, hint: hint.map(str::to_owned), broken_pipe: false }
+        Self { code, message, hint: hint.map(str::to_owned), broken_pipe: false, is_open }
     }
 }

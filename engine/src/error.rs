@@ -78,7 +78,9 @@ pub enum Error {
         detail: String,
     },
     /// An earlier write could not be made durable. Reads go on; reopen the store to append.
-    #[error("the store refuses appends since a sync failed; reopen it to recover what was confirmed")]
+    #[error(
+        "the store refuses appends since a write or sync of it failed; open it again to recover what was confirmed"
+    )]
     Poisoned,
     /// The handle was made by another process (before a fork). Reopen the store.
     #[error("this handle belongs to process {owner}; open the store again in this one")]

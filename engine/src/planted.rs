@@ -29,6 +29,8 @@ pub enum Bug {
     PoisonWithoutEpoch,
     /// Bodies that were erased are named again.
     ShareErased,
+    /// What a sync covers is looked up after it, when others have written more.
+    CoveredReadLate,
 }
 
 #[cfg(any(test, feature = "testing"))]

@@ -3,12 +3,16 @@
 //! Prints what was done, and on failure what is wrong and the command that repeats it; exit code 1 then, 2 if the
 //! arguments make no sense.
 
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 use std::time::Instant;
 
+use acpdb_tests::binary::binary;
+use acpdb_tests::cuts::disk::Kind;
+use acpdb_tests::cuts::{self, End};
 use acpdb_tests::soak::{crash, faults, flips, planted};
 
-const USAGE: &str = "usage: soak crash [--images N] [--seed N] | flips [--step N] | faults [--step N] [--seed N] | planted [--skip N]";
+const USAGE: &str = "usage: soak crash [--images N] [--seed N] | flips [--step N] | faults [--step N] [--seed N] | planted [--skip N]\n       \
+     soak power [--rounds N] [--seed N] | kill [--rounds N] [--seed N]";
 
 struct Arguments {
     what: String,
@@ -64,6 +68,8 @@ fn main() -> ExitCode {
                 tally.faults, tally.beside
             )
         }),
+        "kill" => return stops(&[End::Kill], &arguments),
+        "power" => return power(&arguments),
         "planted" => return planted_bugs(arguments.number("skip", 0)),
         _ => {
             eprintln!("{USAGE}");
@@ -102,4 +108,79 @@ fn planted_bugs(skip: u64) -> ExitCode {
         println!("{name}: {}", caught.as_deref().unwrap_or("all checks are content"));
     }
     if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Cuts the power under the program, on every kind of file system that can be made here.
+///
+/// Mounts belong to the mount namespace of this process and its children, so that nothing of them stays however it ends.
+fn power(arguments: &Arguments) -> ExitCode {
+    const OWN: &str = "ACPDB_SOAK_OWN_MOUNTS";
+    if std::env::var_os(OWN).is_none() {
+        let mut command = Command::new("unshare");
+        let own = std::env::current_exe().unwrap_or_default();
+        command.args(["--mount", "--propagation", "private"]).arg(own).args(std::env::args_os().skip(1));
+        return match command.env(OWN, "1").status() {
+            Ok(status) if status.success() => ExitCode::SUCCESS,
+            Ok(status) if status.code() == Some(1) && !may_mount() => {
+                skipped("power: mounting is not allowed here")
+            }
+            Ok(_) => ExitCode::FAILURE,
+            Err(error) => skipped(&format!("power: unshare: {error}")),
+        };
+    }
+    let able = [Kind::Ext4, Kind::Xfs].into_iter().filter(|kind| match cuts::can(*kind) {
+        Ok(()) => true,
+        Err(why) => {
+            skipped(&format!("power on {}: {why}", kind.name()));
+            false
+        }
+    });
+    let ends: Vec<End> = able.map(End::Power).collect();
+    stops(&ends, arguments)
+}
+
+fn may_mount() -> bool {
+    Command::new("unshare").args(["--mount", "true"]).status().is_ok_and(|status| status.success())
+}
+
+fn skipped(why: &str) -> ExitCode {
+    println!("skipped: {why}");
+    ExitCode::SUCCESS
+}
+
+/// Stops the program itself, so often in each way.
+fn stops(ends: &[End], arguments: &Arguments) -> ExitCode {
+    let (rounds, seed) = (arguments.number("rounds", 100), arguments.number("seed", 1));
+    let binary = match binary() {
+        Ok(binary) => binary,
+        Err(error) => {
+            eprintln!("{error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    for end in ends {
+        let begun = Instant::now();
+        let name = match end {
+            End::Kill => "kill".to_owned(),
+            End::Power(kind) => format!("power on {}", kind.name()),
+        };
+        match cuts::many(binary, *end, rounds, seed) {
+            Ok(tally) => println!(
+                "{name}: {} stops, {} of them while opening again, {} other commands and {} erasures beside: of {} \
+                 acknowledged events 0 lost; {} processes lost a mapped file; seed {seed}, {:.1} s",
+                tally.stops,
+                tally.again,
+                tally.beside,
+                tally.erased,
+                tally.acked,
+                tally.bus_errors,
+                begun.elapsed().as_secs_f64()
+            ),
+            Err(finding) => {
+                println!("FAILED: {name}: {finding}");
+                return ExitCode::FAILURE;
+            }
+        }
+    }
+    ExitCode::SUCCESS
 }

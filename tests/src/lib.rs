@@ -2,6 +2,7 @@
 pub mod adjacency;
 pub mod binary;
 pub mod conformance;
+pub mod cuts;
 pub mod naive;
 pub mod soak;
 pub mod support;

@@ -1,9 +1,19 @@
 //! The program as a user and as another program meet it: what goes in, what comes out, and the exit code.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::format_collect, reason = "helpers of tests")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::format_collect,
+    reason = "helpers of tests"
+)]
 
 #[path = "cli/bad_input.rs"]
 mod bad_input;
+#[path = "cli/erased.rs"]
+mod erased;
+#[path = "cli/faults.rs"]
+mod faults;
 #[path = "cli/processes.rs"]
 mod processes;
 #[path = "cli/terminal.rs"]

@@ -395,6 +395,40 @@ fn keys_stay_and_are_named() {
     assert_eq!(report.keys_kept, [command]);
 }
 
+/// The key with which a stream's facts are recognised again is a body like others. Once it was erased, nothing could be
+/// appended to the stream by whoever opened the store anew: no signature could be made. What was said with it is
+/// recognised no more; life goes on with a key that nobody stored.
+#[test]
+fn a_stream_whose_key_was_erased_goes_on() {
+    let world = filled(false, false);
+    let store = open(&world, 2);
+    let opened = ItemId::first(Seq(2));
+    let beside = open(&world, 3);
+    let _ = beside.append(&session(0), call("c7", "read before")).unwrap();
+    let report = store.erase(opened, "ada", "whose key it is does not matter").unwrap();
+    assert!(report.hit.iter().any(|hit| hit.seq == Seq(2) && hit.bytes >= 32), "{report:?}");
+    assert_sound(&world, "the key is erased");
+    drop(store);
+    for (number, store) in [beside, open(&world, 4), open(&world, 5)].into_iter().enumerate() {
+        let say =
+            |name: &str| store.append(&session(0), call(&format!("{name}{number}"), "read after")).unwrap();
+        let (one, two) = (say("one"), say("two"));
+        assert_eq!((one.event_count, two.event_count), (2, 2), "handle {number}");
+        let again = store.append(&session(0), message(1)).unwrap();
+        assert_eq!(again.items.len(), 1, "handle {number}");
+        let view = store.view(session(0).id()).unwrap();
+        assert!(view.history().iter().any(|item| item.call.as_deref() == Some(&format!("two{number}"))));
+    }
+    assert_sound(&world, "life went on");
+    let reader = open_with(&world, 6, true).unwrap();
+    assert!(!readable(&reader).is_empty());
+    // Others' keys are as they were: what is known there is known.
+    let other = open(&world, 7);
+    let before = other.head().unwrap();
+    let _ = other.append(&session(1), call("c9", "new")).unwrap();
+    assert_eq!(other.head().unwrap(), Seq(before.0 + 2));
+}
+
 #[test]
 fn what_cannot_be_erased_is_refused_and_nothing_is_recorded() {
     let world = filled(false, false);

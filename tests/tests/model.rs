@@ -1,7 +1,7 @@
 //! The store against a model that is a plain list: what was appended, in order.
 //!
 //! ```text
-//! append (origins, repeats, revisions, several streams) | context acts | policies | erase | seal | reopen | index deleted
+//! append (origins, repeats, revisions, several streams; several threads at once, in an order that the list allows) | context acts | policies | erase | seal | reopen | index deleted
 //!        | crash (kill, power cut) | a view held, a subscription kept over all of it
 //!        -- after each step, by each of two processes -->  events, views, time travel and verify agree
 //! ```
@@ -18,11 +18,14 @@
     reason = "tests: a failed step is a failed test"
 )]
 
+#[path = "model/list.rs"]
+mod list;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use acpdb_engine::command::{ContextAction, Target};
-use acpdb_engine::entry::{Entry, StreamInfo};
+use acpdb_engine::entry::Entry;
 use acpdb_engine::event::{Face, Role};
 use acpdb_engine::fold::{FaceState, Policy};
 use acpdb_engine::ids::{ItemId, Seq};
@@ -30,323 +33,9 @@ use acpdb_engine::storage::SimWorld;
 use acpdb_engine::verify::{Report, Verdict, verify_folder, verify_storage, world_contradictions};
 use acpdb_engine::{Atomicity, Batch, Error, Store, Subscription, View};
 use acpdb_tests::support::{cases, copy_folder, events, fixed, folded, line_of, shown};
-use proptest::prelude::*;
+use list::{Fact, Known, Model, Outcome, Shown, Step, info, output, text};
 use proptest::test_runner::Config;
-use proptest_state_machine::{ReferenceStateMachine, StateMachineTest, prop_state_machine};
-
-/// A fact to append: the stream, the origin (if it has one) and the text.
-#[derive(Clone, Debug)]
-struct Fact {
-    stream: u8,
-    origin: Option<u8>,
-    text: u8,
-}
-
-#[derive(Clone, Debug)]
-enum Step {
-    /// One commit, by the first or the second handle.
-    Append { facts: Vec<Fact>, second: bool, split: bool },
-    /// A call with its result: read file `file` in a new turn.
-    Call { stream: u8, file: u8, second: bool },
-    /// Discard or restore the n-th call of a stream.
-    Act { stream: u8, call: u8, restore: bool, second: bool },
-    /// Rules act by themselves, or do not, for all streams.
-    Policy { off: bool, second: bool },
-    /// Erase the n-th call of a stream, and with it all that read the same file.
-    Erase { stream: u8, call: u8, second: bool },
-    /// Seal what is complete.
-    Seal { second: bool },
-    /// Everything stops where it is and is opened again.
-    Crash { power: bool },
-    /// Close both handles and open them again.
-    Reopen { delete_index: bool },
-    /// Make the index, so that it exists although the store is small.
-    Reindex,
-    /// Hold a view of a stream from now on.
-    Hold { stream: u8 },
-    /// Have the events from here on told to a handle.
-    Subscribe { second: bool },
-    /// Compare a point of the past.
-    Travel { at: u8 },
-}
-
-/// What the model remembers of one event.
-#[derive(Clone, PartialEq, Eq, Debug)]
-enum Known {
-    /// Whether no rule acts by itself.
-    Policy(bool),
-    /// Calls that read this file.
-    Erased(u8),
-    Opened(u8),
-    /// Origin, text.
-    Message(u8, Option<u8>, u8),
-    /// The message it revises (place in the list), and the new text.
-    Revised(u8, usize, u8),
-    Turn(u8),
-    Started(u8, u8),
-    Finished(u8),
-    /// The call (place of its start) that is hidden or shown again.
-    Discarded(u8, usize),
-    Restored(u8, usize),
-}
-
-impl Known {
-    fn stream(&self) -> Option<u8> {
-        match *self {
-            Self::Policy(_) | Self::Erased(_) => None,
-            Self::Opened(stream)
-            | Self::Message(stream, ..)
-            | Self::Revised(stream, ..)
-            | Self::Turn(stream)
-            | Self::Started(stream, _)
-            | Self::Finished(stream)
-            | Self::Discarded(stream, _)
-            | Self::Restored(stream, _) => Some(stream),
-        }
-    }
-
-    fn label(&self) -> &'static str {
-        match self {
-            Self::Policy(_) => "policy_set",
-            Self::Erased(_) => "erased",
-            Self::Opened(_) => "session_opened",
-            Self::Message(..) => "message_recorded",
-            Self::Revised(..) => "item_revised",
-            Self::Turn(_) => "turn_started",
-            Self::Started(..) => "tool_call_started",
-            Self::Finished(_) => "tool_call_finished",
-            Self::Discarded(..) => "discarded",
-            Self::Restored(..) => "restored",
-        }
-    }
-}
-
-/// The model: the events, nothing else.
-#[derive(Clone, Debug)]
-struct Model {
-    log: Vec<Known>,
-}
-
-impl Model {
-    fn open(&mut self, stream: u8) {
-        if !self.log.contains(&Known::Opened(stream)) {
-            self.log.push(Known::Opened(stream));
-        }
-    }
-
-    /// The newest text of the message with this origin, and where it was first recorded.
-    fn newest(&self, stream: u8, origin: u8) -> Option<(usize, u8)> {
-        let first = self.log.iter().position(
-            |known| matches!(known, Known::Message(s, Some(o), _) if (*s, *o) == (stream, origin)),
-        )?;
-        let text = self.log.iter().rev().find_map(|known| match known {
-            Known::Revised(_, place, text) if *place == first => Some(*text),
-            _ => None,
-        });
-        match self.log[first] {
-            Known::Message(_, _, text_first) => Some((first, text.unwrap_or(text_first))),
-            _ => None,
-        }
-    }
-
-    /// Appends a commit; returns how many facts were known.
-    fn append(&mut self, facts: &[Fact]) -> u64 {
-        let mut known_count = 0;
-        // A commit opens all its streams first.
-        for fact in facts {
-            self.open(fact.stream);
-        }
-        for fact in facts {
-            match fact.origin.and_then(|origin| self.newest(fact.stream, origin)) {
-                Some((_, text)) if text == fact.text => known_count += 1,
-                Some((place, _)) => self.log.push(Known::Revised(fact.stream, place, fact.text)),
-                None => self.log.push(Known::Message(fact.stream, fact.origin, fact.text)),
-            }
-        }
-        known_count
-    }
-
-    fn call(&mut self, stream: u8, file: u8) {
-        self.open(stream);
-        self.log.extend([Known::Turn(stream), Known::Started(stream, file), Known::Finished(stream)]);
-    }
-
-    fn starts(&self, stream: u8, at: usize) -> Vec<(usize, u8)> {
-        let log = self.log[..at].iter().enumerate();
-        log.filter_map(|(place, known)| match known {
-            Known::Started(s, file) if *s == stream => Some((place, *file)),
-            _ => None,
-        })
-        .collect()
-    }
-
-    /// Whether a call's output is hidden after the first `at` events: superseded by a later read of its file, or
-    /// discarded, and not shown again since.
-    fn hidden(&self, call: usize, at: usize) -> (bool, bool) {
-        let Known::Started(stream, file) = self.log[call] else { return (false, false) };
-        let (mut superseded, mut discarded) = (false, false);
-        let mut off = self.is_off(call);
-        for place in call + 1..at {
-            match self.log[place] {
-                Known::Policy(now) => off = now,
-                // Every call of the model finishes in its commit, so the finish is two events after the turn.
-                Known::Finished(s) if s == stream && place > call + 1 && !off => {
-                    superseded |= matches!(self.log[place - 1], Known::Started(_, f) if f == file);
-                }
-                Known::Discarded(_, target) if target == call => discarded = true,
-                Known::Restored(_, target) if target == call => (superseded, discarded) = (false, false),
-                _ => {}
-            }
-        }
-        (superseded, discarded)
-    }
-
-    /// Whether the rules are off after the first `at` events.
-    fn is_off(&self, at: usize) -> bool {
-        let policy = |known: &Known| if let Known::Policy(off) = known { Some(*off) } else { None };
-        self.log[..at].iter().rev().find_map(policy).unwrap_or_default()
-    }
-
-    fn policy(&mut self, off: bool) {
-        self.log.push(Known::Policy(off));
-    }
-
-    /// Whether a call that began at `place` is erased after the first `at` events.
-    fn is_erased(&self, place: usize, at: usize) -> bool {
-        let Known::Started(_, file) = self.log[place] else { return false };
-        self.log[..at].iter().skip(place).any(|known| *known == Known::Erased(file))
-    }
-
-    /// Erases the n-th call of a stream; its place.
-    fn erase(&mut self, stream: u8, call: u8) -> Option<usize> {
-        let starts = self.starts(stream, self.log.len());
-        let (place, file) = *starts.get(usize::from(call) % starts.len().max(1))?;
-        if !self.is_erased(place, self.log.len()) {
-            self.log.push(Known::Erased(file));
-        }
-        Some(place)
-    }
-
-    fn act(&mut self, stream: u8, call: u8, restore: bool) -> Option<usize> {
-        let starts = self.starts(stream, self.log.len());
-        let (place, _) = *starts.get(usize::from(call) % starts.len().max(1))?;
-        // What an act does about a call that is gone is of no interest here.
-        if self.is_erased(place, self.log.len()) {
-            return None;
-        }
-        let (superseded, discarded) = self.hidden(place, self.log.len());
-        let changes = if restore { superseded || discarded } else { !superseded && !discarded };
-        if changes {
-            self.log.push(if restore {
-                Known::Restored(stream, place)
-            } else {
-                Known::Discarded(stream, place)
-            });
-        }
-        Some(place)
-    }
-
-    /// The outputs that the model expects in the context of a stream after `at` events.
-    fn context(&self, stream: u8, at: usize) -> Vec<Shown> {
-        let mut out = Vec::new();
-        for (place, known) in self.log[..at].iter().enumerate() {
-            match known {
-                Known::Message(s, _, text_first) if *s == stream => {
-                    let newest = self.log[..at].iter().rev().find_map(|known| match known {
-                        Known::Revised(_, target, text) if *target == place => Some(*text),
-                        _ => None,
-                    });
-                    out.push(Shown::Whole(text(newest.unwrap_or(*text_first))));
-                }
-                Known::Started(s, file) if *s == stream => {
-                    let finished = place + 1 < at;
-                    let (superseded, discarded) = self.hidden(place, at);
-                    let output = if finished { output(*file) } else { String::new() };
-                    out.push(if self.is_erased(place, at) {
-                        Shown::Erased
-                    } else if self.is_erased(place, self.log.len()) && finished {
-                        Shown::Unreadable
-                    } else if superseded || discarded {
-                        Shown::Hidden
-                    } else {
-                        Shown::Whole(output)
-                    });
-                }
-                _ => {}
-            }
-        }
-        out
-    }
-}
-
-/// What stands in the place of an output.
-#[derive(Clone, PartialEq, Eq, Debug)]
-enum Shown {
-    Whole(String),
-    Hidden,
-    /// Known to be gone.
-    Erased,
-    /// It was there then, and what it said is gone now.
-    Unreadable,
-}
-
-fn text(text: u8) -> String {
-    format!("text {text} ").repeat(usize::from(text) * 20 + 1)
-}
-
-fn output(file: u8) -> String {
-    format!("line of file {file}, long enough to be worth hiding\n").repeat(12)
-}
-
-fn info(stream: u8) -> StreamInfo {
-    StreamInfo::session("opencode", format!("s{stream}"))
-}
-
-impl ReferenceStateMachine for Model {
-    type State = Self;
-    type Transition = Step;
-
-    fn init_state() -> BoxedStrategy<Self> {
-        Just(Self { log: vec![Known::Policy(false)] }).boxed()
-    }
-
-    fn transitions(_: &Self) -> BoxedStrategy<Step> {
-        let fact = (0..3_u8, prop::option::of(0..4_u8), 0..5_u8).prop_map(|(stream, origin, text)| Fact {
-            stream,
-            origin,
-            text,
-        });
-        prop_oneof![
-            6 => (prop::collection::vec(fact, 1..5), any::<bool>(), any::<bool>())
-                .prop_map(|(facts, second, split)| Step::Append { facts, second, split }),
-            6 => (0..3_u8, 0..3_u8, any::<bool>()).prop_map(|(stream, file, second)| Step::Call { stream, file, second }),
-            4 => (0..3_u8, any::<u8>(), any::<bool>(), any::<bool>())
-                .prop_map(|(stream, call, restore, second)| Step::Act { stream, call, restore, second }),
-            1 => (any::<bool>(), any::<bool>()).prop_map(|(off, second)| Step::Policy { off, second }),
-            2 => (0..3_u8, any::<u8>(), any::<bool>()).prop_map(|(stream, call, second)| Step::Erase { stream, call, second }),
-            1 => any::<bool>().prop_map(|second| Step::Seal { second }),
-            1 => any::<bool>().prop_map(|power| Step::Crash { power }),
-            1 => any::<bool>().prop_map(|second| Step::Subscribe { second }),
-            1 => any::<bool>().prop_map(|delete_index| Step::Reopen { delete_index }),
-            1 => Just(Step::Reindex),
-            2 => (0..3_u8).prop_map(|stream| Step::Hold { stream }),
-            2 => any::<u8>().prop_map(|at| Step::Travel { at }),
-        ]
-        .boxed()
-    }
-
-    fn apply(mut state: Self, step: &Step) -> Self {
-        match step {
-            Step::Append { facts, .. } => drop(state.append(facts)),
-            Step::Call { stream, file, .. } => state.call(*stream, *file),
-            Step::Act { stream, call, restore, .. } => drop(state.act(*stream, *call, *restore)),
-            Step::Policy { off, .. } => state.policy(*off),
-            Step::Erase { stream, call, .. } => drop(state.erase(*stream, *call)),
-            _ => {}
-        }
-        state
-    }
-}
+use proptest_state_machine::{StateMachineTest, prop_state_machine};
 
 /// What is left of a text that was erased.
 const GONE: &str = "gone";
@@ -373,6 +62,26 @@ trait Place: Sized {
     fn crashed(&self, power: bool) -> Self;
     fn verify(&self) -> Report;
     fn delete_index(&self);
+    /// Does all of these: at the same time, where threads take turns by themselves.
+    fn together(jobs: Vec<Job<'_>>) -> Vec<Outcome> {
+        jobs.into_iter().map(|job| job()).collect()
+    }
+}
+
+/// A commit that is ready to go.
+type Job<'a> = Box<dyn FnOnce() -> Outcome + Send + 'a>;
+
+/// The facts of a commit as entries.
+fn batches(facts: &[Fact]) -> Vec<Batch> {
+    let batch = |fact: &Fact| {
+        let entry = Entry::message("", Role::User, text(fact.text));
+        let entry = match fact.origin {
+            Some(origin) => entry.origin(format!("msg:{origin}")),
+            None => entry,
+        };
+        Batch { stream: info(fact.stream), entries: vec![entry] }
+    };
+    facts.iter().map(batch).collect()
 }
 
 /// A folder. A crash is a copy of what lies in it while the store is open.
@@ -395,6 +104,17 @@ impl Place for Folder {
     }
     fn verify(&self) -> Report {
         verify_folder(&self.0.path().join("store"), true).unwrap()
+    }
+    fn together(jobs: Vec<Job<'_>>) -> Vec<Outcome> {
+        let begin = std::sync::Barrier::new(jobs.len());
+        std::thread::scope(|scope| {
+            let start = |job: Job<'_>| {
+                begin.wait();
+                job()
+            };
+            let threads: Vec<_> = jobs.into_iter().map(|job| scope.spawn(move || start(job))).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        })
     }
     fn delete_index(&self) {
         let index = self.0.path().join("store").join("index.redb");
@@ -438,6 +158,8 @@ struct Real<P> {
     held: Vec<Held>,
     told: Vec<Told>,
     model: Model,
+    /// Threads have met: what they came to, the other copy of the model cannot know.
+    has_own_order: bool,
 }
 
 impl<P: Place> Real<P> {
@@ -565,28 +287,33 @@ impl<P: Place + 'static> StateMachineTest for Real<P> {
     fn init_test(model: &Model) -> Self {
         let place = P::new();
         let stores = Some((place.open(0), place.open(1)));
-        Self { place, stores, held: Vec::new(), told: Vec::new(), model: model.clone() }
+        Self { place, stores, held: Vec::new(), told: Vec::new(), model: model.clone(), has_own_order: false }
     }
 
     fn apply(mut real: Self, after: &Model, step: Step) -> Self {
         match step {
             Step::Append { facts, second, split } => {
                 let known_count = real.model.append(&facts);
-                let batches: Vec<Batch> = facts
-                    .iter()
-                    .map(|fact| {
-                        let entry = Entry::message("", Role::User, text(fact.text));
-                        let entry = match fact.origin {
-                            Some(origin) => entry.origin(format!("msg:{origin}")),
-                            None => entry,
-                        };
-                        Batch { stream: info(fact.stream), entries: vec![entry] }
-                    })
-                    .collect();
                 let atomicity = if split { Atomicity::Split } else { Atomicity::One };
-                let receipt = real.store(second).commit(&batches, atomicity).unwrap();
+                let receipt = real.store(second).commit(&batches(&facts), atomicity).unwrap();
                 assert_eq!(receipt.known_count, known_count, "{facts:?}");
                 assert_eq!(receipt.items.len(), facts.len());
+            }
+            Step::Together { commits } => {
+                let job = |(facts, second): &(Vec<Fact>, bool)| -> Job<'static> {
+                    let (store, batches) = (real.store(*second).clone(), batches(facts));
+                    Box::new(move || {
+                        let told = store.commit(&batches, Atomicity::One).unwrap();
+                        let (known_count, event_count) = (told.known_count, told.event_count);
+                        Outcome { known_count, event_count, first: told.first_seq.get() }
+                    })
+                };
+                let told = P::together(commits.iter().map(job).collect());
+                let commits: Vec<(&[Fact], Outcome)> =
+                    commits.iter().map(|(facts, _)| facts.as_slice()).zip(told).collect();
+                real.model =
+                    real.model.in_some_order(&commits).unwrap_or_else(|| panic!("in no order: {commits:?}"));
+                real.has_own_order = true;
             }
             Step::Call { stream, file, second } => {
                 real.model.call(stream, file);
@@ -667,7 +394,7 @@ impl<P: Place + 'static> StateMachineTest for Real<P> {
                 }
             }
         }
-        assert_eq!(real.model.log, after.log, "both copies of the model agree");
+        assert!(real.has_own_order || real.model.log == after.log, "both copies of the model agree");
         real.check();
         real
     }

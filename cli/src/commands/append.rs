@@ -61,7 +61,8 @@ pub(crate) fn run(global: &Global, args: &Append, output: &mut Output) -> Result
             }
             // A full disk, a failed sync: what follows would only fail again.
             Err(failure) => {
-                let message = format!("line {number} was not recorded: {}", failure.message);
+                let what = if failure.is_open { "may be recorded or not" } else { "was not recorded" };
+                let message = format!("line {number} {what}: {}", failure.message);
                 return Err(Failure { message, ..failure });
             }
         }

@@ -22,6 +22,7 @@ use super::wait::low_half;
 use super::{Appended, Condition, Head, Log, Prepared, Writer, locked};
 use crate::codec::{SEGMENT_HEADER_BYTES, word};
 use crate::ids::{Position, Seq, StreamId};
+use crate::planted::{Bug, is_planted};
 use crate::storage::{SharedPage, sync};
 
 /// How long a wait for a wake is at most: the time that the death of whoever syncs can cost.
@@ -284,21 +285,26 @@ impl<'a> Shore for Surf<'a> {
         self.tail.try_lock_sync(!alone)
     }
 
-    fn sync(&self) -> bool {
-        let position = Position(self.written());
+    fn sync(&self, epoch: u32) -> bool {
+        if self.epoch() != epoch {
+            return false;
+        }
+        let mut position = Position(self.written());
         // In the next segment: then all of this one was made durable before that began.
         if position.segment() != self.segment.number {
             return true;
         }
-        let epoch = self.epoch();
         let place = read_shared(self.page).written.filter(|written| written.position >= position);
-        let place = place.filter(|written| written.position.segment() == self.segment.number);
+        let mut place = place.filter(|written| written.position.segment() == self.segment.number);
         if sync(&*self.segment.file).is_err() {
             self.tail.poison();
             return false;
         }
         if self.epoch() != epoch {
             return false;
+        }
+        if is_planted(Bug::CoveredReadLate) {
+            (position, place) = (Position(self.written()), read_shared(self.page).written);
         }
         if let Some(place) = place {
             Tail::publish_durable(self.page, &place);
@@ -321,11 +327,8 @@ impl<'a> Shore for Surf<'a> {
         let (count, since) = self.waits.get();
         let since = since.unwrap_or(now);
         self.waits.set((count.saturating_add(1), Some(since)));
-        if count >= TURN_WAIT_COUNT || now.saturating_sub(since) >= TURN_WAIT {
-            return false;
-        }
         self.page.wait(word::WAKE, seen, WAKE_WAIT);
-        true
+        count < TURN_WAIT_COUNT && now.saturating_sub(since) < TURN_WAIT
     }
 
     fn yield_now(&self) {

@@ -298,6 +298,12 @@ impl Log {
         let segment = self.write_segment(tail, writer)?;
         tail.check_current()?;
         let turn = tail.lock_sync(&*self.clock, self.options.lock_wait)?;
+        // Another thread's sync may have failed before this one had its turn: it was told so, and through the same file the
+        // next sync would not be.
+        if tail.read()?.epoch != writer.epoch {
+            self.poisoned.store(true, Ordering::SeqCst);
+            return Err(LogError::Poisoned { path: self.storage.path("") });
+        }
         segment.give_back(place.position.offset());
         if tail.read()?.durable.is_none_or(|durable| durable < place.position) {
             if sync(&*segment.file).is_err() {

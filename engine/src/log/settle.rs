@@ -30,13 +30,15 @@ pub(crate) trait Shore {
     fn written(&self) -> u64;
     /// How many are written and wait, and how many the last sync covered.
     fn waiting(&self) -> (u64, u64);
-    /// The turn, if nobody has it; `alone`: nobody else is known to wait, so others need not be asked.
+    /// The turn, if nobody has it; `alone`: no other process is asked, for want of others who wait or of an answer. Within a
+    /// process it is always one at a time: of two syncs at once through one file, only one is told that writing failed.
     fn try_turn(&self, alone: bool) -> Option<Self::Turn>;
-    /// Syncs all that is written, and says so. `false`: it failed, and that was said.
-    fn sync(&self) -> bool;
+    /// Syncs all that is written, and says so. `false`: it failed, and that was said; or one had failed since `epoch`. Then
+    /// a sync through the same file would cover nothing of what was lost, and would not fail: its error was told already.
+    fn sync(&self, epoch: u32) -> bool;
     /// Ends a turn and wakes all who wait.
     fn end_turn(&self, turn: Self::Turn);
-    /// Waits for a wake after the count was `seen`, or a little while. `false`: it has been far too long.
+    /// Waits for a wake after the count was `seen`, or a little while. `false`: it has been far too long already.
     fn wait(&self, seen: u32) -> bool;
     /// Lets others run.
     fn yield_now(&self);
@@ -64,25 +66,22 @@ pub(crate) fn settle(shore: &impl Shore, stretch: Stretch) -> bool {
             return true;
         }
         let alone = durable == stretch.start && shore.written() == stretch.end;
-        if let Some(turn) = shore.try_turn(alone) {
-            // The one before may have covered this one.
-            let done = shore.durable() >= stretch.end || {
-                if !alone {
-                    gather(shore);
-                }
-                sync_count += 1;
-                shore.sync()
-            };
-            shore.end_turn(turn);
-            if !done {
-                return false;
+        let turn = shore.try_turn(alone).or_else(|| {
+            // Whoever has the turn may be a process that was stopped. Going before it costs a sync and nothing else.
+            if shore.wait(seen) { None } else { shore.try_turn(true) }
+        });
+        let Some(turn) = turn else { continue };
+        // The one before may have covered this one.
+        let done = shore.durable() >= stretch.end || {
+            if !alone {
+                gather(shore);
             }
-        } else if !shore.wait(seen) {
-            // Whoever has the turn is stopped. Syncing out of turn costs a sync and nothing else.
             sync_count += 1;
-            if !shore.sync() {
-                return false;
-            }
+            shore.sync(stretch.epoch)
+        };
+        shore.end_turn(turn);
+        if !done {
+            return false;
         }
     }
     false

@@ -30,7 +30,7 @@ pub enum Planted {
 }
 
 /// All of them.
-pub const ALL: [Planted; 17] = [
+pub const ALL: [Planted; 18] = [
     Planted::Below(Sabotage::SkipSync),
     Planted::Below(Sabotage::AckBeforeSync),
     Planted::Below(Sabotage::PublishBeforeSync),
@@ -48,12 +48,13 @@ pub const ALL: [Planted; 17] = [
     Planted::Within(Bug::DedupeByLength),
     Planted::Within(Bug::PoisonWithoutEpoch),
     Planted::Within(Bug::ShareErased),
+    Planted::Within(Bug::CoveredReadLate),
 ];
 
 /// A check and its name.
 type Check = (&'static str, fn(Option<Sabotage>) -> Result<(), String>);
 
-const CHECKS: [Check; 9] = [
+const CHECKS: [Check; 10] = [
     ("crash images", |sabotage| crash_images(sabotage).map_err(|it| it.to_string())),
     ("naive fold", |_| naive_fold()),
     ("views of the past", |_| views_of_the_past()),
@@ -61,6 +62,7 @@ const CHECKS: [Check; 9] = [
     ("a failed sync beside another process", |_| failed_sync_beside()),
     ("erased and said again", |_| said_again().map_err(|error| error.to_string())),
     ("index ahead", |_| index_ahead().map_err(|error| error.to_string())),
+    ("crash images of many lives", |sabotage| many_lives(sabotage).map_err(|it| it.to_string())),
     ("failing storage", |_| faults::every_operation(3, 5).map(drop).map_err(|it| it.to_string())),
     ("damage", |_| flips::all(1, 997).map(drop).map_err(|it| it.to_string())),
 ];
@@ -86,6 +88,11 @@ pub fn caught(planted: Option<Planted>) -> Option<(&'static str, String)> {
 /// Lives of one and of several processes, some places of each.
 fn crash_images(sabotage: Option<Sabotage>) -> Result<(), super::Finding> {
     (5..10).try_for_each(|seed| crash::one_life(seed, 700, sabotage, &mut crash::Tally::default()))
+}
+
+/// Fewer places of more lives, for what only some orders of steps between processes show.
+fn many_lives(sabotage: Option<Sabotage>) -> Result<(), super::Finding> {
+    (100..180).try_for_each(|seed| crash::one_life(seed, 120, sabotage, &mut crash::Tally::default()))
 }
 
 /// Every edge of generated sessions is what the naive implementation says.

@@ -267,3 +267,24 @@ fn a_seal_makes_other_handles_let_go_of_the_old_file() {
         assert_eq!(sound_listing(&two)[..before.len()], before);
     }
 }
+
+/// A thread that begins a new segment syncs the old one. If the sync of another thread had just failed, this one did
+/// not: through one file a failure is told once. So what was lost was said to be durable.
+#[test]
+fn a_roll_after_another_threads_failed_sync_confirms_nothing() {
+    for shared in [true, false] {
+        let place = Place::new();
+        let log = place.open(shared);
+        let _ = append(&log, 0).unwrap();
+        let _ = log.place(log.prepare(&[event(&log, 1, 0)]).unwrap(), &[]).unwrap();
+        let tail = log.tail.as_ref().unwrap();
+        let mut writer = super::locked(&log.writer);
+        let lock = tail.lock(&*log.clock, log.options.lock_wait).unwrap();
+        let page = tail.read().unwrap();
+        log.catch_up(tail, &mut writer, &page).unwrap();
+        tail.poison();
+        assert!(matches!(log.roll(tail, &mut writer), Err(LogError::Poisoned { .. })), "shared {shared}");
+        assert_eq!(tail.read().unwrap().durable, page.durable, "shared {shared}");
+        drop(lock);
+    }
+}

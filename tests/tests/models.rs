@@ -1,0 +1,129 @@
+//! Orders of steps that threads rarely take by themselves: the queue of commits, and the wait for durability.
+//!
+//! ```text
+//! callers -> handoff.rs, settle.rs: the engine's own code, over a scheduler's mutexes and threads
+//!              -> model/: a page, a file, a disk, the locks W and S, two processes, a sync that fails
+//! ```
+//!
+//! A scheduler (shuttle) picks who takes the next step, from a seed that a failure prints. In each schedule: what is
+//! acknowledged or shown is on the disk, every caller gets its own answer, and nobody waits for a wake that does not come,
+//! for waits here have no time-out. All that the processes share is sequentially consistent in the engine, as it is here.
+//!
+//! Not here: what `model/` stands for (the writing of frames, the page's records, the death of processes); the
+//! simulated machine of `crash.rs` and `damage.rs` runs the real ones.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests: a failed step is a failed test"
+)]
+
+/// What the queue is made of here.
+mod primitives {
+    pub(super) use shuttle::sync::{Arc, Condvar, Mutex, MutexGuard};
+    pub(super) use shuttle::thread::yield_now;
+    pub(super) use std::sync::PoisonError;
+}
+
+#[path = "../../engine/src/log/handoff.rs"]
+mod handoff;
+#[path = "../../engine/src/log/settle.rs"]
+mod settle;
+
+#[path = "models/machine.rs"]
+mod machine;
+
+use std::panic::catch_unwind;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use acpdb_tests::support::cases;
+use handoff::Until;
+use machine::{Flaw, Process, World, follow};
+use primitives::Arc;
+
+/// Two processes of two callers each, every one with two commits, and a follower who waits for all of them.
+fn everybody(flaw: Option<Flaw>, failing_sync: Option<u64>, impatient: bool) -> Arc<World> {
+    const CALLERS: [(usize, Until); 4] =
+        [(0, Until::Durable), (0, Until::Written), (1, Until::Durable), (1, Until::Durable)];
+    const COMMIT_COUNT: u64 = 2;
+    let world = Arc::new(World::new(flaw, failing_sync, impatient));
+    let processes = [Process::new(&world), Process::new(&world)];
+    let callers: Vec<_> = (0..)
+        .zip(CALLERS)
+        .map(|(caller, (process, until))| {
+            let process = Arc::clone(&processes[process]);
+            shuttle::thread::spawn(move || {
+                for number in 0..COMMIT_COUNT {
+                    process.commit(caller * 100 + number, until);
+                }
+            })
+        })
+        .collect();
+    let follower = {
+        let world = Arc::clone(&world);
+        let all = CALLERS.len() as u64 * COMMIT_COUNT;
+        shuttle::thread::spawn(move || follow(&world, all))
+    };
+    for caller in callers {
+        caller.join().unwrap();
+    }
+    world.end();
+    follower.join().unwrap();
+    world.check();
+    world
+}
+
+#[test]
+fn in_no_order_is_anything_acknowledged_that_is_not_on_the_disk_and_nobody_waits_for_ever() {
+    let count = cases(400) as usize;
+    shuttle::check_random(|| drop(everybody(None, None, false)), count);
+    shuttle::check_pct(|| drop(everybody(None, None, false)), count, 3);
+    shuttle::check_random(|| drop(everybody(None, None, true)), count);
+}
+
+/// The commits of one group share a sync, and often do: otherwise the model would say nothing about groups.
+#[test]
+fn syncs_are_shared() {
+    static SYNCS: AtomicU64 = AtomicU64::new(0);
+    let count = 100;
+    let one = || {
+        SYNCS.fetch_add(everybody(None, None, false).sync_count(), Ordering::SeqCst);
+    };
+    shuttle::check_random(one, count);
+    let syncs = SYNCS.load(Ordering::SeqCst);
+    assert!(syncs < 7 * count as u64, "{syncs} syncs for {} commits", 8 * count);
+}
+
+/// Found here: one thread's sync failed, and a second one of the same process, who had looked for that before his turn
+/// came, synced without an error (it had been told already) and said that all was durable. The same in a thread who
+/// began a new segment, and in one who had waited too long for a turn and synced without.
+#[test]
+fn a_sync_that_fails_is_told_to_all_whom_it_concerns() {
+    let count = cases(150) as usize;
+    for failing in 0..4 {
+        for impatient in [false, true] {
+            shuttle::check_random(move || drop(everybody(None, Some(failing), impatient)), count);
+        }
+    }
+}
+
+/// Each rule that is broken on purpose is noticed in some order of steps.
+#[test]
+fn every_flaw_is_found() {
+    // What they panic with is not of interest.
+    std::panic::set_hook(Box::new(|_| {}));
+    let missed: Vec<Flaw> = Flaw::ALL
+        .into_iter()
+        .filter(|flaw| {
+            let failing = flaw.needs_a_failing_sync().then_some(0);
+            let flaw = *flaw;
+            let run = move || drop(everybody(Some(flaw), failing, flaw == Flaw::SyncedOutOfTurn));
+            catch_unwind(move || shuttle::check_random(run, 4000)).is_ok()
+                && catch_unwind(move || shuttle::check_pct(run, 4000, 4)).is_ok()
+        })
+        .collect();
+    drop(std::panic::take_hook());
+    assert!(missed.is_empty(), "nobody noticed {missed:?}");
+}
