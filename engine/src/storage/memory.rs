@@ -36,7 +36,7 @@ mod tests {
             let mut memory = vec![7_u8; bytes];
             expect_filled(memory.as_ptr().wrapping_add(skip), bytes.saturating_sub(skip));
             assert!(memory.iter().all(|byte| *byte == 7));
-            memory.iter_mut().for_each(|byte| *byte = 8);
+            memory.fill(8);
             assert!(memory.iter().all(|byte| *byte == 8));
         }
         expect_filled(std::ptr::null(), usize::MAX);
