@@ -1,13 +1,11 @@
-//! Whole frames: encoding a commit before its place is known, and decoding spine and bodies.
+//! Whole frames: decoding spine and bodies.
 //!
 //! ```text
 //! 0      160           160 + 48 n                                 spine end
 //! header | envelopes   | payloads, each padded to 16 | body rows  | salt bytes pad | salt bytes pad | ..
 //! ```
 //!
-//! A commit is encoded and hashed by its caller, outside every lock; its place in the log is filled in later by
-//! [`PreparedFrame::seal`], which hashes 168 bytes. That is why rows of bodies in the same frame hold an offset
-//! from the frame's start, while rows of bodies stored earlier hold an absolute position.
+//! How one is made is in `prepare`.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -15,250 +13,15 @@ use std::sync::{Arc, OnceLock};
 use rkyv::util::AlignedVec;
 use rustc_hash::FxHashMap;
 
-use super::body::{check_block, salted};
+use super::body::check_block;
 use super::envelope::DiskRow;
-use super::fields::{Put, align16, is_zero};
-use super::header::link_of;
+use super::fields::{align16, is_zero};
+use super::prepare::{narrow, resolve};
 use super::{
-    BODY_CHUNK_BYTES_MAX, BODY_ROW_BYTES, BodyRow, COMMIT_EVENT_COUNT_MAX, ENVELOPE_BYTES, EVENT_BYTES_MAX,
-    EncodeError, EncodedBody, EncodedEvent, Envelope, FRAME_BYTES_MAX, FRAME_HEADER_BYTES, FrameHeader,
-    Invalid, Part, SALT_BYTES,
+    BODY_CHUNK_BYTES_MAX, BODY_ROW_BYTES, BodyRow, ENVELOPE_BYTES, EVENT_BYTES_MAX, Envelope,
+    FRAME_HEADER_BYTES, FrameHeader, Invalid, Part, SALT_BYTES,
 };
-use crate::ids::{Digest, Link, Micros, Position, Seq, StoreId, StreamId};
-use crate::planted::{Bug, is_planted};
-
-/// A commit, encoded and hashed, that has no place in the log yet.
-#[derive(Clone)]
-pub struct PreparedFrame {
-    bytes: Vec<u8>,
-    header: FrameHeader,
-    rows: Vec<DiskRow>,
-    streams: Vec<(StreamId, u32)>,
-}
-
-impl PreparedFrame {
-    /// Length of the frame.
-    pub fn frame_bytes(&self) -> usize {
-        self.bytes.len()
-    }
-
-    /// Its bytes, with the place it was last given.
-    pub fn bytes(&self) -> &[u8] {
-        &self.bytes
-    }
-
-    /// How many events it has.
-    pub fn event_count(&self) -> u32 {
-        self.header.event_count
-    }
-
-    /// Each stream it writes to, with the ordinal of the stream's last event.
-    pub fn streams(&self) -> &[(StreamId, u32)] {
-        &self.streams
-    }
-
-    /// The highest position of a body stored earlier that it refers to.
-    pub fn last_reference(&self) -> Option<Position> {
-        self.rows.iter().filter(|row| !row.in_frame).map(|row| row.row.position).max()
-    }
-
-    /// The rows of its body table, as they read once the frame is at `position`.
-    pub fn rows_at(&self, position: Position) -> Vec<BodyRow> {
-        self.rows.iter().map(|row| resolve(row, position)).collect()
-    }
-
-    /// Gives the frame its place and time, and returns its bytes and its link. May be called again.
-    pub fn seal(
-        &mut self,
-        first_seq: Seq,
-        time: Micros,
-        position: Position,
-        durable: Position,
-        store: StoreId,
-        previous: Link,
-    ) -> (&[u8], Link) {
-        let is_wrong = is_planted(Bug::WrongPreviousLink) && first_seq.0.is_multiple_of(3);
-        let previous = if is_wrong { Link::ZERO } else { previous };
-        self.header = FrameHeader { first_seq, time, position, durable, store, previous, ..self.header };
-        let header = self.header.encode();
-        Put(&mut self.bytes).bytes(&header);
-        (&self.bytes, link_of(&header))
-    }
-}
-
-fn resolve(row: &DiskRow, frame: Position) -> BodyRow {
-    let offset = if row.in_frame { frame.0 } else { 0 };
-    BodyRow { position: Position(row.row.position.0.saturating_add(offset)), ..row.row }
-}
-
-fn limit(what: &'static str, actual: usize, limit: usize) -> Result<(), EncodeError> {
-    let wide = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
-    if actual <= limit {
-        Ok(())
-    } else {
-        Err(EncodeError::TooLarge { what, actual: wide(actual), limit: wide(limit) })
-    }
-}
-
-/// Lengths on disk are 32 bits; everything here is under [`FRAME_BYTES_MAX`] by then.
-fn narrow(count: usize) -> u32 {
-    u32::try_from(count).unwrap_or(u32::MAX)
-}
-
-/// Encodes and hashes a commit. Cost: one copy and one BLAKE3 of everything; do it outside every lock.
-///
-/// # Errors
-/// [`EncodeError::TooLarge`] over any limit of this module, checked before anything is allocated; the other
-/// variants for a commit that makes no sense.
-pub fn encode_frame(events: &[EncodedEvent]) -> Result<PreparedFrame, EncodeError> {
-    let (spine_bytes, bodies_bytes_max) = measure(events)?;
-    let mut bytes = Vec::with_capacity(FRAME_HEADER_BYTES + spine_bytes + bodies_bytes_max);
-    bytes.resize(FRAME_HEADER_BYTES, 0);
-    let mut streams: FxHashMap<StreamId, u32> = FxHashMap::default();
-    for (ordinal, event) in events.iter().enumerate() {
-        bytes.extend_from_slice(&event.envelope.encode(narrow(event.payload.len())));
-        streams.insert(event.envelope.stream, narrow(ordinal));
-    }
-    for event in events {
-        bytes.extend_from_slice(&event.payload);
-        bytes.resize(align16(bytes.len()), 0);
-    }
-    let rows = place_bodies(events, FRAME_HEADER_BYTES + spine_bytes);
-    for placed in &rows {
-        bytes.extend_from_slice(&placed.row.encode());
-    }
-    debug_assert_eq!(bytes.len(), FRAME_HEADER_BYTES + spine_bytes);
-    let spine = bytes.get(FRAME_HEADER_BYTES..).unwrap_or(&[]);
-    let (spine_digest, spine_checksum) = (Digest(*blake3::hash(spine).as_bytes()), crc32c::crc32c(spine));
-    for placed in &rows {
-        match placed.block {
-            Block::Stored(salt, body) => {
-                bytes.extend_from_slice(salt);
-                bytes.extend_from_slice(body);
-                bytes.resize(align16(bytes.len()), 0);
-            }
-            Block::Zeros(length) => bytes.resize(align16(bytes.len() + SALT_BYTES + length), 0),
-            Block::Elsewhere => {}
-        }
-    }
-    let header = FrameHeader {
-        spine_bytes: narrow(spine_bytes),
-        bodies_bytes: narrow(bytes.len() - FRAME_HEADER_BYTES - spine_bytes),
-        event_count: narrow(events.len()),
-        row_count: narrow(rows.len()),
-        first_seq: Seq(1),
-        time: Micros::default(),
-        position: Position::default(),
-        durable: Position::default(),
-        store: StoreId::ZERO,
-        previous: Link::ZERO,
-        spine_digest,
-        spine_checksum,
-    };
-    let rows = rows.into_iter().map(|placed| placed.row).collect();
-    Ok(PreparedFrame { bytes, header, rows, streams: streams.into_iter().collect() })
-}
-
-/// Checks every limit; returns the length of the spine and the most that the bodies can take.
-fn measure(events: &[EncodedEvent]) -> Result<(usize, usize), EncodeError> {
-    if events.is_empty() {
-        return Err(EncodeError::NoEvents);
-    }
-    limit("events of a commit", events.len(), COMMIT_EVENT_COUNT_MAX)?;
-    let (mut spine, mut bodies) = (0_usize, 0_usize);
-    for (ordinal, event) in events.iter().enumerate() {
-        limit("bytes of an event", event.payload.len(), EVENT_BYTES_MAX)?;
-        spine = spine.saturating_add(ENVELOPE_BYTES + align16(event.payload.len()));
-        for (row, body) in event.bodies.iter().enumerate() {
-            spine = spine.saturating_add(BODY_ROW_BYTES);
-            let length = match body {
-                EncodedBody::New { bytes, salt } => {
-                    if is_zero(salt) {
-                        return Err(EncodeError::NoSalt { event: ordinal, row });
-                    }
-                    bodies = bodies.saturating_add(SALT_BYTES + align16(bytes.len()));
-                    bytes.len()
-                }
-                EncodedBody::Existing { bytes, .. } => *bytes as usize,
-                EncodedBody::Lost { bytes, .. } => {
-                    bodies = bodies.saturating_add(SALT_BYTES + align16(*bytes as usize));
-                    *bytes as usize
-                }
-            };
-            if length == 0 {
-                return Err(EncodeError::EmptyBody { event: ordinal, row });
-            }
-            limit("bytes of a body", length, BODY_CHUNK_BYTES_MAX)?;
-        }
-    }
-    limit(
-        "bytes of a commit",
-        spine.saturating_add(bodies).saturating_add(FRAME_HEADER_BYTES),
-        FRAME_BYTES_MAX,
-    )?;
-    Ok((spine, bodies))
-}
-
-struct Placed<'a> {
-    row: DiskRow,
-    block: Block<'a>,
-}
-
-/// What a row stores in its frame.
-enum Block<'a> {
-    /// Salt and bytes.
-    Stored(&'a [u8; SALT_BYTES], &'a [u8]),
-    /// Zeros for a salt and this many bytes.
-    Zeros(usize),
-    /// Nothing: another row or an earlier frame has them.
-    Elsewhere,
-}
-
-impl std::ops::Deref for Placed<'_> {
-    type Target = DiskRow;
-
-    fn deref(&self) -> &DiskRow {
-        &self.row
-    }
-}
-
-/// Gives each body its place, the first at byte `next` of the frame.
-fn place_bodies(events: &[EncodedEvent], mut next: usize) -> Vec<Placed<'_>> {
-    let mut seen: HashMap<blake3::Hash, (Digest, Position)> = HashMap::new();
-    let mut rows = Vec::new();
-    for (ordinal, event) in events.iter().enumerate() {
-        for body in &event.bodies {
-            let event = narrow(ordinal);
-            rows.push(match body {
-                EncodedBody::Existing { digest, bytes, position } => Placed {
-                    row: DiskRow::new(event, *digest, *bytes, *position, false),
-                    block: Block::Elsewhere,
-                },
-                EncodedBody::Lost { digest, bytes } => {
-                    let place = Position(next as u64 / Position::GRAIN_BYTES);
-                    next += SALT_BYTES + align16(*bytes as usize);
-                    let row = DiskRow::new(event, *digest, *bytes, place, true);
-                    Placed { row, block: Block::Zeros(*bytes as usize) }
-                }
-                EncodedBody::New { bytes, salt } => {
-                    let content = blake3::hash(bytes);
-                    let shared = seen.get(&content).copied();
-                    let (digest, position) = shared.unwrap_or_else(|| {
-                        let place = Position(next as u64 / Position::GRAIN_BYTES);
-                        (salted(salt, bytes.len(), &content), place)
-                    });
-                    if shared.is_none() {
-                        seen.insert(content, (digest, position));
-                        next += SALT_BYTES + align16(bytes.len());
-                    }
-                    let block = if shared.is_none() { Block::Stored(salt, bytes) } else { Block::Elsewhere };
-                    Placed { row: DiskRow::new(event, digest, narrow(bytes.len()), position, true), block }
-                }
-            });
-        }
-    }
-    rows
-}
+use crate::ids::{Digest, Micros, Position, Seq};
 
 /// How much of a frame's spine is checked when it is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -21,6 +21,7 @@ mod outline;
 mod pages;
 pub mod payload;
 pub mod peek;
+mod prepare;
 mod sealed;
 mod segment;
 mod store_file;
@@ -33,13 +34,14 @@ pub use compress::{DICTIONARY_1, DICTIONARY_1_DIGEST};
 pub(crate) use compress::{Packer, unpack};
 pub use envelope::{BodyRow, EncodedBody, EncodedEvent, Envelope, NO_KEY, SALT_BYTES};
 pub use fields::{align16, is_zero};
-pub use frame::{EventRef, Frame, FrameCheck, PreparedFrame, decode_frame, encode_frame};
+pub use frame::{EventRef, Frame, FrameCheck, decode_frame};
 pub use header::{FRAME_MAGIC, FrameHeader};
 pub use outline::{Outline, Pieces};
 pub use pages::{
     Busy, Checkpoint, TailPage, Written, busy_record, check_word, poison_word, slots, state_records, word,
     written_record,
 };
+pub use prepare::{PreparedFrame, encode_frame};
 pub use sealed::SealedLayout;
 pub(crate) use sealed::{
     BLOCK_ROW_BYTES, BlockRow, DIGESTED_RECORD_BYTES, FRAME_ROW_BYTES, FrameRow, POSTING_BYTES, RECORD_BYTES,
