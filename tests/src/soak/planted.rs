@@ -78,7 +78,11 @@ pub fn caught(planted: Option<Planted>) -> Option<(&'static str, String)> {
     plant(bug);
     let found = CHECKS.iter().find_map(|(name, check)| {
         let outcome = catch_unwind(AssertUnwindSafe(|| check(sabotage)));
-        let outcome = outcome.unwrap_or_else(|_| Err("it panicked".to_owned()));
+        let outcome = outcome.unwrap_or_else(|panic| {
+            let said = panic.downcast_ref::<String>().map(String::as_str);
+            let said = said.or(panic.downcast_ref::<&str>().copied()).unwrap_or_default();
+            Err(format!("it panicked: {said}"))
+        });
         outcome.err().map(|wrong| (*name, wrong))
     });
     plant(None);
