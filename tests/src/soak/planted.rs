@@ -78,7 +78,11 @@ pub fn caught(planted: Option<Planted>) -> Option<(&'static str, String)> {
     plant(bug);
     let found = CHECKS.iter().find_map(|(name, check)| {
         let outcome = catch_unwind(AssertUnwindSafe(|| check(sabotage)));
-        let outcome = outcome.unwrap_or_else(|_| Err("it panicked".to_owned()));
+        let outcome = outcome.unwrap_or_else(|panic| {
+            let said = panic.downcast_ref::<String>().map(String::as_str);
+            let said = said.or(panic.downcast_ref::<&str>().copied()).unwrap_or_default();
+            Err(format!("it panicked: {said}"))
+        });
         outcome.err().map(|wrong| (*name, wrong))
     });
     plant(None);
@@ -162,7 +166,7 @@ fn restored() -> Result<(), Failure> {
 /// One process fails to sync and starts anew while the other one waits for its commit to become durable.
 fn failed_sync_beside() -> Result<(), String> {
     // Which turns the two take, and so whether one of them waits just then, is the seed's choice.
-    (0..400_u64).try_for_each(|seed| {
+    (0..4000_u64).try_for_each(|seed| {
         let fault = Fault { kind: FaultKind::SyncError, after: 6 + seed % 16, once: true };
         faults::one_life(seed, fault, 2).map(drop)
     })
