@@ -106,7 +106,7 @@ fn snapshot(
     Ok(())
 }
 
-/// One thing many times, for a profiler: `cold` or `apply` of so many calls, or `append` of one.
+/// One thing many times, for a profiler: `cold`, `snapshot` or `apply` of so many calls, or `append` of one.
 pub(crate) fn profile(options: &Options, what: &str, rounds: usize, calls: usize) -> Outcome<()> {
     let folder = tempfile::tempdir_in(&options.scratch)?;
     let mut session = Session::new("fold");
@@ -115,8 +115,12 @@ pub(crate) fn profile(options: &Options, what: &str, rounds: usize, calls: usize
     let store = open(folder.path())?;
     let events: Vec<Recorded> = store.events(Seq(1), Seq::MAX)?.collect::<Result<_, _>>()?;
     let _ = store.view(stream)?;
+    if what == "snapshot" {
+        let _ = store.save_snapshot(stream)?;
+    }
     for _ in 0..rounds {
         match what {
+            "snapshot" => drop(builder(folder.path()).open()?.view(stream)?),
             "cold" => drop(open(folder.path())?.view(stream)?),
             "apply" => drop(folded(&events)),
             _ => {

@@ -18,6 +18,8 @@ use crate::{Options, Outcome};
 
 /// The session of 10,000 items.
 const BIG: &str = "big";
+/// The session of 5,000 events that is exported.
+const EXPORTED: &str = "exported";
 
 pub(crate) fn run(options: &Options, report: &mut Report) -> Outcome<()> {
     let folder = tempfile::tempdir_in(&options.scratch)?;
@@ -26,6 +28,7 @@ pub(crate) fn run(options: &Options, report: &mut Report) -> Outcome<()> {
     let program = std::env::current_exe()?.with_file_name("acpdb");
     if program.exists() {
         processes(&program, folder.path(), &item, report)?;
+        exports(&program, folder.path(), report)?;
     } else {
         eprintln!("skipped: {} is not built (cargo build --release -p acpdb)", program.display());
     }
@@ -38,6 +41,8 @@ fn make(folder: &Path, sessions: usize, calls: usize, quick: bool, report: &mut 
     // 9,200 calls come with some 800 messages.
     let mut big = Session::new(BIG);
     big.record(&store, if quick { 1_000 } else { 9_200 })?;
+    let mut exported = Session::new(EXPORTED);
+    exported.record(&store, if quick { 500 } else { 1_600 })?;
     for number in 0..sessions {
         let mut session = Session::new(&format!("session-{number:03}"));
         session.record(&store, calls)?;
@@ -107,6 +112,37 @@ fn processes(program: &Path, folder: &Path, item: &str, report: &mut Report) -> 
         Ok(spent.wall)
     })?;
     report.row("acpdb log, first row", first * 1e3, "ms", Target::AtMost(15.0));
+    Ok(())
+}
+
+/// A session as a file, by whole processes; the page beside the texts in it.
+fn exports(program: &Path, folder: &Path, report: &mut Report) -> Outcome<()> {
+    let out = tempfile::tempdir_in(folder)?;
+    for (format, target) in
+        [("html", Target::AtMost(500.0)), ("jsonl", Target::None), ("otlp-json", Target::None)]
+    {
+        let path = out.path().join(format);
+        let command = |json: &[&str]| {
+            let mut command = Command::new(program);
+            command.arg("--db").arg(folder).args(["export", format, EXPORTED, "--force", "-o"]).arg(&path);
+            command.args(json).stderr(Stdio::null());
+            command
+        };
+        let mut peak: f64 = 0.0;
+        let time = median(5, || {
+            let (ran, spent) = spent(|| watch(&mut command(&[])));
+            peak = peak.max(ran?);
+            Ok(spent.wall)
+        })?;
+        report.row(format!("acpdb export {format}"), time * 1e3, "ms", target);
+        report.row(format!("acpdb export {format}, peak memory"), peak, "MB", Target::AtMost(64.0));
+        if format == "html" {
+            let said: serde_json::Value = serde_json::from_slice(&command(&["--json"]).output()?.stdout)?;
+            let size = |name: &str| said.get(name).and_then(serde_json::Value::as_f64).ok_or("no size");
+            let ratio = size("bytes")? / size("text_bytes")?;
+            report.row("acpdb export html, to its texts", ratio, "x", Target::AtMost(1.3));
+        }
+    }
     Ok(())
 }
 

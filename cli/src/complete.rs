@@ -11,7 +11,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
 use acpdb_engine::event::Scope;
-use acpdb_engine::{At, Store, StreamName};
+use acpdb_engine::{At, Store, StreamName, View};
 use clap_complete::engine::{ArgValueCandidates, ArgValueCompleter, CompletionCandidate};
 
 use crate::args::Global;
@@ -22,6 +22,8 @@ use crate::place;
 pub(crate) const VARIABLE: &str = "ACPDB_COMPLETE";
 /// Most candidates that a shell is given: more nobody reads.
 const CANDIDATE_COUNT_MAX: usize = 200;
+/// Most sessions that are looked through for an id: a shell waits for the answer.
+const SESSION_COUNT_MAX: usize = 32;
 
 /// Completes a session.
 pub(crate) fn sessions() -> ArgValueCompleter {
@@ -38,6 +40,13 @@ pub(crate) fn settings() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
         let keys = crate::settings::KEYS.iter();
         keys.map(|key| CompletionCandidate::new(key.name).help(Some(key.about.into()))).collect()
+    })
+}
+
+/// Completes a preset of policies.
+pub(crate) fn presets() -> ArgValueCandidates {
+    ArgValueCandidates::new(|| {
+        acpdb_engine::fold::policy::PRESETS.iter().map(CompletionCandidate::new).collect()
     })
 }
 
@@ -75,13 +84,20 @@ fn session_candidates(current: &OsStr) -> Vec<CompletionCandidate> {
 
 fn item_candidates(current: &OsStr) -> Vec<CompletionCandidate> {
     let (Some(current), Some(store)) = (current.to_str(), store()) else { return Vec::new() };
-    let session = match option(&["--session", "-s"]).and_then(|name| name.into_string().ok()) {
-        Some(name) => store.find_stream(&name).ok(),
-        None => sessions_of(&store).into_iter().find(|stream| stream.parent.is_none()),
+    let sessions = match option(&["--session", "-s"]).and_then(|name| name.into_string().ok()) {
+        Some(name) => store.find_stream(&name).into_iter().collect(),
+        None => sessions_of(&store),
     };
-    let Some(view) = session.and_then(|stream| store.view_once(stream.id, &At::Head).ok()) else {
-        return Vec::new();
-    };
+    // Ids are found in any session; the newest that has one is meant most often.
+    let sessions = sessions.iter().take(SESSION_COUNT_MAX);
+    let views = sessions.filter_map(|stream| store.view_once(stream.id, &At::Head).ok());
+    views.map(|view| items_of(&view, current)).find(|found| !found.is_empty()).unwrap_or_default()
+}
+
+/// Items of a session whose seq, hash or host's id begins so.
+fn items_of(view: &View, current: &str) -> Vec<CompletionCandidate> {
+    // In many shells `#` needs quotes; a seq is taken without it.
+    let is_bare = !current.is_empty() && current.bytes().all(|byte| byte.is_ascii_digit());
     let mut all = Vec::new();
     // Repeats of a call go by one hash.
     let mut known = std::collections::BTreeSet::new();
@@ -93,8 +109,9 @@ fn item_candidates(current: &OsStr) -> Vec<CompletionCandidate> {
             None => about.to_owned(),
         };
         let about = escape(&about, Escape::Line).into_owned();
-        let names =
-            [Some(item.item.to_string()), item.hash.clone(), item.call.as_ref().map(ToString::to_string)];
+        let id = item.item.to_string();
+        let id = if is_bare { id.trim_start_matches('#').to_owned() } else { id };
+        let names = [Some(id), item.hash.clone(), item.call.as_ref().map(ToString::to_string)];
         for name in names.into_iter().flatten().filter(|name| name.starts_with(current)) {
             if !known.insert(name.clone()) {
                 continue;

@@ -48,6 +48,7 @@ struct RawMessage {
 struct RawTool<'a> {
     #[serde(alias = "id")]
     call: Option<String>,
+    #[serde(alias = "name")]
     tool: Option<String>,
     #[serde(borrow)]
     params: Option<&'a RawValue>,

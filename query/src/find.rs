@@ -146,19 +146,26 @@ pub fn find(store: &Store, text: &str, session: Option<&StreamName>) -> Result<F
     if let Some(session) = session {
         return search(store, text, vec![session.clone()]);
     }
-    match bearers(store, text)? {
-        Bearers::Unknown => {}
-        // Every call that was ever begun is in the index, and nothing else goes by such a name.
-        Bearers::Known(few) if few.is_empty() => {
-            let nearest = nearest_known(store, text);
-            return Err(FindError::NotFound { text: text.to_owned(), nearest });
+    if has_known_form(text) {
+        let mut nearest = None;
+        for prefix in [false, true] {
+            match bearers(store, text, prefix)? {
+                None => return search_all(store, text),
+                Some(few) if few.is_empty() => {}
+                Some(few) => match search(store, text, few) {
+                    Err(FindError::NotFound { nearest: near, .. }) => nearest = near,
+                    found => return found,
+                },
+            }
         }
-        Bearers::Known(few) => match search(store, text, few) {
-            // Its name begins like theirs, and is none of theirs.
-            Err(FindError::NotFound { .. }) => {}
-            found => return found,
-        },
+        // Every call that was ever begun is in the index, and nothing else goes by such a name.
+        let nearest = nearest.map_or_else(|| nearest_known(store, text), |near| Ok(Some(near)))?;
+        return Err(FindError::NotFound { text: text.to_owned(), nearest });
     }
+    search_all(store, text)
+}
+
+fn search_all(store: &Store, text: &str) -> Result<Found, FindError> {
     let all = store.stream_names()?.into_iter();
     search(store, text, all.filter(|stream| stream.scope == Scope::Session).collect())
 }
@@ -166,12 +173,12 @@ pub fn find(store: &Store, text: &str, session: Option<&StreamName>) -> Result<F
 /// Names that are asked of the index before it is given up: more streams than this are better folded all.
 const NAMED_COUNT_MAX: usize = 64;
 
-/// Whose calls go by a name.
-enum Bearers {
-    /// There is no index that knows all, or it does not know such names.
-    Unknown,
-    /// Calls of these sessions; of none.
-    Known(Vec<StreamName>),
+/// Names of calls near a text that are looked at.
+const NEAR_COUNT_MAX: usize = 12;
+
+/// Whether the index knows names of this form: hashes without a letter are in no index, nor are very long names.
+fn has_known_form(text: &str) -> bool {
+    !text.is_empty() && text.len() <= NAME_BYTES_MAX && HashTarget::parse_bare(text).is_none()
 }
 
 /// Text of a hash as the index knows it.
@@ -179,60 +186,50 @@ fn label_of(text: &str) -> String {
     HashTarget::parse(text).map_or_else(|| text.to_lowercase(), |target| target.label_text())
 }
 
-/// The sessions whose calls the index knows by this name, or else by names that begin with it.
-fn bearers(store: &Store, text: &str) -> Result<Bearers, FindError> {
-    // Hashes without a letter are in no index, nor are long names.
-    if text.is_empty() || text.len() > NAME_BYTES_MAX || HashTarget::parse_bare(text).is_some() {
-        return Ok(Bearers::Unknown);
+/// The sessions of which some call may go by this name, or by one that begins with it: all that do, and perhaps others.
+/// `None`: no index knows, or there are too many.
+fn bearers(store: &Store, text: &str, prefix: bool) -> Result<Option<Vec<StreamName>>, FindError> {
+    let mut known = BTreeSet::new();
+    for (kind, name) in [(NameKind::Call, text), (NameKind::Label, label_of(text).as_str())] {
+        let entries = store.named(kind, name, prefix, NAMED_COUNT_MAX);
+        let Some(entries) = entries.filter(|entries| entries.len() < NAMED_COUNT_MAX) else {
+            return Ok(None);
+        };
+        known.extend(entries.into_iter().map(|entry| entry.stream));
     }
-    let label = label_of(text);
-    for prefix in [false, true] {
-        let mut known = BTreeSet::new();
-        for (kind, name) in [(NameKind::Call, text), (NameKind::Label, label.as_str())] {
-            let Some(entries) = store.named(kind, name, prefix, NAMED_COUNT_MAX) else {
-                return Ok(Bearers::Unknown);
-            };
-            if entries.len() >= NAMED_COUNT_MAX {
-                return Ok(Bearers::Unknown);
-            }
-            known.extend(entries.into_iter().map(|entry| entry.stream));
-        }
-        if !known.is_empty() {
-            let mut few = store.stream_names_among(&known)?;
-            few.retain(|stream| stream.scope == Scope::Session);
-            return Ok(Bearers::Known(few));
-        }
+    if known.is_empty() {
+        return Ok(Some(Vec::new()));
     }
-    Ok(Bearers::Known(Vec::new()))
+    let mut few = store.stream_names_among(&known)?;
+    few.retain(|stream| stream.scope == Scope::Session);
+    Ok(Some(few))
 }
 
 /// Of the calls that the index knows by the longest beginning of a text, the name that is most like it.
-fn nearest_known(store: &Store, text: &str) -> Option<String> {
+fn nearest_known(store: &Store, text: &str) -> Result<Option<String>, FindError> {
     let label = label_of(text);
-    let ends = text.char_indices().map(|(end, _)| end).filter(|end| *end > 0);
-    for end in ends.rev() {
-        let names = [(NameKind::Call, text), (NameKind::Label, label.as_str())];
-        let found = names.into_iter().filter_map(|(kind, name)| {
-            let start = name.get(..end.min(name.len()))?;
-            let entries = store.named(kind, start, true, NAMED_COUNT_MAX)?;
-            Some(entries.into_iter().filter_map(move |entry| name_at(store, kind, entry.seq)))
-        });
-        let near = found.flatten().map(|name| (strsim::jaro_winkler(&name, text), name));
-        let near = near.filter(|(likeness, _)| *likeness >= LIKENESS_MIN);
-        if let Some((_, name)) = near.max_by(|left, right| left.0.total_cmp(&right.0)) {
-            return Some(name);
+    let ends: Vec<usize> = text.char_indices().map(|(end, _)| end).filter(|end| *end > 0).collect();
+    for end in ends.into_iter().rev() {
+        let mut near: Option<(f64, String)> = None;
+        for (kind, name) in [(NameKind::Call, text), (NameKind::Label, label.as_str())] {
+            let Some(start) = name.get(..end.min(name.len())) else { continue };
+            for entry in store.named(kind, start, true, NEAR_COUNT_MAX).unwrap_or_default() {
+                let event = store.event(entry.seq)?.map(|recorded| recorded.event.payload);
+                let Some(Payload::ToolCallStarted(started)) = event else { continue };
+                let label = Label::from_bits(&started.tool, started.label).short();
+                for name in [started.call, label] {
+                    let likeness = strsim::jaro_winkler(&name, text);
+                    if likeness >= LIKENESS_MIN && near.as_ref().is_none_or(|(known, _)| likeness > *known) {
+                        near = Some((likeness, name));
+                    }
+                }
+            }
+        }
+        if let Some((_, name)) = near {
+            return Ok(Some(name));
         }
     }
-    None
-}
-
-/// The name of a call that began at `seq`, whole: the index keeps the beginnings of long ones. Cost: one read.
-fn name_at(store: &Store, kind: NameKind, seq: Seq) -> Option<String> {
-    let Payload::ToolCallStarted(started) = store.event(seq).ok()??.event.payload else { return None };
-    Some(match kind {
-        NameKind::Label => Label::from_bits(&started.tool, started.label).short(),
-        _ => started.call,
-    })
+    Ok(None)
 }
 
 /// Looks for the call that `text` names in these streams: by its whole name, or else by the beginning of one.
@@ -424,3 +421,6 @@ fn nearest(places: &[(StreamName, View)], text: &str) -> Option<String> {
     }
     best.map(|(_, name)| name)
 }
+
+#[cfg(test)]
+mod tests;

@@ -12,6 +12,9 @@
     reason = "tests: a failed step is a failed test"
 )]
 
+#[path = "data/truth.rs"]
+mod truth;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 

@@ -3,17 +3,17 @@
 //! The store's rows do more than any other row: each event is a tool call, whose parameters are parsed and classified,
 //! whose origin is checked for repeats, with a step before it and its end behind it as events of their own; a chain is what superseded what.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use acpdb_engine::codec::{EncodedBody, EncodedEvent, Envelope, FORMAT_VERSION, Frame, payload};
 use acpdb_engine::entry::{Entry, StreamInfo};
-use acpdb_engine::event::{Body, Payload, Stamp, ToolCallStarted};
-use acpdb_engine::ids::{ItemId, Origin, Position, Seq, StreamId};
+use acpdb_engine::event::{Body, Payload, Recorded, Stamp, ToolCallStarted};
+use acpdb_engine::ids::{BodyId, ItemId, Origin, Position, Seq, StreamId};
 use acpdb_engine::index::{
-    Identity, Index, IndexOptions, Indexer, IndexerOptions, LiveComparison, Lookup as _, NameKind,
+    FramePlace, Identity, Index, IndexOptions, Indexer, IndexerOptions, LiveComparison, Lookup as _, NameKind,
 };
 use acpdb_engine::log::{Log, LogOptions};
 use acpdb_engine::storage::{Entropy as _, FileStorage, SystemClock, SystemEntropy};
@@ -29,13 +29,17 @@ struct LogEngine {
     index: Arc<Index>,
     log: Arc<Log>,
     salts: Vec<[u8; 16]>,
-    /// Frames that were read, as the store keeps them.
-    frames: HashMap<Position, Frame>,
+    /// Frames that were read, and parts of large ones, by their first seqs: as the store keeps them.
+    frames: BTreeMap<Seq, Frame>,
     frame_bytes: usize,
 }
 
 /// What the store keeps of frames.
 const FRAME_BYTES_MAX: usize = 16 << 20;
+/// From which on a frame is a large one.
+const LARGE_BYTES: usize = 32 << 10;
+/// What a part of a large one takes, about.
+const PART_BYTES: usize = 4 << 10;
 
 pub(crate) fn open_log(folder: &Path) -> Outcome<Box<dyn Engine>> {
     let storage = Arc::new(FileStorage::new(folder.join("log-and-index")));
@@ -44,7 +48,14 @@ pub(crate) fn open_log(folder: &Path) -> Outcome<Box<dyn Engine>> {
     let log = Arc::new(log);
     let index = Index::open_for(&log, IndexOptions::default()).owner().ok_or("the index is not ours")?;
     let indexer = Indexer::start(index.clone(), log.clone(), IndexerOptions::default())?;
-    Ok(Box::new(LogEngine { indexer, index, log, salts: Vec::new(), frames: HashMap::new(), frame_bytes: 0 }))
+    Ok(Box::new(LogEngine {
+        indexer,
+        index,
+        log,
+        salts: Vec::new(),
+        frames: BTreeMap::new(),
+        frame_bytes: 0,
+    }))
 }
 
 fn stream(session: u32) -> StreamId {
@@ -86,36 +97,55 @@ impl LogEngine {
         Ok(EncodedEvent { envelope, payload: bytes, bodies: vec![body] })
     }
 
-    /// The frame of a seq; of a large one that was read before only a part.
+    /// The frame of a seq; of a large one that was read before perhaps only a part.
     fn frame(&mut self, seq: Seq) -> Outcome<Frame> {
+        if let Some(held) = self.holding(seq) {
+            return Ok(held);
+        }
         if let Some(part) = self.log.part_holding(seq)? {
+            self.keep(&part);
             return Ok(part);
         }
         let place = self.index.place_of(seq)?.ok_or("not indexed")?;
-        self.frame_at(place.position)
-    }
-
-    fn frame_at(&mut self, position: Position) -> Outcome<Frame> {
-        if let Some(frame) = self.frames.get(&position) {
-            return Ok(frame.clone());
-        }
-        let frame = self.log.frame_at(position)?;
+        let frame = self.log.frame_at(place.position)?;
         self.keep(&frame);
         Ok(frame)
     }
 
-    /// Keeps a frame that is small; of large ones the log knows what is where.
-    fn keep(&mut self, frame: &Frame) {
-        let bytes = frame.header().spine_bytes as usize + 512;
-        if bytes > FRAME_BYTES_MAX / 512 {
-            return;
+    fn holding(&self, seq: Seq) -> Option<Frame> {
+        let (_, frame) = self.frames.range(..=seq).next_back()?;
+        (seq <= frame.last_seq()).then(|| frame.clone())
+    }
+
+    /// What holds events of a stream in a frame.
+    fn parts(&mut self, place: FramePlace, stream: StreamId) -> Outcome<Vec<Frame>> {
+        let held = self.frames.get(&place.first_seq).filter(|frame| frame.is_whole());
+        if let Some(frame) = held {
+            return Ok(self.log.parts_in(frame, &[stream], Seq::ZERO));
         }
+        let parts = self.log.parts_of(place.position, &[stream], Seq::ZERO)?;
+        if let [whole] = parts.as_slice()
+            && whole.is_whole()
+        {
+            self.keep(whole);
+        }
+        Ok(parts)
+    }
+
+    /// Keeps a frame; a large one pushes nothing out.
+    fn keep(&mut self, frame: &Frame) {
+        let bytes = frame.header().spine_bytes as usize;
+        let is_large = frame.is_whole() && bytes > LARGE_BYTES;
+        let bytes = if frame.is_whole() { bytes } else { PART_BYTES } + 512;
         if self.frame_bytes + bytes > FRAME_BYTES_MAX {
+            if is_large {
+                return;
+            }
             self.frames.clear();
             self.frame_bytes = 0;
         }
         self.frame_bytes += bytes;
-        self.frames.insert(frame.position(), frame.clone());
+        self.frames.insert(frame.first_seq(), frame.clone());
     }
 
     /// The body of the event at `seq`, its digest checked.
@@ -160,30 +190,22 @@ impl Engine for LogEngine {
                 let id = stream(session);
                 // Frames of many events hold more than one of the stream; too many frames are not read.
                 let places = self.index.last_frames_of(id, LAST_COUNT)?;
-                let mut bodies = Vec::new();
+                let mut rows = Vec::new();
                 for place in places.iter().rev() {
-                    // Of a large frame that was read before only what is of this stream.
-                    let parts = match self.frames.get(&place.position) {
-                        Some(frame) => vec![frame.clone()],
-                        None => self.log.parts_of(place.position, &[id], Seq::ZERO)?,
-                    };
-                    if let [whole] = parts.as_slice()
-                        && whole.is_whole()
-                    {
-                        self.keep(whole);
-                    }
+                    let parts = self.parts(*place, id)?;
                     let own = parts.iter().flat_map(Frame::events);
                     let own =
                         own.filter(|event| event.envelope.stream == id).filter_map(|event| event.row(0));
                     let own: Vec<_> = own.collect();
-                    for row in own.into_iter().rev().take(LAST_COUNT - bodies.len()) {
-                        bodies.push(self.log.body(&row)?);
-                    }
-                    if bodies.len() >= LAST_COUNT {
+                    rows.extend(own.into_iter().rev().take(LAST_COUNT - rows.len()));
+                    if rows.len() >= LAST_COUNT {
                         break;
                     }
                 }
-                bodies.iter().rev().for_each(|body| sink.take(body));
+                rows.reverse();
+                for body in self.log.bodies(&rows) {
+                    sink.take(&body?);
+                }
             }
             Ask::Chain(_) => return Ok(false),
         }
@@ -192,14 +214,17 @@ impl Engine for LogEngine {
 
     fn scan(&mut self, sink: &mut Sink) -> Outcome<bool> {
         for frame in self.log.frames(Position::default(), self.log.head()) {
-            let frame = frame?;
-            for row in frame.rows() {
-                sink.take(&self.log.body(&row)?);
+            let rows: Vec<_> = frame?.rows().collect();
+            for body in self.log.bodies(&rows) {
+                sink.take(&body?);
             }
         }
         Ok(true)
     }
 }
+
+/// Bodies that a scan reads together.
+const SCAN_COUNT: usize = 256;
 
 struct StoreEngine {
     store: Store,
@@ -238,14 +263,34 @@ fn entries(event: &Event<'_>) -> [Entry; 3] {
 }
 
 impl StoreEngine {
-    fn take(&self, seq: Seq, sink: &mut Sink) -> Outcome<()> {
-        let recorded = self.store.event(seq)?.ok_or("no such event")?;
+    fn output(recorded: &Recorded) -> Outcome<BodyId> {
         let Payload::ToolCallFinished(finished) = &recorded.event.payload else {
             return Err("no end".into());
         };
         let part = finished.output.first().ok_or("no output")?;
-        sink.take(&self.store.body(part.body.id(seq))?);
+        Ok(part.body.id(recorded.seq))
+    }
+
+    fn take(&self, seq: Seq, sink: &mut Sink) -> Outcome<()> {
+        let recorded = self.store.event(seq)?.ok_or("no such event")?;
+        sink.take(&self.store.body(Self::output(&recorded)?)?);
         Ok(())
+    }
+
+    fn give(&self, outputs: &mut Vec<BodyId>, sink: &mut Sink) -> Outcome<()> {
+        for body in self.store.bodies(outputs) {
+            sink.take(&body?);
+        }
+        outputs.clear();
+        Ok(())
+    }
+
+    fn take_all(&self, seqs: impl IntoIterator<Item = Seq>, sink: &mut Sink) -> Outcome<()> {
+        let mut outputs = Vec::new();
+        for seq in seqs {
+            outputs.push(Self::output(&self.store.event(seq)?.ok_or("no such event")?)?);
+        }
+        self.give(&mut outputs, sink)
     }
 
     fn seq(&self, number: u64) -> Outcome<Seq> {
@@ -312,9 +357,7 @@ impl Engine for StoreEngine {
                     let items = state.items(view.at()).rev().filter_map(|ix| state.item(ix, view.at()));
                     items.filter_map(|item| item.finished).take(LAST_COUNT).collect()
                 };
-                for seq in ends.into_iter().rev() {
-                    self.take(seq, sink)?;
-                }
+                self.take_all(ends.into_iter().rev(), sink)?;
             }
             Ask::Chain(chain) => {
                 let (session, item) = *self.chains.get(&chain).ok_or("no such chain")?;
@@ -328,9 +371,7 @@ impl Engine for StoreEngine {
                         members.iter().filter_map(|member| state.items_of_event(member.item.seq).next());
                     items.filter_map(|ix| state.item(ix, at)?.finished).collect()
                 };
-                for seq in ends {
-                    self.take(seq, sink)?;
-                }
+                self.take_all(ends, sink)?;
             }
             Ask::Digest(_) => return Ok(false),
         }
@@ -338,13 +379,17 @@ impl Engine for StoreEngine {
     }
 
     fn scan(&mut self, sink: &mut Sink) -> Outcome<bool> {
+        let mut outputs = Vec::new();
         for recorded in self.store.events(Seq(1), Seq::MAX)? {
             let recorded = recorded?;
-            if let Payload::ToolCallFinished(finished) = &recorded.event.payload {
-                let part = finished.output.first().ok_or("no output")?;
-                sink.take(&self.store.body(part.body.id(recorded.seq))?);
+            if matches!(recorded.event.payload, Payload::ToolCallFinished(_)) {
+                outputs.push(Self::output(&recorded)?);
+            }
+            if outputs.len() == SCAN_COUNT {
+                self.give(&mut outputs, sink)?;
             }
         }
+        self.give(&mut outputs, sink)?;
         Ok(true)
     }
 }

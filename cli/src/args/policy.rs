@@ -23,7 +23,7 @@ pub(crate) enum PolicyAct {
 #[derive(Debug, clap::Args)]
 pub(crate) struct PolicySet {
     /// PRESET, FILE.toml, or KEY=VALUE..
-    #[arg(value_name = "WHAT", required = true, num_args = 1..)]
+    #[arg(value_name = "WHAT", required = true, num_args = 1.., add = crate::complete::presets())]
     pub(crate) what: Vec<String>,
     /// Only for this session
     #[arg(long, short, add = crate::complete::sessions())]

@@ -172,7 +172,7 @@ pub(crate) struct Simulate {
     #[arg(long, requires = "all")]
     pub(crate) host: Option<String>,
     /// A preset, a policy as JSON or TOML in a file, or `recorded` for those in force [default: some presets]
-    #[arg(long, short, value_name = "POLICY")]
+    #[arg(long, short, value_name = "POLICY", add = crate::complete::presets())]
     pub(crate) policy: Vec<String>,
     /// When what is concluded is sent [default: each]
     #[arg(long, short, value_name = "MODE")]

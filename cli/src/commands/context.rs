@@ -155,9 +155,10 @@ fn face(face: &FaceText, mark: &str, line_count_max: usize, output: &mut Output)
             output.recorded(line, Escape::Text).into_owned()
         } else {
             // Long lines are cut before they are escaped: there may be megabytes of them.
-            let head: String = line.chars().take(output.width).collect();
-            let head = escape(&head, Escape::Text).replace('\t', "  ");
-            clip(&head, output.width.saturating_sub(4).max(10))
+            let end = line.char_indices().nth(output.width).map_or(line.len(), |(end, _)| end);
+            let head = escape(line.get(..end).unwrap_or(line), Escape::Text);
+            let width = output.width.saturating_sub(4).max(10);
+            if head.contains('\t') { clip(&head.replace('\t', "  "), width) } else { clip(&head, width) }
         };
         output.line(format!("{lead}{}", output.paint(style, &line)))?;
     }

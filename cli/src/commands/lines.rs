@@ -16,7 +16,9 @@ const PREVIEW_BYTES_MAX: usize = 1 << 10;
 
 /// At most `width` columns of a text, with `…` for the rest.
 pub(crate) fn clip(text: &str, width: usize) -> String {
-    if text.width() <= width {
+    // A printable character of one byte takes one column.
+    let narrow = text.len() <= width && text.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+    if narrow || text.width() <= width {
         return text.to_owned();
     }
     let mut clipped = String::new();

@@ -25,7 +25,7 @@ use crate::ids::{Position, Seq, StreamId};
 /// events of it.
 pub(crate) const LARGE_SPINE_BYTES: usize = 32 << 10;
 /// Most memory for outlines: of some 2 million events in large commits.
-const BYTES_MAX: usize = 4 << 20;
+const BYTES_MAX: usize = 8 << 20;
 
 /// Outlines by where their frames begin.
 #[derive(Default)]

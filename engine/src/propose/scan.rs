@@ -102,7 +102,16 @@ pub(super) struct Scan<'t> {
 }
 
 /// Whether two texts are the same but for case.
+#[inline]
 pub(super) fn same(a: &str, b: &str) -> bool {
+    // Nearly all pairs differ in their first letter. An ASCII letter is the same as no other ASCII letter; others may be.
+    match (a.as_bytes().first(), b.as_bytes().first()) {
+        (Some(a), Some(b)) if a.is_ascii() && b.is_ascii() && !a.eq_ignore_ascii_case(b) => false,
+        _ => same_to_the_end(a, b),
+    }
+}
+
+fn same_to_the_end(a: &str, b: &str) -> bool {
     if a.is_ascii() && b.is_ascii() {
         return a.eq_ignore_ascii_case(b);
     }
@@ -113,13 +122,26 @@ fn is_word_char(character: char) -> bool {
     character.is_alphanumeric() || character == '_'
 }
 
+/// Bytes of the word that `text` begins with.
+fn word_len(text: &str) -> usize {
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+    let plain = text.bytes().take_while(|byte| is_plain(byte)).count();
+    match text.as_bytes().get(plain) {
+        Some(byte) if !byte.is_ascii() => {
+            text.find(|character| !is_word_char(character)).unwrap_or(text.len())
+        }
+        _ => plain,
+    }
+}
+
 fn is_break(character: char) -> bool {
     matches!(character, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
 impl<'t> Scan<'t> {
     pub(super) fn new(text: &'t str) -> Self {
-        let mut scan = Self { text, tokens: Vec::new() };
+        // Prose has a word each five or six bytes, and grown by doubling the list would be copied over and over.
+        let mut scan = Self { text, tokens: Vec::with_capacity(text.len() / 5) };
         let mut gap = Gap::Break;
         let mut rest = text;
         while let Some(first) = rest.chars().next() {
@@ -134,11 +156,7 @@ impl<'t> Scan<'t> {
                 continue;
             }
             let is_word = is_word_char(first);
-            let len = if is_word {
-                rest.find(|character| !is_word_char(character)).unwrap_or(rest.len())
-            } else {
-                first.len_utf8()
-            };
+            let len = if is_word { word_len(rest) } else { first.len_utf8() };
             let (token, after) = rest.split_at_checked(len).unwrap_or((rest, ""));
             scan.push(Token { text: token, start, is_word, gap, sentence: 0 });
             gap = Gap::None;
@@ -198,6 +216,7 @@ impl<'t> Scan<'t> {
     }
 
     /// Whether the word at `index` can be one that begins like `text`: a quick look that spares most comparisons.
+    #[inline]
     pub(super) fn may_begin(&self, index: usize, text: &str) -> bool {
         let first = self.any_word(index).and_then(|word| word.bytes().next());
         match (first, text.bytes().next()) {
@@ -207,10 +226,12 @@ impl<'t> Scan<'t> {
     }
 
     /// The index after `phrase` (words separated by spaces, with apostrophes) if it stands at `index`.
+    #[inline]
     pub(super) fn phrase(&self, index: usize, phrase: &str) -> Option<usize> {
-        if !self.may_begin(index, phrase) {
-            return None;
-        }
+        if self.may_begin(index, phrase) { self.phrase_to_the_end(index, phrase) } else { None }
+    }
+
+    fn phrase_to_the_end(&self, index: usize, phrase: &str) -> Option<usize> {
         let mut next = index;
         for (word_index, word) in phrase.split(' ').enumerate() {
             if word_index > 0 && self.gap(next) == Gap::None {

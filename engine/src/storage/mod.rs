@@ -14,6 +14,7 @@
 mod clock;
 mod file;
 mod file_system;
+mod memory;
 mod page;
 #[cfg(any(test, feature = "testing"))]
 mod sim;
@@ -28,6 +29,7 @@ use std::time::Duration;
 pub use clock::{Clock, Entropy, FixedClock, FixedEntropy, SystemClock, SystemEntropy};
 pub use file::FileStorage;
 pub use file_system::{free_bytes, untrusted};
+pub(crate) use memory::expect_filled;
 #[cfg(any(test, feature = "testing"))]
 pub use sim::{Crash, Fault, FaultKind, Moment, Part, SimClock, SimStorage, SimWorld};
 

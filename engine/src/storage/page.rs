@@ -6,7 +6,7 @@
 //!                                     wait, wake: futex on the low half of a word
 //! ```
 //!
-//! This is the only place of the engine that is not safe Rust, and the reason is speed: a commit tells the others where
+//! This is, with `memory`, the only place of the engine that is not safe Rust, and the reason is speed: a commit tells the others where
 //! the log ends with a store to memory instead of a system call, and those who wait for a sync sleep until it is done
 //! instead of asking again and again. Where there is no futex (other systems than Linux), or words are big-endian, nothing
 //! is mapped, and the log goes by locks, reads and writes alone.

@@ -24,7 +24,7 @@ use rkyv::util::AlignedVec;
 use crate::error::Error;
 use crate::fold::{LAYOUT_VERSION, World};
 use crate::ids::{Link, Position, Seq, StoreId, StreamId};
-use crate::storage::{Access, Storage, read_up_to, write_all};
+use crate::storage::{Access, Storage, expect_filled, read_up_to, write_all};
 
 use super::folds::{FoldKey, Loaded};
 use super::{Inner, Store};
@@ -221,6 +221,7 @@ fn read(storage: &dyn Storage, stream: StreamId) -> Option<(AlignedVec<16>, [u8;
         return Some((AlignedVec::new(), [0; 32]));
     }
     let mut bytes: AlignedVec<16> = AlignedVec::with_capacity(length);
+    expect_filled(bytes.as_ptr(), length);
     let mut hasher = hasher();
     while bytes.len() < length {
         let start = bytes.len();

@@ -188,10 +188,14 @@ impl View {
     /// # Errors
     /// As [`View::body`], for the bodies that the text is made of.
     pub fn stand_in_text(&self, stand_in: &StandIn) -> Result<Option<String>, Error> {
-        self.rendered(stand_in, &mut |id| self.inner.body(id))
+        self.stand_in_text_of(stand_in, &mut |id| self.inner.body(id))
     }
 
-    fn rendered(
+    /// As [`View::stand_in_text`], of bodies that `read` gives: for whoever has read them together.
+    ///
+    /// # Errors
+    /// Those of `read`.
+    pub fn stand_in_text_of(
         &self,
         stand_in: &StandIn,
         read: &mut dyn FnMut(BodyId) -> Result<Vec<u8>, Error>,
@@ -292,7 +296,7 @@ impl ShowPlan {
     ) -> Result<ShownFace, Error> {
         let state = self.state;
         if let Some(stand_in) = &self.stand_in
-            && let Some(text) = view.rendered(stand_in, body)?
+            && let Some(text) = view.stand_in_text_of(stand_in, body)?
         {
             return Ok(ShownFace { state, text });
         }

@@ -20,7 +20,7 @@ use super::report::LeftOut;
 use super::source::Source;
 use super::turns::{CallPiece, Piece, Rules, Said, Turned};
 use super::write::Json;
-use super::{Export, Format, prompt, turns};
+use super::{Export, prompt, turns};
 
 /// Version of this renderer.
 pub(super) const RENDERER: u32 = 1;
@@ -59,23 +59,9 @@ pub(super) fn export(mut source: Source<'_>) -> Result<Export, Error> {
         let turned = turns::read(&mut source, number, RULES, &mut ids)?;
         writer.turn(&mut source, &turned, strict && current.is_none_or(|current| number > current));
     }
-    let Writer { mut json, role, count } = writer;
-    let open = json.out.len();
-    if role.is_some() {
-        json.close(b']');
-        json.close(b'}');
-    }
-    json.close(b']');
-    json.close(b'}');
-    let closing = json.out.len().saturating_sub(open);
-    Ok(Export {
-        bytes: json.out,
-        format: Format::Gemini,
-        renderer: RENDERER,
-        closing,
-        message_count: count,
-        report: source.report,
-    })
+    let Writer { json, role, count } = writer;
+    let closers: &[u8] = if role.is_some() { b"]}]}" } else { b"]}" };
+    Ok(source.export(json, closers, RENDERER, count))
 }
 
 fn text_part(text: &str, signature: Option<&str>, json: &mut Json) {

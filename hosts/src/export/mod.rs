@@ -19,6 +19,7 @@
 //! Bodies are read one turn at a time, so memory is the output and a turn. What this module does not do: decide what is
 //! hidden (the engine does), talk to a provider, or count with a provider's tokenizer.
 
+mod ahead;
 mod anthropic;
 mod calls;
 mod gemini;

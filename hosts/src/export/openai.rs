@@ -19,7 +19,7 @@ use super::report::LeftOut;
 use super::source::Source;
 use super::turns::{Piece, Rules, Said, Turned};
 use super::write::Json;
-use super::{Export, Format, prompt, turns};
+use super::{Export, prompt, turns};
 
 /// Version of this renderer.
 pub(super) const RENDERER: u32 = 1;
@@ -46,16 +46,7 @@ pub(super) fn export(mut source: Source<'_>) -> Result<Export, Error> {
         let turned = turns::read(&mut source, number, RULES, &mut ids)?;
         count += turn(&mut source, &turned, &mut json);
     }
-    json.close(b']');
-    json.close(b'}');
-    Ok(Export {
-        bytes: json.out,
-        format: Format::Openai,
-        renderer: RENDERER,
-        closing: 2,
-        message_count: count,
-        report: source.report,
-    })
+    Ok(source.export(json, b"]}", RENDERER, count))
 }
 
 fn turn(source: &mut Source<'_>, turned: &Turned, json: &mut Json) -> usize {

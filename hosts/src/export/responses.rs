@@ -20,7 +20,7 @@ use super::report::LeftOut;
 use super::source::Source;
 use super::turns::{CallPiece, Piece, Rules, Said, Turned};
 use super::write::Json;
-use super::{Export, Format, prompt, turns};
+use super::{Export, prompt, turns};
 use crate::import::json::owned;
 
 /// Version of this renderer.
@@ -46,17 +46,8 @@ pub(super) fn export(mut source: Source<'_>) -> Result<Export, Error> {
         let turned = turns::read(&mut source, number, RULES, &mut ids)?;
         writer.turn(&mut source, &turned);
     }
-    let Writer { mut json, count } = writer;
-    json.close(b']');
-    json.close(b'}');
-    Ok(Export {
-        bytes: json.out,
-        format: Format::Responses,
-        renderer: RENDERER,
-        closing: 2,
-        message_count: count,
-        report: source.report,
-    })
+    let Writer { json, count } = writer;
+    Ok(source.export(json, b"]}", RENDERER, count))
 }
 
 /// Free-form parameters: a JSON string rather than an object.

@@ -11,11 +11,13 @@ use acpdb_engine::store::Served;
 use acpdb_engine::{Error, View};
 use rustc_hash::FxHashMap;
 
+use super::ahead::Ahead;
 use super::provider::Provider;
 use super::report::{LeftOut, Report};
 use super::thinking;
 use super::turns::{self, Group};
-use super::{Format, Options, Selection, Thinking};
+use super::write::Json;
+use super::{Export, Format, Options, Selection, Thinking};
 
 /// What stands where a text cannot be read.
 const UNREADABLE: &str = "[content not readable]";
@@ -99,6 +101,7 @@ pub(super) struct Source<'v> {
     providers: FxHashMap<Arc<str>, Provider>,
     home: Option<Provider>,
     pub(super) report: Report,
+    ahead: Ahead,
 }
 
 impl<'v> Source<'v> {
@@ -193,12 +196,13 @@ impl<'v> Source<'v> {
                 None => faces.current(ix, brief, open, &mut report),
             });
         }
-        let unbound = binding.unbound(&groups);
         let providers = providers(state, at);
         let clearing = super::prompt::Clearing::of(state.policy(at));
         drop(reading);
         Self {
             view,
+            ahead: Ahead::of(&items),
+            unbound: binding.unbound(&groups),
             format,
             options,
             home,
@@ -207,7 +211,6 @@ impl<'v> Source<'v> {
             session: info.name.clone(),
             items,
             groups,
-            unbound,
             prompt,
             clearing,
             providers,
@@ -228,7 +231,7 @@ impl<'v> Source<'v> {
 
     /// A body as text; what cannot be read is said so.
     pub(super) fn text(&mut self, body: BodyId, item: Option<ItemId>) -> Result<String, Error> {
-        match self.view.body(body) {
+        match self.ahead.body(self.view, body) {
             Ok(bytes) => Ok(String::from_utf8(bytes)
                 .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())),
             Err(Error::Erased { .. } | Error::Corrupt { .. }) => {
@@ -241,7 +244,7 @@ impl<'v> Source<'v> {
 
     /// A body that makes no sense in part: a signature, parameters. `None` if it cannot be read.
     pub(super) fn exact(&mut self, body: BodyId, item: Option<ItemId>) -> Result<Option<String>, Error> {
-        match self.view.body(body) {
+        match self.ahead.body(self.view, body) {
             Ok(bytes) => Ok(String::from_utf8(bytes).ok()),
             Err(Error::Erased { .. } | Error::Corrupt { .. }) => {
                 self.report.note(LeftOut::Unreadable, item);
@@ -253,7 +256,8 @@ impl<'v> Source<'v> {
 
     /// The text of a stand-in; `None` where the face is shown whole after all.
     pub(super) fn stand_in(&mut self, stand_in: &StandIn, item: ItemId) -> Result<Option<String>, Error> {
-        match self.view.stand_in_text(stand_in) {
+        let (view, ahead) = (self.view, &mut self.ahead);
+        match view.stand_in_text_of(stand_in, &mut |id| ahead.body(view, id)) {
             Err(Error::Erased { .. } | Error::Corrupt { .. }) => {
                 self.report.note(LeftOut::Unreadable, Some(item));
                 Ok(Some(UNREADABLE.to_owned()))
@@ -269,6 +273,22 @@ impl<'v> Source<'v> {
             return reading.state().content(item.ix, self.view.at());
         }
         item.content.clone()
+    }
+
+    /// What was written, once `closers` have closed what is open.
+    pub(super) fn export(
+        self,
+        mut json: Json,
+        closers: &[u8],
+        renderer: u32,
+        message_count: usize,
+    ) -> Export {
+        let open = json.out.len();
+        for bracket in closers {
+            json.close(*bracket);
+        }
+        let closing = json.out.len().saturating_sub(open);
+        Export { bytes: json.out, format: self.format, renderer, closing, message_count, report: self.report }
     }
 
     /// Bytes that the texts will take, about: to reserve once.

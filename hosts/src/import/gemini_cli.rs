@@ -59,13 +59,7 @@ pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), Im
     let mut session =
         Session { stream: None, tally: Tally::default(), documents: Occurrences::default(), log: Vec::new() };
     let mut kept = Occurrences::default();
-    loop {
-        let offset = reader.offset();
-        let value = match reader.next_value() {
-            Ok(Some(value)) => value,
-            Ok(None) => break,
-            Err(source) => return Err(ImportError::Io { offset, source }),
-        };
+    while let Some(value) = reader.read()? {
         let (line, at) = (value.line, value.offset);
         let mut raw = |bytes: &[u8]| {
             let n = kept.next(blake3::hash(bytes).to_hex().as_str());

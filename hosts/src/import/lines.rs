@@ -51,13 +51,7 @@ pub(super) fn read_lines(
     let mut stream: Option<Arc<StreamInfo>> = None;
     let mut tally = Tally::default();
     let mut kept = Occurrences::default();
-    loop {
-        let offset = reader.offset();
-        let value = match reader.next_value() {
-            Ok(Some(value)) => value,
-            Ok(None) => break,
-            Err(source) => return Err(ImportError::Io { offset, source }),
-        };
+    while let Some(value) = reader.read()? {
         let (line, at) = (value.line, value.offset);
         let mut entries = Vec::new();
         match context.report.admit(&value, RECORD_BYTES_MAX) {

@@ -33,13 +33,7 @@ pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), Im
     // Messages one a line: their session is named by the digest of all of them, so they wait for the end.
     let mut loose = Loose::default();
     let mut conversations = Occurrences::default();
-    loop {
-        let offset = reader.offset();
-        let value = match reader.next_value() {
-            Ok(Some(value)) => value,
-            Ok(None) => break,
-            Err(source) => return Err(ImportError::Io { offset, source }),
-        };
+    while let Some(value) = reader.read()? {
         let (line, at) = (value.line, value.offset);
         match context.report.admit(&value, DOCUMENT_BYTES_MAX) {
             Admitted::Nothing => {}

@@ -52,10 +52,7 @@ const KNOWN: &[&str] = &["step-finish", "patch", "compaction", "snapshot", "agen
 /// Imports one file; it may hold several documents.
 pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), ImportError> {
     let mut values = ValueReader::new(input, DOCUMENT_BYTES_MAX);
-    loop {
-        let offset = values.offset();
-        let value = values.next_value().map_err(|source| ImportError::Io { offset, source })?;
-        let Some(value) = value else { return Ok(()) };
+    while let Some(value) = values.read()? {
         let (line, offset) = (value.line, value.offset);
         match context.report.admit(&value, DOCUMENT_BYTES_MAX) {
             Admitted::Text(text) => {
@@ -77,6 +74,7 @@ pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), Im
             Admitted::Nothing => {}
         }
     }
+    Ok(())
 }
 
 fn other_format(line: u64, offset: u64, reason: &'static str) -> ImportError {

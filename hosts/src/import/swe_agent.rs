@@ -26,13 +26,7 @@ const HOST: &str = "swe-agent";
 pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), ImportError> {
     let mut reader = ValueReader::new(input, DOCUMENT_BYTES_MAX);
     let mut kept = Occurrences::default();
-    loop {
-        let offset = reader.offset();
-        let value = match reader.next_value() {
-            Ok(Some(value)) => value,
-            Ok(None) => return Ok(()),
-            Err(source) => return Err(ImportError::Io { offset, source }),
-        };
+    while let Some(value) = reader.read()? {
         let (line, at) = (value.line, value.offset);
         let raw = match context.report.admit(&value, DOCUMENT_BYTES_MAX) {
             Admitted::Nothing => continue,
@@ -53,6 +47,7 @@ pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), Im
         context.report.records += 1;
         context.emit(&stream, vec![entry], reader.offset())?;
     }
+    Ok(())
 }
 
 fn run(text: &str, steps: &[&str], at: u64, context: &mut Context<'_>) -> Result<(), ImportError> {

@@ -16,6 +16,8 @@ use std::io::{self, BufRead};
 
 use memchr::memchr3;
 
+use super::ImportError;
+
 /// Deepest nesting that is interpreted.
 pub const DEPTH_MAX: u32 = 128;
 
@@ -75,6 +77,12 @@ impl<R: BufRead> ValueReader<R> {
     /// Longest value that is kept.
     pub fn bytes_max(&self) -> usize {
         self.bytes_max
+    }
+
+    /// As [`Self::next_value`], for importers.
+    pub(super) fn read(&mut self) -> Result<Option<Value<'_>>, ImportError> {
+        let offset = self.offset;
+        self.next_value().map_err(|source| ImportError::Io { offset, source })
     }
 
     /// The next value; `None` at the end of the input.

@@ -69,18 +69,6 @@ pub fn spans(
     let stream = view.stream();
     let root = span_id(stream, "session", Seq::ZERO, 0);
     let common = Common { trace, conversation: info.name.clone(), root: root.clone() };
-    let mut spans = Vec::new();
-    for (turn, span) in told.turns.iter().filter(|(turn, _)| **turn > 0) {
-        spans.push(turn_span(&common, stream, view, *turn, span));
-    }
-    for ix in all {
-        let item = view.read().state().item(ix, view.at());
-        if let Some(item) = item.filter(|item| item.kind == ItemKind::Call) {
-            let span = call_span(&common, view, &item, &told, options)?;
-            report.links += span.get("links").and_then(Value::as_array).map_or(0, Vec::len) as u64;
-            spans.push(span);
-        }
-    }
     let mut attributes = common.attributes("invoke_agent");
     attributes.push(text("gen_ai.agent.name", &info.host));
     attributes.extend(info.title.as_ref().map(|title| text("acpdb.session.title", title)));
@@ -93,18 +81,31 @@ pub fn spans(
     if let (Some(parent), Some(object)) = (parent, session.as_object_mut()) {
         object.insert("parentSpanId".to_owned(), parent.into());
     }
-    spans.insert(0, session);
-    report.sessions += 1;
-    report.spans += spans.len() as u64;
     let mut resource = vec![text("service.name", &info.host)];
     resource.extend(info.host_version.as_ref().map(|version| text("service.version", version)));
     let scope = json!({"name": "acpdb", "version": env!("CARGO_PKG_VERSION")});
-    let line = json!({"resourceSpans": [{
-        "resource": {"attributes": resource},
-        "scopeSpans": [{"scope": scope, "spans": spans}],
-    }]});
-    serde_json::to_writer(&mut *out, &line)?;
-    Ok(out.write_all(b"\n")?)
+    // One line, but never all of it in memory: a span is many times larger as a value than as text.
+    write!(out, r#"{{"resourceSpans":[{{"resource":{{"attributes":{}}},"#, Value::from(resource))?;
+    write!(out, r#""scopeSpans":[{{"scope":{scope},"spans":["#)?;
+    serde_json::to_writer(&mut *out, &session)?;
+    report.sessions += 1;
+    report.spans += 1;
+    for (turn, span) in told.turns.iter().filter(|(turn, _)| **turn > 0) {
+        out.write_all(b",")?;
+        serde_json::to_writer(&mut *out, &turn_span(&common, stream, view, *turn, span))?;
+        report.spans += 1;
+    }
+    for ix in all {
+        let item = view.read().state().item(ix, view.at());
+        if let Some(item) = item.filter(|item| item.kind == ItemKind::Call) {
+            let span = call_span(&common, view, &item, &told, options)?;
+            out.write_all(b",")?;
+            serde_json::to_writer(&mut *out, &span)?;
+            report.links += span.get("links").and_then(Value::as_array).map_or(0, Vec::len) as u64;
+            report.spans += 1;
+        }
+    }
+    Ok(out.write_all(b"]}]}]}\n")?)
 }
 
 /// What the spans of a session share.

@@ -6,6 +6,7 @@
 use std::fmt::Write as _;
 
 use super::{Outcome, Row};
+use crate::export::html_text as escaped;
 
 /// A session under one policy.
 #[derive(Debug)]
@@ -28,23 +29,6 @@ table{border-collapse:collapse}td,th{padding:.2rem .7rem;text-align:right;border
 td:first-child,th:first-child,td:nth-child(2),th:nth-child(2){text-align:left}\
 .nothing{fill:#e6e6e6}.write{fill:#e08a3c}.read{fill:#5b8fc7}.rebase{stroke:#b3261e;stroke-width:1}\
 .axis{stroke:#888;stroke-width:1}text{font-size:11px;fill:#555}figure{margin:2rem 0}";
-
-/// Text as it may stand in HTML.
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            c if c.is_control() => out.push(' '),
-            c => out.push(c),
-        }
-    }
-    out
-}
 
 /// The page.
 pub fn html(title: &str, conditions: &str, rows: &[Row], charts: &[Chart<'_>]) -> String {

@@ -167,6 +167,14 @@ fn a_shell_completes_verbs_options_sessions_and_ids_from_the_store() {
             rows["items"].as_array().unwrap().iter().find_map(|row| row["hash"].as_str().map(str::to_owned));
         hash.unwrap()
     });
+    // Ids of any session are taken, so ids of any session are offered; also without the sign that shells need quoted.
+    let rows = world.run(&["history", "--session", "s1", "--json"]).ok();
+    let rows: serde_json::Value = serde_json::from_str(&rows).unwrap();
+    let item = rows["items"][0]["item"].as_str().unwrap();
+    holds(&["explain", item], item);
+    holds(&["explain", &item[1..]], &item[1..]);
+    holds(&["policy", "set", "bal"], "balanced");
+    holds(&["simulate", "--policy", "ec"], "economy");
     holds(&["config", "set", "pa"], "pager");
     holds(&["log", "--kind", "tool_"], "tool_call_started");
     // A store that is not there, and one that is none, have nothing to offer and make nothing.

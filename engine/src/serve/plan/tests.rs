@@ -42,6 +42,28 @@ fn a_cut_takes_everything_behind_it_along() {
     assert_eq!(planned.tokens_removed, 9_000);
 }
 
+/// A rewrite that promised hardly more than it cost made a session that ended soon afterwards dearer than doing nothing:
+/// 672 tokens against 289 rewritten, in the eighth of twelve requests.
+#[test]
+fn a_rewrite_has_to_promise_twice_what_it_costs() {
+    let batched = settings(FlushRule::Hybrid, ServeMode::Batched);
+    let advice = |gain: i64, rewritten: u64| {
+        let mut cache = cache(&[(10, 19_000)]);
+        cache.last_tokens = 19_000 + rewritten + u64::try_from(gain).unwrap();
+        plan(&[candidate(10, gain, 0)], &cache, &batched, None).advice
+    };
+    // 8 * 672 = 5,376; 11.5 * 289 = 3,323.5; 11.5 * 233 = 2,679.5.
+    assert_eq!(
+        [advice(672, 289), advice(672, 234), advice(672, 233)],
+        [Advice::Wait, Advice::Wait, Advice::Flush]
+    );
+    // Of two cuts the one that returns enough is taken, though the other promises more in all.
+    let cache = cache(&[(1, 2_000), (20, 12_000), (22, 12_700)]);
+    let both = [candidate(2, 5_000, 0), candidate(20, 600, 0)];
+    let planned = plan(&both, &cache, &batched, None);
+    assert_eq!((planned.advice, planned.first_changed), (Advice::Flush, Some(20)), "{planned:?}");
+}
+
 #[test]
 fn a_cold_cache_makes_everything_free() {
     let cold = Cache { cold: true, ..cache(&[(4, 9_000)]) };

@@ -66,10 +66,7 @@ pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), Im
     let mut importer = Importer { context, lines: Vec::new(), by_name: HashMap::new(), side: HashMap::new() };
     let mut pending: Vec<Pending> = Vec::new();
     let mut home = None;
-    loop {
-        let offset = values.offset();
-        let value = values.next_value().map_err(|source| ImportError::Io { offset, source })?;
-        let Some(value) = value else { break };
+    while let Some(value) = values.read()? {
         let admitted = importer.context.report.admit(&value, RECORD_BYTES_MAX);
         let place =
             Place { line: value.line, offset: value.offset, end: value.offset + value.bytes.len() as u64 };

@@ -1,0 +1,44 @@
+//! A word to the system about memory that is about to be filled: fewer, larger pages.
+//!
+//! Touching a fresh page of 4 KiB costs a trap into the kernel, 4 us on a measured virtual machine, which is more than
+//! filling it. A snapshot of a long session is read into 150 MB, and that was two thirds of opening it.
+
+/// Asks the system to back `bytes` bytes from `start` on with large pages. Contents do not change, and nothing depends on
+/// whether it does: systems that do not know of such pages, or have them switched off, leave things as they are.
+pub(crate) fn expect_filled(start: *const u8, bytes: usize) {
+    #[cfg(all(target_os = "linux", not(miri)))]
+    {
+        use rustix::mm::{Advice, madvise};
+
+        const SMALL_BYTES: usize = 4096;
+        const LARGE_BYTES: usize = 2 << 20;
+        let skip = start.addr().next_multiple_of(SMALL_BYTES) - start.addr();
+        let whole = bytes.saturating_sub(skip) / SMALL_BYTES * SMALL_BYTES;
+        if whole >= LARGE_BYTES {
+            let first = start.wrapping_add(skip).cast_mut().cast();
+            // SAFETY: this advice changes neither contents nor access rights of any memory, whoever owns it; an address
+            // that is not mapped is an error that is of no interest.
+            #[expect(unsafe_code, reason = "advice about memory has no safe form")]
+            let _ = unsafe { madvise(first, whole, Advice::LinuxHugepage) };
+        }
+    }
+    #[cfg(not(all(target_os = "linux", not(miri))))]
+    let _ = (start, bytes);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_what_it_was_whatever_is_expected_of_it() {
+        for (bytes, skip) in [(0, 0), (1, 0), (5000, 3), (5 << 20, 0), (5 << 20, 4095)] {
+            let mut memory = vec![7_u8; bytes];
+            expect_filled(memory.as_ptr().wrapping_add(skip), bytes.saturating_sub(skip));
+            assert!(memory.iter().all(|byte| *byte == 7));
+            memory.fill(8);
+            assert!(memory.iter().all(|byte| *byte == 8));
+        }
+        expect_filled(std::ptr::null(), usize::MAX);
+    }
+}

@@ -1,0 +1,76 @@
+//! Bodies read ahead: an export asks for them nearly in order, and many that lie beside each other cost little more than one.
+//!
+//! ```text
+//! order of items -> what they are made of -> a batch at a time -> whoever asks takes its own
+//! ```
+//!
+//! What is asked for out of order is read alone. Not here: what the bytes mean, and what is said if they cannot be read.
+
+use acpdb_engine::fold::PartView;
+use acpdb_engine::ids::BodyId;
+use acpdb_engine::{Error, View};
+use rustc_hash::FxHashMap;
+
+use super::source::{Item, Shown};
+
+/// Most bodies of a batch.
+const BATCH_COUNT: usize = 256;
+/// Bytes of parts from which on a batch is full.
+const BATCH_BYTES: u64 = 1 << 20;
+
+/// Bodies that will be asked for, and those that were read.
+#[derive(Default)]
+pub(super) struct Ahead {
+    /// With their lengths, where those are known.
+    order: Vec<(BodyId, u64)>,
+    next: usize,
+    held: FxHashMap<BodyId, Result<Vec<u8>, Error>>,
+}
+
+impl Ahead {
+    /// What these items are made of, as they are shown.
+    pub(super) fn of(items: &[Item]) -> Self {
+        let mut order = Vec::with_capacity(items.len().saturating_mul(2));
+        for item in items {
+            match (&item.input, item.brief.params) {
+                (Shown::StandIn(stand_in), _) => order.extend(stand_in.needs().into_iter().map(|id| (id, 0))),
+                (Shown::Whole, Some(params)) => order.push((params, 0)),
+                _ => {}
+            }
+            match &item.output {
+                Shown::StandIn(stand_in) => order.extend(stand_in.needs().into_iter().map(|id| (id, 0))),
+                Shown::Whole => {
+                    order.extend(item.content.iter().map(|part: &PartView| (part.body, part.bytes)));
+                }
+                Shown::Nothing | Shown::Text(_) => {}
+            }
+        }
+        Self { order, ..Self::default() }
+    }
+
+    /// The bytes of a body.
+    pub(super) fn body(&mut self, view: &View, id: BodyId) -> Result<Vec<u8>, Error> {
+        if let Some(body) = self.held.remove(&id) {
+            return body;
+        }
+        let near = self.order.iter().skip(self.next).take(BATCH_COUNT);
+        let Some(skipped) = near.map(|(known, _)| *known).position(|known| known == id) else {
+            return view.body(id);
+        };
+        let start = self.next.saturating_add(skipped);
+        let mut bytes = 0_u64;
+        let batch = self.order.iter().skip(start).take(BATCH_COUNT).take_while(|(_, length)| {
+            let fits = bytes < BATCH_BYTES;
+            bytes = bytes.saturating_add(*length);
+            fits
+        });
+        let batch: Vec<BodyId> = batch.map(|(id, _)| *id).collect();
+        self.next = start.saturating_add(batch.len());
+        if self.held.len() > BATCH_COUNT {
+            // Of earlier batches, and asked for by nobody.
+            self.held.clear();
+        }
+        self.held.extend(batch.iter().copied().zip(view.bodies(&batch)));
+        self.held.remove(&id).unwrap_or_else(|| view.body(id))
+    }
+}
