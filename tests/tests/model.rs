@@ -179,6 +179,24 @@ impl<P: Place> Real<P> {
         if second { two } else { one }
     }
 
+    /// Commits of several threads at once. What each was told must be what it would have been told in some order.
+    fn together(&mut self, commits: &[(Vec<Fact>, bool)]) {
+        let job = |(facts, second): &(Vec<Fact>, bool)| -> Job<'static> {
+            let (store, batches) = (self.store(*second).clone(), batches(facts));
+            Box::new(move || {
+                let told = store.commit(&batches, Atomicity::One).unwrap();
+                let (known_count, event_count) = (told.known_count, told.event_count);
+                Outcome { known_count, event_count, first: told.first_seq.get() }
+            })
+        };
+        let told = P::together(commits.iter().map(job).collect());
+        let commits: Vec<(&[Fact], Outcome)> =
+            commits.iter().map(|(facts, _)| facts.as_slice()).zip(told).collect();
+        let model = self.model.in_some_order(&commits);
+        self.model = model.unwrap_or_else(|| panic!("in no order: {commits:?}"));
+        self.has_own_order = true;
+    }
+
     fn texts(view: &View) -> Vec<String> {
         let current = view.read().state().current(view.at());
         let text = |ix| match view.shown(ix, Face::Output) {
@@ -299,22 +317,7 @@ impl<P: Place + 'static> StateMachineTest for Real<P> {
                 assert_eq!(receipt.known_count, known_count, "{facts:?}");
                 assert_eq!(receipt.items.len(), facts.len());
             }
-            Step::Together { commits } => {
-                let job = |(facts, second): &(Vec<Fact>, bool)| -> Job<'static> {
-                    let (store, batches) = (real.store(*second).clone(), batches(facts));
-                    Box::new(move || {
-                        let told = store.commit(&batches, Atomicity::One).unwrap();
-                        let (known_count, event_count) = (told.known_count, told.event_count);
-                        Outcome { known_count, event_count, first: told.first_seq.get() }
-                    })
-                };
-                let told = P::together(commits.iter().map(job).collect());
-                let commits: Vec<(&[Fact], Outcome)> =
-                    commits.iter().map(|(facts, _)| facts.as_slice()).zip(told).collect();
-                real.model =
-                    real.model.in_some_order(&commits).unwrap_or_else(|| panic!("in no order: {commits:?}"));
-                real.has_own_order = true;
-            }
+            Step::Together { commits } => real.together(&commits),
             Step::Call { stream, file, second } => {
                 real.model.call(stream, file);
                 let entries = vec![
