@@ -41,7 +41,7 @@ fn make(folder: &Path, sessions: usize, calls: usize, quick: bool, report: &mut 
     // 9,200 calls come with some 800 messages.
     let mut big = Session::new(BIG);
     big.record(&store, if quick { 1_000 } else { 9_200 })?;
-    let mut exported = Session::new(EXPORTED);
+    let mut exported = Session::wordy(EXPORTED);
     exported.record(&store, if quick { 500 } else { 1_600 })?;
     for number in 0..sessions {
         let mut session = Session::new(&format!("session-{number:03}"));

@@ -34,6 +34,8 @@ pub(crate) struct Session {
     numbers: Numbers,
     calls: usize,
     files: usize,
+    /// How many times as long as usual outputs are.
+    length: usize,
 }
 
 const WORDS: [&str; 16] = [
@@ -50,7 +52,12 @@ impl Session {
             cwd: Some("/home/user/project".to_owned()),
             ..StreamInfo::session("claude-code", name)
         };
-        Self { info, numbers: Numbers(seed), calls: 0, files: 12 }
+        Self { info, numbers: Numbers(seed), calls: 0, files: 12, length: 1 }
+    }
+
+    /// The same with outputs as long as those of recorded sessions, whose texts are some 3 KB a call.
+    pub(crate) fn wordy(name: &str) -> Self {
+        Self { length: 6, ..Self::new(name) }
     }
 
     /// A text of about `bytes` bytes.
@@ -80,7 +87,7 @@ impl Session {
         if number % 40 == 39 {
             self.files += 1;
         }
-        let text_bytes = 150 + self.numbers.below(500);
+        let text_bytes = (150 + self.numbers.below(500)) * self.length;
         if number.is_multiple_of(120) {
             entries.push(Entry::prompt(format!("p{number}")));
             let text = self.text(300);

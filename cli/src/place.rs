@@ -15,6 +15,11 @@ const FOLDER: &str = ".acpdb";
 /// data directory.
 pub(crate) fn folder(global: &Global) -> Result<PathBuf, Failure> {
     if let Some(path) = &global.db {
+        if path.is_file() {
+            let failure =
+                Failure::not_found(format!("{} is a file, and a store is a folder", path.display()));
+            return Err(failure.hint("name the folder with acpdb.json in it"));
+        }
         return Ok(path.clone());
     }
     if let Ok(here) = std::env::current_dir() {

@@ -191,7 +191,11 @@ fn nothing(which: Which<'_>, names: Vec<String>) -> Failure {
         Which::Tool(tool) => ("tool", tool),
     };
     let failure = Failure::not_found(format!("no call names the {what} {asked:?}"));
-    let near = names.into_iter().map(|name| (strsim::jaro_winkler(&name, asked), name));
+    // Paths are long and alike: their last part says most.
+    let last = |name: &str| name.rsplit('/').next().unwrap_or_default().to_owned();
+    let likeness =
+        |name: &str| strsim::jaro_winkler(name, asked).max(strsim::jaro_winkler(&last(name), &last(asked)));
+    let near = names.into_iter().map(|name| (likeness(&name), name));
     match near.filter(|(likeness, _)| *likeness > 0.7).max_by(|left, right| left.0.total_cmp(&right.0)) {
         Some((_, name)) => failure.hint(format!("did you mean {name}?")),
         None => failure,

@@ -49,7 +49,8 @@ pub(crate) fn run(global: &Global, args: &Simulate, output: &mut Output) -> Resu
         vec![sessions::default_session_noted(&store, args.session.name(), output)?]
     };
     if streams.is_empty() {
-        return Err(Failure::not_found("the store holds no such session"));
+        let failure = Failure::not_found("the store holds no such session");
+        return Err(failure.hint("acpdb sessions lists those it holds; acpdb import reads some"));
     }
     let simulated = each(&store, &streams, &setups, prices, output)?;
     let rows: Vec<Row> = setups

@@ -322,3 +322,23 @@ fn nobody_who_reads_what_is_said_is_no_panic() {
     assert_eq!(done.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&done.stderr).contains("cannot write standard output"));
 }
+
+/// What was meant is said where it can be guessed: a store's path that is a file was a failure to list a folder in it, and a
+/// file by another name than its whole path had nothing near.
+#[test]
+fn near_files_and_files_in_place_of_stores_are_named() {
+    let world = World::fed();
+    world
+        .run(&["history", "--file", "order.rs"])
+        .says(7, &["no call names the file", "did you mean /w/orders.rs?"]);
+    world.run(&["history", "--file", "readme", "--session", "s1"]).says(7, &["no call names the file"]);
+    let ran = world.run(&["sessions", "--db", "session.jsonl"]);
+    ran.says(7, &["session.jsonl is a file, and a store is a folder"]);
+    world
+        .run(&["simulate", "--all", "--host", "nobody"])
+        .says(7, &["no such session", "hint: acpdb sessions"]);
+    // A tool's name by the name that most hosts give it.
+    let line = r#"{"session":"n","tool":{"id":"c1","name":"read","params":{"filePath":"/a"},"output":"x"}}"#;
+    world.run_with(&["append", "--stdin"], line).ok();
+    assert!(world.run(&["history", "--session", "n", "--tool", "read"]).ok().contains("/a"));
+}
