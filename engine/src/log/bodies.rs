@@ -30,8 +30,8 @@ const BATCH_BYTES: usize = 4 << 20;
 const STRETCH_BYTES: u64 = 256 << 10;
 /// What may lie between two neighbours.
 const GAP_BYTES: u64 = 2 << 10;
-/// Bytes from which on a second thread is worth its beginning.
-const SHARED_BYTES_MIN: usize = 256 << 10;
+/// Bytes from which on a second thread is worth its beginning: on a busy machine it may be a while until it begins.
+const SHARED_BYTES_MIN: usize = 1 << 20;
 
 /// What a body is made of, as it was read.
 struct Piece<'r> {

@@ -61,7 +61,7 @@ fn many_bodies_at_a_time_are_what_they_are_one_by_one() {
     assert_eq!(all[5], Ok(String::from_utf8(long(3)).unwrap()), "an equal one");
     assert_eq!(all[7], Ok(String::from_utf8(long(7)).unwrap()));
     // Enough of them that a second thread checks some: the answers are those of a thread alone.
-    let many: Vec<BodyRow> = rows.iter().copied().cycle().take(3000).collect();
+    let many: Vec<BodyRow> = rows.iter().copied().cycle().take(6000).collect();
     let log = reader(&world);
     let read = log.bodies(&many);
     assert!(read.iter().zip(all.iter().cycle()).all(|(read, alone)| said(read) == *alone));
