@@ -84,7 +84,8 @@ pub(super) const RETRY_COUNT_MAX: usize = 64;
 /// Whether a commit may become several.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Atomicity {
-    /// One commit, whole or not at all; too large is an error.
+    /// One commit, whole or not at all; too large is an error. A fact that names another of the same call by origin
+    /// begins a new one all the same.
     One,
     /// Several commits in order, each whole or not at all: for imports, which can be repeated.
     Split,

@@ -316,7 +316,13 @@ impl ReferenceStateMachine for Model {
             origin,
             text,
         });
-        let commit = (prop::collection::vec(fact.clone(), 1..4), any::<bool>());
+        // A fact that names another of its own call begins a new commit, between which those of other threads may fall.
+        let distinct = |mut facts: Vec<Fact>| {
+            let mut named = std::collections::HashSet::new();
+            facts.retain(|fact| fact.origin.is_none_or(|origin| named.insert((fact.stream, origin))));
+            facts
+        };
+        let commit = (prop::collection::vec(fact.clone(), 1..4).prop_map(distinct), any::<bool>());
         prop_oneof![
             2 => prop::collection::vec(commit, 2..5).prop_map(|commits| Step::Together { commits }),
             6 => (prop::collection::vec(fact, 1..5), any::<bool>(), any::<bool>())
