@@ -257,8 +257,10 @@ pub(crate) enum Fault {
 pub(crate) struct Cursor<'a> {
     pub(crate) segments: &'a Segments,
     current: Option<(u32, Arc<SegmentFile>)>,
+    /// Keeps its length, so that nothing is filled with zeros before each reading; `held` bytes of it were read.
     window: Vec<u8>,
     window_start: u64,
+    held: usize,
     /// Length of the next window, and of the longest.
     next_bytes: usize,
     window_bytes: usize,
@@ -275,6 +277,7 @@ impl<'a> Cursor<'a> {
             current: None,
             window: Vec::new(),
             window_start: 0,
+            held: 0,
             next_bytes,
             window_bytes,
             places,
@@ -292,7 +295,7 @@ impl<'a> Cursor<'a> {
         self.enter(segment)?;
         let Some((_, file)) = &self.current else { return Ok(&[]) };
         let start = offset.checked_sub(self.window_start).and_then(|start| usize::try_from(start).ok());
-        let held = start.is_some_and(|start| start.saturating_add(length) <= self.window.len());
+        let held = start.is_some_and(|start| start.saturating_add(length) <= self.held);
         if !held {
             let mut wanted = length.max(self.next_bytes);
             if length > self.window_bytes {
@@ -301,22 +304,26 @@ impl<'a> Cursor<'a> {
                 let rest = file.file.len().map_err(fail)?.saturating_sub(offset);
                 wanted = wanted.min(usize::try_from(rest).unwrap_or(usize::MAX));
             }
-            self.window.resize(wanted, 0);
+            if wanted > self.window.len() {
+                self.window = vec![0; wanted];
+            }
+            self.held = 0;
             self.next_bytes = self.next_bytes.saturating_mul(4).min(self.window_bytes);
             self.window_start = offset;
-            let count = read_up_to(&*file.file, &mut self.window, offset);
+            let window = self.window.get_mut(..wanted).unwrap_or_default();
+            let count = read_up_to(&*file.file, window, offset);
             let count = count.map_err(|error| LogError::io("read", self.segments.path(segment), error))?;
-            self.window.truncate(count);
+            self.held = count;
         }
         let start = usize::try_from(offset.saturating_sub(self.window_start)).unwrap_or(usize::MAX);
-        Ok(self.window.get(start..).unwrap_or(&[]))
+        Ok(self.window.get(start..self.held).unwrap_or(&[]))
     }
 
     /// Opens a segment if it is not the one that is open.
     fn enter(&mut self, segment: u32) -> Result<Option<Arc<SegmentFile>>, LogError> {
         if self.current.as_ref().is_none_or(|(number, _)| *number != segment) {
             self.current = self.segments.get(segment)?.map(|file| (segment, file));
-            self.window.clear();
+            self.held = 0;
             self.places = [(Position::default(), 0); 2];
         }
         Ok(self.current.as_ref().map(|(_, file)| file.clone()))

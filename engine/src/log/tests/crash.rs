@@ -119,7 +119,7 @@ fn a_power_cut_after_a_kill_loses_nothing_acknowledged() {
 #[test]
 fn a_crash_during_recovery_is_recovered_from() {
     let mut checked = 0;
-    for operation in (0..operations()).step_by(share(19)) {
+    for operation in (0..operations()).step_by(share(31)) {
         for crash in [Crash::Kill, Crash::Power] {
             let world = SimWorld::new(operation);
             let storage = world.process(1);
