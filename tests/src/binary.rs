@@ -34,10 +34,14 @@ fn build() -> Result<PathBuf, String> {
         Some(name) => name,
     };
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    // All default members, as `cargo test` has them: other features would mean to build all of it again.
+    // All default members, and an example for what only tests depend on, as `cargo test` has them: other features would
+    // mean to build most of it again.
     let mut command = Command::new(cargo);
-    command.current_dir(root()).args(["build", "--quiet", "--bin", "acpdb", "--profile", profile]);
-    let done = command.output().map_err(|error| format!("cannot run cargo: {error}"))?;
+    command.current_dir(root()).args(["build", "--quiet", "--bin", "acpdb", "--example", "conformance"]);
+    let done = command
+        .args(["--profile", profile])
+        .output()
+        .map_err(|error| format!("cannot run cargo: {error}"))?;
     if !done.status.success() {
         return Err(format!("acpdb does not build:\n{}", String::from_utf8_lossy(&done.stderr)));
     }
