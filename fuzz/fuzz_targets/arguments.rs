@@ -26,6 +26,9 @@ mod complete {
     pub(crate) fn settings() -> ArgValueCandidates {
         nothing()
     }
+    pub(crate) fn presets() -> ArgValueCandidates {
+        nothing()
+    }
     pub(crate) fn kinds() -> ArgValueCandidates {
         nothing()
     }
