@@ -2,11 +2,31 @@
 //!
 //! A ledger is much smaller than the fold's state and needs no policy, so an importer can append to a stream without
 //! folding it. It is fed with the stream's events in order and holds nothing that they do not say.
+//!
+//! ```text
+//! a fact's origin -> seen here, by this handle? -> else in the rows of a saved ledger, if it was restored from one
+//!                    hash map, changed freely      sorted pages, read when asked for, never changed
+//! ```
+//!
+//! One that was restored and fed the rest of the events is the one that was fed all of them, or says that it is not sound.
 
+mod base;
+mod saved;
+#[cfg(test)]
+mod tests;
+
+use std::collections::hash_map::Entry;
+use std::sync::Arc;
+
+use rkyv::{Archive, Deserialize, Serialize};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::event::{Payload, Recorded, Scope};
 use crate::ids::{BodyId, ItemId, Origin, Seq, StreamId};
+
+use base::Base;
+pub(crate) use base::ReadRows;
+pub(crate) use saved::{LAYOUT_VERSION, SavedLedger};
 
 /// A fact that is in the stream already.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -15,16 +35,16 @@ pub struct Seen {
     pub seq: Seq,
     /// Digest of its content, as last revised.
     pub revision: u64,
-    /// The item that a revision would revise: the call of a finish, else the event's own first part.
-    pub item: ItemId,
+    /// The event whose item a revision would revise: the start of the call of a finish, else the event itself.
+    pub item: Seq,
     /// How many parts it has.
     pub parts: u32,
-    /// The newest event that carries a wire form of it.
-    pub wire: Option<(Seq, crate::event::Body)>,
+    /// Whether an event carries a wire form of it.
+    pub has_wire: bool,
 }
 
 /// A call that has not ended yet.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Archive, Serialize, Deserialize)]
 pub struct OpenCall {
     /// The event that started it.
     pub seq: Seq,
@@ -57,7 +77,12 @@ pub struct Ledger {
     pub host_version: Option<String>,
     /// Where the key of the stream's signatures stands.
     pub key: Option<BodyId>,
+    /// How many events went into it.
+    pub event_count: u64,
+    /// Facts that are new or changed since it was restored.
     seen: FxHashMap<Origin, Seen>,
+    /// All others.
+    base: Option<Arc<Base>>,
     /// Parts that a revision added to a message: the event that holds them, and how many.
     added: FxHashMap<Origin, Vec<(Seq, u32)>>,
     open: FxHashMap<String, Vec<OpenCall>>,
@@ -69,7 +94,8 @@ impl Ledger {
     pub fn observe(&mut self, recorded: &Recorded) {
         let event = &recorded.event;
         self.head = recorded.seq;
-        let mut item = ItemId::first(recorded.seq);
+        self.event_count = self.event_count.saturating_add(1);
+        let mut item = recorded.seq;
         let mut parts = 1;
         match &event.payload {
             Payload::SessionOpened(opened) => {
@@ -105,7 +131,7 @@ impl Ledger {
             Payload::ToolCallFinished(finished) => {
                 if let Some(open) = self.open.get_mut(&finished.call) {
                     if let Some(started) = open.pop() {
-                        item = ItemId::first(started.seq);
+                        item = started.seq;
                     }
                     if open.is_empty() {
                         self.open.remove(&finished.call);
@@ -120,17 +146,23 @@ impl Ledger {
         if event.origin.is_zero() {
             return;
         }
-        let wire = event.stamp.wire.map(|body| (recorded.seq, body));
         let fresh = Seen {
             seq: recorded.seq,
             revision: event.stamp.revision,
             item,
             parts: u32::try_from(parts).unwrap_or(u32::MAX),
-            wire,
+            has_wire: event.stamp.wire.is_some(),
         };
-        let Some(seen) = self.seen.get_mut(&event.origin) else {
-            self.seen.insert(event.origin, fresh);
-            return;
+        let seen = match self.seen.entry(event.origin) {
+            Entry::Occupied(seen) => seen.into_mut(),
+            Entry::Vacant(vacant) => {
+                let saved = self.base.as_deref().and_then(|base| base.get(event.origin));
+                let Some(saved) = saved else {
+                    vacant.insert(fresh);
+                    return;
+                };
+                vacant.insert(saved)
+            }
         };
         match &event.payload {
             // Another call: it is the one that is meant from now on.
@@ -143,19 +175,27 @@ impl Ledger {
             _ => {}
         }
         seen.revision = event.stamp.revision;
-        seen.wire = wire.or(seen.wire);
+        seen.has_wire |= fresh.has_wire;
     }
 
-    /// The fact with this origin, if it is there.
-    pub fn seen(&self, origin: Origin) -> Option<&Seen> {
-        self.seen.get(&origin)
+    /// The fact with this origin, if it is there. Of a restored ledger it may read a page, and then it may find that the
+    /// ledger is not sound: ask that before anything is made of the answer.
+    pub fn seen(&self, origin: Origin) -> Option<Seen> {
+        let fresh = self.seen.get(&origin).copied();
+        fresh.or_else(|| self.base.as_deref()?.get(origin))
+    }
+
+    /// Whether all that it was asked so far could be looked up. One that is not sound is to be thrown away, with every answer
+    /// that it gave: a page of what it was restored from is damaged or gone.
+    pub fn is_sound(&self) -> bool {
+        self.base.as_ref().is_none_or(|base| !base.is_broken())
     }
 
     /// The items of a message's parts, in order, those that revisions added included.
     pub fn part_items(&self, origin: Origin) -> Vec<ItemId> {
-        let Some(seen) = self.seen.get(&origin) else { return Vec::new() };
+        let Some(seen) = self.seen(origin) else { return Vec::new() };
         let added = self.added.get(&origin).into_iter().flatten().copied();
-        let events = std::iter::once((seen.item.seq, seen.parts)).chain(added);
+        let events = std::iter::once((seen.item, seen.parts)).chain(added);
         events.flat_map(|(seq, parts)| (1..=parts).map(move |part| ItemId { seq, part })).collect()
     }
 

@@ -128,12 +128,12 @@ impl<'a> Recorder<'a> {
             }
             if let Some(seen) = self.ledger.seen(origin) {
                 if seen.revision == revision {
-                    return match late_wire(info, entry, origin, seen) {
+                    return match late_wire(info, entry, origin, &seen) {
                         Some(draft) => Draft::Record(vec![draft]),
                         None => Draft::Known,
                     };
                 }
-                revised = Some(*seen);
+                revised = Some(seen);
             }
         }
         if self.needs_others(&entry.fact) {
@@ -146,12 +146,13 @@ impl<'a> Recorder<'a> {
                 self.revise_message(&template, parts, &mut drafts);
             }
             (Fact::ToolFinished { call, output, .. }, Some(seen)) if !self.ends_another(call, &seen) => {
-                let revised = ItemRevised { item: seen.item, face: Face::Output, parts: Vec::new() };
+                let revised =
+                    ItemRevised { item: ItemId::first(seen.item), face: Face::Output, parts: Vec::new() };
                 drafts.push(template.revision(revised, output, true));
             }
             (fact, revised) => {
                 if let (Fact::ToolStarted { call, .. }, Some(seen)) = (fact, revised)
-                    && self.ledger.open_call(call).is_some_and(|open| open.seq == seen.item.seq)
+                    && self.ledger.open_call(call).is_some_and(|open| open.seq == seen.item)
                 {
                     drafts.push(template.given_up(call));
                 }
@@ -234,7 +235,7 @@ impl<'a> Recorder<'a> {
             ItemRef::Id(id) => Some(*id),
             ItemRef::Origin(text, part) => {
                 let seen = self.ledger.seen(event::origin(text))?;
-                Some(ItemId { seq: seen.item.seq, part: *part })
+                Some(ItemId { seq: seen.item, part: *part })
             }
         });
         known.collect()
@@ -465,7 +466,7 @@ impl Entry {
 /// A fact that one feed recorded without its record (a hook, say), and another brings with it: the fact is known, the
 /// record is kept, so that it can be printed again.
 fn late_wire(info: &StreamInfo, entry: &Entry, origin: Origin, seen: &Seen) -> Option<EventDraft> {
-    if entry.wire.is_empty() || seen.wire.is_some() {
+    if entry.wire.is_empty() || seen.has_wire {
         return None;
     }
     let payload = HostRecorded { record: "record".to_owned(), about: entry.origin.clone(), raw: None };

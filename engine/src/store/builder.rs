@@ -264,6 +264,7 @@ impl Drop for Inner {
     fn drop(&mut self) {
         self.settler.finish();
         self.save_folds();
+        self.save_ledgers();
         // Nothing becomes durable here: a checkpoint only witnesses what is.
         self.upkeep.finish(&self.log);
         let _ = self.log.write_checkpoint();

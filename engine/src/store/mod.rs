@@ -23,6 +23,7 @@ mod folds;
 mod frames;
 mod info;
 mod injections;
+mod ledgers;
 mod memory;
 mod places;
 mod pointing;

@@ -30,7 +30,7 @@ use super::folds::{FoldKey, Loaded};
 use super::{Inner, Store};
 
 /// Where they lie.
-const FOLDER: &str = "snap";
+pub(super) const FOLDER: &str = "snap";
 const MAGIC: &[u8; 8] = b"acpdbSNP";
 const HEADER_BYTES: usize = 144;
 /// Bytes of the header that the digest covers; it is the rest.
@@ -48,10 +48,10 @@ const NEW_SHARE: u64 = 8;
 
 /// The end of a frame: what a fold up to there rests on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Footing {
-    seq: Seq,
-    position: Position,
-    link: Link,
+pub(super) struct Footing {
+    pub(super) seq: Seq,
+    pub(super) position: Position,
+    pub(super) link: Link,
 }
 
 /// What a handle does with snapshots.
@@ -68,9 +68,9 @@ pub(super) struct Uses {
 
 /// Writes and reads snapshots.
 pub(super) struct Snapshots {
-    storage: Arc<dyn Storage>,
-    store: StoreId,
-    uses: Uses,
+    pub(super) storage: Arc<dyn Storage>,
+    pub(super) store: StoreId,
+    pub(super) uses: Uses,
     running: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -99,7 +99,7 @@ fn name(stream: StreamId) -> String {
 }
 
 /// This program, as far as the layout may depend on it.
-fn program() -> u32 {
+pub(super) fn program() -> u32 {
     crc32c::crc32c(env!("CARGO_PKG_VERSION").as_bytes())
 }
 
@@ -149,10 +149,10 @@ fn encode(store: StoreId, stream: StreamId, footing: Footing, loaded: &Loaded) -
 }
 
 /// Fields in order.
-struct Fields<'a>(&'a [u8]);
+pub(super) struct Fields<'a>(pub(super) &'a [u8]);
 
 impl Fields<'_> {
-    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
+    pub(super) fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (field, rest) = self.0.split_first_chunk::<N>()?;
         self.0 = rest;
         Some(*field)
@@ -266,14 +266,14 @@ impl Inner {
     }
 
     /// The end of the frame at a position, if that is durable.
-    fn footing_at(&self, position: Position) -> Option<Footing> {
+    pub(super) fn footing_at(&self, position: Position) -> Option<Footing> {
         let head = self.refresh().ok()?;
         let header = self.log.header_at(position).ok()?;
         let footing = Footing { seq: header.last_seq(), position, link: header.link() };
         (footing.seq <= head).then_some(footing)
     }
 
-    fn footing_of(&self, seq: Seq) -> Option<Footing> {
+    pub(super) fn footing_of(&self, seq: Seq) -> Option<Footing> {
         let position = self.frame_of(seq).ok()??.position();
         self.footing_at(position).filter(|footing| footing.seq == seq)
     }
@@ -343,8 +343,8 @@ fn save(storage: &dyn Storage, store: StoreId, stream: StreamId, footing: Footin
 }
 
 impl Store {
-    /// Saves the fold of a stream, so that the next to open it need not fold it from its beginning. Long sessions are saved
-    /// without being asked. True if it was written.
+    /// Saves the fold of a stream, so that the next to open it need not fold it from its beginning, and what has to be known
+    /// of it to append to it. Long sessions are saved without being asked. True if the fold was written.
     ///
     /// Nothing depends on it: not durable, and gone without loss whenever anyone deletes `snap/`.
     ///
@@ -359,6 +359,8 @@ impl Store {
         let Some(footing) = inner.footing_of(loaded.watermark) else { return Ok(false) };
         let bytes = encode(inner.snapshots.store, stream, footing, &loaded);
         drop(loaded);
+        // Its own errors concern those who append.
+        let _ = inner.save_ledger_of(stream);
         Ok(bytes.is_some_and(|bytes| write(&*inner.snapshots.storage, stream, &bytes).is_ok()))
     }
 

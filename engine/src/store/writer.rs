@@ -65,6 +65,10 @@ pub(super) struct StreamWriter {
     pub(super) watermark: Seq,
     /// The last commit of this handle to it, durable or not.
     pub(super) placed: Option<Placed>,
+    /// How many of the ledger's events a saved one holds.
+    pub(super) saved_count: u64,
+    /// Digest of the saved ledger that was taken up last.
+    pub(super) restored: Option<[u8; 32]>,
 }
 
 impl StreamWriter {
@@ -89,6 +93,13 @@ pub enum Atomicity {
     One,
     /// Several commits in order, each whole or not at all: for imports, which can be repeated.
     Split,
+}
+
+/// The key of a stream that was not opened after all must not be used.
+fn forget_unused_keys(streams: &mut BTreeMap<StreamId, &mut StreamWriter>) {
+    for writer in streams.values_mut().filter(|writer| !writer.ledger.opened) {
+        writer.signer = None;
+    }
 }
 
 /// How often a commit that names stored bodies is encoded anew because something was erased meanwhile.
@@ -132,6 +143,11 @@ impl Inner {
             let mut streams: BTreeMap<StreamId, &mut StreamWriter> =
                 guards.iter_mut().map(|(id, guard)| (*id, &mut **guard)).collect();
             let planned = self.plan(&mut streams, todo, atomicity);
+            if streams.values().any(|writer| !writer.ledger.is_sound()) {
+                // What was drafted rests on answers that were none. Nothing was recorded; they are asked again.
+                forget_unused_keys(&mut streams);
+                continue;
+            }
             match self.write(&mut streams, &planned, &mut receipt) {
                 Err(Error::HeadMoved { .. }) if retry_count < RETRY_COUNT_MAX => {
                     retry_count += 1;
@@ -162,19 +178,20 @@ impl Inner {
         streams.map(|id| (id, Arc::clone(all.entry(id).or_default()))).collect()
     }
 
-    /// Brings a stream's ledger up to the durable head.
+    /// Brings a stream's ledger up to the durable head. It is sound then.
     pub(super) fn catch_up(&self, stream: StreamId, writer: &mut StreamWriter) -> Result<(), Error> {
-        let (places, watermark) = self.frames_of(&[stream], writer.watermark)?;
-        for place in places {
-            for frame in self.parts_of(place.position, &[stream], writer.ledger.head)? {
-                for event in frame.events().filter(|event| event.envelope.stream == stream) {
-                    if event.seq > writer.ledger.head {
-                        writer.ledger.observe(&super::events::decode(&frame, &event)?);
-                    }
-                }
-            }
+        if !writer.ledger.is_sound() {
+            self.start_over(writer)?;
         }
-        writer.watermark = writer.watermark.max(watermark);
+        if writer.watermark == Seq::ZERO && writer.ledger.head == Seq::ZERO {
+            self.take_saved_ledger(stream, writer);
+        }
+        self.observe_new(stream, writer)?;
+        if !writer.ledger.is_sound() {
+            self.start_over(writer)?;
+            self.observe_new(stream, writer)?;
+        }
+        self.save_if_overdue(stream, writer);
         if writer.signer.is_none()
             && let Some(key) = writer.ledger.key
         {
@@ -192,6 +209,22 @@ impl Inner {
             })?;
             writer.signer = Some(Signer::new(key));
         }
+        Ok(())
+    }
+
+    /// Takes note of the events of a stream that its ledger does not know yet.
+    fn observe_new(&self, stream: StreamId, writer: &mut StreamWriter) -> Result<(), Error> {
+        let (places, watermark) = self.frames_of(&[stream], writer.watermark)?;
+        for place in places {
+            for frame in self.parts_of(place.position, &[stream], writer.ledger.head)? {
+                for event in frame.events().filter(|event| event.envelope.stream == stream) {
+                    if event.seq > writer.ledger.head {
+                        writer.ledger.observe(&super::events::decode(&frame, &event)?);
+                    }
+                }
+            }
+        }
+        writer.watermark = writer.watermark.max(watermark);
         Ok(())
     }
 
@@ -284,10 +317,7 @@ impl Inner {
         let placed = match self.place_drafts(&drafts, &conditions) {
             Ok(placed) => placed,
             Err(error) => {
-                // The key of a stream that was not opened after all must not be used.
-                for writer in streams.values_mut().filter(|writer| !writer.ledger.opened) {
-                    writer.signer = None;
-                }
+                forget_unused_keys(streams);
                 return Err(error);
             }
         };

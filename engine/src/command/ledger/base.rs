@@ -1,0 +1,179 @@
+//! The facts of a saved ledger: rows of fixed length in pages, looked up where they lie.
+//!
+//! ```text
+//! row    48: origin 16, seq 8, revision 8, item 8, parts 4, flags 4 (1: has a wire form)      rising by origin
+//! page   64 rows, the last fewer
+//! fence  of each page: its first origin 16, its digest 16                                      kept in memory
+//! ```
+//!
+//! Restoring costs the fence, a look-up the one page that may have the row: nothing is made of the rest. A page that is not
+//! the one the fence tells of breaks the whole: from then on nothing is found in it, and whoever asked has to say so.
+
+use std::ops::Range;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::ids::{Origin, Seq};
+
+use super::Seen;
+
+/// Reads so many bytes of the rows, from an offset on; `None` or other bytes if they cannot be read.
+pub(crate) type ReadRows = Box<dyn Fn(u64, usize) -> Option<Vec<u8>> + Send + Sync>;
+
+/// Bytes of a row.
+pub(super) const ROW_BYTES: usize = 48;
+/// Rows of a page.
+pub(super) const PAGE_ROW_COUNT: usize = 64;
+const PAGE_BYTES: usize = ROW_BYTES * PAGE_ROW_COUNT;
+/// Bytes of the fence for each page.
+pub(super) const POST_BYTES: usize = 32;
+/// Pages that are read at a time when all are.
+const PIECE_PAGE_COUNT: usize = 128;
+const HAS_WIRE: u32 = 1;
+/// More parts than any event can have: each takes some of its bytes. What tells of more is no ledger.
+pub(super) const PART_COUNT_MAX: u32 = 1 << 16;
+
+type Row = [u8; ROW_BYTES];
+/// What the fence tells of a page.
+pub(super) type Post = [u8; POST_BYTES];
+
+/// Rows that were saved.
+pub(super) struct Base {
+    fence: Vec<Post>,
+    row_count: usize,
+    pages: Vec<OnceLock<Vec<u8>>>,
+    read: ReadRows,
+    broken: AtomicBool,
+}
+
+impl std::fmt::Debug for Base {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Base").field("row_count", &self.row_count).finish_non_exhaustive()
+    }
+}
+
+fn digest(page: &[u8]) -> [u8; 16] {
+    let mut hasher = blake3::Hasher::new_derive_key("acpdb 2026 ledger page v1");
+    hasher.update(page);
+    let mut digest = [0; 16];
+    hasher.finalize_xof().fill(&mut digest);
+    digest
+}
+
+fn origin_of(row: &Row) -> Origin {
+    let (origin, _) = row.split_first_chunk().unwrap_or((&[0; 16], &[]));
+    Origin(*origin)
+}
+
+/// A fact as a row.
+pub(super) fn row_of(origin: Origin, seen: &Seen) -> Row {
+    let flags = if seen.has_wire { HAS_WIRE } else { 0 };
+    let numbers = [seen.seq.0, seen.revision, seen.item.0].map(u64::to_le_bytes);
+    let halves = [seen.parts, flags].map(u32::to_le_bytes);
+    let mut row = [0; ROW_BYTES];
+    let bytes = origin.0.iter().chain(numbers.as_flattened()).chain(halves.as_flattened());
+    row.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
+    row
+}
+
+fn seen_of(row: &Row) -> Option<Seen> {
+    let (_, rest) = row.split_first_chunk::<16>()?;
+    let (numbers, halves) = rest.as_chunks::<8>().0.split_first_chunk::<3>()?;
+    let [seq, revision, item] = numbers.map(u64::from_le_bytes);
+    let [parts, flags] = <[[u8; 4]; 2]>::try_from(halves.as_flattened().as_chunks().0).ok()?;
+    Some(Seen {
+        seq: Seq(seq),
+        revision,
+        item: Seq(item),
+        parts: u32::from_le_bytes(parts).min(PART_COUNT_MAX),
+        has_wire: u32::from_le_bytes(flags) & HAS_WIRE != 0,
+    })
+}
+
+/// The fence of rows that are laid out one after the other, rising.
+pub(super) fn fence_of(rows: &[u8]) -> Vec<Post> {
+    let post = |page: &[u8]| {
+        let mut post = [0; POST_BYTES];
+        let bytes = page.iter().take(16).copied().chain(digest(page));
+        post.iter_mut().zip(bytes).for_each(|(to, from)| *to = from);
+        post
+    };
+    rows.chunks(PAGE_BYTES).map(post).collect()
+}
+
+impl Base {
+    /// Rows with this fence; `None` if that does not fit their number.
+    pub(super) fn new(fence: Vec<Post>, row_count: u64, read: ReadRows) -> Option<Self> {
+        let row_count = usize::try_from(row_count).ok()?;
+        if fence.len() != row_count.div_ceil(PAGE_ROW_COUNT) {
+            return None;
+        }
+        let pages = fence.iter().map(|_| OnceLock::new()).collect();
+        Some(Self { fence, row_count, pages, read, broken: AtomicBool::new(false) })
+    }
+
+    /// Whether a page that was asked for was not there.
+    pub(super) fn is_broken(&self) -> bool {
+        self.broken.load(Ordering::Relaxed)
+    }
+
+    /// How many rows there are.
+    pub(super) const fn row_count(&self) -> usize {
+        self.row_count
+    }
+
+    /// The fact with this origin.
+    pub(super) fn get(&self, origin: Origin) -> Option<Seen> {
+        let post = self.fence.partition_point(|post| post.as_slice().get(..16) <= Some(&origin.0));
+        let page = self.page(post.checked_sub(1)?)?;
+        let rows = page.as_chunks::<ROW_BYTES>().0;
+        let place = rows.binary_search_by_key(&origin, origin_of).ok()?;
+        rows.get(place).and_then(seen_of)
+    }
+
+    /// A page, read if it was not yet.
+    fn page(&self, number: usize) -> Option<&[u8]> {
+        let slot = self.pages.get(number)?;
+        if let Some(page) = slot.get() {
+            return Some(page);
+        }
+        let bytes = self.read_pages(number..number.saturating_add(1))?;
+        Some(slot.get_or_init(|| bytes))
+    }
+
+    /// Pages that follow each other, each checked; `None` breaks the base.
+    fn read_pages(&self, pages: Range<usize>) -> Option<Vec<u8>> {
+        let sound = || {
+            let row = |page: usize| page.saturating_mul(PAGE_ROW_COUNT).min(self.row_count);
+            let (start, end) = (row(pages.start), row(pages.end));
+            let offset = start.checked_mul(ROW_BYTES)?;
+            let length = end.checked_sub(start)?.checked_mul(ROW_BYTES)?;
+            let bytes = (self.read)(offset as u64, length).filter(|bytes| bytes.len() == length)?;
+            let posts = self.fence.get(pages.clone())?;
+            let whole = |(page, post): (&[u8], &Post)| post.get(16..) == Some(&digest(page));
+            bytes.chunks(PAGE_BYTES).zip(posts).all(whole).then_some(bytes)
+        };
+        if self.is_broken() {
+            return None;
+        }
+        let bytes = sound();
+        if bytes.is_none() {
+            self.broken.store(true, Ordering::Relaxed);
+        }
+        bytes
+    }
+
+    /// All rows, rising; `None` if some cannot be read. Reads everything, keeps nothing.
+    pub(super) fn for_each(&self, mut each: impl FnMut(Origin, &Row)) -> Option<()> {
+        let mut first = 0;
+        while first < self.fence.len() {
+            let end = first.saturating_add(PIECE_PAGE_COUNT).min(self.fence.len());
+            let bytes = self.read_pages(first..end)?;
+            for row in bytes.as_chunks::<ROW_BYTES>().0 {
+                each(origin_of(row), row);
+            }
+            first = end;
+        }
+        Some(())
+    }
+}

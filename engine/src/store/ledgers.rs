@@ -1,0 +1,299 @@
+//! Saved ledgers, so that the first commit of a process to a long session need not read the session.
+//!
+//! ```text
+//! snap/<stream>.ledger   header 144: magic, layout, program, store, stream, seq, position, link, lengths, digest
+//!                        root: what is no row, and the fence of the rows        rows: pages, read when one is asked for
+//!
+//! first commit:  digest of header and root ok? same program? the log has this link at this seq?
+//!                     --yes--> the rest of the events         --no--> remove, all events
+//! ```
+//!
+//! They lie beside the saved folds and are as little: written whole under another name, not synced, removed by whoever
+//! likes. The digest covers the header and the root, and the root holds a digest of each page of rows; so a look-up checks
+//! the page it reads, and opening costs the same for any session. A page that is damaged, or gone because somebody saved
+//! anew, is found out when it is asked for: the ledger then says that it is not sound, and everything that was made of it
+//! since the last commit is thrown away and made anew, from a newer file or from the log.
+//!
+//! What is saved costs all rows, what is not costs the next process the events since. So a handle saves when it is closed,
+//! once the events since the last time are more than twice the root of all: then both costs of a chain of processes of one
+//! commit each stay small beside that commit. A handle that had to read many events saves at once; it may never be closed.
+
+use std::sync::{Arc, PoisonError};
+
+use rkyv::util::AlignedVec;
+
+use crate::command::ledger::{LAYOUT_VERSION, Ledger, ReadRows, SavedLedger};
+use crate::error::Error;
+use crate::ids::{Link, Position, Seq, StoreId, StreamId};
+use crate::storage::{Access, Storage, StoredFile, read_up_to, write_all};
+
+use super::Inner;
+use super::snapshots::{FOLDER, Fields, Footing, program};
+use super::writer::StreamWriter;
+
+const MAGIC: &[u8; 8] = b"acpdbLDG";
+const HEADER_BYTES: usize = 144;
+/// Bytes of the header that the digest covers, before the root; it is the rest.
+const COVERED_BYTES: usize = 112;
+/// Longest root that is written or read.
+const ROOT_BYTES_MAX: u64 = 1 << 28;
+/// So many events are read as fast as what was saved of them.
+const NEW_COUNT_MIN: u64 = 512;
+/// Events that are so many to read that what was made of them is saved at once.
+const READ_COUNT_MIN: u64 = 8192;
+/// It is saved at once only if this share of it was not.
+const NEW_SHARE: u64 = 8;
+
+fn name(stream: StreamId) -> String {
+    format!("{FOLDER}/{}.ledger", stream.to_hex())
+}
+
+fn digest(header: &[u8], root: &[u8]) -> [u8; 32] {
+    let mut hasher = blake3::Hasher::new_derive_key("acpdb 2026 ledger v1");
+    hasher.update(header);
+    hasher.update(root);
+    *hasher.finalize().as_bytes()
+}
+
+/// The header before a root.
+fn header_of(
+    store: StoreId,
+    stream: StreamId,
+    footing: Footing,
+    saved: &SavedLedger,
+) -> Option<[u8; HEADER_BYTES]> {
+    if saved.root.len() as u64 > ROOT_BYTES_MAX {
+        return None;
+    }
+    let mut header = Vec::with_capacity(HEADER_BYTES);
+    header.extend_from_slice(MAGIC);
+    header.extend_from_slice(&LAYOUT_VERSION.to_le_bytes());
+    header.extend_from_slice(&program().to_le_bytes());
+    header.extend_from_slice(store.as_bytes());
+    header.extend_from_slice(stream.as_bytes());
+    header.extend_from_slice(&footing.seq.0.to_le_bytes());
+    header.extend_from_slice(&footing.position.0.to_le_bytes());
+    header.extend_from_slice(footing.link.as_bytes());
+    header.extend_from_slice(&(saved.root.len() as u64).to_le_bytes());
+    header.extend_from_slice(&(saved.rows.len() as u64).to_le_bytes());
+    let digest = digest(&header, &saved.root);
+    header.extend_from_slice(&digest);
+    header.try_into().ok()
+}
+
+/// What a header says, if it is one of this program for this stream of this store.
+struct Header {
+    footing: Footing,
+    root_bytes: u64,
+    row_bytes: u64,
+    digest: [u8; 32],
+}
+
+impl Header {
+    fn decode(header: &[u8; HEADER_BYTES], store: StoreId, stream: StreamId) -> Option<Self> {
+        let mut fields = Fields(header);
+        let ours = fields.take()? == *MAGIC
+            && fields.take()? == LAYOUT_VERSION.to_le_bytes()
+            && fields.take()? == program().to_le_bytes()
+            && fields.take()? == store.0
+            && fields.take()? == stream.0;
+        let mut number = || Some(u64::from_le_bytes(fields.take()?));
+        let (seq, position) = (Seq(number()?), Position(number()?));
+        let link = Link(fields.take()?);
+        let mut number = || Some(u64::from_le_bytes(fields.take()?));
+        let (root_bytes, row_bytes) = (number()?, number()?);
+        let digest = fields.take()?;
+        let header = Self { footing: Footing { seq, position, link }, root_bytes, row_bytes, digest };
+        (ours && root_bytes <= ROOT_BYTES_MAX).then_some(header)
+    }
+
+    /// Bytes of the whole file.
+    fn file_bytes(&self) -> Option<u64> {
+        (HEADER_BYTES as u64).checked_add(self.root_bytes)?.checked_add(self.row_bytes)
+    }
+}
+
+/// A ledger that was read back.
+struct Restored {
+    footing: Footing,
+    digest: [u8; 32],
+    ledger: Ledger,
+}
+
+/// A file as a ledger, if it is one, whole but for its rows.
+fn decode(
+    storage: &Arc<dyn Storage>,
+    file: &dyn StoredFile,
+    store: StoreId,
+    stream: StreamId,
+) -> Option<Restored> {
+    let mut bytes = [0; HEADER_BYTES];
+    if read_up_to(file, &mut bytes, 0).ok()? < HEADER_BYTES {
+        return None;
+    }
+    let header = Header::decode(&bytes, store, stream)?;
+    if header.file_bytes()? != file.len().ok()? {
+        return None;
+    }
+    let mut root: AlignedVec<16> = AlignedVec::new();
+    root.resize(usize::try_from(header.root_bytes).ok()?, 0);
+    if read_up_to(file, &mut root, HEADER_BYTES as u64).ok()? < root.len()
+        || digest(bytes.get(..COVERED_BYTES)?, &root) != header.digest
+    {
+        return None;
+    }
+    let first = (HEADER_BYTES as u64).checked_add(header.root_bytes)?;
+    let storage = Arc::clone(storage);
+    // Opened for each page: a process may know thousands of streams, and keeps no file open for one.
+    let read: ReadRows = Box::new(move |offset, length| {
+        let file = storage.open(&name(stream), Access::Read).ok()?;
+        let mut page = vec![0; length];
+        let count = read_up_to(&*file, &mut page, first.checked_add(offset)?).ok()?;
+        (count == length).then_some(page)
+    });
+    let ledger = Ledger::restore(&root, read)?;
+    (ledger.row_bytes() == header.row_bytes).then_some(Restored {
+        footing: header.footing,
+        digest: header.digest,
+        ledger,
+    })
+}
+
+/// Puts a ledger in place. Whatever happens, the name holds nothing, an old one or this one.
+fn write(
+    storage: &dyn Storage,
+    stream: StreamId,
+    header: &[u8; HEADER_BYTES],
+    saved: &SavedLedger,
+) -> std::io::Result<()> {
+    storage.create_dir(FOLDER)?;
+    let temporary = format!("{}.tmp", name(stream));
+    let file = storage.open(&temporary, Access::Create)?;
+    // Another one who saves the same: theirs is as good.
+    if !file.try_lock()? || !file.is_current()? {
+        return Ok(());
+    }
+    file.set_len(0)?;
+    let mut offset = 0_u64;
+    for part in [header.as_slice(), &saved.root, &saved.rows] {
+        write_all(&*file, part, offset, &mut 0)?;
+        offset = offset.saturating_add(part.len() as u64);
+    }
+    storage.rename(&temporary, &name(stream))
+}
+
+impl StreamWriter {
+    /// Events that no file holds.
+    const fn new_count(&self) -> u64 {
+        self.ledger.event_count.saturating_sub(self.saved_count)
+    }
+
+    /// Whether it is worth saving when the store is closed.
+    const fn is_due(&self) -> bool {
+        let new = self.new_count();
+        new >= NEW_COUNT_MIN && new.saturating_mul(new) >= self.ledger.event_count.saturating_mul(4)
+    }
+
+    /// Whether so much had to be read that it is worth saving at once.
+    const fn is_overdue(&self) -> bool {
+        let new = self.new_count();
+        new >= READ_COUNT_MIN && new >= self.ledger.event_count / NEW_SHARE
+    }
+}
+
+impl Inner {
+    /// Takes up the saved ledger of a stream that nothing is known of yet, if there is one that the log bears out.
+    pub(super) fn take_saved_ledger(&self, stream: StreamId, writer: &mut StreamWriter) {
+        let snapshots = &self.snapshots;
+        if !snapshots.uses.reads {
+            return;
+        }
+        let Ok(file) = snapshots.storage.open(&name(stream), Access::Read) else { return };
+        let restored = decode(&snapshots.storage, &*file, snapshots.store, stream);
+        let sound = restored.filter(|restored| {
+            // The one that failed this handle fails it again.
+            writer.restored != Some(restored.digest)
+                && self.footing_at(restored.footing.position) == Some(restored.footing)
+        });
+        let Some(Restored { footing, digest, ledger }) = sound else {
+            self.forget_ledger(stream);
+            return;
+        };
+        writer.saved_count = ledger.event_count;
+        writer.restored = Some(digest);
+        writer.watermark = footing.seq;
+        writer.ledger = ledger;
+    }
+
+    /// Throws away what a saved ledger that is not sound led to. What is known of the stream is to be read anew.
+    pub(super) fn start_over(&self, writer: &mut StreamWriter) -> Result<(), Error> {
+        // The log only tells of what is durable.
+        if let Some(placed) = writer.placed.take() {
+            self.settle(&placed)?;
+        }
+        *writer = StreamWriter { restored: writer.restored, ..StreamWriter::default() };
+        Ok(())
+    }
+
+    fn forget_ledger(&self, stream: StreamId) {
+        if self.snapshots.uses.writes {
+            let _ = self.snapshots.storage.remove(&name(stream));
+        }
+    }
+
+    /// Saves what is known of a stream. `false` if it could not be, or is of no use yet.
+    pub(super) fn save_ledger(&self, stream: StreamId, writer: &mut StreamWriter) -> bool {
+        let Some(footing) = self.footing_of(writer.watermark) else { return false };
+        let Some(saved) = writer.ledger.save() else { return false };
+        let snapshots = &self.snapshots;
+        let Some(header) = header_of(snapshots.store, stream, footing, &saved) else { return false };
+        let written = write(&*snapshots.storage, stream, &header, &saved).is_ok();
+        if written {
+            writer.saved_count = writer.ledger.event_count;
+        }
+        written
+    }
+
+    /// Saves what is known of a stream, having read all that is new.
+    pub(super) fn save_ledger_of(&self, stream: StreamId) -> Result<bool, Error> {
+        let writers = self.writers_of(std::iter::once(stream));
+        let Some(writer) = writers.get(&stream) else { return Ok(false) };
+        let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(placed) = writer.placed.take() {
+            self.settle(&placed)?;
+        }
+        self.catch_up(stream, &mut writer)?;
+        Ok(self.save_ledger(stream, &mut writer))
+    }
+
+    /// Saves what was just read, if that was much, and goes on from what was saved: it takes less memory.
+    pub(super) fn save_if_overdue(&self, stream: StreamId, writer: &mut StreamWriter) {
+        let uses = self.snapshots.uses;
+        // Commits of this handle that are not durable yet are in no file.
+        let is_read = writer.placed.is_none();
+        if uses.writes && uses.by_itself && is_read && writer.is_overdue() && self.save_ledger(stream, writer)
+        {
+            self.take_saved_ledger(stream, writer);
+        }
+    }
+
+    /// Saves the ledgers that are due, now: the store is being closed.
+    pub(super) fn save_ledgers(&self) {
+        if !self.snapshots.uses.writes || !self.snapshots.uses.by_itself {
+            return;
+        }
+        let writers: Vec<_> = {
+            let writers = self.writers.lock().unwrap_or_else(PoisonError::into_inner);
+            writers.iter().map(|(stream, writer)| (*stream, Arc::clone(writer))).collect()
+        };
+        for (stream, writer) in writers {
+            let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
+            if writer.is_due() {
+                self.save_ledger(stream, &mut writer);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
