@@ -38,7 +38,7 @@ const COVERED_BYTES: usize = 112;
 /// Longest root that is written or read.
 const ROOT_BYTES_MAX: u64 = 1 << 28;
 /// So many events are read as fast as what was saved of them.
-const NEW_COUNT_MIN: u64 = 512;
+const NEW_COUNT_MIN: u64 = 256;
 /// Events that are so many to read that what was made of them is saved at once.
 const READ_COUNT_MIN: u64 = 8192;
 /// It is saved at once only if this share of it was not.

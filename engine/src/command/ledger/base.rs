@@ -6,12 +6,13 @@
 //! fence  of each page: its first origin 16, its digest 16                                      kept in memory
 //! ```
 //!
-//! Restoring costs the fence, a look-up the one page that may have the row: nothing is made of the rest. A page that is not
-//! the one the fence tells of breaks the whole: from then on nothing is found in it, and whoever asked has to say so.
+//! Restoring costs the fence, a look-up the one page that may have the row: nothing is made of the rest. Whoever asks for
+//! many gets their neighbours read along. A page that is not the one the fence tells of breaks the whole: from then on
+//! nothing is found in it, and whoever asked has to say so.
 
 use std::ops::Range;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::ids::{Origin, Seq};
 
@@ -29,6 +30,9 @@ const PAGE_BYTES: usize = ROW_BYTES * PAGE_ROW_COUNT;
 pub(super) const POST_BYTES: usize = 32;
 /// Pages that are read at a time when all are.
 const PIECE_PAGE_COUNT: usize = 128;
+/// Pages that are read one by one, before some are read at a time, and how many.
+const SINGLE_PAGE_COUNT: usize = 64;
+const GROUP_PAGE_COUNT: usize = 16;
 const HAS_WIRE: u32 = 1;
 /// More parts than any event can have: each takes some of its bytes. What tells of more is no ledger.
 pub(super) const PART_COUNT_MAX: u32 = 1 << 16;
@@ -39,11 +43,29 @@ pub(super) type Post = [u8; POST_BYTES];
 
 /// Rows that were saved.
 pub(super) struct Base {
-    fence: Vec<Post>,
+    /// The first origin of each page, as a number: close together, since look-ups are misses of the processor's caches.
+    firsts: Vec<u128>,
+    digests: Vec<[u8; 16]>,
     row_count: usize,
-    pages: Vec<OnceLock<Vec<u8>>>,
+    pages: Vec<OnceLock<Page>>,
+    /// How many pages were asked for.
+    asked: AtomicUsize,
     read: ReadRows,
     broken: AtomicBool,
+}
+
+/// A page that was read.
+struct Page {
+    origins: Vec<u128>,
+    bytes: Vec<u8>,
+}
+
+impl Page {
+    fn new(bytes: &[u8]) -> Self {
+        let rows = bytes.as_chunks::<ROW_BYTES>().0;
+        let origins = rows.iter().map(|row| u128::from_be_bytes(origin_of(row).0)).collect();
+        Self { origins, bytes: bytes.to_vec() }
+    }
 }
 
 impl std::fmt::Debug for Base {
@@ -103,13 +125,26 @@ pub(super) fn fence_of(rows: &[u8]) -> Vec<Post> {
 
 impl Base {
     /// Rows with this fence; `None` if that does not fit their number.
-    pub(super) fn new(fence: Vec<Post>, row_count: u64, read: ReadRows) -> Option<Self> {
+    pub(super) fn new(fence: &[Post], row_count: u64, read: ReadRows) -> Option<Self> {
         let row_count = usize::try_from(row_count).ok()?;
         if fence.len() != row_count.div_ceil(PAGE_ROW_COUNT) {
             return None;
         }
-        let pages = fence.iter().map(|_| OnceLock::new()).collect();
-        Some(Self { fence, row_count, pages, read, broken: AtomicBool::new(false) })
+        let mut base = Self {
+            firsts: Vec::with_capacity(fence.len()),
+            digests: Vec::with_capacity(fence.len()),
+            row_count,
+            pages: fence.iter().map(|_| OnceLock::new()).collect(),
+            asked: AtomicUsize::new(0),
+            read,
+            broken: AtomicBool::new(false),
+        };
+        for post in fence {
+            let (first, digest) = post.split_first_chunk()?;
+            base.firsts.push(u128::from_be_bytes(*first));
+            base.digests.push(*digest.first_chunk()?);
+        }
+        Some(base)
     }
 
     /// Whether a page that was asked for was not there.
@@ -124,21 +159,27 @@ impl Base {
 
     /// The fact with this origin.
     pub(super) fn get(&self, origin: Origin) -> Option<Seen> {
-        let post = self.fence.partition_point(|post| post.as_slice().get(..16) <= Some(&origin.0));
-        let page = self.page(post.checked_sub(1)?)?;
-        let rows = page.as_chunks::<ROW_BYTES>().0;
-        let place = rows.binary_search_by_key(&origin, origin_of).ok()?;
-        rows.get(place).and_then(seen_of)
+        let origin = u128::from_be_bytes(origin.0);
+        let after = self.firsts.partition_point(|first| *first <= origin);
+        let page = self.page(after.checked_sub(1)?)?;
+        let place = page.origins.binary_search(&origin).ok()?;
+        page.bytes.as_chunks().0.get(place).and_then(seen_of)
     }
 
     /// A page, read if it was not yet.
-    fn page(&self, number: usize) -> Option<&[u8]> {
+    fn page(&self, number: usize) -> Option<&Page> {
         let slot = self.pages.get(number)?;
-        if let Some(page) = slot.get() {
-            return Some(page);
+        if slot.get().is_none() {
+            let single = self.asked.fetch_add(1, Ordering::Relaxed) < SINGLE_PAGE_COUNT;
+            let count = if single { 1 } else { GROUP_PAGE_COUNT };
+            let first = number / count * count;
+            let pages = first..first.saturating_add(count).min(self.pages.len());
+            let bytes = self.read_pages(pages.clone())?;
+            for (slot, bytes) in self.pages.get(pages)?.iter().zip(bytes.chunks(PAGE_BYTES)) {
+                slot.get_or_init(|| Page::new(bytes));
+            }
         }
-        let bytes = self.read_pages(number..number.saturating_add(1))?;
-        Some(slot.get_or_init(|| bytes))
+        slot.get()
     }
 
     /// Pages that follow each other, each checked; `None` breaks the base.
@@ -149,9 +190,9 @@ impl Base {
             let offset = start.checked_mul(ROW_BYTES)?;
             let length = end.checked_sub(start)?.checked_mul(ROW_BYTES)?;
             let bytes = (self.read)(offset as u64, length).filter(|bytes| bytes.len() == length)?;
-            let posts = self.fence.get(pages.clone())?;
-            let whole = |(page, post): (&[u8], &Post)| post.get(16..) == Some(&digest(page));
-            bytes.chunks(PAGE_BYTES).zip(posts).all(whole).then_some(bytes)
+            let digests = self.digests.get(pages.clone())?;
+            let whole = |(page, expected): (&[u8], &[u8; 16])| digest(page) == *expected;
+            bytes.chunks(PAGE_BYTES).zip(digests).all(whole).then_some(bytes)
         };
         if self.is_broken() {
             return None;
@@ -166,8 +207,8 @@ impl Base {
     /// All rows, rising; `None` if some cannot be read. Reads everything, keeps nothing.
     pub(super) fn for_each(&self, mut each: impl FnMut(Origin, &Row)) -> Option<()> {
         let mut first = 0;
-        while first < self.fence.len() {
-            let end = first.saturating_add(PIECE_PAGE_COUNT).min(self.fence.len());
+        while first < self.pages.len() {
+            let end = first.saturating_add(PIECE_PAGE_COUNT).min(self.pages.len());
             let bytes = self.read_pages(first..end)?;
             for row in bytes.as_chunks::<ROW_BYTES>().0 {
                 each(origin_of(row), row);

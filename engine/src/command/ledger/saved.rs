@@ -123,7 +123,7 @@ impl Ledger {
         if !is_possible {
             return None;
         }
-        let base = Base::new(root.fence, root.row_count, read)?;
+        let base = Base::new(&root.fence, root.row_count, read)?;
         let mut ledger = Self {
             head: root.head,
             opened: root.opened,
