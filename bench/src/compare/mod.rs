@@ -32,8 +32,8 @@ pub(crate) struct Compare {
     pub(crate) sizes: Vec<u64>,
     /// A folder on a real disk.
     pub(crate) folder: PathBuf,
-    /// Only engines whose name contains this.
-    pub(crate) only: Option<String>,
+    /// Only engines whose name contains one of these.
+    only: Option<Vec<String>>,
     pub(crate) quick: bool,
 }
 
@@ -41,8 +41,12 @@ pub(crate) fn run(
     options: &Options,
     events: Option<u64>,
     folder: Option<PathBuf>,
-    only: Option<String>,
+    chosen: [Option<String>; 2],
 ) -> Outcome<()> {
+    let whole = chosen.iter().all(Option::is_none);
+    let [only, parts] =
+        chosen.map(|names| Some(names?.split(',').map(|name| name.trim().to_owned()).collect::<Vec<_>>()));
+    let has_part = |part: &str| parts.as_ref().is_none_or(|parts| parts.iter().any(|name| name == part));
     let quick = options.quick;
     let sizes = match events {
         Some(count) => vec![count],
@@ -53,22 +57,25 @@ pub(crate) fn run(
     let folder = folder.unwrap_or_else(|| PathBuf::from("."));
     let compare = Compare { sizes, folder, only, quick };
     let mut kinds: Vec<Kind> = engine::all();
-    if let Some(only) = &compare.only {
-        kinds.retain(|kind| kind.name.contains(only.as_str()));
-    }
+    let is_chosen = |name: &str| {
+        compare.only.as_ref().is_none_or(|only| only.iter().any(|word| name.contains(word.as_str())))
+    };
+    kinds.retain(|kind| is_chosen(kind.name));
     let work = Work::new();
     let mut figures = Figures::new(&kinds);
     kinds = stages::same_answers(kinds, &work, &mut figures)?;
-    stages::commits(&compare, &kinds, &work, &mut figures)?;
-    if compare.only.as_ref().is_none_or(|only| "acpdb log + index".contains(only.as_str())) {
+    if has_part("commits") {
+        stages::commits(&compare, &kinds, &work, &mut figures)?;
+    }
+    if has_part("callers") && is_chosen("acpdb log + index") {
         callers::run(&compare, &mut figures)?;
     }
-    for size in &compare.sizes {
+    for size in compare.sizes.iter().filter(|_| has_part("loads")) {
         stages::load_and_read(&compare, &kinds, &work, *size, &mut figures)?;
     }
     let text = table::render(&figures, &compare);
     println!("{text}");
-    if compare.only.is_none() {
+    if whole {
         table::write_docs(&text)?;
     }
     Ok(())
