@@ -102,6 +102,9 @@ fn run(arguments: &[String]) -> Outcome<()> {
         ["child-append", store, flush, caller, count] => {
             return compare::child_append(store, flush.parse()?, caller.parse()?, count.parse()?);
         }
+        ["profile", ask @ ("get" | "digest" | "last" | "chain" | "scan"), rounds, engine, count] => {
+            return compare::profile(ask, rounds.parse()?, engine, count.parse()?);
+        }
         ["profile", what, rounds] => return fold::profile(&options, what, rounds.parse()?, 10_000),
         ["profile", what, rounds, calls] => {
             return fold::profile(&options, what, rounds.parse()?, calls.parse()?);

@@ -101,3 +101,39 @@ pub(crate) fn child(name: &str, folder: &str, count: u64) -> Outcome<()> {
     println!("{} {}", crate::measure::anonymous_mb().max(before) - generator, spent.wall * 1e3);
     Ok(())
 }
+
+/// Asks one kind of question again and again, of an engine that was filled one event a commit, for a profiler.
+pub(crate) fn profile(ask: &str, rounds: usize, engine: &str, count: u64) -> Outcome<()> {
+    let kind = engine::all().into_iter().find(|kind| kind.name.contains(engine)).ok_or("no such engine")?;
+    let folder = tempfile::tempdir_in(crate::measure::scratch_folder())?;
+    let mut engine = (kind.open)(folder.path())?;
+    let work = Work::new();
+    for number in 1..=count {
+        engine.append(&[work.event(number)])?;
+    }
+    engine.settle()?;
+    let mut sink = work::Sink::touching();
+    for round in 0..rounds {
+        let asks = work.asks(count, 400, round as u64 + 7);
+        let (asked, spent) = crate::measure::spent(|| -> Outcome<usize> {
+            if ask == "scan" {
+                engine.scan(&mut sink)?;
+                return Ok(usize::try_from(count)?);
+            }
+            let chosen = asks.iter().filter(|(name, _)| name.starts_with(ask)).flat_map(|(_, asks)| asks);
+            let mut asked = 0;
+            for ask in chosen {
+                engine.ask(*ask, &mut sink)?;
+                asked += 1;
+            }
+            Ok(asked)
+        });
+        let count = crate::measure::float(asked?);
+        println!(
+            "{ask}: {:.2} us, {:.2} us of the processor",
+            spent.wall / count * 1e6,
+            spent.cpu / count * 1e6
+        );
+    }
+    Ok(())
+}

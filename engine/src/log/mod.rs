@@ -20,6 +20,7 @@
 
 mod append;
 mod backup;
+mod beside;
 mod bodies;
 mod create;
 mod erase;
