@@ -15,8 +15,8 @@
 //! since the last commit is thrown away and made anew, from a newer file or from the log.
 //!
 //! What is saved costs all rows, what is not costs the next process the events since. So a handle saves when it is closed,
-//! once the events since the last time are more than twice the root of all: then both costs of a chain of processes of one
-//! commit each stay small beside that commit. A handle that had to read many events saves at once; it may never be closed.
+//! once the events since the last time are as many as the square root of all: for a chain of processes of one commit each,
+//! both costs are then some milliseconds at half a million events. A handle that had to read many events saves at once; it may never be closed.
 
 use std::sync::{Arc, PoisonError};
 
@@ -191,7 +191,7 @@ impl StreamWriter {
     /// Whether it is worth saving when the store is closed.
     const fn is_due(&self) -> bool {
         let new = self.new_count();
-        new >= NEW_COUNT_MIN && new.saturating_mul(new) >= self.ledger.event_count.saturating_mul(4)
+        new >= NEW_COUNT_MIN && new.saturating_mul(new) >= self.ledger.event_count
     }
 
     /// Whether so much had to be read that it is worth saving at once.

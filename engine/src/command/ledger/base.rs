@@ -30,8 +30,10 @@ const PAGE_BYTES: usize = ROW_BYTES * PAGE_ROW_COUNT;
 pub(super) const POST_BYTES: usize = 32;
 /// Pages that are read at a time when all are.
 const PIECE_PAGE_COUNT: usize = 128;
-/// Pages that are read one by one, before some are read at a time, and how many.
-const SINGLE_PAGE_COUNT: usize = 64;
+/// Share of all pages, and least number, that are read one by one before their neighbours are read along, and how many of
+/// these: whoever asks for a quarter goes on to ask for nearly all, and nobody else is to pay for more than was asked for.
+const SINGLE_SHARE: usize = 4;
+const SINGLE_PAGE_COUNT_MIN: usize = 32;
 const GROUP_PAGE_COUNT: usize = 16;
 const HAS_WIRE: u32 = 1;
 /// More parts than any event can have: each takes some of its bytes. What tells of more is no ledger.
@@ -170,7 +172,8 @@ impl Base {
     fn page(&self, number: usize) -> Option<&Page> {
         let slot = self.pages.get(number)?;
         if slot.get().is_none() {
-            let single = self.asked.fetch_add(1, Ordering::Relaxed) < SINGLE_PAGE_COUNT;
+            let single_max = (self.pages.len() / SINGLE_SHARE).max(SINGLE_PAGE_COUNT_MIN);
+            let single = self.asked.fetch_add(1, Ordering::Relaxed) < single_max;
             let count = if single { 1 } else { GROUP_PAGE_COUNT };
             let first = number / count * count;
             let pages = first..first.saturating_add(count).min(self.pages.len());
