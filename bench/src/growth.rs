@@ -2,9 +2,13 @@
 //!
 //! Each shape is recorded in four equal parts, each by a store opened anew, without sealing, which is done when there is time
 //! for it. Nothing may cost more because much is there already: neither bytes nor time of the last part beyond what the first
-//! took, but for what noise and caches make of it. What a process pays once, when it first touches a session, is told apart.
+//! took, but for what noise and caches make of it.
+//!
+//! What a process pays once is told apart: its first commit to a session that is there, with what earlier ones saved and
+//! without, and a whole life of one commit, as that of a host's hook.
 
 use std::path::Path;
+use std::time::Duration;
 
 use acpdb_engine::entry::{Entry, PartEntry, StreamInfo};
 use acpdb_engine::event::Role;
@@ -18,22 +22,26 @@ use crate::{Options, Outcome};
 const PART_COUNT: usize = 4;
 /// Events of a commit of the largest shape.
 const BATCH_EVENT_COUNT: usize = 1000;
+/// Processes of one commit each.
+const LIFE_COUNT: usize = 1000;
 
-/// One shape: its name, how many in all, how to record `count` after the first `done`.
+/// One shape: its name, how many in all, a stream of it, how to record `count` after the first `done`.
 struct Shape {
     name: &'static str,
     count: usize,
+    stream: fn() -> StreamInfo,
     record: fn(&Store, usize, usize) -> Outcome<()>,
 }
 
 pub(crate) fn run(options: &Options, report: &mut Report) -> Outcome<()> {
     let share = if options.quick { 20 } else { 1 };
     let shapes = [
-        Shape { name: "pieces of one message", count: 1_000, record: pieces },
-        Shape { name: "one message told anew", count: 1_000, record: revisions },
-        Shape { name: "identical outputs of 100 kB", count: 10_000 / share, record: outputs },
-        Shape { name: "calls of one session", count: 200_000 / share, record: calls },
-        Shape { name: "events of one store", count: 5_000_000 / share, record: events },
+        Shape { name: "pieces of one message", count: 1_000, stream: info, record: pieces },
+        Shape { name: "one message told anew", count: 1_000, stream: info, record: revisions },
+        Shape { name: "identical outputs of 100 kB", count: 10_000 / share, stream: info, record: outputs },
+        Shape { name: "calls of one session", count: 10_000 / share, stream: session, record: calls },
+        Shape { name: "calls of one session", count: 200_000 / share, stream: session, record: calls },
+        Shape { name: "events of one store", count: 5_000_000 / share, stream: first, record: events },
     ];
     for shape in shapes {
         let folder = tempfile::tempdir_in(&options.scratch)?;
@@ -42,21 +50,51 @@ pub(crate) fn run(options: &Options, report: &mut Report) -> Outcome<()> {
     Ok(())
 }
 
+fn open(folder: &Path, snapshots: bool) -> Outcome<Store> {
+    let builder = Store::builder(folder).registry(acpdb_hosts::registry());
+    Ok(builder.sealing(false).snapshots(snapshots).open()?)
+}
+
+/// One more message of a stream, and what it cost.
+fn one_more(store: &Store, stream: &StreamInfo, name: &str) -> Outcome<f64> {
+    let entry = Entry::message(name, Role::User, "one more").origin(name);
+    let (done, took) = spent(|| store.append(stream, vec![entry]));
+    if done?.event_count == 0 {
+        return Err("nothing was recorded".into());
+    }
+    Ok(took.cpu)
+}
+
 fn measure(shape: &Shape, folder: &Path, report: &mut Report) -> Outcome<()> {
     let part = shape.count / PART_COUNT;
-    let (mut bytes_before, mut parts, mut first) = (0.0, Vec::new(), 0.0);
+    let (mut bytes_before, mut parts, mut closing) = (0.0, Vec::new(), 0.0);
     for number in 0..PART_COUNT {
-        let store = Store::builder(folder).registry(acpdb_hosts::registry()).sealing(false).open()?;
-        let (done, beginning) = spent(|| (shape.record)(&store, number * part, 1));
+        let store = open(folder, true)?;
+        let (done, _) = spent(|| (shape.record)(&store, number * part, 1));
         done?;
         let (done, took) = spent(|| (shape.record)(&store, number * part + 1, part - 1));
         done?;
-        drop(store);
+        // What is left to index is nobody's first commit.
+        let _ = store.wait_for_index(Duration::from_secs(60));
+        closing = spent(|| drop(store)).1.cpu;
         let bytes = folder_bytes(&folder.join("log"))?;
         parts.push((bytes - bytes_before, took.cpu));
-        first = beginning.cpu;
         bytes_before = bytes;
     }
+    let stream = (shape.stream)();
+    let saved = one_more(&open(folder, true)?, &stream, "saved")?;
+    let logged = one_more(&open(folder, false)?, &stream, "logged")?;
+    let mut lives = Vec::new();
+    for number in 0..LIFE_COUNT {
+        let (done, took) =
+            spent(|| one_more(&open(folder, true)?, &stream, &format!("life {number}")).map(drop));
+        done?;
+        lives.push(took.cpu);
+    }
+    let longest = lives.iter().copied().fold(0.0, f64::max);
+    let saved_bytes = folder.join(format!("snap/{}.ledger", stream.id().to_hex())).metadata();
+    let saved_bytes = float(usize::try_from(saved_bytes.map_or(0, |file| file.len()))?);
+    let mean = lives.iter().sum::<f64>() / float(lives.len());
     let count = float(part);
     let (Some((bytes, cpu)), Some((first_bytes, first_cpu))) = (parts.last(), parts.first()) else {
         return Err("no parts".into());
@@ -64,7 +102,12 @@ fn measure(shape: &Shape, folder: &Path, report: &mut Report) -> Outcome<()> {
     let name = format!("{} {}", shape.count, shape.name);
     report.row(format!("{name}: log bytes of one"), bytes / count, "B", Target::None);
     report.row(format!("{name}: processor time of one"), cpu / count * 1e6, "us", Target::None);
-    report.row(format!("{name}: the first of a new process"), first * 1e3, "ms", Target::None);
+    report.row(format!("{name}: the first of a new process"), saved * 1e3, "ms", Target::None);
+    report.row(format!("{name}: the same, nothing saved"), logged * 1e3, "ms", Target::None);
+    report.row(format!("{name}: a process of one, {LIFE_COUNT} in a row"), mean * 1e3, "ms", Target::None);
+    report.row(format!("{name}: the longest of these"), longest * 1e3, "ms", Target::None);
+    report.row(format!("{name}: saved of the session"), saved_bytes / 1e6, "MB", Target::None);
+    report.row(format!("{name}: closing the last part's process"), closing * 1e3, "ms", Target::None);
     report.row(
         format!("{name}: bytes, last to first quarter"),
         bytes / first_bytes,
@@ -77,6 +120,14 @@ fn measure(shape: &Shape, folder: &Path, report: &mut Report) -> Outcome<()> {
 
 fn info() -> StreamInfo {
     StreamInfo::session("bench", "growth")
+}
+
+fn session() -> StreamInfo {
+    Session::new("calls").info
+}
+
+fn first() -> StreamInfo {
+    StreamInfo::session("bench", "session-0")
 }
 
 /// A reply that streams in, each piece durable as it comes.
