@@ -13,8 +13,9 @@ use rustc_hash::FxHashMap;
 
 use super::facts::{Ix, NONE, index};
 use super::rules::Slot;
+use super::saved::{In, Out, flat};
 
-#[derive(Clone, Copy, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
+#[derive(Clone, Copy, Debug)]
 struct Head {
     /// Calls of `turn`: the newest, and the oldest.
     fresh: (u32, u32),
@@ -22,6 +23,8 @@ struct Head {
     older: u32,
     turn: u32,
 }
+
+flat!(Head { fresh: (u32, u32), older: u32, turn: u32 });
 
 /// What a search makes of an entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,9 +38,8 @@ pub(crate) enum Keep {
 }
 
 /// All entries of a stream.
-#[derive(Clone, Default, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
+#[derive(Clone, Default, Debug)]
 pub(crate) struct Claims {
-    #[rkyv(with = rkyv::with::AsVec)]
     heads: FxHashMap<u64, Head>,
     /// A call, and the entry behind it.
     nodes: Vec<(Ix, u32)>,
@@ -51,6 +53,16 @@ impl Claims {
     pub(crate) fn clear(&mut self) {
         self.heads.clear();
         self.nodes.clear();
+    }
+
+    pub(super) fn save(&self, out: &mut Out) {
+        out.all(self.heads.iter().map(|(key, head)| (*key, *head)));
+        out.rows(&self.nodes);
+    }
+
+    pub(super) fn read(saved: &mut In<'_>) -> Option<Self> {
+        let heads: Vec<(u64, Head)> = saved.rows()?;
+        Some(Self { heads: heads.into_iter().collect(), nodes: saved.rows()? })
     }
 
     /// Lays a call.
