@@ -11,7 +11,7 @@
 mod rows;
 
 use std::fmt::Write as _;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 pub use rows::ItemKind;
 pub(crate) use rows::*;
@@ -65,7 +65,7 @@ struct Labelled {
 impl Flat for Option<char> {
     const BYTES: usize = 4;
 
-    fn put(&self, out: &mut Vec<u8>) {
+    fn put(&self, out: &mut Out) {
         self.map_or(0, u32::from).put(out);
     }
 
@@ -93,8 +93,8 @@ pub(crate) struct Facts {
     pub(crate) rare: Rare,
     pub(crate) revisions: Vec<Revision>,
     pub(crate) messages: Vec<Message>,
-    /// The message that a name is the key of, by name; [`NONE`] if it is of none.
-    message_of: Vec<u32>,
+    /// The message that a name is the key of, by name; [`NONE`] if it is of none. Made when it is first asked, as tables are.
+    message_of: OnceLock<Vec<u32>>,
     pub(crate) signatures: Vec<Signature>,
     signature_table: Lazy,
     /// Signatures by label: with its letter (20 bits), and bare (24 bits). One entry for each that is new under one.
@@ -102,8 +102,8 @@ pub(crate) struct Facts {
     label_table: Lazy,
     /// The newest call with a signature as given, by its number.
     newest_of_signature: Vec<u32>,
-    /// The newest call with a name as the host's id, by name.
-    newest_of_host: Vec<u32>,
+    /// The newest call with a name as the host's id, by name. Made when it is first asked.
+    newest_of_host: OnceLock<Vec<u32>>,
     scratch: String,
 }
 
@@ -247,7 +247,9 @@ impl Facts {
             Some(digits) => digits,
             None => self.digits_of(call.tool, call.label, number),
         };
-        let previous_of_host = swap(&mut self.newest_of_host, call.host_id.at(), ix.0);
+        let _ = self.newest_of_host();
+        let newest = self.newest_of_host.get_mut();
+        let previous_of_host = newest.map_or(NONE, |newest| swap(newest, call.host_id.at(), ix.0));
         let previous_of_signature = swap(&mut self.newest_of_signature, number as usize, ix.0);
         let NewCall { host_id, tool, canonical_tokens, label, compared, keys, todos, shown, .. } = call;
         self.calls.push(Call {
@@ -363,14 +365,32 @@ impl Facts {
         }
         let used = facts.messages.iter().rposition(|message| message.first != NONE);
         facts.messages.truncate(used.map_or(0, |last| last + 1));
-        let message_count = index(facts.messages.len());
-        for number in &mut facts.message_of {
-            if *number >= message_count {
-                *number = NONE;
-            }
-        }
+        (facts.message_of, facts.newest_of_host) = (OnceLock::new(), OnceLock::new());
         facts.find_anew();
         facts
+    }
+
+    fn message_of(&self) -> &Vec<u32> {
+        self.message_of.get_or_init(|| {
+            let mut known = Vec::new();
+            let named = |message: &&Message| !self.names.text(message.key).is_empty();
+            for (number, message) in (0..).zip(&self.messages).filter(|(_, message)| named(message)) {
+                swap(&mut known, message.key.at(), number);
+            }
+            known
+        })
+    }
+
+    fn newest_of_host(&self) -> &Vec<u32> {
+        self.newest_of_host.get_or_init(|| {
+            let mut newest = Vec::new();
+            for (ix, item) in (0..).zip(&self.items) {
+                if let Some(call) = self.calls.get(item.call as usize) {
+                    swap(&mut newest, call.host_id.at(), ix);
+                }
+            }
+            newest
+        })
     }
 
     fn identities(&self) -> &Table {
@@ -402,16 +422,16 @@ impl Facts {
             rare,
             revisions,
             messages,
-            message_of,
+            message_of: _,
             signatures,
             signature_table: _,
             labelled,
             label_table: _,
             newest_of_signature,
-            newest_of_host,
+            newest_of_host: _,
             scratch: _,
         } = self;
-        names.save(out);
+        names.save(out)?;
         out.rows(items);
         out.rows(calls);
         out.rows(keys);
@@ -421,11 +441,9 @@ impl Facts {
         out.archive(rare)?;
         out.rows(revisions);
         out.rows(messages);
-        out.rows(message_of);
         out.rows(signatures);
         out.rows(labelled);
         out.rows(newest_of_signature);
-        out.rows(newest_of_host);
         Some(())
     }
 
@@ -443,13 +461,13 @@ impl Facts {
             rare: saved.archive()?,
             revisions: saved.rows()?,
             messages: saved.rows()?,
-            message_of: saved.rows()?,
+            message_of: OnceLock::new(),
             signatures: saved.rows()?,
             signature_table: Lazy::empty(),
             labelled: saved.rows()?,
             label_table: Lazy::empty(),
             newest_of_signature: saved.rows()?,
-            newest_of_host: saved.rows()?,
+            newest_of_host: OnceLock::new(),
             scratch: String::new(),
         })
     }
@@ -458,13 +476,11 @@ impl Facts {
     fn find_anew(&mut self) {
         self.labelled.clear();
         self.label_table = Lazy::default();
-        self.newest_of_host.fill(NONE);
         self.newest_of_signature.fill(NONE);
         for place in 0..self.items.len() {
             let Some(item) = self.items.get(place).filter(|item| item.call != NONE) else { continue };
             let Some(call) = self.calls.get(item.call as usize).copied() else { continue };
             let ix = index(place);
-            swap(&mut self.newest_of_host, call.host_id.at(), ix);
             swap(&mut self.newest_of_signature, call.compared[0] as usize, ix);
             let before = self.call(Ix(call.previous_of_signature));
             if before.is_none_or(|before| (before.label, before.tool) != (call.label, call.tool)) {
@@ -499,7 +515,7 @@ impl Facts {
 
     /// The message with this key, if there is one.
     pub(crate) fn message_by_key(&self, key: Name) -> Option<u32> {
-        self.message_of.get(key.at()).copied().filter(|number| *number != NONE)
+        self.message_of().get(key.at()).copied().filter(|number| *number != NONE)
     }
 
     /// The message with this key, new if need be.
@@ -512,7 +528,8 @@ impl Facts {
         let number = known.unwrap_or(next);
         if known.is_none() {
             if is_named {
-                swap(&mut self.message_of, key.at(), next);
+                let _ = self.message_of();
+                let _ = self.message_of.get_mut().map(|known| swap(known, key.at(), next));
             }
             self.messages.push(Message { key, first: NONE, last: NONE, role, hidden: false });
         }
@@ -534,7 +551,7 @@ impl Facts {
 
     /// Calls with the host's id, newest first.
     pub(crate) fn calls_of_host(&self, host_id: Name) -> impl Iterator<Item = Ix> {
-        let newest = self.newest_of_host.get(host_id.at()).copied().unwrap_or(NONE);
+        let newest = self.newest_of_host().get(host_id.at()).copied().unwrap_or(NONE);
         self.calls_from(newest, |call| call.previous_of_host)
     }
 

@@ -76,14 +76,26 @@ impl Names {
         self.table.get(texts.map(hash_of))
     }
 
-    pub(super) fn save(&self, out: &mut Out) {
+    /// Lays all out for a snapshot; `None` if a name is too long for one.
+    pub(super) fn save(&self, out: &mut Out) -> Option<()> {
         out.text(&self.buffer);
-        out.rows(&self.ends);
+        let mut start = 0;
+        let length = |end: &u64| u32::try_from(end.saturating_sub(std::mem::replace(&mut start, *end))).ok();
+        let lengths: Option<Vec<u32>> = self.ends.iter().map(length).collect();
+        out.rows(&lengths?);
+        Some(())
     }
 
     /// Texts that do not lie in the buffer read as empty.
     pub(super) fn read(saved: &mut In<'_>) -> Option<Self> {
-        Some(Self { buffer: saved.text()?, ends: saved.rows()?, table: Lazy::empty() })
+        let buffer = saved.text()?;
+        let mut ends: Vec<u64> = saved.rows_of(|length: u32| u64::from(length))?;
+        let mut end = 0_u64;
+        for length in &mut ends {
+            end = end.saturating_add(*length);
+            *length = end;
+        }
+        Some(Self { buffer, ends, table: Lazy::empty() })
     }
 
     /// The text of `name`, on its own.

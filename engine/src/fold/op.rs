@@ -56,7 +56,9 @@ pub(crate) enum Op {
 /// Operations in their order. There is one for each event, so those of frequent kinds are plain rows.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ops {
-    rows: Vec<Row>,
+    /// Seq, value and kind, as long as seqs fit.
+    small: Vec<[u32; 3]>,
+    large: Vec<Row>,
     rare: Vec<Op>,
 }
 
@@ -82,7 +84,14 @@ const KIND_BITS: u32 = 8;
 
 impl Ops {
     pub(crate) const fn len(&self) -> usize {
-        self.rows.len()
+        self.small.len().saturating_add(self.large.len())
+    }
+
+    fn row(&self, place: usize) -> Option<Row> {
+        if let Some(&[seq, value, kind]) = self.small.get(place) {
+            return Some(Row { seq: Seq(u64::from(seq)), value, kind });
+        }
+        self.large.get(place.checked_sub(self.small.len())?).copied()
     }
 
     pub(crate) fn push(&mut self, seq: Seq, op: Op) {
@@ -101,17 +110,20 @@ impl Ops {
                 (RARE, place)
             }
         };
-        self.rows.push(Row { seq, value, kind });
+        match u32::try_from(seq.0) {
+            Ok(seq) if self.large.is_empty() => self.small.push([seq, value, kind]),
+            _ => self.large.push(Row { seq, value, kind }),
+        }
     }
 
     /// The seq of the operation at a place.
     pub(crate) fn seq(&self, place: usize) -> Option<Seq> {
-        self.rows.get(place).map(|row| row.seq)
+        self.row(place).map(|row| row.seq)
     }
 
     /// The operation at a place.
     pub(crate) fn get(&self, place: usize) -> Option<(Seq, Op)> {
-        let row = *self.rows.get(place)?;
+        let row = self.row(place)?;
         let op = match row.kind & ((1 << KIND_BITS) - 1) {
             START => Op::Start(Ix(row.value)),
             FINISH => Op::Finish(row.value),
@@ -126,20 +138,21 @@ impl Ops {
 
     /// The rewinds, with their places.
     pub(crate) fn rewinds(&self) -> impl Iterator<Item = (usize, &Rewind)> {
-        let rare = |row: &Row| (row.kind == RARE).then(|| self.rare.get(row.value as usize)).flatten();
-        self.rows.iter().enumerate().filter_map(move |(place, row)| match rare(row)? {
+        let rare = |row: Row| (row.kind == RARE).then(|| self.rare.get(row.value as usize)).flatten();
+        (0..self.len()).filter_map(move |place| match rare(self.row(place)?)? {
             Op::Rewound(rewind) => Some((place, &**rewind)),
             _ => None,
         })
     }
 
     pub(super) fn save(&self, out: &mut Out) -> Option<()> {
-        out.rows(&self.rows);
+        out.rows(&self.small);
+        out.rows(&self.large);
         out.archive(&self.rare)
     }
 
     pub(super) fn read(saved: &mut In<'_>) -> Option<Self> {
-        Some(Self { rows: saved.rows()?, rare: saved.archive()? })
+        Some(Self { small: saved.rows()?, large: saved.rows()?, rare: saved.archive()? })
     }
 }
 

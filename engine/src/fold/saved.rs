@@ -220,7 +220,7 @@ impl World {
     /// The world as bytes, behind `before`. `None` if it is larger than what can be read back.
     pub(crate) fn save(&self, before: Vec<u8>) -> Option<Vec<u8>> {
         let Self { streams, policies, projects, session_memory, head } = self;
-        let mut out = Out { bytes: before };
+        let mut out = Out::behind(before);
         out.archive(&texts(policies))?;
         out.archive(&projects.iter().map(|(id, belongs)| (*id, *belongs)).collect::<Vec<_>>())?;
         out.archive(&session_memory.iter().copied().collect::<Vec<_>>())?;
@@ -229,7 +229,7 @@ impl World {
         for state in streams.values() {
             state.save(&mut out)?;
         }
-        Some(out.bytes)
+        out.finish()
     }
 
     /// The world out of bytes that [`World::save`] made. `None` if they are not such bytes, to the last one.

@@ -12,10 +12,11 @@ pub(crate) fn expect_filled(start: *const u8, bytes: usize) {
 
         const SMALL_BYTES: usize = 4096;
         const LARGE_BYTES: usize = 2 << 20;
-        let skip = start.addr().next_multiple_of(SMALL_BYTES) - start.addr();
-        let whole = bytes.saturating_sub(skip) / SMALL_BYTES * SMALL_BYTES;
-        if whole >= LARGE_BYTES {
-            let first = start.wrapping_add(skip).cast_mut().cast();
+        // Whole pages, the one that an allocator's own words lie in included: a large page begins there.
+        let before = start.addr() % SMALL_BYTES;
+        let whole = bytes.saturating_add(before).div_ceil(SMALL_BYTES).saturating_mul(SMALL_BYTES);
+        if bytes >= LARGE_BYTES / 2 {
+            let first = start.wrapping_sub(before).cast_mut().cast();
             // SAFETY: this advice changes neither contents nor access rights of any memory, whoever owns it; an address
             // that is not mapped is an error that is of no interest.
             #[expect(unsafe_code, reason = "advice about memory has no safe form")]

@@ -155,11 +155,12 @@ impl Fields<'_> {
 /// The bytes of a snapshot, front to back: each is hashed once, and taken apart while it is in the processor's cache.
 struct Read<'a> {
     /// Reads at an offset until the buffer is full or the file ends.
-    read_at: &'a dyn Fn(&mut [u8], u64) -> std::io::Result<usize>,
+    source: &'a dyn Fn(&mut [u8], u64) -> std::io::Result<usize>,
     hasher: blake3::Hasher,
-    /// What was read and hashed; what is behind `start` was not taken yet.
+    /// What was read and hashed: from `start` to `end` it was not taken yet.
     buffer: Vec<u8>,
     start: usize,
+    end: usize,
     /// Bytes of the file, and how many of them were read.
     length: u64,
     done: u64,
@@ -167,20 +168,19 @@ struct Read<'a> {
 }
 
 impl<'a> Read<'a> {
-    fn new(read_at: &'a dyn Fn(&mut [u8], u64) -> std::io::Result<usize>, length: u64) -> Self {
-        let (hasher, buffer) = (hasher(), Vec::with_capacity(PIECE_BYTES));
-        Self { read_at, hasher, buffer, start: 0, length, done: 0, failed: false }
+    fn new(source: &'a dyn Fn(&mut [u8], u64) -> std::io::Result<usize>, length: u64) -> Self {
+        let (hasher, buffer) = (hasher(), vec![0; PIECE_BYTES]);
+        Self { source, hasher, buffer, start: 0, end: 0, length, done: 0, failed: false }
     }
 
     /// Reads the next bytes behind those that are left of the buffer. `None` if the file got shorter.
     fn more(&mut self) -> Option<()> {
-        self.buffer.drain(..self.start);
-        self.start = 0;
-        let kept = self.buffer.len();
+        self.buffer.copy_within(self.start..self.end, 0);
+        let kept = self.end.saturating_sub(self.start);
         let wanted = usize::try_from(self.length.saturating_sub(self.done)).ok()?;
-        self.buffer.resize(PIECE_BYTES.min(kept.saturating_add(wanted)), 0);
-        let piece = self.buffer.get_mut(kept..)?;
-        match (self.read_at)(piece, self.done) {
+        (self.start, self.end) = (0, PIECE_BYTES.min(kept.saturating_add(wanted)));
+        let piece = self.buffer.get_mut(kept..self.end)?;
+        match (self.source)(piece, self.done) {
             Ok(count) if count == piece.len() => {}
             read => {
                 self.failed = read.is_err();
@@ -201,18 +201,17 @@ impl<'a> Read<'a> {
 impl Pieces for Read<'_> {
     fn take(&mut self, count: usize) -> Option<&[u8]> {
         let end = self.start.checked_add(count).filter(|_| count <= TAKEN_BYTES_MAX)?;
-        if end > self.buffer.len() {
+        if end > self.end {
             self.more()?;
         }
         let start = self.start;
         self.start = start.saturating_add(count);
-        self.buffer.get(start..self.start)
+        // Past the end lies what was there before.
+        self.buffer.get(start..self.start).filter(|_| self.start <= self.end)
     }
 
     fn left(&self) -> u64 {
-        self.length
-            .saturating_sub(self.done)
-            .saturating_add(self.buffer.len().saturating_sub(self.start) as u64)
+        self.length.saturating_sub(self.done).saturating_add(self.end.saturating_sub(self.start) as u64)
     }
 
     fn expect(&self, start: *const u8, bytes: usize) {
@@ -262,6 +261,7 @@ fn decode(read: &mut Read<'_>, store: StoreId, stream: StreamId) -> Option<(Foot
         bare: false,
         has_gaps: false,
         watermark: footing.seq,
+        end: None,
         event_count,
         saved_count: event_count,
     };
@@ -302,24 +302,27 @@ impl Inner {
         if read.failed {
             return None;
         }
-        let sound = found.filter(|(footing, _)| self.footing_at(footing.position) == Some(*footing));
+        let sound = found.and_then(|(footing, loaded)| {
+            let (known, end) = self.footing_at(footing.position)?;
+            (known == footing).then_some(Loaded { end: Some(end), ..loaded })
+        });
         if sound.is_none() {
             snapshots.forget(stream);
         }
-        sound.map(|(_, loaded)| loaded)
+        sound
     }
 
-    /// The end of the frame at a position, if that is durable.
-    fn footing_at(&self, position: Position) -> Option<Footing> {
+    /// The frame at a position as a footing, and where it ends, if it is durable.
+    fn footing_at(&self, position: Position) -> Option<(Footing, Position)> {
         let head = self.refresh().ok()?;
         let header = self.log.header_at(position).ok()?;
         let footing = Footing { seq: header.last_seq(), position, link: header.link() };
-        (footing.seq <= head).then_some(footing)
+        (footing.seq <= head).then_some((footing, header.end()))
     }
 
     fn footing_of(&self, seq: Seq) -> Option<Footing> {
         let position = self.frame_of(seq).ok()??.position();
-        self.footing_at(position).filter(|footing| footing.seq == seq)
+        self.footing_at(position).map(|(footing, _)| footing).filter(|footing| footing.seq == seq)
     }
 
     /// Saves a fold behind the caller's back if that is due and nothing else is being saved.

@@ -68,9 +68,23 @@ const fn pack(cause: Cause) -> (u8, u8, u32, u32) {
     }
 }
 
-const EVICTED: [Evicted; 4] = [Evicted::Output, Evicted::Assistant, Evicted::Dropped, Evicted::Rolling];
-const SHORTENED: [ShortenKind; 4] =
-    [ShortenKind::PurgeErrors, ShortenKind::Truncate, ShortenKind::CompressReasoning, ShortenKind::Shelve];
+const fn evicted(how: u8) -> Evicted {
+    match how {
+        0 => Evicted::Output,
+        1 => Evicted::Assistant,
+        2 => Evicted::Dropped,
+        _ => Evicted::Rolling,
+    }
+}
+
+const fn shortened(rule: u8) -> ShortenKind {
+    match rule {
+        0 => ShortenKind::PurgeErrors,
+        1 => ShortenKind::Truncate,
+        2 => ShortenKind::CompressReasoning,
+        _ => ShortenKind::Shelve,
+    }
+}
 
 const fn unpack(cause: u8, detail: u8, first: u32, second: u32) -> Cause {
     match cause {
@@ -79,10 +93,10 @@ const fn unpack(cause: u8, detail: u8, first: u32, second: u32) -> Cause {
         2 => Cause::Left,
         3 => Cause::Cleared { act: first },
         4 => Cause::Distilled { act: first, at: second },
-        5 => Cause::Evicted { eviction: first, how: EVICTED[(detail & 3) as usize], last: second != 0 },
+        5 => Cause::Evicted { eviction: first, how: evicted(detail), last: second != 0 },
         6 => Cause::Superseded { edge: first },
         7 => Cause::Discarded { act: first, at: second },
-        8 => Cause::Shortened { rule: SHORTENED[(detail & 3) as usize] },
+        8 => Cause::Shortened { rule: shortened(detail) },
         9 => Cause::Answered { finish: first },
         10 => Cause::Revised { revision: first },
         _ => Cause::Pinned,
@@ -339,6 +353,35 @@ mod tests {
     fn cause() -> impl Strategy<Value = Cause> {
         (0_u8..12, 0_u8..4, any::<u32>(), any::<u32>())
             .prop_map(|(cause, detail, first, second)| unpack(cause, detail, first, second))
+    }
+
+    #[test]
+    fn every_cause_is_itself_again() {
+        for detail in 0..4 {
+            let how = evicted(detail);
+            let cause = Cause::Evicted { eviction: 3, how, last: detail == 0 };
+            assert_eq!((how as u8, shortened(detail) as u8), (detail, detail));
+            for cause in [cause, Cause::Shortened { rule: shortened(detail) }] {
+                let (number, detail, first, second) = pack(cause);
+                assert_eq!(unpack(number, detail, first, second), cause);
+            }
+        }
+        let act = Cause::Discarded { act: 1, at: 2 };
+        for cause in [
+            act,
+            Cause::Distilled { act: 1, at: 2 },
+            Cause::Cleared { act: 1 },
+            Cause::Superseded { edge: 1 },
+        ] {
+            let (number, detail, first, second) = pack(cause);
+            assert_eq!(unpack(number, detail, first, second), cause);
+        }
+        for cause in
+            [Cause::Erased, Cause::OffBranch, Cause::Left, Cause::Pinned, Cause::Answered { finish: 1 }]
+        {
+            let (number, detail, first, second) = pack(cause);
+            assert_eq!(unpack(number, detail, first, second), cause);
+        }
     }
 
     proptest! {

@@ -27,6 +27,10 @@ use crate::ids::{ItemId, Micros, Seq, Signature, Turn};
 /// Most bytes that are asked of a source at once.
 pub(crate) const TAKEN_BYTES_MAX: usize = 64 << 10;
 
+/// What a system that has larger pages backs memory with, and what an allocator puts before what it hands out.
+const LARGE_PAGE_BYTES: usize = 2 << 20;
+const ALLOCATOR_BYTES: usize = 64;
+
 /// Where saved bytes come from, front to back.
 pub(crate) trait Pieces {
     /// The next `count` bytes, at most [`TAKEN_BYTES_MAX`]. `None` if there are not so many.
@@ -59,7 +63,7 @@ pub(crate) trait Flat: Sized {
     const BYTES: usize;
 
     /// Adds it to `out`.
-    fn put(&self, out: &mut Vec<u8>);
+    fn put(&self, out: &mut Out);
 
     /// Takes it from the front of `row`.
     fn get(row: &mut Fields<'_>) -> Self;
@@ -93,8 +97,8 @@ macro_rules! flat_numbers {
         $(impl Flat for $number {
             const BYTES: usize = size_of::<Self>();
 
-            fn put(&self, out: &mut Vec<u8>) {
-                out.extend_from_slice(&self.to_le_bytes());
+            fn put(&self, out: &mut Out) {
+                out.bytes.extend_from_slice(&self.to_le_bytes());
             }
 
             fn get(row: &mut Fields<'_>) -> Self {
@@ -112,7 +116,7 @@ macro_rules! flat {
         impl $crate::fold::saved::Flat for $name {
             const BYTES: usize = 0 $(+ <$kind as $crate::fold::saved::Flat>::BYTES)*;
 
-            fn put(&self, out: &mut Vec<u8>) {
+            fn put(&self, out: &mut $crate::fold::saved::Out) {
                 $(<$kind as $crate::fold::saved::Flat>::put(&self.$field, out);)*
             }
 
@@ -130,10 +134,10 @@ macro_rules! flat_enum {
         impl $crate::fold::saved::Flat for $name {
             const BYTES: usize = 1;
 
-            fn put(&self, out: &mut Vec<u8>) {
+            fn put(&self, out: &mut $crate::fold::saved::Out) {
                 // A variant to come is not forgotten.
                 match self {
-                    Self::$first $(| Self::$variant)* => out.push(*self as u8),
+                    Self::$first $(| Self::$variant)* => (*self as u8).put(out),
                 }
             }
 
@@ -152,14 +156,12 @@ macro_rules! flat_enum {
 }
 pub(crate) use flat_enum;
 
-flat!(Seq { 0: u64 });
 flat!(Micros { 0: i64 });
 flat!(Turn { 0: u32 });
 flat!(Ix { 0: u32 });
 flat!(Name { 0: u32 });
 flat!(KeyId { 0: u32 });
 flat!(ItemId { seq: Seq, part: u32 });
-flat!(Body { first: u32, chunks: u32, bytes: u64, tokens: u32, lines: u32 });
 flat!(Shown { line_bytes: u32, line_tokens: u32, object_bytes: u32, object_tokens: u32 });
 flat_enum!(Face { Input, Output });
 flat_enum!(InjectedKind { Reminder, Reflection, Memory, Other });
@@ -185,11 +187,49 @@ flat_enum!(ShortenKind { PurgeErrors, Truncate, CompressReasoning, Shelve });
 flat_enum!(TodoRole { None, Write, Read, Delta });
 flat_enum!(ToolClass { Read, Write, Edit, Delete, Search, Other });
 
+/// In half the bytes: a store of more events than that is folded instead. The last number stands for [`Seq::MAX`].
+impl Flat for Seq {
+    const BYTES: usize = 4;
+
+    fn put(&self, out: &mut Out) {
+        match u32::try_from(self.0) {
+            Ok(seq) if seq != NONE => seq.put(out),
+            _ => {
+                out.is_beyond |= *self != Self::MAX;
+                NONE.put(out);
+            }
+        }
+    }
+
+    fn get(row: &mut Fields<'_>) -> Self {
+        match u32::get(row) {
+            NONE => Self::MAX,
+            seq => Self(u64::from(seq)),
+        }
+    }
+}
+
+/// Of a length that a frame can hold.
+impl Flat for Body {
+    const BYTES: usize = 20;
+
+    fn put(&self, out: &mut Out) {
+        let Self { first, chunks, bytes, tokens, lines } = *self;
+        out.is_beyond |= bytes > u64::from(u32::MAX);
+        [first, chunks, u32::try_from(bytes).unwrap_or(u32::MAX), tokens, lines].put(out);
+    }
+
+    fn get(row: &mut Fields<'_>) -> Self {
+        let [first, chunks, bytes, tokens, lines] = <[u32; 5]>::get(row);
+        Self { first, chunks, bytes: u64::from(bytes), tokens, lines }
+    }
+}
+
 impl Flat for bool {
     const BYTES: usize = 1;
 
-    fn put(&self, out: &mut Vec<u8>) {
-        out.push(u8::from(*self));
+    fn put(&self, out: &mut Out) {
+        u8::from(*self).put(out);
     }
 
     fn get(row: &mut Fields<'_>) -> Self {
@@ -204,8 +244,8 @@ impl Flat for bool {
 impl Flat for Signature {
     const BYTES: usize = 16;
 
-    fn put(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(self.as_bytes());
+    fn put(&self, out: &mut Out) {
+        out.bytes.extend_from_slice(self.as_bytes());
     }
 
     fn get(row: &mut Fields<'_>) -> Self {
@@ -217,7 +257,7 @@ impl Flat for Signature {
 impl Flat for Option<Name> {
     const BYTES: usize = Name::BYTES;
 
-    fn put(&self, out: &mut Vec<u8>) {
+    fn put(&self, out: &mut Out) {
         self.unwrap_or(Name(NONE)).put(out);
     }
 
@@ -229,7 +269,7 @@ impl Flat for Option<Name> {
 impl<A: Flat, B: Flat> Flat for (A, B) {
     const BYTES: usize = A::BYTES + B::BYTES;
 
-    fn put(&self, out: &mut Vec<u8>) {
+    fn put(&self, out: &mut Out) {
         self.0.put(out);
         self.1.put(out);
     }
@@ -242,7 +282,7 @@ impl<A: Flat, B: Flat> Flat for (A, B) {
 impl<A: Flat, B: Flat, C: Flat> Flat for (A, B, C) {
     const BYTES: usize = A::BYTES + B::BYTES + C::BYTES;
 
-    fn put(&self, out: &mut Vec<u8>) {
+    fn put(&self, out: &mut Out) {
         self.0.put(out);
         self.1.put(out);
         self.2.put(out);
@@ -256,7 +296,7 @@ impl<A: Flat, B: Flat, C: Flat> Flat for (A, B, C) {
 impl<T: Flat + Copy + Default, const N: usize> Flat for [T; N] {
     const BYTES: usize = T::BYTES * N;
 
-    fn put(&self, out: &mut Vec<u8>) {
+    fn put(&self, out: &mut Out) {
         for value in self {
             value.put(out);
         }
@@ -269,19 +309,30 @@ impl<T: Flat + Copy + Default, const N: usize> Flat for [T; N] {
 
 /// Bytes being saved.
 pub(crate) struct Out {
-    pub(super) bytes: Vec<u8>,
+    bytes: Vec<u8>,
+    /// A number was larger than what is kept of it.
+    is_beyond: bool,
 }
 
 impl Out {
+    pub(super) const fn behind(bytes: Vec<u8>) -> Self {
+        Self { bytes, is_beyond: false }
+    }
+
+    /// What was saved; `None` if it is not all there.
+    pub(super) fn finish(self) -> Option<Vec<u8>> {
+        (!self.is_beyond).then_some(self.bytes)
+    }
+
     pub(crate) fn number(&mut self, number: usize) {
-        (number as u64).put(&mut self.bytes);
+        (number as u64).put(self);
     }
 
     pub(crate) fn rows<T: Flat>(&mut self, rows: &[T]) {
         self.number(rows.len());
         self.bytes.reserve(rows.len().saturating_mul(T::BYTES));
         for row in rows {
-            row.put(&mut self.bytes);
+            row.put(self);
         }
     }
 
@@ -289,7 +340,7 @@ impl Out {
     pub(crate) fn all<T: Flat>(&mut self, rows: impl ExactSizeIterator<Item = T>) {
         self.number(rows.len());
         for row in rows {
-            row.put(&mut self.bytes);
+            row.put(self);
         }
     }
 
@@ -331,14 +382,27 @@ impl<'a> In<'a> {
         (count.checked_mul(bytes)? as u64 <= self.source.left()).then_some(count)
     }
 
-    /// Room for so many, and for some that come after them.
+    /// Room for so many, and for some that come after them: in whole large pages where it is as large as those, less what
+    /// an allocator needs for itself.
     fn room<T>(&self, count: usize) -> Vec<T> {
-        let room: Vec<T> = Vec::with_capacity(count.saturating_add(count / 8));
-        self.source.expect(room.as_ptr().cast::<u8>(), count.saturating_mul(size_of::<T>()));
+        let mut wanted = count.saturating_add(count / 16);
+        let bytes = wanted.saturating_mul(size_of::<T>());
+        if bytes >= LARGE_PAGE_BYTES / 2 {
+            let pages = bytes.saturating_add(ALLOCATOR_BYTES).div_ceil(LARGE_PAGE_BYTES);
+            let whole = pages.saturating_mul(LARGE_PAGE_BYTES).saturating_sub(ALLOCATOR_BYTES);
+            wanted = wanted.max(whole.checked_div(size_of::<T>()).unwrap_or(0));
+        }
+        let room: Vec<T> = Vec::with_capacity(wanted);
+        self.source.expect(room.as_ptr().cast::<u8>(), room.capacity().saturating_mul(size_of::<T>()));
         room
     }
 
     pub(crate) fn rows<T: Flat>(&mut self) -> Option<Vec<T>> {
+        self.rows_of(|row| row)
+    }
+
+    /// As [`In::rows`], of what is made of each.
+    pub(crate) fn rows_of<T: Flat, U>(&mut self, make: impl Fn(T) -> U) -> Option<Vec<U>> {
         let count = self.count(T::BYTES)?;
         let mut rows = self.room(count);
         while rows.len() < count {
@@ -349,7 +413,7 @@ impl<'a> In<'a> {
                 let mut row = Fields { bytes, is_bad: false };
                 let value = T::get(&mut row);
                 is_bad |= row.is_bad;
-                value
+                make(value)
             }));
             if is_bad {
                 return None;

@@ -40,6 +40,29 @@ fn what_is_read_back_is_what_was_saved() {
     assert_eq!(again.save(Vec::new()).unwrap().len(), bytes.len());
 }
 
+/// Seqs and lengths are kept in half their bytes: what does not fit is not saved, never saved wrongly.
+#[test]
+fn what_does_not_fit_is_not_saved() {
+    let kept = |seqs: &[Seq]| {
+        let mut out = Out::behind(Vec::new());
+        out.rows(seqs);
+        out.finish().map(|bytes| In::new(&mut &bytes[..]).rows::<Seq>().unwrap())
+    };
+    let fits = [Seq::ZERO, Seq(1), Seq(u64::from(u32::MAX) - 1), Seq::MAX];
+    assert_eq!(kept(&fits), Some(fits.to_vec()));
+    for beyond in [u64::from(u32::MAX), u64::from(u32::MAX) + 1, u64::MAX - 1] {
+        assert_eq!(kept(&[Seq(1), Seq(beyond)]), None);
+    }
+    let length = |bytes| {
+        let mut out = Out::behind(Vec::new());
+        out.rows(&[crate::event::Body { bytes, ..Default::default() }]);
+        let bytes = out.finish()?;
+        Some(In::new(&mut &bytes[..]).rows::<crate::event::Body>().unwrap()[0].bytes)
+    };
+    assert_eq!((length(7), length(u64::from(u32::MAX))), (Some(7), Some(u64::from(u32::MAX))));
+    assert_eq!(length(u64::from(u32::MAX) + 1), None);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 

@@ -177,3 +177,27 @@ fn a_crash_while_saving_harms_nothing() {
         }
     }
 }
+
+/// What lies behind a snapshot is read from where it ends, without going through the log to learn where streams are; damage
+/// on the way, or another stream's events, change nothing about what is shown.
+#[test]
+fn what_is_new_is_read_from_where_the_snapshot_ends() {
+    let folder = TempDir::new().unwrap();
+    let store = open(&folder);
+    record(&store, 0, 20);
+    assert!(store.save_snapshot(session().id()).unwrap());
+    let saved = store.head().unwrap();
+    let other = StreamInfo::session("acpdb", "other");
+    let _ = store.append(&other, vec![Entry::message("m", Role::User, "Elsewhere.")]).unwrap();
+    record(&store, 20, 2);
+    drop(store);
+    let store = open(&folder);
+    let view = store.view(session().id()).unwrap();
+    assert!(!store.inner.knows_places(saved, false), "nobody went through the log");
+    assert_eq!(digest_of(&view), folded(&folder));
+    record(&store, 22, 2);
+    let later = digest_of(&store.view(session().id()).unwrap());
+    assert!(store.inner.knows_places(saved, false));
+    drop((view, store));
+    assert_eq!(later, folded(&folder));
+}
