@@ -27,7 +27,7 @@ use super::policy::Policy;
 use super::protect::Lists;
 use super::rules::quiet::{Pair, Quiet};
 use super::rules::{Clear, FILE_RULE, Failed, Look, RULES, SHORTENING, Slot, Subject};
-use super::saved::{In, Out, flat, flat_enum};
+use super::saved::{In, Later, Out, flat, flat_enum};
 use super::task::TaskState;
 use super::todo::TodoState;
 use crate::event::{Face, InjectedKind, KeyKind, Outcome, TodoList, TodoUpdate, ToolClass};
@@ -93,7 +93,7 @@ impl Live {
 /// The sub-states of a stream.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Subs {
-    pub(crate) todos: TodoState,
+    pub(crate) todos: Later<TodoState>,
     pub(crate) tasks: TaskState,
     pub(crate) memory: MemoryState,
 }
@@ -751,7 +751,7 @@ impl Step<'_> {
     fn todos_of(&mut self, ix: Ix, finish: u32) {
         let Some((id, started)) = self.facts.item(ix).map(|item| (item.id, item.turn)) else { return };
         let from_call =
-            self.facts.call(ix).and_then(|call| self.facts.rare.todo_lists.get(call.todos as usize)).cloned();
+            self.facts.call(ix).and_then(|call| self.facts.todo_lists.0.get(call.todos as usize)).cloned();
         let finish = self.facts.finishes.get(finish as usize);
         let from_result = finish.and_then(|finish| self.facts.finish_extra(finish)?.todos.clone());
         let list = match from_result.as_deref() {

@@ -17,7 +17,7 @@ pub use rows::ItemKind;
 pub(crate) use rows::*;
 
 use super::names::{Name, Names};
-use super::saved::{Fields, Flat, In, Out, flat};
+use super::saved::{Fields, Flat, In, Later, Out, flat};
 use super::table::{Lazy, Table, hash_of};
 use crate::event::{Body, KeyKind, Lent, Role, Shown, SignatureForm, TodoList, TodoRole, ToolClass};
 use crate::ids::{ItemId, Seq, Signature, Turn};
@@ -91,6 +91,7 @@ pub(crate) struct Facts {
     pub(crate) finishes: Vec<Finish>,
     pub(crate) parts: Vec<PartFact>,
     pub(crate) rare: Rare,
+    pub(crate) todo_lists: Later<TodoLists>,
     pub(crate) revisions: Vec<Revision>,
     pub(crate) messages: Vec<Message>,
     /// The message that a name is the key of, by name; [`NONE`] if it is of none. Made when it is first asked, as tables are.
@@ -107,13 +108,17 @@ pub(crate) struct Facts {
     scratch: String,
 }
 
+/// Lists that calls wrote.
+#[derive(Clone, Default, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
+pub(crate) struct TodoLists(
+    #[rkyv(with = rkyv::with::Map<rkyv::with::Unshare>)] pub(crate) Vec<Arc<TodoList>>,
+);
+
 /// What few streams have much of.
 #[derive(Clone, Default, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(crate) struct Rare {
     pub(crate) finish_extras: Vec<FinishExtra>,
     pub(crate) extras: Vec<Extra>,
-    #[rkyv(with = rkyv::with::Map<rkyv::with::Unshare>)]
-    pub(crate) todo_lists: Vec<Arc<TodoList>>,
     pub(crate) acts: Vec<Act>,
     pub(crate) evictions: Vec<Eviction>,
 }
@@ -420,6 +425,7 @@ impl Facts {
             finishes,
             parts,
             rare,
+            todo_lists,
             revisions,
             messages,
             message_of: _,
@@ -439,6 +445,7 @@ impl Facts {
         out.rows(finishes);
         out.rows(parts);
         out.archive(rare)?;
+        todo_lists.save(out)?;
         out.rows(revisions);
         out.rows(messages);
         out.rows(signatures);
@@ -459,6 +466,7 @@ impl Facts {
             finishes: saved.rows()?,
             parts: saved.rows()?,
             rare: saved.archive()?,
+            todo_lists: Later::read(saved)?,
             revisions: saved.rows()?,
             messages: saved.rows()?,
             message_of: OnceLock::new(),

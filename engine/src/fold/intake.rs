@@ -232,8 +232,8 @@ impl State {
         };
         let todos = match started.todos.and_then(Lent::to_owned) {
             Some(list) => {
-                self.facts.rare.todo_lists.push(Arc::new(list));
-                index(self.facts.rare.todo_lists.len().saturating_sub(1))
+                self.facts.todo_lists.0.push(Arc::new(list));
+                index(self.facts.todo_lists.0.len().saturating_sub(1))
             }
             None => NONE,
         };

@@ -12,6 +12,7 @@
 //! fails when it changed and the number did not.
 
 mod flat;
+mod later;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,6 +25,7 @@ use rkyv::with::{ArchiveWith, DeserializeWith, SerializeWith};
 use rkyv::{Archive, Deserialize, Place, Serialize};
 
 pub(crate) use flat::{Fields, Flat, In, Out, Pieces, TAKEN_BYTES_MAX, flat, flat_enum};
+pub(crate) use later::Later;
 
 use super::core::{Core, Ops, Subs};
 use super::facts::Facts;
@@ -158,7 +160,7 @@ impl State {
         facts.save(out)?;
         core.save(out)?;
         history.save(out)?;
-        out.archive(todos)?;
+        todos.save(out)?;
         out.archive(tasks)?;
         out.archive(memory)?;
         ops.save(out)?;
@@ -181,7 +183,7 @@ impl State {
         // In the order of `save`.
         let (id, facts) = (saved.archive()?, Facts::read(saved)?);
         let (core, history) = (Core::read(saved)?, History::read(saved)?);
-        let (todos, tasks): (TodoState, TaskState) = (saved.archive()?, saved.archive()?);
+        let (todos, tasks) = (Later::<TodoState>::read(saved)?, saved.archive::<TaskState>()?);
         let mut memory: MemoryState = saved.archive()?;
         memory.find_anew();
         let ops = Ops::read(saved)?;

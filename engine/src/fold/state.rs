@@ -142,7 +142,7 @@ impl State {
     }
 
     /// The todo list.
-    pub const fn todos(&self) -> &TodoState {
+    pub fn todos(&self) -> &TodoState {
         &self.subs.todos
     }
 
@@ -335,10 +335,10 @@ impl State {
         let last = kept.last().map_or(Seq::ZERO, |(at, _)| *at);
         let mut left: Vec<Ix> = dropped.iter().flat_map(|(_, op)| self.items_of(op)).collect();
         left.sort_unstable();
-        let (core, _, subs) = self.refold(kept);
+        let (core, _, mut subs) = self.refold(kept);
         let turn = self.core.turn;
         self.core = core;
-        self.subs.todos.rewound(seq, subs.todos);
+        self.subs.todos.rewound(seq, std::mem::take(&mut *subs.todos));
         self.subs.tasks.rewound(seq, subs.tasks);
         if self.infos.last().is_none_or(|(_, info)| info.scope == Scope::Session) {
             self.subs.memory.rewound(seq, subs.memory);

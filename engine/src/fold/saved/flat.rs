@@ -27,10 +27,6 @@ use crate::ids::{ItemId, Micros, Seq, Signature, Turn};
 /// Most bytes that are asked of a source at once.
 pub(crate) const TAKEN_BYTES_MAX: usize = 64 << 10;
 
-/// What a system that has larger pages backs memory with, and what an allocator puts before what it hands out.
-const LARGE_PAGE_BYTES: usize = 2 << 20;
-const ALLOCATOR_BYTES: usize = 64;
-
 /// Where saved bytes come from, front to back.
 pub(crate) trait Pieces {
     /// The next `count` bytes, at most [`TAKEN_BYTES_MAX`]. `None` if there are not so many.
@@ -382,18 +378,10 @@ impl<'a> In<'a> {
         (count.checked_mul(bytes)? as u64 <= self.source.left()).then_some(count)
     }
 
-    /// Room for so many, and for some that come after them: in whole large pages where it is as large as those, less what
-    /// an allocator needs for itself.
+    /// Room for so many, and for some that come after them.
     fn room<T>(&self, count: usize) -> Vec<T> {
-        let mut wanted = count.saturating_add(count / 16);
-        let bytes = wanted.saturating_mul(size_of::<T>());
-        if bytes >= LARGE_PAGE_BYTES / 2 {
-            let pages = bytes.saturating_add(ALLOCATOR_BYTES).div_ceil(LARGE_PAGE_BYTES);
-            let whole = pages.saturating_mul(LARGE_PAGE_BYTES).saturating_sub(ALLOCATOR_BYTES);
-            wanted = wanted.max(whole.checked_div(size_of::<T>()).unwrap_or(0));
-        }
-        let room: Vec<T> = Vec::with_capacity(wanted);
-        self.source.expect(room.as_ptr().cast::<u8>(), room.capacity().saturating_mul(size_of::<T>()));
+        let room: Vec<T> = Vec::with_capacity(count.saturating_add(count / 16));
+        self.source.expect(room.as_ptr().cast::<u8>(), count.saturating_mul(size_of::<T>()));
         room
     }
 
@@ -437,11 +425,16 @@ impl<'a> In<'a> {
         T::Archived: Deserialize<T, HighDeserializer<Failure>>,
         T::Archived: for<'b> CheckBytes<HighValidator<'b, Failure>>,
     {
+        rkyv::from_bytes::<T, Failure>(&self.archived()?).ok()
+    }
+
+    /// The bytes of an archive, not yet checked.
+    pub(super) fn archived(&mut self) -> Option<AlignedVec<16>> {
         let count = self.count(1)?;
         let mut bytes: AlignedVec<16> = AlignedVec::with_capacity(count);
         while bytes.len() < count {
             bytes.extend_from_slice(self.source.take((count - bytes.len()).min(TAKEN_BYTES_MAX))?);
         }
-        rkyv::from_bytes::<T, Failure>(&bytes).ok()
+        Some(bytes)
     }
 }
