@@ -31,7 +31,7 @@ use report::Report;
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
 const USAGE: &str = "usage: acpdb-bench import|fold|memory|open|query|serve|price|growth|all [--quick] [--data DIR] [--scratch DIR]\n\
-       acpdb-bench compare [--events N] [--dir DIR] [--quick] [--only ENGINE]";
+       acpdb-bench compare [--events N] [--dir DIR] [--quick] [--only ENGINE,..] [--part commits,callers,loads]";
 
 /// Any error as one of ours.
 fn boxed(error: impl std::error::Error + 'static) -> Box<dyn std::error::Error> {
@@ -62,7 +62,7 @@ fn main() -> ExitCode {
 fn run(arguments: &[String]) -> Outcome<()> {
     let mut options =
         Options { quick: false, data: PathBuf::from("../shared/data"), scratch: measure::scratch_folder() };
-    let (mut events, mut folder, mut only) = (None, None, None);
+    let (mut events, mut folder, mut only, mut parts) = (None, None, None, None);
     let mut words = Vec::new();
     let mut rest = arguments.iter();
     while let Some(argument) = rest.next() {
@@ -72,7 +72,8 @@ fn run(arguments: &[String]) -> Outcome<()> {
             "--scratch" => options.scratch = rest.next().ok_or("--scratch needs a folder")?.into(),
             "--events" => events = Some(rest.next().ok_or("--events needs a number")?.parse()?),
             "--dir" => folder = Some(rest.next().ok_or("--dir needs a folder")?.into()),
-            "--only" => only = Some(rest.next().ok_or("--only needs a name")?.to_owned()),
+            "--only" => only = Some(rest.next().ok_or("--only needs names of engines")?.to_owned()),
+            "--part" => parts = Some(rest.next().ok_or("--part needs commits, callers or loads")?.to_owned()),
             word => words.push(word.to_owned()),
         }
     }
@@ -96,10 +97,13 @@ fn run(arguments: &[String]) -> Outcome<()> {
             price::run(&options, &mut report)?;
             query::run(&options, &mut report)?;
         }
-        ["compare"] => return compare::run(&options, events, folder, only),
+        ["compare"] => return compare::run(&options, events, folder, [only, parts]),
         ["child-compare", engine, store, count] => return compare::child(engine, store, count.parse()?),
         ["child-append", store, flush, caller, count] => {
             return compare::child_append(store, flush.parse()?, caller.parse()?, count.parse()?);
+        }
+        ["profile", ask @ ("get" | "digest" | "last" | "chain" | "scan"), rounds, engine, count] => {
+            return compare::profile(ask, rounds.parse()?, engine, count.parse()?);
         }
         ["profile", what, rounds] => return fold::profile(&options, what, rounds.parse()?, 10_000),
         ["profile", what, rounds, calls] => {

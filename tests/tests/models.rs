@@ -25,7 +25,12 @@ mod primitives {
     pub(super) use shuttle::sync::{Arc, Condvar, Mutex, MutexGuard};
     pub(super) use shuttle::thread::yield_now;
     pub(super) use std::sync::PoisonError;
+    // How long to wait is a guess, and no order of these is relied on.
+    pub(super) use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 }
+
+#[path = "../../engine/src/log/gather.rs"]
+mod gather;
 
 #[path = "../../engine/src/log/handoff.rs"]
 mod handoff;

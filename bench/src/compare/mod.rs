@@ -32,8 +32,8 @@ pub(crate) struct Compare {
     pub(crate) sizes: Vec<u64>,
     /// A folder on a real disk.
     pub(crate) folder: PathBuf,
-    /// Only engines whose name contains this.
-    pub(crate) only: Option<String>,
+    /// Only engines whose name contains one of these.
+    only: Option<Vec<String>>,
     pub(crate) quick: bool,
 }
 
@@ -41,8 +41,12 @@ pub(crate) fn run(
     options: &Options,
     events: Option<u64>,
     folder: Option<PathBuf>,
-    only: Option<String>,
+    chosen: [Option<String>; 2],
 ) -> Outcome<()> {
+    let whole = chosen.iter().all(Option::is_none);
+    let [only, parts] =
+        chosen.map(|names| Some(names?.split(',').map(|name| name.trim().to_owned()).collect::<Vec<_>>()));
+    let has_part = |part: &str| parts.as_ref().is_none_or(|parts| parts.iter().any(|name| name == part));
     let quick = options.quick;
     let sizes = match events {
         Some(count) => vec![count],
@@ -53,22 +57,25 @@ pub(crate) fn run(
     let folder = folder.unwrap_or_else(|| PathBuf::from("."));
     let compare = Compare { sizes, folder, only, quick };
     let mut kinds: Vec<Kind> = engine::all();
-    if let Some(only) = &compare.only {
-        kinds.retain(|kind| kind.name.contains(only.as_str()));
-    }
+    let is_chosen = |name: &str| {
+        compare.only.as_ref().is_none_or(|only| only.iter().any(|word| name.contains(word.as_str())))
+    };
+    kinds.retain(|kind| is_chosen(kind.name));
     let work = Work::new();
     let mut figures = Figures::new(&kinds);
     kinds = stages::same_answers(kinds, &work, &mut figures)?;
-    stages::commits(&compare, &kinds, &work, &mut figures)?;
-    if compare.only.as_ref().is_none_or(|only| "acpdb log + index".contains(only.as_str())) {
+    if has_part("commits") {
+        stages::commits(&compare, &kinds, &work, &mut figures)?;
+    }
+    if has_part("callers") && is_chosen("acpdb log + index") {
         callers::run(&compare, &mut figures)?;
     }
-    for size in &compare.sizes {
+    for size in compare.sizes.iter().filter(|_| has_part("loads")) {
         stages::load_and_read(&compare, &kinds, &work, *size, &mut figures)?;
     }
     let text = table::render(&figures, &compare);
     println!("{text}");
-    if compare.only.is_none() {
+    if whole {
         table::write_docs(&text)?;
     }
     Ok(())
@@ -92,5 +99,41 @@ pub(crate) fn child(name: &str, folder: &str, count: u64) -> Outcome<()> {
     // The generator's own text is no part of the engine.
     let generator = 8.4;
     println!("{} {}", crate::measure::anonymous_mb().max(before) - generator, spent.wall * 1e3);
+    Ok(())
+}
+
+/// Asks one kind of question again and again, of an engine that was filled one event a commit, for a profiler.
+pub(crate) fn profile(ask: &str, rounds: usize, engine: &str, count: u64) -> Outcome<()> {
+    let kind = engine::all().into_iter().find(|kind| kind.name.contains(engine)).ok_or("no such engine")?;
+    let folder = tempfile::tempdir_in(crate::measure::scratch_folder())?;
+    let mut engine = (kind.open)(folder.path())?;
+    let work = Work::new();
+    for number in 1..=count {
+        engine.append(&[work.event(number)])?;
+    }
+    engine.settle()?;
+    let mut sink = work::Sink::touching();
+    for round in 0..rounds {
+        let asks = work.asks(count, 400, round as u64 + 7);
+        let (asked, spent) = crate::measure::spent(|| -> Outcome<usize> {
+            if ask == "scan" {
+                engine.scan(&mut sink)?;
+                return Ok(usize::try_from(count)?);
+            }
+            let chosen = asks.iter().filter(|(name, _)| name.starts_with(ask)).flat_map(|(_, asks)| asks);
+            let mut asked = 0;
+            for ask in chosen {
+                engine.ask(*ask, &mut sink)?;
+                asked += 1;
+            }
+            Ok(asked)
+        });
+        let count = crate::measure::float(asked?);
+        println!(
+            "{ask}: {:.2} us, {:.2} us of the processor",
+            spent.wall / count * 1e6,
+            spent.cpu / count * 1e6
+        );
+    }
     Ok(())
 }

@@ -20,7 +20,7 @@ use acpdb_engine::storage::{Entropy as _, FileStorage, SystemClock, SystemEntrop
 use acpdb_engine::{Atomicity, Batch, Store};
 
 use super::engine::Engine;
-use super::work::{Ask, Event, LAST_COUNT, Sink};
+use super::work::{Ask, Event, LAST_COUNT, Sink, Work};
 use crate::Outcome;
 
 struct LogEngine {
@@ -42,20 +42,7 @@ const LARGE_BYTES: usize = 32 << 10;
 const PART_BYTES: usize = 4 << 10;
 
 pub(crate) fn open_log(folder: &Path) -> Outcome<Box<dyn Engine>> {
-    let storage = Arc::new(FileStorage::new(folder.join("log-and-index")));
-    let (clock, entropy) = (Arc::new(SystemClock::new()), Arc::new(SystemEntropy));
-    let (log, _) = Log::create_or_open(storage, clock, entropy, LogOptions::default())?;
-    let log = Arc::new(log);
-    let index = Index::open_for(&log, IndexOptions::default()).owner().ok_or("the index is not ours")?;
-    let indexer = Indexer::start(index.clone(), log.clone(), IndexerOptions::default())?;
-    Ok(Box::new(LogEngine {
-        indexer,
-        index,
-        log,
-        salts: Vec::new(),
-        frames: BTreeMap::new(),
-        frame_bytes: 0,
-    }))
+    Ok(Box::new(LogEngine::open(folder)?))
 }
 
 fn stream(session: u32) -> StreamId {
@@ -71,6 +58,16 @@ fn hex(hash: [u8; 32]) -> String {
 }
 
 impl LogEngine {
+    fn open(folder: &Path) -> Outcome<Self> {
+        let storage = Arc::new(FileStorage::new(folder.join("log-and-index")));
+        let (clock, entropy) = (Arc::new(SystemClock::new()), Arc::new(SystemEntropy));
+        let (log, _) = Log::create_or_open(storage, clock, entropy, LogOptions::default())?;
+        let log = Arc::new(log);
+        let index = Index::open_for(&log, IndexOptions::default()).owner().ok_or("the index is not ours")?;
+        let indexer = Indexer::start(index.clone(), log.clone(), IndexerOptions::default())?;
+        Ok(Self { indexer, index, log, salts: Vec::new(), frames: BTreeMap::new(), frame_bytes: 0 })
+    }
+
     /// Random salts, drawn a page at a time, as the store does.
     fn salt(&mut self) -> Outcome<[u8; 16]> {
         if self.salts.is_empty() {
@@ -408,6 +405,68 @@ pub(crate) fn rebuild(folder: &Path) -> Outcome<(f64, u64)> {
         return Err(format!("the index was not what the log says: {:?}", rebuilt.live).into());
     }
     Ok((spent.wall, rebuilt.event_count))
+}
+
+/// How fast the log is read from its beginning, in events a second: each payload validated and counted by stream; and with every
+/// digest, link and body checked.
+pub(crate) fn replay(folder: &Path) -> Outcome<[f64; 2]> {
+    let storage = Arc::new(FileStorage::new(folder.join("log-and-index")));
+    let (clock, entropy) = (Arc::new(SystemClock::new()), Arc::new(SystemEntropy));
+    let (log, _) = Log::create_or_open(storage, clock, entropy, LogOptions::default())?;
+    let count = crate::measure::float(usize::try_from(log.head().seq.get())?);
+    let decoded = crate::measure::median(3, || {
+        let mut streams: HashMap<StreamId, u64> = HashMap::new();
+        let (done, spent) = crate::measure::spent(|| -> Outcome<()> {
+            for frame in log.frames(Position::default(), log.head()) {
+                for event in frame?.events() {
+                    let envelope = event.envelope;
+                    let (_, payload) = payload::decode(envelope.kind, envelope.version, event.payload)?;
+                    if matches!(payload, Payload::ToolCallStarted(_)) {
+                        *streams.entry(envelope.stream).or_default() += 1;
+                    }
+                }
+            }
+            Ok(())
+        });
+        done?;
+        Ok(count / spent.wall)
+    })?;
+    let verified = crate::measure::median(3, || {
+        let (report, spent) = crate::measure::spent(|| log.verify(false));
+        if !report?.is_sound() {
+            return Err("the log is damaged".into());
+        }
+        Ok(count / spent.wall)
+    })?;
+    Ok([decoded, verified])
+}
+
+/// What sealed events take on disk beyond 350 bytes each, index included, in relation to their bodies. With `repeats` three in
+/// ten bodies were there before.
+pub(crate) fn sealed(folder: &Path, work: &Work, count: u64, repeats: bool) -> Outcome<f64> {
+    let mut engine = LogEngine::open(folder)?;
+    let mut bodies = 0;
+    for first in (1..=count).step_by(1000) {
+        let event = |number: u64| {
+            let mut event = work.event(number);
+            if repeats && number > 10 && number % 10 < 3 {
+                event.body = work.event(number / 2).body;
+            }
+            event
+        };
+        let events: Vec<Event<'_>> = (first..=count.min(first + 999)).map(event).collect();
+        bodies += events.iter().map(|event| event.body.len() as u64).sum::<u64>();
+        engine.append(&events)?;
+    }
+    engine.settle()?;
+    engine.log.begin_segment()?;
+    for number in engine.log.unsealed()? {
+        let _ = engine.log.seal(number, &|| false)?;
+    }
+    drop(engine);
+    let float = |count: u64| -> Outcome<f64> { Ok(crate::measure::float(usize::try_from(count)?)) };
+    let beyond = super::stages::folder_bytes(folder)?.saturating_sub(350 * count);
+    Ok(float(beyond)? / float(bodies)?)
 }
 
 /// Seconds to open a store that was never closed and to ask it where its newest event is, and how many events its index

@@ -232,6 +232,16 @@ pub(crate) fn load_and_read(
             let (seconds, count) = own::rebuild(&own)?;
             let per_million = seconds / number(count) * 1e6;
             figures.add(&format!("{size}: index made anew, a million"), "s", kind.name, per_million);
+            for (name, rate) in ["replay, decoded", "replay, verified"].into_iter().zip(own::replay(&own)?) {
+                figures.add(&format!("{size}: {name}"), "M/s", kind.name, rate / 1e6);
+            }
+            if size <= LIVE_EVENT_COUNT_MAX {
+                let bodies = format!("{size}: sealed, beyond 350 B an event / bodies");
+                for (name, repeats) in [(bodies.clone(), false), (format!("{bodies}, 30% repeats"), true)] {
+                    let folder = tempfile::tempdir_in(measure::scratch_folder())?;
+                    figures.add(&name, "x", kind.name, own::sealed(folder.path(), work, size, repeats)?);
+                }
+            }
         }
     }
     Ok(())
@@ -338,7 +348,7 @@ fn copy_all(from: &Path, to: &Path) -> Outcome<()> {
 }
 
 /// Space that the files of a folder take.
-fn folder_bytes(folder: &Path) -> Outcome<u64> {
+pub(crate) fn folder_bytes(folder: &Path) -> Outcome<u64> {
     use std::os::unix::fs::MetadataExt as _;
     let mut bytes = 0;
     for entry in std::fs::read_dir(folder)? {

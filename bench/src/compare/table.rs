@@ -158,6 +158,10 @@ fn targets(figures: &Figures, compare: &Compare) -> String {
         goal("open", LOG, OwnMost(5.0));
         goal("reader's own memory", LOG, OwnMost(32.0));
         goal("index made anew, a million", LOG, OwnMost(5.0));
+        goal("replay, decoded", LOG, OwnLeast(2.0));
+        goal("replay, verified", LOG, OwnLeast(0.8));
+        goal("sealed, beyond 350 B an event / bodies", LOG, OwnMost(0.4));
+        goal("sealed, beyond 350 B an event / bodies, 30% repeats", LOG, OwnMost(0.32));
         for how in ["live", "after bulk"] {
             let mut goal =
                 |name: &str, engine, against| goals.push((format!("{size}, {how}: {name}"), engine, against));

@@ -1,6 +1,6 @@
 //! Bodies: their digest, their block on disk (salt, bytes, zero padding), and cutting long ones into chunks.
 
-use super::fields::is_zero;
+use super::fields::{Put, is_zero};
 use super::{BODY_CHUNK_BYTES_MAX, Invalid, Part, SALT_BYTES};
 use crate::ids::Digest;
 
@@ -17,12 +17,11 @@ pub fn body_digest(salt: &[u8; SALT_BYTES], bytes: &[u8]) -> Digest {
 
 /// [`body_digest`] when BLAKE3 of the bytes is known.
 pub(crate) fn salted(salt: &[u8; SALT_BYTES], length: usize, content: &blake3::Hash) -> Digest {
-    let mut hasher = blake3::Hasher::new();
-    hasher.update(BODY_DOMAIN);
-    hasher.update(salt);
-    hasher.update(&u64::try_from(length).unwrap_or(u64::MAX).to_le_bytes());
-    hasher.update(content.as_bytes());
-    Digest(*hasher.finalize().as_bytes())
+    // In one piece: a hasher that is fed costs as much again as these two blocks.
+    let mut message = [0; BODY_DOMAIN.len() + SALT_BYTES + 8 + blake3::OUT_LEN];
+    let length = u64::try_from(length).unwrap_or(u64::MAX);
+    Put(&mut message).bytes(BODY_DOMAIN).bytes(salt).u64(length).bytes(content.as_bytes());
+    Digest(*blake3::hash(&message).as_bytes())
 }
 
 /// Checks the salt and bytes of a block against the digest its row names.

@@ -43,7 +43,7 @@ pub mod word {
     pub const WAKE: usize = 20;
     /// Poisoned (low half) and generation (high half).
     pub const POISONED: usize = 21;
-    /// How many seqs the last sync covered.
+    /// How many seqs waited when the last sync ended, those included that it covered.
     pub const SYNC_COUNT: usize = 23;
     /// First of the eight words of the synced record.
     pub const SYNCED: usize = 24;

@@ -5,8 +5,10 @@
 
 use std::any::Any;
 use std::cell::Cell;
+use std::fmt;
 use std::ops::Bound;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use redb::{
     Builder, Database, Durability as RedbDurability, ReadOnlyTable, ReadableDatabase, TableDefinition,
@@ -18,8 +20,8 @@ use crate::storage::StoredFile;
 use super::Durability;
 use super::backend::Backend;
 use super::heads::Changes;
-use super::layout::{Fault, Row};
-use super::lookup::{Sorted, Visit};
+use super::layout::{Fault, META_KEY, Meta, Row};
+use super::lookup::{self, Sorted, Visit};
 
 const TABLE: TableDefinition<'static, &'static [u8], &'static [u8]> = TableDefinition::new("acpdb");
 
@@ -65,6 +67,9 @@ fn fault(error: impl Into<redb::Error>) -> Fault {
 /// The table, open for reading and writing by this process alone.
 #[derive(Debug)]
 pub(super) struct Table {
+    /// What was last read from. It is let go before and after a commit, so that it is never older than what is told, and
+    /// keeps no pages from being used again.
+    reading: RwLock<Option<Arc<Snapshot>>>,
     database: Database,
     backend: Backend,
 }
@@ -80,7 +85,7 @@ impl Table {
             if check && !database.check_integrity().map_err(fault)? {
                 return Err(Fault::new("its pages do not match their checksums"));
             }
-            Ok(Self { database, backend })
+            Ok(Self { reading: RwLock::default(), database, backend })
         })
     }
 
@@ -90,7 +95,7 @@ impl Table {
             let backend = Backend::draft(file);
             let mut builder = Builder::new();
             let opened = builder.set_cache_size(cache_bytes).create_with_backend(backend.clone());
-            Ok(Self { database: opened.map_err(fault)?, backend })
+            Ok(Self { reading: RwLock::default(), database: opened.map_err(fault)?, backend })
         })
     }
 
@@ -105,12 +110,15 @@ impl Table {
                 rows(&mut |key, value| end.insert_before(key, value).map_err(fault))?;
                 end.close().map_err(fault)?;
             }
-            transaction.commit().map_err(fault)
+            let committed = transaction.commit().map_err(fault);
+            self.let_go();
+            committed
         })
     }
 
     /// Gives back what is free within the file.
     pub(super) fn trim(&mut self) -> Result<(), Fault> {
+        self.let_go();
         contained(|| match self.database.compact() {
             Ok(_) => Ok(()),
             Err(error) => Err(Fault(one_line(&error.to_string()))),
@@ -131,6 +139,7 @@ impl Table {
         mut each: impl FnMut(&[u8], &[u8], Option<&[u8]>),
     ) -> Result<(), Fault> {
         contained(|| {
+            self.let_go();
             let mut transaction = self.database.begin_write().map_err(fault)?;
             match durability {
                 Durability::None => transaction.set_durability(RedbDurability::None).map_err(fault)?,
@@ -149,7 +158,9 @@ impl Table {
                     Ok(())
                 })?;
             }
-            transaction.commit().map_err(fault)
+            let committed = transaction.commit().map_err(fault);
+            self.let_go();
+            committed
         })
     }
 
@@ -158,19 +169,36 @@ impl Table {
         &self,
         ask: impl FnOnce(&dyn Sorted) -> Result<T, Fault>,
     ) -> Result<Option<T>, Fault> {
-        contained(|| {
-            let transaction = self.database.begin_read().map_err(fault)?;
-            match transaction.open_table(TABLE) {
-                Ok(table) => ask(&Snapshot(table)).map(Some),
-                Err(TableError::TableDoesNotExist(_)) => Ok(None),
-                Err(error) => Err(fault(error)),
-            }
-        })
+        contained(|| self.snapshot()?.map(|snapshot| ask(&*snapshot)).transpose())
+    }
+
+    /// The newest snapshot: opening one takes longer than a look-up in it.
+    fn snapshot(&self) -> Result<Option<Arc<Snapshot>>, Fault> {
+        if let Some(known) = &*self.reading.read().unwrap_or_else(PoisonError::into_inner) {
+            return Ok(Some(Arc::clone(known)));
+        }
+        // Opened under the lock: a commit meanwhile lets go of it afterwards.
+        let mut reading = self.reading.write().unwrap_or_else(PoisonError::into_inner);
+        let transaction = self.database.begin_read().map_err(fault)?;
+        let table = match transaction.open_table(TABLE) {
+            Ok(table) => table,
+            Err(TableError::TableDoesNotExist(_)) => return Ok(None),
+            Err(error) => return Err(fault(error)),
+        };
+        let snapshot = Arc::new(Snapshot { table, meta: OnceLock::new() });
+        *reading = Some(Arc::clone(&snapshot));
+        Ok(Some(snapshot))
+    }
+
+    fn let_go(&self) {
+        let before = self.reading.write().unwrap_or_else(PoisonError::into_inner).take();
+        drop(before);
     }
 
     /// Closes the file cleanly.
     pub(super) fn close(self) -> Result<(), Fault> {
         contained(|| {
+            drop(self.reading);
             drop(self.database);
             drop(self.backend);
             Ok(())
@@ -180,6 +208,7 @@ impl Table {
     /// Closes a draft and syncs it. Returns the file's length.
     pub(super) fn finish(self) -> Result<u64, Fault> {
         contained(|| {
+            drop(self.reading);
             drop(self.database);
             self.backend.finish().map_err(redb::Error::from).map_err(fault)
         })
@@ -192,46 +221,69 @@ impl Table {
     }
 }
 
-struct Snapshot(ReadOnlyTable<&'static [u8], &'static [u8]>);
+struct Snapshot {
+    table: ReadOnlyTable<&'static [u8], &'static [u8]>,
+    meta: OnceLock<Meta>,
+}
+
+impl fmt::Debug for Snapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Snapshot").field("meta", &self.meta).finish_non_exhaustive()
+    }
+}
 
 impl Sorted for Snapshot {
+    fn meta(&self) -> Result<Meta, Fault> {
+        if let Some(known) = self.meta.get() {
+            return Ok(*known);
+        }
+        let value = self.get(&META_KEY)?.ok_or_else(lookup::no_meta)?;
+        let meta = Meta::read(&value)?;
+        Ok(*self.meta.get_or_init(|| meta))
+    }
+
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Fault> {
-        Ok(self.0.get(key).map_err(fault)?.map(|value| value.value().to_vec()))
+        Ok(self.table.get(key).map_err(fault)?.map(|value| value.value().to_vec()))
     }
 
     fn scan(&self, from: &[u8], to: &[u8], visit: Visit<'_>) -> Result<(), Fault> {
-        let mut before: Option<Vec<u8>> = None;
-        for row in self.0.range::<&[u8]>(from..to).map_err(fault)? {
+        let (mut before, mut is_first) = (Vec::new(), true);
+        for row in self.table.range::<&[u8]>(from..to).map_err(fault)? {
             let (key, value) = row.map_err(fault)?;
             // Damaged inner pages can lead anywhere, even around in a circle.
-            if before.as_deref().is_some_and(|before| before >= key.value()) || key.value() < from {
+            if (!is_first && before.as_slice() >= key.value()) || key.value() < from {
                 return Err(Fault::new("its rows are out of order"));
             }
             if !visit(key.value(), value.value())? {
                 break;
             }
-            before = Some(key.value().to_vec());
+            is_first = false;
+            before.clear();
+            before.extend_from_slice(key.value());
         }
         Ok(())
     }
 
     fn scan_back(&self, from: &[u8], to: &[u8], visit: Visit<'_>) -> Result<(), Fault> {
-        let mut after: Option<Vec<u8>> = None;
-        for row in self.0.range::<&[u8]>(from..to).map_err(fault)?.rev() {
+        let (mut after, mut is_first) = (Vec::new(), true);
+        for row in self.table.range::<&[u8]>(from..to).map_err(fault)?.rev() {
             let (key, value) = row.map_err(fault)?;
-            if after.as_deref().is_some_and(|after| after <= key.value()) || key.value() < from {
+            if (!is_first && after.as_slice() <= key.value()) || key.value() < from {
                 return Err(Fault::new("its rows are out of order"));
             }
             if !visit(key.value(), value.value())? {
                 break;
             }
-            after = Some(key.value().to_vec());
+            is_first = false;
+            after.clear();
+            after.extend_from_slice(key.value());
         }
         Ok(())
     }
 
     fn last(&self, from: &[u8], to: &[u8]) -> Result<Option<Row>, Fault> {
-        let row = self.0.range::<&[u8]>(from..=to).map_err(fault)?.next_back().transpose().map_err(fault)?;
+        let row =
+            self.table.range::<&[u8]>(from..=to).map_err(fault)?.next_back().transpose().map_err(fault)?;
         Ok(row.map(|(key, value)| (key.value().to_vec(), value.value().to_vec())))
     }
 }

@@ -63,6 +63,10 @@ impl Heads {
         self.numbers.get(&stream).copied()
     }
 
+    pub(super) fn stream(&self, number: u32) -> Option<StreamId> {
+        self.streams.get(number as usize).map(|entry| entry.stream)
+    }
+
     pub(super) fn meta(&self) -> Meta {
         Meta {
             version: INDEX_VERSION,

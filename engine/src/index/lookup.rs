@@ -3,8 +3,6 @@
 //! Each answer comes from one snapshot and is checked against the counts in it, so that a row that went missing is a
 //! fault and not a shorter answer.
 
-use std::collections::BTreeMap;
-
 use crate::ids::{Digest, Seq};
 
 use super::heads::Heads;
@@ -25,7 +23,7 @@ pub(super) trait Sorted {
     fn last(&self, from: &[u8], to: &[u8]) -> Result<Option<Row>, Fault>;
 
     fn meta(&self) -> Result<Meta, Fault> {
-        let value = self.get(&META_KEY)?.ok_or_else(|| Fault::new("its first row is missing"))?;
+        let value = self.get(&META_KEY)?.ok_or_else(no_meta)?;
         Meta::read(&value)
     }
 
@@ -39,6 +37,10 @@ pub(super) trait Sorted {
             Ok(true)
         })
     }
+}
+
+pub(super) fn no_meta() -> Fault {
+    Fault::new("its first row is missing")
 }
 
 /// What to go on with: the heads that these rows say.
@@ -153,13 +155,14 @@ pub(super) fn place_of(rows: &dyn Sorted, seq: Seq) -> Result<Option<FramePlace>
     }
 }
 
+/// Numbers of the streams that know a name, and where they last used it.
 pub(super) fn names(
     rows: &dyn Sorted,
     kind: NameKind,
     text: &str,
     prefix: bool,
     limit: usize,
-) -> Result<Vec<NameEntry>, Fault> {
+) -> Result<Vec<(u32, Seq)>, Fault> {
     let (from, to) = layout::name_range(kind, text, prefix);
     let mut found = Vec::new();
     rows.scan(&from, &to, &mut |key, value| {
@@ -169,21 +172,16 @@ pub(super) fn names(
         }
         Ok(found.len() < limit)
     })?;
-    let mut streams = BTreeMap::new();
-    let mut entries = Vec::with_capacity(found.len());
-    for (number, seq) in found {
-        let stream = if let Some(stream) = streams.get(&number) {
-            *stream
-        } else {
-            let key = layout::stream_key(number);
-            let value = rows.get(&key)?.ok_or_else(|| Fault::new("a name names no stream"))?;
-            let stream = layout::read_stream(&key, &value)?.stream;
-            streams.insert(number, stream);
-            stream
-        };
-        entries.push(NameEntry { stream, seq });
-    }
-    Ok(entries)
+    Ok(found)
+}
+
+/// The same with the streams' ids.
+pub(super) fn named(heads: &Heads, found: Vec<(u32, Seq)>) -> Result<Vec<NameEntry>, Fault> {
+    let entry = |(number, seq)| {
+        let stream = heads.stream(number).ok_or_else(|| Fault::new("a name names no stream"))?;
+        Ok(NameEntry { stream, seq })
+    };
+    found.into_iter().map(entry).collect()
 }
 
 /// Digest over all rows in order, and their tally.

@@ -118,7 +118,8 @@ impl Lookup for MemoryIndex {
         prefix: bool,
         limit: usize,
     ) -> Result<Vec<NameEntry>, Bypassed> {
-        Ok(lookup::names(&self.rows, kind, text, prefix, limit)?)
+        let found = lookup::names(&self.rows, kind, text, prefix, limit)?;
+        Ok(lookup::named(&self.heads, found)?)
     }
 
     fn digest(&self) -> Result<Digest, Bypassed> {

@@ -28,6 +28,7 @@ mod lookup;
 mod memory;
 mod owner;
 mod rebuild;
+mod recent;
 mod rows;
 mod sorting;
 mod source;

@@ -18,6 +18,7 @@ use super::layout::Fault;
 use super::lookup::{self, Sorted};
 use super::memory::MemoryIndex;
 use super::rebuild::{NEW_NAME, pack};
+use super::recent::Recent;
 use super::rows::Rows;
 use super::{
     Bypassed, Contents, Durability, FramePlace, Identity, Lookup, NameEntry, NameKind, StreamEntry, Watermark,
@@ -81,6 +82,7 @@ pub struct Index {
     heads: RwLock<Heads>,
     /// Of what is committed; trails `heads` during a commit.
     watermark: Mutex<Watermark>,
+    recent: RwLock<Recent>,
     turn: Mutex<()>,
     broken: OnceLock<Bypassed>,
     notice: Option<String>,
@@ -147,6 +149,7 @@ impl Index {
         Ok(Self {
             table: Some(table),
             watermark: Mutex::new(heads.watermark()),
+            recent: RwLock::default(),
             turn: Mutex::new(()),
             broken: OnceLock::new(),
             nameless: AtomicBool::new(heads.watermark().seq == Seq::ZERO),
@@ -207,7 +210,13 @@ impl Index {
             // If it fails, a power cut costs a rebuild, and the next time it is tried again.
             self.nameless.store(self.storage.sync_dir("").is_err(), Ordering::Relaxed);
         }
+        let before = self.watermark().seq;
         table.commit(&changes, durability).map_err(|fault| self.fail(&fault))?;
+        {
+            let mut recent = self.recent.write().unwrap_or_else(PoisonError::into_inner);
+            let new = frames.iter().map(|rows| rows.place).filter(|place| place.last_seq > before);
+            new.for_each(|place| recent.push(place));
+        }
         let mut known = self.watermark.lock().unwrap_or_else(PoisonError::into_inner);
         self.added_count.fetch_add(watermark.seq.0.saturating_sub(known.seq.0), Ordering::Relaxed);
         *known = watermark;
@@ -294,6 +303,11 @@ impl Lookup for Index {
     }
 
     fn place_of(&self, seq: Seq) -> Result<Option<FramePlace>, Bypassed> {
+        self.table()?;
+        let recent = self.recent.read().unwrap_or_else(PoisonError::into_inner).place_of(seq);
+        if recent.is_some() {
+            return Ok(recent);
+        }
         self.ask(|rows| lookup::place_of(rows, seq))
     }
 
@@ -304,7 +318,9 @@ impl Lookup for Index {
         prefix: bool,
         limit: usize,
     ) -> Result<Vec<NameEntry>, Bypassed> {
-        self.ask(|rows| lookup::names(rows, kind, text, prefix, limit))
+        let found = self.ask(|rows| lookup::names(rows, kind, text, prefix, limit))?;
+        let heads = self.heads.read().unwrap_or_else(PoisonError::into_inner);
+        lookup::named(&heads, found).map_err(|fault| self.fail(&fault))
     }
 
     fn digest(&self) -> Result<Digest, Bypassed> {

@@ -99,6 +99,10 @@ impl Stages for Log {
     fn again(&self, failure: &LogError) -> LogError {
         failure.again()
     }
+
+    fn gather(&self, all_here: impl FnMut() -> bool) {
+        self.patience.gather(all_here, || self.clock.elapsed());
+    }
 }
 
 impl Log {
@@ -296,10 +300,12 @@ impl<'a> Shore for Surf<'a> {
         }
         let place = read_shared(self.page).written.filter(|written| written.position >= position);
         let mut place = place.filter(|written| written.position.segment() == self.segment.number);
+        let began = self.log.clock.elapsed();
         if sync(&*self.segment.file).is_err() {
             self.tail.poison();
             return false;
         }
+        self.log.patience.synced(self.log.clock.elapsed().saturating_sub(began));
         if self.epoch() != epoch {
             return false;
         }
@@ -331,7 +337,7 @@ impl<'a> Shore for Surf<'a> {
         count < TURN_WAIT_COUNT && now.saturating_sub(since) < TURN_WAIT
     }
 
-    fn yield_now(&self) {
-        std::thread::yield_now();
+    fn gather(&self, all_here: impl FnMut() -> bool) {
+        self.log.patience.gather(all_here, || self.log.clock.elapsed());
     }
 }

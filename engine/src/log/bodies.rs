@@ -10,10 +10,10 @@
 //!
 //! Reading is done by the caller's thread alone, so that a simulated disk sees the same calls in the same order every time.
 
-use std::num::NonZero;
 use std::ops::Range;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
+use super::beside::{SHARED_BYTES_MIN, is_alone};
 use super::error::{Corruption, LogError};
 use super::files::{Fault, SegmentFile};
 use super::lookup::exactly;
@@ -30,8 +30,6 @@ const BATCH_BYTES: usize = 4 << 20;
 const STRETCH_BYTES: u64 = 256 << 10;
 /// What may lie between two neighbours.
 const GAP_BYTES: u64 = 2 << 10;
-/// Bytes from which on a second thread is worth its beginning: on a busy machine it may be a while until it begins.
-const SHARED_BYTES_MIN: usize = 1 << 20;
 
 /// What a body is made of, as it was read.
 struct Piece<'r> {
@@ -91,10 +89,8 @@ fn settle_all(pieces: &[Piece<'_>], stretches: &[Vec<u8>]) -> Vec<Read> {
 
 /// The same on two threads, if that is worth it and there are two.
 fn settle_shared(pieces: &[Piece<'_>], stretches: &[Vec<u8>]) -> Vec<Read> {
-    static ALONE: OnceLock<bool> = OnceLock::new();
-    let alone = || std::thread::available_parallelism().is_ok_and(|count| count == NonZero::<usize>::MIN);
     let all: usize = pieces.iter().map(|piece| piece.row.bytes as usize).sum();
-    if all < SHARED_BYTES_MIN || *ALONE.get_or_init(alone) {
+    if all < SHARED_BYTES_MIN || is_alone() {
         return settle_all(pieces, stretches);
     }
     let mut half = 0_usize;

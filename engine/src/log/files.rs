@@ -450,17 +450,24 @@ impl<'a> Cursor<'a> {
         self.bytes(position.segment(), position.offset(), length).map(Cow::Borrowed).map_err(Fault::Error)
     }
 
+    /// All that follows the spine of a frame; `None` if the segment is sealed, where bodies lie elsewhere.
+    pub(crate) fn stored_bodies(&mut self, frame: &Frame) -> Result<Option<&[u8]>, LogError> {
+        let header = frame.header();
+        if self.sealed(header.position.segment())?.is_some() {
+            return Ok(None);
+        }
+        let start = FRAME_HEADER_BYTES as u64 + u64::from(header.spine_bytes);
+        let offset = header.position.offset().saturating_add(start);
+        self.bytes(header.position.segment(), offset, header.bodies_bytes as usize).map(Some)
+    }
+
     /// Checks every body stored in a frame; calls `damaged` with each row whose bytes are not what its digest says.
     pub(crate) fn check_bodies(
         &mut self,
         frame: &Frame,
         mut damaged: impl FnMut(BodyRow, Invalid),
     ) -> Result<(), LogError> {
-        let header = *frame.header();
-        if self.sealed(header.position.segment())?.is_none() {
-            let start = FRAME_HEADER_BYTES as u64 + u64::from(header.spine_bytes);
-            let offset = header.position.offset().saturating_add(start);
-            let bodies = self.bytes(header.position.segment(), offset, header.bodies_bytes as usize)?;
+        if let Some(bodies) = self.stored_bodies(frame)? {
             frame.check_bodies(bodies, damaged);
             return Ok(());
         }

@@ -13,10 +13,7 @@
 //! Generic over what a commit is and over the primitives (`super::primitives`), so that a model checker runs this very
 //! code.
 
-use super::primitives::{Arc, Condvar, Mutex, MutexGuard, PoisonError, yield_now};
-
-/// Most times a leader yields so that others can join its group.
-const GATHER_YIELD_COUNT_MAX: usize = 8;
+use super::primitives::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// What a caller waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +38,8 @@ pub(crate) trait Stages {
     fn is_beyond(&self, placed: &Self::Placed, other: &Self::Placed) -> bool;
     /// The same failure once more.
     fn again(&self, failure: &Self::Failure) -> Self::Failure;
+    /// Waits until all are here who are expected, not for long.
+    fn gather(&self, all_here: impl FnMut() -> bool);
 }
 
 enum Turn<P, F> {
@@ -148,16 +147,11 @@ impl<S: Stages> Handoff<S> {
 
     /// Writes one group, which includes the caller's own request, and hands the lead on.
     fn lead(&self, stages: &S, holder: u64, until: Until) {
-        let mut yields = 0;
-        let group = loop {
-            let mut queue = locked(&self.0);
-            if queue.queued.len() >= queue.expected || yields >= GATHER_YIELD_COUNT_MAX {
-                break std::mem::take(&mut queue.queued);
-            }
-            drop(queue);
-            yields += 1;
-            yield_now();
-        };
+        stages.gather(|| {
+            let queue = locked(&self.0);
+            queue.queued.len() >= queue.expected
+        });
+        let group = std::mem::take(&mut locked(&self.0).queued);
         let size = group.len();
         let (requests, slots): (Vec<_>, Vec<_>) = group.into_iter().unzip();
         let mut carried = Vec::new();

@@ -20,12 +20,14 @@
 
 mod append;
 mod backup;
+mod beside;
 mod bodies;
 mod create;
 mod erase;
 mod error;
 mod files;
 mod frames;
+mod gather;
 mod group;
 mod handoff;
 mod lookup;
@@ -46,6 +48,7 @@ mod wait;
 
 /// What the queue is made of; a model checker puts its own in their place.
 mod primitives {
+    pub(super) use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
     pub(super) use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
     pub(super) use std::thread::yield_now;
 }
@@ -216,6 +219,7 @@ pub struct Log {
     reader_page: OnceLock<Option<Arc<dyn SharedPage>>>,
     writer: Mutex<Writer>,
     queue: handoff::Handoff<Log>,
+    patience: gather::Patience,
     /// A sync failed; only another handle may append again.
     poisoned: AtomicBool,
     /// Seq of the last event when this handle was opened.

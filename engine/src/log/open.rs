@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use super::create::{Identity, identify, identity_from_log, make, open_tail, store_file_damage};
 use super::error::{Corruption, LogError};
 use super::files::{CHECKPOINT, Cursor, Fault, SCAN_WINDOW_BYTES, Segments, TAIL, after, segment_start};
+use super::gather::Patience;
 use super::handoff::Handoff;
 use super::survey::{CheckpointFile, Survey, first_gap, is_anchored, read_checkpoint, strict, survey, torn};
 use super::tail::{Tail, read_shared};
@@ -93,6 +94,7 @@ impl Log {
             reader_page: OnceLock::new(),
             writer: Mutex::default(),
             queue: Handoff::default(),
+            patience: Patience::default(),
             poisoned: AtomicBool::new(false),
             opened_at: AtomicU64::new(0),
             generation: AtomicU32::new(0),

@@ -10,8 +10,6 @@
 //! wait that began too late ends at once. Written over a small trait, so that a model checker can run the same code with
 //! threads and a disk of its own.
 
-/// Most times a turn yields so that others can join.
-const GATHER_YIELD_COUNT_MAX: usize = 8;
 /// Syncs of one's own after which what is written must be durable, or the page does not say what it should.
 const SYNC_COUNT_MAX: usize = 4;
 
@@ -28,7 +26,7 @@ pub(crate) trait Shore {
     fn durable(&self) -> u64;
     /// Everything before this is written.
     fn written(&self) -> u64;
-    /// How many are written and wait, and how many the last sync covered.
+    /// How many are written and wait, and how many did when the last sync ended, those included that it covered.
     fn waiting(&self) -> (u64, u64);
     /// The turn, if nobody has it; `alone`: no other process is asked, for want of others who wait or of an answer. Within a
     /// process it is always one at a time: of two syncs at once through one file, only one is told that writing failed.
@@ -40,8 +38,8 @@ pub(crate) trait Shore {
     fn end_turn(&self, turn: Self::Turn);
     /// Waits for a wake after the count was `seen`, or a little while. `false`: it has been far too long already.
     fn wait(&self, seen: u32) -> bool;
-    /// Lets others run.
-    fn yield_now(&self);
+    /// Waits until all are here who are expected, not for long.
+    fn gather(&self, all_here: impl FnMut() -> bool);
 }
 
 /// A stretch of the log that one write put there.
@@ -73,8 +71,12 @@ pub(crate) fn settle(shore: &impl Shore, stretch: Stretch) -> bool {
         let Some(turn) = turn else { continue };
         // The one before may have covered this one.
         let done = shore.durable() >= stretch.end || {
+            // Without this those whom the last sync woke and the others settle into two waves of half the size.
             if !alone {
-                gather(shore);
+                shore.gather(|| {
+                    let (waiting, expected) = shore.waiting();
+                    waiting >= expected
+                });
             }
             sync_count += 1;
             shore.sync(stretch.epoch)
@@ -85,16 +87,4 @@ pub(crate) fn settle(shore: &impl Shore, stretch: Stretch) -> bool {
         }
     }
     false
-}
-
-/// Gives those whom the last sync woke the time to write again: without this they and the others settle into two
-/// waves of half the size, each waiting for two syncs.
-fn gather(shore: &impl Shore) {
-    for _ in 0..GATHER_YIELD_COUNT_MAX {
-        let (waiting, last) = shore.waiting();
-        if waiting >= last {
-            return;
-        }
-        shore.yield_now();
-    }
 }

@@ -200,7 +200,8 @@ impl Tail {
         Self::mend_check(page);
         if before < place.position.0 {
             let covered = place.seq.0.saturating_sub(page.load(word::SYNCED_SEQ));
-            page.store(word::SYNC_COUNT, covered);
+            let behind = page.load(word::WRITTEN_SEQ).saturating_sub(place.seq.0);
+            page.store(word::SYNC_COUNT, covered.saturating_add(behind));
             store_bytes(page, word::SYNCED, &written_record(place));
         }
     }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::beside::{Batch, Damaged, Unchecked};
 use super::create::{Identity, identify, store_file_damage};
 use super::error::{Corruption, LogError};
 use super::files::{Cursor, Fault, SCAN_WINDOW_BYTES, after};
@@ -100,7 +101,7 @@ impl Log {
     /// Checks every digest, link, body, reserved byte and witness of the store, as it lies on the disk now.
     ///
     /// Writes nothing. Bodies stored in an earlier frame are read again only if `deep`. Cost: one pass over the
-    /// whole log, about as fast as BLAKE3.
+    /// whole log, about as fast as BLAKE3 on two threads.
     ///
     /// # Errors
     /// [`LogError::Io`] if the storage fails; damage is in the report.
@@ -185,27 +186,34 @@ impl Check<'_> {
             Walk::new(segments, Position::default(), until, FrameCheck::Digest, true, SCAN_WINDOW_BYTES);
         let mut ends_in_damage = false;
         let mut segment = 1;
+        let mut batch = Batch::read(&mut walk)?;
         loop {
-            match walk.step()? {
-                Step::End => break,
-                Step::Frame(frame) => {
-                    ends_in_damage = false;
-                    self.frame(&frame, walk.cursor())?;
-                    self.witness(&after(frame.header()));
-                }
-                Step::Damage(damage) => {
-                    ends_in_damage = damage.part != Part::SegmentHeader;
-                    if damage.part == Part::Missing && walk.place.position >= until.position {
-                        self.missing(&damage);
-                    }
-                    self.found(damage);
-                }
+            let (damaged, next) = batch.check_beside(|| match batch.met {
+                Some(Step::End) => Ok(Batch::default()),
+                _ => Batch::read(&mut walk),
+            });
+            for (unchecked, damaged) in batch.frames.iter().zip(damaged) {
+                ends_in_damage = false;
+                self.frame(&unchecked.frame, damaged)?;
+                self.witness(&after(unchecked.frame.header()));
             }
-            let reached = walk.place.position.segment();
+            let ends = matches!(batch.met, Some(Step::End));
+            if let Some(Step::Damage(damage)) = batch.met {
+                ends_in_damage = damage.part != Part::SegmentHeader;
+                if damage.part == Part::Missing && batch.place >= until.position {
+                    self.missing(&damage);
+                }
+                self.found(damage);
+            }
+            if ends {
+                break;
+            }
+            let reached = batch.place.segment();
             for number in numbers.iter().filter(|number| (segment..reached).contains(*number)) {
                 self.leftovers(*number)?;
             }
             segment = segment.max(reached);
+            batch = next?;
         }
         let mut place = walk.place;
         (self.report.head_seq, self.report.head_link) = (place.seq, place.link);
@@ -218,7 +226,8 @@ impl Check<'_> {
                         place = after(&header);
                         if let Ok(frame) = frame {
                             self.report.unconfirmed_events += u64::from(header.event_count);
-                            self.frame(&frame, &mut cursor)?;
+                            let unchecked = Unchecked::read(frame, &mut cursor)?;
+                            self.frame(&unchecked.frame, unchecked.check())?;
                         }
                     }
                     Err(Fault::Error(error)) => return Err(error),
@@ -291,13 +300,12 @@ impl Check<'_> {
         Ok(claimed.max(found.durable))
     }
 
-    fn frame(&mut self, frame: &Frame, cursor: &mut Cursor<'_>) -> Result<(), LogError> {
+    /// Takes in a sound frame, and the rows whose bodies are not.
+    fn frame(&mut self, frame: &Frame, mut damaged: Vec<Damaged>) -> Result<(), LogError> {
         let header = *frame.header();
         self.report.frames += 1;
         self.report.events += u64::from(header.event_count);
         self.report.bytes += header.frame_bytes();
-        let mut damaged = Vec::new();
-        cursor.check_bodies(frame, |row, invalid| damaged.push((row, invalid)))?;
         let mut rows = u64::from(header.row_count);
         for row in frame.rows().filter(|row| row.position < header.position) {
             if self.damaged_blocks.contains(&row.position) {

@@ -29,6 +29,15 @@ fn open_end(bytes: &[u8]) -> &[u8] {
     &bytes[..bytes.len() - closing]
 }
 
+/// Whether anything is said in a request. One without is refused by every provider, so nothing is cached that begins with it;
+/// and what is said by the system before anybody else goes to the head where the format has one.
+fn has_messages(bytes: &[u8]) -> bool {
+    let body: serde_json::Value = serde_json::from_slice(bytes).unwrap();
+    ["messages", "contents", "input"]
+        .iter()
+        .any(|name| body[name].as_array().is_some_and(|all| !all.is_empty()))
+}
+
 #[derive(Default, Debug)]
 struct Seen {
     prefixes: usize,
@@ -89,7 +98,7 @@ fn check(numbers: &[u16], mode: ServeMode, format: Format, preset: &str, seen: &
                 // A new prompt is a new beginning: the cache begins with it.
                 let view = session.view().unwrap();
                 let prompts = |seq: Seq| view.read().state().prompts(seq).len();
-                let same_head = prompts(before.seq) == prompts(now.seq);
+                let same_head = prompts(before.seq) == prompts(now.seq) && has_messages(&before.bytes);
                 assert!(
                     !same_head || now.bytes.starts_with(open_end(&before.bytes)),
                     "{context}:\n{}\n{}",
@@ -149,6 +158,8 @@ fn lives_that_once_broke_it() {
         vec![51287, 52343],
         // Another system prompt: what is cached begins otherwise.
         vec![0, 14901],
+        // Nothing had been said yet when it was asked for first; then the system spoke before anybody else.
+        vec![58835, 10584],
     ] {
         for format in Format::REQUESTS {
             check(&numbers, ServeMode::AppendOnly, format, "acp", &mut Seen::default());

@@ -8,7 +8,9 @@ use shuttle::sync::{Arc, Condvar, Mutex};
 use shuttle::thread::yield_now;
 
 use shuttle::rand::Rng as _;
+use std::time::Duration;
 
+use crate::gather::Patience;
 use crate::handoff::{Handoff, Stages, Until};
 use crate::settle::{Shore, Stretch, settle};
 
@@ -162,6 +164,7 @@ pub(crate) fn follow(world: &World, all: u64) {
 pub(crate) struct Process {
     world: Arc<World>,
     queue: Handoff<Self>,
+    patience: Patience,
     turn: AtomicBool,
     poisoned: AtomicBool,
     errors_seen: AtomicU64,
@@ -185,6 +188,7 @@ impl Process {
         Arc::new(Self {
             world: Arc::clone(world),
             queue: Handoff::default(),
+            patience: Patience::default(),
             turn: AtomicBool::new(false),
             poisoned: AtomicBool::new(false),
             errors_seen: AtomicU64::new(0),
@@ -229,6 +233,7 @@ impl Process {
         if errors == 0 {
             world.disk.fetch_max(in_file, SeqCst);
         }
+        self.patience.synced(Duration::ZERO);
         self.errors_seen.swap(errors, SeqCst) == errors
     }
 }
@@ -271,6 +276,10 @@ impl Stages for Process {
     }
 
     fn again(&self, (): &()) {}
+
+    fn gather(&self, all_here: impl FnMut() -> bool) {
+        self.patience.gather(all_here, Duration::default);
+    }
 }
 
 /// The process's turn, and S if others were asked.
@@ -340,7 +349,8 @@ impl Shore for Process {
             position = self.written();
         }
         if world.durable.fetch_max(position, SeqCst) < position {
-            world.covered.store(position.saturating_sub(world.synced.load(SeqCst)), SeqCst);
+            let synced = world.synced.load(SeqCst);
+            world.covered.store(world.written.load(SeqCst).max(position).saturating_sub(synced), SeqCst);
             world.synced.store(position, SeqCst);
         }
         true
@@ -372,7 +382,7 @@ impl Shore for Process {
         true
     }
 
-    fn yield_now(&self) {
-        yield_now();
+    fn gather(&self, all_here: impl FnMut() -> bool) {
+        self.patience.gather(all_here, Duration::default);
     }
 }

@@ -1,0 +1,158 @@
+//! Checking the bodies of many frames on a second thread while the next frames are read.
+//!
+//! ```text
+//! caller:  read frames 2 ......... | help with what is left of 1 | judge 1 | read frames 3 ..
+//! helper:  check bodies of frames 1 .......................... |            check bodies of frames 2 ..
+//! ```
+//!
+//! Reading, and all that depends on order, is the caller's: a simulated disk sees the same calls in the same order every
+//! time. The helper only hashes what is in memory. Where there is one processor, or little to do, the caller does it all.
+
+use std::num::NonZero;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use super::error::LogError;
+use super::files::Cursor;
+use super::frames::{Step, Walk};
+use crate::codec::{BodyRow, Frame, Invalid};
+use crate::ids::Position;
+
+/// Bytes of bodies that are checked at a time.
+const BATCH_BYTES: usize = 4 << 20;
+/// Bytes from which on a second thread is worth its beginning: on a busy machine it may be a while until it begins.
+pub(super) const SHARED_BYTES_MIN: usize = 1 << 20;
+/// Frames that a thread takes at a time.
+const SHARE_COUNT: usize = 8;
+
+/// A row whose bytes are not what its digest says, and what is wrong with them.
+pub(super) type Damaged = (BodyRow, Invalid);
+
+/// A frame, and its bodies.
+pub(super) struct Unchecked {
+    pub(super) frame: Frame,
+    bodies: Bodies,
+}
+
+enum Bodies {
+    /// All that follows the spine, as it was written.
+    Stored(Vec<u8>),
+    /// Of a sealed segment: unpacked and checked while they were read.
+    Checked(Vec<Damaged>),
+}
+
+impl Unchecked {
+    /// Reads the bodies of a frame.
+    pub(super) fn read(frame: Frame, cursor: &mut Cursor<'_>) -> Result<Self, LogError> {
+        let bodies = if let Some(stored) = cursor.stored_bodies(&frame)? {
+            Bodies::Stored(stored.to_vec())
+        } else {
+            let mut damaged = Vec::new();
+            cursor.check_bodies(&frame, |row, invalid| damaged.push((row, invalid)))?;
+            Bodies::Checked(damaged)
+        };
+        Ok(Self { frame, bodies })
+    }
+
+    fn bytes(&self) -> usize {
+        match &self.bodies {
+            Bodies::Stored(bytes) => bytes.len(),
+            Bodies::Checked(_) => 0,
+        }
+    }
+
+    /// What is damaged, in the order of the rows.
+    pub(super) fn check(&self) -> Vec<Damaged> {
+        match &self.bodies {
+            Bodies::Stored(bytes) => {
+                let mut damaged = Vec::new();
+                self.frame.check_bodies(bytes, |row, invalid| damaged.push((row, invalid)));
+                damaged
+            }
+            Bodies::Checked(damaged) => damaged.clone(),
+        }
+    }
+}
+
+/// Neighbouring frames of one segment, and what came after them.
+#[derive(Default)]
+pub(super) struct Batch {
+    pub(super) frames: Vec<Unchecked>,
+    bytes: usize,
+    /// Where the walk was then, and what it met there; `None`: the next frame.
+    pub(super) place: Position,
+    pub(super) met: Option<Step>,
+}
+
+impl Batch {
+    /// Reads on, up to the end of the segment, of what is sound, or of what is checked at a time.
+    pub(super) fn read(walk: &mut Walk<'_>) -> Result<Self, LogError> {
+        let segment = walk.place.position.segment();
+        let mut batch = Self::default();
+        loop {
+            match walk.step()? {
+                Step::Frame(frame) => {
+                    let unchecked = Unchecked::read(frame, walk.cursor())?;
+                    batch.bytes = batch.bytes.saturating_add(unchecked.bytes());
+                    batch.frames.push(unchecked);
+                }
+                other => batch.met = Some(other),
+            }
+            batch.place = walk.place.position;
+            if batch.met.is_some() || batch.place.segment() != segment || batch.bytes >= BATCH_BYTES {
+                return Ok(batch);
+            }
+        }
+    }
+
+    /// Checks the bodies of all frames while `meanwhile` runs: what is damaged, by frame.
+    pub(super) fn check_beside<T>(&self, meanwhile: impl FnOnce() -> T) -> (Vec<Vec<Damaged>>, T) {
+        let next = AtomicUsize::new(0);
+        let found: Mutex<Vec<(usize, Vec<Damaged>)>> = Mutex::default();
+        let check = || {
+            loop {
+                let start = next.fetch_add(SHARE_COUNT, Ordering::Relaxed);
+                let Some(share) = self.frames.get(start..) else { return };
+                for (index, unchecked) in (start..).zip(share.iter().take(SHARE_COUNT)) {
+                    let damaged = unchecked.check();
+                    if !damaged.is_empty() {
+                        found.lock().unwrap_or_else(PoisonError::into_inner).push((index, damaged));
+                    }
+                }
+                if share.is_empty() {
+                    return;
+                }
+            }
+        };
+        let done = if self.bytes < SHARED_BYTES_MIN || is_alone() {
+            let done = meanwhile();
+            check();
+            done
+        } else {
+            std::thread::scope(|scope| {
+                // No thread to be had: all is done here.
+                let name = "acpdb check".to_owned();
+                let helper = std::thread::Builder::new().name(name).spawn_scoped(scope, check);
+                let done = meanwhile();
+                check();
+                drop(helper);
+                done
+            })
+        };
+        let mut damaged: Vec<Vec<Damaged>> = self.frames.iter().map(|_| Vec::new()).collect();
+        for (index, rows) in found.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            if let Some(place) = damaged.get_mut(index) {
+                *place = rows;
+            }
+        }
+        (damaged, done)
+    }
+}
+
+/// Whether there is one processor.
+pub(super) fn is_alone() -> bool {
+    static ALONE: OnceLock<bool> = OnceLock::new();
+    *ALONE.get_or_init(|| {
+        std::thread::available_parallelism().is_ok_and(|count| count == NonZero::<usize>::MIN)
+    })
+}
