@@ -27,7 +27,7 @@ use super::policy::Policy;
 use super::protect::Lists;
 use super::rules::quiet::{Pair, Quiet};
 use super::rules::{Clear, FILE_RULE, Failed, Look, RULES, SHORTENING, Slot, Subject};
-use super::saved::{In, Later, Out, flat, flat_enum};
+use super::saved::{Later, flat, flat_enum};
 use super::task::TaskState;
 use super::todo::TodoState;
 use crate::event::{Face, InjectedKind, KeyKind, Outcome, TodoList, TodoUpdate, ToolClass};
@@ -107,11 +107,11 @@ pub(crate) struct Core {
     pub(crate) own_policy: bool,
     pub(crate) turn: Turn,
     #[rkyv(with = rkyv::with::Skip)]
-    live: Vec<Live>,
+    pub(super) live: Vec<Live>,
     #[rkyv(with = rkyv::with::AsVec)]
     open: FxHashMap<Name, Few<Ix>>,
     #[rkyv(with = rkyv::with::Skip)]
-    claims: Claims,
+    pub(super) claims: Claims,
     /// Names of steps that have begun.
     steps: Marks,
     pub(crate) lists: Lists,
@@ -775,18 +775,6 @@ impl Step<'_> {
 }
 
 impl Core {
-    pub(super) fn save(&self, out: &mut Out) -> Option<()> {
-        out.archive(self)?;
-        out.rows(&self.live);
-        self.claims.save(out);
-        Some(())
-    }
-
-    pub(super) fn read(saved: &mut In<'_>) -> Option<Self> {
-        let core: Self = saved.archive()?;
-        Some(Self { live: saved.rows()?, claims: Claims::read(saved)?, ..core })
-    }
-
     fn next_place(&self) -> u32 {
         index(self.live.len())
     }

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Pure: where the bytes lie, whether they are whole, and whether they belong to the log at hand is for the caller to know.
-//! Validation makes any bytes safe to read, not right; so a caller checks a digest first.
+//! Validation makes any bytes safe to read, not right; so a caller checks the digest of the whole before it uses what came out.
 //!
 //! The form is that of this program alone: a layout, not a format. [`LAYOUT_VERSION`] counts its changes, and a test
 //! fails when it changed and the number did not.
@@ -27,6 +27,7 @@ use rkyv::{Archive, Deserialize, Place, Serialize};
 pub(crate) use flat::{Fields, Flat, In, Out, Pieces, TAKEN_BYTES_MAX, flat, flat_enum};
 pub(crate) use later::Later;
 
+use super::claims::Claims;
 use super::core::{Core, Ops, Subs};
 use super::facts::Facts;
 use super::history::History;
@@ -215,6 +216,22 @@ impl State {
             head,
             times: saved.rows()?,
         })
+    }
+}
+
+impl Core {
+    fn save(&self, out: &mut Out) -> Option<()> {
+        out.archive(self)?;
+        out.rows(&self.live);
+        self.claims.save(out);
+        Some(())
+    }
+
+    fn read(saved: &mut In<'_>) -> Option<Self> {
+        let mut core: Self = saved.archive()?;
+        core.live = saved.rows()?;
+        core.claims = Claims::read(saved)?;
+        Some(core)
     }
 }
 

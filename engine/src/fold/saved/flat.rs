@@ -432,6 +432,7 @@ impl<'a> In<'a> {
     pub(super) fn archived(&mut self) -> Option<AlignedVec<16>> {
         let count = self.count(1)?;
         let mut bytes: AlignedVec<16> = AlignedVec::with_capacity(count);
+        self.source.expect(bytes.as_ptr(), count);
         while bytes.len() < count {
             bytes.extend_from_slice(self.source.take((count - bytes.len()).min(TAKEN_BYTES_MAX))?);
         }
