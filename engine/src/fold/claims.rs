@@ -13,8 +13,9 @@ use rustc_hash::FxHashMap;
 
 use super::facts::{Ix, NONE, index};
 use super::rules::Slot;
+use super::saved::{In, Out, flat};
 
-#[derive(Clone, Copy, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
+#[derive(Clone, Copy, Debug)]
 struct Head {
     /// Calls of `turn`: the newest, and the oldest.
     fresh: (u32, u32),
@@ -22,6 +23,8 @@ struct Head {
     older: u32,
     turn: u32,
 }
+
+flat!(Head { fresh: (u32, u32), older: u32, turn: u32 });
 
 /// What a search makes of an entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,10 +38,11 @@ pub(crate) enum Keep {
 }
 
 /// All entries of a stream.
-#[derive(Clone, Default, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
+#[derive(Clone, Default, Debug)]
 pub(crate) struct Claims {
-    #[rkyv(with = rkyv::with::AsVec)]
     heads: FxHashMap<u64, Head>,
+    /// Heads that were read; they go to the others when any is asked for.
+    saved: Vec<(u64, Head)>,
     /// A call, and the entry behind it.
     nodes: Vec<(Ix, u32)>,
 }
@@ -50,11 +54,29 @@ const fn key(rule: u8, slot: Slot) -> u64 {
 impl Claims {
     pub(crate) fn clear(&mut self) {
         self.heads.clear();
+        self.saved = Vec::new();
         self.nodes.clear();
+    }
+
+    pub(super) fn save(&self, out: &mut Out) {
+        let heads: Vec<(u64, Head)> = self.heads.iter().map(|(key, head)| (*key, *head)).collect();
+        out.rows(if self.saved.is_empty() { &heads } else { &self.saved });
+        out.rows(&self.nodes);
+    }
+
+    pub(super) fn read(saved: &mut In<'_>) -> Option<Self> {
+        Some(Self { heads: FxHashMap::default(), saved: saved.rows()?, nodes: saved.rows()? })
+    }
+
+    fn find_saved(&mut self) {
+        if !self.saved.is_empty() {
+            self.heads = std::mem::take(&mut self.saved).into_iter().collect();
+        }
     }
 
     /// Lays a call.
     pub(crate) fn lay(&mut self, rule: u8, slot: Slot, ix: Ix, turn: u32) {
+        self.find_saved();
         let node = index(self.nodes.len());
         let nodes = &mut self.nodes;
         let head =
@@ -81,6 +103,7 @@ impl Claims {
         below: Option<u32>,
         mut judge: impl FnMut(Ix) -> Keep,
     ) {
+        self.find_saved();
         let std::collections::hash_map::Entry::Occupied(mut entry) = self.heads.entry(key(rule, slot)) else {
             return;
         };

@@ -22,11 +22,12 @@ use super::history::{Cause, FileTouch, History, Order, RuleKind};
 use super::memory::MemoryState;
 use super::names::Name;
 use super::op::Marks;
-pub(crate) use super::op::{Op, Rewind};
+pub(crate) use super::op::{Op, Ops, Rewind};
 use super::policy::Policy;
 use super::protect::Lists;
 use super::rules::quiet::{Pair, Quiet};
 use super::rules::{Clear, FILE_RULE, Failed, Look, RULES, SHORTENING, Slot, Subject};
+use super::saved::{Later, flat, flat_enum};
 use super::task::TaskState;
 use super::todo::TodoState;
 use crate::event::{Face, InjectedKind, KeyKind, Outcome, TodoList, TodoUpdate, ToolClass};
@@ -59,11 +60,14 @@ impl From<Outcome> for Status {
 }
 
 /// What holds of an item now.
-#[derive(Clone, Copy, Debug, Default, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Live {
     pub(crate) status: Status,
     flags: u16,
 }
+
+flat_enum!(Status { Pending, Completed, Failed, Aborted });
+flat!(Live { status: Status, flags: u16 });
 
 pub(crate) const BORN: u16 = 1;
 pub(crate) const READY: u16 = 1 << 1;
@@ -89,7 +93,7 @@ impl Live {
 /// The sub-states of a stream.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Subs {
-    pub(crate) todos: TodoState,
+    pub(crate) todos: Later<TodoState>,
     pub(crate) tasks: TaskState,
     pub(crate) memory: MemoryState,
 }
@@ -102,10 +106,12 @@ pub(crate) struct Core {
     /// The policy is the stream's own, not the store's.
     pub(crate) own_policy: bool,
     pub(crate) turn: Turn,
-    live: Vec<Live>,
+    #[rkyv(with = rkyv::with::Skip)]
+    pub(super) live: Vec<Live>,
     #[rkyv(with = rkyv::with::AsVec)]
     open: FxHashMap<Name, Few<Ix>>,
-    claims: Claims,
+    #[rkyv(with = rkyv::with::Skip)]
+    pub(super) claims: Claims,
     /// Names of steps that have begun.
     steps: Marks,
     pub(crate) lists: Lists,
@@ -615,6 +621,7 @@ impl Step<'_> {
     fn clear(&mut self, act: u32) {
         let items: Vec<ItemId> = self
             .facts
+            .rare
             .acts
             .get(act as usize)
             .map_or_else(Vec::new, |act| act.items.iter().map(|hidden| hidden.item).collect());
@@ -636,9 +643,8 @@ impl Step<'_> {
     }
 
     fn abandon(&mut self, message: u32) {
-        let items =
-            self.facts.messages.get(message as usize).map_or_else(Vec::new, |message| message.items.clone());
-        for ix in items {
+        let Some(message) = self.facts.messages.get(message as usize) else { return };
+        for ix in self.facts.items_of(message).collect::<Vec<_>>() {
             let live = self.core.live(ix);
             if live.is(BORN) && !live.is(LEFT) {
                 self.leave(ix);
@@ -655,7 +661,7 @@ impl Step<'_> {
     }
 
     fn hide(&mut self, act: u32) {
-        let Some(entry) = self.facts.acts.get(act as usize) else { return };
+        let Some(entry) = self.facts.rare.acts.get(act as usize) else { return };
         let hidden: Vec<_> = entry.items.iter().map(|act| (act.item, act.summary.is_some())).collect();
         for (at, (item, summary)) in (0..).zip(hidden) {
             let Some(ix) = self.facts.find(item).filter(|ix| self.core.live(*ix).is(BORN)) else { continue };
@@ -745,7 +751,7 @@ impl Step<'_> {
     fn todos_of(&mut self, ix: Ix, finish: u32) {
         let Some((id, started)) = self.facts.item(ix).map(|item| (item.id, item.turn)) else { return };
         let from_call =
-            self.facts.call(ix).and_then(|call| self.facts.todo_lists.get(call.todos as usize)).cloned();
+            self.facts.call(ix).and_then(|call| self.facts.todo_lists.0.get(call.todos as usize)).cloned();
         let finish = self.facts.finishes.get(finish as usize);
         let from_result = finish.and_then(|finish| self.facts.finish_extra(finish)?.todos.clone());
         let list = match from_result.as_deref() {

@@ -65,7 +65,8 @@ impl Step<'_> {
     pub(super) fn task_evicted(&mut self, event: &Arc<TaskEvicted>, eviction: u32) {
         self.subs.tasks.evicted(self.at, event);
         self.follow_active();
-        let Some(task) = self.facts.evictions.get(eviction as usize).map(|eviction| eviction.task) else {
+        let Some(task) = self.facts.rare.evictions.get(eviction as usize).map(|eviction| eviction.task)
+        else {
             return;
         };
         let mut places: Vec<(Ix, Evicted)> = Vec::new();
@@ -79,7 +80,7 @@ impl Step<'_> {
             let count = (last.saturating_sub(first) as usize).saturating_add(1);
             for message in messages.iter().take(count).filter(|message| message.role == Role::Assistant) {
                 let mut how = Evicted::Assistant;
-                for &ix in &message.items {
+                for ix in self.facts.items_of(message) {
                     let spoken = self.facts.item(ix).is_some_and(|item| {
                         matches!(item.kind, ItemKind::Text | ItemKind::Reasoning)
                             && self.facts.extra(item.extra).task != Some(task)
@@ -115,11 +116,11 @@ impl Step<'_> {
             return;
         }
         // One entry a prune, found by its seq, so that a fold of the active branch makes it once.
-        let place = self.facts.evictions.partition_point(|eviction| eviction.seq < self.at);
-        let known = self.facts.evictions.get(place).is_some_and(|eviction| eviction.seq == self.at);
+        let place = self.facts.rare.evictions.partition_point(|eviction| eviction.seq < self.at);
+        let known = self.facts.rare.evictions.get(place).is_some_and(|eviction| eviction.seq == self.at);
         let eviction = index(place);
         if !known {
-            self.facts.evictions.push(Eviction { seq: self.at, task, summary: None });
+            self.facts.rare.evictions.push(Eviction { seq: self.at, task, summary: None });
         }
         while self.core.task_recent.len() > keep {
             let Some(ix) = self.core.task_recent.pop_front() else { break };

@@ -9,15 +9,17 @@
 //! stands elsewhere: the present in [`core`](super::core), everything ever concluded in [`history`](super::history).
 
 mod rows;
+mod saved;
 
 use std::fmt::Write as _;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 pub use rows::ItemKind;
 pub(crate) use rows::*;
 
 use super::names::{Name, Names};
-use super::table::{Table, hash_of};
+use super::saved::{Fields, Flat, Later, Out, flat};
+use super::table::{Lazy, hash_of};
 use crate::event::{Body, KeyKind, Lent, Role, Shown, SignatureForm, TodoList, TodoRole, ToolClass};
 use crate::ids::{ItemId, Seq, Signature, Turn};
 
@@ -52,7 +54,7 @@ pub(crate) fn index(len: usize) -> u32 {
 pub(crate) const NONE: u32 = u32::MAX;
 
 /// A signature under a label.
-#[derive(Clone, Copy, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
+#[derive(Clone, Copy, Debug)]
 struct Labelled {
     place: (Option<char>, u32),
     signature: u32,
@@ -60,8 +62,23 @@ struct Labelled {
     previous: u32,
 }
 
+/// A letter as its number; none is 0.
+impl Flat for Option<char> {
+    const BYTES: usize = 4;
+
+    fn put(&self, out: &mut Out) {
+        self.map_or(0, u32::from).put(out);
+    }
+
+    fn get(row: &mut Fields<'_>) -> Self {
+        char::from_u32(u32::get(row)).filter(|letter| *letter != '\0')
+    }
+}
+
+flat!(Labelled { place: (Option<char>, u32), signature: u32, previous: u32 });
+
 /// Everything recorded in a stream, as the rules read it.
-#[derive(Clone, Default, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
+#[derive(Clone, Default, Debug)]
 pub(crate) struct Facts {
     pub(crate) names: Names,
     /// In the order of recording, so sorted by id.
@@ -71,33 +88,40 @@ pub(crate) struct Facts {
     pub(crate) keys: Vec<KeyFact>,
     /// What each identity of a key stands for: its kind, and whether several fields make its name.
     identities: Vec<(KeyKind, bool, Name)>,
-    #[rkyv(with = rkyv::with::Skip)]
-    identity_table: Table,
+    identity_table: Lazy,
     pub(crate) finishes: Vec<Finish>,
-    pub(crate) finish_extras: Vec<FinishExtra>,
     pub(crate) parts: Vec<PartFact>,
-    extras: Vec<Extra>,
-    #[rkyv(with = rkyv::with::Map<rkyv::with::Unshare>)]
-    pub(crate) todo_lists: Vec<Arc<TodoList>>,
+    pub(crate) rare: Rare,
+    pub(crate) todo_lists: Later<TodoLists>,
     pub(crate) revisions: Vec<Revision>,
     pub(crate) messages: Vec<Message>,
-    /// The message that a name is the key of, by name; [`NONE`] if it is of none.
-    message_of: Vec<u32>,
-    pub(crate) acts: Vec<Act>,
-    pub(crate) evictions: Vec<Eviction>,
+    /// The message that a name is the key of, by name; [`NONE`] if it is of none. Made when it is first asked, as tables are.
+    message_of: OnceLock<Vec<u32>>,
     pub(crate) signatures: Vec<Signature>,
-    #[rkyv(with = rkyv::with::Skip)]
-    signature_table: Table,
+    signature_table: Lazy,
     /// Signatures by label: with its letter (20 bits), and bare (24 bits). One entry for each that is new under one.
     labelled: Vec<Labelled>,
-    #[rkyv(with = rkyv::with::Skip)]
-    label_table: Table,
+    label_table: Lazy,
     /// The newest call with a signature as given, by its number.
     newest_of_signature: Vec<u32>,
-    /// The newest call with a name as the host's id, by name.
-    newest_of_host: Vec<u32>,
-    #[rkyv(with = rkyv::with::Skip)]
+    /// The newest call with a name as the host's id, by name. Made when it is first asked.
+    newest_of_host: OnceLock<Vec<u32>>,
     scratch: String,
+}
+
+/// Lists that calls wrote.
+#[derive(Clone, Default, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
+pub(crate) struct TodoLists(
+    #[rkyv(with = rkyv::with::Map<rkyv::with::Unshare>)] pub(crate) Vec<Arc<TodoList>>,
+);
+
+/// What few streams have much of.
+#[derive(Clone, Default, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
+pub(crate) struct Rare {
+    pub(crate) finish_extras: Vec<FinishExtra>,
+    pub(crate) extras: Vec<Extra>,
+    pub(crate) acts: Vec<Act>,
+    pub(crate) evictions: Vec<Eviction>,
 }
 
 impl Facts {
@@ -119,20 +143,20 @@ impl Facts {
 
     /// What an item or part has beside what all have.
     pub(crate) fn extra(&self, number: u32) -> Extra {
-        self.extras.get(number as usize).copied().unwrap_or_default()
+        self.rare.extras.get(number as usize).copied().unwrap_or_default()
     }
 
     /// The same of a result.
     pub(crate) fn finish_extra(&self, finish: &Finish) -> Option<&FinishExtra> {
-        self.finish_extras.get(finish.extra as usize)
+        self.rare.finish_extras.get(finish.extra as usize)
     }
 
     pub(crate) fn add_extra(&mut self, extra: Extra) -> u32 {
         if extra == Extra::default() {
             return NONE;
         }
-        self.extras.push(extra);
-        index(self.extras.len().saturating_sub(1))
+        self.rare.extras.push(extra);
+        index(self.rare.extras.len().saturating_sub(1))
     }
 
     pub(crate) fn find(&self, id: ItemId) -> Option<Ix> {
@@ -158,7 +182,7 @@ impl Facts {
     fn key_id(&mut self, kind: KeyKind, by_fields: bool, name: Name) -> KeyId {
         let identity = (kind, by_fields, name);
         let hash = hash_of(&(kind as u8, by_fields, name.0));
-        let known = self.identity_table.find(hash, |id| self.identities.get(id as usize) == Some(&identity));
+        let known = self.identities().find(hash, |id| self.identities.get(id as usize) == Some(&identity));
         KeyId(known.unwrap_or_else(|| {
             let id = index(self.identities.len());
             self.identities.push(identity);
@@ -170,15 +194,14 @@ impl Facts {
     pub(crate) fn find_key(&self, kind: KeyKind, text: &str) -> Option<KeyId> {
         let identity = (kind, false, self.names.find(text)?);
         let hash = hash_of(&(kind as u8, false, identity.2.0));
-        self.identity_table.find(hash, |id| self.identities.get(id as usize) == Some(&identity)).map(KeyId)
+        self.identities().find(hash, |id| self.identities.get(id as usize) == Some(&identity)).map(KeyId)
     }
 
     /// A number for a signature.
     pub(crate) fn signature(&mut self, signature: Signature) -> u32 {
         let hash = hash_of(&signature.0);
-        let known = self
-            .signature_table
-            .find(hash, |number| self.signatures.get(number as usize) == Some(&signature));
+        let known =
+            self.numbers().find(hash, |number| self.signatures.get(number as usize) == Some(&signature));
         known.unwrap_or_else(|| {
             let number = index(self.signatures.len());
             self.signatures.push(signature);
@@ -230,7 +253,9 @@ impl Facts {
             Some(digits) => digits,
             None => self.digits_of(call.tool, call.label, number),
         };
-        let previous_of_host = swap(&mut self.newest_of_host, call.host_id.at(), ix.0);
+        let _ = self.newest_of_host();
+        let newest = self.newest_of_host.get_mut();
+        let previous_of_host = newest.map_or(NONE, |newest| swap(newest, call.host_id.at(), ix.0));
         let previous_of_signature = swap(&mut self.newest_of_signature, number as usize, ix.0);
         let NewCall { host_id, tool, canonical_tokens, label, compared, keys, todos, shown, .. } = call;
         self.calls.push(Call {
@@ -284,7 +309,7 @@ impl Facts {
     /// The newest entry under a label: all have one hash, and the newest is the one that no other follows.
     fn newest_labelled(&self, place: (Option<char>, u32)) -> u32 {
         let mut newest = None;
-        let _ = self.label_table.find(hash_of(&place), |entry| {
+        let _ = self.labels().find(hash_of(&place), |entry| {
             if self.labelled.get(entry as usize).is_some_and(|labelled| labelled.place == place) {
                 newest = newest.max(Some(entry));
             }
@@ -315,6 +340,7 @@ impl Facts {
             body: Body::default(),
             turn,
             message: NONE,
+            next: NONE,
             call: NONE,
             extra,
             kind: ItemKind::Result,
@@ -334,51 +360,31 @@ impl Facts {
         facts.calls.truncate(calls);
         facts.finishes.retain(|finish| finish.seq <= at);
         facts.revisions.retain(|revision| revision.seq <= at);
-        facts.acts.retain(|act| act.seq <= at);
-        facts.evictions.retain(|eviction| eviction.seq <= at);
+        facts.rare.acts.retain(|act| act.seq <= at);
+        facts.rare.evictions.retain(|eviction| eviction.seq <= at);
         for message in &mut facts.messages {
-            message.items.retain(|ix| ix.0 < item_count);
+            (message.first, message.last) = (NONE, NONE);
         }
-        let used = facts.messages.iter().rposition(|message| !message.items.is_empty());
+        for place in 0..item_count {
+            let message = facts.item(Ix(place)).map_or(NONE, |item| item.message);
+            facts.put_into(message, Ix(place));
+        }
+        let used = facts.messages.iter().rposition(|message| message.first != NONE);
         facts.messages.truncate(used.map_or(0, |last| last + 1));
-        let message_count = index(facts.messages.len());
-        for number in &mut facts.message_of {
-            if *number >= message_count {
-                *number = NONE;
-            }
-        }
+        (facts.message_of, facts.newest_of_host) = (OnceLock::new(), OnceLock::new());
         facts.find_anew();
         facts
-    }
-
-    /// Fills what only helps to find things, after a snapshot was read.
-    pub(crate) fn fill_tables(&mut self) {
-        self.names.fill_table();
-        self.identity_table = Table::with_room(self.identities.len());
-        for (id, (kind, by_fields, name)) in (0..).zip(&self.identities) {
-            self.identity_table.insert(hash_of(&(*kind as u8, *by_fields, name.0)), id);
-        }
-        self.signature_table = Table::with_room(self.signatures.len());
-        for (number, signature) in (0..).zip(&self.signatures) {
-            self.signature_table.insert(hash_of(&signature.0), number);
-        }
-        self.label_table = Table::with_room(self.labelled.len());
-        for (entry, labelled) in (0..).zip(&self.labelled) {
-            self.label_table.insert(hash_of(&labelled.place), entry);
-        }
     }
 
     /// Fills what only helps to find calls, from the calls.
     fn find_anew(&mut self) {
         self.labelled.clear();
-        self.label_table.clear();
-        self.newest_of_host.fill(NONE);
+        self.label_table = Lazy::default();
         self.newest_of_signature.fill(NONE);
         for place in 0..self.items.len() {
             let Some(item) = self.items.get(place).filter(|item| item.call != NONE) else { continue };
             let Some(call) = self.calls.get(item.call as usize).copied() else { continue };
             let ix = index(place);
-            swap(&mut self.newest_of_host, call.host_id.at(), ix);
             swap(&mut self.newest_of_signature, call.compared[0] as usize, ix);
             let before = self.call(Ix(call.previous_of_signature));
             if before.is_none_or(|before| (before.label, before.tool) != (call.label, call.tool)) {
@@ -387,9 +393,33 @@ impl Facts {
         }
     }
 
+    /// Makes an item the last one of a message.
+    pub(crate) fn put_into(&mut self, message: u32, ix: Ix) {
+        let Some(message) = self.messages.get_mut(message as usize) else { return };
+        let before = std::mem::replace(&mut message.last, ix.0);
+        if before == NONE {
+            message.first = ix.0;
+        } else if let Some(item) = self.items.get_mut(before as usize) {
+            item.next = ix.0;
+        }
+        if let Some(item) = self.items.get_mut(ix.at()) {
+            item.next = NONE;
+        }
+    }
+
+    /// The parts and calls of a message, in order of recording.
+    pub(crate) fn items_of(&self, message: &Message) -> impl Iterator<Item = Ix> {
+        let mut next = message.first;
+        std::iter::from_fn(move || {
+            let ix = Ix(next);
+            next = self.item(ix)?.next;
+            Some(ix)
+        })
+    }
+
     /// The message with this key, if there is one.
     pub(crate) fn message_by_key(&self, key: Name) -> Option<u32> {
-        self.message_of.get(key.at()).copied().filter(|number| *number != NONE)
+        self.message_of().get(key.at()).copied().filter(|number| *number != NONE)
     }
 
     /// The message with this key, new if need be.
@@ -402,9 +432,10 @@ impl Facts {
         let number = known.unwrap_or(next);
         if known.is_none() {
             if is_named {
-                swap(&mut self.message_of, key.at(), next);
+                let _ = self.message_of();
+                let _ = self.message_of.get_mut().map(|known| swap(known, key.at(), next));
             }
-            self.messages.push(Message { key, role, hidden: false, items: Vec::new() });
+            self.messages.push(Message { key, first: NONE, last: NONE, role, hidden: false });
         }
         number
     }
@@ -424,7 +455,7 @@ impl Facts {
 
     /// Calls with the host's id, newest first.
     pub(crate) fn calls_of_host(&self, host_id: Name) -> impl Iterator<Item = Ix> {
-        let newest = self.newest_of_host.get(host_id.at()).copied().unwrap_or(NONE);
+        let newest = self.newest_of_host().get(host_id.at()).copied().unwrap_or(NONE);
         self.calls_from(newest, |call| call.previous_of_host)
     }
 

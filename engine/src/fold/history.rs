@@ -10,13 +10,16 @@
 //! what had ended after it, all stamped with its own seq. So the state at `w` is what holds at `w`, whatever came
 //! later, and equals a fold of the events up to `w`.
 
+mod packed;
 mod rows;
 
+pub(crate) use packed::{Edges, Rows, Totals};
 pub(crate) use rows::*;
 pub use rows::{RuleKind, ShortenKind};
 use rustc_hash::FxHashMap;
 
 use super::facts::{Ix, KeyId, NONE, index};
+use super::saved::{In, Out, flat};
 use crate::event::Face;
 use crate::ids::{Seq, Turn};
 use crate::planted::{Bug, is_planted};
@@ -31,7 +34,7 @@ thread_local! {
 const COMPARE_COUNT_MAX: usize = 16;
 
 /// Where the heads of an item's lists are.
-#[derive(Clone, Copy, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
+#[derive(Clone, Copy, Debug)]
 struct Heads {
     /// Causes.
     row: u32,
@@ -43,20 +46,20 @@ struct Heads {
     new: u32,
 }
 
+flat!(Heads { row: u32, fact: u32, old: u32, new: u32 });
+
 /// All that was concluded in a stream.
-#[derive(Clone, Default, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
+#[derive(Clone, Default, Debug)]
 pub(crate) struct History {
     heads: Vec<Heads>,
-    pub(crate) rows: Vec<Row>,
-    pub(crate) edges: Vec<EdgeRow>,
+    pub(crate) rows: Rows,
+    pub(crate) edges: Edges,
     pub(crate) orders: Vec<Order>,
     pub(crate) turns: Vec<(Seq, Turn)>,
     pub(crate) prompts: Vec<Seq>,
-    pub(crate) totals: Vec<Total>,
-    #[rkyv(with = rkyv::with::AsVec)]
+    pub(crate) totals: Totals,
     pub(crate) file_changes: FxHashMap<KeyId, Vec<FileTouch>>,
     /// Faces whose rows the present event changed.
-    #[rkyv(with = rkyv::with::Skip)]
     touched: Vec<(Ix, Face)>,
 }
 
@@ -105,11 +108,11 @@ impl History {
 
     /// Begins a cause.
     pub(crate) fn begin(&mut self, ix: Ix, face: Face, cause: Cause, at: Seq, turn: Turn) {
-        let row = index(self.rows.len());
+        let row = self.rows.len();
         let Some(heads) = self.heads.get_mut(ix.at()) else { return };
         let head = if cause.rank().is_some() { &mut heads.row } else { &mut heads.fact };
         let prev = std::mem::replace(head, row);
-        self.rows.push(Row { ix, face, cause, since: at, until: Seq::MAX, undone: Seq::MAX, turn, prev });
+        self.rows.push(&Row { ix, face, cause, since: at, until: Seq::MAX, undone: Seq::MAX, turn, prev });
         self.touch(ix, face);
     }
 
@@ -129,10 +132,10 @@ impl History {
         let mut next = first;
         let mut count = 0;
         let mut faces = (false, false);
-        while let Some(row) = self.rows.get_mut(next as usize) {
-            next = row.prev;
-            if row.until == Seq::MAX && which(row) {
-                row.until = at;
+        while let Some(row) = self.rows.get(next) {
+            let number = std::mem::replace(&mut next, row.prev);
+            if row.until == Seq::MAX && which(&row) {
+                self.rows.end(number, at, row.undone);
                 count += 1;
                 if row.face == Face::Input {
                     faces.1 = true;
@@ -151,19 +154,19 @@ impl History {
     }
 
     /// The causes of an item, newest first.
-    pub(crate) fn rows_of(&self, ix: Ix) -> impl Iterator<Item = &Row> {
+    pub(crate) fn rows_of(&self, ix: Ix) -> impl Iterator<Item = Row> {
         self.rows_from(self.heads.get(ix.at()).map_or(NONE, |heads| heads.row))
     }
 
     /// What holds of an item and hides nothing, newest first: results, revisions, pins.
-    pub(crate) fn facts_of(&self, ix: Ix) -> impl Iterator<Item = &Row> {
+    pub(crate) fn facts_of(&self, ix: Ix) -> impl Iterator<Item = Row> {
         self.rows_from(self.heads.get(ix.at()).map_or(NONE, |heads| heads.fact))
     }
 
-    fn rows_from(&self, first: u32) -> impl Iterator<Item = &Row> {
+    fn rows_from(&self, first: u32) -> impl Iterator<Item = Row> {
         let mut next = first;
         std::iter::from_fn(move || {
-            let row = self.rows.get(next as usize)?;
+            let row = self.rows.get(next)?;
             next = row.prev;
             #[cfg(test)]
             LOOKS.with(|looks| looks.set(looks.get() + 1));
@@ -172,7 +175,7 @@ impl History {
     }
 
     /// The cause that shows on a face at `at`: the first by precedence, then the earliest.
-    pub(crate) fn cause(&self, ix: Ix, face: Face, at: Seq) -> Option<&Row> {
+    pub(crate) fn cause(&self, ix: Ix, face: Face, at: Seq) -> Option<Row> {
         let holding = self.rows_of(ix).filter(|row| row.face == face && row.holds(at));
         // Newest first: `min_by_key` keeps the first of equals, so the earliest needs the reversed seq.
         holding
@@ -216,10 +219,10 @@ impl History {
     /// Shows an item again: ends every cause that a restore ends, and releases its edges.
     pub(crate) fn restore(&mut self, ix: Ix, at: Seq) -> usize {
         let mut next = self.heads.get(ix.at()).map_or(NONE, |heads| heads.old);
-        while let Some(edge) = self.edges.get_mut(next as usize) {
+        while let Some(edge) = self.edges.get(next) {
             next = edge.next_of_old;
             if edge.released == Seq::MAX && edge.undone == Seq::MAX {
-                edge.released = at;
+                self.edges.set(&EdgeRow { released: at, ..edge });
             }
         }
         if is_planted(Bug::RestoreForgets) {
@@ -228,25 +231,23 @@ impl History {
         self.end(ix, at, |row| row.cause.is_restorable())
     }
 
-    /// Edges in which an item is the old one, newest first, with their numbers.
-    pub(crate) fn edges_of_old(&self, ix: Ix) -> impl Iterator<Item = (u32, &EdgeRow)> {
+    /// Edges in which an item is the old one, newest first.
+    pub(crate) fn edges_of_old(&self, ix: Ix) -> impl Iterator<Item = EdgeRow> {
         let mut next = self.heads.get(ix.at()).map_or(NONE, |heads| heads.old);
         std::iter::from_fn(move || {
-            let number = next;
-            let edge = self.edges.get(number as usize)?;
+            let edge = self.edges.get(next)?;
             next = edge.next_of_old;
-            Some((number, edge))
+            Some(edge)
         })
     }
 
-    /// Edges in which an item is the new one, newest first, with their numbers.
-    pub(crate) fn edges_of_new(&self, ix: Ix) -> impl Iterator<Item = (u32, &EdgeRow)> {
+    /// Edges in which an item is the new one, newest first.
+    pub(crate) fn edges_of_new(&self, ix: Ix) -> impl Iterator<Item = EdgeRow> {
         let mut next = self.heads.get(ix.at()).map_or(NONE, |heads| heads.new);
         std::iter::from_fn(move || {
-            let number = next;
-            let edge = self.edges.get(number as usize)?;
+            let edge = self.edges.get(next)?;
             next = edge.next_of_new;
-            Some((number, edge))
+            Some(edge)
         })
     }
 
@@ -261,6 +262,7 @@ impl History {
         hide_input: bool,
     ) -> EdgeRow {
         EdgeRow {
+            number: NONE,
             old,
             new,
             kind,
@@ -283,21 +285,21 @@ impl History {
     /// Cost: O(all that was concluded); rewinds are rare.
     pub(crate) fn rewind(&mut self, to: Seq, at: Seq, turn: Turn, first_off: Ix, left: &[Ix]) {
         let mut renumbered: FxHashMap<u32, u32> = FxHashMap::default();
-        for number in 0..self.edges.len() {
-            let Some(edge) = self.edges.get_mut(number) else { continue };
+        for number in 0..index(self.edges.len()) {
+            let Some(edge) = self.edges.get(number) else { continue };
             let (existed, exists) = (edge.exists(to), edge.undone == Seq::MAX);
             let same = (edge.released <= to) == (edge.released != Seq::MAX);
             if exists && !(existed && same) {
-                edge.undone = at;
+                self.edges.set(&EdgeRow { undone: at, ..edge });
             }
             if existed && !(exists && same) {
                 let released = if edge.released <= to { edge.released } else { Seq::MAX };
-                let copy = EdgeRow { since: at, released, undone: Seq::MAX, ..*edge };
-                renumbered.insert(index(number), self.link(copy));
+                let copy = EdgeRow { since: at, released, undone: Seq::MAX, ..edge };
+                renumbered.insert(number, self.link(copy));
             }
         }
         for number in 0..self.rows.len() {
-            let Some(row) = self.rows.get_mut(number) else { continue };
+            let Some(mut row) = self.rows.get(number) else { continue };
             let stays = match row.cause {
                 Cause::Erased | Cause::OffBranch => true,
                 // What is off the branch keeps its result in the full history.
@@ -309,6 +311,7 @@ impl History {
             }
             if row.since > to {
                 row.undone = row.undone.min(at);
+                self.rows.end(number, row.until, row.undone);
             }
             let (held, holds) = (row.holds(to), row.until == Seq::MAX);
             let moved = match row.cause {
@@ -317,7 +320,7 @@ impl History {
             };
             let (ix, face, cause, begun) = (row.ix, row.face, row.cause, row.turn);
             if holds && (!held || moved.is_some()) {
-                row.until = at;
+                self.rows.end(number, at, row.undone);
                 self.touch(ix, face);
             }
             if held && (!holds || moved.is_some()) {
@@ -351,8 +354,38 @@ impl History {
         if let Some(heads) = self.heads.get_mut(edge.new as usize) {
             edge.next_of_new = std::mem::replace(&mut heads.new, number);
         }
-        self.edges.push(edge);
+        self.edges.push(&edge);
         number
+    }
+
+    /// Lays all out for a snapshot; `None` if it is too large for one.
+    pub(super) fn save(&self, out: &mut Out) -> Option<()> {
+        let Self { heads, rows, edges, orders, turns, prompts, totals, file_changes, touched: _ } = self;
+        out.rows(heads);
+        rows.save(out);
+        edges.save(out);
+        out.archive(orders)?;
+        out.rows(turns);
+        out.rows(prompts);
+        totals.save(out);
+        let changes: Vec<(KeyId, Vec<FileTouch>)> =
+            file_changes.iter().map(|(key, touches)| (*key, touches.clone())).collect();
+        out.archive(&changes)
+    }
+
+    pub(super) fn read(saved: &mut In<'_>) -> Option<Self> {
+        // In the order of `save`.
+        Some(Self {
+            heads: saved.rows()?,
+            rows: Rows::read(saved)?,
+            edges: Edges::read(saved)?,
+            orders: saved.archive()?,
+            turns: saved.rows()?,
+            prompts: saved.rows()?,
+            totals: Totals::read(saved)?,
+            file_changes: saved.archive::<Vec<(KeyId, Vec<FileTouch>)>>()?.into_iter().collect(),
+            touched: Vec::new(),
+        })
     }
 
     /// The order in force at `at`.
@@ -369,7 +402,6 @@ impl History {
 
     /// Tokens at `at`.
     pub(crate) fn total(&self, at: Seq) -> Total {
-        let count = self.totals.partition_point(|total| total.seq <= at);
-        count.checked_sub(1).and_then(|last| self.totals.get(last)).copied().unwrap_or_default()
+        self.totals.at(at)
     }
 }

@@ -110,8 +110,8 @@ impl State {
             Payload::TaskChanged(event) => Op::TaskChanged(Arc::new(event.clone())),
             Payload::TaskEvicted(event) => {
                 let task = self.facts.names.intern(&event.task);
-                let eviction = index(self.facts.evictions.len());
-                self.facts.evictions.push(Eviction { seq, task, summary: event.summary });
+                let eviction = index(self.facts.rare.evictions.len());
+                self.facts.rare.evictions.push(Eviction { seq, task, summary: event.summary });
                 Op::TaskEvicted { event: Arc::new(event.clone()), eviction }
             }
             Payload::MemoryRecorded(_)
@@ -138,8 +138,8 @@ impl State {
     }
 
     fn take_act(&mut self, seq: Seq, items: Vec<ActItem>) -> u32 {
-        self.facts.acts.push(Act { seq, items });
-        index(self.facts.acts.len().saturating_sub(1))
+        self.facts.rare.acts.push(Act { seq, items });
+        index(self.facts.rare.acts.len().saturating_sub(1))
     }
 
     fn take_item(&mut self, at: Place, kind: ItemKind, body: Body, extra: Extra) -> Ix {
@@ -151,6 +151,7 @@ impl State {
             body,
             turn: self.core.turn,
             message: NONE,
+            next: NONE,
             call: NONE,
             extra,
             kind,
@@ -178,9 +179,7 @@ impl State {
                 item.message = number;
                 item.automata = part.automata() && role == Role::User;
             }
-            if let Some(message) = self.facts.messages.get_mut(number as usize) {
-                message.items.push(ix);
-            }
+            self.facts.put_into(number, ix);
         }
         Op::Parts { first, count: index(parts.len()) }
     }
@@ -233,8 +232,8 @@ impl State {
         };
         let todos = match started.todos.and_then(Lent::to_owned) {
             Some(list) => {
-                self.facts.todo_lists.push(Arc::new(list));
-                index(self.facts.todo_lists.len().saturating_sub(1))
+                self.facts.todo_lists.0.push(Arc::new(list));
+                index(self.facts.todo_lists.0.len().saturating_sub(1))
             }
             None => NONE,
         };
@@ -256,9 +255,7 @@ impl State {
                 shown: started.shown,
             },
         );
-        if let Some(message) = self.facts.messages.get_mut(message as usize) {
-            message.items.push(ix);
-        }
+        self.facts.put_into(message, ix);
         if let Some(item) = self.facts.items.get_mut(ix.at()) {
             item.message = message;
             item.call = call;
@@ -272,8 +269,8 @@ impl State {
         let output = self.take_part_list(finished.output);
         let todos = finished.todos.and_then(Lent::to_owned).map(Arc::new);
         let extra = if finished.details.is_some() || todos.is_some() {
-            self.facts.finish_extras.push(FinishExtra { details: finished.details, todos });
-            index(self.facts.finish_extras.len().saturating_sub(1))
+            self.facts.rare.finish_extras.push(FinishExtra { details: finished.details, todos });
+            index(self.facts.rare.finish_extras.len().saturating_sub(1))
         } else {
             NONE
         };

@@ -57,6 +57,6 @@ pub(crate) use intake::Place;
 pub use policy::{HideInput, Policy, PolicyError};
 pub use policy_keys::{KEYS as POLICY_KEYS, PolicyKey};
 pub use read::*;
-pub(crate) use saved::LAYOUT_VERSION;
+pub(crate) use saved::{LAYOUT_VERSION, Pieces, TAKEN_BYTES_MAX};
 pub use state::{Change, Effects, State, StreamFacts};
 pub use world::World;

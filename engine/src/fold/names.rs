@@ -7,7 +7,8 @@
 use std::sync::Arc;
 
 use super::facts::index;
-use super::table::{Table, hash_of};
+use super::saved::{In, Out};
+use super::table::{Lazy, Table, hash_of};
 
 /// An interned string of one stream.
 #[derive(
@@ -32,20 +33,19 @@ impl Name {
 }
 
 /// The strings of one stream.
-#[derive(Clone, Default, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
+#[derive(Clone, Default, Debug)]
 pub(crate) struct Names {
     buffer: String,
     /// Where each ends in the buffer.
     ends: Vec<u64>,
-    #[rkyv(with = rkyv::with::Skip)]
-    table: Table,
+    table: Lazy,
 }
 
 impl Names {
     /// The name of `text`, new or known.
     pub(crate) fn intern(&mut self, text: &str) -> Name {
         let hash = hash_of(text);
-        if let Some(known) = self.table.find(hash, |number| self.text(Name(number)) == text) {
+        if let Some(known) = self.table().find(hash, |number| self.text(Name(number)) == text) {
             return Name(known);
         }
         let name = Name(index(self.ends.len()));
@@ -57,7 +57,7 @@ impl Names {
 
     /// The name of `text` if it has been used.
     pub(crate) fn find(&self, text: &str) -> Option<Name> {
-        self.table.find(hash_of(text), |number| self.text(Name(number)) == text).map(Name)
+        self.table().find(hash_of(text), |number| self.text(Name(number)) == text).map(Name)
     }
 
     /// The text of `name`.
@@ -71,13 +71,31 @@ impl Names {
         text.unwrap_or_default()
     }
 
-    /// Fills the table from the texts.
-    pub(crate) fn fill_table(&mut self) {
-        let mut table = Table::with_room(self.ends.len());
-        for number in 0..index(self.ends.len()) {
-            table.insert(hash_of(self.text(Name(number))), number);
+    fn table(&self) -> &Table {
+        let texts = (0..index(self.ends.len())).map(|number| self.text(Name(number)));
+        self.table.get(texts.map(hash_of))
+    }
+
+    /// Lays all out for a snapshot; `None` if a name is too long for one.
+    pub(super) fn save(&self, out: &mut Out) -> Option<()> {
+        out.text(&self.buffer);
+        let mut start = 0;
+        let length = |end: &u64| u32::try_from(end.saturating_sub(std::mem::replace(&mut start, *end))).ok();
+        let lengths: Option<Vec<u32>> = self.ends.iter().map(length).collect();
+        out.rows(&lengths?);
+        Some(())
+    }
+
+    /// Texts that do not lie in the buffer read as empty.
+    pub(super) fn read(saved: &mut In<'_>) -> Option<Self> {
+        let buffer = saved.text()?;
+        let mut ends: Vec<u64> = saved.rows_of(|length: u32| u64::from(length))?;
+        let mut end = 0_u64;
+        for length in &mut ends {
+            end = end.saturating_add(*length);
+            *length = end;
         }
-        self.table = table;
+        Some(Self { buffer, ends, table: Lazy::empty() })
     }
 
     /// The text of `name`, on its own.

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use super::facts::Ix;
+use super::facts::{Ix, index};
 use super::memory::MemoryEvent;
 use super::policy::Policy;
+use super::saved::{In, Out, flat};
 use crate::event::{TaskChanged, TodoChange, TodoList};
 use crate::ids::{ItemId, Seq, Turn};
 
@@ -52,8 +53,118 @@ pub(crate) enum Op {
     Memory(#[rkyv(with = super::saved::Apart)] Arc<MemoryEvent>),
 }
 
-/// There is one of these for each event.
-const _: () = assert!(size_of::<Op>() <= 16);
+/// Operations in their order. There is one for each event, so those of frequent kinds are plain rows.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Ops {
+    /// Seq, value and kind, as long as seqs fit.
+    small: Vec<[u32; 3]>,
+    large: Vec<Row>,
+    rare: Vec<Op>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Row {
+    seq: Seq,
+    /// What the operation holds: an item, a number, a name; of a rare one its index.
+    value: u32,
+    /// The kind, and a second number above it.
+    kind: u32,
+}
+
+flat!(Row { seq: Seq, value: u32, kind: u32 });
+
+const START: u32 = 0;
+const FINISH: u32 = 1;
+const PARTS: u32 = 2;
+const TURN: u32 = 3;
+const PROMPT: u32 = 4;
+const INJECTED: u32 = 5;
+const RARE: u32 = 255;
+const KIND_BITS: u32 = 8;
+
+impl Ops {
+    pub(crate) const fn len(&self) -> usize {
+        self.small.len().saturating_add(self.large.len())
+    }
+
+    fn row(&self, place: usize) -> Option<Row> {
+        if let Some(&[seq, value, kind]) = self.small.get(place) {
+            return Some(Row { seq: Seq(u64::from(seq)), value, kind });
+        }
+        self.large.get(place.checked_sub(self.small.len())?).copied()
+    }
+
+    pub(crate) fn push(&mut self, seq: Seq, op: Op) {
+        let (kind, value) = match op {
+            Op::Start(ix) => (START, ix.0),
+            Op::Finish(finish) => (FINISH, finish),
+            Op::Parts { first, count } if count < 1 << (32 - KIND_BITS) => {
+                (PARTS | count << KIND_BITS, first.0)
+            }
+            Op::Turn { key, number: None } => (TURN, key),
+            Op::Prompt => (PROMPT, 0),
+            Op::Injected(ix) => (INJECTED, ix.0),
+            op => {
+                let place = index(self.rare.len());
+                self.rare.push(op);
+                (RARE, place)
+            }
+        };
+        match u32::try_from(seq.0) {
+            Ok(seq) if self.large.is_empty() => self.small.push([seq, value, kind]),
+            _ => self.large.push(Row { seq, value, kind }),
+        }
+    }
+
+    /// The seq of the operation at a place.
+    pub(crate) fn seq(&self, place: usize) -> Option<Seq> {
+        self.row(place).map(|row| row.seq)
+    }
+
+    /// The operation at a place.
+    pub(crate) fn get(&self, place: usize) -> Option<(Seq, Op)> {
+        let row = self.row(place)?;
+        let op = match row.kind & ((1 << KIND_BITS) - 1) {
+            START => Op::Start(Ix(row.value)),
+            FINISH => Op::Finish(row.value),
+            PARTS => Op::Parts { first: Ix(row.value), count: row.kind >> KIND_BITS },
+            TURN => Op::Turn { key: row.value, number: None },
+            PROMPT => Op::Prompt,
+            INJECTED => Op::Injected(Ix(row.value)),
+            _ => self.rare.get(row.value as usize)?.clone(),
+        };
+        Some((row.seq, op))
+    }
+
+    /// The rewinds, with their places.
+    pub(crate) fn rewinds(&self) -> impl Iterator<Item = (usize, &Rewind)> {
+        let rare = |row: Row| (row.kind == RARE).then(|| self.rare.get(row.value as usize)).flatten();
+        (0..self.len()).filter_map(move |place| match rare(self.row(place)?)? {
+            Op::Rewound(rewind) => Some((place, &**rewind)),
+            _ => None,
+        })
+    }
+
+    pub(super) fn save(&self, out: &mut Out) -> Option<()> {
+        out.rows(&self.small);
+        out.rows(&self.large);
+        out.archive(&self.rare)
+    }
+
+    pub(super) fn read(saved: &mut In<'_>) -> Option<Self> {
+        Some(Self { small: saved.rows()?, large: saved.rows()?, rare: saved.archive()? })
+    }
+}
+
+impl FromIterator<(Seq, Op)> for Ops {
+    fn from_iter<T: IntoIterator<Item = (Seq, Op)>>(ops: T) -> Self {
+        let mut all = Self::default();
+        for (seq, op) in ops {
+            all.push(seq, op);
+        }
+        all
+    }
+}
 
 /// A rewind, with what outlasts it.
 #[derive(Clone, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
@@ -67,7 +178,7 @@ pub(crate) struct Rewind {
 
 /// A set of names, a bit each.
 #[derive(Clone, Default, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
-pub(super) struct Marks(Vec<u64>);
+pub(super) struct Marks(pub(super) Vec<u64>);
 
 impl Marks {
     /// True if the name was not in it.

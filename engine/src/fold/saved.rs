@@ -1,40 +1,46 @@
 //! A [`World`] as bytes and back: what a snapshot holds.
 //!
 //! ```text
-//! World --bytes--> rkyv archive --validated, owned--> World, with tables for finding things filled anew
+//! World --rows of plain fields, archives between them--> bytes, front to back
+//! bytes --a piece at a time, each number checked--> World, with tables for finding things filled when they are asked
 //! ```
 //!
 //! Pure: where the bytes lie, whether they are whole, and whether they belong to the log at hand is for the caller to know.
-//! Validation makes any bytes safe to read, not right; so a caller checks a digest first.
+//! Validation makes any bytes safe to read, not right; so a caller checks the digest of the whole before it uses what came out.
 //!
 //! The form is that of this program alone: a layout, not a format. [`LAYOUT_VERSION`] counts its changes, and a test
 //! fails when it changed and the number did not.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod flat;
+mod later;
+
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rkyv::boxed::{ArchivedBox, BoxResolver};
-use rkyv::rancor::{Failure, Fallible, Source};
+use rkyv::rancor::{Fallible, Source};
 use rkyv::ser::Writer;
 use rkyv::string::{ArchivedString, StringResolver};
-use rkyv::util::AlignedVec;
-use rkyv::with::{ArchiveWith, DeserializeWith, Inline, SerializeWith};
+use rkyv::with::{ArchiveWith, DeserializeWith, SerializeWith};
 use rkyv::{Archive, Deserialize, Place, Serialize};
 
-use super::core::{Core, Op, Subs};
+pub(crate) use flat::{Fields, Flat, In, Out, Pieces, TAKEN_BYTES_MAX, flat, flat_enum};
+pub(crate) use later::Later;
+
+use super::claims::Claims;
+use super::core::{Core, Ops, Subs};
 use super::facts::Facts;
 use super::history::History;
 use super::memory::MemoryState;
 use super::policy::Policy;
-use super::state::{Counts, Rebase, State, StreamFacts};
+use super::state::{State, StreamFacts};
 use super::task::TaskState;
 use super::todo::TodoState;
 use super::world::{Belongs, World};
-use crate::event::{ContextServed, Forked, MessageFinished, PromptSet};
-use crate::ids::{Micros, Seq, StreamId};
+use crate::ids::{Seq, StreamId};
 
 /// Version of the layout: one more whenever any type in here changes.
-pub(crate) const LAYOUT_VERSION: u32 = 2;
+pub(crate) const LAYOUT_VERSION: u32 = 3;
 
 /// A policy, archived as its JSON.
 pub(crate) struct AsJson;
@@ -116,56 +122,6 @@ where
     }
 }
 
-/// A stream's state, its great parts borrowed.
-#[derive(Archive, Serialize)]
-struct SavedState<'a> {
-    id: StreamId,
-    #[rkyv(with = Inline)]
-    facts: &'a Facts,
-    #[rkyv(with = Inline)]
-    core: &'a Core,
-    #[rkyv(with = Inline)]
-    history: &'a History,
-    #[rkyv(with = Inline)]
-    todos: &'a TodoState,
-    #[rkyv(with = Inline)]
-    tasks: &'a TaskState,
-    #[rkyv(with = Inline)]
-    memory: &'a MemoryState,
-    #[rkyv(with = Inline)]
-    ops: &'a Vec<(Seq, Op)>,
-    infos: Vec<(Seq, StreamFacts)>,
-    policies: Vec<(Seq, String)>,
-    #[rkyv(with = Inline)]
-    prompts: &'a Vec<(Seq, PromptSet)>,
-    #[rkyv(with = Inline)]
-    finished: &'a Vec<(Seq, MessageFinished)>,
-    #[rkyv(with = Inline)]
-    rebases: &'a Vec<Rebase>,
-    #[rkyv(with = Inline)]
-    served: &'a Vec<(Seq, ContextServed)>,
-    #[rkyv(with = Inline)]
-    closed: &'a Vec<Seq>,
-    #[rkyv(with = Inline)]
-    forks: &'a Vec<(Seq, Forked)>,
-    #[rkyv(with = Inline)]
-    rewinds: &'a Vec<(Seq, Seq)>,
-    counts: Counts,
-    first: Seq,
-    head: Seq,
-    #[rkyv(with = Inline)]
-    times: &'a Vec<(Seq, Micros)>,
-}
-
-#[derive(Archive, Serialize)]
-struct SavedWorld<'a> {
-    streams: Vec<SavedState<'a>>,
-    policies: Vec<(Seq, String)>,
-    projects: Vec<(StreamId, Belongs)>,
-    session_memory: Vec<StreamId>,
-    head: Seq,
-}
-
 fn texts(policies: &[(Seq, Arc<Policy>)]) -> Vec<(Seq, String)> {
     policies.iter().map(|(since, policy)| (*since, policy.to_json())).collect()
 }
@@ -175,10 +131,10 @@ fn parsed(texts: Vec<(Seq, String)>) -> Option<Vec<(Seq, Arc<Policy>)>> {
     texts.into_iter().map(parse).collect()
 }
 
-impl<'a> SavedState<'a> {
-    fn of(state: &'a State) -> Self {
+impl State {
+    fn save(&self, out: &mut Out) -> Option<()> {
         // By name, so that a field to come is not forgotten.
-        let State {
+        let Self {
             id,
             facts,
             core,
@@ -198,18 +154,56 @@ impl<'a> SavedState<'a> {
             first,
             head,
             times,
-        } = state;
-        Self {
-            id: *id,
+        } = self;
+        let infos: Vec<(Seq, StreamFacts)> =
+            infos.iter().map(|(since, info)| (*since, (**info).clone())).collect();
+        out.archive(id)?;
+        facts.save(out)?;
+        core.save(out)?;
+        history.save(out)?;
+        todos.save(out)?;
+        out.archive(tasks)?;
+        out.archive(memory)?;
+        ops.save(out)?;
+        out.archive(&infos)?;
+        out.archive(&texts(policies))?;
+        out.archive(prompts)?;
+        out.archive(finished)?;
+        out.archive(rebases)?;
+        out.archive(served)?;
+        out.rows(closed);
+        out.archive(forks)?;
+        out.rows(rewinds);
+        out.archive(counts)?;
+        out.rows(&[*first, *head]);
+        out.rows(times);
+        Some(())
+    }
+
+    fn read(saved: &mut In<'_>) -> Option<Self> {
+        // In the order of `save`.
+        let (id, facts) = (saved.archive()?, Facts::read(saved)?);
+        let (core, history) = (Core::read(saved)?, History::read(saved)?);
+        let (todos, tasks) = (Later::<TodoState>::read(saved)?, saved.archive::<TaskState>()?);
+        let mut memory: MemoryState = saved.archive()?;
+        memory.find_anew();
+        let ops = Ops::read(saved)?;
+        let infos: Vec<(Seq, StreamFacts)> = saved.archive()?;
+        let policies = parsed(saved.archive()?)?;
+        let (prompts, finished) = (saved.archive()?, saved.archive()?);
+        let (rebases, served) = (saved.archive()?, saved.archive()?);
+        let (closed, forks, rewinds) = (saved.rows()?, saved.archive()?, saved.rows()?);
+        let counts = saved.archive()?;
+        let [first, head] = *saved.rows::<Seq>()?.first_chunk()?;
+        Some(Self {
+            id,
             facts,
             core,
             history,
-            todos,
-            tasks,
-            memory,
+            subs: Subs { todos, tasks, memory },
             ops,
-            infos: infos.iter().map(|(since, info)| (*since, (**info).clone())).collect(),
-            policies: texts(policies),
+            infos: infos.into_iter().map(|(since, info)| (since, Arc::new(info))).collect(),
+            policies,
             prompts,
             finished,
             rebases,
@@ -217,82 +211,64 @@ impl<'a> SavedState<'a> {
             closed,
             forks,
             rewinds,
-            counts: *counts,
-            first: *first,
-            head: *head,
-            times,
-        }
-    }
-}
-
-fn owned<T: Archive>(archived: &T::Archived) -> Option<T>
-where
-    T::Archived: Deserialize<T, rkyv::api::high::HighDeserializer<Failure>>,
-{
-    rkyv::deserialize::<T, Failure>(archived).ok()
-}
-
-impl ArchivedSavedState<'_> {
-    fn state(&self) -> Option<State> {
-        let mut facts: Facts = owned(&self.facts)?;
-        facts.fill_tables();
-        let mut memory: MemoryState = owned(&self.memory)?;
-        memory.find_anew();
-        let infos: Vec<(Seq, StreamFacts)> = owned(&self.infos)?;
-        Some(State {
-            id: owned(&self.id)?,
-            facts,
-            core: owned(&self.core)?,
-            history: owned(&self.history)?,
-            subs: Subs { todos: owned(&self.todos)?, tasks: owned(&self.tasks)?, memory },
-            ops: owned(&self.ops)?,
-            infos: infos.into_iter().map(|(since, info)| (since, Arc::new(info))).collect(),
-            policies: parsed(owned(&self.policies)?)?,
-            prompts: owned(&self.prompts)?,
-            finished: owned(&self.finished)?,
-            rebases: owned(&self.rebases)?,
-            served: owned(&self.served)?,
-            closed: owned(&self.closed)?,
-            forks: owned(&self.forks)?,
-            rewinds: owned(&self.rewinds)?,
-            counts: owned(&self.counts)?,
-            first: owned(&self.first)?,
-            head: owned(&self.head)?,
-            times: owned(&self.times)?,
+            counts,
+            first,
+            head,
+            times: saved.rows()?,
         })
     }
 }
 
-impl World {
-    /// The world as bytes, behind `before`. `None` if it is larger than such an archive can be.
-    pub(crate) fn save(&self, before: AlignedVec<16>) -> Option<AlignedVec<16>> {
-        let Self { streams, policies, projects, session_memory, head } = self;
-        let saved = SavedWorld {
-            streams: streams.values().map(SavedState::of).collect(),
-            policies: texts(policies),
-            projects: projects.iter().map(|(id, belongs)| (*id, *belongs)).collect(),
-            session_memory: session_memory.iter().copied().collect(),
-            head: *head,
-        };
-        rkyv::api::high::to_bytes_in::<_, Failure>(&saved, before).ok()
+impl Core {
+    fn save(&self, out: &mut Out) -> Option<()> {
+        out.archive(self)?;
+        out.rows(&self.live);
+        self.claims.save(out);
+        Some(())
     }
 
-    /// The world out of bytes that [`World::save`] made. `None` if they are not such bytes.
-    pub(crate) fn restore(bytes: &[u8]) -> Option<Self> {
-        let saved = rkyv::access::<ArchivedSavedWorld<'static>, Failure>(bytes).ok()?;
+    fn read(saved: &mut In<'_>) -> Option<Self> {
+        let mut core: Self = saved.archive()?;
+        core.live = saved.rows()?;
+        core.claims = Claims::read(saved)?;
+        Some(core)
+    }
+}
+
+impl World {
+    /// The world as bytes, behind `before`. `None` if it is larger than what can be read back.
+    pub(crate) fn save(&self, before: Vec<u8>) -> Option<Vec<u8>> {
+        let Self { streams, policies, projects, session_memory, head } = self;
+        let mut out = Out::behind(before);
+        out.archive(&texts(policies))?;
+        out.archive(&projects.iter().map(|(id, belongs)| (*id, *belongs)).collect::<Vec<_>>())?;
+        out.archive(&session_memory.iter().copied().collect::<Vec<_>>())?;
+        out.rows(&[*head]);
+        out.number(streams.len());
+        for state in streams.values() {
+            state.save(&mut out)?;
+        }
+        out.finish()
+    }
+
+    /// The world out of bytes that [`World::save`] made. `None` if they are not such bytes, to the last one.
+    pub(crate) fn restore(pieces: &mut dyn Pieces) -> Option<Self> {
+        let mut saved = In::new(pieces);
+        let policies = parsed(saved.archive()?)?;
+        let projects: Vec<(StreamId, Belongs)> = saved.archive()?;
+        let session_memory: Vec<StreamId> = saved.archive()?;
+        let [head] = *saved.rows::<Seq>()?.first_chunk()?;
         let mut streams = BTreeMap::new();
-        for state in saved.streams.iter() {
-            let state = state.state()?;
+        for _ in 0..saved.number()? {
+            let state = State::read(&mut saved)?;
             streams.insert(state.id, state);
         }
-        Some(Self {
+        (pieces.left() == 0).then_some(Self {
             streams,
-            policies: parsed(owned(&saved.policies)?)?,
-            projects: owned::<Vec<(StreamId, Belongs)>>(&saved.projects)?.into_iter().collect(),
-            session_memory: owned::<Vec<StreamId>>(&saved.session_memory)?
-                .into_iter()
-                .collect::<BTreeSet<StreamId>>(),
-            head: owned(&saved.head)?,
+            policies,
+            projects: projects.into_iter().collect(),
+            session_memory: session_memory.into_iter().collect(),
+            head,
         })
     }
 }

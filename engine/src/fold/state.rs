@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::core::{Core, Op, Rewind, Step, Subs};
+use super::core::{Core, Op, Ops, Rewind, Step, Subs};
 use super::facts::{Facts, Ix};
 use super::history::{Cause, History, Total};
 use super::intake::Place;
@@ -93,7 +93,7 @@ pub struct State {
     pub(crate) core: Core,
     pub(crate) history: History,
     pub(super) subs: Subs,
-    pub(super) ops: Vec<(Seq, Op)>,
+    pub(super) ops: Ops,
     pub(crate) infos: Vec<(Seq, Arc<StreamFacts>)>,
     pub(crate) policies: Vec<(Seq, Arc<Policy>)>,
     pub(crate) prompts: Vec<(Seq, PromptSet)>,
@@ -124,7 +124,7 @@ impl State {
             core: Core::under(Arc::clone(&policy)),
             history: History::default(),
             subs: Subs::default(),
-            ops: vec![(Seq::ZERO, Op::Policy { policy: Arc::clone(&policy), own: false })],
+            ops: Ops::from_iter([(Seq::ZERO, Op::Policy { policy: Arc::clone(&policy), own: false })]),
             infos: Vec::new(),
             policies: vec![(Seq::ZERO, policy)],
             prompts: Vec::new(),
@@ -142,7 +142,7 @@ impl State {
     }
 
     /// The todo list.
-    pub const fn todos(&self) -> &TodoState {
+    pub fn todos(&self) -> &TodoState {
         &self.subs.todos
     }
 
@@ -170,7 +170,7 @@ impl State {
                 Op::Rewound(rewind) => self.rewind(recorded, &rewind),
                 op => {
                     self.step(recorded.seq, &op);
-                    self.ops.push((recorded.seq, op));
+                    self.ops.push(recorded.seq, op);
                 }
             }
         }
@@ -187,7 +187,7 @@ impl State {
         let edges_before = self.begin(at);
         let op = self.take_in_frequent(at, event);
         self.step(at.seq, &op);
-        self.ops.push((at.seq, op));
+        self.ops.push(at.seq, op);
         edges_before
     }
 
@@ -272,7 +272,7 @@ impl State {
     pub(crate) fn end_session_memory(&mut self, at: Seq) {
         if self.subs.memory.has_session_items() {
             self.step(at, &Op::Closed);
-            self.ops.push((at, Op::Closed));
+            self.ops.push(at, Op::Closed);
         }
     }
 
@@ -280,7 +280,7 @@ impl State {
         self.policies.push((at, Arc::clone(&policy)));
         let op = Op::Policy { policy, own };
         self.step(at, &op);
-        self.ops.push((at, op));
+        self.ops.push(at, op);
     }
 
     pub(crate) fn note_policy(&mut self, at: Seq, policy: &Arc<Policy>) {
@@ -290,18 +290,20 @@ impl State {
     /// Operations of the active branch at `at`, oldest first, as indices.
     fn branch(&self, at: Seq) -> Vec<usize> {
         let mut active: Vec<usize> = Vec::new();
-        for (place, (seq, op)) in self.ops.iter().enumerate() {
-            if *seq > at {
+        let mut next = 0;
+        for (place, rewind) in self.ops.rewinds() {
+            if self.ops.seq(place).is_none_or(|seq| seq > at) {
                 break;
             }
-            if let Op::Rewound(rewind) = op {
-                let to = &rewind.to;
-                let kept =
-                    active.partition_point(|place| self.ops.get(*place).is_some_and(|(seq, _)| seq <= to));
-                active.truncate(kept);
-            }
-            active.push(place);
+            active.extend(next..place);
+            let kept =
+                active.partition_point(|place| self.ops.seq(*place).is_some_and(|seq| seq <= rewind.to));
+            active.truncate(kept);
+            next = place;
         }
+        active.extend(
+            (next..self.ops.len()).take_while(|place| self.ops.seq(*place).is_some_and(|seq| seq <= at)),
+        );
         active
     }
 
@@ -325,7 +327,7 @@ impl State {
         let (to, seq) = (rewind.to, recorded.seq);
         let active: Vec<(Seq, Op)> = {
             let places = self.branch(Seq::MAX);
-            places.into_iter().filter_map(|place| self.ops.get(place)).cloned().collect()
+            places.into_iter().filter_map(|place| self.ops.get(place)).collect()
         };
         let kept = active.partition_point(|(at, _)| *at <= to);
         let (kept, dropped) = active.split_at_checked(kept).unwrap_or((&active, &[]));
@@ -333,10 +335,10 @@ impl State {
         let last = kept.last().map_or(Seq::ZERO, |(at, _)| *at);
         let mut left: Vec<Ix> = dropped.iter().flat_map(|(_, op)| self.items_of(op)).collect();
         left.sort_unstable();
-        let (core, _, subs) = self.refold(kept);
+        let (core, _, mut subs) = self.refold(kept);
         let turn = self.core.turn;
         self.core = core;
-        self.subs.todos.rewound(seq, subs.todos);
+        self.subs.todos.rewound(seq, std::mem::take(&mut *subs.todos));
         self.subs.tasks.rewound(seq, subs.tasks);
         if self.infos.last().is_none_or(|(_, info)| info.scope == Scope::Session) {
             self.subs.memory.rewound(seq, subs.memory);
@@ -346,7 +348,7 @@ impl State {
         self.rewinds.push((seq, to));
         let op = Op::Rewound(Arc::clone(rewind));
         self.step(seq, &op);
-        self.ops.push((seq, op));
+        self.ops.push(seq, op);
     }
 
     /// Items that an operation brought into being.
@@ -373,7 +375,7 @@ impl State {
     /// was, and the counters of turns and prompts count on.
     pub(crate) fn fork(&self, seq: Seq, id: StreamId, at: Seq, info: Option<Arc<StreamFacts>>) -> Self {
         let ops: Vec<(Seq, Op)> =
-            self.branch(at).into_iter().filter_map(|place| self.ops.get(place)).cloned().collect();
+            self.branch(at).into_iter().filter_map(|place| self.ops.get(place)).collect();
         let mut child = Self::new(id, Arc::clone(&self.core.policy));
         child.core = Core::default();
         child.facts = self.facts.until(at);
@@ -390,13 +392,13 @@ impl State {
         child.history.prompts = self.history.prompts.iter().filter(|seq| **seq <= at).copied().collect();
         child.prompts = self.prompts.iter().filter(|(seq, _)| *seq <= at).cloned().collect();
         child.finished = self.finished.iter().filter(|(seq, _)| *seq <= at).cloned().collect();
-        child.ops = ops;
+        child.ops = ops.into_iter().collect();
         child
     }
 
     /// Gives a fork what no operation of the active branch says about its items.
     fn hand_down(&self, child: &mut Self, seq: Seq, at: Seq) {
-        let mut total = child.history.totals.last().copied().unwrap_or_default();
+        let mut total = child.history.totals.last();
         let items = (0..super::facts::index(child.facts.items.len())).map(Ix);
         for ix in items.clone().filter(|ix| !child.core.live(*ix).is(super::core::BORN)).collect::<Vec<_>>() {
             child.history.born(ix);
@@ -412,7 +414,7 @@ impl State {
             }
         }
         let _ = child.history.take_touched();
-        if total != child.history.totals.last().copied().unwrap_or_default() {
+        if total != child.history.totals.last() {
             child.history.totals.push(Total { seq, ..total });
         }
         for ix in items {
@@ -514,7 +516,7 @@ impl State {
         if let Some(changes) = &mut changes {
             changes.reserve_exact(touched.len());
         }
-        let mut total = self.history.totals.last().copied().unwrap_or_default();
+        let mut total = self.history.totals.last();
         for &(ix, face) in &touched {
             let Some(item) = self.facts.item(ix) else { continue };
             let item = item.id;

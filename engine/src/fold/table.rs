@@ -6,6 +6,7 @@
 
 use rustc_hash::FxBuildHasher;
 use std::hash::{BuildHasher as _, Hash};
+use std::sync::OnceLock;
 
 /// Slots of the smallest table that has any.
 const SLOT_COUNT_MIN: usize = 16;
@@ -66,12 +67,6 @@ impl Table {
         put(&mut self.slots, u64::from(hash) << 32 | u64::from(index.saturating_add(1)));
     }
 
-    /// Forgets everything.
-    pub(crate) fn clear(&mut self) {
-        self.slots.clear();
-        self.count = 0;
-    }
-
     fn grow(&mut self) {
         let count = self.slots.len().saturating_mul(2).max(SLOT_COUNT_MIN);
         let old = std::mem::replace(&mut self.slots, vec![0; count]);
@@ -90,6 +85,41 @@ fn put(slots: &mut [Slot], slot: Slot) {
             return;
         }
         place = place.wrapping_add(1) & mask;
+    }
+}
+
+/// A table that is filled when it is first asked: of a session that is only read, most never are.
+#[derive(Clone, Debug)]
+pub(crate) struct Lazy(OnceLock<Table>);
+
+impl Default for Lazy {
+    fn default() -> Self {
+        Self(OnceLock::from(Table::default()))
+    }
+}
+
+impl Lazy {
+    /// One that will be filled from what its owner has by then.
+    pub(crate) const fn empty() -> Self {
+        Self(OnceLock::new())
+    }
+
+    /// The table; `hashes` are those of all that is in it, in order.
+    pub(crate) fn get(&self, hashes: impl ExactSizeIterator<Item = u32>) -> &Table {
+        self.0.get_or_init(|| {
+            let mut table = Table::with_room(hashes.len());
+            for (number, hash) in (0..).zip(hashes) {
+                table.insert(hash, number);
+            }
+            table
+        })
+    }
+
+    /// Adds an index that is not there, if the table was asked before; one that was not finds it in its time.
+    pub(crate) fn insert(&mut self, hash: u32, index: u32) {
+        if let Some(table) = self.0.get_mut() {
+            table.insert(hash, index);
+        }
     }
 }
 
@@ -117,8 +147,12 @@ mod tests {
                     known.push(value);
                 }
             }
-            table.clear();
-            prop_assert_eq!(table.find(hash(1), |_| true), None);
+            let lazy = Lazy::empty();
+            let hashes: Vec<u32> = known.iter().map(|value| hash(*value)).collect();
+            for (place, value) in (0_u32..).zip(&known) {
+                let found = lazy.get(hashes.iter().copied()).find(hash(*value), |index| known[index as usize] == *value);
+                prop_assert_eq!(found, Some(place));
+            }
         }
     }
 }

@@ -1,10 +1,12 @@
-//! A word to the system about memory that is about to be filled: fewer, larger pages.
+//! A word to the system about memory that is about to be filled: larger pages, and all at once.
 //!
-//! Touching a fresh page of 4 KiB costs a trap into the kernel, 4 us on a measured virtual machine, which is more than
-//! filling it. A snapshot of a long session is read into 150 MB, and that was two thirds of opening it.
+//! Touching a fresh page of 4 KiB costs a trap into the kernel, 1.5 us on a measured virtual machine, four times what
+//! filling it does. Where the system knows pages of 2 MiB they are asked for (64 MiB: 7 ms instead of 24); the others are
+//! brought in by one call (16 ms). A fold of a long session is read into 110 MB.
 
-/// Asks the system to back `bytes` bytes from `start` on with large pages. Contents do not change, and nothing depends on
-/// whether it does: systems that do not know of such pages, or have them switched off, leave things as they are.
+/// Asks the system to back `bytes` bytes from `start` on, and with large pages. Contents do not change, and nothing depends
+/// on whether it does: systems that do not know of such calls or pages leave things as they are. For what will be filled
+/// to the end: the memory is in use from here on.
 pub(crate) fn expect_filled(start: *const u8, bytes: usize) {
     #[cfg(all(target_os = "linux", not(miri)))]
     {
@@ -12,14 +14,18 @@ pub(crate) fn expect_filled(start: *const u8, bytes: usize) {
 
         const SMALL_BYTES: usize = 4096;
         const LARGE_BYTES: usize = 2 << 20;
-        let skip = start.addr().next_multiple_of(SMALL_BYTES) - start.addr();
-        let whole = bytes.saturating_sub(skip) / SMALL_BYTES * SMALL_BYTES;
-        if whole >= LARGE_BYTES {
-            let first = start.wrapping_add(skip).cast_mut().cast();
+        // Whole pages, the one that an allocator's own words lie in included: a large page begins there.
+        let before = start.addr() % SMALL_BYTES;
+        let whole = bytes.saturating_add(before).div_ceil(SMALL_BYTES).saturating_mul(SMALL_BYTES);
+        if bytes >= LARGE_BYTES / 2 {
+            let first = start.wrapping_sub(before).cast_mut().cast();
             // SAFETY: this advice changes neither contents nor access rights of any memory, whoever owns it; an address
             // that is not mapped is an error that is of no interest.
             #[expect(unsafe_code, reason = "advice about memory has no safe form")]
             let _ = unsafe { madvise(first, whole, Advice::LinuxHugepage) };
+            // SAFETY: as above; it brings pages in as writing to them would, and writes nothing.
+            #[expect(unsafe_code, reason = "advice about memory has no safe form")]
+            let _ = unsafe { madvise(first, whole, Advice::LinuxPopulateWrite) };
         }
     }
     #[cfg(not(all(target_os = "linux", not(miri))))]

@@ -9,7 +9,7 @@ use crate::codec::Frame;
 use crate::error::Error;
 use crate::event::{Lifespan, Payload, Scope, stream_id};
 use crate::fold::{Place, World};
-use crate::ids::{Seq, StreamId};
+use crate::ids::{Position, Seq, StreamId};
 use crate::index::SESSION_OPENED;
 
 use super::events::{decode, lend};
@@ -29,10 +29,15 @@ pub(super) struct Loaded {
     /// Damaged events were left out.
     pub(super) has_gaps: bool,
     pub(super) watermark: Seq,
+    /// Of what was saved: where the log goes on behind it.
+    pub(super) end: Option<Position>,
     /// Events that went into it, and how many of them a snapshot holds.
     pub(super) event_count: u64,
     pub(super) saved_count: u64,
 }
+
+/// So many events behind a snapshot are read one after the other sooner than an index is asked which of them matter.
+const WALK_EVENT_COUNT_MAX: u64 = 8192;
 
 /// What a fold turns out to need and does not have.
 struct Missing {
@@ -112,7 +117,15 @@ impl Inner {
     ///
     /// Damaged frames are left out and noted: what is sound stays readable.
     fn advance(&self, loaded: &mut Loaded) -> Result<Option<Missing>, Error> {
+        if let Some(end) = loaded.end.take()
+            && let Some(missing) = self.walk(loaded, end)?
+        {
+            return Ok(Some(missing));
+        }
         let after = loaded.watermark;
+        if after >= self.refresh()? {
+            return Ok(None);
+        }
         let (mut places, watermark) = match &loaded.streams {
             Some(streams) => self.frames_of(streams, after)?,
             None => self.all_frames(after)?,
@@ -148,6 +161,27 @@ impl Inner {
             loaded.watermark = loaded.watermark.max(place.last_seq);
         }
         loaded.watermark = watermark.max(loaded.watermark);
+        Ok(None)
+    }
+
+    /// Folds the frames from `end` on, if those are all that is new and nobody knows yet which of them matter: so what was
+    /// saved is shown without going through the log to learn where every stream is. Ends early where it cannot go on; the
+    /// rest is for [`Inner::advance`].
+    fn walk(&self, loaded: &mut Loaded, end: Position) -> Result<Option<Missing>, Error> {
+        let until = self.log.refresh()?;
+        let after = loaded.watermark;
+        let is_long = until.seq.0.saturating_sub(after.0) > WALK_EVENT_COUNT_MAX;
+        if loaded.beginnings || loaded.streams.is_none() || self.knows_places(after, is_long) {
+            return Ok(None);
+        }
+        for frame in self.log.frames(end, until) {
+            let Ok(frame) = frame else { return Ok(None) };
+            let last = frame.header().last_seq();
+            if let Some(missing) = self.fold_frame(loaded, &frame, loaded.watermark)? {
+                return Ok(Some(missing));
+            }
+            loaded.watermark = loaded.watermark.max(last);
+        }
         Ok(None)
     }
 

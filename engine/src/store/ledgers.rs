@@ -213,7 +213,8 @@ impl Inner {
         let sound = restored.filter(|restored| {
             // The one that failed this handle fails it again.
             writer.restored != Some(restored.digest)
-                && self.footing_at(restored.footing.position) == Some(restored.footing)
+                && self.footing_at(restored.footing.position).map(|(footing, _)| footing)
+                    == Some(restored.footing)
         });
         let Some(Restored { footing, digest, ledger }) = sound else {
             self.forget_ledger(stream);

@@ -150,6 +150,12 @@ impl Inner {
         }
     }
 
+    /// Whether it is known where the streams are past `after`; with `by_index` also if an index may know.
+    pub(super) fn knows_places(&self, after: Seq, by_index: bool) -> bool {
+        let places = self.places.read().unwrap_or_else(PoisonError::into_inner);
+        places.delta.watermark > after || by_index && places.enabled
+    }
+
     /// Tells the index that there is something new. Never waits.
     pub(super) fn nudge_index(&self) {
         if let Ok(places) = self.places.try_read()

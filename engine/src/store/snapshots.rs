@@ -19,10 +19,8 @@
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
 
-use rkyv::util::AlignedVec;
-
 use crate::error::Error;
-use crate::fold::{LAYOUT_VERSION, World};
+use crate::fold::{LAYOUT_VERSION, Pieces, TAKEN_BYTES_MAX, World};
 use crate::ids::{Link, Position, Seq, StoreId, StreamId};
 use crate::storage::{Access, Storage, expect_filled, read_up_to, write_all};
 
@@ -37,8 +35,9 @@ const HEADER_BYTES: usize = 144;
 const COVERED_BYTES: usize = 112;
 /// Longest snapshot that is written or read.
 const SNAPSHOT_BYTES_MAX: usize = 1 << 30;
-/// What is read and hashed at a time.
+/// What is read and hashed at a time, with what is left of the piece before.
 const PIECE_BYTES: usize = 256 << 10;
+const _: () = assert!(STREAM_COUNT_MAX * 16 <= TAKEN_BYTES_MAX && TAKEN_BYTES_MAX <= PIECE_BYTES / 2);
 /// Most streams of one fold that is saved: forks of forks, at most.
 const STREAM_COUNT_MAX: usize = 4096;
 /// A fold of fewer events is as fast as reading what was saved of it.
@@ -107,22 +106,14 @@ fn hasher() -> blake3::Hasher {
     blake3::Hasher::new_derive_key("acpdb 2026 snapshot v1")
 }
 
-fn digest(bytes: &[u8]) -> [u8; 32] {
-    let mut hasher = hasher();
-    hasher.update(bytes.get(..COVERED_BYTES).unwrap_or_default());
-    hasher.update(bytes.get(HEADER_BYTES..).unwrap_or_default());
-    *hasher.finalize().as_bytes()
-}
-
 /// A fold as a snapshot; `None` if it is too large for one.
-fn encode(store: StoreId, stream: StreamId, footing: Footing, loaded: &Loaded) -> Option<AlignedVec<16>> {
+fn encode(store: StoreId, stream: StreamId, footing: Footing, loaded: &Loaded) -> Option<Vec<u8>> {
     // What was left out may be mended one day; nobody would look at it again.
     if loaded.has_gaps || loaded.bare {
         return None;
     }
     let streams = loaded.streams.as_deref().filter(|streams| streams.len() <= STREAM_COUNT_MAX)?;
-    let mut bytes: AlignedVec<16> = AlignedVec::new();
-    bytes.extend_from_slice(&[0; HEADER_BYTES]);
+    let mut bytes = vec![0; HEADER_BYTES];
     for stream in streams {
         bytes.extend_from_slice(stream.as_bytes());
     }
@@ -143,8 +134,10 @@ fn encode(store: StoreId, stream: StreamId, footing: Footing, loaded: &Loaded) -
     header.extend_from_slice(&u32::from(loaded.beginnings).to_le_bytes());
     header.extend_from_slice(&u32::try_from(streams.len()).ok()?.to_le_bytes());
     bytes.get_mut(..COVERED_BYTES)?.copy_from_slice(&header);
-    let digest = digest(&bytes);
-    bytes.get_mut(COVERED_BYTES..HEADER_BYTES)?.copy_from_slice(&digest);
+    let mut hasher = hasher();
+    hasher.update(&header);
+    hasher.update(bytes.get(HEADER_BYTES..)?);
+    bytes.get_mut(COVERED_BYTES..HEADER_BYTES)?.copy_from_slice(hasher.finalize().as_bytes());
     Some(bytes)
 }
 
@@ -159,9 +152,82 @@ impl Fields<'_> {
     }
 }
 
-/// What a snapshot of this digest says, if it is one of this program, whole, for this stream of this store.
-fn decode(bytes: &[u8], digest: &[u8; 32], store: StoreId, stream: StreamId) -> Option<(Footing, Loaded)> {
-    let mut header = Fields(bytes.get(..HEADER_BYTES)?);
+/// The bytes of a snapshot, front to back: each is hashed once, and taken apart while it is in the processor's cache.
+struct Read<'a> {
+    /// Reads at an offset until the buffer is full or the file ends.
+    source: &'a dyn Fn(&mut [u8], u64) -> std::io::Result<usize>,
+    hasher: blake3::Hasher,
+    /// What was read and hashed: from `start` to `end` it was not taken yet.
+    buffer: Vec<u8>,
+    start: usize,
+    end: usize,
+    /// Bytes of the file, and how many of them were read.
+    length: u64,
+    done: u64,
+    failed: bool,
+}
+
+impl<'a> Read<'a> {
+    fn new(source: &'a dyn Fn(&mut [u8], u64) -> std::io::Result<usize>, length: u64) -> Self {
+        let (hasher, buffer) = (hasher(), vec![0; PIECE_BYTES]);
+        Self { source, hasher, buffer, start: 0, end: 0, length, done: 0, failed: false }
+    }
+
+    /// Reads the next bytes behind those that are left of the buffer. `None` if the file got shorter.
+    fn more(&mut self) -> Option<()> {
+        self.buffer.copy_within(self.start..self.end, 0);
+        let kept = self.end.saturating_sub(self.start);
+        let wanted = usize::try_from(self.length.saturating_sub(self.done)).ok()?;
+        (self.start, self.end) = (0, PIECE_BYTES.min(kept.saturating_add(wanted)));
+        let piece = self.buffer.get_mut(kept..self.end)?;
+        match (self.source)(piece, self.done) {
+            Ok(count) if count == piece.len() => {}
+            read => {
+                self.failed = read.is_err();
+                return None;
+            }
+        }
+        if self.done == 0 {
+            self.hasher.update(piece.get(..COVERED_BYTES)?);
+            self.hasher.update(piece.get(HEADER_BYTES..)?);
+        } else {
+            self.hasher.update(piece);
+        }
+        self.done = self.done.saturating_add(piece.len() as u64);
+        Some(())
+    }
+}
+
+impl Pieces for Read<'_> {
+    fn take(&mut self, count: usize) -> Option<&[u8]> {
+        let end = self.start.checked_add(count).filter(|_| count <= TAKEN_BYTES_MAX)?;
+        if end > self.end {
+            self.more()?;
+        }
+        let start = self.start;
+        self.start = start.saturating_add(count);
+        // Past the end lies what was there before.
+        self.buffer.get(start..self.start).filter(|_| self.start <= self.end)
+    }
+
+    fn left(&self) -> u64 {
+        self.length.saturating_sub(self.done).saturating_add(self.end.saturating_sub(self.start) as u64)
+    }
+
+    fn expect(&self, start: *const u8, bytes: usize) {
+        expect_filled(start, bytes);
+    }
+}
+
+/// What a snapshot says, if it is one of this program, whole, for this stream of this store. Whatever was made of its bytes
+/// is thrown away if in the end the digest does not fit.
+fn decode(read: &mut Read<'_>, store: StoreId, stream: StreamId) -> Option<(Footing, Loaded)> {
+    if read.length > SNAPSHOT_BYTES_MAX as u64 || read.length < HEADER_BYTES as u64 {
+        // Nobody writes such a one, so it is not one.
+        return None;
+    }
+    let header: [u8; HEADER_BYTES] = *read.take(HEADER_BYTES)?.first_chunk()?;
+    let mut header = Fields(&header);
     let ours = header.take()? == *MAGIC
         && header.take()? == LAYOUT_VERSION.to_le_bytes()
         && header.take()? == program().to_le_bytes()
@@ -178,13 +244,16 @@ fn decode(bytes: &[u8], digest: &[u8; 32], store: StoreId, stream: StreamId) -> 
     let event_count = u64::from_le_bytes(header.take()?);
     let beginnings = u32::from_le_bytes(header.take()?) != 0;
     let stream_count = u32::from_le_bytes(header.take()?) as usize;
-    if header.take()? != *digest || stream_count > STREAM_COUNT_MAX {
+    let digest: [u8; 32] = header.take()?;
+    if stream_count > STREAM_COUNT_MAX {
         return None;
     }
-    let rest = bytes.get(HEADER_BYTES..)?;
-    let (streams, _) = rest.split_at_checked(stream_count.checked_mul(16)?)?;
+    let streams = read.take(stream_count.checked_mul(16)?)?;
     let streams = streams.as_chunks().0.iter().map(|bytes| StreamId(*bytes)).collect();
-    let world = World::restore(bytes)?;
+    let world = World::restore(read)?;
+    if *read.hasher.finalize().as_bytes() != digest {
+        return None;
+    }
     let loaded = Loaded {
         world,
         streams: Some(streams),
@@ -192,6 +261,7 @@ fn decode(bytes: &[u8], digest: &[u8; 32], store: StoreId, stream: StreamId) -> 
         bare: false,
         has_gaps: false,
         watermark: footing.seq,
+        end: None,
         event_count,
         saved_count: event_count,
     };
@@ -212,37 +282,6 @@ fn write(storage: &dyn Storage, stream: StreamId, bytes: &[u8]) -> std::io::Resu
     storage.rename(&temporary, &name(stream))
 }
 
-/// The bytes of a snapshot, and their digest: hashed piece by piece, while they are in the processor's cache.
-fn read(storage: &dyn Storage, stream: StreamId) -> Option<(AlignedVec<16>, [u8; 32])> {
-    let file = storage.open(&name(stream), Access::Read).ok()?;
-    let length = usize::try_from(file.len().ok()?).ok()?;
-    if length > SNAPSHOT_BYTES_MAX {
-        // Nobody writes such a one, so it is not one.
-        return Some((AlignedVec::new(), [0; 32]));
-    }
-    let mut bytes: AlignedVec<16> = AlignedVec::with_capacity(length);
-    expect_filled(bytes.as_ptr(), length);
-    let mut hasher = hasher();
-    while bytes.len() < length {
-        let start = bytes.len();
-        bytes.resize(length.min(start.saturating_add(PIECE_BYTES)), 0);
-        let piece = bytes.get_mut(start..)?;
-        let count = read_up_to(&*file, piece, start as u64).ok()?;
-        if count < piece.len() {
-            // It got shorter: not whole.
-            return Some((AlignedVec::new(), [0; 32]));
-        }
-        if start == 0 {
-            hasher.update(piece.get(..COVERED_BYTES).unwrap_or_default());
-            hasher.update(piece.get(HEADER_BYTES..).unwrap_or_default());
-        } else {
-            hasher.update(piece);
-        }
-    }
-    let digest = *hasher.finalize().as_bytes();
-    Some((bytes, digest))
-}
-
 /// Whether so much of a fold is new that it is worth saving.
 const fn is_due(loaded: &Loaded) -> bool {
     let new = loaded.event_count.saturating_sub(loaded.saved_count);
@@ -256,26 +295,34 @@ impl Inner {
         if !snapshots.uses.reads {
             return None;
         }
-        let (bytes, digest) = read(&*snapshots.storage, stream)?;
-        let found = decode(&bytes, &digest, snapshots.store, stream);
-        let sound = found.filter(|(footing, _)| self.footing_at(footing.position) == Some(*footing));
+        let file = snapshots.storage.open(&name(stream), Access::Read).ok()?;
+        let read_at = |buffer: &mut [u8], offset| read_up_to(&*file, buffer, offset);
+        let mut read = Read::new(&read_at, file.len().ok()?);
+        let found = decode(&mut read, snapshots.store, stream);
+        if read.failed {
+            return None;
+        }
+        let sound = found.and_then(|(footing, loaded)| {
+            let (known, end) = self.footing_at(footing.position)?;
+            (known == footing).then_some(Loaded { end: Some(end), ..loaded })
+        });
         if sound.is_none() {
             snapshots.forget(stream);
         }
-        sound.map(|(_, loaded)| loaded)
+        sound
     }
 
-    /// The end of the frame at a position, if that is durable.
-    pub(super) fn footing_at(&self, position: Position) -> Option<Footing> {
+    /// The frame at a position as a footing, and where it ends, if it is durable.
+    pub(super) fn footing_at(&self, position: Position) -> Option<(Footing, Position)> {
         let head = self.refresh().ok()?;
         let header = self.log.header_at(position).ok()?;
         let footing = Footing { seq: header.last_seq(), position, link: header.link() };
-        (footing.seq <= head).then_some(footing)
+        (footing.seq <= head).then_some((footing, header.end()))
     }
 
     pub(super) fn footing_of(&self, seq: Seq) -> Option<Footing> {
         let position = self.frame_of(seq).ok()??.position();
-        self.footing_at(position).filter(|footing| footing.seq == seq)
+        self.footing_at(position).map(|(footing, _)| footing).filter(|footing| footing.seq == seq)
     }
 
     /// Saves a fold behind the caller's back if that is due and nothing else is being saved.

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use super::super::names::Name;
-use super::Ix;
+use super::super::saved::{flat, flat_enum};
 use crate::event::{
     Body, Face, InjectedKind, KeyKind, Outcome, PartKind, Role, Shown, TodoRole, TodoUpdate, ToolClass,
 };
@@ -33,7 +33,7 @@ pub enum ItemKind {
 }
 
 /// An item.
-#[derive(Clone, Copy, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Item {
     pub(crate) id: ItemId,
     pub(crate) recorded_at: Micros,
@@ -42,6 +42,8 @@ pub(crate) struct Item {
     pub(crate) turn: Turn,
     /// Index into `messages`, or [`NONE`].
     pub(crate) message: u32,
+    /// The next item of the message, or [`NONE`].
+    pub(in crate::fold) next: u32,
     /// Index into `calls`, or [`NONE`].
     pub(crate) call: u32,
     /// Index into `extras`, or [`NONE`].
@@ -64,7 +66,7 @@ pub(crate) struct Extra {
 }
 
 /// A part of an output.
-#[derive(Clone, Copy, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct PartFact {
     pub(crate) body: Body,
     /// Index into `extras`, or [`NONE`].
@@ -76,7 +78,7 @@ pub(crate) struct PartFact {
 pub(crate) type Range = (u32, u32);
 
 /// What a call is.
-#[derive(Clone, Copy, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Call {
     pub(crate) host_id: Name,
     pub(crate) tool: Name,
@@ -117,7 +119,7 @@ pub(crate) struct Call {
 pub(crate) struct KeyId(pub(crate) u32);
 
 /// A key of a call.
-#[derive(Clone, Copy, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct KeyFact {
     pub(crate) kind: KeyKind,
     pub(crate) class: ToolClass,
@@ -128,7 +130,7 @@ pub(crate) struct KeyFact {
 }
 
 /// How a call ended.
-#[derive(Clone, Copy, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Finish {
     pub(crate) seq: Seq,
     pub(crate) recorded_at: Micros,
@@ -152,7 +154,7 @@ pub(crate) struct FinishExtra {
 }
 
 /// A face as the host rewrote it.
-#[derive(Clone, Copy, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Revision {
     pub(crate) seq: Seq,
     pub(crate) item: ItemId,
@@ -162,13 +164,14 @@ pub(crate) struct Revision {
 }
 
 /// A message.
-#[derive(Clone, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Message {
     pub(crate) key: Name,
+    /// Its first item in order of recording, and the last; [`NONE`] without any.
+    pub(super) first: u32,
+    pub(super) last: u32,
     pub(crate) role: Role,
     pub(crate) hidden: bool,
-    /// Its parts and calls, in order of recording.
-    pub(crate) items: Vec<Ix>,
 }
 
 /// One hidden item of an act.
@@ -228,3 +231,56 @@ pub(crate) const fn kind_of(part: PartKind) -> ItemKind {
         PartKind::Call | PartKind::Result | PartKind::Opaque => ItemKind::Opaque,
     }
 }
+
+flat_enum!(ItemKind { Call, Result, Text, Reasoning, Media, Opaque, Injected });
+flat!(Item {
+    id: ItemId,
+    recorded_at: Micros,
+    body: Body,
+    turn: Turn,
+    message: u32,
+    next: u32,
+    call: u32,
+    extra: u32,
+    kind: ItemKind,
+    role: Role,
+    hidden: bool,
+    automata: bool,
+});
+flat!(PartFact { body: Body, extra: u32, kind: PartKind });
+flat!(Call {
+    host_id: Name,
+    tool: Name,
+    canonical_tokens: u32,
+    label: u32,
+    compared: [u32; 4],
+    keys: Range,
+    todos: u32,
+    previous_of_host: u32,
+    previous_of_signature: u32,
+    shown: Shown,
+    digits: (u8, u8),
+    class: ToolClass,
+    volatile: bool,
+    todo: TodoRole,
+});
+flat!(KeyFact {
+    kind: KeyKind,
+    class: ToolClass,
+    given: Name,
+    resolved: Option<Name>,
+    id_given: KeyId,
+    id_resolved: KeyId,
+});
+flat!(Finish {
+    seq: Seq,
+    recorded_at: Micros,
+    host_id: Name,
+    output: Range,
+    task: Option<Name>,
+    extra: u32,
+    orphan: u32,
+    outcome: Outcome,
+});
+flat!(Revision { seq: Seq, item: ItemId, face: Face, parts: Range });
+flat!(Message { key: Name, first: u32, last: u32, role: Role, hidden: bool });

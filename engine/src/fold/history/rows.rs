@@ -72,19 +72,7 @@ pub enum ShortenKind {
 }
 
 /// What an eviction makes of a face.
-#[derive(
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Debug,
-    rkyv::Archive,
-    rkyv::Serialize,
-    rkyv::Deserialize,
-)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) enum Evicted {
     /// An output of the task.
     Output,
@@ -97,7 +85,7 @@ pub(crate) enum Evicted {
 }
 
 /// Why a face is not shown whole, or another fact about an item that holds for a time.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Cause {
     Erased,
     OffBranch,
@@ -174,7 +162,7 @@ pub(crate) fn is_before(at: Seq, end: Seq) -> bool {
 }
 
 /// One cause of one face, from `since` until just before `until`.
-#[derive(Clone, Copy, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Row {
     pub(crate) ix: Ix,
     pub(crate) face: Face,
@@ -196,8 +184,10 @@ impl Row {
 }
 
 /// Old item, new item, and the rule between them.
-#[derive(Clone, Copy, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct EdgeRow {
+    /// Its place among all edges.
+    pub(crate) number: u32,
     pub(crate) old: Ix,
     /// The superseding item; [`NONE`] where an event without an item superseded.
     pub(crate) new: u32,
@@ -233,7 +223,7 @@ pub(crate) struct Order {
 }
 
 /// Tokens after an event.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Total {
     pub(crate) seq: Seq,
     /// Faces in the context, as recorded.

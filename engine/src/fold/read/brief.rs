@@ -95,7 +95,7 @@ impl State {
             let late = || Some((self.face_size(ix, row.face, at)?, self.settled(ix, at).max(row.since)));
             // A stand-in longer than the face never showed.
             let showed = born.or_else(late).filter(|(size, since)| {
-                self.stand_in_for(ix, row.face, row, *size, *since).state != FaceState::Whole
+                self.stand_in_for(ix, row.face, &row, *size, *since).state != FaceState::Whole
             });
             if let Some((_, since)) = showed {
                 newest = newest.max(since);
@@ -133,7 +133,7 @@ impl State {
     /// Items that have left the context by `at`, in the order of recording, with the seq at which each left.
     pub fn departed(&self, at: Seq) -> Vec<(Ix, Seq)> {
         let mut departed: Vec<(Ix, Seq)> = Vec::new();
-        for row in &self.history.rows {
+        for row in self.history.rows.iter() {
             if matches!(row.cause, Cause::OffBranch | Cause::Left)
                 && row.holds(at)
                 && row.face == Face::Output

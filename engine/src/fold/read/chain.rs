@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::event::Face;
-use crate::fold::facts::{Ix, NONE};
+use crate::fold::facts::{Ix, NONE, index};
 use crate::fold::history::{EdgeRow, RuleKind, is_before};
 use crate::fold::state::State;
 use crate::ids::{ItemId, Seq, Turn};
@@ -80,18 +80,18 @@ impl State {
         for back in [true, false] {
             let mut open = vec![ix];
             while let Some(member) = open.pop() {
-                let edges: Vec<(u32, &EdgeRow)> = if back {
+                let edges: Vec<EdgeRow> = if back {
                     self.history.edges_of_new(member).collect()
                 } else {
                     self.history.edges_of_old(member).collect()
                 };
-                for (number, edge) in edges.into_iter().filter(|(_, edge)| edge.exists(at)) {
+                for edge in edges.into_iter().filter(|edge| edge.exists(at)) {
                     let next = if back { edge.old.0 } else { edge.new };
                     if next != NONE && found.len() >= CHAIN_MEMBER_COUNT_MAX && !found.contains(&Ix(next)) {
                         is_cut = true;
                         continue;
                     }
-                    numbers.insert(number);
+                    numbers.insert(edge.number);
                     if next != NONE && found.insert(Ix(next)) {
                         open.push(Ix(next));
                     }
@@ -99,12 +99,10 @@ impl State {
             }
         }
         let members = found.into_iter().filter_map(|ix| self.member(ix, at)).collect();
-        let mut edges: Vec<(u32, &EdgeRow)> = numbers
-            .into_iter()
-            .filter_map(|number| Some((number, self.history.edges.get(number as usize)?)))
-            .collect();
-        edges.sort_by_key(|(_, edge)| edge.rank);
-        let edges = edges.into_iter().map(|(_, edge)| self.edge_view(edge, at)).collect();
+        let mut edges: Vec<EdgeRow> =
+            numbers.into_iter().filter_map(|number| self.history.edges.get(number)).collect();
+        edges.sort_by_key(|edge| edge.rank);
+        let edges = edges.iter().map(|edge| self.edge_view(edge, at)).collect();
         Some(Chain { item, members, edges, is_cut })
     }
 
@@ -145,9 +143,7 @@ impl State {
         let mut freed = 0_u64;
         for face in [Face::Input, Face::Output] {
             let is_cause = self.history.cause(edge.old, face, at).is_some_and(|row| match row.cause {
-                crate::fold::history::Cause::Superseded { edge: number } => {
-                    self.history.edges.get(number as usize).is_some_and(|other| std::ptr::eq(other, edge))
-                }
+                crate::fold::history::Cause::Superseded { edge: number } => number == edge.number,
                 _ => false,
             });
             if is_cause {
@@ -161,8 +157,8 @@ impl State {
     /// Edges between items that exist at `at`, released or not, in the order in which they came about.
     ///
     /// Reminders and reflections that a newer one replaced are not among them.
-    pub(crate) fn edge_rows(&self, at: Seq) -> Vec<&EdgeRow> {
-        let mut rows: Vec<&EdgeRow> = self
+    pub(crate) fn edge_rows(&self, at: Seq) -> Vec<EdgeRow> {
+        let mut rows: Vec<EdgeRow> = self
             .history
             .edges
             .iter()
@@ -174,13 +170,13 @@ impl State {
 
     /// All edges that exist at `at`, released or not, in the order in which they came about.
     pub fn edges(&self, at: Seq) -> Vec<EdgeView> {
-        self.edge_rows(at).into_iter().map(|edge| self.edge_view(edge, at)).collect()
+        self.edge_rows(at).iter().map(|edge| self.edge_view(edge, at)).collect()
     }
 
     /// The edges that an event made (see [`Effects::edges`](crate::fold::Effects)).
     pub fn edges_made(&self, numbers: std::ops::Range<usize>, at: Seq) -> Vec<EdgeView> {
-        let rows = self.history.edges.get(numbers).unwrap_or_default();
-        rows.iter().map(|edge| self.edge_view(edge, at)).collect()
+        let rows = numbers.filter_map(|number| self.history.edges.get(index(number)));
+        rows.map(|edge| self.edge_view(&edge, at)).collect()
     }
 
     /// Edges in which an item is the older one, in the order in which they came about.
@@ -193,9 +189,9 @@ impl State {
         self.in_order(self.history.edges_of_new(ix), at)
     }
 
-    fn in_order<'e>(&self, edges: impl Iterator<Item = (u32, &'e EdgeRow)>, at: Seq) -> Vec<EdgeView> {
-        let mut rows: Vec<&EdgeRow> = edges.map(|(_, edge)| edge).filter(|edge| edge.exists(at)).collect();
+    fn in_order(&self, edges: impl Iterator<Item = EdgeRow>, at: Seq) -> Vec<EdgeView> {
+        let mut rows: Vec<EdgeRow> = edges.filter(|edge| edge.exists(at)).collect();
         rows.sort_by_key(|edge| edge.rank);
-        rows.into_iter().map(|edge| self.edge_view(edge, at)).collect()
+        rows.iter().map(|edge| self.edge_view(edge, at)).collect()
     }
 }

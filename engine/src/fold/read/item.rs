@@ -355,7 +355,7 @@ impl State {
         }
         let shown = match self.history.cause(ix, face, at) {
             None => size.tokens,
-            Some(row) => self.stand_in_figures(ix, face, row, size, at).1,
+            Some(row) => self.stand_in_figures(ix, face, &row, size, at).1,
         };
         FaceTokens { whole: size.tokens, shown, recorded: size.tokens }
     }
@@ -377,13 +377,13 @@ impl State {
         let row = self.history.cause(ix, face, at);
         let mut view = FaceView {
             state: FaceState::Whole,
-            cause: row.map(|row| self.cause_view(row)),
+            cause: row.map(|row| self.cause_view(&row)),
             bytes: size.bytes,
             tokens: size.tokens,
             tokens_shown: size.tokens,
         };
         if let Some(row) = row {
-            (view.state, view.tokens_shown) = self.stand_in_figures(ix, face, row, size, at);
+            (view.state, view.tokens_shown) = self.stand_in_figures(ix, face, &row, size, at);
         } else if self.facts.item(ix).is_some_and(|item| item.hidden) {
             view.state = FaceState::Gone;
             view.tokens_shown = 0;
@@ -403,13 +403,14 @@ impl State {
                 seq,
                 task: self
                     .facts
+                    .rare
                     .evictions
                     .get(eviction as usize)
                     .map(|eviction| self.facts.names.text(eviction.task).to_owned())
                     .unwrap_or_default(),
                 rolling: how == Evicted::Rolling,
             },
-            Cause::Superseded { edge } => match self.history.edges.get(edge as usize) {
+            Cause::Superseded { edge } => match self.history.edges.get(edge) {
                 Some(edge) => CauseView::Superseded {
                     seq: edge.seq,
                     turn: edge.turn,
@@ -427,7 +428,7 @@ impl State {
     }
 
     pub(crate) fn act_body(&self, act: u32, at: u32) -> Option<BodyId> {
-        let act = self.facts.acts.get(act as usize)?;
+        let act = self.facts.rare.acts.get(act as usize)?;
         Some(act.items.get(at as usize)?.summary?.id(act.seq))
     }
 

@@ -166,7 +166,7 @@ impl State {
     /// Items that acts with this pattern hid and still hide, in the order of the acts. Cost: O(acts).
     pub(crate) fn hidden_by_pattern(&self, pattern: Signature, at: Seq) -> Vec<Ix> {
         let mut found = Vec::new();
-        for (number, act) in (0..).zip(&self.facts.acts) {
+        for (number, act) in (0..).zip(&self.facts.rare.acts) {
             for (place, hidden) in (0..).zip(&act.items).filter(|(_, hidden)| hidden.pattern == Some(pattern))
             {
                 let Some(ix) = self.facts.find(hidden.item) else { continue };
@@ -176,7 +176,7 @@ impl State {
                     }
                     _ => false,
                 };
-                if self.history.rows_of(ix).any(|row| by_act(row) && row.holds(at)) {
+                if self.history.rows_of(ix).any(|row| by_act(&row) && row.holds(at)) {
                     found.push(ix);
                 }
             }

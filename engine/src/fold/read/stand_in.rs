@@ -239,7 +239,7 @@ impl State {
     pub fn stand_in(&self, ix: Ix, face: Face, at: Seq) -> Option<StandIn> {
         let size = self.face_size(ix, face, at)?;
         let row = self.history.cause(ix, face, at)?;
-        Some(self.stand_in_for(ix, face, row, size, at))
+        Some(self.stand_in_for(ix, face, &row, size, at))
     }
 
     fn whole(size: Size) -> StandIn {
@@ -290,7 +290,7 @@ impl State {
             },
             Cause::Distilled { act, at } => self.distilled(act, at, size),
             Cause::Evicted { eviction, how, last } => self.evicted_stand_in(ix, eviction, how, last, at),
-            Cause::Superseded { edge } => match self.history.edges.get(edge as usize) {
+            Cause::Superseded { edge } => match self.history.edges.get(edge) {
                 Some(edge) if face == Face::Input => self.shown_params(ix, edge.since, size),
                 Some(edge) => {
                     let text = superseded_text(edge.kind, self.facts.tool(Ix(edge.new)));
@@ -319,7 +319,7 @@ impl State {
     ) -> (FaceState, u64) {
         if face == Face::Output
             && let Cause::Superseded { edge } = row.cause
-            && let Some(edge) = self.history.edges.get(edge as usize)
+            && let Some(edge) = self.history.edges.get(edge)
         {
             let pieces = superseded_pieces(edge.kind, self.facts.tool(Ix(edge.new)));
             let bytes = pieces.iter().map(|piece| piece.len() as u64).sum::<u64>();
@@ -334,13 +334,13 @@ impl State {
     }
 
     fn cleared(&self, act: u32) -> Option<(BodyId, u64)> {
-        let act = self.facts.acts.get(act as usize)?;
+        let act = self.facts.rare.acts.get(act as usize)?;
         let body = act.items.first()?.summary?;
         Some((body.id(act.seq), u64::from(body.tokens)))
     }
 
     fn distilled(&self, act: u32, at: u32, size: Size) -> StandIn {
-        let act = self.facts.acts.get(act as usize);
+        let act = self.facts.rare.acts.get(act as usize);
         let summary = act.and_then(|act| Some((act.seq, act.items.get(at as usize)?.summary?)));
         let Some((seq, summary)) = summary else { return Self::removed(size) };
         if summary.bytes.saturating_add(DISTILLED.len() as u64) > size.bytes {
@@ -359,7 +359,7 @@ impl State {
     }
 
     fn evicted_stand_in(&self, ix: Ix, eviction: u32, how: Evicted, last: bool, at: Seq) -> StandIn {
-        let Some(eviction) = self.facts.evictions.get(eviction as usize) else { return Self::nothing() };
+        let Some(eviction) = self.facts.rare.evictions.get(eviction as usize) else { return Self::nothing() };
         let task = self.facts.names.text(eviction.task);
         let session = self.info(at).map(|info| info.name.clone()).unwrap_or_default();
         let text = match how {
@@ -388,12 +388,12 @@ impl State {
     /// The first signature among the hidden parts of an evicted part's message.
     fn evicted_signature(&self, ix: Ix, at: Seq) -> Option<BodyId> {
         let message = self.facts.messages.get(self.facts.item(ix)?.message as usize)?;
-        message.items.iter().find_map(|part| {
+        self.facts.items_of(message).find_map(|part| {
             let item =
-                self.facts.item(*part).filter(|item| item.id.seq <= at && item.kind != ItemKind::Call)?;
-            let evicted = |row: &Row| matches!(row.cause, Cause::Evicted { .. }) && row.holds(at);
+                self.facts.item(part).filter(|item| item.id.seq <= at && item.kind != ItemKind::Call)?;
+            let evicted = |row: Row| matches!(row.cause, Cause::Evicted { .. }) && row.holds(at);
             self.history
-                .rows_of(*part)
+                .rows_of(part)
                 .any(evicted)
                 .then_some(self.facts.extra(item.extra).signature?.id(item.id.seq))
         })

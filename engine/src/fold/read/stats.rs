@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use crate::event::Face;
 use crate::fold::facts::Ix;
-use crate::fold::history::{Cause, EdgeRow, RuleKind, ShortenKind, is_before};
+use crate::fold::history::{Cause, EdgeRow, Edges, RuleKind, ShortenKind, is_before};
 use crate::fold::state::State;
 use crate::ids::{ItemId, Seq, Turn};
 
@@ -59,13 +59,13 @@ impl StatsKind {
         }
     }
 
-    fn of(cause: Cause, edges: &[EdgeRow]) -> Option<Self> {
+    fn of(cause: Cause, edges: &Edges) -> Option<Self> {
         Some(match cause {
             Cause::Erased => Self::Erased,
             Cause::Cleared { .. } => Self::HostCleared,
             Cause::Distilled { .. } => Self::Distill,
             Cause::Evicted { .. } => Self::Evict,
-            Cause::Superseded { edge } => Self::Rule(edges.get(edge as usize)?.kind),
+            Cause::Superseded { edge } => Self::Rule(edges.get(edge)?.kind),
             Cause::Discarded { .. } => Self::Discard,
             Cause::Shortened { rule } => match rule {
                 ShortenKind::PurgeErrors => Self::PurgeErrors,
@@ -317,7 +317,7 @@ impl State {
 
     /// One line per edge at `at`, in the order in which they came about.
     pub fn log_lines(&self, at: Seq, form: HashForm) -> Vec<String> {
-        self.edge_rows(at).into_iter().map(|edge| self.log_line(edge, at, form)).collect()
+        self.edge_rows(at).iter().map(|edge| self.log_line(edge, at, form)).collect()
     }
 
     fn log_line(&self, edge: &EdgeRow, at: Seq, form: HashForm) -> String {

@@ -1,0 +1,77 @@
+//! A part of a state that is made of its saved bytes when it is first asked for.
+//!
+//! Of a session that goes on, lists of todos long replaced are half of what is irregular, and hardly ever asked for.
+
+use std::ops::{Deref, DerefMut};
+use std::sync::OnceLock;
+
+use rkyv::api::high::{HighDeserializer, HighSerializer, HighValidator};
+use rkyv::bytecheck::CheckBytes;
+use rkyv::rancor::Failure;
+use rkyv::ser::allocator::ArenaHandle;
+use rkyv::util::AlignedVec;
+use rkyv::{Archive, Deserialize, Serialize};
+
+use super::{In, Out};
+
+/// A value, or the archive of one.
+#[derive(Clone, Debug)]
+pub(crate) struct Later<T> {
+    /// Made by this program, or changed by it.
+    here: Option<T>,
+    /// Made of what was saved, for those who only look.
+    made: OnceLock<T>,
+    /// Empty, or an archive of a `T`.
+    saved: AlignedVec<16>,
+    make: fn(&[u8]) -> T,
+}
+
+impl<T: Default> Default for Later<T> {
+    fn default() -> Self {
+        let make = |_: &[u8]| T::default();
+        Self { here: Some(T::default()), made: OnceLock::new(), saved: AlignedVec::new(), make }
+    }
+}
+
+impl<T> Deref for Later<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        self.here.as_ref().unwrap_or_else(|| self.made.get_or_init(|| (self.make)(&self.saved)))
+    }
+}
+
+impl<T> DerefMut for Later<T> {
+    fn deref_mut(&mut self) -> &mut T {
+        let Self { here, made, saved, make } = self;
+        let value = here.get_or_insert_with(|| made.take().unwrap_or_else(|| make(saved)));
+        *saved = AlignedVec::new();
+        value
+    }
+}
+
+impl<T: Default + Archive> Later<T>
+where
+    T::Archived: Deserialize<T, HighDeserializer<Failure>>,
+    T::Archived: for<'b> CheckBytes<HighValidator<'b, Failure>>,
+{
+    pub(in crate::fold) fn save(&self, out: &mut Out) -> Option<()>
+    where
+        T: for<'a> Serialize<HighSerializer<AlignedVec, ArenaHandle<'a>, Failure>>,
+    {
+        out.archive(&**self)
+    }
+
+    /// Reads and checks it; it is made of that when it is asked for.
+    pub(in crate::fold) fn read(saved: &mut In<'_>) -> Option<Self> {
+        let saved = saved.archived()?;
+        rkyv::access::<T::Archived, Failure>(&saved).ok()?;
+        Some(Self {
+            here: None,
+            made: OnceLock::new(),
+            saved,
+            // Checked above: the other case never comes.
+            make: |bytes| rkyv::from_bytes::<T, Failure>(bytes).unwrap_or_default(),
+        })
+    }
+}
