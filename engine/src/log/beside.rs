@@ -9,11 +9,12 @@
 //! time. The helper only hashes what is in memory. Where there is one processor, or little to do, the caller does it all.
 
 use std::num::NonZero;
+use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use super::error::LogError;
-use super::files::Cursor;
+use super::files::{Cursor, Stretch};
 use super::frames::{Step, Walk};
 use crate::codec::{BodyRow, Frame, Invalid};
 use crate::ids::Position;
@@ -28,45 +29,26 @@ const SHARE_COUNT: usize = 8;
 /// A row whose bytes are not what its digest says, and what is wrong with them.
 pub(super) type Damaged = (BodyRow, Invalid);
 
-/// A frame, and its bodies.
+/// A frame whose bodies are to be checked.
 pub(super) struct Unchecked {
     pub(super) frame: Frame,
     bodies: Bodies,
 }
 
 enum Bodies {
-    /// All that follows the spine, as it was written.
-    Stored(Vec<u8>),
+    /// Where in the batch's bytes all is that follows the spine, as it was written.
+    Stored(Range<usize>),
     /// Of a sealed segment: unpacked and checked while they were read.
     Checked(Vec<Damaged>),
 }
 
 impl Unchecked {
-    /// Reads the bodies of a frame.
-    pub(super) fn read(frame: Frame, cursor: &mut Cursor<'_>) -> Result<Self, LogError> {
-        let bodies = if let Some(stored) = cursor.stored_bodies(&frame)? {
-            Bodies::Stored(stored.to_vec())
-        } else {
-            let mut damaged = Vec::new();
-            cursor.check_bodies(&frame, |row, invalid| damaged.push((row, invalid)))?;
-            Bodies::Checked(damaged)
-        };
-        Ok(Self { frame, bodies })
-    }
-
-    fn bytes(&self) -> usize {
+    fn check(&self, stored: &[u8]) -> Vec<Damaged> {
         match &self.bodies {
-            Bodies::Stored(bytes) => bytes.len(),
-            Bodies::Checked(_) => 0,
-        }
-    }
-
-    /// What is damaged, in the order of the rows.
-    pub(super) fn check(&self) -> Vec<Damaged> {
-        match &self.bodies {
-            Bodies::Stored(bytes) => {
+            Bodies::Stored(place) => {
                 let mut damaged = Vec::new();
-                self.frame.check_bodies(bytes, |row, invalid| damaged.push((row, invalid)));
+                let bodies = stored.get(place.clone()).unwrap_or(&[]);
+                self.frame.check_bodies(bodies, |row, invalid| damaged.push((row, invalid)));
                 damaged
             }
             Bodies::Checked(damaged) => damaged.clone(),
@@ -74,35 +56,51 @@ impl Unchecked {
     }
 }
 
+/// What is damaged of the bodies of one frame, in the order of its rows.
+pub(super) fn check_alone(frame: &Frame, cursor: &mut Cursor<'_>) -> Result<Vec<Damaged>, LogError> {
+    let mut damaged = Vec::new();
+    cursor.check_bodies(frame, |row, invalid| damaged.push((row, invalid)))?;
+    Ok(damaged)
+}
+
 /// Neighbouring frames of one segment, and what came after them.
 #[derive(Default)]
 pub(super) struct Batch {
     pub(super) frames: Vec<Unchecked>,
-    bytes: usize,
+    stored: Stretch,
     /// Where the walk was then, and what it met there; `None`: the next frame.
     pub(super) place: Position,
     pub(super) met: Option<Step>,
 }
 
 impl Batch {
-    /// Reads on, up to the end of the segment, of what is sound, or of what is checked at a time.
-    pub(super) fn read(walk: &mut Walk<'_>) -> Result<Self, LogError> {
+    /// Reads on, up to the end of the segment, of what is sound, or of what is checked at a time; into `room`, whose contents
+    /// do not matter.
+    pub(super) fn read(walk: &mut Walk<'_>, room: Stretch) -> Result<Self, LogError> {
         let segment = walk.place.position.segment();
-        let mut batch = Self::default();
+        let mut batch = Self { stored: room.emptied(), ..Self::default() };
         loop {
             match walk.step()? {
                 Step::Frame(frame) => {
-                    let unchecked = Unchecked::read(frame, walk.cursor())?;
-                    batch.bytes = batch.bytes.saturating_add(unchecked.bytes());
-                    batch.frames.push(unchecked);
+                    let bodies = match walk.cursor().add_bodies(&frame, &mut batch.stored)? {
+                        Some(place) => Bodies::Stored(place),
+                        None => Bodies::Checked(check_alone(&frame, walk.cursor())?),
+                    };
+                    batch.frames.push(Unchecked { frame, bodies });
                 }
                 other => batch.met = Some(other),
             }
             batch.place = walk.place.position;
-            if batch.met.is_some() || batch.place.segment() != segment || batch.bytes >= BATCH_BYTES {
+            let is_full = batch.stored.bytes().len() >= BATCH_BYTES;
+            if batch.met.is_some() || batch.place.segment() != segment || is_full {
                 return Ok(batch);
             }
         }
+    }
+
+    /// Room for another batch. Memory that is new costs the system as much as all hashing.
+    pub(super) fn into_room(self) -> Stretch {
+        self.stored
     }
 
     /// Checks the bodies of all frames while `meanwhile` runs: what is damaged, by frame.
@@ -114,7 +112,7 @@ impl Batch {
                 let start = next.fetch_add(SHARE_COUNT, Ordering::Relaxed);
                 let Some(share) = self.frames.get(start..) else { return };
                 for (index, unchecked) in (start..).zip(share.iter().take(SHARE_COUNT)) {
-                    let damaged = unchecked.check();
+                    let damaged = unchecked.check(self.stored.bytes());
                     if !damaged.is_empty() {
                         found.lock().unwrap_or_else(PoisonError::into_inner).push((index, damaged));
                     }
@@ -124,7 +122,7 @@ impl Batch {
                 }
             }
         };
-        let done = if self.bytes < SHARED_BYTES_MIN || is_alone() {
+        let done = if self.stored.bytes().len() < SHARED_BYTES_MIN || is_alone() {
             let done = meanwhile();
             check();
             done

@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -253,6 +254,41 @@ pub(crate) enum Fault {
     Error(LogError),
 }
 
+/// Bytes that were read one after the other. Its memory is used again without being filled with zeros.
+#[derive(Default)]
+pub(crate) struct Stretch {
+    memory: Vec<u8>,
+    used: usize,
+}
+
+impl Stretch {
+    pub(crate) fn bytes(&self) -> &[u8] {
+        self.memory.get(..self.used).unwrap_or(&[])
+    }
+
+    /// The same memory, with nothing in it.
+    pub(crate) fn emptied(mut self) -> Self {
+        self.used = 0;
+        self
+    }
+
+    /// Room for `length` more bytes.
+    fn room(&mut self, length: usize) -> &mut [u8] {
+        let end = self.used.saturating_add(length);
+        if end > self.memory.len() {
+            self.memory.resize(end, 0);
+        }
+        self.memory.get_mut(self.used..end).unwrap_or_default()
+    }
+
+    /// The place of `length` bytes that were put into that room.
+    fn take(&mut self, length: usize) -> Range<usize> {
+        let start = self.used;
+        self.used = start.saturating_add(length).min(self.memory.len());
+        start..self.used
+    }
+}
+
 /// Reads frames through a window, so that neighbours cost one read.
 pub(crate) struct Cursor<'a> {
     pub(crate) segments: &'a Segments,
@@ -451,14 +487,43 @@ impl<'a> Cursor<'a> {
     }
 
     /// All that follows the spine of a frame; `None` if the segment is sealed, where bodies lie elsewhere.
-    pub(crate) fn stored_bodies(&mut self, frame: &Frame) -> Result<Option<&[u8]>, LogError> {
+    fn stored_bodies(&mut self, frame: &Frame) -> Result<Option<&[u8]>, LogError> {
+        let Some((segment, offset, length)) = self.bodies_place(frame)? else { return Ok(None) };
+        self.bytes(segment, offset, length).map(Some)
+    }
+
+    /// The same, read to the end of `to`, of which it takes the place that is returned.
+    pub(crate) fn add_bodies(
+        &mut self,
+        frame: &Frame,
+        to: &mut Stretch,
+    ) -> Result<Option<Range<usize>>, LogError> {
+        let Some((segment, offset, length)) = self.bodies_place(frame)? else { return Ok(None) };
+        if length <= self.window_bytes {
+            let bytes = self.bytes(segment, offset, length)?;
+            let room = to.room(bytes.len());
+            room.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
+            let count = bytes.len();
+            return Ok(Some(to.take(count)));
+        }
+        let Some(file) = self.enter(segment)? else { return Ok(Some(to.take(0))) };
+        // A length from the disk may lie: no more memory than the file can fill.
+        let fail = |action, error| LogError::io(action, self.segments.path(segment), error);
+        let rest = file.file.len().map_err(|error| fail("inspect", error))?.saturating_sub(offset);
+        let length = length.min(usize::try_from(rest).unwrap_or(usize::MAX));
+        let count = read_up_to(&*file.file, to.room(length), offset).map_err(|error| fail("read", error))?;
+        Ok(Some(to.take(count)))
+    }
+
+    /// Segment, offset and length of all that follows the spine; `None`: sealed.
+    fn bodies_place(&mut self, frame: &Frame) -> Result<Option<(u32, u64, usize)>, LogError> {
         let header = frame.header();
-        if self.sealed(header.position.segment())?.is_some() {
+        let segment = header.position.segment();
+        if self.sealed(segment)?.is_some() {
             return Ok(None);
         }
         let start = FRAME_HEADER_BYTES as u64 + u64::from(header.spine_bytes);
-        let offset = header.position.offset().saturating_add(start);
-        self.bytes(header.position.segment(), offset, header.bodies_bytes as usize).map(Some)
+        Ok(Some((segment, header.position.offset().saturating_add(start), header.bodies_bytes as usize)))
     }
 
     /// Checks every body stored in a frame; calls `damaged` with each row whose bytes are not what its digest says.

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use super::beside::{Batch, Damaged, Unchecked};
+use super::beside::{Batch, Damaged, check_alone};
 use super::create::{Identity, identify, store_file_damage};
 use super::error::{Corruption, LogError};
-use super::files::{Cursor, Fault, SCAN_WINDOW_BYTES, after};
+use super::files::{Cursor, Fault, SCAN_WINDOW_BYTES, Stretch, after};
 use super::frames::{Step, Walk, corruption};
 use super::survey::{CheckpointFile, claims, read_checkpoint, strict, torn};
 use super::{Head, Log};
@@ -186,11 +186,12 @@ impl Check<'_> {
             Walk::new(segments, Position::default(), until, FrameCheck::Digest, true, SCAN_WINDOW_BYTES);
         let mut ends_in_damage = false;
         let mut segment = 1;
-        let mut batch = Batch::read(&mut walk)?;
+        let mut room = Stretch::default();
+        let mut batch = Batch::read(&mut walk, Stretch::default())?;
         loop {
             let (damaged, next) = batch.check_beside(|| match batch.met {
                 Some(Step::End) => Ok(Batch::default()),
-                _ => Batch::read(&mut walk),
+                _ => Batch::read(&mut walk, std::mem::take(&mut room)),
             });
             for (unchecked, damaged) in batch.frames.iter().zip(damaged) {
                 ends_in_damage = false;
@@ -198,7 +199,7 @@ impl Check<'_> {
                 self.witness(&after(unchecked.frame.header()));
             }
             let ends = matches!(batch.met, Some(Step::End));
-            if let Some(Step::Damage(damage)) = batch.met {
+            if let Some(Step::Damage(damage)) = batch.met.take() {
                 ends_in_damage = damage.part != Part::SegmentHeader;
                 if damage.part == Part::Missing && batch.place >= until.position {
                     self.missing(&damage);
@@ -213,7 +214,7 @@ impl Check<'_> {
                 self.leftovers(*number)?;
             }
             segment = segment.max(reached);
-            batch = next?;
+            room = std::mem::replace(&mut batch, next?).into_room();
         }
         let mut place = walk.place;
         (self.report.head_seq, self.report.head_link) = (place.seq, place.link);
@@ -226,8 +227,8 @@ impl Check<'_> {
                         place = after(&header);
                         if let Ok(frame) = frame {
                             self.report.unconfirmed_events += u64::from(header.event_count);
-                            let unchecked = Unchecked::read(frame, &mut cursor)?;
-                            self.frame(&unchecked.frame, unchecked.check())?;
+                            let damaged = check_alone(&frame, &mut cursor)?;
+                            self.frame(&frame, damaged)?;
                         }
                     }
                     Err(Fault::Error(error)) => return Err(error),

@@ -6,10 +6,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use acpdb_engine::Store;
+use acpdb_engine::codec::{EncodedEvent, Envelope};
 use acpdb_engine::fold::Policy;
-use acpdb_engine::ids::Seq;
+use acpdb_engine::ids::{Micros, Origin, Seq, StreamId};
+use acpdb_engine::log::{Log, LogOptions};
 use acpdb_engine::planted::{Bug, plant};
-use acpdb_engine::storage::{Fault, FaultKind, SimWorld, Storage};
+use acpdb_engine::storage::{Fault, FaultKind, FixedClock, FixedEntropy, SimWorld, Storage};
 use acpdb_engine::testing::Script;
 
 use super::life::{Setting, builder};
@@ -54,11 +56,12 @@ pub const ALL: [Planted; 18] = [
 /// A check and its name.
 type Check = (&'static str, fn(Option<Sabotage>) -> Result<(), String>);
 
-const CHECKS: [Check; 10] = [
+const CHECKS: [Check; 11] = [
     ("crash images", |sabotage| crash_images(sabotage).map_err(|it| it.to_string())),
     ("naive fold", |_| naive_fold()),
     ("views of the past", |_| views_of_the_past()),
     ("erased is gone", |sabotage| erased_is_gone(sabotage).map_err(|error| error.to_string())),
+    ("two commits that wait for one sync", |_| two_wait_for_one_sync().map_err(|error| error.to_string())),
     ("a failed sync beside another process", |_| failed_sync_beside()),
     ("erased and said again", |_| said_again().map_err(|error| error.to_string())),
     ("index ahead", |_| index_ahead().map_err(|error| error.to_string())),
@@ -161,6 +164,29 @@ fn restored() -> Result<(), Failure> {
     } else {
         Err(format!("{before:?}, discarded {hidden:?}, restored {after:?}").into())
     }
+}
+
+/// The sync that two commits wait for fails; the file says so once. Neither is acknowledged, though the next sync would succeed.
+fn two_wait_for_one_sync() -> Result<(), Failure> {
+    let process = SimWorld::new(1).process(1);
+    let clock = FixedClock::new(Micros(1_700_000_000_000_000), 0);
+    let entropy = FixedEntropy::new(7);
+    let storage: Arc<dyn Storage> = Arc::new(process.clone());
+    let (log, _) = Log::create_or_open(storage, Arc::new(clock), Arc::new(entropy), LogOptions::default())?;
+    let place = || {
+        let stream = StreamId([7; 16]);
+        let envelope = Envelope { kind: 7, version: 1, stream, origin: Origin::ZERO, host_time: None };
+        let event = EncodedEvent { envelope, payload: vec![0; 64], bodies: Vec::new() };
+        log.place(log.prepare(&[event])?, &[])
+    };
+    log.settle(&place()?)?;
+    let (first, second) = (place()?, place()?);
+    process.plant(Fault { kind: FaultKind::SyncError, after: 0, once: true });
+    let acknowledged = [log.settle(&first).is_ok(), log.settle(&second).is_ok()];
+    if acknowledged == [false, false] {
+        return Ok(());
+    }
+    Err(format!("a sync failed, and of the two commits before it are acknowledged: {acknowledged:?}").into())
 }
 
 /// One process fails to sync and starts anew while the other one waits for its commit to become durable.
