@@ -80,9 +80,12 @@ fn cell(values: &[f64]) -> String {
 }
 
 pub(crate) fn render(figures: &Figures, compare: &Compare) -> String {
-    let quick = if compare.quick { " --quick" } else { "" };
+    let mut chosen = if compare.quick { " --quick" } else { "" }.to_owned();
+    if let [size] = compare.sizes.as_slice() {
+        chosen.push_str(&format!(" --events {size}"));
+    }
     let mut text = format!(
-        "`cargo run --release -p acpdb-bench -- compare{quick}`: disk rows on {}, memory rows on {}; {}. Median \
+        "`cargo run --release -p acpdb-bench -- compare{chosen}`: disk rows on {}, memory rows on {}; {}. Median \
          [least-most] of the rounds. An empty cell: the engine has no way to do that.\n",
         measure::file_system(&std::fs::canonicalize(&compare.folder).unwrap_or_default()),
         measure::file_system(&measure::scratch_folder()),

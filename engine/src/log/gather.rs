@@ -17,6 +17,8 @@ use super::primitives::{AtomicU32, AtomicU64, Ordering, yield_now};
 
 /// How often others are let run without a look at the clock.
 const YIELD_COUNT_MIN: usize = 8;
+/// The same in all, for clocks that stand still.
+const YIELD_COUNT_MAX: usize = 1000;
 /// The longest wait: by then threads that were woken run, if they get a processor at all.
 const WAIT_MAX: Duration = Duration::from_micros(100);
 /// So often a wait that was for nothing halves the next.
@@ -54,14 +56,17 @@ impl Patience {
             yield_now();
         }
         let (start, limit) = (elapsed(), self.limit());
-        while !all_here() {
-            if elapsed().saturating_sub(start) >= limit {
-                let vain = self.vain.load(Ordering::Relaxed);
-                self.vain.store((vain + 1) % VAIN_COUNT_MAX, Ordering::Relaxed);
+        for _ in YIELD_COUNT_MIN..YIELD_COUNT_MAX {
+            if all_here() {
+                self.vain.store(0, Ordering::Relaxed);
                 return;
+            }
+            if elapsed().saturating_sub(start) >= limit {
+                break;
             }
             yield_now();
         }
-        self.vain.store(0, Ordering::Relaxed);
+        let vain = self.vain.load(Ordering::Relaxed);
+        self.vain.store((vain + 1) % VAIN_COUNT_MAX, Ordering::Relaxed);
     }
 }

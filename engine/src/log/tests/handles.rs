@@ -92,6 +92,20 @@ fn what_is_placed_has_its_seq_and_shows_only_once_it_is_settled() {
     assert!(third.verify(true).unwrap().is_sound());
 }
 
+/// A simulated clock may move while a sync takes its time and stand still afterwards: then a leader waited forever.
+#[test]
+fn waiting_for_others_ends_though_nobody_comes_and_the_clock_stands_still() {
+    let patience = crate::log::gather::Patience::default();
+    patience.synced(std::time::Duration::from_millis(1));
+    let mut looks = 0;
+    let nobody = || {
+        looks += 1;
+        false
+    };
+    patience.gather(nobody, std::time::Duration::default);
+    assert!((1..5000).contains(&looks), "{looks}");
+}
+
 #[test]
 fn a_condition_counts_what_is_written_and_not_yet_durable() {
     let place = Place::new();
