@@ -24,14 +24,14 @@ use rkyv::util::AlignedVec;
 
 use crate::command::ledger::{LAYOUT_VERSION, Ledger, ReadRows, SavedLedger};
 use crate::error::Error;
-use crate::ids::{Link, Position, Seq, StoreId, StreamId};
+use crate::ids::{StoreId, StreamId};
 use crate::storage::{Access, Storage, StoredFile, read_up_to, write_all};
 
 use super::Inner;
-use super::snapshots::{FOLDER, Fields, Footing, program};
+use super::snapshots::{FOLDER, Fields, Footing, Kind, header_start};
 use super::writer::StreamWriter;
 
-const MAGIC: &[u8; 8] = b"acpdbLDG";
+const KIND: Kind = Kind { magic: b"acpdbLDG", layout: LAYOUT_VERSION };
 const HEADER_BYTES: usize = 144;
 /// Bytes of the header that the digest covers, before the root; it is the rest.
 const COVERED_BYTES: usize = 112;
@@ -65,15 +65,7 @@ fn header_of(
     if saved.root.len() as u64 > ROOT_BYTES_MAX {
         return None;
     }
-    let mut header = Vec::with_capacity(HEADER_BYTES);
-    header.extend_from_slice(MAGIC);
-    header.extend_from_slice(&LAYOUT_VERSION.to_le_bytes());
-    header.extend_from_slice(&program().to_le_bytes());
-    header.extend_from_slice(store.as_bytes());
-    header.extend_from_slice(stream.as_bytes());
-    header.extend_from_slice(&footing.seq.0.to_le_bytes());
-    header.extend_from_slice(&footing.position.0.to_le_bytes());
-    header.extend_from_slice(footing.link.as_bytes());
+    let mut header = header_start(KIND, store, stream, footing);
     header.extend_from_slice(&(saved.root.len() as u64).to_le_bytes());
     header.extend_from_slice(&(saved.rows.len() as u64).to_le_bytes());
     let digest = digest(&header, &saved.root);
@@ -92,19 +84,11 @@ struct Header {
 impl Header {
     fn decode(header: &[u8; HEADER_BYTES], store: StoreId, stream: StreamId) -> Option<Self> {
         let mut fields = Fields(header);
-        let ours = fields.take()? == *MAGIC
-            && fields.take()? == LAYOUT_VERSION.to_le_bytes()
-            && fields.take()? == program().to_le_bytes()
-            && fields.take()? == store.0
-            && fields.take()? == stream.0;
-        let mut number = || Some(u64::from_le_bytes(fields.take()?));
-        let (seq, position) = (Seq(number()?), Position(number()?));
-        let link = Link(fields.take()?);
+        let footing = fields.footing(KIND, store, stream)?;
         let mut number = || Some(u64::from_le_bytes(fields.take()?));
         let (root_bytes, row_bytes) = (number()?, number()?);
         let digest = fields.take()?;
-        let header = Self { footing: Footing { seq, position, link }, root_bytes, row_bytes, digest };
-        (ours && root_bytes <= ROOT_BYTES_MAX).then_some(header)
+        (root_bytes <= ROOT_BYTES_MAX).then_some(Self { footing, root_bytes, row_bytes, digest })
     }
 
     /// Bytes of the whole file.

@@ -29,7 +29,7 @@ use super::{Inner, Store};
 
 /// Where they lie.
 pub(super) const FOLDER: &str = "snap";
-const MAGIC: &[u8; 8] = b"acpdbSNP";
+const KIND: Kind = Kind { magic: b"acpdbSNP", layout: LAYOUT_VERSION };
 const HEADER_BYTES: usize = 144;
 /// Bytes of the header that the digest covers; it is the rest.
 const COVERED_BYTES: usize = 112;
@@ -97,8 +97,15 @@ fn name(stream: StreamId) -> String {
     format!("{FOLDER}/{}", stream.to_hex())
 }
 
+/// A kind of file that is kept here.
+#[derive(Clone, Copy)]
+pub(super) struct Kind {
+    pub(super) magic: &'static [u8; 8],
+    pub(super) layout: u32,
+}
+
 /// This program, as far as the layout may depend on it.
-pub(super) fn program() -> u32 {
+fn program() -> u32 {
     crc32c::crc32c(env!("CARGO_PKG_VERSION").as_bytes())
 }
 
@@ -121,15 +128,7 @@ fn encode(store: StoreId, stream: StreamId, footing: Footing, loaded: &Loaded) -
     if bytes.len() > SNAPSHOT_BYTES_MAX {
         return None;
     }
-    let mut header = Vec::with_capacity(COVERED_BYTES);
-    header.extend_from_slice(MAGIC);
-    header.extend_from_slice(&LAYOUT_VERSION.to_le_bytes());
-    header.extend_from_slice(&program().to_le_bytes());
-    header.extend_from_slice(store.as_bytes());
-    header.extend_from_slice(stream.as_bytes());
-    header.extend_from_slice(&footing.seq.0.to_le_bytes());
-    header.extend_from_slice(&footing.position.0.to_le_bytes());
-    header.extend_from_slice(footing.link.as_bytes());
+    let mut header = header_start(KIND, store, stream, footing);
     header.extend_from_slice(&loaded.event_count.to_le_bytes());
     header.extend_from_slice(&u32::from(loaded.beginnings).to_le_bytes());
     header.extend_from_slice(&u32::try_from(streams.len()).ok()?.to_le_bytes());
@@ -141,6 +140,20 @@ fn encode(store: StoreId, stream: StreamId, footing: Footing, loaded: &Loaded) -
     Some(bytes)
 }
 
+/// How the header of a file in the folder begins.
+pub(super) fn header_start(kind: Kind, store: StoreId, stream: StreamId, footing: Footing) -> Vec<u8> {
+    let mut header = Vec::with_capacity(HEADER_BYTES);
+    header.extend_from_slice(kind.magic);
+    header.extend_from_slice(&kind.layout.to_le_bytes());
+    header.extend_from_slice(&program().to_le_bytes());
+    header.extend_from_slice(store.as_bytes());
+    header.extend_from_slice(stream.as_bytes());
+    header.extend_from_slice(&footing.seq.0.to_le_bytes());
+    header.extend_from_slice(&footing.position.0.to_le_bytes());
+    header.extend_from_slice(footing.link.as_bytes());
+    header
+}
+
 /// Fields in order.
 pub(super) struct Fields<'a>(pub(super) &'a [u8]);
 
@@ -149,6 +162,19 @@ impl Fields<'_> {
         let (field, rest) = self.0.split_first_chunk::<N>()?;
         self.0 = rest;
         Some(*field)
+    }
+
+    /// What the content rests on, if the header begins as that of a file of this program for this stream of this store.
+    pub(super) fn footing(&mut self, kind: Kind, store: StoreId, stream: StreamId) -> Option<Footing> {
+        let ours = self.take()? == *kind.magic
+            && self.take()? == kind.layout.to_le_bytes()
+            && self.take()? == program().to_le_bytes()
+            && self.take()? == store.0
+            && self.take()? == stream.0;
+        let seq = Seq(u64::from_le_bytes(self.take()?));
+        let position = Position(u64::from_le_bytes(self.take()?));
+        let footing = Footing { seq, position, link: Link(self.take()?) };
+        ours.then_some(footing)
     }
 }
 
@@ -228,19 +254,7 @@ fn decode(read: &mut Read<'_>, store: StoreId, stream: StreamId) -> Option<(Foot
     }
     let header: [u8; HEADER_BYTES] = *read.take(HEADER_BYTES)?.first_chunk()?;
     let mut header = Fields(&header);
-    let ours = header.take()? == *MAGIC
-        && header.take()? == LAYOUT_VERSION.to_le_bytes()
-        && header.take()? == program().to_le_bytes()
-        && header.take()? == store.0
-        && header.take()? == stream.0;
-    if !ours {
-        return None;
-    }
-    let footing = Footing {
-        seq: Seq(u64::from_le_bytes(header.take()?)),
-        position: Position(u64::from_le_bytes(header.take()?)),
-        link: Link(header.take()?),
-    };
+    let footing = header.footing(KIND, store, stream)?;
     let event_count = u64::from_le_bytes(header.take()?);
     let beginnings = u32::from_le_bytes(header.take()?) != 0;
     let stream_count = u32::from_le_bytes(header.take()?) as usize;
