@@ -25,10 +25,10 @@ use rkyv::util::AlignedVec;
 use crate::command::ledger::{LAYOUT_VERSION, Ledger, ReadRows, SavedLedger};
 use crate::error::Error;
 use crate::ids::{StoreId, StreamId};
-use crate::storage::{Access, Storage, StoredFile, read_up_to, write_all};
+use crate::storage::{Access, Storage, StoredFile, read_up_to};
 
 use super::Inner;
-use super::snapshots::{FOLDER, Fields, Footing, Kind, header_start};
+use super::snapshots::{FOLDER, Fields, Footing, Kind, header_start, put_in_place};
 use super::writer::StreamWriter;
 
 const KIND: Kind = Kind { magic: b"acpdbLDG", layout: LAYOUT_VERSION };
@@ -143,29 +143,6 @@ fn decode(
     })
 }
 
-/// Puts a ledger in place. Whatever happens, the name holds nothing, an old one or this one.
-fn write(
-    storage: &dyn Storage,
-    stream: StreamId,
-    header: &[u8; HEADER_BYTES],
-    saved: &SavedLedger,
-) -> std::io::Result<()> {
-    storage.create_dir(FOLDER)?;
-    let temporary = format!("{}.tmp", name(stream));
-    let file = storage.open(&temporary, Access::Create)?;
-    // Another one who saves the same: theirs is as good.
-    if !file.try_lock()? || !file.is_current()? {
-        return Ok(());
-    }
-    file.set_len(0)?;
-    let mut offset = 0_u64;
-    for part in [header.as_slice(), &saved.root, &saved.rows] {
-        write_all(&*file, part, offset, &mut 0)?;
-        offset = offset.saturating_add(part.len() as u64);
-    }
-    storage.rename(&temporary, &name(stream))
-}
-
 impl StreamWriter {
     /// Events that no file holds.
     const fn new_count(&self) -> u64 {
@@ -232,7 +209,8 @@ impl Inner {
         let Some(saved) = writer.ledger.save() else { return false };
         let snapshots = &self.snapshots;
         let Some(header) = header_of(snapshots.store, stream, footing, &saved) else { return false };
-        let written = write(&*snapshots.storage, stream, &header, &saved).is_ok();
+        let parts = [header.as_slice(), &saved.root, &saved.rows];
+        let written = put_in_place(&*snapshots.storage, &name(stream), &parts).is_ok();
         if written {
             writer.saved_count = writer.ledger.event_count;
         }

@@ -282,18 +282,27 @@ fn decode(read: &mut Read<'_>, store: StoreId, stream: StreamId) -> Option<(Foot
     Some((footing, loaded))
 }
 
-/// Puts a snapshot in place. Whatever happens, the name holds nothing, an old one or this one.
-fn write(storage: &dyn Storage, stream: StreamId, bytes: &[u8]) -> std::io::Result<()> {
+/// Puts a file in place, its parts one after the other. Whatever happens, the name holds nothing, an old one or this one.
+pub(super) fn put_in_place(storage: &dyn Storage, name: &str, parts: &[&[u8]]) -> std::io::Result<()> {
     storage.create_dir(FOLDER)?;
-    let temporary = format!("{}.tmp", name(stream));
+    let temporary = format!("{name}.tmp");
     let file = storage.open(&temporary, Access::Create)?;
     // Another one who saves the same: theirs is as good.
     if !file.try_lock()? || !file.is_current()? {
         return Ok(());
     }
     file.set_len(0)?;
-    write_all(&*file, bytes, 0, &mut 0)?;
-    storage.rename(&temporary, &name(stream))
+    let mut offset = 0_u64;
+    for part in parts {
+        write_all(&*file, part, offset, &mut 0)?;
+        offset = offset.saturating_add(part.len() as u64);
+    }
+    storage.rename(&temporary, name)
+}
+
+/// Puts a snapshot in place.
+fn write(storage: &dyn Storage, stream: StreamId, bytes: &[u8]) -> std::io::Result<()> {
+    put_in_place(storage, &name(stream), &[bytes])
 }
 
 /// Whether so much of a fold is new that it is worth saving.
