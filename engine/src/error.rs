@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::codec::EncodeError;
+use crate::codec::{EncodeError, Part};
 use crate::command::Rejection;
 use crate::ids::{Seq, StreamId};
 use crate::log::LogError;
@@ -11,7 +11,7 @@ use crate::log::LogError;
 ///
 /// A variant says what to do: wait ([`Error::Busy`]), read again and retry ([`Error::HeadMoved`]), change the request
 /// ([`Error::Rejected`], [`Error::NotFound`], [`Error::TooLarge`]), free space ([`Error::NoSpace`]), reopen
-/// ([`Error::Poisoned`]), run `acpdb verify` ([`Error::Corrupt`]), update ([`Error::NewerFormat`]), or look at the
+/// ([`Error::Poisoned`]), run `acpdb verify` ([`Error::Corrupt`]), update ([`Error::NewerFormat`]), reopen ([`Error::Upgraded`]), or look at the
 /// file system ([`Error::Io`]).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -108,15 +108,19 @@ pub enum Error {
         /// What is missing.
         detail: String,
     },
-    /// The store was written by a newer program.
-    #[error("{} has format version {found}, this program reads up to {supported}; update acpdb", path.display())]
+    /// The store, or a part of it, was written by a newer program. Nothing of it is touched.
+    #[error("{} {found}, which this program does not know; update acpdb", path.display())]
     NewerFormat {
+        /// The file that says so.
+        path: PathBuf,
+        /// What it has or needs: a format version, or features by their names.
+        found: String,
+    },
+    /// A newer program upgraded the store while this handle was open. Open it again.
+    #[error("{} was upgraded while it was open; open it again", path.display())]
+    Upgraded {
         /// The store.
         path: PathBuf,
-        /// Its version.
-        found: u32,
-        /// The newest version this program reads.
-        supported: u32,
     },
     /// Recorded bytes are damaged. The rest of the store stays readable.
     #[error("{detail}; run acpdb verify to see what is affected")]
@@ -170,7 +174,11 @@ impl From<LogError> for Error {
             LogError::Encode(EncodeError::TooLarge { what, actual, limit }) => {
                 Self::TooLarge { what, actual, limit }
             }
-            LogError::NewerFormat { found, supported, path } => Self::NewerFormat { path, found, supported },
+            LogError::NewerFormat { found, path } => Self::NewerFormat { path, found },
+            LogError::Upgraded { path } => Self::Upgraded { path },
+            LogError::Corrupt(damage) if damage.part == Part::Newer => {
+                Self::NewerFormat { path: damage.path, found: format!("holds {}", damage.found) }
+            }
             LogError::NotAStore { path } => {
                 Self::NotAStore { path, detail: "it has no acpdb.json".to_owned() }
             }

@@ -134,10 +134,13 @@ fn a_store_of_a_later_version_is_refused_and_left_alone() {
     std::fs::write(&file, of_version(&text, 2)).unwrap();
     for builder in [builder(&path), builder(&path).read_only(), builder(&path).create(false)] {
         let error = builder.open().unwrap_err();
-        assert!(matches!(error, Error::NewerFormat { found: 2, supported: 1, .. }), "{error}");
+        assert!(
+            matches!(error, Error::NewerFormat { .. }) && error.to_string().contains("version 2"),
+            "{error}"
+        );
         assert!(error.to_string().contains("update acpdb"), "{error}");
     }
-    assert!(matches!(verify_folder(&path, true), Err(Error::NewerFormat { found: 2, .. })));
+    assert!(matches!(verify_folder(&path, true), Err(Error::NewerFormat { .. })));
     assert_eq!(std::fs::read_to_string(&file).unwrap(), of_version(&text, 2));
     // A version that somebody scribbled is damage, not a newer format.
     std::fs::write(&file, text.replace("\"acpdb\": 1", "\"acpdb\": 2")).unwrap();

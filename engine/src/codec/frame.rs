@@ -1,22 +1,23 @@
-//! Whole frames: decoding spine and bodies.
+//! Frames and parts of frames: decoding spine and bodies.
 //!
 //! ```text
-//! 0      160           160 + 48 n                                 spine end
-//! header | envelopes   | payloads, each padded to 16 | body rows  | salt bytes pad | salt bytes pad | ..
+//! 0      160                                                            spine end
+//! header | (table) envelopes | payloads, each padded to 16 | body rows  | salt bytes pad | salt bytes pad | ..
 //! ```
 //!
-//! How one is made is in `prepare`.
+//! How one is made is in `prepare`, how a large one is cut into pieces in `pieces`.
 
 use std::collections::HashMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use rkyv::util::AlignedVec;
 use rustc_hash::FxHashMap;
 
 use super::body::check_block;
-use super::envelope::DiskRow;
+use super::envelope::{DiskRow, NEWER_VERSION, PayloadForm};
 use super::fields::{align16, is_zero};
-use super::prepare::{narrow, resolve};
+use super::pieces::PieceTable;
+use super::prepare::resolve;
 use super::{
     BODY_CHUNK_BYTES_MAX, BODY_ROW_BYTES, BodyRow, ENVELOPE_BYTES, EVENT_BYTES_MAX, Envelope,
     FRAME_HEADER_BYTES, FrameHeader, Invalid, Part, SALT_BYTES,
@@ -32,18 +33,16 @@ pub enum FrameCheck {
     Digest,
 }
 
-/// A frame without its bodies, checked: all its events, or a [part](super::Outline) of them. Cheap to clone.
+/// A frame without its bodies, checked: all its events, or [some pieces](super::PieceTable) of it. Cheap to clone.
 #[derive(Clone)]
 pub struct Frame {
     header: FrameHeader,
     /// The spine, or pieces of it.
     bytes: Arc<AlignedVec<16>>,
-    span: Span,
-    /// Of one with many events.
-    places: Option<Arc<OnceLock<Vec<EventPlace>>>>,
+    spans: Spans,
 }
 
-/// Which events are here, and where in the bytes at hand their envelopes, payloads and rows begin.
+/// Which events a piece has, and where in the bytes at hand their envelopes, payloads and rows begin.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Span {
     /// Ordinal of the first event in the frame.
@@ -55,15 +54,36 @@ pub(super) struct Span {
     pub(super) row_count: usize,
 }
 
-/// Where the payload of an event begins in the spine, and its rows in the table.
-#[derive(Debug, Clone, Copy, Default)]
-struct EventPlace {
-    payload: u32,
-    first_row: u32,
+impl Span {
+    /// Ordinal of the first event behind it.
+    fn end(&self) -> u32 {
+        self.first.saturating_add(self.count)
+    }
 }
 
-/// Events up to this ordinal are found by walking: most frames are small, and never need a table.
-const WALK_COUNT_MAX: u32 = 16;
+/// The pieces at hand: neighbours, in order, at least one.
+#[derive(Debug, Clone)]
+pub(super) enum Spans {
+    /// Most frames are small, and never need a list.
+    One(Span),
+    Many(Arc<[Span]>),
+}
+
+impl Spans {
+    pub(super) fn of(spans: Vec<Span>) -> Self {
+        match spans.as_slice() {
+            [one] => Self::One(*one),
+            _ => Self::Many(spans.into()),
+        }
+    }
+
+    fn list(&self) -> &[Span] {
+        match self {
+            Self::One(span) => std::slice::from_ref(span),
+            Self::Many(spans) => spans,
+        }
+    }
+}
 
 impl std::fmt::Debug for Frame {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -83,147 +103,215 @@ impl Frame {
         if spine.len() != header.spine_bytes as usize {
             return fail(0, format!("{} bytes", header.spine_bytes), format!("{} bytes", spine.len()));
         }
-        let checksum = crc32c::crc32c(&spine);
-        if checksum != header.spine_checksum {
-            return fail(0, format!("checksum {:08x}", header.spine_checksum), format!("{checksum:08x}"));
-        }
+        let spans = if header.piece_count == 0 {
+            let checksum = crc32c::crc32c(&spine);
+            if checksum != header.spine_checksum {
+                return fail(0, format!("checksum {:08x}", header.spine_checksum), format!("{checksum:08x}"));
+            }
+            let rows_bytes = (header.row_count as usize).saturating_mul(BODY_ROW_BYTES);
+            Spans::One(Span {
+                first: 0,
+                count: header.event_count,
+                envelopes: 0,
+                payloads: align16((header.event_count as usize).saturating_mul(ENVELOPE_BYTES)),
+                rows: spine.len().saturating_sub(rows_bytes),
+                row_count: header.row_count as usize,
+            })
+        } else {
+            let table = PieceTable::decode(&header, &spine)?;
+            table
+                .check(&(0..header.piece_count), spine.get(PieceTable::bytes_of(&header)..).unwrap_or(&[]))?;
+            Spans::of(table.all_spans())
+        };
         if check == FrameCheck::Digest && *blake3::hash(&spine).as_bytes() != header.spine_digest.0 {
             return fail(0, format!("digest {}", header.spine_digest), "another".to_owned());
         }
-        let rows_bytes = (header.row_count as usize).saturating_mul(BODY_ROW_BYTES);
-        let rows_start = spine.len().saturating_sub(rows_bytes);
-        let span = Span {
-            first: 0,
-            count: header.event_count,
-            envelopes: 0,
-            payloads: (header.event_count as usize).saturating_mul(ENVELOPE_BYTES),
-            rows: rows_start,
-            row_count: header.row_count as usize,
-        };
-        let frame = Self::of(header, Arc::new(spine), span);
-        let payloads_end = frame.check_payloads()?;
-        if payloads_end != rows_start {
-            return fail(payloads_end, "body rows after the payloads".to_owned(), "other bytes".to_owned());
-        }
+        let frame = Self::of(header, Arc::new(spine), spans);
+        frame.check_payloads()?;
         frame.check_rows()?;
         Ok(frame)
     }
 
     /// A frame of checked bytes.
-    pub(super) fn of(header: FrameHeader, bytes: Arc<AlignedVec<16>>, span: Span) -> Self {
-        let places = (span.count > WALK_COUNT_MAX).then(Arc::default);
-        Self { header, bytes, span, places }
+    pub(super) fn of(header: FrameHeader, bytes: Arc<AlignedVec<16>>, spans: Spans) -> Self {
+        Self { header, bytes, spans }
     }
 
-    /// The bytes at hand, and what is where in them.
-    pub(super) fn parts(&self) -> (&Arc<AlignedVec<16>>, Span) {
-        (&self.bytes, self.span)
+    /// The bytes at hand.
+    pub(super) fn shared_bytes(&self) -> Arc<AlignedVec<16>> {
+        Arc::clone(&self.bytes)
     }
 
-    fn check_payloads(&self) -> Result<usize, Invalid> {
-        let mut at = self.span.payloads;
-        for ordinal in 0..self.header.event_count as usize {
-            let (_, length) = self.envelope(ordinal);
-            let (end, next) = (at.saturating_add(length), at.saturating_add(align16(length)));
-            let padding = self.bytes.get(end..next).filter(|_| next <= self.span.rows);
-            if length > EVENT_BYTES_MAX || !padding.is_some_and(is_zero) {
-                let offset = FRAME_HEADER_BYTES + ordinal * ENVELOPE_BYTES;
-                return Err(Invalid::new(
-                    Part::Spine,
-                    offset,
-                    "a payload within the spine",
-                    format!("{length} bytes"),
-                ));
+    fn spans(&self) -> &[Span] {
+        self.spans.list()
+    }
+
+    /// Payloads follow each other from the envelopes to the rows, with zeros between.
+    fn check_payloads(&self) -> Result<(), Invalid> {
+        let fail = |at: usize, expected: &str, found: String| {
+            Err(Invalid::new(Part::Spine, FRAME_HEADER_BYTES.saturating_add(at), expected, found))
+        };
+        for span in self.spans() {
+            let envelopes_end =
+                span.envelopes.saturating_add((span.count as usize).saturating_mul(ENVELOPE_BYTES));
+            let gap = self.bytes.get(envelopes_end..span.payloads).filter(|_| span.payloads <= span.rows);
+            if !gap.is_some_and(is_zero) {
+                return fail(envelopes_end, "envelopes and zeros within the spine", "other bytes".to_owned());
             }
-            at = next;
+            let mut at = span.payloads;
+            for index in 0..span.count as usize {
+                let (_, form) = self.envelope(span, index);
+                let length = form.bytes as usize;
+                let (end, next) = (at.saturating_add(length), at.saturating_add(align16(length)));
+                let padding = self.bytes.get(end..next).filter(|_| next <= span.rows);
+                if length > EVENT_BYTES_MAX || !padding.is_some_and(is_zero) {
+                    let offset = span.envelopes + index * ENVELOPE_BYTES;
+                    return fail(offset, "a payload within the spine", format!("{length} bytes"));
+                }
+                at = next;
+            }
+            if at != span.rows {
+                return fail(at, "body rows after the payloads", "other bytes".to_owned());
+            }
         }
-        Ok(at)
+        Ok(())
+    }
+
+    /// What can be said of pieces without the others: payloads fit, rows are of their events and name bodies that can be.
+    pub(super) fn check_part(&self) -> Result<(), Invalid> {
+        self.check_payloads()?;
+        for span in self.spans() {
+            let mut event = span.first;
+            for (index, disk) in self.disk_rows_of(span).enumerate() {
+                if disk.row.event < event || disk.row.event >= span.end() {
+                    return self.wrong_row(span, index, "a row of the same or a later event");
+                }
+                event = disk.row.event;
+                self.check_row(&disk).or_else(|expected| self.wrong_row(span, index, expected))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn wrong_row(&self, span: &Span, index: usize, expected: &str) -> Result<(), Invalid> {
+        let offset = FRAME_HEADER_BYTES + span.rows + index * BODY_ROW_BYTES;
+        Err(Invalid::new(Part::Spine, offset, expected, "another"))
+    }
+
+    /// What a row may say, whatever the others say.
+    fn check_row(&self, disk: &DiskRow) -> Result<(), &'static str> {
+        let row = &disk.row;
+        let limits = 1..=BODY_CHUNK_BYTES_MAX;
+        if !limits.contains(&(row.bytes as usize)) || !limits.contains(&(row.stored_bytes as usize)) {
+            return Err("a body within the limits");
+        }
+        if !disk.in_frame {
+            let is_earlier = row.position < self.header.position;
+            return if is_earlier { Ok(()) } else { Err("a body stored before this frame") };
+        }
+        let spine_end = FRAME_HEADER_BYTES as u64 + u64::from(self.header.spine_bytes);
+        let start = row.position.0.checked_mul(Position::GRAIN_BYTES);
+        let fits = start.is_some_and(|start| {
+            start >= spine_end && start.saturating_add(block_bytes(row)) <= self.header.frame_bytes()
+        });
+        if fits { Ok(()) } else { Err("a body of this frame") }
     }
 
     /// Rows are in the order of their events; those in the frame tile the bodies exactly, or repeat one that does.
     fn check_rows(&self) -> Result<(), Invalid> {
-        let bodies_start = FRAME_HEADER_BYTES + self.bytes.len();
-        let mut next = bodies_start as u64;
+        let mut next = FRAME_HEADER_BYTES as u64 + u64::from(self.header.spine_bytes);
         // Built at the first row that repeats another; most frames have none.
-        let mut stored: Option<FxHashMap<Position, (Digest, u32)>> = None;
-        let mut event = 0;
-        for index in 0..self.header.row_count as usize {
-            let fail = |expected: &str| {
-                let offset = FRAME_HEADER_BYTES + self.span.rows + index * BODY_ROW_BYTES;
-                Err(Invalid::new(Part::Spine, offset, expected, "another"))
-            };
-            let Some(disk) = self.disk_row(index) else { return fail("a body row of format 1") };
-            let row = disk.row;
-            if row.event < event || row.event >= self.header.event_count {
-                return fail("a row of the same or a later event");
-            }
-            event = row.event;
-            if row.bytes == 0 || row.bytes as usize > BODY_CHUNK_BYTES_MAX {
-                return fail("a body within the limits");
-            }
-            if !disk.in_frame {
-                if row.position >= self.header.position {
-                    return fail("a body stored before this frame");
+        let mut stored: Option<FxHashMap<Position, (Digest, u32, u32)>> = None;
+        let named = |disk: &DiskRow| (disk.row.digest, disk.row.bytes, disk.row.stored_bytes);
+        let mut count = 0_usize;
+        for span in self.spans() {
+            let mut event = span.first;
+            for (index, disk) in self.disk_rows_of(span).enumerate() {
+                let row = disk.row;
+                if row.event < event || row.event >= span.end() {
+                    return self.wrong_row(span, index, "a row of the same or a later event");
                 }
-            } else if row.position.0.checked_mul(Position::GRAIN_BYTES) == Some(next) {
-                if let Some(stored) = &mut stored {
-                    stored.insert(row.position, (row.digest, row.bytes));
+                event = row.event;
+                self.check_row(&disk).or_else(|expected| self.wrong_row(span, index, expected))?;
+                count = count.saturating_add(1);
+                if !disk.in_frame {
+                    continue;
                 }
-                next = next.saturating_add((SALT_BYTES + align16(row.bytes as usize)) as u64);
-            } else {
+                if row.position.0.checked_mul(Position::GRAIN_BYTES) == Some(next) {
+                    if let Some(stored) = &mut stored {
+                        stored.insert(row.position, named(&disk));
+                    }
+                    next = next.saturating_add(block_bytes(&row));
+                    continue;
+                }
                 let stored = stored.get_or_insert_with(|| {
-                    let earlier =
-                        (0..index).filter_map(|index| self.disk_row(index)).filter(|disk| disk.in_frame);
-                    earlier.map(|disk| (disk.row.position, (disk.row.digest, disk.row.bytes))).collect()
+                    let earlier = self.disk_rows().take(count.saturating_sub(1)).filter(|disk| disk.in_frame);
+                    earlier.map(|disk| (disk.row.position, named(&disk))).collect()
                 });
-                if stored.get(&row.position) != Some(&(row.digest, row.bytes)) {
-                    return fail("a body of this frame");
+                if stored.get(&row.position) != Some(&named(&disk)) {
+                    return self.wrong_row(span, index, "a body of this frame");
                 }
             }
         }
         if next != self.header.frame_bytes() {
             let found = format!("rows up to byte {next}");
-            return Err(Invalid::new(
-                Part::Spine,
-                FRAME_HEADER_BYTES + self.span.rows,
-                "rows for all bodies",
-                found,
-            ));
+            let offset = FRAME_HEADER_BYTES + self.header.spine_bytes as usize;
+            return Err(Invalid::new(Part::Spine, offset, "rows for all bodies", found));
         }
         Ok(())
     }
 
-    /// The envelope of an event, counted from the first that is here, and the length of its payload.
-    fn envelope(&self, index: usize) -> (Envelope, usize) {
-        let at = self.span.envelopes.saturating_add(index.saturating_mul(ENVELOPE_BYTES));
-        let (envelope, length) = Envelope::decode(self.bytes.get(at..).unwrap_or(&[]));
-        (envelope, length as usize)
+    /// The envelope of an event, counted from the first of its piece, and the form of its payload.
+    fn envelope(&self, span: &Span, index: usize) -> (Envelope, PayloadForm) {
+        let at = span.envelopes.saturating_add(index.saturating_mul(ENVELOPE_BYTES));
+        Envelope::decode(self.bytes.get(at..).unwrap_or(&[]))
     }
 
-    /// A row, counted from the first that is here.
-    fn disk_row(&self, index: usize) -> Option<DiskRow> {
-        let at = self.span.rows.saturating_add(index.saturating_mul(BODY_ROW_BYTES));
-        DiskRow::decode(self.bytes.get(at..at.saturating_add(BODY_ROW_BYTES))?)
+    /// A row, counted from the first of its piece.
+    fn disk_row(&self, span: &Span, index: usize) -> DiskRow {
+        let at = span.rows.saturating_add(index.saturating_mul(BODY_ROW_BYTES));
+        DiskRow::decode(self.bytes.get(at..at.saturating_add(BODY_ROW_BYTES)).unwrap_or(&[]))
+    }
+
+    fn disk_rows_of<'a>(&'a self, span: &'a Span) -> impl Iterator<Item = DiskRow> + 'a {
+        (0..span.row_count).map(move |index| self.disk_row(span, index))
+    }
+
+    fn disk_rows(&self) -> impl Iterator<Item = DiskRow> + '_ {
+        self.spans().iter().flat_map(|span| self.disk_rows_of(span))
     }
 
     /// Whether all events of the frame are here.
     pub fn is_whole(&self) -> bool {
-        self.span.count == self.header.event_count
+        let count: u64 = self.spans().iter().map(|span| u64::from(span.count)).sum();
+        count == u64::from(self.header.event_count)
+    }
+
+    /// Whether it is cut into pieces, so that some of its events can be read without the others.
+    pub fn is_large(&self) -> bool {
+        self.header.piece_count > 0
     }
 
     /// The seq of the first event that is here.
     pub fn first_seq(&self) -> Seq {
-        Seq(self.header.first_seq.0.saturating_add(u64::from(self.span.first)))
+        let first = self.spans().first().map_or(0, |span| span.first);
+        Seq(self.header.first_seq.0.saturating_add(u64::from(first)))
     }
 
     /// The seq of the last event that is here.
     pub fn last_seq(&self) -> Seq {
-        Seq(self.first_seq().0.saturating_add(u64::from(self.span.count)).saturating_sub(1))
+        let end = self.spans().last().map_or(0, Span::end);
+        Seq(self.header.first_seq.0.saturating_add(u64::from(end)).saturating_sub(1))
     }
 
     /// Bytes of the spine that are here.
     pub(crate) fn spine_bytes(&self) -> usize {
         self.bytes.len()
+    }
+
+    /// The table of pieces of a whole frame that has one.
+    pub fn piece_table(&self) -> Option<PieceTable> {
+        PieceTable::decode(&self.header, &self.bytes).ok().filter(|_| self.is_whole())
     }
 
     /// The frame's header.
@@ -243,71 +331,50 @@ impl Frame {
 
     /// Its events that are here, in order.
     pub fn events(&self) -> impl Iterator<Item = EventRef<'_>> {
-        self.placed().map(|(_, event)| event)
+        self.spans().iter().flat_map(|span| self.events_of(span))
     }
 
-    /// The events that are here, each with where its payload begins.
-    pub(super) fn placed(&self) -> impl Iterator<Item = (usize, EventRef<'_>)> {
-        let (first, first_seq) = (self.span.first, self.first_seq());
-        let (mut payload_at, mut row) = (self.span.payloads, 0);
-        (0..self.span.count).map(move |index| {
-            let (envelope, length) = self.envelope(index as usize);
-            let start = payload_at;
+    fn events_of<'a>(&'a self, span: &'a Span) -> impl Iterator<Item = EventRef<'a>> {
+        let (mut payload_at, mut row) = (span.payloads, 0);
+        (0..span.count).map(move |index| {
+            let (mut envelope, form) = self.envelope(span, index as usize);
+            if !form.is_known() {
+                envelope.version = NEWER_VERSION;
+            }
+            let (start, length) = (payload_at, form.bytes as usize);
             let payload = self.bytes.get(start..start.saturating_add(length)).unwrap_or(&[]);
             payload_at = start.saturating_add(align16(length));
-            let (first_row, ordinal) = (row, first.saturating_add(index));
-            while row < self.span.row_count
-                && self.disk_row(row).is_some_and(|disk| disk.row.event == ordinal)
-            {
+            let (first_row, ordinal) = (row, span.first.saturating_add(index));
+            while row < span.row_count && self.disk_row(span, row).row.event == ordinal {
                 row += 1;
             }
-            let seq = Seq(first_seq.0.saturating_add(u64::from(index)));
-            (start, EventRef { frame: self, seq, envelope, payload, first_row, row_count: row - first_row })
+            let seq = Seq(self.header.first_seq.0.saturating_add(u64::from(ordinal)));
+            EventRef { frame: self, seq, envelope, payload, span, first_row, row_count: row - first_row }
         })
     }
 
-    /// The event at `seq`, if it is here. Cost: O(1), after one walk through a large frame.
+    /// The event at `seq`, if it is here. Cost: a walk through one piece of a few events.
     pub fn event(&self, seq: Seq) -> Option<EventRef<'_>> {
-        let index = usize::try_from(seq.0.checked_sub(self.first_seq().0)?).ok()?;
-        let places = match &self.places {
-            Some(places) if index >= WALK_COUNT_MAX as usize => places.get_or_init(|| self.event_places()),
-            _ => return self.events().nth(index),
-        };
-        let place = places.get(index)?;
-        let (envelope, length) = self.envelope(index);
-        let payload_at = place.payload as usize;
-        let payload = self.bytes.get(payload_at..payload_at.saturating_add(length))?;
-        let first_row = place.first_row as usize;
-        let end = places.get(index + 1).map_or(self.span.row_count, |next| next.first_row as usize);
-        let row_count = end.saturating_sub(first_row);
-        Some(EventRef { frame: self, seq, envelope, payload, first_row, row_count })
-    }
-
-    fn event_places(&self) -> Vec<EventPlace> {
-        let place = |(payload, event): (usize, EventRef<'_>)| EventPlace {
-            payload: narrow(payload),
-            first_row: narrow(event.first_row),
-        };
-        self.placed().map(place).collect()
+        let ordinal = u32::try_from(seq.0.checked_sub(self.header.first_seq.0)?).ok()?;
+        let spans = self.spans();
+        let span = spans.get(spans.partition_point(|span| span.end() <= ordinal))?;
+        self.events_of(span).nth(ordinal.checked_sub(span.first)? as usize)
     }
 
     /// All rows of its events that are here, with absolute positions.
     pub fn rows(&self) -> impl Iterator<Item = BodyRow> + '_ {
-        (0..self.span.row_count)
-            .filter_map(|index| self.disk_row(index))
-            .map(|row| resolve(&row, self.header.position))
+        self.disk_rows().map(|row| resolve(&row, self.header.position))
     }
 
     /// The blocks stored in this frame, in order: for each the first row that names it. Of a whole frame.
     pub fn blocks(&self) -> impl Iterator<Item = BodyRow> + '_ {
         debug_assert!(self.is_whole(), "a part does not know where the bodies begin");
-        let mut next = FRAME_HEADER_BYTES + self.header.spine_bytes as usize;
-        (0..self.span.row_count).filter_map(move |index| {
-            let disk = self.disk_row(index).filter(|disk| disk.in_frame)?;
-            if disk.row.position.0.checked_mul(Position::GRAIN_BYTES) != Some(next as u64) {
+        let mut next = FRAME_HEADER_BYTES as u64 + u64::from(self.header.spine_bytes);
+        self.disk_rows().filter(|disk| disk.in_frame).filter_map(move |disk| {
+            if disk.row.position.0.checked_mul(Position::GRAIN_BYTES) != Some(next) {
                 return None;
             }
-            next = next.saturating_add(SALT_BYTES + align16(disk.row.bytes as usize));
+            next = next.saturating_add(block_bytes(&disk.row));
             Some(resolve(&disk, self.header.position))
         })
     }
@@ -336,13 +403,11 @@ impl Frame {
         let mut failed: HashMap<Position, Invalid> = HashMap::new();
         let start = self.header.position.offset();
         let mut blocks = self.blocks().peekable();
-        for index in 0..self.span.row_count {
-            let Some(disk) = self.disk_row(index).filter(|disk| disk.in_frame) else { continue };
+        for disk in self.disk_rows().filter(|disk| disk.in_frame) {
             let row = resolve(&disk, self.header.position);
             if blocks.next_if(|next| next.position == row.position).is_some() {
-                let length = SALT_BYTES + align16(row.bytes as usize);
-                let checked =
-                    block(&row, length).and_then(|block| check_block(block.as_ref(), row.bytes, &row.digest));
+                let length = SALT_BYTES + align16(row.stored_bytes as usize);
+                let checked = block(&row, length).and_then(|block| check_block(block.as_ref(), &row));
                 if let Err(mut invalid) = checked {
                     invalid.offset = row.position.offset().saturating_sub(start);
                     failed.insert(row.position, invalid);
@@ -365,8 +430,9 @@ pub struct EventRef<'a> {
     pub envelope: Envelope,
     /// Its payload, at an address that is a multiple of 16.
     pub payload: &'a [u8],
-    /// Its first row, counted from the first that is here.
-    pub(super) first_row: usize,
+    /// The piece that it is in, and its first row there.
+    span: &'a Span,
+    first_row: usize,
     row_count: usize,
 }
 
@@ -378,15 +444,19 @@ impl EventRef<'_> {
 
     /// Its row `index`, counted from 0 within the event.
     pub fn row(&self, index: usize) -> Option<BodyRow> {
-        let disk =
-            self.frame.disk_row(self.first_row.checked_add(index)?).filter(|_| index < self.row_count)?;
-        Some(resolve(&disk, self.frame.header.position))
+        let number = self.first_row.checked_add(index).filter(|_| index < self.row_count)?;
+        Some(resolve(&self.frame.disk_row(self.span, number), self.frame.header.position))
     }
 
     /// Its rows in order.
     pub fn rows(&self) -> impl Iterator<Item = BodyRow> + '_ {
         (0..self.row_count).filter_map(|index| self.row(index))
     }
+}
+
+/// Salt, what is stored of a body, zeros.
+fn block_bytes(row: &BodyRow) -> u64 {
+    (SALT_BYTES + align16(row.stored_bytes as usize)) as u64
 }
 
 /// Decodes one whole frame from the start of `bytes` and checks everything, bodies included.

@@ -1,7 +1,7 @@
 //! Bytes on disk and back: frames, bodies, segment headers, the tail page, the checkpoint, the store file.
 //!
 //! ```text
-//! frame   header 160 | spine: envelopes 48 each, payloads, body rows 64 each | bodies: salt 16 + bytes, each
+//! frame   header 160 | spine: envelopes 56 each, payloads, body rows 64 each | bodies: salt 16 + bytes, each
 //! ```
 //!
 //! One commit is one frame. What an event says is opaque here: an [`Envelope`] and payload bytes. Everything that
@@ -17,10 +17,10 @@ mod envelope;
 mod fields;
 mod frame;
 mod header;
-mod outline;
 mod pages;
 pub mod payload;
 pub mod peek;
+mod pieces;
 mod prepare;
 mod sealed;
 mod segment;
@@ -36,18 +36,19 @@ pub use envelope::{BodyRow, EncodedBody, EncodedEvent, Envelope, NO_KEY, SALT_BY
 pub use fields::{align16, is_zero};
 pub use frame::{EventRef, Frame, FrameCheck, decode_frame};
 pub use header::{FRAME_MAGIC, FrameHeader};
-pub use outline::{Outline, Pieces};
 pub use pages::{
     Busy, Checkpoint, TailPage, Written, busy_record, check_word, poison_word, slots, state_records, word,
     written_record,
 };
+pub use pieces::PieceTable;
 pub use prepare::{PreparedFrame, encode_frame};
 pub use sealed::SealedLayout;
 pub(crate) use sealed::{
     BLOCK_ROW_BYTES, BlockRow, DIGESTED_RECORD_BYTES, FRAME_ROW_BYTES, FrameRow, POSTING_BYTES, RECORD_BYTES,
     RECORD_OFFSET, RecordKind, SEAL_DOMAIN, SEALED_BYTES_MAX, STREAM_ROW_BYTES, StreamRow,
 };
-pub use segment::SegmentHeader;
+pub use segment::{FeatureBits, SegmentHeader};
+pub(crate) use segment::{GENERATION_OFFSET, generation_record};
 pub use store_file::{StoreFile, StoreFileError};
 pub(crate) use table::{FENCE_KEY_BYTES, PAGE_ROW_COUNT, TableShape, checked, encode_table};
 
@@ -55,15 +56,21 @@ pub(crate) use table::{FENCE_KEY_BYTES, PAGE_ROW_COUNT, TableShape, checked, enc
 pub const FORMAT_VERSION: u32 = 1;
 /// BLAKE3, the only digest of format 1.
 pub const DIGEST_BLAKE3: u8 = 1;
+/// How the digest of a body is made: salted BLAKE3 of the body.
+pub const DIGEST_OF_BODY: u8 = 1;
+/// How the digest of a body is made: salted BLAKE3 of what is stored of it, which can be checked without a key.
+pub const DIGEST_OF_STORED: u8 = 2;
 /// CRC-32C, the only checksum of format 1.
 pub const CHECKSUM_CRC32C: u8 = 1;
 
 /// Bytes of a frame header.
 pub const FRAME_HEADER_BYTES: usize = 160;
 /// Bytes of one event's envelope.
-pub const ENVELOPE_BYTES: usize = 48;
+pub const ENVELOPE_BYTES: usize = 56;
 /// Bytes of one row of the body table.
 pub const BODY_ROW_BYTES: usize = 64;
+/// Bytes of one row of a frame's table of pieces.
+pub const PIECE_ROW_BYTES: usize = 24;
 /// Bytes of a segment header; the first frame follows at this offset.
 pub const SEGMENT_HEADER_BYTES: usize = 4096;
 /// Bytes of the tail page.
@@ -82,11 +89,11 @@ pub const COMMIT_EVENT_COUNT_MAX: usize = 65_536;
 /// Longest store file that is read.
 pub const STORE_FILE_BYTES_MAX: usize = 4096;
 
-const _: () = assert!(FRAME_HEADER_BYTES.is_multiple_of(16) && ENVELOPE_BYTES.is_multiple_of(16));
+const _: () = assert!(FRAME_HEADER_BYTES.is_multiple_of(16) && ENVELOPE_BYTES.is_multiple_of(8));
 const _: () = assert!(BODY_ROW_BYTES.is_multiple_of(16) && SEGMENT_HEADER_BYTES.is_multiple_of(16));
 const _: () = assert!(BODY_CHUNK_BYTES_MAX + SALT_BYTES + EVENT_BYTES_MAX < FRAME_BYTES_MAX);
 // A commit of one event with one body costs this much beside its payload and its body.
-const _: () = assert!(FRAME_HEADER_BYTES + ENVELOPE_BYTES + BODY_ROW_BYTES + SALT_BYTES <= 300);
+const _: () = assert!(FRAME_HEADER_BYTES + ENVELOPE_BYTES + 8 + BODY_ROW_BYTES + SALT_BYTES <= 304);
 
 /// Bytes that are not what they should be, and why.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -149,6 +156,8 @@ pub enum Part {
     Missing,
     /// A witness that names another link than the log has.
     Forked,
+    /// Sound bytes that say what this program does not know: a newer one wrote them.
+    Newer,
 }
 
 impl std::fmt::Display for Part {
@@ -169,6 +178,7 @@ impl std::fmt::Display for Part {
             Self::Rubbish => "end of segment",
             Self::Missing => "end of the log",
             Self::Forked => "history",
+            Self::Newer => "newer format",
         })
     }
 }

@@ -14,6 +14,7 @@ use super::body::salted;
 use super::envelope::DiskRow;
 use super::fields::{Put, align16, is_zero};
 use super::header::link_of;
+use super::pieces::{self, PieceRow};
 use super::{
     BODY_CHUNK_BYTES_MAX, BODY_ROW_BYTES, BodyRow, COMMIT_EVENT_COUNT_MAX, ENVELOPE_BYTES, EVENT_BYTES_MAX,
     EncodeError, EncodedBody, EncodedEvent, FRAME_BYTES_MAX, FRAME_HEADER_BYTES, FrameHeader, SALT_BYTES,
@@ -61,11 +62,11 @@ impl PreparedFrame {
         self.rows.iter().map(|row| resolve(row, position)).collect()
     }
 
-    /// Gives the frame its place and time, and returns its bytes and its link. May be called again.
+    /// Gives the frame its place, its time and the highest time so far, and returns its bytes and its link. May be called again.
     pub fn seal(
         &mut self,
         first_seq: Seq,
-        time: Micros,
+        (time, time_max): (Micros, Micros),
         position: Position,
         durable: Position,
         store: StoreId,
@@ -73,7 +74,8 @@ impl PreparedFrame {
     ) -> (&[u8], Link) {
         let is_wrong = is_planted(Bug::WrongPreviousLink) && first_seq.0.is_multiple_of(3);
         let previous = if is_wrong { Link::ZERO } else { previous };
-        self.header = FrameHeader { first_seq, time, position, durable, store, previous, ..self.header };
+        self.header =
+            FrameHeader { first_seq, time, time_max, position, durable, store, previous, ..self.header };
         let header = self.header.encode();
         Put(&mut self.bytes).bytes(&header);
         (&self.bytes, link_of(&header))
@@ -105,25 +107,52 @@ pub(super) fn narrow(count: usize) -> u32 {
 /// [`EncodeError::TooLarge`] over any limit of this module, checked before anything is allocated; the other
 /// variants for a commit that makes no sense.
 pub fn encode_frame(events: &[EncodedEvent]) -> Result<PreparedFrame, EncodeError> {
-    let (spine_bytes, bodies_bytes_max) = measure(events)?;
+    let (plan, bodies_bytes_max) = measure(events)?;
+    let spine_bytes = plan.spine_bytes;
     let mut bytes = Vec::with_capacity(FRAME_HEADER_BYTES + spine_bytes + bodies_bytes_max);
-    bytes.resize(FRAME_HEADER_BYTES, 0);
-    let mut streams: FxHashMap<StreamId, u32> = FxHashMap::default();
-    for (ordinal, event) in events.iter().enumerate() {
-        bytes.extend_from_slice(&event.envelope.encode(narrow(event.payload.len())));
-        streams.insert(event.envelope.stream, narrow(ordinal));
-    }
-    for event in events {
-        bytes.extend_from_slice(&event.payload);
-        bytes.resize(align16(bytes.len()), 0);
-    }
+    bytes.resize(FRAME_HEADER_BYTES + pieces::table_bytes(plan.table_rows()), 0);
     let rows = place_bodies(events, FRAME_HEADER_BYTES + spine_bytes);
-    for placed in &rows {
-        bytes.extend_from_slice(&placed.row.encode());
+    let mut streams: FxHashMap<StreamId, u32> = FxHashMap::default();
+    let mut table = Vec::with_capacity(plan.table_rows());
+    let (mut first, mut row_start) = (0, 0);
+    for end in &plan.event_ends {
+        let start = bytes.len();
+        let piece = events.get(first..*end).unwrap_or(&[]);
+        let mut bits = 0;
+        for (ordinal, event) in (first..).zip(piece) {
+            bytes.extend_from_slice(&event.envelope.encode(narrow(event.payload.len())));
+            streams.insert(event.envelope.stream, narrow(ordinal));
+            bits |= pieces::stream_bit(&event.envelope.stream);
+        }
+        bytes.resize(align16(bytes.len()), 0);
+        for event in piece {
+            bytes.extend_from_slice(&event.payload);
+            bytes.resize(align16(bytes.len()), 0);
+        }
+        let row_end = row_start + piece.iter().map(|event| event.bodies.len()).sum::<usize>();
+        for placed in rows.get(row_start..row_end).unwrap_or(&[]) {
+            bytes.extend_from_slice(&placed.row.encode());
+        }
+        if plan.table_rows() > 0 {
+            table.push(PieceRow {
+                spine_end: narrow(bytes.len() - FRAME_HEADER_BYTES),
+                event_end: narrow(*end),
+                row_end: narrow(row_end),
+                checksum: crc32c::crc32c(bytes.get(start..).unwrap_or(&[])),
+                streams: bits,
+            });
+        }
+        (first, row_start) = (*end, row_end);
     }
     debug_assert_eq!(bytes.len(), FRAME_HEADER_BYTES + spine_bytes);
+    let mut put = Put(bytes.get_mut(FRAME_HEADER_BYTES..).unwrap_or_default());
+    for row in &table {
+        put.bytes(&row.encode());
+    }
     let spine = bytes.get(FRAME_HEADER_BYTES..).unwrap_or(&[]);
-    let (spine_digest, spine_checksum) = (Digest(*blake3::hash(spine).as_bytes()), crc32c::crc32c(spine));
+    let spine_digest = Digest(*blake3::hash(spine).as_bytes());
+    let checked = if table.is_empty() { spine.len() } else { pieces::table_bytes(table.len()) };
+    let spine_checksum = crc32c::crc32c(spine.get(..checked).unwrap_or(spine));
     for placed in &rows {
         match placed.block {
             Block::Stored(salt, body) => {
@@ -142,29 +171,71 @@ pub fn encode_frame(events: &[EncodedEvent]) -> Result<PreparedFrame, EncodeErro
         row_count: narrow(rows.len()),
         first_seq: Seq(1),
         time: Micros::default(),
+        time_max: Micros::default(),
         position: Position::default(),
         durable: Position::default(),
         store: StoreId::ZERO,
         previous: Link::ZERO,
         spine_digest,
+        piece_count: narrow(table.len()),
         spine_checksum,
     };
     let rows = rows.into_iter().map(|placed| placed.row).collect();
     Ok(PreparedFrame { bytes, header, rows, streams: streams.into_iter().collect() })
 }
 
-/// Checks every limit; returns the length of the spine and the most that the bodies can take.
-fn measure(events: &[EncodedEvent]) -> Result<(usize, usize), EncodeError> {
+/// How the events of a commit are cut into pieces.
+struct Plan {
+    /// For each piece the ordinal of the first event after it.
+    event_ends: Vec<usize>,
+    spine_bytes: usize,
+}
+
+impl Plan {
+    /// A single piece needs no table.
+    fn table_rows(&self) -> usize {
+        if self.event_ends.len() > 1 { self.event_ends.len() } else { 0 }
+    }
+
+    /// Cuts `events`, of which each takes `event_bytes` beside its envelope.
+    fn of(event_bytes: &[usize]) -> Self {
+        let count = event_bytes.len();
+        let length = |bytes: &[usize]| {
+            let rest = bytes.iter().fold(0_usize, |sum, bytes| sum.saturating_add(*bytes));
+            align16(bytes.len().saturating_mul(ENVELOPE_BYTES)).saturating_add(rest)
+        };
+        if count <= pieces::SINGLE_EVENT_COUNT_MAX {
+            return Self { event_ends: vec![count], spine_bytes: length(event_bytes) };
+        }
+        let (mut event_ends, mut spine_bytes, mut start) = (Vec::new(), 0_usize, 0);
+        for end in 1..=count {
+            let piece = event_bytes.get(start..end).unwrap_or(&[]);
+            let full =
+                piece.len() >= pieces::PIECE_EVENT_COUNT_MAX || length(piece) >= pieces::PIECE_BYTES_FULL;
+            if full || end == count {
+                spine_bytes = spine_bytes.saturating_add(length(piece));
+                event_ends.push(end);
+                start = end;
+            }
+        }
+        let mut plan = Self { event_ends, spine_bytes };
+        plan.spine_bytes = plan.spine_bytes.saturating_add(pieces::table_bytes(plan.table_rows()));
+        plan
+    }
+}
+
+/// Checks every limit; returns how the spine is laid out and the most that the bodies can take.
+fn measure(events: &[EncodedEvent]) -> Result<(Plan, usize), EncodeError> {
     if events.is_empty() {
         return Err(EncodeError::NoEvents);
     }
     limit("events of a commit", events.len(), COMMIT_EVENT_COUNT_MAX)?;
-    let (mut spine, mut bodies) = (0_usize, 0_usize);
+    let (mut event_bytes, mut bodies) = (Vec::with_capacity(events.len()), 0_usize);
     for (ordinal, event) in events.iter().enumerate() {
         limit("bytes of an event", event.payload.len(), EVENT_BYTES_MAX)?;
-        spine = spine.saturating_add(ENVELOPE_BYTES + align16(event.payload.len()));
+        let rows_bytes = event.bodies.len().saturating_mul(BODY_ROW_BYTES);
+        event_bytes.push(align16(event.payload.len()).saturating_add(rows_bytes));
         for (row, body) in event.bodies.iter().enumerate() {
-            spine = spine.saturating_add(BODY_ROW_BYTES);
             let length = match body {
                 EncodedBody::New { bytes, salt } => {
                     if is_zero(salt) {
@@ -185,12 +256,13 @@ fn measure(events: &[EncodedEvent]) -> Result<(usize, usize), EncodeError> {
             limit("bytes of a body", length, BODY_CHUNK_BYTES_MAX)?;
         }
     }
+    let plan = Plan::of(&event_bytes);
     limit(
         "bytes of a commit",
-        spine.saturating_add(bodies).saturating_add(FRAME_HEADER_BYTES),
+        plan.spine_bytes.saturating_add(bodies).saturating_add(FRAME_HEADER_BYTES),
         FRAME_BYTES_MAX,
     )?;
-    Ok((spine, bodies))
+    Ok((plan, bodies))
 }
 
 struct Placed<'a> {

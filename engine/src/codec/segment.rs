@@ -30,6 +30,45 @@ pub struct SegmentHeader {
     pub abandoned: bool,
     /// How the file is laid out, if the segment is sealed.
     pub sealed: Option<SealedLayout>,
+    /// What a program has to know to read the store, and to write to it, as of this segment.
+    pub features: FeatureBits,
+    /// How often bodies were erased in this segment.
+    pub generation: u32,
+}
+
+/// Features as bits; none has a meaning yet. The names are in the store file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct FeatureBits {
+    /// Who does not know all of these must not read.
+    pub needs: u64,
+    /// Who does not know all of these must not write.
+    pub writes: u64,
+}
+
+/// Where the generation is: outside of what the header's checksum covers, since it changes in place.
+pub(crate) const GENERATION_OFFSET: usize = 3968;
+/// The generation, and a checksum over the segment's number and it.
+pub(crate) const GENERATION_BYTES: usize = 8;
+
+/// The generation of a segment as it is on disk. One write of 8 bytes, which no crash tears.
+pub(crate) fn generation_record(number: u32, generation: u32) -> [u8; GENERATION_BYTES] {
+    let mut bytes = [0; GENERATION_BYTES];
+    if generation > 0 {
+        let mut message = [0; 8];
+        Put(&mut message).u32(number).u32(generation);
+        Put(&mut bytes).u32(generation).u32(crc32c::crc32c(&message));
+    }
+    bytes
+}
+
+/// The header without its generation, of which its checksum is made.
+fn without_generation(bytes: &[u8; SEGMENT_HEADER_BYTES]) -> [u8; SEGMENT_HEADER_BYTES] {
+    let mut bytes = *bytes;
+    if let Some(record) = bytes.get_mut(GENERATION_OFFSET..).and_then(|rest| rest.get_mut(..GENERATION_BYTES))
+    {
+        record.fill(0);
+    }
+    bytes
 }
 
 impl SegmentHeader {
@@ -52,18 +91,25 @@ impl SegmentHeader {
             .bytes(self.previous.as_bytes())
             .u8(DIGEST_BLAKE3)
             .u8(CHECKSUM_CRC32C)
-            .u8((u8::from(self.abandoned) * ABANDONED) | (u8::from(self.sealed.is_some()) * SEALED));
+            .u8((u8::from(self.abandoned) * ABANDONED) | (u8::from(self.sealed.is_some()) * SEALED))
+            .skip(5)
+            .u64(self.features.needs)
+            .u64(self.features.writes);
         if let (Some(sealed), Some(record)) = (&self.sealed, bytes.get_mut(RECORD_OFFSET..)) {
             Put(record).bytes(&sealed.encode(RecordKind::Sealed));
         }
         put_trailing_checksum(&mut bytes);
+        if let Some(record) = bytes.get_mut(GENERATION_OFFSET..) {
+            Put(record).bytes(&generation_record(self.number, self.generation));
+        }
         bytes
     }
 
     /// Reads and checks a header.
     ///
     /// # Errors
-    /// [`Part::SegmentHeader`] for anything that [`SegmentHeader::encode`] could not have written.
+    /// [`Part::SegmentHeader`] for bytes that are no header, [`Part::Newer`] for a sound one that says what this program does not
+    /// know.
     pub fn decode(bytes: &[u8]) -> Result<Self, Invalid> {
         let fail = |offset, expected: &str, found: String| {
             Err(Invalid::new(Part::SegmentHeader, offset, expected, found))
@@ -75,13 +121,15 @@ impl SegmentHeader {
         if fields.array() != MAGIC {
             return fail(0, "the segment magic", "other bytes".to_owned());
         }
-        let (computed, stored) = trailing_checksum(bytes);
+        let (computed, stored) = trailing_checksum(&without_generation(bytes));
         if computed != stored {
             return fail(4092, "a matching checksum", format!("{stored:08x}, not {computed:08x}"));
         }
         let version = fields.u32();
+        let newer =
+            |offset, expected: &str, found: String| Err(Invalid::new(Part::Newer, offset, expected, found));
         if version != FORMAT_VERSION {
-            return fail(8, "format version 1", version.to_string());
+            return newer(8, "format version 1", format!("version {version}"));
         }
         let number = fields.u32();
         let store = StoreId(fields.array());
@@ -90,21 +138,42 @@ impl SegmentHeader {
         let algorithms = (fields.u8(), fields.u8());
         let flags = fields.u8();
         let is_sealed = flags & SEALED != 0;
-        let mut rest = fields.zeros(RECORD_OFFSET - 91);
+        let mut rest = fields.zeros(5);
+        let features = FeatureBits { needs: fields.u64(), writes: fields.u64() };
+        rest &= fields.zeros(RECORD_OFFSET - 112);
         if is_sealed {
             fields.skip(RECORD_BYTES);
-            rest &= fields.zeros(SEGMENT_HEADER_BYTES - RECORD_OFFSET - RECORD_BYTES - 4);
         } else {
-            rest &= fields.zeros(SEGMENT_HEADER_BYTES - RECORD_OFFSET - 4);
+            rest &= fields.zeros(RECORD_BYTES);
+        }
+        let record: [u8; GENERATION_BYTES] = fields.array();
+        rest &= fields.zeros(SEGMENT_HEADER_BYTES - GENERATION_OFFSET - GENERATION_BYTES - 4);
+        let generation = Fields(&record).u32();
+        if record != generation_record(number, generation) {
+            return fail(GENERATION_OFFSET, "a generation and its checksum", "other bytes".to_owned());
+        }
+        if features.needs != 0 {
+            return newer(96, "features that are known", format!("features {:#x}", features.needs));
         }
         if algorithms != (DIGEST_BLAKE3, CHECKSUM_CRC32C) || flags > ABANDONED | SEALED || !rest {
-            return fail(88, "the algorithms of format 1, and zeros", "other bytes".to_owned());
+            return newer(88, "the algorithms and flags of format 1, and zeros", "others".to_owned());
         }
         if number == 0 || first_seq == Seq::ZERO || previous_end >= Self::start(number) {
             return fail(12, "numbers from 1", format!("segment {number}, {first_seq}"));
         }
         let abandoned = flags & ABANDONED != 0;
         let sealed = if is_sealed { Some(in_header(bytes, store, number)?) } else { None };
-        Ok(Self { store, number, first_seq, previous_end, previous_time, previous, abandoned, sealed })
+        Ok(Self {
+            store,
+            number,
+            first_seq,
+            previous_end,
+            previous_time,
+            previous,
+            abandoned,
+            sealed,
+            features,
+            generation,
+        })
     }
 }

@@ -1,4 +1,4 @@
-//! The store file, `acpdb.json`: which format this is and which store.
+//! The store file, `acpdb.json`: which format this is, which store, and what a program has to know to use it.
 //!
 //! It is JSON so that a person, and a program of any later version, can read it; its last field is a digest of all
 //! before it, so that a damaged version number is not taken for a newer one.
@@ -7,12 +7,16 @@ use super::{FORMAT_VERSION, Invalid, Part, STORE_FILE_BYTES_MAX};
 use crate::ids::{Micros, StoreId};
 
 /// The store file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoreFile {
     /// Random id of the store.
     pub store: StoreId,
     /// When it was created.
     pub created: Micros,
+    /// Features that a program must know to read the store. This program knows none.
+    pub needs: Vec<String>,
+    /// Features that a program must know to write to the store; others may read it. This program knows none.
+    pub writes: Vec<String>,
 }
 
 /// Why a store file cannot be used.
@@ -24,19 +28,31 @@ pub enum StoreFileError {
         /// The version it names.
         found: u32,
     },
+    /// Sound, but its bytes cannot be read without features that this program does not know.
+    #[error("it needs {}", names.join(", "))]
+    Needs {
+        /// Their names.
+        names: Vec<String>,
+    },
     /// Damaged.
     #[error(transparent)]
     Invalid(#[from] Invalid),
 }
 
 const CHECK_KEY: &str = ",\n  \"check\": \"";
+/// Longest name of a feature.
+const NAME_BYTES_MAX: usize = 48;
 
 impl StoreFile {
     /// The file's bytes.
     pub fn encode(&self) -> Vec<u8> {
         let text = format!(
-            "{{\n  \"acpdb\": {FORMAT_VERSION},\n  \"store\": \"{}\",\n  \"created_micros\": {}",
-            self.store, self.created.0
+            "{{\n  \"acpdb\": {FORMAT_VERSION},\n  \"store\": \"{}\",\n  \"created_micros\": {},\n  \
+             \"needs\": {},\n  \"writes\": {}",
+            self.store,
+            self.created.0,
+            list(&self.needs),
+            list(&self.writes)
         );
         let check = blake3::hash(text.as_bytes()).to_hex();
         format!("{text}{CHECK_KEY}{check}\"\n}}\n").into_bytes()
@@ -45,7 +61,8 @@ impl StoreFile {
     /// Reads and checks the file.
     ///
     /// # Errors
-    /// [`StoreFileError::Newer`] if it is sound and of a later format, else [`StoreFileError::Invalid`].
+    /// [`StoreFileError::Newer`] or [`StoreFileError::Needs`] if it is sound and for later programs, else
+    /// [`StoreFileError::Invalid`].
     pub fn decode(bytes: &[u8]) -> Result<Self, StoreFileError> {
         let fail = |expected: &str| Err(Invalid::new(Part::StoreFile, 0, expected, "other text").into());
         if bytes.len() > STORE_FILE_BYTES_MAX {
@@ -72,9 +89,32 @@ impl StoreFile {
         let (Some(store), Some(created)) = (store, number("created_micros")) else {
             return fail("a store id and a time");
         };
-        let file = Self { store: StoreId(store), created: Micros(created) };
-        if file.encode() == bytes { Ok(file) } else { fail("the canonical text") }
+        let (Some(needs), Some(writes)) = (names(&value, "needs"), names(&value, "writes")) else {
+            return fail("lists of features");
+        };
+        let file = Self { store: StoreId(store), created: Micros(created), needs, writes };
+        if file.encode() != bytes {
+            return fail("the canonical text");
+        }
+        if file.needs.is_empty() { Ok(file) } else { Err(StoreFileError::Needs { names: file.needs }) }
     }
+}
+
+/// Names as the file lists them: in order, each once.
+fn list(names: &[String]) -> String {
+    let quoted: Vec<String> = names.iter().map(|name| format!("\"{name}\"")).collect();
+    format!("[{}]", quoted.join(", "))
+}
+
+fn names(value: &serde_json::Value, key: &str) -> Option<Vec<String>> {
+    let is_name = |name: &&str| {
+        let known = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+        !name.is_empty() && name.len() <= NAME_BYTES_MAX && name.bytes().all(known)
+    };
+    let list = value.get(key)?.as_array()?;
+    let names: Option<Vec<String>> =
+        list.iter().map(|name| name.as_str().filter(is_name).map(str::to_owned)).collect();
+    names.filter(|names| names.is_sorted_by(|a, b| a < b))
 }
 
 fn parse_hex(text: &str) -> Option<[u8; 16]> {

@@ -29,8 +29,14 @@ fn sealed(events: &[EncodedEvent]) -> Vec<u8> {
     let mut prepared = encode_frame(events).unwrap();
     let place = Position::new(1, 0x2000).unwrap();
     let durable = Position::new(1, 0x1000).unwrap();
-    let (bytes, link) =
-        prepared.seal(Seq(7), Micros(0x0607), place, durable, StoreId([0x55; 16]), Link([0x66; 32]));
+    let (bytes, link) = prepared.seal(
+        Seq(7),
+        (Micros(0x0607), Micros(0x0608)),
+        place,
+        durable,
+        StoreId([0x55; 16]),
+        Link([0x66; 32]),
+    );
     let bytes = bytes.to_vec();
     assert_eq!(link, FrameHeader::decode(&bytes).unwrap().link());
     bytes
@@ -71,30 +77,31 @@ fn an_event_is_found_by_its_seq() {
 fn a_frame_is_as_it_is_drawn() {
     let bytes = sealed(&[sample()]);
     expect![[r"
-        0000 4143504601010100c000000020000000
+        0000 4143504601010100d000000020000000
         0016 01000000020000000700000000000000
         0032 07060000000000000002000001000000
         0048 00010000010000005555555555555555
         0064 55555555555555556666666666666666
         0080 66666666666666666666666666666666
-        0096 66666666666666665b778944d585f09a
-        0112 5038665fd4c6803bbcbd1a9c4ec540e1
-        0128 730cfa256d7672d00000000000000000
-        0144 00000000000000005efbd7d0c1c70bd0
-        0160 02010300070000001111111111111111
-        0176 11111111111111112222222222222222
-        0192 22222222222222220504000000000000
-        0208 7061796c6f6164000000000000000000
-        0224 8840316d088c349d079ea4c361aed88e
-        0240 198d42df0aa5675a7e32cd638c9af085
-        0256 16000000000000000400000000000000
-        0272 00000101000000000000000000000000
-        0288 44444444444444444444444444444444
+        0096 666666666666666676e021af4237f479
+        0112 0312c71a7583cccd4a11d6a0b65472bc
+        0128 14f01ac347e2c5b60000000000000000
+        0144 0806000000000000e9da1d2528959c7b
+        0160 02010300070000000000000000000000
+        0176 11111111111111111111111111111111
+        0192 22222222222222222222222222222222
+        0208 05040000000000000000000000000000
+        0224 7061796c6f6164000000000000000000
+        0240 8840316d088c349d079ea4c361aed88e
+        0256 198d42df0aa5675a7e32cd638c9af085
+        0272 17000000000000000400000004000000
+        0288 00000000000001010000000000000000
         0304 44444444444444444444444444444444
-        0320 00010000010000000500000000000000
-        0336 00000100000000000000000000000000
-        0352 33333333333333333333333333333333
-        0368 626f6479000000000000000000000000
+        0320 44444444444444444444444444444444
+        0336 00010000010000000500000005000000
+        0352 00000000000001000000000000000000
+        0368 33333333333333333333333333333333
+        0384 626f6479000000000000000000000000
     "]]
     .assert_eq(&hex(&bytes));
     for line in hex(&bytes).lines() {
@@ -108,7 +115,7 @@ fn a_small_commit_costs_little_beside_its_payload() {
     event.bodies.pop();
     event.payload = vec![1; 160];
     event.bodies = vec![EncodedBody::New { bytes: vec![2; 480].into(), salt: [1; 16] }];
-    assert_eq!(sealed(&[event]).len() - 160 - 480, 288);
+    assert_eq!(sealed(&[event]).len() - 160 - 480, 304);
 }
 
 #[test]
@@ -125,26 +132,121 @@ fn every_flipped_bit_of_a_frame_is_found() {
     }
 }
 
-/// Whoever can recompute checksums and digests still cannot give a frame parts that format 1 does not have.
+/// A flag that this program did not know was taken for a torn tail, and the frame was zeroed. A header with its checksum is
+/// sound now, whatever it says: a newer program wrote it.
 #[test]
-fn what_is_reserved_must_be_zero_even_under_a_right_checksum() {
+fn sound_bytes_that_say_something_new_are_no_damage() {
     let bytes = sealed(&[sample()]);
-    for at in [7, 136, 143, 144, 151] {
+    let place = Position::new(1, 0x2000).unwrap();
+    let store = StoreId([0x55; 16]);
+    for at in [4, 5, 6, 7, 140, 143] {
         let mut changed = bytes[..160].to_vec();
-        changed[at] = 1;
+        changed[at] ^= 2;
+        let broken = FrameHeader::decode(&changed).unwrap_err();
+        assert_eq!(broken.part, Part::FrameHeader, "byte {at} without its checksum");
         fields::put_trailing_checksum(&mut changed);
-        assert!(FrameHeader::decode(&changed).is_err(), "byte {at} of a header");
+        assert_eq!(FrameHeader::decode(&changed).unwrap_err().part, Part::Newer, "byte {at}");
+        assert!(FrameHeader::is_newer_at(&changed, place, store));
+        assert!(!FrameHeader::is_newer_at(&changed, Position::new(1, 0x3000).unwrap(), store));
+        assert!(!FrameHeader::is_newer_at(&changed, place, StoreId([0x56; 16])));
     }
-    let row = 160 + 48 + 16;
-    for at in [48, 49, 50, 51, 52, 60, 63] {
+    assert!(!FrameHeader::is_newer_at(&bytes, place, store), "nothing is new in it");
+    let mut header = SegmentHeader { generation: 0, ..segment() }.encode();
+    header[8] = 2;
+    fields::put_trailing_checksum(&mut header);
+    assert_eq!(SegmentHeader::decode(&header).unwrap_err().part, Part::Newer, "another version");
+    let needs = SegmentHeader { features: FeatureBits { needs: 4, writes: 0 }, ..segment() };
+    assert_eq!(SegmentHeader::decode(&needs.encode()).unwrap_err().part, Part::Newer);
+    let writes = SegmentHeader { features: FeatureBits { needs: 0, writes: 4 }, ..segment() };
+    assert_eq!(SegmentHeader::decode(&writes.encode()), Ok(writes), "it may be read");
+}
+
+/// Events and bodies of forms that this program does not know leave the frame sound, and everything else in it readable.
+#[test]
+fn what_is_encrypted_is_kept_and_said_to_be_new() {
+    let mut other = sample();
+    other.bodies = vec![EncodedBody::New { bytes: b"another".as_slice().into(), salt: [0x34; 16] }];
+    let bytes = sealed(&[sample(), other]);
+    let spine_bytes = FrameHeader::decode(&bytes).unwrap().spine_bytes as usize;
+    let changed = |at: usize, value: u8| {
         let mut spine = rkyv::util::AlignedVec::new();
-        spine.extend_from_slice(&bytes[160..160 + 48 + 16 + 128]);
-        spine[row - 160 + at] ^= 2;
+        spine.extend_from_slice(&bytes[160..160 + spine_bytes]);
+        spine[at] = value;
         let header = FrameHeader::decode(&bytes).unwrap();
         let header = FrameHeader { spine_checksum: crc32c::crc32c(&spine), ..header };
-        let frame = Frame::new(header, spine, FrameCheck::Checksum);
-        assert!(frame.is_err(), "byte {at} of a row");
+        Frame::new(header, spine, FrameCheck::Checksum).unwrap()
+    };
+    // Flags, cipher, reserved, key of the first envelope.
+    for at in [8, 9, 10, 12] {
+        let frame = changed(at, 1);
+        let versions: Vec<u16> = frame.events().map(|event| event.envelope.version).collect();
+        assert_eq!(versions, [envelope::NEWER_VERSION, 3], "byte {at} of an envelope");
+        assert_eq!(frame.event(Seq(8)).unwrap().payload, b"payload");
     }
+    // Codec, cipher, flags, key, reserved of the first row.
+    let row = 2 * 56 + 2 * 16;
+    for at in [52, 53, 56, 60] {
+        let frame = changed(row + at, 3);
+        let mut found = Vec::new();
+        frame.check_bodies(&bytes[160 + spine_bytes..], |_, invalid| found.push(invalid.part));
+        assert_eq!(found, [Part::Newer], "byte {at} of a row");
+    }
+    let frame = changed(row + 55, 3);
+    assert!(frame.rows().next().is_some_and(|row| !row.is_known()), "a flag");
+}
+
+/// What is stored can be checked without knowing what it says.
+#[test]
+fn a_digest_over_stored_bytes_needs_no_key() {
+    let mut message = b"acpdb stored v1\0".to_vec();
+    message.extend([9; 16]);
+    message.extend(4_u64.to_le_bytes());
+    message.extend(blake3::hash(b"cyph").as_bytes());
+    let row = BodyRow {
+        event: 0,
+        digest: Digest(*blake3::hash(&message).as_bytes()),
+        bytes: 7,
+        stored_bytes: 4,
+        position: Position(0x1_0000_0100),
+        codec: 1,
+        cipher: 1,
+        digest_algorithm: DIGEST_OF_STORED,
+        key: 5,
+    };
+    let block = [&[9; 16][..], b"cyph", &[0; 12]].concat();
+    assert_eq!(check_block(&block, &row), Ok(()));
+    assert_eq!(check_block(&[&[9; 16][..], b"cyqh", &[0; 12]].concat(), &row).unwrap_err().part, Part::Body);
+    assert_eq!(check_block(&[0; 32], &row).unwrap_err().part, Part::BodyZeroed);
+    assert_eq!(check_body(&[9; 16], b"decoded", &row).unwrap_err().part, Part::Newer);
+    let unknown = BodyRow { digest_algorithm: 3, ..row };
+    assert_eq!(check_block(&block, &unknown).unwrap_err().part, Part::Newer);
+}
+
+fn segment() -> SegmentHeader {
+    SegmentHeader {
+        store: StoreId([9; 16]),
+        number: 2,
+        first_seq: Seq(5),
+        previous_end: Position::new(1, 8192).unwrap(),
+        previous_time: Micros(4),
+        previous: Link([3; 32]),
+        abandoned: true,
+        sealed: None,
+        features: FeatureBits::default(),
+        generation: 7,
+    }
+}
+
+/// The generation changes in place, under the checksum of a header that does not.
+#[test]
+fn a_generation_is_written_without_the_header() {
+    let mut bytes = segment().encode();
+    let record = generation_record(2, 8);
+    bytes[GENERATION_OFFSET..GENERATION_OFFSET + record.len()].copy_from_slice(&record);
+    assert_eq!(SegmentHeader::decode(&bytes), Ok(SegmentHeader { generation: 8, ..segment() }));
+    let other = generation_record(3, 8);
+    bytes[GENERATION_OFFSET..GENERATION_OFFSET + other.len()].copy_from_slice(&other);
+    assert!(SegmentHeader::decode(&bytes).is_err(), "that of another segment");
 }
 
 #[test]
@@ -158,20 +260,16 @@ fn pages_and_headers_find_every_flipped_bit() {
     };
     let store = StoreId([9; 16]);
     let checkpoint = Checkpoint { store, written };
-    let segment = SegmentHeader {
+    let segment = segment();
+    let file = StoreFile {
         store,
-        number: 2,
-        first_seq: Seq(5),
-        previous_end: Position::new(1, 8192).unwrap(),
-        previous_time: Micros(4),
-        previous: Link([3; 32]),
-        abandoned: true,
-        sealed: None,
+        created: Micros(1_700_000_000_000_000),
+        needs: Vec::new(),
+        writes: vec!["tree".to_owned(), "two".to_owned()],
     };
-    let file = StoreFile { store, created: Micros(1_700_000_000_000_000) };
     assert_eq!(Checkpoint::decode(&checkpoint.encode()), Ok(checkpoint));
     assert_eq!(SegmentHeader::decode(&segment.encode()), Ok(segment));
-    assert_eq!(StoreFile::decode(&file.encode()), Ok(file));
+    assert_eq!(StoreFile::decode(&file.encode()), Ok(file.clone()));
     let flips = |bytes: &[u8], sound: &dyn Fn(&[u8]) -> bool| {
         assert!(sound(bytes));
         for bit in 0..bytes.len() * 8 {
@@ -196,18 +294,45 @@ fn pages_and_headers_find_every_flipped_bit() {
 
 #[test]
 fn the_store_file_reads_as_json() {
-    let file = StoreFile { store: StoreId([0xab; 16]), created: Micros(1_700_000_000_000_000) };
+    let file = StoreFile {
+        store: StoreId([0xab; 16]),
+        created: Micros(1_700_000_000_000_000),
+        needs: Vec::new(),
+        writes: Vec::new(),
+    };
     expect![[r#"
         {
           "acpdb": 1,
           "store": "abababababababababababababababab",
           "created_micros": 1700000000000000,
-          "check": "c97ec4456dbc0483a9d4b8cd57d01883f4fa1655777d36210257ecd690f14dab"
+          "needs": [],
+          "writes": [],
+          "check": "746cf4a0b0261bd04759c16791be840584625e75494e7009ba92e9f02ccdaa15"
         }
     "#]]
     .assert_eq(&String::from_utf8(file.encode()).unwrap());
     let drawn = include_str!("../../../docs/FORMAT.md");
     assert!(drawn.contains(&String::from_utf8(file.encode()).unwrap()), "FORMAT.md shows it");
+}
+
+#[test]
+fn features_are_named_in_order_and_unknown_needs_are_told() {
+    let file = |needs: &[&str], writes: &[&str]| StoreFile {
+        store: StoreId([0xab; 16]),
+        created: Micros(5),
+        needs: needs.iter().map(ToString::to_string).collect(),
+        writes: writes.iter().map(ToString::to_string).collect(),
+    };
+    let told = |file: &StoreFile| StoreFile::decode(&file.encode());
+    let writes = file(&[], &["a", "b-2"]);
+    assert_eq!(told(&writes), Ok(writes.clone()));
+    assert_eq!(
+        told(&file(&["aes", "tree"], &["x"])),
+        Err(StoreFileError::Needs { names: vec!["aes".to_owned(), "tree".to_owned()] })
+    );
+    for wrong in [&["b", "a"][..], &["a", "a"], &["A"], &[""], &["a b"], &["a\"b"]] {
+        assert!(matches!(told(&file(&[], wrong)), Err(StoreFileError::Invalid(_))), "{wrong:?}");
+    }
 }
 
 #[test]
@@ -271,7 +396,7 @@ fn a_lost_body_reads_as_zeroed_and_its_neighbours_as_they_are() {
 
 proptest! {
     #[test]
-    fn what_is_encoded_is_decoded(events in prop::collection::vec(any_event(), 1..8)) {
+    fn what_is_encoded_is_decoded(events in prop::collection::vec(any_event(), 1..40)) {
         let bytes = sealed(&events);
         prop_assert_eq!(&bytes, &sealed(&events), "encoding is a function");
         let frame = decode_frame(&bytes).unwrap();
@@ -291,7 +416,7 @@ proptest! {
                     EncodedBody::New { bytes: body, .. } => {
                         let at = usize::try_from(row.position.offset() - 0x2000).unwrap();
                         prop_assert_eq!(&bytes[at + 16..at + 16 + body.len()], &body[..]);
-                        prop_assert!(check_block(&bytes[at..], row.bytes, &row.digest).is_ok() || at + 32 < bytes.len());
+                        prop_assert!(check_block(&bytes[at..], &row).is_ok() || at + 32 < bytes.len());
                     }
                     EncodedBody::Lost { .. } => unreachable!("has a test of its own"),
                 }
@@ -312,7 +437,9 @@ proptest! {
                 let size = if index < 2 { u32::from(size) * 16 } else { u32::from(size % 9) };
                 bytes[8 + index * 4..12 + index * 4].copy_from_slice(&size.to_le_bytes());
             }
-            bytes[136..152].fill(0);
+            bytes[136..144].fill(0);
+            bytes[136] = sizes[0] % 4;
+            bytes[144..152].fill(0x7f);
             fields::put_trailing_checksum(&mut bytes[..160]);
             if let Ok(header) = FrameHeader::decode(&bytes) {
                 let end = bytes.len().min(160 + header.spine_bytes as usize);
@@ -333,6 +460,7 @@ proptest! {
         let _ = Checkpoint::decode(&bytes);
         let _ = StoreFile::decode(&bytes);
         let _ = TailPage::decode(&bytes);
-        let _ = check_block(&bytes, 40, &Digest::ZERO);
+        let row = envelope::DiskRow::new(0, Digest::ZERO, 40, Position::default(), true).row;
+        let _ = check_block(&bytes, &row);
     }
 }

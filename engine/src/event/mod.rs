@@ -145,7 +145,7 @@ pub struct Event {
 pub struct Recorded {
     /// Position in the store.
     pub seq: Seq,
-    /// When its commit was recorded; never below that of an earlier seq.
+    /// When its commit was recorded, as the clock said. Clocks are set back: order is that of seqs.
     pub recorded_at: Micros,
     /// The event.
     pub event: Event,

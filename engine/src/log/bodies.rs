@@ -51,7 +51,7 @@ fn settle(row: &BodyRow, salt: &[u8; SALT_BYTES], stored: &[u8], packed: Option<
     let length = row.bytes as usize;
     let Some((codec, checksum)) = packed else {
         check_length(row, stored)?;
-        check_body(salt, stored, &row.digest)?;
+        check_body(salt, stored, row)?;
         return Ok(stored.to_vec());
     };
     // Erased, in place or before it was sealed.
@@ -66,7 +66,7 @@ fn settle(row: &BodyRow, salt: &[u8; SALT_BYTES], stored: &[u8], packed: Option<
         let unpacked = unpack(codec, stored, length);
         unpacked.map_err(|found| Invalid::new(Part::Body, 0, "a packed body", found))?
     };
-    check_body(salt, &body, &row.digest)?;
+    check_body(salt, &body, row)?;
     Ok(body)
 }
 
@@ -183,7 +183,7 @@ impl Log {
         let count = count.map_err(|error| Fault::Error(LogError::io("read", file.path.clone(), error)))?;
         block.truncate(count);
         let Some((salt, bytes)) = block.split_first_chunk() else { return Err(Fault::Nothing) };
-        check_length(row, bytes).and_then(|()| check_body(salt, bytes, &row.digest)).map_err(invalid)?;
+        check_length(row, bytes).and_then(|()| check_body(salt, bytes, row)).map_err(invalid)?;
         block.drain(..SALT_BYTES);
         Ok(block)
     }

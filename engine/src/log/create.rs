@@ -8,8 +8,8 @@ use super::error::{Corruption, LogError};
 use super::files::{CHECKPOINT, LOG_DIR, STORE_FILE, Segments, TAIL, segment_name, segment_start};
 use super::tail::Tail;
 use crate::codec::{
-    Checkpoint, Invalid, Part, SEGMENT_HEADER_BYTES, STORE_FILE_BYTES_MAX, SegmentHeader, StoreFile,
-    StoreFileError,
+    Checkpoint, FORMAT_VERSION, FeatureBits, Invalid, Part, SEGMENT_HEADER_BYTES, STORE_FILE_BYTES_MAX,
+    SegmentHeader, StoreFile, StoreFileError,
 };
 use crate::ids::{Link, Position, Seq, StoreId};
 use crate::storage::{Access, Clock, Entropy, Storage, read_file, read_up_to, write_file};
@@ -41,7 +41,14 @@ pub(crate) fn identify(storage: &dyn Storage) -> Result<Identity, LogError> {
     };
     match StoreFile::decode(&bytes) {
         Ok(file) => Ok(Identity::Store(file)),
-        Err(StoreFileError::Newer { found }) => Err(LogError::newer(found, path())),
+        Err(StoreFileError::Newer { found }) => {
+            let found = format!("has format version {found} (this program reads up to {FORMAT_VERSION})");
+            Err(LogError::NewerFormat { found, path: path() })
+        }
+        Err(StoreFileError::Needs { names }) => Err(LogError::NewerFormat {
+            found: format!("needs the features {}", names.join(", ")),
+            path: path(),
+        }),
         Err(StoreFileError::Invalid(invalid)) => Ok(Identity::Damaged(invalid)),
     }
 }
@@ -141,14 +148,20 @@ pub(crate) fn make(
         previous: Link::ZERO,
         abandoned: false,
         sealed: None,
+        features: FeatureBits::default(),
+        generation: 0,
     };
     let start = segment_start(&header);
     write_file(&**storage, &segment_name(1), &header.encode()).map_err(fail("create", &segment_name(1)))?;
     tail.write_page(store, &start)?;
     let checkpoint = Checkpoint { store, written: start };
     write_file(&**storage, CHECKPOINT, &checkpoint.encode()).map_err(fail("create", CHECKPOINT))?;
-    write_file(&**storage, STORE_FILE, &StoreFile { store, created: now }.encode())
-        .map_err(fail("create", STORE_FILE))?;
+    write_file(
+        &**storage,
+        STORE_FILE,
+        &StoreFile { store, created: now, needs: Vec::new(), writes: Vec::new() }.encode(),
+    )
+    .map_err(fail("create", STORE_FILE))?;
     // The name of the store itself.
     storage.sync_dir("..").map_err(fail("sync the directory of", ""))?;
     Ok(store)

@@ -18,9 +18,9 @@ use super::files::{Fault, LOG_DIR, QUARANTINE_DIR, SNAP_DIR, segment_name};
 use super::repair::zero;
 use super::seal::SealLock;
 use super::{Log, sealed};
-use crate::codec::{BlockRow, BodyRow, SALT_BYTES, is_zero};
+use crate::codec::{BlockRow, BodyRow, GENERATION_OFFSET, SALT_BYTES, generation_record, is_zero};
 use crate::ids::{Position, Seq};
-use crate::storage::{Access, Storage, read_file, sync, write_file};
+use crate::storage::{Access, Storage, read_file, sync, write_all, write_file};
 
 /// Exists while an erasure is under way; its text is the seq after which the erasure is recorded.
 pub(crate) const ERASING: &str = "erasing";
@@ -208,6 +208,14 @@ impl Erasing<'_> {
             zero(&*file, stored, end.min(layout.tables_offset())).map_err(fail("zero a body in"))?;
         }
         sync(&*file).map_err(fail("sync"))?;
+        // Only now: who copied the file before this has to copy it again. A crash before it takes the erasure up again.
+        if let Ok(header) = &segment.header {
+            let generation = header.generation.saturating_add(1);
+            let record = generation_record(number, generation);
+            write_all(&*file, &record, GENERATION_OFFSET as u64, &mut 0)
+                .map_err(fail("note the erasure in"))?;
+            sync(&*file).map_err(fail("sync"))?;
+        }
         drop(file);
         // What a later reader finds is what was meant to be there.
         log.segments.forget_one(number);

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::codec::{EncodeError, FORMAT_VERSION, Part};
+use crate::codec::{EncodeError, Part};
 use crate::ids::{Position, Seq, StreamId};
 
 /// Why the log did not do what was asked.
@@ -55,16 +55,18 @@ pub enum LogError {
     /// The commit is over a limit, or makes no sense.
     #[error("the commit cannot be written")]
     Encode(#[from] EncodeError),
-    /// The store was made by a later version of the program; upgrade.
-    #[error(
-        "{} has format version {found}, this program reads up to {supported}; use a newer acpdb", path.display()
-    )]
+    /// The store, or a part of it, was written by a later version of the program; upgrade. Nothing of it is touched.
+    #[error("{} {found}, which this program does not know; use a newer acpdb", path.display())]
     NewerFormat {
-        /// The version it has.
-        found: u32,
-        /// The newest version this program knows.
-        supported: u32,
-        /// Its store file.
+        /// What it has or needs: a format version, or features by their names.
+        found: String,
+        /// The file that says so.
+        path: PathBuf,
+    },
+    /// A newer program upgraded the store while this handle was open; open it again.
+    #[error("{} was upgraded while open; open the store again", path.display())]
+    Upgraded {
+        /// The store.
         path: PathBuf,
     },
     /// The store is damaged: what is sound stays readable, appends are refused.
@@ -123,10 +125,6 @@ impl LogError {
         Self::Corrupt(Box::new(corruption))
     }
 
-    pub(crate) fn newer(found: u32, path: PathBuf) -> Self {
-        Self::NewerFormat { found, supported: FORMAT_VERSION, path }
-    }
-
     /// The same error once more, for another caller of the same group.
     pub(crate) fn again(&self) -> Self {
         let repeat = |source: &io::Error| {
@@ -143,9 +141,10 @@ impl LogError {
             }
             Self::ReadOnly { path } => Self::ReadOnly { path: path.clone() },
             Self::Encode(error) => Self::Encode(*error),
-            Self::NewerFormat { found, supported, path } => {
-                Self::NewerFormat { found: *found, supported: *supported, path: path.clone() }
+            Self::NewerFormat { found, path } => {
+                Self::NewerFormat { found: found.clone(), path: path.clone() }
             }
+            Self::Upgraded { path } => Self::Upgraded { path: path.clone() },
             Self::Corrupt(corruption) => Self::Corrupt(corruption.clone()),
             Self::NotAStore { path } => Self::NotAStore { path: path.clone() },
             Self::Erased { position } => Self::Erased { position: *position },

@@ -17,7 +17,7 @@ use super::lookup::{Source, Tables};
 use super::map::MapFile;
 use super::sealed;
 use crate::codec::{
-    BodyRow, FRAME_HEADER_BYTES, Frame, FrameCheck, FrameHeader, Invalid, Part, Pieces, SEGMENT_HEADER_BYTES,
+    BodyRow, FRAME_HEADER_BYTES, Frame, FrameCheck, FrameHeader, Invalid, Part, SEGMENT_HEADER_BYTES,
     SegmentHeader, Written, is_zero,
 };
 use crate::ids::{Position, Seq, StoreId};
@@ -200,7 +200,7 @@ pub(crate) fn after(header: &FrameHeader) -> Written {
     Written {
         position: header.end(),
         seq: header.last_seq(),
-        time: header.time,
+        time: header.time_max,
         link: header.link(),
         last_frame: u32::try_from(header.position.offset() / Position::GRAIN_BYTES).unwrap_or(0),
     }
@@ -219,8 +219,9 @@ pub(crate) fn continues(place: &Written, header: &FrameHeader) -> Result<(), Inv
     if header.previous != place.link {
         return fail(72, format!("previous link {}", place.link), header.previous.to_string());
     }
-    if header.time < place.time {
-        return fail(32, format!("a time from {} on", place.time.0), header.time.0.to_string());
+    let highest = place.time.max(header.time);
+    if header.time_max != highest {
+        return fail(144, format!("the highest time {}", highest.0), header.time_max.0.to_string());
     }
     Ok(())
 }
@@ -234,11 +235,13 @@ fn nothing_at(position: Position, store: StoreId) -> FrameHeader {
         row_count: 0,
         first_seq: Seq::ZERO,
         time: crate::ids::Micros(0),
+        time_max: crate::ids::Micros(0),
         position,
         durable: Position::default(),
         store,
         previous: crate::ids::Link::ZERO,
         spine_digest: crate::ids::Digest::ZERO,
+        piece_count: 0,
         spine_checksum: 0,
     }
 }
@@ -405,7 +408,16 @@ impl<'a> Cursor<'a> {
             }
             return Err(Fault::Nothing);
         }
-        let header = FrameHeader::decode(bytes).map_err(|invalid| Fault::Invalid(invalid, None))?;
+        let header = match FrameHeader::decode(bytes) {
+            Ok(header) => header,
+            Err(mut invalid) => {
+                // What belongs elsewhere is no part of this log, whoever wrote it.
+                if invalid.part == Part::Newer && !FrameHeader::is_newer_at(bytes, position, store) {
+                    invalid.part = Part::FrameHeader;
+                }
+                return Err(Fault::Invalid(invalid, None));
+            }
+        };
         if header.position != position || header.store != store {
             let invalid = Invalid {
                 part: Part::FrameMisplaced,
@@ -432,32 +444,16 @@ impl<'a> Cursor<'a> {
         Frame::new(header, spine, check).map_err(|invalid| Fault::Invalid(invalid, Some(Box::new(header))))
     }
 
-    /// Pieces of the spine of the frame at `position`, one after the other; fewer bytes only at the end of the file.
-    pub(crate) fn spine_pieces(
+    /// `length` bytes of the spine of the frame at `position`, from byte `start` of the spine on; fewer only at the end of the
+    /// file.
+    pub(crate) fn spine_part(
         &mut self,
         position: Position,
-        pieces: &Pieces,
+        start: usize,
+        length: usize,
     ) -> Result<AlignedVec<16>, Fault> {
-        let start = self.place(position)?.saturating_add(FRAME_HEADER_BYTES as u64);
-        let mut bytes = AlignedVec::new();
-        let Some(file) = self.enter(position.segment()).map_err(Fault::Error)? else { return Ok(bytes) };
-        // As long as the spine that was read once, which is no more than a frame.
-        bytes.resize(pieces.bytes(), 0);
-        let mut at = 0_usize;
-        for (offset, length) in pieces.stretches {
-            let end = at.saturating_add(length);
-            let piece = bytes.get_mut(at..end).unwrap_or_default();
-            let count = read_up_to(&*file.file, piece, start.saturating_add(offset as u64));
-            let count = count.map_err(|error| {
-                Fault::Error(LogError::io("read", self.segments.path(position.segment()), error))
-            })?;
-            if count < length {
-                bytes.resize(at.saturating_add(count), 0);
-                break;
-            }
-            at = end;
-        }
-        Ok(bytes)
+        let offset = self.place(position)?.saturating_add((FRAME_HEADER_BYTES + start) as u64);
+        self.aligned(position.segment(), offset, length).map_err(Fault::Error)
     }
 
     /// As [`Cursor::bytes`], aligned; what is longer than a window is read to where it stays.

@@ -149,7 +149,7 @@ impl<'a> Walk<'a> {
             self.place = Written {
                 position,
                 seq: Seq(header.first_seq.0.saturating_sub(1)),
-                time: header.time,
+                time: header.time_max,
                 link: header.previous,
                 last_frame: 0,
             };
@@ -256,7 +256,7 @@ impl<'a> Walk<'a> {
         self.place = if self.links {
             after(header)
         } else {
-            let (position, seq, time) = (header.end(), header.last_seq(), header.time);
+            let (position, seq, time) = (header.end(), header.last_seq(), header.time_max);
             Written { position, seq, time, link: header.previous, last_frame: 1 }
         };
         self.link_known = self.links;
@@ -369,7 +369,7 @@ fn before(header: &FrameHeader) -> Written {
     Written {
         position: header.position,
         seq: Seq(header.first_seq.0.saturating_sub(1)),
-        time: header.time,
+        time: header.time_max,
         link: header.previous,
         last_frame: 1,
     }

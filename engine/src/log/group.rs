@@ -57,6 +57,10 @@ impl WriteSegment {
 impl Log {
     /// The tail, if appends are allowed here.
     pub(super) fn check_appendable(&self) -> Result<&Tail, LogError> {
+        if let Some(found) = &self.newer {
+            let path = self.storage.path(super::files::STORE_FILE);
+            return Err(LogError::NewerFormat { found: found.clone(), path });
+        }
         if self.poisoned.load(Ordering::SeqCst) {
             return Err(LogError::Poisoned { path: self.storage.path("") });
         }
@@ -338,7 +342,9 @@ impl Log {
     ) -> Result<Vec<(usize, Placed)>, LogError> {
         let start = writer.place;
         let segment = self.write_segment(tail, writer)?;
-        let time = self.clock.now().max(start.time);
+        // A clock may be set back; what it says is recorded, and order is that of seqs.
+        let time = self.clock.now();
+        let highest = time.max(start.time);
         let durable = match tail.shared() {
             Some(page) => Position(page.load(word::DURABLE)),
             None => tail.read()?.durable.unwrap_or_default(),
@@ -352,7 +358,7 @@ impl Log {
             let (first_seq, event_count) = (place.seq.next(), frame.event_count());
             let position = place.position;
             let store = self.segments.store;
-            let (bytes, link) = frame.seal(first_seq, time, position, durable, store, place.link);
+            let (bytes, link) = frame.seal(first_seq, (time, highest), position, durable, store, place.link);
             let grains = bytes.len() as u64 / Position::GRAIN_BYTES;
             if !single {
                 writer.buffer.extend_from_slice(bytes);
@@ -360,7 +366,7 @@ impl Log {
             place = Written {
                 position: Position(position.0.saturating_add(grains)),
                 seq: Seq(place.seq.0.saturating_add(u64::from(event_count))),
-                time,
+                time: highest,
                 link,
                 last_frame: u32::try_from(position.offset() / Position::GRAIN_BYTES).unwrap_or(0),
             };

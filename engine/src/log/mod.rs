@@ -33,7 +33,7 @@ mod handoff;
 mod lookup;
 mod map;
 mod open;
-mod outlines;
+mod parts;
 mod repair;
 mod seal;
 mod sealed;
@@ -73,7 +73,6 @@ use files::{Cursor, Fault, POINT_WINDOW_BYTES, Segments};
 pub use frames::Frames;
 pub use lookup::{TableFrame, TableStream};
 pub use map::CompleteSegment;
-pub(crate) use outlines::is_large;
 pub use seal::{SealFigures, SealOutcome};
 pub use space::{KindSpace, LogSpace, SegmentSpace};
 use tail::Tail;
@@ -212,6 +211,8 @@ pub struct Log {
     /// This handle may not write; known once, so that asking needs no lock.
     read_only: bool,
     segments: Segments,
+    /// What a program has to know to write here, and this one does not.
+    newer: Option<String>,
     shared: Mutex<Shared>,
     /// `None`: read only.
     tail: Option<Tail>,
@@ -226,8 +227,8 @@ pub struct Log {
     opened_at: AtomicU64,
     /// The generation of files that was last seen.
     generation: AtomicU32,
-    /// What is known of large frames that were read.
-    outlines: Mutex<outlines::Outlines>,
+    /// Tables of pieces of large frames that were met.
+    tables: Mutex<parts::Tables>,
     /// Positions of frames by first seq, at least [`MAP_STEP_BYTES`] apart.
     map: Mutex<BTreeMap<Seq, Position>>,
 }
@@ -322,7 +323,7 @@ impl Log {
         }
     }
 
-    /// The frame that holds `seq`, if it is durable and sound. Cost: a few reads near it.
+    /// The frame that holds `seq`, or of a large frame a part that does, if it is durable and sound. Cost: a few reads near it.
     ///
     /// # Errors
     /// [`LogError::Corrupt`] if the frame is damaged.
@@ -332,12 +333,14 @@ impl Log {
             return Ok(None);
         }
         let start = self.start_before(seq)?;
+        if let Some(found) = self.stepped_to(seq, start)? {
+            return Ok(Some(found));
+        }
         let mut damage = None;
         for frame in Frames::new(self, start, head, FrameCheck::Checksum, POINT_WINDOW_BYTES) {
             match frame {
                 Ok(frame) if frame.header().last_seq() < seq => {}
                 Ok(frame) if frame.header().first_seq <= seq => {
-                    self.outline(&frame);
                     return Ok(Some(frame));
                 }
                 Ok(_) => break,
@@ -387,10 +390,7 @@ impl Log {
     pub fn frame_at(&self, position: Position) -> Result<Frame, LogError> {
         let mut cursor = Cursor::new(&self.segments, POINT_WINDOW_BYTES);
         match cursor.frame(position, FrameCheck::Checksum) {
-            Ok(frame) => {
-                self.outline(&frame);
-                Ok(frame)
-            }
+            Ok(frame) => Ok(frame),
             Err(Fault::Error(error)) => Err(error),
             Err(fault) => Err(LogError::corrupt(frames::corruption(&self.segments, position, fault))),
         }

@@ -58,8 +58,12 @@ impl Log {
     ) -> Result<(Self, Recovery), LogError> {
         let not_a_store = || LogError::NotAStore { path: storage.path("") };
         let mut created = false;
+        let mut writes = Vec::new();
         let (store, damage) = match identify(&*storage)? {
-            Identity::Store(file) => (file.store, None),
+            Identity::Store(file) => {
+                writes = file.writes;
+                (file.store, None)
+            }
             Identity::Damaged(invalid) => {
                 let store = identity_from_log(&storage, true)?.unwrap_or(StoreId::ZERO);
                 (store, Some(store_file_damage(&*storage, Some(invalid))))
@@ -77,12 +81,16 @@ impl Log {
                 }
             },
         };
-        let (tail, on_read_only_disk) = open_tail(&*storage, options.read_only || damage.is_some())?;
+        let segments = Segments::new(storage.clone(), store);
+        let newer = unknown_writes(&segments, &writes)?;
+        let reads_only = options.read_only || damage.is_some() || newer.is_some();
+        let (tail, on_read_only_disk) = open_tail(&*storage, reads_only)?;
         let tail = tail.map(|file| Tail::new(storage.clone(), file));
         let process = storage.process();
         let read_only = tail.is_none();
         let log = Self {
-            segments: Segments::new(storage.clone(), store),
+            segments,
+            newer,
             storage,
             clock,
             entropy,
@@ -98,12 +106,17 @@ impl Log {
             poisoned: AtomicBool::new(false),
             opened_at: AtomicU64::new(0),
             generation: AtomicU32::new(0),
-            outlines: Mutex::default(),
+            tables: Mutex::default(),
             map: Mutex::new(BTreeMap::new()),
         };
         let mut recovery = log.recover(on_read_only_disk)?;
         recovery.created = created;
         Ok((log, recovery))
+    }
+
+    /// What a program has to know to write here, and this one does not; reading is allowed all the same.
+    pub fn newer(&self) -> Option<&str> {
+        self.newer.as_deref()
     }
 
     /// Brings a fresh handle to the durable end.
@@ -397,4 +410,15 @@ impl Log {
         write_file(&*self.storage, CHECKPOINT, &checkpoint.encode())
             .map_err(|error| LogError::io("write", self.storage.path(CHECKPOINT), error))
     }
+}
+
+/// What a program has to know to write to the store, as its file or its last segment says, if this one does not.
+fn unknown_writes(segments: &Segments, names: &[String]) -> Result<Option<String>, LogError> {
+    if !names.is_empty() {
+        return Ok(Some(format!("is written to with the features {}", names.join(", "))));
+    }
+    let last = segments.numbers()?.last().copied();
+    let header = last.map(|number| segments.header(number)).transpose()?.flatten();
+    let bits = header.map_or(0, |header| header.features.writes);
+    Ok((bits != 0).then(|| format!("is written to with features of the numbers {bits:#x}")))
 }

@@ -9,7 +9,7 @@ use super::error::LogError;
 use super::files::{Cursor, LOG_DIR, QUARANTINE_DIR, SCAN_WINDOW_BYTES, segment_name, segment_start};
 use super::tail::Tail;
 use super::{Log, locked};
-use crate::codec::{SEGMENT_HEADER_BYTES, SegmentHeader, TailPage, Written};
+use crate::codec::{FeatureBits, SEGMENT_HEADER_BYTES, SegmentHeader, TailPage, Written};
 use crate::storage::{Access, read_up_to, sync, write_all, write_file};
 
 impl Log {
@@ -118,6 +118,8 @@ impl Log {
             previous: place.link,
             abandoned,
             sealed: None,
+            features: FeatureBits::default(),
+            generation: 0,
         };
         let name = segment_name(number);
         write_file(&*self.storage, &name, &header.encode())

@@ -479,7 +479,7 @@ impl Log {
             codec: 0,
         };
         let salt = bytes.first_chunk::<SALT_BYTES>().copied().unwrap_or_default();
-        match check_block(bytes, block.bytes, &block.digest) {
+        match check_block(bytes, block) {
             Ok(()) => {}
             Err(invalid) if invalid.part == Part::BodyZeroed => return Ok(Packed { row, salt, bytes: None }),
             Err(invalid) => {
@@ -552,7 +552,7 @@ impl Log {
                 return Err(differs(position, "a body"));
             }
             let zeroed = is_zero(&new);
-            if !zeroed && check_block(&new, block.bytes, &block.digest).is_err() {
+            if !zeroed && check_block(&new, block).is_err() {
                 return Err(differs(position, "a body"));
             }
         }

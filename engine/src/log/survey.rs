@@ -4,7 +4,7 @@ use super::error::{Corruption, LogError};
 use super::files::{CHECKPOINT, Cursor, Fault, SCAN_WINDOW_BYTES, Segments, after, continues, segment_start};
 use super::frames::corruption;
 use crate::codec::{
-    CHECKPOINT_BYTES, Checkpoint, FRAME_HEADER_BYTES, FRAME_MAGIC, FrameCheck, FrameHeader, Part,
+    CHECKPOINT_BYTES, Checkpoint, FRAME_HEADER_BYTES, FRAME_MAGIC, FrameCheck, FrameHeader, Invalid, Part,
     SegmentHeader, TailPage, Written, is_zero,
 };
 use crate::ids::{Position, Seq};
@@ -131,12 +131,15 @@ pub(crate) fn survey(
         let position = Position::new(durable.segment().max(1), 0).unwrap_or_default();
         let mut damage = corruption(segments, position, fault);
         let exists = numbers.contains(&position.segment());
+        let newer = segments.get(position.segment())?.and_then(|file| file.header.clone().err());
+        let newer = newer.filter(|invalid| invalid.part == Part::Newer);
         damage.part = if exists { Part::SegmentHeader } else { Part::SegmentMissing };
         "a sound segment".clone_into(&mut damage.expected);
         if exists { "a damaged header" } else { "no file" }.clone_into(&mut damage.found);
         let end = Written::default();
         let torn = None;
-        let damage = Some(damage);
+        let newer = newer.map(|invalid| corruption(segments, position, Fault::Invalid(invalid, None)));
+        let damage = Some(newer.unwrap_or(damage));
         return Ok(Survey { end, durable, durable_place: end, unconfirmed_event_count: 0, torn, damage });
     };
     let mut cursor = Cursor::new(segments, SCAN_WINDOW_BYTES);
@@ -176,6 +179,12 @@ pub(crate) fn survey(
         damage.seq_first = Some(place.seq.next());
         damage
     });
+    // Sound, whatever it says: it is neither torn nor damaged, and not for this program to touch.
+    if let Some((_, torn_end)) = torn
+        && let Some((position, invalid)) = find_newer(&mut cursor, &place, torn_end)?
+    {
+        damage = Some(corruption(segments, position, Fault::Invalid(invalid, None)));
+    }
     if let Some(gap) = first_gap(numbers) {
         let mut lost = corruption(segments, Position::new(gap, 0).unwrap_or_default(), Fault::Nothing);
         lost.part = Part::SegmentMissing;
@@ -247,6 +256,49 @@ fn later_claim(cursor: &mut Cursor<'_>, place: &Written, until: u64) -> Result<P
     Ok(claim)
 }
 
+/// The first frame header at or after `place` that a newer program wrote.
+fn find_newer(
+    cursor: &mut Cursor<'_>,
+    place: &Written,
+    until: u64,
+) -> Result<Option<(Position, Invalid)>, LogError> {
+    let segment = place.position.segment();
+    let mut offset = place.position.offset();
+    while let Some(candidate) = next_magic(cursor, segment, offset, until)? {
+        match cursor.header(candidate) {
+            Err(Fault::Invalid(invalid, _)) if invalid.part == Part::Newer => {
+                return Ok(Some((candidate, invalid)));
+            }
+            Err(Fault::Error(error)) => return Err(error),
+            Ok(_) | Err(_) => offset = candidate.offset().saturating_add(Position::GRAIN_BYTES),
+        }
+    }
+    Ok(None)
+}
+
+/// The first place at or after `offset`, and before `until`, where a frame header may begin.
+fn next_magic(
+    cursor: &mut Cursor<'_>,
+    segment: u32,
+    mut offset: u64,
+    until: u64,
+) -> Result<Option<Position>, LogError> {
+    while offset < until {
+        let bytes = cursor.rest(segment, offset, FRAME_HEADER_BYTES)?;
+        if bytes.len() < FRAME_HEADER_BYTES {
+            return Ok(None);
+        }
+        let grains = bytes.len().saturating_sub(FRAME_HEADER_BYTES) / 16 + 1;
+        let candidate = bytes.chunks(16).take(grains).position(|chunk| chunk.starts_with(&FRAME_MAGIC));
+        if let Some(grain) = candidate {
+            let found = offset.saturating_add(grain as u64 * Position::GRAIN_BYTES);
+            return Ok(Position::new(segment, found).filter(|_| found < until));
+        }
+        offset = offset.saturating_add(grains as u64 * Position::GRAIN_BYTES);
+    }
+    Ok(None)
+}
+
 /// The first sound frame header at or after `offset` that says it belongs right where it is.
 ///
 /// Positions and the store id are part of a header, so a copy of a frame inside a body is not taken for one.
@@ -260,29 +312,13 @@ pub(crate) fn find_header(
     if let Some(file) = cursor.sealed(segment)? {
         return super::sealed::find_header(cursor, &file, offset, until, after_seq);
     }
-    while offset < until {
-        let bytes = cursor.rest(segment, offset, FRAME_HEADER_BYTES)?;
-        if bytes.len() < FRAME_HEADER_BYTES {
-            return Ok(None);
+    while let Some(position) = next_magic(cursor, segment, offset, until)? {
+        match cursor.header(position) {
+            Ok(header) if header.first_seq > after_seq => return Ok(Some(header)),
+            Err(Fault::Error(error)) => return Err(error),
+            Ok(_) | Err(_) => {}
         }
-        let grains = bytes.len().saturating_sub(FRAME_HEADER_BYTES) / 16 + 1;
-        let candidate = bytes.chunks(16).take(grains).position(|chunk| chunk.starts_with(&FRAME_MAGIC));
-        let Some(grain) = candidate else {
-            offset = offset.saturating_add(grains as u64 * Position::GRAIN_BYTES);
-            continue;
-        };
-        offset = offset.saturating_add(grain as u64 * Position::GRAIN_BYTES);
-        if offset >= until {
-            return Ok(None);
-        }
-        if let Some(position) = Position::new(segment, offset) {
-            match cursor.header(position) {
-                Ok(header) if header.first_seq > after_seq => return Ok(Some(header)),
-                Err(Fault::Error(error)) => return Err(error),
-                Ok(_) | Err(_) => {}
-            }
-        }
-        offset = offset.saturating_add(Position::GRAIN_BYTES);
+        offset = position.offset().saturating_add(Position::GRAIN_BYTES);
     }
     Ok(None)
 }

@@ -167,6 +167,9 @@ impl Check<'_> {
             Ok(Identity::Damaged(invalid)) => self.found(store_file_damage(&*log.storage, Some(invalid))),
             Err(error) => return Err(error),
         }
+        // It may be past the end of what this program can follow.
+        let newer = super::locked(&log.shared).damage.clone().filter(|damage| damage.part == Part::Newer);
+        newer.into_iter().for_each(|damage| self.found(*damage));
         self.read_checkpoint()?;
         let page = log.read_page()?;
         let page = if page.store == Some(log.store()) { page } else { TailPage::default() };
@@ -318,9 +321,9 @@ impl Check<'_> {
                 let length = SALT_BYTES.saturating_add(row.bytes as usize);
                 let mut cursor = Cursor::new(&self.log.segments, length);
                 let checked = match cursor.block(row.position, length) {
-                    Ok(block) => check_block(&block, row.bytes, &row.digest),
+                    Ok(block) => check_block(&block, &row),
                     Err(Fault::Error(error)) => return Err(error),
-                    Err(Fault::Nothing) => check_block(&[], row.bytes, &row.digest),
+                    Err(Fault::Nothing) => check_block(&[], &row),
                     Err(Fault::Invalid(invalid, _)) => Err(invalid),
                 };
                 if let Err(invalid) = checked {

@@ -183,7 +183,6 @@ impl Builder {
                 return Err(Error::UntrustedFileSystem { path: self.root, file_system });
             }
         }
-        let index = self.index && own_files;
         let storage = self.storage.unwrap_or_else(|| Arc::new(FileStorage::new(&self.root)));
         let read_only = self.options.read_only;
         let mut seed = [0; 64];
@@ -194,6 +193,10 @@ impl Builder {
         })?;
         let open = if self.create { Log::create_or_open } else { Log::open };
         let (log, recovery) = open(storage, self.clock, self.entropy, self.options)?;
+        // A store that only newer programs may write to is read, and nothing else.
+        let read_only = read_only || log.newer().is_some();
+        let own_files = own_files && !read_only;
+        let index = self.index && own_files;
         let snapshots = Snapshots::new(
             Arc::clone(log.storage()),
             log.store(),

@@ -10,7 +10,6 @@ use rustc_hash::FxHashMap;
 
 use crate::codec::Frame;
 use crate::ids::{Position, Seq};
-use crate::log::is_large;
 
 /// Most bytes of spines that are kept.
 const BYTES_MAX: usize = 16 << 20;
@@ -43,7 +42,7 @@ impl FrameCache {
 
     /// Keeps a frame that was asked for.
     pub(super) fn keep(&mut self, frame: &Frame) {
-        if is_large(frame) {
+        if frame.is_large() {
             self.keep_if_room(frame);
             return;
         }

@@ -9,6 +9,7 @@ use crate::event::{Payload, Scope};
 use crate::fold::{State, StreamFacts};
 use crate::ids::{Micros, Seq, StoreId, StreamId, Turn};
 use crate::index::{FramePlace, NAME_BYTES_MAX, NameKind};
+use crate::log::LogError;
 
 use super::events::decode;
 use super::places::StreamPlace;
@@ -268,7 +269,8 @@ impl Store {
         Ok(times.0.or(times.1))
     }
 
-    /// The newest seq recorded at or before a moment: [`Seq::ZERO`] if everything is later.
+    /// The newest seq before anything that was recorded after a moment: [`Seq::ZERO`] if everything is later. Where the clock went
+    /// back, what came behind a later time counts as that late.
     ///
     /// # Errors
     /// If the log cannot be read.
@@ -276,7 +278,7 @@ impl Store {
         let (places, _) = self.inner.all_frames(Seq::ZERO)?;
         let mut low = 0;
         let mut high = places.len();
-        // Recording times never run backwards, so the frames can be halved.
+        // The highest time so far never goes back, so the frames can be halved.
         while low < high {
             let middle = low.midpoint(high);
             match self.first_sound(places.get(middle..high).unwrap_or_default())? {
@@ -291,13 +293,13 @@ impl Store {
             .unwrap_or_default())
     }
 
-    /// How many damaged frames stand before the first sound one, and the time of that.
+    /// How many damaged frames stand before the first sound one, and the highest time up to that.
     fn first_sound(&self, places: &[FramePlace]) -> Result<Option<(usize, Micros)>, Error> {
         for (skipped, place) in places.iter().enumerate() {
-            match self.inner.frame_at(place.position) {
-                Ok(frame) => return Ok(Some((skipped, frame.time()))),
-                Err(Error::Corrupt { .. }) => {}
-                Err(error) => return Err(error),
+            match self.inner.log.header_at(place.position) {
+                Ok(header) => return Ok(Some((skipped, header.time_max))),
+                Err(LogError::Corrupt(_)) => {}
+                Err(error) => return Err(error.into()),
             }
         }
         Ok(None)

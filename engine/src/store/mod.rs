@@ -59,7 +59,7 @@ use crate::entry::{Entry, StreamInfo};
 use crate::error::Error;
 use crate::event::{Body, Recorded};
 use crate::ids::{BodyId, Origin, Position, Seq, StoreId, StreamId};
-use crate::log::{Log, Placed, Recovery, is_large};
+use crate::log::{Log, Placed, Recovery};
 use crate::registry::Registry;
 
 pub use backup::Backup;
@@ -340,6 +340,9 @@ impl Store {
 
 impl Inner {
     fn check_writable(&self) -> Result<(), Error> {
+        if let Some(found) = self.log.newer() {
+            return Err(Error::NewerFormat { path: self.root.clone(), found: found.to_owned() });
+        }
         if self.read_only {
             return Err(Error::ReadOnly {
                 path: self.root.clone(),
@@ -378,12 +381,15 @@ impl Inner {
             return Ok(Some(part));
         }
         // What the index says is where to look; a frame that is damaged, or another one, is the log's to report.
-        let told = place().and_then(|position| self.log.frame_at(position).ok());
-        let told = told.filter(|frame| (frame.first_seq()..=frame.last_seq()).contains(&seq));
+        let told = place().and_then(|position| self.log.part_at(position, seq).ok().flatten());
         let Some(frame) = told.map_or_else(|| self.log.locate(seq), |frame| Ok(Some(frame)))? else {
             return Ok(None);
         };
-        self.cache().keep(&frame);
+        if frame.is_whole() {
+            self.cache().keep(&frame);
+        } else {
+            self.cache().keep_part(&frame);
+        }
         Ok(Some(frame))
     }
 
@@ -416,12 +422,12 @@ impl Inner {
     fn parts_of(&self, position: Position, streams: &[StreamId], after: Seq) -> Result<Parts, Error> {
         let held = self.cache().at(position);
         let parts = match held {
-            Some(frame) if !is_large(&frame) => return Ok(Parts::One(Some(frame))),
+            Some(frame) if !frame.is_large() => return Ok(Parts::One(Some(frame))),
             Some(frame) => self.log.parts_in(&frame, streams, after),
             None => {
                 let parts = self.log.parts_of(position, streams, after)?;
                 if let [whole] = parts.as_slice()
-                    && !is_large(whole)
+                    && !whole.is_large()
                 {
                     self.cache().keep(whole);
                 }

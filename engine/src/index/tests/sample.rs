@@ -96,7 +96,8 @@ pub(super) fn frames(script: &Script) -> Vec<Frame> {
     for commit in script {
         let events: Vec<_> = commit.iter().map(|(stream, act)| encoded(*stream, act)).collect();
         let mut prepared = encode_frame(&events).unwrap();
-        let (bytes, next) = prepared.seal(seq, Micros(0), position, position, IDENTITY.store, link);
+        let (bytes, next) =
+            prepared.seal(seq, (Micros(0), Micros(0)), position, position, IDENTITY.store, link);
         let frame = decode_frame(bytes).unwrap();
         link = next;
         seq = frame.header().last_seq().next();

@@ -98,7 +98,7 @@ fn rows_of_version_2_are_these() {
     let frames = frames(&script());
     let mut index = MemoryIndex::new(IDENTITY);
     index.apply(&rows(&frames)).unwrap();
-    expect!["28 rows, c6ea242b569e86ed58e642352c23213887a7f2e0343a8878824a460d1b3a8f66"].assert_eq(&format!(
+    expect!["28 rows, 527f51b7eb2176310a0afc3f0abc83c9648786ab3ec0f91b94569f55a2cffab2"].assert_eq(&format!(
         "{} rows, {}",
         index.row_count(),
         index.digest().unwrap()

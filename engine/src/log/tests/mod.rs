@@ -7,6 +7,7 @@ mod damage;
 mod faults;
 mod handles;
 mod map;
+mod newer;
 mod processes;
 mod seal;
 

@@ -1,0 +1,229 @@
+//! Reading some events of a large frame without the others.
+//!
+//! ```text
+//! part_at(position, seq)   header -> large? -> table of pieces -> one piece -> a frame of a few events
+//! parts_of(..)             the same for the events of some streams
+//! ```
+//!
+//! Header, table and pieces each pass their checksum before they are used. Tables are kept, since frames never change once they
+//! are durable, and sealing moves their bytes without changing them. A small frame is read whole.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::error::LogError;
+use super::files::{Cursor, Fault, POINT_WINDOW_BYTES};
+use super::{Log, frames, locked};
+use crate::codec::{Frame, FrameCheck, FrameHeader, PieceTable, SegmentHeader};
+use crate::ids::{Position, Seq, StreamId};
+
+/// Most memory for tables: of some 2 million events in large commits.
+const BYTES_MAX: usize = 8 << 20;
+/// Frames that are stepped over by their headers alone, before a look-up asks the tables of the segment.
+const STEP_COUNT_MAX: usize = 4096;
+
+/// Tables by where their frames begin.
+#[derive(Default)]
+pub(super) struct Tables {
+    by_seq: BTreeMap<Seq, Arc<PieceTable>>,
+    by_position: FxHashMap<Position, Seq>,
+    bytes: usize,
+}
+
+impl Tables {
+    fn holding(&self, seq: Seq) -> Option<Arc<PieceTable>> {
+        let (_, table) = self.by_seq.range(..=seq).next_back()?;
+        (seq <= table.header().last_seq()).then(|| Arc::clone(table))
+    }
+
+    fn at(&self, position: Position) -> Option<Arc<PieceTable>> {
+        self.by_seq.get(self.by_position.get(&position)?).cloned()
+    }
+
+    /// Keeps a table; if there are too many, all others go.
+    fn keep(&mut self, table: &Arc<PieceTable>) {
+        let bytes = table.memory_bytes();
+        if self.bytes.saturating_add(bytes) > BYTES_MAX {
+            *self = Self::default();
+        }
+        let (seq, position) = (table.header().first_seq, table.header().position);
+        self.by_position.insert(position, seq);
+        let before = self.by_seq.insert(seq, Arc::clone(table));
+        self.bytes = self.bytes.saturating_add(bytes);
+        self.bytes = self.bytes.saturating_sub(before.map_or(0, |table| table.memory_bytes()));
+    }
+}
+
+/// What is at a position: a small frame, or the table of a large one.
+enum Found {
+    Small(Frame),
+    Large(Arc<PieceTable>),
+}
+
+impl Log {
+    /// The event at `seq` and some neighbours, if it is durable and of a large frame that was met before. `None` says nothing:
+    /// [`Log::locate`] tells.
+    ///
+    /// # Errors
+    /// [`LogError::Corrupt`] if these events are damaged.
+    pub fn part_holding(&self, seq: Seq) -> Result<Option<Frame>, LogError> {
+        let table = locked(&self.tables).holding(seq);
+        let Some((pieces, table)) = table.and_then(|table| Some((table.holding(seq)?, table))) else {
+            return Ok(None);
+        };
+        self.met(self.part(&table, &pieces)).map(Some)
+    }
+
+    /// As [`Log::part_holding`] of the first of `seqs`, which rise, and with it those of the others that the same frame holds:
+    /// parts in order.
+    ///
+    /// # Errors
+    /// As [`Log::part_holding`].
+    pub fn parts_holding(&self, seqs: &[Seq]) -> Result<Vec<Frame>, LogError> {
+        let table = seqs.first().and_then(|first| locked(&self.tables).holding(*first));
+        let Some(table) = table else { return Ok(Vec::new()) };
+        let last = table.header().last_seq();
+        let wanted = table.of_seqs(seqs.iter().copied().take_while(|seq| *seq <= last));
+        self.met(wanted.iter().map(|pieces| self.part(&table, pieces)).collect())
+    }
+
+    /// The frame at `position`, or of a large one the part that holds `seq`; `None` if the frame does not hold it.
+    ///
+    /// # Errors
+    /// [`LogError::Corrupt`] if no sound frame of this store begins there, or that part of it is damaged.
+    pub fn part_at(&self, position: Position, seq: Seq) -> Result<Option<Frame>, LogError> {
+        match self.found_at(position)? {
+            Found::Small(frame) => {
+                Ok(Some(frame).filter(|frame| (frame.first_seq()..=frame.last_seq()).contains(&seq)))
+            }
+            Found::Large(table) => table.holding(seq).map(|pieces| self.part(&table, &pieces)).transpose(),
+        }
+    }
+
+    /// What holds events of `streams` past `after` in the frame at `position`: the frame, or parts of a large one, which may
+    /// hold other events, too.
+    ///
+    /// # Errors
+    /// As [`Log::frame_at`].
+    pub fn parts_of(
+        &self,
+        position: Position,
+        streams: &[StreamId],
+        after: Seq,
+    ) -> Result<Vec<Frame>, LogError> {
+        match self.found_at(position)? {
+            Found::Small(frame) => Ok(vec![frame]),
+            Found::Large(table) => {
+                let wanted = table.of_streams(streams, after);
+                self.met(wanted.iter().map(|pieces| self.part(&table, pieces)).collect())
+            }
+        }
+    }
+
+    /// The frame at `position`, or the part of a large one in which the first event of `stream` is, if it has one.
+    ///
+    /// # Errors
+    /// As [`Log::frame_at`].
+    pub fn first_part_of(&self, position: Position, stream: StreamId) -> Result<Frame, LogError> {
+        let table = match self.found_at(position)? {
+            Found::Small(frame) => return Ok(frame),
+            Found::Large(table) => table,
+        };
+        // A piece may have the bit of the stream for another's sake.
+        for pieces in table.of_streams(&[stream], Seq::ZERO) {
+            let part = self.met(self.part(&table, &pieces))?;
+            if part.events().any(|event| event.envelope.stream == stream) {
+                return Ok(part);
+            }
+        }
+        self.frame_at(position)
+    }
+
+    /// As [`Log::parts_of`], out of a whole frame at hand.
+    pub fn parts_in(&self, frame: &Frame, streams: &[StreamId], after: Seq) -> Vec<Frame> {
+        let Some(table) = frame.piece_table() else { return vec![frame.clone()] };
+        table.of_streams(streams, after).iter().map(|pieces| table.part_of(frame, pieces)).collect()
+    }
+
+    /// The frame that holds `seq` or a part of it, found by headers from a known place on. `None`: something on the way is
+    /// not as it should be, and has to be looked at closely.
+    pub(super) fn stepped_to(&self, seq: Seq, start: Position) -> Result<Option<Frame>, LogError> {
+        let head = self.head().position;
+        let first = if start.segment() == 0 { SegmentHeader::start(1) } else { start };
+        let (mut position, mut cursor) = (first, Cursor::new(&self.segments, POINT_WINDOW_BYTES));
+        for _ in 0..STEP_COUNT_MAX {
+            if position >= head {
+                break;
+            }
+            let header = match cursor.header(position) {
+                Ok(header) => header,
+                Err(Fault::Error(error)) => return Err(error),
+                Err(_) => break,
+            };
+            if header.first_seq > seq || header.event_count == 0 {
+                break;
+            }
+            if header.last_seq() >= seq {
+                return match self.found(&mut cursor, &header) {
+                    Ok(Found::Small(frame)) => Ok(Some(frame)),
+                    Ok(Found::Large(table)) => {
+                        let part = table.holding(seq).map(|pieces| self.part(&table, &pieces));
+                        Ok(part.and_then(Result::ok))
+                    }
+                    Err(Fault::Error(error)) => Err(error),
+                    Err(_) => Ok(None),
+                };
+            }
+            position = header.end();
+        }
+        Ok(None)
+    }
+
+    fn found_at(&self, position: Position) -> Result<Found, LogError> {
+        let known = locked(&self.tables).at(position);
+        if let Some(table) = known {
+            return Ok(Found::Large(table));
+        }
+        let mut cursor = Cursor::new(&self.segments, POINT_WINDOW_BYTES);
+        let found = cursor.header(position).and_then(|header| self.found(&mut cursor, &header));
+        found.map_err(|fault| match fault {
+            Fault::Error(error) => error,
+            fault => LogError::corrupt(frames::corruption(&self.segments, position, fault)),
+        })
+    }
+
+    fn found(&self, cursor: &mut Cursor<'_>, header: &FrameHeader) -> Result<Found, Fault> {
+        if header.piece_count == 0 {
+            return cursor.frame(header.position, FrameCheck::Checksum).map(Found::Small);
+        }
+        let bytes = cursor.spine_part(header.position, 0, PieceTable::bytes_of(header))?;
+        let table = PieceTable::decode(header, &bytes)
+            .map_err(|invalid| Fault::Invalid(invalid, Some(Box::new(*header))))?;
+        let table = Arc::new(table);
+        locked(&self.tables).keep(&table);
+        Ok(Found::Large(table))
+    }
+
+    /// Reads some neighbouring pieces and checks them.
+    fn part(&self, table: &PieceTable, pieces: &Range<u32>) -> Result<Frame, LogError> {
+        let position = table.header().position;
+        let mut cursor = Cursor::new(&self.segments, POINT_WINDOW_BYTES);
+        let (start, length) = table.stretch(pieces);
+        let read = cursor.spine_part(position, start, length);
+        let part =
+            read.and_then(|bytes| table.part(pieces, bytes).map_err(|invalid| Fault::Invalid(invalid, None)));
+        match part {
+            Ok(part) => Ok(part),
+            Err(Fault::Error(error)) => Err(error),
+            Err(fault) => {
+                let mut damage = frames::corruption(&self.segments, position, fault);
+                let seqs = table.seqs(pieces);
+                (damage.seq_first, damage.seq_last) = (Some(*seqs.start()), Some(*seqs.end()));
+                Err(LogError::corrupt(damage))
+            }
+        }
+    }
+}
