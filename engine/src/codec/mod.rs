@@ -38,8 +38,8 @@ pub use frame::{EventRef, Frame, FrameCheck, decode_frame};
 pub use header::{FRAME_MAGIC, FrameHeader};
 pub use outline::{Outline, Pieces};
 pub use pages::{
-    Busy, Checkpoint, TailPage, Written, busy_record, check_word, poison_word, slots, state_records, word,
-    written_record,
+    Busy, Checkpoint, TailPage, Written, busy_record, claim_record, committed, place_record, poison_word,
+    settled,
 };
 pub use prepare::{PreparedFrame, encode_frame};
 pub use sealed::SealedLayout;

@@ -65,7 +65,7 @@ impl Log {
         let put = |name: &str, bytes: &[u8]| {
             write_file(target, name, bytes).map_err(fail("write", target.path(name)))
         };
-        put(TAIL, &TailPage::encode(self.store(), &head))?;
+        put(TAIL, &TailPage::encode(self.store(), &head, 0, 0))?;
         put(CHECKPOINT, &Checkpoint { store: self.store(), written: head }.encode())?;
         unfinished = unfinished.or(read_note(&*self.storage)?);
         if unfinished.is_some() || self.erased_within(began_at, head)? {

@@ -144,7 +144,7 @@ pub(crate) fn make(
     };
     let start = segment_start(&header);
     write_file(&**storage, &segment_name(1), &header.encode()).map_err(fail("create", &segment_name(1)))?;
-    tail.write_page(store, &start)?;
+    tail.write_page(store, &start, 0, 0)?;
     let checkpoint = Checkpoint { store, written: start };
     write_file(&**storage, CHECKPOINT, &checkpoint.encode()).map_err(fail("create", CHECKPOINT))?;
     write_file(&**storage, STORE_FILE, &StoreFile { store, created: now }.encode())
