@@ -89,9 +89,12 @@ impl From<Error> for Failure {
             Error::Poisoned => {
                 Some("look at the disk it is on, then run this again; whatever was acknowledged is kept")
             }
+            Error::Replaced { .. } => {
+                Some("let nothing else write into the store's folder, then run this again and `acpdb verify`")
+            }
             _ => hint,
         };
-        let is_open = matches!(error, Error::Poisoned);
+        let is_open = matches!(error, Error::Poisoned | Error::Replaced { .. });
         let mut message = error.to_string();
         let mut cause = std::error::Error::source(&error);
         while let Some(error) = cause {

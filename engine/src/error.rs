@@ -11,7 +11,8 @@ use crate::log::LogError;
 ///
 /// A variant says what to do: wait ([`Error::Busy`]), read again and retry ([`Error::HeadMoved`]), change the request
 /// ([`Error::Rejected`], [`Error::NotFound`], [`Error::TooLarge`]), free space ([`Error::NoSpace`]), reopen
-/// ([`Error::Poisoned`]), run `acpdb verify` ([`Error::Corrupt`]), update ([`Error::NewerFormat`]), reopen ([`Error::Upgraded`]), or look at the
+/// ([`Error::Poisoned`], [`Error::Replaced`], [`Error::Upgraded`]), run `acpdb verify` ([`Error::Corrupt`]), update
+/// ([`Error::NewerFormat`]), or look at the
 /// file system ([`Error::Io`]).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -82,6 +83,15 @@ pub enum Error {
         "the store refuses appends since a write or sync of it failed; open it again to recover what was confirmed"
     )]
     Poisoned,
+    /// A file of the store was replaced, cut or removed while a commit was on its way, which may be recorded or not.
+    /// Reopen the store.
+    #[error(
+        "{} was replaced, cut or removed while the store was open; what was not acknowledged may be recorded or not", path.display()
+    )]
+    Replaced {
+        /// The file.
+        path: PathBuf,
+    },
     /// The handle was made by another process (before a fork). Reopen the store.
     #[error("this handle belongs to process {owner}; open the store again in this one")]
     Forked {
@@ -167,6 +177,7 @@ impl From<LogError> for Error {
             LogError::Busy { .. } => Self::Busy { detail: text },
             LogError::HeadMoved { stream, expected, actual } => Self::HeadMoved { stream, expected, actual },
             LogError::Poisoned { .. } => Self::Poisoned,
+            LogError::Replaced { path } => Self::Replaced { path },
             LogError::NoSpace { path, .. } => Self::NoSpace { path },
             LogError::ReadOnly { path } => {
                 Self::ReadOnly { path, detail: "it is open for reading only".to_owned() }

@@ -31,6 +31,16 @@ pub enum Bug {
     ShareErased,
     /// What a sync covers is looked up after it, when others have written more.
     CoveredReadLate,
+    /// What is known by a commit that is not durable is acknowledged at once.
+    KnownTooEarly,
+    /// Who appends first writes again what is not known to be durable, without a look at what it is.
+    RewriteUnchecked,
+    /// Who writes does not ask whether a sync failed since it opened the log.
+    EpochUnread,
+    /// A commit is said to be undone whose bytes the disk may still have.
+    UndoUnsynced,
+    /// Who only reads takes what it meets beside writers for damage.
+    ReaderLooksOnce,
 }
 
 #[cfg(any(test, feature = "testing"))]

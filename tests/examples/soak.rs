@@ -167,13 +167,12 @@ fn stops(ends: &[End], arguments: &Arguments) -> ExitCode {
         match cuts::many(binary, *end, rounds, seed) {
             Ok(tally) => println!(
                 "{name}: {} stops, {} of them while opening again, {} other commands and {} erasures beside: of {} \
-                 acknowledged events 0 lost; {} processes lost a mapped file; seed {seed}, {:.1} s",
+                 acknowledged events 0 lost; seed {seed}, {:.1} s",
                 tally.stops,
                 tally.again,
                 tally.beside,
                 tally.erased,
                 tally.acked,
-                tally.bus_errors,
                 begun.elapsed().as_secs_f64()
             ),
             Err(finding) => {

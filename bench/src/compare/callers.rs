@@ -13,9 +13,7 @@ use std::time::Duration;
 use acpdb_engine::codec::{EncodedBody, EncodedEvent, Envelope};
 use acpdb_engine::ids::{Origin, StreamId};
 use acpdb_engine::log::{Log, LogOptions};
-use acpdb_engine::storage::{
-    Access, FileStorage, SharedPage, Storage, StoredFile, SystemClock, SystemEntropy,
-};
+use acpdb_engine::storage::{Access, FileStorage, Storage, StoredFile, SystemClock, SystemEntropy};
 
 use super::Compare;
 use super::table::Figures;
@@ -73,9 +71,6 @@ impl Storage for Slow {
     }
     fn process(&self) -> u32 {
         self.files.process()
-    }
-    fn map_page(&self, name: &str) -> io::Result<Option<Arc<dyn SharedPage>>> {
-        self.files.map_page(name)
     }
 }
 

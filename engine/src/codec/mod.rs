@@ -37,8 +37,8 @@ pub use fields::{align16, is_zero};
 pub use frame::{EventRef, Frame, FrameCheck, decode_frame};
 pub use header::{FRAME_MAGIC, FrameHeader};
 pub use pages::{
-    Busy, Checkpoint, TailPage, Written, busy_record, check_word, poison_word, slots, state_records, word,
-    written_record,
+    Busy, Checkpoint, PageCounts, TailPage, Written, busy_record, claim_record, committed, place_record,
+    poison_word, settled,
 };
 pub use pieces::PieceTable;
 pub use prepare::{PreparedFrame, encode_frame};

@@ -1,57 +1,37 @@
 //! The tail page, by which processes tell each other where the log ends, and the checkpoint, its durable witness.
 //!
 //! ```text
-//! word  0..8       8..16     16, 17    18, 19   20            21                      23      24..32   32..160
-//!       identity | written | durable | busy   | wake, epoch | poisoned, generation  | count | synced | slots
+//! byte  0..64      64..576  576..640  640..656  704..768    768..776         776..848, 848..920    960          964
+//!       identity | slots  | written | busy    | confirmed | epoch, poison | two claims          | generation | upgrades
+//!                 '----------- under W ------------------' '------------ under S -------------'  under SEAL   under W
 //! ```
 //!
-//! The page is read and written as bytes, or shared as 512 little-endian words of 64 bits; two numbers of 32 bits share a
-//! word, the first one in its low half. Records that take more than a word carry a checksum: one that is caught half
-//! written reads as missing.
+//! The page is bytes of a file, read and written while others do the same; what lies together is written at once, by whoever
+//! holds the lock that it belongs to. Records that take more than a word carry a checksum: one that is caught half written
+//! reads as missing.
 
 use super::fields::{Fields, Put, is_zero, put_trailing_checksum, trailing_checksum};
 use super::{CHECKPOINT_BYTES, FORMAT_VERSION, Invalid, Part, TAIL_BYTES};
 use crate::ids::{Link, Micros, Position, Seq, StoreId, StreamId};
 
-const TAIL_MAGIC: [u8; 8] = *b"acpdbtl1";
+const TAIL_MAGIC: [u8; 8] = *b"acpdbtl2";
 const CHECKPOINT_MAGIC: [u8; 8] = *b"acpdbck1";
-/// Makes the check word of a position; any fixed pattern other than zeros will do.
-const CHECK_PATTERN: u64 = 0x6163_7064_6275_7230;
 const RECORD_BYTES: usize = 64;
 /// How many slots there are for "newest seq by stream".
 const SLOT_COUNT: usize = 64;
-const SLOT_BYTES: usize = 16;
-const _: () = assert!(TailPage::SLOTS_OFFSET == (word::SLOTS * 8) as u64);
-const _: () = assert!(TailPage::SYNCED_OFFSET == (word::SYNCED * 8) as u64);
-const _: () = assert!(TailPage::STATE_OFFSET == (word::WRITTEN * 8) as u64);
-const _: () = assert!(TailPage::EPOCH_OFFSET == (word::WAKE * 8 + 4) as u64);
-const _: () = assert!(word::SLOTS * 8 + SLOT_COUNT * SLOT_BYTES <= TAIL_BYTES);
-
-/// The words of the tail page that are used one by one.
-pub mod word {
-    /// First of the eight words of the written record; its position.
-    pub const WRITTEN: usize = 8;
-    /// Seq of the last event written; the second word of that record.
-    pub const WRITTEN_SEQ: usize = 9;
-    /// The durable position.
-    pub const DURABLE: usize = 16;
-    /// The check word of the durable position.
-    pub const DURABLE_CHECK: usize = 17;
-    /// First of the two words of the busy record.
-    pub const BUSY: usize = 18;
-    /// Wake count (low half) and epoch (high half).
-    pub const WAKE: usize = 20;
-    /// Poisoned (low half) and generation (high half).
-    pub const POISONED: usize = 21;
-    /// How many seqs waited when the last sync ended, those included that it covered.
-    pub const SYNC_COUNT: usize = 23;
-    /// First of the eight words of the synced record.
-    pub const SYNCED: usize = 24;
-    /// Seq of the last event that the synced record covers; its second word.
-    pub const SYNCED_SEQ: usize = 25;
-    /// First word of the slots, two words each.
-    pub const SLOTS: usize = 32;
-}
+const WRITTEN_OFFSET: usize = 576;
+const CONFIRMED_BYTE: usize = 704;
+/// Bytes of what is written under the write lock, up to and with the busy record, and up to and with the confirmed one.
+const COMMIT_BYTES: usize = 592;
+const SETTLED_BYTES: usize = 704;
+/// Bytes of a claim: the hint, the record.
+const CLAIM_BYTES: usize = 72;
+const _: () = assert!(TailPage::SLOTS_OFFSET as usize + SLOT_COUNT * 8 == WRITTEN_OFFSET);
+const _: () = assert!(WRITTEN_OFFSET + RECORD_BYTES == TailPage::BUSY_OFFSET as usize);
+const _: () = assert!(TailPage::SLOTS_OFFSET as usize + COMMIT_BYTES == TailPage::BUSY_OFFSET as usize + 16);
+const _: () = assert!(TailPage::SLOTS_OFFSET as usize + SETTLED_BYTES == CONFIRMED_BYTE + RECORD_BYTES);
+const _: () = assert!(TailPage::UPGRADES_OFFSET as usize + 4 <= TailPage::READ_BYTES);
+const _: () = assert!(TailPage::READ_BYTES <= TAIL_BYTES);
 
 /// A place in the log and what a writer must know to go on from there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -85,15 +65,28 @@ pub enum Busy {
     Torn,
 }
 
-/// The tail page. Every record stands for itself: one that fails its check reads as `None`.
+/// What a page counts beside places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PageCounts {
+    /// Failed syncs.
+    pub epoch: u32,
+    /// Files of the log that were replaced.
+    pub generation: u32,
+    /// Features that were added.
+    pub upgrades: u32,
+}
+
+/// The tail page. Every record stands for itself: one that fails its check reads as `None`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TailPage {
-    /// The store, if the page is one of format 1.
+    /// The store, if the page is one of format 1. Without it nothing else was read.
     pub store: Option<StoreId>,
+    /// Newest seq of the streams of each slot.
+    pub slots: [Seq; SLOT_COUNT],
     /// The end of what was written.
     pub written: Option<Written>,
-    /// The end of what is durable.
-    pub durable: Option<Position>,
+    /// The end of what is durable: the furthest of the records that say so.
+    pub durable: Option<Written>,
     /// Whether somebody is writing.
     pub busy: Busy,
     /// Rises at each failed sync.
@@ -102,38 +95,67 @@ pub struct TailPage {
     pub poisoned: bool,
     /// Rises when files of the log were replaced by others that say the same.
     pub generation: u32,
-    /// A place that was durable: the last one, if nobody died between telling of it here and in `durable`.
-    pub synced: Option<Written>,
+    /// Rises when the store's file names a new feature: a handle that was opened before has to be opened again.
+    pub upgrades: u32,
+    /// How many seqs waited when the last sync ended, those included that it covered.
+    pub waiting: u64,
     /// The poison was put there together with [`TailPage::durable`] as it stands here. If not, the page is a mix of two
     /// moments, and what lies behind its durable end may well have been acknowledged.
     pub poison_is_whole: bool,
+    /// Where the next claim goes: over the one that says less, so that the other stands whatever becomes of it.
+    pub claim_offset: u64,
+}
+
+impl Default for TailPage {
+    fn default() -> Self {
+        Self {
+            store: None,
+            slots: [Seq::ZERO; SLOT_COUNT],
+            written: None,
+            durable: None,
+            busy: Busy::Idle,
+            epoch: 0,
+            poisoned: false,
+            generation: 0,
+            upgrades: 0,
+            waiting: 0,
+            poison_is_whole: false,
+            claim_offset: Self::CLAIM_OFFSETS[0],
+        }
+    }
 }
 
 impl TailPage {
-    /// Where the state records begin.
-    pub const STATE_OFFSET: u64 = 64;
+    /// How much of the page is read: all that is used.
+    pub const READ_BYTES: usize = 1024;
+    /// Where the slots begin, and what is written under the write lock.
+    pub const SLOTS_OFFSET: u64 = 64;
     /// Where the busy record begins.
-    pub const BUSY_OFFSET: u64 = 144;
-    /// Where epoch and the word of poison begin.
-    pub const EPOCH_OFFSET: u64 = 164;
-    /// Where the synced record begins.
-    pub const SYNCED_OFFSET: u64 = 192;
-    /// Where the slots begin.
-    pub const SLOTS_OFFSET: u64 = 256;
+    pub const BUSY_OFFSET: u64 = 640;
+    /// Where the confirmed record is.
+    pub const CONFIRMED_OFFSET: u64 = CONFIRMED_BYTE as u64;
+    /// Where epoch and poison begin; the poison is the second half.
+    pub const EPOCH_OFFSET: u64 = 768;
+    /// Where the generation is.
+    pub const GENERATION_OFFSET: u64 = 960;
+    /// Where the count of upgrades is.
+    pub const UPGRADES_OFFSET: u64 = 964;
+    const CLAIM_OFFSETS: [u64; 2] = [776, 848];
 
-    /// A whole new page.
-    pub fn encode(store: StoreId, written: &Written) -> Vec<u8> {
+    /// A whole new page, with the counts of the one before, if they are known.
+    pub fn encode(store: StoreId, written: &Written, counts: PageCounts) -> Vec<u8> {
         let mut bytes = vec![0; TAIL_BYTES];
         let mut identity = [0; RECORD_BYTES];
         Put(&mut identity).bytes(&TAIL_MAGIC).u32(FORMAT_VERSION).u32(0).bytes(store.as_bytes());
         put_trailing_checksum(&mut identity);
-        let state = state_records(written);
         Put(&mut bytes)
             .bytes(&identity)
-            .bytes(&state)
-            .skip(32)
-            .bytes(&written_record(written))
-            .bytes(&slots(written.seq));
+            .bytes(&settled(written, &[written.seq; SLOT_COUNT]))
+            .u32(counts.epoch)
+            .u32(0)
+            .skip(184)
+            .u32(counts.generation)
+            .u32(counts.upgrades);
         bytes
     }
 
@@ -143,55 +165,79 @@ impl TailPage {
         usize::from(stream.as_bytes().first().copied().unwrap_or(0)) % SLOT_COUNT
     }
 
-    /// Where a slot begins.
-    pub fn slot_offset(slot: usize) -> u64 {
-        Self::SLOTS_OFFSET.saturating_add(slot.saturating_mul(SLOT_BYTES) as u64)
+    /// The newest seq that a stream may have; more if another one shares its slot.
+    pub fn slot(&self, stream: &StreamId) -> Seq {
+        self.slots.get(Self::slot_of(stream)).copied().unwrap_or(Seq::MAX)
     }
 
-    /// The word that a slot begins with.
-    pub fn slot_word(slot: usize) -> usize {
-        word::SLOTS.saturating_add(slot.saturating_mul(SLOT_BYTES / 8))
+    /// Takes note that a stream has an event of this seq.
+    pub fn raise_slot(&mut self, stream: &StreamId, seq: Seq) {
+        if let Some(slot) = self.slots.get_mut(Self::slot_of(stream)) {
+            *slot = seq.max(*slot);
+        }
+    }
+
+    /// Takes note that any stream may have moved up to `seq`.
+    pub fn raise_slots(&mut self, seq: Seq) {
+        self.slots = [seq; SLOT_COUNT];
     }
 
     /// Reads a page. Never fails: what cannot be trusted is left out.
     pub fn decode(bytes: &[u8]) -> Self {
+        let mut page = Self::default();
         let identity = record(bytes, 0).filter(|identity| identity.starts_with(&TAIL_MAGIC));
-        let store = identity.and_then(|identity| {
+        page.store = identity.and_then(|identity| {
             let mut fields = Fields(identity);
             let (_, version, _) = (fields.u64(), fields.u32(), fields.u32());
             (version == FORMAT_VERSION).then(|| StoreId(fields.array()))
         });
-        let written = place(bytes, RECORD_BYTES);
-        let mut fields = Fields(bytes.get(2 * RECORD_BYTES..).unwrap_or(&[]));
-        let (durable, check) = (fields.u64(), fields.u64());
-        let durable = (durable != 0 && check == check_word(durable)).then_some(Position(durable));
+        if page.store.is_none() || bytes.len() < Self::READ_BYTES {
+            return Self::default();
+        }
+        let mut fields = Fields(bytes.get(RECORD_BYTES..).unwrap_or(&[]));
+        for slot in &mut page.slots {
+            *slot = Seq(fields.u64());
+        }
+        page.written = place(bytes, WRITTEN_OFFSET);
+        let mut fields = Fields(bytes.get(WRITTEN_OFFSET + RECORD_BYTES..).unwrap_or(&[]));
         let busy_bytes = fields.array::<16>();
-        let busy = if is_zero(&busy_bytes) {
-            Busy::Idle
-        } else {
+        if !is_zero(&busy_bytes) {
             let (computed, stored) = trailing_checksum(&busy_bytes);
             let mut fields = Fields(&busy_bytes);
             let busy = Busy::Writing { end: Position(fields.u64()), process: fields.u32() };
-            if computed == stored { busy } else { Busy::Torn }
-        };
-        let (_wake, epoch, poisoned, generation) = (fields.u32(), fields.u32(), fields.u32(), fields.u32());
-        let poison_is_whole = durable.is_some_and(|durable| poisoned == poison_word(durable));
-        let synced = place(bytes, 3 * RECORD_BYTES);
-        let poisoned = poisoned != 0;
-        Self { store, written, durable, busy, epoch, poisoned, generation, synced, poison_is_whole }
+            page.busy = if computed == stored { busy } else { Busy::Torn };
+        }
+        let mut fields = Fields(bytes.get(CONFIRMED_BYTE + RECORD_BYTES..).unwrap_or(&[]));
+        page.epoch = fields.u32();
+        let poison = fields.u32();
+        let [first, second] = Self::CLAIM_OFFSETS.map(|offset| claim(bytes, offset));
+        let at = |claim: &Option<(u64, Written)>| claim.map(|(_, place)| place.position);
+        let (last, next) = if at(&first) > at(&second) { (first, 1) } else { (second, 0) };
+        page.claim_offset = Self::CLAIM_OFFSETS[next];
+        page.waiting = last.map_or(0, |(waiting, _)| waiting);
+        let claims = [place(bytes, CONFIRMED_BYTE), last.map(|(_, place)| place)];
+        page.durable = claims.into_iter().flatten().max_by_key(|place| place.position);
+        page.poisoned = poison != 0;
+        page.poison_is_whole = page.durable.is_some_and(|durable| poison == poison_word(durable.position));
+        let at = usize::try_from(Self::GENERATION_OFFSET).unwrap_or(usize::MAX);
+        let mut fields = Fields(bytes.get(at..).unwrap_or(&[]));
+        page.generation = fields.u32();
+        page.upgrades = fields.u32();
+        page
+    }
+
+    /// Whether something of the page is being written just now, or was left half written.
+    pub fn is_torn(&self) -> bool {
+        self.written.is_none() || self.durable.is_none() || self.busy == Busy::Torn
     }
 
     /// The end of the log, if nothing about the page asks for a repair.
     pub fn clean(&self) -> Option<&Written> {
         let written = self.written.as_ref()?;
-        let settled = self.durable == Some(written.position) && self.busy == Busy::Idle && !self.poisoned;
+        let durable = self.durable.map(|durable| durable.position);
+        let settled = durable == Some(written.position) && self.busy == Busy::Idle && !self.poisoned;
         settled.then_some(written)
     }
-}
-
-/// What stands beside a durable position to tell it from chance.
-pub fn check_word(position: u64) -> u64 {
-    position.rotate_left(32) ^ CHECK_PATTERN
 }
 
 /// What poisons a store whose durable end this is; never 0.
@@ -217,8 +263,14 @@ fn place(bytes: &[u8], at: usize) -> Option<Written> {
     })
 }
 
-/// A place as a record, for the written or the synced one.
-pub fn written_record(written: &Written) -> [u8; RECORD_BYTES] {
+/// The claim that begins at byte `at`, if it is sound: the hint, and the place.
+fn claim(bytes: &[u8], at: u64) -> Option<(u64, Written)> {
+    let at = usize::try_from(at).ok()?;
+    Some((Fields(bytes.get(at..)?).u64(), place(bytes, at.checked_add(8)?)?))
+}
+
+/// A place as a record.
+pub fn place_record(written: &Written) -> [u8; RECORD_BYTES] {
     let mut record = [0; RECORD_BYTES];
     Put(&mut record)
         .u64(written.position.0)
@@ -230,22 +282,28 @@ pub fn written_record(written: &Written) -> [u8; RECORD_BYTES] {
     record
 }
 
-/// The records from [`TailPage::STATE_OFFSET`] up to the wake count, when all that is written is durable and nobody
-/// writes.
-pub fn state_records(written: &Written) -> [u8; 96] {
-    let mut bytes = [0; 96];
-    let durable = written.position.0;
-    Put(&mut bytes).bytes(&written_record(written)).u64(durable).u64(check_word(durable));
+/// What is written at [`TailPage::SLOTS_OFFSET`] after a commit: the slots, its end, and that nobody writes.
+pub fn committed(written: &Written, slots: &[Seq; SLOT_COUNT]) -> [u8; COMMIT_BYTES] {
+    let mut bytes = [0; COMMIT_BYTES];
+    let mut put = Put(&mut bytes);
+    for slot in slots {
+        put.u64(slot.0);
+    }
+    put.bytes(&place_record(written));
     bytes
 }
 
-/// All slots, when any stream may have moved up to `seq`.
-pub fn slots(seq: Seq) -> [u8; SLOT_COUNT * SLOT_BYTES] {
-    let mut bytes = [0; SLOT_COUNT * SLOT_BYTES];
-    let mut put = Put(&mut bytes);
-    for _ in 0..SLOT_COUNT {
-        put.u64(seq.0).u64(0);
-    }
+/// The same, when all of it is durable.
+pub fn settled(written: &Written, slots: &[Seq; SLOT_COUNT]) -> [u8; SETTLED_BYTES] {
+    let mut bytes = [0; SETTLED_BYTES];
+    Put(&mut bytes).bytes(&committed(written, slots)).skip(48).bytes(&place_record(written));
+    bytes
+}
+
+/// A claim that all before `durable` is, for [`TailPage::claim_offset`], with how many seqs waited for it or behind it.
+pub fn claim_record(durable: &Written, waiting: u64) -> [u8; CLAIM_BYTES] {
+    let mut bytes = [0; CLAIM_BYTES];
+    Put(&mut bytes).u64(waiting).bytes(&place_record(durable));
     bytes
 }
 

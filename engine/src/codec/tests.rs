@@ -282,14 +282,47 @@ fn pages_and_headers_find_every_flipped_bit() {
     flips(&segment.encode(), &|bytes| SegmentHeader::decode(bytes).is_ok());
     flips(&file.encode(), &|bytes| StoreFile::decode(bytes).is_ok());
     // Of the tail page the state must be right or be noticed.
-    let page = TailPage::encode(store, &written);
+    let page = TailPage::encode(store, &written, PageCounts { epoch: 3, generation: 4, upgrades: 5 });
     let clean = TailPage::decode(&page);
     assert_eq!((clean.clean(), clean.store), (Some(&written), Some(store)));
-    flips(&page[..160], &|bytes| {
-        let page = TailPage::decode(bytes);
-        page.clean().is_some() && page.store.is_some()
-    });
+    assert_eq!((clean.epoch, clean.generation, clean.slots[63]), (3, 4, written.seq));
+    // Identity; written and busy; confirmed; poison.
+    for range in [0..64, 576..656, 704..768, 772..776] {
+        flips(&page[range.clone()], &|bytes| {
+            let mut page = page.clone();
+            page[range.clone()].copy_from_slice(bytes);
+            TailPage::decode(&page).clean().is_some()
+        });
+    }
     assert_eq!(TailPage::decode(&[]), TailPage::default());
+    assert_eq!(TailPage::decode(&page[..1000]), TailPage::default(), "a page that was cut says nothing");
+}
+
+/// A claim goes over the one that says less: whatever becomes of it, the other one stands.
+#[test]
+fn a_claim_that_is_half_written_takes_nothing_back() {
+    let store = StoreId([5; 16]);
+    let place = |seq: u64| Written {
+        position: Position((1 << 32) | (256 + seq)),
+        seq: Seq(seq),
+        ..Written::default()
+    };
+    let mut page = TailPage::encode(store, &place(0), PageCounts::default());
+    let mut last = 0;
+    for seq in 1..=5 {
+        let known = TailPage::decode(&page);
+        assert_eq!((known.durable, known.waiting), (Some(place(last)), last * 2));
+        let record = claim_record(&place(seq), seq * 2);
+        let at = usize::try_from(known.claim_offset).unwrap();
+        for cut in 0..record.len() {
+            let mut half = page.clone();
+            half[at..at + cut].copy_from_slice(&record[..cut]);
+            let shown = TailPage::decode(&half);
+            assert!([Some(place(last)), Some(place(seq))].contains(&shown.durable), "{seq}, cut at {cut}");
+        }
+        page[at..at + record.len()].copy_from_slice(&record);
+        last = seq;
+    }
 }
 
 #[test]

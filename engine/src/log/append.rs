@@ -6,31 +6,38 @@
 //! ```
 //!
 //! W is given back before the sync, so that while one group waits for the disk another, of any process, is written
-//! behind it; one sync then covers both. Without memory that processes share nobody could be told, so there W is kept
-//! until the group is durable.
+//! behind it; one sync then covers both.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 use super::error::LogError;
+use super::files::TAIL;
 use super::group::WriteSegment;
 use super::handoff::{Stages, Until};
-use super::settle::{self, Shore, settle};
-use super::tail::{SyncLock, Tail, WriteLock, read_shared};
-use super::wait::low_half;
+use super::settle::{self, Outcome, Shore, State, Turn};
+use super::survey::is_anchored;
+use super::tail::{Lost, SyncLock, Tail, WriteLock};
 use super::{Appended, Condition, Head, Log, Prepared, Writer, locked};
-use crate::codec::{SEGMENT_HEADER_BYTES, word};
-use crate::ids::{Position, Seq, StreamId};
+use crate::codec::{SEGMENT_HEADER_BYTES, TailPage};
+use crate::ids::{Position, Seq};
 use crate::planted::{Bug, is_planted};
-use crate::storage::{SharedPage, sync};
+use crate::storage::sync;
 
-/// How long a wait for a wake is at most: the time that the death of whoever syncs can cost.
-const WAKE_WAIT: Duration = Duration::from_millis(5);
+/// How long to wait for what others wrote to become durable before doing it oneself.
+const REACH_WAIT: Duration = Duration::from_millis(5);
 /// How long whoever has the turn to sync may be stopped before others do without.
 const TURN_WAIT: Duration = Duration::from_secs(1);
 /// The same for clocks that stand still.
 const TURN_WAIT_COUNT: u32 = 1000;
+/// How long whoever did without a turn waits for W to tell what is durable.
+const TELL_WAIT: Duration = Duration::from_millis(1);
+/// So often others are let run before time passes in pauses between looks at the page: of a share of a sync's time.
+const PAUSE_YIELD_COUNT: u32 = 2;
+const PAUSE_SHARE: u32 = 4;
+const PAUSE_MIN: Duration = Duration::from_micros(20);
+const PAUSE_MAX: Duration = Duration::from_millis(1);
 /// How often others are waited for to sync what they wrote.
 const REACH_WAIT_COUNT: u32 = 4;
 
@@ -47,10 +54,8 @@ pub(crate) struct Request {
 #[must_use]
 pub struct Placed {
     pub(crate) appended: Appended,
-    /// The end of what was written together with it.
-    pub(crate) end: Position,
-    /// What is to be made durable; `None`: it is.
-    pub(crate) stretch: Option<Stretch>,
+    /// What was written together with it, and is to be made durable.
+    pub(crate) stretch: Stretch,
 }
 
 /// A stretch of the log that was written at once.
@@ -66,7 +71,11 @@ pub(crate) struct Stretch {
 impl Placed {
     /// Of two, the one that covers the other once it is durable.
     pub(crate) fn later<'a>(&'a self, other: &'a Self) -> &'a Self {
-        if other.end > self.end { other } else { self }
+        if other.is_beyond(self) { other } else { self }
+    }
+
+    fn is_beyond(&self, other: &Self) -> bool {
+        self.stretch.end.position > other.stretch.end.position
     }
 
     pub(crate) fn into_appended(self) -> Appended {
@@ -93,7 +102,7 @@ impl Stages for Log {
     }
 
     fn is_beyond(&self, placed: &Placed, other: &Placed) -> bool {
-        placed.end > other.end
+        placed.is_beyond(other)
     }
 
     fn again(&self, failure: &LogError) -> LogError {
@@ -122,7 +131,7 @@ impl Log {
     }
 
     /// Writes a commit and returns once it has its place in the log, without waiting for a sync: not durable, not
-    /// visible, and lost in a power cut until [`Log::settle`] returns. Where processes share no memory, it waits for the sync.
+    /// visible, and lost in a power cut until [`Log::settle`] returns.
     ///
     /// # Errors
     /// As [`Log::append`].
@@ -144,7 +153,7 @@ impl Log {
     /// Waits until `seq`, which is written, is durable: whoever decides again must see why.
     fn reach(&self, seq: Seq) -> Result<(), LogError> {
         for _ in 0..REACH_WAIT_COUNT {
-            if self.wait_for_commit(Seq(seq.0.saturating_sub(1)), WAKE_WAIT)?.seq >= seq {
+            if self.wait_for_commit(Seq(seq.0.saturating_sub(1)), REACH_WAIT)?.seq >= seq {
                 return Ok(());
             }
         }
@@ -155,26 +164,43 @@ impl Log {
     /// Waits until what was placed is durable and visible; syncs if nobody else does.
     ///
     /// # Errors
-    /// [`LogError::Poisoned`] if a sync failed since it was written: it may be in the log or not.
+    /// [`LogError::Poisoned`] if a sync failed since it was written, [`LogError::Replaced`] if the store's files are others
+    /// now: it may be in the log or not.
     pub fn settle(&self, placed: &Placed) -> Result<(), LogError> {
-        placed.stretch.as_ref().map_or(Ok(()), |stretch| self.settle_stretch(stretch))
+        self.settle_stretch(&placed.stretch, false)
     }
 
-    /// Waits until a stretch is durable, and shows it.
-    pub(crate) fn settle_stretch(&self, stretch: &Stretch) -> Result<(), LogError> {
-        let Some((tail, page)) = self.tail.as_ref().and_then(|tail| Some((tail, tail.shared()?))) else {
+    /// Waits until a stretch is durable, and shows it. `holds_lock`: the caller has W.
+    pub(crate) fn settle_stretch(&self, stretch: &Stretch, holds_lock: bool) -> Result<(), LogError> {
+        let Some(tail) = &self.tail else {
             return Err(LogError::ReadOnly { path: self.storage.path("") });
         };
         let waits = std::cell::Cell::new((0, None));
-        let shore = Surf { log: self, tail, page: &**page, segment: &stretch.segment, waits };
+        let surf = Surf { log: self, tail, stretch, holds_lock, waits };
         let (start, end) = (stretch.start.0, stretch.end.position.0);
-        if !settle(&shore, settle::Stretch { start, end, epoch: stretch.epoch }) {
-            self.poisoned.store(true, Ordering::SeqCst);
-            return Err(LogError::Poisoned { path: self.storage.path("") });
-        }
-        Tail::mend_check(&**page);
-        self.show(stretch.end);
-        Ok(())
+        let lost = match tail.settling.settle(&surf, settle::Stretch { start, end, epoch: stretch.epoch }) {
+            Outcome::Durable(_) => {
+                self.show(stretch.end);
+                return Ok(());
+            }
+            Outcome::Failed(lost) => lost,
+            Outcome::PageLost if !holds_lock && self.is_kept(stretch) => return Ok(()),
+            Outcome::PageLost => Lost::Replaced,
+        };
+        self.poisoned.store(true, Ordering::SeqCst);
+        Err(match lost {
+            Lost::Sync => LogError::Poisoned { path: self.storage.path("") },
+            Lost::Replaced => LogError::Replaced { path: self.storage.path(TAIL) },
+        })
+    }
+
+    /// Whether a stretch is in the log, durable, when the page that should say so says nothing: that is made anew from the
+    /// log, and the log is asked.
+    fn is_kept(&self, stretch: &Stretch) -> bool {
+        let Ok(held) = self.exclusive() else { return false };
+        let is_reached =
+            held.writer.epoch == Some(stretch.epoch) && held.writer.place.position >= stretch.end.position;
+        is_reached && is_anchored(&self.segments, &stretch.end).unwrap_or(false)
     }
 
     /// Makes a durable end visible to readers of this handle.
@@ -182,16 +208,9 @@ impl Log {
         let mut shared = locked(&self.shared);
         if head.position > shared.head.position {
             shared.head = head;
+            drop(shared);
+            self.bell.ring();
         }
-    }
-
-    /// Whether a stream may have moved after `basis` by what this handle has not read. `false` is certain; cheap.
-    pub fn may_have_moved(&self, stream: StreamId, basis: Seq) -> bool {
-        let Some(tail) = self.tail.as_ref().filter(|tail| tail.shared().is_some()) else { return true };
-        if basis < self.opened_at() {
-            return true;
-        }
-        tail.slot(&stream) > basis
     }
 
     /// Completes the segment that is being written and begins the next one, unless it has no frame yet. Durable.
@@ -255,85 +274,122 @@ impl Exclusive<'_> {
 struct Surf<'a> {
     log: &'a Log,
     tail: &'a Tail,
-    page: &'a dyn SharedPage,
-    segment: &'a WriteSegment,
+    stretch: &'a Stretch,
+    /// Whoever waits has W.
+    holds_lock: bool,
     /// How often it was waited, and since when.
     waits: std::cell::Cell<(u32, Option<Duration>)>,
 }
 
+impl Surf<'_> {
+    /// Whether a file that was synced is the one that others read.
+    fn is_in_place(&self) -> bool {
+        let is_current = self.tail.is_current().unwrap_or(false);
+        is_current && self.stretch.segment.file.is_linked().unwrap_or(false)
+    }
+
+    /// Tells what is durable without a turn, which takes W instead. If that is not to be had others find out for
+    /// themselves.
+    fn tell_under_lock(&self, place: &Head) {
+        if self.holds_lock {
+            return self.tell_held(place);
+        }
+        let Ok(_writer) = self.log.writer.try_lock() else { return };
+        if let Ok(_lock) = self.tail.lock(&*self.log.clock, TELL_WAIT) {
+            self.tell_held(place);
+        }
+    }
+
+    fn tell_held(&self, place: &Head) {
+        let Ok(page) = self.tail.read() else { return };
+        if self.state(&page).is_some_and(|state| state.epoch == self.stretch.epoch) {
+            let _ = self.tail.confirm_durable(&page, place);
+        }
+    }
+}
+
 impl<'a> Shore for Surf<'a> {
     type Turn = SyncLock<'a>;
+    type Page = TailPage;
+    type Failure = Lost;
 
-    fn wake_count(&self) -> u32 {
-        low_half(self.page.load(word::WAKE))
+    fn look(&self) -> TailPage {
+        // What cannot be read says nothing; whoever needs it then reads it again, and reports why it cannot be.
+        self.tail.read().unwrap_or_default()
     }
 
-    fn epoch(&self) -> u32 {
-        low_half(self.page.load(word::WAKE) >> 32)
+    fn state(&self, page: &TailPage) -> Option<State> {
+        page.store.filter(|store| *store == self.log.segments.store)?;
+        let (written, durable) = (page.written.unwrap_or_default(), page.durable.unwrap_or_default());
+        Some(State {
+            durable: durable.position.0,
+            written: written.position.0,
+            epoch: page.epoch,
+            waiting: written.seq.0.saturating_sub(durable.seq.0),
+            expected: page.waiting,
+        })
     }
 
-    fn durable(&self) -> u64 {
-        self.page.load(word::DURABLE)
+    fn failed_elsewhere(&self) -> Lost {
+        Lost::Sync
     }
 
-    fn written(&self) -> u64 {
-        self.page.load(word::WRITTEN)
+    fn try_turn(&self) -> Turn<SyncLock<'a>> {
+        self.tail.try_lock_sync()
     }
 
-    fn waiting(&self) -> (u64, u64) {
-        let (written, synced) = (self.page.load(word::WRITTEN_SEQ), self.page.load(word::SYNCED_SEQ));
-        (written.saturating_sub(synced), self.page.load(word::SYNC_COUNT))
-    }
-
-    fn try_turn(&self, alone: bool) -> Option<SyncLock<'a>> {
-        self.tail.try_lock_sync(!alone)
-    }
-
-    fn sync(&self, epoch: u32) -> bool {
-        if self.epoch() != epoch {
-            return false;
-        }
-        let mut position = Position(self.written());
-        // In the next segment: then all of this one was made durable before that began.
-        if position.segment() != self.segment.number {
-            return true;
-        }
-        let place = read_shared(self.page).written.filter(|written| written.position >= position);
-        let mut place = place.filter(|written| written.position.segment() == self.segment.number);
+    fn sync(&self, turn: Option<&SyncLock<'a>>, page: &TailPage) -> Result<u64, Lost> {
+        let segment = &*self.stretch.segment;
+        // Its writer may have died in the middle of telling where it ends; up to here it is written all the same. In the
+        // next segment: then all of this one was made durable before that began.
+        let covered = |page: &TailPage| {
+            let written = page.written.filter(|written| written.position.segment() == segment.number);
+            written.filter(|written| written.position > self.stretch.end.position).unwrap_or(self.stretch.end)
+        };
+        let mut place = covered(page);
         let began = self.log.clock.elapsed();
-        if sync(&*self.segment.file).is_err() {
+        if sync(&*segment.file).is_err() {
             self.tail.poison();
-            return false;
+            return Err(Lost::Sync);
         }
         self.log.patience.synced(self.log.clock.elapsed().saturating_sub(began));
-        if self.epoch() != epoch {
-            return false;
-        }
         if is_planted(Bug::CoveredReadLate) {
-            (position, place) = (Position(self.written()), read_shared(self.page).written);
+            place = covered(&self.look());
         }
-        if let Some(place) = place {
-            Tail::publish_durable(self.page, &place);
-            self.log.show(place);
-        } else {
-            // Its writer died in the middle of telling where it ends; up to here is durable all the same.
-            self.page.fetch_max(word::DURABLE, position.0);
-            Tail::mend_check(self.page);
+        if turn.is_none() {
+            // Others may have gone on meanwhile as far as to give up what was not confirmed.
+            let page = self.look();
+            let state = self.state(&page).ok_or(Lost::Replaced)?;
+            if state.epoch != self.stretch.epoch {
+                return Err(Lost::Sync);
+            }
+            if state.durable >= place.position.0 {
+                return Ok(state.durable);
+            }
         }
-        true
+        if !self.is_in_place() {
+            return Err(Lost::Replaced);
+        }
+        // It is durable whether or not this can be told; if not, whoever syncs next will.
+        match turn {
+            Some(_) => drop(self.tail.claim(page, &place)),
+            None => self.tell_under_lock(&place),
+        }
+        self.log.show(place);
+        Ok(place.position.0)
     }
 
-    fn end_turn(&self, turn: SyncLock<'a>) {
-        drop(turn);
-        self.page.bump_and_wake(word::WAKE);
-    }
-
-    fn wait(&self, seen: u32) -> bool {
+    fn pause(&self) -> bool {
         let now = self.log.clock.elapsed();
         let (count, since) = self.waits.get();
         let since = since.unwrap_or(now);
         self.waits.set((count.saturating_add(1), Some(since)));
-        self.page.wait(word::WAKE, seen, WAKE_WAIT);
+        if count < PAUSE_YIELD_COUNT {
+            std::thread::yield_now();
+        } else {
+            let share = self.log.patience.sync_time() / PAUSE_SHARE;
+            self.log.clock.sleep(share.clamp(PAUSE_MIN, PAUSE_MAX));
+        }
         count < TURN_WAIT_COUNT && now.saturating_sub(since) < TURN_WAIT
     }
 

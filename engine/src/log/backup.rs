@@ -18,7 +18,7 @@ use super::erase::{ERASED, ERASING, note, read_note};
 use super::error::LogError;
 use super::files::{CHECKPOINT, LOG_DIR, STORE_FILE, TAIL, segment_name};
 use super::{Head, Log};
-use crate::codec::{Checkpoint, STORE_FILE_BYTES_MAX, TailPage};
+use crate::codec::{Checkpoint, PageCounts, STORE_FILE_BYTES_MAX, TailPage};
 use crate::ids::Seq;
 use crate::storage::{Access, Storage, read_file, read_up_to, sync, write_all, write_file};
 
@@ -65,7 +65,7 @@ impl Log {
         let put = |name: &str, bytes: &[u8]| {
             write_file(target, name, bytes).map_err(fail("write", target.path(name)))
         };
-        put(TAIL, &TailPage::encode(self.store(), &head))?;
+        put(TAIL, &TailPage::encode(self.store(), &head, PageCounts::default()))?;
         put(CHECKPOINT, &Checkpoint { store: self.store(), written: head }.encode())?;
         unfinished = unfinished.or(read_note(&*self.storage)?);
         if unfinished.is_some() || self.erased_within(began_at, head)? {

@@ -8,8 +8,8 @@ use super::error::{Corruption, LogError};
 use super::files::{CHECKPOINT, LOG_DIR, STORE_FILE, Segments, TAIL, segment_name, segment_start};
 use super::tail::Tail;
 use crate::codec::{
-    Checkpoint, FORMAT_VERSION, FeatureBits, Invalid, Part, SEGMENT_HEADER_BYTES, STORE_FILE_BYTES_MAX,
-    SegmentHeader, StoreFile, StoreFileError,
+    Checkpoint, FORMAT_VERSION, FeatureBits, Invalid, PageCounts, Part, SEGMENT_HEADER_BYTES,
+    STORE_FILE_BYTES_MAX, SegmentHeader, StoreFile, StoreFileError,
 };
 use crate::ids::{Link, Position, Seq, StoreId};
 use crate::storage::{Access, Clock, Entropy, Storage, read_file, read_up_to, write_file};
@@ -153,7 +153,7 @@ pub(crate) fn make(
     };
     let start = segment_start(&header);
     write_file(&**storage, &segment_name(1), &header.encode()).map_err(fail("create", &segment_name(1)))?;
-    tail.write_page(store, &start)?;
+    tail.write_page(store, &start, PageCounts::default())?;
     let checkpoint = Checkpoint { store, written: start };
     write_file(&**storage, CHECKPOINT, &checkpoint.encode()).map_err(fail("create", CHECKPOINT))?;
     write_file(

@@ -90,6 +90,15 @@ pub enum LogError {
         /// The lock file.
         path: PathBuf,
     },
+    /// A file of the store was replaced or cut while a commit was on its way: it may be recorded or not; reopen.
+    #[error(
+        "{} was replaced, cut or removed while the store was open: what was not acknowledged may be recorded or not; \
+         reopen the store", path.display()
+    )]
+    Replaced {
+        /// The file.
+        path: PathBuf,
+    },
     /// This handle was inherited over a fork; a child must open the store itself.
     #[error("this handle belongs to process {owner}; process {process} must open the store itself")]
     Forked {
@@ -149,6 +158,7 @@ impl LogError {
             Self::NotAStore { path } => Self::NotAStore { path: path.clone() },
             Self::Erased { position } => Self::Erased { position: *position },
             Self::Moved { path } => Self::Moved { path: path.clone() },
+            Self::Replaced { path } => Self::Replaced { path: path.clone() },
             Self::Forked { owner, process } => Self::Forked { owner: *owner, process: *process },
             Self::Io { action, path, source } => {
                 Self::Io { action, path: path.clone(), source: repeat(source) }

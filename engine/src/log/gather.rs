@@ -41,8 +41,13 @@ impl Patience {
         self.sync_time.store(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
+    /// How long the last sync took.
+    pub(crate) fn sync_time(&self) -> Duration {
+        Duration::from_nanos(self.sync_time.load(Ordering::Relaxed))
+    }
+
     fn limit(&self) -> Duration {
-        let half = Duration::from_nanos(self.sync_time.load(Ordering::Relaxed) / 2);
+        let half = self.sync_time() / 2;
         let vain = self.vain.load(Ordering::Relaxed);
         half.min(WAIT_MAX) / (1 << vain.min(HALVING_COUNT_MAX))
     }

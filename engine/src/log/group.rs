@@ -6,18 +6,21 @@
 //! stream that may have moved has them decoded.
 
 use std::collections::HashMap;
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::append::{Placed, Request, Stretch};
 use super::error::LogError;
-use super::files::segment_name;
+use super::files::{Cursor, Fault, SCAN_WINDOW_BYTES, after, segment_name, segment_start};
 use super::repair::{rewrite, zero};
+use super::survey::{is_anchored, strict};
 use super::tail::Tail;
 use super::{Appended, Condition, Head, Log, Writer, locked};
-use crate::codec::{Busy, SEGMENT_HEADER_BYTES, TailPage, Written, word};
+use crate::codec::{Busy, SEGMENT_HEADER_BYTES, TailPage, Written, is_zero};
 use crate::ids::{Position, Seq, StreamId};
-use crate::storage::{Access, Storage, StoredFile, sync, write_all};
+use crate::planted::{Bug, is_planted};
+use crate::storage::{Access, Storage, StoredFile, read_up_to, sync, write_all};
 
 /// Files grow by zeros ahead, an eighth of their length within these bounds: extending at every commit costs an
 /// extra device write each, one long preallocation breaks the sizes of small stores.
@@ -25,6 +28,8 @@ const GROW_BYTES_MIN: u64 = 64 << 10;
 const GROW_BYTES_MAX: u64 = 1 << 20;
 /// A frame this large is written from where it is, not copied into the group's buffer.
 const COPY_BYTES_MAX: u64 = 1 << 20;
+/// Bytes behind the end of the log that are looked at before it is taken for the end: no frame begins with zeros.
+const END_BYTES: usize = 16;
 /// Stretches of other processes that are remembered apart, unread.
 const GAP_COUNT_MAX: usize = 256;
 
@@ -133,33 +138,23 @@ impl Log {
 
     /// Brings the writer to the end of the log; repairs what a dead writer left. Call under W.
     pub(super) fn catch_up(&self, tail: &Tail, writer: &mut Writer, page: &TailPage) -> Result<(), LogError> {
-        if page.poisoned && !writer.postponed {
+        let own = page.store == Some(self.segments.store);
+        self.check_upgrades(page)?;
+        // A sync that failed since this handle was opened may have lost bytes that it takes for written.
+        let other_epoch =
+            writer.epoch.is_some_and(|epoch| own && epoch != page.epoch) && !is_planted(Bug::EpochUnread);
+        if own && !writer.postponed && (page.poisoned || other_epoch) {
             self.poisoned.store(true, Ordering::SeqCst);
             return Err(LogError::Poisoned { path: self.storage.path("") });
         }
-        let own = page.store == Some(self.segments.store);
-        let mended;
-        let page = match tail.shared() {
-            // Whoever told last what is durable died half way; this handle knows that the page was sound before.
-            Some(shared) if own && !writer.postponed && page.durable.is_none() => {
-                Tail::mend_check(&**shared);
-                mended = tail.read()?;
-                &mended
-            }
-            _ => page,
-        };
+        writer.page = *page;
         let trusted = own && !writer.postponed && page.busy == Busy::Idle && page.durable.is_some();
-        let target = match page.written.filter(|_| trusted) {
-            // A page that went back in time was not written by us: look at the log itself.
-            Some(written) if written.position >= writer.place.position => written,
-            _ => {
-                let repaired = self.repair(tail, page)?;
-                writer.postponed = false;
-                writer.segment = None;
-                repaired.place
-            }
+        // A page that went back in time was not written by us: look at the log itself.
+        let written = page.written.filter(|written| trusted && written.position >= writer.place.position);
+        let target = match written {
+            Some(written) if self.ends_at(writer, &written)? => written,
+            _ => self.repair_behind(tail, writer, page)?,
         };
-        writer.epoch = page.epoch;
         if target.position == writer.place.position {
             if target.link == writer.place.link {
                 return Ok(());
@@ -178,19 +173,70 @@ impl Log {
         Ok(())
     }
 
+    /// Repairs the end of the log for a handle that is open. Call under W.
+    fn repair_behind(&self, tail: &Tail, writer: &mut Writer, page: &TailPage) -> Result<Written, LogError> {
+        let known = self.head();
+        let repaired = self.repair(tail, page, writer.epoch)?;
+        writer.postponed = false;
+        writer.segment = None;
+        writer.page = tail.read()?;
+        writer.epoch = Some(repaired.epoch);
+        if repaired.place.position < known.position {
+            // What this handle has seen to be durable is gone: these are not the files that it opened.
+            self.poisoned.store(true, Ordering::SeqCst);
+            return Err(LogError::Moved { path: self.segments.path(repaired.place.position.segment()) });
+        }
+        Ok(repaired.place)
+    }
+
+    /// Whether the log ends at `written`, as the page says. The page may be an older one, put back by somebody: what is behind
+    /// its end must not be overwritten. And before this handle first writes to a segment, all of it that is not known to be
+    /// durable must be sound: it will be written again as it is. Call under W.
+    fn ends_at(&self, writer: &Writer, written: &Written) -> Result<bool, LogError> {
+        let number = written.position.segment();
+        let fail = |error| LogError::io("read", self.segments.path(number), error);
+        if let Some(segment) = writer.segment.as_ref().filter(|segment| segment.number == number) {
+            let mut next = [0; END_BYTES];
+            read_up_to(&*segment.file, &mut next, written.position.offset()).map_err(fail)?;
+            return Ok(is_zero(&next));
+        }
+        let mut cursor = Cursor::new(&self.segments, SCAN_WINDOW_BYTES);
+        if !is_planted(Bug::RewriteUnchecked) {
+            let durable = writer.page.durable.filter(|durable| durable.position.segment() == number);
+            let mut place = match durable.filter(|durable| durable.position <= written.position) {
+                Some(durable) => durable,
+                None => match self.segments.header(number)? {
+                    Some(header) => segment_start(&header),
+                    None => return Ok(false),
+                },
+            };
+            if !is_anchored(&self.segments, &place)? {
+                return Ok(false);
+            }
+            while place.position < written.position {
+                match strict(&mut cursor, &place, true) {
+                    Ok(header) => place = after(&header),
+                    Err(Fault::Error(error)) => return Err(error),
+                    Err(_) => return Ok(false),
+                }
+            }
+            if place != *written {
+                return Ok(false);
+            }
+        }
+        Ok(is_zero(cursor.bytes(number, written.position.offset(), END_BYTES)?))
+    }
+
     /// Makes all that is written durable and visible. Call under W, caught up.
     pub(super) fn make_durable(&self, tail: &Tail, writer: &mut Writer) -> Result<(), LogError> {
-        let (end, epoch) = (writer.place, writer.epoch);
-        if tail.read()?.durable == Some(end.position) {
+        let end = writer.place;
+        if tail.read()?.durable.is_some_and(|durable| durable.position == end.position) {
             self.show(end);
             return Ok(());
         }
         let segment = self.write_segment(tail, writer)?;
-        if tail.shared().is_some() {
-            let stretch = Stretch { start: Position::default(), end, epoch, segment };
-            return self.settle_stretch(&stretch);
-        }
-        self.sync_held(tail, &segment, &end, epoch, &HashMap::new())
+        let epoch = writer.page.epoch;
+        self.settle_stretch(&Stretch { start: Position::default(), end, epoch, segment }, true)
     }
 
     fn fork_found(&self, page: &Written, log: &Written) -> LogError {
@@ -241,8 +287,7 @@ impl Log {
             return Ok(None);
         }
         // What a slot says counts for what was written while this handle was open.
-        let slot = self.tail.as_ref().map_or(Seq::MAX, |tail| tail.slot(&condition.stream));
-        if slot <= condition.basis {
+        if writer.page.slot(&condition.stream) <= condition.basis {
             return Ok(None);
         }
         for (from, until) in std::mem::take(&mut writer.gaps) {
@@ -286,7 +331,7 @@ impl Log {
         }
         tail.check_current()?;
         let segment = Arc::new(WriteSegment::open(&*self.storage, number)?);
-        let durable = tail.read()?.durable.unwrap_or_default();
+        let durable = writer.page.durable.unwrap_or_default().position;
         if durable < writer.place.position {
             let start = if durable.segment() == number { durable.offset() } else { 0 };
             rewrite(&*segment.file, start.max(SEGMENT_HEADER_BYTES as u64), writer.place.position.offset())
@@ -302,31 +347,26 @@ impl Log {
         let segment = self.write_segment(tail, writer)?;
         tail.check_current()?;
         let turn = tail.lock_sync(&*self.clock, self.options.lock_wait)?;
+        let page = tail.read()?;
         // Another thread's sync may have failed before this one had its turn: it was told so, and through the same file the
         // next sync would not be.
-        if tail.read()?.epoch != writer.epoch {
+        if page.epoch != writer.page.epoch {
             self.poisoned.store(true, Ordering::SeqCst);
             return Err(LogError::Poisoned { path: self.storage.path("") });
         }
         segment.give_back(place.position.offset());
-        if tail.read()?.durable.is_none_or(|durable| durable < place.position) {
+        if page.durable.is_none_or(|durable| durable.position < place.position) {
             if sync(&*segment.file).is_err() {
                 return Err(self.sync_failed(tail));
             }
-            if let Some(page) = tail.shared() {
-                Tail::publish_durable(&**page, &place);
-            }
+            tail.claim(&page, &place)?;
         }
         let next = crate::codec::SegmentHeader::start(place.position.segment().saturating_add(1));
         // Stays set if anything here fails: the new segment may exist or not, and repair finds out.
         tail.begin(next, self.process)?;
         let start = self.start_segment(&place, false)?;
-        let published = tail.publish(&start, Some(&mut std::iter::empty()));
+        tail.confirm(&mut writer.page, &start)?;
         drop(turn);
-        if let Some(page) = tail.shared() {
-            page.bump_and_wake(word::WAKE);
-        }
-        published?;
         writer.place = start;
         writer.segment = None;
         self.show(start);
@@ -345,10 +385,7 @@ impl Log {
         // A clock may be set back; what it says is recorded, and order is that of seqs.
         let time = self.clock.now();
         let highest = time.max(start.time);
-        let durable = match tail.shared() {
-            Some(page) => Position(page.load(word::DURABLE)),
-            None => tail.read()?.durable.unwrap_or_default(),
-        };
+        let durable = writer.page.durable.unwrap_or_default().position;
         let mut place = start;
         let mut appended = Vec::with_capacity(run.requests.len());
         writer.buffer.clear();
@@ -374,44 +411,18 @@ impl Log {
             appended.push((*index, Appended { first_seq, event_count, time, position, rows, moved: *moved }));
         }
         self.write_bytes(tail, writer, &segment, (&start, &place), run, single)?;
+        if let Err(error) = tail.publish_written(&mut writer.page, &place, run.streams.iter()) {
+            let (from, until) = (start.position.offset(), place.position.offset());
+            return Err(self.undo(tail, segment.number, (from, until), error));
+        }
         for (_, appended) in &appended {
             self.remember(appended.first_seq, appended.position);
         }
-        let epoch = writer.epoch;
-        let stretch = if let Some(page) = tail.shared() {
-            Tail::publish_written(&**page, &place, run.streams.iter());
-            Some(Stretch { start: start.position, end: place, epoch, segment })
-        } else {
-            self.sync_held(tail, &segment, &place, epoch, &run.streams)?;
-            None
-        };
+        let stretch = Stretch { start: start.position, end: place, epoch: writer.page.epoch, segment };
         writer.place = place;
         writer.moved.extend(run.streams.drain());
-        let placed = |appended| Placed { appended, end: place.position, stretch: stretch.clone() };
+        let placed = |appended| Placed { appended, stretch: stretch.clone() };
         Ok(appended.into_iter().map(|(index, appended)| (index, placed(appended))).collect())
-    }
-
-    /// Syncs and publishes while W is held, where processes share no memory.
-    fn sync_held(
-        &self,
-        tail: &Tail,
-        segment: &WriteSegment,
-        place: &Written,
-        epoch: u32,
-        streams: &HashMap<StreamId, Seq>,
-    ) -> Result<(), LogError> {
-        if sync(&*segment.file).is_err() {
-            return Err(self.sync_failed(tail));
-        }
-        // A process that shares memory may have met the failure of a sync without holding W.
-        if tail.read()?.epoch != epoch {
-            self.poisoned.store(true, Ordering::SeqCst);
-            return Err(LogError::Poisoned { path: self.storage.path("") });
-        }
-        // The commits are durable whether or not this succeeds; if not, the next writer repairs.
-        let _ = tail.publish(place, Some(&mut streams.iter()));
-        self.show(*place);
-        Ok(())
     }
 
     /// Puts the run's bytes into the file, with zeros ahead if it has to grow.
@@ -424,12 +435,12 @@ impl Log {
         run: &Run,
         single: bool,
     ) -> Result<(), LogError> {
-        let io = |action| move |error| LogError::io(action, self.segments.path(segment.number), error);
+        let fail = |action| move |error| LogError::io(action, self.segments.path(segment.number), error);
         let offset = start.position.offset();
         let frames_end = offset.saturating_add(run.bytes);
         let mut length = segment.length.load(Ordering::Relaxed);
         if frames_end > length {
-            length = segment.file.len().map_err(io("inspect"))?;
+            length = segment.file.len().map_err(fail("inspect"))?;
             let step = (length / 8).clamp(GROW_BYTES_MIN, GROW_BYTES_MAX);
             // A handle that appends once leaves no zeros behind.
             if !single && frames_end > length && run.bytes <= step && writer.append_count > 0 {
@@ -447,22 +458,26 @@ impl Log {
         let written = write_all(&*segment.file, bytes, offset, &mut done);
         segment.length.store(length.max(offset.saturating_add(done as u64)), Ordering::Relaxed);
         match written {
+            // What a failed call has done to the file nobody says; a full disk says how much it took.
+            Err(error) if done == 0 && error.kind() == io::ErrorKind::StorageFull => {
+                let _ = tail.withdraw();
+                Err(fail("append to")(error))
+            }
             Err(error) if (done as u64) < run.bytes => {
-                Err(self.undo(tail, segment, (offset, frames_end), io("append to")(error)))
+                Err(self.undo(tail, segment.number, (offset, frames_end), fail("append to")(error)))
             }
             _ => Ok(()),
         }
     }
 
-    /// After a failed write: zeros what was written, so that nothing of it can be taken for a commit.
-    fn undo(
-        &self,
-        tail: &Tail,
-        segment: &WriteSegment,
-        (start, end): (u64, u64),
-        error: LogError,
-    ) -> LogError {
-        let undone = segment.file.len().and_then(|length| zero(&*segment.file, start, end.min(length)));
+    /// After a failed write: zeros what was written, so that nothing of it can be taken for a commit, not after a power cut
+    /// either. Through an open file of its own: a failed write-back is told once to each, and those who wait for earlier
+    /// commits must be told of theirs.
+    fn undo(&self, tail: &Tail, number: u32, (start, end): (u64, u64), error: LogError) -> LogError {
+        let undone = self.storage.open(&segment_name(number), Access::Write).and_then(|file| {
+            zero(&*file, start, end.min(file.len()?))?;
+            if is_planted(Bug::UndoUnsynced) { Ok(()) } else { sync(&*file) }
+        });
         if undone.is_err() {
             return self.sync_failed(tail);
         }

@@ -54,17 +54,17 @@ mod primitives {
 }
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU32};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 pub use crate::codec::Written as Head;
 use crate::codec::{
     BodyRow, EncodedEvent, Frame, FrameCheck, FrameHeader, Part, PreparedFrame, SALT_BYTES, SegmentHeader,
-    encode_frame,
+    TailPage, encode_frame,
 };
 use crate::ids::{Micros, Position, Seq, StoreId, StreamId};
-use crate::storage::{Clock, Entropy, SharedPage, Storage};
+use crate::storage::{Bell, Clock, Entropy, Storage, StoredFile};
 pub use append::{Exclusive, Placed};
 pub(crate) use erase::ERASED;
 pub use erase::{ErasedFigures, Erasing};
@@ -198,7 +198,10 @@ struct Writer {
     foreign: Seq,
     buffer: Vec<u8>,
     append_count: u64,
-    epoch: u32,
+    /// The page as it was last read under W, or left there.
+    page: TailPage,
+    /// The epoch when this handle was opened; `None`: it is not known yet.
+    epoch: Option<u32>,
 }
 
 /// An open log. Usable from any number of threads; other processes may append to the same store.
@@ -216,17 +219,20 @@ pub struct Log {
     shared: Mutex<Shared>,
     /// `None`: read only.
     tail: Option<Tail>,
-    /// The tail page of a handle that only reads.
-    reader_page: OnceLock<Option<Arc<dyn SharedPage>>>,
+    /// The tail of a handle that only reads.
+    reader_tail: Mutex<Option<Box<dyn StoredFile>>>,
+    /// Rung when the head has moved.
+    bell: Bell,
     writer: Mutex<Writer>,
     queue: handoff::Handoff<Log>,
     patience: gather::Patience,
     /// A sync failed; only another handle may append again.
     poisoned: AtomicBool,
-    /// Seq of the last event when this handle was opened.
-    opened_at: AtomicU64,
     /// The generation of files that was last seen.
     generation: AtomicU32,
+    /// How often features had been added when this handle was opened, and those that writing needed then.
+    upgrades: AtomicU32,
+    writes: Vec<String>,
     /// Tables of pieces of large frames that were met.
     tables: Mutex<parts::Tables>,
     /// Positions of frames by first seq, at least [`MAP_STEP_BYTES`] apart.
@@ -285,11 +291,6 @@ impl Log {
     /// [`LogError::Encode`] if it is over a limit.
     pub fn prepare(&self, events: &[EncodedEvent]) -> Result<Prepared, LogError> {
         Ok(Prepared { frame: encode_frame(events)? })
-    }
-
-    /// Seq of the last durable event when this handle was opened.
-    fn opened_at(&self) -> Seq {
-        Seq(self.opened_at.load(Ordering::Relaxed))
     }
 
     /// Refuses a handle that a child got by `fork`: the child's lock would be the parent's.

@@ -2,21 +2,26 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 
 use super::create::{Identity, identify, identity_from_log, make, open_tail, store_file_damage};
 use super::error::{Corruption, LogError};
-use super::files::{CHECKPOINT, Cursor, Fault, SCAN_WINDOW_BYTES, Segments, TAIL, after, segment_start};
+use super::files::{
+    CHECKPOINT, Cursor, Fault, SCAN_WINDOW_BYTES, STORE_FILE, Segments, TAIL, after, segment_start,
+};
 use super::gather::Patience;
 use super::handoff::Handoff;
 use super::survey::{CheckpointFile, Survey, first_gap, is_anchored, read_checkpoint, strict, survey, torn};
-use super::tail::{Tail, read_shared};
-use super::wait::low_half;
+use super::tail::{Tail, read_page};
 use super::{Head, Log, LogOptions, Recovery, Shared, Writer, locked};
-use crate::codec::{Busy, Checkpoint, FrameCheck, FrameHeader, SegmentHeader, TailPage, Written, word};
+use crate::codec::{Busy, Checkpoint, FrameCheck, FrameHeader, SegmentHeader, TailPage, Written};
 use crate::ids::{Position, Seq, StoreId};
-use crate::storage::{Access, Clock, Entropy, Storage, write_file};
+use crate::planted::{Bug, is_planted};
+use crate::storage::{Access, Bell, Clock, Entropy, Storage, write_file};
+
+/// How often a reader looks again at what may be damage or the work of others.
+const LOOK_COUNT_MAX: usize = 50;
 
 impl Log {
     /// Opens the log, making the store if there is none, and recovers it if its last writer did not end well.
@@ -99,19 +104,63 @@ impl Log {
             read_only,
             shared: Mutex::new(Shared { head: Head::default(), damage: damage.map(Box::new), met: None }),
             tail,
-            reader_page: OnceLock::new(),
+            reader_tail: Mutex::new(None),
+            bell: Bell::default(),
             writer: Mutex::default(),
             queue: Handoff::default(),
             patience: Patience::default(),
             poisoned: AtomicBool::new(false),
-            opened_at: AtomicU64::new(0),
             generation: AtomicU32::new(0),
+            upgrades: AtomicU32::new(0),
+            writes,
             tables: Mutex::default(),
             map: Mutex::new(BTreeMap::new()),
         };
         let mut recovery = log.recover(on_read_only_disk)?;
         recovery.created = created;
         Ok((log, recovery))
+    }
+
+    /// Refuses to go on if a newer program named a feature since this handle was opened.
+    pub(super) fn check_upgrades(&self, page: &TailPage) -> Result<(), LogError> {
+        let own = page.store == Some(self.segments.store);
+        if own && page.upgrades != self.upgrades.load(Ordering::SeqCst) {
+            return Err(LogError::Upgraded { path: self.storage.path("") });
+        }
+        Ok(())
+    }
+
+    /// The same, by the store's file itself, where the page cannot be relied on.
+    pub(super) fn check_features(&self) -> Result<(), LogError> {
+        match identify(&*self.storage)? {
+            Identity::Store(file) if file.writes != self.writes => {
+                Err(LogError::Upgraded { path: self.storage.path("") })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Names what a program has to know to read the store, or to write to it, from now on. Every handle, this one included, then
+    /// has to be opened again. Durable when it returns.
+    ///
+    /// # Errors
+    /// [`LogError::Busy`], [`LogError::Io`], [`LogError::NoSpace`].
+    #[cfg(any(test, feature = "testing"))]
+    pub fn name_features(&self, needs: &[&str], writes: &[&str]) -> Result<(), LogError> {
+        let tail = self.check_appendable()?;
+        let _lock = tail.lock(&*self.clock, self.options.lock_wait)?;
+        let Identity::Store(mut file) = identify(&*self.storage)? else {
+            return Err(LogError::NotAStore { path: self.storage.path("") });
+        };
+        for (list, names) in [(&mut file.needs, needs), (&mut file.writes, writes)] {
+            list.extend(names.iter().map(ToString::to_string));
+            list.sort_unstable();
+            list.dedup();
+        }
+        // First: a handle that misses the change would write what the file does not announce.
+        tail.raise_upgrades()?;
+        write_file(&*self.storage, STORE_FILE, &file.encode())
+            .map_err(|error| LogError::io("write", self.storage.path(STORE_FILE), error))
     }
 
     /// What a program has to know to write here, and this one does not; reading is allowed all the same.
@@ -133,12 +182,16 @@ impl Log {
             damage: None,
         };
         let page = self.read_page()?;
+        self.upgrades.store(page.upgrades, Ordering::SeqCst);
+        // Read after the count of upgrades: what is named later raises it.
+        self.check_features()?;
         if let Some(place) = self.settled(&page)? {
             recovery.was_clean = true;
             writer.place = place;
+            writer.epoch = Some(page.epoch);
             locked(&self.shared).head = place;
         } else if self.tail.is_none() {
-            let found = self.survey(&page, false)?;
+            let found = self.survey_beside(page)?;
             let shown = if on_read_only_disk { found.end } else { found.durable_place };
             recovery.torn_bytes = found.torn.map_or(0, |(start, end)| end.saturating_sub(start));
             locked(&self.shared).head = shown;
@@ -157,7 +210,6 @@ impl Log {
             }
         }
         writer.moved_from = head.seq;
-        self.opened_at.store(head.seq.0, Ordering::Relaxed);
         let shared = locked(&self.shared);
         recovery.head = shared.head;
         recovery.damage = shared.damage.as_deref().cloned();
@@ -173,10 +225,11 @@ impl Log {
                 match self.settled(&page)? {
                     Some(place) => {
                         writer.place = place;
+                        writer.epoch = Some(page.epoch);
                         locked(&self.shared).head = place;
                         return Ok(());
                     }
-                    None => self.repair(tail, &page),
+                    None => self.repair(tail, &page, None),
                 }
             }
             Err(error) => Err(error),
@@ -186,6 +239,7 @@ impl Log {
                 recovery.torn_bytes = repaired.torn_bytes;
                 recovery.confirmed_event_count = repaired.confirmed_event_count;
                 writer.place = repaired.place;
+                writer.epoch = Some(repaired.epoch);
                 Ok(())
             }
             Err(error @ (LogError::Busy { .. } | LogError::NoSpace { .. } | LogError::Poisoned { .. })) => {
@@ -203,18 +257,47 @@ impl Log {
         }
     }
 
+    /// Reads the tail page, of a handle that may write or not.
     pub(crate) fn read_page(&self) -> Result<TailPage, LogError> {
-        if let Some(page) = self.shared_page() {
-            return Ok(read_shared(page));
-        }
         if let Some(tail) = &self.tail {
             return tail.read();
         }
-        match self.storage.open(TAIL, Access::Read) {
-            Ok(file) => Tail::new(self.storage.clone(), file).read(),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(TailPage::default()),
-            Err(error) => Err(LogError::io("open", self.storage.path(TAIL), error)),
+        let mut known = locked(&self.reader_tail);
+        // Another file may have its name by now.
+        let current = known.take().filter(|file| file.is_current().unwrap_or(false));
+        let file = match current.map_or_else(|| self.storage.open(TAIL, Access::Read), Ok) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(TailPage::default()),
+            Err(error) => return Err(LogError::io("open", self.storage.path(TAIL), error)),
+        };
+        let page = read_page(&*file).map_err(|error| LogError::io("read", self.storage.path(TAIL), error));
+        *known = Some(file);
+        page
+    }
+
+    /// Surveys the log without a lock. Others may write meanwhile: what looks like damage is looked at again as long as they
+    /// do, from the durable end that they tell by then.
+    fn survey_beside(&self, mut page: TailPage) -> Result<Survey, LogError> {
+        for _ in 0..LOOK_COUNT_MAX {
+            let found = self.survey(&page, false);
+            let is_sound = found.as_ref().is_ok_and(|found| found.damage.is_none());
+            let again = self.read_page()?;
+            if is_sound || again == page || is_planted(Bug::ReaderLooksOnce) {
+                return found;
+            }
+            page = again;
+            self.segments.forget();
+            std::thread::yield_now();
         }
+        let mut found = self.survey(&page, false)?;
+        // They are faster than this handle looks. Up to where they say the log is durable it was checked by them.
+        if let Some(durable) = page.durable
+            && page.store == Some(self.segments.store)
+            && is_anchored(&self.segments, &durable)?
+        {
+            (found.damage, found.durable_place) = (None, durable);
+        }
+        Ok(found)
     }
 
     /// The end of the log, if the tail page and what it points to leave no doubt.
@@ -291,28 +374,20 @@ impl Log {
         if locked(&self.shared).damage.is_some() {
             return Ok(head);
         }
-        if let Some(page) = self.shared_page() {
-            self.see_generation(low_half(page.load(word::POISONED) >> 32));
-            if Self::durable_past(page, head.position).is_none() {
-                return Ok(head);
-            }
+        if let Some(tail) = &self.tail {
+            // What is told in a file that was replaced reaches nobody.
+            tail.check_current()?;
         }
         let page = self.read_page()?;
-        self.see_generation(page.generation);
-        let own = page.store == Some(self.segments.store);
-        let Some(durable) = page.durable.filter(|durable| own && *durable > head.position) else {
+        if page.store != Some(self.segments.store) {
             return Ok(head);
-        };
-        let known = [page.written, page.synced].into_iter().flatten().find(|place| place.position == durable);
-        let place = match known {
-            Some(place) => place,
-            None => self.walk_heads(head, durable)?,
-        };
-        let mut shared = locked(&self.shared);
-        if place.position > shared.head.position {
-            shared.head = place;
         }
-        Ok(shared.head)
+        self.check_upgrades(&page)?;
+        self.see_generation(page.generation);
+        if let Some(durable) = page.durable {
+            self.show(durable);
+        }
+        Ok(self.head())
     }
 
     /// Follows sound, linked frames from `place` to `until` exactly.
@@ -326,11 +401,6 @@ impl Log {
             each(&cursor.frame(header.position, FrameCheck::Checksum)?);
             Ok(())
         })
-    }
-
-    /// The same, reading headers only.
-    fn walk_heads(&self, place: Head, until: Position) -> Result<Head, LogError> {
-        self.walk(place, until, |_, _| Ok(()))
     }
 
     fn walk(

@@ -4,26 +4,36 @@
 //! second repair finds nothing to do.
 
 use std::io;
+use std::sync::atomic::Ordering;
 
 use super::error::LogError;
 use super::files::{Cursor, LOG_DIR, QUARANTINE_DIR, SCAN_WINDOW_BYTES, segment_name, segment_start};
 use super::tail::Tail;
 use super::{Log, locked};
-use crate::codec::{FeatureBits, SEGMENT_HEADER_BYTES, SegmentHeader, TailPage, Written};
+use crate::codec::{FeatureBits, PageCounts, SEGMENT_HEADER_BYTES, SegmentHeader, TailPage, Written};
 use crate::storage::{Access, read_up_to, sync, write_all, write_file};
 
 impl Log {
     /// Makes the tail of the log whole again. Call under W.
     ///
     /// Rules 10 to 12 of the recovery in `docs/FORMAT.md`.
-    pub(crate) fn repair(&self, tail: &Tail, page: &TailPage) -> Result<Repaired, LogError> {
+    /// `epoch`: that of the handle, if it has one.
+    pub(crate) fn repair(
+        &self,
+        tail: &Tail,
+        page: &TailPage,
+        epoch: Option<u32>,
+    ) -> Result<Repaired, LogError> {
         self.segments.forget();
+        self.check_features()?;
+        let own = page.store == Some(self.segments.store);
+        let page = &if own { *page } else { TailPage::default() };
         // Poison of another moment than the durable end beside it: a power cut tore the page. What is behind that end is
         // judged as after any crash.
         let is_poisoned = page.poisoned && page.poison_is_whole;
         // Whoever ends a poisoning keeps everybody from syncing meanwhile.
         let turn = || tail.lock_sync(&*self.clock, self.options.lock_wait);
-        let _turn = page.poisoned.then(turn).transpose()?;
+        let poison_turn = page.poisoned.then(turn).transpose()?;
         let found = self.survey(page, is_poisoned)?;
         if let Some(damage) = found.damage {
             locked(&self.shared).head = found.durable_place;
@@ -60,8 +70,15 @@ impl Log {
                 .sync_dir(LOG_DIR)
                 .map_err(|error| LogError::io("sync", self.storage.path(LOG_DIR), error))?;
         }
-        if tail.is_whole()? && page.store == Some(self.segments.store) {
-            tail.publish(&place, None)?;
+        let mut epoch = if own { page.epoch } else { epoch.unwrap_or(0) };
+        if tail.is_whole()? && own {
+            // Others may wait for what is given up here: what comes next will be where it was.
+            let gives_up = page.written.is_some_and(|written| written.position > place.position);
+            if gives_up && !page.poisoned {
+                let _turn = turn()?;
+                epoch = tail.raise_epoch(page)?;
+            }
+            tail.publish(&mut page.clone(), &place)?;
             if page.poisoned {
                 tail.clear_poison()?;
                 // The page may have been written back while it was poisoned. Found so after a power cut, it would have
@@ -69,12 +86,15 @@ impl Log {
                 tail.sync().map_err(|_| self.sync_failed(tail))?;
             }
         } else {
-            tail.write_page(self.segments.store, &place)?;
+            let generation = self.generation.load(Ordering::SeqCst).wrapping_add(1);
+            let counts = PageCounts { epoch, generation, upgrades: self.upgrades.load(Ordering::SeqCst) };
+            tail.write_page(self.segments.store, &place, counts)?;
         }
+        drop(poison_turn);
         self.segments.forget();
         locked(&self.shared).head = place;
         let confirmed_event_count = found.unconfirmed_event_count;
-        Ok(Repaired { place, torn_bytes, confirmed_event_count })
+        Ok(Repaired { place, torn_bytes, confirmed_event_count, epoch })
     }
 
     /// Keeps a copy of bytes that are about to be zeroed.
@@ -133,6 +153,8 @@ pub(crate) struct Repaired {
     pub(crate) place: Written,
     pub(crate) torn_bytes: u64,
     pub(crate) confirmed_event_count: u64,
+    /// The epoch from here on.
+    pub(crate) epoch: u32,
 }
 
 /// Overwrites a stretch with zeros.

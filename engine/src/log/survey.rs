@@ -68,7 +68,7 @@ pub(crate) struct Survey {
 /// The highest durable position that the tail, the checkpoint or the existence of a segment claims. A segment is
 /// made only after all before it was synced.
 pub(crate) fn claims(numbers: &[u32], page: &TailPage, checkpoint: Option<&Checkpoint>) -> Position {
-    let tail = page.durable.unwrap_or_default();
+    let tail = page.durable.unwrap_or_default().position;
     let segment = numbers.last().map(|number| SegmentHeader::start(*number)).unwrap_or_default();
     checkpoint.map(|checkpoint| checkpoint.written.position).unwrap_or_default().max(tail).max(segment)
 }
@@ -85,9 +85,8 @@ fn anchor(
     page: &TailPage,
     checkpoint: Option<&Checkpoint>,
 ) -> Result<Option<Written>, LogError> {
-    let tail = page.written.filter(|written| page.durable == Some(written.position));
-    let mut places: Vec<Written> =
-        tail.into_iter().chain(page.synced).chain(checkpoint.map(|checkpoint| checkpoint.written)).collect();
+    let checkpoint = checkpoint.map(|checkpoint| checkpoint.written);
+    let mut places: Vec<Written> = page.durable.into_iter().chain(checkpoint).collect();
     places.sort_by_key(|place| std::cmp::Reverse(place.position));
     for place in places {
         if place.position <= durable

@@ -173,9 +173,8 @@ impl Check<'_> {
         self.read_checkpoint()?;
         let page = log.read_page()?;
         let page = if page.store == Some(log.store()) { page } else { TailPage::default() };
-        if let Some(position) = page.durable {
-            let written = page.written.filter(|written| written.position == position);
-            let (seq, link) = (written.map(|written| written.seq), written.map(|written| written.link));
+        if let Some(Head { position, seq, link, .. }) = page.durable {
+            let (seq, link) = (Some(seq), Some(link));
             self.report.witnesses.push(Witness { name: "tail", position, seq, link });
         }
         let numbers = log.segments.numbers()?;

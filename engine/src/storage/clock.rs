@@ -1,6 +1,6 @@
 //! Time and randomness as values: everything else asks one of these.
 
-use std::sync::Mutex;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::ids::Micros;
@@ -13,6 +13,44 @@ pub trait Clock: Send + Sync {
     fn elapsed(&self) -> Duration;
     /// Lets time pass.
     fn sleep(&self, time: Duration);
+    /// As [`Clock::sleep`], but ends early if `bell` was rung since it was `seen`. May end early for no reason, or
+    /// sleep on.
+    fn sleep_until_rung(&self, time: Duration, bell: &Bell, seen: u64) {
+        if bell.rung() == seen {
+            self.sleep(time);
+        }
+    }
+}
+
+/// What threads of one process wait for besides time.
+#[derive(Debug, Default)]
+pub struct Bell {
+    rung: Mutex<(u64, bool)>,
+    changed: Condvar,
+}
+
+impl Bell {
+    fn locked(&self) -> MutexGuard<'_, (u64, bool)> {
+        self.rung.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How often it was rung.
+    pub fn rung(&self) -> u64 {
+        self.locked().0
+    }
+
+    /// Wakes all who wait.
+    pub fn ring(&self) {
+        let asleep = {
+            let mut rung = self.locked();
+            rung.0 = rung.0.wrapping_add(1);
+            std::mem::take(&mut rung.1)
+        };
+        // A wake that nobody needs is a system call.
+        if asleep {
+            self.changed.notify_all();
+        }
+    }
 }
 
 /// A source of random bytes.
@@ -57,6 +95,14 @@ impl Clock for SystemClock {
 
     fn sleep(&self, time: Duration) {
         std::thread::sleep(time);
+    }
+
+    fn sleep_until_rung(&self, time: Duration, bell: &Bell, seen: u64) {
+        let mut rung = bell.locked();
+        if rung.0 == seen {
+            rung.1 = true;
+            drop(bell.changed.wait_timeout(rung, time));
+        }
     }
 }
 

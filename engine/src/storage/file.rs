@@ -9,29 +9,18 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use std::sync::Arc;
-
-use super::{Access, SharedPage, Storage, StoredFile};
+use super::{Access, Storage, StoredFile};
 
 /// The files of one directory.
 #[derive(Debug, Clone)]
 pub struct FileStorage {
     root: PathBuf,
-    shares_page: bool,
 }
 
 impl FileStorage {
     /// Storage in `root`, which need not exist yet. Touches nothing.
     pub fn new(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into(), shares_page: true }
-    }
-
-    /// The same, without memory that processes share: what other platforms have. Commits of several processes then each
-    /// take their own sync. Such handles and others may use one store at the same time.
-    #[must_use]
-    pub fn without_shared_page(mut self) -> Self {
-        self.shares_page = false;
-        self
+        Self { root: root.into() }
     }
 
     /// The directory.
@@ -69,7 +58,9 @@ impl Storage for FileStorage {
                 options.create(true).truncate(true);
             }
         }
-        Ok(Box::new(DiskFile { file: options.open(&path)?, path }))
+        let file = options.open(&path)?;
+        let found = file.metadata()?;
+        Ok(Box::new(DiskFile { file, identity: (found.dev(), found.ino()), path }))
     }
 
     fn create_dir(&self, name: &str) -> io::Result<()> {
@@ -114,32 +105,13 @@ impl Storage for FileStorage {
     fn process(&self) -> u32 {
         std::process::id()
     }
-
-    #[cfg(all(target_os = "linux", target_endian = "little", target_has_atomic = "64"))]
-    fn map_page(&self, name: &str) -> io::Result<Option<Arc<dyn SharedPage>>> {
-        if !self.shares_page {
-            return Ok(None);
-        }
-        let mut options = OpenOptions::new();
-        match options.read(true).write(true).open(self.path(name)) {
-            Ok(file) => Ok(Some(Arc::new(super::page::MappedPage::new(&file)?))),
-            // Whoever may only read goes by reading.
-            Err(error)
-                if matches!(
-                    error.kind(),
-                    io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem
-                ) =>
-            {
-                Ok(None)
-            }
-            Err(error) => Err(error),
-        }
-    }
 }
 
 #[derive(Debug)]
 struct DiskFile {
     file: File,
+    /// Device and inode, which an open file keeps.
+    identity: (u64, u64),
     path: PathBuf,
 }
 
@@ -182,10 +154,7 @@ impl StoredFile for DiskFile {
 
     fn is_current(&self) -> io::Result<bool> {
         match self.path.symlink_metadata() {
-            Ok(found) => {
-                let own = self.file.metadata()?;
-                Ok((found.dev(), found.ino()) == (own.dev(), own.ino()))
-            }
+            Ok(found) => Ok((found.dev(), found.ino()) == self.identity),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
             Err(error) => Err(error),
         }

@@ -1,7 +1,7 @@
 //! Which file systems a store is not put on unless its owner insists.
 //!
 //! A store relies on three things of a file system: a lock that all processes see, a sync after which bytes stay, and
-//! one page that all processes share. File systems over a network give some of them on some servers with some mount
+//! that what one process wrote is what the next one reads. File systems over a network give some of them on some servers with some mount
 //! options; file systems in user space give what their program gives. Neither can be found out by trying, so they are
 //! refused by name. Only Linux says which file system it is; elsewhere nothing is refused.
 //!

@@ -8,14 +8,15 @@
 //!
 //! Names are relative, `/`-separated and made by the engine, never by a host: `tail`, `log/000000000001.seg`.
 //! The trait promises as little as a disk does: reads and writes may be short or interrupted, what was not synced
-//! may be lost in any part and any order, and a name is durable only once its directory was synced. Helpers here
+//! may be lost in any part and any order, and a name is durable only once its directory was synced. Processes that read and
+//! write the same bytes at once may see some of them old and some new, but for 8 aligned ones. Nothing is ever mapped into
+//! memory: a file that somebody cuts, or a disk that is full or gone, is an error that is returned and never a signal. Helpers here
 //! loop over short calls; the order of syncs is the caller's business.
 
 mod clock;
 mod file;
 mod file_system;
 mod memory;
-mod page;
 #[cfg(any(test, feature = "testing"))]
 mod sim;
 #[cfg(test)]
@@ -23,10 +24,8 @@ mod tests;
 
 use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::Duration;
 
-pub use clock::{Clock, Entropy, FixedClock, FixedEntropy, SystemClock, SystemEntropy};
+pub use clock::{Bell, Clock, Entropy, FixedClock, FixedEntropy, SystemClock, SystemEntropy};
 pub use file::FileStorage;
 pub use file_system::{free_bytes, untrusted};
 pub(crate) use memory::expect_filled;
@@ -66,32 +65,6 @@ pub trait Storage: Send + Sync {
     fn sync_dir(&self, directory: &str) -> io::Result<()>;
     /// Number of the calling process.
     fn process(&self) -> u32;
-    /// Shares the first 4 KiB of a file with every process that maps it. The file must exist and be at least that
-    /// long. `None` where the platform (or this storage) has no such thing: whoever asks then goes by
-    /// [`StoredFile::read_at`] and locks alone.
-    fn map_page(&self, name: &str) -> io::Result<Option<Arc<dyn SharedPage>>> {
-        let _ = name;
-        Ok(None)
-    }
-}
-
-/// The first 4 KiB of a file as 512 words of 64 bits, little-endian, that processes share as memory.
-///
-/// All calls are atomic and sequentially consistent. What is stored is seen at once by every process, and by reads of the
-/// file; it is durable no sooner than a sync of the file. Words past the page read as 0 and are not written.
-pub trait SharedPage: Send + Sync {
-    /// The word.
-    fn load(&self, word: usize) -> u64;
-    /// Puts the word.
-    fn store(&self, word: usize, value: u64);
-    /// Raises the word to `value` if that is more; returns what it was.
-    fn fetch_max(&self, word: usize, value: u64) -> u64;
-    /// Puts `new` if the word is `current`, else returns what it is.
-    fn compare_exchange(&self, word: usize, current: u64, new: u64) -> Result<(), u64>;
-    /// Adds to the low half of the word, wrapping within it, and wakes every process that waits for the word.
-    fn bump_and_wake(&self, word: usize);
-    /// Waits while the low half of the word is `seen`, at most `limit`. May return early for no reason.
-    fn wait(&self, word: usize, seen: u32, limit: Duration);
 }
 
 /// An open file.
@@ -116,8 +89,7 @@ pub trait StoredFile: Send + Sync {
     fn unlock(&self) -> io::Result<()>;
     /// Whether the name it was opened by still names this file, so that a lock on it means something.
     fn is_current(&self) -> io::Result<bool>;
-    /// Whether any name still names this file; cheaper than [`StoredFile::is_current`], and as good for a file that
-    /// does not move without its folder.
+    /// Whether any name still names this file; cheaper than [`StoredFile::is_current`].
     fn is_linked(&self) -> io::Result<bool> {
         self.is_current()
     }

@@ -300,9 +300,7 @@ impl Inner {
         }
         // A decision rests on what is durable: all that the ledgers know must be.
         for writer in guards.values_mut() {
-            if let Some(placed) = writer.placed.take() {
-                self.settle(&placed)?;
-            }
+            self.settle_known(writer)?;
         }
         let mut retry_count = 0;
         loop {

@@ -190,9 +190,7 @@ impl Inner {
     /// Throws away what a saved ledger that is not sound led to. What is known of the stream is to be read anew.
     pub(super) fn start_over(&self, writer: &mut StreamWriter) -> Result<(), Error> {
         // The log only tells of what is durable.
-        if let Some(placed) = writer.placed.take() {
-            self.settle(&placed)?;
-        }
+        self.settle_known(writer)?;
         *writer = StreamWriter { restored: writer.restored, ..StreamWriter::default() };
         Ok(())
     }
@@ -222,9 +220,7 @@ impl Inner {
         let writers = self.writers_of(std::iter::once(stream));
         let Some(writer) = writers.get(&stream) else { return Ok(false) };
         let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(placed) = writer.placed.take() {
-            self.settle(&placed)?;
-        }
+        self.settle_known(&mut writer)?;
         self.catch_up(stream, &mut writer)?;
         Ok(self.save_ledger(stream, &mut writer))
     }

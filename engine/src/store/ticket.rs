@@ -263,7 +263,10 @@ impl Store {
         match self.inner.durability {
             Durability::Sync => self.inner.settle(&placed),
             Durability::Os => {
-                *self.inner.unsettled() = Some(placed.clone());
+                // What another thread was told of meanwhile may lie behind it.
+                let mut unsettled = self.inner.unsettled();
+                *unsettled = Some(unsettled.as_ref().map_or(&placed, |known| known.later(&placed)).clone());
+                drop(unsettled);
                 let job = Job { placed: placed.clone(), progress: None };
                 if self.inner.settler.hand_over(self, job) { Ok(()) } else { self.inner.settle(&placed) }
             }

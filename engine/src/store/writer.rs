@@ -107,7 +107,7 @@ const SHARE_TRIES: usize = 3;
 
 impl Inner {
     /// Records `batches`, without the secrets that are known to be some. The last commit has its place, the ones before it
-    /// are durable; `None`: nothing was to be recorded.
+    /// are durable; if nothing was to be recorded, it is the one by which all was known, and `None` if that is durable.
     pub(super) fn commit(
         &self,
         batches: &[Batch],
@@ -164,9 +164,25 @@ impl Inner {
             receipt.items.extend(planned.items(receipt.last_seq, &planned.drafts));
             match planned.rest {
                 Some(rest) => todo = rest,
-                None => return Ok((receipt, last)),
+                None => {
+                    // What is known already may be known by a commit that is on its way: then it is waited for.
+                    let known = guards.values().filter_map(|writer| writer.placed.clone());
+                    let known = known.reduce(|last, next| last.later(&next).clone());
+                    let known = known.filter(|_| !is_planted(Bug::KnownTooEarly));
+                    return Ok((receipt, last.or(known)));
+                }
             }
         }
+    }
+
+    /// Makes durable what is known of a stream.
+    pub(super) fn settle_known(&self, writer: &mut StreamWriter) -> Result<(), Error> {
+        if let Some(placed) = &writer.placed {
+            self.settle(placed)?;
+            // Not before: if it failed, nobody is told of it again as of something known.
+            writer.placed = None;
+        }
+        Ok(())
     }
 
     /// The writers of these streams, to be locked in the order of the map.

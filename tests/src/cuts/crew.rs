@@ -10,8 +10,6 @@ use std::time::Duration;
 use super::ledger::{Ledger, text};
 use crate::soak::Dice;
 
-/// The signal that says that memory has no file behind it any more.
-const SIGBUS: i32 = 7;
 /// So many lines at most wait in one writer's pipe.
 const LINE_COUNT_MAX: u32 = 200_000;
 
@@ -27,8 +25,6 @@ pub struct Program {
 /// What came of a crew.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Watch {
-    /// Processes that were ended by SIGBUS: a file system that is gone does that to whoever has mapped a file of it.
-    pub bus_errors: u64,
     /// Erasures that ended.
     pub erasures: u64,
     /// Other commands that ended well beside the writers.
@@ -85,13 +81,12 @@ impl Program {
     }
 }
 
-/// However it ended, it neither panicked nor died of itself; whether it was ended by SIGBUS.
-fn decent(arguments: &[&str], status: ExitStatus, said: &[u8]) -> Result<bool, String> {
+/// However it ended, it neither panicked nor was ended by a signal, unless by ours.
+fn decent(arguments: &[&str], status: ExitStatus, said: &[u8]) -> Result<(), String> {
     let said = String::from_utf8_lossy(said);
     match (status.code(), status.signal()) {
-        (None, Some(SIGBUS)) => Ok(true),
-        (None, Some(9)) => Ok(false),
-        (Some(code), _) if code != 101 && !said.contains("panicked") => Ok(false),
+        (None, Some(9)) => Ok(()),
+        (Some(code), _) if code != 101 && !said.contains("panicked") => Ok(()),
         _ => Err(format!("{arguments:?} ended with {status}: {}", said.trim())),
     }
 }
@@ -163,11 +158,10 @@ pub fn work(
             error.read_to_end(&mut said).map_err(|error| error.to_string())?;
         }
         let status = child.wait().map_err(|error| error.to_string())?;
-        watch.bus_errors += u64::from(decent(&["append"], status, &said)?);
+        decent(&["append"], status, &said)?;
     }
     if let Some(others) = others {
         let others = others?;
-        watch.bus_errors += others.bus_errors;
         watch.erasures += others.erasures;
         watch.beside += others.beside;
     }
@@ -229,7 +223,7 @@ fn beside(
         }
         let child = program.command(arguments).stdout(Stdio::null()).spawn();
         let (status, said) = ended(child.map_err(|error| error.to_string())?, over)?;
-        watch.bus_errors += u64::from(decent(arguments, status, &said)?);
+        decent(arguments, status, &said)?;
         match (erases, status.success() && !ending.load(Ordering::SeqCst)) {
             (Some(seq), true) => {
                 ledger.erases(seq, true);

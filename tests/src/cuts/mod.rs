@@ -53,8 +53,6 @@ pub struct Tally {
     pub erased: u64,
     /// Other commands that ended beside the writers.
     pub beside: u64,
-    /// Processes that lost the file system under a file they had mapped.
-    pub bus_errors: u64,
 }
 
 /// A store's home: a folder, on a disk of its own if that is to lose its power.
@@ -187,7 +185,6 @@ fn stop(
     })?;
     tally.stops += 1;
     tally.beside += watch.beside;
-    tally.bus_errors += watch.bus_errors;
     ground.unmount()?;
     ground.mount(dice)
 }

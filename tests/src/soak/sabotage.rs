@@ -6,9 +6,8 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
-use acpdb_engine::storage::{Access, SharedPage, SimStorage, Storage, StoredFile};
+use acpdb_engine::storage::{Access, SimStorage, Storage, StoredFile};
 
 use super::is_segment;
 
@@ -86,10 +85,6 @@ impl Storage for Saboteur {
     fn process(&self) -> u32 {
         self.inner.process()
     }
-    fn map_page(&self, name: &str) -> io::Result<Option<Arc<dyn SharedPage>>> {
-        let Some(inner) = self.inner.map_page(name)? else { return Ok(None) };
-        Ok(Some(Arc::new(Page { inner, sabotage: self.sabotage, owed: self.owed.clone() })))
-    }
 }
 
 struct File {
@@ -158,46 +153,5 @@ impl StoredFile for File {
     }
     fn is_current(&self) -> io::Result<bool> {
         self.inner.is_current()
-    }
-}
-
-struct Page {
-    inner: Arc<dyn SharedPage>,
-    sabotage: Sabotage,
-    owed: Owed,
-}
-
-impl Page {
-    /// What was to be durable before the page was changed becomes so now.
-    fn changed(&self) {
-        if self.sabotage == Sabotage::PublishBeforeSync {
-            let _ = pay(&self.owed);
-        }
-    }
-}
-
-impl SharedPage for Page {
-    fn load(&self, word: usize) -> u64 {
-        self.inner.load(word)
-    }
-    fn store(&self, word: usize, value: u64) {
-        self.inner.store(word, value);
-        self.changed();
-    }
-    fn fetch_max(&self, word: usize, value: u64) -> u64 {
-        let old = self.inner.fetch_max(word, value);
-        self.changed();
-        old
-    }
-    fn compare_exchange(&self, word: usize, current: u64, new: u64) -> Result<(), u64> {
-        let done = self.inner.compare_exchange(word, current, new);
-        self.changed();
-        done
-    }
-    fn bump_and_wake(&self, word: usize) {
-        self.inner.bump_and_wake(word);
-    }
-    fn wait(&self, word: usize, seen: u32, limit: Duration) {
-        self.inner.wait(word, seen, limit);
     }
 }

@@ -1,18 +1,20 @@
 //! What the engine's code runs on here: processes that share a page and a file, and a disk that keeps what was synced.
 //!
 //! Each step stands for one of `engine/src/log/{append,group,tail}.rs` of the same name, cut down to what matters for
-//! order: positions are numbers, a frame is one of them, and the file's content is how many of them it holds.
+//! order: positions are numbers, a frame is one of them, and the file's content is how many of them it holds. The page is
+//! words that are read and written one by one; a record is two that agree.
 
-use shuttle::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::SeqCst};
-use shuttle::sync::{Arc, Condvar, Mutex};
-use shuttle::thread::yield_now;
+use std::collections::HashMap;
+use std::time::Duration;
 
 use shuttle::rand::Rng as _;
-use std::time::Duration;
+use shuttle::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::SeqCst};
+use shuttle::sync::{Arc, Mutex};
+use shuttle::thread::yield_now;
 
 use crate::gather::Patience;
 use crate::handoff::{Handoff, Stages, Until};
-use crate::settle::{Shore, Stretch, settle};
+use crate::settle::{Outcome, Settling, Shore, State, Stretch, Turn, serve};
 
 /// A rule that is broken on purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,35 +23,69 @@ pub(crate) enum Flaw {
     CoveredReadLate,
     /// What is durable is told before the sync.
     ToldBeforeSync,
-    /// Whoever ends a turn wakes nobody.
-    NoWake,
-    /// Others are woken before the turn is given back.
-    WokenTooEarly,
     /// A failed sync is told to those who append, not to those who wait.
     PoisonWithoutEpoch,
     /// `written` is told before the bytes are in the file.
     WrittenToldEarly,
-    /// Who syncs asks whether a sync failed since his turn came, not since he wrote. So it was once.
-    EpochReadLate,
-    /// Who has waited too long syncs without a turn of his process. So it was once.
+    /// Nobody asks whether a sync failed since he wrote.
+    EpochUnread,
+    /// Threads of one process sync at once. So it was once, for those who had waited too long.
     SyncedOutOfTurn,
+    /// Who has no turn tells what is durable as if he had one.
+    ClaimedWithoutTurn,
+    /// There is one claim of what is durable, written over while others read it.
+    OneClaim,
+    /// What is known by a commit that is not durable is acknowledged at once. So it was once.
+    KnownTooEarly,
 }
 
 impl Flaw {
-    pub(crate) const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 9] = [
         Self::CoveredReadLate,
         Self::ToldBeforeSync,
-        Self::NoWake,
-        Self::WokenTooEarly,
         Self::PoisonWithoutEpoch,
         Self::WrittenToldEarly,
-        Self::EpochReadLate,
+        Self::EpochUnread,
         Self::SyncedOutOfTurn,
+        Self::ClaimedWithoutTurn,
+        Self::OneClaim,
+        Self::KnownTooEarly,
     ];
 
     pub(crate) fn needs_a_failing_sync(self) -> bool {
-        matches!(self, Self::PoisonWithoutEpoch | Self::EpochReadLate | Self::SyncedOutOfTurn)
+        matches!(self, Self::PoisonWithoutEpoch | Self::EpochUnread | Self::SyncedOutOfTurn)
     }
+
+    pub(crate) fn needs_impatience(self) -> bool {
+        matches!(self, Self::SyncedOutOfTurn | Self::ClaimedWithoutTurn)
+    }
+}
+
+/// A record of the page: a number and its check, written one after the other.
+#[derive(Default)]
+struct Record(AtomicU64, AtomicU64);
+
+impl Record {
+    fn put(&self, value: u64) {
+        self.0.store(value, SeqCst);
+        self.1.store(value, SeqCst);
+    }
+
+    fn get(&self) -> Option<u64> {
+        let (value, check) = (self.0.load(SeqCst), self.1.load(SeqCst));
+        (value == check).then_some(value)
+    }
+}
+
+/// The page as it was read.
+#[derive(Clone, Copy)]
+pub(crate) struct Page {
+    written: Option<u64>,
+    durable: u64,
+    /// The claim that says less.
+    next_claim: usize,
+    epoch: u32,
+    expected: u64,
 }
 
 /// All that processes share.
@@ -59,15 +95,12 @@ pub(crate) struct World {
     /// Whether those who wait find now and then that it has been too long, as behind a process that was stopped.
     impatient: bool,
     /// The page.
-    wake: AtomicU32,
     epoch: AtomicU32,
     poisoned: AtomicBool,
-    written: AtomicU64,
-    durable: AtomicU64,
-    synced: AtomicU64,
+    written: Record,
+    confirmed: Record,
+    claims: [Record; 2],
     covered: AtomicU64,
-    /// Sleepers on the page, as a futex has them.
-    sleep: (Mutex<()>, Condvar),
     /// W, and what was written under it.
     frames: Mutex<Vec<u64>>,
     /// S.
@@ -75,8 +108,11 @@ pub(crate) struct World {
     /// What the file holds, and what would be there after a power cut.
     file: AtomicU64,
     disk: AtomicU64,
-    /// Failed write-backs; whoever had the file open is told once by a sync.
+    /// Failed write-backs; whoever had the file open is told once by a sync. What they lost stays lost until the log was
+    /// opened again, in a file of another number.
     errors: AtomicU64,
+    is_lost: AtomicBool,
+    file_number: AtomicU64,
     syncs: AtomicU64,
     is_over: AtomicBool,
 }
@@ -87,46 +123,78 @@ impl World {
             flaw,
             failing_sync,
             impatient,
-            wake: AtomicU32::new(0),
             epoch: AtomicU32::new(0),
             poisoned: AtomicBool::new(false),
-            written: AtomicU64::new(0),
-            durable: AtomicU64::new(0),
-            synced: AtomicU64::new(0),
+            written: Record::default(),
+            confirmed: Record::default(),
+            claims: [Record::default(), Record::default()],
             covered: AtomicU64::new(0),
-            sleep: (Mutex::new(()), Condvar::new()),
             frames: Mutex::new(Vec::new()),
             sync_lock: AtomicBool::new(false),
             file: AtomicU64::new(0),
             disk: AtomicU64::new(0),
             errors: AtomicU64::new(0),
+            is_lost: AtomicBool::new(false),
+            file_number: AtomicU64::new(0),
             syncs: AtomicU64::new(0),
             is_over: AtomicBool::new(false),
-        }
-    }
-
-    fn bump_and_wake(&self) {
-        let _asleep = self.sleep.0.lock().unwrap();
-        self.wake.fetch_add(1, SeqCst);
-        self.sleep.1.notify_all();
-    }
-
-    /// Sleeps unless the count has risen since. No time-out: who misses a wake sleeps for ever, and that is noticed.
-    fn wait(&self, seen: u32) {
-        let mut asleep = self.sleep.0.lock().unwrap();
-        while self.wake.load(SeqCst) == seen {
-            asleep = self.sleep.1.wait(asleep).unwrap();
         }
     }
 
     /// Nobody writes any more; followers may stop waiting.
     pub(crate) fn end(&self) {
         self.is_over.store(true, SeqCst);
-        self.bump_and_wake();
     }
 
     pub(crate) fn sync_count(&self) -> u64 {
         self.syncs.load(SeqCst)
+    }
+
+    fn look(&self) -> Page {
+        let written = (0..4).find_map(|_| self.written.get());
+        let [first, second] = [self.claims[0].get(), self.claims[1].get()];
+        let next_claim = usize::from(first > second);
+        let claims = [self.confirmed.get(), first, second];
+        let durable = claims.into_iter().flatten().max().unwrap_or(0);
+        Page {
+            written,
+            durable,
+            next_claim,
+            epoch: self.epoch.load(SeqCst),
+            expected: self.covered.load(SeqCst),
+        }
+    }
+
+    fn claim(&self, page: &Page, position: u64) {
+        if page.durable >= position {
+            return;
+        }
+        self.covered.store(page.written.unwrap_or(position).max(position) - page.durable, SeqCst);
+        let claim = if self.flaw == Some(Flaw::OneClaim) { 0 } else { page.next_claim };
+        self.claims[claim].put(position);
+    }
+
+    /// Opens the log again after a failed sync: what was not confirmed is given up. `None`: nothing failed yet.
+    pub(crate) fn reopen(world: &Arc<Self>) -> Option<Arc<Process>> {
+        if !world.poisoned.load(SeqCst) {
+            return None;
+        }
+        let mut frames = world.frames.lock().unwrap();
+        if world.sync_lock.swap(true, SeqCst) {
+            return None;
+        }
+        let durable = world.look().durable;
+        frames.truncate(usize::try_from(durable).unwrap());
+        world.file_number.fetch_add(1, SeqCst);
+        world.file.store(durable, SeqCst);
+        world.disk.store(durable, SeqCst);
+        world.is_lost.store(false, SeqCst);
+        world.written.put(durable);
+        world.confirmed.put(durable);
+        world.poisoned.store(false, SeqCst);
+        let process = Process::new(world);
+        world.sync_lock.store(false, SeqCst);
+        Some(process)
     }
 
     /// What must hold at the end: a log without gaps or repeats, all of it durable unless a sync failed.
@@ -136,40 +204,45 @@ impl World {
         ids.sort_unstable();
         ids.dedup();
         assert_eq!(ids.len(), frames.len(), "a commit is in the log twice: {frames:?}");
-        assert_eq!(frames.len() as u64, self.written.load(SeqCst));
-        let (durable, disk) = (self.durable.load(SeqCst), self.disk.load(SeqCst));
-        assert!(durable <= disk, "durable up to {durable}, and {disk} is on the disk");
-        if !self.poisoned.load(SeqCst) {
-            assert_eq!(durable, self.written.load(SeqCst), "somebody was acknowledged too early");
+        let page = self.look();
+        assert_eq!(Some(frames.len() as u64), page.written);
+        let disk = self.disk.load(SeqCst);
+        assert!(page.durable <= disk, "durable up to {}, and {disk} is on the disk", page.durable);
+        if self.failing_sync.is_none() && !self.impatient {
+            assert_eq!(Some(page.durable), page.written, "somebody was acknowledged too early");
         }
     }
 }
 
-/// Who follows the log: sees it grow up to `all`, and never more than is on the disk.
+/// Who follows the log: sees it grow up to `all`, never shrink, and never more than is on the disk.
 pub(crate) fn follow(world: &World, all: u64) {
+    let mut last = 0;
     loop {
-        let seen = world.wake.load(SeqCst);
         // Asked before the look at the head: what came before it was over is seen.
         let is_over = world.is_over.load(SeqCst);
-        let head = world.durable.load(SeqCst);
+        let head = world.look().durable;
         assert!(head <= world.disk.load(SeqCst), "{head} is shown and not on the disk");
+        assert!(head >= last, "{last} was shown, and now {head}");
+        last = head;
         if head >= all || is_over {
             return;
         }
-        world.wait(seen);
+        yield_now();
     }
 }
 
-/// One process: its queue, its turn to sync, its open file.
+/// One process: its queue, its turn to sync, its open file, what it knows.
 pub(crate) struct Process {
     world: Arc<World>,
     queue: Handoff<Self>,
+    settling: Settling<()>,
     patience: Patience,
-    turn: AtomicBool,
     poisoned: AtomicBool,
+    epoch: u32,
+    file_number: u64,
     errors_seen: AtomicU64,
-    /// Somebody has waited too long, and asks next.
-    is_late: std::sync::Mutex<bool>,
+    /// Where the facts are that this process recorded.
+    known: Mutex<HashMap<u64, Place>>,
 }
 
 /// Where a group lies.
@@ -188,11 +261,13 @@ impl Process {
         Arc::new(Self {
             world: Arc::clone(world),
             queue: Handoff::default(),
+            settling: Settling::default(),
             patience: Patience::default(),
-            turn: AtomicBool::new(false),
             poisoned: AtomicBool::new(false),
-            errors_seen: AtomicU64::new(0),
-            is_late: std::sync::Mutex::new(false),
+            epoch: world.epoch.load(SeqCst),
+            file_number: world.file_number.load(SeqCst),
+            errors_seen: AtomicU64::new(world.errors.load(SeqCst)),
+            known: Mutex::default(),
         })
     }
 
@@ -200,15 +275,35 @@ impl Process {
     pub(crate) fn commit(&self, id: u64, until: Until) {
         let Ok(place) = self.queue.run(self, id, until) else { return };
         assert_eq!(place.id, id, "the answer of another");
-        assert_eq!(self.world.frames.lock().unwrap()[usize::try_from(place.at).unwrap()], id, "out of order");
         if until == Until::Durable || Stages::settle(self, &place).is_ok() {
-            let disk = self.world.disk.load(SeqCst);
-            assert!(
-                disk >= place.end,
-                "{id} is acknowledged, ends at {}, and {disk} is on the disk",
-                place.end
-            );
+            self.check_acknowledged(&place);
         }
+    }
+
+    /// Records a fact unless it is known, as the store does: under the lock of its stream up to its place in the log.
+    pub(crate) fn record(&self, fact: u64) {
+        let place = {
+            let mut known = self.known.lock().unwrap();
+            match known.get(&fact) {
+                Some(place) => Ok(place.clone()),
+                None => self.queue.run(self, fact, Until::Written).inspect(|place| {
+                    known.insert(fact, place.clone());
+                }),
+            }
+        };
+        let Ok(place) = place else { return };
+        if self.world.flaw == Some(Flaw::KnownTooEarly) || Stages::settle(self, &place).is_ok() {
+            self.check_acknowledged(&place);
+        }
+    }
+
+    /// What is acknowledged is in the log, where it was said to be, and on the disk.
+    fn check_acknowledged(&self, place: &Place) {
+        let disk = self.world.disk.load(SeqCst);
+        let Place { id, at, end, .. } = place;
+        assert!(disk >= *end, "{id} is acknowledged, ends at {end}, and {disk} is on the disk");
+        let frames = self.world.frames.lock().unwrap();
+        assert_eq!(frames.get(usize::try_from(*at).unwrap()), Some(id), "acknowledged, and not in the log");
     }
 
     fn poison(&self) {
@@ -217,24 +312,29 @@ impl Process {
         if world.flaw != Some(Flaw::PoisonWithoutEpoch) {
             world.epoch.fetch_add(1, SeqCst);
         }
-        world.bump_and_wake();
     }
 
     /// `fdatasync`: covers what is in the file when it begins. After a failure the pages count as clean, and are not on
     /// the disk; every open file is told once.
     fn fdatasync(&self) -> bool {
         let world = &*self.world;
+        let is_own = || world.file_number.load(SeqCst) == self.file_number;
         let in_file = world.file.load(SeqCst);
         yield_now();
-        if world.failing_sync == Some(world.syncs.fetch_add(1, SeqCst)) {
+        if is_own() && world.failing_sync == Some(world.syncs.fetch_add(1, SeqCst)) {
+            world.is_lost.store(true, SeqCst);
             world.errors.fetch_add(1, SeqCst);
         }
         let errors = world.errors.load(SeqCst);
-        if errors == 0 {
+        if is_own() && !world.is_lost.load(SeqCst) {
             world.disk.fetch_max(in_file, SeqCst);
         }
         self.patience.synced(Duration::ZERO);
         self.errors_seen.swap(errors, SeqCst) == errors
+    }
+
+    fn reads_epoch(&self) -> bool {
+        self.world.flaw != Some(Flaw::EpochUnread)
     }
 }
 
@@ -246,25 +346,28 @@ impl Stages for Process {
     fn write(&self, group: Vec<u64>) -> Vec<Result<Place, ()>> {
         let world = &*self.world;
         let mut frames = world.frames.lock().unwrap();
-        // In this order, as the page is read: poison is told before the epoch, so whoever sees the new one sees that, too.
-        let epoch = world.epoch.load(SeqCst);
-        if self.poisoned.load(SeqCst) || world.poisoned.load(SeqCst) {
+        let is_other = self.reads_epoch() && world.epoch.load(SeqCst) != self.epoch;
+        if self.poisoned.load(SeqCst) || world.poisoned.load(SeqCst) || is_other {
             return group.iter().map(|_| Err(())).collect();
         }
         let start = frames.len() as u64;
         let end = start + group.len() as u64;
         frames.extend(&group);
         if world.flaw == Some(Flaw::WrittenToldEarly) {
-            world.written.store(end, SeqCst);
+            world.written.put(end);
         }
         world.file.store(end, SeqCst);
-        world.written.store(end, SeqCst);
-        (start..).zip(group).map(|(at, id)| Ok(Place { id, at, start, end, epoch })).collect()
+        world.written.put(end);
+        (start..).zip(group).map(|(at, id)| Ok(Place { id, at, start, end, epoch: self.epoch })).collect()
     }
 
     fn settle(&self, placed: &Place) -> Result<(), ()> {
-        let (start, end, epoch) = (placed.start, placed.end, placed.epoch);
-        if settle(self, Stretch { start, end, epoch }) {
+        let stretch = Stretch { start: placed.start, end: placed.end, epoch: placed.epoch };
+        let wait = Wait { process: self, world: &self.world, stretch };
+        let is_hasty =
+            self.world.flaw == Some(Flaw::SyncedOutOfTurn) && shuttle::rand::thread_rng().gen_ratio(1, 4);
+        let outcome = if is_hasty { serve(&wait, stretch) } else { self.settling.settle(&wait, stretch) };
+        if matches!(outcome, Outcome::Durable(_)) {
             return Ok(());
         }
         self.poisoned.store(true, SeqCst);
@@ -282,107 +385,87 @@ impl Stages for Process {
     }
 }
 
-/// The process's turn, and S if others were asked.
-pub(crate) struct Turn {
-    own: bool,
-    shared: bool,
+/// S; given back when dropped.
+pub(crate) struct SyncTurn<'a>(&'a World);
+
+impl Drop for SyncTurn<'_> {
+    fn drop(&mut self) {
+        self.0.sync_lock.store(false, SeqCst);
+    }
 }
 
-impl Shore for Process {
-    type Turn = Turn;
+/// What waits for a stretch.
+struct Wait<'a> {
+    process: &'a Process,
+    world: &'a World,
+    stretch: Stretch,
+}
 
-    fn wake_count(&self) -> u32 {
-        self.world.wake.load(SeqCst)
+impl<'a> Shore for Wait<'a> {
+    type Turn = SyncTurn<'a>;
+    type Page = Page;
+    type Failure = ();
+
+    fn look(&self) -> Page {
+        self.world.look()
     }
 
-    fn epoch(&self) -> u32 {
-        self.world.epoch.load(SeqCst)
+    fn state(&self, page: &Page) -> Option<State> {
+        let written = page.written.unwrap_or(0);
+        Some(State {
+            durable: page.durable,
+            written,
+            epoch: if self.process.reads_epoch() { page.epoch } else { self.process.epoch },
+            waiting: written.saturating_sub(page.durable),
+            expected: page.expected,
+        })
     }
 
-    fn durable(&self) -> u64 {
-        self.world.durable.load(SeqCst)
+    fn failed_elsewhere(&self) {}
+
+    fn try_turn(&self) -> Turn<SyncTurn<'a>> {
+        if self.world.sync_lock.swap(true, SeqCst) { Turn::Taken } else { Turn::Mine(SyncTurn(self.world)) }
     }
 
-    fn written(&self) -> u64 {
-        self.world.written.load(SeqCst)
-    }
-
-    fn waiting(&self) -> (u64, u64) {
-        let world = &*self.world;
-        let waiting = world.written.load(SeqCst).saturating_sub(world.synced.load(SeqCst));
-        (waiting, world.covered.load(SeqCst))
-    }
-
-    fn try_turn(&self, alone: bool) -> Option<Turn> {
-        let is_late = std::mem::take(&mut *self.is_late.lock().unwrap());
-        if is_late && self.world.flaw == Some(Flaw::SyncedOutOfTurn) {
-            return Some(Turn { own: false, shared: false });
-        }
-        if self.turn.swap(true, SeqCst) {
-            return None;
-        }
-        if !alone && self.world.sync_lock.swap(true, SeqCst) {
-            self.turn.store(false, SeqCst);
-            return None;
-        }
-        Some(Turn { own: true, shared: !alone })
-    }
-
-    fn sync(&self, epoch: u32) -> bool {
-        let world = &*self.world;
-        if world.flaw != Some(Flaw::EpochReadLate) && self.epoch() != epoch {
-            return false;
-        }
-        let epoch = self.epoch();
-        let mut position = self.written();
+    fn sync(&self, turn: Option<&SyncTurn<'a>>, page: &Page) -> Result<u64, ()> {
+        let (world, stretch) = (self.world, self.stretch);
+        let covered =
+            |page: &Page| page.written.filter(|written| *written > stretch.end).unwrap_or(stretch.end);
+        let mut position = covered(page);
         if world.flaw == Some(Flaw::ToldBeforeSync) {
-            world.durable.fetch_max(position, SeqCst);
+            world.claim(page, position);
         }
-        if !self.fdatasync() {
-            self.poison();
-            return false;
-        }
-        if self.epoch() != epoch {
-            return false;
+        if !self.process.fdatasync() {
+            self.process.poison();
+            return Err(());
         }
         if world.flaw == Some(Flaw::CoveredReadLate) {
-            position = self.written();
+            position = covered(&world.look());
         }
-        if world.durable.fetch_max(position, SeqCst) < position {
-            let synced = world.synced.load(SeqCst);
-            world.covered.store(world.written.load(SeqCst).max(position).saturating_sub(synced), SeqCst);
-            world.synced.store(position, SeqCst);
+        match turn {
+            Some(_) => world.claim(page, position),
+            None if world.flaw == Some(Flaw::ClaimedWithoutTurn) => world.claim(page, position),
+            None => {
+                // Under W.
+                let _frames = world.frames.lock().unwrap();
+                let page = world.look();
+                if self.process.reads_epoch() && page.epoch != stretch.epoch {
+                    return Err(());
+                }
+                if page.durable < position {
+                    world.confirmed.put(position);
+                }
+            }
         }
-        true
+        Ok(position)
     }
 
-    fn end_turn(&self, turn: Turn) {
-        if self.world.flaw == Some(Flaw::WokenTooEarly) {
-            self.world.bump_and_wake();
-            yield_now();
-        }
-        if turn.shared {
-            self.world.sync_lock.store(false, SeqCst);
-        }
-        if turn.own {
-            self.turn.store(false, SeqCst);
-        }
-        if !matches!(self.world.flaw, Some(Flaw::NoWake | Flaw::WokenTooEarly)) {
-            self.world.bump_and_wake();
-        }
-    }
-
-    fn wait(&self, seen: u32) -> bool {
-        if self.world.impatient && shuttle::rand::thread_rng().gen_ratio(1, 4) {
-            *self.is_late.lock().unwrap() = true;
-            yield_now();
-            return false;
-        }
-        self.world.wait(seen);
-        true
+    fn pause(&self) -> bool {
+        yield_now();
+        !(self.world.impatient && shuttle::rand::thread_rng().gen_ratio(1, 4))
     }
 
     fn gather(&self, all_here: impl FnMut() -> bool) {
-        self.patience.gather(all_here, Duration::default);
+        self.process.patience.gather(all_here, Duration::default);
     }
 }

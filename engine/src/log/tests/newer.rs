@@ -141,3 +141,41 @@ fn a_stale_copy_of_a_newer_frame_is_torn() {
     assert!(world.file(FIRST).unwrap().len() > end);
     assert!(log.verify(false).unwrap().is_sound());
 }
+
+/// A newer program names a feature while others have the store open: none of them writes, or reads, past that moment.
+#[test]
+fn an_upgrade_makes_other_handles_reopen() {
+    let world = closed_store(2);
+    let (writer, _) = open(&world.process(2)).unwrap();
+    let (reader, _) = open_with(&world.process(3), LogOptions { read_only: true, ..options() }).unwrap();
+    let _ = append(&writer, 2).unwrap();
+    assert!(reader.refresh().is_ok());
+    let (newer, _) = open(&world.process(4)).unwrap();
+    newer.name_features(&[], &["tree"]).unwrap();
+    let before = files(&world);
+    for log in [&writer, &newer] {
+        assert!(matches!(append(log, 3), Err(LogError::Upgraded { .. })));
+    }
+    assert!(matches!(reader.refresh(), Err(LogError::Upgraded { .. })));
+    assert_eq!(sound_listing(&reader).len(), 6, "what it knows stays readable");
+    let _ = (writer.close(), newer.close());
+    assert_eq!(files(&world), before);
+    let (reopened, recovery) = open(&world.process(5)).unwrap();
+    assert!(recovery.read_only);
+    assert_eq!(sound_listing(&reopened).len(), 6);
+    assert!(matches!(append(&reopened, 3), Err(LogError::NewerFormat { .. })));
+}
+
+/// The page that counts upgrades may be lost; the store's file is looked at before anything is repaired.
+#[test]
+fn an_upgrade_is_seen_without_the_page() {
+    let world = closed_store(1);
+    let (writer, _) = open(&world.process(2)).unwrap();
+    let _ = append(&writer, 1).unwrap();
+    name_features(&world, &[], &["tree"]);
+    let mut page = world.file("tail").unwrap();
+    page.fill(0);
+    world.set_file("tail", page);
+    let error = append(&writer, 2).unwrap_err();
+    assert!(matches!(error, LogError::Upgraded { .. }), "{error}");
+}

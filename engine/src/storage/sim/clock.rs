@@ -34,6 +34,6 @@ impl Clock for SimClock {
 
     fn sleep(&self, time: Duration) {
         let world = self.storage.take_turn();
-        self.storage.pause(world, None, time);
+        self.storage.pause(world, time);
     }
 }

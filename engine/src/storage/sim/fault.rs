@@ -29,7 +29,7 @@ pub enum FaultKind {
     SyncDirError,
     /// Renames and removals fail.
     RenameError,
-    /// Opening and mapping files fails.
+    /// Opening files fails.
     OpenError,
     /// Locking fails (not: is refused).
     LockError,

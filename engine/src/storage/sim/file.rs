@@ -56,9 +56,23 @@ impl StoredFile for SimFile {
             Permit::Fail(FaultKind::Short) => buffer.len().min(1 + world.disk.chance.below(buffer.len())),
             Permit::Fail(kind) => return Err(kind.error()),
         };
-        let inode = world.disk.inode(self.inode).ok_or_else(dead)?;
         let start = usize::try_from(offset).unwrap_or(usize::MAX);
-        Ok(inode.cached.read(start, buffer.get_mut(..limit).unwrap_or(&mut [])))
+        let target = buffer.get_mut(..limit).unwrap_or(&mut []);
+        let Some(cut) = self.storage.tear(&mut world, start, target.len()) else {
+            return Ok(world.disk.inode(self.inode).ok_or_else(dead)?.cached.read(start, target));
+        };
+        let (before, after) = target.split_at_mut(cut);
+        let count = world.disk.inode(self.inode).ok_or_else(dead)?.cached.read(start, before);
+        if count < cut {
+            return Ok(count);
+        }
+        world = self.storage.give_way(world);
+        if world.is_dead(self.storage.process) {
+            return Err(dead());
+        }
+        let rest =
+            world.disk.inode(self.inode).ok_or_else(dead)?.cached.read(start.saturating_add(cut), after);
+        Ok(count.saturating_add(rest))
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
@@ -73,7 +87,16 @@ impl StoredFile for SimFile {
         let (mut world, permit) = self.storage.enter(Act { pending, ..self.act("write", kinds) })?;
         match permit {
             Permit::Go => {
-                world.disk.write(self.inode, offset, bytes);
+                let cut = self.storage.tear(&mut world, offset, bytes.len()).unwrap_or(0);
+                let (before, after) = bytes.split_at_checked(cut).unwrap_or((&[], bytes));
+                if !before.is_empty() {
+                    world.disk.write(self.inode, offset, before);
+                    world = self.storage.give_way(world);
+                    if world.is_dead(self.storage.process) {
+                        return Err(dead());
+                    }
+                }
+                world.disk.write(self.inode, offset.saturating_add(before.len()), after);
                 Ok(bytes.len())
             }
             Permit::LastWords => {

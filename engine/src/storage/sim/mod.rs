@@ -1,18 +1,17 @@
-//! A simulated machine: processes that share a disk, locks and a page of memory, stricter than a real one.
+//! A simulated machine: processes that share a disk and locks, stricter than a real one.
 //!
 //! ```text
 //! SimWorld            names (cached, pending) -> files (cached, every version since the last sync, durable)
 //!   |                 locks, virtual time, whose turn it is
 //!   |- SimStorage 1   one process: its operations are counted, can be made to fail, or to be its last
-//!   |    |- files     each with its own knowledge of failed write-backs
-//!   |    '- pages     words shared with every process, with wait and wake
+//!   |    '- files     each with its own knowledge of failed write-backs
 //!   '- SimStorage 2   another
 //! ```
 //!
 //! # The faults, and why each must be survived
 //!
 //! - **Kill** ([`Crash::Kill`]): one process stops at an operation; of a write under way any prefix is done. Its locks
-//!   are free; what it wrote stays in the page cache and the shared page, where others see it although it is not durable.
+//!   are free; what it wrote stays in the page cache, where others see it although it is not durable.
 //!   Agents are killed all the time, in the middle of anything.
 //! - **Power cut** ([`Crash::Power`]): all processes stop. Every unsynced sector of 512 bytes is on the disk in any of
 //!   the versions it had since the last sync, or torn: a prefix of one version and the rest of another, or each word
@@ -30,7 +29,8 @@
 //! - **A lying sync** ([`FaultKind::SyncLies`]) returns success and does nothing, as disks do whose cache is volatile.
 //!   Nothing can be promised then but honesty: what is lost is reported, what is shown is true.
 //! - **Interleaving** ([`SimWorld::interleave`]): processes on threads of their own, of which one runs at a time; at
-//!   every operation the seed decides who goes on. Waiting takes virtual time, wakes may come for no reason.
+//!   every operation the seed decides who goes on, and in the middle of reads and writes of more than 8 bytes, too: who
+//!   reads then may get the beginning of an old record and the end of a new one. Waiting takes virtual time.
 //!
 //! The same seed gives the same world, to the byte; [`SimWorld::trace`] tells two runs apart. There is no real time and
 //! no real randomness in it. [`SimWorld::record`] hands out a copy of the disk before every operation, cheap enough for
@@ -67,7 +67,6 @@ mod fault;
 mod file;
 mod inode;
 mod moment;
-mod page;
 mod process;
 mod schedule;
 #[cfg(test)]
@@ -99,8 +98,6 @@ struct World {
     /// Virtual time in microseconds.
     micros: u64,
     trace: u64,
-    /// Reads and writes of a shared page beyond the end of its file: each would have been a SIGBUS.
-    bus_errors: u64,
     schedule: Schedule,
     observer: Option<Observer>,
 }
@@ -194,11 +191,6 @@ impl SimWorld {
     /// A number that two runs share only if every process did the same operations in the same order.
     pub fn trace(&self) -> u64 {
         self.lock().trace
-    }
-
-    /// How often a process touched a shared page whose file had become too short: real ones are ended by it.
-    pub fn bus_errors(&self) -> u64 {
-        self.lock().bus_errors
     }
 
     /// A write-back of `name` failed, and who was told of it is gone: what is pending becomes clean, partly lost. Files

@@ -15,8 +15,6 @@ pub(super) enum Pending<'a> {
         offset: usize,
         bytes: &'a [u8],
     },
-    /// One word of a shared page, whole or not at all.
-    Word,
 }
 
 pub(super) struct Observer {
@@ -73,7 +71,7 @@ impl World {
         let Some(observer) = &mut self.observer else { return };
         let write = match act.pending {
             Pending::Write { inode, offset, bytes } => Some((inode, offset, bytes.to_vec())),
-            Pending::Nothing | Pending::Word => None,
+            Pending::Nothing => None,
         };
         if write.is_none() && observer.change_count == Some(self.disk.change_count) && act.verb != "sync" {
             return;

@@ -2,16 +2,15 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::sync::MutexGuard;
 use std::sync::atomic::AtomicU32;
-use std::sync::{Arc, MutexGuard};
 
 use super::disk::{Node, parent};
 use super::fault::dead;
 use super::file::SimFile;
 use super::moment::Pending;
-use super::page::SimPage;
 use super::{Crash, Fault, FaultKind, SimClock, SimWorld, World};
-use crate::storage::{Access, SharedPage, Storage, StoredFile};
+use crate::storage::{Access, Storage, StoredFile};
 
 /// A dead process that goes on this long spins: it would never end.
 const ZOMBIE_OPERATION_COUNT_MAX: u64 = 1_000_000;
@@ -135,11 +134,6 @@ impl SimStorage {
         }
         world.observe(self.process, &act);
         world.note(self.process, act.verb, act.name, &act.pending);
-        if act.verb == "load" {
-            // Changes nothing and cannot fail: a crash here is the crash at the next operation that does. There are
-            // dozens for each of those.
-            return Ok((world, Permit::Go));
-        }
         let Some(process) = world.processes.get_mut(self.process) else { return Err(dead()) };
         let operation = process.operations;
         process.operations += 1;
@@ -283,16 +277,5 @@ impl Storage for SimStorage {
 
     fn process(&self) -> u32 {
         self.with(|process| process.number).unwrap_or(0)
-    }
-
-    fn map_page(&self, name: &str) -> io::Result<Option<Arc<dyn SharedPage>>> {
-        let world = self.whole(Act::new("map", name, &[FaultKind::OpenError]))?;
-        let inode = world.disk.named(name).ok_or(io::ErrorKind::NotFound)?;
-        let length = world.disk.inode(inode).map_or(0, |inode| inode.cached.len());
-        drop(world);
-        if length < super::bytes::PAGE_BYTES {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "shorter than a page"));
-        }
-        Ok(Some(Arc::new(SimPage { storage: self.clone(), name: name.to_owned(), inode })))
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! operation -> is it my turn? no: sleep.  yes: the seed picks who goes on: me -> do it; another -> wake it, sleep
-//! wait      -> somebody else goes on, until woken, or for no reason, or when nobody can go on and time must pass
+//! sleep     -> somebody else goes on, until the time has come, or nobody can go on and time must pass
 //! ```
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -15,8 +15,10 @@ use super::{SimWorld, World};
 
 /// Of so many operations, one hands the turn to somebody else (if the pick falls on them).
 const SWITCH_ONE_IN: u64 = 3;
-/// Of so many picks, one wakes a waiter for no reason.
-const SPURIOUS_ONE_IN: u64 = 24;
+/// Of so many reads and writes of more than a word, one is interrupted half way.
+const TORN_ONE_IN: u64 = 4;
+/// What is read and written in one step.
+const WORD_BYTES: usize = 8;
 
 /// What a process does when it runs interleaved with others.
 pub type Part<'a, T> = Box<dyn FnOnce(SimStorage) -> T + Send + 'a>;
@@ -24,11 +26,8 @@ pub type Part<'a, T> = Box<dyn FnOnce(SimStorage) -> T + Send + 'a>;
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mode {
     Ready,
-    /// Until the virtual time, or until somebody wakes the word.
-    Paused {
-        until: u64,
-        index: Option<(usize, usize)>,
-    },
+    /// Until the virtual time.
+    Paused(u64),
     Done,
 }
 
@@ -64,24 +63,15 @@ impl Schedule {
         }
     }
 
-    pub(super) fn wake_waiters(&mut self, inode: usize, index: usize) {
-        for (_, mode) in &mut self.actors {
-            if matches!(mode, Mode::Paused { index: Some(waits), .. } if *waits == (inode, index)) {
-                *mode = Mode::Ready;
-            }
-        }
-    }
-
     /// Picks who goes on, letting time pass if nobody can.
     fn pick(&mut self, micros: &mut u64) {
-        let spurious = self.chance.one_in(SPURIOUS_ONE_IN);
         let can_go = |mode: &Mode, micros: u64| match mode {
             Mode::Ready => true,
-            Mode::Paused { until, index } => *until <= micros || (spurious && index.is_some()),
+            Mode::Paused(until) => *until <= micros,
             Mode::Done => false,
         };
         let earliest = self.actors.iter().filter_map(|(_, mode)| match mode {
-            Mode::Paused { until, .. } => Some(*until),
+            Mode::Paused(until) => Some(*until),
             Mode::Ready | Mode::Done => None,
         });
         if !self.actors.iter().any(|(_, mode)| can_go(mode, *micros))
@@ -113,6 +103,26 @@ impl SimStorage {
         world
     }
 
+    /// Where a read or write of `length` bytes at `offset` is interrupted, if it is: between two words.
+    pub(super) fn tear(&self, world: &mut World, offset: usize, length: usize) -> Option<usize> {
+        let is_alone = world.schedule.actors.len() < 2 || world.schedule.actor(self.process).is_none();
+        let first = offset.next_multiple_of(WORD_BYTES) - offset;
+        if is_alone || length <= first.max(WORD_BYTES) || !world.schedule.chance.one_in(TORN_ONE_IN) {
+            return None;
+        }
+        let words = (length - first).div_ceil(WORD_BYTES);
+        let cut = first + WORD_BYTES * world.schedule.chance.below(words);
+        (cut > 0 && cut < length).then_some(cut)
+    }
+
+    /// Lets somebody else go on in the middle of an operation.
+    pub(super) fn give_way<'a>(&'a self, world: MutexGuard<'a, World>) -> MutexGuard<'a, World> {
+        match world.schedule.actor(self.process) {
+            Some(actor) => self.pass(world, actor),
+            None => world,
+        }
+    }
+
     fn await_turn<'a>(&'a self, mut world: MutexGuard<'a, World>, actor: usize) -> MutexGuard<'a, World> {
         while world.schedule.running != Some(actor) {
             world = self.world.0.turn.wait(world).unwrap_or_else(PoisonError::into_inner);
@@ -131,18 +141,13 @@ impl SimStorage {
     }
 
     /// Lets virtual time pass, at most `limit`, while the others go on.
-    pub(super) fn pause(
-        &self,
-        mut world: MutexGuard<'_, World>,
-        index: Option<(usize, usize)>,
-        limit: Duration,
-    ) {
+    pub(super) fn pause(&self, mut world: MutexGuard<'_, World>, limit: Duration) {
         let micros = u64::try_from(limit.as_micros()).unwrap_or(u64::MAX);
         let until = world.micros.saturating_add(micros);
         match world.schedule.actor(self.process) {
             None => world.micros = until,
             Some(actor) if !world.is_dead(self.process) => {
-                world.schedule.set(actor, Mode::Paused { until, index });
+                world.schedule.set(actor, Mode::Paused(until));
                 drop(self.pass(world, actor));
             }
             Some(_) => {}

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::*;
-use crate::storage::{Access, Clock, Storage, sync, write_all};
+use crate::storage::{Access, Clock, Storage, StoredFile, sync, write_all};
 
 fn page_file(storage: &SimStorage) {
     let file = storage.open("tail", Access::Create).unwrap();
@@ -13,29 +13,48 @@ fn page_file(storage: &SimStorage) {
     storage.sync_dir("").unwrap();
 }
 
+fn put(file: &dyn StoredFile, word: u64, value: u64) {
+    write_all(file, &value.to_le_bytes(), word * 8, &mut 0).unwrap();
+}
+
+fn word(file: &dyn StoredFile, word: u64) -> u64 {
+    let mut bytes = [0; 8];
+    assert_eq!(file.read_at(&mut bytes, word * 8).unwrap(), 8);
+    u64::from_le_bytes(bytes)
+}
+
+/// What one process writes at once another may read half of, but never half of a word.
 #[test]
-fn a_page_is_shared_by_processes_and_with_the_file() {
-    let world = SimWorld::new(1);
-    let (one, two) = (world.process(1), world.process(2));
-    assert!(one.map_page("tail").is_err(), "there must be a file");
-    page_file(&one);
-    let (left, right) = (one.map_page("tail").unwrap().unwrap(), two.map_page("tail").unwrap().unwrap());
-    left.store(3, 0x0102_0304_0506_0708);
-    assert_eq!(right.load(3), 0x0102_0304_0506_0708);
-    assert_eq!(world.file("tail").unwrap()[24..32], [8, 7, 6, 5, 4, 3, 2, 1]);
-    assert_eq!(right.fetch_max(3, 1), 0x0102_0304_0506_0708);
-    right.store(4, 0xffff_ffff);
-    left.bump_and_wake(4);
-    assert_eq!(right.load(4), 0, "it wraps within its half");
-    right.wait(4, 7, Duration::from_secs(1));
-    left.store(512, 9);
-    assert_eq!((left.load(512), world.bus_errors()), (0, 0));
-    one.kill();
-    left.store(3, 5);
-    assert_eq!(right.load(3), 0x0102_0304_0506_0708, "the dead do not write");
-    two.open("tail", Access::Write).unwrap().set_len(10).unwrap();
-    right.store(3, 5);
-    assert_eq!(world.bus_errors(), 1);
+fn records_tear_between_processes_and_words_do_not() {
+    const WORDS: usize = 8;
+    let mut mixed = 0;
+    for seed in 0..40 {
+        let world = SimWorld::new(seed);
+        page_file(&world.process(9));
+        let write = |storage: SimStorage| {
+            let file = storage.open("tail", Access::Write).unwrap();
+            for value in 1..=20_u8 {
+                write_all(&*file, &[value; WORDS * 8], 64, &mut 0).unwrap();
+            }
+            0
+        };
+        let read = |storage: SimStorage| {
+            let file = storage.open("tail", Access::Read).unwrap();
+            let mut mixed = 0;
+            for _ in 0..20 {
+                let mut bytes = [0; WORDS * 8];
+                assert_eq!(file.read_at(&mut bytes, 64).unwrap(), bytes.len());
+                let (words, _) = bytes.as_chunks::<8>();
+                assert!(words.iter().all(|word| word.iter().all(|byte| *byte == word[0])), "{bytes:?}");
+                mixed += u64::from(words.iter().any(|word| *word != words[0]));
+            }
+            mixed
+        };
+        let parts: Vec<(SimStorage, Part<'_, u64>)> =
+            vec![(world.process(1), Box::new(write)), (world.process(2), Box::new(read))];
+        mixed += world.interleave(seed, parts)[1];
+    }
+    assert!(mixed > 20, "{mixed}");
 }
 
 #[test]
@@ -45,8 +64,8 @@ fn a_power_cut_keeps_any_version_of_a_word() {
         let world = SimWorld::new(seed);
         let storage = world.process(1);
         page_file(&storage);
-        let page = storage.map_page("tail").unwrap().unwrap();
-        (1..=3).for_each(|value| page.store(0, value));
+        let page = storage.open("tail", Access::Write).unwrap();
+        (1..=3).for_each(|value| put(&*page, 0, value));
         world.cut_power();
         kept.insert(world.file("tail").unwrap()[0]);
     }
@@ -92,24 +111,22 @@ fn a_lying_sync_keeps_nothing_until_an_honest_one() {
     assert!(lost > 5, "{lost}");
 }
 
-/// Three processes that count in a shared word under a lock: nothing is lost, and who goes when follows from the seed.
+/// Three processes that count in a word of a file under a lock: nothing is lost, and who goes when follows from the seed.
 fn count_together(seed: u64) -> (u64, u64, Vec<u64>) {
     let world = SimWorld::new(seed);
     page_file(&world.process(9));
     let count = |storage: SimStorage| {
-        let page = storage.map_page("tail").unwrap().unwrap();
         let file = storage.open("tail", Access::Write).unwrap();
         let clock = storage.clock();
         for _ in 0..10 {
             while !file.try_lock().unwrap() {
                 clock.sleep(Duration::from_micros(20));
             }
-            let value = page.load(0);
-            page.store(0, value + 1);
+            let value = word(&*file, 0);
+            put(&*file, 0, value + 1);
             file.unlock().unwrap();
-            page.bump_and_wake(1);
         }
-        page.load(0)
+        word(&*file, 0)
     };
     let parts: Vec<(SimStorage, Part<'_, u64>)> =
         (0..3).map(|number| (world.process(number), Box::new(count) as Box<_>)).collect();
@@ -131,30 +148,28 @@ fn processes_take_turns_as_the_seed_says() {
 }
 
 #[test]
-fn waiting_ends_by_a_wake_or_in_virtual_time() {
+fn sleeping_takes_virtual_time_and_lets_others_go_on() {
     let world = SimWorld::new(3);
     page_file(&world.process(9));
-    let waiter = |storage: SimStorage| {
-        let page = storage.map_page("tail").unwrap().unwrap();
-        while page.load(2) == 0 {
-            page.wait(1, 0, Duration::from_secs(3600));
+    let sleeper = |storage: SimStorage| {
+        let file = storage.open("tail", Access::Write).unwrap();
+        let mut looks = 0;
+        while word(&*file, 2) == 0 {
+            storage.clock().sleep(Duration::from_secs(3600));
+            looks += 1;
         }
-        u64::from(page.load(1) == 0)
+        looks
     };
-    let waker = |storage: SimStorage| {
-        let page = storage.map_page("tail").unwrap().unwrap();
+    let worker = |storage: SimStorage| {
+        let file = storage.open("tail", Access::Write).unwrap();
         storage.clock().sleep(Duration::from_secs(60));
-        page.store(2, 1);
-        page.bump_and_wake(1);
+        put(&*file, 2, 1);
         0
     };
     let parts: Vec<(SimStorage, Part<'_, u64>)> =
-        vec![(world.process(1), Box::new(waiter)), (world.process(2), Box::new(waker))];
-    world.interleave(5, parts);
-    assert!(world.process(1).clock().elapsed() < Duration::from_secs(3600), "woken, not timed out");
-    let page = world.process(1).map_page("tail").unwrap().unwrap();
-    page.wait(1, 1, Duration::from_secs(7200));
-    assert!(world.process(1).clock().elapsed() > Duration::from_secs(7200), "alone, time passes");
+        vec![(world.process(1), Box::new(sleeper)), (world.process(2), Box::new(worker))];
+    assert_eq!(world.interleave(5, parts), [1, 0], "the sleeper looked before and after");
+    assert!(world.process(1).clock().elapsed() > Duration::from_secs(3600));
 }
 
 #[test]
@@ -162,10 +177,9 @@ fn a_power_cut_ends_who_waits() {
     let world = SimWorld::new(3);
     page_file(&world.process(9));
     let waiter = |storage: SimStorage| {
-        let page = storage.map_page("tail").unwrap().unwrap();
         let file = storage.open("tail", Access::Write).unwrap();
         while file.try_lock().is_ok() {
-            page.wait(1, 0, Duration::from_secs(3600));
+            storage.clock().sleep(Duration::from_secs(3600));
         }
         storage.is_dead()
     };
