@@ -9,6 +9,7 @@ mod handles;
 mod map;
 mod processes;
 mod seal;
+mod witness;
 
 use std::sync::Arc;
 
