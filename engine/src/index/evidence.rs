@@ -76,13 +76,15 @@ pub(super) fn testimony(table: &Table) -> Result<Option<Testimony>, Fault> {
 
 /// Asks the index in `storage`, without adopting, changing or making anything.
 pub(super) fn ask(storage: &dyn Storage, options: IndexOptions) -> IndexWitness {
-    let Ok(file) = storage.open(INDEX_NAME, Access::Read) else { return IndexWitness::Absent };
+    let open = || storage.open(INDEX_NAME, Access::Read);
+    // Locked by a handle of its own: one that redb gave up on is never closed.
+    let (Ok(file), Ok(locked)) = (open(), open()) else { return IndexWitness::Absent };
     // Without its lock file nobody owns it.
     let lock = storage.open(LOCK_NAME, Access::Read).ok();
     if lock.as_ref().is_some_and(|lock| !matches!(lock.try_lock(), Ok(true))) {
         return IndexWitness::InUse;
     }
-    if !matches!(file.try_lock(), Ok(true)) {
+    if !matches!(locked.try_lock(), Ok(true)) {
         return IndexWitness::InUse;
     }
     if matches!(file.len(), Ok(0)) {
