@@ -15,7 +15,6 @@ use crate::measure::{self, float, middle, spent};
 use crate::report::{Report, Target};
 use crate::{Options, Outcome};
 
-const PLAIN_BYTES_MAX: u64 = 1 << 30;
 const GATHER_BYTES: usize = 4 << 20;
 
 /// A recorded session file.
@@ -84,7 +83,7 @@ pub(crate) fn child(options: &Options, folder: &str) -> Outcome<()> {
         let file = BufReader::new(std::fs::File::open(&path)?);
         let name = stem(&path);
         let mut gather = Gather::new(&store);
-        let plain = import::decompressed(file, PLAIN_BYTES_MAX)?;
+        let plain = import::decompressed(file, &import::Limits::default())?;
         let _ = import::read(format, &name, plain, &ImportOptions::default(), &mut gather)?;
         let _ = gather.end()?;
     }
@@ -109,7 +108,7 @@ fn files(folder: &Path) -> Outcome<Vec<(PathBuf, Format)>> {
                 continue;
             }
             let file = BufReader::new(std::fs::File::open(&path)?);
-            let Ok(plain) = import::decompressed(file, PLAIN_BYTES_MAX) else { continue };
+            let Ok(plain) = import::decompressed(file, &import::Limits::default()) else { continue };
             let mut head = Vec::new();
             plain.take(import::HEAD_BYTES as u64).read_to_end(&mut head)?;
             if let Some(format) = import::detect(&path, &head) {
@@ -129,7 +128,7 @@ pub(crate) fn inputs(data: &Path) -> Outcome<Vec<Input>> {
             .map(|(path, format)| {
                 let file = BufReader::new(std::fs::File::open(&path)?);
                 let mut bytes = Vec::new();
-                import::decompressed(file, PLAIN_BYTES_MAX)?.read_to_end(&mut bytes)?;
+                import::decompressed(file, &import::Limits::default())?.read_to_end(&mut bytes)?;
                 Ok(Input { name: stem(&path), path, format, bytes })
             })
             .collect();

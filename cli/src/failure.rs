@@ -26,6 +26,10 @@ impl From<Code> for ExitCode {
     }
 }
 
+/// What to do about an index that knows more than the log.
+pub(crate) const EVIDENCE_HINT: &str =
+    "look for the newer log; if you put an older copy back on purpose, run acpdb reindex --discard-evidence";
+
 /// Why a command could not do what it was asked.
 #[derive(Debug)]
 pub(crate) struct Failure {
@@ -82,6 +86,7 @@ impl From<Error> for Failure {
             Error::Rejected(rejection) => (refused(rejection), None),
             Error::Ambiguous { .. } | Error::TooLarge { .. } => (Code::Usage, None),
             Error::Corrupt { .. } => (Code::Damage, None),
+            Error::RolledBack { .. } => (Code::LostTail, Some(EVIDENCE_HINT)),
             _ => (Code::Failure, None),
         };
         let hint = match &error {

@@ -10,14 +10,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use acpdb_engine::{Atomicity, Batch, Error, Store};
-use acpdb_hosts::import::{self, Format, ImportError, ImportReport, Options, SinkStop};
+use acpdb_hosts::import::{self, Format, ImportError, ImportReport, Limits, Options, SinkStop};
 
 /// Bytes of facts that are gathered before they are recorded.
 const GATHER_BYTES: usize = 4 << 20;
 /// Facts that are gathered before they are recorded.
 const GATHER_COUNT: usize = 16 << 10;
-/// Most bytes that a compressed file may grow to.
-const DECOMPRESSED_BYTES_MAX: u64 = 16 << 30;
 /// Deepest folder that is looked into.
 const DEPTH_MAX: usize = 16;
 
@@ -104,7 +102,7 @@ pub(crate) fn recognise(candidate: &Candidate, format: Option<Format>) -> Recogn
     }
     let head = File::open(path)
         .and_then(|file| {
-            import::decompressed(BufReader::new(file), DECOMPRESSED_BYTES_MAX)
+            import::decompressed(BufReader::new(file), &Limits::default())
                 .map(|reader| reader.take(import::HEAD_BYTES as u64))
         })
         .and_then(|mut reader| {
@@ -145,7 +143,7 @@ pub(crate) fn read(
     let file = File::open(path).map_err(ReadError::File)?;
     let bytes = file.metadata().map_or(0, |metadata| metadata.len());
     let counted = Counted { inner: file, progress };
-    let input = import::decompressed(BufReader::with_capacity(64 << 10, counted), DECOMPRESSED_BYTES_MAX)
+    let input = import::decompressed(BufReader::with_capacity(64 << 10, counted), &options.limits)
         .map_err(ReadError::File)?;
     let mut gather =
         Gather { store, batches: Vec::new(), bytes: 0, count: 0, events: 0, known: 0, error: None };
@@ -158,7 +156,8 @@ pub(crate) fn read(
     if let Some(error) = gather.error {
         return Err(ReadError::Store(error));
     }
-    let report = result.map_err(ReadError::Import)?;
+    // What came before is recorded, as whole records: importing again, with more allowed, adds the rest.
+    let report = result.map_err(|error| ReadError::Import { error, event_count: gather.events })?;
     Ok(FileReport {
         path: path.to_owned(),
         report,
@@ -174,7 +173,12 @@ pub(crate) enum ReadError {
     /// The file.
     File(std::io::Error),
     /// Its content.
-    Import(ImportError),
+    Import {
+        /// What is wrong with it.
+        error: ImportError,
+        /// Events that were recorded before that was found.
+        event_count: u64,
+    },
     /// The store: nothing more can be recorded.
     Store(Error),
 }

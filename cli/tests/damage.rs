@@ -92,3 +92,212 @@ fn a_damaged_store_is_diagnosed_and_its_rest_saved() {
     assert_eq!(run(&copy, &["doctor"]).status.code(), Some(0));
     assert!(text(&run(&copy, &["list"])).contains("message 1 of three"));
 }
+
+fn append(store: &Path, lines: &str) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_acpdb"));
+    command.args(["append", "--stdin", "--db"]).arg(store).stdin(std::process::Stdio::piped());
+    let mut child = command.stderr(std::process::Stdio::null()).spawn().unwrap();
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), lines.as_bytes()).unwrap();
+    assert!(child.wait().unwrap().success());
+}
+
+fn message(number: usize) -> String {
+    format!(
+        "{{\"session\":\"s1\",\"message\":{{\"role\":\"user\",\"text\":\"message {number} of many\"}}}}\n"
+    )
+}
+
+/// A store whose second message has a text that a disk has damaged; its event is sound.
+fn with_damaged_text(folder: &Path) -> std::path::PathBuf {
+    let store = folder.join("store");
+    append(&store, &(0..3).map(message).collect::<String>());
+    let segment = store.join("log/000000000001.seg");
+    let mut bytes = std::fs::read(&segment).unwrap();
+    let text = b"message 1 of many";
+    let body = bytes.windows(text.len()).position(|window| window == text).unwrap();
+    *bytes.get_mut(body).unwrap() ^= 1;
+    std::fs::write(&segment, bytes).unwrap();
+    store
+}
+
+/// A text was damaged, and `context`, its JSON, the bodies of requests and `export jsonl` ended with exit code 0, three of
+/// them without a word. Every verb that reads the text says on stderr that it left it out, and ends with 3.
+#[test]
+fn every_verb_that_reads_a_damaged_text_says_so_and_exits_with_3() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let store = with_damaged_text(folder.path());
+    let mut wrong = Vec::new();
+    for verb in [
+        "context",
+        "context --json",
+        "context --full",
+        "context --format anthropic",
+        "context --format openai",
+        "context --format responses",
+        "context --format gemini",
+        "context --format markdown",
+        "context --format text",
+        "context --format openai --json",
+        "context --format openai --mode batched",
+        "context --format openai --mode history",
+        "history",
+        "history --json",
+        "history text:many",
+        "list",
+        "list --json",
+        "log text:many",
+        "log --json --full",
+        "show #4",
+        "show #4 --json",
+        "diff #3 #5",
+        "diff #3 #5 --json",
+        "at #5",
+        "explain #4",
+        "scan",
+        "export html",
+        "export jsonl",
+        "export otlp-json",
+        "memory propose",
+        "simulate",
+    ] {
+        let words: Vec<&str> = verb.split(' ').collect();
+        let done = run(&store, &words);
+        let err = String::from_utf8_lossy(&done.stderr);
+        if done.status.code() != Some(3) || !err.contains("is damaged at byte") {
+            wrong.push(format!("{verb}: {:?} {err}", done.status.code()));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    // What reads no text has nothing to leave out.
+    for verb in ["info", "policy show", "head"] {
+        let words: Vec<&str> = verb.split(' ').collect();
+        let done = run(&store, &words);
+        assert_eq!(done.status.code(), Some(0), "{verb}: {done:?}");
+    }
+    assert_eq!(run(&store, &["verify"]).status.code(), Some(3));
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        if entry.file_type().unwrap().is_dir() {
+            copy(&entry.path(), &to.join(entry.file_name()));
+        } else {
+            std::fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+        }
+    }
+}
+
+/// Log, tail and checkpoint were rolled back beside their newer index. `verify` saw it once; the next verb replaced the index,
+/// and the loss could not be seen any more. Now the index stays, and every verb tells, until a person sets it aside.
+#[test]
+fn a_rolled_back_log_is_told_of_until_a_person_says_that_it_is_explained() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let (store, old) = (folder.path().join("store"), folder.path().join("old"));
+    append(&store, &(0..3).map(message).collect::<String>());
+    copy(&store, &old);
+    append(&store, &(3..5).map(message).collect::<String>());
+    assert_eq!(run(&store, &["reindex"]).status.code(), Some(0));
+    assert_eq!(run(&store, &["verify"]).status.code(), Some(0));
+    copy(&old, &store);
+    let index = store.join("index.redb");
+    let kept = std::fs::read(&index).unwrap();
+    let told = |args: &[&str], code: i32| {
+        let done = run(&store, args);
+        let (out, err) = (String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
+        assert_eq!(done.status.code(), Some(code), "{args:?}: {out}{err}");
+        assert!(std::fs::read(&index).unwrap() == kept, "{args:?} changed the index");
+        (out.into_owned(), err.into_owned())
+    };
+    for _ in 0..2 {
+        let (out, _) = told(&["verify"], 4);
+        assert!(out.contains("sound, but rolled back") && out.contains("index.redb ahead at #7"), "{out}");
+        assert!(out.contains("reindex --discard-evidence"), "{out}");
+        for args in [vec!["sessions"], vec!["context"], vec!["list"], vec!["info"], vec!["head"]] {
+            let (_, err) = told(&args, 0);
+            let line = "the index knows events up to #7, the log ends at #5: the log was rolled back";
+            assert!(err.contains(line), "{args:?}: {err}");
+        }
+        told(&["reindex"], 4);
+        told(&["doctor"], 4);
+    }
+    // The log goes on, past what the index knew: still another history.
+    append(&store, &(10..14).map(message).collect::<String>());
+    let (out, _) = told(&["verify"], 4);
+    assert!(out.contains("index.redb forked at #7"), "{out}");
+    let (_, err) = told(&["list"], 0);
+    assert!(err.contains("the index knows #7 with link "), "{err}");
+    assert_eq!(run(&store, &["reindex", "--discard-evidence"]).status.code(), Some(0));
+    assert!(std::fs::read(store.join("index.redb.evidence-0")).unwrap() == kept);
+    let done = run(&store, &["verify"]);
+    assert_eq!(done.status.code(), Some(0), "{done:?}");
+    assert!(run(&store, &["list"]).stderr.is_empty());
+}
+
+/// The head is printed in a line, kept elsewhere, and compared later: with a history made anew, and with one cut short.
+#[test]
+fn a_head_that_was_kept_elsewhere_is_compared() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let (store, old, other) =
+        (folder.path().join("store"), folder.path().join("old"), folder.path().join("other"));
+    append(&store, &message(0));
+    copy(&store, &old);
+    let kept = folder.path().join("kept");
+    let mut lines = run(&store, &["head"]).stdout;
+    append(&store, &(1..3).map(message).collect::<String>());
+    lines.extend(run(&store, &["head", "--json"]).stdout);
+    std::fs::write(&kept, &lines).unwrap();
+    let text = String::from_utf8_lossy(&lines).into_owned();
+    let link = text.split_whitespace().nth(2).unwrap();
+    append(&store, &message(3));
+    let file = kept.to_string_lossy().into_owned();
+    let judge = |store: &Path, args: &[&str]| {
+        let done = run(store, args);
+        (done.status.code(), String::from_utf8_lossy(&done.stdout).into_owned())
+    };
+    let (code, out) = judge(&store, &["verify", "--expect-file", &file, "--expect", &format!("3={link}")]);
+    assert_eq!(code, Some(0), "{out}");
+    assert_eq!(out.matches("the link that was kept agrees").count(), 3, "{out}");
+    let (code, out) = judge(&old, &["verify", "--expect-file", &file]);
+    assert_eq!(code, Some(4), "{out}");
+    assert!(out.contains("the link that was kept ahead at #5"), "{out}");
+    // The same store, and another future.
+    copy(&old, &other);
+    append(&other, &(7..9).map(message).collect::<String>());
+    let (code, out) = judge(&other, &["verify", "--expect-file", &file]);
+    assert_eq!(code, Some(3), "{out}");
+    assert!(out.contains("inconsistent") && out.contains("the link that was kept forked at #5"), "{out}");
+    let (code, out) = judge(&store, &["verify", "--expect", &format!("2={}", "0".repeat(64))]);
+    assert_eq!(code, Some(3), "{out}");
+    // A link of another store says nothing about this one.
+    let stranger = folder.path().join("stranger");
+    append(&stranger, &message(0));
+    assert_eq!(judge(&stranger, &["verify", "--expect-file", &file]).0, Some(2));
+    for wrong in ["3", "x=y", "3=abc"] {
+        assert_eq!(judge(&store, &["verify", "--expect", wrong]).0, Some(2), "{wrong}");
+    }
+    assert_eq!(judge(&store, &["head", "99"]).0, Some(7));
+}
+
+/// A short output was read twice, and the line that stands in for the first was estimated at more tokens than it. The deep
+/// check called that damage and advised to salvage the store. Estimates are no damage.
+#[test]
+fn a_stand_in_that_is_estimated_above_what_it_replaces_is_no_damage() {
+    let folder = tempfile::TempDir::new().unwrap();
+    for length in [1, 30, 60, 100, 200, 5000] {
+        let store = folder.path().join(length.to_string());
+        let output = "x".repeat(length);
+        let lines: String = (1..=3)
+            .map(|turn| {
+                format!(
+                    "{{\"session\":\"s1\",\"turn\":true,\"tool\":{{\"call\":\"c{turn}\",\"tool\":\"read\",\
+                     \"params\":{{\"filePath\":\"a.rs\"}},\"output\":\"{output}\"}}}}\n"
+                )
+            })
+            .collect();
+        append(&store, &lines);
+        let done = run(&store, &["verify", "--deep"]);
+        assert_eq!(done.status.code(), Some(0), "{length}: {}", String::from_utf8_lossy(&done.stdout));
+    }
+}

@@ -138,6 +138,13 @@ pub enum Error {
         /// What is damaged and where.
         detail: String,
     },
+    /// The index knows what the log does not: the log was rolled back, or an older copy was put in its place. A person has to
+    /// say that this is explained before the index may be replaced.
+    #[error("{detail}; the log was rolled back, or an older copy was put in its place")]
+    RolledBack {
+        /// What the index knows.
+        detail: String,
+    },
     /// The bytes asked for were erased; their digest and the record of the erasure stay.
     #[error("{detail}")]
     Erased {

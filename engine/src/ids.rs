@@ -220,6 +220,24 @@ macro_rules! bytes_id {
                 self.0 == [0; $len]
             }
 
+            /// The value that [`Self::to_hex`] writes; `None` for any other text.
+            pub fn from_hex(text: &str) -> Option<Self> {
+                let mut bytes = [0; $len];
+                let (pairs, rest) = text.as_bytes().as_chunks::<2>();
+                if pairs.len() != $len || !rest.is_empty() {
+                    return None;
+                }
+                let digit = |byte: u8| match byte {
+                    b'0'..=b'9' => Some(byte - b'0'),
+                    b'a'..=b'f' => Some(byte - b'a' + 10),
+                    _ => None,
+                };
+                for (byte, [high, low]) in bytes.iter_mut().zip(pairs) {
+                    *byte = digit(*high)? << 4 | digit(*low)?;
+                }
+                Some(Self(bytes))
+            }
+
             /// Lower-case hex, all digits.
             pub fn to_hex(&self) -> String {
                 use fmt::Write as _;

@@ -9,17 +9,22 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::codec::{BodyRow, Part};
+use crate::codec::{BodyRow, Part, SegmentHeader};
 use crate::error::Error;
 use crate::event::{BodyAddress, Face, Payload};
-use crate::fold::{CauseView, FaceState, ItemKind, State, Status, World};
+use crate::fold::{FaceState, ItemKind, State, Status, World};
 use crate::ids::{ItemId, Link, Position, Seq, StoreId, StreamId};
-use crate::index::{INDEX_NAME, Index, IndexOptions};
-use crate::log::{Log, LogError, LogOptions, LogReport, Violation, Witness};
+use crate::index::{INDEX_NAME, Index, IndexOptions, IndexWitness, Watermark};
+use crate::log::{
+    Claim, Log, LogError, LogOptions, LogReport, Place, Standing, Violation, Witness, WitnessKind,
+};
 use crate::storage::{FileStorage, Storage, SystemClock, SystemEntropy};
+
+/// The invariant that a payload comes back as it was encoded. One that does not is damage, whatever its digests say.
+const PAYLOAD_INVARIANT: u8 = 9;
 
 /// What is to be thought of a store.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
@@ -29,8 +34,10 @@ pub enum Verdict {
     Sound,
     /// Something recorded is damaged.
     Damaged,
-    /// Acknowledged events are missing at the end.
+    /// Acknowledged events are missing at the end, or something kept apart from the log knows what it does not hold.
     TailLost,
+    /// The log is sound, and what this program concludes from it cannot be: a fault of the program, not of the store.
+    Contradicted,
 }
 
 /// Something that was concluded and cannot be.
@@ -46,7 +53,7 @@ pub struct Contradiction {
     pub detail: String,
 }
 
-/// What [`verify_folder`] found.
+/// What [`verify_storage`] found.
 #[derive(Clone, Debug, serde::Serialize)]
 #[must_use]
 pub struct Report {
@@ -78,12 +85,34 @@ pub struct Report {
     pub violations: Vec<Violation>,
     /// Acknowledged events that are not there at the end.
     pub missing: Option<(Seq, Seq)>,
-    /// What else testifies to the end of the log.
+    /// Whatever else says where the log was, and how that compares.
     pub witnesses: Vec<Witness>,
+    /// Saved folds and ledgers that do not say what the log says; only looked for by a deep verification of a folder.
+    pub saved: Vec<SavedFault>,
     /// What was concluded and cannot be; only looked for by a deep verification.
     pub contradictions: Vec<Contradiction>,
     /// What could not be proven, in words.
     pub not_proven: Vec<String>,
+}
+
+/// A file under `snap/` that does not say what the log says.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+pub struct SavedFault {
+    /// Its stream.
+    pub stream: StreamId,
+    /// The file.
+    pub path: PathBuf,
+    /// What is wrong.
+    pub detail: String,
+}
+
+/// A link that somebody kept: that of the commit which holds a seq.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Expected {
+    /// The seq.
+    pub seq: Seq,
+    /// The link.
+    pub link: Link,
 }
 
 impl Report {
@@ -91,62 +120,98 @@ impl Report {
     pub fn verdict(&self) -> Verdict {
         self.verdict
     }
-}
 
-/// Checks the store in a folder as it lies there. Opens it for reading only; a live writer is not disturbed.
-///
-/// `deep` also folds every event and checks what was concluded. Cost: one pass over the log at about the speed of
-/// BLAKE3; deep, a fold on top.
-///
-/// # Errors
-/// [`Error::NotAStore`], [`Error::NewerFormat`] or [`Error::Io`]. Damage is in the report.
-pub fn verify_folder(folder: &Path, deep: bool) -> Result<Report, Error> {
-    let storage = Arc::new(FileStorage::new(folder));
-    let mut report = verify_storage(storage.clone(), deep)?;
-    ask_index(&mut report, &*storage);
-    Ok(report)
-}
-
-/// Lets the index testify to the end of the log: it is folded after the log's sync, so it is never ahead of what was
-/// acknowledged.
-fn ask_index(report: &mut Report, storage: &dyn Storage) {
-    if !storage.path(INDEX_NAME).exists() {
-        return;
+    /// Witnesses that know what the log does not hold, or something else than it holds.
+    pub fn contradicting(&self) -> impl Iterator<Item = &Witness> {
+        self.witnesses.iter().filter(|witness| witness.contradicts())
     }
-    let Some((identity, watermark)) = Index::witness(storage, IndexOptions::default()) else {
-        report
-            .not_proven
-            .push("the index could not be asked: it is in use, damaged or of another version".to_owned());
-        return;
+
+    /// Adds what is wrong with saved folds and ledgers.
+    pub(crate) fn add_saved(&mut self, faults: Vec<SavedFault>) {
+        self.saved.extend(faults);
+        self.verdict = judge(self, self.verdict == Verdict::TailLost);
+    }
+}
+
+/// What follows from all that was found. `is_lost`: acknowledged events are missing, and else nothing is wrong with the log.
+fn judge(report: &Report, is_lost: bool) -> Verdict {
+    let expected = |standing| {
+        let mut kept = report.witnesses.iter().filter(|witness| witness.kind == WitnessKind::Expected);
+        kept.any(|witness| witness.standing == standing)
     };
-    if identity.store != report.store || watermark.seq == Seq::ZERO {
-        return;
+    let undecoded = report.contradictions.iter().any(|found| found.invariant == PAYLOAD_INVARIANT);
+    let is_damaged = !report.violations.is_empty() && !is_lost;
+    if is_damaged || undecoded || !report.saved.is_empty() || expected(Standing::Forked) {
+        return Verdict::Damaged;
     }
-    let position = watermark.end.unwrap_or_default();
-    report.witnesses.push(Witness {
-        name: "index",
-        position,
-        seq: Some(watermark.seq),
-        link: Some(watermark.link),
-    });
-    if watermark.seq > report.head_seq && report.missing.is_none() {
-        report.missing = Some((report.head_seq.next(), watermark.seq));
-        if report.verdict == Verdict::Sound {
-            report.verdict = Verdict::TailLost;
+    let rolled_back = report.contradicting().any(|witness| witness.kind.is_kept_apart());
+    if is_lost || report.missing.is_some() || rolled_back || expected(Standing::Ahead) {
+        return Verdict::TailLost;
+    }
+    if report.contradictions.is_empty() { Verdict::Sound } else { Verdict::Contradicted }
+}
+
+/// What the index says of the end of the log: it is folded after the log's sync, so it never knows what the log does not.
+fn index_claim(storage: &dyn Storage, store: StoreId) -> (Option<Claim>, Option<Witness>) {
+    let witness = Witness::new(WitnessKind::Index, INDEX_NAME);
+    match Index::witness(storage, IndexOptions::default()) {
+        IndexWitness::Absent => (None, Some(witness.standing(Standing::Absent, ""))),
+        IndexWitness::InUse => {
+            let detail = "another process has it open, which compared it when it opened it";
+            (None, Some(witness.standing(Standing::NotCompared, detail)))
+        }
+        IndexWitness::Unreadable(why) => (None, Some(witness.standing(Standing::Damaged, why))),
+        IndexWitness::Says(said) if said.identity.store != store => {
+            let detail = format!("it is of store {}", said.identity.store);
+            (None, Some(witness.standing(Standing::Damaged, detail)))
+        }
+        IndexWitness::Says(said) => {
+            let Watermark { seq, end, link } = said.watermark;
+            let place = Place::End(end.unwrap_or_else(|| SegmentHeader::start(1)));
+            (Some(Claim::new(witness, place, seq, Some(link))), None)
         }
     }
 }
 
-/// As [`verify_folder`], on any storage.
+/// [`verify_storage`] of the store in a folder.
 ///
 /// # Errors
-/// As [`verify_folder`].
+/// As [`verify_storage`].
+pub fn verify_folder(folder: &Path, deep: bool) -> Result<Report, Error> {
+    verify_storage(Arc::new(FileStorage::new(folder)), deep)
+}
+
+/// Checks a store as it lies there: the log, and what testifies to its end. Opens it for reading only; a live writer is not
+/// disturbed.
+///
+/// `deep` also folds every event and checks what was concluded. Saved folds are not looked at: see
+/// [`verify_store`](crate::store::verify_store). Cost: one pass over the log at about the speed of BLAKE3; deep, a fold on
+/// top.
+///
+/// # Errors
+/// [`Error::NotAStore`], [`Error::NewerFormat`] or [`Error::Io`]. Damage is in the report.
 pub fn verify_storage(storage: Arc<dyn Storage>, deep: bool) -> Result<Report, Error> {
+    verify_claims(storage, deep, |_| (Vec::new(), Vec::new()))
+}
+
+/// [`verify_storage`], against what others claim to know. Those are asked before the log is read: a live writer is never
+/// taken for a contradiction.
+pub(crate) fn verify_claims(
+    storage: Arc<dyn Storage>,
+    deep: bool,
+    others: impl FnOnce(StoreId) -> (Vec<Claim>, Vec<Witness>),
+) -> Result<Report, Error> {
     let options = LogOptions { read_only: true, ..LogOptions::default() };
     let clock = Arc::new(SystemClock::new());
-    let (log, _recovery) = Log::open(storage, clock, Arc::new(SystemEntropy), options)?;
+    let (log, _recovery) = Log::open(Arc::clone(&storage), clock, Arc::new(SystemEntropy), options)?;
+    let (mut claims, mut told) = others(log.store());
+    let (claim, witness) = index_claim(&*storage, log.store());
+    claims.extend(claim);
+    told.extend(witness);
     let erasures = Erasures::new(&log);
-    let found = log.verify_with(deep, |row, part| erasures.account_for(row, part))?;
+    let mut found = log.verify_against(deep, |row, part| erasures.account_for(row, part), claims)?;
+    found.witnesses.extend(told);
+    found.witnesses.sort_by_key(|witness| witness.kind as u8);
     let contradictions = if deep { contradictions_of(&log)? } else { Vec::new() };
     Ok(report(found, contradictions))
 }
@@ -218,20 +283,27 @@ impl<'a> Erasures<'a> {
 }
 
 fn report(found: LogReport, contradictions: Vec<Contradiction>) -> Report {
-    let verdict = match (&found.missing, found.violations.is_empty() && contradictions.is_empty()) {
-        (_, false) => Verdict::Damaged,
-        (Some(_), true) => Verdict::TailLost,
-        (None, true) => Verdict::Sound,
-    };
     let mut not_proven = Vec::new();
-    if found.witnesses.is_empty() {
+    let testifies = |witness: &Witness| {
+        let is_end = matches!(witness.kind, WitnessKind::Tail | WitnessKind::Checkpoint);
+        is_end && !matches!(witness.standing, Standing::Damaged | Standing::Absent | Standing::NotCompared)
+    };
+    if !found.witnesses.iter().any(testifies) {
         let text = "without a witness (tail, checkpoint) the loss of the newest events would not be seen";
         not_proven.push(text.to_owned());
     }
-    Report {
+    let index = found.witnesses.iter().find(|witness| witness.kind == WitnessKind::Index);
+    if let Some(index) = index
+        && matches!(index.standing, Standing::Damaged | Standing::NotCompared)
+    {
+        let why = index.detail.as_deref().unwrap_or_default();
+        not_proven.push(format!("the index was not compared: {why}"));
+    }
+    let is_lost = found.is_only_cut();
+    let mut report = Report {
+        verdict: Verdict::Sound,
         schema: "acpdb.verify/1",
         store: found.store,
-        verdict,
         head_seq: found.head_seq,
         head_link: found.head_link,
         segments: found.segments,
@@ -244,9 +316,12 @@ fn report(found: LogReport, contradictions: Vec<Contradiction>) -> Report {
         violations: found.violations,
         missing: found.missing,
         witnesses: found.witnesses,
+        saved: Vec::new(),
         contradictions,
         not_proven,
-    }
+    };
+    report.verdict = judge(&report, is_lost);
+    report
 }
 
 /// Folds a log and checks what was concluded.
@@ -263,7 +338,7 @@ fn contradictions_of(log: &Log) -> Result<Vec<Contradiction>, Error> {
                     let _ = world.apply(&recorded);
                 }
                 Err(error) => found.push(Contradiction {
-                    invariant: 9,
+                    invariant: PAYLOAD_INVARIANT,
                     stream: event.envelope.stream,
                     item: Some(ItemId::first(event.seq)),
                     detail: error.to_string(),
@@ -296,8 +371,8 @@ pub fn state_contradictions(state: &State, at: Seq) -> Vec<Contradiction> {
         recorded += item.input.tokens + item.output.tokens;
         for (name, face) in [("input", &item.input), ("output", &item.output)] {
             let hidden = !matches!(face.state, FaceState::Whole | FaceState::Absent);
-            // The texts of an evicted task carry its summary and may be longer than what they stand for.
-            if matches!(face.cause, Some(CauseView::Evicted { .. })) && item.in_context {
+            // Sizes are estimates: whatever stands in for a text may be counted above it, and then it freed nothing.
+            if item.in_context {
                 grown += face.tokens_shown.saturating_sub(face.tokens);
             }
             if hidden && face.cause.is_none() && !item.hidden_from_model {

@@ -46,7 +46,7 @@ fn import_all(folder: &Path, format: Format) -> Vec<Imported> {
 
 fn import_one(path: &Path, format: Format) -> Imported {
     let mut raw = Vec::new();
-    import::decompressed(BufReader::new(File::open(path).unwrap()), 1 << 30)
+    import::decompressed(BufReader::new(File::open(path).unwrap()), &import::Limits::default())
         .unwrap()
         .read_to_end(&mut raw)
         .unwrap();

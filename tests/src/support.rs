@@ -59,7 +59,7 @@ pub struct Imported {
 pub fn bytes_of(path: &Path) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
     let file = BufReader::new(std::fs::File::open(path)?);
-    import::decompressed(file, 1 << 30)?.read_to_end(&mut bytes)?;
+    import::decompressed(file, &import::Limits::default())?.read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 

@@ -218,12 +218,19 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         &[
             ("acpdb verify", "every digest and link"),
             ("acpdb verify --deep --json", "what was concluded, too"),
+            ("acpdb verify --expect-file ~/links", "against what acpdb head printed then"),
         ],
     ),
     ("doctor", &[("acpdb doctor", "")]),
     ("info", &[("acpdb info", ""), ("acpdb info --space", "by kind, by state, by segment")]),
     ("seal", &[("acpdb seal", ""), ("acpdb seal --all", "the segment that is being written, too")]),
-    ("reindex", &[("acpdb reindex", "")]),
+    (
+        "reindex",
+        &[
+            ("acpdb reindex", ""),
+            ("acpdb reindex --discard-evidence", "after an older copy was put back on purpose"),
+        ],
+    ),
     ("config list", &[("acpdb config list", "")]),
     ("config get", &[("acpdb config get pager", "")]),
     (

@@ -30,7 +30,7 @@ pub(crate) use read::{
     Ask, Explain, History, List, Log, SessionNamed, SessionOption, Sessions, Show, Simulate, SimulateMode,
     Stats, StatsStyle,
 };
-pub(crate) use store::{Backup, Demo, Erase, Info, Salvage, Seal, Verify};
+pub(crate) use store::{Backup, Demo, Erase, Head, Info, Reindex, Salvage, Seal, Verify};
 
 pub(crate) use request::{ExportMode, ExportOptions, Lint, RequestFormat};
 
@@ -152,6 +152,8 @@ pub(crate) enum Verb {
     Policy(Policy),
     /// Check every digest and link: 0 sound, 3 damage, 4 acknowledged events missing
     Verify(Verify),
+    /// The durable end of the log: its seq and link, to be kept elsewhere
+    Head(Head),
     /// What is wrong with the store, if anything, and what to do next
     Doctor,
     /// A verified copy of the store, beside its writers
@@ -165,7 +167,7 @@ pub(crate) enum Verb {
     /// Remove an item's content for good, with everything equal to it; that it was removed stays on record
     Erase(Erase),
     /// Make the index anew from the log
-    Reindex,
+    Reindex(Reindex),
     /// Your settings: list, get, set, unset, path
     Config(Config),
     /// A script that lets your shell complete verbs, options, sessions and ids

@@ -17,9 +17,34 @@ pub(crate) struct Demo {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Verify {
-    /// Fold everything too, and check what was concluded
+    /// Fold everything too, and check what was concluded and what was saved of it
     #[arg(long)]
     pub(crate) deep: bool,
+    /// A link kept elsewhere, of the commit that holds a seq; may be given several times
+    #[arg(long, value_name = "SEQ=LINK")]
+    pub(crate) expect: Vec<String>,
+    /// A file of links kept elsewhere: lines that acpdb head has printed, or its JSON
+    #[arg(long, value_name = "FILE")]
+    pub(crate) expect_file: Vec<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  acpdb head                        the durable end, in a line\n  \
+    acpdb head '#812'                 the commit that holds an event\n  \
+    acpdb head >> ~/links             for acpdb verify --expect-file ~/links\n\n\
+    A commit has one link, which stands for everything up to its end. Of an event inside a larger commit, the seq, link,\n\
+    position and time that are printed are those of the end of its commit.")]
+pub(crate) struct Head {
+    /// The event whose commit is meant [default: the last durable one]
+    #[arg(value_name = "SEQ")]
+    pub(crate) seq: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Reindex {
+    /// Set an index aside that knows more than the log: say so only once you know why it does
+    #[arg(long)]
+    pub(crate) discard_evidence: bool,
 }
 
 #[derive(Debug, clap::Args)]

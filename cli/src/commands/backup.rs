@@ -1,7 +1,5 @@
 //! `acpdb backup`: a verified copy beside the writers.
 
-use acpdb_engine::verify::Verdict;
-
 use super::{describe, progress};
 use crate::args::{Backup, Global};
 use crate::failure::{Code, Failure};
@@ -15,11 +13,7 @@ pub(crate) fn run(global: &Global, args: &Backup, output: &mut Output) -> Result
     let done = store.backup(&args.folder, &mut |bytes| bar.inc(bytes));
     bar.finish_and_clear();
     let done = done.map_err(|error| taken(error, "backup"))?;
-    let code = match done.report.verdict() {
-        Verdict::Sound => Code::Ok,
-        Verdict::Damaged => Code::Damage,
-        Verdict::TailLost => Code::LostTail,
-    };
+    let code = super::verify::code_of(done.report.verdict());
     if output.json {
         output.json_line(&done)?;
         return Ok(code);

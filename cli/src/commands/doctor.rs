@@ -6,7 +6,8 @@ use std::path::Path;
 
 use acpdb_engine::Error;
 use acpdb_engine::storage::{free_bytes, untrusted};
-use acpdb_engine::verify::{Report, Verdict, verify_folder};
+use acpdb_engine::verify::{Report, Verdict};
+use acpdb_engine::{VerifyOptions, verify_store};
 
 use super::describe;
 use crate::args::Global;
@@ -96,7 +97,7 @@ fn look(folder: &Path) -> (Vec<Finding>, Code) {
         let next = format!("chmod -R go-rwx {}", folder.display());
         add(State::Note, "access", format!("others may enter the folder (mode {mode:o})"), Some(next));
     }
-    let code = match verify_folder(folder, false) {
+    let code = match verify_store(folder, &VerifyOptions::default()) {
         Ok(report) => log(&report, folder, &mut add),
         Err(error) => {
             let next = match &error {
@@ -144,6 +145,14 @@ fn log(
                 Some(next),
             );
         }
+        Verdict::Contradicted => {
+            add(State::Problem, "fold", "what this program concludes cannot be".to_owned(), None);
+        }
+        Verdict::TailLost if report.missing.is_none() => {
+            let found: Vec<String> = report.contradicting().map(|witness| witness.name.clone()).collect();
+            let detail = format!("{events} are sound, and {} knows more or something else", found.join(", "));
+            add(State::Problem, "log", detail, Some(crate::failure::EVIDENCE_HINT.to_owned()));
+        }
         Verdict::TailLost => {
             let range = report.missing.map(|(first, last)| format!("{first} to {last}")).unwrap_or_default();
             let next = format!(
@@ -165,11 +174,7 @@ fn log(
     for note in &report.not_proven {
         add(State::Note, "not proven", note.clone(), None);
     }
-    match report.verdict() {
-        Verdict::Sound => Code::Ok,
-        Verdict::Damaged => Code::Damage,
-        Verdict::TailLost => Code::LostTail,
-    }
+    super::verify::code_of(report.verdict())
 }
 
 /// Files of a folder and their bytes.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use acpdb_engine::Store;
 use acpdb_engine::entry::StreamInfo;
-use acpdb_hosts::import::{Format, Options};
+use acpdb_hosts::import::{Format, Limits, Options};
 use acpdb_hosts::places::usual_places;
 use serde_json::json;
 
@@ -19,10 +19,15 @@ use crate::reader::{self, Candidate, FileReport, ReadError, Recognised, Skipped}
 pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse(global)?;
     let format = args.format.as_deref().map(format_of).transpose()?;
+    let mut limits = Limits::default();
+    for text in &args.limits {
+        limits.set(text).map_err(|wrong| Failure::usage(format!("--limits: {wrong}")))?;
+    }
     let options = Options {
         session: args.session.clone(),
         project: args.project.clone(),
         memory: args.project.as_ref().map(StreamInfo::project),
+        limits,
     };
     let mut skipped = Vec::new();
     let candidates = if args.paths.is_empty() { usual(output)? } else { named(&args.paths, &mut skipped) };
@@ -34,6 +39,8 @@ pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result
     let bar = super::progress::bytes(candidates.iter().map(|candidate| candidate.bytes).sum(), output);
     let mut reports = Vec::new();
     let mut other_count = 0_u64;
+    // Events of files that could not be read to their end.
+    let mut partly_count = 0_u64;
     for candidate in &candidates {
         let name = candidate.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         bar.set_message(crate::output::escape(&name, crate::output::Escape::Line).into_owned());
@@ -50,7 +57,12 @@ pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result
                         skipped.extend(notes(&report));
                         reports.push(report);
                     }
-                    Err(error) => skipped.push(refused(&candidate.path, error)?),
+                    Err(error) => {
+                        if let ReadError::Import { event_count, .. } = &error {
+                            partly_count += event_count;
+                        }
+                        skipped.push(refused(&candidate.path, error)?);
+                    }
                 }
             }
             Recognised::Other => other_count += 1,
@@ -66,7 +78,7 @@ pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result
         output.warn(format!("{}{line}: {}", file.path.display(), file.reason));
     }
     render(&reports, &skipped, other_count, output)?;
-    Ok(match (reports.is_empty(), skipped.as_slice()) {
+    Ok(match (reports.is_empty() && partly_count == 0, skipped.as_slice()) {
         (_, []) => Code::Ok,
         (true, skipped) if skipped.iter().all(|file| !file.path.exists()) => Code::NotFound,
         (true, _) => Code::Failure,
@@ -149,7 +161,15 @@ fn refused(path: &Path, error: ReadError) -> Result<Skipped, Failure> {
     let reason = match error {
         ReadError::Store(error) => return Err(error.into()),
         ReadError::File(error) => format!("cannot be read: {error}"),
-        ReadError::Import(error) => error.to_string(),
+        ReadError::Import { error, event_count } => {
+            let cause =
+                std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
+            let before = match event_count {
+                0 => "nothing of it is recorded".to_owned(),
+                count => format!("{} from before that recorded", describe::count(count, "event")),
+            };
+            format!("{error}{cause}; {before}")
+        }
     };
     Ok(Skipped { path: path.to_owned(), line: None, reason })
 }
@@ -242,8 +262,8 @@ fn render(
             1 => "1 place needs".to_owned(),
             count => format!("{count} places need"),
         };
-        let rest = if reports.is_empty() { "nothing was recorded" } else { "the rest is recorded" };
-        output.note(format!("{places} a look (see the warnings above); {rest}"));
+        let rest = if reports.is_empty() { "" } else { "; the rest is recorded" };
+        output.note(format!("{places} a look (see the warnings above){rest}"));
     }
     Ok(())
 }

@@ -219,7 +219,9 @@ fn foreign(
     let options = Options { memory: Some(stream), ..Options::default() };
     let report = reader::read(&store, path, format, &options, &mut |_| {}).map_err(|error| match error {
         reader::ReadError::File(error) => Failure::io("read", &path.display().to_string(), &error),
-        reader::ReadError::Import(error) => Failure::new(Code::Failure, error.to_string()),
+        reader::ReadError::Import { error, .. } => {
+            Failure::new(Code::Failure, format!("{}: {error}", path.display()))
+        }
         reader::ReadError::Store(error) => error.into(),
     })?;
     Ok((

@@ -16,6 +16,7 @@ pub(crate) mod explain;
 pub(crate) mod export;
 pub(crate) mod exports;
 pub(crate) mod find;
+pub(crate) mod head;
 pub(crate) mod history;
 pub(crate) mod import;
 pub(crate) mod info;

@@ -3,14 +3,15 @@
 use acpdb_engine::index::LiveComparison;
 
 use super::describe;
-use crate::args::Global;
+use crate::args::{Global, Reindex};
 use crate::failure::{Code, Failure};
 use crate::output::Output;
 use crate::place;
 
-pub(crate) fn run(global: &Global, output: &mut Output) -> Result<Code, Failure> {
+pub(crate) fn run(global: &Global, args: &Reindex, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "reindex")?;
     let store = place::read(global, output)?;
+    let set_aside = if args.discard_evidence { store.discard_evidence()? } else { Vec::new() };
     let done = {
         let _spinner = super::progress::spinner("reading the log", output);
         store.reindex()?
@@ -23,8 +24,12 @@ pub(crate) fn run(global: &Global, output: &mut Output) -> Result<Code, Failure>
             "bytes": done.bytes,
             "digest": done.digest,
             "live": format!("{:?}", done.live).to_lowercase(),
+            "set_aside": set_aside,
         }))?;
         return Ok(Code::Ok);
+    }
+    for name in &set_aside {
+        output.line(format!("set aside: {}", store.root().join(name).display()))?;
     }
     let live = match done.live {
         LiveComparison::Absent => "there was none before",

@@ -344,6 +344,7 @@ impl Tour {
             Verdict::Sound => (describe::GOOD, "sound"),
             Verdict::Damaged => (describe::BAD, "damaged"),
             Verdict::TailLost => (describe::BAD, "acknowledged events are missing"),
+            Verdict::Contradicted => (describe::BAD, "contradicted"),
         };
         let text = format!(
             ": {} and {} bodies, every digest and link checked, {} on disk",

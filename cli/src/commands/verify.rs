@@ -1,8 +1,12 @@
-//! `acpdb verify`: every digest and link checked, in words and with an exit code.
+//! `acpdb verify`: every digest, link and witness checked, in words and with an exit code.
 
-use acpdb_engine::verify::Verdict;
+use std::path::Path;
 
-use super::describe;
+use acpdb_engine::log::{Standing, Witness, WitnessKind};
+use acpdb_engine::verify::{Report, Verdict};
+use acpdb_engine::{VerifyOptions, verify_store};
+
+use super::{describe, head};
 use crate::args::{Global, Verify};
 use crate::failure::{Code, Failure};
 use crate::output::Output;
@@ -11,24 +15,75 @@ use crate::place;
 pub(crate) fn run(global: &Global, args: &Verify, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "verify")?;
     let folder = place::folder(global)?;
+    let mut kept = Vec::new();
+    for text in &args.expect {
+        kept.push((head::expected(text)?, None));
+    }
+    for path in &args.expect_file {
+        kept.extend(head::expected_in(path)?);
+    }
+    let expected = kept.iter().map(|(expected, _)| *expected).collect();
     let report = {
         let _spinner = super::progress::spinner("verifying", output);
-        acpdb_engine::verify::verify_folder(&folder, args.deep)?
+        verify_store(&folder, &VerifyOptions { deep: args.deep, expected })?
     };
-    let code = match report.verdict() {
-        Verdict::Sound => Code::Ok,
-        Verdict::Damaged => Code::Damage,
-        Verdict::TailLost => Code::LostTail,
-    };
+    if let Some((expected, Some(store))) =
+        kept.iter().find(|(_, store)| store.is_some_and(|id| id != report.store))
+    {
+        let found = report.store;
+        return Err(Failure::usage(format!(
+            "the link of {} is of store {store}, this is {found}",
+            expected.seq
+        )));
+    }
+    let code = code_of(report.verdict());
     if output.json {
         output.json_line(&report)?;
         return Ok(code);
     }
+    print(&report, &folder, output)?;
+    advise(&report, &folder, output)?;
+    Ok(code)
+}
+
+/// The exit code of a verdict.
+pub(crate) const fn code_of(verdict: Verdict) -> Code {
+    match verdict {
+        Verdict::Sound => Code::Ok,
+        Verdict::Damaged => Code::Damage,
+        Verdict::TailLost => Code::LostTail,
+        // A fault of this program: what is recorded is sound.
+        Verdict::Contradicted => Code::Failure,
+    }
+}
+
+/// Whether links that were kept elsewhere are not those of this log.
+fn is_inconsistent(report: &Report) -> bool {
+    let mut found = report.contradicting().filter(|witness| witness.kind == WitnessKind::Expected);
+    found.any(|witness| witness.standing == Standing::Forked)
+}
+
+/// Whether something kept apart from the log knows what the log does not hold.
+fn is_rolled_back(report: &Report) -> bool {
+    report.contradicting().any(|witness| witness.kind.is_kept_apart())
+}
+
+fn print(report: &Report, folder: &Path, output: &mut Output) -> Result<(), Failure> {
     let line = |name: &str, text: String| format!("  {name:<10} {text}");
     let verdict = match report.verdict() {
         Verdict::Sound => output.paint(describe::GOOD, "sound"),
-        Verdict::Damaged => output.paint(describe::BAD, "damaged"),
+        Verdict::Damaged if !report.violations.is_empty() => output.paint(describe::BAD, "damaged"),
+        Verdict::Damaged if is_inconsistent(report) => {
+            output.paint(describe::BAD, "inconsistent with links that were kept")
+        }
+        Verdict::Damaged => {
+            output.paint(describe::BAD, "the log is sound, and what is saved beside it is not")
+        }
+        Verdict::TailLost if report.missing.is_none() && is_rolled_back(report) => {
+            output.paint(describe::BAD, "sound, but rolled back")
+        }
         Verdict::TailLost => output.paint(describe::BAD, "acknowledged events are missing"),
+        Verdict::Contradicted => output.paint(describe::BAD, "sound, but what this program concludes is not"),
     };
     output.line(format!("{}: {verdict}", folder.display()))?;
     output.line(line("head", format!("#{}  link {}", report.head_seq.get(), report.head_link)))?;
@@ -49,9 +104,8 @@ pub(crate) fn run(global: &Global, args: &Verify, output: &mut Output) -> Result
         );
         output.line(line("torn", text))?;
     }
-    for witness in &report.witnesses {
-        let seq = witness.seq.map(|seq| format!(" at {seq}")).unwrap_or_default();
-        output.line(line("witness", format!("{} agrees{seq}", witness.name)))?;
+    for text in witnesses(report) {
+        output.line(line("witness", text))?;
     }
     for violation in &report.violations {
         let events = match (violation.seq_first, violation.seq_last) {
@@ -67,6 +121,10 @@ pub(crate) fn run(global: &Global, args: &Verify, output: &mut Output) -> Result
         output
             .line(line("missing", format!("events {first} to {last} were acknowledged and are not there")))?;
     }
+    for saved in &report.saved {
+        let text = format!("{} of stream {}: {}", saved.path.display(), saved.stream, saved.detail);
+        output.line(line("forged", text))?;
+    }
     for contradiction in &report.contradictions {
         let item = contradiction.item.map(|item| format!("{item}: ")).unwrap_or_default();
         output.line(line(
@@ -77,17 +135,112 @@ pub(crate) fn run(global: &Global, args: &Verify, output: &mut Output) -> Result
     for note in &report.not_proven {
         output.line(line("not proven", note.clone()))?;
     }
-    if code != Code::Ok {
-        let folder = folder.display();
-        output.line(
-            "Works: reading everything else (acpdb log, list, context, history). Does not: appending.",
-        )?;
-        output.line("What to do:")?;
-        output.line(format!("  1. copy {folder} elsewhere, before anything else"))?;
-        output.line("  2. restore a backup if you have one: it is a store, open it with --db")?;
-        output.line(format!(
-            "  3. else save the rest as a new store: acpdb --db {folder} salvage --into NEW"
-        ))?;
+    Ok(())
+}
+
+/// Each witness in a line; of headers, records and saved files that hold, one line a kind.
+fn witnesses(report: &Report) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut rest: &[Witness] = &report.witnesses;
+    while let Some((first, others)) = rest.split_first() {
+        let plural = match first.kind {
+            WitnessKind::Segment => "header of a segment",
+            WitnessKind::Seal => "record of a sealed segment",
+            WitnessKind::Map => "map",
+            WitnessKind::Snapshot => "saved fold",
+            WitnessKind::Ledger => "saved ledger",
+            _ => {
+                lines.push(of_witness(first));
+                rest = others;
+                continue;
+            }
+        };
+        let (same, others) = rest.split_at(rest.partition_point(|witness| witness.kind == first.kind));
+        rest = others;
+        let holds = |witness: &&Witness| matches!(witness.standing, Standing::Agrees | Standing::Behind);
+        let count = same.iter().filter(holds).count() as u64;
+        if count > 0 {
+            let counted = match (count, plural) {
+                (1, _) => format!("1 {plural} agrees"),
+                (_, "header of a segment") => format!("{count} headers of segments agree"),
+                (_, "record of a sealed segment") => format!("{count} records of sealed segments agree"),
+                _ => format!("{count} {plural}s agree"),
+            };
+            lines.push(format!("{counted} ({})", first_compared(same)));
+        }
+        lines.extend(same.iter().filter(|witness| !holds(witness)).map(of_witness));
     }
-    Ok(code)
+    lines
+}
+
+fn first_compared(witnesses: &[Witness]) -> String {
+    let compared = witnesses.iter().map(|witness| &witness.compared).find(|compared| !compared.is_empty());
+    compared.map(|compared| compared.join(", ")).unwrap_or_default()
+}
+
+fn of_witness(witness: &Witness) -> String {
+    let name = match witness.kind {
+        WitnessKind::Expected => "the link that was kept",
+        _ => witness.name.as_str(),
+    };
+    let seq = witness.seq.map(|seq| format!(" at {seq}")).unwrap_or_default();
+    let standing = match witness.standing {
+        Standing::Behind => "agrees, and is behind".to_owned(),
+        standing => standing.to_string(),
+    };
+    let seq = if matches!(witness.standing, Standing::Absent) { String::new() } else { seq };
+    let mut text = format!("{name} {standing}{seq}");
+    if !witness.compared.is_empty() {
+        text.push_str(&format!(" ({})", witness.compared.join(", ")));
+    }
+    if let Some(detail) = &witness.detail {
+        text.push_str(": ");
+        text.push_str(detail);
+    }
+    text
+}
+
+/// What works, and what to do.
+fn advise(report: &Report, folder: &Path, output: &mut Output) -> Result<(), Failure> {
+    let folder = folder.display();
+    let lines: Vec<String> = match report.verdict() {
+        Verdict::Sound => return Ok(()),
+        Verdict::Contradicted => vec![
+            "Works: everything; nothing that was recorded is damaged or lost.".to_owned(),
+            format!("What to do: report the lines above, at {}/issues.", env!("CARGO_PKG_REPOSITORY")),
+        ],
+        _ if !report.violations.is_empty() || report.missing.is_some() => vec![
+            "Works: reading everything else (acpdb log, list, context, history). Does not: appending."
+                .to_owned(),
+            "What to do:".to_owned(),
+            format!("  1. copy {folder} elsewhere, before anything else"),
+            "  2. restore a backup if you have one: it is a store, open it with --db".to_owned(),
+            format!("  3. else save the rest as a new store: acpdb --db {folder} salvage --into NEW"),
+        ],
+        _ if is_inconsistent(report) => vec![
+            "The log is sound in itself, and is not the one whose link was kept.".to_owned(),
+            "What to do: find the copy that holds that link; whatever is only in this one was written later, or by \
+             somebody else."
+                .to_owned(),
+        ],
+        Verdict::TailLost if !is_rolled_back(report) => vec![
+            "The log is sound in itself, and ends before an event whose link was kept.".to_owned(),
+            "What to do: look for a newer copy of the store.".to_owned(),
+        ],
+        Verdict::TailLost => vec![
+            "Works: everything, from the log. What the newer files knew is not in it.".to_owned(),
+            "What to do:".to_owned(),
+            "  1. look for the newer log: a copy, a snapshot of the disk, another machine".to_owned(),
+            format!(
+                "  2. if an older copy was put back on purpose: acpdb --db {folder} reindex --discard-evidence"
+            ),
+        ],
+        Verdict::Damaged => vec![
+            "Works: everything, once those files are gone; the log is whole.".to_owned(),
+            "What to do: keep a copy of them if you want to know who wrote them, and remove them; they are made \
+             anew from the log."
+                .to_owned(),
+        ],
+    };
+    lines.into_iter().try_for_each(|line| output.line(line))
 }

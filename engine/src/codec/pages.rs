@@ -87,6 +87,8 @@ pub struct TailPage {
     pub written: Option<Written>,
     /// The end of what is durable: the furthest of the records that say so.
     pub durable: Option<Written>,
+    /// The records that say what is durable, each by its name.
+    pub durable_records: [(&'static str, Option<Written>); 3],
     /// Whether somebody is writing.
     pub busy: Busy,
     /// Rises at each failed sync.
@@ -113,6 +115,7 @@ impl Default for TailPage {
             slots: [Seq::ZERO; SLOT_COUNT],
             written: None,
             durable: None,
+            durable_records: [("confirmed", None), ("claim 1", None), ("claim 2", None)],
             busy: Busy::Idle,
             epoch: 0,
             poisoned: false,
@@ -215,8 +218,12 @@ impl TailPage {
         let (last, next) = if at(&first) > at(&second) { (first, 1) } else { (second, 0) };
         page.claim_offset = Self::CLAIM_OFFSETS[next];
         page.waiting = last.map_or(0, |(waiting, _)| waiting);
-        let claims = [place(bytes, CONFIRMED_BYTE), last.map(|(_, place)| place)];
-        page.durable = claims.into_iter().flatten().max_by_key(|place| place.position);
+        let records =
+            [place(bytes, CONFIRMED_BYTE), first.map(|(_, place)| place), second.map(|(_, place)| place)];
+        for ((_, record), found) in page.durable_records.iter_mut().zip(records) {
+            *record = found;
+        }
+        page.durable = records.into_iter().flatten().max_by_key(|place| place.position);
         page.poisoned = poison != 0;
         page.poison_is_whole = page.durable.is_some_and(|durable| poison == poison_word(durable.position));
         let at = usize::try_from(Self::GENERATION_OFFSET).unwrap_or(usize::MAX);

@@ -10,8 +10,9 @@
 //! rebuilt index equals the live one row by row. It holds places and names, never contents: whoever finds a place
 //! reads the log there, and the log's checks decide.
 //!
-//! Nothing here can fail a caller. An index that another process holds, that is damaged, of another store or version,
-//! or ahead of the log, is removed and begun anew, or [`Bypassed`]: then answers come from the log, slower. redb can
+//! Nothing here can fail a caller. An index that another process holds, that is damaged, of another store or version, is
+//! removed and begun anew, or [`Bypassed`]: then answers come from the log, slower. One that knows what the log does not is
+//! [`Evidence`]: kept as it is, and told of, until a person sets it aside. redb can
 //! panic on damaged files, so every call into it is contained (see [`panic_is_contained`]). Every row carries a
 //! checksum over key and value, rows of a stream are numbered, and counts are kept: a garbled or missing place is
 //! noticed. Only a lost name goes unnoticed in a file too large to be checked at open, so a name that is not found is
@@ -20,6 +21,7 @@
 //! Not here: anything that needs the fold (what is superseded by what), and bodies.
 
 mod backend;
+mod evidence;
 mod file;
 mod heads;
 mod indexer;
@@ -37,6 +39,7 @@ mod tests;
 
 use crate::ids::{Digest, Link, Position, Seq, StoreId, StreamId};
 
+pub use evidence::{Evidence, IndexWitness, Testimony, set_aside};
 pub use file::panic_is_contained;
 pub use indexer::{FrameSource, Indexer, IndexerOptions, SourceFault};
 pub use memory::MemoryIndex;

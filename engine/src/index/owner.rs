@@ -8,10 +8,12 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
+use crate::codec::FORMAT_VERSION;
 use crate::ids::{Digest, Position, Seq, StreamId};
-use crate::planted::{Bug, is_planted};
+use crate::log::Log;
 use crate::storage::{Access, Storage, StoredFile};
 
+use super::evidence::{self, Evidence, IndexWitness, Judge};
 use super::file::Table;
 use super::heads::Heads;
 use super::layout::Fault;
@@ -53,6 +55,18 @@ impl Default for IndexOptions {
     }
 }
 
+/// Why there is no index to be had.
+enum Opening {
+    Fault(Fault),
+    Evidence(Evidence),
+}
+
+impl From<Fault> for Opening {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
 /// What became of opening the index.
 #[derive(Debug)]
 pub enum IndexState {
@@ -60,6 +74,8 @@ pub enum IndexState {
     Owner(Arc<Index>),
     /// It is not used by this process.
     Bypassed(Bypassed),
+    /// It knows what the log does not. It is kept as it is, and used by nobody.
+    Evidence(Evidence),
 }
 
 impl IndexState {
@@ -67,7 +83,7 @@ impl IndexState {
     pub fn owner(self) -> Option<Arc<Index>> {
         match self {
             Self::Owner(index) => Some(index),
-            Self::Bypassed(_) => None,
+            Self::Bypassed(_) | Self::Evidence(_) => None,
         }
     }
 }
@@ -105,18 +121,29 @@ impl fmt::Debug for Index {
 impl Index {
     /// Opens the index of the store in `storage`, or begins it anew.
     ///
-    /// `durable` is the log's durable head, and its end: an index that knows more is of another history. What is
-    /// damaged, foreign, of another version or ahead of the log is removed, and [`Index::notice`] says so. Cost: 5 ms
-    /// or less, growing with the number of streams, plus a check of every page for small files.
+    /// `durable` is the log's durable head, and its end: an index that knows more is of another history, and
+    /// [`IndexState::Evidence`]. What is damaged, foreign or of another version is removed, and [`Index::notice`] says so.
+    /// Cost: 5 ms or less, growing with the number of streams, plus a check of every page for small files.
     pub fn open(
         storage: &Arc<dyn Storage>,
         identity: Identity,
         durable: (Seq, Position),
         options: IndexOptions,
     ) -> IndexState {
-        match Self::try_open(storage, identity, durable, options) {
+        Self::open_judged(storage, identity, &|said| evidence::beyond(identity, durable, said), options)
+    }
+
+    /// [`Index::open`], where `judge` says what is evidence.
+    pub(super) fn open_judged(
+        storage: &Arc<dyn Storage>,
+        identity: Identity,
+        judge: Judge<'_>,
+        options: IndexOptions,
+    ) -> IndexState {
+        match Self::try_open(storage, identity, judge, options) {
             Ok(index) => IndexState::Owner(Arc::new(index)),
-            Err(fault) => {
+            Err(Opening::Evidence(evidence)) => IndexState::Evidence(evidence),
+            Err(Opening::Fault(fault)) => {
                 IndexState::Bypassed(Bypassed { reason: format!("the index is not used: {}", fault.0) })
             }
         }
@@ -125,16 +152,29 @@ impl Index {
     fn try_open(
         storage: &Arc<dyn Storage>,
         identity: Identity,
-        durable: (Seq, Position),
+        judge: Judge<'_>,
         options: IndexOptions,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, Opening> {
         let lock = lock(&**storage)?;
         // Left by a process that died while it wrote the index anew.
         let _ = remove(&**storage, NEW_NAME);
         let in_use = || Fault::new("another process has its file open");
         let found = match open_table(&**storage, INDEX_NAME, options) {
-            Ok(None) => return Err(in_use()),
-            Ok(Some(table)) => adopt(table, identity, durable),
+            Ok(None) => return Err(in_use().into()),
+            Ok(Some(table)) => match evidence::testimony(&table) {
+                Ok(said) => {
+                    if let Some(evidence) = said.as_ref().and_then(judge) {
+                        // What redb would write was held back, and goes with it.
+                        let _ = table.close();
+                        return Err(Opening::Evidence(evidence));
+                    }
+                    adopt(table, identity)
+                }
+                Err(fault) => {
+                    table.abandon();
+                    Err(fault)
+                }
+            },
             Err(fault) => Err(fault),
         };
         let (table, heads, notice) = match found {
@@ -142,7 +182,7 @@ impl Index {
             Err(fault) => {
                 remove(&**storage, INDEX_NAME)?;
                 let table = open_table(&**storage, INDEX_NAME, options)?.ok_or_else(in_use)?;
-                let (table, heads) = adopt(table, identity, durable)?;
+                let (table, heads) = adopt(table, identity)?;
                 (table, heads, Some(format!("the index is rebuilt: {}", fault.0)))
             }
         };
@@ -162,17 +202,20 @@ impl Index {
         })
     }
 
-    /// How far the index in `storage` had come, and in which store, without adopting or removing it: a witness of the
-    /// log's end. `None` if there is none, someone owns it, or it cannot be read.
-    pub fn witness(storage: &dyn Storage, options: IndexOptions) -> Option<(Identity, Watermark)> {
-        let _lock = lock(storage).ok().filter(|_| exists(storage, INDEX_NAME))?;
-        let table = open_table(storage, INDEX_NAME, options).ok()??;
-        let Ok(meta) = table.read(|rows| rows.meta()) else {
-            table.abandon();
-            return None;
-        };
-        let _ = table.close();
-        meta.map(|meta| (meta.identity, meta.watermark))
+    /// What the index in `storage` says of the log, without adopting, changing or making anything: a witness of the log's
+    /// end.
+    pub fn witness(storage: &dyn Storage, options: IndexOptions) -> IndexWitness {
+        evidence::ask(storage, options)
+    }
+
+    /// Whether the index beside `log` knows what the log does not. Changes nothing; `None` also if somebody owns the index,
+    /// who has then asked this, or if it cannot be read. Cost: about 1 ms if there is an index.
+    pub fn evidence(log: &Log, options: IndexOptions) -> Option<Evidence> {
+        let identity = Identity { store: log.store(), format: FORMAT_VERSION };
+        match evidence::ask(&**log.storage(), options) {
+            IndexWitness::Says(said) => evidence::beside(log, identity, &said),
+            _ => None,
+        }
     }
 
     /// What was wrong with the file that was there, if it had to be removed.
@@ -375,13 +418,9 @@ pub(super) fn open_table(
     Table::open(file, options.cache_bytes, bytes > 0 && bytes <= options.check_bytes_max).map(Some)
 }
 
-/// Checks that what is in the table is ours and not ahead of the log. An empty table is begun.
-pub(super) fn adopt(
-    table: Table,
-    identity: Identity,
-    durable: (Seq, Position),
-) -> Result<(Table, Heads), Fault> {
-    let result = heads_of(&table, identity, durable);
+/// Checks that what is in the table is ours. An empty table is begun. Whether it agrees with the log was asked before.
+pub(super) fn adopt(table: Table, identity: Identity) -> Result<(Table, Heads), Fault> {
+    let result = heads_of(&table, identity);
     match result {
         Ok(heads) => Ok((table, heads)),
         Err(fault) => {
@@ -391,7 +430,7 @@ pub(super) fn adopt(
     }
 }
 
-fn heads_of(table: &Table, identity: Identity, durable: (Seq, Position)) -> Result<Heads, Fault> {
+fn heads_of(table: &Table, identity: Identity) -> Result<Heads, Fault> {
     let Some((meta, heads)) = table.read(|rows| Ok((rows.meta()?, lookup::resume(rows)?)))? else {
         let heads = Heads::new(identity);
         let (key, value) = heads.meta().row();
@@ -400,11 +439,6 @@ fn heads_of(table: &Table, identity: Identity, durable: (Seq, Position)) -> Resu
     };
     if meta.identity != identity {
         return Err(Fault::new("it belongs to another store"));
-    }
-    let Watermark { seq, end, .. } = meta.watermark;
-    let is_ahead = seq > durable.0 || end.is_some_and(|end| end > durable.1);
-    if is_ahead && !is_planted(Bug::IndexAheadOfLog) {
-        return Err(Fault(format!("it knows {seq}, the log ends at {}", durable.0)));
     }
     Ok(heads)
 }

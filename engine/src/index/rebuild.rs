@@ -17,7 +17,7 @@ use super::lookup::{self, Tally};
 use super::owner::{self, INDEX_NAME, IndexOptions};
 use super::rows::{Rows, rows_of};
 use super::sorting::Sorting;
-use super::{Bypassed, Durability, FrameSource, Identity};
+use super::{Bypassed, Durability, FrameSource, Identity, evidence};
 
 /// Frames that are made into rows at once, and how many such batches may wait.
 const BATCH_BYTES_MAX: usize = 4 << 20;
@@ -89,9 +89,10 @@ fn replace(
 ) -> Result<Rebuilt, Bypassed> {
     let _lock = owner::lock(storage)?;
     let durable = source.durable_head();
+    refuse_evidence(storage, identity, durable, options)?;
     owner::remove(storage, NEW_NAME)?;
     let result = build(storage, identity, source, durable.0, options).and_then(|mut rebuilt| {
-        rebuilt.live = compare(storage, identity, durable, options, &rebuilt);
+        rebuilt.live = compare(storage, identity, options, &rebuilt);
         take_place(storage)?;
         Ok(rebuilt)
     });
@@ -99,6 +100,28 @@ fn replace(
         let _ = owner::remove(storage, NEW_NAME);
     }
     result
+}
+
+/// An index that knows more than the log is not replaced: a person has to say first that it is explained.
+fn refuse_evidence(
+    storage: &dyn Storage,
+    identity: Identity,
+    durable: (Seq, Position),
+    options: IndexOptions,
+) -> Result<(), Bypassed> {
+    if !owner::exists(storage, INDEX_NAME) {
+        return Ok(());
+    }
+    let Ok(Some(table)) = owner::open_table(storage, INDEX_NAME, options) else { return Ok(()) };
+    let Ok(said) = evidence::testimony(&table) else {
+        table.abandon();
+        return Ok(());
+    };
+    let _ = table.close();
+    match said.and_then(|said| evidence::beyond(identity, durable, &said)) {
+        Some(evidence) => Err(Bypassed { reason: evidence.detail }),
+        None => Ok(()),
+    }
 }
 
 /// Builds, proves and syncs an index in the file [`NEW_NAME`], which does not exist.
@@ -275,7 +298,6 @@ fn make_rows(
 fn compare(
     storage: &dyn Storage,
     identity: Identity,
-    durable: (Seq, Position),
     options: IndexOptions,
     rebuilt: &Rebuilt,
 ) -> LiveComparison {
@@ -285,7 +307,7 @@ fn compare(
     let Ok(Some(table)) = owner::open_table(storage, INDEX_NAME, options) else {
         return LiveComparison::Different;
     };
-    let Ok((table, heads)) = owner::adopt(table, identity, durable) else { return LiveComparison::Different };
+    let Ok((table, heads)) = owner::adopt(table, identity) else { return LiveComparison::Different };
     let seq = heads.watermark().seq;
     let Ok(digest) = table.read(lookup::digest) else {
         table.abandon();

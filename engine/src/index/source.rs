@@ -5,7 +5,7 @@ use crate::ids::{Position, Seq};
 use crate::log::Log;
 
 use super::owner::{Index, IndexOptions, IndexState};
-use super::{FrameSource, Identity, Lookup as _, SourceFault};
+use super::{FrameSource, Identity, SourceFault, evidence};
 
 impl FrameSource for Log {
     /// The head as this handle last saw it.
@@ -34,29 +34,10 @@ impl FrameSource for Log {
 }
 
 impl Index {
-    /// Opens the index that lies beside `log`, and begins it anew if its newest frame is not the log's: a store that was
-    /// restored from a copy, or a log whose end was lost and written over.
+    /// Opens the index that lies beside `log`. One that knows what the log does not is evidence: of a store that was put back
+    /// from a copy, or a log whose end was taken back and written over.
     pub fn open_for(log: &Log, options: IndexOptions) -> IndexState {
         let identity = Identity { store: log.store(), format: FORMAT_VERSION };
-        let state = Self::open(log.storage(), identity, log.durable_head(), options);
-        if let IndexState::Owner(index) = &state
-            && !index.agrees_with(log)
-        {
-            index.put_aside("its newest frame is not the log's");
-            // Dropped and so removed before the next opens.
-            drop(state);
-            return Self::open(log.storage(), identity, log.durable_head(), options);
-        }
-        state
-    }
-
-    /// Whether the newest frame it knows is the one in the log at that place. Cost: two reads.
-    fn agrees_with(&self, log: &Log) -> bool {
-        let watermark = self.watermark();
-        if watermark.seq == Seq::ZERO {
-            return true;
-        }
-        let Ok(Some(place)) = self.place_of(watermark.seq) else { return false };
-        log.header_at(place.position).is_ok_and(|header| header.link() == watermark.link)
+        Self::open_judged(log.storage(), identity, &|said| evidence::beside(log, identity, said), options)
     }
 }

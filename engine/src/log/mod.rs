@@ -45,6 +45,7 @@ mod tail;
 mod tests;
 mod verify;
 mod wait;
+mod witness;
 
 /// What the queue is made of; a model checker puts its own in their place.
 mod primitives {
@@ -76,7 +77,9 @@ pub use map::CompleteSegment;
 pub use seal::{SealFigures, SealOutcome};
 pub use space::{KindSpace, LogSpace, SegmentSpace};
 use tail::Tail;
-pub use verify::{LogReport, Violation, Witness};
+pub use verify::{LogReport, Violation};
+pub(crate) use witness::{Claim, Place};
+pub use witness::{Standing, Witness, WitnessKind};
 
 /// Distance between remembered frame positions: a look-up reads at most this much to find its frame.
 const MAP_STEP_BYTES: u64 = 16 << 10;
@@ -283,6 +286,14 @@ impl Log {
     /// processes after [`Log::refresh`].
     pub fn head(&self) -> Head {
         locked(&self.shared).head
+    }
+
+    /// Whether the log holds, right before a place, the commit that the place says is there.
+    ///
+    /// # Errors
+    /// [`LogError::Io`] if the storage fails.
+    pub(crate) fn holds(&self, place: &Head) -> Result<bool, LogError> {
+        survey::is_anchored(&self.segments, place)
     }
 
     /// Encodes and hashes a commit in the calling thread.

@@ -145,7 +145,6 @@ impl Log {
     ///
     /// # Errors
     /// [`LogError::Busy`], [`LogError::Io`], [`LogError::NoSpace`].
-    #[cfg(any(test, feature = "testing"))]
     pub fn name_features(&self, needs: &[&str], writes: &[&str]) -> Result<(), LogError> {
         let tail = self.check_appendable()?;
         let _lock = tail.lock(&*self.clock, self.options.lock_wait)?;

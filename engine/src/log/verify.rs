@@ -5,12 +5,14 @@ use std::path::PathBuf;
 use super::beside::{Batch, Damaged, check_alone};
 use super::create::{Identity, identify, store_file_damage};
 use super::error::{Corruption, LogError};
-use super::files::{Cursor, Fault, SCAN_WINDOW_BYTES, Stretch, after};
+use super::files::{CHECKPOINT, Cursor, Fault, SCAN_WINDOW_BYTES, Stretch, TAIL, after};
 use super::frames::{Step, Walk, corruption};
 use super::survey::{CheckpointFile, claims, read_checkpoint, strict, torn};
+use super::witness::{Claim, Claims, Ending, Place, Standing, Witness, WitnessKind, add_segments, add_tail};
 use super::{Head, Log};
 use crate::codec::{Checkpoint, Frame, FrameCheck, Part, SALT_BYTES, TailPage, check_block};
 use crate::ids::{Link, Position, Seq, StoreId};
+use crate::storage::Access;
 
 /// Something that is not as it was written.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -45,19 +47,6 @@ impl From<Corruption> for Violation {
     }
 }
 
-/// What a witness beside the log says of its end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
-pub struct Witness {
-    /// Which one: `tail` or `checkpoint`.
-    pub name: &'static str,
-    /// Everything before this position was durable.
-    pub position: Position,
-    /// The last event before it, if it says.
-    pub seq: Option<Seq>,
-    /// The link there, if it says.
-    pub link: Option<Link>,
-}
-
 /// What [`Log::verify`] found.
 #[derive(Debug, Clone, serde::Serialize)]
 #[must_use]
@@ -84,13 +73,21 @@ pub struct LogReport {
     pub unconfirmed_events: u64,
     /// Everything that is wrong, in the order of the log.
     pub violations: Vec<Violation>,
-    /// The witnesses there are. Without any, a lost end cannot be seen.
+    /// Whatever else says where the log was, and how that compares. Without any, a lost end cannot be seen.
     pub witnesses: Vec<Witness>,
     /// Acknowledged events that are not there at the end of the log.
     pub missing: Option<(Seq, Seq)>,
 }
 
 impl LogReport {
+    /// Whether all that is wrong is that the end is missing.
+    pub fn is_only_cut(&self) -> bool {
+        let Some((first, _)) = self.missing else { return false };
+        let is_loss = |part| matches!(part, Part::Missing | Part::SegmentMissing);
+        let mut violations = self.violations.iter();
+        violations.all(|lost| is_loss(lost.kind) && lost.seq_first.is_none_or(|seq| seq >= first))
+    }
+
     /// Nothing is wrong.
     pub fn is_sound(&self) -> bool {
         self.violations.is_empty() && self.missing.is_none()
@@ -118,14 +115,28 @@ impl Log {
         deep: bool,
         erased: impl Fn(&crate::codec::BodyRow, Part) -> bool,
     ) -> Result<LogReport, LogError> {
+        self.verify_against(deep, erased, Vec::new())
+    }
+
+    /// [`Log::verify_with`], where others claim to know the log, too: see [`Claim`]. What they say was read before.
+    pub(crate) fn verify_against(
+        &self,
+        deep: bool,
+        erased: impl Fn(&crate::codec::BodyRow, Part) -> bool,
+        others: Vec<Claim>,
+    ) -> Result<LogReport, LogError> {
         self.segments.forget();
+        let mut claims = Claims::default();
+        claims.add(others);
         let mut check = Check {
             log: self,
             deep,
             erased: &erased,
             damaged_blocks: Vec::new(),
             checkpoint: None,
-            checkpoint_seen: false,
+            claims,
+            cut: None,
+            cut_seq: None,
             report: LogReport {
                 store: self.store(),
                 head_seq: Seq::ZERO,
@@ -154,7 +165,11 @@ struct Check<'a> {
     /// Blocks of bodies found damaged, for rows of later frames that refer to them.
     damaged_blocks: Vec<Position>,
     checkpoint: Option<Checkpoint>,
-    checkpoint_seen: bool,
+    claims: Claims,
+    /// The end of the file of the last segment, if that lies before the durable end.
+    cut: Option<Position>,
+    /// The first event of which that cut took something.
+    cut_seq: Option<Seq>,
     report: LogReport,
 }
 
@@ -172,18 +187,21 @@ impl Check<'_> {
         newer.into_iter().for_each(|damage| self.found(*damage));
         self.read_checkpoint()?;
         let page = log.read_page()?;
+        let is_there = page.store.is_some() || log.storage.open(TAIL, Access::Read).is_ok();
+        add_tail(&mut self.claims, is_there.then_some(&page), log.store());
         let page = if page.store == Some(log.store()) { page } else { TailPage::default() };
-        if let Some(Head { position, seq, link, .. }) = page.durable {
-            let (seq, link) = (Some(seq), Some(link));
-            self.report.witnesses.push(Witness { name: "tail", position, seq, link });
-        }
         let numbers = log.segments.numbers()?;
+        add_segments(&mut self.claims, &log.segments, &numbers)?;
         self.report.segments = numbers.len() as u64;
         let durable = self.durable(&numbers, &page)?;
-        let seq = self.report.witnesses.iter().filter(|witness| witness.position == durable);
-        let seq = seq.filter_map(|witness| witness.seq).max().unwrap_or(Seq::ZERO);
+        let checkpoint = self.checkpoint.map(|checkpoint| checkpoint.written);
+        let places = [page.written, page.durable, checkpoint].into_iter().flatten();
+        let seq = places.filter(|place| place.position == durable).map(|place| place.seq).max();
+        let seq = seq.unwrap_or(Seq::ZERO);
         let until = Head { position: durable, seq, ..Head::default() };
         let segments = &log.segments;
+        self.cut = self.cut_before(durable)?;
+        let mut sound_count = 0;
         let mut walk =
             Walk::new(segments, Position::default(), until, FrameCheck::Digest, true, SCAN_WINDOW_BYTES);
         let mut ends_in_damage = false;
@@ -198,7 +216,8 @@ impl Check<'_> {
             for (unchecked, damaged) in batch.frames.iter().zip(damaged) {
                 ends_in_damage = false;
                 self.frame(&unchecked.frame, damaged)?;
-                self.witness(&after(unchecked.frame.header()));
+                self.claims.pass(segments, unchecked.frame.header())?;
+                sound_count = self.report.violations.len();
             }
             let ends = matches!(batch.met, Some(Step::End));
             if let Some(Step::Damage(damage)) = batch.met.take() {
@@ -231,6 +250,7 @@ impl Check<'_> {
                             self.report.unconfirmed_events += u64::from(header.event_count);
                             let damaged = check_alone(&frame, &mut cursor)?;
                             self.frame(&frame, damaged)?;
+                            self.claims.pass(segments, &header)?;
                         }
                     }
                     Err(Fault::Error(error)) => return Err(error),
@@ -243,8 +263,53 @@ impl Check<'_> {
         } else if self.report.missing.is_none() && place.position >= until.position {
             self.trailing_loss(until.seq);
         }
-        self.judge_checkpoint(place.position);
+        self.judge_cut(sound_count, until.seq);
+        let ending = match (self.report.missing.is_some(), ends_in_damage) {
+            (true, _) => Ending::Missing,
+            (false, true) => Ending::Damaged,
+            (false, false) => Ending::Whole,
+        };
+        self.judge_witnesses(place.position, ending);
         Ok(())
+    }
+
+    /// The end of the file that holds the durable end, if the file ends before it.
+    fn cut_before(&self, durable: Position) -> Result<Option<Position>, LogError> {
+        let segment = durable.segment();
+        let Some(file) = self.log.segments.get(segment)?.filter(|file| file.sealed.is_none()) else {
+            return Ok(None);
+        };
+        let length = file.file.len().map_err(|error| LogError::io("inspect", file.path.clone(), error))?;
+        let grains = length / Position::GRAIN_BYTES * Position::GRAIN_BYTES;
+        Ok(Position::new(segment, grains).filter(|_| length < durable.offset()))
+    }
+
+    /// A file that ends too early has lost its end: what was found behind its last sound commit is that loss and no other
+    /// damage.
+    fn judge_cut(&mut self, sound_count: usize, last: Seq) {
+        let Some(cut) = self.cut else { return };
+        let lost = self.report.violations.get(sound_count..).unwrap_or_default();
+        // What stands there and belongs elsewhere was put there.
+        let is_moved = |part| matches!(part, Part::FrameMisplaced | Part::Link);
+        if lost.iter().any(|lost| lost.segment != cut.segment() || is_moved(lost.kind)) {
+            return;
+        }
+        let first = lost.iter().filter_map(|lost| lost.seq_first).chain(self.cut_seq).min();
+        let Some(first) = first else { return };
+        let last = lost.iter().filter_map(|lost| lost.seq_last).fold(last, Seq::max).max(first);
+        let place = lost.first().map(|lost| (lost.offset, lost.path.clone()));
+        self.report.violations.truncate(sound_count);
+        self.report.missing = Some((first, last));
+        let (offset, path) = place.unwrap_or_else(|| (cut.offset(), self.log.segments.path(cut.segment())));
+        self.report.violations.push(Violation {
+            kind: Part::Missing,
+            path,
+            segment: cut.segment(),
+            offset,
+            seq_first: Some(first),
+            seq_last: Some(last),
+            detail: format!("expected events up to {last}, found the end of the file"),
+        });
     }
 
     fn found(&mut self, damage: Corruption) {
@@ -274,21 +339,23 @@ impl Check<'_> {
             CheckpointFile::Sound(checkpoint) => {
                 let written = checkpoint.written;
                 self.checkpoint = Some(checkpoint);
-                self.checkpoint_seen = written.seq == Seq::ZERO;
-                self.report.witnesses.push(Witness {
-                    name: "checkpoint",
-                    position: written.position,
-                    seq: Some(written.seq),
-                    link: Some(written.link),
-                });
+                let witness = Witness::new(WitnessKind::Checkpoint, "checkpoint");
+                let place = Place::End(written.position);
+                self.claims.add([Claim::new(witness, place, written.seq, Some(written.link))]);
             }
-            CheckpointFile::Damaged(damage) => self.found(damage),
+            CheckpointFile::Damaged(damage) => {
+                let witness = Witness::new(WitnessKind::Checkpoint, "checkpoint");
+                self.claims.tell(witness.standing(Standing::Damaged, damage.found.clone()));
+                self.found(damage);
+            }
             CheckpointFile::Missing => {
-                let path = self.log.storage.path(super::files::CHECKPOINT);
+                let path = self.log.storage.path(CHECKPOINT);
                 let mut damage = corruption(&self.log.segments, Position::default(), Fault::Nothing);
                 (damage.part, damage.path) = (Part::Checkpoint, path);
                 "the file".clone_into(&mut damage.expected);
                 "no file".clone_into(&mut damage.found);
+                let witness = Witness::new(WitnessKind::Checkpoint, "checkpoint");
+                self.claims.tell(witness.standing(Standing::Absent, ""));
                 self.found(damage);
             }
         }
@@ -335,6 +402,13 @@ impl Check<'_> {
                 continue;
             }
             rows = rows.saturating_sub(1);
+            let block_end = row.position.offset().saturating_add(SALT_BYTES as u64 + u64::from(row.bytes));
+            if self.cut.is_some_and(|cut| cut.segment() == row.position.segment() && cut.offset() < block_end)
+            {
+                let seq = Seq(header.first_seq.0.saturating_add(u64::from(row.event)));
+                self.cut_seq = Some(self.cut_seq.map_or(seq, |first| first.min(seq)));
+                continue;
+            }
             let seq = Some(Seq(header.first_seq.0.saturating_add(u64::from(row.event))));
             let (segment, offset) = (row.position.segment(), row.position.offset());
             self.damaged_blocks.push(row.position);
@@ -380,35 +454,30 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Compares the checkpoint with a place the walk came by.
-    fn witness(&mut self, place: &Head) {
-        let Some(checkpoint) =
-            self.checkpoint.filter(|checkpoint| checkpoint.written.position == place.position)
-        else {
-            return;
-        };
-        self.checkpoint_seen = true;
-        if checkpoint.written.link != place.link || checkpoint.written.seq != place.seq {
-            self.forked(&checkpoint, format!("link {} after {}", place.link, place.seq));
+    /// Says what became of the claims; one of the log's own that contradicts it is damage.
+    fn judge_witnesses(&mut self, end: Position, ending: Ending) {
+        let witnesses = std::mem::take(&mut self.claims).finish(self.report.head_seq, end, ending);
+        for witness in &witnesses {
+            let is_forked = witness.standing == Standing::Forked && witness.kind.is_of_the_log();
+            let (Some(position), true) = (witness.position, is_forked) else { continue };
+            let storage = &self.log.storage;
+            let mut damage = corruption(&self.log.segments, position, Fault::Nothing);
+            damage.part = Part::Forked;
+            match witness.kind {
+                WitnessKind::Tail => {
+                    (damage.path, damage.segment, damage.offset) = (storage.path(TAIL), 0, 0)
+                }
+                WitnessKind::Checkpoint => {
+                    (damage.path, damage.segment, damage.offset) = (storage.path(CHECKPOINT), 0, 0);
+                }
+                _ => {}
+            }
+            let link = witness.link.map(|link| format!("link {link} at ")).unwrap_or_default();
+            let seq = witness.seq.map(|seq| format!("{seq}, ")).unwrap_or_default();
+            damage.expected = format!("{link}{seq}ending at {position}, as {} says", witness.name);
+            damage.found = witness.detail.clone().unwrap_or_default();
+            self.report.violations.push(damage.into());
         }
-    }
-
-    fn judge_checkpoint(&mut self, end: Position) {
-        let Some(checkpoint) = self.checkpoint.filter(|_| !self.checkpoint_seen) else { return };
-        let at = checkpoint.written.position;
-        // The start of a segment is no end of a frame, and a damaged stretch hides them.
-        let start = crate::codec::SegmentHeader::start(at.segment());
-        if at < end && at != start && self.report.violations.is_empty() && self.report.missing.is_none() {
-            self.forked(&checkpoint, "no frame that ends there".to_owned());
-        }
-    }
-
-    fn forked(&mut self, checkpoint: &Checkpoint, found: String) {
-        let written = checkpoint.written;
-        let mut damage = corruption(&self.log.segments, written.position, Fault::Nothing);
-        damage.part = Part::Forked;
-        damage.expected = format!("link {} after {}, as the checkpoint says", written.link, written.seq);
-        damage.found = found;
-        self.found(damage);
+        self.report.witnesses = witnesses;
     }
 }

@@ -46,12 +46,24 @@ impl Inner {
         if id.chunks == 0 {
             return Ok(Vec::new());
         }
-        let frame = self.frame_of(id.seq)?.ok_or_else(|| no_row(id.seq, id.first))?;
-        self.body_in(&frame, id)
+        let frame = self.frame_of(id.seq).and_then(|frame| frame.ok_or_else(|| no_row(id.seq, id.first)));
+        self.body_in(&self.noted(frame)?, id)
+    }
+
+    /// Takes note of damage, whoever goes on without what was asked for: an answer that leaves it out has to say so.
+    pub(super) fn noted<T>(&self, read: Result<T, Error>) -> Result<T, Error> {
+        if let Err(Error::Corrupt { detail }) = &read {
+            self.note_damage(detail.clone());
+        }
+        read
     }
 
     /// The bytes of a body of an event in `frame`, each row checked against its digest.
     pub(super) fn body_in(&self, frame: &Frame, id: BodyId) -> Result<Vec<u8>, Error> {
+        self.noted(self.read_body(frame, id))
+    }
+
+    fn read_body(&self, frame: &Frame, id: BodyId) -> Result<Vec<u8>, Error> {
         let event = frame.event(id.seq).ok_or_else(|| no_row(id.seq, id.first))?;
         let mut bytes = Vec::new();
         for row in id.first..id.first.saturating_add(id.chunks) {
@@ -109,7 +121,7 @@ impl Inner {
             }
             Ok(bytes)
         });
-        joined.collect()
+        joined.map(|body| self.noted(body)).collect()
     }
 
     /// A host's own record, byte for byte, from its wire form. `newest` finds the wire form of an origin.
@@ -258,12 +270,12 @@ impl Iterator for Events {
     fn next(&mut self) -> Option<Self::Item> {
         loop {
             if let Some(recorded) = self.picked() {
-                return Some(recorded);
+                return Some(self.source.inner().noted(recorded));
             }
             match self.source.next()? {
                 Ok(frame) if frame.first_seq() > self.to => return None,
                 Ok(frame) => self.take(frame),
-                Err(error) => return Some(Err(error)),
+                Err(error) => return Some(self.source.inner().noted(Err(error))),
             }
         }
     }

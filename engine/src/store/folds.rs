@@ -101,10 +101,10 @@ impl Inner {
         {
             *loaded = saved;
         }
-        if let Some(missing) = self.advance(&mut loaded)? {
+        if let Some(missing) = self.advance(&mut loaded, Seq::MAX)? {
             // Begun anew aside: if reading fails, views of the fold keep what they show.
             let mut anew = loaded.with(missing);
-            while let Some(missing) = self.advance(&mut anew)? {
+            while let Some(missing) = self.advance(&mut anew, Seq::MAX)? {
                 anew = anew.with(missing);
             }
             *loaded = anew;
@@ -112,11 +112,20 @@ impl Inner {
         Ok(())
     }
 
-    /// Folds what is new, a frame at a time, so that an error loses nothing and repeats nothing. `Some`: what the
+    /// The fold of a stream up to a seq at which a commit ends, made from the log alone and kept by nobody.
+    pub(super) fn fold_anew(&self, stream: StreamId, until: Seq) -> Result<Loaded, Error> {
+        let mut anew = Loaded::of(FoldKey::Stream(stream));
+        while let Some(missing) = self.advance(&mut anew, until)? {
+            anew = anew.with(missing);
+        }
+        Ok(anew)
+    }
+
+    /// Folds what is new up to `until`, a frame at a time, so that an error loses nothing and repeats nothing. `Some`: what the
     /// fold needs and does not have; it has to be begun anew with it.
     ///
     /// Damaged frames are left out and noted: what is sound stays readable.
-    fn advance(&self, loaded: &mut Loaded) -> Result<Option<Missing>, Error> {
+    fn advance(&self, loaded: &mut Loaded, until: Seq) -> Result<Option<Missing>, Error> {
         if let Some(end) = loaded.end.take()
             && let Some(missing) = self.walk(loaded, end)?
         {
@@ -136,6 +145,8 @@ impl Inner {
             places.sort_unstable();
             places.dedup();
         }
+        places.retain(|place| place.last_seq <= until);
+        let watermark = watermark.min(until);
         for place in places {
             // A frame may have been left half way, when a stream was found missing.
             let folded = after.max(loaded.world.head());

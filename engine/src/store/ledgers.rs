@@ -31,7 +31,7 @@ use super::Inner;
 use super::snapshots::{FOLDER, Fields, Footing, Kind, header_start, put_in_place};
 use super::writer::StreamWriter;
 
-const KIND: Kind = Kind { magic: b"acpdbLDG", layout: LAYOUT_VERSION };
+pub(super) const KIND: Kind = Kind { magic: b"acpdbLDG", layout: LAYOUT_VERSION };
 const HEADER_BYTES: usize = 144;
 /// Bytes of the header that the digest covers, before the root; it is the rest.
 const COVERED_BYTES: usize = 112;
@@ -71,6 +71,16 @@ fn header_of(
     let digest = digest(&header, &saved.root);
     header.extend_from_slice(&digest);
     header.try_into().ok()
+}
+
+/// The saved ledger of a stream, if it is whole but for its rows; whether the log bears it out is for the caller to ask.
+pub(super) fn read_saved(
+    storage: &Arc<dyn Storage>,
+    store: StoreId,
+    stream: StreamId,
+) -> Option<(Footing, Ledger)> {
+    let file = storage.open(&name(stream), Access::Read).ok()?;
+    decode(storage, &*file, store, stream).map(|restored| (restored.footing, restored.ledger))
 }
 
 /// What a header says, if it is one of this program for this stream of this store.

@@ -9,6 +9,7 @@
 //! A [`Store`] is cheap to clone and may be used from any thread; any number of processes may open the same folder. The
 //! log is the truth: what is kept here (catalog, ledgers, folds) can be thrown away and read again.
 
+mod audit;
 mod backup;
 mod builder;
 mod catalog;
@@ -62,6 +63,7 @@ use crate::ids::{BodyId, Origin, Position, Seq, StoreId, StreamId};
 use crate::log::{Log, Placed, Recovery};
 use crate::registry::Registry;
 
+pub use audit::{HeadPlace, VerifyOptions, verify_store, verify_store_in};
 pub use backup::Backup;
 pub use builder::Builder;
 pub use commands::ActReply;

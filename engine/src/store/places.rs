@@ -18,8 +18,8 @@ use crate::codec::{FORMAT_VERSION, SegmentHeader};
 use crate::error::Error;
 use crate::ids::{Position, Seq, StreamId};
 use crate::index::{
-    Bypassed, FramePlace, INDEX_NAME, Identity, Index, IndexOptions, IndexState, Indexer, IndexerOptions,
-    Lookup as _, NameEntry, NameKind, Rebuilt, reindex,
+    Bypassed, Evidence, FramePlace, INDEX_NAME, Identity, Index, IndexOptions, IndexState, Indexer,
+    IndexerOptions, Lookup as _, NameEntry, NameKind, Rebuilt, reindex, set_aside,
 };
 use crate::log::LogError;
 
@@ -131,6 +131,9 @@ impl Inner {
         }
         match Index::open_for(&self.log, IndexOptions::default()) {
             IndexState::Bypassed(why) => places.postpone(why.reason),
+            IndexState::Evidence(evidence) => {
+                places.postpone(format!("the index is kept and not used: {evidence}"));
+            }
             IndexState::Owner(index) => {
                 places.reason = index.notice().map(str::to_owned);
                 let source = Arc::clone(&self.log);
@@ -395,10 +398,37 @@ impl Store {
         self.inner.named(kind, text, prefix, limit)
     }
 
+    /// What the index knows and the log does not: evidence that the log was rolled back, or that an older copy of it was put
+    /// in its place. Such an index is kept as it is, and answers come from the log, until
+    /// [`Store::discard_evidence`]. Cost: about 1 ms if there is an index that this handle does not use.
+    pub fn index_evidence(&self) -> Option<Evidence> {
+        if self.inner.places.read().unwrap_or_else(PoisonError::into_inner).index.is_some() {
+            return None;
+        }
+        Index::evidence(&self.inner.log, IndexOptions::default())
+    }
+
+    /// Gives an index that is evidence another name, and so saved folds and ledgers that contradict the log: a person has said
+    /// that it is explained. The next handle makes new ones. Returns the new names.
+    ///
+    /// # Errors
+    /// [`Error::ReadOnly`]; [`Error::Busy`] if another process holds the index; [`Error::Io`].
+    pub fn discard_evidence(&self) -> Result<Vec<String>, Error> {
+        self.inner.check_writable()?;
+        let mut names = Vec::new();
+        if self.index_evidence().is_some() {
+            let name = set_aside(&**self.inner.log.storage());
+            names.push(name.map_err(|why| Error::Busy { detail: why.reason })?);
+            self.inner.places.write().unwrap_or_else(PoisonError::into_inner).retry = None;
+        }
+        names.extend(self.set_saved_aside()?);
+        Ok(names)
+    }
+
     /// Makes the index anew from the log, and replaces the old one once the new one is proven.
     ///
     /// # Errors
-    /// [`Error::ReadOnly`]; [`Error::Busy`] if another process holds the index, or the log cannot be read; the old index stays.
+    /// [`Error::RolledBack`] if the old one is evidence; [`Error::ReadOnly`]; [`Error::Busy`] if another process holds the index, or the log cannot be read; the old index stays.
     pub fn reindex(&self) -> Result<Rebuilt, Error> {
         let inner = &self.inner;
         let mut places = inner.places.write().unwrap_or_else(PoisonError::into_inner);
@@ -412,6 +442,9 @@ impl Store {
         }
         places.drop_index(&Bypassed { reason: "the index is being rebuilt".to_owned() });
         let head = inner.log.refresh()?;
+        if let Some(evidence) = Index::evidence(&inner.log, IndexOptions::default()) {
+            return Err(Error::RolledBack { detail: evidence.detail });
+        }
         let rebuilt = reindex(&**inner.log.storage(), inner.identity(), &*inner.log, IndexOptions::default())
             .map_err(|why| Error::Busy { detail: why.reason });
         (places.retry, places.reason) = (None, None);

@@ -94,6 +94,16 @@ pub(super) enum Source {
     Log(LogSource),
 }
 
+impl Source {
+    /// The handle that reads.
+    pub(super) fn inner(&self) -> &Inner {
+        match self {
+            Self::Places { inner, .. } => inner,
+            Self::Log(log) => &log.inner,
+        }
+    }
+}
+
 /// The log from one place on, a chunk of frames at a time.
 pub(super) struct LogSource {
     inner: Arc<Inner>,

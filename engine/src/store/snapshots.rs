@@ -13,8 +13,8 @@
 //! another name first; and not synced, since one that a crash garbled fails its digest. Bodies are not in it: a fold knows
 //! where texts are, not what they say. What events themselves spell out (paths, tool names, keys, ids, titles) is.
 //!
-//! The digest finds accidents and careless hands. Whoever can write the folder can forge a snapshot as they can forge the
-//! index; `verify` reads neither.
+//! The digest finds accidents and careless hands. Who can write the folder can forge a snapshot as they can forge the index:
+//! `verify` compares the link of each with the log, and `verify --deep` each as a whole with a fold made anew.
 
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
@@ -29,7 +29,7 @@ use super::{Inner, Store};
 
 /// Where they lie.
 pub(super) const FOLDER: &str = "snap";
-const KIND: Kind = Kind { magic: b"acpdbSNP", layout: LAYOUT_VERSION };
+pub(super) const KIND: Kind = Kind { magic: b"acpdbSNP", layout: LAYOUT_VERSION };
 const HEADER_BYTES: usize = 144;
 /// Bytes of the header that the digest covers; it is the rest.
 const COVERED_BYTES: usize = 112;
@@ -309,6 +309,17 @@ fn write(storage: &dyn Storage, stream: StreamId, bytes: &[u8]) -> std::io::Resu
 const fn is_due(loaded: &Loaded) -> bool {
     let new = loaded.event_count.saturating_sub(loaded.saved_count);
     new >= EVENT_COUNT_MIN && new >= loaded.event_count / NEW_SHARE
+}
+
+/// The saved fold of a stream, if its digest holds; whether the log bears it out is for the caller to ask.
+pub(super) fn read_saved(
+    storage: &dyn Storage,
+    store: StoreId,
+    stream: StreamId,
+) -> Option<(Footing, Loaded)> {
+    let file = storage.open(&name(stream), Access::Read).ok()?;
+    let read_at = |buffer: &mut [u8], offset| read_up_to(&*file, buffer, offset);
+    decode(&mut Read::new(&read_at, file.len().ok()?), store, stream)
 }
 
 impl Inner {

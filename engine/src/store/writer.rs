@@ -230,7 +230,18 @@ impl Inner {
 
     /// Takes note of the events of a stream that its ledger does not know yet.
     fn observe_new(&self, stream: StreamId, writer: &mut StreamWriter) -> Result<(), Error> {
-        let (places, watermark) = self.frames_of(&[stream], writer.watermark)?;
+        self.observe_until(stream, writer, Seq::MAX)
+    }
+
+    /// As `observe_new`, up to a seq at which a commit ends.
+    pub(super) fn observe_until(
+        &self,
+        stream: StreamId,
+        writer: &mut StreamWriter,
+        until: Seq,
+    ) -> Result<(), Error> {
+        let (mut places, watermark) = self.frames_of(&[stream], writer.watermark)?;
+        places.retain(|place| place.last_seq <= until);
         for place in places {
             for frame in self.parts_of(place.position, &[stream], writer.ledger.head)? {
                 for event in frame.events().filter(|event| event.envelope.stream == stream) {
@@ -240,7 +251,7 @@ impl Inner {
                 }
             }
         }
-        writer.watermark = writer.watermark.max(watermark);
+        writer.watermark = writer.watermark.max(watermark.min(until));
         Ok(())
     }
 

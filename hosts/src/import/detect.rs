@@ -1,8 +1,11 @@
 //! Tells the format of a file: by its content first, by the folders it lies in second.
 
+use std::cell::Cell;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
+use std::rc::Rc;
 
+use super::limits::{Exceeded, Limits, RATIO_FREE_BYTES};
 use super::values::{Shape, ValueReader};
 use super::{Format, json};
 
@@ -179,36 +182,70 @@ fn by_folder(path: &Path) -> Option<Format> {
 /// Reads `input` as it is, or decompressed if it begins like a Zstandard file.
 ///
 /// # Errors
-/// Those of the input; reading on past `bytes_max` decompressed bytes is an error of the returned reader.
-pub fn decompressed<'a>(mut input: impl BufRead + 'a, bytes_max: u64) -> io::Result<Box<dyn BufRead + 'a>> {
+/// Those of the input; reading on past the limits is an error of the returned reader, see [`exceeded`](super::exceeded).
+pub fn decompressed<'a>(mut input: impl BufRead + 'a, limits: &Limits) -> io::Result<Box<dyn BufRead + 'a>> {
     let compressed = input.fill_buf()?.starts_with(&ZSTD_MAGIC);
+    let taken = Rc::new(Cell::new(0));
+    let counted = Taken { input, count: Rc::clone(&taken) };
     if !compressed {
-        return Ok(Box::new(input));
+        let capped = Capped { input: counted, given: 0, taken: None, limits: *limits };
+        return Ok(Box::new(BufReader::with_capacity(1 << 16, capped)));
     }
-    let mut decoder = zstd::stream::read::Decoder::with_buffer(input)?;
+    let mut decoder = zstd::stream::read::Decoder::with_buffer(counted)?;
     // 128 MiB: what the format's tools allow without being asked.
     decoder.window_log_max(27)?;
-    Ok(Box::new(BufReader::with_capacity(1 << 16, Capped { input: decoder, left: bytes_max, bytes_max })))
+    let capped = Capped { input: decoder, given: 0, taken: Some(taken), limits: *limits };
+    Ok(Box::new(BufReader::with_capacity(1 << 16, capped)))
 }
 
+/// Counts what is taken of an input.
+struct Taken<R> {
+    input: R,
+    count: Rc<Cell<u64>>,
+}
+
+impl<R: BufRead> Read for Taken<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.input.read(buffer)?;
+        self.count.set(self.count.get().saturating_add(read as u64));
+        Ok(read)
+    }
+}
+
+impl<R: BufRead> BufRead for Taken<R> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        self.input.fill_buf()
+    }
+
+    fn consume(&mut self, count: usize) {
+        self.count.set(self.count.get().saturating_add(count as u64));
+        self.input.consume(count);
+    }
+}
+
+/// Ends an input that gives more than the limits allow.
 struct Capped<R> {
     input: R,
-    left: u64,
-    bytes_max: u64,
+    given: u64,
+    /// Packed bytes taken so far, if it is packed.
+    taken: Option<Rc<Cell<u64>>>,
+    limits: Limits,
 }
 
 impl<R: Read> Read for Capped<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.input.read(buffer)?;
-        match self.left.checked_sub(read as u64) {
-            Some(left) => {
-                self.left = left;
-                Ok(read)
-            }
-            None => Err(io::Error::new(
-                io::ErrorKind::InvalidData,
-                format!("the file holds more than {} bytes when decompressed", self.bytes_max),
-            )),
+        self.given = self.given.saturating_add(read as u64);
+        let Limits { bytes, ratio, .. } = self.limits;
+        if self.given > bytes {
+            return Err(Exceeded { limit: "bytes", max: bytes, found: self.given }.into());
         }
+        if let Some(taken) = &self.taken {
+            let found = self.given / taken.get().max(1);
+            if self.given > RATIO_FREE_BYTES && found > ratio {
+                return Err(Exceeded { limit: "ratio", max: ratio, found }.into());
+            }
+        }
+        Ok(read)
     }
 }

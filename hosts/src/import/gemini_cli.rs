@@ -26,7 +26,7 @@ use super::json::{count, elements, member, members, owned, pick};
 use super::lines::{Found, Tally, attach, document, opened};
 use super::report::Admitted;
 use super::turns::{Occurrences, digest, prompt, step};
-use super::values::{DOCUMENT_BYTES_MAX, ValueReader};
+use super::values::ValueReader;
 use super::{Context, ImportError, ImportReport, Input, kept_record, time, wire};
 
 const HOST: &str = "gemini-cli";
@@ -54,7 +54,7 @@ struct Gemini {
 
 /// Reads either form.
 pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), ImportError> {
-    let mut reader = ValueReader::new(input, DOCUMENT_BYTES_MAX);
+    let mut reader = ValueReader::documents(input, &context.options.limits);
     let mut gemini = Gemini::default();
     let mut session =
         Session { stream: None, tally: Tally::default(), documents: Occurrences::default(), log: Vec::new() };
@@ -65,7 +65,7 @@ pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), Im
             let n = kept.next(blake3::hash(bytes).to_hex().as_str());
             kept_record("raw", bytes, u64::from(n))
         };
-        let entries = match context.report.admit(&value, DOCUMENT_BYTES_MAX) {
+        let entries = match context.report.admit(&value) {
             Admitted::Nothing => continue,
             Admitted::Raw(bytes) => {
                 context.report.records += 1;

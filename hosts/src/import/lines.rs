@@ -17,7 +17,7 @@ use acpdb_engine::event::{Outcome, Scope};
 
 use super::report::Admitted;
 use super::turns::Occurrences;
-use super::values::{RECORD_BYTES_MAX, ValueReader};
+use super::values::ValueReader;
 use super::{Context, ImportError, ImportReport, Input, kept_record, wire};
 
 /// What became of a record.
@@ -47,14 +47,14 @@ pub(super) fn read_lines(
     importer: &mut dyn LineImporter,
     unnamed: &StreamInfo,
 ) -> Result<(), ImportError> {
-    let mut reader = ValueReader::new(input, RECORD_BYTES_MAX);
+    let mut reader = ValueReader::records(input, &context.options.limits);
     let mut stream: Option<Arc<StreamInfo>> = None;
     let mut tally = Tally::default();
     let mut kept = Occurrences::default();
     while let Some(value) = reader.read()? {
         let (line, at) = (value.line, value.offset);
         let mut entries = Vec::new();
-        match context.report.admit(&value, RECORD_BYTES_MAX) {
+        match context.report.admit(&value) {
             Admitted::Text(text) => {
                 let found = importer.record(text, &mut entries);
                 match &found {

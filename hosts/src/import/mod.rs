@@ -15,6 +15,7 @@
 //! What it does not do: open files, decide what is current, or know what is already in the store.
 
 pub mod json;
+mod limits;
 pub mod values;
 pub mod wire;
 
@@ -39,6 +40,7 @@ use acpdb_engine::entry::{Bytes, Entry, StreamInfo, WirePiece};
 use acpdb_engine::ids::Micros;
 
 pub use detect::{HEAD_BYTES, decompressed, detect};
+pub use limits::{Exceeded, Limits, exceeded};
 pub use report::{ImportError, ImportReport, Note};
 
 /// A format that can be imported.
@@ -114,6 +116,8 @@ pub struct Options {
     pub project: Option<String>,
     /// For memory files: the project (or user) whose memory they are. By default the file's name.
     pub memory: Option<StreamInfo>,
+    /// How much the input may be.
+    pub limits: Limits,
 }
 
 /// Facts of one stream that belong together: all that one host record says about it.
@@ -162,7 +166,7 @@ pub fn read(
 ) -> Result<ImportReport, ImportError> {
     // One instance of each importer: the readers differ only in their fill.
     let input: Box<dyn BufRead + '_> = Box::new(BufReader::with_capacity(1 << 16, BoxedRead(input)));
-    let mut context = Context { name, options, sink, report: ImportReport::new(format), offset: 0 };
+    let mut context = Context { name, options, sink, report: ImportReport::new(format), offset: 0, facts: 0 };
     match format {
         Format::ClaudeCode => claude_code::read(input, &mut context)?,
         Format::Opencode => opencode::read(input, &mut context)?,
@@ -199,6 +203,8 @@ pub(crate) struct Context<'a> {
     pub(crate) report: ImportReport,
     /// The furthest offset that was handed out.
     pub(crate) offset: u64,
+    /// Facts that were handed out.
+    pub(crate) facts: u64,
 }
 
 impl Context<'_> {
@@ -211,6 +217,11 @@ impl Context<'_> {
     ) -> Result<(), ImportError> {
         if entries.is_empty() {
             return Ok(());
+        }
+        self.facts = self.facts.saturating_add(entries.len() as u64);
+        let (max, found) = (self.options.limits.facts, self.facts);
+        if found > max {
+            return Err(Exceeded { limit: "facts", max, found }.into());
         }
         // What is told about an earlier record (the end of its message, its document) is told here.
         self.offset = self.offset.max(offset);

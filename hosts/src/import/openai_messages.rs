@@ -22,20 +22,20 @@ use super::json::{elements, member, owned, pick};
 use super::lines::{Tally, attach, document, opened, span};
 use super::report::Admitted;
 use super::turns::{Occurrences, digest, media_type, prompt, step};
-use super::values::{DOCUMENT_BYTES_MAX, ValueReader};
+use super::values::ValueReader;
 use super::{Context, ImportError, Input, digest_origin, kept_record, time};
 
 const HOST: &str = "openai-messages";
 
 /// Reads a file of messages, in whichever form.
 pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), ImportError> {
-    let mut reader = ValueReader::new(input, DOCUMENT_BYTES_MAX);
+    let mut reader = ValueReader::documents(input, &context.options.limits);
     // Messages one a line: their session is named by the digest of all of them, so they wait for the end.
     let mut loose = Loose::default();
     let mut conversations = Occurrences::default();
     while let Some(value) = reader.read()? {
         let (line, at) = (value.line, value.offset);
-        match context.report.admit(&value, DOCUMENT_BYTES_MAX) {
+        match context.report.admit(&value) {
             Admitted::Nothing => {}
             Admitted::Raw(bytes) => loose.push(Line::Kept(bytes.to_vec()), at),
             Admitted::Text(text) => match Form::of(text) {

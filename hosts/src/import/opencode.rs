@@ -34,7 +34,7 @@ use acpdb_engine::entry::{Entry, Fact, ItemRef, PartEntry, StreamInfo, WirePiece
 use acpdb_engine::event::{Outcome, PartKind, ReplaceCause, Role, Usage};
 
 use super::report::{Admitted, NOTES_MAX};
-use super::values::{DOCUMENT_BYTES_MAX, ValueReader};
+use super::values::ValueReader;
 use super::{Context, Format, ImportError, Input, bytes, digest_origin, json, millis, small_fields, wire};
 
 /// Name of the host.
@@ -51,10 +51,10 @@ const KNOWN: &[&str] = &["step-finish", "patch", "compaction", "snapshot", "agen
 
 /// Imports one file; it may hold several documents.
 pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), ImportError> {
-    let mut values = ValueReader::new(input, DOCUMENT_BYTES_MAX);
+    let mut values = ValueReader::documents(input, &context.options.limits);
     while let Some(value) = values.read()? {
         let (line, offset) = (value.line, value.offset);
-        match context.report.admit(&value, DOCUMENT_BYTES_MAX) {
+        match context.report.admit(&value) {
             Admitted::Text(text) => {
                 let Some([info, messages]) = json::pick(text, ["info", "messages"]) else {
                     return Err(other_format(line, offset, "the text is not a JSON object"));

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 
 use super::Format;
+use super::limits::Exceeded;
 use super::values::{Shape, Value};
 
 /// Notes kept in a report; further ones are only counted.
@@ -108,7 +109,7 @@ impl ImportReport {
     /// Looks at the shape and the encoding of a value.
     ///
     /// `Text` is fit for a parser; `Raw` is to be kept as it is, and is already noted; `Nothing` needs no more.
-    pub(crate) fn admit<'a>(&mut self, value: &Value<'a>, bytes_max: usize) -> Admitted<'a> {
+    pub(crate) fn admit<'a>(&mut self, value: &Value<'a>) -> Admitted<'a> {
         match value.shape {
             Shape::Whole => match std::str::from_utf8(value.bytes) {
                 Ok(text) => Admitted::Text(text),
@@ -127,9 +128,8 @@ impl ImportReport {
                 self.cut = Some(Note { line: value.line, offset: value.offset, reason });
                 Admitted::Nothing
             }
-            Shape::TooLong => {
-                let reason = format!("longer than {bytes_max} bytes; left out");
-                self.skip(value.line, value.offset, reason);
+            Shape::TooMuch(exceeded) => {
+                self.skip(value.line, value.offset, format!("left out: {exceeded}"));
                 Admitted::Nothing
             }
         }
@@ -167,6 +167,9 @@ pub enum ImportError {
         /// Why.
         source: io::Error,
     },
+    /// The input is more than a limit allows. What was handed to the sink before stands.
+    #[error(transparent)]
+    Limit(#[from] Exceeded),
     /// The sink wanted no more.
     #[error("the import was stopped")]
     Stopped,

@@ -17,18 +17,18 @@ use super::json::{elements, member, owned, pick};
 use super::lines::{Tally, attach, document, opened, span};
 use super::report::Admitted;
 use super::turns::{Occurrences, digest, step};
-use super::values::{DOCUMENT_BYTES_MAX, ValueReader};
+use super::values::ValueReader;
 use super::{Context, ImportError, Input, kept_record};
 
 const HOST: &str = "swe-agent";
 
 /// Reads a run; of several in one input, each is a stream.
 pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), ImportError> {
-    let mut reader = ValueReader::new(input, DOCUMENT_BYTES_MAX);
+    let mut reader = ValueReader::documents(input, &context.options.limits);
     let mut kept = Occurrences::default();
     while let Some(value) = reader.read()? {
         let (line, at) = (value.line, value.offset);
-        let raw = match context.report.admit(&value, DOCUMENT_BYTES_MAX) {
+        let raw = match context.report.admit(&value) {
             Admitted::Nothing => continue,
             Admitted::Raw(bytes) => bytes,
             Admitted::Text(text) => {

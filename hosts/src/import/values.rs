@@ -10,13 +10,14 @@
 //!
 //! A value is found by brackets and quotes alone, in one flat scan without recursion; whether it is JSON is for the
 //! reader of the value to see. The scan also measures depth, so nothing deeper than [`DEPTH_MAX`] reaches a parser.
-//! Memory: the longest value, at most [`ValueReader::bytes_max`].
+//! Memory: the longest value, at most [`ValueReader::bytes_max`]; what is too much is read over without being kept.
 
 use std::io::{self, BufRead};
 
 use memchr::memchr3;
 
 use super::ImportError;
+use super::limits::{Exceeded, Limits, exceeded};
 
 /// Deepest nesting that is interpreted.
 pub const DEPTH_MAX: u32 = 128;
@@ -36,14 +37,14 @@ pub enum Shape {
     Cut,
     /// It cannot be JSON, or must not be parsed; the bytes are all there.
     Broken(&'static str),
-    /// Longer than allowed; the bytes are not kept.
-    TooLong,
+    /// Longer, or of more elements, than allowed; the bytes are not kept.
+    TooMuch(Exceeded),
 }
 
 /// One value and its place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Value<'a> {
-    /// The value without white space around it. Empty if it is too long.
+    /// The value without white space around it. Empty if it is too much.
     pub bytes: &'a [u8],
     /// Line on which it begins, from 1.
     pub line: u64,
@@ -58,6 +59,9 @@ pub struct Value<'a> {
 pub struct ValueReader<R> {
     input: R,
     bytes_max: usize,
+    /// Which limit that is.
+    limit: &'static str,
+    elements_max: u64,
     buffer: Vec<u8>,
     line: u64,
     offset: u64,
@@ -66,7 +70,26 @@ pub struct ValueReader<R> {
 impl<R: BufRead> ValueReader<R> {
     /// Reads `input`, keeping values of up to `bytes_max` bytes.
     pub fn new(input: R, bytes_max: usize) -> Self {
-        Self { input, bytes_max, buffer: Vec::new(), line: 1, offset: 0 }
+        Self {
+            input,
+            bytes_max,
+            limit: "record",
+            elements_max: u64::MAX,
+            buffer: Vec::new(),
+            line: 1,
+            offset: 0,
+        }
+    }
+
+    /// Reads `input`, a record a line.
+    pub fn records(input: R, limits: &Limits) -> Self {
+        Self { elements_max: limits.elements, ..Self::new(input, limits.record_bytes()) }
+    }
+
+    /// Reads `input`, whose values are whole documents.
+    pub fn documents(input: R, limits: &Limits) -> Self {
+        let reader = Self::new(input, limits.document_bytes());
+        Self { limit: "document", elements_max: limits.elements, ..reader }
     }
 
     /// Bytes read so far.
@@ -82,7 +105,10 @@ impl<R: BufRead> ValueReader<R> {
     /// As [`Self::next_value`], for importers.
     pub(super) fn read(&mut self) -> Result<Option<Value<'_>>, ImportError> {
         let offset = self.offset;
-        self.next_value().map_err(|source| ImportError::Io { offset, source })
+        self.next_value().map_err(|source| match exceeded(&source) {
+            Some(exceeded) => exceeded.into(),
+            None => ImportError::Io { offset, source },
+        })
     }
 
     /// The next value; `None` at the end of the input.
@@ -96,7 +122,8 @@ impl<R: BufRead> ValueReader<R> {
         }
         let (line, offset) = (self.line, self.offset);
         let mut scan = Scan::default();
-        let mut too_long = false;
+        let mut too_much = None;
+        let mut length = 0_u64;
         let shape = loop {
             let chunk = self.input.fill_buf()?;
             if chunk.is_empty() {
@@ -104,11 +131,17 @@ impl<R: BufRead> ValueReader<R> {
             }
             let (used, found) = scan.feed(chunk);
             let taken = chunk.get(..used).unwrap_or_default();
-            if self.buffer.len().saturating_add(used) > self.bytes_max {
-                too_long = true;
-                self.buffer = Vec::new();
+            length = length.saturating_add(used as u64);
+            if length > self.bytes_max as u64 {
+                let max = self.bytes_max as u64;
+                too_much = too_much.or(Some(Exceeded { limit: self.limit, max, found: length }));
+            } else if scan.elements > self.elements_max {
+                let (max, found) = (self.elements_max, scan.elements);
+                too_much = too_much.or(Some(Exceeded { limit: "elements", max, found }));
             }
-            if !too_long {
+            if too_much.is_some() {
+                self.buffer = Vec::new();
+            } else {
                 self.buffer.extend_from_slice(taken);
             }
             self.input.consume(used);
@@ -118,8 +151,8 @@ impl<R: BufRead> ValueReader<R> {
             }
         };
         self.line = self.line.saturating_add(scan.lines);
-        if too_long {
-            return Ok(Some(Value { bytes: &[], line, offset, shape: Shape::TooLong }));
+        if let Some(exceeded) = too_much {
+            return Ok(Some(Value { bytes: &[], line, offset, shape: Shape::TooMuch(exceeded) }));
         }
         Ok(Some(Value { bytes: self.buffer.trim_ascii_end(), line, offset, shape }))
     }
@@ -168,6 +201,8 @@ struct Scan {
     last: u8,
     line_start: bool,
     lines: u64,
+    /// Elements and members, counted by brackets and commas.
+    elements: u64,
 }
 
 impl Scan {
@@ -206,7 +241,9 @@ impl Scan {
             }
             match byte {
                 b'"' => self.in_string = true,
+                b',' => self.elements = self.elements.saturating_add(1),
                 b'{' | b'[' => {
+                    self.elements = self.elements.saturating_add(1);
                     if self.line_start && self.depth > 0 && self.in_object() && self.last != b':' {
                         return (at, Some(Shape::Broken("a value ends in the middle of a line")));
                     }
@@ -324,7 +361,18 @@ mod tests {
         input.extend(vec![b']'; 1_000_000]);
         input.extend(b"\n{\"a\":1}\n");
         let found = scan(&input, 4096);
-        assert_eq!(found, "1:0 \"\" TooLong\n2:2000001 \"{\\\"a\\\":1}\" Whole\n");
+        let told = "TooMuch(Exceeded { limit: \"record\", max: 1000, found: 4096 })";
+        assert_eq!(found, format!("1:0 \"\" {told}\n2:2000001 \"{{\\\"a\\\":1}}\" Whole\n"));
+
+        let limits = Limits { elements: 4, ..Limits::default() };
+        let input = b"[1,2,3]\n[1,2,3,\"4,5,6\"]\n[[],[],[],[]]\n{}" as &[u8];
+        let mut reader = ValueReader::records(input, &limits);
+        let mut shapes = Vec::new();
+        while let Some(value) = reader.next_value().unwrap() {
+            shapes.push(value.shape);
+        }
+        let many = |found| Shape::TooMuch(Exceeded { limit: "elements", max: 4, found });
+        assert_eq!(shapes, [Shape::Whole, Shape::Whole, many(8), Shape::Whole]);
 
         let mut reader = ValueReader::new(input.as_slice(), 4 << 20);
         assert_eq!(reader.next_value().unwrap().unwrap().shape, TOO_DEEP);

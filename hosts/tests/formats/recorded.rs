@@ -29,7 +29,11 @@ fn all(folder: &str, format: Format) -> Option<(ImportReport, Vec<Batch>)> {
     for file in files {
         let bytes = fs::read(&file).unwrap();
         let mut text = String::new();
-        std::io::Read::read_to_string(&mut decompressed(&bytes[..], 1 << 30).unwrap(), &mut text).unwrap();
+        std::io::Read::read_to_string(
+            &mut decompressed(&bytes[..], &acpdb_hosts::import::Limits::default()).unwrap(),
+            &mut text,
+        )
+        .unwrap();
         assert_eq!(detect(&file, text.as_bytes()), Some(format), "{}", file.display());
         let name = file.file_stem().unwrap().to_str().unwrap();
         let mut batches = Vec::new();

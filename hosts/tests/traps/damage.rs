@@ -129,11 +129,14 @@ fn a_compressed_file_is_read_up_to_the_limit() {
     let packed = zstd::encode_all(USER.as_bytes(), 1).unwrap();
     let unpack = |limit: u64| {
         let mut text = String::new();
-        let mut input = import::decompressed(packed.as_slice(), limit).unwrap();
+        let limits = import::Limits { bytes: limit, ..import::Limits::default() };
+        let mut input = import::decompressed(packed.as_slice(), &limits).unwrap();
         std::io::Read::read_to_string(&mut input, &mut text).map(|_| text).map_err(|error| error.to_string())
     };
     assert_eq!(unpack(1000).unwrap(), USER);
-    assert_eq!(unpack(10).unwrap_err(), "the file holds more than 10 bytes when decompressed");
+    let found = USER.len();
+    let told = format!("it unpacks to {found} bytes and more, over 10; --limits bytes=N allows more");
+    assert_eq!(unpack(10).unwrap_err(), told);
 }
 
 fn entries(batches: &[Batch]) -> impl Iterator<Item = &Entry> {

@@ -60,6 +60,7 @@ const READS: &[&str] = &[
     "policy presets",
     "verify",
     "verify --deep",
+    "head",
     "doctor",
     "info",
     "info --space",

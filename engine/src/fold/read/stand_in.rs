@@ -326,7 +326,8 @@ impl State {
             return match bytes {
                 0 => (FaceState::Gone, 0),
                 bytes if bytes > size.bytes => (FaceState::Whole, size.tokens),
-                _ => (FaceState::Tombstone, u64::from(estimate_pieces(&pieces))),
+                // It counts at most what it replaces, as everywhere.
+                _ => (FaceState::Tombstone, u64::from(estimate_pieces(&pieces)).min(size.tokens)),
             };
         }
         let stand_in = self.stand_in_for(ix, face, row, size, at);

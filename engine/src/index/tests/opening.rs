@@ -8,7 +8,9 @@ use redb::{Builder, Database, TableDefinition};
 use super::sample::{IDENTITY, Judge, frames, head, open, rows, steady, storage};
 use crate::codec::Frame;
 use crate::ids::{Position, Seq, StoreId};
-use crate::index::{Durability, Identity, Index, IndexOptions, IndexState, Lookup, Watermark};
+use crate::index::{
+    Durability, Identity, Index, IndexOptions, IndexState, IndexWitness, Lookup, Watermark, set_aside,
+};
 
 struct Place {
     folder: tempfile::TempDir,
@@ -48,6 +50,7 @@ impl Place {
         match self.open_as(IDENTITY, head(&self.frames)) {
             IndexState::Owner(_) => panic!("it is owned"),
             IndexState::Bypassed(bypassed) => bypassed.reason,
+            IndexState::Evidence(evidence) => panic!("{evidence}"),
         }
     }
 }
@@ -71,12 +74,6 @@ fn an_index_that_is_not_this_logs_is_begun_anew() {
     for (identity, durable, reason) in [
         (store, good, "the index is rebuilt: it belongs to another store"),
         (format, good, "the index is rebuilt: it belongs to another store"),
-        (IDENTITY, (Seq(59), good.1), "the index is rebuilt: it knows #60, the log ends at #59"),
-        (
-            IDENTITY,
-            (Seq(60), Position(good.1.0 - 1)),
-            "the index is rebuilt: it knows #60, the log ends at #60",
-        ),
     ] {
         let place = Place::new();
         assert_eq!(place.notice(identity, durable), reason);
@@ -84,6 +81,35 @@ fn an_index_that_is_not_this_logs_is_begun_anew() {
         let index = place.open_as(identity, durable).owner().unwrap();
         assert_eq!(index.notice(), None);
     }
+}
+
+/// A log was rolled back beside its newer index, and the first look at it removed the index: nothing told of the loss any
+/// more. Now such an index stays, byte for byte, however often it is met, until a person sets it aside.
+#[test]
+fn an_index_that_knows_more_than_the_log_is_kept_until_it_is_set_aside() {
+    let place = Place::new();
+    let good = head(&place.frames);
+    let bytes = fs::read(place.path()).unwrap();
+    for durable in [(Seq(59), good.1), (Seq(60), Position(good.1.0 - 1))] {
+        for _ in 0..2 {
+            let IndexState::Evidence(evidence) = place.open_as(IDENTITY, durable) else {
+                panic!("it is used")
+            };
+            assert_eq!((evidence.watermark.seq, evidence.head), (Seq(60), durable.0));
+            assert_eq!(
+                evidence.to_string(),
+                format!("the index knows events up to #60, the log ends at {}", durable.0)
+            );
+            assert!(fs::read(place.path()).unwrap() == bytes, "it was changed");
+        }
+    }
+    let files = storage(place.folder.path());
+    assert_eq!(set_aside(&*files).unwrap(), "index.redb.evidence-0");
+    assert!(fs::read(place.folder.path().join("index.redb.evidence-0")).unwrap() == bytes);
+    let index = place.open_as(IDENTITY, (Seq(59), good.1)).owner().unwrap();
+    assert_eq!((index.notice(), index.watermark()), (None, Watermark::default()));
+    drop(index);
+    assert_eq!(set_aside(&*files).unwrap(), "index.redb.evidence-1");
 }
 
 #[test]
@@ -215,16 +241,19 @@ fn a_witness_says_how_far_an_index_had_come_and_changes_nothing() {
     let place = Place::new();
     let options = IndexOptions::default();
     let files = storage(place.folder.path());
-    let (identity, watermark) = Index::witness(&*files, options).unwrap();
-    assert_eq!((identity, watermark.seq), (IDENTITY, Seq(60)));
+    let IndexWitness::Says(said) = Index::witness(&*files, options) else { panic!("it says nothing") };
+    assert_eq!((said.identity, said.watermark.seq), (IDENTITY, Seq(60)));
+    assert_eq!(said.newest.unwrap().last_seq, Seq(60));
     let index = open(&place.folder, &place.frames, options);
-    assert_eq!(Index::witness(&*files, options), None, "it is owned");
-    assert_eq!(index.watermark(), watermark);
+    assert_eq!(Index::witness(&*files, options), IndexWitness::InUse);
+    assert_eq!(index.watermark(), said.watermark);
     drop(index);
     fs::write(place.path(), b"nothing").unwrap();
-    assert_eq!(Index::witness(&*files, options), None);
+    assert!(matches!(Index::witness(&*files, options), IndexWitness::Unreadable(_)));
     assert_eq!(fs::read(place.path()).unwrap(), b"nothing");
-    fs::remove_file(place.path()).unwrap();
-    assert_eq!(Index::witness(&*files, options), None);
-    assert!(!place.path().exists());
+    for name in ["index.redb", "INDEX"] {
+        fs::remove_file(place.folder.path().join(name)).unwrap();
+    }
+    assert_eq!(Index::witness(&*files, options), IndexWitness::Absent);
+    assert_eq!(fs::read_dir(place.folder.path()).unwrap().count(), 0, "asking made a file");
 }

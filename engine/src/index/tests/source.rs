@@ -8,8 +8,8 @@ use std::time::Duration;
 use super::sample::{Judge, Script, encoded, steady};
 use crate::ids::{Position, Seq};
 use crate::index::{
-    FrameSource as _, Identity, Index, IndexOptions, Indexer, IndexerOptions, LiveComparison, Lookup,
-    MemoryIndex, reindex, rows_of,
+    FrameSource as _, Identity, Index, IndexOptions, IndexState, Indexer, IndexerOptions, LiveComparison,
+    Lookup, MemoryIndex, reindex, rows_of, set_aside,
 };
 use crate::log::{Log, LogOptions};
 use crate::storage::{FileStorage, SystemClock, SystemEntropy};
@@ -69,10 +69,10 @@ fn a_log_of_many_segments_is_indexed_whole() {
     assert_eq!((rebuilt.live, rebuilt.event_count), (LiveComparison::Equal, 120));
 }
 
-/// A store was put back from a copy and went on differently: the index that knew the lost future must not be used,
-/// though its seq is in the log again.
+/// A store was put back from a copy and went on differently: the index that knew the lost future must not be used, though its
+/// seq is in the log again. It was removed without a word; now it is kept as evidence.
 #[test]
-fn an_index_of_another_history_is_begun_anew() {
+fn an_index_of_another_history_is_evidence() {
     let folder = tempfile::tempdir().unwrap();
     let log = open_log(folder.path());
     append(&log, &steady(5));
@@ -94,10 +94,37 @@ fn an_index_of_another_history_is_begun_anew() {
     let log = open_log(copy.path());
     append(&log, &steady(4)[1..].to_vec());
     assert_eq!(log.head().seq, Seq(24));
+    let path = copy.path().join("store/index.redb");
+    let bytes = fs::read(&path).unwrap();
+    let IndexState::Evidence(evidence) = Index::open_for(&log, IndexOptions::default()) else {
+        panic!("it is used")
+    };
+    assert!(evidence.detail.starts_with("the index knows #24 with link "), "{evidence}");
+    assert_eq!(Index::evidence(&log, IndexOptions::default()), Some(evidence));
+    assert!(fs::read(&path).unwrap() == bytes);
+    assert_eq!(set_aside(&**log.storage()).unwrap(), "index.redb.evidence-0");
     let index = Index::open_for(&log, IndexOptions::default()).owner().unwrap();
     assert_eq!(index.watermark().seq, Seq::ZERO);
     index_all(&log, &index);
     assert_eq!(index.difference(&memory(&log)).unwrap(), None);
+    drop(index);
+    assert_eq!(Index::evidence(&log, IndexOptions::default()), None, "its own index is no evidence");
+}
+
+/// A reader is told a head that is not confirmed yet, or was asked for a while ago. An index that knows commits which are in
+/// the log is no evidence of anything.
+#[test]
+fn what_the_log_holds_is_no_evidence_however_far_a_handle_has_come() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = open_log(folder.path());
+    append(&log, &steady(2));
+    let late = open_log(folder.path());
+    append(&log, &steady(5)[2..].to_vec());
+    let index = Index::open_for(&log, IndexOptions::default()).owner().unwrap();
+    index_all(&log, &index);
+    drop(index);
+    assert_eq!(Index::evidence(&late, IndexOptions::default()), None);
+    assert!(Index::open_for(&late, IndexOptions::default()).owner().is_some());
 }
 
 fn copy_all(from: &Path, to: &Path) {

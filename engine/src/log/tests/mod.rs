@@ -10,6 +10,7 @@ mod map;
 mod newer;
 mod processes;
 mod seal;
+mod witness;
 
 use std::sync::Arc;
 

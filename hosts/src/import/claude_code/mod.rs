@@ -35,7 +35,7 @@ use acpdb_engine::event::ReplaceCause;
 
 use self::line::{Line, Speech};
 use super::report::Admitted;
-use super::values::{RECORD_BYTES_MAX, ValueReader};
+use super::values::ValueReader;
 use super::{Context, ImportError, Input, bytes, digest_origin, json, time, wire};
 
 /// Name of the host.
@@ -62,12 +62,12 @@ const KNOWN: &[&str] = &[
 
 /// Imports one file.
 pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), ImportError> {
-    let mut values = ValueReader::new(input, RECORD_BYTES_MAX);
+    let mut values = ValueReader::records(input, &context.options.limits);
     let mut importer = Importer { context, lines: Vec::new(), by_name: HashMap::new(), side: HashMap::new() };
     let mut pending: Vec<Pending> = Vec::new();
     let mut home = None;
     while let Some(value) = values.read()? {
-        let admitted = importer.context.report.admit(&value, RECORD_BYTES_MAX);
+        let admitted = importer.context.report.admit(&value);
         let place =
             Place { line: value.line, offset: value.offset, end: value.offset + value.bytes.len() as u64 };
         let (raw, text) = match admitted {

@@ -1,0 +1,130 @@
+//! `acpdb head`: the durable end in a line, and such lines read back.
+
+use std::path::Path;
+
+use acpdb_engine::HeadPlace;
+use acpdb_engine::ids::{Link, Seq, StoreId};
+use acpdb_engine::verify::Expected;
+use serde_json::json;
+
+use super::describe;
+use crate::args::{Global, Head};
+use crate::failure::{Code, Failure};
+use crate::output::Output;
+use crate::place;
+
+pub(crate) fn run(global: &Global, args: &Head, output: &mut Output) -> Result<Code, Failure> {
+    super::at::refuse_now(global, "head")?;
+    let seq = args.seq.as_deref().map(seq_of).transpose()?;
+    let store = place::read(global, output)?;
+    let Some(head) = store.head_place(seq)? else {
+        let seq = seq.unwrap_or_default();
+        return Err(Failure::not_found(format!("the log ends before {seq}")));
+    };
+    if output.json {
+        output.json_object(
+            "acpdb.head/1",
+            &json!({
+                "seq": head.seq, "link": head.link, "position": head.position.to_string(),
+                "time": describe::time(head.time), "store": head.store,
+            }),
+        )?;
+    } else {
+        output.line(line(&head))?;
+    }
+    Ok(Code::Ok)
+}
+
+/// The end in a line that [`read_line`] takes.
+fn line(head: &HeadPlace) -> String {
+    let HeadPlace { store, seq, link, position, time } = head;
+    format!("{seq} link {link} position {position} time {} store {store}", describe::time(*time))
+}
+
+fn seq_of(text: &str) -> Result<Seq, Failure> {
+    let number = text.strip_prefix('#').unwrap_or(text).parse();
+    number.map(Seq).map_err(|_| Failure::usage(format!("{text:?} is no seq, such as #812")))
+}
+
+fn link_of(text: &str) -> Result<Link, Failure> {
+    let link = Link::from_hex(&text.to_ascii_lowercase());
+    link.ok_or_else(|| Failure::usage(format!("{text:?} is no link: those are 64 hexadecimal digits")))
+}
+
+/// `812=ab..` as a link that is to be there.
+pub(crate) fn expected(text: &str) -> Result<Expected, Failure> {
+    let (seq, link) = text.split_once('=').ok_or_else(|| {
+        Failure::usage(format!("{text:?} is not SEQ=LINK")).hint("as acpdb head prints them: 812=ab12..")
+    })?;
+    Ok(Expected { seq: seq_of(seq.trim())?, link: link_of(link.trim())? })
+}
+
+/// The links in a file of lines that `acpdb head` printed, as text or as JSON; also `SEQ=LINK`.
+pub(crate) fn expected_in(path: &Path) -> Result<Vec<(Expected, Option<StoreId>)>, Failure> {
+    let shown = path.display().to_string();
+    let text = std::fs::read_to_string(path).map_err(|error| Failure::io("read", &shown, &error))?;
+    let mut found = Vec::new();
+    for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty()) {
+        let read = read_line(line.trim());
+        found.push(read.map_err(|mut failure| {
+            failure.message = format!("{shown}, line {number}: {}", failure.message);
+            failure
+        })?);
+    }
+    Ok(found)
+}
+
+fn read_line(line: &str) -> Result<(Expected, Option<StoreId>), Failure> {
+    let store_of = |text: &str| StoreId::from_hex(text);
+    if line.starts_with('{') {
+        #[derive(serde::Deserialize)]
+        struct Kept {
+            seq: u64,
+            link: String,
+            store: Option<String>,
+        }
+        let kept: Kept = serde_json::from_str(line)
+            .map_err(|error| Failure::usage(format!("not what acpdb head --json prints: {error}")))?;
+        let store = kept.store.as_deref().and_then(store_of);
+        return Ok((Expected { seq: Seq(kept.seq), link: link_of(&kept.link)? }, store));
+    }
+    let mut words = line.split_whitespace();
+    let seq = words.next().unwrap_or_default();
+    let mut fields = std::collections::BTreeMap::new();
+    while let (Some(name), Some(value)) = (words.next(), words.next()) {
+        fields.insert(name, value);
+    }
+    let Some(link) = fields.get("link") else { return Ok((expected(line)?, None)) };
+    let store = fields.get("store").copied().and_then(store_of);
+    Ok((Expected { seq: seq_of(seq)?, link: link_of(link)? }, store))
+}
+
+#[cfg(test)]
+mod tests {
+    use acpdb_engine::ids::{Micros, Position};
+
+    use super::*;
+
+    #[test]
+    fn what_is_printed_is_read_back() {
+        let head = HeadPlace {
+            store: StoreId([5; 16]),
+            seq: Seq(812),
+            link: Link([0xab; 32]),
+            position: Position(1 << 32 | 512),
+            time: Micros(1_700_000_000_000_000),
+        };
+        let expected = Expected { seq: head.seq, link: head.link };
+        let text = line(&head);
+        assert!(text.starts_with("#812 link abab"), "{text}");
+        let json = format!(r#"{{"seq":812,"link":"{}","store":"{}"}}"#, head.link, head.store);
+        for kept in [text, json] {
+            assert!(read_line(&kept).is_ok_and(|read| read == (expected, Some(head.store))), "{kept}");
+        }
+        let pair = format!("812={}", head.link.to_hex().to_uppercase());
+        assert!(read_line(&pair).is_ok_and(|read| read == (expected, None)));
+        for wrong in ["812", "812=ab", "x=y", "{}", "#812 link", "#812 position 1:8192"] {
+            assert!(read_line(wrong).is_err(), "{wrong}");
+        }
+    }
+}

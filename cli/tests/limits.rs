@@ -1,0 +1,134 @@
+//! Files that are more than they seem: an import of them ends soon, in little memory, with an error that says what to do.
+
+#![cfg(unix)]
+#![expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// What an import may take at its peak; a sound one of these sizes takes a tenth of it.
+const PEAK_KIB_MAX: u64 = 400 << 10;
+
+/// Runs the program: its exit code, what it said, and the most memory it held, in KiB, as far as it could be seen.
+fn run(store: &Path, args: &[&str]) -> (Option<i32>, String, u64) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_acpdb"));
+    command.args(args).arg("--db").arg(store).env_remove("ACPDB_PATH");
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let status = format!("/proc/{}/status", child.id());
+    let mut peak = 0;
+    // The high-water mark only rises, so the last look before the end is the one that counts.
+    while child.try_wait().unwrap().is_none() {
+        let text = std::fs::read_to_string(&status).unwrap_or_default();
+        let mark = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let mark = mark.and_then(|mark| mark.trim().trim_end_matches(" kB").parse().ok());
+        peak = peak.max(mark.unwrap_or(0));
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+    let done = child.wait_with_output().unwrap();
+    (done.status.code(), String::from_utf8_lossy(&done.stderr).into_owned(), peak)
+}
+
+/// A packed file of `piece`, over and over.
+fn packed(path: &Path, begin: &[u8], piece: &[u8], count: usize) {
+    let mut file = zstd::Encoder::new(std::fs::File::create(path).unwrap(), 1).unwrap();
+    file.write_all(begin).unwrap();
+    for _ in 0..count {
+        file.write_all(piece).unwrap();
+    }
+    file.finish().unwrap();
+}
+
+/// The hostile files, the format they are given as, and the limit that ends each.
+fn hostile(folder: &Path) -> Vec<(PathBuf, &'static str, &'static str)> {
+    let path = |name: &str| folder.join(name);
+    let mib = 1 << 20;
+    packed(&path("zeros.jsonl.zst"), b"{\"type\":\"", &vec![0; mib], 256);
+    packed(&path("brackets.json.zst"), b"", &vec![b'['; mib], 64);
+    packed(&path("tiny.json.zst"), b"[", &b"{\"role\":\"user\",\"content\":\"\"},".repeat(1 << 12), 800);
+    packed(&path("lines.jsonl.zst"), b"", &b"{\"role\":\"user\",\"content\":\"a\"}\n".repeat(1 << 12), 800);
+    let mut elements = b"{\"role\":\"user\",\"content\":[".to_vec();
+    elements.extend(b"1,".repeat(10_000_000));
+    elements.extend(b"1]}");
+    std::fs::write(path("elements.json"), elements).unwrap();
+    std::fs::write(path("line.jsonl"), vec![b'{'; 20 << 20]).unwrap();
+    let mut string = b"{\"role\":\"user\",\"content\":\"".to_vec();
+    string.extend(vec![b'a'; 80 << 20]);
+    string.extend(b"\"}");
+    std::fs::write(path("document.json"), string).unwrap();
+    vec![
+        (path("zeros.jsonl.zst"), "claude-code", "ratio"),
+        (path("brackets.json.zst"), "openai-messages", "ratio"),
+        (path("tiny.json.zst"), "openai-messages", "ratio"),
+        (path("lines.jsonl.zst"), "openai-messages", "ratio"),
+        (path("elements.json"), "openai-messages", "elements"),
+        (path("elements.json"), "opencode", "elements"),
+        (path("elements.json"), "claude-code", "record"),
+        (path("elements.json"), "codex", "record"),
+        (path("elements.json"), "copilot-cli", "record"),
+        (path("elements.json"), "gemini-cli", "elements"),
+        (path("elements.json"), "swe-agent", "elements"),
+        (path("line.jsonl"), "claude-code", "record"),
+        (path("document.json"), "openai-messages", "document"),
+    ]
+}
+
+/// A file of ten kilobytes became seven million events, a gigabyte of disk and two of memory, and the import had not ended.
+#[test]
+fn a_hostile_file_ends_soon_and_names_the_limit() {
+    let folder = tempfile::TempDir::new().unwrap();
+    for (at, (path, format, limit)) in hostile(folder.path()).into_iter().enumerate() {
+        let store = folder.path().join(format!("store-{at}"));
+        let (code, err, peak) = run(&store, &["import", "--format", format, &path.to_string_lossy()]);
+        let shown = path.file_name().unwrap().to_string_lossy().into_owned();
+        assert!(matches!(code, Some(1 | 8)), "{shown} as {format}: {code:?} {err}");
+        let switch = format!("--limits {limit}=N allows more");
+        assert!(err.contains(&shown) && err.contains(&switch), "{shown} as {format}: {err}");
+        assert!(peak < PEAK_KIB_MAX, "{shown} as {format}: {peak} KiB");
+    }
+}
+
+/// What came before a limit is recorded, as whole records; importing again with more allowed adds the rest, and nothing twice.
+#[test]
+fn what_came_before_a_limit_stands_and_the_rest_can_be_added() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let (store, path) = (folder.path().join("store"), folder.path().join("many.jsonl"));
+    let lines: String =
+        (0..60).map(|number| format!("{{\"role\":\"user\",\"content\":\"number {number}\"}}\n")).collect();
+    std::fs::write(&path, lines).unwrap();
+    let file = path.to_string_lossy().into_owned();
+    let listed = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_acpdb"));
+        let done = command.args(["list", "--db"]).arg(&store).env_remove("ACPDB_PATH").output().unwrap();
+        String::from_utf8_lossy(&done.stdout).matches("number ").count()
+    };
+    let (code, err, _) = run(&store, &["import", "--limits", "facts=20", &file]);
+    assert_eq!(code, Some(8), "{err}");
+    assert!(err.contains("facts and more, over 20; --limits facts=N allows more"), "{err}");
+    let before = listed();
+    assert!(before > 0 && before < 60, "{before}");
+    let (code, err, _) = run(&store, &["import", &file]);
+    assert_eq!((code, listed()), (Some(0), 60), "{err}");
+    for wrong in ["facts", "depth=3", "record=1G", "bytes=many"] {
+        assert_eq!(run(&store, &["import", "--limits", wrong, &file]).0, Some(2), "{wrong}");
+    }
+}
+
+/// Names that are repeated, halves of surrogate pairs and deep nesting are nothing to fail of.
+#[test]
+fn odd_records_are_kept_and_the_rest_is_read() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let (store, path) = (folder.path().join("store"), folder.path().join("odd.jsonl"));
+    let deep = format!("{{\"role\":\"user\",\"content\":{}{}}}", "[".repeat(5000), "]".repeat(5000));
+    let odd = format!(
+        "{{\"role\":\"user\",\"content\":\"first\"}}\n{deep}\n{{\"role\":\"user\",\"role\":\"user\",\"content\":\"a\",\
+         \"content\":\"b\"}}\n{{\"role\":\"user\",\"content\":\"half \\ud83d\"}}\n{{\"role\":\"user\",\"content\":\"last\"}}\n"
+    );
+    std::fs::write(&path, odd).unwrap();
+    let (code, err, _) = run(&store, &["import", "--format", "openai-messages", &path.to_string_lossy()]);
+    assert!(matches!(code, Some(0 | 8)), "{err}");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_acpdb"));
+    let done = command.args(["list", "--db"]).arg(&store).env_remove("ACPDB_PATH").output().unwrap();
+    let list = String::from_utf8_lossy(&done.stdout).into_owned();
+    assert!(list.contains("first") && list.contains("last"), "{list}");
+}

@@ -1,0 +1,172 @@
+//! An index that knows what the log does not: evidence that the log was rolled back.
+//!
+//! ```text
+//! index: "#812 ends at 1:40960 with link ab.."      log: that commit is there? -> nothing to say, however far it is confirmed
+//!                                                        another one, or none  -> evidence: kept as it is, told, not used
+//! ```
+//!
+//! Frames are indexed only once they are durable, so a crash never makes an index know more than the log. An older copy put in
+//! the place of a store does, and so does whoever takes back what was recorded. Which of them it was is for a person to say:
+//! until then the file is neither removed nor replaced, and answers come from the log.
+
+use crate::ids::{Position, Seq};
+use crate::log::{Log, LogError};
+use crate::planted::{Bug, is_planted};
+use crate::storage::{Access, Storage};
+
+use super::file::Table;
+use super::layout::Fault;
+use super::lookup;
+use super::owner::{self, INDEX_NAME, IndexOptions, LOCK_NAME};
+use super::{Bypassed, FramePlace, Identity, Watermark};
+
+/// What an index says of the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Testimony {
+    /// Which store it is of.
+    pub identity: Identity,
+    /// How far it had come.
+    pub watermark: Watermark,
+    /// Its newest frame, if it has any.
+    pub newest: Option<FramePlace>,
+}
+
+/// An index that knows what the log does not.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{detail}")]
+pub struct Evidence {
+    /// How far the index had come.
+    pub watermark: Watermark,
+    /// Where the log ends.
+    pub head: Seq,
+    /// What it knows and the log does not, in a line.
+    pub detail: String,
+}
+
+/// What came of asking an index.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum IndexWitness {
+    /// There is none, or an empty file.
+    Absent,
+    /// Somebody owns it.
+    InUse,
+    /// It cannot be read, and why.
+    Unreadable(String),
+    /// What it says.
+    Says(Testimony),
+}
+
+/// Says whether a testimony is evidence.
+pub(super) type Judge<'j> = &'j dyn Fn(&Testimony) -> Option<Evidence>;
+
+/// Reads what a table says; `None` if there is nothing in it.
+pub(super) fn testimony(table: &Table) -> Result<Option<Testimony>, Fault> {
+    table.read(|rows| {
+        let meta = rows.meta()?;
+        let newest = match meta.watermark.seq {
+            Seq::ZERO => None,
+            seq => {
+                let missing = || Fault::new("its newest frame is missing");
+                Some(lookup::place_of(rows, seq)?.ok_or_else(missing)?)
+            }
+        };
+        Ok(Testimony { identity: meta.identity, watermark: meta.watermark, newest })
+    })
+}
+
+/// Asks the index in `storage`, without adopting, changing or making anything.
+pub(super) fn ask(storage: &dyn Storage, options: IndexOptions) -> IndexWitness {
+    let open = || storage.open(INDEX_NAME, Access::Read);
+    // Locked by a handle of its own: one that redb gave up on is never closed.
+    let (Ok(file), Ok(locked)) = (open(), open()) else { return IndexWitness::Absent };
+    // Without its lock file nobody owns it.
+    let lock = storage.open(LOCK_NAME, Access::Read).ok();
+    if lock.as_ref().is_some_and(|lock| !matches!(lock.try_lock(), Ok(true))) {
+        return IndexWitness::InUse;
+    }
+    if !matches!(locked.try_lock(), Ok(true)) {
+        return IndexWitness::InUse;
+    }
+    if matches!(file.len(), Ok(0)) {
+        return IndexWitness::Absent;
+    }
+    // Each row has a checksum of its own, so that pages need not be checked first.
+    let found = Table::open(file, options.cache_bytes, false).and_then(|table| match testimony(&table) {
+        Ok(found) => {
+            // What redb would write was held back, and goes with it.
+            let _ = table.close();
+            Ok(found)
+        }
+        Err(fault) => {
+            table.abandon();
+            Err(fault)
+        }
+    });
+    match found {
+        Ok(Some(said)) => IndexWitness::Says(said),
+        Ok(None) => IndexWitness::Absent,
+        Err(fault) => IndexWitness::Unreadable(fault.0),
+    }
+}
+
+/// Whether what an index says of this store is evidence, by how far the log goes.
+pub(super) fn beyond(identity: Identity, durable: (Seq, Position), said: &Testimony) -> Option<Evidence> {
+    let Watermark { seq, end, .. } = said.watermark;
+    let is_ahead = seq > durable.0 || end.is_some_and(|end| end > durable.1);
+    if said.identity != identity || !is_ahead || is_planted(Bug::IndexAheadOfLog) {
+        return None;
+    }
+    let detail = format!("the index knows events up to {seq}, the log ends at {}", durable.0);
+    Some(Evidence { watermark: said.watermark, head: durable.0, detail })
+}
+
+/// Whether what an index says of this store is evidence, by what the log holds at its newest place.
+pub(super) fn beside(log: &Log, identity: Identity, said: &Testimony) -> Option<Evidence> {
+    let watermark = said.watermark;
+    if said.identity != identity || watermark.seq == Seq::ZERO {
+        return None;
+    }
+    // Asked after the index was read: what others appended meanwhile is known.
+    let head = log.refresh().unwrap_or_else(|_| log.head());
+    let at_place = said.newest.map(|newest| log.header_at(newest.position));
+    if let Some(Ok(header)) = &at_place
+        && header.link() == watermark.link
+        && header.last_seq() == watermark.seq
+        && watermark.end == Some(header.end())
+    {
+        // Perhaps not confirmed yet, after a crash; but it is there.
+        return None;
+    }
+    if let Some(evidence) = beyond(identity, (head.seq, head.position), said) {
+        return Some(evidence);
+    }
+    // Below the head: another commit is there, unless nobody can tell what was.
+    let found = match log.locate(watermark.seq) {
+        Ok(Some(frame)) => frame.header().link(),
+        Ok(None) | Err(LogError::Corrupt(_)) | Err(_) => return None,
+    };
+    if is_planted(Bug::IndexAheadOfLog) {
+        return None;
+    }
+    let (seq, link) = (watermark.seq, watermark.link);
+    let detail = format!("the index knows {seq} with link {link}, the log holds it with link {found}");
+    Some(Evidence { watermark, head: head.seq, detail })
+}
+
+/// Gives an index that is evidence another name, under which nobody opens it: a person has said that it is explained.
+///
+/// Returns the name.
+///
+/// # Errors
+/// [`Bypassed`] if somebody owns the index, or the name cannot be changed; then it stays as it is.
+pub fn set_aside(storage: &dyn Storage) -> Result<String, Bypassed> {
+    let _lock = owner::lock(storage)?;
+    let names = storage.list("").map_err(|error| owner::cannot("list", storage, "", &error))?;
+    let name = (0_u32..)
+        .map(|count| format!("{INDEX_NAME}.evidence-{count}"))
+        .find(|name| !names.contains(name))
+        .ok_or_else(|| Fault::new("there is no name left for it"))?;
+    let renamed = storage.rename(INDEX_NAME, &name).and_then(|()| storage.sync_dir(""));
+    renamed.map_err(|error| owner::cannot("rename", storage, INDEX_NAME, &error))?;
+    Ok(name)
+}

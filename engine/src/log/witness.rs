@@ -1,0 +1,386 @@
+//! Witnesses: whatever else says where the log was, compared with the log itself, place by place.
+//!
+//! ```text
+//! tail, checkpoint, headers of segments, records of seals and maps, index, saved folds, links kept elsewhere
+//!      |  each claims: this seq ends at this position with this link
+//!      v
+//! the walk of `verify` passes every commit -> agrees | behind | ahead | forked | not compared
+//! ```
+//!
+//! Nothing is called agreeing whose seq, position and link (as far as it names them) were not all compared.
+
+use std::collections::VecDeque;
+
+use super::error::LogError;
+use super::files::{Segments, map_name};
+use super::lookup::{Source, exactly};
+use crate::codec::{FrameHeader, RECORD_BYTES, RecordKind, SealedLayout, SegmentHeader, TailPage};
+use crate::ids::{Link, Position, Seq, StoreId};
+use crate::storage::Access;
+
+/// How a witness stands to the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Standing {
+    /// It names the end of the log, and all that it says of it is so.
+    Agrees,
+    /// It names an earlier place, and all that it says of it is so.
+    Behind,
+    /// It knows more than the log holds.
+    Ahead,
+    /// The log holds something else where it points.
+    Forked,
+    /// It cannot be read, or is of another store: it says nothing.
+    Damaged,
+    /// There is none.
+    Absent,
+    /// The log is damaged where it points, or somebody else holds it.
+    NotCompared,
+}
+
+impl std::fmt::Display for Standing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Agrees => "agrees",
+            Self::Behind => "behind",
+            Self::Ahead => "ahead",
+            Self::Forked => "forked",
+            Self::Damaged => "damaged",
+            Self::Absent => "absent",
+            Self::NotCompared => "not compared",
+        })
+    }
+}
+
+/// What kind of witness it is: what follows if it contradicts the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WitnessKind {
+    /// A record of the tail page.
+    Tail,
+    /// The checkpoint.
+    Checkpoint,
+    /// The header of a segment, about the one before it.
+    Segment,
+    /// The record of a sealed segment.
+    Seal,
+    /// The map of a complete segment.
+    Map,
+    /// The index.
+    Index,
+    /// A saved fold.
+    Snapshot,
+    /// A saved ledger.
+    Ledger,
+    /// A link that was kept elsewhere.
+    Expected,
+}
+
+impl WitnessKind {
+    /// Whether it is part of the log, so that a contradiction is damage.
+    pub const fn is_of_the_log(self) -> bool {
+        matches!(self, Self::Tail | Self::Checkpoint | Self::Segment | Self::Seal)
+    }
+
+    /// Whether it is kept apart from the log and was made of durable events only, so that a contradiction is evidence that
+    /// the log was rolled back.
+    pub const fn is_kept_apart(self) -> bool {
+        matches!(self, Self::Index | Self::Snapshot | Self::Ledger)
+    }
+}
+
+/// What a witness says, and how that compares with the log.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Witness {
+    /// Which kind.
+    pub kind: WitnessKind,
+    /// Which one: `tail written`, `checkpoint`, `segment 2`, a file.
+    pub name: String,
+    /// How it stands to the log.
+    pub standing: Standing,
+    /// What was compared: of `seq`, `position`, `link`.
+    pub compared: Vec<&'static str>,
+    /// The place it names: everything before it was durable. Of a saved fold, where its last commit begins.
+    pub position: Option<Position>,
+    /// The last event before it.
+    pub seq: Option<Seq>,
+    /// The link there.
+    pub link: Option<Link>,
+    /// What the log holds there instead, or why nothing was compared.
+    pub detail: Option<String>,
+}
+
+impl Witness {
+    pub(crate) fn new(kind: WitnessKind, name: impl Into<String>) -> Self {
+        let (standing, compared) = (Standing::NotCompared, Vec::new());
+        Self {
+            kind,
+            name: name.into(),
+            standing,
+            compared,
+            position: None,
+            seq: None,
+            link: None,
+            detail: None,
+        }
+    }
+
+    pub(crate) fn standing(mut self, standing: Standing, detail: impl Into<String>) -> Self {
+        self.standing = standing;
+        self.detail = Some(detail.into()).filter(|detail| !detail.is_empty());
+        self
+    }
+
+    /// Whether it knows what the log does not hold, or something else than the log holds.
+    pub fn contradicts(&self) -> bool {
+        matches!(self.standing, Standing::Ahead | Standing::Forked)
+    }
+}
+
+/// What a position in a claim means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// Where the commit that ends with the seq ends.
+    End(Position),
+    /// Where that commit begins.
+    Start(Position),
+    /// The seq is somewhere in the commit, which may be anywhere.
+    Anywhere,
+}
+
+/// What a witness claims, until it is judged.
+#[derive(Debug, Clone)]
+pub(crate) struct Claim {
+    pub(crate) witness: Witness,
+    pub(crate) place: Place,
+    pub(crate) seq: Seq,
+    pub(crate) link: Option<Link>,
+    /// What it says was never told to be durable: that it is ahead, or of a write that was given up, means nothing.
+    pub(crate) is_hint: bool,
+}
+
+impl Claim {
+    pub(crate) fn new(witness: Witness, place: Place, seq: Seq, link: Option<Link>) -> Self {
+        let position = match place {
+            Place::End(position) | Place::Start(position) => Some(position),
+            Place::Anywhere => None,
+        };
+        let witness = Witness { position, seq: Some(seq), link, ..witness };
+        Self { witness, place, seq, link, is_hint: false }
+    }
+
+    /// A link that somebody kept, of the commit that holds `seq`.
+    pub(crate) fn expected(seq: Seq, link: Link) -> Self {
+        Self::new(Witness::new(WitnessKind::Expected, seq.to_string()), Place::Anywhere, seq, Some(link))
+    }
+
+    fn judged(mut self, standing: Standing, detail: Option<String>) -> Witness {
+        if matches!(standing, Standing::Agrees | Standing::Behind | Standing::Forked) {
+            self.witness.compared = [
+                (self.witness.seq.is_some(), "seq"),
+                (self.witness.position.is_some(), "position"),
+                (self.link.is_some(), "link"),
+            ]
+            .into_iter()
+            .filter_map(|(is_named, name)| is_named.then_some(name))
+            .collect();
+        }
+        if self.is_hint && matches!(standing, Standing::Ahead | Standing::Forked) {
+            let detail = "of a write that was never confirmed".to_owned();
+            return Witness {
+                standing: Standing::NotCompared,
+                detail: Some(detail),
+                compared: Vec::new(),
+                ..self.witness
+            };
+        }
+        Witness { standing, detail, ..self.witness }
+    }
+}
+
+/// Why there is no more of the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// It was never longer, as far as it knows itself.
+    Whole,
+    /// Acknowledged events are missing at its end.
+    Missing,
+    /// What follows is damaged.
+    Damaged,
+}
+
+/// Claims that wait for the walk to come by, and those that were judged.
+#[derive(Default)]
+pub(crate) struct Claims {
+    /// By seq.
+    waiting: VecDeque<Claim>,
+    judged: Vec<(Witness, Seq)>,
+}
+
+impl Claims {
+    /// Adds what is to be compared. Before the walk begins.
+    pub(crate) fn add(&mut self, claims: impl IntoIterator<Item = Claim>) {
+        self.waiting.extend(claims);
+        self.waiting.make_contiguous().sort_by_key(|claim| claim.seq);
+    }
+
+    /// Adds a witness that has nothing to compare.
+    pub(crate) fn tell(&mut self, witness: Witness) {
+        self.judged.push((witness, Seq::ZERO));
+    }
+
+    /// Compares what is claimed of a sound commit and of what lies before it.
+    pub(crate) fn pass(&mut self, segments: &Segments, header: &FrameHeader) -> Result<(), LogError> {
+        while let Some(claim) = pop_if(&mut self.waiting, |claim| claim.seq <= header.last_seq()) {
+            let seq = claim.seq;
+            let witness = compare(segments, claim, header)?;
+            self.judged.push((witness, seq));
+        }
+        Ok(())
+    }
+
+    /// Judges the rest: the sound part of the log ends at `seq` and `end`, for this reason.
+    pub(crate) fn finish(mut self, seq: Seq, end: Position, ending: Ending) -> Vec<Witness> {
+        let told = format!("the log ends at {seq}");
+        for claim in self.waiting {
+            let is_within = claim.witness.position.is_some_and(|position| position <= end);
+            let begins = claim.seq == Seq::ZERO && seq == Seq::ZERO;
+            let (standing, detail) = match ending {
+                _ if begins && is_within => (Standing::Agrees, None),
+                Ending::Damaged if is_within => {
+                    (Standing::NotCompared, Some("the log is damaged there".to_owned()))
+                }
+                Ending::Whole if is_within => (Standing::Forked, Some(told.clone())),
+                _ => (Standing::Ahead, Some(told.clone())),
+            };
+            let at = claim.seq;
+            self.judged.push((claim.judged(standing, detail), at));
+        }
+        let mut judged = self.judged;
+        for (witness, at) in &mut judged {
+            if witness.standing == Standing::Behind && *at >= seq {
+                witness.standing = Standing::Agrees;
+            }
+        }
+        let mut found: Vec<Witness> = judged.into_iter().map(|(witness, _)| witness).collect();
+        found.sort_by(|left, right| {
+            (left.kind as u8, left.seq, &left.name).cmp(&(right.kind as u8, right.seq, &right.name))
+        });
+        found
+    }
+}
+
+fn pop_if(claims: &mut VecDeque<Claim>, is_due: impl Fn(&Claim) -> bool) -> Option<Claim> {
+    if claims.front().is_some_and(is_due) { claims.pop_front() } else { None }
+}
+
+/// Whether a commit ends at a position: right there, or at the start of the segment that was begun after it.
+fn ends_at(segments: &Segments, position: Position, header: &FrameHeader) -> Result<bool, LogError> {
+    if position == header.end() {
+        return Ok(true);
+    }
+    if position != SegmentHeader::start(position.segment()) {
+        return Ok(false);
+    }
+    Ok(segments.header(position.segment())?.is_some_and(|next| next.previous_end == header.end()))
+}
+
+/// Compares a claim with the first sound commit that ends at its seq or later.
+fn compare(segments: &Segments, claim: Claim, header: &FrameHeader) -> Result<Witness, LogError> {
+    let link = header.link();
+    let seq = claim.seq;
+    if seq == Seq::ZERO {
+        let start = SegmentHeader::start(1);
+        let is_start = claim.witness.position.is_none_or(|position| position == start || position.0 == 0)
+            && claim.link.is_none_or(|link| link.is_zero());
+        let found = format!("the log begins at {start} without a link");
+        return Ok(match is_start {
+            true => claim.judged(Standing::Behind, None),
+            false => claim.judged(Standing::Forked, Some(found)),
+        });
+    }
+    if header.first_seq > seq {
+        let detail = format!("the log is damaged before {}", header.first_seq);
+        return Ok(claim.judged(Standing::NotCompared, Some(detail)));
+    }
+    let is_there = match claim.place {
+        Place::Anywhere => true,
+        Place::Start(position) => header.last_seq() == seq && header.position == position,
+        Place::End(position) => header.last_seq() == seq && ends_at(segments, position, header)?,
+    };
+    if is_there && claim.link.is_none_or(|claimed| claimed == link) {
+        return Ok(claim.judged(Standing::Behind, None));
+    }
+    let found = format!("the log has link {link} at {}, ending at {}", header.last_seq(), header.end());
+    Ok(claim.judged(Standing::Forked, Some(found)))
+}
+
+/// What the headers and records of complete segments claim of where those end.
+pub(crate) fn add_segments(
+    claims: &mut Claims,
+    segments: &Segments,
+    numbers: &[u32],
+) -> Result<(), LogError> {
+    let mut found = Vec::new();
+    for number in numbers {
+        let header = segments.header(*number)?;
+        if let Some(header) = header.as_ref().filter(|header| header.number > 1) {
+            let witness = Witness::new(WitnessKind::Segment, format!("segment {number}"));
+            let seq = Seq(header.first_seq.0.saturating_sub(1));
+            found.push(Claim::new(witness, Place::End(header.previous_end), seq, Some(header.previous)));
+        }
+        if let Some(record) = header.as_ref().and_then(|header| header.sealed.as_ref()) {
+            let witness = Witness::new(WitnessKind::Seal, format!("seal {number}"));
+            found.push(Claim::new(witness, Place::End(record.end), record.last_seq, None));
+            continue;
+        }
+        let Ok(file) = segments.storage.open(&map_name(*number), Access::Read) else { continue };
+        let witness = Witness::new(WitnessKind::Map, format!("map {number}"));
+        let path = segments.storage.path(&map_name(*number));
+        let record = exactly(Source { file: &*file, path: &path }, 0, RECORD_BYTES).ok();
+        let record = record.and_then(|record| SealedLayout::decode(&record, RecordKind::Map).ok());
+        match record.filter(|record| record.number == *number && record.store == segments.store) {
+            Some(record) => {
+                let link = Some(Link(record.digest));
+                found.push(Claim::new(witness, Place::End(record.end), record.last_seq, link));
+            }
+            None => {
+                claims.tell(witness.standing(Standing::Damaged, "no sound record of this segment; not used"))
+            }
+        }
+    }
+    claims.add(found);
+    Ok(())
+}
+
+/// What the tail page claims. `page` is that of the file, whosever it is; `None`: there is no file.
+pub(crate) fn add_tail(claims: &mut Claims, page: Option<&TailPage>, store: StoreId) {
+    let named = |part: &str| Witness::new(WitnessKind::Tail, format!("tail {part}").trim_end().to_owned());
+    let Some(page) = page else { return claims.tell(named("").standing(Standing::Absent, "")) };
+    match page.store {
+        Some(found) if found == store => {}
+        Some(found) => {
+            return claims.tell(named("").standing(Standing::Damaged, format!("it is of store {found}")));
+        }
+        None => return claims.tell(named("").standing(Standing::Damaged, "it is no tail page")),
+    }
+    let mut found = Vec::new();
+    let records = std::iter::once(("written", page.written)).chain(page.durable_records);
+    for (name, record) in records {
+        match record {
+            Some(place) => {
+                let mut claim =
+                    Claim::new(named(name), Place::End(place.position), place.seq, Some(place.link));
+                // Only what the page as a whole calls durable was ever told to anybody.
+                claim.is_hint = name == "written" && page.clean().is_none();
+                found.push(claim);
+            }
+            // Caught half written by a power cut; a claim may never have been made.
+            None if name == "written" || page.durable.is_none() => {
+                claims.tell(named(name).standing(Standing::Damaged, "torn"));
+            }
+            None => {}
+        }
+    }
+    claims.add(found);
+}

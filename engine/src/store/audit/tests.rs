@@ -1,0 +1,171 @@
+//! What is saved beside a log, forged and true.
+
+use std::path::PathBuf;
+
+use tempfile::TempDir;
+
+use super::*;
+use crate::entry::{Entry, StreamInfo};
+use crate::event::Role;
+use crate::ids::Seq;
+use crate::verify::Verdict;
+
+fn session() -> StreamInfo {
+    StreamInfo { project: Some("p".to_owned()), ..StreamInfo::session("acpdb", "s1") }
+}
+
+fn open(folder: &TempDir) -> Store {
+    Store::builder(folder.path().join("store")).index(false).open().unwrap()
+}
+
+/// Records so many calls more, a turn each, with reads that supersede each other and files by several names.
+fn record(store: &Store, from: usize, count: usize) {
+    for number in from..from + count {
+        let call = format!("c{number}");
+        let entries = vec![
+            Entry::step(format!("s{number}")),
+            Entry::tool_started(&call, "read", format!(r#"{{"filePath":"f{}.rs"}}"#, number * 7 % 11)),
+            Entry::tool_completed(&call, format!("output {number} of a call")),
+            Entry::message(format!("m{number}"), Role::Assistant, "It was read."),
+        ];
+        let _ = store.append(&session(), entries).unwrap();
+    }
+}
+
+fn deep(folder: &TempDir) -> Report {
+    let options = VerifyOptions { deep: true, ..VerifyOptions::default() };
+    verify_store(&folder.path().join("store"), &options).unwrap()
+}
+
+fn snap(folder: &TempDir, ending: &str) -> PathBuf {
+    folder.path().join("store/snap").join(format!("{}{ending}", session().id().to_hex()))
+}
+
+/// What was saved shows what is shown by a fold made anew, however often it was taken up again and saved in between.
+#[test]
+fn what_was_saved_in_many_steps_is_what_is_made_anew() {
+    let folder = TempDir::new().unwrap();
+    for step in 0..6 {
+        let store = open(&folder);
+        record(&store, step * 30, 30);
+        if step == 2 {
+            let other = StreamInfo::session("acpdb", "other");
+            let _ = store.append(&other, vec![Entry::message("m", Role::User, "Elsewhere.")]).unwrap();
+        }
+        assert!(store.save_snapshot(session().id()).unwrap());
+        drop(store);
+        let report = deep(&folder);
+        assert_eq!((report.verdict(), report.saved.len()), (Verdict::Sound, 0), "step {step}: {report:#?}");
+        let saved = report.witnesses.iter().filter(|witness| witness.name.starts_with("snap/"));
+        assert_eq!(saved.filter(|witness| witness.standing == Standing::Agrees).count(), 2, "step {step}");
+        record(&open(&folder), 1000 + step, 1);
+        assert_eq!(deep(&folder).verdict(), Verdict::Sound, "step {step}, one more");
+    }
+}
+
+/// A saved fold was changed and its digest made anew: `history` showed what never was, and the deep check said sound. Now the
+/// log is folded again and compared.
+#[test]
+fn a_forged_fold_is_found_with_its_stream_and_file() {
+    let folder = TempDir::new().unwrap();
+    let store = open(&folder);
+    record(&store, 0, 12);
+    assert!(store.save_snapshot(session().id()).unwrap());
+    drop(store);
+    let path = snap(&folder, "");
+    let sound = std::fs::read(&path).unwrap();
+    let mut forged = sound.clone();
+    let at = forged.windows(4).position(|window| window == b"read").unwrap();
+    forged[at..at + 4].copy_from_slice(b"edit");
+    std::fs::write(&path, &forged).unwrap();
+    // An accident: it is not used, and nothing is said.
+    assert_eq!(deep(&folder).verdict(), Verdict::Sound);
+    let mut hasher = blake3::Hasher::new_derive_key("acpdb 2026 snapshot v1");
+    hasher.update(&forged[..112]).update(&forged[HEADER_BYTES..]);
+    forged[112..144].copy_from_slice(hasher.finalize().as_bytes());
+    std::fs::write(&path, &forged).unwrap();
+    let report = deep(&folder);
+    assert_eq!(report.verdict(), Verdict::Damaged);
+    assert_eq!(report.saved.len(), 1);
+    assert_eq!((report.saved[0].stream, &report.saved[0].path), (session().id(), &path));
+    assert!(report.violations.is_empty(), "the log is sound");
+    let plain = verify_store(&folder.path().join("store"), &VerifyOptions::default()).unwrap();
+    assert_eq!(plain.verdict(), Verdict::Sound, "only a fold can tell");
+}
+
+#[test]
+fn a_forged_ledger_is_found() {
+    let folder = TempDir::new().unwrap();
+    let store = open(&folder);
+    record(&store, 0, 12);
+    assert!(store.save_snapshot(session().id()).unwrap());
+    drop(store);
+    let path = snap(&folder, ".ledger");
+    let mut forged = std::fs::read(&path).unwrap();
+    let length = u64::from_le_bytes(forged[96..104].try_into().unwrap());
+    let root_end = HEADER_BYTES + usize::try_from(length).unwrap();
+    let root = &forged[HEADER_BYTES..root_end];
+    let at = HEADER_BYTES + root.windows(5).position(|window| window == b"acpdb").unwrap();
+    forged[at] = b'x';
+    std::fs::write(&path, &forged).unwrap();
+    assert_eq!(deep(&folder).verdict(), Verdict::Sound, "an accident, not used");
+    let mut hasher = blake3::Hasher::new_derive_key("acpdb 2026 ledger v1");
+    hasher.update(&forged[..112]).update(&forged[HEADER_BYTES..root_end]);
+    let digest = *hasher.finalize().as_bytes();
+    forged[112..144].copy_from_slice(&digest);
+    std::fs::write(&path, &forged).unwrap();
+    let report = deep(&folder);
+    assert_eq!((report.verdict(), report.saved.len()), (Verdict::Damaged, 1));
+    assert_eq!(report.saved[0].path, path);
+}
+
+/// The log was put back from a copy, and what was saved later still lies beside it. Any of it shows that there was more.
+#[test]
+fn what_was_saved_later_shows_that_the_log_was_rolled_back() {
+    let folder = TempDir::new().unwrap();
+    let store = open(&folder);
+    record(&store, 0, 5);
+    store.close().unwrap();
+    let copies: Vec<(PathBuf, Vec<u8>)> = ["log/000000000001.seg", "tail", "checkpoint"]
+        .iter()
+        .map(|name| folder.path().join("store").join(name))
+        .map(|path| (path.clone(), std::fs::read(path).unwrap()))
+        .collect();
+    record(&store, 5, 5);
+    assert!(store.save_snapshot(session().id()).unwrap());
+    drop(store);
+    assert_eq!(deep(&folder).verdict(), Verdict::Sound);
+    for (path, bytes) in &copies {
+        std::fs::write(path, bytes).unwrap();
+    }
+    let report = deep(&folder);
+    assert_eq!((report.verdict(), report.violations.len(), report.missing), (Verdict::TailLost, 0, None));
+    let ahead: Vec<_> = report.contradicting().map(|witness| (witness.kind, witness.standing)).collect();
+    assert_eq!(ahead, [(WitnessKind::Snapshot, Standing::Ahead), (WitnessKind::Ledger, Standing::Ahead)]);
+}
+
+/// The place of the head, and of the commit that holds a seq, is what `verify` finds by reading everything.
+#[test]
+fn the_head_is_told_without_reading_the_log() {
+    let folder = TempDir::new().unwrap();
+    let store = open(&folder);
+    record(&store, 0, 3);
+    let report = deep(&folder);
+    let head = store.head_place(None).unwrap().unwrap();
+    assert_eq!((head.seq, head.link, head.store), (report.head_seq, report.head_link, store.id()));
+    assert_eq!(store.head_place(Some(head.seq)).unwrap(), Some(head));
+    let inside = store.head_place(Some(Seq(head.seq.0 - 1))).unwrap();
+    assert_eq!(inside, Some(head), "of the commit that holds it");
+    assert_eq!(store.head_place(Some(head.seq.next())).unwrap(), None);
+    let expected = vec![Expected { seq: Seq(head.seq.0 - 1), link: head.link }];
+    let options = VerifyOptions { expected, ..VerifyOptions::default() };
+    let path = folder.path().join("store");
+    assert_eq!(verify_store(&path, &options).unwrap().verdict(), Verdict::Sound);
+    for (expected, verdict) in [
+        (Expected { seq: head.seq, link: Link([7; 32]) }, Verdict::Damaged),
+        (Expected { seq: head.seq.next(), link: head.link }, Verdict::TailLost),
+    ] {
+        let options = VerifyOptions { expected: vec![expected], ..VerifyOptions::default() };
+        assert_eq!(verify_store(&path, &options).unwrap().verdict(), verdict);
+    }
+}
