@@ -19,7 +19,7 @@ use crate::fold::{CauseView, FaceState, ItemKind, State, Status, World};
 use crate::ids::{ItemId, Link, Position, Seq, StoreId, StreamId};
 use crate::index::{INDEX_NAME, Index, IndexOptions};
 use crate::log::{Log, LogError, LogOptions, LogReport, Violation, Witness};
-use crate::storage::{FileStorage, Storage, SystemClock, SystemEntropy};
+use crate::storage::{Access, FileStorage, Storage, SystemClock, SystemEntropy};
 
 /// What is to be thought of a store.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
@@ -101,7 +101,7 @@ impl Report {
 /// # Errors
 /// [`Error::NotAStore`], [`Error::NewerFormat`] or [`Error::Io`]. Damage is in the report.
 pub fn verify_folder(folder: &Path, deep: bool) -> Result<Report, Error> {
-    let storage = Arc::new(FileStorage::new(folder));
+    let storage = Arc::new(FileStorage::new(folder).read_only());
     let mut report = verify_storage(storage.clone(), deep)?;
     ask_index(&mut report, &*storage);
     Ok(report)
@@ -110,7 +110,7 @@ pub fn verify_folder(folder: &Path, deep: bool) -> Result<Report, Error> {
 /// Lets the index testify to the end of the log: it is folded after the log's sync, so it is never ahead of what was
 /// acknowledged.
 fn ask_index(report: &mut Report, storage: &dyn Storage) {
-    if !storage.path(INDEX_NAME).exists() {
+    if storage.open(INDEX_NAME, Access::Read).is_err() {
         return;
     }
     let Some((identity, watermark)) = Index::witness(storage, IndexOptions::default()) else {

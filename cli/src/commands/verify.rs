@@ -10,7 +10,7 @@ use crate::place;
 
 pub(crate) fn run(global: &Global, args: &Verify, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "verify")?;
-    let folder = place::folder(global)?;
+    let folder = place::folder(global, output)?;
     let report = {
         let _spinner = super::progress::spinner("verifying", output);
         acpdb_engine::verify::verify_folder(&folder, args.deep)?
@@ -73,6 +73,9 @@ pub(crate) fn run(global: &Global, args: &Verify, output: &mut Output) -> Result
             "fold",
             format!("{item}{} (invariant {})", contradiction.detail, contradiction.invariant),
         ))?;
+    }
+    if acpdb_engine::store::erasure_is_pending(&folder) {
+        output.line(line("erasure", place::ERASING.to_owned()))?;
     }
     for note in &report.not_proven {
         output.line(line("not proven", note.clone()))?;

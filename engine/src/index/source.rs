@@ -5,7 +5,7 @@ use crate::ids::{Position, Seq};
 use crate::log::Log;
 
 use super::owner::{Index, IndexOptions, IndexState};
-use super::{FrameSource, Identity, Lookup as _, SourceFault};
+use super::{Bypassed, FrameSource, Identity, Lookup as _, SourceFault};
 
 impl FrameSource for Log {
     /// The head as this handle last saw it.
@@ -48,6 +48,18 @@ impl Index {
             return Self::open(log.storage(), identity, log.durable_head(), options);
         }
         state
+    }
+
+    /// Opens the index that lies beside `log` to look things up in it, if its newest frame is the log's; changes nothing.
+    pub fn open_reading_for(log: &Log, options: IndexOptions) -> IndexState {
+        let identity = Identity { store: log.store(), format: FORMAT_VERSION };
+        let state = Self::open_reading(log.storage(), identity, log.durable_head(), options);
+        match &state {
+            IndexState::Owner(index) if !index.agrees_with(log) => IndexState::Bypassed(Bypassed {
+                reason: "the index is not used: its newest frame is not the log's".to_owned(),
+            }),
+            _ => state,
+        }
     }
 
     /// Whether the newest frame it knows is the one in the log at that place. Cost: two reads.

@@ -157,6 +157,7 @@ impl Log {
     /// # Errors
     /// [`LogError::Poisoned`] if a sync failed since it was written: it may be in the log or not.
     pub fn settle(&self, placed: &Placed) -> Result<(), LogError> {
+        self.check_process()?;
         placed.stretch.as_ref().map_or(Ok(()), |stretch| self.settle_stretch(stretch))
     }
 

@@ -51,7 +51,8 @@ impl Log {
 
     /// Ends the waits of this store's followers, in all processes that share memory; they look again and go on.
     pub fn wake_followers(&self) {
-        if let Some(page) = self.shared_page() {
+        // A reader changes nothing, not even this word; its own followers look again before long.
+        if let Some(page) = self.shared_page().filter(|_| !self.is_read_only()) {
             page.bump_and_wake(word::WAKE);
         }
     }

@@ -65,7 +65,7 @@ use crate::registry::Registry;
 pub use backup::Backup;
 pub use builder::Builder;
 pub use commands::ActReply;
-pub use erase::{ERASE_REASON_BYTES_MAX, EraseReport, ErasedContent, ErasedWhy};
+pub use erase::{ERASE_REASON_BYTES_MAX, EraseReport, ErasedContent, ErasedWhy, erasure_is_pending};
 pub use erasures::Erasure;
 pub use events::Events;
 pub use info::{SessionSummary, StoreInfo, StreamName};
@@ -346,6 +346,7 @@ impl Inner {
                 detail: "it was opened for reading".to_owned(),
             });
         }
+        self.log.check_process()?;
         Ok(())
     }
 
