@@ -68,7 +68,8 @@ pub(crate) fn formats() -> ArgValueCandidates {
 
 fn session_candidates(current: &OsStr) -> Vec<CompletionCandidate> {
     let (Some(current), Some(store)) = (current.to_str(), store()) else { return Vec::new() };
-    let sessions = sessions_of(&store).into_iter().filter(|stream| stream.name.starts_with(current));
+    let sessions = sessions_of(&store).into_iter();
+    let sessions = sessions.filter(|stream| stream.name.starts_with(current) && is_plain(&stream.name));
     let mut all: Vec<CompletionCandidate> = sessions
         .take(CANDIDATE_COUNT_MAX)
         .map(|stream| {
@@ -112,7 +113,7 @@ fn items_of(view: &View, current: &str) -> Vec<CompletionCandidate> {
         let id = item.item.to_string();
         let id = if is_bare { id.trim_start_matches('#').to_owned() } else { id };
         let names = [Some(id), item.hash.clone(), item.call.as_ref().map(ToString::to_string)];
-        for name in names.into_iter().flatten().filter(|name| name.starts_with(current)) {
+        for name in names.into_iter().flatten().filter(|name| name.starts_with(current) && is_plain(name)) {
             if !known.insert(name.clone()) {
                 continue;
             }
@@ -123,6 +124,13 @@ fn items_of(view: &View, current: &str) -> Vec<CompletionCandidate> {
         }
     }
     all
+}
+
+/// Whether every shell takes a name for one plain word. The shell puts a candidate on the line as it is: an id with `$(..)`
+/// in it, which a host may have recorded, would be run. Such ids are left out; they can be typed, in quotes.
+fn is_plain(name: &str) -> bool {
+    let is_plain = |c: char| c.is_alphanumeric() || "-_.:/@+,#".contains(c);
+    !name.is_empty() && !name.starts_with('-') && name.chars().all(is_plain)
 }
 
 /// Sessions, newest first.
@@ -141,8 +149,8 @@ fn store() -> Option<Store> {
         settings: crate::settings::read().unwrap_or_default(),
         ..Global::default()
     };
-    let folder = place::folder(&global).ok()?;
-    Store::builder(folder).registry(acpdb_hosts::registry()).read_only().open().ok()
+    let found = place::find(&global).ok()?;
+    Store::builder(found.folder).registry(acpdb_hosts::registry()).read_only().open().ok()
 }
 
 /// The value of an option in the line on its way to be typed.
@@ -161,4 +169,52 @@ fn option(names: &[&str]) -> Option<OsString> {
         }
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_plain;
+
+    /// A session called `$(touch x)` was offered as it is, and the shell ran it with the line. It is left out now.
+    #[test]
+    fn only_words_that_no_shell_reads_anything_into_are_offered() {
+        for name in ["ses_01", "a-b.c:d", "2024/05", "#812", "r_a1b2c", "réunion", "user@host", "a+b,c"] {
+            assert!(is_plain(name), "{name:?}");
+        }
+        for name in [
+            "$(touch x)",
+            "`id`",
+            "a b",
+            "a;b",
+            "a|b",
+            "a&b",
+            "a>b",
+            "a\nb",
+            "a\tb",
+            "*",
+            "?",
+            "[a]",
+            "{a,b}",
+            "~",
+            "!1",
+            "'",
+            "\"",
+            "\\",
+            "$HOME",
+            "",
+            "-rf",
+            "--help",
+            "a\u{0}b",
+            "a\u{1b}b",
+            "a=b",
+            "%PATH%",
+            "(a)",
+            "^a",
+            "a\u{202e}b",
+            "a\u{200b}b",
+            "a\u{a0}b",
+        ] {
+            assert!(!is_plain(name), "{name:?}");
+        }
+    }
 }

@@ -19,6 +19,7 @@ mod pager;
 mod place;
 mod reader;
 mod settings;
+mod trust;
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -55,7 +56,7 @@ fn main() -> ExitCode {
             args.global.settings = settings;
             None
         }
-        Err(_) if matches!(args.verb, Verb::Config(_)) => None,
+        Err(_) if matches!(args.verb, Verb::Config(_) | Verb::Trust(_)) => None,
         Err(failure) => Some(failure),
     };
     let mut output = Output::new(&args.global);
@@ -152,6 +153,7 @@ fn run(args: &Args, output: &mut Output) -> Result<Code, Failure> {
         Verb::Seal(args) => commands::seal::run(global, args, output),
         Verb::Erase(args) => commands::erase::run(global, args, output),
         Verb::Reindex(args) => commands::reindex::run(global, args, output),
+        Verb::Trust(args) => commands::trust::run(args, output),
         Verb::Config(args) => commands::config::run(args, output),
         Verb::Completions(args) => commands::shell::completions(args, output),
         Verb::Man(args) => commands::shell::man(args, output),

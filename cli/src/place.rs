@@ -2,46 +2,99 @@
 
 use std::path::{Path, PathBuf};
 
-use acpdb_engine::{Error, Store};
+use acpdb_engine::Store;
+use acpdb_engine::store::erasure_is_pending;
 
 use crate::args::{Global, RedactOptions};
-use crate::failure::Failure;
+use crate::failure::{Code, Failure};
 use crate::output::Output;
+use crate::trust;
 
 /// Name of a store's folder inside a project.
-const FOLDER: &str = ".acpdb";
+pub(crate) const FOLDER: &str = ".acpdb";
+
+/// What is said of an erasure that a crash or a full disk interrupted.
+pub(crate) const ERASING: &str = "begun and not ended; the next verb that writes, such as seal, ends it";
 
 /// The store's folder: `--db` or `$ACPDB_PATH`, else the nearest `.acpdb/` upwards, else the setting `db`, else the user's
-/// data directory.
-pub(crate) fn folder(global: &Global) -> Result<PathBuf, Failure> {
+/// data directory. Says what is strange about one that was named.
+pub(crate) fn folder(global: &Global, output: &Output) -> Result<PathBuf, Failure> {
+    let found = find(global)?;
+    if let Some(objection) = found.objection {
+        output.warn(format!("{} {objection}", found.folder.display()));
+    }
+    Ok(found.folder)
+}
+
+/// A store's folder, and what speaks against using it.
+pub(crate) struct Found {
+    pub(crate) folder: PathBuf,
+    objection: Option<String>,
+}
+
+/// The store's folder, with nothing said.
+///
+/// One that lies upwards was chosen by whoever could make a folder there, so it has to be the user's own, or trusted; one
+/// that was named was chosen by the user.
+pub(crate) fn find(global: &Global) -> Result<Found, Failure> {
+    let named = |folder: PathBuf| {
+        let objection = trust::objection(&folder).filter(|_| !trust::is_trusted(&global.settings, &folder));
+        Found { folder, objection }
+    };
     if let Some(path) = &global.db {
         if path.is_file() {
             let failure =
                 Failure::not_found(format!("{} is a file, and a store is a folder", path.display()));
             return Err(failure.hint("name the folder with acpdb.json in it"));
         }
-        return Ok(path.clone());
+        return Ok(named(path.clone()));
     }
     if let Ok(here) = std::env::current_dir() {
-        let found = here.ancestors().map(|folder| folder.join(FOLDER)).find(|folder| folder.is_dir());
-        if let Some(found) = found {
-            return Ok(found);
+        for folder in here.ancestors().map(|folder| folder.join(FOLDER)) {
+            let Ok(found) = folder.symlink_metadata() else { continue };
+            if found.is_symlink() {
+                let failure = Failure::new(
+                    Code::Failure,
+                    format!(
+                        "{} is a symbolic link, and is not followed where it is only found",
+                        folder.display()
+                    ),
+                );
+                return Err(failure.hint(format!("name the store with --db {}", quoted(&folder))));
+            }
+            if !found.is_dir() {
+                continue;
+            }
+            let objection =
+                trust::objection(&folder).filter(|_| !trust::is_trusted(&global.settings, &folder));
+            let Some(objection) = objection else { return Ok(Found { folder, objection: None }) };
+            let failure = Failure::new(Code::Failure, format!("{} {objection}", folder.display()));
+            return Err(failure.hint(format!(
+                "if you trust it: acpdb trust {0}; to use it once: --db {0}",
+                quoted(&folder)
+            )));
         }
     }
     if let Some(path) = &global.settings.db {
-        return Ok(path.clone());
+        return Ok(named(path.clone()));
     }
     let home = || std::env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
     let data = std::env::var_os("XDG_DATA_HOME").filter(|data| !data.is_empty()).map(PathBuf::from);
     let data = data.or_else(|| home().map(|home| home.join(".local/share")));
-    data.map(|data| data.join("acpdb")).ok_or_else(|| {
+    data.map(|data| named(data.join("acpdb"))).ok_or_else(|| {
         Failure::usage("there is no home folder to keep a store in").hint("name a store with --db PATH")
     })
 }
 
+/// A path as it can be typed in a shell.
+pub(crate) fn quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    shlex::try_quote(&text).map_or_else(|_| text.clone(), std::borrow::Cow::into_owned)
+}
+
 /// Opens the store to append to it; makes it if need be.
 pub(crate) fn open(global: &Global, output: &Output) -> Result<Store, Failure> {
-    let folder = folder(global)?;
+    let folder = folder(global, output)?;
     open_at(&folder, output)
 }
 
@@ -51,7 +104,7 @@ pub(crate) fn open_redacting(
     redact: &RedactOptions,
     output: &Output,
 ) -> Result<Store, Failure> {
-    let mut builder = Store::builder(folder(global)?).registry(acpdb_hosts::registry());
+    let mut builder = Store::builder(folder(global, output)?).registry(acpdb_hosts::registry());
     if let Some(rules) = crate::commands::scan::rules(redact, global.settings.redact == Some(true))? {
         builder = builder.redactor(std::sync::Arc::new(rules));
     }
@@ -74,16 +127,18 @@ pub(crate) fn open_at(folder: &Path, output: &Output) -> Result<Store, Failure> 
     Ok(store)
 }
 
-/// Opens an existing store to read. Recovers it if it can be written, else reads what is confirmed.
+/// Opens an existing store to read. Nothing in its folder changes, whatever state it is in.
 pub(crate) fn read(global: &Global, output: &Output) -> Result<Store, Failure> {
-    let folder = folder(global)?;
-    let builder = Store::builder(&folder).registry(acpdb_hosts::registry()).create(false);
-    let store = match builder.open() {
-        Err(Error::ReadOnly { .. } | Error::NoSpace { .. } | Error::UntrustedFileSystem { .. }) => {
-            Store::builder(&folder).registry(acpdb_hosts::registry()).read_only().open()?
-        }
-        other => other?,
-    };
+    let folder = folder(global, output)?;
+    let store = Store::builder(&folder).registry(acpdb_hosts::registry()).read_only().open()?;
+    report(&store, output);
+    Ok(store)
+}
+
+/// Opens an existing store to write to it; recovers it if need be, and ends an erasure that was interrupted.
+pub(crate) fn write(global: &Global, output: &Output) -> Result<Store, Failure> {
+    let folder = folder(global, output)?;
+    let store = Store::builder(&folder).registry(acpdb_hosts::registry()).create(false).open()?;
     report(&store, output);
     Ok(store)
 }
@@ -92,12 +147,26 @@ pub(crate) fn read(global: &Global, output: &Output) -> Result<Store, Failure> {
 fn report(store: &Store, output: &Output) {
     output.reads(store);
     let recovery = store.recovery();
-    if recovery.torn_bytes > 0 {
+    if recovery.torn_bytes > 0 && recovery.read_only {
+        output.note(format!(
+            "note: {} bytes of an unfinished write are at the end; the next verb that writes sets them aside",
+            recovery.torn_bytes
+        ));
+    } else if recovery.torn_bytes > 0 {
         output.note(format!(
             "note: {} bytes of an unfinished write were set aside in {}",
             recovery.torn_bytes,
             store.root().join("quarantine").display()
         ));
+    }
+    if recovery.unconfirmed_event_count > 0 {
+        output.note(format!(
+            "note: {} at the end are written and not confirmed; the next verb that writes confirms them",
+            crate::commands::describe::count(recovery.unconfirmed_event_count, "event")
+        ));
+    }
+    if recovery.was_erasing && erasure_is_pending(store.root()) {
+        output.note(format!("note: an erasure was {ERASING}"));
     }
     if let Some(damage) = &recovery.damage {
         output.warn(format!("the store is damaged and cannot be appended to: {damage}; run acpdb verify"));

@@ -14,6 +14,8 @@ use toml_edit::{DocumentMut, Item, Value};
 
 use crate::failure::{Code, Failure};
 
+/// The list of stores that are trusted: no setting of one value, so not among the keys.
+const TRUSTED: &str = "trusted";
 /// Largest file that is read.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
@@ -87,6 +89,8 @@ pub(crate) struct Settings {
     pub(crate) progress: Option<bool>,
     pub(crate) redact: Option<bool>,
     pub(crate) price: Option<String>,
+    /// Stores of others, or writable by others, that the user trusts.
+    pub(crate) trusted: Vec<PathBuf>,
     /// What is wrong with the file and can be passed over.
     pub(crate) remarks: Vec<String>,
 }
@@ -155,6 +159,13 @@ pub(crate) fn read() -> Result<Settings, Failure> {
     let document = document(&path)?;
     let mut settings = Settings::default();
     for (name, item) in document.iter() {
+        if name == TRUSTED {
+            settings.trusted = trusted(&document).map_err(|failure| Failure {
+                message: format!("{}: {}", path.display(), failure.message),
+                ..failure
+            })?;
+            continue;
+        }
         let Some(known) = KEYS.iter().find(|key| key.name == name) else {
             let hint = near(name).map(|near| format!("; did you mean {near}?")).unwrap_or_default();
             settings.remarks.push(format!("{}: there is no setting {name:?}{hint}", path.display()));
@@ -230,6 +241,37 @@ pub(crate) fn write(path: &Path, key: &Key, value: Option<&str>) -> Result<(), F
             document.remove(key.name);
         }
     }
+    save(path, &document)
+}
+
+/// The stores that the file says are trusted.
+pub(crate) fn trusted(document: &DocumentMut) -> Result<Vec<PathBuf>, Failure> {
+    let wrong = || Failure::usage(format!("{TRUSTED} is a list of paths; acpdb trust writes it"));
+    let Some(item) = document.get(TRUSTED) else { return Ok(Vec::new()) };
+    let list = item.as_array().ok_or_else(wrong)?;
+    list.iter().map(|path| path.as_str().map(PathBuf::from).ok_or_else(wrong)).collect()
+}
+
+/// Writes that list; comments and order of the file stay.
+pub(crate) fn write_trusted(path: &Path, stores: &[PathBuf]) -> Result<(), Failure> {
+    let mut document = document(path)?;
+    let mut list = toml_edit::Array::new();
+    for store in stores {
+        let text = store.to_str().ok_or_else(|| {
+            Failure::usage(format!("{} cannot stand in the settings: it is not UTF-8", store.display()))
+        })?;
+        list.push(text);
+    }
+    if list.is_empty() {
+        document.remove(TRUSTED);
+    } else {
+        document.insert(TRUSTED, Item::Value(Value::Array(list)));
+    }
+    save(path, &document)
+}
+
+/// Puts the file in place as a whole.
+fn save(path: &Path, document: &DocumentMut) -> Result<(), Failure> {
     let failed = |error: &std::io::Error| Failure::io("write", &path.display().to_string(), error);
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or_else(|| Path::new("."));

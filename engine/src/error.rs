@@ -108,7 +108,7 @@ pub enum Error {
         /// The folder.
         path: PathBuf,
         /// What it is on: `NFS`, `FUSE`, ..
-        file_system: &'static str,
+        file_system: String,
     },
     /// There is no store here.
     #[error("{} is not an acpdb store: {detail}", path.display())]

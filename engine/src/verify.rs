@@ -178,7 +178,7 @@ fn index_claim(storage: &dyn Storage, store: StoreId) -> (Option<Claim>, Option<
 /// # Errors
 /// As [`verify_storage`].
 pub fn verify_folder(folder: &Path, deep: bool) -> Result<Report, Error> {
-    verify_storage(Arc::new(FileStorage::new(folder)), deep)
+    verify_storage(Arc::new(FileStorage::new(folder).read_only()), deep)
 }
 
 /// Checks a store as it lies there: the log, and what testifies to its end. Opens it for reading only; a live writer is not

@@ -3,6 +3,8 @@ pub mod adjacency;
 pub mod binary;
 pub mod conformance;
 pub mod cuts;
+#[cfg(target_os = "linux")]
+pub mod hostile;
 pub mod naive;
 pub mod soak;
 pub mod support;

@@ -13,10 +13,10 @@ use std::sync::{Arc, Mutex};
 
 use acpdb_engine::command::{ContextAction, Target};
 use acpdb_engine::entry::{Entry, StreamInfo};
-use acpdb_engine::event::Role;
+use acpdb_engine::event::{Payload, Role};
 use acpdb_engine::fold::CauseView;
 use acpdb_engine::ids::{ItemId, Seq};
-use acpdb_engine::storage::{Crash, FileStorage, Moment, SimWorld, Storage};
+use acpdb_engine::storage::{Crash, Fault, FaultKind, FileStorage, Moment, SimWorld, Storage};
 use acpdb_engine::store::salvage_storage;
 use acpdb_engine::testing::whereabouts;
 use acpdb_engine::verify::{Verdict, verify_storage};
@@ -443,4 +443,37 @@ fn what_cannot_be_erased_is_refused_and_nothing_is_recorded() {
     assert!(matches!(reader.erase(item, "ada", "x"), Err(Error::ReadOnly { .. })));
     assert_eq!(store.head().unwrap(), head);
     assert!(!world.files().iter().any(|name| name == "erasing"));
+}
+
+/// A full disk refused an erasure before it was on record, yet the note that one is under way stayed, and nobody said so.
+/// The note stays only as long as there is something on record to be done.
+#[test]
+fn an_erasure_that_a_full_disk_refuses_leaves_no_note() {
+    let template = filled(false, true);
+    let (mut refused, mut done) = (0, 0);
+    for after in 0..40 {
+        let world = template.fork(after);
+        let process = Arc::new(world.process(2));
+        let builder = Store::builder("/sim").storage(process.clone()).registry(acpdb_hosts::registry());
+        let store = fixed(builder.segment_bytes_max(SEGMENT_BYTES), 2).open().unwrap();
+        let item = item_of(&store, &session(0), "c1");
+        process.plant(Fault { kind: FaultKind::NoSpace, after, once: false });
+        let erased = store.erase(item, "ada", "it leaked");
+        let is_pending = storage(&world).open("erasing", acpdb_engine::storage::Access::Read).is_ok();
+        let reader = open_with(&world, 3, true).unwrap();
+        let events = acpdb_tests::support::events(&reader).unwrap();
+        let is_recorded = events.iter().any(|it| matches!(it.event.payload, Payload::Erased(_)));
+        match erased {
+            Ok(_) => {
+                done += 1;
+                assert!(!is_pending && is_recorded, "after {after}");
+            }
+            Err(Error::Poisoned) => {}
+            Err(error) => {
+                refused += u32::from(!is_recorded);
+                assert_eq!(is_pending, is_recorded, "after {after}: {error}");
+            }
+        }
+    }
+    assert!(refused > 2 && done > 2, "{refused} refused, {done} done");
 }

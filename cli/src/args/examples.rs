@@ -32,6 +32,14 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         ],
     ),
     (
+        "trust",
+        &[
+            ("acpdb trust /srv/team/.acpdb", "from now on it is used where it is found"),
+            ("acpdb trust --list", ""),
+            ("acpdb trust --remove /srv/team/.acpdb", ""),
+        ],
+    ),
+    (
         "sessions",
         &[
             ("acpdb sessions", "the newest first"),

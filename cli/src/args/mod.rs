@@ -34,7 +34,7 @@ pub(crate) use store::{Backup, Demo, Erase, Head, Info, Reindex, Salvage, Seal, 
 
 pub(crate) use request::{ExportMode, ExportOptions, Lint, RequestFormat};
 
-pub(crate) use shell::{Completions, Config, ConfigAct, Man, Shell};
+pub(crate) use shell::{Completions, Config, ConfigAct, Man, Shell, Trust};
 pub(crate) use task::{Task, TaskAct, TaskArchive, Todo, TodoAct};
 pub(crate) use time::{AtPoint, Blame, Diff, Fork, Rewind, Undo};
 pub(crate) use write::{Append, Import, RedactOptions, Scan};
@@ -168,6 +168,8 @@ pub(crate) enum Verb {
     Erase(Erase),
     /// Make the index anew from the log
     Reindex(Reindex),
+    /// Use a store of somebody else, or one that others may write, wherever it is found upwards
+    Trust(Trust),
     /// Your settings: list, get, set, unset, path
     Config(Config),
     /// A script that lets your shell complete verbs, options, sessions and ids

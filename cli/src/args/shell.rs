@@ -39,6 +39,20 @@ pub(crate) enum ConfigAct {
     Path,
 }
 
+#[derive(Debug, clap::Args)]
+pub(crate) struct Trust {
+    /// The store's folder, or the one that its .acpdb/ lies in
+    #[arg(value_name = "PATH", required_unless_present_any = ["list", "remove"])]
+    #[arg(conflicts_with_all = ["list", "remove"])]
+    pub(crate) path: Option<PathBuf>,
+    /// Show what is trusted
+    #[arg(long, conflicts_with = "remove")]
+    pub(crate) list: bool,
+    /// Trust it no longer
+    #[arg(long, value_name = "PATH")]
+    pub(crate) remove: Option<PathBuf>,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Shell {
     Bash,

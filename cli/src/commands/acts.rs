@@ -58,7 +58,7 @@ pub(crate) fn run(global: &Global, act: &ContextAct, output: &mut Output) -> Res
         ContextAct::Unpin(targets) => (Verb::Unpin, targets, false),
     };
     super::at::refuse(global)?;
-    let store = place::read(global, output)?;
+    let store = place::write(global, output)?;
     let session = super::sessions::default_session_noted(&store, targets.session.as_deref(), output)?;
     let reply = if targets.stdin {
         from_stdin(&store, session.id, verb, pin)?

@@ -20,7 +20,7 @@ const FORK_NUMBER_MAX: u32 = 9_999;
 
 pub(crate) fn rewind(global: &Global, args: &Rewind, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse(global)?;
-    let store = place::read(global, output)?;
+    let store = place::write(global, output)?;
     let session = sessions::default_session_noted(&store, args.session.as_deref(), output)?;
     let to = find::view_at(&store, &session, Some(&args.to))?.at();
     let before = store.view(session.id)?;
@@ -58,7 +58,7 @@ pub(crate) fn rewind(global: &Global, args: &Rewind, output: &mut Output) -> Res
 }
 
 pub(crate) fn fork(global: &Global, args: &Fork, output: &mut Output) -> Result<Code, Failure> {
-    let store = place::read(global, output)?;
+    let store = place::write(global, output)?;
     let parent = sessions::find(&store, &args.session)?;
     let view = find::view(&store, global, &parent)?;
     // A stream of its own begins where the parent has events, not at whatever seq of the store the point means.
@@ -119,7 +119,7 @@ fn new_name(store: &Store, parent: &StreamName, asked: Option<&str>) -> Result<S
 
 pub(crate) fn undo(global: &Global, args: &Undo, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse(global)?;
-    let store = place::read(global, output)?;
+    let store = place::write(global, output)?;
     let session = sessions::default_session_noted(&store, args.session.as_deref(), output)?;
     let seq = match &args.act {
         Some(text) => {

@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use acpdb_engine::Error;
-use acpdb_engine::storage::{free_bytes, untrusted};
+use acpdb_engine::storage::{Access, FileStorage, Storage as _, free_bytes, untrusted};
 use acpdb_engine::verify::{Report, Verdict};
 use acpdb_engine::{VerifyOptions, verify_store};
 
@@ -41,7 +41,7 @@ enum State {
 
 pub(crate) fn run(global: &Global, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "doctor")?;
-    let folder = place::folder(global)?;
+    let folder = place::folder(global, output)?;
     let (findings, code) = look(&folder);
     if output.json {
         output.json_object("acpdb.doctor/1", &serde_json::json!({ "path": folder, "items": findings }))?;
@@ -109,7 +109,16 @@ fn look(folder: &Path) -> (Vec<Finding>, Code) {
             Failure::from(error).code
         }
     };
-    let (files, bytes) = held(&folder.join("quarantine"));
+    if acpdb_engine::store::erasure_is_pending(folder) {
+        let detail = "begun and not ended: texts that are on record as erased may still be on the disk";
+        let next = format!(
+            "see that there is space and that nothing in the folder is a link; acpdb --db {} seal, like every verb \
+             that writes, then ends it",
+            place::quoted(folder)
+        );
+        add(State::Problem, "erasure", detail.to_owned(), Some(next));
+    }
+    let (files, bytes) = held(folder);
     if files > 0 {
         let detail = format!(
             "{} in {}, from unfinished writes",
@@ -177,13 +186,15 @@ fn log(
     super::verify::code_of(report.verdict())
 }
 
-/// Files of a folder and their bytes.
+/// Files that recovery set aside, and their bytes.
 fn held(folder: &Path) -> (u64, u64) {
-    let Ok(entries) = std::fs::read_dir(folder) else { return (0, 0) };
-    entries
-        .flatten()
-        .filter_map(|entry| entry.metadata().ok())
-        .fold((0, 0), |(files, bytes), found| (files + 1, bytes + found.len()))
+    let files = FileStorage::new(folder).read_only();
+    let names = files.list("quarantine").unwrap_or_default();
+    let lengths = names.iter().filter_map(|name| {
+        let file = files.open(&format!("quarantine/{name}"), Access::Read).ok()?;
+        file.len().ok()
+    });
+    lengths.fold((0, 0), |(files, bytes), found| (files + 1, bytes + found))
 }
 
 /// The mode of a folder that others than its owner may enter.

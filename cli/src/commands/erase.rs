@@ -15,7 +15,8 @@ const NOT_COVERED: &str = "not covered: ids, names of tools, keys (paths, addres
      quotations inside other texts; copies outside of the store, such as backups and the host's own files";
 
 pub(crate) fn run(global: &Global, args: &Erase, output: &mut Output) -> Result<Code, Failure> {
-    let store = place::read(global, output)?;
+    let open = if args.dry_run { place::read } else { place::write };
+    let store = open(global, output)?;
     let item = target(&store, args)?;
     let report = if args.dry_run {
         store.erase_preview(item)?

@@ -34,6 +34,9 @@ pub(crate) fn run(global: &Global, args: &Info, output: &mut Output) -> Result<C
         format!("{} in {}", describe::bytes(info.log_bytes), describe::count(info.segment_count, "segment")),
     )?;
     field("index", info.index.clone())?;
+    if info.erasing {
+        field("erasure", place::ERASING.to_owned())?;
+    }
     if info.quarantine_bytes > 0 {
         field(
             "quarantine",

@@ -414,7 +414,7 @@ fn reference(opened: &Opened<'_>, text: &str) -> Result<MemoryRef, Failure> {
 
 fn supersede(global: &Global, args: &MemorySupersede, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse(global)?;
-    let store = place::read(global, output)?;
+    let store = place::write(global, output)?;
     let scope = whose(&store, &args.scope, output)?;
     let opened = Opened::of(&store, global, &scope)?;
     let (old, new) = (reference(&opened, &args.old)?, reference(&opened, &args.new)?);
@@ -425,7 +425,7 @@ fn supersede(global: &Global, args: &MemorySupersede, output: &mut Output) -> Re
 
 fn retract(global: &Global, args: &MemoryRetract, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse(global)?;
-    let store = place::read(global, output)?;
+    let store = place::write(global, output)?;
     let scope = whose(&store, &args.scope, output)?;
     let item = reference(&Opened::of(&store, global, &scope)?, &args.id)?;
     let command = MemoryCommand::Retract { item, reason: args.reason.clone() };
@@ -436,7 +436,7 @@ fn retract(global: &Global, args: &MemoryRetract, output: &mut Output) -> Result
 /// Lets an item hold again: by id or `#seq`, or the last of a key's values that does not.
 fn restore(global: &Global, args: &MemoryKey, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse(global)?;
-    let store = place::read(global, output)?;
+    let store = place::write(global, output)?;
     let scope = whose(&store, &args.scope, output)?;
     let opened = Opened::of(&store, global, &scope)?;
     let rows = opened.rows();

@@ -44,7 +44,8 @@ fn proposal_json(number: usize, proposal: &SessionProposal) -> Value {
 
 pub(crate) fn propose(global: &Global, args: &MemoryPropose, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse(global)?;
-    let store = place::read(global, output)?;
+    let open = if args.accept.is_empty() { place::read } else { place::write };
+    let store = open(global, output)?;
     let session = super::sessions::find(&store, &args.session)?;
     let mut found = store.propose(session.id)?;
     if found.len() > PROPOSAL_COUNT_MAX {

@@ -46,4 +46,5 @@ pub(crate) mod task;
 pub(crate) mod todo;
 pub(crate) mod tour;
 pub(crate) mod travel;
+pub(crate) mod trust;
 pub(crate) mod verify;

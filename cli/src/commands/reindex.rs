@@ -10,7 +10,7 @@ use crate::place;
 
 pub(crate) fn run(global: &Global, args: &Reindex, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "reindex")?;
-    let store = place::read(global, output)?;
+    let store = place::write(global, output)?;
     let set_aside = if args.discard_evidence { store.discard_evidence()? } else { Vec::new() };
     let done = {
         let _spinner = super::progress::spinner("reading the log", output);

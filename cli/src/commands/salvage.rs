@@ -11,7 +11,7 @@ use crate::place;
 
 pub(crate) fn run(global: &Global, args: &Salvage, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "salvage")?;
-    let folder = place::folder(global)?;
+    let folder = place::folder(global, output)?;
     let bar = if output.progress { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
     let done = salvage(&folder, &args.into, &mut |events| bar.set_message(format!("{events} events")));
     bar.finish_and_clear();

@@ -8,7 +8,7 @@ use crate::place;
 
 pub(crate) fn run(global: &Global, args: &Seal, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "seal")?;
-    let store = place::read(global, output)?;
+    let store = place::write(global, output)?;
     let report = {
         let _spinner = super::progress::spinner("sealing", output);
         store.seal(args.all)?

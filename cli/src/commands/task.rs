@@ -27,8 +27,15 @@ pub(crate) fn run(global: &Global, args: &Task, output: &mut Output) -> Result<C
     }
 }
 
-fn opened(global: &Global, session: &SessionOption, output: &Output) -> Result<(Store, StreamName), Failure> {
-    let store = place::read(global, output)?;
+type Open = fn(&Global, &Output) -> Result<Store, Failure>;
+
+fn opened(
+    open: Open,
+    global: &Global,
+    session: &SessionOption,
+    output: &Output,
+) -> Result<(Store, StreamName), Failure> {
+    let store = open(global, output)?;
     let session = super::sessions::default_session_noted(&store, session.session.as_deref(), output)?;
     Ok((store, session))
 }
@@ -86,7 +93,7 @@ fn rows(view: &View) -> Result<(Vec<Row>, Option<String>), Failure> {
 }
 
 fn list(global: &Global, session: &SessionOption, output: &mut Output) -> Result<Code, Failure> {
-    let (store, session) = opened(global, session, output)?;
+    let (store, session) = opened(place::read, global, session, output)?;
     let view = super::find::view(&store, global, &session)?;
     let (rows, active) = rows(&view)?;
     if output.json {
@@ -134,7 +141,7 @@ fn list(global: &Global, session: &SessionOption, output: &mut Output) -> Result
 
 fn update(global: &Global, session: &SessionOption, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse(global)?;
-    let (store, session) = opened(global, session, output)?;
+    let (store, session) = opened(place::write, global, session, output)?;
     let mut json = Vec::new();
     // One byte more than is allowed, so that the engine says that it is too much.
     let limit = TASK_UPDATE_BYTES_MAX as u64 + 1;
@@ -189,7 +196,7 @@ fn evicted(view: &View, task: &str) -> Result<Vec<(ItemId, Option<String>, Strin
 }
 
 fn archive(global: &Global, args: &TaskArchive, output: &mut Output) -> Result<Code, Failure> {
-    let (store, session) = opened(global, &args.session, output)?;
+    let (store, session) = opened(place::read, global, &args.session, output)?;
     let view = super::find::view(&store, global, &session)?;
     let (rows, _) = rows(&view)?;
     let Some(row) = rows.iter().find(|row| row.id == args.id) else {
@@ -226,7 +233,7 @@ fn archive(global: &Global, args: &TaskArchive, output: &mut Output) -> Result<C
 }
 
 fn scratchpad(global: &Global, session: &SessionOption, output: &mut Output) -> Result<Code, Failure> {
-    let (store, session) = opened(global, session, output)?;
+    let (store, session) = opened(place::read, global, session, output)?;
     let view = super::find::view(&store, global, &session)?;
     let (rows, _) = rows(&view)?;
     let memory = store.memory(&MemoryScope::session(session.id), view.at())?;

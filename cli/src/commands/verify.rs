@@ -14,7 +14,7 @@ use crate::place;
 
 pub(crate) fn run(global: &Global, args: &Verify, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "verify")?;
-    let folder = place::folder(global)?;
+    let folder = place::folder(global, output)?;
     let mut kept = Vec::new();
     for text in &args.expect {
         kept.push((head::expected(text)?, None));
@@ -131,6 +131,9 @@ fn print(report: &Report, folder: &Path, output: &mut Output) -> Result<(), Fail
             "fold",
             format!("{item}{} (invariant {})", contradiction.detail, contradiction.invariant),
         ))?;
+    }
+    if acpdb_engine::store::erasure_is_pending(&folder) {
+        output.line(line("erasure", place::ERASING.to_owned()))?;
     }
     for note in &report.not_proven {
         output.line(line("not proven", note.clone()))?;

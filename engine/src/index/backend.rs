@@ -8,7 +8,8 @@
 //!
 //! redb marks its file when it opens it and again when it closes it, with eight syncs for a process that only looks
 //! something up. So what it writes is held back until a commit has to be durable, and then done exactly as redb asked
-//! for it, in its order. A process that only reads leaves the file as it was, whatever becomes of it.
+//! for it, in its order. A process that only reads leaves the file as it was, whatever becomes of it; one that may not
+//! write at all holds everything back for good.
 
 use std::fmt;
 use std::io;
@@ -41,6 +42,8 @@ struct Inner {
     held: Mutex<Option<Held>>,
     /// Whether redb's syncs are left out: of a file that nobody opens before its maker has synced it whole.
     is_draft: bool,
+    /// Whether nothing is ever let through.
+    is_reading: bool,
 }
 
 /// The bytes of one database.
@@ -51,13 +54,19 @@ impl Backend {
     /// Takes over an open file, whose lock its caller holds.
     pub(super) fn new(file: Box<dyn StoredFile>) -> io::Result<Self> {
         let held = Held { ops: Vec::new(), bytes: 0, length: file.len()? };
-        Ok(Self(Arc::new(Inner { file, held: Mutex::new(Some(held)), is_draft: false })))
+        Ok(Self(Arc::new(Inner { file, held: Mutex::new(Some(held)), is_draft: false, is_reading: false })))
+    }
+
+    /// Takes over an open file that stays as it is. What redb writes is kept in memory, and lost at the end.
+    pub(super) fn reading(file: Box<dyn StoredFile>) -> io::Result<Self> {
+        let held = Held { ops: Vec::new(), bytes: 0, length: file.len()? };
+        Ok(Self(Arc::new(Inner { file, held: Mutex::new(Some(held)), is_draft: false, is_reading: true })))
     }
 
     /// Takes over an empty file that takes another's place only when all is in it and synced by its maker: redb's own
     /// syncs, one or two for each commit, for each growth and for the close, would be waited for in vain.
     pub(super) fn draft(file: Box<dyn StoredFile>) -> Self {
-        Self(Arc::new(Inner { file, held: Mutex::new(None), is_draft: true }))
+        Self(Arc::new(Inner { file, held: Mutex::new(None), is_draft: true, is_reading: false }))
     }
 
     /// Syncs all that was written, through the handle that wrote it: another would not learn of a write that failed behind
@@ -79,6 +88,9 @@ impl Backend {
 
 impl Inner {
     fn let_through(&self, held: &mut Option<Held>) -> io::Result<()> {
+        if self.is_reading {
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, "it is open for reading only"));
+        }
         // Every op can be done twice: a write that fails stays in the list with all that follow it.
         for op in held.iter().flat_map(|held| &held.ops) {
             match op {

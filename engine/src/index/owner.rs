@@ -108,6 +108,8 @@ pub struct Index {
     /// Whether the file's name is not known to be durable: a power cut would take all of it.
     nameless: AtomicBool,
     storage: Arc<dyn Storage>,
+    /// Whether the file stays as it is.
+    is_reading: bool,
     /// Last, so that the lock goes when all else is done.
     _lock: Box<dyn StoredFile>,
 }
@@ -198,8 +200,57 @@ impl Index {
             options,
             added_count: AtomicU64::new(0),
             storage: Arc::clone(storage),
+            is_reading: false,
             _lock: lock,
         })
+    }
+
+    /// Opens the index to look things up, and leaves its file as it is: one that is not there, is damaged or foreign is
+    /// only not used. Nobody else owns the index meanwhile.
+    pub(super) fn open_reading(
+        storage: &Arc<dyn Storage>,
+        identity: Identity,
+        judge: Judge<'_>,
+        options: IndexOptions,
+    ) -> IndexState {
+        let opened = || -> Result<Self, Opening> {
+            let lock = lock_with(&**storage, Access::Read)?;
+            let table = open_to_read(&**storage, options)?;
+            let said = match evidence::testimony(&table) {
+                Ok(said) => said,
+                Err(fault) => {
+                    table.abandon();
+                    return Err(fault.into());
+                }
+            };
+            if let Some(evidence) = said.as_ref().and_then(judge) {
+                let _ = table.close();
+                return Err(Opening::Evidence(evidence));
+            }
+            let (table, heads) = adopt(table, identity)?;
+            Ok(Self {
+                table: Some(table),
+                watermark: Mutex::new(heads.watermark()),
+                recent: RwLock::default(),
+                turn: Mutex::new(()),
+                broken: OnceLock::new(),
+                nameless: AtomicBool::new(false),
+                heads: RwLock::new(heads),
+                notice: None,
+                options,
+                added_count: AtomicU64::new(0),
+                storage: Arc::clone(storage),
+                is_reading: true,
+                _lock: lock,
+            })
+        };
+        match opened() {
+            Ok(index) => IndexState::Owner(Arc::new(index)),
+            Err(Opening::Evidence(evidence)) => IndexState::Evidence(evidence),
+            Err(Opening::Fault(fault)) => {
+                IndexState::Bypassed(Bypassed { reason: format!("the index is not used: {}", fault.0) })
+            }
+        }
     }
 
     /// What the index in `storage` says of the log, without adopting, changing or making anything: a witness of the log's
@@ -374,6 +425,11 @@ impl Lookup for Index {
 impl Drop for Index {
     fn drop(&mut self) {
         let Some(table) = self.table.take() else { return };
+        if self.is_reading {
+            // What redb writes to close its file is held back like all it wrote.
+            let _ = if self.broken.get().is_none() { table.close() } else { Ok(table.abandon()) };
+            return;
+        }
         if self.is_worth_packing() && pack(&*self.storage, &table, self.options).is_ok() {
             // Nobody finds this file any more.
             let _ = table.close();
@@ -388,9 +444,11 @@ impl Drop for Index {
 
 /// Takes the lock that makes this process the owner of the index.
 pub(super) fn lock(storage: &dyn Storage) -> Result<Box<dyn StoredFile>, Fault> {
-    let file = storage
-        .open(LOCK_NAME, Access::Create)
-        .map_err(|error| cannot("open", storage, LOCK_NAME, &error))?;
+    lock_with(storage, Access::Create)
+}
+
+fn lock_with(storage: &dyn Storage, access: Access) -> Result<Box<dyn StoredFile>, Fault> {
+    let file = storage.open(LOCK_NAME, access).map_err(|error| cannot("open", storage, LOCK_NAME, &error))?;
     match file.try_lock() {
         Ok(true) => Ok(file),
         Ok(false) => Err(Fault::new("another process holds it")),
@@ -416,6 +474,20 @@ pub(super) fn open_table(
     }
     let bytes = file.len().map_err(|error| cannot("look at", storage, name, &error))?;
     Table::open(file, options.cache_bytes, bytes > 0 && bytes <= options.check_bytes_max).map(Some)
+}
+
+/// The table of an index that is there, to be read from.
+fn open_to_read(storage: &dyn Storage, options: IndexOptions) -> Result<Table, Fault> {
+    let cannot = |error| cannot("open", storage, INDEX_NAME, &error);
+    let file = storage.open(INDEX_NAME, Access::Read).map_err(cannot)?;
+    if !file.try_lock().map_err(cannot)? {
+        return Err(Fault::new("another process has its file open"));
+    }
+    let bytes = file.len().map_err(cannot)?;
+    if bytes == 0 {
+        return Err(Fault::new("its file is empty"));
+    }
+    Table::reading(file, options.cache_bytes, bytes <= options.check_bytes_max)
 }
 
 /// Checks that what is in the table is ours. An empty table is begun. Whether it agrees with the log was asked before.

@@ -40,4 +40,11 @@ impl Index {
         let identity = Identity { store: log.store(), format: FORMAT_VERSION };
         Self::open_judged(log.storage(), identity, &|said| evidence::beside(log, identity, said), options)
     }
+
+    /// Opens the index that lies beside `log` to look things up in it; changes nothing.
+    pub fn open_reading_for(log: &Log, options: IndexOptions) -> IndexState {
+        let identity = Identity { store: log.store(), format: FORMAT_VERSION };
+        let judge = |said: &evidence::Testimony| evidence::beside(log, identity, said);
+        Self::open_reading(log.storage(), identity, &judge, options)
+    }
 }

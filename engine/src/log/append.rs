@@ -167,6 +167,7 @@ impl Log {
     /// [`LogError::Poisoned`] if a sync failed since it was written, [`LogError::Replaced`] if the store's files are others
     /// now: it may be in the log or not.
     pub fn settle(&self, placed: &Placed) -> Result<(), LogError> {
+        self.check_process()?;
         self.settle_stretch(&placed.stretch, false)
     }
 

@@ -14,7 +14,7 @@ use std::io;
 use std::time::Duration;
 
 use super::error::LogError;
-use super::files::{Fault, LOG_DIR, QUARANTINE_DIR, SNAP_DIR, segment_name};
+use super::files::{Fault, LOG_DIR, QUARANTINE_DIR, SNAP_DIR, is_copy_name, segment_name};
 use super::repair::zero;
 use super::seal::SealLock;
 use super::{Log, sealed};
@@ -35,6 +35,8 @@ pub struct Erasing<'a> {
     _lock: SealLock,
     /// The erasures to be carried out are recorded after this seq.
     pub after: Seq,
+    /// Whether the note is of this erasure alone: there was none before.
+    is_fresh: bool,
 }
 
 /// What was zeroed.
@@ -91,15 +93,20 @@ impl Log {
             }
             self.clock.sleep(WAIT_MAX);
         };
-        let after = if let Some(earlier) = read_note(&*self.storage)? {
-            earlier
-        } else {
-            let head = self.refresh()?.seq;
-            write_file(&*self.storage, ERASING, &note(head))
-                .map_err(|error| LogError::io("write", self.storage.path(ERASING), error))?;
-            head
-        };
-        Ok(Erasing { log: self, _lock: lock, after })
+        if let Some(after) = read_note(&*self.storage)? {
+            return Ok(Erasing { log: self, _lock: lock, after, is_fresh: false });
+        }
+        let after = self.refresh()?.seq;
+        let erasing = Erasing { log: self, _lock: lock, after, is_fresh: true };
+        match write_file(&*self.storage, ERASING, &note(after)) {
+            Ok(()) => Ok(erasing),
+            Err(error) => {
+                // No room for the note, or none for its name.
+                let _ = self.storage.remove(&format!("{ERASING}.tmp"));
+                erasing.give_up();
+                Err(LogError::io("write", self.storage.path(ERASING), error))
+            }
+        }
     }
 
     /// Takes up an erasure that did not end, if there is one and nobody else is at it.
@@ -112,7 +119,7 @@ impl Log {
         }
         let Some(lock) = self.seal_lock()? else { return Ok(None) };
         // Its owner may have ended it before the lock was free.
-        Ok(read_note(&*self.storage)?.map(|after| Erasing { log: self, _lock: lock, after }))
+        Ok(read_note(&*self.storage)?.map(|after| Erasing { log: self, _lock: lock, after, is_fresh: false }))
     }
 }
 
@@ -233,7 +240,8 @@ impl Erasing<'_> {
         Ok(())
     }
 
-    /// Removes files that nothing needs and that may hold copies: torn bytes set aside, snapshots.
+    /// Removes files that nothing needs and that may hold copies: torn bytes set aside, snapshots. Files of other names are
+    /// not the store's and stay as they are.
     fn remove_copies(&self) -> Result<u64, LogError> {
         let storage = &self.log.storage;
         let mut removed = 0;
@@ -248,24 +256,38 @@ impl Erasing<'_> {
                 }
                 Err(error) => return Err(fail("list")(error)),
             };
-            for name in &names {
+            for name in names.iter().filter(|name| is_copy_name(directory, name)) {
                 let name = format!("{directory}/{name}");
+                let fail = |action| {
+                    let path = storage.path(&name);
+                    move |error| LogError::io(action, path, error)
+                };
                 // Zeros first: whoever has the file open, or a disk that keeps what was removed, keeps zeros.
                 if let Ok(file) = storage.open(&name, Access::Write) {
                     let length = file.len().map_err(fail("inspect"))?;
-                    zero(&*file, 0, length).map_err(fail("zero a file in"))?;
-                    sync(&*file).map_err(fail("sync a file in"))?;
+                    zero(&*file, 0, length).map_err(fail("zero"))?;
+                    sync(&*file).map_err(fail("sync"))?;
                 }
                 match storage.remove(&name) {
                     Ok(()) => removed += 1,
                     Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                    Err(error) => return Err(fail("remove a file of")(error)),
+                    Err(error) => return Err(fail("remove")(error)),
                 }
             }
             storage.sync_dir(directory).map_err(fail("sync"))?;
         }
         storage.sync_dir(LOG_DIR).map_err(|error| LogError::io("sync", storage.path(LOG_DIR), error))?;
         Ok(removed)
+    }
+
+    /// Gives up an erasure of which nothing is on record: its note goes, unless an earlier one left it.
+    ///
+    /// If the note cannot be taken away it stays, and whoever opens the store next finds nothing to do and removes it.
+    pub fn give_up(self) {
+        let storage = &self.log.storage;
+        if self.is_fresh && storage.remove(ERASING).is_ok() {
+            let _ = storage.sync_dir("");
+        }
     }
 
     /// Ends the erasure: the note goes, durably.

@@ -36,6 +36,8 @@ pub(crate) const QUARANTINE_DIR: &str = "quarantine";
 /// Snapshots of folds: kept by others, removed when a body is erased.
 pub(crate) const SNAP_DIR: &str = "snap";
 
+/// Where positions in a segment end: no file of one is longer.
+const SEGMENT_BYTES_MAX: u64 = (u32::MAX as u64 + 1) * Position::GRAIN_BYTES;
 /// Segments kept open for reading at a time.
 const OPEN_SEGMENT_COUNT_MAX: usize = 64;
 /// What any reading begins with; windows grow as reading goes on.
@@ -55,7 +57,28 @@ pub(crate) fn map_name(number: u32) -> String {
     format!("{LOG_DIR}/{number:012}.map")
 }
 
-fn segment_number(file_name: &str) -> Option<u32> {
+/// Whether the store may have put a file of this name into the folder of what was set aside, or of snapshots.
+pub(crate) fn is_copy_name(directory: &str, file_name: &str) -> bool {
+    let is_number = |text: &str, digits_min: usize| {
+        text.len() >= digits_min && text.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    match directory {
+        QUARANTINE_DIR => {
+            let parts: Vec<&str> = file_name.strip_suffix(".torn").unwrap_or("").split('-').collect();
+            matches!(parts.as_slice(), [segment, start, copy]
+                if is_number(segment, 12) && is_number(start, 12) && is_number(copy, 1))
+        }
+        SNAP_DIR => {
+            let name = file_name.strip_suffix(".tmp").unwrap_or(file_name);
+            let name = name.strip_suffix(".ledger").unwrap_or(name);
+            name.len() == 32 && name.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+        }
+        _ => false,
+    }
+}
+
+/// The number of the segment that a file holds, by its name.
+pub(crate) fn segment_number(file_name: &str) -> Option<u32> {
     let digits = file_name.strip_suffix(".seg").filter(|digits| digits.len() == 12)?;
     digits.parse().ok().filter(|number| *number > 0)
 }
@@ -132,6 +155,12 @@ impl Segments {
         file: Box<dyn StoredFile>,
         path: PathBuf,
     ) -> Result<SegmentFile, LogError> {
+        let length = file.len().map_err(|error| LogError::io("inspect", path.clone(), error))?;
+        if length > SEGMENT_BYTES_MAX {
+            let text =
+                format!("it has {length} bytes, and no position in a segment is beyond {SEGMENT_BYTES_MAX}");
+            return Err(LogError::io("read", path, io::Error::new(io::ErrorKind::InvalidData, text)));
+        }
         let mut bytes = [0; SEGMENT_HEADER_BYTES];
         let count = read_up_to(&*file, &mut bytes, 0);
         let count = count.map_err(|error| LogError::io("read", path.clone(), error))?;
@@ -356,6 +385,14 @@ impl<'a> Cursor<'a> {
         }
         let start = usize::try_from(offset.saturating_sub(self.window_start)).unwrap_or(usize::MAX);
         Ok(self.window.get(start..self.held).unwrap_or(&[]))
+    }
+
+    /// The first byte at or after `offset` of a segment that is in no hole of the file; `None`: none to its end. A file of
+    /// many gigabytes may hold a few bytes: what was never written need not be read to know that it is zeros.
+    pub(crate) fn data_from(&mut self, segment: u32, offset: u64) -> Result<Option<u64>, LogError> {
+        let Some(file) = self.enter(segment)? else { return Ok(None) };
+        let found = file.file.data_from(offset);
+        found.map_err(|error| LogError::io("inspect", self.segments.path(segment), error))
     }
 
     /// Opens a segment if it is not the one that is open.

@@ -67,9 +67,10 @@ use crate::codec::{
 use crate::ids::{Micros, Position, Seq, StoreId, StreamId};
 use crate::storage::{Bell, Clock, Entropy, Storage, StoredFile};
 pub use append::{Exclusive, Placed};
-pub(crate) use erase::ERASED;
+pub(crate) use erase::{ERASED, ERASING};
 pub use erase::{ErasedFigures, Erasing};
 pub use error::{Corruption, LogError};
+pub(crate) use files::is_copy_name;
 use files::{Cursor, Fault, POINT_WINDOW_BYTES, Segments};
 pub use frames::Frames;
 pub use lookup::{TableFrame, TableStream};
@@ -118,6 +119,10 @@ pub struct Recovery {
     pub torn_bytes: u64,
     /// Events found written but not confirmed, now confirmed.
     pub confirmed_event_count: u64,
+    /// Events found written and not confirmed, which a handle that only reads leaves so and does not show.
+    pub unconfirmed_event_count: u64,
+    /// An erasure was begun and had not ended when the log was opened; a handle that writes ends it.
+    pub was_erasing: bool,
     /// Recovery could not be finished now (the store is busy or the disk full); the next append tries again.
     pub postponed: bool,
     /// Damage that was met; appends are refused. [`Log::verify`] finds all of it.
@@ -304,8 +309,9 @@ impl Log {
         Ok(Prepared { frame: encode_frame(events)? })
     }
 
-    /// Refuses a handle that a child got by `fork`: the child's lock would be the parent's.
-    fn check_process(&self) -> Result<(), LogError> {
+    /// Refuses a handle that a child got by `fork`: the child's lock would be the parent's, and giving it back would give back
+    /// the parent's. Cost: one system call that does nothing.
+    pub(crate) fn check_process(&self) -> Result<(), LogError> {
         let process = self.storage.process();
         if process == self.process { Ok(()) } else { Err(LogError::Forked { owner: self.process, process }) }
     }

@@ -177,6 +177,8 @@ impl Log {
             head: Head::default(),
             torn_bytes: 0,
             confirmed_event_count: 0,
+            unconfirmed_event_count: 0,
+            was_erasing: self.is_erasing()?,
             postponed: false,
             damage: None,
         };
@@ -193,6 +195,7 @@ impl Log {
             let found = self.survey_beside(page)?;
             let shown = if on_read_only_disk { found.end } else { found.durable_place };
             recovery.torn_bytes = found.torn.map_or(0, |(start, end)| end.saturating_sub(start));
+            recovery.unconfirmed_event_count = found.end.seq.0.saturating_sub(shown.seq.0);
             locked(&self.shared).head = shown;
             if let Some(damage) = found.damage {
                 self.note_damage(damage, found.durable)?;

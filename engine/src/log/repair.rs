@@ -113,6 +113,9 @@ impl Log {
         let mut cursor = Cursor::new(&self.segments, SCAN_WINDOW_BYTES);
         let mut offset = start;
         while offset < end {
+            // Holes stay holes in the copy.
+            let Some(data) = cursor.data_from(segment, offset)?.filter(|data| *data < end) else { break };
+            offset = data;
             let rest = usize::try_from(end.saturating_sub(offset)).unwrap_or(usize::MAX);
             let bytes = cursor.bytes(segment, offset, rest.min(SCAN_WINDOW_BYTES))?;
             if bytes.is_empty() {
@@ -162,6 +165,9 @@ pub(crate) fn zero(file: &dyn crate::storage::StoredFile, start: u64, end: u64) 
     let zeros = vec![0; SCAN_WINDOW_BYTES];
     let mut offset = start;
     while offset < end {
+        // What was never written is zeros, and takes no room as long as nobody writes it.
+        let Some(data) = file.data_from(offset)?.filter(|data| *data < end) else { break };
+        offset = data;
         let rest = usize::try_from(end.saturating_sub(offset)).unwrap_or(usize::MAX);
         let bytes = zeros.get(..rest.min(zeros.len())).unwrap_or(&zeros);
         write_all(file, bytes, offset, &mut 0)?;

@@ -15,7 +15,7 @@ use std::io;
 use super::error::LogError;
 use super::files::{
     Cursor, Fault, LOG_DIR, SCAN_WINDOW_BYTES, SEAL, SegmentFile, Segments, after, continues, map_name,
-    segment_name, segment_start,
+    segment_name, segment_number, segment_start,
 };
 use super::frames::corruption;
 use super::{Log, sealed};
@@ -306,13 +306,14 @@ impl Log {
         let names = self.storage.list(LOG_DIR);
         let names = names.map_err(|error| LogError::io("list", self.storage.path(LOG_DIR), error))?;
         // The temporary file of a segment that is being made has a higher number.
-        for number in 1..last {
-            let name = format!("{}.tmp", segment_name(number));
-            let file_name = name.rsplit_once('/').map_or("", |(_, file)| file);
-            if names.binary_search_by(|known| known.as_str().cmp(file_name)).is_ok() {
-                let removed = self.storage.remove(&name);
-                removed.map_err(|error| LogError::io("remove", self.storage.path(&name), error))?;
-            }
+        let left = names.iter().filter(|name| {
+            let number = name.strip_suffix(".tmp").and_then(segment_number);
+            number.is_some_and(|number| number < last)
+        });
+        for name in left {
+            let name = format!("{LOG_DIR}/{name}");
+            let removed = self.storage.remove(&name);
+            removed.map_err(|error| LogError::io("remove", self.storage.path(&name), error))?;
         }
         Ok(Some(lock))
     }

@@ -229,6 +229,8 @@ pub(crate) fn torn(cursor: &mut Cursor<'_>, place: &Written) -> Result<Option<(u
     let mut offset = place.position.offset();
     let mut found: Option<(u64, u64)> = None;
     loop {
+        let Some(data) = cursor.data_from(place.position.segment(), offset)? else { return Ok(found) };
+        offset = data;
         let bytes = cursor.rest(place.position.segment(), offset, 1)?;
         if bytes.is_empty() {
             return Ok(found);
@@ -283,6 +285,9 @@ fn next_magic(
     until: u64,
 ) -> Result<Option<Position>, LogError> {
     while offset < until {
+        // No header lies in a hole; the last piece of one may.
+        let Some(data) = cursor.data_from(segment, offset)? else { return Ok(None) };
+        offset = offset.max(data / Position::GRAIN_BYTES * Position::GRAIN_BYTES);
         let bytes = cursor.rest(segment, offset, FRAME_HEADER_BYTES)?;
         if bytes.len() < FRAME_HEADER_BYTES {
             return Ok(None);

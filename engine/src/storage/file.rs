@@ -4,28 +4,54 @@
 //! offset (`pread`, `pwrite`), so handles share files without a cursor. The lock is `flock`: it belongs to the
 //! open file, dies with the process, and says nothing by existing.
 
-use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{DirBuilder, File, TryLockError};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use super::beneath::Beneath;
 use super::{Access, Storage, StoredFile};
 
 /// The files of one directory.
 #[derive(Debug, Clone)]
 pub struct FileStorage {
     root: PathBuf,
+    read_only: bool,
 }
 
 impl FileStorage {
     /// Storage in `root`, which need not exist yet. Touches nothing.
     pub fn new(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into() }
+        Self { root: root.into(), read_only: false }
+    }
+
+    /// The same, for reading: whatever would change a file, a name or a time of it is refused, whoever asks.
+    #[must_use]
+    pub fn read_only(mut self) -> Self {
+        self.read_only = true;
+        self
     }
 
     /// The directory.
     pub fn root(&self) -> &Path {
         &self.root
+    }
+
+    fn enter(&self) -> io::Result<Beneath> {
+        Beneath::new(&self.root)
+    }
+
+    /// Enters the directory to change something in it.
+    fn enter_to_write(&self) -> io::Result<Beneath> {
+        if !self.read_only {
+            return self.enter();
+        }
+        let on_disk = self.enter().is_ok_and(|beneath| beneath.is_on_read_only_disk());
+        Err(if on_disk {
+            io::ErrorKind::ReadOnlyFilesystem.into()
+        } else {
+            io::Error::new(io::ErrorKind::PermissionDenied, "the store is open for reading only")
+        })
     }
 }
 
@@ -35,71 +61,48 @@ impl Storage for FileStorage {
     }
 
     fn open(&self, name: &str, access: Access) -> io::Result<Box<dyn StoredFile>> {
-        let path = self.path(name);
-        // A link planted in the store's directory must not make us write elsewhere. The flag that does this in
-        // one step has no portable value in std; the directory is 0700, so looking first is enough.
-        match path.symlink_metadata() {
-            Ok(found) if !found.is_file() => {
-                return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
-            }
-            _ => {}
-        }
-        let mut options = OpenOptions::new();
-        options.read(true).write(access != Access::Read).mode(0o600);
-        match access {
-            Access::Read | Access::Write => {}
-            Access::Create => {
-                options.create(true);
-            }
-            Access::CreateNew => {
-                options.create_new(true);
-            }
-            Access::Replace => {
-                options.create(true).truncate(true);
-            }
-        }
-        let file = options.open(&path)?;
+        let beneath = if access == Access::Read { self.enter() } else { self.enter_to_write() };
+        let file = beneath?.file(name, access)?;
         let found = file.metadata()?;
-        Ok(Box::new(DiskFile { file, identity: (found.dev(), found.ino()), path }))
+        Ok(Box::new(DiskFile { file, identity: (found.dev(), found.ino()), path: self.path(name) }))
     }
 
     fn create_dir(&self, name: &str) -> io::Result<()> {
-        let path = self.path(name);
-        match DirBuilder::new().mode(0o700).recursive(name.is_empty()).create(&path) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
+        if !name.is_empty() {
+            return self.enter_to_write()?.create_dir(name);
+        }
+        if self.read_only {
+            return self.enter_to_write().map(|_| ());
+        }
+        match DirBuilder::new().mode(0o700).recursive(true).create(&self.root) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && self.root.is_dir() => Ok(()),
             result => result,
         }
     }
 
     fn list(&self, directory: &str) -> io::Result<Vec<String>> {
-        let mut names = Vec::new();
-        for entry in self.path(directory).read_dir()? {
-            // Names that are not UTF-8 are not ours.
-            names.extend(entry?.file_name().into_string());
-        }
+        let mut names = self.enter()?.list(directory)?;
         names.sort_unstable();
         Ok(names)
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        std::fs::rename(self.path(from), self.path(to))
+        self.enter_to_write()?.rename(from, to)
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
-        std::fs::remove_file(self.path(name))
+        self.enter_to_write()?.remove(name)
     }
 
     fn sync_dir(&self, directory: &str) -> io::Result<()> {
-        let path = if directory == ".." {
-            match self.root.parent() {
-                Some(parent) if parent.as_os_str().is_empty() => PathBuf::from("."),
-                Some(parent) => parent.to_owned(),
-                None => return Ok(()),
-            }
-        } else {
-            self.path(directory)
-        };
-        File::open(path)?.sync_all()
+        if directory != ".." {
+            return self.enter()?.sync_dir(directory);
+        }
+        match self.root.parent() {
+            // `x/..` would be the folder of what `x` leads to; the name that was made is in this one.
+            Some(parent) => Beneath::new(parent)?.sync_dir(""),
+            None => Ok(()),
+        }
     }
 
     fn process(&self) -> u32 {
@@ -158,5 +161,17 @@ impl StoredFile for DiskFile {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
             Err(error) => Err(error),
         }
+    }
+
+    fn data_from(&self, offset: u64) -> io::Result<Option<u64>> {
+        #[cfg(any(target_os = "linux", target_os = "macos", target_os = "freebsd"))]
+        match rustix::fs::seek(&self.file, rustix::fs::SeekFrom::Data(offset)) {
+            // Nobody uses the file's own cursor, which this moves.
+            Ok(place) => return Ok(Some(place)),
+            Err(rustix::io::Errno::NXIO) => return Ok(None),
+            // A file system that knows of no holes.
+            Err(_) => {}
+        }
+        Ok((offset < self.len()?).then_some(offset))
     }
 }

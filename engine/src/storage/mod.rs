@@ -13,6 +13,7 @@
 //! memory: a file that somebody cuts, or a disk that is full or gone, is an error that is returned and never a signal. Helpers here
 //! loop over short calls; the order of syncs is the caller's business.
 
+mod beneath;
 mod clock;
 mod file;
 mod file_system;
@@ -27,7 +28,7 @@ use std::path::PathBuf;
 
 pub use clock::{Bell, Clock, Entropy, FixedClock, FixedEntropy, SystemClock, SystemEntropy};
 pub use file::FileStorage;
-pub use file_system::{free_bytes, untrusted};
+pub use file_system::{effective_user, free_bytes, untrusted};
 pub(crate) use memory::expect_filled;
 #[cfg(any(test, feature = "testing"))]
 pub use sim::{Crash, Fault, FaultKind, Moment, Part, SimClock, SimStorage, SimWorld};
@@ -51,7 +52,8 @@ pub enum Access {
 pub trait Storage: Send + Sync {
     /// Where a name is, for messages and for those who need a real path.
     fn path(&self, name: &str) -> PathBuf;
-    /// Opens a file. Never follows a symbolic link in the last part of the name.
+    /// Opens a file, and only a regular one. No part of the name is followed if it is a symbolic link; what is opened for
+    /// writing has one name and is the user's or the store's owner's.
     fn open(&self, name: &str, access: Access) -> io::Result<Box<dyn StoredFile>>;
     /// Makes a directory, readable by its owner only; no error if it exists. `""` is the store's own.
     fn create_dir(&self, name: &str) -> io::Result<()>;
@@ -59,7 +61,7 @@ pub trait Storage: Send + Sync {
     fn list(&self, directory: &str) -> io::Result<Vec<String>>;
     /// Puts a file under another name, in place of what has it.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
-    /// Takes a name away.
+    /// Takes the name of a regular file away.
     fn remove(&self, name: &str) -> io::Result<()>;
     /// Makes the names of a directory durable. `""` is the store's own, `".."` the one it lies in.
     fn sync_dir(&self, directory: &str) -> io::Result<()>;
@@ -78,6 +80,11 @@ pub trait StoredFile: Send + Sync {
     /// Whether it has no bytes.
     fn is_empty(&self) -> io::Result<bool> {
         Ok(self.len()? == 0)
+    }
+    /// The first byte at or after `offset` that may be anything but a zero which was never written; `None`: none to the end
+    /// of the file. What lies between is a hole and takes no room. Where holes are not known it is `offset` itself.
+    fn data_from(&self, offset: u64) -> io::Result<Option<u64>> {
+        Ok((offset < self.len()?).then_some(offset))
     }
     /// Cuts or extends with zeros.
     fn set_len(&self, length: u64) -> io::Result<()>;

@@ -43,7 +43,7 @@ pub struct VerifyOptions {
 /// # Errors
 /// [`Error::NotAStore`], [`Error::NewerFormat`] or [`Error::Io`]. Damage is in the report.
 pub fn verify_store(folder: &Path, options: &VerifyOptions) -> Result<Report, Error> {
-    verify_store_in(Arc::new(FileStorage::new(folder)), options)
+    verify_store_in(Arc::new(FileStorage::new(folder).read_only()), options)
 }
 
 /// [`verify_store`], on any storage.

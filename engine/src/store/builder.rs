@@ -1,7 +1,7 @@
 //! How a store is opened.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use crate::command::record::EventDraft;
@@ -78,7 +78,9 @@ impl Builder {
         self
     }
 
-    /// Opens for reading only: nothing is written, no lock is taken, and the store must exist.
+    /// Opens for reading only: nothing in the folder changes, whatever state it is in, and the store must exist. An unfinished
+    /// write stays where it is and is not shown, an erasure that was interrupted is not resumed; [`Store::recovery`] tells of
+    /// both. An index is used if it is there and nobody owns it.
     #[must_use]
     pub fn read_only(mut self) -> Self {
         self.options.read_only = true;
@@ -171,8 +173,9 @@ impl Builder {
     /// [`Error::UntrustedFileSystem`], [`Error::NotAStore`], [`Error::NewerFormat`], [`Error::Busy`] (another process recovers and does not end),
     /// [`Error::NoSpace`], [`Error::Io`]. Damage inside the log is no error here: see [`Store::recovery`] and `verify`.
     pub fn open(self) -> Result<Store, Error> {
-        // redb locks and maps a real file: a store on other storage, or one that is only read, does without.
-        let own_files = self.storage.is_none() && !self.options.read_only;
+        // redb's file is one of the folder's: a store on other storage does without.
+        let real_files = self.storage.is_none();
+        let own_files = real_files && !self.options.read_only;
         if own_files && !self.any_file_system && !insisted() {
             let found = untrusted(&self.root).map_err(|source| Error::Io {
                 action: "find the file system of",
@@ -183,8 +186,11 @@ impl Builder {
                 return Err(Error::UntrustedFileSystem { path: self.root, file_system });
             }
         }
-        let storage = self.storage.unwrap_or_else(|| Arc::new(FileStorage::new(&self.root)));
         let read_only = self.options.read_only;
+        let storage = self.storage.unwrap_or_else(|| {
+            let files = FileStorage::new(&self.root);
+            Arc::new(if read_only { files.read_only() } else { files })
+        });
         let mut seed = [0; 64];
         self.entropy.fill(&mut seed).map_err(|source| Error::Io {
             action: "draw random bytes for",
@@ -196,7 +202,7 @@ impl Builder {
         // A store that only newer programs may write to is read, and nothing else.
         let read_only = read_only || log.newer().is_some();
         let own_files = own_files && !read_only;
-        let index = self.index && own_files;
+        let index = self.index && real_files;
         let snapshots = Snapshots::new(
             Arc::clone(log.storage()),
             log.store(),
@@ -212,7 +218,7 @@ impl Builder {
             entropy: Salts::new(array(salts)),
             read_only,
             recovery,
-            places: RwLock::new(Places::new(index)),
+            places: RwLock::new(Places::new(index, read_only)),
             writers: Mutex::default(),
             contents: Mutex::new(Contents::new(array(contents))),
             folds: Mutex::default(),
@@ -265,6 +271,12 @@ impl Inner {
 
 impl Drop for Inner {
     fn drop(&mut self) {
+        if self.log.check_process().is_err() {
+            // The store is the parent's, and so are the threads, which a child has not got: nothing is waited for, written or
+            // removed. What would be closed by writing to its file is left open.
+            std::mem::forget(std::mem::take(self.places.get_mut().unwrap_or_else(PoisonError::into_inner)));
+            return;
+        }
         self.settler.finish();
         self.save_folds();
         self.save_ledgers();

@@ -12,6 +12,7 @@
 //! lines), titles, and whatever other bodies quote.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::PoisonError;
 
 use crate::codec::{BodyRow, Frame};
@@ -20,7 +21,8 @@ use crate::error::Error;
 use crate::event::{Actor, Body, BodyAddress, Erased, Event, Payload, Stamp};
 use crate::fold::ItemView;
 use crate::ids::{BodyId, ItemId, Origin, Seq, StreamId};
-use crate::log::{ErasedFigures, LogError};
+use crate::log::{ERASING, ErasedFigures, LogError};
+use crate::storage::{Access, FileStorage, Storage as _};
 use crate::verify::recorded_erasures;
 
 use super::wanted::Wanted;
@@ -116,20 +118,13 @@ impl Store {
         let mut wanted = inner.wanted(item)?;
         let erasing = inner.log.begin_erasing()?;
         let mut hits = Hits::new();
-        let mut after = Seq::ZERO;
         let mut recorded = None;
-        for _ in 0..ROUND_COUNT_MAX {
-            let until = inner.log.refresh()?.seq;
-            let mut fresh = inner.hits(&mut wanted, after, until)?;
-            fresh.retain(|address, _| !hits.contains_key(address));
-            if fresh.is_empty() {
-                break;
+        if let Err(error) = inner.record_all(&mut wanted, (by, reason), &mut hits, &mut recorded) {
+            // After a failed sync nobody knows whether it is on record: then the note stays, and the next opening looks.
+            if recorded.is_none() && !matches!(error, Error::Poisoned) {
+                erasing.give_up();
             }
-            let seq = inner.record_erasure(&fresh, by, reason)?;
-            recorded = recorded.or(Some(seq));
-            hits.extend(fresh);
-            // Between the look and the record somebody may have written the same content again, or half of a host's record.
-            after = Seq(until.get().saturating_sub(1));
+            return Err(error);
         }
         let mut rows: Vec<BodyRow> = hits.values().map(|hit| hit.row).collect();
         // Those of an earlier erasure that did not end.
@@ -157,7 +152,38 @@ impl Store {
     }
 }
 
+/// Whether the store in a folder has an erasure that was begun and has not ended. Opening it for writing ends it; if that
+/// does not help, the disk is full or something in the folder is not what the store made.
+pub fn erasure_is_pending(folder: &Path) -> bool {
+    FileStorage::new(folder).read_only().open(ERASING, Access::Read).is_ok()
+}
+
 impl Inner {
+    /// Records the erasure of what is wanted, until nothing new is found.
+    fn record_all(
+        &self,
+        wanted: &mut Wanted,
+        (by, reason): (&str, &str),
+        hits: &mut Hits,
+        recorded: &mut Option<Seq>,
+    ) -> Result<(), Error> {
+        let mut after = Seq::ZERO;
+        for _ in 0..ROUND_COUNT_MAX {
+            let until = self.log.refresh()?.seq;
+            let mut fresh = self.hits(wanted, after, until)?;
+            fresh.retain(|address, _| !hits.contains_key(address));
+            if fresh.is_empty() {
+                break;
+            }
+            let seq = self.record_erasure(&fresh, by, reason)?;
+            *recorded = recorded.or(Some(seq));
+            hits.extend(fresh);
+            // Between the look and the record somebody may have written the same content again, or half of a host's record.
+            after = Seq(until.get().saturating_sub(1));
+        }
+        Ok(())
+    }
+
     /// Ends an erasure that a crash interrupted. What cannot be done now is left to the next opening.
     pub(super) fn resume_erasing(&self) -> Result<(), Error> {
         let Some(erasing) = self.log.resume_erasing()? else { return Ok(()) };

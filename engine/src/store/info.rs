@@ -92,6 +92,8 @@ pub struct StoreInfo {
     pub quarantine_bytes: u64,
     /// Whether the index is used, and if not, why.
     pub index: String,
+    /// Whether an erasure was begun and has not ended.
+    pub erasing: bool,
 }
 
 impl Store {
@@ -325,6 +327,7 @@ impl Store {
             log_bytes,
             quarantine_bytes,
             index: self.inner.index_state(),
+            erasing: self.inner.log.is_erasing()?,
         })
     }
 }

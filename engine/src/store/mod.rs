@@ -67,7 +67,7 @@ pub use audit::{HeadPlace, VerifyOptions, verify_store, verify_store_in};
 pub use backup::Backup;
 pub use builder::Builder;
 pub use commands::ActReply;
-pub use erase::{ERASE_REASON_BYTES_MAX, EraseReport, ErasedContent, ErasedWhy};
+pub use erase::{ERASE_REASON_BYTES_MAX, EraseReport, ErasedContent, ErasedWhy, erasure_is_pending};
 pub use erasures::Erasure;
 pub use events::Events;
 pub use info::{SessionSummary, StoreInfo, StreamName};
@@ -351,6 +351,7 @@ impl Inner {
                 detail: "it was opened for reading".to_owned(),
             });
         }
+        self.log.check_process()?;
         Ok(())
     }
 

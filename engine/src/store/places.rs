@@ -22,6 +22,7 @@ use crate::index::{
     IndexerOptions, Lookup as _, NameEntry, NameKind, Rebuilt, reindex, set_aside,
 };
 use crate::log::LogError;
+use crate::storage::Access;
 
 use super::catalog::Catalog;
 use super::tabled::Tabled;
@@ -32,6 +33,8 @@ const INDEX_EVENT_COUNT_MIN: u64 = 4096;
 /// How long an index that could not be had is left alone, the first time and at most; doubled each time.
 const RETRY_MIN: Duration = Duration::from_millis(250);
 const RETRY_MAX: Duration = Duration::from_secs(30);
+/// How long a handle that only reads keeps those who write from owning the index.
+const READING_MAX: Duration = Duration::from_secs(10);
 /// Places in the catalog from which on it is worth forgetting what the index knows.
 const FORGET_PLACE_COUNT: usize = 16_384;
 
@@ -40,6 +43,9 @@ const FORGET_PLACE_COUNT: usize = 16_384;
 pub(super) struct Places {
     /// Whether this handle uses an index.
     enabled: bool,
+    /// Whether it only looks things up in it; then since when, and for how long others go without.
+    is_reading: bool,
+    opened: Option<Instant>,
     index: Option<Arc<Index>>,
     indexer: Option<Indexer>,
     /// Why there is no index, in a line.
@@ -66,8 +72,8 @@ pub(super) struct StreamPlace {
 }
 
 impl Places {
-    pub(super) fn new(enabled: bool) -> Self {
-        Self { enabled, forget_at: FORGET_PLACE_COUNT, ..Self::default() }
+    pub(super) fn new(enabled: bool, is_reading: bool) -> Self {
+        Self { enabled, is_reading, forget_at: FORGET_PLACE_COUNT, ..Self::default() }
     }
 
     /// Leaves the index alone for a while.
@@ -90,6 +96,7 @@ impl Places {
 
     fn drop_index(&mut self, why: &Bypassed) {
         self.postpone(why.reason.clone());
+        self.opened = None;
         self.indexer = None;
         self.index = None;
         self.base = Seq::ZERO;
@@ -125,19 +132,29 @@ impl Inner {
         if !places.enabled
             || places.index.is_some()
             || places.retry.is_some_and(|retry| Instant::now() < retry.at)
-            || (head.get() < INDEX_EVENT_COUNT_MIN && !self.log.storage().path(INDEX_NAME).exists())
+            || (head.get() < INDEX_EVENT_COUNT_MIN && !self.has_index_file())
         {
             return;
         }
-        match Index::open_for(&self.log, IndexOptions::default()) {
+        let opened = if places.is_reading {
+            Index::open_reading_for(&self.log, IndexOptions::default())
+        } else {
+            Index::open_for(&self.log, IndexOptions::default())
+        };
+        match opened {
             IndexState::Bypassed(why) => places.postpone(why.reason),
             IndexState::Evidence(evidence) => {
                 places.postpone(format!("the index is kept and not used: {evidence}"));
             }
             IndexState::Owner(index) => {
                 places.reason = index.notice().map(str::to_owned);
-                let source = Arc::clone(&self.log);
-                places.indexer = Indexer::start(Arc::clone(&index), source, IndexerOptions::default()).ok();
+                if places.is_reading {
+                    places.opened = Some(Instant::now());
+                } else {
+                    let source = Arc::clone(&self.log);
+                    places.indexer =
+                        Indexer::start(Arc::clone(&index), source, IndexerOptions::default()).ok();
+                }
                 let watermark = index.watermark();
                 places.index = Some(index);
                 if places.delta.watermark < watermark.seq {
@@ -150,6 +167,23 @@ impl Inner {
                     places.advance_base();
                 }
             }
+        }
+    }
+
+    fn has_index_file(&self) -> bool {
+        self.log.storage().open(INDEX_NAME, Access::Read).is_ok()
+    }
+
+    /// Lets go of an index that was only looked into for a while: somebody may want to write it.
+    fn let_index_go(&self) {
+        let is_due = |places: &Places| places.opened.is_some_and(|opened| opened.elapsed() > READING_MAX);
+        if !is_due(&self.places.read().unwrap_or_else(PoisonError::into_inner)) {
+            return;
+        }
+        let mut places = self.places.write().unwrap_or_else(PoisonError::into_inner);
+        if is_due(&places) {
+            places.drop_index(&Bypassed { reason: "the index was left to those who write".to_owned() });
+            places.enabled = false;
         }
     }
 
@@ -233,6 +267,7 @@ impl Inner {
 
     /// Asks the places; an index that fails is dropped and the question asked again.
     fn ask<T>(&self, question: &dyn Fn(&Places) -> Result<T, Bypassed>) -> Result<(T, Seq), Error> {
+        self.let_index_go();
         self.catch_up_places()?;
         let failed = {
             let places = self.places.read().unwrap_or_else(PoisonError::into_inner);

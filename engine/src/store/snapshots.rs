@@ -22,6 +22,7 @@ use std::thread::JoinHandle;
 use crate::error::Error;
 use crate::fold::{LAYOUT_VERSION, Pieces, TAKEN_BYTES_MAX, World};
 use crate::ids::{Link, Position, Seq, StoreId, StreamId};
+use crate::log::is_copy_name;
 use crate::storage::{Access, Storage, expect_filled, read_up_to, write_all};
 
 use super::folds::{FoldKey, Loaded};
@@ -461,7 +462,8 @@ impl Store {
         };
         let failed = |source| Error::Io { action: "remove snapshots in", path: storage.path(FOLDER), source };
         for file in names.map_err(failed)? {
-            if wanted.as_ref().is_none_or(|wanted| file.starts_with(wanted.as_str())) {
+            let is_wanted = wanted.as_ref().is_none_or(|wanted| file.starts_with(wanted.as_str()));
+            if is_wanted && is_copy_name(FOLDER, &file) {
                 match storage.remove(&format!("{FOLDER}/{file}")) {
                     Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(failed(error)),
                     _ => {}

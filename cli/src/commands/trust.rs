@@ -1,0 +1,63 @@
+//! `acpdb trust`: the list of stores that are used where they are found, although they are others' or others may write them.
+
+use std::path::{Path, PathBuf};
+
+use crate::args::Trust;
+use crate::failure::{Code, Failure};
+use crate::output::Output;
+use crate::settings;
+
+/// A store that is trusted.
+#[derive(serde::Serialize)]
+struct Row<'a> {
+    path: &'a Path,
+}
+
+pub(crate) fn run(args: &Trust, output: &mut Output) -> Result<Code, Failure> {
+    let file = settings::path_or_failure()?;
+    let mut stores = settings::trusted(&settings::document(&file)?)?;
+    if let Some(path) = &args.path {
+        let store = store_at(path)?;
+        if !stores.contains(&store) {
+            stores.push(store.clone());
+            settings::write_trusted(&file, &stores)?;
+        }
+        output.note(format!("{} is trusted; the list is in {}", store.display(), file.display()));
+    }
+    if let Some(path) = &args.remove {
+        // What is gone can be named as it stands in the list.
+        let store = store_at(path).unwrap_or_else(|_| path.clone());
+        let before = stores.len();
+        stores.retain(|known| *known != store && known != path);
+        if stores.len() == before {
+            let failure = Failure::not_found(format!("{} is not on the list", store.display()));
+            return Err(failure.hint("acpdb trust --list shows what is"));
+        }
+        settings::write_trusted(&file, &stores)?;
+        output.note(format!("{} is not trusted any more", store.display()));
+    }
+    if output.json {
+        let rows: Vec<Row<'_>> = stores.iter().map(|path| Row { path }).collect();
+        output.json_items("acpdb.trust/1", &rows)?;
+    } else if args.list {
+        for store in &stores {
+            let text = store.display().to_string();
+            output.line(crate::output::escape(&text, crate::output::Escape::Line))?;
+        }
+        if stores.is_empty() {
+            output.note("no store of anybody else is trusted");
+        }
+    }
+    Ok(Code::Ok)
+}
+
+/// The store's folder that a path means, with no links on the way to it.
+fn store_at(path: &Path) -> Result<PathBuf, Failure> {
+    let below = path.join(crate::place::FOLDER);
+    let folder = if below.is_dir() { &below } else { path };
+    let found = folder.canonicalize().ok().filter(|folder| folder.join("acpdb.json").is_file());
+    found.ok_or_else(|| {
+        Failure::not_found(format!("{} is not an acpdb store", folder.display()))
+            .hint("name the folder with acpdb.json in it")
+    })
+}

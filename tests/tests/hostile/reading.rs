@@ -1,0 +1,221 @@
+//! Verbs that read leave a store as it is, whatever state it is in: bytes, names, modes, times.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use crate::world::World;
+
+/// Every verb that reads. What they make lies beside the store.
+const READS: &[&str] = &[
+    "sessions",
+    "sessions tool:read --all",
+    "context s1",
+    "context s1 --served",
+    "context s1 --format anthropic",
+    "context s1 --at t2",
+    "history --session s1",
+    "history --chain call-read-1",
+    "history --file /w/orders.rs",
+    "history --memory indent",
+    "history --todo 1",
+    "log",
+    "show call-read-1",
+    "list",
+    "export html s1 -o page.html",
+    "export jsonl -o lines.jsonl",
+    "scan",
+    "explain call-read-1",
+    "at t2 s1",
+    "diff t1 t4 --session s1",
+    "blame /w/orders.rs --session s1",
+    "stats",
+    "simulate s1",
+    "todo list --session s1",
+    "todo stuck --session s1",
+    "memory get indent --session s1",
+    "memory list --session s1",
+    "memory propose s2",
+    "memory insights --session s1",
+    "memory export --session s1",
+    "task list --session s1",
+    "task scratchpad --session s1",
+    "policy show",
+    "verify",
+    "verify --deep",
+    "doctor",
+    "info",
+    "info --space",
+    "erase call-grep-1 --dry-run",
+    "salvage --into saved",
+    "backup copied",
+];
+
+/// A file or folder as somebody who wrote to it would have changed it. When it was last read is left out: not every file
+/// system lets that be kept.
+#[derive(Debug, PartialEq, Eq)]
+struct Seen {
+    mode: u32,
+    inode: u64,
+    owner: u32,
+    changed: (i64, i64, i64, i64),
+    blocks: u64,
+    bytes: Vec<u8>,
+}
+
+fn tree(store: &Path) -> BTreeMap<PathBuf, Seen> {
+    let mut found = BTreeMap::new();
+    let mut paths = vec![store.to_owned()];
+    while let Some(path) = paths.pop() {
+        let about = path.symlink_metadata().unwrap();
+        let mut bytes = Vec::new();
+        if about.is_dir() {
+            paths.extend(path.read_dir().unwrap().map(|entry| entry.unwrap().path()));
+        } else {
+            bytes = std::fs::read(&path).unwrap();
+        }
+        let seen = Seen {
+            mode: about.mode(),
+            inode: about.ino(),
+            owner: about.uid(),
+            changed: (about.mtime(), about.mtime_nsec(), about.ctime(), about.ctime_nsec()),
+            blocks: about.blocks(),
+            bytes,
+        };
+        found.insert(path, seen);
+    }
+    found
+}
+
+/// Fails unless all verbs that read leave the store as it is. What each said on stderr, in a line.
+fn assert_untouched(world: &World, state: &str) -> Vec<String> {
+    let store = world.path("store");
+    let before = tree(&store);
+    let mut said = Vec::new();
+    for line in READS {
+        let args: Vec<&str> = line.split(' ').collect();
+        let ran = world.run(&args);
+        // An export for programs has nothing to say of a simulation; what counts is that it ended by itself.
+        assert!(matches!(ran.code, 0 | 1 | 3 | 4 | 7 | 8), "{state}: {line}: {} {}", ran.code, ran.err);
+        assert!(!ran.err.contains("panicked"), "{state}: {line}: {}", ran.err);
+        let after = tree(&store);
+        assert!(
+            after == before,
+            "{state}: {line} changed {:?}",
+            after
+                .iter()
+                .filter(|(path, seen)| before.get(*path) != Some(seen))
+                .map(|(path, _)| path)
+                .collect::<Vec<_>>()
+        );
+        said.push(format!("{line}: {}", ran.err.replace('\n', " ")));
+    }
+    // So does completion, which asks while a line is typed.
+    let mut command = world.command();
+    command
+        .args(["--", "acpdb", "show", "call"])
+        .env("ACPDB_COMPLETE", "bash")
+        .env("_CLAP_COMPLETE_INDEX", "2");
+    let _ = crate::world::finish(command, b"");
+    assert!(tree(&store) == before, "{state}: completion changed the store");
+    said
+}
+
+/// A store whose writer was killed after it was told that its lines are durable.
+fn killed(world: &World) {
+    let mut command = world.command();
+    command.args(["append", "--stdin", "--ack"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let mut acks = BufReader::new(child.stdout.take().unwrap());
+    for number in 0..3 {
+        let text = format!(
+            "{{\"session\":\"s1\",\"message\":{{\"role\":\"user\",\"text\":\"last words {number}\"}}}}\n"
+        );
+        stdin.write_all(text.as_bytes()).unwrap();
+        let mut ack = String::new();
+        acks.read_line(&mut ack).unwrap();
+        assert!(ack.trim().parse::<u64>().is_ok(), "{ack:?}");
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+fn last_segment(world: &World) -> PathBuf {
+    let mut names: Vec<PathBuf> =
+        world.path("store/log").read_dir().unwrap().map(|entry| entry.unwrap().path()).collect();
+    names.retain(|name| name.extension().is_some_and(|kind| kind == "seg"));
+    names.into_iter().max().unwrap()
+}
+
+#[test]
+fn of_a_store_that_was_closed() {
+    let world = World::fed();
+    world.run(&["import", "session.jsonl"]).ok();
+    world.run(&["reindex"]).ok();
+    let said = assert_untouched(&world, "closed");
+    assert!(said.iter().all(|line| !line.contains("unfinished") && !line.contains("confirmed")), "{said:#?}");
+    // The index is there to be looked into.
+    let info = world.run(&["info"]).ok();
+    assert!(info.contains("index      used, up to"), "{info}");
+}
+
+#[test]
+fn of_a_store_whose_writer_was_killed() {
+    let world = World::fed();
+    killed(&world);
+    assert_untouched(&world, "killed");
+    let list = world.list();
+    assert!((0..3).all(|number| list.contains(&format!("last words {number}"))), "{list}");
+}
+
+/// Reading verbs recovered the store that they were asked about. They leave that to those who write now, and say so.
+#[test]
+fn of_a_store_with_a_torn_end() {
+    let world = World::fed();
+    killed(&world);
+    let segment = last_segment(&world);
+    let bytes = std::fs::read(&segment).unwrap();
+    let end = bytes.iter().rposition(|byte| *byte != 0).unwrap() + 1;
+    let end = end.next_multiple_of(16);
+    let mut torn = bytes[..end].to_vec();
+    torn.extend_from_slice(&[0x55; 300]);
+    std::fs::write(&segment, torn).unwrap();
+    let said = assert_untouched(&world, "torn");
+    assert!(
+        said.iter()
+            .any(|line| line.starts_with("list") && line.contains("of an unfinished write are at the end")),
+        "{said:#?}"
+    );
+    assert!(!world.path("store/quarantine").exists());
+    // A verb that writes does what is to be done.
+    world
+        .run_with(
+            &["append", "--stdin"],
+            "{\"session\":\"s1\",\"message\":{\"role\":\"user\",\"text\":\"on\"}}\n",
+        )
+        .ok();
+    assert!(world.path("store/quarantine").exists());
+    world.assert_sound();
+}
+
+/// A verb that reads resumed whatever erasure it found, in whosever store. It only tells of one now.
+#[test]
+fn of_a_store_with_an_erasure_that_was_interrupted() {
+    let world = World::fed();
+    world.run(&["erase", "call-grep-1", "--session", "s1"]).ok();
+    world.write("store/erasing", "0\n");
+    let said = assert_untouched(&world, "erasing");
+    for verb in ["sessions", "context s1", "list", "stats"] {
+        let line = said.iter().find(|line| line.starts_with(&format!("{verb}:"))).unwrap();
+        assert!(line.contains("an erasure was begun and not ended"), "{line}");
+    }
+    assert!(world.run(&["info", "--json"]).ok().contains("\"erasing\":true"));
+    let doctor = world.run(&["doctor", "--json"]).text();
+    assert!(doctor.contains("\"what\":\"erasure\"") && doctor.contains("seal"), "{doctor}");
+    world.run(&["seal"]).ok();
+    assert!(!world.path("store/erasing").exists());
+    assert!(world.run(&["info", "--json"]).ok().contains("\"erasing\":false"));
+}
