@@ -149,7 +149,6 @@ fn every_verb_that_reads_a_damaged_text_says_so_and_exits_with_3() {
         "show #4",
         "show #4 --json",
         "diff #3 #5",
-        "at #5",
         "scan",
         "export html",
         "export jsonl",
@@ -172,7 +171,7 @@ fn every_verb_that_reads_a_damaged_text_says_so_and_exits_with_3() {
         "diff #3 #5 --json",
         "explain #4",
         "export otlp-json",
-        "sessions",
+        "at #5",
         "stats",
     ] {
         let words: Vec<&str> = verb.split(' ').collect();
