@@ -51,7 +51,7 @@ fn hostile(folder: &Path) -> Vec<(PathBuf, &'static str, &'static str)> {
     elements.extend(b"1,".repeat(10_000_000));
     elements.extend(b"1]}");
     std::fs::write(path("elements.json"), elements).unwrap();
-    std::fs::write(path("line.jsonl"), vec![b'{'; 20 << 20]).unwrap();
+    std::fs::write(path("line.jsonl"), [b"{\"type\":\"".to_vec(), vec![b'a'; 20 << 20]].concat()).unwrap();
     let mut string = b"{\"role\":\"user\",\"content\":\"".to_vec();
     string.extend(vec![b'a'; 80 << 20]);
     string.extend(b"\"}");
@@ -63,12 +63,14 @@ fn hostile(folder: &Path) -> Vec<(PathBuf, &'static str, &'static str)> {
         (path("lines.jsonl.zst"), "openai-messages", "ratio"),
         (path("elements.json"), "openai-messages", "elements"),
         (path("elements.json"), "opencode", "elements"),
-        (path("elements.json"), "claude-code", "record"),
-        (path("elements.json"), "codex", "record"),
-        (path("elements.json"), "copilot-cli", "record"),
+        (path("elements.json"), "claude-code", "elements"),
+        (path("elements.json"), "codex", "elements"),
+        (path("elements.json"), "copilot-cli", "elements"),
         (path("elements.json"), "gemini-cli", "elements"),
         (path("elements.json"), "swe-agent", "elements"),
         (path("line.jsonl"), "claude-code", "record"),
+        (path("line.jsonl"), "codex", "record"),
+        (path("line.jsonl"), "copilot-cli", "record"),
         (path("document.json"), "openai-messages", "document"),
     ]
 }

@@ -32,8 +32,8 @@ pub(crate) struct Verify {
 #[command(after_help = "Examples:\n  acpdb head                        the durable end, in a line\n  \
     acpdb head '#812'                 the commit that holds an event\n  \
     acpdb head >> ~/links             for acpdb verify --expect-file ~/links\n\n\
-    A commit has one link, which stands for everything up to its end. Of an event inside a larger commit, the seq, link,\n\
-    position and time that are printed are those of the end of its commit.")]
+    A commit has one link, which stands for everything up to its end. Of an event inside a larger\n\
+    commit, the seq, link, position and time that are printed are those of the end of its commit.")]
 pub(crate) struct Head {
     /// The event whose commit is meant [default: the last durable one]
     #[arg(value_name = "SEQ")]

@@ -142,7 +142,7 @@ fn import(store: &Store, path: &Path, format: Format) -> Result<(), Failure> {
         Ok(_) => Ok(()),
         Err(ReadError::Store(error)) => Err(error.into()),
         Err(ReadError::File(error)) => Err(Failure::io("read", &path.display().to_string(), &error)),
-        Err(ReadError::Import(error)) => {
+        Err(ReadError::Import { error, .. }) => {
             Err(Failure::new(Code::Failure, format!("{}: {error}", path.display())))
         }
     }
