@@ -10,6 +10,8 @@
 
 #[path = "cli/bad_input.rs"]
 mod bad_input;
+#[path = "cli/disks.rs"]
+mod disks;
 #[path = "cli/erased.rs"]
 mod erased;
 #[path = "cli/faults.rs"]

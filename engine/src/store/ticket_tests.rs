@@ -227,3 +227,51 @@ fn a_command_waits_for_what_was_acknowledged_before_it() {
         assert!(store.head().unwrap() >= reply.last_seq.unwrap(), "a command is durable when it returns");
     }
 }
+
+/// Two threads record the same fact. The second one was told that it is known, at once, while the first one's commit was not
+/// on the disk yet: its sync failed, and what had been acknowledged was gone. It waits for that commit now.
+#[test]
+fn what_is_known_by_a_commit_on_its_way_is_acknowledged_with_it() {
+    let world = SimWorld::new(1);
+    let storage = world.process(1);
+    let store = open_with(&storage, Durability::Sync);
+    let _ = store.append(&session(), vec![message(0)]).unwrap();
+    let syncs = count_syncs(&world);
+    for split in [Atomicity::One, Atomicity::Split] {
+        let batch = || Batch { stream: session(), entries: vec![message(1), message(2)] };
+        let (_, placed) = store.inner.commit(&[batch()], split).unwrap();
+        let (receipt, known) = store.inner.commit(&[batch()], split).unwrap();
+        assert_eq!((receipt.event_count, receipt.known_count), (0, 2));
+        if split == Atomicity::One {
+            assert_eq!(known.unwrap().stretch.end, placed.unwrap().stretch.end, "it waits for the same");
+            let _ = store.append(&session(), vec![message(1)]).unwrap();
+            assert_eq!(syncs.load(Ordering::SeqCst), 1, "and shares its sync");
+            let _ = store.append(&session(), vec![message(2)]).unwrap();
+            assert_eq!(syncs.load(Ordering::SeqCst), 1, "what is durable costs nothing");
+        }
+    }
+    storage.plant(Fault { kind: FaultKind::SyncError, after: 0, once: true });
+    let ticket = submit(&store, 3);
+    let known = submit(&store, 3);
+    assert!(matches!(store.append(&session(), vec![message(3)]), Err(Error::Poisoned)));
+    assert!(matches!(known.wait(), Err(Error::Poisoned)));
+    assert!(matches!(ticket.wait(), Err(Error::Poisoned)));
+    assert!(matches!(store.append(&session(), vec![message(3)]), Err(Error::Poisoned)), "not later either");
+    let again = open_with(&world.process(2), Durability::Sync);
+    assert_eq!(message_count(&again), 3);
+}
+
+/// A command that changes nothing because of a fact rests on that fact, too: it waits for its commit, and fails with it.
+#[test]
+fn a_command_that_changes_nothing_waits_for_what_it_rests_on() {
+    let world = SimWorld::new(1);
+    let storage = world.process(1);
+    let store = open_with(&storage, Durability::Sync);
+    let _ = store.append(&session(), vec![message(0)]).unwrap();
+    storage.plant(Fault { kind: FaultKind::SyncError, after: 0, once: true });
+    let ticket = submit(&store, 1);
+    let update = || store.pin(session().id(), Vec::new());
+    assert!(matches!(update(), Err(Error::Poisoned)), "{:?}", update());
+    assert!(matches!(update(), Err(Error::Poisoned)), "nor the next one");
+    assert!(ticket.wait().is_err());
+}

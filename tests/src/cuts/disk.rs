@@ -12,6 +12,9 @@ use std::process::{Child, Command, Stdio};
 /// Bytes of an image. Nothing of it is stored before it is written; xfs wants 300 MiB.
 const IMAGE_BYTES: u64 = 320 << 20;
 
+/// Bytes of a file system in memory.
+const TMPFS_BYTES: u64 = 8 << 20;
+
 /// `EXT4_IOC_SHUTDOWN`, which is `XFS_IOC_GOINGDOWN`: `_IOR('X', 125, __u32)`; 2 is "do not flush the log". A call of that
 /// kind has no safe form in Rust, and `xfs_io` offers it for xfs only.
 const CUT: &str = "
@@ -23,13 +26,20 @@ fcntl.ioctl(place, 0x8004587d, struct.pack('I', 2))
 print('cut', flush=True)
 ";
 
-/// A file system whose power can be cut.
+/// Files that a disk is filled with, at most.
+const FILLING_COUNT_MAX: u32 = 2000;
+
+/// A file system whose power can be cut, or that is filled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// ext4, in one of its modes.
     Ext4,
     /// xfs.
     Xfs,
+    /// btrfs, which copies on writing: even an overwrite may need space. Its power is not cut.
+    Btrfs,
+    /// tmpfs, in memory. Its power is not cut.
+    Tmpfs,
 }
 
 impl Kind {
@@ -39,6 +49,8 @@ impl Kind {
         match self {
             Self::Ext4 => "ext4",
             Self::Xfs => "xfs",
+            Self::Btrfs => "btrfs",
+            Self::Tmpfs => "tmpfs",
         }
     }
 
@@ -48,6 +60,7 @@ impl Kind {
         match self {
             Self::Ext4 => &["", ",data=writeback", ",nodelalloc", ",data=journal", ",commit=1"],
             Self::Xfs => &["", ",allocsize=4k"],
+            Self::Btrfs | Self::Tmpfs => &[""],
         }
     }
 }
@@ -71,6 +84,9 @@ impl Disk {
         let (image, place) = (folder.join("image"), folder.join("disk"));
         let file = File::create(&image).and_then(|file| file.set_len(IMAGE_BYTES));
         file.and_then(|()| std::fs::create_dir_all(&place)).map_err(|error| error.to_string())?;
+        if kind == Kind::Tmpfs {
+            return Ok(Self { kind, image, place, is_mounted: false, options: String::new() });
+        }
         let mut mkfs = Command::new(format!("mkfs.{}", kind.name()));
         if kind == Kind::Ext4 {
             // With its tables made at once: nothing but the store writes later.
@@ -97,14 +113,44 @@ impl Disk {
     /// # Errors
     /// In words.
     pub fn mount(&mut self, options: &str) -> Result<(), String> {
-        let kind = self.kind.name();
-        run(Command::new("mount")
-            .args(["-t", kind, "-o", &format!("loop{options}")])
-            .arg(&self.image)
-            .arg(&self.place))?;
+        let (name, mut mount) = (self.kind.name(), Command::new("mount"));
+        mount.args(["-t", name, "-o"]);
+        if self.kind == Kind::Tmpfs {
+            mount.arg(format!("size={TMPFS_BYTES}{options}")).arg(name);
+        } else {
+            mount.arg(format!("loop{options}")).arg(&self.image);
+        }
+        run(mount.arg(&self.place))?;
         self.is_mounted = true;
         options.clone_into(&mut self.options);
         Ok(())
+    }
+
+    /// Fills it to the last byte; what is returned takes the space, and is removed to have it back.
+    ///
+    /// # Errors
+    /// In words.
+    pub fn fill(&self) -> Result<PathBuf, String> {
+        let filling = self.place.join("filling");
+        std::fs::create_dir_all(&filling).map_err(|error| error.to_string())?;
+        let mut number = 0;
+        for size in ["100M", "10M", "1M", "100K", "4K"] {
+            while number < FILLING_COUNT_MAX {
+                number += 1;
+                let file = filling.join(number.to_string());
+                if run(Command::new("fallocate").args(["-l", size]).arg(&file)).is_err() {
+                    let _ = std::fs::remove_file(file);
+                    break;
+                }
+            }
+        }
+        // What is kept for small files.
+        for more in 0..FILLING_COUNT_MAX {
+            if std::fs::write(filling.join(format!("more-{more}")), [1; 4096]).is_err() {
+                break;
+            }
+        }
+        Ok(filling)
     }
 
     /// How it was mounted last.

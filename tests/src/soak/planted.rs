@@ -9,9 +9,11 @@ use acpdb_engine::Store;
 use acpdb_engine::codec::{EncodedEvent, Envelope};
 use acpdb_engine::fold::Policy;
 use acpdb_engine::ids::{Micros, Origin, Seq, StreamId};
-use acpdb_engine::log::{Log, LogOptions};
+use acpdb_engine::log::{Log, LogError, LogOptions};
 use acpdb_engine::planted::{Bug, plant};
-use acpdb_engine::storage::{Fault, FaultKind, FixedClock, FixedEntropy, SimWorld, Storage};
+use acpdb_engine::storage::{
+    Fault, FaultKind, FixedClock, FixedEntropy, Part, SimStorage, SimWorld, Storage,
+};
 use acpdb_engine::testing::Script;
 
 use super::life::{Setting, builder};
@@ -32,7 +34,7 @@ pub enum Planted {
 }
 
 /// All of them.
-pub const ALL: [Planted; 18] = [
+pub const ALL: [Planted; 23] = [
     Planted::Below(Sabotage::SkipSync),
     Planted::Below(Sabotage::AckBeforeSync),
     Planted::Below(Sabotage::PublishBeforeSync),
@@ -51,17 +53,29 @@ pub const ALL: [Planted; 18] = [
     Planted::Within(Bug::PoisonWithoutEpoch),
     Planted::Within(Bug::ShareErased),
     Planted::Within(Bug::CoveredReadLate),
+    Planted::Within(Bug::KnownTooEarly),
+    Planted::Within(Bug::RewriteUnchecked),
+    Planted::Within(Bug::EpochUnread),
+    Planted::Within(Bug::UndoUnsynced),
+    Planted::Within(Bug::ReaderLooksOnce),
 ];
 
 /// A check and its name.
 type Check = (&'static str, fn(Option<Sabotage>) -> Result<(), String>);
 
-const CHECKS: [Check; 11] = [
+const CHECKS: [Check; 16] = [
     ("crash images", |sabotage| crash_images(sabotage).map_err(|it| it.to_string())),
     ("naive fold", |_| naive_fold()),
     ("views of the past", |_| views_of_the_past()),
     ("erased is gone", |sabotage| erased_is_gone(sabotage).map_err(|error| error.to_string())),
     ("two commits that wait for one sync", |_| two_wait_for_one_sync().map_err(|error| error.to_string())),
+    ("known by what is not durable", |_| known_beside_its_original().map_err(|error| error.to_string())),
+    ("damage before the first append", |_| {
+        damage_before_the_first_append().map_err(|error| error.to_string())
+    }),
+    ("a failed sync that was slept through", |_| slept_through().map_err(|error| error.to_string())),
+    ("an undone commit after a power cut", |_| undone_and_cut().map_err(|error| error.to_string())),
+    ("a reader beside a writer", |_| reader_beside()),
     ("a failed sync beside another process", |_| failed_sync_beside()),
     ("erased and said again", |_| said_again().map_err(|error| error.to_string())),
     ("index ahead", |_| index_ahead().map_err(|error| error.to_string())),
@@ -164,6 +178,143 @@ fn restored() -> Result<(), Failure> {
     } else {
         Err(format!("{before:?}, discarded {hidden:?}, restored {after:?}").into())
     }
+}
+
+/// A fact is on its way, and is recorded again: it is known then, and not durable, for its sync fails.
+fn known_beside_its_original() -> Result<(), Failure> {
+    use acpdb_engine::entry::Entry;
+    use acpdb_engine::event::Role;
+    let process = SimWorld::new(1).process(1);
+    let setting = Setting { segment_bytes_max: 1 << 20, goes_on: true, sabotage: None };
+    let store = builder(&process, setting).open()?;
+    let _ = store.append(&session(0), vec![Entry::message("m1", Role::User, "hello")])?;
+    process.plant(Fault { kind: FaultKind::SyncError, after: 0, once: true });
+    let fact = || vec![Entry::message("m2", Role::User, "a fact")];
+    let ticket = store.submit(&session(0), fact())?;
+    let known = store.append(&session(0), fact());
+    let again = store.submit(&session(0), fact()).and_then(acpdb_engine::Ticket::wait);
+    let told = [ticket.wait().is_ok(), known.is_ok(), again.is_ok()];
+    if told == [false; 3] {
+        return Ok(());
+    }
+    Err(format!("the sync of a fact failed, and its original and two repeats are acknowledged: {told:?}")
+        .into())
+}
+
+/// A log of a simulated process, and how to place an event of some bytes.
+fn log_of(storage: &SimStorage) -> Result<Log, LogError> {
+    let clock = Arc::new(FixedClock::new(Micros(1_700_000_000_000_000), 1));
+    let entropy = Arc::new(FixedEntropy::new(u64::from(storage.process())));
+    let options = LogOptions { segment_bytes_max: 8192, ..LogOptions::default() };
+    Log::create_or_open(Arc::new(storage.clone()), clock, entropy, options).map(|(log, _)| log)
+}
+
+fn place(log: &Log, bytes: usize) -> Result<acpdb_engine::log::Placed, LogError> {
+    let stream = StreamId([7; 16]);
+    let envelope = Envelope { kind: 7, version: 1, stream, origin: Origin::ZERO, host_time: None };
+    let event = EncodedEvent { envelope, payload: vec![5; bytes], bodies: Vec::new() };
+    log.place(log.prepare(&[event])?, &[])
+}
+
+fn commit(log: &Log, bytes: usize) -> Result<Seq, LogError> {
+    let placed = place(log, bytes)?;
+    log.settle(&placed)?;
+    Ok(placed.appended().first_seq)
+}
+
+/// What another process wrote and did not sync is damaged before this one appends for the first time.
+fn damage_before_the_first_append() -> Result<(), Failure> {
+    let world = SimWorld::new(1);
+    let (one, two) = (log_of(&world.process(1))?, log_of(&world.process(2))?);
+    commit(&one, 100)?;
+    let waiting = place(&one, 300)?;
+    let name = "log/000000000001.seg";
+    let mut bytes = world.file(name).ok_or("no segment")?;
+    let at = usize::try_from(waiting.appended().position.offset())?.saturating_add(200);
+    bytes.iter_mut().skip(at).take(8).for_each(|byte| *byte ^= 0xff);
+    world.set_file(name, bytes);
+    let next = commit(&two, 100)?;
+    let report = two.verify(true)?;
+    if !report.is_sound() || next != Seq(2) {
+        return Err(format!("it was built upon: {next}, {:?}", report.violations.first()).into());
+    }
+    match one.settle(&waiting) {
+        Err(LogError::Poisoned { .. }) => Ok(()),
+        other => Err(format!("what was given up is acknowledged: {other:?}").into()),
+    }
+}
+
+/// A sync fails and the store is opened again while a handle looks elsewhere.
+fn slept_through() -> Result<(), Failure> {
+    let world = SimWorld::new(1);
+    let (one, process) = (log_of(&world.process(1))?, world.process(2));
+    let two = log_of(&process)?;
+    commit(&one, 100)?;
+    process.plant(Fault { kind: FaultKind::SyncError, after: 0, once: true });
+    if commit(&two, 100).is_ok() {
+        return Err("a failed sync is acknowledged".into());
+    }
+    let three = log_of(&world.process(3))?;
+    commit(&three, 100)?;
+    match commit(&one, 100) {
+        Err(LogError::Poisoned { .. }) => Ok(()),
+        other => Err(format!("it goes on as if nothing had happened: {other:?}").into()),
+    }
+}
+
+/// A commit is in the file, and cannot be told on the page: it is undone, and said not to be recorded.
+fn undone_and_cut() -> Result<(), Failure> {
+    let mut undone = 0;
+    for seed in 0..60 {
+        let world = SimWorld::new(seed);
+        let process = world.process(1);
+        let log = log_of(&process)?;
+        commit(&log, 100)?;
+        // Busy, the frame, the page.
+        process.plant(Fault { kind: FaultKind::WriteError, after: 2, once: true });
+        match commit(&log, 300) {
+            Err(LogError::Io { .. }) => undone += 1,
+            other => return Err(format!("the page could not be written: {other:?}").into()),
+        }
+        world.cut_power();
+        let again = log_of(&world.process(2))?;
+        if again.head().seq != Seq(1) {
+            return Err(
+                format!("seed {seed}: it is there after a power cut, head {}", again.head().seq).into()
+            );
+        }
+    }
+    if undone == 60 { Ok(()) } else { Err(format!("{undone} of 60 were undone").into()) }
+}
+
+/// Somebody opens the log for reading again and again while another one writes and begins segments.
+fn reader_beside() -> Result<(), String> {
+    let stage = |error: LogError| error.to_string();
+    for seed in 0..400 {
+        let world = SimWorld::new(seed);
+        commit(&log_of(&world.process(9)).map_err(stage)?, 100).map_err(stage)?;
+        let write = |storage: SimStorage| {
+            let log = log_of(&storage).map_err(stage)?;
+            (0..25).try_for_each(|round| commit(&log, 60 + round * 37 % 900).map(drop)).map_err(stage)
+        };
+        let read = |storage: SimStorage| {
+            for _ in 0..12 {
+                let options = LogOptions { read_only: true, ..LogOptions::default() };
+                let clock = Arc::new(FixedClock::new(Micros(0), 1));
+                let entropy = Arc::new(FixedEntropy::new(1));
+                let (_, recovery) =
+                    Log::open(Arc::new(storage.clone()), clock, entropy, options).map_err(stage)?;
+                if let Some(damage) = recovery.damage {
+                    return Err(format!("seed {seed}: {damage}"));
+                }
+            }
+            Ok(())
+        };
+        let parts: Vec<(SimStorage, Part<'_, Result<(), String>>)> =
+            vec![(world.process(1), Box::new(write)), (world.process(2), Box::new(read))];
+        world.interleave(seed, parts).into_iter().collect::<Result<(), String>>()?;
+    }
+    Ok(())
 }
 
 /// The sync that two commits wait for fails; the file says so once. Neither is acknowledged, though the next sync would succeed.

@@ -315,3 +315,130 @@ fn a_process_that_follows_sees_every_event_once_and_in_order() {
     assert_eq!(seen, all);
     assert_eq!(seen.iter().filter(|event| event["kind"] == "message_recorded").count(), 41);
 }
+
+/// Somebody copies over the store, or cuts its tail, while processes append. One that had mapped that file died of SIGBUS; one
+/// that trusts what it says writes over what was acknowledged. Nobody dies now, and nothing acknowledged is lost.
+#[test]
+fn a_tail_that_is_cut_or_put_back_under_writers_costs_nothing_acknowledged() {
+    for harm in ["cut", "put back", "half"] {
+        let world = World::new();
+        world
+            .run_with(
+                &["append", "--stdin"],
+                "{\"session\":\"s0\",\"message\":{\"role\":\"user\",\"text\":\"first\"}}\n",
+            )
+            .ok();
+        let tail = world.path("store/tail");
+        let old = std::fs::read(&tail).unwrap();
+        let mut writers = Vec::new();
+        for writer in 0..3 {
+            let mut command = world.command();
+            command
+                .args(["append", "--stdin", "--ack"])
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped());
+            let mut child = command.spawn().unwrap();
+            let (mut input, output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+            let feed = std::thread::spawn(move || {
+                for number in 0..120 {
+                    let line = format!(
+                        "{{\"session\":\"s{writer}\",\"message\":{{\"role\":\"user\",\"text\":\"w{writer} {number}\"}}}}\n"
+                    );
+                    if input.write_all(line.as_bytes()).is_err() {
+                        return;
+                    }
+                }
+            });
+            writers.push((writer, child, feed, BufReader::new(output).lines()));
+        }
+        let mut acked: Vec<(u64, String)> = Vec::new();
+        for _ in 0..40 {
+            for (writer, _, _, acks) in &mut writers {
+                for _ in 0..3 {
+                    if let Some(Ok(seq)) = acks.next() {
+                        acked.push((seq.parse().unwrap(), format!("w{writer} ")));
+                    }
+                }
+            }
+            match harm {
+                "cut" => drop(std::fs::File::create(&tail).unwrap()),
+                "half" => std::fs::OpenOptions::new().write(true).open(&tail).unwrap().set_len(700).unwrap(),
+                // As `cp` does: cut, then written.
+                _ => std::fs::write(&tail, &old).unwrap(),
+            }
+        }
+        for (_, child, feed, acks) in writers {
+            acked.extend(acks.map_while(Result::ok).map(|seq| (seq.parse().unwrap(), "w".to_owned())));
+            feed.join().unwrap();
+            let done = child.wait_with_output().unwrap();
+            let said = String::from_utf8_lossy(&done.stderr);
+            let code =
+                done.status.code().unwrap_or_else(|| panic!("{harm}: ended by a signal: {}", done.status));
+            assert!(
+                code == 0 || said.contains("reopen the store") || said.contains("run this again"),
+                "{harm}: {code}: {said}"
+            );
+        }
+        let list = world.list();
+        for (seq, said) in &acked {
+            let line = list.lines().find_map(|line| line.strip_prefix(&format!("{seq}\t")));
+            assert!(line.is_some_and(|line| line.starts_with(said.as_str())), "{harm}: {seq}: {line:?}");
+        }
+        assert!(acked.len() > 100, "{harm}: {} were acknowledged", acked.len());
+        world.assert_sound();
+        world
+            .run_with(
+                &["append", "--stdin"],
+                "{\"session\":\"s0\",\"message\":{\"role\":\"user\",\"text\":\"last\"}}\n",
+            )
+            .ok();
+        world.assert_sound();
+    }
+}
+
+/// Another file under the tail's name means another lock. Who has the old file open is told, and acknowledges nothing more.
+#[test]
+fn a_tail_that_is_replaced_or_removed_stops_writers_with_what_to_do() {
+    for harm in ["replaced", "moved aside", "removed"] {
+        let world = World::new();
+        let mut command = world.command();
+        command
+            .args(["append", "--stdin", "--ack"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut input = child.stdin.take().unwrap();
+        let mut acks = BufReader::new(child.stdout.take().unwrap()).lines();
+        let line = |number: usize| {
+            format!("{{\"session\":\"s1\",\"message\":{{\"role\":\"user\",\"text\":\"note {number}\"}}}}\n")
+        };
+        for number in 0..3 {
+            input.write_all(line(number).as_bytes()).unwrap();
+            acks.next().unwrap().unwrap();
+        }
+        let (tail, aside) = (world.path("store/tail"), world.path("aside"));
+        match harm {
+            "replaced" => {
+                std::fs::copy(&tail, &aside).unwrap();
+                std::fs::rename(&aside, &tail).unwrap();
+            }
+            "moved aside" => {
+                std::fs::rename(&tail, &aside).unwrap();
+                std::fs::copy(&aside, &tail).unwrap();
+            }
+            _ => std::fs::remove_file(&tail).unwrap(),
+        }
+        input.write_all(line(3).as_bytes()).unwrap();
+        drop(input);
+        assert!(acks.next().is_none(), "{harm}: it acknowledges no more");
+        let done = child.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&done.stderr);
+        assert!(done.status.code() == Some(1), "{harm}: {}: {said}", done.status);
+        assert!(said.contains("tail") && said.contains("reopen the store"), "{harm}: {said}");
+        world.run_with(&["append", "--stdin"], line(4)).ok();
+        world.assert_sound();
+        assert_eq!(world.list().lines().filter(|line| line.contains("note")).count(), 4, "{harm}");
+    }
+}
