@@ -42,7 +42,7 @@ pub(crate) fn folder(global: &Global) -> Result<PathBuf, Failure> {
 /// Opens the store to append to it; makes it if need be.
 pub(crate) fn open(global: &Global, output: &Output) -> Result<Store, Failure> {
     let folder = folder(global)?;
-    open_at(&folder, output)
+    open_at(&folder, global, output)
 }
 
 /// Opens the store to append to it, with secrets taken out as asked.
@@ -60,6 +60,15 @@ pub(crate) fn open_redacting(
     Ok(store)
 }
 
+/// Takes secrets out of whatever a verb records, if the settings ask for it.
+fn redacting(builder: acpdb_engine::Builder, global: &Global) -> Result<acpdb_engine::Builder, Failure> {
+    let rules = crate::commands::scan::rules(&RedactOptions::default(), global.settings.redact == Some(true))?;
+    Ok(match rules {
+        Some(rules) => builder.redactor(std::sync::Arc::new(rules)),
+        None => builder,
+    })
+}
+
 /// Makes a store that is thrown away afterwards, so that it may lie on any file system.
 pub(crate) fn open_scratch(folder: &Path, output: &Output) -> Result<Store, Failure> {
     let store = Store::builder(folder).registry(acpdb_hosts::registry()).any_file_system().open()?;
@@ -68,8 +77,8 @@ pub(crate) fn open_scratch(folder: &Path, output: &Output) -> Result<Store, Fail
 }
 
 /// Opens a store in a given folder to append to it.
-pub(crate) fn open_at(folder: &Path, output: &Output) -> Result<Store, Failure> {
-    let store = Store::builder(folder).registry(acpdb_hosts::registry()).open()?;
+pub(crate) fn open_at(folder: &Path, global: &Global, output: &Output) -> Result<Store, Failure> {
+    let store = redacting(Store::builder(folder).registry(acpdb_hosts::registry()), global)?.open()?;
     report(&store, output);
     Ok(store)
 }
@@ -78,6 +87,7 @@ pub(crate) fn open_at(folder: &Path, output: &Output) -> Result<Store, Failure> 
 pub(crate) fn read(global: &Global, output: &Output) -> Result<Store, Failure> {
     let folder = folder(global)?;
     let builder = Store::builder(&folder).registry(acpdb_hosts::registry()).create(false);
+    let builder = redacting(builder, global)?;
     let store = match builder.open() {
         Err(Error::ReadOnly { .. } | Error::NoSpace { .. } | Error::UntrustedFileSystem { .. }) => {
             Store::builder(&folder).registry(acpdb_hosts::registry()).read_only().open()?

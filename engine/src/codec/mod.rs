@@ -23,6 +23,7 @@ pub mod payload;
 pub mod peek;
 mod prepare;
 mod sealed;
+mod secret_file;
 mod segment;
 mod store_file;
 mod table;
@@ -48,6 +49,7 @@ pub(crate) use sealed::{
     RECORD_OFFSET, RecordKind, SEAL_DOMAIN, SEALED_BYTES_MAX, STREAM_ROW_BYTES, StreamRow,
 };
 pub use segment::SegmentHeader;
+pub use secret_file::{SECRET_FILE_BYTES, SecretFile};
 pub use store_file::{StoreFile, StoreFileError};
 pub(crate) use table::{FENCE_KEY_BYTES, PAGE_ROW_COUNT, TableShape, checked, encode_table};
 
@@ -121,6 +123,8 @@ impl Invalid {
 pub enum Part {
     /// `acpdb.json`.
     StoreFile,
+    /// `secret`.
+    Secret,
     /// `checkpoint`.
     Checkpoint,
     /// The tail page.
@@ -155,6 +159,7 @@ impl std::fmt::Display for Part {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::StoreFile => "store file",
+            Self::Secret => "secret",
             Self::Checkpoint => "checkpoint",
             Self::Tail => "tail page",
             Self::SegmentMissing => "segment file",

@@ -5,7 +5,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use super::create::{Identity, identify, identity_from_log, make, open_tail, store_file_damage};
+use super::create::{Identity, identify, identity_from_log, make, open_tail, read_secret, store_file_damage};
 use super::error::{Corruption, LogError};
 use super::files::{CHECKPOINT, Cursor, Fault, SCAN_WINDOW_BYTES, Segments, TAIL, after, segment_start};
 use super::gather::Patience;
@@ -16,6 +16,7 @@ use super::wait::low_half;
 use super::{Head, Log, LogOptions, Recovery, Shared, Writer, locked};
 use crate::codec::{Busy, Checkpoint, FrameCheck, FrameHeader, SegmentHeader, TailPage, Written, word};
 use crate::ids::{Position, Seq, StoreId};
+use crate::secret::Secret;
 use crate::storage::{Access, Clock, Entropy, Storage, write_file};
 
 impl Log {
@@ -80,6 +81,10 @@ impl Log {
         let (tail, on_read_only_disk) = open_tail(&*storage, options.read_only || damage.is_some())?;
         let tail = tail.map(|file| Tail::new(storage.clone(), file));
         let process = storage.process();
+        let (secret, secret_fault) = match read_secret(&*storage, store) {
+            Ok(secret) => (secret, None),
+            Err(why) => (Secret::missing(), Some(why)),
+        };
         let read_only = tail.is_none();
         let log = Self {
             segments: Segments::new(storage.clone(), store),
@@ -89,6 +94,8 @@ impl Log {
             options,
             process,
             read_only,
+            secret,
+            secret_fault,
             shared: Mutex::new(Shared { head: Head::default(), damage: damage.map(Box::new), met: None }),
             tail,
             reader_page: OnceLock::new(),

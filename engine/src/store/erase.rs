@@ -11,8 +11,10 @@
 //! The record of the erasure stays, as do digests, lengths, ids, names of tools, keys (paths, addresses, patterns, command
 //! lines), titles, and whatever other bodies quote.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::PoisonError;
+
+use rustc_hash::FxHashSet;
 
 use crate::codec::{BodyRow, Frame};
 use crate::command::record::EventDraft;
@@ -28,6 +30,8 @@ use super::{Inner, Store};
 
 /// Bodies that one event names.
 const BODIES_PER_EVENT: usize = 4096;
+/// Contents with fewer letters and digits say nothing.
+const WITHHELD_LETTERS_MIN: usize = 3;
 /// How often what was recorded meanwhile is looked through.
 const ROUND_COUNT_MAX: usize = 16;
 /// Longest name or reason that is recorded.
@@ -113,6 +117,7 @@ impl Store {
                 return Err(Error::TooLarge { what: "reason of an erasure", actual, limit });
             }
         }
+        let (by, reason) = (inner.cleaned(by), inner.cleaned(reason));
         let mut wanted = inner.wanted(item)?;
         let erasing = inner.log.begin_erasing()?;
         let mut hits = Hits::new();
@@ -125,7 +130,7 @@ impl Store {
             if fresh.is_empty() {
                 break;
             }
-            let seq = inner.record_erasure(&fresh, by, reason)?;
+            let seq = inner.record_erasure(&fresh, &by, &reason)?;
             recorded = recorded.or(Some(seq));
             hits.extend(fresh);
             // Between the look and the record somebody may have written the same content again, or half of a host's record.
@@ -199,7 +204,7 @@ impl Inner {
             };
             for frame in parts {
                 for event in frame.events().filter(|event| event.envelope.stream == stream) {
-                    let decoded = super::events::decode(&frame, &event).map(|it| it.event.payload);
+                    let decoded = super::events::bare(&frame, &event).map(|it| it.event.payload);
                     if matches!(decoded, Ok(Payload::ItemRevised(revised)) if revised.item == item) {
                         seqs.push(event.seq);
                     }
@@ -210,7 +215,7 @@ impl Inner {
         for seq in seqs {
             let Some(frame) = self.frame_of(seq)? else { continue };
             let Some(event) = frame.event(seq) else { continue };
-            let wire = super::events::decode(&frame, &event).ok().and_then(|it| it.event.stamp.wire);
+            let wire = super::events::bare(&frame, &event).ok().and_then(|it| it.event.stamp.wire);
             for (index, row) in (0_u32..).zip(event.rows()) {
                 let is_template = wire.is_some_and(|wire| covers(&wire, index));
                 let own = |bodies: &Vec<BodyId>| {
@@ -277,7 +282,7 @@ impl Inner {
     /// Adds the hosts' records in a commit that quote what is wanted.
     fn records_in(&self, frame: &Frame, wanted: &Wanted, found: &mut Hits) -> Result<(), Error> {
         for event in frame.events() {
-            let Ok(recorded) = super::events::decode(frame, &event) else { continue };
+            let Ok(recorded) = super::events::bare(frame, &event) else { continue };
             let Some(wire) = recorded.event.stamp.wire else { continue };
             let template = match self.body_in(frame, wire.id(event.seq)) {
                 Ok(template) => template,
@@ -296,12 +301,36 @@ impl Inner {
         Ok(())
     }
 
+    /// What is remembered of what these rows say, so that it is refused when it comes again; each once. There are at most as
+    /// many as rows. What is damaged cannot be remembered.
+    fn contents_of(&self, hits: &Hits) -> Result<Vec<[u8; 16]>, Error> {
+        let (mut places, mut contents) = (FxHashSet::default(), BTreeSet::new());
+        for hit in hits.values() {
+            if !places.insert(hit.row.position) {
+                continue;
+            }
+            match self.log.body(&hit.row) {
+                Ok(body) if is_worth_withholding(&body) => {
+                    contents.insert(self.log.secret().erased(&body));
+                }
+                Ok(_) | Err(LogError::Corrupt(_) | LogError::Erased { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(contents.into_iter().collect())
+    }
+
     /// Records that these rows are erased. From here on no view shows them.
     fn record_erasure(&self, hits: &Hits, by: &str, reason: &str) -> Result<Seq, Error> {
         let addresses: Vec<BodyAddress> =
             hits.keys().map(|(seq, row)| BodyAddress { seq: *seq, row: *row }).collect();
-        let draft = |bodies: &[BodyAddress]| {
-            let erased = Erased { bodies: bodies.to_vec(), by: by.to_owned(), reason: reason.to_owned() };
+        let draft = |bodies: &[BodyAddress], contents: Vec<[u8; 16]>| {
+            let erased = Erased {
+                bodies: bodies.to_vec(),
+                by: by.to_owned(),
+                reason: reason.to_owned(),
+                contents,
+            };
             let event = Event {
                 stream: StreamId::STORE,
                 origin: Origin::ZERO,
@@ -311,9 +340,16 @@ impl Inner {
             };
             EventDraft { event, bodies: Vec::new() }
         };
-        let drafts: Vec<EventDraft> = addresses.chunks(BODIES_PER_EVENT).map(draft).collect();
+        let mut contents = self.contents_of(hits)?;
+        let drafts: Vec<EventDraft> = addresses
+            .chunks(BODIES_PER_EVENT)
+            .map(|bodies| {
+                let count = contents.len().min(BODIES_PER_EVENT);
+                draft(bodies, contents.drain(..count).collect())
+            })
+            .collect();
         let drafts: Vec<&EventDraft> = drafts.iter().collect();
-        Ok(self.append_drafts(&drafts, &[])?.first_seq)
+        Ok(self.append_drafts(&drafts, &[], None)?.first_seq)
     }
 
     /// What was hit, by event and item, and the keys of what was asked for.
@@ -368,6 +404,13 @@ impl Inner {
     fn forget_contents(&self) {
         self.contents.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
+}
+
+/// Whether a content says anything that must not come again: not the signs of an empty object, nor a word of JSON.
+fn is_worth_withholding(content: &[u8]) -> bool {
+    let content = content.trim_ascii();
+    let letters = content.iter().filter(|byte| byte.is_ascii_alphanumeric() || !byte.is_ascii());
+    letters.count() >= WITHHELD_LETTERS_MIN && ![&b"true"[..], b"false", b"null"].contains(&content)
 }
 
 fn covers(body: &Body, row: u32) -> bool {

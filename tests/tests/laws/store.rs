@@ -131,7 +131,7 @@ fn an_index_made_anew_equals_the_live_one_row_by_row() {
     let files = Arc::new(FileStorage::new(&path));
     let (log, _) = Log::open(files, Arc::new(SystemClock::new()), Arc::new(SystemEntropy), options).unwrap();
     let rows: Vec<_> =
-        log.frames(Position::default(), log.head()).map(|frame| rows_of(&frame.unwrap())).collect();
+        log.frames(Position::default(), log.head()).map(|frame| rows_of(&frame.unwrap(), log.secret())).collect();
     let IndexState::Owner(live) = Index::open_for(&log, IndexOptions::default()) else {
         panic!("the index cannot be opened");
     };

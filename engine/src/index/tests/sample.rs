@@ -11,6 +11,7 @@ use crate::event::{
     ToolClass, TurnStarted,
 };
 use crate::ids::{Link, Micros, Origin, Position, Seq, StoreId, StreamId};
+use crate::secret::Secret;
 use crate::index::layout::kept_name;
 use crate::index::{
     FramePlace, FrameSource, Identity, Index, IndexOptions, Lookup, NameEntry, NameKind, Rows, SourceFault,
@@ -111,7 +112,7 @@ pub(super) fn frames(script: &Script) -> Vec<Frame> {
 }
 
 pub(super) fn rows(frames: &[Frame]) -> Vec<Rows> {
-    frames.iter().map(rows_of).collect()
+    frames.iter().map(|frame| rows_of(frame, &Secret::missing())).collect()
 }
 
 pub(super) fn head(frames: &[Frame]) -> (Seq, Position) {
@@ -149,6 +150,10 @@ impl Log {
 }
 
 impl FrameSource for Log {
+    fn secret(&self) -> Secret {
+        Secret::missing()
+    }
+
     fn durable_head(&self) -> (Seq, Position) {
         let count = *self.durable_count.lock().unwrap();
         head(&self.frames.lock().unwrap()[..count])

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::sample::{Judge, Script, encoded, steady};
 use crate::ids::{Position, Seq};
+use crate::secret::Secret;
 use crate::index::{
     FrameSource as _, Identity, Index, IndexOptions, Indexer, IndexerOptions, LiveComparison, Lookup,
     MemoryIndex, reindex, rows_of,
@@ -31,7 +32,7 @@ fn append(log: &Log, script: &Script) {
 fn memory(log: &Log) -> MemoryIndex {
     let mut memory = MemoryIndex::new(Identity { store: log.store(), format: 1 });
     for frame in log.frames(Position::default(), log.head()) {
-        memory.apply(&[rows_of(&frame.unwrap())]).unwrap();
+        memory.apply(&[rows_of(&frame.unwrap(), &Secret::missing())]).unwrap();
     }
     memory
 }
