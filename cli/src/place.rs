@@ -62,7 +62,8 @@ pub(crate) fn open_redacting(
 
 /// Takes secrets out of whatever a verb records, if the settings ask for it.
 fn redacting(builder: acpdb_engine::Builder, global: &Global) -> Result<acpdb_engine::Builder, Failure> {
-    let rules = crate::commands::scan::rules(&RedactOptions::default(), global.settings.redact == Some(true))?;
+    let rules =
+        crate::commands::scan::rules(&RedactOptions::default(), global.settings.redact == Some(true))?;
     Ok(match rules {
         Some(rules) => builder.redactor(std::sync::Arc::new(rules)),
         None => builder,

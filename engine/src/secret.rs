@@ -193,7 +193,9 @@ impl Withheld {
 
     /// Whether the content was erased. Costs nothing while nothing was.
     pub fn holds(&self, content: &[u8]) -> bool {
-        !self.contents.is_empty() && !content.is_empty() && self.contents.contains(&self.secret.erased(content))
+        !self.contents.is_empty()
+            && !content.is_empty()
+            && self.contents.contains(&self.secret.erased(content))
     }
 
     /// What is stored in place of the content, if it was erased: JSON stays JSON.

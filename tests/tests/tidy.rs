@@ -31,8 +31,8 @@ const CRATES: &[(&str, &[&str])] = &[
 
 /// Modules of the engine: each may use those before it.
 const ENGINE_MODULES: &[&str] = &[
-    "planted", "ids", "secret", "text", "event", "registry", "entry", "fold", "propose", "serve", "command", "codec",
-    "storage", "log", "error", "index", "verify", "store", "testing",
+    "planted", "ids", "secret", "text", "event", "registry", "entry", "fold", "propose", "serve", "command",
+    "codec", "storage", "log", "error", "index", "verify", "store", "testing",
 ];
 
 /// Modules of the engine that do no IO.

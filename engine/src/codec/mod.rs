@@ -48,8 +48,8 @@ pub(crate) use sealed::{
     BLOCK_ROW_BYTES, BlockRow, DIGESTED_RECORD_BYTES, FRAME_ROW_BYTES, FrameRow, POSTING_BYTES, RECORD_BYTES,
     RECORD_OFFSET, RecordKind, SEAL_DOMAIN, SEALED_BYTES_MAX, STREAM_ROW_BYTES, StreamRow,
 };
-pub use segment::SegmentHeader;
 pub use secret_file::{SECRET_FILE_BYTES, SecretFile};
+pub use segment::SegmentHeader;
 pub use store_file::{StoreFile, StoreFileError};
 pub(crate) use table::{FENCE_KEY_BYTES, PAGE_ROW_COUNT, TableShape, checked, encode_table};
 

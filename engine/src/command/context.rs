@@ -243,7 +243,8 @@ pub fn decide(
             })
         }
         Command::SetPolicy { policy, reason } => {
-            let payload = PolicySet { policy: policy.to_json(), reason: reason.as_ref().map(Text::from) }.into();
+            let payload =
+                PolicySet { policy: policy.to_json(), reason: reason.as_ref().map(Text::from) }.into();
             let reply = format!("Policy set: {}", policy.compact());
             Ok(Decision {
                 drafts: vec![EventDraft { payload, bodies: Vec::new() }],

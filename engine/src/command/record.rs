@@ -242,13 +242,7 @@ impl<'a> Recorder<'a> {
 
     /// A fact that one feed recorded without its record (a hook, say), and another brings with it: the fact is known, the
     /// record is kept, so that it can be printed again. Unless what the fact says was erased: a record quotes it.
-    fn late_wire(
-        &self,
-        info: &StreamInfo,
-        entry: &Entry,
-        origin: Origin,
-        seen: &Seen,
-    ) -> Option<EventDraft> {
+    fn late_wire(&self, info: &StreamInfo, entry: &Entry, origin: Origin, seen: &Seen) -> Option<EventDraft> {
         if entry.wire.is_empty() || seen.has_wire || self.withheld.erased_in(&[seen.seq, seen.item]) {
             return None;
         }
@@ -288,7 +282,9 @@ impl<'a> Recorder<'a> {
                 host_version: host_version.clone(),
             }
             .into(),
-            Fact::SessionClosed { reason } => SessionClosed { reason: reason.as_ref().map(Text::from) }.into(),
+            Fact::SessionClosed { reason } => {
+                SessionClosed { reason: reason.as_ref().map(Text::from) }.into()
+            }
             Fact::TurnStarted { kind, key, number } => {
                 TurnStarted { kind: *kind, key: key.clone(), number: *number }.into()
             }

@@ -201,6 +201,14 @@ impl Payload {
         }
     }
 
+    /// The payload without its free texts: what the spine says.
+    #[must_use]
+    pub fn without_texts(&self) -> Self {
+        let mut copy = self.clone();
+        copy.texts_mut(&mut |text| text.fill(String::new()));
+        copy
+    }
+
     /// Whether its kind has free texts at all.
     pub(crate) const fn may_have_texts(&self) -> bool {
         matches!(

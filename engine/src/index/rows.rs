@@ -115,12 +115,8 @@ fn names_of(event: &EventRef<'_>, secret: &Secret, mut name: impl FnMut(NameKind
             }
         }
         Payload::FileChanged(changed) => files_of(changed.key, &mut name),
-        Payload::MemoryRecorded(memory) => {
-            if let Some(key) = memory.key {
-                name(NameKind::Memory, format!("{}/{key}", memory.category));
-            }
-            name(NameKind::Memory, memory.id);
-        }
+        // Its category and its key are free text: not for an index.
+        Payload::MemoryRecorded(memory) => name(NameKind::Memory, memory.id),
         _ => {}
     }
 }

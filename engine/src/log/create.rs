@@ -3,14 +3,13 @@
 use std::io;
 use std::sync::Arc;
 
-use super::{Log, LogOptions};
 use super::error::{Corruption, LogError};
 use super::files::{CHECKPOINT, LOG_DIR, SECRET, STORE_FILE, Segments, TAIL, segment_name, segment_start};
 use super::tail::Tail;
+use super::{Log, LogOptions};
 use crate::codec::{
-    Checkpoint, Invalid, Part, SECRET_FILE_BYTES, SEGMENT_HEADER_BYTES, STORE_FILE_BYTES_MAX, SecretFile, SegmentHeader,
-    StoreFile,
-    StoreFileError,
+    Checkpoint, Invalid, Part, SECRET_FILE_BYTES, SEGMENT_HEADER_BYTES, STORE_FILE_BYTES_MAX, SecretFile,
+    SegmentHeader, StoreFile, StoreFileError,
 };
 use crate::ids::{Link, Position, Seq, StoreId};
 use crate::secret::Secret;

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use super::beside::{Batch, Damaged, check_alone};
-use super::create::{Identity, identify, store_file_damage};
+use super::create::{Identity, identify, read_secret, store_file_damage};
 use super::error::{Corruption, LogError};
-use super::files::{Cursor, Fault, SCAN_WINDOW_BYTES, Stretch, after};
+use super::files::{Cursor, Fault, SCAN_WINDOW_BYTES, SECRET, Stretch, after};
 use super::frames::{Step, Walk, corruption};
 use super::survey::{CheckpointFile, claims, read_checkpoint, strict, torn};
 use super::{Head, Log};
@@ -166,6 +166,18 @@ impl Check<'_> {
             Ok(Identity::Store(_) | Identity::Missing) => self.found(store_file_damage(&*log.storage, None)),
             Ok(Identity::Damaged(invalid)) => self.found(store_file_damage(&*log.storage, Some(invalid))),
             Err(error) => return Err(error),
+        }
+        if let Err(found) = read_secret(&*log.storage, log.store()) {
+            self.found(Corruption {
+                part: Part::Secret,
+                path: log.storage.path(SECRET),
+                segment: 0,
+                offset: 0,
+                seq_first: None,
+                seq_last: None,
+                expected: "the secret of this store, without which nothing can be appended".to_owned(),
+                found,
+            });
         }
         self.read_checkpoint()?;
         let page = log.read_page()?;

@@ -242,8 +242,7 @@ fn insisted() -> bool {
 impl Inner {
     /// Records the first event of a new store: its policy, so that a later default never rewrites the past.
     fn begin(&self) -> Result<(), Error> {
-        let payload =
-            PolicySet { policy: Policy::default().to_json(), reason: Some("store created".into()) };
+        let payload = PolicySet { policy: Policy::default().to_json(), reason: Some("store created".into()) };
         let event = Event {
             stream: StreamId::STORE,
             origin: Origin::ZERO,

@@ -422,7 +422,8 @@ impl Inner {
     }
 }
 
-const SAYS_ERASED: &str = "it says what was erased from this store, which is not recorded again; say it in other words";
+const SAYS_ERASED: &str =
+    "it says what was erased from this store, which is not recorded again; say it in other words";
 
 /// Whether something of an event was erased before.
 fn says_erased(draft: &EventDraft, withheld: &Withheld) -> bool {

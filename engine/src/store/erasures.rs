@@ -107,7 +107,8 @@ impl Inner {
                 Err(error) => return Err(error),
             };
             for frame in parts {
-                for event in frame.events().filter(|event| event.seq > after && event.envelope.kind == ERASED) {
+                for event in frame.events().filter(|event| event.seq > after && event.envelope.kind == ERASED)
+                {
                     let Ok(recorded) = bare(&frame, &event) else { continue };
                     let Payload::Erased(erased) = recorded.event.payload else { continue };
                     known.withheld.extend(&erased.contents, erased.bodies.iter().map(|body| body.seq));

@@ -17,6 +17,7 @@ mod commands;
 mod commands_tests;
 mod contents;
 mod erase;
+mod erase_parts;
 mod erasures;
 mod events;
 mod folds;
@@ -36,8 +37,8 @@ mod served;
 mod session;
 mod session_message;
 mod snapshots;
-mod spelling;
 mod space;
+mod spelling;
 mod subscribe;
 mod tabled;
 #[cfg(test)]
@@ -242,7 +243,17 @@ impl Store {
 
     fn events_of(&self, source: Source, stream: Option<StreamId>, from: Seq, to: Seq) -> Events {
         let picked = std::collections::VecDeque::new();
-        Events { inner: Arc::clone(&self.inner), source, frame: None, picked, stream, from, to, wanted: None, looked_at: 0 }
+        Events {
+            inner: Arc::clone(&self.inner),
+            source,
+            frame: None,
+            picked,
+            stream,
+            from,
+            to,
+            wanted: None,
+            looked_at: 0,
+        }
     }
 
     /// The event at `seq`, if there is one.

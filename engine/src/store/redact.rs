@@ -12,9 +12,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::entry::{
-    Bytes, Entry, Fact, MemoryEntry, PartEntry, StreamInfo, TodoChangeEntry, WirePiece,
-};
+use crate::entry::{Bytes, Entry, Fact, MemoryEntry, PartEntry, StreamInfo, TodoChangeEntry, WirePiece};
 use crate::secret::Secret;
 
 use super::writer::Batch;

@@ -266,7 +266,10 @@ impl Copy<'_> {
         let mut payloads: Vec<Payload> = Vec::new();
         for bodies in self.done.lost_bodies.chunks(BODIES_PER_EVENT) {
             let reason = format!("erased or damaged in store {}", self.source.store());
-            payloads.push(Erased { bodies: bodies.to_vec(), by: "salvage".to_owned(), reason, contents: Vec::new() }.into());
+            payloads.push(
+                Erased { bodies: bodies.to_vec(), by: "salvage".to_owned(), reason, contents: Vec::new() }
+                    .into(),
+            );
         }
         let lost: u64 =
             self.done.lost_events.iter().map(|(first, last)| last.0.saturating_sub(first.0) + 1).sum();

@@ -77,7 +77,8 @@ impl Tape {
     /// Records a fact; returns the seq of the last event it became, or of the head if it was known.
     pub fn entry(&mut self, entry: impl Into<Entry>) -> Seq {
         let draft = {
-            let mut recorder = Recorder::new(&self.ledger, self.registry.as_ref(), &self.signer, &self.withheld, None);
+            let mut recorder =
+                Recorder::new(&self.ledger, self.registry.as_ref(), &self.signer, &self.withheld, None);
             recorder.draft(&self.info, &entry.into())
         };
         if let Draft::Record(drafts) = draft {

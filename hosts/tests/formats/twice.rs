@@ -31,7 +31,8 @@ impl Store {
             }
             for entry in &batch.entries {
                 let drafts = {
-                    let mut recorder = Recorder::new(&self.ledgers[&id], &*registry, &signer, &withheld, None);
+                    let mut recorder =
+                        Recorder::new(&self.ledgers[&id], &*registry, &signer, &withheld, None);
                     match recorder.draft(&batch.stream, entry) {
                         Draft::Record(drafts) => drafts,
                         Draft::Known => continue,

@@ -11,12 +11,12 @@ use crate::event::{
     ToolClass, TurnStarted,
 };
 use crate::ids::{Link, Micros, Origin, Position, Seq, StoreId, StreamId};
-use crate::secret::Secret;
 use crate::index::layout::kept_name;
 use crate::index::{
     FramePlace, FrameSource, Identity, Index, IndexOptions, Lookup, NameEntry, NameKind, Rows, SourceFault,
     StreamEntry, rows_of,
 };
+use crate::secret::Secret;
 use crate::storage::{FileStorage, Storage};
 
 pub(super) const IDENTITY: Identity = Identity { store: StoreId([7; 16]), format: 1 };
@@ -72,6 +72,7 @@ pub(super) fn encoded(stream_number: u8, act: &Act) -> EncodedEvent {
         }
         Act::File { path } => FileChanged { key: file_key(&path, None), by: FileChanger::User }.into(),
         Act::Memory { id, category, key } => {
+            let (category, key) = (category.into(), key.map(Into::into));
             MemoryRecorded { id, category, key, ..MemoryRecorded::default() }.into()
         }
         Act::Turn => TurnStarted::default().into(),

@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use super::sample::{Judge, Script, encoded, steady};
 use crate::ids::{Position, Seq};
-use crate::secret::Secret;
 use crate::index::{
     FrameSource as _, Identity, Index, IndexOptions, Indexer, IndexerOptions, LiveComparison, Lookup,
     MemoryIndex, reindex, rows_of,
 };
 use crate::log::{Log, LogOptions};
+use crate::secret::Secret;
 use crate::storage::{FileStorage, SystemClock, SystemEntropy};
 
 fn open_log(folder: &Path) -> Arc<Log> {
