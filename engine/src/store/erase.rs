@@ -23,6 +23,7 @@ use crate::event::{Actor, Body, BodyAddress, Erased, Event, Payload, Stamp};
 use crate::fold::ItemView;
 use crate::ids::{BodyId, ItemId, Origin, Seq, StreamId};
 use crate::log::{ErasedFigures, LogError};
+use crate::text::mask::is_masked;
 use crate::verify::recorded_erasures;
 
 use super::wanted::Wanted;
@@ -78,7 +79,7 @@ pub struct EraseReport {
     pub recorded: Option<Seq>,
     /// Everything that was hit, in the order of the log.
     pub hit: Vec<ErasedContent>,
-    /// Keys of the items that were asked for: paths, which stay, whatever they say, and signs in place of all else.
+    /// Keys of the items that were asked for that stay, whatever they say: paths.
     pub keys_kept: Vec<String>,
     /// What changed on the disk.
     #[serde(flatten)]
@@ -396,7 +397,8 @@ impl Inner {
                     }
                 }
                 if asked {
-                    keys.extend(view.keys.iter().map(ToString::to_string));
+                    let plain = view.keys.iter().filter(|key| !is_masked(key));
+                    keys.extend(plain.map(ToString::to_string));
                 }
             }
         }
