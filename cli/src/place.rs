@@ -95,7 +95,7 @@ pub(crate) fn quoted(path: &Path) -> String {
 /// Opens the store to append to it; makes it if need be.
 pub(crate) fn open(global: &Global, output: &Output) -> Result<Store, Failure> {
     let folder = folder(global, output)?;
-    open_at(&folder, output)
+    open_at(&folder, global, output)
 }
 
 /// Opens the store to append to it, with secrets taken out as asked.
@@ -113,6 +113,16 @@ pub(crate) fn open_redacting(
     Ok(store)
 }
 
+/// Takes secrets out of whatever a verb records, if the settings ask for it.
+fn redacting(builder: acpdb_engine::Builder, global: &Global) -> Result<acpdb_engine::Builder, Failure> {
+    let rules =
+        crate::commands::scan::rules(&RedactOptions::default(), global.settings.redact == Some(true))?;
+    Ok(match rules {
+        Some(rules) => builder.redactor(std::sync::Arc::new(rules)),
+        None => builder,
+    })
+}
+
 /// Makes a store that is thrown away afterwards, so that it may lie on any file system.
 pub(crate) fn open_scratch(folder: &Path, output: &Output) -> Result<Store, Failure> {
     let store = Store::builder(folder).registry(acpdb_hosts::registry()).any_file_system().open()?;
@@ -121,8 +131,8 @@ pub(crate) fn open_scratch(folder: &Path, output: &Output) -> Result<Store, Fail
 }
 
 /// Opens a store in a given folder to append to it.
-pub(crate) fn open_at(folder: &Path, output: &Output) -> Result<Store, Failure> {
-    let store = Store::builder(folder).registry(acpdb_hosts::registry()).open()?;
+pub(crate) fn open_at(folder: &Path, global: &Global, output: &Output) -> Result<Store, Failure> {
+    let store = redacting(Store::builder(folder).registry(acpdb_hosts::registry()), global)?.open()?;
     report(&store, output);
     Ok(store)
 }
@@ -138,7 +148,8 @@ pub(crate) fn read(global: &Global, output: &Output) -> Result<Store, Failure> {
 /// Opens an existing store to write to it; recovers it if need be, and ends an erasure that was interrupted.
 pub(crate) fn write(global: &Global, output: &Output) -> Result<Store, Failure> {
     let folder = folder(global, output)?;
-    let store = Store::builder(&folder).registry(acpdb_hosts::registry()).create(false).open()?;
+    let builder = Store::builder(&folder).registry(acpdb_hosts::registry()).create(false);
+    let store = redacting(builder, global)?.open()?;
     report(&store, output);
     Ok(store)
 }

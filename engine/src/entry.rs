@@ -326,7 +326,69 @@ impl From<Fact> for Entry {
     }
 }
 
+impl Fact {
+    /// The ids in it: of messages, calls, steps, entries, memory items and facts.
+    fn ids(&self) -> impl Iterator<Item = &String> {
+        let (one, other, list): (Option<&String>, Option<&String>, &[String]) = match self {
+            Self::TurnStarted { key, .. }
+            | Self::MessageContinued { key, .. }
+            | Self::MessageFinished { key, .. }
+            | Self::MessageAbandoned { key } => (Some(key), None, &[]),
+            Self::HostRecorded { about, .. } => (about.as_ref(), None, &[]),
+            Self::MessageRecorded { key, parent, .. } => (Some(key), parent.as_ref(), &[]),
+            Self::ToolStarted { call, message, .. } => (Some(call), message.as_ref(), &[]),
+            Self::ToolFinished { call, .. } => (Some(call), None, &[]),
+            Self::HostCleared { calls, .. } => (None, None, calls),
+            Self::Memory(memory) => (Some(&memory.id), None, &memory.replaces),
+            Self::MemorySuperseded { old, new, .. } => (Some(old), Some(new), &[]),
+            Self::MemoryReinforced { id, .. } | Self::MemoryRetracted { id, .. } => (Some(id), None, &[]),
+            _ => (None, None, &[]),
+        };
+        one.into_iter().chain(other).chain(list)
+    }
+
+    fn ids_mut(&mut self, each: &mut dyn FnMut(&mut String)) {
+        match self {
+            Self::TurnStarted { key, .. }
+            | Self::MessageContinued { key, .. }
+            | Self::MessageFinished { key, .. }
+            | Self::MessageAbandoned { key } => each(key),
+            Self::HostRecorded { about, .. } => about.iter_mut().for_each(each),
+            Self::MessageRecorded { key, parent, .. } => {
+                each(key);
+                parent.iter_mut().for_each(each);
+            }
+            Self::ToolStarted { call, message, .. } => {
+                each(call);
+                message.iter_mut().for_each(each);
+            }
+            Self::ToolFinished { call, .. } => each(call),
+            Self::HostCleared { calls, .. } => calls.iter_mut().for_each(each),
+            Self::Memory(memory) => {
+                each(&mut memory.id);
+                memory.replaces.iter_mut().for_each(each);
+            }
+            Self::MemorySuperseded { old, new, .. } => {
+                each(old);
+                each(new);
+            }
+            Self::MemoryReinforced { id, .. } | Self::MemoryRetracted { id, .. } => each(id),
+            _ => {}
+        }
+    }
+}
+
 impl Entry {
+    /// The ids that the log keeps of it. Its origin is none of them: the log keeps a digest of that.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = &String> {
+        self.fact.ids()
+    }
+
+    /// Calls `each` with every one of its ids.
+    pub(crate) fn ids_mut(&mut self, each: &mut dyn FnMut(&mut String)) {
+        self.fact.ids_mut(each);
+    }
+
     /// A message with one text part.
     pub fn message(key: impl Into<String>, role: Role, text: impl AsRef<[u8]>) -> Self {
         Self::message_parts(key, role, vec![PartEntry::text(text)])

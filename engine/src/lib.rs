@@ -1,7 +1,7 @@
 //! The acpdb store: an append-only log of what an agent saw and did, folded into its current context and full history.
 //!
 //! ```text
-//! ids text event registry entry fold propose serve command codec storage log index verify store
+//! ids secret text event registry entry fold propose serve command codec storage log index verify store
 //! <---------------- pure ------------------------->  <----------- shell ----------->
 //! ```
 //!
@@ -21,6 +21,7 @@ pub mod log;
 pub mod planted;
 pub mod propose;
 pub mod registry;
+pub mod secret;
 pub mod serve;
 pub mod storage;
 pub mod store;

@@ -334,7 +334,8 @@ fn contradictions_of(log: &Log) -> Result<Vec<Contradiction>, Error> {
         let Ok(frame) = frame else { continue };
         for event in frame.events() {
             match crate::codec::payload::recorded(&frame, &event) {
-                Ok(recorded) => {
+                Ok(mut recorded) => {
+                    complete(log, &event, &mut recorded);
                     let _ = world.apply(&recorded);
                 }
                 Err(error) => found.push(Contradiction {
@@ -348,6 +349,25 @@ fn contradictions_of(log: &Log) -> Result<Vec<Contradiction>, Error> {
     }
     found.extend(world_contradictions(&world, Seq::MAX));
     Ok(found)
+}
+
+/// Puts in what stands in bodies and what is sealed. Texts that cannot be read stay empty: the log's own report has them.
+fn complete(log: &Log, event: &crate::codec::EventRef<'_>, recorded: &mut crate::event::Recorded) {
+    if let Payload::ToolCallStarted(started) = &mut recorded.event.payload {
+        started.label = log.secret().open_label(started.label);
+    }
+    recorded.event.payload.texts_mut(&mut |text| {
+        if text.fill_plain() {
+            return;
+        }
+        let body = text.body();
+        let rows = body.first..body.first.saturating_add(body.chunks);
+        let mut bytes = Vec::new();
+        for row in rows.filter_map(|row| event.row(row as usize)) {
+            bytes.extend(log.body(&row).unwrap_or_default());
+        }
+        text.fill(String::from_utf8_lossy(&bytes).into_owned());
+    });
 }
 
 /// What cannot be, in all streams of a world at a watermark. Empty for every fold of every log.

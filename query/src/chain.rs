@@ -5,7 +5,7 @@ use acpdb_engine::fold::{EdgeView, Ix, RuleKind};
 use acpdb_engine::ids::Seq;
 use serde::Serialize;
 
-use crate::items::ItemRow;
+use crate::items::{ItemRow, spell};
 use crate::served::{ServedRow, served_rows};
 
 /// An edge between two members of a chain.
@@ -74,7 +74,7 @@ pub fn chain(view: &View, session: &str, ix: Ix) -> Option<ChainReport> {
     let state = reading.state();
     let chain = state.chain(ix, at)?;
     let members = chain.members.iter().filter_map(|member| state.item(member.ix, at));
-    Some(ChainReport {
+    let mut report = ChainReport {
         item: chain.item.to_string(),
         session: session.to_owned(),
         at,
@@ -83,7 +83,11 @@ pub fn chain(view: &View, session: &str, ix: Ix) -> Option<ChainReport> {
         tokens_freed: chain.edges.iter().map(|edge| edge.tokens_freed).sum(),
         is_cut: chain.is_cut,
         served: chain.members.iter().flat_map(|member| served_rows(state, member.ix, at)).collect(),
-    })
+    };
+    drop(reading);
+    let words = spell(view, &mut report.members.iter_mut().collect::<Vec<_>>());
+    report.edges.iter_mut().for_each(|edge| words.put_key(edge));
+    Some(report)
 }
 
 /// The chain that shows most: long, with edges of different rules. `None` if nothing was superseded.

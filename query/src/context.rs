@@ -10,7 +10,7 @@ use acpdb_engine::store::{MemoryScope, ShownFace};
 use acpdb_engine::{Error, Store, View};
 use serde::Serialize;
 
-use crate::items::ItemRow;
+use crate::items::{ItemRow, spell};
 
 /// A face, with what the model sees of it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -195,7 +195,7 @@ impl ContextItems {
     /// Reads the next ones: their texts lie beside each other.
     fn fill(&mut self) {
         let at = self.view.at();
-        let rows: Vec<(Ix, ItemRow, ItemView)> = {
+        let mut rows: Vec<(Ix, ItemRow, ItemView)> = {
             let reading = self.view.read();
             let state = reading.state();
             let some = self.wanted.by_ref().take(TOGETHER_COUNT);
@@ -205,6 +205,7 @@ impl ContextItems {
             });
             rows.collect()
         };
+        let _ = spell(&self.view, &mut rows.iter_mut().map(|(_, row, _)| row).collect::<Vec<_>>());
         let has_input = |item: &ItemView| item.kind == ItemKind::Call;
         let has_output = |item: &ItemView| item.output.state != FaceState::Absent;
         let faces = rows.iter().flat_map(|(ix, _, item)| {

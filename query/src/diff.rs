@@ -9,7 +9,7 @@ use acpdb_engine::fold::{CauseView, FaceState, Ix, State};
 use acpdb_engine::ids::Seq;
 use serde::Serialize;
 
-use crate::items::ItemRow;
+use crate::items::{ItemRow, spell};
 
 /// What became of an item between two points.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
@@ -168,7 +168,7 @@ pub fn diff(from: &View, to: &View, session: &str) -> DiffReport {
         let count = of.clone().count() as u64;
         (count > 0).then(|| DiffSum { change, count, tokens: of.map(grew).sum() })
     });
-    DiffReport {
+    let mut report = DiffReport {
         session: session.to_owned(),
         from: first,
         from_turn: state.turn(first).get(),
@@ -178,5 +178,8 @@ pub fn diff(from: &View, to: &View, session: &str) -> DiffReport {
         tokens_after: state.tokens(second).shown,
         sums: sums.collect(),
         items,
-    }
+    };
+    drop(reading);
+    let _ = spell(to, &mut report.items.iter_mut().map(|item| &mut item.row).collect::<Vec<_>>());
+    report
 }

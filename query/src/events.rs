@@ -19,7 +19,7 @@ use acpdb_engine::{At, Error, Events, Glimpse, Store, View};
 use crate::bodies::{self, Scanned};
 use crate::cursor::Cursor;
 use crate::filter::{Filter, Needs, Term};
-use crate::items::ItemRow;
+use crate::items::{ItemRow, spell};
 use crate::names::Names;
 
 /// Events of the first stretch that is read backwards; each further one is twice as long.
@@ -253,7 +253,7 @@ impl EventRows {
             self.folds.truncate(FOLD_COUNT_MAX - 1);
             self.store.view_once(stream, &At::Seq(self.at))?
         };
-        let found = {
+        let (mut rows, turn): (Vec<ItemRow>, _) = {
             let reading = view.read();
             let (state, at, seq) = (reading.state(), view.at(), recorded.seq);
             let mut found: Vec<_> = state.items_of_event(seq).collect();
@@ -267,8 +267,9 @@ impl EventRows {
                 found.into_iter().filter_map(|ix| Some(ItemRow::of(state, &state.item(ix, at)?, "", at)));
             (rows.collect(), Some(state.turn(seq).get()))
         };
+        let _ = spell(&view, &mut rows.iter_mut().collect::<Vec<_>>());
         self.folds.insert(0, (stream, view));
-        Ok(found)
+        Ok((rows, turn))
     }
 }
 

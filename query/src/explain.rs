@@ -9,7 +9,7 @@ use acpdb_engine::ids::Seq;
 use serde::Serialize;
 
 use crate::chain::EdgeRow;
-use crate::items::ItemRow;
+use crate::items::{ItemRow, spell};
 use crate::served::{ServedRow, served_rows, served_sentence};
 
 /// An explanation.
@@ -61,7 +61,7 @@ pub fn explain(view: &View, session: &str, ix: Ix) -> Option<Explained> {
         sentences.push(format!("Erased by {}: {}", erasure.by, erasure.reason));
     }
     sentences.extend(served_sentence(&served));
-    Some(Explained {
+    let mut explained = Explained {
         row: ItemRow::of(state, &item, session, at),
         at,
         visible,
@@ -73,7 +73,13 @@ pub fn explain(view: &View, session: &str, ix: Ix) -> Option<Explained> {
         stale: explanation.stale,
         policy: explanation.policy,
         served,
-    })
+    };
+    drop(reading);
+    let words = spell(view, &mut [&mut explained.row]);
+    explained.sentences.iter_mut().for_each(|sentence| words.put(sentence));
+    let edges = explained.edge.iter_mut().chain(&mut explained.edges_to_newer);
+    edges.chain(&mut explained.edges_to_older).for_each(|edge| words.put_key(edge));
+    Some(explained)
 }
 
 fn sentences(state: &State, item: &ItemView, why: &Explanation, at: Seq) -> Vec<String> {

@@ -3,13 +3,18 @@
 //! A row says where an item stands and why, without any body. States and causes are those of the content (for a call:
 //! its output), because that is what a reader misses; tokens are those of both faces.
 
+use std::collections::BTreeMap;
+
 use acpdb_engine::View;
 use acpdb_engine::event::Role;
 use acpdb_engine::fold::{
     CauseView, FaceState, ItemKind, ItemView, Ix, RuleKind, ShortenKind, State, Status,
 };
-use acpdb_engine::ids::Seq;
+use acpdb_engine::ids::{ItemId, Seq};
+use acpdb_engine::text::mask::is_masked;
 use serde::Serialize;
+
+use crate::chain::EdgeRow;
 
 /// An item in a line.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -151,7 +156,66 @@ pub fn items(view: &View, session: &str, which: Which<'_>) -> Vec<ItemRow> {
         Which::File(path) => of_file(state, path, at),
         Which::Tool(tool) => of_tool(state, tool, at),
     };
-    found.into_iter().filter_map(|ix| Some(ItemRow::of(state, &state.item(ix, at)?, session, at))).collect()
+    let rows = found.into_iter().filter_map(|ix| Some(ItemRow::of(state, &state.item(ix, at)?, session, at)));
+    let mut rows: Vec<ItemRow> = rows.collect();
+    drop(reading);
+    let _ = spell(view, &mut rows.iter_mut().collect::<Vec<_>>());
+    rows
+}
+
+/// Puts what keys say in the place of the signs that the log keeps of them. Where it was erased, the sign stays.
+///
+/// Cost: reads the parameters of the calls with such keys.
+pub(crate) fn spell(view: &View, rows: &mut [&mut ItemRow]) -> Words {
+    let mut words = Words::default();
+    let has_signs = |row: &ItemRow| row.keys.iter().any(|key| is_masked(key));
+    let (mut places, mut calls) = (Vec::new(), Vec::new());
+    if rows.iter().any(|row| has_signs(row)) {
+        let reading = view.read();
+        let state = reading.state();
+        for (place, row) in rows.iter().enumerate().filter(|(_, row)| has_signs(row)) {
+            let Ok(item) = row.item.parse::<ItemId>() else { continue };
+            let Some(ix) = state.find(item) else { continue };
+            let Some(body) = state.item(ix, view.at()).and_then(|item| item.params) else { continue };
+            places.push(place);
+            calls.push((body, row.tool.clone().unwrap_or_default()));
+        }
+    }
+    let calls: Vec<_> = calls.iter().map(|(body, tool)| (*body, tool.as_str())).collect();
+    for (place, keys) in places.into_iter().zip(view.spell_keys(&calls)) {
+        let Some((row, keys)) = rows.get_mut(place).zip(keys) else { continue };
+        if row.keys.len() == keys.len() {
+            for (sign, key) in row.keys.iter_mut().zip(keys).filter(|(sign, _)| is_masked(sign)) {
+                let sign = std::mem::replace(sign, key.clone());
+                words.0.insert(sign, key);
+            }
+        }
+    }
+    words
+}
+
+/// What signs of keys stand for.
+#[derive(Default)]
+pub(crate) struct Words(BTreeMap<String, String>);
+
+impl Words {
+    /// Puts the words in the place of the signs of an edge's key.
+    pub(crate) fn put_key(&self, edge: &mut EdgeRow) {
+        if let Some(key) = &mut edge.key
+            && let Some(words) = self.0.get(key)
+        {
+            key.clone_from(words);
+        }
+    }
+
+    /// Puts the words in the place of signs in a sentence.
+    pub(crate) fn put(&self, sentence: &mut String) {
+        for (sign, words) in &self.0 {
+            if sentence.contains(sign.as_str()) {
+                *sentence = sentence.replace(sign.as_str(), words);
+            }
+        }
+    }
 }
 
 fn of_file(state: &State, path: &str, at: Seq) -> Vec<Ix> {

@@ -15,7 +15,7 @@ use crate::bodies::{self, Scanned};
 use crate::cursor::Cursor;
 use crate::events::is_tool;
 use crate::filter::{Filter, Term};
-use crate::items::ItemRow;
+use crate::items::{ItemRow, spell};
 use crate::names::Names;
 
 /// Items that are read from the fold at once.
@@ -118,6 +118,8 @@ impl ItemRows {
             self.scanned.events += 1;
             self.ready.extend(candidate(state, ix, &self.stream, at, &self.filter));
         }
+        drop(reading);
+        let _ = spell(&self.view, &mut self.ready.iter_mut().map(|it| &mut it.row).collect::<Vec<_>>());
     }
 
     /// Looks in the log for what the fold leaves open.

@@ -380,19 +380,25 @@ fn nothing_of_it_is_left_in_a_folder() {
     assert_eq!(count, 203);
 }
 
-/// A command line is a key, as a path is: it stays, and whoever erases the call is told so.
+/// A command line was a key, as a path is, and stayed readable after its call was erased. Now a sign stands for it; a path
+/// stays, and whoever erases the call is told so.
 #[test]
-fn keys_stay_and_are_named() {
+fn paths_stay_and_are_named_and_command_lines_go() {
     let world = SimWorld::new(5);
     let store = open(&world, 1);
     let command = format!("curl -H 'token: {SECRET}' shop");
     let params = serde_json::json!({ "command": command }).to_string();
-    let entries = vec![Entry::tool_started("c1", "bash", params), Entry::tool_completed("c1", "done")];
+    let entries = vec![
+        Entry::tool_started("c1", "bash", params),
+        Entry::tool_completed("c1", "done"),
+        Entry::tool_started("c2", "read", r#"{"filePath":"/w/a.rs"}"#),
+    ];
     let receipt = store.append(&session(0), entries).unwrap();
-    let item = receipt.items[0].unwrap();
-    let report = store.erase(item, "ada", "it leaked").unwrap();
-    assert_eq!(found_in(&world).len(), 1);
-    assert_eq!(report.keys_kept, [command]);
+    let report = store.erase(receipt.items[0].unwrap(), "ada", "it leaked").unwrap();
+    assert_eq!(found_in(&world).len(), 0);
+    assert_eq!(report.keys_kept, Vec::<String>::new());
+    let report = store.erase(receipt.items[2].unwrap(), "ada", "it leaked").unwrap();
+    assert_eq!(report.keys_kept, ["/w/a.rs"]);
 }
 
 /// The key with which a stream's facts are recognised again is a body like others. Once it was erased, nothing could be

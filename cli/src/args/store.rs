@@ -88,17 +88,29 @@ that is equal to one of them, and the hosts' records that quote them. --dry-run 
 the store still verifies, and reads of what is gone say who erased it and why. If a crash interrupts it, the next command
 that opens the store ends it.
 
-Not covered: ids, names of tools, keys (paths, addresses, patterns, command lines), titles, short digests, and quotations
-inside other texts: acpdb scan and acpdb log 'text:WORD' find those, to be erased one by one. Nor copies outside of the store: backups, exports, the
-host's own files, what a disk keeps of overwritten blocks. A secret that leaked should be withdrawn by its issuer.
+What was erased is not recorded again, whoever brings it: something stands in its place.
+
+Not covered: ids, names of tools, paths, and quotations inside other texts: acpdb scan and acpdb log 'text:WORD' find those;
+--from-scan erases all that a scan finds. Nor copies outside of the store: backups, exports, the host's own files, what a
+disk keeps of overwritten blocks. A secret that leaked should be withdrawn by its issuer.
 
 Examples:
   acpdb erase '#812' --dry-run
-  acpdb erase r_a1b2c --reason 'API key'")]
+  acpdb erase r_a1b2c --reason 'API key'
+  acpdb erase '#812' --span 120..164 --reason 'API key'
+  acpdb erase --from-scan --redact-rule 'pin=pin [0-9]{4}' --reason 'pins'")]
 pub(crate) struct Erase {
     /// The item or event: #seq, short hash, call id or a unique prefix of one
-    #[arg(value_name = "ID")]
-    pub(crate) id: String,
+    #[arg(value_name = "ID", required_unless_present = "from_scan", conflicts_with = "from_scan")]
+    pub(crate) id: Option<String>,
+    /// Everything that acpdb scan finds, with the same rules
+    #[arg(long)]
+    pub(crate) from_scan: bool,
+    /// Only these bytes of the text, from A up to before B; the rest stays, with a mark in their place
+    #[arg(long, value_name = "A..B", value_parser = span, conflicts_with = "from_scan", requires = "id")]
+    pub(crate) span: Option<Span>,
+    #[command(flatten)]
+    pub(crate) redact: super::RedactOptions,
     /// Why; recorded for good, so do not repeat the secret
     #[arg(long, value_name = "TEXT", required_unless_present = "dry_run")]
     pub(crate) reason: Option<String>,
@@ -111,4 +123,15 @@ pub(crate) struct Erase {
     /// Only look in this session
     #[arg(long, short, value_name = "ID", add = crate::complete::sessions())]
     pub(crate) session: Option<String>,
+}
+
+/// A stretch of a text, in bytes.
+#[derive(Debug, Clone)]
+pub(crate) struct Span(pub(crate) std::ops::Range<usize>);
+
+fn span(text: &str) -> Result<Span, String> {
+    let wrong = || format!("{text:?} is no span; write A..B, such as 120..164");
+    let (start, end) = text.split_once("..").ok_or_else(wrong)?;
+    let number = |text: &str| text.parse::<usize>().map_err(|_| wrong());
+    Ok(Span(number(start)?..number(end)?))
 }

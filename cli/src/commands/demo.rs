@@ -36,7 +36,7 @@ pub(crate) fn run(global: &Global, args: &Demo, output: &mut Output) -> Result<C
     let (store, path) = match &args.keep {
         None => (chosen.store.clone(), chosen.store.root().to_owned()),
         Some(path) => {
-            let store = place::open_at(path, output)?;
+            let store = place::open_at(path, global, output)?;
             import(&store, &chosen.file, chosen.format)?;
             (store, path.clone())
         }

@@ -115,14 +115,15 @@ pub(crate) fn payload(payload: &Payload) -> String {
             format!("{} {} {title}", opened.host, opened.name)
         }
         Payload::SessionChanged(changed) => {
-            let fields = [("title", &changed.title), ("cwd", &changed.cwd), ("project", &changed.project)];
+            let title = changed.title.as_ref().map(ToString::to_string);
+            let fields = [("title", &title), ("cwd", &changed.cwd), ("project", &changed.project)];
             let set: Vec<String> = fields
                 .iter()
                 .filter_map(|(name, value)| value.as_ref().map(|value| format!("{name}={value}")))
                 .collect();
             set.join(" ")
         }
-        Payload::SessionClosed(closed) => closed.reason.clone().unwrap_or_default(),
+        Payload::SessionClosed(closed) => closed.reason.clone().unwrap_or_default().into(),
         Payload::TurnStarted(turn) => {
             let number = turn.number.map(|number| format!(" {number}")).unwrap_or_default();
             format!("{:?}{number} {}", turn.kind, turn.key).to_lowercase()

@@ -1,6 +1,6 @@
 //! `acpdb erase`: an item's content zeroed for good, with everything equal to it.
 
-use acpdb_engine::ids::ItemId;
+use acpdb_engine::ids::{ItemId, StreamId};
 use acpdb_engine::{ErasedWhy, Store};
 use serde_json::json;
 
@@ -11,18 +11,40 @@ use crate::output::{Escape, Output, escape};
 use crate::place;
 
 /// What no erasure covers; also in the help.
-const NOT_COVERED: &str = "not covered: ids, names of tools, keys (paths, addresses, patterns, command lines), titles, short digests, \
+const NOT_COVERED: &str = "not covered: ids, names of tools, paths; \
      quotations inside other texts; copies outside of the store, such as backups and the host's own files";
 
 pub(crate) fn run(global: &Global, args: &Erase, output: &mut Output) -> Result<Code, Failure> {
     let open = if args.dry_run { place::read } else { place::write };
     let store = open(global, output)?;
-    let item = target(&store, args)?;
-    let report = if args.dry_run {
-        store.erase_preview(item)?
+    let by = args.by.clone().or_else(user).unwrap_or_else(|| "user".to_owned());
+    let reason = args.reason.as_deref().unwrap_or_default();
+    let report = if let Some(id) = &args.id {
+        let (item, stream) = target(&store, id, args)?;
+        match (&args.span, args.dry_run) {
+            (_, true) => store.erase_preview(item)?,
+            (None, false) => store.erase(item, &by, reason)?,
+            (Some(span), false) => {
+                let stream = stream.ok_or_else(|| Failure::usage("only a text of a session has spans"))?;
+                store.erase_span(stream, item, &span.0, &by, reason)?
+            }
+        }
     } else {
-        let by = args.by.clone().or_else(user).unwrap_or_else(|| "user".to_owned());
-        store.erase(item, &by, args.reason.as_deref().unwrap_or_default())?
+        let rules = super::scan::rules(&args.redact, true)?.unwrap_or_default();
+        let found = super::scan::look(&store, args.session.as_deref(), &rules)?;
+        for seq in found.kept() {
+            output.note(format!("{seq} holds one in an id, a name or a path, which stays"));
+        }
+        let bodies = found.bodies();
+        if bodies.is_empty() {
+            output.line("the scan finds nothing that can be erased")?;
+            return Ok(Code::Ok);
+        }
+        if args.dry_run {
+            store.erase_bodies_preview(&bodies)?
+        } else {
+            store.erase_bodies(&bodies, &by, reason)?
+        }
     };
     let names = describe::StreamNames::new(&store);
     if output.json {
@@ -80,13 +102,16 @@ pub(crate) fn run(global: &Global, args: &Erase, output: &mut Output) -> Result<
 }
 
 /// The item that is meant: of a call's end the call, of an event that made no item the event.
-fn target(store: &Store, args: &Erase) -> Result<ItemId, Failure> {
-    let found = super::find::item(store, &args.id, args.session.as_deref());
+fn target(store: &Store, id: &str, args: &Erase) -> Result<(ItemId, Option<StreamId>), Failure> {
+    let found = super::find::item(store, id, args.session.as_deref());
     match found {
-        Ok(found) => Ok(found.ix.and_then(|ix| found.view.read().state().item_id(ix)).unwrap_or(found.item)),
+        Ok(found) => {
+            let item = found.ix.and_then(|ix| found.view.read().state().item_id(ix));
+            Ok((item.unwrap_or(found.item), Some(found.view.stream())))
+        }
         // Events of the store's own stream and the like belong to no session that could be looked through.
-        Err(failure) => match args.id.parse::<ItemId>() {
-            Ok(item) if args.session.is_none() && store.event(item.seq)?.is_some() => Ok(item),
+        Err(failure) => match id.parse::<ItemId>() {
+            Ok(item) if args.session.is_none() && store.event(item.seq)?.is_some() => Ok((item, None)),
             _ => Err(failure),
         },
     }

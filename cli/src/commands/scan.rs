@@ -1,8 +1,9 @@
-//! `acpdb scan`: secrets that slipped through, by event and rule; never their text. Exit code 1 if there are some.
+//! `acpdb scan`: secrets that slipped through, by event and rule; of their text the ends at most. Exit code 1 if there are
+//! some.
 
 use std::collections::BTreeMap;
 
-use acpdb_engine::event::{Body, Part, Payload, Recorded};
+use acpdb_engine::event::{BodyAddress, Recorded};
 use acpdb_engine::ids::{BodyId, Seq};
 use acpdb_engine::{Error, Store};
 use acpdb_hosts::redact::Rules;
@@ -31,6 +32,17 @@ pub(crate) fn rules(options: &RedactOptions, always: bool) -> Result<Option<Rule
     Ok(Some(if options.redact_entropy { rules.with_entropy() } else { rules }))
 }
 
+/// A place that holds what looks like a secret.
+#[derive(Serialize)]
+struct Place {
+    rule: String,
+    /// The row of the event's bodies; absent for what stands in the event itself.
+    row: Option<u32>,
+    start: usize,
+    end: usize,
+    excerpt: String,
+}
+
 /// An event that holds secrets.
 #[derive(Serialize)]
 struct Row {
@@ -38,33 +50,70 @@ struct Row {
     session: String,
     kind: &'static str,
     rules: BTreeMap<String, u64>,
+    places: Vec<Place>,
     erase: String,
 }
 
-pub(crate) fn run(global: &Global, args: &Scan, output: &mut Output) -> Result<Code, Failure> {
-    super::at::refuse_now(global, "scan")?;
-    let rules = rules(&args.redact, true)?.unwrap_or_default();
-    let store = place::read(global, output)?;
+/// What a scan found.
+pub(crate) struct Findings {
+    rows: Vec<Row>,
+}
+
+impl Findings {
+    /// The bodies that hold something.
+    pub(crate) fn bodies(&self) -> Vec<BodyAddress> {
+        let address = |seq: Seq, place: &Place| Some(BodyAddress { seq, row: place.row? });
+        let mut all: Vec<BodyAddress> = self
+            .rows
+            .iter()
+            .flat_map(|row| row.places.iter().filter_map(|place| address(row.seq, place)))
+            .collect();
+        all.dedup();
+        all
+    }
+
+    /// The events of which something stands where it cannot be erased: in ids, names and paths.
+    pub(crate) fn kept(&self) -> Vec<Seq> {
+        let stays = |row: &&Row| row.places.iter().any(|place| place.row.is_none());
+        self.rows.iter().filter(stays).map(|row| row.seq).collect()
+    }
+}
+
+/// Looks at every string of the log, of one session if it is named.
+pub(crate) fn look(store: &Store, session: Option<&str>, rules: &Rules) -> Result<Findings, Failure> {
     let names: BTreeMap<_, _> = store.stream_names()?.into_iter().map(|it| (it.id, it.name)).collect();
-    let only = args.session.as_deref().map(|name| sessions::find(&store, name)).transpose()?;
+    let only = session.map(|name| sessions::find(store, name)).transpose()?;
     let mut rows = Vec::new();
     for recorded in store.events(Seq(1), Seq::MAX)? {
         let recorded = recorded?;
         if only.as_ref().is_some_and(|only| only.id != recorded.event.stream) {
             continue;
         }
-        let found = found(&store, &recorded, &rules)?;
-        if !found.is_empty() {
+        let places = places(store, &recorded, rules)?;
+        if !places.is_empty() {
             let seq = recorded.seq;
+            let mut counts = BTreeMap::new();
+            for place in &places {
+                *counts.entry(place.rule.clone()).or_default() += 1;
+            }
             rows.push(Row {
                 seq,
                 session: names.get(&recorded.event.stream).cloned().unwrap_or_default(),
                 kind: recorded.event.payload.label(),
-                rules: found,
+                rules: counts,
+                places,
                 erase: format!("acpdb erase '{seq}' --reason 'secret found by scan'"),
             });
         }
     }
+    Ok(Findings { rows })
+}
+
+pub(crate) fn run(global: &Global, args: &Scan, output: &mut Output) -> Result<Code, Failure> {
+    super::at::refuse_now(global, "scan")?;
+    let rules = rules(&args.redact, true)?.unwrap_or_default();
+    let store = place::read(global, output)?;
+    let Findings { rows } = look(&store, args.session.as_deref(), &rules)?;
     let code = if rows.is_empty() { Code::Ok } else { Code::Failure };
     if output.json {
         output.json_items("acpdb.scan/1", &rows)?;
@@ -75,68 +124,72 @@ pub(crate) fn run(global: &Global, args: &Scan, output: &mut Output) -> Result<C
         let seq = output.paint(describe::SEQ, &row.seq.to_string());
         let (session, counts) = (escape(&row.session, Escape::Line), counts.join(", "));
         output.line(format!("{seq} {} of {session}: {counts}", row.kind))?;
+        for place in &row.places {
+            let excerpt = escape(&place.excerpt, Escape::Line);
+            let at = match place.row {
+                Some(row) => format!("body {row}, bytes {}..{}", place.start, place.end),
+                None => "the event itself, which stays".to_owned(),
+            };
+            output.line(format!("   {excerpt}  {at}"))?;
+        }
         output.line(format!("   {}", row.erase))?;
     }
     if rows.is_empty() {
         output.note("no secrets of a known form");
     } else {
+        output.note("all at once: acpdb erase --from-scan");
         output.note("what an issuer knows to be leaked should be withdrawn there, too");
     }
     Ok(code)
 }
 
-/// How many secrets an event's bodies hold, by rule. What its record repeats of them counts once.
-fn found(store: &Store, recorded: &Recorded, rules: &Rules) -> Result<BTreeMap<String, u64>, Failure> {
-    let mut counts = BTreeMap::new();
-    let mut bodies = bodies(recorded);
-    if let Some(wire) = recorded.event.stamp.wire {
-        bodies.push(wire.id(recorded.seq));
-    }
-    for body in bodies {
-        let bytes = match store.body(body) {
-            Ok(bytes) => bytes,
+/// Where an event holds secrets: in its bodies, of which its record is one, and in what it says itself.
+fn places(store: &Store, recorded: &Recorded, rules: &Rules) -> Result<Vec<Place>, Failure> {
+    let mut places = Vec::new();
+    let mut found_in = |row: Option<u32>, bytes: &[u8]| {
+        for found in rules.find(bytes) {
+            let (start, end) = (found.place.start, found.place.end);
+            let excerpt = masked(bytes.get(found.place).unwrap_or_default());
+            places.push(Place { rule: found.rule, row, start, end, excerpt });
+        }
+    };
+    for row in 0..store.body_count(recorded.seq)? {
+        match store.body(BodyId { seq: recorded.seq, first: row, chunks: 1 }) {
+            Ok(bytes) => found_in(Some(row), &bytes),
             // What is erased holds nothing; damage is for `verify`.
-            Err(Error::Erased { .. } | Error::Corrupt { .. }) => continue,
+            Err(Error::Erased { .. } | Error::Corrupt { .. }) => {}
             Err(error) => return Err(error.into()),
-        };
-        for found in rules.find(&bytes) {
-            *counts.entry(found.rule).or_default() += 1;
         }
     }
-    Ok(counts)
+    let spine = serde_json::to_value(recorded.event.payload.without_texts()).unwrap_or_default();
+    let mut strings = Vec::new();
+    collect(&spine, &mut strings);
+    for text in strings {
+        found_in(None, text.as_bytes());
+    }
+    Ok(places)
 }
 
-/// The bodies of an event that hold texts, without its record.
-fn bodies(recorded: &Recorded) -> Vec<BodyId> {
-    let of = |parts: &[Part]| parts.iter().map(|part| part.body).collect::<Vec<_>>();
-    let some = |bodies: &[Option<Body>]| bodies.iter().flatten().copied().collect::<Vec<_>>();
-    let bodies: Vec<Body> = match &recorded.event.payload {
-        Payload::MessageRecorded(it) => of(&it.parts),
-        Payload::MessageContinued(it) => of(&it.parts),
-        Payload::ItemRevised(it) => of(&it.parts),
-        Payload::ToolCallStarted(it) => vec![it.params],
-        Payload::ToolCallFinished(it) => {
-            let mut bodies = of(&it.output);
-            bodies.extend(it.details);
-            bodies
+/// Every text of a JSON value.
+fn collect<'v>(value: &'v serde_json::Value, into: &mut Vec<&'v str>) {
+    match value {
+        serde_json::Value::String(text) => into.push(text),
+        serde_json::Value::Array(all) => all.iter().for_each(|value| collect(value, into)),
+        serde_json::Value::Object(all) => all.values().for_each(|value| collect(value, into)),
+        _ => {}
+    }
+}
+
+/// Longest text of which nothing is shown.
+const HIDDEN_CHARS_MAX: usize = 11;
+
+/// The first and last two characters of a secret, to tell which one it is.
+fn masked(secret: &[u8]) -> String {
+    let text: Vec<char> = String::from_utf8_lossy(secret).chars().collect();
+    match (text.first_chunk::<2>(), text.last_chunk::<2>()) {
+        (Some(first), Some(last)) if text.len() > HIDDEN_CHARS_MAX => {
+            format!("{}\u{2026}{}", first.iter().collect::<String>(), last.iter().collect::<String>())
         }
-        Payload::PromptSet(it) => some(&[it.system, it.tools, it.params]),
-        Payload::HostRecorded(it) => some(&[it.raw]),
-        Payload::HostCleared(it) => some(&[it.text]),
-        Payload::TodosReplaced(it) => vec![it.list.body],
-        Payload::MemoryRecorded(it) => {
-            let mut bodies = vec![it.value];
-            bodies.extend(it.rationale.iter().chain(&it.alternatives).chain(&it.extra));
-            bodies
-        }
-        Payload::Injected(it) => vec![it.text],
-        Payload::Discarded(it) => vec![it.targets],
-        Payload::Distilled(it) => {
-            let summaries = it.items.iter().filter_map(|item| item.summary);
-            summaries.chain([it.targets]).collect()
-        }
-        Payload::TaskEvicted(it) => some(&[it.summary]),
-        _ => Vec::new(),
-    };
-    bodies.into_iter().map(|body| body.id(recorded.seq)).collect()
+        _ => "\u{2026}".to_owned(),
+    }
 }

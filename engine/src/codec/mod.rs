@@ -23,6 +23,7 @@ pub mod peek;
 mod pieces;
 mod prepare;
 mod sealed;
+mod secret_file;
 mod segment;
 mod store_file;
 mod table;
@@ -47,6 +48,7 @@ pub(crate) use sealed::{
     BLOCK_ROW_BYTES, BlockRow, DIGESTED_RECORD_BYTES, FRAME_ROW_BYTES, FrameRow, POSTING_BYTES, RECORD_BYTES,
     RECORD_OFFSET, RecordKind, SEAL_DOMAIN, SEALED_BYTES_MAX, STREAM_ROW_BYTES, StreamRow,
 };
+pub use secret_file::{SECRET_FILE_BYTES, SecretFile};
 pub use segment::{FeatureBits, SegmentHeader};
 pub(crate) use segment::{GENERATION_OFFSET, generation_record};
 pub use store_file::{StoreFile, StoreFileError};
@@ -128,6 +130,8 @@ impl Invalid {
 pub enum Part {
     /// `acpdb.json`.
     StoreFile,
+    /// `secret`.
+    Secret,
     /// `checkpoint`.
     Checkpoint,
     /// The tail page.
@@ -164,6 +168,7 @@ impl std::fmt::Display for Part {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::StoreFile => "store file",
+            Self::Secret => "secret",
             Self::Checkpoint => "checkpoint",
             Self::Tail => "tail page",
             Self::SegmentMissing => "segment file",

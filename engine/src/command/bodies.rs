@@ -3,6 +3,7 @@
 use crate::entry::{Bytes, WirePiece};
 use crate::event::Body;
 use crate::event::wire;
+use crate::secret::Withheld;
 use crate::text::tokens;
 
 /// Most bytes that one row of a body table may hold; longer bodies are lists of rows.
@@ -16,6 +17,9 @@ const SHARE_BYTES_MIN: usize = 64;
 pub struct Bodies {
     rows: Vec<Bytes>,
     named: Vec<(Bytes, Body)>,
+    withheld: Withheld,
+    /// Something of the event was erased before.
+    has_withheld: bool,
 }
 
 /// Lines of a text: line feeds + 1, 0 for an empty one.
@@ -28,20 +32,39 @@ pub fn line_count(bytes: &[u8]) -> u32 {
 }
 
 impl Bodies {
+    /// No bodies yet. What `withheld` holds is not among them when it is added: something stands in its place.
+    pub fn with(withheld: &Withheld) -> Self {
+        Self { withheld: withheld.clone(), ..Self::default() }
+    }
+
     /// Adds a body that the model may see: its tokens and lines are counted.
     pub fn add(&mut self, bytes: &Bytes) -> Body {
+        if let Some(stand_in) = self.stand_in(bytes) {
+            return self.place(&stand_in);
+        }
         let body = self.place(bytes);
         Body { tokens: tokens::estimate(bytes), lines: line_count(bytes), ..body }
     }
 
     /// Adds a body that the model never sees: nothing is counted.
     pub fn add_uncounted(&mut self, bytes: &Bytes) -> Body {
-        self.place(bytes)
+        match self.stand_in(bytes) {
+            Some(stand_in) => self.place(&stand_in),
+            None => self.place(bytes),
+        }
+    }
+
+    /// What is stored in place of a content that was erased.
+    fn stand_in(&mut self, bytes: &Bytes) -> Option<Bytes> {
+        let stand_in = self.withheld.stand_in(bytes)?;
+        self.has_withheld = true;
+        Some(stand_in.into())
     }
 
     /// Adds the wire form of the host's record, reusing the rows of bodies that are there.
     pub fn add_wire(&mut self, pieces: &[WirePiece]) -> Option<Body> {
-        if pieces.is_empty() {
+        // A record quotes what its event says: of one that was erased, nothing is kept.
+        if pieces.is_empty() || self.has_withheld {
             return None;
         }
         let mut template = Vec::new();
@@ -49,17 +72,21 @@ impl Bodies {
             match piece {
                 WirePiece::Literal(bytes) => wire::push(&mut template, &wire::Piece::Literal(bytes)),
                 WirePiece::Raw(bytes) | WirePiece::Escaped(bytes) => {
+                    if self.withheld.holds(bytes) {
+                        return None;
+                    }
                     let body = self.place(bytes);
                     let escaped = matches!(piece, WirePiece::Escaped(_));
                     let named = wire::Piece::Body { first: body.first, rows: body.chunks, escaped };
                     wire::push(&mut template, &named);
                 }
                 WirePiece::Record(origin) => {
-                    wire::push(&mut template, &wire::Piece::Record(crate::event::origin(origin)));
+                    wire::push(&mut template, &wire::Piece::Record(self.withheld.secret().origin(origin)));
                 }
             }
         }
-        Some(self.place(&Bytes::from(template)))
+        let template = Bytes::from(template);
+        (!self.withheld.holds(&template)).then(|| self.place(&template))
     }
 
     /// The bodies, one a row.

@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 
 use super::draft::{EventDraft, push_body};
 use crate::event::{
-    Discarded, Distilled, Face, Hidden, Pinned, PolicySet, Restored, Rewound, Role, Unpinned,
+    Discarded, Distilled, Face, Hidden, Pinned, PolicySet, Restored, Rewound, Role, Text, Unpinned,
 };
 use crate::fold::policy::Policy;
 use crate::fold::{CauseView, FaceState, ItemKind, Ix, State, Status};
@@ -243,7 +243,8 @@ pub fn decide(
             })
         }
         Command::SetPolicy { policy, reason } => {
-            let payload = PolicySet { policy: policy.to_json(), reason: reason.clone() }.into();
+            let payload =
+                PolicySet { policy: policy.to_json(), reason: reason.as_ref().map(Text::from) }.into();
             let reply = format!("Policy set: {}", policy.compact());
             Ok(Decision {
                 drafts: vec![EventDraft { payload, bodies: Vec::new() }],

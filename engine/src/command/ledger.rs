@@ -103,15 +103,17 @@ impl Ledger {
                 self.scope = opened.scope;
                 self.host.clone_from(&opened.host);
                 self.name.clone_from(&opened.name);
-                self.title.clone_from(&opened.title);
+                self.title = opened.title.as_ref().map(ToString::to_string);
                 self.cwd.clone_from(&opened.cwd);
                 self.project.clone_from(&opened.project);
                 self.host_version.clone_from(&opened.host_version);
                 self.key = Some(opened.key.id(recorded.seq));
             }
             Payload::SessionChanged(changed) => {
+                if let Some(title) = &changed.title {
+                    self.title = Some(title.to_string());
+                }
                 for (now, new) in [
-                    (&mut self.title, &changed.title),
                     (&mut self.cwd, &changed.cwd),
                     (&mut self.project, &changed.project),
                     (&mut self.host_version, &changed.host_version),

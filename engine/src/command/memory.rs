@@ -16,7 +16,7 @@ use super::draft::{EventDraft, push_body};
 use crate::entry::MemoryEntry;
 use crate::event::{
     Lifespan, MemoryKind, MemoryRecorded, MemoryReinforced, MemoryRetracted, MemorySource, MemorySuperseded,
-    Payload, Restored,
+    Payload, Restored, Text,
 };
 use crate::fold::memory::{
     MemoryItem, MemoryView, Standing, default_category, default_lifespan, kind_label, lifespan_label,
@@ -232,21 +232,21 @@ fn add(view: &MemoryView<'_>, entry: &MemoryEntry) -> Result<MemoryDecision, Mem
     let payload = MemoryRecorded {
         id: id.clone(),
         kind: entry.kind,
-        category,
-        key,
-        subject: entry.subject.clone().filter(|subject| !subject.trim().is_empty()),
+        category: category.into(),
+        key: key.map(Text::from),
+        subject: entry.subject.as_ref().filter(|subject| !subject.trim().is_empty()).map(Text::from),
         value,
         value_signature: signature,
         rationale,
         alternatives,
-        related_files: entry.related_files.clone(),
+        related_files: entry.related_files.iter().map(Text::from).collect(),
         confidence: entry.confidence,
         lifespan,
         created: entry.created,
         source: entry.source.map(|(item, start, end)| MemorySource { item, start, end }),
         replaces,
         superseded_by,
-        status: entry.status.clone(),
+        status: entry.status.as_ref().map(Text::from),
         extra,
     };
     Ok(one(stream, &id, draft(payload, rows)))

@@ -15,10 +15,11 @@ use crate::event::{
     Injected, ItemRevised, Key, KeyKind, Lifespan, MemoryKind, MemoryRecorded, MemoryReinforced,
     MemoryRetracted, MemorySource, MemorySuperseded, MessageAbandoned, MessageContinued, MessageFinished,
     MessageRecorded, Part, PartKind, Payload, PromptSet, Rewound, Role, SessionChanged, SessionClosed,
-    SessionOpened, Stamp, TodoChanged, TodosReplaced, ToolCallFinished, ToolClass, TurnStarted,
+    SessionOpened, Stamp, Text, TodoChanged, TodosReplaced, ToolCallFinished, ToolClass, TurnStarted,
 };
 use crate::ids::{ItemId, Origin, Seq};
 use crate::registry::Registry;
+use crate::secret::{DERIVED, Secret, Withheld};
 use crate::text::signature::Signer;
 use crate::text::tokens;
 
@@ -52,6 +53,7 @@ pub struct Recorder<'a> {
     ledger: &'a Ledger,
     registry: &'a dyn Registry,
     signer: &'a Signer,
+    withheld: &'a Withheld,
     /// Facts drafted by this recorder and not in the ledger yet.
     pending: rustc_hash::FxHashMap<Origin, u64>,
     pending_tools: rustc_hash::FxHashMap<String, String>,
@@ -70,7 +72,7 @@ pub fn opening(info: &StreamInfo, key: [u8; 32]) -> EventDraft {
         project: info.project.clone(),
         parent: info.parent.clone().map(|(stream, call)| event::Parent { stream, call }),
         cwd: info.cwd.clone(),
-        title: info.title.clone(),
+        title: info.title.as_ref().map(Text::from),
         host_version: info.host_version.clone(),
         policy: None,
         key,
@@ -104,12 +106,14 @@ impl<'a> Recorder<'a> {
         ledger: &'a Ledger,
         registry: &'a dyn Registry,
         signer: &'a Signer,
+        withheld: &'a Withheld,
         cwd: Option<&str>,
     ) -> Self {
         Self {
             ledger,
             registry,
             signer,
+            withheld,
             pending: rustc_hash::FxHashMap::default(),
             pending_tools: rustc_hash::FxHashMap::default(),
             pending_memory: rustc_hash::FxHashSet::default(),
@@ -119,8 +123,10 @@ impl<'a> Recorder<'a> {
 
     /// Drafts what records `entry` in the stream of `info`.
     pub fn draft(&mut self, info: &StreamInfo, entry: &Entry) -> Draft {
-        let origin = entry.origin.as_deref().map_or(Origin::ZERO, event::origin);
-        let revision = revision_of(entry);
+        let named = named(entry, self.secret());
+        let entry = named.as_ref().unwrap_or(entry);
+        let origin = entry.origin.as_deref().map_or(Origin::ZERO, |fact| self.secret().origin(fact));
+        let revision = revision_of(entry, self.secret());
         let mut revised = None;
         if !origin.is_zero() {
             if let Some(pending) = self.pending.get(&origin) {
@@ -128,7 +134,7 @@ impl<'a> Recorder<'a> {
             }
             if let Some(seen) = self.ledger.seen(origin) {
                 if seen.revision == revision {
-                    return match late_wire(info, entry, origin, &seen) {
+                    return match self.late_wire(info, entry, origin, &seen) {
                         Some(draft) => Draft::Record(vec![draft]),
                         None => Draft::Known,
                     };
@@ -140,7 +146,7 @@ impl<'a> Recorder<'a> {
             return Draft::RecordOthersFirst;
         }
         let mut drafts = Vec::new();
-        let template = Template { info, entry, origin, revision };
+        let template = Template { info, entry, origin, revision, withheld: self.withheld };
         match (&entry.fact, revised) {
             (Fact::MessageRecorded { parts, .. } | Fact::MessageContinued { parts, .. }, Some(_)) => {
                 self.revise_message(&template, parts, &mut drafts);
@@ -156,7 +162,7 @@ impl<'a> Recorder<'a> {
                 {
                     drafts.push(template.given_up(call));
                 }
-                let mut bodies = Bodies::default();
+                let mut bodies = Bodies::with(self.withheld);
                 let payload = self.payload(info, fact, &mut bodies);
                 drafts.push(template.finish(payload, bodies, true));
             }
@@ -186,7 +192,7 @@ impl<'a> Recorder<'a> {
             drafts.push(template.revision(revised, parts, place == 0));
         }
         if parts.len() > items.len() || items.is_empty() {
-            let mut bodies = Bodies::default();
+            let mut bodies = Bodies::with(self.withheld);
             let role = template.entry.fact_role();
             let added = parts.iter().skip(items.len()).map(|part| part_of(part, role, &mut bodies)).collect();
             let payload = match &template.entry.fact {
@@ -218,7 +224,7 @@ impl<'a> Recorder<'a> {
         if self.pending.is_empty() {
             return false;
         }
-        let is_pending = |text: &String| self.pending.contains_key(&event::origin(text));
+        let is_pending = |text: &String| self.pending.contains_key(&self.secret().origin(text));
         let names_pending = |items: &[ItemRef]| {
             items.iter().any(|item| matches!(item, ItemRef::Origin(text, _) if is_pending(text)))
         };
@@ -230,11 +236,27 @@ impl<'a> Recorder<'a> {
         }
     }
 
+    const fn secret(&self) -> &Secret {
+        self.withheld.secret()
+    }
+
+    /// A fact that one feed recorded without its record (a hook, say), and another brings with it: the fact is known, the
+    /// record is kept, so that it can be printed again. Unless what the fact says was erased: a record quotes it.
+    fn late_wire(&self, info: &StreamInfo, entry: &Entry, origin: Origin, seen: &Seen) -> Option<EventDraft> {
+        if entry.wire.is_empty() || seen.has_wire || self.withheld.erased_in(&[seen.seq, seen.item]) {
+            return None;
+        }
+        let payload = HostRecorded { record: "record".to_owned(), about: None, raw: None };
+        let template = Template { info, entry, origin, revision: seen.revision, withheld: self.withheld };
+        let draft = template.finish(payload.into(), Bodies::with(self.withheld), true);
+        draft.event.stamp.wire.is_some().then_some(draft)
+    }
+
     fn items(&self, items: &[ItemRef]) -> Vec<ItemId> {
         let known = items.iter().filter_map(|item| match item {
             ItemRef::Id(id) => Some(*id),
             ItemRef::Origin(text, part) => {
-                let seen = self.ledger.seen(event::origin(text))?;
+                let seen = self.ledger.seen(self.secret().origin(text))?;
                 Some(ItemId { seq: seen.item, part: *part })
             }
         });
@@ -242,7 +264,7 @@ impl<'a> Recorder<'a> {
     }
 
     fn point(&self, point: &PointRef) -> Seq {
-        let seen = |text: &str| self.ledger.seen(event::origin(text)).map(|seen| seen.seq);
+        let seen = |text: &str| self.ledger.seen(self.secret().origin(text)).map(|seen| seen.seq);
         match point {
             PointRef::Seq(seq) => *seq,
             PointRef::After(text) => seen(text).unwrap_or(self.ledger.head),
@@ -254,13 +276,15 @@ impl<'a> Recorder<'a> {
     fn payload(&mut self, info: &StreamInfo, fact: &Fact, bodies: &mut Bodies) -> Payload {
         match fact {
             Fact::SessionChanged { title, cwd, project, host_version } => SessionChanged {
-                title: title.clone(),
+                title: title.as_ref().map(Text::from),
                 cwd: cwd.clone(),
                 project: project.clone(),
                 host_version: host_version.clone(),
             }
             .into(),
-            Fact::SessionClosed { reason } => SessionClosed { reason: reason.clone() }.into(),
+            Fact::SessionClosed { reason } => {
+                SessionClosed { reason: reason.as_ref().map(Text::from) }.into()
+            }
             Fact::TurnStarted { kind, key, number } => {
                 TurnStarted { kind: *kind, key: key.clone(), number: *number }.into()
             }
@@ -378,9 +402,9 @@ impl<'a> Recorder<'a> {
         MemoryRecorded {
             id,
             kind: memory.kind,
-            category: given.unwrap_or(category).to_owned(),
-            key: memory.key.clone(),
-            subject: memory.subject.clone(),
+            category: given.unwrap_or(category).into(),
+            key: memory.key.as_ref().map(Text::from),
+            subject: memory.subject.as_ref().map(Text::from),
             value: bodies.add(&Bytes::from(memory.value.as_bytes())),
             value_signature: self.signer.folded("memory", &memory.value),
             rationale: text_body(memory.rationale.as_ref(), bodies),
@@ -389,14 +413,14 @@ impl<'a> Recorder<'a> {
                 .iter()
                 .map(|text| bodies.add(&Bytes::from(text.as_bytes())))
                 .collect(),
-            related_files: memory.related_files.clone(),
+            related_files: memory.related_files.iter().map(Text::from).collect(),
             confidence: memory.confidence.min(100),
             lifespan: memory.lifespan.unwrap_or(lifespan),
             created: memory.created,
             source: memory.source.map(|(item, start, end)| MemorySource { item, start, end }),
             replaces: memory.replaces.clone(),
             superseded_by: memory.superseded_by.clone(),
-            status: memory.status.clone(),
+            status: memory.status.as_ref().map(Text::from),
             extra: memory.extra.as_ref().map(|bytes| bodies.add_uncounted(bytes)),
         }
     }
@@ -408,12 +432,13 @@ struct Template<'a> {
     entry: &'a Entry,
     origin: Origin,
     revision: u64,
+    withheld: &'a Withheld,
 }
 
 impl Template<'_> {
     /// A revision of one item. Only the `first` of an entry carries its origin and wire form.
     fn revision(&self, mut revised: ItemRevised, parts: &[PartEntry], first: bool) -> EventDraft {
-        let mut bodies = Bodies::default();
+        let mut bodies = Bodies::with(self.withheld);
         let role = self.entry.fact_role();
         revised.parts = parts.iter().map(|part| part_of(part, role, &mut bodies)).collect();
         self.finish(revised.into(), bodies, first)
@@ -453,6 +478,21 @@ impl Template<'_> {
     }
 }
 
+/// The entry with other ids in place of those that its host derived from a record's bytes; `None`: it has none.
+fn named(entry: &Entry, secret: &Secret) -> Option<Entry> {
+    let mut copy = None;
+    if entry.ids().any(|id| id.contains(DERIVED)) {
+        let mut entry = entry.clone();
+        entry.ids_mut(&mut |id| {
+            if let Some(name) = secret.name(id) {
+                *id = name;
+            }
+        });
+        copy = Some(entry);
+    }
+    copy
+}
+
 impl Entry {
     fn fact_role(&self) -> Option<Role> {
         match &self.fact {
@@ -461,17 +501,6 @@ impl Entry {
             _ => None,
         }
     }
-}
-
-/// A fact that one feed recorded without its record (a hook, say), and another brings with it: the fact is known, the
-/// record is kept, so that it can be printed again.
-fn late_wire(info: &StreamInfo, entry: &Entry, origin: Origin, seen: &Seen) -> Option<EventDraft> {
-    if entry.wire.is_empty() || seen.has_wire {
-        return None;
-    }
-    let payload = HostRecorded { record: "record".to_owned(), about: entry.origin.clone(), raw: None };
-    let template = Template { info, entry, origin, revision: seen.revision };
-    Some(template.finish(payload.into(), Bodies::default(), true))
 }
 
 fn part_of(part: &PartEntry, role: Option<Role>, bodies: &mut Bodies) -> Part {

@@ -2,10 +2,11 @@
 //!
 //! What counts is what the feed says, never what acpdb derives from it: no signature, key, label or registry version. Wire
 //! forms, times and actors do not count either, so a hook and a transcript that tell the same fact agree. The encoding
-//! below is part of the format: a change to it would make every re-imported fact look revised.
+//! below is part of the format: a change to it would make every re-imported fact look revised. It is keyed with the store's
+//! secret, or a short text could be found by guessing.
 
 use crate::entry::{Bytes, Entry, Fact, ItemRef, PartEntry, PointRef, TodoChangeEntry, WirePiece};
-use crate::event;
+use crate::secret::Secret;
 
 /// Collects the fields of a fact, each with its length, in a fixed order.
 struct Fields<'f> {
@@ -91,7 +92,7 @@ impl<'f> Fields<'f> {
 }
 
 /// The digest. Equal facts give equal digests; never 0.
-pub(super) fn revision_of(entry: &Entry) -> u64 {
+pub(super) fn revision_of(entry: &Entry, secret: &Secret) -> u64 {
     let mut fields = Fields { parts: Vec::with_capacity(12) };
     fill(&mut fields, &entry.fact);
     // A record that became no other fact has only its wire form to be told apart by.
@@ -106,7 +107,7 @@ pub(super) fn revision_of(entry: &Entry) -> u64 {
         }
     }
     let parts: Vec<&[u8]> = fields.parts.iter().map(|part| &**part).collect();
-    event::revision(&parts)
+    secret.revision(&parts)
 }
 
 fn fill<'f>(fields: &mut Fields<'f>, fact: &'f Fact) {

@@ -2,7 +2,7 @@
 
 use rkyv::{Archive, Deserialize, Serialize};
 
-use super::Body;
+use super::{Body, Text};
 use crate::ids::{ItemId, Seq, Signature};
 
 /// One item that an act hid.
@@ -140,7 +140,7 @@ pub struct ContextServed {
     pub epoch: u32,
     /// Version of the renderer.
     pub renderer: u32,
-    /// BLAKE3 of the bytes sent.
+    /// Digest of the bytes sent, keyed with the store's secret.
     pub digest: [u8; 32],
     /// Estimated tokens.
     pub tokens: u64,
@@ -154,7 +154,7 @@ pub struct PolicySet {
     /// The policy as JSON: a preset's name and every key with its value.
     pub policy: String,
     /// Why, if someone said.
-    pub reason: Option<String>,
+    pub reason: Option<Text>,
 }
 
 /// A body, as an erasure names it.
@@ -188,6 +188,8 @@ pub struct Erased {
     pub by: String,
     /// Why.
     pub reason: String,
+    /// Their contents, as digests keyed with the store's secret: they are refused when they come again.
+    pub contents: Vec<[u8; 16]>,
 }
 
 /// Someone looked at damage and chose to go on.

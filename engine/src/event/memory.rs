@@ -2,7 +2,7 @@
 
 use rkyv::{Archive, Deserialize, Serialize};
 
-use super::Body;
+use super::{Body, Text};
 use crate::ids::{ItemId, Micros, Signature};
 
 /// What a memory item is.
@@ -82,11 +82,11 @@ pub struct MemoryRecorded {
     /// What it is.
     pub kind: MemoryKind,
     /// Category: `tooling`, `personal`, `architecture`, ...
-    pub category: String,
+    pub category: Text,
     /// For a preference: its key.
-    pub key: Option<String>,
+    pub key: Option<Text>,
     /// For a fact or decision: what it is about, where known.
-    pub subject: Option<String>,
+    pub subject: Option<Text>,
     /// The value, fact, description or remark.
     pub value: Body,
     /// Signature of the value, case folded: equal values are reinforcement.
@@ -96,7 +96,7 @@ pub struct MemoryRecorded {
     /// For a decision: what else was considered.
     pub alternatives: Vec<Body>,
     /// For a decision: files it concerns.
-    pub related_files: Vec<String>,
+    pub related_files: Vec<Text>,
     /// Confidence in hundredths, 0 to 100.
     pub confidence: u8,
     /// How long it lives.
@@ -110,7 +110,7 @@ pub struct MemoryRecorded {
     /// Ids of items that supersede it, as its own record says.
     pub superseded_by: Vec<String>,
     /// What the record itself calls its status; never decides whether it is current.
-    pub status: Option<String>,
+    pub status: Option<Text>,
     /// Whatever else the record said, JSON.
     pub extra: Option<Body>,
 }

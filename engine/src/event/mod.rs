@@ -21,6 +21,7 @@ mod message;
 #[cfg(any(test, feature = "testing"))]
 pub mod samples;
 mod session;
+mod text;
 mod todo;
 mod tool;
 pub mod wire;
@@ -45,6 +46,7 @@ pub use session::{
     ContextReplaced, Forked, HostCleared, HostRecorded, Parent, PromptSet, ReplaceCause, Rewound, Scope,
     SessionChanged, SessionClosed, SessionOpened, TurnKind, TurnStarted,
 };
+pub use text::{DAMAGED_TEXT, ERASED_TEXT, Text};
 pub use todo::{
     TaskChanged, TaskEvicted, TaskFields, TaskStatus, TodoChange, TodoChanged, TodoHead, TodoList,
     TodoUpdate, TodosReplaced, Validation,
@@ -266,27 +268,6 @@ pub fn stream_id(scope: Scope, host: &str, name: &str) -> StreamId {
         hasher.update(part.as_bytes());
     }
     StreamId(first_16(&hasher))
-}
-
-/// The origin of a fact, from its canonical id such as `call:toolu_01#1:finish`.
-///
-/// Unique within its stream; the same text gives the same origin in every feed.
-pub fn origin(fact: &str) -> Origin {
-    let mut hasher = blake3::Hasher::new_derive_key("acpdb 2026 origin v1");
-    hasher.update(fact.as_bytes());
-    Origin(first_16(&hasher))
-}
-
-/// Digest of a fact's content, to tell a repeat (same revision) from a change. Never 0.
-pub fn revision(parts: &[&[u8]]) -> u64 {
-    let mut hasher = blake3::Hasher::new_derive_key("acpdb 2026 revision v1");
-    for part in parts {
-        hasher.update(&(part.len() as u64).to_le_bytes());
-        hasher.update(part);
-    }
-    let mut bytes = [0; 8];
-    hasher.finalize_xof().fill(&mut bytes);
-    u64::from_le_bytes(bytes).max(1)
 }
 
 fn first_16(hasher: &blake3::Hasher) -> [u8; 16] {

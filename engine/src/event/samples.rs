@@ -35,6 +35,14 @@ fn text(text: &str) -> Option<String> {
     Some(text.to_owned())
 }
 
+/// A free text as it stands in a payload: its row.
+#[expect(clippy::unnecessary_wraps, reason = "fields are optional")]
+fn prose(row: u32) -> Option<Text> {
+    let mut text = Text::default();
+    text.settle(body(row, 9));
+    Some(text)
+}
+
 fn list() -> TodoList {
     let head = TodoHead {
         id: text("1"),
@@ -98,21 +106,21 @@ pub fn payloads() -> Vec<Payload> {
     let memory = MemoryRecorded {
         id: "p1".to_owned(),
         kind: MemoryKind::Preference,
-        category: "tooling".to_owned(),
-        key: text("editor"),
-        subject: text("editor"),
+        category: "tooling".into(),
+        key: prose(4),
+        subject: prose(5),
         value: body(0, 6),
         value_signature: Signature([8; 16]),
         rationale: Some(body(1, 5)),
         alternatives: vec![body(2, 5)],
-        related_files: vec!["a.rs".to_owned()],
+        related_files: prose(6).into_iter().collect(),
         confidence: 80,
         lifespan: Lifespan::Project,
         created: Some(Micros(5)),
         source: Some(MemorySource { item: item(), start: 1, end: 9 }),
         replaces: vec!["p0".to_owned()],
         superseded_by: vec!["p2".to_owned()],
-        status: text("Final"),
+        status: prose(7),
         extra: Some(body(3, 2)),
     };
     let task = TaskFields {
@@ -146,15 +154,15 @@ pub fn payloads() -> Vec<Payload> {
             project: text("shop"),
             parent: Some(Parent { stream: StreamId([1; 16]), call: text("call_0") }),
             cwd: text("/w"),
-            title: text("A title"),
+            title: prose(1),
             host_version: text("1.0"),
             policy: Some(Seq(1)),
             key: body(0, 32),
         }
         .into(),
-        SessionChanged { title: text("B"), cwd: text("/v"), project: text("p"), host_version: text("2") }
+        SessionChanged { title: prose(0), cwd: text("/v"), project: text("p"), host_version: text("2") }
             .into(),
-        SessionClosed { reason: text("done") }.into(),
+        SessionClosed { reason: prose(0) }.into(),
         TurnStarted { kind: TurnKind::Prompt, key: "k".to_owned(), number: Some(4) }.into(),
         PromptSet {
             system: Some(body(0, 5)),
@@ -213,11 +221,12 @@ pub fn payloads() -> Vec<Payload> {
         Injected { what: InjectedKind::Reflection, text: body(0, 9) }.into(),
         ContextRebased { epoch: 2, why: RebaseCause::Pays, items: vec![item()] }.into(),
         served.into(),
-        PolicySet { policy: "{\"preset\":\"acp\"}".to_owned(), reason: text("tried") }.into(),
+        PolicySet { policy: "{\"preset\":\"acp\"}".to_owned(), reason: prose(0) }.into(),
         Erased {
             bodies: vec![BodyAddress { seq: Seq(4), row: 1 }],
             by: "me".to_owned(),
             reason: "secret".to_owned(),
+            contents: vec![[7; 16]],
         }
         .into(),
         DamageNoted { segment: 2, offset: 4096, first: Seq(7), last: Seq(9), note: "flip".to_owned() }.into(),

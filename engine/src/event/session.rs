@@ -2,7 +2,7 @@
 
 use rkyv::{Archive, Deserialize, Serialize};
 
-use super::Body;
+use super::{Body, Text};
 use crate::ids::{ItemId, Seq, StreamId};
 
 /// What a stream is.
@@ -59,7 +59,7 @@ pub struct SessionOpened {
     /// Working folder, to resolve relative paths.
     pub cwd: Option<String>,
     /// A title for people.
-    pub title: Option<String>,
+    pub title: Option<Text>,
     /// Version of the host program, if known.
     pub host_version: Option<String>,
     /// The policy event in force, if known.
@@ -72,7 +72,7 @@ pub struct SessionOpened {
 #[derive(Archive, Serialize, Deserialize, serde::Serialize, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct SessionChanged {
     /// New title.
-    pub title: Option<String>,
+    pub title: Option<Text>,
     /// New working folder.
     pub cwd: Option<String>,
     /// New project.
@@ -85,7 +85,7 @@ pub struct SessionChanged {
 #[derive(Archive, Serialize, Deserialize, serde::Serialize, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct SessionClosed {
     /// Why, if the host said.
-    pub reason: Option<String>,
+    pub reason: Option<Text>,
 }
 
 /// What advanced.

@@ -170,7 +170,8 @@ pub struct ToolCallStarted {
     pub params: Body,
     /// Estimated tokens of the canonical parameters.
     pub canonical_tokens: u32,
-    /// First 24 bits of SHA-256 of the canonical parameters; with the tool's letter the short hash.
+    /// First 24 bits of SHA-256 of the canonical parameters; with the tool's letter the short hash. In the log they are
+    /// permuted with the store's secret.
     pub label: u32,
     /// Signature over tool and canonical parameters as given.
     pub signature: Signature,

@@ -226,15 +226,17 @@ impl State {
                     project: opened.project.clone(),
                     parent: opened.parent.clone(),
                     cwd: opened.cwd.clone(),
-                    title: opened.title.clone(),
+                    title: opened.title.as_ref().map(ToString::to_string),
                     host_version: opened.host_version.clone(),
                 };
                 self.infos.push((seq, Arc::new(opened)));
             }
             Payload::SessionChanged(changed) => {
                 let mut info = self.infos.last().map(|(_, info)| (**info).clone()).unwrap_or_default();
+                if let Some(title) = &changed.title {
+                    info.title = Some(title.to_string());
+                }
                 for (place, new) in [
-                    (&mut info.title, &changed.title),
                     (&mut info.cwd, &changed.cwd),
                     (&mut info.project, &changed.project),
                     (&mut info.host_version, &changed.host_version),

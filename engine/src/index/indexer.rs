@@ -18,6 +18,7 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError, bounde
 
 use crate::codec::Frame;
 use crate::ids::{Position, Seq};
+use crate::secret::Secret;
 
 use super::rows::{Rows, rows_of};
 use super::{Bypassed, Durability, Index, Lookup as _};
@@ -26,6 +27,9 @@ use super::{Bypassed, Durability, Index, Lookup as _};
 pub trait FrameSource: Send + Sync {
     /// The last durable seq, and the end of its frame.
     fn durable_head(&self) -> (Seq, Position);
+
+    /// What keys the log.
+    fn secret(&self) -> Secret;
 
     /// Durable frames in order: from the one that follows `end`, or the first of all. As many as fit into `bytes_max`,
     /// at least one if there is one.
@@ -268,7 +272,7 @@ impl Worker {
         let full = if bulk { self.options.bulk_event_count } else { self.options.commit_event_count };
         let (mut batch, mut batch_count, mut total) = (Vec::new(), 0, 0);
         for frame in frames.iter().filter(|frame| frame.header().last_seq() <= durable) {
-            let rows = rows_of(frame);
+            let rows = rows_of(frame, &self.source.secret());
             batch_count += rows.event_count();
             batch.push(rows);
             if batch_count >= full {

@@ -279,10 +279,11 @@ fn make_rows(
     mut next: impl FnMut(Vec<Rows>) -> bool,
 ) -> Result<(), Bypassed> {
     let (mut end, mut seq) = (None, Seq::ZERO);
+    let secret = source.secret();
     while seq < head {
         let frames = source.frames_after(end, BATCH_BYTES_MAX)?;
         let mut known = frames.iter().filter(|frame| frame.header().last_seq() <= head);
-        let rows: Vec<Rows> = known.clone().map(rows_of).collect();
+        let rows: Vec<Rows> = known.clone().map(|frame| rows_of(frame, &secret)).collect();
         let Some(last) = known.next_back() else {
             return Err(Fault(format!("the log has no frame after {seq}, expected all up to {head}")).into());
         };

@@ -3,6 +3,7 @@
 use crate::codec::{EventRef, Frame, payload};
 use crate::event::{Key, KeyKind, Payload};
 use crate::ids::{Link, Position, Seq, StreamId};
+use crate::secret::Secret;
 use crate::text::label::Label;
 
 use super::{FramePlace, NAME_BYTES_MAX, NameKind};
@@ -55,11 +56,11 @@ pub(super) const TOOL_CALL_STARTED: u16 = 32;
 pub(super) const FILE_CHANGED: u16 = 34;
 pub(super) const MEMORY_RECORDED: u16 = 64;
 
-/// What `frame` adds to an index.
+/// What `frame` adds to an index. `secret`: the store's, to read the labels of calls.
 ///
 /// Total: payloads that are unknown or do not decode bear no names, and their events are placed all the same. Cost:
 /// decodes only the kinds that bear names.
-pub fn rows_of(frame: &Frame) -> Rows {
+pub fn rows_of(frame: &Frame, secret: &Secret) -> Rows {
     let header = frame.header();
     let mut rows = Rows {
         place: FramePlace {
@@ -89,7 +90,7 @@ pub fn rows_of(frame: &Frame) -> Rows {
                 event_count: 1,
             }),
         }
-        names_of(&event, |kind, text| {
+        names_of(&event, secret, |kind, text| {
             if !text.is_empty() && text.len() <= NAME_BYTES_MAX {
                 rows.names.push(Name { kind, text, stream: ordinal, seq: event.seq });
             }
@@ -98,7 +99,7 @@ pub fn rows_of(frame: &Frame) -> Rows {
     rows
 }
 
-fn names_of(event: &EventRef<'_>, mut name: impl FnMut(NameKind, String)) {
+fn names_of(event: &EventRef<'_>, secret: &Secret, mut name: impl FnMut(NameKind, String)) {
     let envelope = &event.envelope;
     if !matches!(envelope.kind, SESSION_OPENED | TOOL_CALL_STARTED | FILE_CHANGED | MEMORY_RECORDED) {
         return;
@@ -107,19 +108,15 @@ fn names_of(event: &EventRef<'_>, mut name: impl FnMut(NameKind, String)) {
     match payload {
         Payload::SessionOpened(opened) => name(NameKind::Session, opened.name),
         Payload::ToolCallStarted(started) => {
-            name(NameKind::Label, Label::from_bits(&started.tool, started.label).short());
+            name(NameKind::Label, Label::from_bits(&started.tool, secret.open_label(started.label)).short());
             name(NameKind::Call, started.call);
             for key in started.keys {
                 files_of(key, &mut name);
             }
         }
         Payload::FileChanged(changed) => files_of(changed.key, &mut name),
-        Payload::MemoryRecorded(memory) => {
-            if let Some(key) = memory.key {
-                name(NameKind::Memory, format!("{}/{key}", memory.category));
-            }
-            name(NameKind::Memory, memory.id);
-        }
+        // Its category and its key are free text: not for an index.
+        Payload::MemoryRecorded(memory) => name(NameKind::Memory, memory.id),
         _ => {}
     }
 }

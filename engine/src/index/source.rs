@@ -3,11 +3,16 @@
 use crate::codec::{FORMAT_VERSION, Frame};
 use crate::ids::{Position, Seq};
 use crate::log::Log;
+use crate::secret::Secret;
 
 use super::owner::{Index, IndexOptions, IndexState};
 use super::{FrameSource, Identity, SourceFault, evidence};
 
 impl FrameSource for Log {
+    fn secret(&self) -> Secret {
+        Log::secret(self).clone()
+    }
+
     /// The head as this handle last saw it.
     fn durable_head(&self) -> (Seq, Position) {
         let head = self.head();

@@ -1,7 +1,7 @@
 //! A consistent copy of a log beside live writers.
 //!
 //! ```text
-//! complete segments, whole -> durable head -> the last segment up to that head -> tail, checkpoint -> store file
+//! complete segments, whole -> durable head -> the last segment up to that head -> tail, checkpoint, secret -> store file
 //! ```
 //!
 //! Writers are not held up and need not stop. The head is taken after the complete segments were copied: a body is
@@ -16,9 +16,9 @@ use std::collections::BTreeSet;
 
 use super::erase::{ERASED, ERASING, note, read_note};
 use super::error::LogError;
-use super::files::{CHECKPOINT, LOG_DIR, STORE_FILE, TAIL, segment_name};
+use super::files::{CHECKPOINT, LOG_DIR, SECRET, STORE_FILE, TAIL, segment_name};
 use super::{Head, Log};
-use crate::codec::{Checkpoint, PageCounts, STORE_FILE_BYTES_MAX, TailPage};
+use crate::codec::{Checkpoint, PageCounts, SECRET_FILE_BYTES, STORE_FILE_BYTES_MAX, TailPage};
 use crate::ids::Seq;
 use crate::storage::{Access, Storage, read_file, read_up_to, sync, write_all, write_file};
 
@@ -70,6 +70,11 @@ impl Log {
         unfinished = unfinished.or(read_note(&*self.storage)?);
         if unfinished.is_some() || self.erased_within(began_at, head)? {
             put(ERASING, &note(unfinished.unwrap_or(began_at).min(began_at)))?;
+        }
+        let secret = read_file(&*self.storage, SECRET, SECRET_FILE_BYTES);
+        // Without it the copy is as readable as the store is.
+        if let Some(secret) = secret.map_err(fail("read", self.storage.path(SECRET)))? {
+            put(SECRET, &secret)?;
         }
         let identity = read_file(&*self.storage, STORE_FILE, STORE_FILE_BYTES_MAX)
             .and_then(|found| found.ok_or_else(|| std::io::ErrorKind::NotFound.into()))

@@ -3,15 +3,16 @@
 use std::io;
 use std::sync::Arc;
 
-use super::LogOptions;
 use super::error::{Corruption, LogError};
-use super::files::{CHECKPOINT, LOG_DIR, STORE_FILE, Segments, TAIL, segment_name, segment_start};
+use super::files::{CHECKPOINT, LOG_DIR, SECRET, STORE_FILE, Segments, TAIL, segment_name, segment_start};
 use super::tail::Tail;
+use super::{Log, LogOptions};
 use crate::codec::{
-    Checkpoint, FORMAT_VERSION, FeatureBits, Invalid, PageCounts, Part, SEGMENT_HEADER_BYTES,
-    STORE_FILE_BYTES_MAX, SegmentHeader, StoreFile, StoreFileError,
+    Checkpoint, FORMAT_VERSION, FeatureBits, Invalid, PageCounts, Part, SECRET_FILE_BYTES,
+    SEGMENT_HEADER_BYTES, STORE_FILE_BYTES_MAX, SecretFile, SegmentHeader, StoreFile, StoreFileError,
 };
 use crate::ids::{Link, Position, Seq, StoreId};
+use crate::secret::Secret;
 use crate::storage::{Access, Clock, Entropy, Storage, read_file, read_up_to, write_file};
 
 /// What the store file says.
@@ -77,6 +78,28 @@ pub(crate) fn identity_from_log(
         store = store.or(Some(checkpoint.store));
     }
     Ok(if holds_frames { store.or(Some(StoreId::ZERO)) } else { None })
+}
+
+impl Log {
+    /// Puts another store's secret in place of this one's, for a store that takes over the other's events. For a store that
+    /// nothing was recorded in; this handle keeps the secret that it had.
+    pub fn take_secret(&self, secret: &Secret) -> Result<(), LogError> {
+        let file = SecretFile { store: self.store(), key: *secret.as_bytes() };
+        write_file(&**self.storage(), SECRET, &file.encode())
+            .map_err(|error| LogError::io("write", self.storage().path(SECRET), error))
+    }
+}
+
+/// The store's secret, or why it cannot be had.
+pub(crate) fn read_secret(storage: &dyn Storage, store: StoreId) -> Result<Secret, String> {
+    match read_file(storage, SECRET, SECRET_FILE_BYTES) {
+        Ok(Some(bytes)) => match SecretFile::decode(&bytes, store) {
+            Ok(file) => Ok(Secret::new(file.key)),
+            Err(invalid) => Err(invalid.to_string()),
+        },
+        Ok(None) => Err("it is missing".to_owned()),
+        Err(error) => Err(format!("it cannot be read: {error}")),
+    }
 }
 
 pub(crate) fn store_file_damage(storage: &dyn Storage, invalid: Option<Invalid>) -> Corruption {
@@ -156,6 +179,9 @@ pub(crate) fn make(
     tail.write_page(store, &start, PageCounts::default())?;
     let checkpoint = Checkpoint { store, written: start };
     write_file(&**storage, CHECKPOINT, &checkpoint.encode()).map_err(fail("create", CHECKPOINT))?;
+    let mut key = [0; 32];
+    entropy.fill(&mut key).map_err(fail("draw random bytes for", ""))?;
+    write_file(&**storage, SECRET, &SecretFile { store, key }.encode()).map_err(fail("create", SECRET))?;
     write_file(
         &**storage,
         STORE_FILE,

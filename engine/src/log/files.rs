@@ -25,6 +25,8 @@ use crate::planted::{Bug, is_planted};
 use crate::storage::{Access, Storage, StoredFile, read_up_to};
 
 pub(crate) const STORE_FILE: &str = "acpdb.json";
+/// What keys the log.
+pub(crate) const SECRET: &str = "secret";
 pub(crate) const CHECKPOINT: &str = "checkpoint";
 pub(crate) const TAIL: &str = "tail";
 /// Its lock is the turn to sync.

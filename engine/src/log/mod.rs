@@ -65,6 +65,7 @@ use crate::codec::{
     TailPage, encode_frame,
 };
 use crate::ids::{Micros, Position, Seq, StoreId, StreamId};
+use crate::secret::Secret;
 use crate::storage::{Bell, Clock, Entropy, Storage, StoredFile};
 pub use append::{Exclusive, Placed};
 pub(crate) use erase::{ERASED, ERASING};
@@ -221,6 +222,9 @@ pub struct Log {
     process: u32,
     /// This handle may not write; known once, so that asking needs no lock.
     read_only: bool,
+    secret: Secret,
+    /// Why the secret cannot be had.
+    secret_fault: Option<String>,
     segments: Segments,
     /// What a program has to know to write here, and this one does not.
     newer: Option<String>,
@@ -256,6 +260,16 @@ impl Log {
     /// The id of the store.
     pub fn store(&self) -> StoreId {
         self.segments.store
+    }
+
+    /// What keys the store; one that is [missing](Secret::missing) if its file cannot be read.
+    pub const fn secret(&self) -> &Secret {
+        &self.secret
+    }
+
+    /// Why the store's secret cannot be had, if it cannot.
+    pub fn secret_fault(&self) -> Option<&str> {
+        self.secret_fault.as_deref()
     }
 
     /// The storage it lies on, for those who keep other files beside it.

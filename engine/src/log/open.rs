@@ -5,7 +5,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
-use super::create::{Identity, identify, identity_from_log, make, open_tail, store_file_damage};
+use super::create::{Identity, identify, identity_from_log, make, open_tail, read_secret, store_file_damage};
 use super::error::{Corruption, LogError};
 use super::files::{
     CHECKPOINT, Cursor, Fault, SCAN_WINDOW_BYTES, STORE_FILE, Segments, TAIL, after, segment_start,
@@ -18,6 +18,7 @@ use super::{Head, Log, LogOptions, Recovery, Shared, Writer, locked};
 use crate::codec::{Busy, Checkpoint, FrameCheck, FrameHeader, SegmentHeader, TailPage, Written};
 use crate::ids::{Position, Seq, StoreId};
 use crate::planted::{Bug, is_planted};
+use crate::secret::Secret;
 use crate::storage::{Access, Bell, Clock, Entropy, Storage, write_file};
 
 /// How often a reader looks again at what may be damage or the work of others.
@@ -92,6 +93,10 @@ impl Log {
         let (tail, on_read_only_disk) = open_tail(&*storage, reads_only)?;
         let tail = tail.map(|file| Tail::new(storage.clone(), file));
         let process = storage.process();
+        let (secret, secret_fault) = match read_secret(&*storage, store) {
+            Ok(secret) => (secret, None),
+            Err(why) => (Secret::missing(), Some(why)),
+        };
         let read_only = tail.is_none();
         let log = Self {
             segments,
@@ -102,6 +107,8 @@ impl Log {
             options,
             process,
             read_only,
+            secret,
+            secret_fault,
             shared: Mutex::new(Shared { head: Head::default(), damage: damage.map(Box::new), met: None }),
             tail,
             reader_tail: Mutex::new(None),

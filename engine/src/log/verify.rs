@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use super::beside::{Batch, Damaged, check_alone};
-use super::create::{Identity, identify, store_file_damage};
+use super::create::{Identity, identify, read_secret, store_file_damage};
 use super::error::{Corruption, LogError};
-use super::files::{CHECKPOINT, Cursor, Fault, SCAN_WINDOW_BYTES, Stretch, TAIL, after};
+use super::files::{CHECKPOINT, Cursor, Fault, SCAN_WINDOW_BYTES, SECRET, Stretch, TAIL, after};
 use super::frames::{Step, Walk, corruption};
 use super::survey::{CheckpointFile, claims, read_checkpoint, strict, torn};
 use super::witness::{Claim, Claims, Ending, Place, Standing, Witness, WitnessKind, add_segments, add_tail};
@@ -185,6 +185,18 @@ impl Check<'_> {
         // It may be past the end of what this program can follow.
         let newer = super::locked(&log.shared).damage.clone().filter(|damage| damage.part == Part::Newer);
         newer.into_iter().for_each(|damage| self.found(*damage));
+        if let Err(found) = read_secret(&*log.storage, log.store()) {
+            self.found(Corruption {
+                part: Part::Secret,
+                path: log.storage.path(SECRET),
+                segment: 0,
+                offset: 0,
+                seq_first: None,
+                seq_last: None,
+                expected: "the secret of this store, without which nothing can be appended".to_owned(),
+                found,
+            });
+        }
         self.read_checkpoint()?;
         let page = log.read_page()?;
         let is_there = page.store.is_some() || log.storage.open(TAIL, Access::Read).is_ok();

@@ -14,6 +14,7 @@ use crate::registry::{NoTools, Registry};
 use crate::storage::{Clock, Entropy, FileStorage, Storage, SystemClock, SystemEntropy, untrusted};
 
 use super::contents::Contents;
+use super::erasures::Erasures;
 use super::places::Places;
 use super::salts::Salts;
 use super::snapshots::{Snapshots, Uses};
@@ -211,7 +212,6 @@ impl Builder {
         let (salts, contents) = seed.split_at(32);
         let array = |half: &[u8]| <[u8; 32]>::try_from(half).unwrap_or_default();
         let inner = Inner {
-            log: Arc::new(log),
             root: self.root,
             registry: self.registry,
             redactor: self.redactor,
@@ -223,13 +223,14 @@ impl Builder {
             contents: Mutex::new(Contents::new(array(contents))),
             folds: Mutex::default(),
             frames: Mutex::default(),
-            erasures: Mutex::default(),
+            erasures: Mutex::new(Erasures::new(log.secret().clone())),
             damage: Mutex::default(),
             upkeep: Upkeep::new(own_files && self.sealing),
             snapshots,
             durability: self.durability,
             settler: Settler::default(),
             unsettled: Mutex::default(),
+            log: Arc::new(log),
         };
         if !read_only && inner.refresh()? == Seq::ZERO {
             inner.begin()?;
@@ -250,8 +251,7 @@ fn insisted() -> bool {
 impl Inner {
     /// Records the first event of a new store: its policy, so that a later default never rewrites the past.
     fn begin(&self) -> Result<(), Error> {
-        let payload =
-            PolicySet { policy: Policy::default().to_json(), reason: Some("store created".to_owned()) };
+        let payload = PolicySet { policy: Policy::default().to_json(), reason: Some("store created".into()) };
         let event = Event {
             stream: StreamId::STORE,
             origin: Origin::ZERO,
@@ -261,7 +261,7 @@ impl Inner {
         };
         let draft = EventDraft { event, bodies: Vec::new() };
         let condition = Condition { stream: StreamId::STORE, basis: Seq::ZERO };
-        match self.append_drafts(&[&draft], &[condition]) {
+        match self.append_drafts(&[&draft], &[condition], None) {
             // Another process was first: its policy holds.
             Ok(_) | Err(Error::HeadMoved { .. }) => Ok(()),
             Err(error) => Err(error),

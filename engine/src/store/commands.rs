@@ -27,9 +27,11 @@ use crate::fold::reminder::{Reflection, Reminder};
 use crate::ids::{BodyId, ItemId, Micros, Origin, Seq, StreamId};
 use crate::index::FramePlace;
 use crate::log::Condition;
+use crate::secret::Withheld;
 use crate::text::{Signer, tokens};
 
 use super::folds::FoldKey;
+use super::redact::Pass;
 use super::writer::RETRY_COUNT_MAX;
 use super::{Inner, Store, View};
 
@@ -94,7 +96,8 @@ impl Store {
     /// [`Error::Rejected`] with the exact error text, [`Error::NotFound`] for an unknown stream, and what an append may
     /// give. Nothing was recorded then.
     pub fn context_tool(&self, stream: StreamId, json: &str) -> Result<ActReply, Error> {
-        let call: ContextCall = serde_json::from_str(json).map_err(|error| {
+        let json = self.inner.clean_json(json.as_bytes());
+        let call: ContextCall = serde_json::from_slice(&json).map_err(|error| {
             Rejection::Malformed(format!(
                 "the call is not {{\"action\": discard | distill | restore, \"targets\": [[target, summary?], ..]}}: {error}"
             ))
@@ -115,8 +118,11 @@ impl Store {
         &self,
         stream: StreamId,
         action: ContextAction,
-        targets: Vec<(Target, Option<String>)>,
+        mut targets: Vec<(Target, Option<String>)>,
     ) -> Result<ActReply, Error> {
+        for summary in targets.iter_mut().filter_map(|(_, summary)| summary.as_mut()) {
+            self.inner.clean_text(summary);
+        }
         self.act(stream, &Command::Context { action, targets, pin: false }, Actor::User)
     }
 
@@ -211,10 +217,11 @@ impl Store {
         change: &dyn Fn(&Policy) -> Result<Policy, crate::fold::PolicyError>,
     ) -> Result<Seq, Error> {
         let home = stream.unwrap_or(StreamId::STORE);
+        let reason = reason.map(|reason| self.inner.cleaned(reason));
         let ((), written) = self.inner.decided(&[], &[home], &mut |_| {
             let policy = change(&*self.policy(stream, Seq::MAX)?).map_err(Rejection::from)?;
             let payload =
-                crate::event::PolicySet { policy: policy.to_json(), reason: reason.map(str::to_owned) };
+                crate::event::PolicySet { policy: policy.to_json(), reason: reason.as_ref().map(Into::into) };
             let draft = CommandDraft { payload: payload.into(), bodies: Vec::new() };
             Ok((vec![Recording { stream: home, actor: Actor::User, drafts: vec![draft] }], ()))
         })?;
@@ -229,7 +236,7 @@ impl Store {
     /// [`Error::Rejected`] with the reason; the agent reads it after `Error updating task: `. Else as
     /// [`Store::context_tool`].
     pub fn update_tasks(&self, stream: StreamId, json: &[u8]) -> Result<ActReply, Error> {
-        let update = TaskUpdate::from_json(json).map_err(Rejection::from)?;
+        let update = TaskUpdate::from_json(&self.inner.clean_json(json)).map_err(Rejection::from)?;
         let (completed, written) = self.inner.decided(&[], &[stream], &mut |_| {
             let view = View::new(self, stream, &super::At::Head)?;
             let read = |body: BodyId| self.inner.body(body).ok();
@@ -316,9 +323,10 @@ impl Inner {
                 opening.iter().filter(|info| guards.get(&info.id()).is_some_and(|it| !it.ledger.opened))
             {
                 let key = self.entropy.array::<32>();
-                signers.insert(info.id(), Signer::new(key));
+                signers.insert(info.id(), self.signer_with(&key));
                 keys.insert(info.id(), (info, key));
             }
+            let known = self.withheld()?;
             let (recordings, answer) = decide(&signers)?;
             let mut drafts = Vec::new();
             for recording in recordings {
@@ -331,12 +339,15 @@ impl Inner {
             if drafts.is_empty() {
                 return Ok((answer, None));
             }
+            if drafts.iter().any(|draft| says_erased(draft, &known.0)) {
+                return Err(Rejection::Malformed(SAYS_ERASED.to_owned()).into());
+            }
             let conditions: Vec<Condition> = guards
                 .iter()
                 .map(|(id, writer)| Condition { stream: *id, basis: writer.watermark })
                 .collect();
             let all: Vec<&EventDraft> = drafts.iter().collect();
-            match self.append_drafts(&all, &conditions) {
+            match self.append_drafts(&all, &conditions, Some(&known)) {
                 Err(Error::HeadMoved { .. }) if retry_count < RETRY_COUNT_MAX => retry_count += 1,
                 Err(error) => return Err(error),
                 Ok(appended) => {
@@ -380,10 +391,45 @@ impl Inner {
         )
     }
 
+    /// Takes secrets out of a text of a command.
+    pub(super) fn clean_text(&self, text: &mut String) {
+        if let Some(redactor) = self.redactor.as_deref() {
+            Pass::new(redactor).text(text);
+        }
+    }
+
+    /// The text without secrets.
+    pub(super) fn cleaned(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        self.clean_text(&mut text);
+        text
+    }
+
+    /// The JSON of a command without secrets.
+    fn clean_json(&self, json: &[u8]) -> Bytes {
+        let mut json = Bytes::from(json);
+        if let Some(redactor) = self.redactor.as_deref() {
+            Pass::new(redactor).json(&mut json);
+        }
+        json
+    }
+
     /// What the store's clock says.
     pub(super) fn now(&self) -> Micros {
         self.log.clock().now()
     }
+}
+
+const SAYS_ERASED: &str =
+    "it says what was erased from this store, which is not recorded again; say it in other words";
+
+/// Whether something of an event was erased before.
+fn says_erased(draft: &EventDraft, withheld: &Withheld) -> bool {
+    let mut says = draft.bodies.iter().any(|body| withheld.holds(body));
+    if !says && draft.event.payload.may_have_texts() {
+        draft.event.payload.clone().texts_mut(&mut |text| says |= withheld.holds(text.as_bytes()));
+    }
+    says
 }
 
 fn event_draft(stream: StreamId, actor: Actor, draft: CommandDraft) -> EventDraft {

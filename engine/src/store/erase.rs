@@ -8,12 +8,14 @@
 //! What was recorded while it looked is looked through again, until nothing new is found. Whoever would name a stored body
 //! afterwards is refused by the log and stores it anew (`writer`).
 //!
-//! The record of the erasure stays, as do digests, lengths, ids, names of tools, keys (paths, addresses, patterns, command
-//! lines), titles, and whatever other bodies quote.
+//! The record of the erasure stays, as do digests nobody can match without the store's secret, lengths, ids, names of tools,
+//! paths, and whatever other bodies quote.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::PoisonError;
+
+use rustc_hash::FxHashSet;
 
 use crate::codec::{BodyRow, Frame};
 use crate::command::record::EventDraft;
@@ -23,6 +25,7 @@ use crate::fold::ItemView;
 use crate::ids::{BodyId, ItemId, Origin, Seq, StreamId};
 use crate::log::{ERASING, ErasedFigures, LogError};
 use crate::storage::{Access, FileStorage, Storage as _};
+use crate::text::mask::is_masked;
 use crate::verify::recorded_erasures;
 
 use super::wanted::Wanted;
@@ -30,6 +33,10 @@ use super::{Inner, Store};
 
 /// Bodies that one event names.
 const BODIES_PER_EVENT: usize = 4096;
+/// Titles, categories and the like that are shorter go alone, not with all equal ones.
+const LABEL_BYTES_MIN: usize = 8;
+/// Contents with fewer letters and digits say nothing.
+const WITHHELD_LETTERS_MIN: usize = 3;
 /// How often what was recorded meanwhile is looked through.
 const ROUND_COUNT_MAX: usize = 16;
 /// Longest name or reason that is recorded.
@@ -74,7 +81,7 @@ pub struct EraseReport {
     pub recorded: Option<Seq>,
     /// Everything that was hit, in the order of the log.
     pub hit: Vec<ErasedContent>,
-    /// Keys (paths, addresses, patterns, command lines) of the items that were asked for: they stay, whatever they say.
+    /// Keys of the items that were asked for that stay, whatever they say: paths.
     pub keys_kept: Vec<String>,
     /// What changed on the disk.
     #[serde(flatten)]
@@ -97,7 +104,7 @@ impl Store {
     /// finished it, every body with equal bytes anywhere in the store, and the hosts' records that quote either. No view shows
     /// any of it once the event is recorded; when this returns the bytes are nowhere in the folder.
     ///
-    /// Not covered: ids, names of tools, keys (paths, addresses, patterns, command lines), titles, digests, lengths, and
+    /// What it said is not stored again, whoever brings it: a stand-in is. Not covered: ids, names of tools, paths, lengths, and
     /// quotations inside other bodies. Torn bytes set aside and snapshots are removed as a whole.
     ///
     /// Cost: one pass over all spines, a read of every body as long as an erased one, a fold of every stream that was hit.
@@ -107,6 +114,17 @@ impl Store {
     /// process seals or erases, [`Error::ReadOnly`], [`Error::NoSpace`], [`Error::Poisoned`], [`Error::Io`]. Once it is
     /// recorded, whoever opens the store next ends it.
     pub fn erase(&self, item: ItemId, by: &str, reason: &str) -> Result<EraseReport, Error> {
+        self.erase_wanted(item, by, reason, &|inner| inner.wanted(item))
+    }
+
+    /// Erases what `wanted` comes to. It is asked once the erasure may begin.
+    pub(super) fn erase_wanted(
+        &self,
+        item: ItemId,
+        by: &str,
+        reason: &str,
+        wanted: &dyn Fn(&Inner) -> Result<Wanted, Error>,
+    ) -> Result<EraseReport, Error> {
         let inner = &self.inner;
         inner.check_writable()?;
         for text in [by, reason] {
@@ -115,11 +133,12 @@ impl Store {
                 return Err(Error::TooLarge { what: "reason of an erasure", actual, limit });
             }
         }
-        let mut wanted = inner.wanted(item)?;
+        let (by, reason) = (inner.cleaned(by), inner.cleaned(reason));
+        let mut wanted = wanted(inner)?;
         let erasing = inner.log.begin_erasing()?;
         let mut hits = Hits::new();
         let mut recorded = None;
-        if let Err(error) = inner.record_all(&mut wanted, (by, reason), &mut hits, &mut recorded) {
+        if let Err(error) = inner.record_all(&mut wanted, (&by, &reason), &mut hits, &mut recorded) {
             // After a failed sync nobody knows whether it is on record: then the note stays, and the next opening looks.
             if recorded.is_none() && !matches!(error, Error::Poisoned) {
                 erasing.give_up();
@@ -143,8 +162,12 @@ impl Store {
     /// # Errors
     /// [`Error::NotFound`] if there is no such event; [`Error::Io`].
     pub fn erase_preview(&self, item: ItemId) -> Result<EraseReport, Error> {
+        self.preview_wanted(item, self.inner.wanted(item)?)
+    }
+
+    /// What [`Store::erase_wanted`] would hit.
+    pub(super) fn preview_wanted(&self, item: ItemId, mut wanted: Wanted) -> Result<EraseReport, Error> {
         let inner = &self.inner;
-        let mut wanted = inner.wanted(item)?;
         let until = inner.log.refresh()?.seq;
         let hits = inner.hits(&mut wanted, Seq::ZERO, until)?;
         let (hit, keys_kept) = inner.describe_hits(&hits)?;
@@ -175,7 +198,7 @@ impl Inner {
             if fresh.is_empty() {
                 break;
             }
-            let seq = self.record_erasure(&fresh, by, reason)?;
+            let seq = self.record_erasure(&fresh, wanted, by, reason)?;
             *recorded = recorded.or(Some(seq));
             hits.extend(fresh);
             // Between the look and the record somebody may have written the same content again, or half of a host's record.
@@ -225,7 +248,7 @@ impl Inner {
             };
             for frame in parts {
                 for event in frame.events().filter(|event| event.envelope.stream == stream) {
-                    let decoded = super::events::decode(&frame, &event).map(|it| it.event.payload);
+                    let decoded = super::events::bare(&frame, &event).map(|it| it.event.payload);
                     if matches!(decoded, Ok(Payload::ItemRevised(revised)) if revised.item == item) {
                         seqs.push(event.seq);
                     }
@@ -236,7 +259,9 @@ impl Inner {
         for seq in seqs {
             let Some(frame) = self.frame_of(seq)? else { continue };
             let Some(event) = frame.event(seq) else { continue };
-            let wire = super::events::decode(&frame, &event).ok().and_then(|it| it.event.stamp.wire);
+            let recorded = super::events::bare(&frame, &event).ok();
+            let wire = recorded.as_ref().and_then(|it| it.event.stamp.wire);
+            let labels = recorded.map(|it| text_rows(it.event.payload)).unwrap_or_default();
             for (index, row) in (0_u32..).zip(event.rows()) {
                 let is_template = wire.is_some_and(|wire| covers(&wire, index));
                 let own = |bodies: &Vec<BodyId>| {
@@ -248,7 +273,11 @@ impl Inner {
                     continue;
                 }
                 match self.log.body(&row) {
-                    Ok(body) => wanted.add((seq, index), &row, (!is_template).then_some(body)),
+                    Ok(body) => {
+                        // A short label is no secret where others use it, too.
+                        let is_label = labels.contains(&index) && body.len() < LABEL_BYTES_MIN;
+                        wanted.add((seq, index), &row, (!is_template && !is_label).then_some(body));
+                    }
                     Err(LogError::Erased { .. }) => {}
                     // Damaged content is content, too.
                     Err(LogError::Corrupt(_)) => wanted.add((seq, index), &row, None),
@@ -303,7 +332,7 @@ impl Inner {
     /// Adds the hosts' records in a commit that quote what is wanted.
     fn records_in(&self, frame: &Frame, wanted: &Wanted, found: &mut Hits) -> Result<(), Error> {
         for event in frame.events() {
-            let Ok(recorded) = super::events::decode(frame, &event) else { continue };
+            let Ok(recorded) = super::events::bare(frame, &event) else { continue };
             let Some(wire) = recorded.event.stamp.wire else { continue };
             let template = match self.body_in(frame, wire.id(event.seq)) {
                 Ok(template) => template,
@@ -322,12 +351,32 @@ impl Inner {
         Ok(())
     }
 
+    /// What is remembered of what these rows say, so that it is refused when it comes again; each once. There are at most as
+    /// many as rows. What is damaged cannot be remembered.
+    fn contents_of(&self, hits: &Hits, wanted: &Wanted) -> Result<Vec<[u8; 16]>, Error> {
+        let (mut places, mut contents) = (FxHashSet::default(), BTreeSet::new());
+        for hit in hits.values() {
+            if !places.insert(hit.row.position) {
+                continue;
+            }
+            match self.log.body(&hit.row) {
+                Ok(body) if wanted.knows(&body) && is_worth_withholding(&body) => {
+                    contents.insert(self.log.secret().erased(&body));
+                }
+                Ok(_) | Err(LogError::Corrupt(_) | LogError::Erased { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(contents.into_iter().collect())
+    }
+
     /// Records that these rows are erased. From here on no view shows them.
-    fn record_erasure(&self, hits: &Hits, by: &str, reason: &str) -> Result<Seq, Error> {
+    fn record_erasure(&self, hits: &Hits, wanted: &Wanted, by: &str, reason: &str) -> Result<Seq, Error> {
         let addresses: Vec<BodyAddress> =
             hits.keys().map(|(seq, row)| BodyAddress { seq: *seq, row: *row }).collect();
-        let draft = |bodies: &[BodyAddress]| {
-            let erased = Erased { bodies: bodies.to_vec(), by: by.to_owned(), reason: reason.to_owned() };
+        let draft = |bodies: &[BodyAddress], contents: Vec<[u8; 16]>| {
+            let erased =
+                Erased { bodies: bodies.to_vec(), by: by.to_owned(), reason: reason.to_owned(), contents };
             let event = Event {
                 stream: StreamId::STORE,
                 origin: Origin::ZERO,
@@ -337,9 +386,16 @@ impl Inner {
             };
             EventDraft { event, bodies: Vec::new() }
         };
-        let drafts: Vec<EventDraft> = addresses.chunks(BODIES_PER_EVENT).map(draft).collect();
+        let mut contents = self.contents_of(hits, wanted)?;
+        let drafts: Vec<EventDraft> = addresses
+            .chunks(BODIES_PER_EVENT)
+            .map(|bodies| {
+                let count = contents.len().min(BODIES_PER_EVENT);
+                draft(bodies, contents.drain(..count).collect())
+            })
+            .collect();
         let drafts: Vec<&EventDraft> = drafts.iter().collect();
-        Ok(self.append_drafts(&drafts, &[])?.first_seq)
+        Ok(self.append_drafts(&drafts, &[], None)?.first_seq)
     }
 
     /// What was hit, by event and item, and the keys of what was asked for.
@@ -367,7 +423,8 @@ impl Inner {
                     }
                 }
                 if asked {
-                    keys.extend(view.keys.iter().map(ToString::to_string));
+                    let plain = view.keys.iter().filter(|key| !is_masked(key));
+                    keys.extend(plain.map(ToString::to_string));
                 }
             }
         }
@@ -394,6 +451,23 @@ impl Inner {
     fn forget_contents(&self) {
         self.contents.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
+}
+
+/// Whether a content says anything that must not come again: not the signs of an empty object, nor a word of JSON.
+fn is_worth_withholding(content: &[u8]) -> bool {
+    let content = content.trim_ascii();
+    let letters = content.iter().filter(|byte| byte.is_ascii_alphanumeric() || !byte.is_ascii());
+    letters.count() >= WITHHELD_LETTERS_MIN && ![&b"true"[..], b"false", b"null"].contains(&content)
+}
+
+/// The rows of an event's free texts, such as titles and categories.
+fn text_rows(mut payload: Payload) -> Vec<u32> {
+    let mut rows = Vec::new();
+    payload.texts_mut(&mut |text| {
+        let body = text.body();
+        rows.extend(body.first..body.first.saturating_add(body.chunks));
+    });
+    rows
 }
 
 fn covers(body: &Body, row: u32) -> bool {

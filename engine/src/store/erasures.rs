@@ -2,7 +2,7 @@
 //!
 //! The store's own stream has it all. It is read when first asked, and on from there; a store without erasures pays nothing.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError};
 
 use rustc_hash::FxHashMap;
 
@@ -10,7 +10,12 @@ use crate::error::Error;
 use crate::event::Payload;
 use crate::ids::{Position, Seq, StreamId};
 
+use super::events::bare;
 use super::{Inner, Store, View};
+use crate::secret::{Secret, Withheld};
+
+/// Number of the kind that records erasures.
+const ERASED: u16 = 112;
 
 /// An erasure as it is on record.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -28,6 +33,14 @@ pub struct Erasure {
 pub(super) struct Erasures {
     watermark: Seq,
     by_row: FxHashMap<(Seq, u32), Arc<Erasure>>,
+    /// What must not be stored again.
+    withheld: Withheld,
+}
+
+impl Erasures {
+    pub(super) fn new(secret: Secret) -> Self {
+        Self { withheld: Withheld::new(secret), ..Self::default() }
+    }
 }
 
 impl Store {
@@ -73,6 +86,17 @@ impl Inner {
 
     /// The erasure that removed a row.
     fn erasure_of(&self, seq: Seq, row: u32) -> Result<Option<Arc<Erasure>>, Error> {
+        Ok(self.erasures()?.by_row.get(&(seq, row)).cloned())
+    }
+
+    /// What was erased and must not be stored again, and the seq up to which that is all.
+    pub(super) fn withheld(&self) -> Result<(Withheld, Seq), Error> {
+        let known = self.erasures()?;
+        Ok((known.withheld.clone(), known.watermark))
+    }
+
+    /// All erasures up to the durable head. Cost: what the store's own stream has that was not read yet.
+    fn erasures(&self) -> Result<MutexGuard<'_, Erasures>, Error> {
         let mut known = self.erasures.lock().unwrap_or_else(PoisonError::into_inner);
         let after = known.watermark;
         let (places, watermark) = self.frames_of(&[StreamId::STORE], after)?;
@@ -83,9 +107,11 @@ impl Inner {
                 Err(error) => return Err(error),
             };
             for frame in parts {
-                for event in frame.events().filter(|event| event.seq > after) {
-                    let Ok(recorded) = super::events::decode(&frame, &event) else { continue };
+                for event in frame.events().filter(|event| event.seq > after && event.envelope.kind == ERASED)
+                {
+                    let Ok(recorded) = bare(&frame, &event) else { continue };
                     let Payload::Erased(erased) = recorded.event.payload else { continue };
+                    known.withheld.extend(&erased.contents, erased.bodies.iter().map(|body| body.seq));
                     let (by, reason) = (erased.by, erased.reason);
                     let erasure = Arc::new(Erasure { seq: event.seq, by, reason });
                     for body in erased.bodies {
@@ -95,6 +121,6 @@ impl Inner {
             }
         }
         known.watermark = after.max(watermark);
-        Ok(known.by_row.get(&(seq, row)).cloned())
+        Ok(known)
     }
 }

@@ -1,26 +1,33 @@
 //! Events and bodies out of the log: decoded, checked, in order.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use crate::codec::{EventRef, Frame, payload};
 use crate::error::Error;
-use crate::event::{Body, Frequent, Recorded, wire};
+use crate::event::{Body, DAMAGED_TEXT, ERASED_TEXT, Frequent, Payload, Recorded, wire};
 use crate::ids::{BodyId, Origin, Seq, StreamId};
 use crate::log::LogError;
+use crate::secret::Secret;
 
 use super::Inner;
 use super::scan::{Glimpse, Source, Wanted};
 
-/// Decodes one event of a frame.
-pub(super) fn decode(frame: &Frame, event: &EventRef<'_>) -> Result<Recorded, Error> {
+/// Decodes one event of a frame as its payload says it: without the free texts, which stand in bodies, and with labels that
+/// are sealed. For those who look at other things.
+pub(super) fn bare(frame: &Frame, event: &EventRef<'_>) -> Result<Recorded, Error> {
     payload::recorded(frame, event).map_err(|error| unreadable(event.seq, &error))
 }
 
 /// An event of a frequent kind, borrowed from its frame.
-pub(super) fn lend<'a>(event: &EventRef<'a>) -> Result<Option<Frequent<'a>>, Error> {
+pub(super) fn lend<'a>(event: &EventRef<'a>, secret: &Secret) -> Result<Option<Frequent<'a>>, Error> {
     let envelope = event.envelope;
-    payload::frequent(envelope.kind, envelope.version, event.payload)
-        .map_err(|error| unreadable(event.seq, &error))
+    let mut lent = payload::frequent(envelope.kind, envelope.version, event.payload)
+        .map_err(|error| unreadable(event.seq, &error))?;
+    if let Some(Frequent::Started(started)) = &mut lent {
+        started.label = secret.open_label(started.label);
+    }
+    Ok(lent)
 }
 
 fn unreadable(seq: Seq, error: &payload::PayloadError) -> Error {
@@ -35,10 +42,41 @@ fn no_row(seq: Seq, row: u32) -> Error {
 const WIRE_DEPTH_MAX: usize = 4;
 
 impl Inner {
+    /// Decodes one event of a frame, its free texts read from their bodies. A text that was erased or is damaged is replaced
+    /// by a word that says so; the rest of its event is as it was.
+    pub(super) fn decode(&self, frame: &Frame, event: &EventRef<'_>) -> Result<Recorded, Error> {
+        let mut recorded = bare(frame, event)?;
+        let payload = &mut recorded.event.payload;
+        if let Payload::ToolCallStarted(started) = payload {
+            started.label = self.log.secret().open_label(started.label);
+        }
+        let mut failed = None;
+        if payload.may_have_texts() {
+            payload.texts_mut(&mut |text| {
+                if text.fill_plain() {
+                    return;
+                }
+                match self.body_in(frame, text.body().id(event.seq)) {
+                    Ok(bytes) => text.fill(
+                        String::from_utf8(bytes)
+                            .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()),
+                    ),
+                    Err(Error::Erased { .. }) => text.fill(ERASED_TEXT.to_owned()),
+                    Err(Error::Corrupt { detail }) => {
+                        self.note_damage(detail);
+                        text.fill(DAMAGED_TEXT.to_owned());
+                    }
+                    Err(error) => failed = Some(error),
+                }
+            });
+        }
+        failed.map_or(Ok(recorded), Err)
+    }
+
     /// The event at `seq`.
     pub(super) fn event(&self, seq: Seq) -> Result<Option<Recorded>, Error> {
         let Some(frame) = self.frame_of(seq)? else { return Ok(None) };
-        frame.event(seq).map(|event| decode(&frame, &event)).transpose()
+        frame.event(seq).map(|event| self.decode(&frame, &event)).transpose()
     }
 
     /// The bytes of a body, each row checked against its digest.
@@ -206,6 +244,7 @@ impl Holding {
 ///
 /// Made by [`Store::events`](super::Store::events). A damaged frame is one error; the iterator goes on behind it.
 pub struct Events {
+    pub(super) inner: Arc<Inner>,
     pub(super) source: Source,
     /// The frame at hand, and which of its events are wanted.
     pub(super) frame: Option<Frame>,
@@ -244,7 +283,7 @@ impl Events {
                 continue;
             }
             self.looked_at += 1;
-            if self.wanted.as_mut().is_none_or(|wanted| wanted(&Glimpse::new(&frame, event))) {
+            if self.wanted.as_mut().is_none_or(|wanted| wanted(&Glimpse::new(&self.inner, &frame, event))) {
                 self.picked.push_back(event.seq);
             }
         }
@@ -255,7 +294,7 @@ impl Events {
     fn picked(&mut self) -> Option<Result<Recorded, Error>> {
         let seq = self.picked.pop_front()?;
         let frame = self.frame.as_ref()?;
-        let decoded = decode(frame, &frame.event(seq)?);
+        let decoded = self.inner.decode(frame, &frame.event(seq)?);
         if decoded.is_err() {
             // The rest of a frame with an event that cannot be read is left out.
             self.picked.clear();

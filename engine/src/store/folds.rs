@@ -12,7 +12,7 @@ use crate::fold::{Place, World};
 use crate::ids::{Position, Seq, StreamId};
 use crate::index::SESSION_OPENED;
 
-use super::events::{decode, lend};
+use super::events::lend;
 use super::{Inner, Parts};
 
 /// A world of some streams, folded up to a watermark.
@@ -202,7 +202,7 @@ impl Inner {
             let stream = event.envelope.stream;
             if loaded.streams.as_ref().is_some_and(|streams| !streams.contains(&stream)) {
                 if loaded.beginnings && event.envelope.kind == SESSION_OPENED {
-                    loaded.world.opened(&decode(frame, &event)?);
+                    loaded.world.opened(&self.decode(frame, &event)?);
                 }
                 continue;
             }
@@ -214,7 +214,7 @@ impl Inner {
                 }
                 error => Err(error),
             };
-            match lend(&event) {
+            match lend(&event, self.log.secret()) {
                 Ok(Some(frequent)) => {
                     let place = Place { seq: event.seq, recorded_at: frame.time() };
                     loaded.world.replay(place, stream, &frequent);
@@ -227,7 +227,7 @@ impl Inner {
                     continue;
                 }
             }
-            let recorded = match decode(frame, &event) {
+            let recorded = match self.decode(frame, &event) {
                 Ok(recorded) => recorded,
                 Err(error) => {
                     noted(error)?;

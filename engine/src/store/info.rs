@@ -11,7 +11,6 @@ use crate::ids::{Micros, Seq, StoreId, StreamId, Turn};
 use crate::index::{FramePlace, NAME_BYTES_MAX, NameKind};
 use crate::log::LogError;
 
-use super::events::decode;
 use super::places::StreamPlace;
 use super::{At, Inner, Store, View};
 
@@ -150,7 +149,7 @@ impl Store {
             if let Some(frame) = frame
                 && let Some(event) = frame.events().find(|event| event.envelope.stream == stream)
             {
-                let recorded = decode(&frame, &event)?;
+                let recorded = inner.decode(&frame, &event)?;
                 name.began = recorded.event.host_time.unwrap_or(recorded.recorded_at);
                 let Payload::SessionOpened(opened) = recorded.event.payload else {
                     names.push(name);
@@ -159,7 +158,7 @@ impl Store {
                 name.scope = opened.scope;
                 name.host = opened.host;
                 name.name = opened.name;
-                name.title = opened.title;
+                name.title = opened.title.map(String::from);
                 name.parent = opened.parent.map(|parent| parent.stream);
             }
             names.push(name);

@@ -25,7 +25,8 @@ use crate::propose::{Proposal, propose};
 use crate::text::Signer;
 
 use super::commands::{Recording, Signers, unsigned};
-use super::events::decode;
+use super::events::bare;
+use super::redact::Pass;
 use super::view::At;
 use super::{Inner, Store, View};
 
@@ -145,7 +146,9 @@ impl Store {
     /// [`Error::Rejected`] saying what to change; [`Error::NotFound`] for an unknown session; what an append may give.
     /// Nothing was recorded then.
     pub fn remember(&self, scope: &MemoryScope, command: &MemoryCommand) -> Result<MemoryReceipt, Error> {
-        let project = self.project_of(scope)?;
+        let clean = self.inner.clean_memory(command);
+        let command = clean.as_ref().unwrap_or(command);
+        let project = self.project_of(scope)?.map(|name| self.inner.cleaned(&name));
         let mut opening: Vec<StreamInfo> = project.iter().map(StreamInfo::project).collect();
         opening.push(user());
         let streams: Vec<StreamId> = scope.session.into_iter().collect();
@@ -315,6 +318,20 @@ fn project_id(name: &str) -> StreamId {
 }
 
 impl Inner {
+    /// The command without secrets; `None`: nothing takes them out.
+    fn clean_memory(&self, command: &MemoryCommand) -> Option<MemoryCommand> {
+        let mut pass = Pass::new(self.redactor.as_deref()?);
+        let mut command = command.clone();
+        match &mut command {
+            MemoryCommand::Add(entry) => pass.memory(entry),
+            MemoryCommand::Supersede { reason, .. } | MemoryCommand::Retract { reason, .. } => {
+                reason.iter_mut().for_each(|reason| pass.text(reason));
+            }
+            MemoryCommand::Reinforce { .. } | MemoryCommand::Restore { .. } => {}
+        }
+        Some(command)
+    }
+
     /// The signer of an open stream, from its first event. A stream whose key was erased recognises nothing any more.
     fn signer(&self, stream: StreamId) -> Result<Signer, Error> {
         let first = self.stream_places()?.into_iter().find(|place| place.stream == stream);
@@ -323,11 +340,11 @@ impl Inner {
         let Some(event) = frame.events().find(|event| event.envelope.stream == stream) else {
             return Ok(unsigned());
         };
-        let Payload::SessionOpened(opened) = decode(&frame, &event)?.event.payload else {
+        let Payload::SessionOpened(opened) = bare(&frame, &event)?.event.payload else {
             return Ok(unsigned());
         };
         match self.body_in(&frame, opened.key.id(event.seq)) {
-            Ok(key) => Ok(key.try_into().map_or_else(|_| unsigned(), Signer::new)),
+            Ok(key) => Ok(key.try_into().map_or_else(|_| unsigned(), |key| self.signer_with(&key))),
             Err(Error::Erased { .. }) => Ok(unsigned()),
             Err(error) => Err(error),
         }

@@ -18,6 +18,7 @@ mod commands;
 mod commands_tests;
 mod contents;
 mod erase;
+mod erase_parts;
 mod erasures;
 mod events;
 mod folds;
@@ -38,6 +39,7 @@ mod session;
 mod session_message;
 mod snapshots;
 mod space;
+mod spelling;
 mod subscribe;
 mod tabled;
 #[cfg(test)]
@@ -62,6 +64,7 @@ use crate::event::{Body, Recorded};
 use crate::ids::{BodyId, Origin, Position, Seq, StoreId, StreamId};
 use crate::log::{Log, Placed, Recovery};
 use crate::registry::Registry;
+use crate::text::Signer;
 
 pub use audit::{HeadPlace, VerifyOptions, verify_store, verify_store_in};
 pub use backup::Backup;
@@ -224,7 +227,7 @@ impl Store {
         let until = inner.log.refresh()?;
         let start = inner.known_place(from);
         let log = LogSource::new(Arc::clone(inner), from, start, until);
-        Ok(Self::events_of(Source::Log(log), None, from, to))
+        Ok(self.events_of(Source::Log(log), None, from, to))
     }
 
     /// Events of one stream from `from` to `to`, both included, in order.
@@ -237,12 +240,22 @@ impl Store {
         places.retain(|place| place.first_seq <= to);
         let inner = Arc::clone(&self.inner);
         let source = Source::Places { inner, places: places.into(), stream, after, parts: None };
-        Ok(Self::events_of(source, Some(stream), from, to))
+        Ok(self.events_of(source, Some(stream), from, to))
     }
 
-    fn events_of(source: Source, stream: Option<StreamId>, from: Seq, to: Seq) -> Events {
+    fn events_of(&self, source: Source, stream: Option<StreamId>, from: Seq, to: Seq) -> Events {
         let picked = std::collections::VecDeque::new();
-        Events { source, frame: None, picked, stream, from, to, wanted: None, looked_at: 0 }
+        Events {
+            inner: Arc::clone(&self.inner),
+            source,
+            frame: None,
+            picked,
+            stream,
+            from,
+            to,
+            wanted: None,
+            looked_at: 0,
+        }
     }
 
     /// The event at `seq`, if there is one.
@@ -352,7 +365,21 @@ impl Inner {
             });
         }
         self.log.check_process()?;
+        if let Some(why) = self.log.secret_fault() {
+            return Err(Error::ReadOnly {
+                path: self.root.clone(),
+                detail: format!(
+                    "its file `secret` cannot be used ({why}); put it back from a backup, or make a new store of this \
+                     one with `acpdb salvage`"
+                ),
+            });
+        }
         Ok(())
+    }
+
+    /// The signer of a stream with this key.
+    fn signer_with(&self, stream_key: &[u8; 32]) -> Signer {
+        Signer::new(self.log.secret().signer_key(stream_key))
     }
 
     /// Takes note of damage that an answer leaves out.

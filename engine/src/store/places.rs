@@ -496,7 +496,7 @@ impl Places {
         let index = self.index.as_ref().expect("an index");
         while index.watermark().seq < self.delta.watermark {
             let frames = inner.log.frames_after(index.watermark().end, 1 << 20).expect("frames");
-            let rows: Vec<_> = frames.iter().map(rows_of).collect();
+            let rows: Vec<_> = frames.iter().map(|frame| rows_of(frame, inner.log.secret())).collect();
             // The thread may have been faster.
             let _ = index.apply(&rows, Durability::None);
         }

@@ -1,7 +1,7 @@
 //! Secrets taken out of facts before anything of them is digested.
 //!
 //! ```text
-//! Entry -> Redactor: every text, parameter, output, detail and record -> Entry without secrets -> draft -> hash -> log
+//! Entry, command -> Redactor: every string in it -> the same without secrets -> draft -> hash -> log
 //!                        '-> how many by which rule: a HostRecorded `redaction` in the same commit
 //! ```
 //!
@@ -12,7 +12,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::entry::{Bytes, Entry, Fact, PartEntry, WirePiece};
+use crate::entry::{Bytes, Entry, Fact, MemoryEntry, PartEntry, StreamInfo, TodoChangeEntry, WirePiece};
+use crate::secret::Secret;
 
 use super::writer::Batch;
 
@@ -22,42 +23,88 @@ pub trait Redactor: Send + Sync {
     fn redact(&self, text: &[u8]) -> Option<(Vec<u8>, BTreeMap<String, u64>)>;
 }
 
-/// Copies batches without their secrets; a last batch for each stream says what was taken out. `None`: nothing was.
-pub(super) fn redacted(redactor: &dyn Redactor, batches: &[Batch]) -> Option<Vec<Batch>> {
+/// What is recorded of facts: without secrets, and of streams whose names a host derived from a record's bytes with names of
+/// the store's own. A last batch for each stream says what was taken out. `None`: the batches are as they are to be.
+pub(super) fn settled(
+    redactor: Option<&dyn Redactor>,
+    secret: &Secret,
+    batches: &[Batch],
+) -> Option<Vec<Batch>> {
+    let is_named = |batch: &Batch| named(&batch.stream, secret).is_none();
+    let Some(redactor) = redactor else {
+        if batches.iter().all(is_named) {
+            return None;
+        }
+        let all = batches.iter().map(|batch| Batch {
+            stream: named(&batch.stream, secret).unwrap_or_else(|| batch.stream.clone()),
+            entries: batch.entries.clone(),
+        });
+        return Some(all.collect());
+    };
     let mut out = Vec::with_capacity(batches.len());
     let mut notes = Vec::new();
+    let mut any = false;
     for batch in batches {
         let mut copy = batch.clone();
+        copy.stream = stream(Some(redactor), secret, &batch.stream);
+        any |= copy.stream != batch.stream;
         let mut told = Vec::new();
         for entry in &mut copy.entries {
-            let mut pass = Pass { redactor, counts: BTreeMap::new() };
+            let mut pass = Pass::new(redactor);
             pass.entry(entry);
             if pass.counts.is_empty() {
                 continue;
             }
             let counts = serde_json::to_vec(&pass.counts).unwrap_or_default();
-            let fact = Fact::HostRecorded {
-                record: "redaction".to_owned(),
-                about: entry.origin.clone(),
-                raw: Some(counts.into()),
-            };
+            let mut about = entry.origin.clone();
+            about.iter_mut().for_each(|about| pass.text(about));
+            let fact = Fact::HostRecorded { record: "redaction".to_owned(), about, raw: Some(counts.into()) };
             let mut note = Entry::from(fact);
             note.origin = entry.origin.as_ref().map(|origin| format!("redaction:{origin}"));
             told.push(note);
         }
         if !told.is_empty() {
-            notes.push(Batch { stream: batch.stream.clone(), entries: told });
+            notes.push(Batch { stream: copy.stream.clone(), entries: told });
         }
         out.push(copy);
     }
-    let any = !notes.is_empty();
+    any |= !notes.is_empty();
     out.append(&mut notes);
     any.then_some(out)
 }
 
-struct Pass<'r> {
+/// A stream as it is recorded.
+pub(super) fn stream(redactor: Option<&dyn Redactor>, secret: &Secret, info: &StreamInfo) -> StreamInfo {
+    let mut info = named(info, secret).unwrap_or_else(|| info.clone());
+    if let Some(redactor) = redactor {
+        let mut pass = Pass::new(redactor);
+        for text in [&mut info.name, &mut info.host] {
+            pass.text(text);
+        }
+        for text in [&mut info.project, &mut info.cwd, &mut info.title, &mut info.host_version] {
+            text.iter_mut().for_each(|text| pass.text(text));
+        }
+        if let Some((_, Some(call))) = &mut info.parent {
+            pass.text(call);
+        }
+    }
+    info
+}
+
+fn named(info: &StreamInfo, secret: &Secret) -> Option<StreamInfo> {
+    Some(StreamInfo { name: secret.name(&info.name)?, ..info.clone() })
+}
+
+/// Takes secrets out of what a command says.
+pub(super) struct Pass<'r> {
     redactor: &'r dyn Redactor,
     counts: BTreeMap<String, u64>,
+}
+
+impl<'r> Pass<'r> {
+    pub(super) fn new(redactor: &'r dyn Redactor) -> Self {
+        Self { redactor, counts: BTreeMap::new() }
+    }
 }
 
 impl Pass<'_> {
@@ -78,7 +125,7 @@ impl Pass<'_> {
     }
 
     /// JSON stays JSON: where a rule cut into its signs, nothing of it is kept but that.
-    fn json(&mut self, bytes: &mut Bytes) {
+    pub(super) fn json(&mut self, bytes: &mut Bytes) {
         let Some(clean) = self.clean(bytes, true) else { return };
         let is_json = |bytes: &[u8]| serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok();
         *bytes = if is_json(&clean) || !is_json(bytes) {
@@ -88,7 +135,7 @@ impl Pass<'_> {
         };
     }
 
-    fn text(&mut self, text: &mut String) {
+    pub(super) fn text(&mut self, text: &mut String) {
         if let Some(clean) = self.clean(text.as_bytes(), true) {
             *text = String::from_utf8_lossy(&clean).into_owned();
         }
@@ -97,59 +144,92 @@ impl Pass<'_> {
     fn parts(&mut self, parts: &mut [PartEntry]) {
         for part in parts {
             self.bytes(&mut part.bytes);
+            part.media_type.iter_mut().for_each(|text| self.text(text));
+        }
+    }
+
+    fn texts<'t>(&mut self, texts: impl IntoIterator<Item = &'t mut Option<String>>) {
+        for text in texts.into_iter().flatten() {
+            self.text(text);
+        }
+    }
+
+    fn change(&mut self, change: &mut TodoChangeEntry) {
+        self.text(&mut change.id);
+        self.texts([&mut change.status]);
+        if let Some(entry) = &mut change.entry {
+            self.json(entry);
+        }
+    }
+
+    /// Takes them out of all that is said of a memory item; ids that name others stay.
+    pub(super) fn memory(&mut self, memory: &mut MemoryEntry) {
+        for text in [&mut memory.id, &mut memory.category, &mut memory.value] {
+            self.text(text);
+        }
+        self.texts([&mut memory.key, &mut memory.subject, &mut memory.rationale, &mut memory.status]);
+        for text in memory.alternatives.iter_mut().chain(&mut memory.related_files) {
+            self.text(text);
+        }
+        for text in memory.replaces.iter_mut().chain(&mut memory.superseded_by) {
+            self.text(text);
+        }
+        if let Some(extra) = &mut memory.extra {
+            self.json(extra);
         }
     }
 
     fn entry(&mut self, entry: &mut Entry) {
         match &mut entry.fact {
             Fact::MessageRecorded { parts, .. } | Fact::MessageContinued { parts, .. } => self.parts(parts),
-            Fact::ToolStarted { params, .. } => self.json(params),
+            Fact::ToolStarted { tool, params, .. } => {
+                self.text(tool);
+                self.json(params);
+            }
             Fact::ToolFinished { output, details, todo_change, .. } => {
                 self.parts(output);
                 if let Some(details) = details {
                     self.json(details);
                 }
-                if let Some(entry) = todo_change.as_mut().and_then(|change| change.entry.as_mut()) {
-                    self.json(entry);
-                }
+                todo_change.iter_mut().for_each(|change| self.change(change));
             }
-            Fact::PromptSet { system, tools, params, .. } => {
+            Fact::PromptSet { system, tools, model, params } => {
                 if let Some(system) = system {
                     self.bytes(system);
                 }
+                self.texts([model]);
                 for json in tools.iter_mut().chain(params) {
                     self.json(json);
                 }
             }
             Fact::HostCleared { text, .. } => text.iter_mut().for_each(|text| self.bytes(text)),
-            Fact::HostRecorded { raw, .. } => raw.iter_mut().for_each(|raw| self.bytes(raw)),
+            Fact::HostRecorded { record, raw, .. } => {
+                self.text(record);
+                raw.iter_mut().for_each(|raw| self.bytes(raw));
+            }
             Fact::TodosReplaced { list } => self.json(list),
-            Fact::TodoChanged { change } => change.entry.iter_mut().for_each(|entry| self.json(entry)),
+            Fact::TodoChanged { change } => self.change(change),
             Fact::Injected { text, .. } => self.bytes(text),
-            Fact::SessionChanged { title, .. } => title.iter_mut().for_each(|title| self.text(title)),
-            Fact::SessionClosed { reason } => reason.iter_mut().for_each(|reason| self.text(reason)),
-            Fact::Memory(memory) => {
-                self.text(&mut memory.value);
-                for text in memory.rationale.iter_mut().chain(&mut memory.alternatives) {
-                    self.text(text);
-                }
-                if let Some(extra) = &mut memory.extra {
-                    self.json(extra);
-                }
+            Fact::SessionChanged { title, cwd, project, host_version } => {
+                self.texts([title, cwd, project, host_version]);
             }
-            Fact::MemorySuperseded { reason, .. } | Fact::MemoryRetracted { reason, .. } => {
-                if let Some(reason) = reason {
-                    self.text(reason);
-                }
+            Fact::SessionClosed { reason }
+            | Fact::MemorySuperseded { reason, .. }
+            | Fact::MemoryRetracted { reason, .. } => self.texts([reason]),
+            Fact::Memory(memory) => self.memory(memory),
+            Fact::MessageFinished { model, provider, request, stop_reason, .. } => {
+                self.texts([model, provider, request, stop_reason]);
             }
+            Fact::FileChanged { path, .. } => self.text(path),
             Fact::TurnStarted { .. }
             | Fact::ContextReplaced { .. }
             | Fact::Rewound { .. }
             | Fact::Forked { .. }
-            | Fact::MessageFinished { .. }
             | Fact::MessageAbandoned { .. }
-            | Fact::FileChanged { .. }
             | Fact::MemoryReinforced { .. } => {}
+        }
+        if !matches!(entry.fact, Fact::Memory(_)) {
+            entry.ids_mut(&mut |id| self.text(id));
         }
         // The record repeats what was counted; only what stands nowhere else is counted here.
         let fact_had_some = !self.counts.is_empty();

@@ -95,6 +95,10 @@ pub fn salvage_storage(
     let clock = Arc::new(ToldClock { now: AtomicI64::new(0), real: SystemClock::new() });
     let (target, _recovery) =
         Log::create_or_open(into, clock.clone(), Arc::new(SystemEntropy), LogOptions::default())?;
+    // Origins, revisions and signatures go on to mean what they meant. If it is lost, the new store has one of its own.
+    if source.secret().is_known() {
+        target.take_secret(source.secret())?;
+    }
     let mut copy = Copy {
         source: &source,
         target: &target,
@@ -262,7 +266,10 @@ impl Copy<'_> {
         let mut payloads: Vec<Payload> = Vec::new();
         for bodies in self.done.lost_bodies.chunks(BODIES_PER_EVENT) {
             let reason = format!("erased or damaged in store {}", self.source.store());
-            payloads.push(Erased { bodies: bodies.to_vec(), by: "salvage".to_owned(), reason }.into());
+            payloads.push(
+                Erased { bodies: bodies.to_vec(), by: "salvage".to_owned(), reason, contents: Vec::new() }
+                    .into(),
+            );
         }
         let lost: u64 =
             self.done.lost_events.iter().map(|(first, last)| last.0.saturating_sub(first.0) + 1).sum();

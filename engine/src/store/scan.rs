@@ -18,7 +18,6 @@ use crate::ids::{Micros, Position, Seq, StreamId};
 use crate::index::FramePlace;
 use crate::log::Head;
 
-use super::events::decode;
 use super::{Inner, Parts};
 
 /// Bytes of the log that are read ahead at first, so that the first row is there at once.
@@ -32,13 +31,14 @@ pub(super) type Wanted = Box<dyn FnMut(&Glimpse<'_>) -> bool + Send>;
 /// An event as it stands in its frame, not decoded.
 #[derive(Clone, Copy, Debug)]
 pub struct Glimpse<'f> {
+    inner: &'f Inner,
     frame: &'f Frame,
     event: EventRef<'f>,
 }
 
 impl<'f> Glimpse<'f> {
-    pub(super) fn new(frame: &'f Frame, event: EventRef<'f>) -> Self {
-        Self { frame, event }
+    pub(super) fn new(inner: &'f Inner, frame: &'f Frame, event: EventRef<'f>) -> Self {
+        Self { inner, frame, event }
     }
 
     /// Its seq.
@@ -76,7 +76,7 @@ impl<'f> Glimpse<'f> {
     /// # Errors
     /// [`Error::Corrupt`] if its bytes are not those of its kind.
     pub fn decode(&self) -> Result<Recorded, Error> {
-        decode(self.frame, &self.event)
+        self.inner.decode(self.frame, &self.event)
     }
 }
 

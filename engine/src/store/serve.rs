@@ -195,7 +195,7 @@ impl Step {
                 step: self.key.clone(),
                 epoch: served.epoch(),
                 renderer: renderer.version(),
-                digest: digest(&rendered.bytes),
+                digest: store.inner.log.secret().served(&rendered.bytes),
                 tokens,
                 format: renderer.format().to_owned(),
             };
@@ -289,13 +289,9 @@ impl Store {
             .into());
         };
         let bytes = renderer.render(&view.with_at(Seq(seq.get().saturating_sub(1))).to_send()?)?.bytes;
-        let is_same = digest(&bytes) == record.digest;
+        let is_same = self.inner.log.secret().served(&bytes) == record.digest;
         Ok(ServedAgain { bytes, record, seq, turn, is_same })
     }
-}
-
-fn digest(bytes: &[u8]) -> [u8; 32] {
-    *blake3::hash(bytes).as_bytes()
 }
 
 fn rebase(view: &View, why: RebaseCause, items: Vec<ItemId>) -> EventDraft {

@@ -42,8 +42,15 @@ pub struct Session {
 }
 
 impl Store {
+    /// A stream as this store records it: without the secrets that its redactor takes out, and under a name of the store's
+    /// own if the host derived it from a record's bytes. The same as `info` for nearly all.
+    pub fn recorded_info(&self, info: &StreamInfo) -> StreamInfo {
+        super::redact::stream(self.inner.redactor.as_deref(), self.inner.log.secret(), info)
+    }
+
     /// A handle on one session. Nothing is read or written until it is used.
     pub fn session(&self, info: StreamInfo) -> Session {
+        let info = self.recorded_info(&info);
         Session { store: self.clone(), info }
     }
 }

@@ -18,7 +18,6 @@ use crate::event::Recorded;
 use crate::ids::{Micros, Position, Seq};
 use crate::log::LogError;
 
-use super::events::decode;
 use super::{Inner, Store};
 
 /// Most bytes of spines that are read ahead.
@@ -93,7 +92,8 @@ impl Subscription {
         let from = self.next;
         // Whatever becomes of decoding it, it is not handed out again.
         self.next = self.next.max(header.last_seq().next());
-        let events = frame.events().filter(|event| event.seq >= from).map(|event| decode(frame, &event));
+        let events =
+            frame.events().filter(|event| event.seq >= from).map(|event| self.inner.decode(frame, &event));
         let events: Vec<Recorded> = events.collect::<Result<_, _>>()?;
         Ok((!events.is_empty()).then_some(Commit { recorded_at: header.time, events }))
     }

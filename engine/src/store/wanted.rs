@@ -42,6 +42,12 @@ impl Wanted {
         }
     }
 
+    /// Whether the content is one that is looked for everywhere.
+    pub(super) fn knows(&self, body: &[u8]) -> bool {
+        let length = u32::try_from(body.len()).unwrap_or(u32::MAX);
+        self.contents.get(&length).is_some_and(|known| known.contains(blake3::hash(body).as_bytes()))
+    }
+
     /// Whether there is nothing to look for.
     pub(super) fn is_empty(&self) -> bool {
         self.asked.is_empty()

@@ -11,19 +11,22 @@
 //! yet; what is decided on it lies behind that in the log, and neither is ever there without it. Whether a fact is known is decided under the log's own condition: if the
 //! stream moved meanwhile, everything is drafted again.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::codec::payload;
 use crate::codec::{EncodedBody, EncodedEvent, Envelope};
+use crate::command::bodies::CHUNK_BYTES_MAX;
 use crate::command::ledger::Ledger;
 use crate::command::record::{self, Draft, EventDraft, Recorder};
 use crate::entry::{Bytes, Entry, StreamInfo};
 use crate::error::Error;
-use crate::event::{Event, Payload, Recorded};
+use crate::event::{Body, ERASED_TEXT, Event, Payload, Recorded, Text};
 use crate::ids::{ItemId, Micros, Seq, StreamId};
 use crate::log::{Appended, Condition, LogError, Placed};
 use crate::planted::{Bug, is_planted};
+use crate::secret::Withheld;
 use crate::text::Signer;
 
 use super::Inner;
@@ -102,6 +105,21 @@ fn forget_unused_keys(streams: &mut BTreeMap<StreamId, &mut StreamWriter>) {
     }
 }
 
+/// Gives a free text its rows behind those of the event: erased ones say so.
+fn settle_text(text: &mut Text, rows: &mut Vec<Bytes>, withheld: &Withheld) {
+    if withheld.holds(text.as_bytes()) {
+        text.replace(ERASED_TEXT.to_owned());
+    }
+    if text.settle_plain() {
+        return;
+    }
+    let number = |rows: &Vec<Bytes>| u32::try_from(rows.len()).unwrap_or(u32::MAX);
+    let first = number(rows);
+    rows.extend(text.as_bytes().chunks(CHUNK_BYTES_MAX).map(Bytes::from));
+    let chunks = number(rows).saturating_sub(first);
+    text.settle(Body { first, chunks, ..Body::default() });
+}
+
 /// How often a commit that names stored bodies is encoded anew because something was erased meanwhile.
 const SHARE_TRIES: usize = 3;
 
@@ -113,7 +131,7 @@ impl Inner {
         batches: &[Batch],
         atomicity: Atomicity,
     ) -> Result<(Receipt, Option<Placed>), Error> {
-        let clean = self.redactor.as_deref().and_then(|redactor| super::redact::redacted(redactor, batches));
+        let clean = super::redact::settled(self.redactor.as_deref(), self.log.secret(), batches);
         let (mut receipt, placed) = self.commit_clean(clean.as_deref().unwrap_or(batches), atomicity)?;
         // What is said about them has no entry of the caller's.
         receipt.items.truncate(batches.iter().map(|batch| batch.entries.len()).sum());
@@ -140,15 +158,16 @@ impl Inner {
             for (id, writer) in &mut guards {
                 self.catch_up(*id, writer)?;
             }
+            let known = self.withheld()?;
             let mut streams: BTreeMap<StreamId, &mut StreamWriter> =
                 guards.iter_mut().map(|(id, guard)| (*id, &mut **guard)).collect();
-            let planned = self.plan(&mut streams, todo, atomicity);
+            let planned = self.plan(&mut streams, todo, atomicity, &known.0);
             if streams.values().any(|writer| !writer.ledger.is_sound()) {
                 // What was drafted rests on answers that were none. Nothing was recorded; they are asked again.
                 forget_unused_keys(&mut streams);
                 continue;
             }
-            match self.write(&mut streams, &planned, &mut receipt) {
+            match self.write(&mut streams, &planned, &known, &mut receipt) {
                 Err(Error::HeadMoved { .. }) if retry_count < RETRY_COUNT_MAX => {
                     retry_count += 1;
                     continue;
@@ -223,7 +242,7 @@ impl Inner {
                     bytes.len()
                 ),
             })?;
-            writer.signer = Some(Signer::new(key));
+            writer.signer = Some(self.signer_with(&key));
         }
         Ok(())
     }
@@ -246,7 +265,7 @@ impl Inner {
             for frame in self.parts_of(place.position, &[stream], writer.ledger.head)? {
                 for event in frame.events().filter(|event| event.envelope.stream == stream) {
                     if event.seq > writer.ledger.head {
-                        writer.ledger.observe(&super::events::decode(&frame, &event)?);
+                        writer.ledger.observe(&self.decode(&frame, &event)?);
                     }
                 }
             }
@@ -261,6 +280,7 @@ impl Inner {
         streams: &mut BTreeMap<StreamId, &mut StreamWriter>,
         todo: Todo<'b>,
         atomicity: Atomicity,
+        withheld: &Withheld,
     ) -> Planned<'b> {
         let mut planned = Planned::default();
         let mut recorders: BTreeMap<StreamId, Recorder<'_>> = BTreeMap::new();
@@ -270,7 +290,7 @@ impl Inner {
             let Some(writer) = streams.get_mut(&batch.stream.id()) else { continue };
             if !writer.ledger.opened && writer.signer.is_none() {
                 let key = self.entropy.array::<32>();
-                writer.signer = Some(Signer::new(key));
+                writer.signer = Some(self.signer_with(&key));
                 planned.drafts.push((None, record::opening(&batch.stream, key)));
             }
         }
@@ -279,7 +299,7 @@ impl Inner {
             let signer = writer.signer.as_ref().unwrap_or(&fallback);
             let info = todo.batches.iter().find(|batch| batch.stream.id() == *id).map(|batch| &batch.stream);
             let cwd = info.and_then(|info| info.cwd.as_deref());
-            recorders.insert(*id, Recorder::new(&writer.ledger, &*self.registry, signer, cwd));
+            recorders.insert(*id, Recorder::new(&writer.ledger, &*self.registry, signer, withheld, cwd));
         }
         let mut first_entry = todo.entry;
         // Batches of one stream may alternate with others; what changed about it is told once a commit.
@@ -333,6 +353,7 @@ impl Inner {
         &self,
         streams: &mut BTreeMap<StreamId, &mut StreamWriter>,
         planned: &Planned<'_>,
+        known: &(Withheld, Seq),
         receipt: &mut Receipt,
     ) -> Result<Option<Placed>, Error> {
         if planned.drafts.is_empty() {
@@ -341,7 +362,7 @@ impl Inner {
         let drafts: Vec<&EventDraft> = planned.drafts.iter().map(|(_, draft)| draft).collect();
         let conditions: Vec<Condition> =
             streams.iter().map(|(id, writer)| Condition { stream: *id, basis: writer.watermark }).collect();
-        let placed = match self.place_drafts(&drafts, &conditions) {
+        let placed = match self.place_drafts(&drafts, &conditions, Some(known)) {
             Ok(placed) => placed,
             Err(error) => {
                 forget_unused_keys(streams);
@@ -370,35 +391,48 @@ impl Inner {
         Ok(Some(placed))
     }
 
-    /// Appends drafted events as one commit. Durable when it returns.
+    /// Appends drafted events as one commit. Durable when it returns. `known`: as for [`Inner::place_drafts`].
     pub(super) fn append_drafts(
         &self,
         drafts: &[&EventDraft],
         conditions: &[Condition],
+        known: Option<&(Withheld, Seq)>,
     ) -> Result<Appended, Error> {
-        let placed = self.place_drafts(drafts, conditions)?;
+        let placed = self.place_drafts(drafts, conditions, known)?;
         self.settle(&placed)?;
         Ok(placed.into_appended())
     }
 
-    /// Gives drafted events their place in the log, as one commit.
-    fn place_drafts(&self, drafts: &[&EventDraft], conditions: &[Condition]) -> Result<Placed, Error> {
+    /// Gives drafted events their place in the log, as one commit. `known`: what had been erased up to which seq when they
+    /// were drafted; if something else was erased since, they must be drafted again.
+    fn place_drafts(
+        &self,
+        drafts: &[&EventDraft],
+        conditions: &[Condition],
+        known: Option<&(Withheld, Seq)>,
+    ) -> Result<Placed, Error> {
         for _ in 0..SHARE_TRIES {
-            match self.place_sharing(drafts, conditions) {
+            match self.place_sharing(drafts, conditions, known) {
                 // Something was erased since: what is known of stored bodies may name zeros now.
-                Err(Error::HeadMoved { stream: StreamId::STORE, .. })
-                    if !conditions.iter().any(|condition| condition.stream == StreamId::STORE) =>
+                Err(Error::HeadMoved { stream: StreamId::STORE, actual, .. })
+                    if !conditions.iter().any(|condition| condition.stream == StreamId::STORE)
+                        && known.is_none_or(|(_, until)| actual <= *until) =>
                 {
                     self.contents.lock().unwrap_or_else(PoisonError::into_inner).clear();
                 }
                 outcome => return outcome,
             }
         }
-        self.place_sharing(drafts, conditions)
+        self.place_sharing(drafts, conditions, known)
     }
 
     /// Places drafts whose bodies may name stored ones: on condition that none was erased since those were stored.
-    fn place_sharing(&self, drafts: &[&EventDraft], conditions: &[Condition]) -> Result<Placed, Error> {
+    fn place_sharing(
+        &self,
+        drafts: &[&EventDraft],
+        conditions: &[Condition],
+        known: Option<&(Withheld, Seq)>,
+    ) -> Result<Placed, Error> {
         // Taken first: what is looked up afterwards was stored after it, or is of a later basis.
         let basis = self.contents.lock().unwrap_or_else(PoisonError::into_inner).basis();
         let mut conditions = conditions.to_vec();
@@ -407,12 +441,15 @@ impl Inner {
         let mut events = Vec::with_capacity(drafts.len());
         let mut keys: Vec<Option<[u8; 16]>> = Vec::new();
         for draft in drafts {
-            events.push(self.encode(draft, &mut keys, may_share)?);
+            let withheld = known.map(|(withheld, _)| withheld);
+            events.push(self.encode(draft, withheld, &mut keys, may_share)?);
         }
         let mut bodies = events.iter().flat_map(|event| &event.bodies);
         let shares = bodies.any(|body| matches!(body, EncodedBody::Existing { .. }));
-        if shares && !is_planted(Bug::ShareErased) {
-            conditions.push(Condition { stream: StreamId::STORE, basis });
+        if may_share {
+            let shared = (shares && !is_planted(Bug::ShareErased)).then_some(basis);
+            let oldest = shared.into_iter().chain(known.map(|(_, until)| *until)).min();
+            conditions.extend(oldest.map(|basis| Condition { stream: StreamId::STORE, basis }));
         }
         let prepared = self.log.prepare(&events)?;
         match self.log.place(prepared, &conditions) {
@@ -443,10 +480,19 @@ impl Inner {
     fn encode(
         &self,
         draft: &EventDraft,
+        withheld: Option<&Withheld>,
         keys: &mut Vec<Option<[u8; 16]>>,
         may_share: bool,
     ) -> Result<EncodedEvent, Error> {
         let Event { stream, origin, host_time, stamp, payload } = &draft.event;
+        let mut rows = Cow::Borrowed(draft.bodies.as_slice());
+        let mut payload = Cow::Borrowed(payload);
+        if payload.may_have_texts() {
+            let (rows, nothing) = (rows.to_mut(), Withheld::default());
+            let withheld = withheld.unwrap_or(&nothing);
+            payload.to_mut().texts_mut(&mut |text| settle_text(text, rows, withheld));
+        }
+        let payload = &*payload;
         let (version, bytes) = payload::encode(stamp, payload).map_err(|error| Error::TooLarge {
             what: payload.label(),
             actual: match error {
@@ -462,7 +508,7 @@ impl Inner {
             origin: *origin,
             host_time: *host_time,
         };
-        let bodies = draft.bodies.iter().map(|body| self.encode_body(body, keys, may_share)).collect();
+        let bodies = rows.iter().map(|body| self.encode_body(body, keys, may_share)).collect();
         Ok(EncodedEvent { envelope, payload: bytes, bodies })
     }
 

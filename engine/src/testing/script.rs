@@ -258,7 +258,7 @@ impl Played {
             "erase" => {
                 if let Some(item) = self.call(rest) {
                     let bodies = vec![BodyAddress { seq: item.seq, row: 0 }];
-                    let erased = Erased { bodies, by: "test".to_owned(), reason: String::new() };
+                    let erased = Erased { bodies, by: "test".to_owned(), ..Erased::default() };
                     self.tape.payload_in(StreamId::STORE, erased, Vec::new());
                 }
             }

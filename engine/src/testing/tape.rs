@@ -11,6 +11,7 @@ use crate::event::{Event, Payload, Recorded, Stamp};
 use crate::fold::{State, World};
 use crate::ids::{BodyId, Micros, Origin, Seq, StreamId};
 use crate::registry::Registry;
+use crate::secret::{Secret, Withheld};
 use crate::text::Signer;
 
 use super::TestTools;
@@ -26,6 +27,7 @@ pub struct Tape {
     info: StreamInfo,
     registry: Arc<dyn Registry>,
     signer: Signer,
+    withheld: Withheld,
     ledger: Ledger,
     world: World,
     events: Vec<Recorded>,
@@ -39,6 +41,8 @@ impl Tape {
             info: StreamInfo::session(host, name),
             registry,
             signer: Signer::new([7; 32]),
+            // What it records is folded as it is, with labels in the clear.
+            withheld: Withheld::new(Secret::missing()),
             ledger: Ledger::default(),
             world: World::default(),
             events: Vec::new(),
@@ -73,7 +77,8 @@ impl Tape {
     /// Records a fact; returns the seq of the last event it became, or of the head if it was known.
     pub fn entry(&mut self, entry: impl Into<Entry>) -> Seq {
         let draft = {
-            let mut recorder = Recorder::new(&self.ledger, self.registry.as_ref(), &self.signer, None);
+            let mut recorder =
+                Recorder::new(&self.ledger, self.registry.as_ref(), &self.signer, &self.withheld, None);
             recorder.draft(&self.info, &entry.into())
         };
         if let Draft::Record(drafts) = draft {

@@ -15,6 +15,7 @@
 pub mod globs;
 pub mod json;
 pub mod label;
+pub mod mask;
 pub mod paths;
 pub mod pattern;
 pub mod shorten;

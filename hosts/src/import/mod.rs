@@ -38,6 +38,7 @@ use std::sync::Arc;
 
 use acpdb_engine::entry::{Bytes, Entry, StreamInfo, WirePiece};
 use acpdb_engine::ids::Micros;
+use acpdb_engine::secret::DERIVED;
 
 pub use detect::{HEAD_BYTES, decompressed, detect};
 pub use limits::{Exceeded, Limits, exceeded};
@@ -242,7 +243,7 @@ pub(crate) fn kept_record(record: &str, raw: &[u8], occurrence: u64) -> Entry {
 /// Origin of a record without an id: its kind, a digest of its bytes, and its number among equal ones, from 1.
 pub(crate) fn digest_origin(record: &str, raw: &[u8], occurrence: u64) -> String {
     let digest = blake3::hash(raw).to_hex();
-    format!("{record}:{}#{occurrence}", digest.get(..32).unwrap_or_default())
+    format!("{record}:{DERIVED}{}#{occurrence}", digest.get(..32).unwrap_or_default())
 }
 
 /// Bytes of a text, to be shared by a part and a wire.

@@ -17,6 +17,7 @@ use std::sync::Arc;
 
 use acpdb_engine::entry::{Entry, Fact, PartEntry, StreamInfo, WirePiece};
 use acpdb_engine::event::{Actor, Outcome, Role};
+use acpdb_engine::secret::DERIVED;
 
 use super::json::{elements, member, owned, pick};
 use super::lines::{Tally, attach, document, opened, span};
@@ -204,8 +205,9 @@ impl Loose {
         if self.lines.is_empty() {
             return Ok(());
         }
-        let digest: String = self.hasher.finalize().to_hex().chars().take(32).collect();
-        let name = context.options.session.clone().unwrap_or(digest);
+        let digest = self.hasher.finalize().to_hex();
+        let derived = || format!("{DERIVED}{}", digest.get(..32).unwrap_or_default());
+        let name = context.options.session.clone().unwrap_or_else(derived);
         let mut talk = Conversation::new(name, context);
         let mut kept = Occurrences::default();
         let ends: Vec<u64> = self.lines.iter().skip(1).map(|(_, at)| *at).chain([end]).collect();

@@ -12,6 +12,7 @@
 
 use acpdb_engine::entry::{Entry, Fact, PartEntry, StreamInfo};
 use acpdb_engine::event::{Outcome, Role};
+use acpdb_engine::secret::DERIVED;
 
 use super::json::{elements, member, owned, pick};
 use super::lines::{Tally, attach, document, opened, span};
@@ -42,7 +43,11 @@ pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), Im
         };
         let hash = blake3::hash(raw).to_hex();
         let entry = kept_record("raw", raw, u64::from(kept.next(hash.as_str())));
-        let name = context.options.session.clone().unwrap_or_else(|| hash.chars().take(32).collect());
+        let name = context
+            .options
+            .session
+            .clone()
+            .unwrap_or_else(|| format!("{DERIVED}{}", hash.get(..32).unwrap_or_default()));
         let stream = opened(StreamInfo::session(HOST, name), context);
         context.report.records += 1;
         context.emit(&stream, vec![entry], reader.offset())?;

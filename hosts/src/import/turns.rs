@@ -10,6 +10,7 @@
 use std::collections::HashMap;
 
 use acpdb_engine::entry::Entry;
+use acpdb_engine::secret::DERIVED;
 
 use super::calls;
 
@@ -79,11 +80,10 @@ pub(super) fn prompt(origin: &str) -> Entry {
     Entry::prompt(origin).origin(format!("prompt:{origin}"))
 }
 
-/// First half of the digest of a record's bytes.
+/// An id from a record's bytes: half of their digest. The engine keys it with the store's secret.
 pub(super) fn digest(record: &str) -> String {
-    let mut hex = blake3::hash(record.as_bytes()).to_hex().to_string();
-    hex.truncate(32);
-    hex
+    let hex = blake3::hash(record.as_bytes()).to_hex();
+    format!("{DERIVED}{}", hex.get(..32).unwrap_or_default())
 }
 
 /// The media type of a `data:` address.

@@ -22,6 +22,7 @@ pub(crate) struct Store {
 impl Store {
     pub(crate) fn take(&mut self, batches: &[Batch]) {
         let signer = Signer::new([7; 32]);
+        let withheld = acpdb_engine::secret::Withheld::default();
         let registry = acpdb_hosts::registry();
         for batch in batches {
             let id = batch.stream.id();
@@ -30,7 +31,8 @@ impl Store {
             }
             for entry in &batch.entries {
                 let drafts = {
-                    let mut recorder = Recorder::new(&self.ledgers[&id], &*registry, &signer, None);
+                    let mut recorder =
+                        Recorder::new(&self.ledgers[&id], &*registry, &signer, &withheld, None);
                     match recorder.draft(&batch.stream, entry) {
                         Draft::Record(drafts) => drafts,
                         Draft::Known => continue,

@@ -229,12 +229,13 @@ fn call_span(
     told: &Told,
     options: SpanOptions,
 ) -> Result<Value, ExportError> {
-    let (row, edges) = {
+    let (mut row, edges) = {
         let reading = view.read();
         let state = reading.state();
         let row = ItemRow::of(state, item, &common.conversation, view.at());
         (row, state.superseded_by(item.ix, view.at()))
     };
+    let _ = crate::items::spell(view, &mut [&mut row]);
     let tool = row.tool.clone().unwrap_or_default();
     let mut attributes = common.attributes("execute_tool");
     attributes.push(text("gen_ai.tool.name", &tool));

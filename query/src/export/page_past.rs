@@ -143,8 +143,10 @@ pub(super) fn memory(
 /// What an event between the items says; `None` for what the items say themselves, or what is of no concern.
 pub(super) fn mark(payload: &Payload) -> Option<String> {
     let text = match payload {
-        Payload::SessionChanged(changed) => changed.title.clone().or_else(|| changed.cwd.clone())?,
-        Payload::SessionClosed(closed) => closed.reason.clone().unwrap_or_default(),
+        Payload::SessionChanged(changed) => {
+            changed.title.clone().map(String::from).or_else(|| changed.cwd.clone())?
+        }
+        Payload::SessionClosed(closed) => closed.reason.clone().unwrap_or_default().into(),
         Payload::PromptSet(prompt) => prompt.model.clone().unwrap_or_default(),
         Payload::ContextReplaced(replaced) => {
             let before = replaced.tokens_before.map(|tokens| format!(", ~{tokens} tokens before"));

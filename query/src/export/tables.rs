@@ -170,7 +170,7 @@ fn record(
     times: &HashMap<Seq, Micros>,
 ) -> Result<Option<ItemRecord>, ExportError> {
     let at = view.at();
-    let (item, row, states, edges) = {
+    let (item, mut row, states, mut edges) = {
         let reading = view.read();
         let state = reading.state();
         let Some(item) = state.item(ix, at) else { return Ok(None) };
@@ -182,6 +182,8 @@ fn record(
         let edges: Vec<EdgeRow> = state.superseded_by(ix, at).iter().map(EdgeRow::from).collect();
         (item, row, states, edges)
     };
+    let words = crate::items::spell(view, &mut [&mut row]);
+    edges.iter_mut().for_each(|edge: &mut EdgeRow| words.put_key(edge));
     let reason = crate::explain(view, &name.name, ix).map(|why| why.sentences.join(" ")).unwrap_or_default();
     let mut problem = None;
     let input = item.params.map(|body| text(view, body, &mut problem)).transpose()?.flatten();

@@ -286,7 +286,7 @@ mod tests {
                 if let Some(value) = change["value"].as_str() {
                     let id = format!("p{number}");
                     let wish = MemoryRecorded {
-                        key: Some(key.clone()),
+                        key: Some(key.as_str().into()),
                         ..record(id.clone(), MemoryKind::Preference, value)
                     };
                     memory.record(stream_of(PROJECT), wish.into(), Vec::new());

@@ -130,8 +130,10 @@ fn an_index_made_anew_equals_the_live_one_row_by_row() {
     let options = LogOptions { read_only: true, ..LogOptions::default() };
     let files = Arc::new(FileStorage::new(&path));
     let (log, _) = Log::open(files, Arc::new(SystemClock::new()), Arc::new(SystemEntropy), options).unwrap();
-    let rows: Vec<_> =
-        log.frames(Position::default(), log.head()).map(|frame| rows_of(&frame.unwrap())).collect();
+    let rows: Vec<_> = log
+        .frames(Position::default(), log.head())
+        .map(|frame| rows_of(&frame.unwrap(), log.secret()))
+        .collect();
     let IndexState::Owner(live) = Index::open_for(&log, IndexOptions::default()) else {
         panic!("the index cannot be opened");
     };

@@ -7,10 +7,17 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::entry::{Entry, Fact, MemoryEntry, PartEntry, WirePiece};
-use crate::event::{MemoryKind, Role, TurnKind, origin};
+use crate::event::{MemoryKind, Role, TurnKind};
+use crate::ids::Origin;
+use crate::secret::Secret;
 use crate::testing::{Tape, TestTools};
 
 /// A fact of a small world, so that many are told again, changed, continued or ended.
+/// The origin on a tape, which has no secret.
+fn origin_of(fact: &str) -> Origin {
+    Secret::missing().origin(fact)
+}
+
 fn entry_of(number: u16) -> Entry {
     let (kind, key, text) = (number % 10, number / 10 % 5, number / 50 % 4);
     let parts = |count: u16| {
@@ -85,7 +92,7 @@ fn answers(ledger: &Ledger) -> String {
         names.extend((0..4).map(|text| format!("memory:{key}:{text}")));
         names.extend((0..2).map(|text| format!("more:{key}:{text}")));
         for name in names {
-            let origin = origin(&name);
+            let origin = origin_of(&name);
             out += &format!("{name} {:?} {:?}\n", ledger.seen(origin), ledger.part_items(origin));
         }
         let (call, id) = (format!("c{key}"), format!("id{key}"));
@@ -160,7 +167,7 @@ fn rows_are_found_in_any_page() {
     let whole = observed(tape.events());
     let mut restored = through_bytes(&observed(half));
     for number in 0..20_000 {
-        let origin = origin(&format!("m{number}"));
+        let origin = origin_of(&format!("m{number}"));
         let known = whole.seen(origin).filter(|seen| seen.seq <= restored.head);
         assert_eq!(restored.seen(origin), known, "{number}");
     }

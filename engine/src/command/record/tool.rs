@@ -9,6 +9,7 @@ use crate::event::{
 use crate::ids::Signature;
 use crate::text::json::{Json, ParamPath, canonical_or_text};
 use crate::text::label::Label;
+use crate::text::mask::mask;
 use crate::text::shorten::shown_params;
 use crate::text::{collapse_space, paths, tokens};
 
@@ -39,7 +40,7 @@ impl Recorder<'_> {
             tool: tool.to_owned(),
             params: bodies.add(params),
             canonical_tokens: tokens::estimate(canonical.as_bytes()),
-            label: label.bits(),
+            label: self.secret().seal_label(label.bits()),
             signature: self.signer.call(tool, canonical.as_bytes()),
             forms: self.forms(tool, &json, &canonical, &facts.file_params),
             class: facts.class,
@@ -91,12 +92,45 @@ impl Recorder<'_> {
         forms
     }
 
+    /// The key as the log keeps it: paths are resolved, and what is free text is replaced by a sign to compare it by.
     pub(super) fn resolved(&self, mut key: Key) -> Key {
-        if key.kind == KeyKind::File {
-            let resolved = paths::resolve(&key.given, self.cwd.as_deref());
-            key.resolved = Some(resolved).filter(|resolved| *resolved != key.given);
+        match key.kind {
+            KeyKind::File => {
+                let resolved = paths::resolve(&key.given, self.cwd.as_deref());
+                key.resolved = Some(resolved).filter(|resolved| *resolved != key.given);
+            }
+            KeyKind::Search | KeyKind::State => self.mask_fields(&mut key),
+            KeyKind::Url | KeyKind::Exec => key.given = self.masked(&key.given),
+            KeyKind::Task => {}
         }
         key
+    }
+
+    /// Replaces all fields but the first, which names the question, and those that are paths.
+    fn mask_fields(&self, key: &mut Key) {
+        let shown = (1..=key.fields.len())
+            .rev()
+            .find(|count| key.fields.get(..*count).is_some_and(|fields| fields.join(":") == key.given));
+        for field in key.fields.iter_mut().skip(1) {
+            let is_path = key.kind == KeyKind::Search && is_plain_path(field);
+            if !field.is_empty() && !is_path {
+                *field = self.masked(field);
+            }
+        }
+        key.given = match shown.and_then(|count| key.fields.get(..count)) {
+            Some(fields) => fields.join(":"),
+            None => self.masked(&key.given),
+        };
+    }
+
+    /// A status or a priority as the log keeps it: a word that hosts use for one, or a sign.
+    fn word(&self, text: &str) -> String {
+        let lower = text.to_ascii_lowercase().replace(['-', ' '], "_");
+        if STATUS_WORDS.contains(&lower.as_str()) { text.to_owned() } else { self.masked(text) }
+    }
+
+    fn masked(&self, text: &str) -> String {
+        mask(&self.signer.text("key", text))
     }
 
     pub(super) fn todo_update(
@@ -126,8 +160,8 @@ impl Recorder<'_> {
         let items = entries.iter().map(|entry| TodoHead {
             id: entry.get("id").and_then(id_text),
             content: self.content_signature(entry),
-            status: entry.get("status").and_then(Json::as_str).unwrap_or("pending").to_owned(),
-            priority: entry.get("priority").and_then(Json::as_str).map(str::to_owned),
+            status: self.word(entry.get("status").and_then(Json::as_str).unwrap_or("pending")),
+            priority: entry.get("priority").and_then(Json::as_str).map(|text| self.word(text)),
         });
         let items = items.collect();
         Some(TodoList { body: bodies.add_uncounted(list), items })
@@ -143,11 +177,50 @@ impl Recorder<'_> {
         let content = json.as_ref().filter(|json| json.get("content").is_some());
         TodoChange {
             id: change.id.clone(),
-            status: change.status.clone(),
+            status: change.status.as_ref().map(|text| self.word(text)),
             entry: change.entry.as_ref().map(|entry| bodies.add_uncounted(entry)),
             content: content.map(|json| self.content_signature(json)),
         }
     }
+}
+
+/// What hosts call the statuses and priorities of todos. Anything else is free text.
+const STATUS_WORDS: &[&str] = &[
+    "",
+    "pending",
+    "in_progress",
+    "inprogress",
+    "completed",
+    "complete",
+    "cancelled",
+    "canceled",
+    "blocked",
+    "deleted",
+    "done",
+    "open",
+    "closed",
+    "todo",
+    "doing",
+    "failed",
+    "skipped",
+    "active",
+    "not_started",
+    "waiting",
+    "review",
+    "high",
+    "medium",
+    "low",
+    "critical",
+    "urgent",
+    "normal",
+    "none",
+];
+
+/// Whether a field of a search is a path and nothing else: absolute, or below a folder that it names, without white space
+/// and the signs of patterns.
+fn is_plain_path(field: &str) -> bool {
+    let begins = ["/", "./", "../", "~/"].iter().any(|start| field.starts_with(start)) || field == ".";
+    begins && !field.contains(|sign: char| sign.is_whitespace() || "*?[]{}()|^$+\\\"'<>=&;".contains(sign))
 }
 
 /// Ids of todo entries are texts or whole numbers.

@@ -19,7 +19,7 @@ pub(crate) fn record(id: &str, kind: MemoryKind, category: &str, value: &str) ->
     MemoryRecorded {
         id: id.to_owned(),
         kind,
-        category: category.to_owned(),
+        category: category.into(),
         value: Body { first: 0, chunks: 1, bytes: value.len() as u64, tokens: 1, lines: 1 },
         value_signature: value_signature(&signer(), value),
         confidence: 80,
@@ -30,7 +30,7 @@ pub(crate) fn record(id: &str, kind: MemoryKind, category: &str, value: &str) ->
 
 /// A preference.
 pub(crate) fn preference(id: &str, key: &str, value: &str) -> MemoryRecorded {
-    MemoryRecorded { key: Some(key.to_owned()), ..record(id, MemoryKind::Preference, "tooling", value) }
+    MemoryRecorded { key: Some(key.into()), ..record(id, MemoryKind::Preference, "tooling", value) }
 }
 
 /// An event of a stream.

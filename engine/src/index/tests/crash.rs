@@ -9,6 +9,7 @@ use crate::index::{
     Durability, Identity, Index, IndexOptions, IndexState, Lookup, MemoryIndex, Rows, rows_of,
 };
 use crate::log::{Log, LogOptions};
+use crate::secret::Secret;
 use crate::storage::{Crash, FixedClock, FixedEntropy, SimStorage, SimWorld};
 
 const OPTIONS: IndexOptions = IndexOptions {
@@ -31,7 +32,14 @@ fn open_index(log: &Log) -> Option<Arc<Index>> {
 /// `None` if the process is dead.
 fn rows_after(log: &Log, after: Seq) -> Option<Vec<Rows>> {
     let frames: Result<Vec<_>, _> = log.frames(Position::default(), log.head()).collect();
-    Some(frames.ok()?.iter().filter(|frame| frame.header().first_seq > after).map(rows_of).collect())
+    Some(
+        frames
+            .ok()?
+            .iter()
+            .filter(|frame| frame.header().first_seq > after)
+            .map(|frame| rows_of(frame, &Secret::missing()))
+            .collect(),
+    )
 }
 
 /// How far the index was made durable, for sure.

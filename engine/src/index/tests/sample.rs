@@ -16,6 +16,7 @@ use crate::index::{
     FramePlace, FrameSource, Identity, Index, IndexOptions, Lookup, NameEntry, NameKind, Rows, SourceFault,
     StreamEntry, rows_of,
 };
+use crate::secret::Secret;
 use crate::storage::{FileStorage, Storage};
 
 pub(super) const IDENTITY: Identity = Identity { store: StoreId([7; 16]), format: 1 };
@@ -71,6 +72,7 @@ pub(super) fn encoded(stream_number: u8, act: &Act) -> EncodedEvent {
         }
         Act::File { path } => FileChanged { key: file_key(&path, None), by: FileChanger::User }.into(),
         Act::Memory { id, category, key } => {
+            let (category, key) = (category.into(), key.map(Into::into));
             MemoryRecorded { id, category, key, ..MemoryRecorded::default() }.into()
         }
         Act::Turn => TurnStarted::default().into(),
@@ -112,7 +114,7 @@ pub(super) fn frames(script: &Script) -> Vec<Frame> {
 }
 
 pub(super) fn rows(frames: &[Frame]) -> Vec<Rows> {
-    frames.iter().map(rows_of).collect()
+    frames.iter().map(|frame| rows_of(frame, &Secret::missing())).collect()
 }
 
 pub(super) fn head(frames: &[Frame]) -> (Seq, Position) {
@@ -151,6 +153,10 @@ impl Log {
 }
 
 impl FrameSource for Log {
+    fn secret(&self) -> Secret {
+        Secret::missing()
+    }
+
     fn durable_head(&self) -> (Seq, Position) {
         let count = *self.durable_count.lock().unwrap();
         head(&self.frames.lock().unwrap()[..count])

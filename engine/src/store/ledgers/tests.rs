@@ -52,7 +52,7 @@ fn known(store: &Store) -> (Vec<u8>, u64) {
     let read = writer.new_count();
     for number in 0..30 {
         for origin in [format!("c{number}:start"), format!("c{number}:end"), format!("m{number}")] {
-            let _ = writer.ledger.seen(crate::event::origin(&origin));
+            let _ = writer.ledger.seen(store.inner.log.secret().origin(&origin));
         }
     }
     // As a commit would find it.

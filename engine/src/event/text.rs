@@ -1,0 +1,223 @@
+//! Free texts in events: they stand in bodies, and the event's bytes name the rows only.
+//!
+//! ```text
+//! draft   Text "a title"          --settle--> row 1 of the event: the bytes       payload: row 1
+//! log     payload: row 1          --fill----> Text "a title", or what stands for a text that was erased
+//! ```
+//!
+//! So what a person or a model wrote can be erased, and nothing in a spine says it. In memory a text is what it says; two
+//! texts are equal if they say the same.
+
+use std::fmt;
+use std::ops::Deref;
+
+use rkyv::{Archive, Deserialize, Serialize};
+
+use super::{Body, Payload};
+
+/// What stands for a text that was erased.
+pub const ERASED_TEXT: &str = "[erased]";
+/// What stands for a text whose bytes are damaged.
+pub const DAMAGED_TEXT: &str = "[damaged]";
+
+/// Words that stand in a payload as their number, from 1, and in no body: those that acpdb itself gives. Part of the format:
+/// words are added at the end only.
+const WORDS: &[&str] = &[
+    "other",
+    "implementation",
+    "personal",
+    "schedule",
+    "context",
+    "preference",
+    "style",
+    "tooling",
+    "workflow",
+    "communication",
+    "architecture",
+    "active",
+    "superseded",
+    "store created",
+];
+
+/// A free text of an event. Its bytes are a body of the event, unless it is empty or one of [`WORDS`].
+#[derive(Archive, Serialize, Deserialize, Clone, Default)]
+pub struct Text {
+    first: u32,
+    chunks: u32,
+    /// What it says; empty in the log.
+    text: String,
+}
+
+impl Text {
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Its body, as far as a text needs one: no figures. Without rows before it is settled, and if it is empty.
+    pub fn body(&self) -> Body {
+        Body { first: self.first, chunks: self.chunks, ..Body::default() }
+    }
+
+    /// Becomes what the log keeps of it: the body that was made of it.
+    pub(crate) fn settle(&mut self, body: Body) {
+        *self = Self { first: body.first, chunks: body.chunks, text: String::new() };
+    }
+
+    /// Becomes what the log keeps of it, if it needs no body: it is one of [`WORDS`], or empty.
+    pub(crate) fn settle_plain(&mut self) -> bool {
+        let word = WORDS.iter().position(|word| *word == self.text);
+        let number = word.and_then(|word| u32::try_from(word).ok()?.checked_add(1));
+        let is_plain = number.is_some() || self.text.is_empty();
+        if is_plain {
+            *self = Self { first: number.unwrap_or_default(), ..Self::default() };
+        }
+        is_plain
+    }
+
+    /// Puts the word that it is without a body.
+    pub(crate) fn fill_plain(&mut self) -> bool {
+        let word = || WORDS.get(usize::try_from(self.first.checked_sub(1)?).ok()?);
+        if self.chunks == 0 {
+            self.text = word().copied().unwrap_or_default().to_owned();
+        }
+        self.chunks == 0
+    }
+
+    /// Puts what its body says.
+    pub(crate) fn fill(&mut self, text: String) {
+        self.text = text;
+    }
+
+    /// Puts another text, which has no body yet.
+    pub(crate) fn replace(&mut self, text: String) {
+        *self = Self::from(text);
+    }
+}
+
+impl Deref for Text {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.text
+    }
+}
+
+impl AsRef<str> for Text {
+    fn as_ref(&self) -> &str {
+        &self.text
+    }
+}
+
+impl From<String> for Text {
+    fn from(text: String) -> Self {
+        Self { text, ..Self::default() }
+    }
+}
+
+impl From<&str> for Text {
+    fn from(text: &str) -> Self {
+        text.to_owned().into()
+    }
+}
+
+impl From<&String> for Text {
+    fn from(text: &String) -> Self {
+        text.clone().into()
+    }
+}
+
+impl From<Text> for String {
+    fn from(text: Text) -> Self {
+        text.text
+    }
+}
+
+impl fmt::Display for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl fmt::Debug for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.text, f)
+    }
+}
+
+impl PartialEq for Text {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for Text {}
+
+impl std::hash::Hash for Text {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.text.hash(state);
+    }
+}
+
+impl PartialEq<str> for Text {
+    fn eq(&self, other: &str) -> bool {
+        self.text == other
+    }
+}
+
+impl PartialEq<&str> for Text {
+    fn eq(&self, other: &&str) -> bool {
+        self.text == *other
+    }
+}
+
+impl PartialEq<String> for Text {
+    fn eq(&self, other: &String) -> bool {
+        self.text == *other
+    }
+}
+
+impl serde::Serialize for Text {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.text)
+    }
+}
+
+impl Payload {
+    /// Calls `each` with every free text, in the order of the fields.
+    pub(crate) fn texts_mut(&mut self, each: &mut dyn FnMut(&mut Text)) {
+        match self {
+            Self::SessionOpened(opened) => opened.title.iter_mut().for_each(each),
+            Self::SessionChanged(changed) => changed.title.iter_mut().for_each(each),
+            Self::SessionClosed(closed) => closed.reason.iter_mut().for_each(each),
+            Self::MemoryRecorded(memory) => {
+                each(&mut memory.category);
+                let some = [&mut memory.key, &mut memory.subject, &mut memory.status];
+                some.into_iter().flatten().for_each(&mut *each);
+                memory.related_files.iter_mut().for_each(each);
+            }
+            Self::PolicySet(set) => set.reason.iter_mut().for_each(each),
+            _ => {}
+        }
+    }
+
+    /// The payload without its free texts: what the spine says.
+    #[must_use]
+    pub fn without_texts(&self) -> Self {
+        let mut copy = self.clone();
+        copy.texts_mut(&mut |text| text.fill(String::new()));
+        copy
+    }
+
+    /// Whether its kind has free texts at all.
+    pub(crate) const fn may_have_texts(&self) -> bool {
+        matches!(
+            self,
+            Self::SessionOpened(_)
+                | Self::SessionChanged(_)
+                | Self::SessionClosed(_)
+                | Self::MemoryRecorded(_)
+                | Self::PolicySet(_)
+        )
+    }
+}

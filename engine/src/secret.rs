@@ -1,0 +1,342 @@
+//! The secret of a store, and everything that is keyed with it.
+//!
+//! ```text
+//! 32 random bytes in the file `secret`, never in the log
+//!   |- origins     canonical id of a fact -> digest -> keyed permutation -> 16 bytes
+//!   |- revisions   content of a fact -> 8 bytes
+//!   |- signers     key of a stream (a body, which can be erased) -> key of its signatures
+//!   |- labels      24 bits of a call's short hash -> keyed permutation -> 24 bits in the payload
+//!   |- names       ids that a host derived from a record's bytes -> another id of that form
+//!   |- erased      content -> 16 bytes, so that it is recognised and refused when it comes again
+//!   '- served      bytes of a context that was sent -> 32 bytes
+//! ```
+//!
+//! Without the file a copy of the log gives nothing to test a guess against. Whoever holds log and secret can test guesses,
+//! but cannot turn a digest back. Origins and labels are permutations of what an unkeyed digest gives: whoever has the
+//! secrets of two stores can give one store's origins the form of the other's.
+//!
+//! Pure: where the bytes are kept and drawn is others' business.
+
+use std::sync::{Arc, OnceLock};
+
+use crate::ids::{Origin, Seq};
+
+/// What an id begins with that a host derived from the bytes of a record: `digest:` and hex digits.
+pub const DERIVED: &str = "digest:";
+
+/// The secret of one store. Cheap to clone.
+#[derive(Clone)]
+pub struct Secret {
+    keys: Arc<Keys>,
+}
+
+struct Keys {
+    bytes: [u8; 32],
+    is_known: bool,
+    origin: [u8; 32],
+    revision: [u8; 32],
+    signer: [u8; 32],
+    name: [u8; 32],
+    erased: [u8; 32],
+    served: [u8; 32],
+    labels: OnceLock<Labels>,
+}
+
+impl std::fmt::Debug for Secret {
+    /// Its bytes stay out of logs.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(if self.is_known() { "Secret(..)" } else { "Secret(missing)" })
+    }
+}
+
+impl Default for Secret {
+    /// The secret of 32 zeros: for folds and recorders outside of a store.
+    fn default() -> Self {
+        Self::new([0; 32])
+    }
+}
+
+impl Secret {
+    /// The secret with these random bytes.
+    pub fn new(bytes: [u8; 32]) -> Self {
+        Self::with(bytes, true)
+    }
+
+    /// Stands for a secret that is lost: what it gives fits nothing that was recorded.
+    pub fn missing() -> Self {
+        Self::with([0; 32], false)
+    }
+
+    fn with(bytes: [u8; 32], is_known: bool) -> Self {
+        let key = |purpose: &str| blake3::derive_key(purpose, &bytes);
+        let keys = Keys {
+            is_known,
+            origin: key("acpdb 2026 secret origin v1"),
+            revision: key("acpdb 2026 secret revision v1"),
+            signer: key("acpdb 2026 secret signer v1"),
+            name: key("acpdb 2026 secret name v1"),
+            erased: key("acpdb 2026 secret erased v1"),
+            served: key("acpdb 2026 secret served v1"),
+            labels: OnceLock::new(),
+            bytes,
+        };
+        Self { keys: Arc::new(keys) }
+    }
+
+    /// Whether it is the store's own. One that is [missing](Secret::missing) must not be recorded with.
+    pub fn is_known(&self) -> bool {
+        self.keys.is_known
+    }
+
+    /// The random bytes: for the file that keeps them.
+    pub fn as_bytes(&self) -> &[u8; 32] {
+        &self.keys.bytes
+    }
+
+    /// The origin of a fact, from its canonical id such as `call:toolu_01#1:finish`.
+    ///
+    /// Unique within its stream; the same id gives the same origin in every feed of the store.
+    pub fn origin(&self, fact: &str) -> Origin {
+        let origin = Origin(permuted(&self.keys.origin, first_16(&PLAIN_ORIGIN, fact.as_bytes())));
+        // Zeros say that there is none; one digest in 2^128 has to give way.
+        if origin.is_zero() { Origin([1; 16]) } else { origin }
+    }
+
+    /// Digest of a fact's content, to tell a repeat (same revision) from a change. Never 0.
+    pub fn revision(&self, parts: &[&[u8]]) -> u64 {
+        let mut hasher = blake3::Hasher::new_keyed(&self.keys.revision);
+        for part in parts {
+            hasher.update(&(part.len() as u64).to_le_bytes());
+            hasher.update(part);
+        }
+        let mut bytes = [0; 8];
+        hasher.finalize_xof().fill(&mut bytes);
+        u64::from_le_bytes(bytes).max(1)
+    }
+
+    /// Key of the signatures of a stream, from the stream's own key.
+    pub fn signer_key(&self, stream_key: &[u8; 32]) -> [u8; 32] {
+        *blake3::keyed_hash(&self.keys.signer, stream_key).as_bytes()
+    }
+
+    /// The id in place of one that a host derived from a record's bytes, wholly or in part: the digits behind
+    /// [`DERIVED`] become others. Other ids stay: `None`.
+    pub fn name(&self, id: &str) -> Option<String> {
+        let (before, rest) = id.split_once(DERIVED)?;
+        let end = rest.find(|digit: char| !digit.is_ascii_hexdigit()).unwrap_or(rest.len());
+        let (digest, after) = rest.split_at(end);
+        let keyed = blake3::keyed_hash(&self.keys.name, digest.as_bytes()).to_hex();
+        Some(format!("{before}{DERIVED}{}{after}", keyed.get(..32).unwrap_or_default()))
+    }
+
+    /// By which a content that was erased is recognised.
+    pub fn erased(&self, content: &[u8]) -> [u8; 16] {
+        first_16(&self.keys.erased, content)
+    }
+
+    /// Digest of a context that was sent.
+    pub fn served(&self, bytes: &[u8]) -> [u8; 32] {
+        *blake3::keyed_hash(&self.keys.served, bytes).as_bytes()
+    }
+
+    /// The 24 bits that stand in a payload for those of a short hash.
+    pub fn seal_label(&self, bits: u32) -> u32 {
+        if self.is_known() { self.labels().forward(bits) } else { bits }
+    }
+
+    /// The 24 bits of a short hash, from those of a payload. A missing secret leaves them as they are.
+    pub fn open_label(&self, sealed: u32) -> u32 {
+        if self.is_known() { self.labels().backward(sealed) } else { sealed }
+    }
+
+    fn labels(&self) -> &Labels {
+        self.keys.labels.get_or_init(|| Labels::new(&self.keys.bytes))
+    }
+}
+
+/// What stands for a text that was erased before and came again.
+const STAND_IN: &[u8] = b"[erased before; not stored again]";
+/// The same, where there was an object or a list.
+const STAND_IN_OBJECT: &[u8] = br#"{"erased":true}"#;
+const STAND_IN_LIST: &[u8] = b"[]";
+
+/// Contents that were erased and must not be stored again, by what the secret makes of them.
+#[derive(Clone, Debug, Default)]
+pub struct Withheld {
+    secret: Secret,
+    contents: Arc<rustc_hash::FxHashSet<[u8; 16]>>,
+    /// Events of which something was erased.
+    events: Arc<rustc_hash::FxHashSet<Seq>>,
+}
+
+impl Withheld {
+    /// Holds nothing yet.
+    pub fn new(secret: Secret) -> Self {
+        Self { secret, ..Self::default() }
+    }
+
+    /// The secret.
+    pub const fn secret(&self) -> &Secret {
+        &self.secret
+    }
+
+    /// Adds contents, as [`Secret::erased`] gives them, and the events that held them.
+    pub fn extend(&mut self, contents: &[[u8; 16]], events: impl Iterator<Item = Seq>) {
+        Arc::make_mut(&mut self.contents).extend(contents);
+        Arc::make_mut(&mut self.events).extend(events);
+    }
+
+    /// Whether something of one of these events was erased.
+    pub fn erased_in(&self, events: &[Seq]) -> bool {
+        !self.events.is_empty() && events.iter().any(|seq| self.events.contains(seq))
+    }
+
+    /// Whether the content was erased. Costs nothing while nothing was.
+    pub fn holds(&self, content: &[u8]) -> bool {
+        !self.contents.is_empty()
+            && !content.is_empty()
+            && self.contents.contains(&self.secret.erased(content))
+    }
+
+    /// What is stored in place of the content, if it was erased: JSON stays JSON.
+    pub fn stand_in(&self, content: &[u8]) -> Option<&'static [u8]> {
+        self.holds(content).then(|| match content.trim_ascii_start().first() {
+            Some(b'{') => STAND_IN_OBJECT,
+            Some(b'[') => STAND_IN_LIST,
+            _ => STAND_IN,
+        })
+    }
+}
+
+/// Key of the digest that the permutation of origins is applied to; the same in all stores.
+const PLAIN_ORIGIN: [u8; 32] = *b"acpdb 2026 origin of a fact, v1.";
+
+fn first_16(key: &[u8; 32], content: &[u8]) -> [u8; 16] {
+    let digest = blake3::keyed_hash(key, content);
+    let mut bytes = [0; 16];
+    bytes.iter_mut().zip(digest.as_bytes()).for_each(|(to, from)| *to = *from);
+    bytes
+}
+
+/// Rounds of a Feistel network that make a strong pseudo-random permutation (Luby and Rackoff, 1988).
+const ORIGIN_ROUNDS: u8 = 4;
+
+/// One block of 16 bytes, permuted: four Feistel rounds with keyed BLAKE3.
+fn permuted(key: &[u8; 32], block: [u8; 16]) -> [u8; 16] {
+    let block = u128::from_le_bytes(block);
+    let (mut left, mut right) = (low_64(block), low_64(block >> 64));
+    for round in 0..ORIGIN_ROUNDS {
+        (left, right) = (right, left ^ round_of(key, round, right));
+    }
+    (u128::from(left) | u128::from(right) << 64).to_le_bytes()
+}
+
+fn round_of(key: &[u8; 32], round: u8, half: u64) -> u64 {
+    let mut input = [round; 9];
+    input.iter_mut().zip(half.to_le_bytes()).for_each(|(to, from)| *to = from);
+    let digest = blake3::keyed_hash(key, &input);
+    digest.as_bytes().first_chunk().copied().map_or(0, u64::from_le_bytes)
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "the low half is what is asked for")]
+const fn low_64(block: u128) -> u64 {
+    block as u64
+}
+
+/// Rounds over halves of 12 bits. Small domains want more than four.
+const LABEL_ROUNDS: usize = 8;
+/// Values of a half.
+const HALVES: usize = 1 << 12;
+
+/// The permutation of the 24 bits of a short hash: a Feistel network whose rounds are tables of random numbers.
+struct Labels {
+    rounds: Vec<u16>,
+}
+
+impl Labels {
+    fn new(secret: &[u8; 32]) -> Self {
+        let mut hasher = blake3::Hasher::new_derive_key("acpdb 2026 secret label v1");
+        hasher.update(secret);
+        let mut bytes = vec![0; LABEL_ROUNDS * HALVES * 2];
+        hasher.finalize_xof().fill(&mut bytes);
+        let pairs = bytes.chunks_exact(2).filter_map(|pair| pair.first_chunk().copied());
+        Self { rounds: pairs.map(|pair| u16::from_le_bytes(pair) & 0x0fff).collect() }
+    }
+
+    fn round(&self, round: usize, half: u32) -> u32 {
+        self.rounds.get(round * HALVES + half as usize).copied().map_or(0, u32::from)
+    }
+
+    fn forward(&self, bits: u32) -> u32 {
+        let (mut left, mut right) = (bits >> 12 & 0xfff, bits & 0xfff);
+        for round in 0..LABEL_ROUNDS {
+            (left, right) = (right, left ^ self.round(round, right));
+        }
+        left << 12 | right
+    }
+
+    fn backward(&self, sealed: u32) -> u32 {
+        let (mut left, mut right) = (sealed >> 12 & 0xfff, sealed & 0xfff);
+        for round in (0..LABEL_ROUNDS).rev() {
+            (left, right) = (right ^ self.round(round, left), left);
+        }
+        left << 12 | right
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Undoes [`permuted`], as a merge of two stores would.
+    fn restored(key: &[u8; 32], block: [u8; 16]) -> [u8; 16] {
+        let block = u128::from_le_bytes(block);
+        let (mut left, mut right) = (low_64(block), low_64(block >> 64));
+        for round in (0..ORIGIN_ROUNDS).rev() {
+            (left, right) = (right ^ round_of(key, round, left), left);
+        }
+        (u128::from(left) | u128::from(right) << 64).to_le_bytes()
+    }
+
+    #[test]
+    fn two_secrets_agree_on_nothing() {
+        let [one, other] = [Secret::new([1; 32]), Secret::new([2; 32])];
+        assert_ne!(one.origin("call:1"), other.origin("call:1"));
+        assert_ne!(one.revision(&[b"a"]), other.revision(&[b"a"]));
+        assert_ne!(one.signer_key(&[3; 32]), other.signer_key(&[3; 32]));
+        assert_ne!(one.erased(b"a"), other.erased(b"a"));
+        assert_ne!(one.served(b"a"), other.served(b"a"));
+        assert_ne!(one.name("digest:ab"), other.name("digest:ab"));
+        assert_eq!(one.name("msg_1"), None);
+        let differ = |bits: &u32| one.seal_label(*bits) != other.seal_label(*bits);
+        assert!((0..1000).filter(differ).count() > 990);
+    }
+
+    #[test]
+    fn parts_of_a_revision_are_told_apart() {
+        let secret = Secret::default();
+        assert_ne!(secret.revision(&[b"ab", b"c"]), secret.revision(&[b"a", b"bc"]));
+    }
+
+    #[test]
+    fn a_secret_does_not_print_its_bytes() {
+        assert_eq!(format!("{:?} {:?}", Secret::default(), Secret::missing()), "Secret(..) Secret(missing)");
+    }
+
+    proptest! {
+        #[test]
+        fn labels_come_back(bits in 0_u32..1 << 24, key: [u8; 32]) {
+            let secret = Secret::new(key);
+            let sealed = secret.seal_label(bits);
+            prop_assert!(sealed < 1 << 24);
+            prop_assert_eq!(secret.open_label(sealed), bits);
+        }
+
+        #[test]
+        fn origins_are_a_permutation(block: [u8; 16], key: [u8; 32]) {
+            prop_assert_eq!(restored(&key, permuted(&key, block)), block);
+        }
+    }
+}

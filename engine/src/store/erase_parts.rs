@@ -1,0 +1,135 @@
+//! Erasing less than an item: some bodies, or a stretch of a text.
+//!
+//! ```text
+//! bodies   rows of events, as a scan found them     -> erased, with all equal ones
+//! span     text of an item -> ItemRevised: the text with a mark in the place of the stretch -> its old body is erased
+//! ```
+//!
+//! A body is erased as a whole, for its digest is that of the whole: the rest of a text is stored anew.
+
+use std::ops::Range;
+
+use crate::command::Rejection;
+use crate::command::draft::{EventDraft, push_body};
+use crate::error::Error;
+use crate::event::{Actor, BodyAddress, Face, ItemRevised, Part};
+use crate::fold::PartView;
+use crate::ids::{BodyId, ItemId, Seq, StreamId};
+use crate::log::LogError;
+
+use super::commands::Recording;
+use super::wanted::Wanted;
+use super::{At, EraseReport, Inner, Store, View};
+
+impl Store {
+    /// Erases these bodies for good, with every body of equal bytes and the hosts' records that quote them. Rows that there are
+    /// not, and those that are erased already, are left out. The report's item is the first event's.
+    ///
+    /// # Errors
+    /// As [`Store::erase`].
+    pub fn erase_bodies(&self, bodies: &[BodyAddress], by: &str, reason: &str) -> Result<EraseReport, Error> {
+        self.erase_wanted(first_of(bodies), by, reason, &|inner| inner.wanted_rows(bodies))
+    }
+
+    /// What [`Store::erase_bodies`] would hit now. Changes nothing.
+    ///
+    /// # Errors
+    /// As [`Store::erase_preview`].
+    pub fn erase_bodies_preview(&self, bodies: &[BodyAddress]) -> Result<EraseReport, Error> {
+        self.preview_wanted(first_of(bodies), self.inner.wanted_rows(bodies)?)
+    }
+
+    /// Erases the bytes `span` of an item's text for good. The rest is stored anew, with a mark in their place, and is what views
+    /// show from then on; the text as it was is erased, with all equal ones and the hosts' records that quote it.
+    ///
+    /// # Errors
+    /// [`Error::Rejected`] if the item has no text of one piece, or the span is not within it or cuts a character; else as
+    /// [`Store::erase`].
+    pub fn erase_span(
+        &self,
+        stream: StreamId,
+        item: ItemId,
+        span: &Range<usize>,
+        by: &str,
+        reason: &str,
+    ) -> Result<EraseReport, Error> {
+        let (part, _) = self.text_of(stream, item, span)?;
+        let ((), _) = self.inner.decided(&[], &[stream], &mut |_| {
+            let (part, text) = self.text_of(stream, item, span)?;
+            let mut rest = text.get(..span.start).unwrap_or_default().to_owned();
+            rest.push_str(&format!("[{} bytes erased]", span.len()));
+            rest.push_str(text.get(span.end..).unwrap_or_default());
+            let mut bodies = Vec::new();
+            let body = push_body(&mut bodies, rest.as_bytes());
+            let revised = ItemRevised {
+                item,
+                face: Face::Output,
+                parts: vec![Part { kind: part.kind, body, media_type: part.media_type, ..Part::default() }],
+            };
+            let drafts = vec![EventDraft { payload: revised.into(), bodies }];
+            Ok((vec![Recording { stream, actor: Actor::User, drafts }], ()))
+        })?;
+        self.erase_bodies(&addresses(part.body), by, reason)
+    }
+
+    /// The only part of an item's content, and what it says.
+    fn text_of(
+        &self,
+        stream: StreamId,
+        item: ItemId,
+        span: &Range<usize>,
+    ) -> Result<(PartView, String), Error> {
+        let refused = |why: &str| Error::from(Rejection::Malformed(format!("{item} {why}")));
+        let view = View::new(self, stream, &At::Head)?;
+        let mut parts = {
+            let reading = view.read();
+            let state = reading.state();
+            state.find(item).map(|ix| state.content(ix, view.at())).unwrap_or_default()
+        };
+        let part = parts
+            .pop()
+            .filter(|_| parts.is_empty())
+            .ok_or_else(|| refused("has no text of one piece; erase it whole, or its parts one by one"))?;
+        let text = String::from_utf8(self.inner.body(part.body)?).map_err(|_| refused("is no text"))?;
+        if span.is_empty() || text.get(span.clone()).is_none() {
+            return Err(refused(&format!(
+                "has {} bytes; the span {}..{} is not within it, is empty, or cuts a character",
+                text.len(),
+                span.start,
+                span.end
+            )));
+        }
+        Ok((part, text))
+    }
+}
+
+impl Inner {
+    /// These rows, and what they say.
+    fn wanted_rows(&self, bodies: &[BodyAddress]) -> Result<Wanted, Error> {
+        self.refresh()?;
+        let mut wanted = Wanted::default();
+        for address in bodies {
+            let Some(frame) = self.frame_of(address.seq)? else { continue };
+            let Some(row) = frame.event(address.seq).and_then(|event| event.row(address.row as usize)) else {
+                continue;
+            };
+            let key = (address.seq, address.row);
+            match self.log.body(&row) {
+                Ok(body) => wanted.add(key, &row, Some(body)),
+                Err(LogError::Erased { .. }) => {}
+                Err(LogError::Corrupt(_)) => wanted.add(key, &row, None),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(wanted)
+    }
+}
+
+fn first_of(bodies: &[BodyAddress]) -> ItemId {
+    ItemId::first(bodies.first().map_or(Seq(1), |body| body.seq))
+}
+
+fn addresses(body: BodyId) -> Vec<BodyAddress> {
+    let rows = body.first..body.first.saturating_add(body.chunks);
+    rows.map(|row| BodyAddress { seq: body.seq, row }).collect()
+}
