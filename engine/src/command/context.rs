@@ -402,10 +402,8 @@ impl Asked<'_> {
         let (mut present, mut left) = (0_usize, 0_usize);
         for calls in self.state.calls_by_hash(hash, Seq::MAX) {
             // Off the branch: never recorded, as far as this branch knows.
-            let off = |ix: &Ix| {
-                matches!(self.state.face(*ix, Face::Input, Seq::MAX).cause, Some(CauseView::OffBranch { .. }))
-            };
-            let calls: Vec<Ix> = calls.into_iter().filter(|ix| !off(ix)).collect();
+            let calls: Vec<Ix> =
+                calls.into_iter().filter(|ix| !self.state.is_off_branch(*ix, Seq::MAX)).collect();
             let Some(newest) = calls.last().copied() else { continue };
             if self.state.is_protected_tool(newest) {
                 if self.state.had_hash(newest) {

@@ -82,7 +82,7 @@ pub(super) const OPENCODE: &[Tool] = &[
     tool("apply_patch", Does::Patch(&["patchText"])),
     tool("glob", search("glob", &["path"], "pattern", &[])),
     tool("grep", search("grep", &["path"], "pattern", &["include"])),
-    tool("list", search("list", &["path"], "", &[])),
+    tool("list", search("list", &["path"], "pattern", &[])),
     shown("bash", Does::Shell("command", &["workdir"]), &["command", "description"]),
     tool("webfetch", Does::Url("url")),
     tool("websearch", Does::Query("query")),
@@ -103,7 +103,7 @@ pub(super) const CLAUDE_CODE: &[Tool] = &[
     tool("NotebookEdit", Does::Files(Edit, &["notebook_path"])),
     tool("Glob", search("glob", &["path"], "pattern", &[])),
     tool("Grep", search("grep", &["path"], "pattern", &["glob", "type"])),
-    tool("LS", search("list", &["path"], "", &[])),
+    tool("LS", search("list", &["path"], "pattern", &[])),
     shown("Bash", Does::Shell("command", &[]), &["command", "description"]),
     // The answer depends on what is asked of the page, so the address alone is no key.
     shown("WebFetch", Does::Plain, &["url"]),
@@ -139,7 +139,7 @@ pub(super) const GEMINI_CLI: &[Tool] = &[
     tool("glob", search("glob", &["path", "dir_path"], "pattern", &[])),
     tool("grep_search", search("grep", &["path", "dir_path"], "pattern", &["include"])),
     tool("search_file_content", search("grep", &["path", "dir_path"], "pattern", &["include"])),
-    tool("list_directory", search("list", &["path", "dir_path"], "", &[])),
+    tool("list_directory", search("list", &["path", "dir_path"], "pattern", &[])),
     shown(
         "run_shell_command",
         Does::Shell("command", &["directory", "dir_path"]),

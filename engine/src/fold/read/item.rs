@@ -304,6 +304,11 @@ impl State {
         item.id.seq <= at && !item.hidden && !self.is_out(ix, at)
     }
 
+    /// Whether a rewind took an item off the branch.
+    pub fn is_off_branch(&self, ix: Ix, at: Seq) -> bool {
+        self.history.rows_of(ix).any(|row| row.cause == Cause::OffBranch && row.holds(at))
+    }
+
     /// Whether an item is off the branch or has left the context.
     pub(crate) fn is_out(&self, ix: Ix, at: Seq) -> bool {
         self.history

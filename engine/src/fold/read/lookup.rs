@@ -124,7 +124,8 @@ impl State {
         if digits == 0 { label.short() } else { label.lengthened(&self.facts.signature_of(call), digits) }
     }
 
-    /// Calls that a hash names at `at`, grouped by signature in order of first use, each group oldest first.
+    /// Calls that a hash names at `at`, grouped by signature, each group oldest first. Groups come in the order of their
+    /// first call on the branch; those without any come last.
     pub fn calls_by_hash(&self, target: &HashTarget, at: Seq) -> Vec<Vec<Ix>> {
         let text = target.label_text();
         let (letter, digits) = match text.split_once('_') {
@@ -143,6 +144,10 @@ impl State {
                 groups.push(calls);
             }
         }
+        groups.sort_by_key(|calls| {
+            let first = calls.iter().find(|ix| !self.is_off_branch(**ix, at)).or(calls.first());
+            (first.is_none_or(|ix| self.is_off_branch(*ix, at)), first.copied())
+        });
         groups
     }
 
