@@ -126,6 +126,7 @@ const EXAMPLES: &[(&str, &[Example])] = &[
     ),
     ("fork", &[("acpdb fork ses_01", ""), ("acpdb fork ses_01 --at t12 --id ses_01b", "from a point of it")]),
     ("undo", &[("acpdb undo --dry-run", "what would be taken back"), ("acpdb undo '#812'", "")]),
+    ("redo", &[("acpdb redo", "the newest that is undone"), ("acpdb redo '#812'", "")]),
     (
         "export html",
         &[

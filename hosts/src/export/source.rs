@@ -193,6 +193,7 @@ impl<'v> Source<'v> {
             until: binding.until().min(at),
             preserved,
             kept: options.selection != Selection::Current,
+            recorded: options.selection == Selection::Recorded,
         };
         for (place, (ix, brief)) in briefs.into_iter().enumerate() {
             let open = format == Format::Anthropic && open.get(place).copied().unwrap_or(false);
@@ -318,7 +319,7 @@ impl<'v> Source<'v> {
 /// Items of a selection, in the order of the conversation.
 fn listed(state: &State, selection: Selection, at: Seq) -> Vec<(Ix, Brief)> {
     let list: Vec<Ix> = match selection {
-        Selection::Current | Selection::Whole => state.current(at),
+        Selection::Current | Selection::Whole | Selection::Recorded => state.current(at),
         Selection::History => state.items(at).collect(),
     };
     let mut briefs: Vec<(Ix, Brief)> =
@@ -360,6 +361,8 @@ struct Faces<'s> {
     preserved: bool,
     /// Everything is shown as recorded.
     kept: bool,
+    /// But for what the host itself cleared.
+    recorded: bool,
 }
 
 impl Faces<'_> {
@@ -374,7 +377,7 @@ impl Faces<'_> {
             let stand_in = if is_erased {
                 Some(now)
             } else if self.kept {
-                None
+                (is_hosts && self.recorded).then_some(now)
             } else if self.preserved {
                 let newborn =
                     brief.item.seq > self.until || brief.finished.is_some_and(|seq| seq > self.until);

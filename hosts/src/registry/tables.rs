@@ -165,13 +165,25 @@ pub(super) const COPILOT_CLI: &[Tool] = &[
 /// SWE-agent: its actions are command lines.
 pub(super) const SWE_AGENT: &[Tool] = &[shown("shell", Does::Shell("command", &[]), &["command"])];
 
+/// Hosts whose tools are known by name, and those that have none.
+pub(super) const KNOWN: &[&str] = &[
+    "acpdb",
+    "claude-code",
+    "codex",
+    "copilot-cli",
+    "gemini-cli",
+    "opencode",
+    "openai-messages",
+    "swe-agent",
+];
+
 /// Prefix of tools that change single todos, with every host that has them.
 pub(super) const DELTA_PREFIX: &str = "tracker_";
 
 /// Tables of a host; the first that knows a name counts.
 ///
-/// `acpdb` is for sessions made by hand: opencode's and Claude Code's names, and those of other hosts that mean one
-/// thing only.
+/// Sessions made by hand, and by hosts that are not known, have opencode's and Claude Code's names, and those of other
+/// hosts that mean one thing only. Plain lists of messages (`openai-messages`) name tools of their own.
 pub(super) fn tables(host: &str) -> &'static [&'static [Tool]] {
     match host {
         "opencode" => &[OPENCODE],
@@ -180,7 +192,7 @@ pub(super) fn tables(host: &str) -> &'static [&'static [Tool]] {
         "gemini-cli" => &[GEMINI_CLI],
         "copilot-cli" => &[COPILOT_CLI],
         "swe-agent" => &[SWE_AGENT],
-        "acpdb" => &[OPENCODE, CLAUDE_CODE, GEMINI_CLI, CODEX],
-        _ => &[],
+        "openai-messages" => &[],
+        _ => &[OPENCODE, CLAUDE_CODE, GEMINI_CLI, CODEX],
     }
 }
