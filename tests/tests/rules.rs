@@ -121,8 +121,10 @@ fn hidden(host: &str, cwd: Option<&str>, calls: [(&str, &str); 2]) -> usize {
     let folder = tempfile::TempDir::new().unwrap();
     let builder = Store::builder(folder.path().join("store")).registry(acpdb_hosts::registry());
     let store = fixed(builder, 1).open().unwrap();
-    let stream =
-        StreamInfo { cwd: cwd.map(str::to_owned), ..StreamInfo::session(host.to_owned(), "ses_1".to_owned()) };
+    let stream = StreamInfo {
+        cwd: cwd.map(str::to_owned),
+        ..StreamInfo::session(host.to_owned(), "ses_1".to_owned())
+    };
     for (number, (tool, params)) in calls.into_iter().enumerate() {
         let call = format!("c{number}");
         let output = "what it said, at some length, so that a stand-in is shorter than it is";
@@ -141,7 +143,8 @@ fn hidden(host: &str, cwd: Option<&str>, calls: [(&str, &str); 2]) -> usize {
 /// Ids of twenty digits became doubles, and two of them one call.
 #[test]
 fn numbers_compare_as_written() {
-    let calls = |one: &'static str, other: &'static str| hidden("opencode", None, [("get", one), ("get", other)]);
+    let calls =
+        |one: &'static str, other: &'static str| hidden("opencode", None, [("get", one), ("get", other)]);
     for (one, other, edges) in [
         (r#"{"id":12345678901234567890}"#, r#"{"id":12345678901234567891}"#, 0),
         (r#"{"id":12345678901234567890}"#, r#"{"id":1.234567890123456789e19}"#, 1),
@@ -160,7 +163,8 @@ fn numbers_compare_as_written() {
 #[test]
 fn a_file_has_one_key_however_it_is_spelled() {
     let read = |path: &str| serde_json::json!({ "filePath": path }).to_string();
-    let edit = |path: &str| serde_json::json!({"filePath": path, "oldString": "a", "newString": "b"}).to_string();
+    let edit =
+        |path: &str| serde_json::json!({"filePath": path, "oldString": "a", "newString": "b"}).to_string();
     for (one, other, cwd, edges) in [
         ("D:\\p\\src\\a.ts", "D:/p/src/a.ts", None, 1),
         ("d:\\p\\src\\A.ts", "D:/p/src/a.ts", None, 1),
