@@ -138,6 +138,7 @@ fn run(args: &Args, output: &mut Output) -> Result<Code, Failure> {
         Verb::Rewind(args) => commands::branch::rewind(global, args, output),
         Verb::Fork(args) => commands::branch::fork(global, args, output),
         Verb::Undo(args) => commands::branch::undo(global, args, output),
+        Verb::Redo(args) => commands::branch::redo(global, args, output),
         Verb::Stats(args) => commands::stats::run(global, args, output),
         Verb::Simulate(args) => commands::simulate::run(global, args, output),
         Verb::Todo(args) => commands::todo::run(global, args, output),

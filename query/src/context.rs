@@ -1,4 +1,5 @@
-//! The current context as data: what the model sees, in order, with the reason for each stand-in.
+//! A context as data, in order: the *current* one, what acpdb would show, with the reason for each stand-in; or the
+//! *recorded* one, what the host had. What was *served*, sent to a model through acpdb, is for [`crate::served`].
 
 use std::collections::VecDeque;
 
@@ -12,7 +13,7 @@ use serde::Serialize;
 
 use crate::items::{ItemRow, spell};
 
-/// A face, with what the model sees of it.
+/// A face, with what is shown of it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct FaceText {
     /// How it is shown.
@@ -70,11 +71,24 @@ impl MemoryRow {
     }
 }
 
+/// Whose context is asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Layer {
+    /// What acpdb would show.
+    #[default]
+    Current,
+    /// What the host had.
+    Recorded,
+}
+
 /// Which items of a context are asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Window {
     /// Only the newest so many items.
     pub last: Option<usize>,
+    /// As acpdb would show them, or as the host had them.
+    pub layer: Layer,
 }
 
 /// The current context of a session.
@@ -92,6 +106,8 @@ pub struct Context {
     pub at: Seq,
     /// The turn.
     pub turn: u32,
+    /// Whose context it is.
+    pub layer: Layer,
     /// Preset of the policy in force.
     pub policy: String,
     /// Estimated tokens of the context as shown.
@@ -147,7 +163,15 @@ pub fn items(
         let hidden = |ix: &&Ix| {
             [Face::Input, Face::Output].iter().any(|face| is_hidden(state.face(**ix, *face, at).state))
         };
-        let tokens = state.tokens(at);
+        let mut tokens = state.tokens(at);
+        let mut hidden_count = current.iter().filter(hidden).count();
+        if window.layer == Layer::Recorded {
+            let items = || current.iter().filter_map(|ix| state.recorded_item(*ix, at));
+            tokens.shown =
+                items().map(|it| it.input.tokens_shown.saturating_add(it.output.tokens_shown)).sum();
+            hidden_count =
+                items().filter(|item| is_hidden(item.input.state) || is_hidden(item.output.state)).count();
+        }
         let context = Context {
             session: info.name.clone(),
             host: info.host.clone(),
@@ -155,13 +179,14 @@ pub fn items(
             project: info.project.clone(),
             at,
             turn: tokens.turn.get(),
+            layer: window.layer,
             policy: state.policy(at).preset.clone(),
             tokens_shown: tokens.shown,
             tokens_whole: tokens.whole,
             tokens_freed: tokens.whole.saturating_sub(tokens.shown),
             tokens_by_turn: crate::sessions::series(state, at),
             item_count: current.len(),
-            hidden_count: current.iter().filter(hidden).count(),
+            hidden_count,
             items: Vec::new(),
             memory: Vec::new(),
         };
@@ -171,7 +196,8 @@ pub fn items(
     };
     context.memory = memory(store, view, now)?;
     let session = context.session.clone();
-    Ok((context, ContextItems { view: view.clone(), session, wanted, ready: VecDeque::new() }))
+    let layer = window.layer;
+    Ok((context, ContextItems { view: view.clone(), session, layer, wanted, ready: VecDeque::new() }))
 }
 
 /// Items of a context, in conversation order; made by [`items`].
@@ -179,6 +205,7 @@ pub fn items(
 pub struct ContextItems {
     view: View,
     session: String,
+    layer: Layer,
     wanted: std::vec::IntoIter<Ix>,
     ready: VecDeque<Result<ContextItem, Error>>,
 }
@@ -199,9 +226,16 @@ impl ContextItems {
             let reading = self.view.read();
             let state = reading.state();
             let some = self.wanted.by_ref().take(TOGETHER_COUNT);
-            let rows = some.filter_map(|ix| {
-                let item = state.item(ix, at)?;
-                Some((ix, ItemRow::of(state, &item, &self.session, at), item))
+            let rows = some.filter_map(|ix| match self.layer {
+                Layer::Current => {
+                    let item = state.item(ix, at)?;
+                    Some((ix, ItemRow::of(state, &item, &self.session, at), item))
+                }
+                Layer::Recorded => {
+                    let item = state.recorded_item(ix, at)?;
+                    let row = ItemRow::of(state, &item, &self.session, at);
+                    Some((ix, ItemRow { rule: None, superseded_by: None, ..row }, item))
+                }
             });
             rows.collect()
         };
@@ -212,7 +246,12 @@ impl ContextItems {
             let input = has_input(item).then_some((*ix, Face::Input, at));
             [input, has_output(item).then_some((*ix, Face::Output, at))].into_iter().flatten()
         });
-        let mut shown = self.view.shown_all(&faces.collect::<Vec<_>>()).into_iter();
+        let faces: Vec<_> = faces.collect();
+        let mut shown = match self.layer {
+            Layer::Current => self.view.shown_all(&faces),
+            Layer::Recorded => self.view.recorded_all(&faces),
+        }
+        .into_iter();
         for (_, row, item) in rows {
             let mut next = |is_there: bool, known: &FaceView| {
                 let shown = if is_there { shown.next() } else { None };

@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use acpdb_engine::event::{Payload, Recorded};
 use acpdb_engine::ids::{ItemId, Seq, StreamId};
+use acpdb_engine::text::paths::plain;
 use acpdb_engine::{At, Error, Events, Glimpse, Store, View};
 
 use crate::bodies::{self, Scanned};
@@ -316,7 +317,7 @@ fn glance(filter: &Filter, names: &Names, glimpse: &Glimpse<'_>) -> Option<bool>
                 any(words.iter().map(|word| word.is_event(number, Some(&parts))))
             }
             Term::Tool(globs) => peek.tool.map(|tool| is_tool(globs, tool)),
-            Term::File(globs) if number == 32 => Some(peek.files().any(|file| globs.is_match(file))),
+            Term::File(globs) if number == 32 => Some(peek.files().any(|file| globs.is_match(&plain(file)))),
             Term::Call(globs) => peek.call.map(|call| globs.is_match(call)),
             Term::Tokens(range) => peek.tokens.map(|tokens| range.holds(tokens)),
             Term::Actor(actors) => Some(actors.contains(&peek.actor)),
@@ -348,11 +349,11 @@ fn known(term: &Term, recorded: &Recorded, names: &Names) -> Option<bool> {
                 let files = started.keys.iter().filter(|key| key.kind == acpdb_engine::event::KeyKind::File);
                 let mut paths =
                     files.flat_map(|key| std::iter::once(&key.given).chain(key.resolved.as_ref()));
-                paths.any(|path| globs.is_match(path))
+                paths.any(|path| globs.is_match(&plain(path)))
             }
             Payload::FileChanged(changed) => {
                 let mut paths = std::iter::once(&changed.key.given).chain(changed.key.resolved.as_ref());
-                paths.any(|path| globs.is_match(path))
+                paths.any(|path| globs.is_match(&plain(path)))
             }
             _ => false,
         },

@@ -20,7 +20,7 @@ pub struct Explained {
     pub row: ItemRow,
     /// Everything up to this seq is taken into account.
     pub at: Seq,
-    /// Whether the model can read its content, whole, now.
+    /// Whether its content is current, whole.
     pub visible: bool,
     /// The reasons, in sentences.
     pub sentences: Vec<String>,
@@ -85,7 +85,13 @@ pub fn explain(view: &View, session: &str, ix: Ix) -> Option<Explained> {
 fn sentences(state: &State, item: &ItemView, why: &Explanation, at: Seq) -> Vec<String> {
     let mut said = vec![standing(item, why)];
     if let Some(cause) = &why.output.cause {
-        said.push(cause_sentence(state, cause, why, at));
+        said.push(match cause {
+            // A summary that is longer than what it sums up does not show.
+            CauseView::Distilled { seq, .. } if why.output.state == FaceState::Whole => {
+                format!("It was distilled in {seq}.")
+            }
+            cause => cause_sentence(state, cause, why, at),
+        });
         if why.output.state == FaceState::Whole {
             said.push("It is shown whole all the same: what would stand in its place is longer.".to_owned());
         }

@@ -357,7 +357,17 @@ fn named(state: &State, ix: Ix, repeats: Vec<ItemId>) -> Option<Named> {
 fn by_name(state: &State, text: &str, at: Seq) -> Vec<Named> {
     let mut found = Vec::new();
     for target in [HashTarget::parse(text), HashTarget::parse_bare(text)].into_iter().flatten() {
-        for mut group in state.calls_by_hash(&target, at) {
+        let mut groups = state.calls_by_hash(&target, at);
+        // Of several that begin alike, the one that is shown so.
+        let lower = text.to_lowercase();
+        let is_it = |group: &Vec<Ix>| {
+            let hash = group.last().and_then(|ix| state.hash(*ix, at, acpdb_engine::fold::HashForm::Shown));
+            hash.as_deref() == Some(lower.as_str())
+        };
+        if groups.iter().any(is_it) {
+            groups.retain(is_it);
+        }
+        for mut group in groups {
             let Some(newest) = group.pop() else { continue };
             let repeats = group.into_iter().filter_map(|ix| state.item_id(ix)).collect();
             found.extend(named(state, newest, repeats));

@@ -12,6 +12,7 @@ use acpdb_engine::fold::{
 };
 use acpdb_engine::ids::{ItemId, Seq};
 use acpdb_engine::text::mask::is_masked;
+use acpdb_engine::text::paths::ends_in;
 use serde::Serialize;
 
 use crate::chain::EdgeRow;
@@ -223,10 +224,9 @@ fn of_file(state: &State, path: &str, at: Seq) -> Vec<Ix> {
     if !exact.is_empty() || path.is_empty() {
         return exact;
     }
-    let ending = format!("/{}", path.trim_start_matches("./").trim_start_matches('/'));
     let ends = |ix: &Ix| {
         let item = state.tool(*ix).and_then(|_| state.item(*ix, at));
-        item.is_some_and(|item| item.keys.iter().any(|key| key.ends_with(&ending)))
+        item.is_some_and(|item| item.keys.iter().any(|key| ends_in(key, path)))
     };
     state.items(at).filter(ends).collect()
 }

@@ -40,7 +40,9 @@ mod tests;
 
 pub use bodies::Scanned;
 pub use chain::{ChainReport, EdgeRow, chain};
-pub use context::{Context, ContextItem, ContextItems, MemoryRow, Window, context, items as context_items};
+pub use context::{
+    Context, ContextItem, ContextItems, Layer, MemoryRow, Window, context, items as context_items,
+};
 pub use cursor::{Cursor, CursorError};
 pub use diff::{Change, DiffReport, DiffRow, diff};
 pub use events::{EventRows, EventsQuestion, events};

@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use acpdb_engine::event::Recorded;
 use acpdb_engine::fold::{Ix, State};
 use acpdb_engine::ids::{BodyId, ItemId};
+use acpdb_engine::text::paths::plain;
 use acpdb_engine::{Error, Store, StreamName, View};
 
 use crate::bodies::{self, Scanned};
@@ -206,7 +207,7 @@ fn known(term: &Term, row: &ItemRow, stream: &StreamName) -> Option<bool> {
     Some(match term {
         Term::Kind(words) => words.iter().any(|word| word.is_item(row.kind)),
         Term::Tool(globs) => row.tool.as_ref().is_some_and(|tool| is_tool(globs, tool)),
-        Term::File(globs) => row.keys.iter().any(|key| globs.is_match(key)),
+        Term::File(globs) => row.keys.iter().any(|key| globs.is_match(&plain(key))),
         Term::Session(globs) => globs.is_match(&stream.name),
         Term::Host(globs) => globs.is_match(&stream.host.to_lowercase()),
         Term::Call(globs) => row.call.as_ref().is_some_and(|call| globs.is_match(call)),

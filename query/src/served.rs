@@ -1,4 +1,4 @@
-//! What the model was sent of an item: since when it no longer sees it.
+//! What was served of an item: how it was sent through acpdb, and since when.
 
 use acpdb_engine::fold::{FaceState, Ix, State};
 use acpdb_engine::ids::Seq;
@@ -35,15 +35,15 @@ pub fn served_sentence(rows: &[ServedRow]) -> Option<String> {
     let (turn, seq) = (last.turn, last.seq);
     Some(match last.state {
         FaceState::Whole if rows.len() == 1 => {
-            format!("The model sees it since turn {} (context {}).", first.turn, first.seq)
+            format!("It is served whole since turn {} (context {}).", first.turn, first.seq)
         }
-        FaceState::Whole => format!("The model sees it again since turn {turn} (context {seq})."),
+        FaceState::Whole => format!("It is served whole again since turn {turn} (context {seq})."),
         FaceState::Shortened | FaceState::Summary => {
-            format!("The model sees less of it since turn {turn} (context {seq}).")
+            format!("Less of it is served since turn {turn} (context {seq}).")
         }
         FaceState::Tombstone | FaceState::Gone => {
-            format!("The model no longer sees it since turn {turn} (context {seq}).")
+            format!("It is no longer served since turn {turn} (context {seq}).")
         }
-        FaceState::Absent => format!("The model sees it without a result since turn {turn} (context {seq})."),
+        FaceState::Absent => format!("It is served without a result since turn {turn} (context {seq})."),
     })
 }

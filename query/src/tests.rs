@@ -276,7 +276,7 @@ fn the_context_is_what_is_shown_and_its_sums_agree() {
         #23 - | done
     "##]]
     .assert_eq(&text);
-    let last = context(&store, &view, Window { last: Some(2) }, Micros(0)).unwrap();
+    let last = context(&store, &view, Window { last: Some(2), ..Window::default() }, Micros(0)).unwrap();
     assert_eq!(last.items, whole.items.get(whole.items.len() - 2..).unwrap());
     assert_eq!((last.item_count, last.tokens_shown), (whole.item_count, whole.tokens_shown));
 }

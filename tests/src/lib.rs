@@ -8,6 +8,7 @@ pub mod hostile;
 pub mod naive;
 pub mod soak;
 pub mod support;
+pub mod truth;
 
 /// The Rust of the README is compiled and run.
 #[cfg(doctest)]

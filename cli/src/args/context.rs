@@ -13,7 +13,10 @@ pub(crate) struct Context {
     /// Whole texts, not their beginnings
     #[arg(long)]
     pub(crate) full: bool,
-    /// The very bytes that were sent last, or last at the point of --at; their digest is checked
+    /// What the host had, instead of what acpdb would show
+    #[arg(long, conflicts_with_all = ["served", "mode", "server_side"])]
+    pub(crate) recorded: bool,
+    /// What was sent through acpdb: the very bytes sent last, or last at the point of --at; their digest is checked
     #[arg(long, conflicts_with_all = ["last", "full", "format"])]
     pub(crate) served: bool,
     #[command(flatten)]

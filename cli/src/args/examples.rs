@@ -51,7 +51,8 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         "context",
         &[
             ("acpdb context", "of the newest session"),
-            ("acpdb context ses_01 --at t12", "as it was at the end of turn 12"),
+            ("acpdb context ses_01 --at t12", "current at the end of turn 12"),
+            ("acpdb context ses_01 --recorded", "what its host had"),
             ("acpdb context ses_01 --format anthropic", "as the body of a request"),
         ],
     ),
@@ -134,6 +135,7 @@ const EXAMPLES: &[(&str, &[Example])] = &[
     ),
     ("fork", &[("acpdb fork ses_01", ""), ("acpdb fork ses_01 --at t12 --id ses_01b", "from a point of it")]),
     ("undo", &[("acpdb undo --dry-run", "what would be taken back"), ("acpdb undo '#812'", "")]),
+    ("redo", &[("acpdb redo", "the newest that is undone"), ("acpdb redo '#812'", "")]),
     (
         "export html",
         &[

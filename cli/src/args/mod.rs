@@ -132,6 +132,8 @@ pub(crate) enum Verb {
     Fork(Fork),
     /// Take back the newest discard, distill, restore, pin or unpin
     Undo(Undo),
+    /// Make an act hold again that was taken back, the newest such by default
+    Redo(Undo),
     /// Sessions as files for browsers, databases and trace viewers; with what was recorded, secrets included
     Export(Export),
     /// Secrets that were recorded: where, and how to erase them

@@ -199,7 +199,7 @@ fn target(text: &str, is_call: &dyn Fn(&str) -> bool) -> Result<Target, Failure>
     if !is_typed && is_call(text) {
         Ok(Target::Call(text.to_owned()))
     } else {
-        Ok(Target::Auto(text.to_owned()))
+        Ok(Target::Shown(text.to_owned()))
     }
 }
 
@@ -230,16 +230,16 @@ mod tests {
         let kind = |text: &str| match target(text, &is_call) {
             Ok(Target::Item(item)) => format!("item {item}"),
             Ok(Target::Call(call)) => format!("call {call}"),
-            Ok(Target::Auto(text)) => format!("auto {text}"),
+            Ok(Target::Auto(text) | Target::Shown(text)) => format!("shown {text}"),
             Err(failure) => format!("error {}", failure.message),
         };
         for (text, meant) in [
             ("#812", "item #812"),
             ("#812.2", "item #812.2"),
             ("call_1", "call call_1"),
-            ("call_2", "auto call_2"),
-            ("r_a1b2c", "auto r_a1b2c"),
-            ("start...end", "auto start...end"),
+            ("call_2", "shown call_2"),
+            ("r_a1b2c", "shown r_a1b2c"),
+            ("start...end", "shown start...end"),
         ] {
             assert_eq!(kind(text), meant);
         }

@@ -1,9 +1,11 @@
 //! `acpdb append --stdin [--ack]`: JSON lines, one commit each.
 
+use std::collections::BTreeSet;
 use std::io::BufRead as _;
 
 use acpdb_engine::Store;
 use acpdb_engine::entry::Entry;
+use acpdb_hosts::registry::{is_known_host, known_hosts};
 
 use crate::args::{Append, Global};
 use crate::failure::{Code, Failure};
@@ -21,6 +23,7 @@ pub(crate) fn run(global: &Global, args: &Append, output: &mut Output) -> Result
     let mut input = std::io::stdin().lock();
     let mut line = Vec::new();
     let mut refused = 0_u64;
+    let mut strangers = BTreeSet::new();
     for number in 1.. {
         line.clear();
         let mut limited = std::io::Read::take(&mut input, LINE_BYTES_MAX);
@@ -40,6 +43,16 @@ pub(crate) fn run(global: &Global, args: &Append, output: &mut Output) -> Result
         let parsed = std::str::from_utf8(line.trim_ascii_end())
             .map_err(|error| format!("not UTF-8 at byte {}", error.valid_up_to()))
             .and_then(|text| feed::parse(text, number));
+        if let Ok(parsed) = &parsed
+            && !is_known_host(&parsed.stream.host)
+            && strangers.insert(parsed.stream.host.clone())
+        {
+            let host = super::lines::one_line(&parsed.stream.host);
+            output.warn(format!(
+                "line {number}: host {host} is not known, so its tools are read by the common names; known are {}",
+                known_hosts().join(", ")
+            ));
+        }
         let mut last_seq = 0;
         let done = match parsed {
             Ok(parsed) => record(&store, &parsed, &mut last_seq, output),

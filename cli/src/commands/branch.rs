@@ -1,4 +1,5 @@
-//! `acpdb rewind`, `fork`, `undo`: branches, and acts taken back. Each is an event; nothing is lost by any of them.
+//! `acpdb rewind`, `fork`, `undo`, `redo`: branches, and acts taken back or done again. Each is an event; nothing is lost
+//! by any of them.
 
 use acpdb_engine::command::{ContextAction, Target};
 use acpdb_engine::entry::{Entry, Fact, PointRef, StreamInfo};
@@ -117,23 +118,59 @@ fn new_name(store: &Store, parent: &StreamName, asked: Option<&str>) -> Result<S
     free.ok_or_else(|| Failure::usage(format!("{} has too many forks; name this one with --id", parent.name)))
 }
 
+/// Taking an act back, or making it hold again.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Undo,
+    Redo,
+}
+
+impl Way {
+    fn plan(self, view: &View, seq: Seq, act: &Payload) -> Option<UndoPlan> {
+        match self {
+            Self::Undo => undo::plan(view, seq, act),
+            Self::Redo => undo::plan_again(view, seq, act),
+        }
+    }
+}
+
 pub(crate) fn undo(global: &Global, args: &Undo, output: &mut Output) -> Result<Code, Failure> {
+    go(Way::Undo, global, args, output)
+}
+
+pub(crate) fn redo(global: &Global, args: &Undo, output: &mut Output) -> Result<Code, Failure> {
+    go(Way::Redo, global, args, output)
+}
+
+fn go(way: Way, global: &Global, args: &Undo, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse(global)?;
     let store = place::write(global, output)?;
     let session = sessions::default_session_noted(&store, args.session.as_deref(), output)?;
+    let view = store.view(session.id)?;
     let seq = match &args.act {
         Some(text) => {
             text.parse().map_err(|error| Failure::usage(format!("{text:?} is no event: {error}")))?
         }
-        None => newest_act(&store, &session)?,
+        None => newest_act(&store, &session, &view, way)?,
     };
     let recorded = store.event(seq)?.filter(|recorded| recorded.event.stream == session.id);
     let recorded =
         recorded.ok_or_else(|| Failure::not_found(format!("session {} has no event {seq}", session.name)))?;
-    let view = store.view(session.id)?;
-    let plan = undo::plan(&view, seq, &recorded.event.payload)
+    let plan = way
+        .plan(&view, seq, &recorded.event.payload)
         .ok_or_else(|| not_an_act(&recorded.event.payload, seq, &session))?;
     let label = recorded.event.payload.label();
+    match way {
+        Way::Undo if plan.undone => {
+            let failure = Failure::new(Code::Conflict, format!("{seq} {label} is undone already"));
+            return Err(failure.hint(format!("acpdb redo '{seq}' makes it hold again")));
+        }
+        Way::Redo if !plan.undone => {
+            let failure = Failure::new(Code::Conflict, format!("{seq} {label} is not undone"));
+            return Err(failure.hint(format!("acpdb undo '{seq}' takes it back")));
+        }
+        _ => {}
+    }
     for (item, why) in &plan.left {
         output.note(format!("{item} stays as it is: {why}"));
     }
@@ -144,8 +181,12 @@ pub(crate) fn undo(global: &Global, args: &Undo, output: &mut Output) -> Result<
     if output.json {
         let ids = |items: &[ItemId]| items.iter().map(ToString::to_string).collect::<Vec<_>>();
         let distilled: Vec<ItemId> = plan.distill.iter().map(|(item, _)| *item).collect();
+        let (schema, done) = match way {
+            Way::Undo => ("acpdb.undo/1", "undone"),
+            Way::Redo => ("acpdb.redo/1", "redone"),
+        };
         output.json_line(&json!({
-            "schema": "acpdb.undo/1", "session": session.name, "undone": seq, "event": label, "dry_run": args.dry_run,
+            "schema": schema, "session": session.name, done: seq, "event": label, "dry_run": args.dry_run,
             "restored": ids(&plan.restore), "discarded": ids(&plan.discard), "distilled": ids(&distilled),
             "pinned": ids(&plan.pin), "unpinned": ids(&plan.unpin), "last_seq": last,
         }))?;
@@ -155,7 +196,12 @@ pub(crate) fn undo(global: &Global, args: &Undo, output: &mut Output) -> Result<
         output.line(format!("{seq} {label}: everything stands as before it already"))?;
         return Ok(Code::Ok);
     }
-    let would = if args.dry_run { "would take back" } else { "took back" };
+    let would = match (way, args.dry_run) {
+        (Way::Undo, true) => "would take back",
+        (Way::Undo, false) => "took back",
+        (Way::Redo, true) => "would do again",
+        (Way::Redo, false) => "did again",
+    };
     let mut done = Vec::new();
     for (what, count) in [
         ("shown again", plan.restore.len()),
@@ -171,21 +217,32 @@ pub(crate) fn undo(global: &Global, args: &Undo, output: &mut Output) -> Result<
     Ok(Code::Ok)
 }
 
-/// The newest act on a session's context.
-fn newest_act(store: &Store, session: &StreamName) -> Result<Seq, Failure> {
+/// The newest act on a session's context; to do one again, the newest that is undone.
+fn newest_act(store: &Store, session: &StreamName, view: &View, way: Way) -> Result<Seq, Failure> {
     let question = EventsQuestion {
         filter: ask::filter(&[format!("kind:{}", undo::KINDS.join(","))])?,
         stream: Some(session.id),
         from: Seq(1),
         reverse: true,
-        limit: Some(1),
         ..EventsQuestion::default()
     };
-    let newest = acpdb_query::events(store, question)?.next().transpose()?;
-    newest.map(|recorded| recorded.seq).ok_or_else(|| {
-        Failure::not_found(format!("nothing was done to the context of {} by hand", session.name))
-            .hint("what rules superseded is shown again by acpdb context restore")
-    })
+    let mut is_any = false;
+    for recorded in acpdb_query::events(store, question)? {
+        let recorded = recorded?;
+        is_any = true;
+        let undone = || way.plan(view, recorded.seq, &recorded.event.payload).is_some_and(|it| it.undone);
+        if way == Way::Undo || undone() {
+            return Ok(recorded.seq);
+        }
+    }
+    if is_any {
+        return Err(Failure::not_found(format!(
+            "nothing that was done to the context of {} is undone",
+            session.name
+        )));
+    }
+    let failure = Failure::not_found(format!("nothing was done to the context of {} by hand", session.name));
+    Err(failure.hint("what rules superseded is shown again by acpdb context restore"))
 }
 
 fn not_an_act(payload: &Payload, seq: Seq, session: &StreamName) -> Failure {

@@ -1,9 +1,10 @@
-//! `acpdb context [SESSION]`: what the model should see now, and what stands in place of the rest.
+//! `acpdb context [SESSION]`: what acpdb would show (current), what the host had (`--recorded`), what was sent through it
+//! (`--served`).
 
 use acpdb_engine::fold::FaceState;
 use acpdb_query::context::{FaceText, MemoryRow};
 use acpdb_query::sessions::sparkline;
-use acpdb_query::{ContextItem, Window};
+use acpdb_query::{ContextItem, Layer, Window};
 
 use super::lines::{clip, one_line, standing, what};
 use super::{describe, find, sessions};
@@ -29,9 +30,10 @@ pub(crate) fn run(global: &Global, args: &Context, output: &mut Output) -> Resul
     }
     let view = find::view(&store, global, &session)?;
     if let Some(format) = args.export.format {
-        return super::export::run(&view, &args.export, format, output);
+        return super::export::run(&view, &args.export, args.recorded, format, output);
     }
-    let window = Window { last: args.last };
+    let layer = if args.recorded { Layer::Recorded } else { Layer::Current };
+    let window = Window { last: args.last, layer };
     if output.json {
         let context = acpdb_query::context(&store, &view, window, store.now())?;
         output.json_object("acpdb.context/1", &context)?;
@@ -85,6 +87,14 @@ fn header(context: &acpdb_query::Context, output: &mut Output) -> Result<(), Fai
         format!(", {}", describe::count(context.item_count as u64, "item"))
     };
     let policy = escape(&context.policy, Escape::Line).into_owned();
+    if context.layer == Layer::Recorded {
+        return output.line(format!(
+            "turn {} at {}, as recorded: ~{shown} tokens, {}",
+            context.turn,
+            context.at,
+            describe::count(context.item_count as u64, "item")
+        ));
+    }
     output.line(format!(
         "turn {} at {}, policy {policy}: ~{shown} tokens shown{freed}",
         context.turn, context.at

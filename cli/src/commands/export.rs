@@ -41,10 +41,12 @@ enum Body<'a> {
 pub(crate) fn run(
     view: &View,
     args: &ExportOptions,
+    recorded: bool,
     format: RequestFormat,
     output: &mut Output,
 ) -> Result<Code, Failure> {
     let selection = match args.mode.unwrap_or(ExportMode::Eager) {
+        _ if recorded => Selection::Recorded,
         ExportMode::Eager | ExportMode::Batched => Selection::Current,
         ExportMode::Whole => Selection::Whole,
         ExportMode::History => Selection::History,

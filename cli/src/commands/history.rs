@@ -257,8 +257,7 @@ pub(crate) fn draw(
         }
     }
     for row in unseen(chain) {
-        let words =
-            format!("{}: the model no longer sees it since turn {} ({})", row.item, row.turn, row.seq);
+        let words = format!("{}: no longer served since turn {} ({})", row.item, row.turn, row.seq);
         output.line(output.paint(describe::DIM, &words))?;
     }
     if chain.is_cut {

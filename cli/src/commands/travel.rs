@@ -46,7 +46,8 @@ pub(crate) fn at(global: &Global, args: &AtPoint, output: &mut Output) -> Result
     }
     let at = view.at();
     let recorded = store.event(at)?;
-    let context = acpdb_query::context(&store, &view, Window { last: Some(0) }, store.now())?;
+    let context =
+        acpdb_query::context(&store, &view, Window { last: Some(0), ..Window::default() }, store.now())?;
     let time = recorded.as_ref().map(|event| event.event.host_time.unwrap_or(event.recorded_at));
     let time = time.map(describe::time).unwrap_or_default();
     let event = recorded.as_ref().map_or("", |event| event.event.payload.label());
@@ -246,10 +247,10 @@ fn of_file(report: &FileBlame, output: &mut Output) -> Result<(), Failure> {
         None => output.line("never written here")?,
     }
     match (report.visible.is_empty(), report.stale.is_empty()) {
-        (true, _) => output.line("the model sees nothing of it now")?,
-        (false, true) => output.line(format!("the model sees {}", report.visible.join(", ")))?,
+        (true, _) => output.line("nothing of it is current")?,
+        (false, true) => output.line(format!("current: {}", report.visible.join(", ")))?,
         (false, false) => output.line(format!(
-            "the model sees {}; older than the last write: {}",
+            "current: {}; older than the last write: {}",
             report.visible.join(", "),
             report.stale.join(", ")
         ))?,

@@ -18,7 +18,7 @@ use crate::event::{
     Discarded, Distilled, Face, Hidden, Pinned, PolicySet, Restored, Rewound, Role, Text, Unpinned,
 };
 use crate::fold::policy::Policy;
-use crate::fold::{CauseView, FaceState, ItemKind, Ix, State, Status};
+use crate::fold::{CauseView, FaceState, HashForm, ItemKind, Ix, State, Status};
 use crate::ids::{BodyId, ItemId, Seq, Signature};
 use crate::text::shorten::{first_three, preview};
 use crate::text::{HashTarget, Pattern, Signer};
@@ -55,8 +55,11 @@ impl ContextAction {
 /// What is meant.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Target {
-    /// As an agent types it: a hash, else a pattern `start...end`.
+    /// As an agent types it: a hash, else a pattern `start...end`. A short hash covers all calls that it can mean.
     Auto(String),
+    /// As a person types it: the same, but a hash means the call that is shown with it, and is refused if it could mean
+    /// several.
+    Shown(String),
     /// An item by its id.
     Item(ItemId),
     /// The newest call with this host id.
@@ -78,7 +81,7 @@ impl From<ItemId> for Target {
 impl Target {
     fn text(&self) -> String {
         match self {
-            Self::Auto(text) => text.clone(),
+            Self::Auto(text) | Self::Shown(text) => text.clone(),
             Self::Item(item) => item.to_string(),
             Self::Call(call) => call.clone(),
         }
@@ -167,6 +170,14 @@ pub enum Rejection {
     Unknown {
         /// As given.
         target: String,
+    },
+    /// The hash could mean several calls.
+    #[error("`{target}` names {} calls: {}", .calls.len(), .calls.join(", "))]
+    Ambiguous {
+        /// As given.
+        target: String,
+        /// The hash that each is shown with, its id and its tool.
+        calls: Vec<String>,
     },
     /// More than a limit allows.
     #[error("{what}: {given}, at most {max}")]
@@ -276,9 +287,8 @@ fn named(state: &State, targets: &[Target]) -> Result<Vec<ItemId>, Rejection> {
     for target in targets {
         let unknown = || Rejection::Unknown { target: target.text() };
         let found: Vec<Ix> = match target {
-            Target::Auto(text) => match hash_of(state, text) {
-                Some(hash) => state
-                    .calls_by_hash(&hash, Seq::MAX)
+            Target::Auto(text) | Target::Shown(text) => match hash_of(state, text) {
+                Some(hash) => shown_as(state, &hash, text)?
                     .iter()
                     .filter_map(|calls| {
                         calls.iter().rev().copied().find(|ix| state.is_in_context(*ix, Seq::MAX))
@@ -301,6 +311,28 @@ fn named(state: &State, targets: &[Target]) -> Result<Vec<ItemId>, Rejection> {
         }
     }
     Ok(items)
+}
+
+/// The calls that a hash means to a person: those that are shown with it, else those that it is the beginning of.
+fn shown_as(state: &State, hash: &HashTarget, text: &str) -> Result<Vec<Vec<Ix>>, Rejection> {
+    let mut groups = state.calls_by_hash(hash, Seq::MAX);
+    if groups.len() < 2 {
+        return Ok(groups);
+    }
+    let text = text.trim().to_lowercase();
+    let shown = |ix: &Ix| state.hash(*ix, Seq::MAX, HashForm::Shown);
+    let is_it = |calls: &Vec<Ix>| calls.last().and_then(shown).as_deref() == Some(text.as_str());
+    if groups.iter().filter(|calls| is_it(calls)).count() == 1 {
+        groups.retain(is_it);
+        return Ok(groups);
+    }
+    let newest = groups.iter().filter_map(|calls| calls.last());
+    let named = newest.map(|ix| {
+        let item = state.item_id(*ix).map(|item| item.to_string()).unwrap_or_default();
+        let tool = state.tool(*ix).unwrap_or_default();
+        format!("{} ({item} {tool})", shown(ix).unwrap_or_default())
+    });
+    Err(Rejection::Ambiguous { target: text, calls: named.collect() })
 }
 
 /// The hash that a text is, if it is one and not a pattern.
@@ -352,7 +384,7 @@ impl Asked<'_> {
             limits("bytes of a summary", summary.as_ref().map_or(0, String::len), SUMMARY_BYTES_MAX)?;
             let blank = summary.as_deref().is_none_or(|summary| summary.trim().is_empty());
             if self.action == ContextAction::Distill && blank {
-                let is_pattern = matches!(target, Target::Auto(text) if hash_of(self.state, text).is_none());
+                let is_pattern = matches!(target, Target::Auto(text) | Target::Shown(text) if hash_of(self.state, text).is_none());
                 let kind = if is_pattern { "pattern" } else { "target" };
                 return Err(Rejection::SummaryRequired { kind, target: target.text() });
             }
@@ -366,10 +398,10 @@ impl Asked<'_> {
         for (target, summary) in targets {
             let summary = summary.as_deref().filter(|_| self.action == ContextAction::Distill);
             match target {
-                Target::Auto(text) => {
+                Target::Auto(text) | Target::Shown(text) => {
                     if let Some(hash) = hash_of(self.state, text) {
                         gathered.asked_calls = true;
-                        for ix in self.live_calls(&hash)? {
+                        for ix in self.live_calls(self.groups(target, &hash, text)?)? {
                             self.take(&mut gathered, ix, None, summary);
                         }
                     } else {
@@ -397,16 +429,22 @@ impl Asked<'_> {
         Ok(self.hidden(gathered))
     }
 
-    /// The newest live call of each signature that a hash names.
-    fn live_calls(&self, hash: &HashTarget) -> Result<Vec<Ix>, Rejection> {
+    /// Calls that a hash names, by signature.
+    fn groups(&self, target: &Target, hash: &HashTarget, text: &str) -> Result<Vec<Vec<Ix>>, Rejection> {
+        match target {
+            Target::Shown(_) => shown_as(self.state, hash, text),
+            _ => Ok(self.state.calls_by_hash(hash, Seq::MAX)),
+        }
+    }
+
+    /// The newest live call of each signature.
+    fn live_calls(&self, groups: Vec<Vec<Ix>>) -> Result<Vec<Ix>, Rejection> {
         let mut live = Vec::new();
         let (mut present, mut left) = (0_usize, 0_usize);
-        for calls in self.state.calls_by_hash(hash, Seq::MAX) {
+        for calls in groups {
             // Off the branch: never recorded, as far as this branch knows.
-            let off = |ix: &Ix| {
-                matches!(self.state.face(*ix, Face::Input, Seq::MAX).cause, Some(CauseView::OffBranch { .. }))
-            };
-            let calls: Vec<Ix> = calls.into_iter().filter(|ix| !off(ix)).collect();
+            let calls: Vec<Ix> =
+                calls.into_iter().filter(|ix| !self.state.is_off_branch(*ix, Seq::MAX)).collect();
             let Some(newest) = calls.last().copied() else { continue };
             if self.state.is_protected_tool(newest) {
                 if self.state.had_hash(newest) {
@@ -531,10 +569,10 @@ impl Asked<'_> {
         let mut pinned = Vec::new();
         for (target, _) in targets {
             let found: Vec<Ix> = match target {
-                Target::Auto(text) => {
+                Target::Auto(text) | Target::Shown(text) => {
                     if let Some(hash) = hash_of(self.state, text) {
                         gathered.asked_calls = true;
-                        let groups = self.state.calls_by_hash(&hash, Seq::MAX);
+                        let groups = self.groups(target, &hash, text)?;
                         groups
                             .into_iter()
                             .filter_map(|calls| calls.into_iter().rev().find(|ix| self.can_restore(*ix)))

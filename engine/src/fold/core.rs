@@ -133,6 +133,12 @@ pub(crate) struct Core {
     /// Per task: its outputs.
     #[rkyv(with = rkyv::with::AsVec)]
     pub(super) task_outputs: FxHashMap<Name, Vec<Ix>>,
+    /// Per evicted task: the eviction, as long as no work on it begins anew.
+    #[rkyv(with = rkyv::with::AsVec)]
+    pub(super) task_ended: FxHashMap<Name, u32>,
+    /// Calls that are open, with the task they began under.
+    #[rkyv(with = rkyv::with::AsVec)]
+    pub(super) task_calls: FxHashMap<Ix, Name>,
     /// Of the active task: outputs that rolling prune has left.
     pub(super) task_recent: VecDeque<Ix>,
     #[rkyv(with = rkyv::with::Skip)]
@@ -202,8 +208,14 @@ impl Step<'_> {
             Op::Turn { key, number } => self.turn(*key, *number),
             Op::Prompt => self.history.prompts.push(self.at),
             Op::Policy { policy, own } => self.policy(policy, *own),
-            Op::Replace(order) => self.replace(order),
-            Op::Clear(act) => self.clear(*act),
+            Op::Replace(order) => {
+                self.replace(order);
+                self.move_summaries();
+            }
+            Op::Clear(act) => {
+                self.clear(*act);
+                self.move_summaries();
+            }
             Op::Rewound(rewind) => {
                 self.core.turn = self.core.turn.max(rewind.turn);
                 if self.core.policy != rewind.policy || self.core.own_policy != rewind.own {
@@ -211,11 +223,18 @@ impl Step<'_> {
                 }
             }
             Op::FileChanged(key) => self.file_changed(*key),
-            Op::Abandon(message) => self.abandon(*message),
+            Op::Abandon(message) => {
+                self.abandon(*message);
+                self.move_summaries();
+            }
             Op::Revise(revision) => self.revise(*revision),
-            Op::Hide(act) => self.hide(*act),
+            Op::Hide(act) => {
+                self.hide(*act);
+                self.move_summaries();
+            }
             Op::Restore(items) => {
                 self.each(items, Self::restore);
+                self.move_summaries();
                 self.subs.memory.restored(self.at, items);
             }
             Op::Pin(items) => self.each(items, Self::pin),
@@ -253,15 +272,13 @@ impl Step<'_> {
         if let Some(call) = self.facts.call(ix) {
             self.core.open.entry(call.host_id).or_default().push(ix);
         }
+        self.call_began(ix);
     }
 
     fn touch_files(&mut self, ix: Ix) {
         let Some(call) = self.facts.call(ix) else { return };
         for key in self.facts.keys_of(call).iter().filter(|key| key.kind == KeyKind::File) {
-            self.core.quiet.touch(key.id_given, self.core.turn.0);
-            if key.id_resolved != key.id_given {
-                self.core.quiet.touch(key.id_resolved, self.core.turn.0);
-            }
+            self.core.quiet.touch(key, self.core.turn.0);
         }
     }
 
@@ -356,8 +373,14 @@ impl Step<'_> {
         for pair in pairs {
             let rule = &super::rules::file::RULE;
             let (old, new) = (self.core.live(pair.old), self.core.live(pair.new));
+            // Whether the two are of one file is for the policy of now to say.
+            let look = look!(self);
+            let edited = self.facts.keys.get(pair.key as usize).map(|key| look.id(key));
             let allowed = self.core.policy.file.clears(ToolClass::Edit).contains(&pair.class)
-                && !self.core.lists.holds(self.facts, pair.old, rule.guard);
+                && !self.core.lists.holds(self.facts, pair.old, rule.guard)
+                && look.keys(pair.old).any(|(_, key)| {
+                    key.kind == KeyKind::File && key.class == pair.class && Some(look.id(key)) == edited
+                });
             let can = old.is(BORN)
                 && !old.is(SUPERSEDED | LEFT | CLEARED | PINNED)
                 && new.is(BORN)
@@ -404,7 +427,8 @@ impl Step<'_> {
             }
             if waits {
                 let class = super::rules::file::class(slot.group);
-                self.core.quiet.wait(old, new, super::facts::KeyId(slot.key), key, class, steps);
+                let (file, paths) = (super::facts::KeyId(slot.key), self.core.policy.paths);
+                self.core.quiet.wait(Pair { number: 0, old, new, key, class }, file, paths, steps);
             } else {
                 self.supersede(old, new.0, kind, key);
             }
@@ -464,7 +488,7 @@ impl Step<'_> {
             return;
         }
         let steps = self.core.policy.file.edit_quiet_steps;
-        let pairs = self.core.quiet.take_due(turn, steps);
+        let pairs = self.core.quiet.take_due(turn, self.core.policy.paths, steps);
         self.fire(&pairs);
         for number in 0..SHORTENING.len() {
             self.shorten_due(number);
@@ -539,7 +563,7 @@ impl Step<'_> {
     }
 
     fn policy(&mut self, policy: &Arc<Policy>, own: bool) {
-        let steps_before = self.core.policy.file.edit_quiet_steps;
+        let before = (self.core.policy.file.edit_quiet_steps, self.core.policy.paths);
         self.core.policy = Arc::clone(policy);
         self.core.own_policy = own;
         self.core.lists.clear();
@@ -548,8 +572,11 @@ impl Step<'_> {
             queue.clear();
         }
         self.core.shelf.clear();
-        if steps_before != policy.file.edit_quiet_steps {
-            self.core.quiet.reschedule(policy.file.edit_quiet_steps);
+        let (steps, paths) = (policy.file.edit_quiet_steps, policy.paths);
+        if before != (steps, paths) {
+            let look = Look { facts: &*self.facts, policy, lists: &self.core.lists };
+            let file = |key: u32| look.facts.keys.get(key as usize).map(|key| look.id(key));
+            self.core.quiet.reschedule(paths, steps, file);
         }
         self.core.protected.clear();
         let age = policy.turn_protection.age_min();
@@ -634,10 +661,10 @@ impl Step<'_> {
 
     fn file_changed(&mut self, key: u32) {
         let Some(key) = self.facts.keys.get(key as usize) else { return };
+        self.core.quiet.touch(key, self.core.turn.0);
         let touch = FileTouch { seq: self.at, until: Seq::MAX };
         let resolved = (key.id_resolved != key.id_given).then_some(key.id_resolved);
         for id in std::iter::once(key.id_given).chain(resolved) {
-            self.core.quiet.touch(id, self.core.turn.0);
             self.history.file_changes.entry(id).or_default().push(touch);
         }
     }
@@ -680,13 +707,7 @@ impl Step<'_> {
         if live.is(SUPERSEDED) {
             self.lay(ix);
         }
-        let files: Vec<_> = {
-            let look = look!(self);
-            look.keys(ix).map(|(_, key)| look.id(key)).collect()
-        };
-        for file in files {
-            self.core.quiet.forget(ix, file);
-        }
+        self.core.quiet.forget(ix);
     }
 
     fn pin(&mut self, ix: Ix) {

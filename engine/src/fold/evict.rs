@@ -5,24 +5,37 @@
 //!   outputs of T (tagged, or recorded while T was active)        -> tombstone
 //!   assistant messages m1..=m2: first text or reasoning part     -> tombstone, their other such parts -> nothing
 //!   the last of these places                                     -> the one with the summary
+//! a call that T leaves open                                      -> when it ends, with the summary
 //! ```
 //!
 //! User messages, calls with their parameters, and the order stay. While T is active only its newest outputs stay
 //! (rolling prune). A pinned item is left alone. The texts are made when they are read.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::core::{BORN, EVICTED, LEFT, PINNED, Step};
 use super::facts::{Eviction, ItemKind, Ix, NONE, index};
 use super::history::{Cause, Evicted};
 use super::names::Name;
-use crate::event::{Face, Role, TaskChanged, TaskEvicted, TaskStatus};
+use crate::event::{Face, Role, TaskChanged, TaskEvicted};
 use crate::ids::Seq;
 
 impl Step<'_> {
-    /// An output belongs to the task that its tag names, else to the active one.
+    /// A call begins while a task is active: it is of that task if none is active when it ends.
+    pub(super) fn call_began(&mut self, ix: Ix) {
+        if let Some(task) = self.core.task {
+            self.core.task_calls.insert(ix, task);
+        }
+    }
+
+    /// An output belongs to the task that its tag names, else to the active one, else to the one that its call began under.
     pub(super) fn output_recorded(&mut self, ix: Ix, tag: Option<Name>) {
-        if let Some(task) = tag.or(self.core.task) {
+        let began = self.core.task_calls.remove(&ix);
+        let late = began.filter(|_| tag.is_none() && self.core.task.is_none());
+        if let Some(eviction) = late.and_then(|task| self.core.task_ended.get(&task)).copied() {
+            self.ended_late(ix, eviction);
+        } else if let Some(task) = tag.or(self.core.task).or(began) {
             self.belongs(ix, task);
         }
     }
@@ -44,9 +57,18 @@ impl Step<'_> {
         let named = event.message.as_deref().and_then(|key| self.facts.names.find(key));
         let message = named.and_then(|key| self.facts.message_by_key(key)).unwrap_or_else(newest);
         for fields in &event.tasks {
-            if fields.status == Some(TaskStatus::InProgress) {
-                let task = self.facts.names.intern(&fields.id);
-                self.core.task_begins.entry(task).or_insert(message);
+            let task = self.facts.names.intern(&fields.id);
+            let begun = self.subs.tasks.task(&fields.id, self.at).and_then(|task| Some(task.begun?.seq));
+            match begun {
+                // Since its last completion: what was done for it before that is no part of this round.
+                Some(seq) if seq == self.at => {
+                    self.core.task_begins.insert(task, message);
+                    self.core.task_ended.remove(&task);
+                }
+                Some(_) => {}
+                None => {
+                    self.core.task_begins.remove(&task);
+                }
             }
         }
         self.follow_active();
@@ -69,6 +91,7 @@ impl Step<'_> {
         else {
             return;
         };
+        self.core.task_ended.insert(task, eviction);
         let mut places: Vec<(Ix, Evicted)> = Vec::new();
         let outputs = self.core.task_outputs.remove(&task).unwrap_or_default();
         places.extend(outputs.iter().map(|ix| (*ix, Evicted::Output)));
@@ -87,7 +110,8 @@ impl Step<'_> {
                     });
                     if spoken && self.can_go(ix) {
                         places.push((ix, how));
-                        how = Evicted::Dropped;
+                        // What shows something else already cannot stand for its message.
+                        how = if self.shows_otherwise(ix) { how } else { Evicted::Dropped };
                     }
                 }
             }
@@ -95,11 +119,67 @@ impl Step<'_> {
         places.retain(|(ix, _)| self.can_go(*ix));
         places.sort_unstable_by_key(|(ix, _)| *ix);
         places.dedup_by_key(|(ix, _)| *ix);
-        let last = places.iter().rposition(|(_, how)| *how != Evicted::Dropped);
+        places.sort_by_key(|(ix, _)| self.stands_at(*ix));
+        let carries = |(ix, how): &(Ix, Evicted)| *how != Evicted::Dropped && !self.shows_otherwise(*ix);
+        let last = places.iter().rposition(carries);
         for (place, &(ix, how)) in places.iter().enumerate() {
             self.core.set(ix, EVICTED);
             let cause = Cause::Evicted { eviction, how, last: Some(place) == last };
             self.begin(ix, Face::Output, cause);
+        }
+    }
+
+    /// Where a content stands in the conversation: a result where it came, whatever the order of the calls.
+    fn stands_at(&self, ix: Ix) -> (Seq, Ix) {
+        let finish = self.history.answer(ix, Seq::MAX);
+        let finish = finish.and_then(|finish| self.facts.finishes.get(finish as usize));
+        let born = || self.facts.item(ix).map_or(Seq::ZERO, |item| item.id.seq);
+        (finish.map_or_else(born, |finish| finish.seq), ix)
+    }
+
+    /// Whether something shows on an item that an eviction would not replace.
+    fn shows_otherwise(&self, ix: Ix) -> bool {
+        let rank = Cause::Evicted { eviction: 0, how: Evicted::Output, last: false }.rank();
+        let cause = self.history.cause(ix, Face::Output, Seq::MAX);
+        cause.is_some_and(|row| row.cause.rank() < rank)
+    }
+
+    /// A call that was open when its task was completed has ended: what it says is behind the summary, too.
+    fn ended_late(&mut self, ix: Ix, eviction: u32) {
+        if self.can_go(ix) {
+            self.core.set(ix, EVICTED);
+            self.begin(ix, Face::Output, Cause::Evicted { eviction, how: Evicted::Output, last: true });
+        }
+    }
+
+    /// What stood for a task may be gone from where it stood: restored, cleared, left behind by a compaction. The summary of
+    /// what is still hidden moves to the last place that can bear it. Cost: O(causes), if there was any eviction.
+    pub(super) fn move_summaries(&mut self) {
+        if self.facts.rare.evictions.iter().all(|eviction| eviction.summary.is_none()) {
+            return;
+        }
+        let mut places: BTreeMap<u32, Vec<(Ix, Cause)>> = BTreeMap::new();
+        for row in self.history.rows.iter().filter(|row| row.until == Seq::MAX) {
+            let Cause::Evicted { eviction, how, .. } = row.cause else { continue };
+            let shows = || self.history.cause(row.ix, Face::Output, Seq::MAX).map(|row| row.cause);
+            if how != Evicted::Rolling && shows() == Some(row.cause) {
+                places.entry(eviction).or_default().push((row.ix, row.cause));
+            }
+        }
+        for (eviction, mut places) in places {
+            let is_last = |(_, cause): &(Ix, Cause)| matches!(cause, Cause::Evicted { last: true, .. });
+            if places.iter().any(is_last) {
+                continue;
+            }
+            places.sort_by_key(|(ix, _)| self.stands_at(*ix));
+            let stands =
+                |(_, cause): &&(Ix, Cause)| !matches!(cause, Cause::Evicted { how: Evicted::Dropped, .. });
+            // Where no place is left but those that show nothing, one of them speaks up.
+            let heir = places.iter().rev().find(stands).or_else(|| places.last()).copied();
+            let Some((ix, cause @ Cause::Evicted { how, .. })) = heir else { continue };
+            self.history.end(ix, self.at, |row| row.cause == cause);
+            let how = if how == Evicted::Dropped { Evicted::Assistant } else { how };
+            self.begin(ix, Face::Output, Cause::Evicted { eviction, how, last: true });
         }
     }
 

@@ -3,17 +3,20 @@
 
 use std::fmt::Write as _;
 
+use super::policy::TaskArchive;
+
 const TAG_START: &str = "<!-- sigma-task: ";
 const TAG_END: &str = " -->";
 
 /// The text in place of an output; with a summary it is the last place, and the summary stands there.
-pub fn output_text(task: &str, session: &str, summary: Option<&str>) -> String {
+pub fn output_text(task: &str, session: &str, summary: Option<&str>, archive: TaskArchive) -> String {
     match summary {
         Some(summary) => {
             format!("[Task {task} completed. Raw logs evicted to archive. \nSUMMARY: {summary}]")
         }
         None => {
-            format!("[Task {task} completed: output evicted to archive. {}", archive_hint(task, session))
+            let hint = archive_hint(task, session, archive);
+            format!("[Task {task} completed: output evicted to archive. {hint}")
         }
     }
 }
@@ -29,18 +32,35 @@ pub fn words_text(task: &str, summary: Option<&str>) -> String {
 }
 
 /// The text in place of an output that a rolling prune hid.
-pub fn rolling_text(task: &str, session: &str) -> String {
+pub fn rolling_text(task: &str, session: &str, archive: TaskArchive) -> String {
     format!(
         "[Tool output for task {task} evicted (Rolling Prune) to keep context small. {}",
-        archive_hint(task, session)
+        archive_hint(task, session, archive)
     )
 }
 
-fn archive_hint(task: &str, session: &str) -> String {
-    format!("Use 'grep' on {} if previous logs are needed.]", archive_path(task, session))
+fn archive_hint(task: &str, session: &str, archive: TaskArchive) -> String {
+    match archive {
+        TaskArchive::File => {
+            format!("Use 'grep' on {} if previous logs are needed.]", archive_path(task, session))
+        }
+        TaskArchive::Command => {
+            let (task, session) = (quoted(task), quoted(session));
+            format!("Use `acpdb task archive {task} --session {session}` if previous logs are needed.]")
+        }
+    }
 }
 
-/// Where a task's archive is exported to, relative to the host's folder.
+/// An id as a shell takes it for one word.
+fn quoted(id: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '/' | ':' | '@' | '+');
+    if !id.is_empty() && !id.starts_with('-') && id.chars().all(plain) {
+        return id.to_owned();
+    }
+    format!("'{}'", id.replace('\'', "'\\''"))
+}
+
+/// Where a host writes a task's archive to, relative to its folder.
 pub fn archive_path(task: &str, session: &str) -> String {
     format!(".sigma/archives/{}/{}.log", path_part(session), path_part(task))
 }

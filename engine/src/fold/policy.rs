@@ -34,6 +34,17 @@ pub enum Paths {
     Session,
 }
 
+/// Where a tombstone says that a task's logs can be read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TaskArchive {
+    /// By the command that prints them.
+    #[default]
+    Command,
+    /// In the file that a host writes them to, `.sigma/archives/SESSION/TASK.log`.
+    File,
+}
+
 /// What makes two calls a repeat.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -269,6 +280,8 @@ pub struct Policy {
     pub automata: ReflectionSettings,
     /// Outputs of the active task that stay; older ones are hidden.
     pub task_outputs_max: u32,
+    /// Where tombstones say that an evicted output can be read.
+    pub task_archive: TaskArchive,
 }
 
 /// A policy that cannot be read.

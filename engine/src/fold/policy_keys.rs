@@ -86,6 +86,7 @@ pub const KEYS: &[PolicyKey] = keys! {
     "automata" automata.enabled: flag;
     "automata.initial_turns" automata.initial_turns: count;
     "task.outputs_max" task_outputs_max: count;
+    "task.archive" task_archive: word;
     "shelf" shelf.on: flag;
     "shelf.read_turns" shelf.read_turns: count;
     "shelf.other_turns" shelf.other_turns: count;
@@ -193,6 +194,9 @@ mod word {
     impl Word for crate::fold::serving::FlushRule {
         const EXPECTED: &'static str = "`hybrid`, `ski_rental` or `cold`";
     }
+    impl Word for crate::fold::policy::TaskArchive {
+        const EXPECTED: &'static str = "`command` or `file`";
+    }
     impl Word for crate::fold::policy::FileKind {
         const EXPECTED: &'static str = "`file`, `supersede_write` or `supersede_read`";
     }
@@ -235,7 +239,7 @@ mod files {
 
     pub(super) fn set(place: &mut Globs, value: &Value) -> Result<(), KeyError> {
         let patterns = texts(value).ok_or(KeyError::Kind("a list of file patterns"))?;
-        *place = Globs::paths(patterns).map_err(KeyError::Glob)?;
+        *place = Globs::guarded_paths(patterns).map_err(KeyError::Glob)?;
         Ok(())
     }
 }

@@ -12,8 +12,9 @@
 use std::collections::BTreeMap;
 
 use super::core::{BORN, CLEARED, LEFT, PINNED, RESTORED, SHORTENED, SUPERSEDED, Status, Step};
-use super::facts::{Ix, Size};
+use super::facts::{Ix, KeyFact, Size};
 use super::history::{Cause, ShortenKind};
+use super::policy::Paths;
 use super::rules::Guard;
 use crate::event::{Face, KeyKind, TodoRole, ToolClass};
 use crate::ids::Seq;
@@ -92,8 +93,10 @@ impl Step<'_> {
                 (_, ToolClass::Read) => rule.read_turns,
                 _ => rule.other_turns,
             };
+            let paths = self.core.policy.paths;
             let keys = self.facts.keys_of(call).iter().filter(|key| key.kind == KeyKind::File);
-            let touched = keys.map(|key| self.core.quiet.last_touch(key.id_resolved)).max();
+            let file = |key: &KeyFact| if paths == Paths::Raw { key.id_given } else { key.id_resolved };
+            let touched = keys.map(|key| self.core.quiet.last_touch(file(key), paths)).max();
             let rested = touched.unwrap_or(0).max(item.turn.0).saturating_add(turns);
             if rested > turn {
                 self.core.shelf.due.entry(rested).or_default().push((ix, face));

@@ -204,14 +204,17 @@ impl State {
     }
 
     pub(crate) fn step(&mut self, at: Seq, op: &Op) {
-        let mut step = Step {
+        self.all(at).run(op);
+    }
+
+    fn all(&mut self, at: Seq) -> Step<'_> {
+        Step {
             facts: &mut self.facts,
             core: &mut self.core,
             history: &mut self.history,
             subs: &mut self.subs,
             at,
-        };
-        step.run(op);
+        }
     }
 
     /// Facts about the stream itself; no rewind undoes them.
@@ -488,6 +491,7 @@ impl State {
                 }
             }
         }
+        self.all(at).move_summaries();
         self.effects(at, self.history.edges.len());
     }
 

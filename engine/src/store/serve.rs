@@ -278,18 +278,22 @@ impl Store {
             };
             return Err(Error::NotFound { what: "served context", name, nearest: None });
         };
-        let renderer = renderers
-            .iter()
-            .find(|renderer| renderer.format() == record.format && renderer.version() == record.renderer);
-        let Some(renderer) = renderer else {
-            return Err(Rejection::Malformed(format!(
+        let of_format = |renderer: &&&dyn Renderer| renderer.format() == record.format;
+        let exact = renderers.iter().filter(of_format).find(|it| it.version() == record.renderer);
+        // Another version may make the same bytes; the digest tells.
+        let other = renderers.iter().find(of_format);
+        let lacking = || {
+            Error::from(Rejection::Malformed(format!(
                 "the context {seq} was made by version {} of the format `{}`, which this program does not have",
                 record.renderer, record.format
-            ))
-            .into());
+            )))
         };
+        let renderer = exact.or(other).ok_or_else(lacking)?;
         let bytes = renderer.render(&view.with_at(Seq(seq.get().saturating_sub(1))).to_send()?)?.bytes;
         let is_same = self.inner.log.secret().served(&bytes) == record.digest;
+        if !is_same && exact.is_none() {
+            return Err(lacking());
+        }
         Ok(ServedAgain { bytes, record, seq, turn, is_same })
     }
 }
@@ -339,9 +343,11 @@ fn situation(view: &View, options: &ServeOptions, now: Micros) -> Situation {
     let cache = cache(state, &places, options, &settings, at, now);
     let last = state.served(at).last().map_or(Seq::ZERO, |(seq, _)| *seq);
     let turn = state.turn(at);
+    // What saves nothing never pays; it goes along where that is not asked.
+    let all = settings.mode == ServeMode::Eager || cache.cold;
     let candidates: Vec<Candidate> = pending
         .iter()
-        .filter(|item| item.gain() > 0)
+        .filter(|item| all || item.gain() > 0)
         .map(|item| {
             let since = state.turn(item.since);
             let waited = if item.since > last { 0 } else { turn.since(since) };

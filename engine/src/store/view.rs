@@ -220,7 +220,7 @@ impl View {
     /// # Errors
     /// As [`View::body`], for the bodies that the text is made of.
     pub fn shown(&self, ix: Ix, face: Face) -> Result<ShownFace, Error> {
-        let plan = ShowPlan::of(&self.read(), (ix, face, self.at));
+        let plan = ShowPlan::of(&self.read(), (ix, face, self.at), State::stand_in);
         plan.show(self, &mut |id| self.inner.body(id))
     }
 
@@ -228,11 +228,21 @@ impl View {
     ///
     /// Cost: as [`View::bodies`]. Hold the answer of a few thousand at a time where memory counts.
     pub fn shown_all(&self, faces: &[(Ix, Face, Seq)]) -> Vec<Result<ShownFace, Error>> {
+        self.all_by(faces, State::stand_in)
+    }
+
+    /// What the host had of many faces, in the order of `faces`: as recorded, but for what it cleared itself and what was
+    /// erased. Cost: as [`View::shown_all`].
+    pub fn recorded_all(&self, faces: &[(Ix, Face, Seq)]) -> Vec<Result<ShownFace, Error>> {
+        self.all_by(faces, State::recorded_stand_in)
+    }
+
+    fn all_by(&self, faces: &[(Ix, Face, Seq)], stand_in: StandInOf) -> Vec<Result<ShownFace, Error>> {
         let mut shown = Vec::with_capacity(faces.len());
         for some in faces.chunks(SHOWN_COUNT) {
             let plans: Vec<ShowPlan> = {
                 let reading = self.read();
-                some.iter().map(|face| ShowPlan::of(&reading, *face)).collect()
+                some.iter().map(|face| ShowPlan::of(&reading, *face, stand_in)).collect()
             };
             let ids: Vec<BodyId> = plans.iter().flat_map(ShowPlan::needs).collect();
             let mut bodies = ids.iter().copied().zip(self.bodies(&ids));
@@ -250,6 +260,9 @@ impl View {
     }
 }
 
+/// What stands in place of a face.
+type StandInOf = fn(&State, Ix, Face, Seq) -> Option<StandIn>;
+
 /// Faces of which all bodies are read at a time.
 const SHOWN_COUNT: usize = 1024;
 
@@ -261,13 +274,13 @@ struct ShowPlan {
 }
 
 impl ShowPlan {
-    fn of(reading: &Reading<'_>, (ix, face, at): (Ix, Face, Seq)) -> Self {
+    fn of(reading: &Reading<'_>, (ix, face, at): (Ix, Face, Seq), of: StandInOf) -> Self {
         let fold = reading.state();
         let state = fold.face(ix, face, at).state;
         if matches!(state, FaceState::Absent) {
             return Self { state, stand_in: None, parts: Vec::new() };
         }
-        let stand_in = fold.stand_in(ix, face, at);
+        let stand_in = of(fold, ix, face, at);
         let parts = if face == Face::Input {
             let params = fold.item(ix, at).and_then(|item| item.params);
             params.map(|body| (PartKind::Text, body, 0, None)).into_iter().collect()

@@ -6,7 +6,8 @@
 //! ```
 //!
 //! A pattern is compared with the whole name or path, case counts, every other character stands for itself (also
-//! `[`, `{` and `\`, which occur in names of files). Patterns are compiled once; what has no wildcard is looked up.
+//! `[`, `{` and `\`, which occur in names of files). Lists that guard files ignore case and take `\` for `/`: a file is
+//! the same secret however its name is spelled. Patterns are compiled once; what has no wildcard is looked up.
 //! Matching neither recurses nor allocates: after a mismatch the last `*` takes one character more, and if it may
 //! not, the last `**` does. No earlier one needs to, for what it could reach a later one reaches as well.
 
@@ -30,6 +31,8 @@ pub struct Globs {
     /// Those without wildcards, sorted.
     exact: Vec<Box<str>>,
     wild: Vec<Vec<Token>>,
+    /// Case is ignored, and `\` is `/`.
+    folded: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,7 +71,7 @@ impl Globs {
     /// # Errors
     /// [`GlobError`] for a pattern that is empty or longer than [`GLOB_BYTES_MAX`].
     pub fn names<S: AsRef<str>>(patterns: impl IntoIterator<Item = S>) -> Result<Self, GlobError> {
-        Self::compile(patterns, name_tokens)
+        Self::compile(patterns, name_tokens, false)
     }
 
     /// Compiles patterns of file paths.
@@ -76,14 +79,23 @@ impl Globs {
     /// # Errors
     /// [`GlobError`] for a pattern that is empty or longer than [`GLOB_BYTES_MAX`].
     pub fn paths<S: AsRef<str>>(patterns: impl IntoIterator<Item = S>) -> Result<Self, GlobError> {
-        Self::compile(patterns, path_tokens)
+        Self::compile(patterns, path_tokens, false)
+    }
+
+    /// Compiles patterns of file paths that fit in any case, with either separator.
+    ///
+    /// # Errors
+    /// [`GlobError`] for a pattern that is empty or longer than [`GLOB_BYTES_MAX`].
+    pub fn guarded_paths<S: AsRef<str>>(patterns: impl IntoIterator<Item = S>) -> Result<Self, GlobError> {
+        Self::compile(patterns, path_tokens, true)
     }
 
     fn compile<S: AsRef<str>>(
         patterns: impl IntoIterator<Item = S>,
         tokens: fn(&str) -> Vec<Token>,
+        folded: bool,
     ) -> Result<Self, GlobError> {
-        let mut globs = Self::default();
+        let mut globs = Self { folded, ..Self::default() };
         for pattern in patterns {
             let pattern = pattern.as_ref();
             let fail = |problem| GlobError { pattern: pattern.chars().take(50).collect(), problem };
@@ -94,10 +106,11 @@ impl Globs {
                 return Err(fail("longer than 1024 bytes"));
             }
             globs.patterns.push(pattern.to_owned());
+            let pattern = &if folded { fold(pattern) } else { pattern.to_owned() };
             if pattern.contains(['*', '?']) {
                 globs.wild.push(tokens(pattern));
             } else {
-                globs.exact.push(pattern.into());
+                globs.exact.push(pattern.as_str().into());
             }
         }
         globs.exact.sort_unstable();
@@ -118,6 +131,8 @@ impl Globs {
     ///
     /// Cost: a binary search, then each pattern that has wildcards.
     pub fn is_match(&self, text: &str) -> bool {
+        let folded = self.folded.then(|| fold(text));
+        let text = folded.as_deref().unwrap_or(text);
         self.exact.binary_search_by(|exact| exact.as_ref().cmp(text)).is_ok()
             || self.wild.iter().any(|tokens| fits(tokens, text))
     }
@@ -127,6 +142,11 @@ impl Globs {
         let bare = without_server(tool);
         self.is_match(tool) || bare.len() != tool.len() && self.is_match(bare)
     }
+}
+
+/// A path as guarded lists compare it.
+fn fold(path: &str) -> String {
+    path.to_lowercase().replace('\\', "/")
 }
 
 /// The name of a tool without a leading `mcp__SERVER__`.
@@ -255,6 +275,17 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    /// A key file went unprotected because its name was written in capitals, or behind backslashes.
+    #[test]
+    fn guarded_paths_fit_in_any_case_and_with_either_separator() {
+        let globs = Globs::guarded_paths(["**/.env", "**/*.pem", "Secret/Ä.txt"]).unwrap();
+        for path in ["/p/.Env", ".ENV", "C:\\p\\.env", "keys/SERVER.PEM", "a\\b.pem", "secret\\ä.TXT"] {
+            assert!(globs.is_match(path), "{path}");
+        }
+        assert!(!globs.is_match("/p/env") && !globs.is_match("a.pem.txt"));
+        assert!(!Globs::paths(["**/.env"]).unwrap().is_match("/p/.Env"));
+    }
 
     #[test]
     fn names_match_whole_and_by_case() {

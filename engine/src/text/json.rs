@@ -7,7 +7,8 @@
 //! ```
 //!
 //! Strings may hold lone surrogates, as JavaScript hosts produce them by cutting text in the middle of a character;
-//! [`JsonStr`] keeps them. Numbers are IEEE doubles and nothing else: `1.0` and `1` are one number. Objects keep the
+//! [`JsonStr`] keeps them. Numbers are IEEE doubles: `1.0` and `1` are one number. One that no double is keeps its digits
+//! beside the nearest double: hosts' hashes are made of the double, calls are compared by the digits. Objects keep the
 //! order and the duplicates they were written with; reading takes the last of several equal keys.
 //!
 //! The parser does not recurse and refuses what is nested deeper than [`JSON_DEPTH_MAX`], so everything that walks a
@@ -36,6 +37,8 @@ pub enum Json {
     Bool(bool),
     /// A number; too large ones are infinite.
     Num(f64),
+    /// A number that no double is, such as an id of twenty digits: the nearest double, and the number as written.
+    Written(f64, Box<str>),
     /// A string.
     Str(JsonStr),
     /// An array.
@@ -131,7 +134,7 @@ impl Json {
     /// The number.
     pub fn as_f64(&self) -> Option<f64> {
         match self {
-            Self::Num(number) => Some(*number),
+            Self::Num(number) | Self::Written(number, _) => Some(*number),
             _ => None,
         }
     }

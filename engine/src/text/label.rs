@@ -69,7 +69,7 @@ impl Label {
 pub struct HashTarget {
     /// The character before `_`; none in the bare form.
     letter: Option<char>,
-    /// Hex digits, lower-cased: at least 5 after a letter, exactly 6 in the bare form.
+    /// Hex digits, lower-cased: at least 5 after a letter, at least 6 in the bare form.
     digits: String,
 }
 
@@ -83,9 +83,9 @@ impl HashTarget {
         (digits.len() >= SHORT_DIGITS).then(|| Self::with(Some(letter), digits))?
     }
 
-    /// Reads exactly 6 hex digits.
+    /// Reads 6 or more hex digits: a bare hash is lengthened like any other where two would read alike.
     pub fn parse_bare(text: &str) -> Option<Self> {
-        (text.len() == BARE_DIGITS).then(|| Self::with(None, text))?
+        (text.len() >= BARE_DIGITS).then(|| Self::with(None, text))?
     }
 
     fn with(letter: Option<char>, digits: &str) -> Option<Self> {
@@ -100,28 +100,33 @@ impl HashTarget {
 
     /// Whether this names a call with `label` and `signature`: digits beyond the label's are the signature's.
     pub fn names(&self, label: Label, signature: &Signature) -> bool {
-        match self.letter {
-            None => self.digits == label.hex6(),
+        let (short, more) = self.split();
+        let is_label = match self.letter {
+            None => short == label.hex6(),
             Some(letter) => {
-                let (short, more) = self.digits.split_at_checked(SHORT_DIGITS).unwrap_or_default();
-                letter == label.letter()
-                    && u32::from_str_radix(short, 16) == Ok(label.bits() >> 4)
-                    && (more.is_empty() || signature.to_hex().starts_with(more))
+                letter == label.letter() && u32::from_str_radix(short, 16) == Ok(label.bits() >> 4)
             }
-        }
+        };
+        is_label && signature.to_hex().starts_with(more)
     }
 
     /// The label's part of the hash, as [`Label::short`] or [`Label::hex6`] prints it; for looking it up.
     pub fn label_text(&self) -> String {
         match self.letter {
-            None => self.digits.clone(),
-            Some(letter) => format!("{letter}_{}", self.digits.get(..SHORT_DIGITS).unwrap_or_default()),
+            None => self.split().0.to_owned(),
+            Some(letter) => format!("{letter}_{}", self.split().0),
         }
+    }
+
+    /// The label's digits, and those of the signature.
+    fn split(&self) -> (&str, &str) {
+        let short = if self.letter.is_some() { SHORT_DIGITS } else { BARE_DIGITS };
+        self.digits.split_at_checked(short).unwrap_or_default()
     }
 
     /// Whether digits of a signature follow the label's.
     pub fn is_lengthened(&self) -> bool {
-        self.letter.is_some() && self.digits.len() > SHORT_DIGITS
+        !self.split().1.is_empty()
     }
 }
 
@@ -193,9 +198,13 @@ mod tests {
         ] {
             assert_eq!(HashTarget::parse(text).map(|t| t.label_text()).as_deref(), read, "{text:?}");
         }
-        for (text, read) in
-            [("a1b2c3", Some("a1b2c3")), ("A1B2C3", Some("a1b2c3")), ("a1b2c", None), ("é1b2c", None)]
-        {
+        for (text, read) in [
+            ("a1b2c3", Some("a1b2c3")),
+            ("A1B2C3d", Some("a1b2c3")),
+            ("a1b2c", None),
+            ("a1b2c3x", None),
+            ("é1b2c", None),
+        ] {
             assert_eq!(HashTarget::parse_bare(text).map(|t| t.label_text()).as_deref(), read, "{text:?}");
         }
         assert!(HashTarget::parse("__015ab").unwrap().is_doubtful());
@@ -211,7 +220,11 @@ mod tests {
         assert_eq!(label.lengthened(&signature, 3), "r_44136c3c");
         assert!(names("R_44136") && names("r_44136c") && names("r_44136C3C"));
         assert!(!names("l_44136") && !names("r_44137") && !names("r_441363"));
-        assert!(HashTarget::parse_bare(&label.hex6()).unwrap().names(label, &signature));
+        let bare = |more: &str| {
+            let text = format!("{}{more}", label.hex6());
+            HashTarget::parse_bare(&text).unwrap().names(label, &signature)
+        };
+        assert!(bare("") && bare("c3") && !bare("3c"));
         assert!(HashTarget::parse("r_44136c").unwrap().is_lengthened());
     }
 }

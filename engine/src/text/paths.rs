@@ -4,15 +4,23 @@
 //! text shows that they are: it joins relative paths to the session's folder, if that is known, and tidies the rest.
 //! It never asks a file system, so symbolic links stay, and a replay elsewhere says the same.
 //!
-//! Drive letters and backslashes mean something only if the session's folder is a Windows path; elsewhere they are
-//! characters of a name.
+//! Drive letters and backslashes mean something if the session's folder is a Windows path, or if no folder is known and
+//! the path itself is one of Windows; elsewhere they are characters of a name. Windows does not tell case apart, so
+//! neither does its key. Letters with marks have one spelling (NFC), however the platform spells them. What was given is
+//! kept and shown as given; all this is for comparing.
+
+use std::borrow::Cow;
+
+use unicode_normalization::{UnicodeNormalization as _, is_nfc};
 
 /// The path that `given` means in the folder `cwd`.
 ///
 /// - A relative path is joined to `cwd`, if there is one.
 /// - `.` is dropped, `..` takes the part before it away (not above the root; a leading one of a relative path
 ///   stays), repeated and trailing `/` go.
-/// - If `cwd` is a Windows path (`C:\p`, `C:/p`, `\\host\p`): `\` becomes `/`, a drive letter lower-case.
+/// - If `cwd` is a Windows path (`C:\p`, `C:/p`, `\\host\p`), or there is none and `given` is: `\` becomes `/`, letters
+///   lower-case.
+/// - The result is in NFC.
 ///
 /// An empty path stays empty: it names no file. A relative path that goes nowhere is `.`.
 pub fn resolve(given: &str, cwd: Option<&str>) -> String {
@@ -20,7 +28,39 @@ pub fn resolve(given: &str, cwd: Option<&str>) -> String {
         return String::new();
     }
     let cwd = cwd.filter(|cwd| !cwd.is_empty());
-    let windows = cwd.is_some_and(is_windows);
+    let windows = cwd.map_or_else(|| given.len() > 2 && is_windows(given), is_windows);
+    let resolved = resolved(given, cwd, windows);
+    let resolved = if windows { resolved.to_lowercase() } else { resolved };
+    match composed(&resolved) {
+        Cow::Owned(composed) => composed,
+        Cow::Borrowed(_) => resolved,
+    }
+}
+
+/// A path in NFC.
+fn composed(path: &str) -> Cow<'_, str> {
+    if path.is_ascii() || is_nfc(path) { path.into() } else { path.nfc().collect::<String>().into() }
+}
+
+/// A path for looking something up: in NFC, with `/` whatever separates its parts.
+pub fn plain(path: &str) -> Cow<'_, str> {
+    let composed = composed(path);
+    if composed.contains('\\') { composed.replace('\\', "/").into() } else { composed }
+}
+
+/// Whether a path ends in another one, part by part, with either separator; case counts but on Windows.
+pub fn ends_in(path: &str, ending: &str) -> bool {
+    let fold = |text: &str| {
+        let text = plain(text);
+        if is_windows(path) { text.to_lowercase() } else { text.into_owned() }
+    };
+    let (path, ending) = (fold(path), fold(ending));
+    let ending = ending.trim_start_matches("./").trim_start_matches('/');
+    let rest = path.strip_suffix(ending);
+    !ending.is_empty() && rest.is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
+}
+
+fn resolved(given: &str, cwd: Option<&str>, windows: bool) -> String {
     let given = if windows { given.replace('\\', "/") } else { given.to_owned() };
     let absolute = given.starts_with('/') || windows && drive(&given).is_some();
     match cwd {
@@ -125,18 +165,39 @@ mod tests {
             // Without a Windows folder these are characters of a name.
             ("a\\b", None, "a\\b"),
             ("C:\\a", Some("/p"), "/p/C:\\a"),
-            ("src\\m.c", Some("C:\\P"), "c:/P/src/m.c"),
+            ("src\\m.c", Some("C:\\P"), "c:/p/src/m.c"),
+            ("D:\\p\\Src\\a.ts", None, "d:/p/src/a.ts"),
+            ("D:/p/src/a.ts", None, "d:/p/src/a.ts"),
+            ("src/Größe.ts", None, "src/Größe.ts"),
+            ("src/Gro\u{308}ße.ts", None, "src/Größe.ts"),
             ("D:\\x\\.\\m.c", Some("C:\\P"), "d:/x/m.c"),
-            ("C:/P/src/../m.c", Some("c:/P"), "c:/P/m.c"),
+            ("C:/P/src/../m.c", Some("c:/P"), "c:/p/m.c"),
             ("C:\\..\\..\\m.c", Some("C:\\P"), "c:/m.c"),
             ("..\\..\\..", Some("C:\\P"), "c:/"),
             ("C:", Some("C:\\P"), "c:/"),
             ("/c/m.c", Some("C:\\P"), "/c/m.c"),
             ("m.c", Some("\\\\host\\p"), "/host/p/m.c"),
-            ("C:m.c", Some("C:\\P"), "c:/P/C:m.c"),
+            ("C:m.c", Some("C:\\P"), "c:/p/c:m.c"),
         ];
         for (given, cwd, meant) in rows {
             assert_eq!(resolve(given, cwd), meant, "{given:?} in {cwd:?}");
+        }
+    }
+
+    #[test]
+    fn a_path_ends_in_whole_parts_with_either_separator() {
+        for (path, ending, ends) in [
+            ("/p/src/a.ts", "src/a.ts", true),
+            ("/p/src/a.ts", "./a.ts", true),
+            ("/p/src/aa.ts", "a.ts", false),
+            ("D:\\p\\src\\a.ts", "src/a.ts", true),
+            ("D:\\p\\src\\a.ts", "SRC\\A.ts", true),
+            ("D:/p/src/a.ts", "rc/a.ts", false),
+            ("/p/src/a.ts", "SRC/a.ts", false),
+            ("/p/cafe\u{301}.ts", "café.ts", true),
+            ("/p/a.ts", "", false),
+        ] {
+            assert_eq!(ends_in(path, ending), ends, "{path} {ending}");
         }
     }
 

@@ -191,6 +191,7 @@ pub fn shown_params(params: &Json, names: &[&str]) -> ShownParams {
                 write_json_string(&mut shown, &label50(&text.to_lossy()));
                 shown
             }
+            Json::Written(_, digits) => digits.clone().into_string(),
             Json::Num(_) | Json::Bool(_) => value.canonical(),
             Json::Null | Json::Arr(_) | Json::Obj(_) => return None,
         };

@@ -7,7 +7,8 @@
 //! ```
 //!
 //! Neighbours of one role are one message, always; content is always a list. A run of thinking goes whole or not at all,
-//! and not at all where nothing follows it. Stand-ins of results keep their block and its `is_error`.
+//! and not at all where nothing follows it; what stands in place of a part of it is text. Reasoning that led to the calls
+//! at hand stays until they are answered. Stand-ins of results keep their block and its `is_error`.
 
 use acpdb_engine::Error;
 use acpdb_engine::event::Role;
@@ -21,7 +22,7 @@ use super::write::Json;
 use super::{Export, prompt, turns};
 
 /// Version of this renderer.
-pub(super) const RENDERER: u32 = 1;
+pub(super) const RENDERER: u32 = 2;
 
 const RULES: Rules =
     Rules { provider: Provider::Anthropic, whole_units: false, whole_runs: true, reasoning: true };
@@ -148,7 +149,7 @@ impl Writer {
                 json.close(b'}');
             }
             Piece::Opaque { json: block } => json.raw(block),
-            Piece::Gap => {}
+            Piece::Gap(_) => {}
             Piece::Media { body, media_type } => {
                 // The model's own media cannot be sent back.
                 source.report.note(LeftOut::MediaNotPortable, None);

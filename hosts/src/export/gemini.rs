@@ -23,7 +23,7 @@ use super::write::Json;
 use super::{Export, prompt, turns};
 
 /// Version of this renderer.
-pub(super) const RENDERER: u32 = 1;
+pub(super) const RENDERER: u32 = 2;
 
 const RULES: Rules =
     Rules { provider: Provider::Google, whole_units: true, whole_runs: false, reasoning: true };
@@ -94,7 +94,7 @@ impl Writer {
 
     fn turn(&mut self, source: &mut Source<'_>, turned: &Turned, strict: bool) {
         let mut skip = strict;
-        for piece in turned.pieces.iter().filter(|piece| !matches!(piece, Piece::Gap)) {
+        for piece in turned.pieces.iter().filter(|piece| !matches!(piece, Piece::Gap(_))) {
             if self.role.is_none() {
                 source.report.note(LeftOut::UserPlaceholder, None);
                 self.begin("user");
@@ -133,7 +133,7 @@ impl Writer {
                 json.close(b'}');
             }
             Piece::Opaque { json: part } => json.raw(part),
-            Piece::Gap => {}
+            Piece::Gap(_) => {}
             Piece::Media { body, media_type } => media(source, body, media_type.as_deref(), json),
             Piece::Call(call) => {
                 let (args, wrapped) = object(&call.input);

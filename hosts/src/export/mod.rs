@@ -124,6 +124,8 @@ pub enum Selection {
     Current,
     /// The items of the current context, each as it was recorded: for providers that clear results themselves.
     Whole,
+    /// What the host had: the same, but for results that it cleared itself.
+    Recorded,
     /// Every item of the active branch as it was recorded, also what compactions took out of the context.
     History,
 }

@@ -22,7 +22,7 @@ use super::write::Json;
 use super::{Export, prompt, turns};
 
 /// Version of this renderer.
-pub(super) const RENDERER: u32 = 1;
+pub(super) const RENDERER: u32 = 2;
 
 const RULES: Rules =
     Rules { provider: Provider::Openai, whole_units: false, whole_runs: false, reasoning: false };
@@ -60,7 +60,7 @@ fn turn(source: &mut Source<'_>, turned: &Turned, json: &mut Json) -> usize {
                 texts.push(media_line(body, media_type.as_deref()).into());
             }
             Piece::Opaque { .. } => source.report.note(LeftOut::OpaqueNotPortable, None),
-            Piece::Reasoning { .. } | Piece::Call(_) | Piece::Gap => {}
+            Piece::Reasoning { .. } | Piece::Call(_) | Piece::Gap(_) => {}
         }
     }
     let has_calls = turned.calls().next().is_some();

@@ -20,11 +20,11 @@ pub enum LeftOut {
     ReasoningNotPortable,
     /// Reasoning that was bound to what has changed before it.
     ReasoningUnbound,
-    /// Reasoning of a run of which a part is hidden, or that nothing follows.
+    /// Reasoning of a run of which a part is hidden or shortened, or that nothing follows.
     ReasoningRun,
     /// Reasoning, as the options say.
     ReasoningDropped,
-    /// A hidden part that is sent whole, because the provider wants its unit whole.
+    /// Shortened parameters that are sent whole, because the provider signed what they are part of.
     UnitKeptWhole,
     /// A call without a result.
     CallUnfinished,
@@ -62,7 +62,8 @@ pub enum LeftOut {
     FilesUnprotected,
     /// A text whose bytes are erased or damaged.
     Unreadable,
-    /// A change that waits, because the reasoning behind it is bound to what stands before it.
+    /// A change that waits: for the user's next message where reasoning is bound to what stands before it, for the answer
+    /// to the calls at hand where it is the reasoning that led to them.
     ChangeDeferred,
 }
 
@@ -74,7 +75,7 @@ impl LeftOut {
             Self::ReasoningUnbound => "reasoning left out, as something before it has changed",
             Self::ReasoningRun => "run of reasoning left out whole",
             Self::ReasoningDropped => "reasoning left out on request",
-            Self::UnitKeptWhole => "hidden part sent whole, as its unit must be",
+            Self::UnitKeptWhole => "shortened parameters sent whole, as they are signed",
             Self::CallUnfinished => "call without result left out",
             Self::ResultSynthetic => "call without result given one that says so",
             Self::ResultWithoutCall => "result without call left out",
@@ -93,7 +94,7 @@ impl LeftOut {
             Self::PatternExpanded => "pattern of tools told as the tools that it fits so far",
             Self::FilesUnprotected => "pattern of protected files that the provider does not know of",
             Self::Unreadable => "erased or damaged text named as such",
-            Self::ChangeDeferred => "change deferred to the user's next message",
+            Self::ChangeDeferred => "change deferred to the model's next answer or the user's next message",
         }
     }
 }

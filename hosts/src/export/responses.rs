@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Items bear no ids of the provider's, so nothing is looked up on its side: reasoning goes with its encrypted content or
-//! not at all. Reasoning and the calls it led to are a unit: what is hidden of one is sent whole; outputs may be replaced.
+//! not at all. Where there is reasoning, parameters of calls are sent whole; outputs and reasoning itself may be replaced.
 
 use acpdb_engine::Error;
 use acpdb_engine::event::Role;
@@ -24,7 +24,7 @@ use super::{Export, prompt, turns};
 use crate::import::json::owned;
 
 /// Version of this renderer.
-pub(super) const RENDERER: u32 = 1;
+pub(super) const RENDERER: u32 = 2;
 
 const RULES: Rules =
     Rules { provider: Provider::Openai, whole_units: true, whole_runs: false, reasoning: true };

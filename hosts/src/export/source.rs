@@ -59,6 +59,11 @@ impl Item {
         !matches!(self.brief.status, None | Some(Status::Pending))
     }
 
+    /// Whether a summary stands in its place.
+    fn is_summary(&self) -> bool {
+        matches!(&self.output, Shown::StandIn(stand_in) if stand_in.state == FaceState::Summary)
+    }
+
     /// Whether it comes out at all: an item with nothing in it, or hidden without a trace, does not.
     pub(super) fn says_something(&self) -> bool {
         match &self.output {
@@ -141,8 +146,10 @@ impl<'v> Source<'v> {
             }
             None => listed(state, options.selection, at),
         };
-        briefs.retain(|(_, brief)| {
-            let carried = brief.kind != ItemKind::Result || format.provider().is_none();
+        // A result without its call has no place in a request, but as the bearer of a summary: that is said on its own.
+        briefs.retain(|(ix, brief)| {
+            let bears = || state.face(*ix, Face::Output, at).state == FaceState::Summary;
+            let carried = brief.kind != ItemKind::Result || format.provider().is_none() || bears();
             if !carried {
                 report.note(LeftOut::ResultWithoutCall, Some(brief.item));
             }
@@ -178,7 +185,7 @@ impl<'v> Source<'v> {
                     .extend(state.served_places(binding.until()).into_iter().map(|place| (place.ix, place)));
             }
         }
-        let whole = turns::untouchable(&briefs, &groups);
+        let open = turns::open_reasoning(&briefs, &groups);
         let mut items = Vec::with_capacity(briefs.len());
         let faces = Faces {
             state,
@@ -186,15 +193,21 @@ impl<'v> Source<'v> {
             until: binding.until().min(at),
             preserved,
             kept: options.selection != Selection::Current,
+            recorded: options.selection == Selection::Recorded,
         };
         for (place, (ix, brief)) in briefs.into_iter().enumerate() {
-            let open = whole.get(place).copied().unwrap_or(false);
-            items.push(match moments.of.get(&ix) {
+            let open = format == Format::Anthropic && open.get(place).copied().unwrap_or(false);
+            let mut item = match moments.of.get(&ix) {
                 Some((moment, pointed)) => {
                     faces.served(ix, brief, moment, earlier.get(&ix), pointed.as_deref(), &mut report)
                 }
                 None => faces.current(ix, brief, open, &mut report),
-            });
+            };
+            if item.brief.kind == ItemKind::Result && format.provider().is_some() && !item.is_summary() {
+                report.note(LeftOut::ResultWithoutCall, Some(item.id()));
+                (item.output, item.content) = (Shown::Nothing, Vec::new());
+            }
+            items.push(item);
         }
         let providers = providers(state, at);
         let clearing = super::prompt::Clearing::of(state.policy(at));
@@ -306,7 +319,7 @@ impl<'v> Source<'v> {
 /// Items of a selection, in the order of the conversation.
 fn listed(state: &State, selection: Selection, at: Seq) -> Vec<(Ix, Brief)> {
     let list: Vec<Ix> = match selection {
-        Selection::Current | Selection::Whole => state.current(at),
+        Selection::Current | Selection::Whole | Selection::Recorded => state.current(at),
         Selection::History => state.items(at).collect(),
     };
     let mut briefs: Vec<(Ix, Brief)> =
@@ -348,10 +361,12 @@ struct Faces<'s> {
     preserved: bool,
     /// Everything is shown as recorded.
     kept: bool,
+    /// But for what the host itself cleared.
+    recorded: bool,
 }
 
 impl Faces<'_> {
-    /// An item of the current context. `open`: the model has not answered it yet.
+    /// An item of the current context. `open`: reasoning that led to the calls at hand, which stays with them.
     fn current(&self, ix: Ix, brief: Brief, open: bool, report: &mut Report) -> Item {
         let (state, at) = (self.state, self.at);
         let face = |face: Face, report: &mut Report| {
@@ -362,7 +377,7 @@ impl Faces<'_> {
             let stand_in = if is_erased {
                 Some(now)
             } else if self.kept {
-                None
+                (is_hosts && self.recorded).then_some(now)
             } else if self.preserved {
                 let newborn =
                     brief.item.seq > self.until || brief.finished.is_some_and(|seq| seq > self.until);
@@ -371,9 +386,11 @@ impl Faces<'_> {
                     report.note(LeftOut::ChangeDeferred, Some(brief.item));
                 }
                 then
-            } else if open {
-                // What the model has not answered yet is never altered, but by the host itself.
-                is_hosts.then_some(now)
+            } else if open && !is_hosts {
+                if now.state != FaceState::Whole {
+                    report.note(LeftOut::ChangeDeferred, Some(brief.item));
+                }
+                None
             } else {
                 Some(now)
             };

@@ -12,7 +12,7 @@
 
 use acpdb_engine::Error;
 use acpdb_engine::event::{PartKind, Role};
-use acpdb_engine::fold::{Brief, ItemKind, Ix, PartView};
+use acpdb_engine::fold::{Brief, FaceState, ItemKind, Ix, PartView, StandIn};
 use acpdb_engine::ids::{ItemId, Seq, Turn};
 
 use super::calls::{CallIds, is_object, object_type};
@@ -100,25 +100,15 @@ fn is_same_reply(last: &Brief, next: &Brief, spoken_to: bool, answered: Option<S
     }
 }
 
-/// For each item, whether it must not be altered: the open cycle of calls, and the user's last message.
-pub(super) fn untouchable(briefs: &[(Ix, Brief)], groups: &[Group]) -> Vec<bool> {
+/// For each item, whether it is reasoning that led to the calls whose results the model is about to be told.
+pub(super) fn open_reasoning(briefs: &[(Ix, Brief)], groups: &[Group]) -> Vec<bool> {
+    let last = groups.last().filter(|last| last.has_calls);
     let mut open = vec![false; briefs.len()];
-    let mut mark = |places: &[usize]| {
-        for place in places {
-            if let Some(open) = open.get_mut(*place) {
-                *open = true;
-            }
+    for place in last.map(|last| last.model.as_slice()).unwrap_or_default() {
+        let is_reasoning = briefs.get(*place).is_some_and(|(_, brief)| brief.kind == ItemKind::Reasoning);
+        if let Some(open) = open.get_mut(*place) {
+            *open = is_reasoning;
         }
-    };
-    if let Some(last) = groups.last().filter(|last| last.has_calls) {
-        mark(&last.model);
-        mark(&last.said);
-    }
-    if let Some(asked) = groups.iter().rev().find(|group| group.is_users_move()) {
-        let key = |place: &usize| briefs.get(*place).and_then(|(_, brief)| brief.message.clone());
-        let last = asked.said.last().and_then(key);
-        let others = asked.said.iter().rev().take_while(|place| last.is_some() && key(place) == last).count();
-        mark(asked.said.get(asked.said.len().saturating_sub(others.max(1))..).unwrap_or_default());
     }
     open
 }
@@ -144,8 +134,17 @@ pub(super) enum Piece {
         media_type: Option<String>,
     },
     Call(CallPiece),
-    /// Reasoning that is left out: the rest of its run goes with it, where runs are whole.
-    Gap,
+    /// Reasoning that is left out: the rest of its run goes with it, where runs are whole. What stands in its place is
+    /// said as a text.
+    Gap(Option<Instead>),
+}
+
+/// What stands in the place of reasoning.
+#[derive(Debug)]
+pub(super) struct Instead {
+    text: String,
+    signature: Option<String>,
+    key: Option<std::sync::Arc<str>>,
 }
 
 /// A call, with its result.
@@ -188,7 +187,7 @@ impl Turned {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Rules {
     pub(super) provider: Provider,
-    /// Reasoning and what follows it are sent whole or not at all: what is hidden of a unit with calls is shown.
+    /// Parameters of calls are sent whole where the provider signed something among them.
     pub(super) whole_units: bool,
     /// A run of reasoning goes as a whole.
     pub(super) whole_runs: bool,
@@ -214,7 +213,7 @@ pub(super) fn read(
                 turned.pieces.push(Piece::Call(call));
             }
         } else {
-            let reading = Reading { rules, unit, unbound };
+            let reading = Reading { rules, unbound };
             pieces(source, &item, reading, &mut turned.pieces)?;
         }
     }
@@ -241,7 +240,7 @@ pub(super) fn said_of(source: &mut Source<'_>, place: usize, out: &mut Vec<Strin
 /// Whether a piece is part of a run of reasoning.
 pub(super) fn is_reasoning(piece: &Piece) -> bool {
     match piece {
-        Piece::Reasoning { .. } | Piece::Gap => true,
+        Piece::Reasoning { .. } | Piece::Gap(_) => true,
         Piece::Opaque { json } => {
             matches!(object_type(json).as_deref(), Some("thinking" | "redacted_thinking" | "reasoning"))
         }
@@ -249,20 +248,23 @@ pub(super) fn is_reasoning(piece: &Piece) -> bool {
     }
 }
 
-/// Takes gaps out, and the runs that they are in.
+/// Takes gaps out, and the runs that they are in; what stands in their place becomes text.
 fn close_gaps(source: &mut Source<'_>, pieces: &mut Vec<Piece>, whole_runs: bool) {
-    if !pieces.iter().any(|piece| matches!(piece, Piece::Gap)) {
+    if !pieces.iter().any(|piece| matches!(piece, Piece::Gap(_))) {
         return;
     }
     let mut kept: Vec<Piece> = Vec::with_capacity(pieces.len());
     let mut run: Vec<Piece> = Vec::new();
     let mut end = |run: &mut Vec<Piece>, kept: &mut Vec<Piece>| {
-        let broken = whole_runs && run.iter().any(|piece| matches!(piece, Piece::Gap));
-        for piece in run.drain(..).filter(|piece| !matches!(piece, Piece::Gap)) {
-            if broken {
-                source.report.note(LeftOut::ReasoningRun, None);
-            } else {
-                kept.push(piece);
+        let broken = whole_runs && run.iter().any(|piece| matches!(piece, Piece::Gap(_)));
+        for piece in run.drain(..) {
+            match piece {
+                Piece::Gap(None) => {}
+                Piece::Gap(Some(Instead { text, signature, key })) => {
+                    kept.push(Piece::Text { text, signature, key });
+                }
+                _ if broken => source.report.note(LeftOut::ReasoningRun, None),
+                piece => kept.push(piece),
             }
         }
     };
@@ -309,7 +311,6 @@ fn has_signature(source: &mut Source<'_>, group: &Group, rules: Rules) -> Result
 #[derive(Clone, Copy)]
 struct Reading {
     rules: Rules,
-    unit: bool,
     unbound: bool,
 }
 
@@ -318,17 +319,28 @@ fn pieces(source: &mut Source<'_>, item: &Item, how: Reading, out: &mut Vec<Piec
     let key = item.brief.message.clone();
     let id = Some(item.id());
     if item.brief.kind == ItemKind::Reasoning {
-        let first = source.content(item).into_iter().next();
-        let hidden = item.output != Shown::Whole;
-        let Some(part) = first else { return Ok(()) };
-        out.push(reasoning(source, item, &part, hidden, how)?.unwrap_or(Piece::Gap));
+        let piece = match &item.output {
+            Shown::Nothing => Piece::Gap(None),
+            Shown::Whole => whole_reasoning(source, item, how)?.unwrap_or(Piece::Gap(None)),
+            Shown::StandIn(stand_in) => {
+                let stand_in = stand_in.clone();
+                instead_of_reasoning(source, item, &stand_in, how)?
+            }
+            Shown::Text(text) => Piece::Gap(Some(Instead { text: text.clone(), signature: None, key })),
+        };
+        out.push(piece);
         return Ok(());
     }
     match &item.output {
         Shown::Nothing => {}
         Shown::StandIn(stand_in) => {
+            let kept = stand_in.signature;
             if let Some(text) = source.stand_in(stand_in, item.id())? {
-                push_text(source, id, text, None, key, out);
+                let signature = match kept {
+                    Some(body) => signature(source, item, body, how.rules.provider)?,
+                    None => None,
+                };
+                push_text(source, id, text, signature, key, out);
             }
         }
         Shown::Text(text) => push_text(source, id, text.clone(), None, key, out),
@@ -388,22 +400,30 @@ fn signature(
     }))
 }
 
-fn reasoning(
+/// Reasoning as it was recorded, if this provider takes it.
+fn whole_reasoning(source: &mut Source<'_>, item: &Item, how: Reading) -> Result<Option<Piece>, Error> {
+    let Some(part) = source.content(item).into_iter().next() else { return Ok(None) };
+    let Some(opaque) = sealed(source, item, part.signature, how)? else { return Ok(None) };
+    let text = source.text(part.body, Some(item.id()))?;
+    Ok(Some(Piece::Reasoning { text, opaque }))
+}
+
+/// What a provider wants with its own reasoning; `None` if it takes it not, or not any more.
+fn sealed(
     source: &mut Source<'_>,
     item: &Item,
-    part: &PartView,
-    hidden: bool,
+    signature: Option<acpdb_engine::ids::BodyId>,
     how: Reading,
-) -> Result<Option<Piece>, Error> {
+) -> Result<Option<Opaque>, Error> {
     let id = Some(item.id());
     let made = source.provider(item);
-    let why = match part.signature {
+    let why = match signature {
         _ if source.options.thinking == Thinking::Drop || !how.rules.reasoning => LeftOut::ReasoningDropped,
         _ if how.unbound => LeftOut::ReasoningUnbound,
         Some(body) if made.is_none_or(|made| made == how.rules.provider) => {
             let kept = source.exact(body, id)?;
             match kept.and_then(|kept| unwrapped(&source.host, &kept, how.rules.provider)) {
-                Some(opaque) => return signed(source, item, part, opaque, hidden, how),
+                Some(opaque) => return Ok(Some(opaque)),
                 None => LeftOut::ReasoningNotPortable,
             }
         }
@@ -413,25 +433,38 @@ fn reasoning(
     Ok(None)
 }
 
-/// Reasoning with what its provider wants of it.
-fn signed(
+/// What is sent in place of reasoning: a tombstone or a summary as a text, in every format, for other parts of the reply
+/// may be behind it. Shortened reasoning goes where the whole would go, under its signature where the provider does not
+/// hold the text against it.
+fn instead_of_reasoning(
     source: &mut Source<'_>,
     item: &Item,
-    part: &PartView,
-    opaque: Opaque,
-    hidden: bool,
+    stand_in: &StandIn,
     how: Reading,
-) -> Result<Option<Piece>, Error> {
-    let id = Some(item.id());
-    if hidden {
-        let why = if how.unit { LeftOut::UnitKeptWhole } else { LeftOut::ReasoningRun };
-        source.report.note(why, id);
-        if !how.unit {
-            return Ok(None);
-        }
+) -> Result<Piece, Error> {
+    let key = item.brief.message.clone();
+    let instead = |text, signature| Piece::Gap(Some(Instead { text, signature, key: key.clone() }));
+    if stand_in.state == FaceState::Shortened {
+        let part = source.content(item).into_iter().next();
+        let Some(opaque) = sealed(source, item, part.and_then(|part| part.signature), how)? else {
+            return Ok(Piece::Gap(None));
+        };
+        let Some(text) = source.stand_in(stand_in, item.id())? else {
+            return Ok(whole_reasoning(source, item, how)?.unwrap_or(Piece::Gap(None)));
+        };
+        return Ok(match how.rules.provider {
+            Provider::Anthropic => instead(text, None),
+            _ => Piece::Reasoning { text, opaque },
+        });
     }
-    let text = source.text(part.body, id)?;
-    Ok(Some(Piece::Reasoning { text, opaque }))
+    let Some(text) = source.stand_in(stand_in, item.id())?.filter(|text| !text.is_empty()) else {
+        return Ok(Piece::Gap(None));
+    };
+    let signature = match stand_in.signature {
+        Some(body) => signature(source, item, body, how.rules.provider)?,
+        None => None,
+    };
+    Ok(instead(text, signature))
 }
 
 /// Whether a type of part may be the provider's.
@@ -480,10 +513,10 @@ fn opaque(
     let is_reasoning = matches!(kind.as_deref(), Some("redacted_thinking" | "thinking" | "reasoning"));
     if is_reasoning && source.options.thinking == Thinking::Drop {
         source.report.note(LeftOut::ReasoningDropped, id);
-        out.push(Piece::Gap);
+        out.push(Piece::Gap(None));
     } else if is_reasoning && how.unbound {
         source.report.note(LeftOut::ReasoningUnbound, id);
-        out.push(Piece::Gap);
+        out.push(Piece::Gap(None));
     } else {
         out.push(Piece::Opaque { json });
     }

@@ -28,18 +28,28 @@ use acpdb_engine::text::{Json, ParamPath};
 use tables::{Does, Search, Tool};
 
 /// Version of what is known. Goes up with every change of a table that changes an answer.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Longest key that is stored with a call, and the most of all keys together: keys are repeated in the event.
 const KEY_BYTES_MAX: usize = 4 << 10;
 const KEYS_BYTES_MAX: usize = 256 << 10;
+
+/// Whether a host's own tools are known. What others call their tools is read as sessions made by hand are.
+pub fn is_known_host(host: &str) -> bool {
+    tables::KNOWN.contains(&host)
+}
+
+/// The hosts whose tools are known.
+pub const fn known_hosts() -> &'static [&'static str] {
+    tables::KNOWN
+}
 
 /// The registry of all hosts that are known.
 pub fn registry() -> Arc<dyn Registry> {
     Arc::new(HostRegistry)
 }
 
-/// Knows the tools of the hosts that can be imported, and of sessions made by hand (host `acpdb`).
+/// Knows the tools of the hosts that can be imported, and of sessions made by hand (host `acpdb`, and any other).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct HostRegistry;
 

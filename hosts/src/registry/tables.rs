@@ -82,7 +82,7 @@ pub(super) const OPENCODE: &[Tool] = &[
     tool("apply_patch", Does::Patch(&["patchText"])),
     tool("glob", search("glob", &["path"], "pattern", &[])),
     tool("grep", search("grep", &["path"], "pattern", &["include"])),
-    tool("list", search("list", &["path"], "", &[])),
+    tool("list", search("list", &["path"], "pattern", &[])),
     shown("bash", Does::Shell("command", &["workdir"]), &["command", "description"]),
     tool("webfetch", Does::Url("url")),
     tool("websearch", Does::Query("query")),
@@ -103,7 +103,7 @@ pub(super) const CLAUDE_CODE: &[Tool] = &[
     tool("NotebookEdit", Does::Files(Edit, &["notebook_path"])),
     tool("Glob", search("glob", &["path"], "pattern", &[])),
     tool("Grep", search("grep", &["path"], "pattern", &["glob", "type"])),
-    tool("LS", search("list", &["path"], "", &[])),
+    tool("LS", search("list", &["path"], "pattern", &[])),
     shown("Bash", Does::Shell("command", &[]), &["command", "description"]),
     // The answer depends on what is asked of the page, so the address alone is no key.
     shown("WebFetch", Does::Plain, &["url"]),
@@ -139,7 +139,7 @@ pub(super) const GEMINI_CLI: &[Tool] = &[
     tool("glob", search("glob", &["path", "dir_path"], "pattern", &[])),
     tool("grep_search", search("grep", &["path", "dir_path"], "pattern", &["include"])),
     tool("search_file_content", search("grep", &["path", "dir_path"], "pattern", &["include"])),
-    tool("list_directory", search("list", &["path", "dir_path"], "", &[])),
+    tool("list_directory", search("list", &["path", "dir_path"], "pattern", &[])),
     shown(
         "run_shell_command",
         Does::Shell("command", &["directory", "dir_path"]),
@@ -165,13 +165,25 @@ pub(super) const COPILOT_CLI: &[Tool] = &[
 /// SWE-agent: its actions are command lines.
 pub(super) const SWE_AGENT: &[Tool] = &[shown("shell", Does::Shell("command", &[]), &["command"])];
 
+/// Hosts whose tools are known by name, and those that have none.
+pub(super) const KNOWN: &[&str] = &[
+    "acpdb",
+    "claude-code",
+    "codex",
+    "copilot-cli",
+    "gemini-cli",
+    "opencode",
+    "openai-messages",
+    "swe-agent",
+];
+
 /// Prefix of tools that change single todos, with every host that has them.
 pub(super) const DELTA_PREFIX: &str = "tracker_";
 
 /// Tables of a host; the first that knows a name counts.
 ///
-/// `acpdb` is for sessions made by hand: opencode's and Claude Code's names, and those of other hosts that mean one
-/// thing only.
+/// Sessions made by hand, and by hosts that are not known, have opencode's and Claude Code's names, and those of other
+/// hosts that mean one thing only. Plain lists of messages (`openai-messages`) name tools of their own.
 pub(super) fn tables(host: &str) -> &'static [&'static [Tool]] {
     match host {
         "opencode" => &[OPENCODE],
@@ -180,7 +192,7 @@ pub(super) fn tables(host: &str) -> &'static [&'static [Tool]] {
         "gemini-cli" => &[GEMINI_CLI],
         "copilot-cli" => &[COPILOT_CLI],
         "swe-agent" => &[SWE_AGENT],
-        "acpdb" => &[OPENCODE, CLAUDE_CODE, GEMINI_CLI, CODEX],
-        _ => &[],
+        "openai-messages" => &[],
+        _ => &[OPENCODE, CLAUDE_CODE, GEMINI_CLI, CODEX],
     }
 }

@@ -4,6 +4,7 @@ use std::ops::Range as Bytes;
 
 use acpdb_engine::ids::Micros;
 use acpdb_engine::text::Globs;
+use acpdb_engine::text::paths::plain;
 use winnow::combinator::{delimited, opt, preceded, repeat, separated};
 use winnow::error::ContextError;
 use winnow::prelude::*;
@@ -311,6 +312,7 @@ fn begins(name: &str) -> Vec<String> {
 
 /// A path, the same below any folder, and what is in it if it is a folder.
 fn file_patterns(path: &str) -> Vec<String> {
+    let path = &*plain(path);
     let path = path.strip_prefix("./").unwrap_or(path);
     let folder = path.strip_suffix('/').map(|folder| format!("{folder}/**"));
     let path = folder.as_deref().unwrap_or(path);

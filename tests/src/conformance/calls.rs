@@ -45,10 +45,15 @@ fn text<'v>(value: &'v Value, field: &str) -> Result<&'v str, String> {
 /// The policy that a profile and a configuration stand for: the preset, the base values of the vectors, the changes.
 fn policy_of(profile: &str, config: &Value) -> Result<Policy, String> {
     let preset = if profile == "acp-seed" { "acp" } else { profile };
+    let usual = Policy::default();
     let mut keys = Map::new();
     let mut set = |key: &str, value: Value| drop(keys.insert(key.to_owned(), value));
     match config.get("protectedTools") {
-        Some(Value::String(_)) => {}
+        // One list for all profiles, whatever the preset has.
+        Some(Value::String(_)) => {
+            let list: Vec<&str> = usual.protected_tools.patterns().iter().map(String::as_str).collect();
+            set("protected_tools", json!(list));
+        }
         given => set("protected_tools", given.cloned().unwrap_or_else(|| json!([]))),
     }
     let files = config.get("protectedFilePatterns").cloned();
@@ -134,13 +139,14 @@ impl Run {
         self.tape.state()
     }
 
-    /// Passes time up to `turn`; with reminders on, every turn on the way ends with a look at them.
-    fn pass(&mut self, turn: u32) {
+    /// Passes time up to `turn`, at once or turn by turn; with reminders on, every turn on the way ends with a look at
+    /// them.
+    fn pass(&mut self, turn: u32, by_one: bool) {
         while self.turn < turn {
             if self.turn > 0 {
                 self.remind();
             }
-            self.turn = if self.reminders.is_some() { self.turn + 1 } else { turn };
+            self.turn = if by_one || self.reminders.is_some() { self.turn + 1 } else { turn };
             let number = Some(self.turn);
             self.tape.entry(Fact::TurnStarted { kind: TurnKind::Step, key: String::new(), number });
         }
@@ -163,11 +169,12 @@ impl Run {
 
     fn event(&mut self, event: &Value) -> Result<(), String> {
         if let Some(turn) = event.get("turn").and_then(Value::as_u64) {
-            self.pass(u32::try_from(turn).map_err(|error| error.to_string())?);
+            let by_one = text(event, "type")? == "turn";
+            self.pass(u32::try_from(turn).map_err(|error| error.to_string())?, by_one);
         }
         match text(event, "type")? {
             "call" => self.call(event)?,
-            "status" => self.finish(text(event, "id")?, event)?,
+            "status" => drop(self.finish(text(event, "id")?, event)?),
             "message" => self.message(event)?,
             "turn" => {}
             "sync" => self.remind(),
@@ -187,7 +194,9 @@ impl Run {
                 self.tape.payload(PolicySet { policy: policy.to_json(), reason: None }, Vec::new());
             }
             kind @ ("pin" | "unpin") => {
-                let (item, _) = *self.calls.get(text(event, "id")?).ok_or("pin of an unknown call")?;
+                let id = text(event, "id")?;
+                let named = self.names.iter().find(|(_, name)| *name == id);
+                let item = *named.ok_or("pin of nothing known")?.0;
                 let targets = vec![Target::Item(item)];
                 let command =
                     if kind == "pin" { Command::Pin { targets } } else { Command::Unpin { targets } };
@@ -210,23 +219,21 @@ impl Run {
         let seq = self.tape.entry(Entry::tool_started(id, text(event, "tool")?, params));
         let item = ItemId::first(seq);
         self.names.insert(item, id.to_owned());
-        self.calls.insert(id.to_owned(), (item, seq));
-        self.finish(id, event)
+        // What the call itself recorded; a `status` is an event of its own.
+        let end = self.finish(id, event)?.unwrap_or(seq);
+        self.calls.insert(id.to_owned(), (item, end));
+        Ok(())
     }
 
-    fn finish(&mut self, id: &str, event: &Value) -> Result<(), String> {
+    fn finish(&mut self, id: &str, event: &Value) -> Result<Option<Seq>, String> {
         let outcome = match text(event, "status")? {
             "completed" => Outcome::Completed,
             "error" => Outcome::Failed,
-            _ => return Ok(()),
+            _ => return Ok(None),
         };
         let output = event.get("output").and_then(Value::as_str).unwrap_or_default();
         let output = vec![acpdb_engine::entry::PartEntry::of(PartKind::Text, output)];
-        let seq = self.tape.entry(Entry::tool_finished(id, outcome, output));
-        if let Some((_, end)) = self.calls.get_mut(id) {
-            *end = seq;
-        }
-        Ok(())
+        Ok(Some(self.tape.entry(Entry::tool_finished(id, outcome, output))))
     }
 
     fn message(&mut self, event: &Value) -> Result<(), String> {
@@ -256,7 +263,7 @@ impl Run {
                 Some(call) => {
                     let (item, _) = *self.calls.get(call).ok_or("hash of an unknown call")?;
                     let ix = self.state().find(item).ok_or("no such item")?;
-                    self.state().hash(ix, Seq::MAX, HashForm::Shown).unwrap_or_default()
+                    self.state().hash(ix, Seq::MAX, HashForm::Short).unwrap_or_default()
                 }
                 None => named.as_str().unwrap_or_default().to_owned(),
             };
@@ -332,8 +339,7 @@ impl Run {
         let age_min = state.policy(Seq::MAX).turn_protection.age_min();
         for ix in &calls {
             let Some(item) = state.item(*ix, Seq::MAX) else { continue };
-            let protected = state.is_protected_tool(*ix);
-            if protected || state.turn(Seq::MAX).since(item.turn) >= age_min {
+            if state.turn(Seq::MAX).since(item.turn) >= age_min {
                 hashes.insert(name(item.item), json!(state.hash(*ix, Seq::MAX, HashForm::Short)));
             }
         }

@@ -47,6 +47,10 @@ pub fn evict(vector: &Value) -> Result<Value, String> {
     let task = text("/op/task").ok_or("no task")?;
     let mut events = vector.get("events").and_then(Value::as_array).cloned().ok_or("no events")?;
     let mut tape = Tape::new(HOST, session, acpdb_hosts::registry());
+    // The host of these histories writes the archives that its tombstones name.
+    let files = json!({"task.archive": "file"});
+    let policy = Policy::from_json(&files.to_string()).map_err(|error| error.to_string())?;
+    tape.payload(PolicySet { policy: policy.to_json(), reason: None }, Vec::new());
     let items = record(&mut tape, &events);
     follow_tasks(&mut tape, &events)?;
     match text("/op/method") {
@@ -60,7 +64,10 @@ pub fn evict(vector: &Value) -> Result<Value, String> {
         }
         Some("rolling") => {
             let threshold = vector.pointer("/op/threshold").and_then(Value::as_u64);
-            let keys = threshold.map_or(json!({}), |count| json!({"task.outputs_max": count}));
+            let mut keys = files;
+            if let Some(count) = threshold {
+                keys["task.outputs_max"] = json!(count);
+            }
             let policy = Policy::from_json(&keys.to_string()).map_err(|error| error.to_string())?;
             tape.payload(PolicySet { policy: policy.to_json(), reason: None }, Vec::new());
             let fields = TaskFields {

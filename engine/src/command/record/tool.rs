@@ -26,6 +26,8 @@ impl Recorder<'_> {
         bodies: &mut Bodies,
     ) -> ToolCallStarted {
         let (canonical, json) = canonical_or_text(params);
+        // Two numbers of twenty digits are two numbers, though hosts' hashes take them for one.
+        let exact = json.as_ref().map_or_else(|| canonical.clone(), Json::canonical_exact);
         let json = json.unwrap_or(Json::Null);
         let facts = self.registry.tool(&info.host, tool, &json);
         let shown = shown_params(&json, &facts.shown);
@@ -41,8 +43,8 @@ impl Recorder<'_> {
             params: bodies.add(params),
             canonical_tokens: tokens::estimate(canonical.as_bytes()),
             label: self.secret().seal_label(label.bits()),
-            signature: self.signer.call(tool, canonical.as_bytes()),
-            forms: self.forms(tool, &json, &canonical, &facts.file_params),
+            signature: self.signer.call(tool, exact.as_bytes()),
+            forms: self.forms(tool, &json, &exact, &facts.file_params),
             class: facts.class,
             keys: facts.keys.into_iter().map(|key| self.resolved(key)).collect(),
             volatile: facts.volatile,

@@ -4,7 +4,7 @@ use super::super::reminder::{ReflectionSettings, ReminderSettings};
 use super::super::serving::ServeSettings;
 use super::{
     CompressReasoning, FileKind, FileRule, HideInput, Paths, Policy, PurgeErrors, Repeat, RepeatMode,
-    ShelfRule, Truncate, TurnProtection,
+    ShelfRule, TaskArchive, Truncate, TurnProtection,
 };
 use crate::event::ToolClass;
 use crate::text::Globs;
@@ -112,7 +112,7 @@ impl Default for Policy {
             },
             compress_reasoning: CompressReasoning { on: false, max_tokens: 500, turns_min: 3 },
             protected_tools: names(PROTECTED_TOOLS),
-            protected_files: Globs::paths(PROTECTED_FILES).unwrap_or_default(),
+            protected_files: Globs::guarded_paths(PROTECTED_FILES).unwrap_or_default(),
             shelf: ShelfRule {
                 on: false,
                 read_turns: 40,
@@ -126,6 +126,7 @@ impl Default for Policy {
             reminder: ReminderSettings::default(),
             automata: ReflectionSettings::default(),
             task_outputs_max: 20,
+            task_archive: TaskArchive::Command,
         }
     }
 }

@@ -17,7 +17,7 @@ use crate::event::{Face, InjectedKind, Role};
 use crate::fold::FaceState;
 use crate::fold::core::Status;
 use crate::fold::facts::{ItemKind, Ix};
-use crate::fold::history::Cause;
+use crate::fold::history::{Cause, Row, is_before};
 use crate::fold::state::State;
 use crate::ids::{BodyId, ItemId, Seq, Turn};
 
@@ -105,6 +105,36 @@ impl State {
             }
         }
         newest
+    }
+
+    /// Whether what an act of a person made of an item holds at `at`: hidden by it, or pinned by it.
+    pub fn act_holds(&self, ix: Ix, act: Seq, at: Seq) -> bool {
+        let rows = self.history.rows_of(ix).chain(self.history.facts_of(ix));
+        // A rewind begins anew what holds behind it.
+        let anew = |row: &Row| {
+            row.cause == Cause::Pinned
+                && row.since > act
+                && self.rewinds(at).iter().any(|(seq, _)| *seq == row.since)
+        };
+        rows.filter(|row| row.holds(at)).any(|row| self.act_of(&row) == Some(act) || anew(&row))
+    }
+
+    /// The first act after `act`, up to `at`, by which a person hid an item (or pinned it), whether it holds or not.
+    pub fn acted_after(&self, ix: Ix, act: Seq, pins: bool, at: Seq) -> Option<Seq> {
+        let rows = self.history.rows_of(ix).chain(self.history.facts_of(ix));
+        let of_kind = rows.filter(|row| (row.cause == Cause::Pinned) == pins && is_before(at, row.undone));
+        of_kind.filter_map(|row| self.act_of(&row)).filter(|seq| *seq > act && *seq <= at).min()
+    }
+
+    /// The act of a person behind a cause.
+    fn act_of(&self, row: &Row) -> Option<Seq> {
+        match row.cause {
+            Cause::Discarded { act, .. } | Cause::Distilled { act, .. } => {
+                self.facts.rare.acts.get(act as usize).map(|act| act.seq)
+            }
+            Cause::Pinned => Some(row.since),
+            _ => None,
+        }
     }
 
     /// The newest seq up to `at` at which the content of the item became what it is: the end of its call, or a revision

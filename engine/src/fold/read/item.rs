@@ -10,6 +10,8 @@ use crate::fold::policy::Policy;
 use crate::fold::state::{Rebase, State, StreamFacts};
 use crate::ids::{BodyId, ItemId, Micros, Seq, StreamId, Turn};
 
+use super::StandIn;
+
 /// How a face is shown.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -304,6 +306,11 @@ impl State {
         item.id.seq <= at && !item.hidden && !self.is_out(ix, at)
     }
 
+    /// Whether a rewind took an item off the branch.
+    pub fn is_off_branch(&self, ix: Ix, at: Seq) -> bool {
+        self.history.rows_of(ix).any(|row| row.cause == Cause::OffBranch && row.holds(at))
+    }
+
     /// Whether an item is off the branch or has left the context.
     pub(crate) fn is_out(&self, ix: Ix, at: Seq) -> bool {
         self.history
@@ -389,6 +396,26 @@ impl State {
             view.tokens_shown = 0;
         }
         view
+    }
+
+    /// What stands in place of a face for what the host did or someone erased: acpdb's own conclusions do not count. `None`
+    /// where it is as it was recorded.
+    pub fn recorded_stand_in(&self, ix: Ix, face: Face, at: Seq) -> Option<StandIn> {
+        let row = self.history.cause(ix, face, at)?;
+        let is_hosts =
+            matches!(row.cause, Cause::Erased | Cause::OffBranch | Cause::Left | Cause::Cleared { .. });
+        if is_hosts { self.stand_in(ix, face, at) } else { None }
+    }
+
+    /// An item as the host had it at `at`: what acpdb concluded about it does not count.
+    pub fn recorded_item(&self, ix: Ix, at: Seq) -> Option<ItemView> {
+        let mut item = self.item(ix, at)?;
+        for (face, view) in [(Face::Input, &mut item.input), (Face::Output, &mut item.output)] {
+            if view.cause.is_some() && self.recorded_stand_in(ix, face, at).is_none() {
+                (view.state, view.cause, view.tokens_shown) = (FaceState::Whole, None, view.tokens);
+            }
+        }
+        Some(item)
     }
 
     /// Why a face is hidden at `at`, if it is.

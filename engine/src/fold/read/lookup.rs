@@ -8,6 +8,7 @@ use crate::fold::history::{Cause, Row};
 use crate::fold::protect::tool_lists;
 use crate::fold::state::State;
 use crate::ids::{ItemId, Micros, Seq, Signature, Turn};
+use crate::text::paths::resolve;
 use crate::text::{HashTarget, Label};
 
 /// How a hash is printed.
@@ -82,13 +83,20 @@ impl State {
         calls
     }
 
-    /// Calls that name a file, as given or as resolved, oldest first. Cost: O(calls).
+    /// Calls that name a file, as given or as resolved, oldest first; `path` is resolved as theirs were. Cost: O(calls).
     pub fn calls_by_file(&self, path: &str, at: Seq) -> Vec<Ix> {
-        let Some(id) = self.facts.find_key(KeyKind::File, path) else { return Vec::new() };
+        let cwd = self.info(at).and_then(|info| info.cwd.as_deref());
+        let spelled = [path.to_owned(), resolve(path, None), resolve(path, cwd)];
+        let known = spelled.iter().filter_map(|path| self.facts.find_key(KeyKind::File, path));
+        let known: Vec<_> = known.collect();
+        if known.is_empty() {
+            return Vec::new();
+        }
         self.items(at)
             .filter(|ix| {
                 let Some(call) = self.facts.call(*ix) else { return false };
-                self.facts.keys_of(call).iter().any(|key| key.id_given == id || key.id_resolved == id)
+                let keys = self.facts.keys_of(call).iter();
+                keys.flat_map(|key| [key.id_given, key.id_resolved]).any(|id| known.contains(&id))
             })
             .collect()
     }
@@ -124,7 +132,8 @@ impl State {
         if digits == 0 { label.short() } else { label.lengthened(&self.facts.signature_of(call), digits) }
     }
 
-    /// Calls that a hash names at `at`, grouped by signature in order of first use, each group oldest first.
+    /// Calls that a hash names at `at`, grouped by signature, each group oldest first. Groups come in the order of their
+    /// first call on the branch; those without any come last.
     pub fn calls_by_hash(&self, target: &HashTarget, at: Seq) -> Vec<Vec<Ix>> {
         let text = target.label_text();
         let (letter, digits) = match text.split_once('_') {
@@ -143,6 +152,10 @@ impl State {
                 groups.push(calls);
             }
         }
+        groups.sort_by_key(|calls| {
+            let first = calls.iter().find(|ix| !self.is_off_branch(**ix, at)).or(calls.first());
+            (first.is_none_or(|ix| self.is_off_branch(*ix, at)), first.copied())
+        });
         groups
     }
 

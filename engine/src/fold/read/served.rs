@@ -14,10 +14,12 @@
 //!
 //! Like every read this is a function of the state and a seq: nothing is kept, and the past can be asked again.
 
+use std::collections::BTreeSet;
+
 use super::{CauseView, FaceState};
 use crate::event::{Face, InjectedKind};
 use crate::fold::facts::{ItemKind, Ix};
-use crate::fold::history::{Cause, is_before};
+use crate::fold::history::{Cause, Evicted, is_before};
 use crate::fold::state::State;
 use crate::ids::{ItemId, Micros, Seq, Turn};
 
@@ -235,7 +237,36 @@ impl State {
             places.push(place);
         }
         places.append(&mut held);
+        self.bring_summaries(&mut places, at);
         places
+    }
+
+    /// What hides behind a task's summary must not be sent without it: where its bearer would still be shown as it was, it
+    /// is moved on at once.
+    fn bring_summaries(&self, places: &mut [ServedPlace], at: Seq) {
+        let evicted = |ix: Ix, moment: Seq| match self.history.cause(ix, Face::Output, moment)?.cause {
+            Cause::Evicted { how: Evicted::Rolling, .. } => None,
+            Cause::Evicted { eviction, last, .. } => Some((eviction, last)),
+            _ => None,
+        };
+        let (mut hidden, mut said) = (BTreeSet::new(), BTreeSet::new());
+        for place in places.iter() {
+            if let Some((eviction, last)) = evicted(place.ix, place.output_at) {
+                let list = if last { &mut said } else { &mut hidden };
+                list.insert(eviction);
+            }
+        }
+        if hidden.is_subset(&said) {
+            return;
+        }
+        for place in places {
+            if let Some((eviction, true)) = evicted(place.ix, at)
+                && hidden.contains(&eviction)
+                && !said.contains(&eviction)
+            {
+                place.output_at = at;
+            }
+        }
     }
 
     /// What is concluded and not yet served at `at`, in the order of the served context.

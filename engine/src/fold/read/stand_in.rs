@@ -9,6 +9,7 @@ use crate::fold::core::Status;
 use crate::fold::eviction::{output_text, rolling_text, words_text};
 use crate::fold::facts::{ItemKind, Ix, NONE, Size};
 use crate::fold::history::{Cause, Evicted, Row, RuleKind, ShortenKind};
+use crate::fold::policy::TaskArchive;
 use crate::fold::state::State;
 use crate::ids::{BodyId, Seq};
 use crate::registry::Registry;
@@ -179,7 +180,7 @@ pub fn render(
             Some(if *words {
                 words_text(task, Some(&summary))
             } else {
-                output_text(task, session, Some(&summary))
+                output_text(task, session, Some(&summary), TaskArchive::default())
             })
         }
         Render::PurgedParams { params } => purge_input(&body(*params)?),
@@ -289,7 +290,7 @@ impl State {
                 None => Self::text_stand_in(FaceState::Tombstone, REMOVED.to_owned()),
             },
             Cause::Distilled { act, at } => self.distilled(act, at, size),
-            Cause::Evicted { eviction, how, last } => self.evicted_stand_in(ix, eviction, how, last, at),
+            Cause::Evicted { .. } => self.evicted_stand_in(ix, row, at),
             Cause::Superseded { edge } => match self.history.edges.get(edge) {
                 Some(edge) if face == Face::Input => self.shown_params(ix, edge.since, size),
                 Some(edge) => {
@@ -344,29 +345,28 @@ impl State {
         let act = self.facts.rare.acts.get(act as usize);
         let summary = act.and_then(|act| Some((act.seq, act.items.get(at as usize)?.summary?)));
         let Some((seq, summary)) = summary else { return Self::removed(size) };
-        if summary.bytes.saturating_add(DISTILLED.len() as u64) > size.bytes {
-            return Self::removed(size);
-        }
+        // A short text may leave room for its summary alone, or be the better summary itself.
+        let marks = [DISTILLED, ""];
+        let fits = |mark: &&str| summary.bytes.saturating_add(mark.len() as u64) <= size.bytes;
+        let Some(mark) = marks.into_iter().find(fits) else { return Self::whole(size) };
         StandIn {
             state: FaceState::Summary,
-            tokens: u64::from(summary.tokens).saturating_add(tokens_of(DISTILLED)),
-            render: Render::Around {
-                before: DISTILLED.to_owned(),
-                body: summary.id(seq),
-                after: String::new(),
-            },
+            tokens: u64::from(summary.tokens).saturating_add(tokens_of(mark)),
+            render: Render::Around { before: mark.to_owned(), body: summary.id(seq), after: String::new() },
             signature: None,
         }
     }
 
-    fn evicted_stand_in(&self, ix: Ix, eviction: u32, how: Evicted, last: bool, at: Seq) -> StandIn {
+    fn evicted_stand_in(&self, ix: Ix, row: &Row, at: Seq) -> StandIn {
+        let Cause::Evicted { eviction, how, last } = row.cause else { return Self::nothing() };
+        let archive = self.policy(row.since).task_archive;
         let Some(eviction) = self.facts.rare.evictions.get(eviction as usize) else { return Self::nothing() };
         let task = self.facts.names.text(eviction.task);
         let session = self.info(at).map(|info| info.name.clone()).unwrap_or_default();
         let text = match how {
             Evicted::Dropped => return Self::nothing(),
-            Evicted::Rolling => rolling_text(task, &session),
-            Evicted::Output => output_text(task, &session, None),
+            Evicted::Rolling => rolling_text(task, &session, archive),
+            Evicted::Output => output_text(task, &session, None, archive),
             Evicted::Assistant => words_text(task, None),
         };
         let signature = if how == Evicted::Assistant { self.evicted_signature(ix, at) } else { None };

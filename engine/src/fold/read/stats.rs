@@ -87,7 +87,7 @@ impl StatsKind {
 /// Figures of one kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize)]
 pub struct KindStats {
-    /// Items; each counts once, under its first edge, and stays counted when it is restored.
+    /// Items; each counts once, under its first cause, and stays counted when it is restored.
     pub count: u64,
     /// Estimated tokens of their canonical parameters and outputs, as the originals count.
     pub acp_saved: u64,
@@ -264,15 +264,10 @@ impl State {
         for kind in [RuleKind::Hash, RuleKind::File, RuleKind::Todo] {
             stats.kinds.insert(StatsKind::Rule(kind), KindStats::default());
         }
-        let mut counted = BTreeSet::new();
-        for edge in self.edge_rows(at) {
-            if counted.insert(edge.old) {
-                let entry = stats.kinds.entry(StatsKind::Rule(edge.kind)).or_default();
-                entry.count += 1;
-                entry.acp_saved += self.acp_saved(edge.old, at);
-            }
-        }
-        let mut acted = BTreeSet::new();
+        // What was concluded first of an item counts, edges before what shortens in the same event.
+        let edges = self.edge_rows(at);
+        let edges = edges.iter().map(|edge| (edge.seq, 0, edge.old, StatsKind::Rule(edge.kind)));
+        let mut concluded: Vec<(Seq, u8, Ix, StatsKind)> = edges.collect();
         let mut faces = BTreeSet::new();
         for row in self.history.rows.iter().filter(|row| row.since <= at && is_before(at, row.undone)) {
             if row.cause.rank().is_none() {
@@ -282,10 +277,18 @@ impl State {
                 faces.insert((row.ix, row.face));
             }
             let Some(kind) = StatsKind::of(row.cause, &self.history.edges) else { continue };
-            if !matches!(kind, StatsKind::Rule(_)) && acted.insert((kind, row.ix)) {
+            if !matches!(kind, StatsKind::Rule(_)) {
+                concluded.push((row.since, 1, row.ix, kind));
+            }
+        }
+        // Stable: of one event, edges stay in the order in which they came about.
+        concluded.sort_by_key(|(seq, order, _, _)| (*seq, *order));
+        let mut counted = BTreeSet::new();
+        for (_, _, ix, kind) in concluded {
+            if counted.insert(ix) {
                 let entry = stats.kinds.entry(kind).or_default();
                 entry.count += 1;
-                entry.acp_saved += self.acp_saved(row.ix, at);
+                entry.acp_saved += self.acp_saved(ix, at);
             }
         }
         for (ix, face) in faces {

@@ -64,19 +64,29 @@ impl Json {
         writer.out
     }
 
-    /// The canonical form without the fields of the outermost object that are null.
+    /// The canonical form for comparing: numbers that no double is with all their digits.
+    pub fn canonical_exact(&self) -> String {
+        let mut writer = Writer::new(None);
+        writer.exact = true;
+        writer.value(self);
+        writer.out
+    }
+
+    /// [`Json::canonical_exact`] without the fields of the outermost object that are null.
     pub fn canonical_without_nulls(&self) -> String {
         let mut writer = Writer::new(None);
+        writer.exact = true;
         writer.drop_nulls = true;
         writer.value_at(self, &[]);
         writer.out
     }
 
-    /// The canonical form with each string at one of `paths` replaced by what `rewrite` makes of it.
+    /// [`Json::canonical_exact`] with each string at one of `paths` replaced by what `rewrite` makes of it.
     ///
     /// Strings with lone surrogates stay as they are.
     pub fn canonical_with(&self, paths: &[ParamPath<'_>], rewrite: &mut dyn FnMut(&str) -> String) -> String {
         let mut writer = Writer::new(Some(rewrite));
+        writer.exact = true;
         writer.value_at(self, paths);
         writer.out
     }
@@ -88,6 +98,7 @@ impl Json {
         rewrite: &mut dyn FnMut(&str) -> String,
     ) -> String {
         let mut writer = Writer::new(Some(rewrite));
+        writer.exact = true;
         writer.drop_nulls = true;
         writer.value_at(self, paths);
         writer.out
@@ -230,6 +241,37 @@ fn write_number(out: &mut String, number: f64) {
     }
 }
 
+/// Whether a number in JSON's syntax is what its double prints as.
+pub(super) fn is_double(written: &str, number: f64) -> bool {
+    // So many digits always come back, but near the ends of the range.
+    const SURE_DIGITS: usize = 15;
+    let digits = written.bytes().take_while(|byte| !matches!(byte, b'e' | b'E'));
+    let is_usual = number == 0.0 || (1e-300..1e300).contains(&number.abs());
+    if digits.filter(u8::is_ascii_digit).count() <= SURE_DIGITS && is_usual && number != 0.0 {
+        return true;
+    }
+    let mut printed = String::new();
+    write_number(&mut printed, number);
+    number.is_finite() && decimal(written) == decimal(&printed)
+}
+
+/// A number in JSON's syntax in one spelling: its digits without zeros at either end, and the power of ten behind them.
+fn decimal(written: &str) -> String {
+    let (sign, rest) = written.strip_prefix('-').map_or(("", written), |rest| ("-", rest));
+    let (digits, power) = rest.split_once(['e', 'E']).unwrap_or((rest, "0"));
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    let all = format!("{whole}{fraction}");
+    let all = all.trim_start_matches('0');
+    let kept = all.trim_end_matches('0');
+    let Ok(power) = power.parse::<i64>() else { return written.to_ascii_lowercase() };
+    if kept.is_empty() {
+        return "0".to_owned();
+    }
+    let count = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+    let power = power.saturating_sub(count(fraction.len())).saturating_add(count(all.len() - kept.len()));
+    format!("{sign}{kept}e{power}")
+}
+
 fn collect<'j>(value: &'j Json, path: ParamPath<'_>, found: &mut Vec<&'j str>) {
     match path.step() {
         None => found.extend(value.as_str()),
@@ -252,11 +294,13 @@ struct Writer<'r> {
     rewrite: Option<&'r mut dyn FnMut(&str) -> String>,
     /// Leave out the nulls of the next object, which is the outermost.
     drop_nulls: bool,
+    /// Numbers that no double is keep their digits.
+    exact: bool,
 }
 
 impl<'r> Writer<'r> {
     fn new(rewrite: Option<&'r mut dyn FnMut(&str) -> String>) -> Self {
-        Self { out: String::with_capacity(256), rewrite, drop_nulls: false }
+        Self { out: String::with_capacity(256), rewrite, drop_nulls: false, exact: false }
     }
 
     fn value(&mut self, value: &Json) {
@@ -269,7 +313,8 @@ impl<'r> Writer<'r> {
             Json::Null => self.out.push_str("null"),
             Json::Bool(true) => self.out.push_str("true"),
             Json::Bool(false) => self.out.push_str("false"),
-            Json::Num(number) => write_number(&mut self.out, *number),
+            Json::Written(_, digits) if self.exact => self.out.push_str(&decimal(digits)),
+            Json::Num(number) | Json::Written(number, _) => write_number(&mut self.out, *number),
             Json::Str(text) => {
                 let rewritten = match (text.as_str(), &mut self.rewrite) {
                     (Some(text), Some(rewrite)) if paths.iter().any(|path| path.step().is_none()) => {

@@ -5,6 +5,7 @@
 
 use std::ops::Range;
 
+use super::canonical::is_double;
 use super::{JSON_DEPTH_MAX, Json, JsonStr, Repr};
 
 /// Why some bytes are not a JSON document.
@@ -194,7 +195,8 @@ impl<'t> Parser<'t> {
         }
         let digits = self.text.get(start..self.at).unwrap_or_default();
         // Whatever has JSON's number syntax has Rust's; too large becomes infinite.
-        digits.parse().map(Json::Num).map_err(|_| self.error("a number"))
+        let number: f64 = digits.parse().map_err(|_| self.error("a number"))?;
+        Ok(if is_double(digits, number) { Json::Num(number) } else { Json::Written(number, digits.into()) })
     }
 
     /// One digit or more.

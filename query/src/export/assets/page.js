@@ -121,12 +121,12 @@ function describeItem(box, item) {
   box.append(el('p', 'why', facts.join(' · ')));
   const why = stale(item, at);
   if (why.length) why.push(' since #' + edgeOf(item, at).seq, standing(it) ? ', ' : '');
-  box.append(el('p', '', ...why, standing(it) || (why.length ? '' : 'current: the model sees it whole')));
+  box.append(el('p', '', ...why, standing(it) || (why.length ? '' : 'current, whole')));
   if (item.newer.length || item.older.length) section(box, 'Chain', drawChain(chainOf(item, at), item, at));
-  if (it.inputText >= 0) section(box, 'The model sees, of the parameters', textBlock(it.inputText));
-  if (it.outputText >= 0) section(box, 'The model sees', textBlock(it.outputText));
+  if (it.inputText >= 0) section(box, 'Current, of the parameters', textBlock(it.inputText));
+  if (it.outputText >= 0) section(box, 'Current', textBlock(it.outputText));
   const input = inputOf(item, at);
-  if (input >= 0) section(box, 'Parameters', textBlock(input));
+  if (input >= 0) section(box, 'Parameters as recorded', textBlock(input));
   const content = contentOf(item, at);
   if (content.length) section(box, item.kind === 'call' ? 'Result as recorded' : 'As recorded', ...content.map(textBlock));
   else if (item.kind === 'call') section(box, 'Result', el('p', 'why', 'none yet'));
