@@ -209,7 +209,8 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         "policy set",
         &[
             ("acpdb policy set balanced", "a preset, for what comes"),
-            ("acpdb policy set search=on --session ses_01 --reason trial", ""),
+            ("acpdb policy set repeat=off", "one rule less"),
+            ("acpdb policy set retry=on --session ses_01 --reason trial", ""),
         ],
     ),
     ("policy presets", &[("acpdb policy presets", "")]),

@@ -78,6 +78,9 @@ pub(crate) struct Global {
     /// The user's settings, once they are read.
     #[arg(skip)]
     pub(crate) settings: Settings,
+    /// The clocks that answers went by.
+    #[arg(skip)]
+    pub(crate) clocks: crate::commands::at::Clocks,
 }
 
 impl Global {

@@ -37,6 +37,9 @@ pub(crate) struct Sessions {
     /// Subagents too
     #[arg(long)]
     pub(crate) all: bool,
+    /// Only this session
+    #[arg(long, short, add = crate::complete::sessions())]
+    pub(crate) session: Option<String>,
     /// Draw subagents, forks and rewinds as a tree
     #[arg(long)]
     pub(crate) graph: bool,

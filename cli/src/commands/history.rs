@@ -38,14 +38,7 @@ pub(crate) fn run(global: &Global, args: &History, output: &mut Output) -> Resul
     };
     let filter = args.ask.filter()?;
     let store = place::read(global, output)?;
-    // A file or a tool may be asked for over all sessions; everything of all sessions is `acpdb log`.
-    let streams = match (session, which) {
-        (None, Which::File(_) | Which::Tool(_)) => {
-            let all = store.stream_names()?.into_iter();
-            all.filter(|stream| stream.scope == acpdb_engine::event::Scope::Session).collect()
-        }
-        _ => vec![sessions::default_session_noted(&store, session, output)?],
-    };
+    let streams = sessions::asked(&store, session)?;
     let named = session.unwrap_or_default();
     let (asked_file, asked_tool) = (args.file.as_deref().unwrap_or(""), args.tool.as_deref().unwrap_or(""));
     let question = ["history", filter.text(), named, asked_file, asked_tool];
@@ -89,7 +82,13 @@ impl Listing<'_> {
             if self.left == 0 {
                 break;
             }
-            let view = match find::view_at(store, stream, at.as_deref().or(global.at.as_deref())) {
+            let at = at.as_deref().or(global.at.as_deref());
+            let view = if many {
+                find::once_at(store, global, stream, at)
+            } else {
+                find::view_at(store, global, stream, at)
+            };
+            let view = match view {
                 // Over several sessions, one that has not come to a turn is none of them.
                 Err(failure) if failure.code == Code::NotFound && many => continue,
                 view => view?,
@@ -186,7 +185,7 @@ fn chosen(view: &View, session: &str, which: Which<'_>) -> Option<std::collectio
 /// Nothing was found: what is near?
 fn nothing(which: Which<'_>, names: Vec<String>) -> Failure {
     let (what, asked) = match which {
-        Which::All => return Failure::not_found("the session has no items at this point"),
+        Which::All => return Failure::not_found("there are no items at this point"),
         Which::File(path) => ("file", path),
         Which::Tool(tool) => ("tool", tool),
     };

@@ -96,7 +96,7 @@ fn moment(store: &Store, global: &Global, scope: &MemoryScope) -> Result<(Seq, M
     let now = super::at::now();
     let Some(text) = &global.at else { return Ok((Seq::MAX, now)) };
     let session = scope.session.map(|session| store.stream_name(session)).transpose()?.flatten();
-    let seq = super::at::seq(store, text, session.as_ref())?;
+    let seq = super::at::seq(store, global, text, session.as_ref())?;
     if let Ok(Point::Time(time)) = when::parse(text, now) {
         return Ok((seq, time.min(now)));
     }

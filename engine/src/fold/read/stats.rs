@@ -59,13 +59,21 @@ impl StatsKind {
         }
     }
 
+    /// Both modes of the rule of repeats are that rule.
+    const fn rule(kind: RuleKind) -> Self {
+        Self::Rule(match kind {
+            RuleKind::Dedup => RuleKind::Hash,
+            kind => kind,
+        })
+    }
+
     fn of(cause: Cause, edges: &Edges) -> Option<Self> {
         Some(match cause {
             Cause::Erased => Self::Erased,
             Cause::Cleared { .. } => Self::HostCleared,
             Cause::Distilled { .. } => Self::Distill,
             Cause::Evicted { .. } => Self::Evict,
-            Cause::Superseded { edge } => Self::Rule(edges.get(edge)?.kind),
+            Cause::Superseded { edge } => Self::rule(edges.get(edge)?.kind),
             Cause::Discarded { .. } => Self::Discard,
             Cause::Shortened { rule } => match rule {
                 ShortenKind::PurgeErrors => Self::PurgeErrors,
@@ -241,6 +249,7 @@ const fn emoji(kind: RuleKind) -> &'static str {
 const fn kind_name(kind: RuleKind) -> &'static str {
     match kind {
         RuleKind::StateQuery => "query",
+        RuleKind::Hash | RuleKind::Dedup => "hash",
         kind => kind.label(),
     }
 }
@@ -267,7 +276,7 @@ impl State {
         let mut counted = BTreeSet::new();
         for edge in self.edge_rows(at) {
             if counted.insert(edge.old) {
-                let entry = stats.kinds.entry(StatsKind::Rule(edge.kind)).or_default();
+                let entry = stats.kinds.entry(StatsKind::rule(edge.kind)).or_default();
                 entry.count += 1;
                 entry.acp_saved += self.acp_saved(edge.old, at);
             }
