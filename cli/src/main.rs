@@ -14,6 +14,7 @@ mod complete;
 mod failure;
 mod feed;
 mod interrupt;
+mod known;
 mod output;
 mod pager;
 mod place;

@@ -217,3 +217,51 @@ fn no_slip_of_the_finger_leads_to_a_grave_verb() {
     let done = world.run(".", "UTC", &["sesions"]);
     assert!(done.err.contains("'sessions'"), "{done:?}");
 }
+
+/// Reading what is known again cost as much as reading it for the first time. An unchanged file costs a look at its folder
+/// entry; a changed one, or a cache that is gone or garbled, only costs time.
+#[test]
+fn an_unchanged_file_is_not_read_again() {
+    let world = World::new();
+    let import = |expected: &str| {
+        let done = world.json(
+            "elsewhere",
+            "UTC",
+            &["import", "../shop-1.jsonl", "../blog-1.jsonl", "../undated.json"],
+        );
+        let sums = done["items"].as_array().unwrap();
+        let sum = |name: &str| sums.iter().map(|sum| sum[name].as_u64().unwrap()).sum::<u64>();
+        assert_eq!((sum("files"), sum("sessions")), (3, 3), "{expected}: {done}");
+        (sum("unchanged"), sum("events_new"))
+    };
+    // A file that changed while the clock stood still is read once more: after that, nothing is.
+    let settled = (0..200).map(|_| import("settled")).find(|(unchanged, new)| (*unchanged, *new) == (3, 0));
+    assert!(settled.is_some(), "files that are never known");
+    let cache = world.path("store/snap/imports.aside");
+    let kept = std::fs::read(&cache).unwrap();
+    for garbled in [None, Some(&b""[..]), Some(&b"garbled"[..]), Some(&kept[..kept.len() - 1])] {
+        match garbled {
+            None => std::fs::remove_file(&cache).unwrap(),
+            Some(bytes) => std::fs::write(&cache, bytes).unwrap(),
+        }
+        assert_eq!(import("garbled"), (0, 0));
+        assert_eq!(import("mended"), (3, 0));
+    }
+    // One more line, and a file that is as long and as old as before.
+    let path = world.path("shop-1.jsonl");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let more = text.lines().last().unwrap().replace("shop-1-2", "shop-1-3").replace("no rule", "no target");
+    std::fs::write(&path, format!("{text}{more}\n")).unwrap();
+    let (unchanged, new) = import("longer");
+    assert!(unchanged == 2 && new > 0, "{unchanged} {new}");
+    let other = world.path("other.jsonl");
+    let modified = std::fs::metadata(&path).unwrap().modified().unwrap();
+    std::fs::write(&other, std::fs::read_to_string(&path).unwrap().replace("no target", "no bullet"))
+        .unwrap();
+    std::fs::File::open(&other).unwrap().set_modified(modified).unwrap();
+    std::fs::rename(&other, &path).unwrap();
+    assert_eq!(import("as long and as old").0, 2);
+    // Other options are another reading.
+    let done = world.json("elsewhere", "UTC", &["import", "../shop-1.jsonl", "--redact"]);
+    assert_eq!(done["items"][0]["unchanged"], 0);
+}

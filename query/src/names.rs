@@ -2,12 +2,15 @@
 
 use std::collections::{HashMap, HashSet};
 
-use acpdb_engine::event::Recorded;
+use acpdb_engine::event::{Payload, Recorded};
 use acpdb_engine::ids::{Micros, Origin, StreamId};
 use acpdb_engine::text::Globs;
 use acpdb_engine::{Error, Glimpse, Store, StreamName};
 
 use crate::filter::{Expr, Filter, Term};
+
+/// Number of the kind `session_opened`, which is told with the first fact of a session.
+const SESSION_OPENED: u16 = 1;
 
 /// What the log itself knows about the time of an event.
 #[derive(Clone, Copy, Debug)]
@@ -26,13 +29,15 @@ impl Recording {
 
 impl From<&Recorded> for Recording {
     fn from(recorded: &Recorded) -> Self {
-        Self { at: recorded.recorded_at, is_told: recorded.event.origin != Origin::ZERO }
+        let is_opening = matches!(recorded.event.payload, Payload::SessionOpened(_));
+        Self { at: recorded.recorded_at, is_told: is_opening || recorded.event.origin != Origin::ZERO }
     }
 }
 
 impl From<&Glimpse<'_>> for Recording {
     fn from(glimpse: &Glimpse<'_>) -> Self {
-        Self { at: glimpse.recorded_at(), is_told: glimpse.origin() != Origin::ZERO }
+        let is_opening = glimpse.kind() == SESSION_OPENED;
+        Self { at: glimpse.recorded_at(), is_told: is_opening || glimpse.origin() != Origin::ZERO }
     }
 }
 

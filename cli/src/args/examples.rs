@@ -13,7 +13,7 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         "demo",
         &[
             ("acpdb demo", "your newest session, or the bundled one"),
-            ("acpdb demo --bundled --keep .acpdb", "keep the store, to go on with"),
+            ("acpdb demo --bundled --keep tour", "keep the store, to go on with"),
         ],
     ),
     (
@@ -43,63 +43,63 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         "context",
         &[
             ("acpdb context", "of the newest session"),
-            ("acpdb context ses_01 --at t12", "as it was at the end of turn 12"),
-            ("acpdb context ses_01 --format anthropic", "as the body of a request"),
+            ("acpdb context e38a074a --at t12", "as it was at the end of turn 12"),
+            ("acpdb context e38a074a --format anthropic", "as the body of a request"),
         ],
     ),
     (
         "context discard",
         &[
-            ("acpdb context discard r_a1b2c", "one call, by its hash"),
+            ("acpdb context discard r_3d86c", "one call, by its hash"),
             ("acpdb context discard 'Let me...to it.'", "a message, by how it begins and ends"),
         ],
     ),
-    ("context distill", &[("acpdb context distill 'r_a1b2c=73 files, none of them tests'", "")]),
+    ("context distill", &[("acpdb context distill 'r_3d86c=73 files, none of them tests'", "")]),
     (
         "context restore",
         &[
-            ("acpdb context restore r_a1b2c", ""),
-            ("acpdb context restore --pin '#812'", "and let no rule hide it again"),
+            ("acpdb context restore r_3d86c", ""),
+            ("acpdb context restore --pin '#297'", "and let no rule hide it again"),
         ],
     ),
-    ("context pin", &[("acpdb context pin '#812' r_a1b2c", "")]),
-    ("context unpin", &[("acpdb context unpin '#812'", "")]),
+    ("context pin", &[("acpdb context pin '#297' r_3d86c", "")]),
+    ("context unpin", &[("acpdb context unpin '#297'", "")]),
     (
         "history",
         &[
-            ("acpdb history --chain r_a1b2c", "what superseded what, oldest first"),
+            ("acpdb history --chain r_3d86c", "what superseded what, oldest first"),
             ("acpdb history state:superseded rule:file turn:10..20", ""),
-            ("acpdb history --file src/main.rs --json", ""),
+            ("acpdb history --file src/orders/routes.ts --json", ""),
         ],
     ),
     (
         "log",
         &[
             ("acpdb log --last 20", "the newest events"),
-            ("acpdb log --follow", "and what is recorded from now on"),
+            ("acpdb log --follow", "and what is recorded from now on, until interrupted"),
             ("acpdb log 'tool:grep or tool:glob' not status:failed", ""),
         ],
     ),
     (
         "show",
         &[
-            ("acpdb show '#812'", "an event with its texts"),
-            ("acpdb show toolu_01 --raw", "the host's record, byte for byte"),
+            ("acpdb show '#297'", "an event with its texts"),
+            ("acpdb show toolu_01Demo0003 --raw", "the host's record, byte for byte"),
         ],
     ),
     (
         "list",
         &[
-            ("acpdb list --session ses_01", ""),
+            ("acpdb list --session e38a074a", ""),
             ("acpdb list 'text:connection refused' 'tokens:>1000'", "search in texts"),
         ],
     ),
-    ("explain", &[("acpdb explain r_a1b2c", ""), ("acpdb explain '#812' --at t12", "how it stood then")]),
+    ("explain", &[("acpdb explain r_3d86c", ""), ("acpdb explain '#297' --at t60", "how it stood then")]),
     (
         "at",
         &[
-            ("acpdb at t12 ses_01", "the end of turn 12"),
-            ("acpdb at 'yesterday 14:00'", ""),
+            ("acpdb at t12 e38a074a", "the end of turn 12"),
+            ("acpdb at '2026-03-12 09:10'", "in local time; also 14:05, 'last Tuesday', '2 days ago'"),
             ("acpdb at @compact-1", "just before the newest compaction"),
         ],
     ),
@@ -107,25 +107,28 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         "diff",
         &[
             ("acpdb diff @compact-1 head", "what the newest compaction took away"),
-            ("acpdb diff t10 t20 --session ses_01", ""),
+            ("acpdb diff t10 t20 --session e38a074a", ""),
         ],
     ),
     (
         "blame",
         &[
-            ("acpdb blame src/main.rs", "the calls that made the file what it is"),
-            ("acpdb blame '#812'", "the events that put an item where it stands"),
+            ("acpdb blame src/orders/routes.ts", "the calls that made the file what it is"),
+            ("acpdb blame '#297'", "the events that put an item where it stands"),
         ],
     ),
     (
         "rewind",
         &[
             ("acpdb rewind t12", "turn 12 is the last that stays"),
-            ("acpdb rewind -1t --session ses_01", "take the newest turn off"),
+            ("acpdb rewind -1t --session e38a074a", "take the newest turn off"),
         ],
     ),
-    ("fork", &[("acpdb fork ses_01", ""), ("acpdb fork ses_01 --at t12 --id ses_01b", "from a point of it")]),
-    ("undo", &[("acpdb undo --dry-run", "what would be taken back"), ("acpdb undo '#812'", "")]),
+    (
+        "fork",
+        &[("acpdb fork e38a074a", ""), ("acpdb fork e38a074a --at t12 --id shop-2", "from a point of it")],
+    ),
+    ("undo", &[("acpdb undo --dry-run", "what would be taken back"), ("acpdb undo '#435'", "")]),
     (
         "export html",
         &[
@@ -140,17 +143,23 @@ const EXAMPLES: &[(&str, &[Example])] = &[
                 "acpdb export jsonl -o all.jsonl",
                 "duckdb: select tool, sum(tokens) from 'all.jsonl' group by 1",
             ),
-            ("acpdb export jsonl ses_01 ses_02 -o two.jsonl --force", ""),
+            ("acpdb export jsonl e38a074a latest -o two.jsonl --force", ""),
         ],
     ),
     (
         "export sqlite",
-        &[("acpdb export sqlite -o all.sqlite", "select rule, count(*) from edges group by 1")],
+        &[(
+            "acpdb export sqlite -o all.sqlite",
+            "needs a build with sqlite; select rule, count(*) from edges group by 1",
+        )],
     ),
-    ("export parquet", &[("acpdb export parquet -o all.parquet", "for DuckDB, pandas, Polars")]),
+    (
+        "export parquet",
+        &[("acpdb export parquet -o all.parquet", "needs a build with parquet; for DuckDB, pandas, Polars")],
+    ),
     (
         "export otlp-json",
-        &[("acpdb export otlp-json ses_01 -o spans.jsonl --texts", "with parameters and results")],
+        &[("acpdb export otlp-json e38a074a -o spans.jsonl --texts", "with parameters and results")],
     ),
     (
         "scan",
@@ -176,41 +185,42 @@ const EXAMPLES: &[(&str, &[Example])] = &[
     ),
     ("todo list", &[("acpdb todo list", ""), ("acpdb todo list --at t12", "the list of then")]),
     ("todo stuck", &[("acpdb todo stuck", "")]),
-    ("todo history", &[("acpdb todo history --session ses_01", "")]),
+    ("todo history", &[("acpdb todo history --session e38a074a", "")]),
     (
         "memory add",
         &[
             ("acpdb memory add preference style/indent tabs", "KEY VALUE; the older value is superseded"),
-            ("acpdb memory add decision 'SQLite for the cache' --rationale 'no server'", ""),
+            ("acpdb memory add decision 'SQLite for the cache' --rationale 'no server'", "gets the id d1"),
+            ("acpdb memory add decision 'files for the cache'", "and this one d2"),
         ],
     ),
     ("memory get", &[("acpdb memory get style/indent", "")]),
     ("memory list", &[("acpdb memory list", ""), ("acpdb memory list --all --kind decision", "")]),
-    ("memory supersede", &[("acpdb memory supersede dec_1 dec_2 --reason 'measured again'", "")]),
-    ("memory retract", &[("acpdb memory retract dec_1 --reason 'never built'", "")]),
-    ("memory restore", &[("acpdb memory restore dec_1", "")]),
+    ("memory supersede", &[("acpdb memory supersede d1 d2 --reason 'measured again'", "")]),
+    ("memory retract", &[("acpdb memory retract d1 --reason 'never built'", "")]),
+    ("memory restore", &[("acpdb memory restore d1", "")]),
     ("memory history", &[("acpdb memory history style/indent", "")]),
     (
         "memory propose",
         &[
             ("acpdb memory propose latest", ""),
-            ("acpdb memory propose latest --accept 1 3", "record two of them"),
+            ("acpdb memory propose latest --accept 1", "record the first of them"),
         ],
     ),
     ("memory insights", &[("acpdb memory insights", "")]),
     ("memory import", &[("acpdb memory import decisions.jsonl --project shop", "")]),
-    ("memory export", &[("acpdb memory export --all > memory.jsonl", "")]),
+    ("memory export", &[("acpdb memory export --all --project shop > memory.jsonl", "")]),
     ("task list", &[("acpdb task list", "")]),
     ("task update", &[("acpdb task update < tasks.json", "")]),
-    ("task archive", &[("acpdb task archive 3 --session ses_01", "")]),
+    ("task archive", &[("acpdb task archive 3 --session e38a074a", "")]),
     ("task scratchpad", &[("acpdb task scratchpad", "")]),
-    ("policy show", &[("acpdb policy show", ""), ("acpdb policy show --session ses_01", "")]),
+    ("policy show", &[("acpdb policy show", ""), ("acpdb policy show --session e38a074a", "")]),
     (
         "policy set",
         &[
             ("acpdb policy set balanced", "a preset, for what comes"),
             ("acpdb policy set repeat=off", "one rule less"),
-            ("acpdb policy set retry=on --session ses_01 --reason trial", ""),
+            ("acpdb policy set retry=on --session e38a074a --reason trial", ""),
         ],
     ),
     ("policy presets", &[("acpdb policy presets", "")]),

@@ -68,8 +68,8 @@ inside other texts: acpdb scan and acpdb log 'text:WORD' find those, to be erase
 host's own files, what a disk keeps of overwritten blocks. A secret that leaked should be withdrawn by its issuer.
 
 Examples:
-  acpdb erase '#812' --dry-run
-  acpdb erase r_a1b2c --reason 'API key'")]
+  acpdb erase '#297' --dry-run
+  acpdb erase r_3d86c --reason 'API key'")]
 pub(crate) struct Erase {
     /// The item or event: #seq, short hash, call id or a unique prefix of one
     #[arg(value_name = "ID")]

@@ -203,7 +203,14 @@ fn nothing(which: Which<'_>, names: Vec<String>) -> Failure {
 
 fn of_chain(global: &Global, id: &str, session: Option<&str>, output: &mut Output) -> Result<Code, Failure> {
     let store = place::read(global, output)?;
-    let found = find::item(&store, id, session)?;
+    let found = match find::item(&store, id, session) {
+        Ok(found) if found.ix.is_some() && !is_beginning_of_call(&store, &found, id)? => found,
+        // Memory has chains like everything else; its ids are short, and calls may begin so.
+        other => match super::memory_history::of_chain(&store, global, id, session, output)? {
+            Some(code) => return Ok(code),
+            None => other?,
+        },
+    };
     let (view, ix) = find::target(&store, global, &found)?;
     let chain = acpdb_query::chain(&view, &found.stream.name, ix);
     let chain = chain
@@ -227,6 +234,19 @@ fn of_chain(global: &Global, id: &str, session: Option<&str>, output: &mut Outpu
         output.line("It superseded nothing, and nothing superseded it.")?;
     }
     Ok(Code::Ok)
+}
+
+/// Whether an id that memory could have, such as `d1`, is no more than the beginning of what was found by it.
+fn is_beginning_of_call(store: &Store, found: &acpdb_query::Found, id: &str) -> Result<bool, Failure> {
+    let (letter, number) = id.split_at_checked(1).unwrap_or((id, ""));
+    let is_short = matches!(letter, "f" | "p" | "d" | "n")
+        && !number.is_empty()
+        && number.bytes().all(|digit| digit.is_ascii_digit());
+    if !is_short {
+        return Ok(false);
+    }
+    let event = store.event(found.item.seq)?.map(|recorded| recorded.event.payload);
+    Ok(!matches!(event, Some(acpdb_engine::event::Payload::ToolCallStarted(started)) if started.call == id))
 }
 
 /// A chain, oldest first: a line for each member, and below it the edges to newer ones.

@@ -308,6 +308,11 @@ fn get(global: &Global, args: &MemoryKey, output: &mut Output) -> Result<Code, F
                 Failure::usage(format!("{:?} names {} items: {}", args.key, places.len(), places.join(", ")));
             return Err(failure.hint(format!("give the category, too: {}", first.place())));
         }
+        // Who gives an id means that very item, whatever became of it.
+        ([], Some(last)) if last.id == args.key || last.item.to_string() == args.key => {
+            output.note(format!("note: {} does not hold: it is {}", last.id, last.stands()));
+            last
+        }
         ([], Some(last)) => {
             let failure = Failure::not_found(format!(
                 "{:?} has no current value: {} is {}",

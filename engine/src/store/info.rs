@@ -434,6 +434,12 @@ fn chosen(names: &[StreamName], name: &str) -> Result<StreamName, Error> {
             if let [only] = tops.as_slice() {
                 return Ok((**only).clone());
             }
+            // Forks are called after the session that they left: that one is meant.
+            let whole =
+                many.iter().filter(|stream| many.iter().all(|other| other.name.starts_with(&stream.name)));
+            if let [only] = whole.collect::<Vec<_>>().as_slice() {
+                return Ok((**only).clone());
+            }
             let candidates = many.iter().take(8).map(|stream| stream.name.clone()).collect();
             Err(Error::Ambiguous { name: name.to_owned(), candidates })
         }
