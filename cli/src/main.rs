@@ -14,6 +14,7 @@ mod complete;
 mod failure;
 mod feed;
 mod interrupt;
+mod known;
 mod output;
 mod pager;
 mod place;
@@ -33,7 +34,8 @@ fn main() -> ExitCode {
     clap_complete::CompleteEnv::with_factory(args::command).var(complete::VARIABLE).complete();
     let mut args = match Args::read(std::env::args_os()) {
         Ok(args) => args,
-        Err(error) => {
+        Err(mut error) => {
+            withhold(&mut error);
             let code = if error.use_stderr() { Code::Usage } else { Code::Ok };
             // Who names no verb wants to know which there are.
             if error.kind() == clap::error::ErrorKind::MissingSubcommand {
@@ -80,6 +82,28 @@ fn main() -> ExitCode {
     }
 }
 
+/// Verbs that cannot be taken back, or change what the store is. Nobody is led to them by a slip of the finger.
+const GRAVE_VERBS: [&str; 7] = ["erase", "seal", "salvage", "rewind", "reindex", "fork", "retract"];
+
+/// Takes grave verbs out of what is suggested in place of an unknown one.
+fn withhold(error: &mut clap::Error) {
+    use clap::error::{ContextKind, ContextValue};
+    let is_grave = |name: &String| GRAVE_VERBS.contains(&name.as_str());
+    match error.remove(ContextKind::SuggestedSubcommand) {
+        Some(ContextValue::Strings(mut names)) => {
+            names.retain(|name| !is_grave(name));
+            if !names.is_empty() {
+                error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(names));
+            }
+        }
+        Some(ContextValue::String(name)) if is_grave(&name) => {}
+        Some(other) => {
+            error.insert(ContextKind::SuggestedSubcommand, other);
+        }
+        None => {}
+    }
+}
+
 /// `context discrad r_a1b2c` is refused for having two words too many; what is wrong is the first of them.
 fn act_that_was_meant() -> Option<&'static str> {
     let mut words = std::env::args_os()
@@ -118,7 +142,13 @@ fn run(args: &Args, output: &mut Output) -> Result<Code, Failure> {
         output.warn(remark);
     }
     commands::at::forewarn(global, output);
-    match &args.verb {
+    let code = act(&args.verb, global, output)?;
+    global.clocks.tell(output);
+    Ok(code)
+}
+
+fn act(verb: &Verb, global: &args::Global, output: &mut Output) -> Result<Code, Failure> {
+    match verb {
         Verb::Demo(args) => commands::demo::run(global, args, output),
         Verb::Import(args) => commands::import::run(global, args, output),
         Verb::Append(args) => commands::append::run(global, args, output),

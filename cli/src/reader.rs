@@ -30,6 +30,8 @@ pub(crate) struct FileReport {
     pub(crate) known_count: u64,
     /// Bytes of the file as it is stored.
     pub(crate) bytes: u64,
+    /// It was not read: it is as it was at an earlier import.
+    pub(crate) is_unchanged: bool,
 }
 
 /// Why a file, or part of it, was not imported.
@@ -164,6 +166,7 @@ pub(crate) fn read(
         event_count: gather.events,
         known_count: gather.known,
         bytes,
+        is_unchanged: false,
     })
 }
 

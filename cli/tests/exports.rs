@@ -99,7 +99,9 @@ fn lines_hold_what_history_says_with_texts_and_reasons() {
     let world = world();
     assert!(run(world.path(), &["export", "jsonl", "-o", "out"]).status.success());
     let rows = lines(&world.path().join("out"));
-    let history: Value = serde_json::from_slice(&run(world.path(), &["history", "--json"]).stdout).unwrap();
+    let history: Value =
+        serde_json::from_slice(&run(world.path(), &["history", "--session", "latest", "--json"]).stdout)
+            .unwrap();
     let sessions: Value = serde_json::from_slice(&run(world.path(), &["sessions", "--json"]).stdout).unwrap();
     let main = sessions["items"][0]["id"].as_str().unwrap();
     let own: Vec<&Value> = rows.iter().filter(|row| row["session"] == main).collect();

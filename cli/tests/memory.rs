@@ -437,3 +437,127 @@ fn an_export_imported_into_a_new_store_gives_what_was_there() {
         }
     }
 }
+
+/// What a session was told to remember for its project stayed in the session when it came by `append`; so did what was to
+/// last for good, and a value said again in other letters took its own place.
+#[test]
+fn memory_goes_to_the_stream_of_its_lifespan_by_every_door() {
+    let shell = Shell::new();
+    let line = |session: &str, memory: Value| {
+        let line = serde_json::json!({"session": session, "project": "shop", "memory": memory});
+        let done = shell.run(&["append", "--stdin"], &line.to_string());
+        assert_eq!(done.code, 0, "{done:?}");
+    };
+    let editor = |value: &str| serde_json::json!({"kind": "preference", "category": "tooling", "key": "editor", "value": value});
+    line("s1", editor("vim"));
+    line(
+        "s1",
+        serde_json::json!({"kind": "fact", "value": "the build runs at night", "lifespan": "project"}),
+    );
+    line(
+        "s1",
+        serde_json::json!({"kind": "fact", "value": "the user is left-handed", "lifespan": "permanent"}),
+    );
+    line("s1", serde_json::json!({"kind": "fact", "value": "only for now", "lifespan": "session"}));
+    let message =
+        serde_json::json!({"session": "s2", "project": "shop", "message": {"role": "user", "text": "hello"}});
+    assert_eq!(shell.run(&["append", "--stdin"], &message.to_string()).code, 0);
+    let values = |args: &[&str]| -> Vec<String> {
+        let items = shell.items(&[&["memory", "list"], args].concat());
+        items.iter().map(|item| field(item, "value").to_owned()).collect()
+    };
+    // Another session of the project sees what is the project's and the user's, and so does the project.
+    let shared = ["vim", "the build runs at night", "the user is left-handed"];
+    assert_eq!(values(&["--session", "s2"]), shared);
+    assert_eq!(values(&["--project", "shop"]), shared);
+    // The same value in other letters is the same value.
+    line("s2", editor("VIM"));
+    assert_eq!(values(&["--project", "shop", "--all"]), shared);
+    let held = shell.items(&["memory", "list", "--project", "shop", "--kind", "preference"]);
+    assert!(held[0]["reinforced"].is_string(), "{held:?}");
+    line("s2", editor("helix"));
+    assert_eq!(shell.out(&["memory", "get", "editor", "--project", "shop"]).trim(), "helix");
+    assert_eq!(shell.run(&["verify", "--deep"], "").code, 0);
+}
+
+/// The first thing that was ever remembered, permanent and for a project, was recorded, and then there was "no project".
+#[test]
+fn a_permanent_fact_can_be_the_first_of_all() {
+    let shell = Shell::new();
+    let done = shell
+        .run(&["memory", "add", "fact", "tea", "not", "coffee", "--lifespan", "permanent", "-p", "p"], "");
+    assert_eq!(done.code, 0, "{done:?}");
+    for args in [&["memory", "list"][..], &["memory", "list", "-p", "p"]] {
+        let items = shell.items(args);
+        assert_eq!(items.iter().map(|item| field(item, "value")).collect::<Vec<_>>(), ["tea not coffee"]);
+    }
+    assert_eq!(shell.out(&["memory", "get", "f1"]).trim(), "tea not coffee");
+    shell.refuses(&["memory", "list", "-p", "q"], 7, "no project");
+}
+
+/// Lines without the schema's name were taken for another program's, of which four in six were left out without a word.
+#[test]
+fn every_line_of_a_memory_file_is_recorded_or_named() {
+    let shell = Shell::new();
+    let file = shell.folder.path().join("mine.jsonl");
+    let lines = [
+        r#"{"kind":"fact","value":"one","lifespan":"project","confidence":0.5,"who":"ann"}"#,
+        r#"{"kind":"preference","category":"tooling","key":"editor","value":"vim"}"#,
+        "",
+        r#"{"kind":"preference","value":"no key"}"#,
+        r#"{"kind":"decision","value":"two","rationale":"why not"}"#,
+        r#"{"kind":"decision"}"#,
+        r#"{"kind":"wish","value":"no kind of memory"}"#,
+        "not json",
+        r#"{"kind":"note","value":"three","lifespan":"permanent"}"#,
+    ];
+    std::fs::write(&file, lines.join("\n")).unwrap();
+    let path = file.to_str().unwrap();
+    let done = shell.run(&["memory", "import", path, "--project", "p"], "");
+    assert_eq!(done.code, 8, "{done:?}");
+    for (number, reason) in
+        [(4, "needs a key"), (6, "no value"), (7, "unknown variant `wish`"), (8, "expected")]
+    {
+        let named = done.err.lines().find(|line| line.contains(&format!("line {number} was not recorded")));
+        assert!(named.is_some_and(|line| line.contains(reason)), "line {number}: {}", done.err);
+    }
+    assert_eq!(done.err.matches("was not recorded").count(), 4, "{}", done.err);
+    let items = shell.items(&["memory", "list", "--project", "p"]);
+    assert_eq!(
+        items.iter().map(|item| field(item, "value")).collect::<Vec<_>>(),
+        ["one", "vim", "two", "three"]
+    );
+    assert_eq!((&items[0]["extra"]["who"], &items[0]["confirmed"]), (&Value::from("ann"), &Value::from(0.5)));
+    let head = shell.head();
+    assert_eq!(shell.run(&["memory", "import", path, "--project", "p"], "").code, 8);
+    assert_eq!(shell.head(), head, "again adds nothing");
+    // Of another program's file, too.
+    let foreign = shell.folder.path().join("foreign.jsonl");
+    std::fs::write(&foreign, "{\"id\":\"x-1\",\"title\":\"kept\",\"status\":\"Final\",\"replaces\":[],\"superseded_by\":[]}\n{\"id\":\"x-2\"}\n").unwrap();
+    let done = shell.run(&["memory", "import", foreign.to_str().unwrap(), "--project", "q"], "");
+    assert!(done.code == 8 && done.err.contains("line 2 was not recorded as memory: neither"), "{done:?}");
+}
+
+/// A decision that another one replaced was nowhere to be had by its id, and `--chain` knew nothing of memory.
+#[test]
+fn what_was_superseded_is_found_by_its_id_and_by_its_chain() {
+    let shell = Shell::new();
+    shell.said(&["hello"]);
+    let add = ["memory", "add", "decision", "--project", "p"];
+    shell.out(&[&add[..], &["SQLite for the cache"]].concat());
+    shell.out(&[&add[..], &["files for the cache", "--replaces", "d1"]].concat());
+    let done = shell.run(&["memory", "get", "d1", "--project", "p"], "");
+    assert_eq!((done.out.trim(), done.code), ("SQLite for the cache", 0), "{done:?}");
+    assert!(done.err.contains("d1 does not hold: it is superseded"), "{done:?}");
+    let chain = shell.out(&["history", "--chain", "d1"]);
+    assert_eq!(chain, shell.out(&["history", "--memory", "d1"]));
+    assert!(chain.contains("SQLite for the cache") && chain.contains("superseded by d2"), "{chain}");
+    assert_eq!(
+        chain.lines().skip(1).collect::<Vec<_>>(),
+        shell.out(&["history", "--chain", "d2"]).lines().skip(1).collect::<Vec<_>>()
+    );
+    let item = shell.items(&["memory", "list", "--project", "p"])[0]["item"].as_str().unwrap().to_owned();
+    assert!(shell.out(&["history", "--chain", &item]).contains("files for the cache"));
+    assert_eq!(shell.json(&["history", "--chain", "d1"])["schema"], "acpdb.memory_history/1");
+    shell.refuses(&["history", "--chain", "d9"], 7, "no item is called \"d9\"");
+}

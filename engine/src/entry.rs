@@ -59,6 +59,11 @@ impl StreamInfo {
         Self { scope: Scope::Project, name: name.into(), ..Self::default() }
     }
 
+    /// The store's user: a store is one person's, so there is one such stream, opened by the first permanent item.
+    pub fn user() -> Self {
+        Self { scope: Scope::User, name: "user".to_owned(), ..Self::default() }
+    }
+
     /// The id of its stream.
     pub fn id(&self) -> StreamId {
         crate::event::stream_id(self.scope, &self.host, &self.name)

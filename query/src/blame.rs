@@ -8,14 +8,15 @@ use serde::Serialize;
 
 use crate::explain::explain;
 use crate::items::{ItemRow, Which, items};
+use crate::names::time_of;
 
 /// A call on a file.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct FileStep {
     /// What the tool does.
     pub class: Option<ToolClass>,
-    /// The host's time of the call, else when it was recorded.
-    pub time: Micros,
+    /// When, by the host or else as recorded; absent if nobody knows.
+    pub time: Option<Micros>,
     /// The call and where it stands.
     #[serde(flatten)]
     pub row: ItemRow,
@@ -41,6 +42,7 @@ pub struct FileBlame {
 /// # Errors
 /// If the log cannot be read.
 pub fn file(store: &Store, view: &View, session: &str, path: &str) -> Result<Option<FileBlame>, Error> {
+    let name = store.stream_name(view.stream())?;
     let mut steps = Vec::new();
     for row in items(view, session, Which::File(path)) {
         let class = {
@@ -50,8 +52,8 @@ pub fn file(store: &Store, view: &View, session: &str, path: &str) -> Result<Opt
             ix.and_then(|ix| state.item(ix, view.at())).and_then(|item| item.class)
         };
         let recorded = store.event(row.seq)?;
-        let time = recorded.map(|recorded| recorded.event.host_time.unwrap_or(recorded.recorded_at));
-        steps.push(FileStep { class, time: time.unwrap_or_default(), row });
+        let time = recorded.and_then(|recorded| time_of(&recorded, name.as_ref()));
+        steps.push(FileStep { class, time, row });
     }
     if steps.is_empty() {
         return Ok(None);
@@ -86,8 +88,8 @@ pub struct ItemStep {
     pub actor: Actor,
     /// The turn.
     pub turn: u32,
-    /// The host's time, else when it was recorded.
-    pub time: Micros,
+    /// When, by the host or else as recorded; absent if nobody knows.
+    pub time: Option<Micros>,
     /// What the item is afterwards, in a sentence.
     pub says: String,
 }
@@ -152,6 +154,7 @@ pub fn item(store: &Store, view: &View, session: &str, ix: Ix) -> Result<Option<
             }
         }
     }
+    let name = store.stream_name(view.stream())?;
     let mut steps = Vec::with_capacity(changes.len());
     for seq in changes {
         let Some(recorded) = store.event(seq)? else { continue };
@@ -164,7 +167,7 @@ pub fn item(store: &Store, view: &View, session: &str, ix: Ix) -> Result<Option<
             event: recorded.event.payload.label(),
             actor: recorded.event.stamp.actor,
             turn: then.read().state().turn(seq).get(),
-            time: recorded.event.host_time.unwrap_or(recorded.recorded_at),
+            time: time_of(&recorded, name.as_ref()),
             says: first.join(" "),
         });
     }

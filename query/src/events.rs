@@ -293,13 +293,14 @@ impl Iterator for EventRows {
 /// What envelope and payload, read in place, say to a filter.
 fn glance(filter: &Filter, names: &Names, glimpse: &Glimpse<'_>) -> Option<bool> {
     let number = glimpse.kind();
+    let time = || names.time(glimpse.stream(), glimpse.host_time(), glimpse.into());
     let envelope = |term: &Term| match term {
         Term::Kind(words) => any(words.iter().map(|word| word.is_event(number, None))),
         Term::Session(globs) => Some(globs.is_match(names.name(glimpse.stream()))),
         Term::Host(globs) => Some(globs.is_match(names.host(glimpse.stream()))),
         Term::Seq(range) => Some(range.holds(glimpse.seq().get())),
-        Term::Since(time) => Some(glimpse.host_time().unwrap_or(glimpse.recorded_at()) >= *time),
-        Term::Until(time) => Some(glimpse.host_time().unwrap_or(glimpse.recorded_at()) <= *time),
+        Term::Since(since) => Some(time().is_some_and(|time| time >= *since)),
+        Term::Until(until) => Some(time().is_some_and(|time| time <= *until)),
         // Only the start of a call and a changed file name these.
         Term::Tool(_) if number != 32 => Some(false),
         Term::File(_) if number != 32 && number != 34 => Some(false),
@@ -330,7 +331,7 @@ fn glance(filter: &Filter, names: &Names, glimpse: &Glimpse<'_>) -> Option<bool>
 fn known(term: &Term, recorded: &Recorded, names: &Names) -> Option<bool> {
     let event = &recorded.event;
     let number = event.payload.number();
-    let time = event.host_time.unwrap_or(recorded.recorded_at);
+    let time = || names.time(event.stream, event.host_time, recorded.into());
     Some(match term {
         Term::Kind(words) => {
             let parts: Vec<_> = match &event.payload {
@@ -366,8 +367,8 @@ fn known(term: &Term, recorded: &Recorded, names: &Names) -> Option<bool> {
         Term::Host(globs) => globs.is_match(names.host(event.stream)),
         Term::Seq(range) => range.holds(recorded.seq.get()),
         Term::Tokens(range) => range.holds(bodies::tokens(&event.payload)),
-        Term::Since(since) => time >= *since,
-        Term::Until(until) => time <= *until,
+        Term::Since(since) => time().is_some_and(|time| time >= *since),
+        Term::Until(until) => time().is_some_and(|time| time <= *until),
         Term::Actor(actors) => actors.contains(&event.stamp.actor),
         _ => return None,
     })

@@ -313,7 +313,8 @@ fn by_seq(store: &Store, item: ItemId, head: Seq, session: Option<&StreamName>) 
         title: None,
         parent: None,
         head,
-        began: recorded.recorded_at,
+        began: Some(recorded.recorded_at),
+        folder: None,
     });
     if let Some(session) = session.filter(|session| session.id != stream) {
         let (session, actual) = (session.name.clone(), name.name);

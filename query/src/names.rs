@@ -1,12 +1,51 @@
 //! Names of streams, and what a filter says about them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use acpdb_engine::ids::StreamId;
+use acpdb_engine::event::{Payload, Recorded};
+use acpdb_engine::ids::{Micros, Origin, StreamId};
 use acpdb_engine::text::Globs;
-use acpdb_engine::{Error, Store, StreamName};
+use acpdb_engine::{Error, Glimpse, Store, StreamName};
 
 use crate::filter::{Expr, Filter, Term};
+
+/// Number of the kind `session_opened`, which is told with the first fact of a session.
+const SESSION_OPENED: u16 = 1;
+
+/// What the log itself knows about the time of an event.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Recording {
+    at: Micros,
+    /// It was told by a host, not made by a person's act.
+    is_told: bool,
+}
+
+impl Recording {
+    /// When it was recorded, unless that says nothing: facts from files without times were recorded when the file was read.
+    const fn time(self, is_undated: bool) -> Option<Micros> {
+        if is_undated && self.is_told { None } else { Some(self.at) }
+    }
+}
+
+impl From<&Recorded> for Recording {
+    fn from(recorded: &Recorded) -> Self {
+        let is_opening = matches!(recorded.event.payload, Payload::SessionOpened(_));
+        Self { at: recorded.recorded_at, is_told: is_opening || recorded.event.origin != Origin::ZERO }
+    }
+}
+
+impl From<&Glimpse<'_>> for Recording {
+    fn from(glimpse: &Glimpse<'_>) -> Self {
+        let is_opening = glimpse.kind() == SESSION_OPENED;
+        Self { at: glimpse.recorded_at(), is_told: is_opening || glimpse.origin() != Origin::ZERO }
+    }
+}
+
+/// When an event of a stream happened, as far as anyone knows: by its host's clock, else when it was recorded.
+pub fn time_of(recorded: &Recorded, stream: Option<&StreamName>) -> Option<Micros> {
+    let is_undated = stream.is_some_and(|stream| stream.began.is_none());
+    recorded.event.host_time.or_else(|| Recording::from(recorded).time(is_undated))
+}
 
 /// What the store's own stream goes by.
 const STORE: &str = "store";
@@ -17,6 +56,8 @@ pub(crate) struct Names {
     all: Vec<StreamName>,
     /// Name, and host in lower case, as filters compare it.
     by_id: HashMap<StreamId, (String, String)>,
+    /// Streams of which nobody knows when they were.
+    undated: HashSet<StreamId>,
 }
 
 impl Names {
@@ -25,21 +66,30 @@ impl Names {
         let mut by_id: HashMap<StreamId, (String, String)> =
             all.iter().map(|name| (name.id, (name.name.clone(), name.host.to_lowercase()))).collect();
         by_id.insert(StreamId::STORE, (STORE.to_owned(), String::new()));
-        Ok(Self { all, by_id })
+        let undated = all.iter().filter(|name| name.began.is_none()).map(|name| name.id).collect();
+        Ok(Self { all, by_id, undated })
     }
 
-    /// The names, if a filter asks for any: they cost a look at the first event of each stream.
+    /// The names, if a filter asks for any (or for times): they cost a look at the first event of each stream.
     pub(crate) fn for_filter(store: &Store, filter: &mut Filter) -> Result<Self, Error> {
-        if !filter.needs().names {
+        if !filter.needs().names && !filter.needs().time {
             return Ok(Self::default());
         }
-        let names = Self::new(store)?;
+        let mut names = Self::new(store)?;
         names.settle(filter)?;
+        if !filter.needs().names {
+            names.by_id.clear();
+        }
         Ok(names)
     }
 
     pub(crate) fn name(&self, stream: StreamId) -> &str {
         self.by_id.get(&stream).map_or("", |(name, _)| name)
+    }
+
+    /// When an event happened, as far as anyone knows.
+    pub(crate) fn time(&self, stream: StreamId, host: Option<Micros>, recorded: Recording) -> Option<Micros> {
+        host.or_else(|| recorded.time(self.undated.contains(&stream)))
     }
 
     pub(crate) fn host(&self, stream: StreamId) -> &str {

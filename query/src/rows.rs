@@ -17,7 +17,7 @@ use crate::cursor::Cursor;
 use crate::events::is_tool;
 use crate::filter::{Filter, Term};
 use crate::items::{ItemRow, spell};
-use crate::names::Names;
+use crate::names::{Names, time_of};
 
 /// Items that are read from the fold at once.
 const CHUNK_COUNT: usize = 256;
@@ -130,7 +130,7 @@ impl ItemRows {
         }
         let recorded = self.store.event(candidate.item.seq)?;
         let shallow = |term: &Term| known(term, &candidate.row, &self.stream);
-        let deeper = |term: &Term| shallow(term).or_else(|| of_event(term, recorded.as_ref()));
+        let deeper = |term: &Term| shallow(term).or_else(|| of_event(term, recorded.as_ref(), &self.stream));
         if let Some(verdict) = self.filter.judge(&deeper) {
             return Ok(verdict);
         }
@@ -222,8 +222,8 @@ fn known(term: &Term, row: &ItemRow, stream: &StreamName) -> Option<bool> {
 }
 
 /// What the event that recorded an item says to a term.
-fn of_event(term: &Term, recorded: Option<&Recorded>) -> Option<bool> {
-    let time = || recorded.map(|recorded| recorded.event.host_time.unwrap_or(recorded.recorded_at));
+fn of_event(term: &Term, recorded: Option<&Recorded>, stream: &StreamName) -> Option<bool> {
+    let time = || recorded.and_then(|recorded| time_of(recorded, Some(stream)));
     match term {
         Term::Since(since) => Some(time().is_some_and(|time| time >= *since)),
         Term::Until(until) => Some(time().is_some_and(|time| time <= *until)),

@@ -58,9 +58,9 @@ fn items_say_where_they_stand_and_why() {
         Which::All,
         expect![[r#"
         #3 t0 - - whole
-        #5 t1 read /src/a.rs completed tombstone by #12 (hash) shorter
+        #5 t1 read /src/a.rs completed tombstone by #12 (repeat) shorter
         #7 t1 read /src/b.rs completed whole
-        #9 t1 grep grep::needle: completed tombstone by #20 (hash) shorter
+        #9 t1 grep grep::needle: completed tombstone by #20 (repeat) shorter
         #12 t2 read /src/a.rs completed tombstone by #15 (file) shorter
         #15 t3 edit /src/a.rs completed whole
         #17 t3 bash - failed whole
@@ -72,7 +72,7 @@ fn items_say_where_they_stand_and_why() {
     check(
         Which::File("/src/a.rs"),
         expect![[r#"
-        #5 t1 read /src/a.rs completed tombstone by #12 (hash) shorter
+        #5 t1 read /src/a.rs completed tombstone by #12 (repeat) shorter
         #12 t2 read /src/a.rs completed tombstone by #15 (file) shorter
         #15 t3 edit /src/a.rs completed whole
     "#]],
@@ -88,7 +88,7 @@ fn items_say_where_they_stand_and_why() {
     check(
         Which::Tool("GREP"),
         expect![[r#"
-        #9 t1 grep grep::needle: completed tombstone by #20 (hash) shorter
+        #9 t1 grep grep::needle: completed tombstone by #20 (repeat) shorter
         #20 t4 grep grep::needle: completed whole
     "#]],
     );
@@ -96,7 +96,7 @@ fn items_say_where_they_stand_and_why() {
     // As of the end of turn 2, only the repeat had happened.
     let then = view.with_at(view.read().state().turn_end(acpdb_engine::ids::Turn(2)).unwrap());
     expect![[r#"
-        #5 t1 read /src/a.rs completed tombstone by #12 (hash) shorter
+        #5 t1 read /src/a.rs completed tombstone by #12 (repeat) shorter
         #7 t1 read /src/b.rs completed whole
         #12 t2 read /src/a.rs completed whole
     "#]]
@@ -201,10 +201,10 @@ fn a_chain_reads_oldest_first_from_any_of_its_members() {
     }
     seen.dedup();
     expect![[r#"
-        #5 t1 read /src/a.rs completed tombstone by #12 (hash) shorter
+        #5 t1 read /src/a.rs completed tombstone by #12 (repeat) shorter
         #12 t2 read /src/a.rs completed tombstone by #15 (file) shorter
         #15 t3 edit /src/a.rs completed whole
-        #5 -> #12 hash t2 frees
+        #5 -> #12 repeat t2 frees
         #12 -> #15 file t3 frees
     "#]]
     .assert_eq(&seen.join("---\n"));
@@ -232,11 +232,11 @@ fn reasons_are_told_in_sentences() {
           #3 (text, turn 0) is in the current context, whole.
         call_read visible: false
           #5 (read, turn 1) is hidden; a tombstone stands in its place.
-          It was superseded by #12 (read, turn 2) in turn 2: the same call with the same parameters was made again (rule hash, policy acp).
+          It was superseded by #12 (read, turn 2) in turn 2: the same call with the same parameters was made again (rule repeat, policy acp).
         call_again visible: false
           #12 (read, turn 2) is hidden; a tombstone stands in its place.
           It was superseded by #15 (edit, turn 3) in turn 3: a later call worked on the same file /src/a.rs (rule file, policy acp).
-          It supersedes #5 (hash)
+          It supersedes #5 (repeat)
         call_edit visible: true
           #15 (edit, turn 3) is in the current context, whole.
           It supersedes #12 (file)
@@ -300,9 +300,9 @@ fn figures_add_up_over_sessions_and_hosts() {
         .collect();
     expect![[r#"
         5
-        hash 4, file 1, todo 0
-        one: 3 of 8: hash 2, file 1, todo 0
-        two: 2 of 3: hash 2, file 0, todo 0"#]]
+        repeat 4, file 1, todo 0
+        one: 3 of 8: repeat 2, file 1, todo 0
+        two: 2 of 3: repeat 2, file 0, todo 0"#]]
     .assert_eq(&format!("{}\n{}\n{}", report.total.superseded, row(&report.items), hosts.join("\n")));
     let freed: u64 = report.items.iter().map(|row| row.freed).sum();
     assert_eq!(freed, report.total.tokens_freed);
@@ -323,7 +323,7 @@ fn half_time_is_an_earlier_read_of_the_same_fold() {
 }
 
 /// A session that was imported today could not be asked for yesterday: all of it was recorded today. In a session a time is
-/// one of the host's clock; what bears none counts from its recording, unless the host's clock goes on behind it.
+/// one of the host's clock; what bears none is as old as what came before it, and behind the last one counts from its recording.
 #[test]
 fn a_time_in_a_session_is_one_of_its_hosts_clock() {
     use acpdb_engine::entry::{Entry, Fact, PointRef, StreamInfo};
@@ -331,7 +331,7 @@ fn a_time_in_a_session_is_one_of_its_hosts_clock() {
     let store = store();
     let imported = store.session(StreamInfo::session("acpdb", "imported"));
     let say = |key: &str, time: Option<i64>| Entry::message(key, Role::User, key).at(time.map(Micros));
-    // #4 bears no time, #6 and #8 are a little out of order, #9 was recorded by hand long after.
+    // #4 bears no time and is as old as #3, #6 and #8 are a little out of order, #9 was recorded by hand long after.
     let _ = imported
         .append([
             say("a", Some(100)),
@@ -356,9 +356,9 @@ fn a_time_in_a_session_is_one_of_its_hosts_clock() {
     let first = store.event(Seq(3)).unwrap().unwrap();
     assert_eq!((first.event.host_time, first.event.payload.label()), (Some(Micros(100)), "message_recorded"));
     let found: Vec<u64> = [99, 100, 299, 300, 499, 500, 600].map(|time| at("imported", time)).into();
-    assert_eq!(found, [1, 3, 3, 6, 6, 8, 8]);
+    assert_eq!(found, [1, 4, 4, 6, 6, 8, 8]);
     assert_eq!(at("imported", now.get()), store.head().unwrap().get());
     // A fork reads what it shares, up to where it left.
     let found: Vec<u64> = [100, 300, 500].map(|time| at("fork", time)).into();
-    assert_eq!(found, [3, 6, 6]);
+    assert_eq!(found, [4, 6, 6]);
 }

@@ -9,17 +9,21 @@
 //! ```
 //!
 //! Reading a text ([`parse`]) and finding the point in a store ([`resolve`]) are two steps; the clock comes in as a value.
-//! A seq or turn that is not there is an error. A time that is yet to come means the head, and says so. In a session a time
-//! is one of its host's clock; in the whole store, which no host's clock orders, it is when things were recorded.
+//! Times are read by [`moment`], for points and for filters alike. A seq or turn that is not there is an error. A time that is
+//! yet to come means the head, and says so. In a session a time is one of its host's clock (see `line`); in the whole store,
+//! which no host's clock orders, it is when things were recorded. A point that was found by a time says which of the two.
 
-use std::sync::{Arc, Mutex, PoisonError};
+mod line;
+mod moment;
 
-use acpdb_engine::event::{Forked, Payload, ReplaceCause};
-use acpdb_engine::ids::{Micros, Seq, StreamId, Turn};
-use acpdb_engine::{At, Error, Glimpse, Store, StreamName, View};
-use jiff::civil::{Date, DateTime, Time};
+use acpdb_engine::event::{Payload, ReplaceCause};
+use acpdb_engine::ids::{Micros, Seq, Turn};
+use acpdb_engine::{At, Error, Store, StreamName, View};
+use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use jiff::{Span, Timestamp, ToSpan as _, Zoned};
+
+pub use line::Clock;
+pub use moment::{Stretch, TIME_FORMS};
 
 /// Number of the kind `context_replaced`.
 const CONTEXT_REPLACED: u16 = 6;
@@ -64,10 +68,12 @@ impl Mark {
 #[non_exhaustive]
 pub enum WhenError {
     /// The text is of no known form.
-    #[error("{text:?} is no point in time")]
+    #[error("{text:?} is no point in time{}", because(reason))]
     Unreadable {
         /// What was written.
         text: String,
+        /// Why; empty if there is no more to say.
+        reason: String,
     },
     /// The log does not go that far.
     #[error("there is no event {seq} yet; the newest is {head}")]
@@ -120,6 +126,10 @@ pub enum WhenError {
     Store(#[from] Error),
 }
 
+fn because(reason: &str) -> String {
+    if reason.is_empty() { String::new() } else { format!(": {reason}") }
+}
+
 /// A point that was found.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Found {
@@ -127,6 +137,14 @@ pub struct Found {
     pub seq: Seq,
     /// What a person should know about it.
     pub note: Option<String>,
+    /// For a time: the clock it was looked up on.
+    pub clock: Option<Clock>,
+}
+
+impl Found {
+    const fn at(seq: Seq) -> Self {
+        Self { seq, note: None, clock: None }
+    }
 }
 
 /// Reads a point. Local time is that of the system's zone.
@@ -135,7 +153,8 @@ pub struct Found {
 /// [`WhenError::Unreadable`].
 pub fn parse(text: &str, now: Micros) -> Result<Point, WhenError> {
     let plain = text.trim();
-    let wrong = || WhenError::Unreadable { text: text.to_owned() };
+    let because = |reason: String| WhenError::Unreadable { text: text.to_owned(), reason };
+    let wrong = || because(String::new());
     if matches!(plain, "head" | "now") {
         return Ok(Point::Head);
     }
@@ -161,7 +180,7 @@ pub fn parse(text: &str, now: Micros) -> Result<Point, WhenError> {
     if let Some(turn) = plain.strip_prefix('t').and_then(number) {
         return u32::try_from(turn).map(|turn| Point::Turn(Turn(turn))).map_err(|_| wrong());
     }
-    moment(plain, now, true).map(Point::Time).ok_or_else(wrong)
+    moment(plain, now).map(|time| Point::Time(time.to)).map_err(because)
 }
 
 fn number(text: &str) -> Option<u64> {
@@ -169,44 +188,16 @@ fn number(text: &str) -> Option<u64> {
     if is_number { text.parse().ok() } else { None }
 }
 
-/// Reads a time. A day alone means its end or its beginning.
-pub fn moment(text: &str, now: Micros, is_end: bool) -> Option<Micros> {
-    let text = text.trim();
-    let now = Timestamp::from_microsecond(now.get()).ok()?;
-    let micros = |time: Timestamp| Micros(time.as_microsecond());
-    let here = || now.to_zoned(TimeZone::system());
-    if let Some(span) = text.strip_suffix("ago") {
-        let span: Span = span.trim().parse().ok()?;
-        return here().checked_sub(span).ok().map(|then| micros(then.timestamp()));
-    }
-    if let Ok(time) = text.parse::<Timestamp>() {
-        return Some(micros(time));
-    }
-    let local =
-        |time: DateTime| time.to_zoned(TimeZone::system()).ok().map(|time: Zoned| micros(time.timestamp()));
-    let of_day = |day: Date, time: Option<Time>| {
-        let edge = if is_end { Time::new(23, 59, 59, 999_999_999).ok()? } else { Time::midnight() };
-        local(day.to_datetime(time.unwrap_or(edge)))
-    };
-    let (day, time) = text.split_once(' ').map_or((text, None), |(day, time)| (day, Some(time.trim())));
-    let clock = |text: &str| text.parse::<Time>().ok();
-    let named = match day {
-        "today" => Some(here().date()),
-        "yesterday" => here().date().checked_sub(1.day()).ok(),
-        _ => None,
-    };
-    match (named, time) {
-        (Some(day), None) => return of_day(day, None),
-        (Some(day), Some(time)) => return of_day(day, Some(clock(time)?)),
-        (None, _) => {}
-    }
-    if text.contains(':')
-        && let Some(time) = clock(text)
-    {
-        return of_day(here().date(), Some(time));
-    }
-    let time: DateTime = text.parse().ok()?;
-    if text.contains(':') { local(time) } else { of_day(time.date(), None) }
+/// Reads a time, in the zone of the system (or of `TZ`) if none is written. Length of time alone, as in `2d`, counts back.
+///
+/// # Errors
+/// Why the text is no time; empty if there is no more to say. [`TIME_FORMS`] says what can be typed.
+pub fn moment(text: &str, now: Micros) -> Result<Stretch, String> {
+    let time = moment::read(text, now, &TimeZone::system());
+    // Of a text that is one unknown word there is nothing to tell.
+    time.map_err(|reason| {
+        if text.trim().contains(' ') || !reason.ends_with("is not known") { reason } else { String::new() }
+    })
 }
 
 /// Finds a point in the whole store.
@@ -225,17 +216,16 @@ pub fn resolve(store: &Store, text: &str, now: Micros) -> Result<Found, WhenErro
 
 fn anywhere(store: &Store, point: Point, now: Micros) -> Result<Found, WhenError> {
     let head = store.head()?;
-    let plain = |seq| Found { seq, note: None };
     match point {
         Point::Seq(seq) if seq > head => Err(WhenError::Beyond { seq, head }),
-        Point::Seq(seq) => Ok(plain(seq)),
+        Point::Seq(seq) => Ok(Found::at(seq)),
         Point::Time(time) if time > now && Timestamp::from_microsecond(time.get()).is_ok() => {
             let time = Timestamp::from_microsecond(time.get()).unwrap_or_default();
             let note = format!("{time:.0} is yet to come; this is the head, {head}");
-            Ok(Found { seq: head, note: Some(note) })
+            Ok(Found { seq: head, note: Some(note), clock: None })
         }
-        Point::Time(time) => Ok(plain(store.seq_at(time)?)),
-        _ => Ok(plain(head)),
+        Point::Time(time) => Ok(Found { clock: Some(Clock::Recorded), ..Found::at(store.seq_at(time)?) }),
+        _ => Ok(Found::at(head)),
     }
 }
 
@@ -248,7 +238,7 @@ pub fn view(
     stream: &StreamName,
     text: Option<&str>,
     now: Micros,
-) -> Result<(View, Option<String>), WhenError> {
+) -> Result<(View, Found), WhenError> {
     let view = store.view_at(stream.id, &At::Head)?;
     at_point(store, view, stream, text, now)
 }
@@ -262,7 +252,7 @@ pub fn view_once(
     stream: &StreamName,
     text: Option<&str>,
     now: Micros,
-) -> Result<(View, Option<String>), WhenError> {
+) -> Result<(View, Found), WhenError> {
     let view = store.view_once(stream.id, &At::Head)?;
     at_point(store, view, stream, text, now)
 }
@@ -273,8 +263,11 @@ fn at_point(
     stream: &StreamName,
     text: Option<&str>,
     now: Micros,
-) -> Result<(View, Option<String>), WhenError> {
-    let Some(text) = text else { return Ok((view, None)) };
+) -> Result<(View, Found), WhenError> {
+    let Some(text) = text else {
+        let head = view.at();
+        return Ok((view, Found::at(head)));
+    };
     let found = within(store, &view, &stream.name, parse(text, now)?, now)?;
     let (first, is_fork) = {
         let reading = view.read();
@@ -284,7 +277,7 @@ fn at_point(
     if found.seq < first && !is_fork {
         return Err(WhenError::NotBegun { session: stream.name.clone(), first, at: found.seq });
     }
-    Ok((view.with_at(found.seq), found.note))
+    Ok((view.with_at(found.seq), found))
 }
 
 /// Finds a point in a session, whose view at the head this is.
@@ -304,7 +297,7 @@ pub fn within(
     let newest = state.turn(head);
     let no_turn =
         |turn: String| WhenError::NoTurn { session: session.to_owned(), turn, newest: newest.get() };
-    let plain = |seq| Ok(Found { seq, note: None });
+    let plain = |seq| Ok(Found::at(seq));
     match point {
         Point::Turn(turn) => plain(state.turn_end(turn).ok_or_else(|| no_turn(turn.to_string()))?.min(head)),
         Point::TurnsBack(back) => {
@@ -326,71 +319,14 @@ pub fn within(
         Point::Time(time) if time <= now => {
             let forks = state.forks(head).to_vec();
             drop(reading);
-            plain(seq_of_session_at(store, view.stream(), &forks, time)?.unwrap_or(head).min(head))
+            let (seq, clock) = line::seq_at(store, view.stream(), &forks, time)?;
+            Ok(Found { clock: Some(clock), ..Found::at(seq.unwrap_or(head).min(head)) })
         }
         Point::Head | Point::Seq(_) | Point::Time(_) => {
             drop(reading);
             anywhere(store, point, now)
         }
     }
-}
-
-/// The last seq of a session at a moment; `None` if all of it is older.
-///
-/// A session is dated by its host's clock: one that was imported today happened when its host says, not today. What bears no
-/// time of the host counts from when it was recorded, unless the host's clock goes on behind it. Clocks of hosts run
-/// backwards at times; the first event that is later than the moment ends the search.
-fn seq_of_session_at(
-    store: &Store,
-    stream: StreamId,
-    forks: &[(Seq, Forked)],
-    moment: Micros,
-) -> Result<Option<Seq>, Error> {
-    let Some(later) = first_later(store, stream, Seq::MAX, moment)? else { return Ok(None) };
-    let last = Seq(later.get().saturating_sub(1));
-    // A fork began later than that, and reads what it shares.
-    match forks.first().filter(|(began, _)| last < *began) {
-        Some((_, forked)) => {
-            let shared = first_later(store, forked.from, forked.at, moment)?;
-            Ok(Some(shared.map_or(forked.at, |later| Seq(later.get().saturating_sub(1))).min(last)))
-        }
-        None => Ok(Some(last)),
-    }
-}
-
-/// The first event of a stream, up to a seq, that is later than a moment.
-fn first_later(store: &Store, stream: StreamId, to: Seq, moment: Micros) -> Result<Option<Seq>, Error> {
-    // What is later by its recording, while nobody knows whether the host's clock goes on; and what surely is later.
-    let later = Arc::new(Mutex::new((None::<Seq>, None::<Seq>)));
-    let seen = Arc::clone(&later);
-    // Events are looked at some way ahead of those that are handed out.
-    let look = move |glimpse: &Glimpse<'_>| {
-        let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
-        let (undecided, found) = &mut *seen;
-        if found.is_some() {
-            return false;
-        }
-        match glimpse.host_time() {
-            Some(time) if time > moment => *found = Some(undecided.unwrap_or(glimpse.seq())),
-            Some(_) => *undecided = None,
-            None if glimpse.recorded_at() > moment => {
-                undecided.get_or_insert(glimpse.seq());
-            }
-            None => {}
-        }
-        found.is_some()
-    };
-    let mut events = store.stream_events(stream, Seq(1), to.min(store.head()?))?.wanted(look);
-    loop {
-        match events.next() {
-            Some(Ok(_)) | None => break,
-            // Damage costs the time of what is damaged, not the answer.
-            Some(Err(Error::Corrupt { .. })) => {}
-            Some(Err(error)) => return Err(error),
-        }
-    }
-    let (undecided, found) = *later.lock().unwrap_or_else(PoisonError::into_inner);
-    Ok(found.or(undecided))
 }
 
 /// The seqs of a session's marks, oldest first.

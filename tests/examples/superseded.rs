@@ -48,7 +48,7 @@ fn main() -> Result<(), Failure> {
             }
         }
         let count = |rule: &str| counts.get(rule).copied().unwrap_or_default();
-        println!("{name}: hash {} file {} todo {}", count("hash"), count("file"), count("todo"));
+        println!("{name}: hash {} file {} todo {}", count("repeat"), count("file"), count("todo"));
         drop(store);
         std::fs::remove_dir_all(home)?;
     }

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::format_collect, reason = "helpers of tests")]
 
+#[path = "docs/examples.rs"]
+mod examples;
 #[path = "cli/transcript.rs"]
 mod transcript;
 #[allow(dead_code, reason = "not every helper is used here")]

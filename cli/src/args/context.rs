@@ -46,7 +46,7 @@ pub(crate) struct Targets {
     /// What to act on
     #[arg(value_name = "TARGET", add = crate::complete::items())]
     pub(crate) targets: Vec<String>,
-    /// The session [default: the only or newest one]
+    /// The session [default: the newest one of this folder, else of all]
     #[arg(long, short, add = crate::complete::sessions())]
     pub(crate) session: Option<String>,
     /// Read {"action":..,"targets":[[target, summary?]..]} from standard input

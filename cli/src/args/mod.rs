@@ -45,8 +45,9 @@ pub(crate) use write::{Append, Import, RedactOptions, Scan};
 #[command(name = "acpdb", version, max_term_width = 100, propagate_version = true)]
 #[command(after_help = "Examples:\n  acpdb demo                      a tour on your newest session\n  \
     acpdb import                    read the sessions of every host found\n  \
-    acpdb context SESSION           what the model should see now\n  \
-    acpdb history --chain '#812'    what superseded what, and why")]
+    acpdb context latest            what the model should see now\n  \
+    acpdb history --chain '#297'    what superseded what, and why\n\n\
+    Ids in examples are those of the demo: acpdb demo --bundled --keep .acpdb")]
 pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) global: Global,
@@ -63,7 +64,7 @@ pub(crate) struct Global {
     /// Print JSON, for programs
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// Read as of this point: #812, t12, -3t, a time, "10m ago", "yesterday 14:00", @compact-1, @rewind-1
+    /// Read as of this point: #812, t12, -3t, "2026-01-31 14:05", "10m ago", "last Tuesday", @compact-1, @rewind-1
     #[arg(long, global = true, value_name = "WHEN", allow_hyphen_values = true)]
     pub(crate) at: Option<String>,
     /// Colours [default: auto]
@@ -78,6 +79,9 @@ pub(crate) struct Global {
     /// The user's settings, once they are read.
     #[arg(skip)]
     pub(crate) settings: Settings,
+    /// The clocks that answers went by.
+    #[arg(skip)]
+    pub(crate) clocks: crate::commands::at::Clocks,
 }
 
 impl Global {

@@ -7,8 +7,8 @@ const QUERY_HELP: &str = "A QUERY is made of conditions, all of which must hold:
   kind:tool tool:read file:src/**       comma for one of several: tool:grep,glob
   state:superseded rule:file            where an item stands, and by which rule
   turn:10..20 tokens:>1000 seq:800..    ranges
-  since:2d until:yesterday              times
-  actor:assistant status:failed session:ses_01 host:codex call:toolu_01
+  since:2d until:yesterday              times, read as in --at: 'since:last week' 'until:2026-03-12 09:10'
+  actor:assistant status:failed session:e38a host:codex call:toolu_01
   timeout text:\"connection refused\"    texts in bodies, in any case if in lower case
   a or b, not a (or !a), (a b)          combinations";
 
@@ -37,6 +37,9 @@ pub(crate) struct Sessions {
     /// Subagents too
     #[arg(long)]
     pub(crate) all: bool,
+    /// Only this session
+    #[arg(long, short, add = crate::complete::sessions())]
+    pub(crate) session: Option<String>,
     /// Draw subagents, forks and rewinds as a tree
     #[arg(long)]
     pub(crate) graph: bool,
@@ -152,7 +155,7 @@ pub(crate) enum StatsStyle {
 }
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  acpdb simulate SESSION                 the presets on one session\n  \
+#[command(after_help = "Examples:\n  acpdb simulate latest                  the presets on one session\n  \
     acpdb simulate --all --policy economy --mode batched --price openai\n\n\
     price     of all input; doing nothing is 1\n\
     fetched   the same, with what was hidden and then needed charged again\n\
@@ -202,7 +205,7 @@ pub(crate) enum SimulateMode {
 /// A session by its place on the command line, or by the option that all verbs take.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct SessionNamed {
-    /// The session: its id, a unique prefix, or `latest` [default: the only or newest one]
+    /// The session: its id, a unique prefix, or `latest` [default: the newest one of this folder, else of all]
     #[arg(value_name = "SESSION", add = crate::complete::sessions())]
     session: Option<String>,
     /// The same, as other verbs take it
@@ -219,7 +222,7 @@ impl SessionNamed {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct SessionOption {
-    /// The session [default: the only or newest one]
+    /// The session [default: the newest one of this folder, else of all]
     #[arg(long, short, add = crate::complete::sessions())]
     pub(crate) session: Option<String>,
 }

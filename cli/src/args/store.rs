@@ -95,9 +95,9 @@ Not covered: ids, names of tools, paths, and quotations inside other texts: acpd
 disk keeps of overwritten blocks. A secret that leaked should be withdrawn by its issuer.
 
 Examples:
-  acpdb erase '#812' --dry-run
-  acpdb erase r_a1b2c --reason 'API key'
-  acpdb erase '#812' --span 120..164 --reason 'API key'
+  acpdb erase '#297' --dry-run
+  acpdb erase r_3d86c --reason 'API key'
+  acpdb erase '#297' --span 120..164 --reason 'API key'
   acpdb erase --from-scan --redact-rule 'pin=pin [0-9]{4}' --reason 'pins'")]
 pub(crate) struct Erase {
     /// The item or event: #seq, short hash, call id or a unique prefix of one

@@ -23,7 +23,7 @@ pub(crate) struct Diff {
     /// The second point
     #[arg(value_name = "B", allow_hyphen_values = true, default_value = "head")]
     pub(crate) to: String,
-    /// The session [default: the only or newest one]
+    /// The session [default: the newest one of this folder, else of all]
     #[arg(long, short, add = crate::complete::sessions())]
     pub(crate) session: Option<String>,
 }
@@ -43,7 +43,7 @@ pub(crate) struct Rewind {
     /// The last point that stays: #seq, t12, -1t, a time
     #[arg(value_name = "TO", allow_hyphen_values = true)]
     pub(crate) to: String,
-    /// The session [default: the only or newest one]
+    /// The session [default: the newest one of this folder, else of all]
     #[arg(long, short, add = crate::complete::sessions())]
     pub(crate) session: Option<String>,
 }
@@ -66,7 +66,7 @@ pub(crate) struct Undo {
     /// The act: #seq of a discard, distill, restore, pin or unpin [default: the newest]
     #[arg(value_name = "ACT")]
     pub(crate) act: Option<String>,
-    /// The session [default: the only or newest one]
+    /// The session [default: the newest one of this folder, else of all]
     #[arg(long, short, add = crate::complete::sessions())]
     pub(crate) session: Option<String>,
     /// Only say what would be done

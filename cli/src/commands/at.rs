@@ -1,16 +1,15 @@
 //! `--at`, and `acpdb at WHEN`: points in time, and what was there.
 
+use std::cell::Cell;
+
 use acpdb_engine::event::Scope;
 use acpdb_engine::ids::{Micros, Seq};
 use acpdb_engine::{Store, StreamName};
-use acpdb_query::when::{self, Point, WhenError};
+use acpdb_query::when::{self, Clock, Found, Point, WhenError};
 
 use crate::args::Global;
 use crate::failure::{Code, Failure};
 use crate::output::Output;
-
-/// Forms of a point, for hints.
-const FORMS: &str = "give #812, t12, -3t, 2026-01-31T12:00:00Z, 2026-01-31, \"10m ago\", \"yesterday 14:00\", @compact-1 or @rewind-1";
 
 /// The clock, in the form that questions take.
 pub(crate) fn now() -> Micros {
@@ -27,16 +26,23 @@ pub(crate) fn refuse(global: &Global) -> Result<(), Failure> {
 
 /// The last seq at a point. Turns, marks and times of a host's clock belong to a session: to the one that is named, turns and
 /// marks also to the only one there is.
-pub(crate) fn seq(store: &Store, text: &str, session: Option<&StreamName>) -> Result<Seq, Failure> {
-    let of_session = |session: &StreamName| {
-        let view = when::view_once(store, session, Some(text), now());
-        view.map(|(view, _)| view.at()).map_err(failure)
-    };
+pub(crate) fn seq(
+    store: &Store,
+    global: &Global,
+    text: &str,
+    session: Option<&StreamName>,
+) -> Result<Seq, Failure> {
+    let of_session =
+        |session: &StreamName| super::find::once_at(store, global, session, Some(text)).map(|view| view.at());
     let is_time = matches!(when::parse(text, now()), Ok(Point::Time(time)) if time <= now());
     if let Some(session) = session.filter(|_| is_time) {
         return of_session(session);
     }
-    match when::resolve(store, text, now()).map(|found| found.seq) {
+    let found = when::resolve(store, text, now()).map(|found| {
+        global.clocks.used(&found);
+        found.seq
+    });
+    match found {
         Ok(Seq::ZERO) if is_time => Err(Failure::not_found(format!("nothing had been recorded at {text}")).hint(
             "times of the whole store are when things were recorded or imported; a session that is named goes by its host's clock",
         )),
@@ -61,7 +67,7 @@ pub(crate) fn end(
     global: &Global,
     session: Option<&StreamName>,
 ) -> Result<Option<Seq>, Failure> {
-    global.at.as_ref().map(|text| seq(store, text, session)).transpose()
+    global.at.as_ref().map(|text| seq(store, global, text, session)).transpose()
 }
 
 /// Says once that a time is yet to come: then everything there is counts.
@@ -72,6 +78,35 @@ pub(crate) fn forewarn(global: &Global, output: &Output) {
     {
         output
             .note(format!("note: {} is yet to come; this is how it stands now", super::describe::time(time)));
+    }
+}
+
+/// The clocks by which times were looked up.
+#[derive(Debug, Default)]
+pub(crate) struct Clocks {
+    host: Cell<bool>,
+    recorded: Cell<bool>,
+}
+
+impl Clocks {
+    /// Takes note of how a point was found.
+    pub(crate) fn used(&self, found: &Found) {
+        match found.clock {
+            Some(Clock::Host) => self.host.set(true),
+            Some(Clock::Recorded) => self.recorded.set(true),
+            None => {}
+        }
+    }
+
+    /// Says which clock an answer goes by, if it goes by one.
+    pub(crate) fn tell(&self, output: &Output) {
+        let clocks = match (self.host.get(), self.recorded.get()) {
+            (false, false) => return,
+            (true, false) => Clock::Host.label(),
+            (false, true) => Clock::Recorded.label(),
+            (true, true) => "the clocks of the hosts; where they give no times, when things were recorded",
+        };
+        output.note(format!("note: times go by {clocks}"));
     }
 }
 
@@ -90,7 +125,8 @@ pub(crate) fn failure(error: WhenError) -> Failure {
     let message = error.to_string();
     match error {
         WhenError::Store(error) => error.into(),
-        WhenError::Unreadable { .. } => Failure::usage(format!("--at: {message}")).hint(FORMS),
+        WhenError::Unreadable { .. } => Failure::usage(message)
+            .hint(format!("give #812, t12, -3t, @compact-1, @rewind-1, {}", when::TIME_FORMS)),
         WhenError::NeedsSession { .. } => {
             Failure::usage(format!("--at: {message}")).hint("name the session, or give #SEQ or a time")
         }

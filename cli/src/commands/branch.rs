@@ -23,7 +23,7 @@ pub(crate) fn rewind(global: &Global, args: &Rewind, output: &mut Output) -> Res
     super::at::refuse(global)?;
     let store = place::write(global, output)?;
     let session = sessions::default_session_noted(&store, args.session.as_deref(), output)?;
-    let to = find::view_at(&store, &session, Some(&args.to))?.at();
+    let to = find::view_at(&store, global, &session, Some(&args.to))?.at();
     let before = store.view(session.id)?;
     if to >= before.read().state().head() {
         output.note("nothing was recorded after that; nothing to rewind");

@@ -3,9 +3,9 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use acpdb_engine::Store;
 use acpdb_engine::event::{Body, Payload, Recorded};
 use acpdb_engine::ids::{Micros, StreamId};
+use acpdb_engine::{Store, StreamName};
 use serde_json::{Value, json};
 
 use crate::output::{Escape, escape};
@@ -24,6 +24,9 @@ pub(crate) const GOOD: anstyle::Style =
 pub(crate) const BAD: anstyle::Style =
     anstyle::Style::new().fg_color(Some(anstyle::Color::Ansi(anstyle::AnsiColor::Yellow)));
 
+/// What stands for a time that nobody knows.
+pub(crate) const NO_TIME: &str = "no time";
+
 /// Streams whose names are looked up one by one before all are.
 const NAMED_COUNT_MAX: usize = 16;
 
@@ -32,7 +35,7 @@ const NAMED_COUNT_MAX: usize = 16;
 #[derive(Debug)]
 pub(crate) struct StreamNames {
     store: Store,
-    names: RefCell<BTreeMap<StreamId, String>>,
+    names: RefCell<BTreeMap<StreamId, Option<StreamName>>>,
 }
 
 impl StreamNames {
@@ -45,6 +48,16 @@ impl StreamNames {
         if stream == StreamId::STORE {
             return "store".to_owned();
         }
+        self.of(stream).map_or_else(|| stream.to_hex(), |name| name.name)
+    }
+
+    /// When an event happened, as far as anyone knows.
+    pub(crate) fn time(&self, recorded: &Recorded) -> Option<Micros> {
+        let name = if recorded.event.host_time.is_some() { None } else { self.of(recorded.event.stream) };
+        acpdb_query::time_of(recorded, name.as_ref())
+    }
+
+    fn of(&self, stream: StreamId) -> Option<StreamName> {
         let mut names = self.names.borrow_mut();
         if let Some(known) = names.get(&stream) {
             return known.clone();
@@ -52,11 +65,11 @@ impl StreamNames {
         // What cannot be read has no name, and is told of by whoever reads it.
         if names.len() == NAMED_COUNT_MAX {
             let all = self.store.stream_names().unwrap_or_default();
-            names.extend(all.into_iter().map(|name| (name.id, name.name)));
+            names.extend(all.into_iter().map(|name| (name.id, Some(name))));
         } else if let Ok(Some(name)) = self.store.stream_name(stream) {
-            names.insert(stream, name.name);
+            names.insert(stream, Some(name));
         }
-        names.entry(stream).or_insert_with(|| stream.to_hex()).clone()
+        names.entry(stream).or_default().clone()
     }
 
     /// At most 12 characters of it.
@@ -70,6 +83,11 @@ impl StreamNames {
 pub(crate) fn time(micros: Micros) -> String {
     jiff::Timestamp::from_microsecond(micros.get())
         .map_or_else(|_| "-".to_owned(), |time| format!("{time:.0}"))
+}
+
+/// A time as [`time`] has it, if there is one. As wide either way.
+pub(crate) fn time_if_any(micros: Option<Micros>) -> String {
+    micros.map_or_else(|| format!("{NO_TIME:<20}"), time)
 }
 
 /// A count of bytes for people.

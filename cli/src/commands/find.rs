@@ -57,17 +57,34 @@ pub(crate) fn target(store: &Store, global: &Global, found: &Found) -> Result<(V
 
 /// A stream as of `--at`, or at its head.
 pub(crate) fn view(store: &Store, global: &Global, stream: &StreamName) -> Result<View, Failure> {
-    view_at(store, stream, global.at.as_deref())
+    view_at(store, global, stream, global.at.as_deref())
 }
 
 /// A stream as of a point, or at its head.
-pub(crate) fn view_at(store: &Store, stream: &StreamName, at: Option<&str>) -> Result<View, Failure> {
-    let found = when::view(store, stream, at, super::at::now());
-    found.map(|(view, _)| view).map_err(super::at::failure)
+pub(crate) fn view_at(
+    store: &Store,
+    global: &Global,
+    stream: &StreamName,
+    at: Option<&str>,
+) -> Result<View, Failure> {
+    let (view, found) = when::view(store, stream, at, super::at::now()).map_err(super::at::failure)?;
+    global.clocks.used(&found);
+    Ok(view)
 }
 
 /// As [`view`], of a fold that nobody keeps: for looking at many sessions.
 pub(crate) fn view_once(store: &Store, global: &Global, stream: &StreamName) -> Result<View, Failure> {
-    let found = when::view_once(store, stream, global.at.as_deref(), super::at::now());
-    found.map(|(view, _)| view).map_err(super::at::failure)
+    once_at(store, global, stream, global.at.as_deref())
+}
+
+/// As [`view_at`], of a fold that nobody keeps.
+pub(crate) fn once_at(
+    store: &Store,
+    global: &Global,
+    stream: &StreamName,
+    at: Option<&str>,
+) -> Result<View, Failure> {
+    let (view, found) = when::view_once(store, stream, at, super::at::now()).map_err(super::at::failure)?;
+    global.clocks.used(&found);
+    Ok(view)
 }

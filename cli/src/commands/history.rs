@@ -38,14 +38,7 @@ pub(crate) fn run(global: &Global, args: &History, output: &mut Output) -> Resul
     };
     let filter = args.ask.filter()?;
     let store = place::read(global, output)?;
-    // A file or a tool may be asked for over all sessions; everything of all sessions is `acpdb log`.
-    let streams = match (session, which) {
-        (None, Which::File(_) | Which::Tool(_)) => {
-            let all = store.stream_names()?.into_iter();
-            all.filter(|stream| stream.scope == acpdb_engine::event::Scope::Session).collect()
-        }
-        _ => vec![sessions::default_session_noted(&store, session, output)?],
-    };
+    let streams = sessions::asked(&store, session)?;
     let named = session.unwrap_or_default();
     let (asked_file, asked_tool) = (args.file.as_deref().unwrap_or(""), args.tool.as_deref().unwrap_or(""));
     let question = ["history", filter.text(), named, asked_file, asked_tool];
@@ -89,7 +82,13 @@ impl Listing<'_> {
             if self.left == 0 {
                 break;
             }
-            let view = match find::view_at(store, stream, at.as_deref().or(global.at.as_deref())) {
+            let at = at.as_deref().or(global.at.as_deref());
+            let view = if many {
+                find::once_at(store, global, stream, at)
+            } else {
+                find::view_at(store, global, stream, at)
+            };
+            let view = match view {
                 // Over several sessions, one that has not come to a turn is none of them.
                 Err(failure) if failure.code == Code::NotFound && many => continue,
                 view => view?,
@@ -186,7 +185,7 @@ fn chosen(view: &View, session: &str, which: Which<'_>) -> Option<std::collectio
 /// Nothing was found: what is near?
 fn nothing(which: Which<'_>, names: Vec<String>) -> Failure {
     let (what, asked) = match which {
-        Which::All => return Failure::not_found("the session has no items at this point"),
+        Which::All => return Failure::not_found("there are no items at this point"),
         Which::File(path) => ("file", path),
         Which::Tool(tool) => ("tool", tool),
     };
@@ -204,7 +203,14 @@ fn nothing(which: Which<'_>, names: Vec<String>) -> Failure {
 
 fn of_chain(global: &Global, id: &str, session: Option<&str>, output: &mut Output) -> Result<Code, Failure> {
     let store = place::read(global, output)?;
-    let found = find::item(&store, id, session)?;
+    let found = match find::item(&store, id, session) {
+        Ok(found) if found.ix.is_some() && !is_beginning_of_call(&store, &found, id)? => found,
+        // Memory has chains like everything else; its ids are short, and calls may begin so.
+        other => match super::memory_history::of_chain(&store, global, id, session, output)? {
+            Some(code) => return Ok(code),
+            None => other?,
+        },
+    };
     let (view, ix) = find::target(&store, global, &found)?;
     let chain = acpdb_query::chain(&view, &found.stream.name, ix);
     let chain = chain
@@ -228,6 +234,19 @@ fn of_chain(global: &Global, id: &str, session: Option<&str>, output: &mut Outpu
         output.line("It superseded nothing, and nothing superseded it.")?;
     }
     Ok(Code::Ok)
+}
+
+/// Whether an id that memory could have, such as `d1`, is no more than the beginning of what was found by it.
+fn is_beginning_of_call(store: &Store, found: &acpdb_query::Found, id: &str) -> Result<bool, Failure> {
+    let (letter, number) = id.split_at_checked(1).unwrap_or((id, ""));
+    let is_short = matches!(letter, "f" | "p" | "d" | "n")
+        && !number.is_empty()
+        && number.bytes().all(|digit| digit.is_ascii_digit());
+    if !is_short {
+        return Ok(false);
+    }
+    let event = store.event(found.item.seq)?.map(|recorded| recorded.event.payload);
+    Ok(!matches!(event, Some(acpdb_engine::event::Payload::ToolCallStarted(started)) if started.call == id))
 }
 
 /// A chain, oldest first: a line for each member, and below it the edges to newer ones.

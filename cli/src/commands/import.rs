@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use acpdb_engine::Store;
 use acpdb_engine::entry::StreamInfo;
 use acpdb_hosts::import::{Format, Limits, Options};
 use acpdb_hosts::places::usual_places;
@@ -12,6 +11,7 @@ use serde_json::json;
 use super::describe;
 use crate::args::{Global, Import};
 use crate::failure::{Code, Failure};
+use crate::known::{Known, KnownFiles};
 use crate::output::Output;
 use crate::place;
 use crate::reader::{self, Candidate, FileReport, ReadError, Recognised, Skipped};
@@ -35,7 +35,12 @@ pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result
         let failure = Failure::not_found("no sessions were found");
         return Err(failure.hint("give a file or folder: acpdb import PATH"));
     }
-    let mut opened: Option<Store> = None;
+    // A store that is there tells which files it knows.
+    let is_there = place::folder(global, output)?.join("acpdb.json").is_file();
+    let mut opened = if is_there { Some(place::open_redacting(global, &args.redact, output)?) } else { None };
+    let how = format!("{format:?} {options:?} {:?} {:?}", args.redact, global.settings.redact);
+    let mut known =
+        opened.as_ref().map_or_else(KnownFiles::default, |store| KnownFiles::of(store, how.clone()));
     let bar = super::progress::bytes(candidates.iter().map(|candidate| candidate.bytes).sum(), output);
     let mut reports = Vec::new();
     let mut other_count = 0_u64;
@@ -44,16 +49,34 @@ pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result
     for candidate in &candidates {
         let name = candidate.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         bar.set_message(crate::output::escape(&name, crate::output::Escape::Line).into_owned());
+        match known.look(&candidate.path) {
+            Some(Known::Session(report)) => {
+                bar.inc(candidate.bytes);
+                reports.push(*report);
+                continue;
+            }
+            Some(Known::Other) if !candidate.named => {
+                other_count += 1;
+                continue;
+            }
+            _ => {}
+        }
+        let reading = KnownFiles::begin(&candidate.path);
         match reader::recognise(candidate, format) {
             Recognised::Session(format) => {
                 let mut progress = |bytes| bar.inc(bytes);
                 let store = match &opened {
                     Some(store) => store,
                     // Only now: a mistyped name makes no store.
-                    None => opened.insert(place::open_redacting(global, &args.redact, output)?),
+                    None => {
+                        let store = opened.insert(place::open_redacting(global, &args.redact, output)?);
+                        known = KnownFiles::of(store, how.clone());
+                        store
+                    }
                 };
                 match reader::read(store, &candidate.path, format, &options, &mut progress) {
                     Ok(report) => {
+                        known.keep(&candidate.path, &reading, Some(&report));
                         skipped.extend(notes(&report));
                         reports.push(report);
                     }
@@ -65,12 +88,16 @@ pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result
                     }
                 }
             }
-            Recognised::Other => other_count += 1,
+            Recognised::Other => {
+                known.keep(&candidate.path, &reading, None);
+                other_count += 1;
+            }
             Recognised::Skipped(file) => skipped.push(file),
         }
     }
     bar.finish_and_clear();
     if let Some(store) = opened {
+        known.save(&store);
         store.close()?;
     }
     for file in &skipped {
@@ -190,6 +217,7 @@ struct Sum {
     todo_changes: u64,
     events_new: u64,
     facts_known: u64,
+    unchanged: u64,
     bytes: u64,
 }
 
@@ -217,6 +245,7 @@ fn render(
             (&mut sum.todo_changes, report.todo_deltas),
             (&mut sum.events_new, file.event_count),
             (&mut sum.facts_known, file.known_count),
+            (&mut sum.unchanged, u64::from(file.is_unchanged)),
             (&mut sum.bytes, file.bytes),
         ] {
             *total += count;

@@ -157,6 +157,6 @@ fn print(recorded: &Recorded, names: &describe::StreamNames, output: &mut Output
     let seq = output.paint(describe::SEQ, &format!("{:>7}", recorded.seq.to_string()));
     let text = describe::payload(&recorded.event.payload);
     let text = output.recorded(&text, crate::output::Escape::Line).into_owned();
-    let time = describe::time(recorded.event.host_time.unwrap_or(recorded.recorded_at));
+    let time = describe::time_if_any(names.time(recorded));
     output.line(format!("{seq}  {time}  {name:<12} {kind:<20} {text}").trim_end())
 }

@@ -96,7 +96,7 @@ fn moment(store: &Store, global: &Global, scope: &MemoryScope) -> Result<(Seq, M
     let now = super::at::now();
     let Some(text) = &global.at else { return Ok((Seq::MAX, now)) };
     let session = scope.session.map(|session| store.stream_name(session)).transpose()?.flatten();
-    let seq = super::at::seq(store, text, session.as_ref())?;
+    let seq = super::at::seq(store, global, text, session.as_ref())?;
     if let Ok(Point::Time(time)) = when::parse(text, now) {
         return Ok((seq, time.min(now)));
     }
@@ -307,6 +307,11 @@ fn get(global: &Global, args: &MemoryKey, output: &mut Output) -> Result<Code, F
             let failure =
                 Failure::usage(format!("{:?} names {} items: {}", args.key, places.len(), places.join(", ")));
             return Err(failure.hint(format!("give the category, too: {}", first.place())));
+        }
+        // Who gives an id means that very item, whatever became of it.
+        ([], Some(last)) if last.id == args.key || last.item.to_string() == args.key => {
+            output.note(format!("note: {} does not hold: it is {}", last.id, last.stands()));
+            last
         }
         ([], Some(last)) => {
             let failure = Failure::not_found(format!(

@@ -1,6 +1,7 @@
 //! Memory as JSON lines: `acpdb memory export` and `import`.
 //!
-//! An export holds one item a line, with its edges; importing it again adds nothing. Files of other programs (decisions
+//! An export holds one item a line, with its edges; importing it again adds nothing. Lines written by hand need a kind and a
+//! value. What cannot be recorded is named with its line and the reason, and the exit code says so. Files of other programs (decisions
 //! that replace each other, preferences over time) are read by their own importer.
 
 use std::fs::File;
@@ -9,7 +10,7 @@ use std::path::Path;
 
 use acpdb_engine::command::memory::{confidence_hundredths, parse_lifespan};
 use acpdb_engine::entry::{Bytes, Entry, Fact, MemoryEntry, StreamInfo};
-use acpdb_engine::event::MemoryKind;
+use acpdb_engine::event::{Lifespan, MemoryKind};
 use acpdb_engine::ids::Micros;
 use acpdb_engine::{Atomicity, Batch};
 use acpdb_hosts::import::{Format, Options};
@@ -46,18 +47,21 @@ pub(crate) fn export(rows: &[Row], output: &mut Output) -> Result<Code, Failure>
 /// One exported line.
 #[derive(Deserialize)]
 struct Line {
+    #[serde(default)]
     id: String,
     kind: MemoryKind,
     #[serde(default)]
     category: String,
     key: Option<String>,
     subject: Option<String>,
+    #[serde(alias = "fact", alias = "description", alias = "text")]
     value: Option<String>,
     rationale: Option<String>,
     #[serde(default)]
     alternatives: Vec<String>,
     #[serde(default)]
     related_files: Vec<String>,
+    #[serde(alias = "confidence")]
     confirmed: Option<f64>,
     lifespan: Option<String>,
     created: Option<jiff::Timestamp>,
@@ -66,26 +70,60 @@ struct Line {
     #[serde(default)]
     superseded_by: Vec<String>,
     #[serde(default)]
+    #[serde(alias = "replaces")]
     supersedes: Vec<String>,
     status: Option<String>,
     extra: Option<Value>,
+    /// Of the file's format, or without a place of their own here.
+    #[serde(flatten)]
+    others: serde_json::Map<String, Value>,
 }
 
 impl Line {
-    fn entries(self) -> Result<Vec<Entry>, String> {
+    /// What has no place of its own stays with the item.
+    fn extra(&mut self) -> Option<Bytes> {
+        self.others
+            .retain(|name, _| !matches!(name.as_str(), "schema" | "item" | "stream" | "source" | "shadowed"));
+        let others = std::mem::take(&mut self.others);
+        let extra = match (self.extra.take(), others.is_empty()) {
+            (extra, true) => extra?,
+            (Some(Value::Object(mut extra)), false) => {
+                extra.extend(others);
+                Value::Object(extra)
+            }
+            (Some(extra), false) => json!({"extra": extra, "others": others}),
+            (None, false) => Value::Object(others),
+        };
+        Some(Bytes::from(extra.to_string().into_bytes()))
+    }
+
+    /// Whose memory it is, and the facts. `text` is the line.
+    fn entries(mut self, text: &[u8]) -> Result<(bool, Vec<Entry>), String> {
+        let extra = self.extra();
         let micros = |time: Option<jiff::Timestamp>| time.map(|time| Micros(time.as_microsecond()));
         let created = micros(self.created);
         let lifespan = self.lifespan.as_deref().map(parse_lifespan).transpose();
         let confidence = confidence_hundredths(self.confirmed.unwrap_or(0.8));
         let mut entries = Vec::new();
+        // Without an id, equal lines are one item.
         let id = self.id.clone();
+        let origin = if id.is_empty() {
+            format!("memory:line:{}", String::from_utf8_lossy(text.trim_ascii()))
+        } else {
+            format!("memory:{id}")
+        };
+        let is_permanent = lifespan.as_ref().is_ok_and(|lifespan| *lifespan == Some(Lifespan::Permanent));
+        if self.kind == MemoryKind::Preference && self.key.as_deref().unwrap_or_default().trim().is_empty() {
+            return Err("a preference needs a key".to_owned());
+        }
         let memory = MemoryEntry {
             id: self.id,
             kind: self.kind,
             category: self.category,
             key: self.key,
             subject: self.subject,
-            value: self.value.ok_or("it has no value: what was erased cannot be imported")?,
+            value: (self.value.filter(|value| !value.trim().is_empty()))
+                .ok_or("it has no value: what was erased cannot be imported")?,
             rationale: self.rationale,
             alternatives: self.alternatives,
             related_files: self.related_files,
@@ -96,20 +134,32 @@ impl Line {
             replaces: self.supersedes,
             superseded_by: self.superseded_by,
             status: self.status,
-            extra: self.extra.map(|extra| Bytes::from(extra.to_string().into_bytes())),
+            extra,
         };
-        entries.push(Entry::from(Fact::Memory(memory)).origin(format!("memory:{id}")).at(created));
-        if let Some(at) = micros(self.reinforced) {
+        entries.push(Entry::from(Fact::Memory(memory)).origin(origin).at(created));
+        // Without an id there is nothing that more could be said about.
+        if let Some(at) = micros(self.reinforced).filter(|_| !id.is_empty()) {
             // What it gained is in its confidence already; that it was confirmed, and when, is said here.
             let fact = Fact::MemoryReinforced { id: id.clone(), amount: 0, at: Some(at) };
             entries.push(Entry::from(fact).origin(format!("memory:{id}:reinforced")).at(Some(at)));
         }
-        if self.standing.as_deref() == Some("retracted") {
+        if self.standing.as_deref() == Some("retracted") && !id.is_empty() {
             let fact = Fact::MemoryRetracted { id: id.clone(), reason: None, at: None };
             entries.push(Entry::from(fact).origin(format!("memory:{id}:retracted")));
         }
-        Ok(entries)
+        Ok((is_permanent, entries))
     }
+}
+
+/// Whether a line is an item as this program writes it, or as people do: with a kind.
+fn is_own(line: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct Kind {
+        kind: Option<Value>,
+    }
+    let schema = ITEM_SCHEMA.as_bytes();
+    line.windows(schema.len()).any(|window| window == schema)
+        || serde_json::from_slice::<Kind>(line).is_ok_and(|line| line.kind.is_some())
 }
 
 pub(crate) fn import(global: &Global, args: &MemoryImport, output: &mut Output) -> Result<Code, Failure> {
@@ -128,9 +178,14 @@ pub(crate) fn import(global: &Global, args: &MemoryImport, output: &mut Output) 
     let stream = StreamInfo::project(&project);
     let mut first = Vec::new();
     let file = File::open(&args.file).map_err(|error| failed(&error))?;
-    BufReader::new(file).take(64 << 10).read_until(b'\n', &mut first).map_err(|error| failed(&error))?;
-    let is_own = first.windows(ITEM_SCHEMA.len()).any(|window| window == ITEM_SCHEMA.as_bytes());
-    let (added, known, skipped) = if is_own {
+    let mut input = BufReader::new(file).take(LINE_BYTES_MAX);
+    while first.trim_ascii().is_empty() {
+        first.clear();
+        if input.read_until(b'\n', &mut first).map_err(|error| failed(&error))? == 0 {
+            break;
+        }
+    }
+    let (added, known, skipped) = if is_own(&first) {
         own(global, &args.file, stream, output).map_err(|error| match error {
             OwnError::File(error) => failed(&error),
             OwnError::Failure(failure) => failure,
@@ -169,7 +224,7 @@ fn own(
     output: &mut Output,
 ) -> Result<(u64, u64, u64), OwnError> {
     let mut input = BufReader::new(File::open(path).map_err(OwnError::File)?);
-    let mut entries = Vec::new();
+    let (mut entries, mut permanent) = (Vec::new(), Vec::new());
     let mut skipped = 0;
     let mut line = Vec::new();
     for number in 1.. {
@@ -182,8 +237,9 @@ fn own(
             continue;
         }
         let parsed = serde_json::from_slice::<Line>(&line).map_err(|error| error.to_string());
-        match parsed.and_then(Line::entries) {
-            Ok(more) => entries.extend(more),
+        match parsed.and_then(|parsed| parsed.entries(&line)) {
+            Ok((true, more)) => permanent.extend(more),
+            Ok((false, more)) => entries.extend(more),
             Err(message) => {
                 skipped += 1;
                 output.warn(format!("line {number} was not recorded: {message}"));
@@ -191,7 +247,11 @@ fn own(
         }
     }
     let store = place::open(global, output)?;
-    let receipt = store.commit(&[Batch { stream, entries }], Atomicity::Split).map_err(Failure::from)?;
+    let mut batches = vec![Batch { stream, entries }];
+    if !permanent.is_empty() {
+        batches.push(Batch { stream: StreamInfo::user(), entries: permanent });
+    }
+    let receipt = store.commit(&batches, Atomicity::Split).map_err(Failure::from)?;
     Ok((receipt.event_count, receipt.known_count, skipped))
 }
 
@@ -224,9 +284,14 @@ fn foreign(
         }
         reader::ReadError::Store(error) => error.into(),
     })?;
-    Ok((
-        report.event_count,
-        report.known_count,
-        report.report.skipped.len() as u64 + report.report.notes_left_out,
-    ))
+    let found = &report.report;
+    let mut skipped = 0;
+    for note in found.skipped.iter().chain(&found.kept_raw).chain(&found.cut) {
+        skipped += 1;
+        output.warn(format!("line {} was not recorded as memory: {}", note.line, note.reason));
+    }
+    if found.notes_left_out > 0 {
+        output.warn(format!("{} further lines were not recorded as memory", found.notes_left_out));
+    }
+    Ok((report.event_count, report.known_count, skipped + found.notes_left_out))
 }

@@ -8,6 +8,7 @@
 
 use std::collections::BTreeSet;
 
+use acpdb_engine::Store;
 use acpdb_engine::fold::memory::MemoryEdge;
 use acpdb_engine::ids::StreamId;
 use serde_json::{Value, json};
@@ -53,11 +54,37 @@ pub(crate) fn history(
     output: &mut Output,
 ) -> Result<Code, Failure> {
     let store = place::read(global, output)?;
+    let (found, rows) = everywhere(&store, global, key, session)?;
+    if found.is_empty() {
+        return Err(miss(&rows, key));
+    }
+    print(&found, output)
+}
+
+/// The chain of `history --chain`, if what is named is remembered somewhere; `None`: it is not.
+pub(crate) fn of_chain(
+    store: &Store,
+    global: &Global,
+    name: &str,
+    session: Option<&str>,
+    output: &mut Output,
+) -> Result<Option<Code>, Failure> {
+    let (found, _) = everywhere(store, global, name, session)?;
+    if found.is_empty() { Ok(None) } else { print(&found, output).map(Some) }
+}
+
+/// The chains through a name over all projects and sessions, each once; and, if there are none, what there is.
+fn everywhere(
+    store: &Store,
+    global: &Global,
+    key: &str,
+    session: Option<&str>,
+) -> Result<(Vec<Chain>, Vec<Row>), Failure> {
     let mut found = Vec::new();
     let mut rows = Vec::new();
     let mut drawn = BTreeSet::new();
-    for scope in scopes(&store, session)? {
-        let opened = Opened::of(&store, global, &scope)?;
+    for scope in scopes(store, session)? {
+        let opened = Opened::of(store, global, &scope)?;
         for chain in chains(&opened, key) {
             // A session sees its project's chains, too.
             let items: Vec<_> =
@@ -70,10 +97,7 @@ pub(crate) fn history(
             rows.extend(opened.rows());
         }
     }
-    if found.is_empty() {
-        return Err(miss(&rows, key));
-    }
-    print(&found, output)
+    Ok((found, rows))
 }
 
 /// The chains through what a name means; items of one key that no edge joins (retracted, then recorded anew) are one.

@@ -125,11 +125,8 @@ fn value(key: &str, text: &str) -> Value {
         let items = text.split(',').map(str::trim).filter(|item| !item.is_empty() && *item != "-");
         return items.map(|item| Value::String(item.to_owned())).collect();
     }
-    match text {
-        "on" => Value::Bool(true),
-        "off" => Value::Bool(false),
-        word => Value::String(word.to_owned()),
-    }
+    // What `on` and `off` mean is for the key to say.
+    Value::String(text.to_owned())
 }
 
 fn wanted(what: &[String]) -> Result<Wanted, Failure> {
@@ -284,6 +281,11 @@ mod tests {
             ),
             (vec!["file.edit_clears=-"], json!({"preset": "acp", "file.edit_clears": []})),
             (vec!["todo=false"], json!({"preset": "acp", "todo": false})),
+            // `off` became `false` on its way, which the rule of repeats did not take for it.
+            (vec!["repeat=off"], json!({"preset": "acp", "repeat": "off"})),
+            (vec!["repeat=false"], json!({"preset": "acp", "repeat": "off"})),
+            (vec!["repeat=off", "repeat=on"], json!({"preset": "acp"})),
+            (vec!["file.any_call=on", "file.any_call=off"], json!({"preset": "acp"})),
         ] {
             assert_eq!(set(&what), Ok(policy), "{what:?}");
         }

@@ -1,5 +1,7 @@
 //! `acpdb sessions`: a line for each session; and which session other commands mean.
 
+use std::path::Path;
+
 use acpdb_engine::event::Scope;
 use acpdb_engine::ids::{ItemId, Seq};
 use acpdb_engine::{At, SessionSummary, Store, StreamName};
@@ -21,13 +23,15 @@ const ID_LENGTH_MIN: usize = 8;
 pub(crate) fn run(global: &Global, args: &Sessions, output: &mut Output) -> Result<Code, Failure> {
     let filter = args.ask.filter()?;
     let store = place::read(global, output)?;
+    let only = args.session.as_deref().map(|session| find(&store, session)).transpose()?;
+    let named = only.as_ref().map_or("", |only| only.name.as_str());
     let host = args.host.as_deref().unwrap_or_default();
     let subagents_too = args.all || args.graph;
     let (after, digest) =
-        args.ask.page(&["sessions", filter.text(), host, if subagents_too { "all" } else { "" }])?;
+        args.ask.page(&["sessions", filter.text(), host, named, if subagents_too { "all" } else { "" }])?;
     let at = match after {
         Some(cursor) => cursor.at,
-        None => super::at::end(&store, global, None)?.unwrap_or(store.head()?),
+        None => super::at::end(&store, global, only.as_ref())?.unwrap_or(store.head()?),
     };
     let mut rows = Vec::new();
     let mut subagents = 0_u64;
@@ -37,7 +41,10 @@ pub(crate) fn run(global: &Global, args: &Sessions, output: &mut Output) -> Resu
         if args.host.as_ref().is_some_and(|host| *host != name.host) {
             continue;
         }
-        if !subagents_too && name.parent.is_some() {
+        if only.as_ref().is_some_and(|only| only.id != name.id) {
+            continue;
+        }
+        if !subagents_too && only.is_none() && name.parent.is_some() {
             subagents += 1;
             continue;
         }
@@ -224,7 +231,8 @@ fn graph(store: &Store, rows: &[SessionRow], output: &mut Output) -> Result<(), 
 
 /// When a session was last active: the first `width` characters of `2026-01-31 12:00`.
 fn when(session: &SessionSummary, width: usize) -> String {
-    let time = describe::time(session.ended);
+    let Some(ended) = session.ended else { return describe::NO_TIME.to_owned() };
+    let time = describe::time(ended);
     time.get(..width).map_or_else(|| time.clone(), |cut| cut.replace('T', " "))
 }
 
@@ -247,6 +255,9 @@ fn id_lengths(names: &[&str]) -> Vec<usize> {
 
 /// The session that a text names: its id, a unique prefix of it, or `latest`.
 pub(crate) fn find(store: &Store, text: &str) -> Result<StreamName, Failure> {
+    if text == "latest" {
+        return Ok(choose(store, None)?.session);
+    }
     store.find_stream(text).map_err(|error| {
         let hint = matches!(error, acpdb_engine::Error::NotFound { nearest: None, .. });
         let failure = Failure::from(error);
@@ -254,35 +265,77 @@ pub(crate) fn find(store: &Store, text: &str) -> Result<StreamName, Failure> {
     })
 }
 
-/// The session that is named, else the only one, else the one that was recorded last: then stderr says which it is.
+/// The sessions that a question goes to: the one that is named, else all, subagents and forks included.
+pub(crate) fn asked(store: &Store, named: Option<&str>) -> Result<Vec<StreamName>, Failure> {
+    if let Some(named) = named {
+        return Ok(vec![find(store, named)?]);
+    }
+    let all = store.stream_names()?.into_iter();
+    Ok(all.filter(|stream| stream.scope == Scope::Session).collect())
+}
+
+/// The session that is named, else the only one, else the newest one of the current folder's project, else the newest one:
+/// then stderr says which it is.
 pub(crate) fn default_session_noted(
     store: &Store,
     given: Option<&str>,
     output: &Output,
 ) -> Result<StreamName, Failure> {
-    let (session, count) = choose(store, given)?;
-    if count > 1 {
-        output.note(format!(
-            "note: the newest of {count} sessions, {}; name another (acpdb sessions lists them)",
-            session.name
-        ));
+    let Choice { session, of, total } = choose(store, given)?;
+    if total > 1 {
+        let which = match of {
+            Some(here) => format!("the newest of {here} sessions of this folder (and {total} in all)"),
+            None => format!("the newest of {total} sessions"),
+        };
+        output.note(format!("note: {which}, {}; name another (acpdb sessions lists them)", session.name));
     }
     Ok(session)
 }
 
-/// The session, and how many there were to choose from.
-fn choose(store: &Store, given: Option<&str>) -> Result<(StreamName, usize), Failure> {
-    if let Some(given) = given {
-        return Ok((find(store, given)?, 1));
+/// A session, and what there was to choose from.
+struct Choice {
+    session: StreamName,
+    /// How many are of the current folder's project, if that was what decided.
+    of: Option<usize>,
+    total: usize,
+}
+
+fn choose(store: &Store, given: Option<&str>) -> Result<Choice, Failure> {
+    if let Some(given) = given.filter(|given| *given != "latest") {
+        return Ok(Choice { session: find(store, given)?, of: None, total: 1 });
     }
-    let names = store.stream_names()?;
-    let sessions: Vec<StreamName> = names.into_iter().filter(|name| name.scope == Scope::Session).collect();
-    let mains: Vec<&StreamName> = sessions.iter().filter(|name| name.parent.is_none()).collect();
-    let from = if mains.is_empty() { sessions.iter().collect() } else { mains };
-    let newest = from.iter().max_by_key(|name| name.head).map(|name| (**name).clone());
-    let newest = newest.ok_or_else(|| {
+    let mut from = store.stream_names()?;
+    from.retain(|name| name.scope == Scope::Session);
+    if from.iter().any(|name| name.parent.is_none()) {
+        from.retain(|name| name.parent.is_none());
+    }
+    let total = from.len();
+    let here = std::env::current_dir().map(|here| of_folder(&from, &here)).unwrap_or_default();
+    let of = Some(here.len()).filter(|count| (1..total).contains(count));
+    let newest = store.newest_of(if here.is_empty() { from } else { here })?;
+    let session = newest.ok_or_else(|| {
         Failure::not_found("the store holds no session")
             .hint("read some with `acpdb import`, or try `acpdb demo`")
     })?;
-    Ok((newest, from.len()))
+    Ok(Choice { session, of, total })
+}
+
+/// The sessions that began in a folder or below it, else those that began in the nearest folder above it.
+fn of_folder(sessions: &[StreamName], here: &Path) -> Vec<StreamName> {
+    let folder = |name: &StreamName| {
+        name.folder.as_deref().map(Path::new).filter(|it| it.is_absolute()).map(Path::to_owned)
+    };
+    let nearest = sessions
+        .iter()
+        .filter_map(folder)
+        .filter(|it| here.starts_with(it))
+        .max_by_key(|it| it.as_os_str().len());
+    let is_below = |name: &&StreamName| folder(name).is_some_and(|it| it.starts_with(here));
+    let below: Vec<StreamName> = sessions.iter().filter(is_below).cloned().collect();
+    match nearest {
+        Some(nearest) if below.is_empty() => {
+            sessions.iter().filter(|name| folder(name).as_ref() == Some(&nearest)).cloned().collect()
+        }
+        _ => below,
+    }
 }

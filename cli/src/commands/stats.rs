@@ -1,6 +1,5 @@
 //! `acpdb stats`: what is saved, by rule and by host; of items that match a query, how many there are.
 
-use acpdb_engine::event::Scope;
 use acpdb_engine::{Store, StreamName, View};
 use acpdb_query::sessions::{series, sparkline};
 use acpdb_query::stats::TallyRow;
@@ -24,10 +23,7 @@ pub(crate) fn run(global: &Global, args: &Stats, output: &mut Output) -> Result<
     };
     let filter = ask::filter(words)?;
     let store = place::read(global, output)?;
-    let streams = match session {
-        Some(session) => vec![sessions::find(&store, session)?],
-        None => store.stream_names()?.into_iter().filter(|stream| stream.scope == Scope::Session).collect(),
-    };
+    let streams = sessions::asked(&store, session.map(String::as_str))?;
     let only = session.and(streams.first()).map(|stream| stream.name.as_str());
     if !filter.is_empty() {
         return matching(&store, global, &streams, only, &filter, output);

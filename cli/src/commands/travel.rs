@@ -1,11 +1,11 @@
 //! `acpdb at`, `diff`, `blame`: what was there, what changed, who made it so.
 
 use acpdb_engine::Error;
-use acpdb_engine::event::Scope;
 use acpdb_engine::ids::Seq;
 use acpdb_query::blame::{self, FileBlame, ItemBlame};
 use acpdb_query::diff::DiffRow;
 use acpdb_query::sessions::sparkline;
+use acpdb_query::when::Clock;
 use acpdb_query::{Change, FindError, Window};
 
 use super::lines::{Widths, about, clip, one_line, standing};
@@ -25,7 +25,11 @@ struct PointReport<'a> {
     asked: &'a str,
     seq: Seq,
     turn: u32,
-    recorded_at: String,
+    /// By the session's clock; absent if nobody knows.
+    recorded_at: Option<String>,
+    /// For a point that is a time: the clock it was looked up on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    clock: Option<Clock>,
     tokens_shown: u64,
     tokens_whole: u64,
     items: usize,
@@ -40,16 +44,16 @@ pub(crate) fn at(global: &Global, args: &AtPoint, output: &mut Output) -> Result
     let store = place::read(global, output)?;
     let session = sessions::default_session_noted(&store, args.session.name(), output)?;
     let found = acpdb_query::when::view(&store, &session, Some(&args.when), super::at::now());
-    let (view, note) = found.map_err(super::at::failure)?;
-    if let Some(note) = note {
+    let (view, found) = found.map_err(super::at::failure)?;
+    if let Some(note) = &found.note {
         output.note(format!("note: {note}"));
     }
     let at = view.at();
     let recorded = store.event(at)?;
     let context =
         acpdb_query::context(&store, &view, Window { last: Some(0), ..Window::default() }, store.now())?;
-    let time = recorded.as_ref().map(|event| event.event.host_time.unwrap_or(event.recorded_at));
-    let time = time.map(describe::time).unwrap_or_default();
+    let time =
+        recorded.as_ref().and_then(|event| acpdb_query::time_of(event, Some(&session))).map(describe::time);
     let event = recorded.as_ref().map_or("", |event| event.event.payload.label());
     if output.json {
         let report = PointReport {
@@ -58,6 +62,7 @@ pub(crate) fn at(global: &Global, args: &AtPoint, output: &mut Output) -> Result
             seq: at,
             turn: context.turn,
             recorded_at: time,
+            clock: found.clock,
             tokens_shown: context.tokens_shown,
             tokens_whole: context.tokens_whole,
             items: context.item_count,
@@ -69,7 +74,13 @@ pub(crate) fn at(global: &Global, args: &AtPoint, output: &mut Output) -> Result
     }
     let asked = one_line(&args.when);
     let seq = output.paint(describe::SEQ, &at.to_string());
-    output.line(format!("{asked} is {seq} of {}: turn {}, {time}", one_line(&session.name), context.turn))?;
+    let time = time.as_deref().unwrap_or(describe::NO_TIME);
+    let by = found.clock.map(|clock| format!(" by {}", clock.label())).unwrap_or_default();
+    output.line(format!(
+        "{asked} is {seq} of {}{by}: turn {}, {time}",
+        one_line(&session.name),
+        context.turn
+    ))?;
     output.line(format!(
         "context: {}, {} hidden or shortened; ~{} of ~{} tokens shown",
         describe::count(context.item_count as u64, "item"),
@@ -103,9 +114,12 @@ pub(crate) fn diff(global: &Global, args: &Diff, output: &mut Output) -> Result<
         let found = acpdb_query::when::view(&store, &session, Some(text), super::at::now());
         found.map_err(super::at::failure)
     };
-    let ((from, first_note), (to, second_note)) = (view(&args.from)?, view(&args.to)?);
-    for note in [first_note, second_note].into_iter().flatten() {
-        output.note(format!("note: {note}"));
+    let ((from, first), (to, second)) = (view(&args.from)?, view(&args.to)?);
+    for found in [first, second] {
+        global.clocks.used(&found);
+        if let Some(note) = found.note {
+            output.note(format!("note: {note}"));
+        }
     }
     let report = acpdb_query::diff(&from, &to, &session.name);
     if output.json {
@@ -187,12 +201,7 @@ pub(crate) fn blame(global: &Global, args: &Blame, output: &mut Output) -> Resul
         Err(FindError::NotFound { .. }) => {}
         Err(error) => return Err(find::failure(error)),
     }
-    let streams = if let Some(session) = session {
-        vec![session]
-    } else {
-        let all = store.stream_names()?.into_iter();
-        all.filter(|stream| stream.scope == Scope::Session).collect()
-    };
+    let streams = sessions::asked(&store, args.session.as_deref())?;
     let mut reports = Vec::new();
     for stream in &streams {
         match find::view_once(&store, global, stream) {
@@ -222,7 +231,8 @@ fn of_item(report: &ItemBlame, output: &mut Output) -> Result<Code, Failure> {
     for step in &report.items {
         let actor = format!("{:?}", step.actor).to_lowercase();
         let seq = output.paint(describe::SEQ, &format!("{:>7}", step.seq.to_string()));
-        let head = format!("{}  t{:<4} {actor:<9} {:<20}", describe::time(step.time), step.turn, step.event);
+        let head =
+            format!("{}  t{:<4} {actor:<9} {:<20}", describe::time_if_any(step.time), step.turn, step.event);
         output.line(format!("{seq}  {head}").trim_end())?;
         output.line(format!("         {}", one_line(&step.says)))?;
     }
@@ -234,7 +244,7 @@ fn of_file(report: &FileBlame, output: &mut Output) -> Result<(), Failure> {
     let plain: Vec<_> = report.items.iter().map(|step| step.row.clone()).collect();
     let widths = Widths::of(&plain, output, CHANGE_WIDTH + 10);
     for step in &report.items {
-        let day = describe::time(step.time);
+        let day = describe::time_if_any(step.time);
         let day = day.get(..10).unwrap_or(&day);
         let is_last = report.last_write.as_ref() == Some(&step.row.item);
         let mark = if is_last { "*" } else { " " };

@@ -285,6 +285,17 @@ fn equal_item<'a>(
     }
 }
 
+/// The id of the current item that an entry would only say again. Notes are each their own.
+pub fn said_before(view: &MemoryView<'_>, entry: &MemoryEntry) -> Option<String> {
+    let lifespan = entry.lifespan.unwrap_or(default_lifespan(entry.kind));
+    let category = checked_category(entry).ok()?;
+    let key = checked_key(entry).ok()?;
+    let (stream, signer) = home(view, lifespan)?;
+    let signature = value_signature(&signer, &entry.value);
+    let equal = equal_item(view, stream, entry, lifespan, &category, key.as_deref(), signature)?;
+    Some(equal.id().to_owned())
+}
+
 /// What an equal value records: a reinforcement, and the links that were asked for.
 fn reinforce_instead(
     view: &MemoryView<'_>,

@@ -53,6 +53,7 @@ pub enum RepeatMode {
     Off,
     /// Equal tool and canonical parameters.
     #[default]
+    #[serde(alias = "on")]
     Hash,
     /// The same, top-level nulls left out.
     Dedup,

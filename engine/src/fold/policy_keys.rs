@@ -183,7 +183,7 @@ mod word {
         const EXPECTED: &'static str = "`raw` or `session`";
     }
     impl Word for crate::fold::policy::RepeatMode {
-        const EXPECTED: &'static str = "`off`, `hash` or `dedup`";
+        const EXPECTED: &'static str = "`off`, `hash` (or `on`) or `dedup`";
     }
     impl Word for crate::fold::policy::HideInput {
         const EXPECTED: &'static str = "`none`, `metadata` or `changes`";
@@ -206,7 +206,13 @@ mod word {
     }
 
     pub(super) fn set<W: Word>(place: &mut W, value: &Value) -> Result<(), KeyError> {
-        *place = W::deserialize(value).map_err(|_| KeyError::Kind(W::EXPECTED))?;
+        // `off` is what people write for it, and `false` is what other programs make of that.
+        let word = match value {
+            Value::Bool(true) => &Value::from("on"),
+            Value::Bool(false) => &Value::from("off"),
+            other => other,
+        };
+        *place = W::deserialize(word).map_err(|_| KeyError::Kind(W::EXPECTED))?;
         Ok(())
     }
 }
@@ -270,7 +276,8 @@ mod any_call {
     }
 
     pub(super) fn set(place: &mut FileRule, value: &Value) -> Result<(), KeyError> {
-        let any_call = value.as_bool().ok_or(KeyError::Kind("true or false"))?;
+        let mut any_call = place.any_call;
+        super::flag::set(&mut any_call, value)?;
         if any_call != place.any_call {
             place.set_any_call(any_call);
         }

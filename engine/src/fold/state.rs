@@ -197,7 +197,8 @@ impl State {
             self.first = at.seq;
         }
         self.head = at.seq;
-        if self.times.last().is_none_or(|(_, last)| *last != at.recorded_at) {
+        // A clock that was set back moves nothing: the list is searched by halves.
+        if self.times.last().is_none_or(|(_, last)| *last < at.recorded_at) {
             self.times.push((at.seq, at.recorded_at));
         }
         self.history.edges.len()

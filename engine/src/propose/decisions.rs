@@ -24,6 +24,136 @@ const NO_SUBJECTS: &[&str] = &[
     "now", "today", "it", "this", "that", "these", "those", "them", "us", "me", "you", "example", "instance",
 ];
 
+/// Openings of what somebody is about to use; the others begin what was decided.
+const USES: [&str; 2] = ["i'll use", "we'll use"];
+
+/// Objects that say nothing by themselves.
+const NO_OBJECTS: &[&str] = &[
+    "it",
+    "this",
+    "that",
+    "these",
+    "those",
+    "them",
+    "your",
+    "his",
+    "her",
+    "their",
+    "what",
+    "whatever",
+    "whichever",
+];
+
+/// Programs and tools by which an agent works: using one is a step, no decision.
+const WORK_TOOLS: &[&str] = &[
+    "awk",
+    "bash",
+    "cat",
+    "curl",
+    "edit",
+    "find",
+    "git",
+    "glob",
+    "grep",
+    "head",
+    "jq",
+    "ls",
+    "multiedit",
+    "read",
+    "rg",
+    "ripgrep",
+    "search",
+    "sed",
+    "tail",
+    "task",
+    "todowrite",
+    "write",
+];
+
+/// What such a thing is called behind its name.
+const WORK_THINGS: &[&str] =
+    &["agent", "agents", "command", "skill", "subagent", "subagents", "tool", "tools"];
+
+/// What an agent does next with what it uses.
+const WORK: &[&str] = &[
+    "check",
+    "confirm",
+    "count",
+    "examine",
+    "explore",
+    "fetch",
+    "figure",
+    "find",
+    "get",
+    "inspect",
+    "investigate",
+    "list",
+    "locate",
+    "look",
+    "read",
+    "review",
+    "run",
+    "search",
+    "see",
+    "test",
+    "trace",
+    "track",
+    "understand",
+    "verify",
+];
+
+/// Words before an opening that make it somebody else's, or none.
+const NOT_OURS: &[&str] = &[
+    "already",
+    "another",
+    "before",
+    "been",
+    "better",
+    "haven",
+    "he",
+    "if",
+    "it",
+    "never",
+    "not",
+    "nobody",
+    "once",
+    "possible",
+    "she",
+    "someone",
+    "team",
+    "temporary",
+    "they",
+    "undecided",
+    "unless",
+    "until",
+    "upstream",
+    "user",
+    "users",
+    "was",
+    "when",
+    "whether",
+    "who",
+    "yet",
+];
+
+/// Whether what begins at `index` with its object at `start` is decided, here and now.
+fn is_decided(scan: &Scan<'_>, index: usize, start: usize, end: usize, is_use: bool) -> bool {
+    let number = |index: usize| scan.token(index).map(|token| token.sentence);
+    let asks = scan.is_mark(end.saturating_sub(1), '?');
+    let mut before = (0..index).rev().take_while(|before| number(*before) == number(index)).take(4);
+    let theirs = before.any(|before| scan.is_one_of(before, NOT_OURS));
+    let is_none = index > 0 && scan.is(index - 1, "no");
+    if asks || theirs || is_none {
+        return false;
+    }
+    let mut words = (start..end).filter(|index| scan.any_word(*index).is_some());
+    let first = words.next().unwrap_or(start);
+    let is_work = scan.is_one_of(first, WORK_TOOLS)
+        || (start..end.min(start + 5)).any(|index| scan.is_one_of(index, WORK_THINGS))
+        || (start..end).any(|index| scan.is(index, "to") && scan.is_one_of(index + 1, WORK));
+    !(is_use && (scan.is_one_of(first, NO_OBJECTS) || is_work))
+}
+
 /// A decision in a text.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Found {
@@ -36,8 +166,13 @@ pub(super) fn find(scan: &Scan<'_>, count_max: usize) -> Vec<Found> {
     let mut found: Vec<Found> = Vec::new();
     let mut index = 0;
     while index < scan.len() && found.len() < count_max {
-        let opening = OPENINGS.iter().find_map(|opening| scan.phrase(index, opening));
-        let Some(start) = opening.filter(|start| scan.gap(*start) == Gap::Space) else {
+        let opening =
+            OPENINGS.iter().find_map(|opening| Some((scan.phrase(index, opening)?, USES.contains(opening))));
+        let decided = |(start, is_use): &(usize, bool)| {
+            scan.gap(*start) == Gap::Space
+                && is_decided(scan, index, *start, scan.clause_end(*start), *is_use)
+        };
+        let Some((start, _)) = opening.filter(decided) else {
             index += 1;
             continue;
         };

@@ -15,9 +15,13 @@ mod corrections;
 mod decisions;
 mod facts;
 mod preferences;
+mod rivals;
+mod says;
 mod scan;
 mod table;
 
+#[cfg(test)]
+mod judged;
 #[cfg(test)]
 mod tests;
 
@@ -142,8 +146,12 @@ pub fn propose_with(table: &PreferenceTable, role: Role, text: &str, view: &Memo
         Role::User => {
             found.facts();
             found.preferences();
+            found.better();
         }
-        Role::Assistant => found.decisions(),
+        Role::Assistant => {
+            found.decisions();
+            found.better();
+        }
         Role::System | Role::Tool => {}
     }
     found.proposals.truncate(PROPOSAL_COUNT_MAX);
@@ -332,6 +340,7 @@ impl Finder<'_, '_> {
                 let old_subject = given.or_else(|| decisions::subject(text));
                 (subject.is_some() && old_subject == subject)
                     || decisions::holds_beginning(text, &decision.text)
+                    || rivals::contradict(text, &decision.text, (old_subject.as_deref(), subject.as_deref()))
             });
             let other =
                 other.filter(|_| equal.is_none()).map(|(stream, item, _)| Known::of((*stream, *item)));
@@ -351,6 +360,37 @@ impl Finder<'_, '_> {
             };
             let others = other.into_iter().collect();
             self.push(item, equal, others, ProposalRule::Decision, decision.range, ask);
+        }
+    }
+
+    /// `Vue would be better`, where a decision for something else of its kind holds: it would take that one's place. Where
+    /// none does, nobody decided anything.
+    fn better(&mut self) {
+        let (category, kind) = (default_category(MemoryKind::Decision), MemoryKind::Decision);
+        for (name, end) in rivals::better(self.scan) {
+            let value = self.scan.between(name, name + 1).to_owned();
+            let current = self.view.in_category(kind, category).into_iter();
+            let old = current
+                .filter(|(_, item)| item.lifespan() == Lifespan::Project)
+                .take(DECISIONS_COMPARED_MAX)
+                .find_map(|(stream, item)| {
+                    let text = self.view.text(&item).unwrap_or_default();
+                    let subject = item.subject().map(str::to_owned).or_else(|| decisions::subject(&text));
+                    rivals::contradict(&text, &value, (subject.as_deref(), None))
+                        .then(|| (Known::of((stream, item)), subject))
+                });
+            let Some((known, subject)) = old else { continue };
+            let item = MemoryEntry {
+                kind,
+                category: category.to_owned(),
+                subject,
+                value,
+                confidence: DECISION_CONFIDENCE,
+                lifespan: Some(Lifespan::Project),
+                ..MemoryEntry::default()
+            };
+            let range = self.scan.range(name, end);
+            self.push(item, None, vec![known], ProposalRule::Decision, range, false);
         }
     }
 

@@ -1,16 +1,8 @@
-//! Preferences that a message states: the first name of each key in a sentence that speaks of using or liking.
+//! Preferences that a message states: the first name of each key that somebody says they use or like.
 
-use std::sync::LazyLock;
-
-use super::scan::{Begins, Gap, Scan};
+use super::says::is_said;
+use super::scan::{Gap, Scan};
 use super::table::{Hit, PreferenceTable};
-
-/// Words that make a sentence speak of a preference.
-const TRIGGERS: &[&str] =
-    &["use", "uses", "using", "prefer", "always", "like", "let's", "switched to", "moved to"];
-
-/// How they begin.
-static BEGINS: LazyLock<Begins> = LazyLock::new(|| Begins::of(TRIGGERS.iter().copied()));
 
 /// The first name that counts for each rule of the table, in the table's order.
 ///
@@ -20,22 +12,14 @@ pub(super) fn find<'p>(
     table: &'p PreferenceTable,
     is_corrected: impl Fn(&Hit<'_>) -> bool,
 ) -> Vec<Hit<'p>> {
-    let sentence_of = |index| scan.token(index).map(|token| token.sentence);
-    let mut speaking = Vec::new();
-    for index in 0..scan.len() {
-        if scan.any_word(index).is_some_and(|word| BEGINS.may_begin_with(word))
-            && TRIGGERS.iter().any(|trigger| scan.phrase(index, trigger).is_some())
-        {
-            speaking.extend(sentence_of(index).filter(|sentence| speaking.last() != Some(sentence)));
-        }
-    }
+    let hits = table.names_in(scan);
     let mut first: Vec<Option<Hit<'p>>> = vec![None; table.rules.len()];
-    for hit in table.names_in(scan) {
-        let counts = sentence_of(hit.start).is_some_and(|sentence| speaking.binary_search(&sentence).is_ok())
-            && !is_denied(scan, hit.start)
-            && !is_corrected(&hit);
-        if let Some(slot) = first.get_mut(hit.number).filter(|slot| counts && slot.is_none()) {
-            *slot = Some(hit);
+    for hit in &hits {
+        let counts = || is_said(scan, hit, &hits) && !is_denied(scan, hit.start) && !is_corrected(hit);
+        if let Some(slot) = first.get_mut(hit.number).filter(|slot| slot.is_none())
+            && counts()
+        {
+            *slot = Some(hit.clone());
         }
     }
     first.into_iter().flatten().collect()

@@ -1,9 +1,8 @@
 //! What the store holds: names of streams, sessions in a line each, sizes.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::codec::FORMAT_VERSION;
+use crate::codec::{FORMAT_VERSION, Frame};
 use crate::error::Error;
 use crate::event::{Payload, Scope};
 use crate::fold::{State, StreamFacts};
@@ -11,6 +10,7 @@ use crate::ids::{Micros, Seq, StoreId, StreamId, Turn};
 use crate::index::{FramePlace, NAME_BYTES_MAX, NameKind};
 use crate::log::LogError;
 
+use super::events::bare;
 use super::places::StreamPlace;
 use super::{At, Inner, Store, View};
 
@@ -36,8 +36,12 @@ pub struct StreamName {
     pub parent: Option<StreamId>,
     /// Newest seq.
     pub head: Seq,
-    /// The host's time of its opening, else when that was recorded.
-    pub began: Micros,
+    /// The host's time of its opening, else when that was recorded. `None`: nobody knows, as for files of hosts that write no
+    /// times; when such a file was read says nothing.
+    pub began: Option<Micros>,
+    /// The working folder that it began in, else its project.
+    #[serde(skip)]
+    pub folder: Option<String>,
 }
 
 /// A session in a line.
@@ -64,8 +68,8 @@ pub struct SessionSummary {
     pub tokens_freed: u64,
     /// First seq.
     pub first: Seq,
-    /// The newest of the host's times in it; without any, when its newest event was recorded.
-    pub ended: Micros,
+    /// When it was last active: the host's newest time, or when it was last acted on. `None`: nobody knows.
+    pub ended: Option<Micros>,
 }
 
 /// The store in figures.
@@ -138,7 +142,8 @@ impl Store {
                 title: None,
                 parent: None,
                 head: place.head,
-                began: Micros::default(),
+                began: None,
+                folder: None,
             };
             let frame = match inner.first_part_of(place.first.position, stream) {
                 Ok(frame) => Some(frame),
@@ -150,7 +155,10 @@ impl Store {
                 && let Some(event) = frame.events().find(|event| event.envelope.stream == stream)
             {
                 let recorded = inner.decode(&frame, &event)?;
-                name.began = recorded.event.host_time.unwrap_or(recorded.recorded_at);
+                name.began = match recorded.event.host_time {
+                    None => dating(std::slice::from_ref(&frame), stream, Seq::MAX)?.first(),
+                    known => known,
+                };
                 let Payload::SessionOpened(opened) = recorded.event.payload else {
                     names.push(name);
                     continue;
@@ -159,6 +167,7 @@ impl Store {
                 name.host = opened.host;
                 name.name = opened.name;
                 name.title = opened.title.map(String::from);
+                name.folder = opened.cwd.or(opened.project).map(String::from);
                 name.parent = opened.parent.map(|parent| parent.stream);
             }
             names.push(name);
@@ -186,18 +195,29 @@ impl Store {
         chosen(&self.stream_names()?, name)
     }
 
-    /// The session that is no subagent's and was recorded last.
+    /// The session that is no subagent's and was active last; see [`Store::newest_of`].
     fn latest(&self) -> Result<Option<StreamName>, Error> {
-        let mut places = self.inner.stream_places()?;
-        places.sort_by_key(|place| std::cmp::Reverse(place.head));
-        for place in places.into_iter().filter(|place| place.stream != StreamId::STORE) {
-            let names = self.names_of(vec![place])?;
-            let session = |stream: &StreamName| stream.scope == Scope::Session && stream.parent.is_none();
-            if let Some(found) = names.into_iter().find(session) {
-                return Ok(Some(found));
+        let mut names = self.stream_names()?;
+        names.retain(|stream| stream.scope == Scope::Session && stream.parent.is_none());
+        self.newest_of(names)
+    }
+
+    /// Of some streams, the one that was active last, as [`SessionSummary::ended`] has it. Those of which nobody knows when
+    /// they were stand behind all others; of equals, the one that was recorded last.
+    ///
+    /// Cost: a look at the last frame of each.
+    ///
+    /// # Errors
+    /// If the log cannot be read.
+    pub fn newest_of(&self, names: Vec<StreamName>) -> Result<Option<StreamName>, Error> {
+        let mut newest = None;
+        for name in names {
+            let key = (self.last_active(name.id, Seq::MAX)?, name.head);
+            if newest.as_ref().is_none_or(|(best, _)| key > *best) {
+                newest = Some((key, name));
             }
         }
-        Ok(None)
+        Ok(newest.map(|(_, name)| name))
     }
 
     /// The streams that the index knows by a name, or else by names that begin with it; `None` if it cannot tell, or knows
@@ -244,30 +264,29 @@ impl Store {
         if view.read().state().first() > at {
             return Ok(None);
         }
-        let ended = self.newest_time(name.id, at)?.unwrap_or(name.began);
+        let ended = self.last_active(name.id, at)?;
         Ok(Some(summary(name, view.read().state(), at, ended)))
     }
 
-    /// The newest of the host's times in a stream; without any, when the newest event was recorded. Hosts write records
-    /// without a time at the end of their files, and what is imported was recorded long after it happened.
-    fn newest_time(&self, stream: StreamId, at: Seq) -> Result<Option<Micros>, Error> {
-        let times = Arc::new(Mutex::new((None, None)));
-        let seen = Arc::clone(&times);
-        let events = self.stream_events(stream, Seq(1), at)?.wanted(move |glimpse| {
-            let mut times = seen.lock().unwrap_or_else(PoisonError::into_inner);
-            times.0 = times.0.max(glimpse.host_time());
-            times.1 = times.1.max(Some(glimpse.recorded_at()));
-            false
-        });
-        for damaged in events {
-            match damaged {
+    /// When a stream was last active, as of `at`: the newest of the host's times in its last frame that has any. What bears no
+    /// host's record was not read from a file, and happened when it was recorded. `None`: nobody knows.
+    fn last_active(&self, stream: StreamId, at: Seq) -> Result<Option<Micros>, Error> {
+        let (places, _) = self.inner.frames_of(&[stream], Seq::ZERO)?;
+        for place in places.iter().rev().filter(|place| place.first_seq <= at) {
+            let parts = match self.inner.parts_of(place.position, &[stream], Seq::ZERO) {
+                Ok(parts) => parts.collect::<Vec<_>>(),
                 // Damage costs the time, not the list.
-                Ok(_) | Err(Error::Corrupt { .. }) => {}
+                Err(Error::Corrupt { .. }) => continue,
                 Err(error) => return Err(error),
+            };
+            match dating(&parts, stream, at)? {
+                Dating::Host { last, .. } => return Ok(Some(last)),
+                Dating::Live(time) => return Ok(Some(time)),
+                // Hosts write records without a time at the end of their files.
+                Dating::Undated => {}
             }
         }
-        let times = times.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(times.0.or(times.1))
+        Ok(None)
     }
 
     /// The newest seq before anything that was recorded after a moment: [`Seq::ZERO`] if everything is later. Where the clock went
@@ -331,6 +350,48 @@ impl Store {
     }
 }
 
+/// What the frames of one commit say about when the events of a stream happened.
+enum Dating {
+    /// The host wrote times: the first, and the newest.
+    Host { first: Micros, last: Micros },
+    /// No host's record and no time: it was recorded as it happened, then.
+    Live(Micros),
+    /// A host's records without a time, or nothing of the stream.
+    Undated,
+}
+
+impl Dating {
+    const fn first(&self) -> Option<Micros> {
+        match self {
+            Self::Host { first, .. } | Self::Live(first) => Some(*first),
+            Self::Undated => None,
+        }
+    }
+}
+
+fn dating(parts: &[Frame], stream: StreamId, at: Seq) -> Result<Dating, Error> {
+    let own = |frame: &Frame| {
+        let events = frame.events().filter(|event| event.envelope.stream == stream && event.seq <= at);
+        events.map(|event| event.envelope.host_time).collect::<Vec<_>>()
+    };
+    let times: Vec<Micros> = parts.iter().flat_map(own).flatten().collect();
+    if let (Some(first), Some(last)) = (times.first(), times.iter().max()) {
+        return Ok(Dating::Host { first: *first, last: *last });
+    }
+    let mut live = None;
+    for frame in parts {
+        for event in frame.events().filter(|event| event.envelope.stream == stream && event.seq <= at) {
+            match bare(frame, &event) {
+                Ok(recorded) if recorded.event.stamp.wire.is_some() => return Ok(Dating::Undated),
+                Ok(recorded) => live = Some(recorded.recorded_at),
+                Err(Error::Corrupt { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    Ok(live.map_or(Dating::Undated, Dating::Live))
+}
+
 impl Inner {
     /// Files in a folder of the store whose names end so: how many, and how many bytes.
     fn files(&self, folder: &str, ending: &str) -> Result<(u64, u64), Error> {
@@ -378,6 +439,12 @@ fn chosen(names: &[StreamName], name: &str) -> Result<StreamName, Error> {
             if let [only] = tops.as_slice() {
                 return Ok((**only).clone());
             }
+            // Forks are called after the session that they left: that one is meant.
+            let whole =
+                many.iter().filter(|stream| many.iter().all(|other| other.name.starts_with(&stream.name)));
+            if let [only] = whole.collect::<Vec<_>>().as_slice() {
+                return Ok((**only).clone());
+            }
             let candidates = many.iter().take(8).map(|stream| stream.name.clone()).collect();
             Err(Error::Ambiguous { name: name.to_owned(), candidates })
         }
@@ -393,7 +460,7 @@ fn not_found(name: &str, nearest: Option<String>) -> Error {
     Error::NotFound { what: "session", name: name.to_owned(), nearest }
 }
 
-fn summary(mut name: StreamName, state: &State, at: Seq, ended: Micros) -> SessionSummary {
+fn summary(mut name: StreamName, state: &State, at: Seq, ended: Option<Micros>) -> SessionSummary {
     let figures = state.stats(at);
     let facts = state.info(at).cloned().unwrap_or_default();
     let StreamFacts { project, title, .. } = facts;

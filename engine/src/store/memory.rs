@@ -8,8 +8,8 @@
 //! ```
 //!
 //! Session items go to the session's stream, project items to the project's; where a scope has only one of the two, both
-//! go there. Permanent items go to the stream of the store's user, which every session and project sees. Imported facts
-//! stay in the stream they were imported into, whatever their lifespan.
+//! go there. Permanent items go to the stream of the store's user, which every session and project sees. Facts that a session
+//! records go the same ways (see `routes`); facts that a caller gives to a project's own stream stay there.
 
 use std::sync::{Arc, LazyLock};
 
@@ -150,7 +150,7 @@ impl Store {
         let command = clean.as_ref().unwrap_or(command);
         let project = self.project_of(scope)?.map(|name| self.inner.cleaned(&name));
         let mut opening: Vec<StreamInfo> = project.iter().map(StreamInfo::project).collect();
-        opening.push(user());
+        opening.push(StreamInfo::user());
         let streams: Vec<StreamId> = scope.session.into_iter().collect();
         let ((id, stream, adds), written) = self.inner.decided(&opening, &streams, &mut |signers| {
             let memory = self.memory_of(scope, signers)?;
@@ -158,7 +158,12 @@ impl Store {
                 memory.read(self.now(), |view| command::decide(view, command)).map_err(Rejection::from)?;
             let adds = decision.drafts.iter().any(|it| matches!(it.payload, Payload::MemoryRecorded(_)));
             let (id, stream, drafts) = (decision.id, decision.stream, decision.drafts);
-            Ok((vec![Recording { stream, actor: Actor::User, drafts }], (id, stream, adds)))
+            // A project that is named comes about, though what it is named for may live with the user.
+            let named = scope.project.as_deref().filter(|_| matches!(command, MemoryCommand::Add(_)));
+            let named = named.map(project_id).filter(|project| *project != stream);
+            let named = named.map(|stream| Recording { stream, actor: Actor::User, drafts: Vec::new() });
+            let own = Recording { stream, actor: Actor::User, drafts };
+            Ok((named.into_iter().chain([own]).collect(), (id, stream, adds)))
         })?;
         let last_seq = written.map(|written| written.last_seq).unwrap_or_default();
         // The item is the only event of an addition, but for the opening of a new project before it.
@@ -224,7 +229,7 @@ impl Store {
     }
 
     /// The project of a scope, if it has one.
-    fn project_of(&self, scope: &MemoryScope) -> Result<Option<String>, Error> {
+    pub(super) fn project_of(&self, scope: &MemoryScope) -> Result<Option<String>, Error> {
         if scope.project.is_some() {
             return Ok(scope.project.clone());
         }
@@ -235,12 +240,12 @@ impl Store {
     }
 
     /// Memory at the head. Signers that are not given are read from the streams' first events.
-    fn memory_of(&self, scope: &MemoryScope, signers: &Signers) -> Result<Memory, Error> {
+    pub(super) fn memory_of(&self, scope: &MemoryScope, signers: &Signers) -> Result<Memory, Error> {
         let project = self.project_of(scope)?.map(|name| project_id(&name));
         let streams = [
             (scope.session, Lifespan::Session),
             (project, Lifespan::Project),
-            (Some(user().id()), Lifespan::Permanent),
+            (Some(StreamInfo::user().id()), Lifespan::Permanent),
         ];
         let mut layers = Vec::new();
         let mut at = Seq::MAX;
@@ -306,11 +311,6 @@ fn texts(view: &View) -> Vec<(ItemId, Role, Vec<BodyId>)> {
         })
         .map(|item| (item.item, item.role, item.content.iter().map(|part| part.body).collect()))
         .collect()
-}
-
-/// The store's user: a store is one person's, so there is one such stream, opened by the first permanent item.
-fn user() -> StreamInfo {
-    StreamInfo { scope: Scope::User, name: "user".to_owned(), ..StreamInfo::default() }
 }
 
 fn project_id(name: &str) -> StreamId {

@@ -9,6 +9,7 @@
 //! A [`Store`] is cheap to clone and may be used from any thread; any number of processes may open the same folder. The
 //! log is the truth: what is kept here (catalog, ledgers, folds) can be thrown away and read again.
 
+mod aside;
 mod audit;
 mod backup;
 mod builder;
@@ -30,6 +31,7 @@ mod memory;
 mod places;
 mod pointing;
 mod redact;
+mod routes;
 mod salts;
 mod salvage;
 mod scan;
@@ -195,7 +197,8 @@ impl Store {
     /// Records facts of one stream as one commit, opening the stream if it is new. Durable when it returns, unless the
     /// store was opened with [`Durability::Os`].
     ///
-    /// Facts whose origin is known with the same content are skipped; with other content they become revisions. If
+    /// Memory goes to the stream of its lifespan: a session's facts for a project to that project's, permanent ones to the
+    /// user's. Facts whose origin is known with the same content are skipped; with other content they become revisions. If
     /// another process wrote to the stream meanwhile, what is known is looked up again: nothing is recorded twice.
     ///
     /// # Errors
@@ -213,7 +216,7 @@ impl Store {
     /// As [`Store::append`]; after an error of a split commit, the commits before it stand, and the whole call may be
     /// repeated: what stands is skipped.
     pub fn commit(&self, batches: &[Batch], atomicity: Atomicity) -> Result<Receipt, Error> {
-        let (receipt, placed) = self.inner.commit(batches, atomicity)?;
+        let (receipt, placed) = self.inner.commit(&self.routed(batches)?, atomicity)?;
         self.complete(placed)?;
         Ok(receipt)
     }

@@ -14,7 +14,7 @@ use crate::codec::peek::{Peek, peek};
 use crate::codec::{EventRef, Frame};
 use crate::error::Error;
 use crate::event::Recorded;
-use crate::ids::{Micros, Position, Seq, StreamId};
+use crate::ids::{Micros, Origin, Position, Seq, StreamId};
 use crate::index::FramePlace;
 use crate::log::Head;
 
@@ -54,6 +54,11 @@ impl<'f> Glimpse<'f> {
     /// The host's own time, if it gave one.
     pub fn host_time(&self) -> Option<Micros> {
         self.event.envelope.host_time
+    }
+
+    /// Canonical id of the fact; zero if it has none, as acts have.
+    pub fn origin(&self) -> Origin {
+        self.event.envelope.origin
     }
 
     /// Number of its kind; names stand in [`crate::event::KIND_LABELS`].

@@ -235,7 +235,7 @@ impl Store {
         entries: Vec<crate::entry::Entry>,
     ) -> Result<Ticket, Error> {
         let batch = super::Batch { stream: stream.clone(), entries };
-        let (receipt, placed) = self.inner.commit(&[batch], super::Atomicity::One)?;
+        let (receipt, placed) = self.inner.commit(&self.routed(&[batch])?, super::Atomicity::One)?;
         let progress = Arc::<Progress>::default();
         let mut ticket = Ticket { store: self.clone(), receipt, placed, progress };
         if let Some(placed) = &ticket.placed {

@@ -287,7 +287,11 @@ fn term(word: &Word, token: &Token, now: Micros) -> Result<Term, Fault> {
         "actor" => value.of(words::ACTORS).map(Term::Actor),
         "rule" => {
             let rules = words::rules();
-            let named = |word: &str| rules.iter().find(|rule| **rule == word).copied();
+            // The rule of repeats went by the names of its two modes.
+            let now = |word: &str| {
+                if matches!(word, "hash" | "dedup") { "repeat".to_owned() } else { word.to_owned() }
+            };
+            let named = |word: &str| rules.iter().find(|rule| **rule == now(word)).copied();
             value.words(&rules, named).map(Term::Rule)
         }
         // Names of tools are compared in lower case.
@@ -403,19 +407,18 @@ impl Value<'_> {
         Ok(Range { from, to })
     }
 
-    /// A time. `2d` means two days ago here.
+    /// A time: of a day, its beginning or its end.
     fn time(&self, now: Micros, is_end: bool) -> Result<Micros, Fault> {
         let text = self.word.value.as_str();
-        let time =
-            when::moment(text, now, is_end).or_else(|| when::moment(&format!("{text} ago"), now, is_end));
-        let time = time.ok_or_else(|| {
-            let fault = self.fault(format!("{}: {text:?} is no time", self.name));
-            fault.hint("such as 2d, \"10m ago\", 2026-01-31, yesterday or 2026-01-31T12:00:00Z")
+        let time = when::moment(text, now).map_err(|reason| {
+            let reason = if reason.is_empty() { reason } else { format!(": {reason}") };
+            let fault = self.fault(format!("{}: {text:?} is no time{reason}", self.name));
+            fault.hint(format!("such as 2d, {}", when::TIME_FORMS))
         })?;
-        if time > now && !is_end {
+        if time.from > now && !is_end {
             return Err(self.fault(format!("{}:{text} is yet to come; nothing is that new", self.name)));
         }
-        Ok(time)
+        Ok(if is_end { time.to } else { time.from })
     }
 }
 

@@ -97,7 +97,7 @@ fn filters_mean_what_they_say() {
         "session:ses call:toolu_0*"
             (ses|ses* and toolu_0*)
         "since:\"10m ago\" until:2026-01-30T12:00:00Z"
-            (-600s and -86400s)
+            (-600s and -86399s)
         "url:x"
             error: there is no field "url"
         "\"url:x\""
@@ -202,7 +202,7 @@ fn what_is_wrong_is_pointed_at() {
             since: "soon" is no time (column 7)
               since:soon
                     ^^^^
-              hint: such as 2d, "10m ago", 2026-01-31, yesterday or 2026-01-31T12:00:00Z
+              hint: such as 2d, 2026-01-31, "2026-01-31 14:05", 2026-01-31T14:05:09Z, 14:05, "yesterday 14:05", "last Tuesday", "last week", "Jul 29", "29 Jul 2025", "10m ago" or "2 days ago"
 
             since:2027-01-01 is yet to come; nothing is that new (column 7)
               since:2027-01-01

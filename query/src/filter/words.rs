@@ -229,7 +229,6 @@ pub(super) const ACTORS: &[(&str, Actor)] = &[
 pub(super) fn rules() -> Vec<&'static str> {
     let supersede = [
         RuleKind::Hash,
-        RuleKind::Dedup,
         RuleKind::File,
         RuleKind::SupersedeWrite,
         RuleKind::SupersedeRead,

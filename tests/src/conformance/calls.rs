@@ -14,7 +14,7 @@ use acpdb_engine::entry::{Entry, Fact};
 use acpdb_engine::event::{InjectedKind, Outcome, PartKind, PolicySet, ReplaceCause, Role, TurnKind};
 use acpdb_engine::fold::reminder::ReminderSettings;
 use acpdb_engine::fold::todo::TodoSource;
-use acpdb_engine::fold::{HashForm, ItemKind, Ix, Policy, ShortenKind, State};
+use acpdb_engine::fold::{HashForm, ItemKind, Ix, Policy, RuleKind, ShortenKind, State};
 use acpdb_engine::ids::{ItemId, Seq};
 use acpdb_engine::testing::Tape;
 use serde_json::{Map, Value, json};
@@ -312,9 +312,15 @@ impl Run {
         // What was concluded first about a call counts, edge or not.
         let mut concluded = Vec::new();
         let mut seen = std::collections::BTreeSet::new();
+        // The vectors name the two modes of the rule of repeats.
+        let kind = |rule: RuleKind| match rule {
+            RuleKind::Hash => "hash",
+            RuleKind::Dedup => "dedup",
+            rule => rule.label(),
+        };
         let mut counts = BTreeMap::from([("hash", 0), ("file", 0), ("todo", 0)]);
         for edge in state.edges(Seq::MAX) {
-            concluded.push((edge.seq, edge.old, edge.new.map(name), edge.rule.label(), edge.turn));
+            concluded.push((edge.seq, edge.old, edge.new.map(name), kind(edge.rule), edge.turn));
         }
         for change in state.shortened(Seq::MAX) {
             if change.rule == ShortenKind::PurgeErrors {

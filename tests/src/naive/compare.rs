@@ -50,7 +50,7 @@ pub fn of_engine(played: &Played, at: Seq) -> Vec<NaiveEdge> {
             old: edge.old,
             new: edge.new.unwrap(),
             rule: match serde_json::to_value(edge.rule).unwrap().as_str().unwrap() {
-                "hash" => "hash",
+                "repeat" => "hash",
                 "file" => "file",
                 "todo" => "todo",
                 other => panic!("{other} is no rule of the default preset"),

@@ -9,7 +9,7 @@
 //! ```
 //! ````
 //!
-//! `< FILE` gives a file as input, `| head N` shows the first lines, `| shape` shows the names and types of JSON. Parts
+//! Each command is run by `sh -c`, as a reader types it. At its end `| head N` shows the first lines, `| shape` shows the names and types of JSON. Parts
 //! that differ from run to run are replaced: `[TIME]`, `[DATE]`, `[ID]`, `[DIGEST]`, `[DIR]`. To take the present output as the right one:
 //! `SNAPSHOTS=overwrite cargo test -p acpdb-tests --test cli`, then read the difference.
 
@@ -56,12 +56,7 @@ pub(crate) fn play_file(world: &World, path: &Path) {
 fn run(world: &World, command: &str) -> String {
     let (command, filter) =
         command.split_once(" | ").map_or((command, None), |(left, right)| (left, Some(right)));
-    let (command, input) =
-        command.split_once(" < ").map_or((command, None), |(left, right)| (left, Some(right)));
-    let arguments = words(command);
-    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let input = input.map(|name| std::fs::read(world.path(name)).unwrap()).unwrap_or_default();
-    let ran = world.run_with(&arguments, input);
+    let ran = world.shell(&format!("acpdb{command}"));
     let out = ran.text();
     let mut text = match filter {
         None => out,
@@ -87,25 +82,6 @@ fn run(world: &World, command: &str) -> String {
         writeln!(text, "[exit {}]", ran.code).unwrap();
     }
     text
-}
-
-/// Splits at blanks; `'..'` holds a word together.
-fn words(command: &str) -> Vec<String> {
-    let mut words = Vec::new();
-    let mut word: Option<String> = None;
-    let mut quoted = false;
-    for c in command.chars() {
-        match c {
-            '\'' => {
-                quoted = !quoted;
-                word.get_or_insert_default();
-            }
-            ' ' if !quoted => words.extend(word.take()),
-            c => word.get_or_insert_default().push(c),
-        }
-    }
-    words.extend(word);
-    words
 }
 
 /// Names and types of a JSON value. A list shows one element that has the fields of all.

@@ -31,6 +31,10 @@ impl World {
         std::fs::create_dir(folder.path().join("home")).unwrap();
         let session = root().join("cli/assets/demo-session.jsonl");
         std::fs::copy(session, folder.path().join(SESSION)).unwrap();
+        // On the path of shells.
+        let programs = folder.path().join("home/.bin");
+        std::fs::create_dir(&programs).unwrap();
+        std::os::unix::fs::symlink(binary().unwrap(), programs.join("acpdb")).unwrap();
         Self { folder }
     }
 
@@ -62,6 +66,27 @@ impl World {
         // The temporary folder may be on any file system.
         command.env("ACPDB_ANY_FILE_SYSTEM", "1");
         command
+    }
+
+    /// A line as it is typed into a shell in this folder.
+    #[allow(dead_code, reason = "not every test types")]
+    pub(crate) fn typed(&self, line: &str) -> Command {
+        let environment = self.command();
+        let mut shell = Command::new("/bin/sh");
+        shell.args(["-c", line]).current_dir(self.folder.path()).env_clear();
+        for (name, value) in environment.get_envs() {
+            shell.env(name, value.unwrap_or_default());
+        }
+        shell.env("PATH", format!("{}:/usr/bin:/bin", self.path("home/.bin").display()));
+        shell
+    }
+
+    /// What came of a line in a shell.
+    #[allow(dead_code, reason = "not every test types")]
+    pub(crate) fn shell(&self, line: &str) -> Ran {
+        let output = self.typed(line).stdin(Stdio::null()).output().unwrap();
+        let code = output.status.code().unwrap();
+        Ran { code, out: output.stdout, err: String::from_utf8(output.stderr).unwrap() }
     }
 
     pub(crate) fn run(&self, arguments: &[&str]) -> Ran {

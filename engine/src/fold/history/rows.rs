@@ -11,8 +11,10 @@ use crate::planted::{Bug, is_planted};
 #[derive(rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub enum RuleKind {
     /// A repeat: same tool, same parameters.
+    #[serde(rename = "repeat")]
     Hash,
-    /// A repeat, top-level nulls left out.
+    /// A repeat, top-level nulls left out: the same rule in its other mode.
+    #[serde(rename = "repeat")]
     Dedup,
     /// A later call on the same file.
     File,
@@ -37,11 +39,10 @@ pub enum RuleKind {
 }
 
 impl RuleKind {
-    /// The name in JSON, vectors and stats.
+    /// The name of the rule in policies, queries, JSON and words.
     pub const fn label(self) -> &'static str {
         match self {
-            Self::Hash => "hash",
-            Self::Dedup => "dedup",
+            Self::Hash | Self::Dedup => "repeat",
             Self::File => "file",
             Self::SupersedeWrite => "supersede_write",
             Self::SupersedeRead => "supersede_read",

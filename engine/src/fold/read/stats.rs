@@ -59,13 +59,21 @@ impl StatsKind {
         }
     }
 
+    /// Both modes of the rule of repeats are that rule.
+    const fn rule(kind: RuleKind) -> Self {
+        Self::Rule(match kind {
+            RuleKind::Dedup => RuleKind::Hash,
+            kind => kind,
+        })
+    }
+
     fn of(cause: Cause, edges: &Edges) -> Option<Self> {
         Some(match cause {
             Cause::Erased => Self::Erased,
             Cause::Cleared { .. } => Self::HostCleared,
             Cause::Distilled { .. } => Self::Distill,
             Cause::Evicted { .. } => Self::Evict,
-            Cause::Superseded { edge } => Self::Rule(edges.get(edge)?.kind),
+            Cause::Superseded { edge } => Self::rule(edges.get(edge)?.kind),
             Cause::Discarded { .. } => Self::Discard,
             Cause::Shortened { rule } => match rule {
                 ShortenKind::PurgeErrors => Self::PurgeErrors,
@@ -241,6 +249,7 @@ const fn emoji(kind: RuleKind) -> &'static str {
 const fn kind_name(kind: RuleKind) -> &'static str {
     match kind {
         RuleKind::StateQuery => "query",
+        RuleKind::Hash | RuleKind::Dedup => "hash",
         kind => kind.label(),
     }
 }
@@ -266,7 +275,7 @@ impl State {
         }
         // What was concluded first of an item counts, edges before what shortens in the same event.
         let edges = self.edge_rows(at);
-        let edges = edges.iter().map(|edge| (edge.seq, 0, edge.old, StatsKind::Rule(edge.kind)));
+        let edges = edges.iter().map(|edge| (edge.seq, 0, edge.old, StatsKind::rule(edge.kind)));
         let mut concluded: Vec<(Seq, u8, Ix, StatsKind)> = edges.collect();
         let mut faces = BTreeSet::new();
         for row in self.history.rows.iter().filter(|row| row.since <= at && is_before(at, row.undone)) {

@@ -9,8 +9,8 @@ fn a_repeat_hides_the_one_before() {
     check(
         "1 read a ok\n2 read a ok\n3 read a ok",
         &expect![[r#"
-        c1 read a: superseded by c2 (hash, t2)
-        c2 read a: superseded by c3 (hash, t3)
+        c1 read a: superseded by c2 (repeat, t2)
+        c2 read a: superseded by c3 (repeat, t3)
         c3 read a: current
     "#]],
     );
@@ -28,8 +28,8 @@ fn a_repeat_in_the_same_turn_hides_nothing_until_a_later_one_comes() {
     check(
         "1 read a ok\n1 read a ok\n3 read a ok",
         &expect![[r#"
-        c1 read a: superseded by c3 (hash, t3)
-        c2 read a: superseded by c3 (hash, t3)
+        c1 read a: superseded by c3 (repeat, t3)
+        c2 read a: superseded by c3 (repeat, t3)
         c3 read a: current
     "#]],
     );
@@ -61,14 +61,14 @@ fn a_call_counts_when_it_completes() {
     check(
         "1 read a open\n2 finish c1 ok\n3 read a ok",
         &expect![[r#"
-        c1 read a: superseded by c2 (hash, t3)
+        c1 read a: superseded by c2 (repeat, t3)
         c2 read a: current
     "#]],
     );
     check(
         "1 read a ok\n2 read a open\n3 finish c2 ok",
         &expect![[r#"
-        c1 read a: superseded by c2 (hash, t3)
+        c1 read a: superseded by c2 (repeat, t3)
         c2 read a: current
     "#]],
     );
@@ -79,8 +79,8 @@ fn a_call_that_finishes_after_its_superseder_waits_for_the_next() {
     check(
         "1 read a open\n2 read a ok\n3 finish c1 ok\n4 read a ok",
         &expect![[r#"
-        c1 read a: superseded by c3 (hash, t4)
-        c2 read a: superseded by c3 (hash, t4)
+        c1 read a: superseded by c3 (repeat, t4)
+        c2 read a: superseded by c3 (repeat, t4)
         c3 read a: current
     "#]],
     );
@@ -107,7 +107,7 @@ fn dedup_leaves_nulls_out_and_takes_failed_calls_of_the_same_turn() {
         r#""dcp""#,
         "1 read a fail\n1 read a ok",
         &expect![[r#"
-        c1 read a: input superseded by c2 (dedup, t1); superseded by c2 (dedup, t1)
+        c1 read a: input superseded by c2 (repeat, t1); superseded by c2 (repeat, t1)
         c2 read a: current
     "#]],
     );
@@ -145,7 +145,7 @@ fn a_later_edit_hides_views_of_the_file() {
         "1 read a ok\n1 edit a ok\n4 edit a ok",
         &expect![[r#"
         c1 read a: superseded by c3 (file, t4)
-        c2 edit a: superseded by c3 (hash, t4)
+        c2 edit a: superseded by c3 (repeat, t4)
         c3 edit a: current
     "#]],
     );
@@ -163,7 +163,7 @@ fn paths_are_compared_as_resolved() {
     check(
         "1 read ./lib/m.c ok\n2 read lib/m.c ok\n3 edit lib/../lib/m.c ok",
         &expect![[r#"
-        c1 read ./lib/m.c: superseded by c2 (hash, t2)
+        c1 read ./lib/m.c: superseded by c2 (repeat, t2)
         c2 read lib/m.c: superseded by c3 (file, t3)
         c3 edit lib/../lib/m.c: current
     "#]],
@@ -185,7 +185,7 @@ fn careful_leaves_views_to_whole_writes() {
         "1 read a ok\n2 edit a ok\n3 edit a ok\n4 write a ok",
         &expect![[r#"
         c1 read a: superseded by c4 (file, t4)
-        c2 edit a: superseded by c3 (hash, t3)
+        c2 edit a: superseded by c3 (repeat, t3)
         c3 edit a: superseded by c4 (file, t4)
         c4 write a: current
     "#]],
@@ -303,8 +303,8 @@ fn protected_calls_trigger_but_stay() {
     check(
         "1 read a ok\n1 pin c1\n2 read a ok\n3 unpin c1\n4 read a ok",
         &expect![[r#"
-        c1 read a: superseded by c3 (hash, t4)
-        c2 read a: superseded by c3 (hash, t4)
+        c1 read a: superseded by c3 (repeat, t4)
+        c2 read a: superseded by c3 (repeat, t4)
         c3 read a: current
     "#]],
     );
@@ -325,7 +325,7 @@ fn turn_protection_delays_the_superseder() {
         policy,
         "1 read a ok\n2 read a ok\n6 turn",
         &expect![[r#"
-        c1 read a: superseded by c2 (hash, t6)
+        c1 read a: superseded by c2 (repeat, t6)
         c2 read a: current
     "#]],
     );
@@ -333,7 +333,7 @@ fn turn_protection_delays_the_superseder() {
         policy,
         "1 read a ok\n2 read a ok\n30 turn",
         &expect![[r#"
-        c1 read a: superseded by c2 (hash, t30)
+        c1 read a: superseded by c2 (repeat, t30)
         c2 read a: current
     "#]],
     );
@@ -351,8 +351,8 @@ fn a_restored_item_can_be_hidden_again() {
     check(
         "1 read a ok\n2 read a ok\n3 restore c1\n4 read a ok",
         &expect![[r#"
-        c1 read a: superseded by c3 (hash, t4)
-        c2 read a: superseded by c3 (hash, t4)
+        c1 read a: superseded by c3 (repeat, t4)
+        c2 read a: superseded by c3 (repeat, t4)
         c3 read a: current
     "#]],
     );
@@ -360,7 +360,7 @@ fn a_restored_item_can_be_hidden_again() {
         "1 read a ok\n2 read a ok\n3 keep c1\n4 read a ok",
         &expect![[r#"
         c1 read a: pinned
-        c2 read a: superseded by c3 (hash, t4)
+        c2 read a: superseded by c3 (repeat, t4)
         c3 read a: current
     "#]],
     );
@@ -371,8 +371,8 @@ fn a_policy_holds_from_where_it_is_set() {
     check(
         "1 read a ok\n2 policy {\"automatic\":false}\n3 read a ok\n4 policy \"acp\"\n5 read a ok",
         &expect![[r#"
-        c1 read a: superseded by c3 (hash, t5)
-        c2 read a: superseded by c3 (hash, t5)
+        c1 read a: superseded by c3 (repeat, t5)
+        c2 read a: superseded by c3 (repeat, t5)
         c3 read a: current
     "#]],
     );
@@ -380,7 +380,7 @@ fn a_policy_holds_from_where_it_is_set() {
         "1 read a ok\n2 edit a ok\n3 policy {\"file.edit_clears\":[]}\n4 read a ok\n5 edit a ok",
         &expect![[r#"
         c1 read a: superseded by c2 (file, t2)
-        c2 edit a: superseded by c4 (hash, t5)
+        c2 edit a: superseded by c4 (repeat, t5)
         c3 read a: current
         c4 edit a: current
     "#]],

@@ -29,7 +29,7 @@ fn acts_hide_and_restore() {
     check(
         "1 read a ok\n2 discard c1\n3 read a ok",
         &expect![[r#"
-        c1 read a: superseded by c2 (hash, t3)
+        c1 read a: superseded by c2 (repeat, t3)
         c2 read a: current
     "#]],
     );
@@ -49,7 +49,7 @@ fn what_has_left_the_context_is_compared_no_more() {
         &expect![[r#"
         c1 read a: input left; left
         c2 edit a: input left; left
-        c3 read a: superseded by c4 (hash, t5)
+        c3 read a: superseded by c4 (repeat, t5)
         c4 read a: current
     "#]],
     );
@@ -68,14 +68,14 @@ fn a_rewind_undoes_what_the_lost_branch_did() {
     check(
         "1 read a ok\n2 read a ok\n3 restore c1\n4 rewind c2",
         &expect![[r#"
-        c1 read a: superseded by c2 (hash, t2)
+        c1 read a: superseded by c2 (repeat, t2)
         c2 read a: current
     "#]],
     );
     check(
         "1 read a open\n2 finish c1 ok\n2 read b ok\n3 compact\n4 rewind c2\n5 read a ok",
         &expect![[r#"
-        c1 read a: superseded by c3 (hash, t5)
+        c1 read a: superseded by c3 (repeat, t5)
         c2 read b: current
         c3 read a: current
     "#]],
@@ -83,7 +83,7 @@ fn a_rewind_undoes_what_the_lost_branch_did() {
     check(
         "1 read a ok\n2 read b ok\n3 rewind c1\n4 read c ok\n5 rewind c2\n6 read a ok",
         &expect![[r#"
-        c1 read a: superseded by c4 (hash, t6)
+        c1 read a: superseded by c4 (repeat, t6)
         c2 read b: input off_branch; off_branch
         c3 read c: input off_branch; off_branch
         c4 read a: current
@@ -236,7 +236,7 @@ fn the_stats_block_has_the_layout_of_the_documents() {
             ✅ todo              1 prunes, ~20
           Manual Discard         1 prunes, ~474 saved"#]]
     .assert_eq(&stats.acp_block());
-    expect![[r#"{"kinds":{"discard":{"count":1,"acp_saved":474,"freed":444},"file":{"count":1,"acp_saved":474,"freed":459},"hash":{"count":1,"acp_saved":474,"freed":462},"todo":{"count":1,"acp_saved":20,"freed":6}},"tokens_shown":565,"tokens_whole":1936,"tokens_recorded":1936,"items":6,"calls":6}"#]].assert_eq(&serde_json::to_string(&stats).unwrap());
+    expect![[r#"{"kinds":{"discard":{"count":1,"acp_saved":474,"freed":444},"file":{"count":1,"acp_saved":474,"freed":459},"repeat":{"count":1,"acp_saved":474,"freed":462},"todo":{"count":1,"acp_saved":20,"freed":6}},"tokens_shown":565,"tokens_whole":1936,"tokens_recorded":1936,"items":6,"calls":6}"#]].assert_eq(&serde_json::to_string(&stats).unwrap());
     let empty = Script::default().play(&Policy::default());
     expect![[r#"
         Strategy Effectiveness:

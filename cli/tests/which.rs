@@ -1,0 +1,267 @@
+//! Which sessions and which moment a command means, when little is said about either.
+
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops at what it did not expect")]
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// A store of three sessions: one of Claude Code in each of two folders, a week apart, and one from a file without times.
+struct World {
+    folder: TempDir,
+}
+
+#[derive(Debug)]
+struct Done {
+    out: String,
+    err: String,
+    code: i32,
+}
+
+impl World {
+    fn new() -> Self {
+        let world = Self { folder: TempDir::new().unwrap() };
+        for name in ["shop/src", "blog", "elsewhere"] {
+            std::fs::create_dir_all(world.path(name)).unwrap();
+        }
+        world.record(
+            "shop-1",
+            "shop",
+            &["2026-03-12T09:09:30.000Z", "2026-03-12T09:09:32.400Z", "2026-03-12T11:00:00.000Z"],
+        );
+        world.record(
+            "blog-1",
+            "blog",
+            &["2026-03-19T08:00:00.000Z", "2026-03-19T08:00:05.000Z", "2026-03-19T08:00:09.000Z"],
+        );
+        let chat = json!([{"role": "user", "content": "hello"}, {"role": "assistant", "content": "a chat without times"}]);
+        std::fs::write(world.path("undated.json"), chat.to_string()).unwrap();
+        for file in ["shop-1.jsonl", "blog-1.jsonl", "undated.json"] {
+            assert_eq!(
+                world.run("elsewhere", "UTC", &["import", "-q", &format!("../{file}")]).code,
+                0,
+                "{file}"
+            );
+        }
+        world
+    }
+
+    fn path(&self, name: &str) -> std::path::PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// A session as Claude Code writes it: a prompt, a failed call, an answer.
+    fn record(&self, session: &str, folder: &str, times: &[&str; 3]) {
+        let cwd = self.path(folder).display().to_string();
+        let line = |number: usize, kind: &str, message: Value| {
+            let id = |number: usize| format!("{session}-{number}");
+            let parent = if number == 0 { Value::Null } else { json!(id(number - 1)) };
+            json!({"type": kind, "uuid": id(number), "parentUuid": parent, "sessionId": session, "cwd": cwd,
+                "timestamp": times[number], "version": "2.0.0", "message": message})
+        };
+        let call = json!([{"type": "tool_use", "id": format!("{session}-call"), "name": "Bash", "input": {"command": "make"}}]);
+        let failed = json!([{"type": "tool_result", "tool_use_id": format!("{session}-call"), "is_error": true, "content": "no rule"}]);
+        let lines = [
+            line(0, "user", json!({"role": "user", "content": format!("work on {folder}")})),
+            line(1, "assistant", json!({"id": "m1", "role": "assistant", "model": "m", "content": call})),
+            line(2, "user", json!({"role": "user", "content": failed})),
+        ];
+        let text: String = lines.iter().flat_map(|line| [line.to_string(), "\n".to_owned()]).collect();
+        std::fs::write(self.path(&format!("{session}.jsonl")), text).unwrap();
+    }
+
+    fn run(&self, folder: impl AsRef<Path>, zone: &str, args: &[&str]) -> Done {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_acpdb"));
+        command.args(args).current_dir(self.folder.path().join(folder)).env("ACPDB_PATH", self.path("store"));
+        let output =
+            command.env("HOME", self.folder.path()).env("TZ", zone).env("COLUMNS", "160").output().unwrap();
+        Done {
+            out: String::from_utf8(output.stdout).unwrap(),
+            err: String::from_utf8(output.stderr).unwrap(),
+            code: output.status.code().unwrap(),
+        }
+    }
+
+    fn json(&self, folder: &str, zone: &str, args: &[&str]) -> Value {
+        let done = self.run(folder, zone, &[args, &["--json"]].concat());
+        assert_eq!(done.code, 0, "{args:?}: {done:?}");
+        serde_json::from_str(&done.out).unwrap()
+    }
+}
+
+/// `at '2026-03-12 09:09:32'` answered for today's 09:09:32, which was the head. A text counts whole, and without a zone it is
+/// the time of the place.
+#[test]
+fn a_time_is_read_whole_and_where_it_is_typed() {
+    let world = World::new();
+    let seq =
+        |zone: &str, text: &str| world.json("blog", zone, &["at", text, "shop-1"])["seq"].as_u64().unwrap();
+    let (first, head) = (seq("UTC", "2026-03-12 09:09:30"), seq("UTC", "head"));
+    let second = seq("UTC", "2026-03-12T09:09:32Z");
+    assert!(first < second && second < head, "{first} {second} {head}");
+    for (zone, text, found) in [
+        ("UTC", "2026-03-12 09:09:32", second),
+        // As it is shown, to the second: the event of 32.4 s is in it.
+        ("CET-1", "2026-03-12 10:09:32", second),
+        ("CET-1", "2026-03-12 10:09:32.1", first),
+        ("CET-1", "2026-03-12T09:09:32Z", second),
+        ("CET-1", "12 Mar 2026 10:30", second),
+        ("CET-1", "2026-03-12", head),
+        ("UTC", "2026-03-12 12:00 +02:00", second),
+        ("EST5", "2026-03-12 05:59", second),
+    ] {
+        assert_eq!(seq(zone, text), found, "{text} in {zone}");
+    }
+    assert_eq!(world.json("blog", "UTC", &["at", "2026-03-12", "shop-1"])["clock"], "host");
+    let told = world.run("blog", "UTC", &["context", "shop-1", "--at", "2026-03-12 10:00"]);
+    assert!(told.err.contains("note: times go by the host's clock"), "{told:?}");
+    // Before it began, and what nobody can read, are errors that say so.
+    assert_eq!(world.run("blog", "UTC", &["at", "2020-01-01 00:00", "shop-1"]).code, 7);
+    for text in ["2026-03-12 25:00", "last blursday", "12/03/2026", "2026-03-12 soon"] {
+        let done = world.run("blog", "UTC", &["context", "shop-1", "--at", text]);
+        assert!(done.code == 2 && done.err.contains("\"last Tuesday\""), "{text}: {done:?}");
+        let done = world.run("blog", "UTC", &["log", &format!("since:\"{text}\"")]);
+        assert!(done.code == 2 && done.err.contains("\"last Tuesday\""), "{text}: {done:?}");
+    }
+    // Filters read the same.
+    let counts =
+        |text: &str| world.run("blog", "CET-1", &["log", "-q", "session:shop-1", text]).out.lines().count();
+    assert_eq!(
+        counts("until:\"12 Mar 2026 10:09:31\"") + counts("since:\"2026-03-12 10:09:31\""),
+        counts("seq:1..")
+    );
+}
+
+/// A session from a file without times had the time at which the file was read, and so was the newest. Nobody knows when it
+/// was: it stands last, and says so.
+#[test]
+fn what_bears_no_time_is_last_and_never_the_newest() {
+    let world = World::new();
+    let rows = world.json("elsewhere", "UTC", &["sessions"])["items"].clone();
+    let ids: Vec<&str> = rows.as_array().unwrap().iter().map(|row| row["id"].as_str().unwrap()).collect();
+    assert_eq!(ids[..2], ["blog-1", "shop-1"]);
+    assert_eq!((&rows[2]["began"], &rows[2]["ended"]), (&Value::Null, &Value::Null));
+    assert!(world.run("elsewhere", "UTC", &["sessions"]).out.lines().last().unwrap().contains("no time"));
+    let latest = world.json("elsewhere", "UTC", &["at", "head", "latest"]);
+    assert_eq!(latest["session"], "blog-1");
+    let undated = format!("session:{}", ids[2]);
+    let log = world.run("elsewhere", "UTC", &["log", &undated]);
+    assert!(log.out.lines().count() > 3 && log.out.lines().all(|line| line.contains("no time")), "{log:?}");
+    for text in ["since:2020-01-01", "until:tomorrow"] {
+        assert_eq!(world.run("elsewhere", "UTC", &["log", "-q", &undated, text]).out, "", "{text}");
+    }
+    // Who acts on it now makes it the newest.
+    assert_eq!(world.run("elsewhere", "UTC", &["policy", "set", "todo=off", "--session", ids[2]]).code, 0);
+    assert_eq!(world.json("elsewhere", "UTC", &["at", "head", "latest"])["session"], ids[2]);
+}
+
+/// The newest session of the whole store is seldom the one that is meant in a project's folder.
+#[test]
+fn the_current_folder_says_which_session_is_meant() {
+    let world = World::new();
+    for (folder, session) in [
+        ("shop", "shop-1"),
+        ("shop/src", "shop-1"),
+        ("blog", "blog-1"),
+        ("elsewhere", "blog-1"),
+        (".", "blog-1"),
+    ] {
+        for named in [&["at", "head", "latest"][..], &["at", "head"]] {
+            assert_eq!(world.json(folder, "UTC", named)["session"], session, "{folder} {named:?}");
+        }
+    }
+    let note = world.run("shop/src", "UTC", &["at", "head"]).err;
+    assert!(note.contains("of this folder (and 3 in all), shop-1"), "{note}");
+}
+
+/// `history` looked at one session and all others at all: what failed in a week was "0 items" here and two there.
+#[test]
+fn questions_go_to_all_sessions_and_one_switch_narrows_them() {
+    let world = World::new();
+    let failed = ["status:failed", "since:2026-03-01"];
+    let count = |verb: &str, rest: &[&str]| {
+        let args = [&[verb][..], &failed, rest].concat();
+        let done = world.run("shop", "UTC", &[&args[..], &["--json"]].concat());
+        assert_eq!(done.code, 0, "{done:?}");
+        match serde_json::from_str::<Value>(&done.out) {
+            Ok(all) if verb == "stats" => all["items"].as_u64().unwrap(),
+            Ok(all) if all["items"].is_array() => all["items"].as_array().unwrap().len() as u64,
+            // A line an event: a call has two, or one with a text.
+            _ => done.out.lines().count() as u64,
+        }
+    };
+    for verb in ["history", "sessions", "stats", "log", "list"] {
+        let all = count(verb, &[]);
+        let one = count(verb, &["--session", "shop-1"]);
+        assert!(one > 0 && all == 2 * one, "{verb}: {one} of {all}");
+        assert_eq!(count(verb, &["--session", "latest"]), one, "{verb}");
+    }
+}
+
+/// `acpdb search` was answered with `seal`, and `acpdb serve` with `erase`.
+#[test]
+fn no_slip_of_the_finger_leads_to_a_grave_verb() {
+    let world = World::new();
+    for typed in
+        ["search", "resume", "serve", "merge", "prune", "erasee", "sael", "reindx", "rewnd", "salvag"]
+    {
+        let done = world.run(".", "UTC", &[typed]);
+        assert_eq!(done.code, 2, "{typed}: {done:?}");
+        let tip: Vec<&str> = done.err.lines().filter(|line| line.contains("tip:")).collect();
+        for verb in ["erase", "seal", "salvage", "rewind", "reindex", "fork"] {
+            assert!(tip.iter().all(|line| !line.contains(&format!("'{verb}'"))), "{typed}: {tip:?}");
+        }
+    }
+    let done = world.run(".", "UTC", &["sesions"]);
+    assert!(done.err.contains("'sessions'"), "{done:?}");
+}
+
+/// Reading what is known again cost as much as reading it for the first time. An unchanged file costs a look at its folder
+/// entry; a changed one, or a cache that is gone or garbled, only costs time.
+#[test]
+fn an_unchanged_file_is_not_read_again() {
+    let world = World::new();
+    let import = |expected: &str| {
+        let done = world.json(
+            "elsewhere",
+            "UTC",
+            &["import", "../shop-1.jsonl", "../blog-1.jsonl", "../undated.json"],
+        );
+        let sums = done["items"].as_array().unwrap();
+        let sum = |name: &str| sums.iter().map(|sum| sum[name].as_u64().unwrap()).sum::<u64>();
+        assert_eq!((sum("files"), sum("sessions")), (3, 3), "{expected}: {done}");
+        (sum("unchanged"), sum("events_new"))
+    };
+    // A file that changed while the clock stood still is read once more: after that, nothing is.
+    let settled = (0..200).map(|_| import("settled")).find(|(unchanged, new)| (*unchanged, *new) == (3, 0));
+    assert!(settled.is_some(), "files that are never known");
+    let cache = world.path("store/snap/imports.aside");
+    let kept = std::fs::read(&cache).unwrap();
+    for garbled in [None, Some(&b""[..]), Some(&b"garbled"[..]), Some(&kept[..kept.len() - 1])] {
+        match garbled {
+            None => std::fs::remove_file(&cache).unwrap(),
+            Some(bytes) => std::fs::write(&cache, bytes).unwrap(),
+        }
+        assert_eq!(import("garbled"), (0, 0));
+        assert_eq!(import("mended"), (3, 0));
+    }
+    // One more line, and a file that is as long and as old as before.
+    let path = world.path("shop-1.jsonl");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let more = text.lines().last().unwrap().replace("shop-1-2", "shop-1-3").replace("no rule", "no target");
+    std::fs::write(&path, format!("{text}{more}\n")).unwrap();
+    let (unchanged, new) = import("longer");
+    assert!(unchanged == 2 && new > 0, "{unchanged} {new}");
+    let other = world.path("other.jsonl");
+    let modified = std::fs::metadata(&path).unwrap().modified().unwrap();
+    std::fs::write(&other, std::fs::read_to_string(&path).unwrap().replace("no target", "no bullet"))
+        .unwrap();
+    std::fs::File::open(&other).unwrap().set_modified(modified).unwrap();
+    std::fs::rename(&other, &path).unwrap();
+    assert_eq!(import("as long and as old").0, 2);
+    // Other options are another reading.
+    let done = world.json("elsewhere", "UTC", &["import", "../shop-1.jsonl", "--redact"]);
+    assert_eq!(done["items"][0]["unchanged"], 0);
+}

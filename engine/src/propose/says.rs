@@ -1,0 +1,347 @@
+//! Whether somebody means it: a name of the table counts only as the object of a wish or habit of the speaker.
+//!
+//! ```text
+//! we always use pnpm and vitest       use -> pnpm, and -> vitest          both count
+//! the CI can't use npm                 "can't" is nobody's wish            no
+//! use the tabs in the settings page    talk of a user interface            no
+//! run npm install before you use it    npm is not what is used             no
+//! ```
+//!
+//! Precision comes before recall: what is missed can be said again, what is made up stands in memory. The lists are the words
+//! that people were seen to use around such names, in talk about code and in talk about other things.
+
+use super::scan::{Gap, Scan};
+use super::table::Hit;
+
+/// Tokens between a verb and its object, at most.
+const REACH: usize = 16;
+
+/// Words that may stand between a verb and its object.
+const FILLERS: &[&str] = &[
+    "a",
+    "an",
+    "the",
+    "only",
+    "just",
+    "always",
+    "and",
+    "or",
+    "both",
+    "with",
+    "please",
+    "strict",
+    "plain",
+    "modern",
+    "either",
+    "exclusively",
+    "strictly",
+];
+
+/// Words that may stand before a verb without changing who speaks.
+const ADVERBS: &[&str] = &[
+    "always",
+    "also",
+    "already",
+    "currently",
+    "exclusively",
+    "generally",
+    "instead",
+    "just",
+    "mostly",
+    "normally",
+    "now",
+    "only",
+    "personally",
+    "please",
+    "rather",
+    "really",
+    "still",
+    "strictly",
+    "strongly",
+    "usually",
+];
+
+/// Whose habits are the project's.
+const OURS: &[&str] = &[
+    "codebase",
+    "company",
+    "monorepo",
+    "project",
+    "projects",
+    "repo",
+    "repos",
+    "repository",
+    "team",
+    "teams",
+    "workspace",
+];
+
+/// What may follow a name that is meant as such: other words make it part of a longer name (`npm scripts`).
+const FOLLOWERS: &[&str] = &[
+    "across",
+    "again",
+    "always",
+    "and",
+    "anyway",
+    "as",
+    "at",
+    "because",
+    "but",
+    "by",
+    "code",
+    "everywhere",
+    "exclusively",
+    "for",
+    "from",
+    "here",
+    "if",
+    "in",
+    "instead",
+    "last",
+    "no",
+    "not",
+    "now",
+    "on",
+    "only",
+    "or",
+    "over",
+    "please",
+    "rather",
+    "since",
+    "so",
+    "style",
+    "throughout",
+    "today",
+    "too",
+    "unless",
+    "when",
+    "while",
+    "with",
+];
+
+/// What is indented.
+const CODE: &[&str] = &[
+    "code",
+    "codebase",
+    "everything",
+    "everywhere",
+    "file",
+    "files",
+    "go",
+    "indent",
+    "indentation",
+    "indented",
+    "indenting",
+    "json",
+    "makefile",
+    "makefiles",
+    "module",
+    "modules",
+    "project",
+    "python",
+    "repo",
+    "rust",
+    "source",
+    "sources",
+    "spaces",
+    "typescript",
+    "whitespace",
+    "yaml",
+];
+
+/// What has tabs and spaces of other kinds.
+const INTERFACE: &[&str] = &[
+    "badge",
+    "bar",
+    "browser",
+    "button",
+    "card",
+    "column",
+    "columns",
+    "component",
+    "components",
+    "dialog",
+    "header",
+    "keyboard",
+    "layout",
+    "menu",
+    "modal",
+    "nav",
+    "navigation",
+    "page",
+    "pages",
+    "panel",
+    "panels",
+    "pane",
+    "screen",
+    "section",
+    "sections",
+    "settings",
+    "shell",
+    "sidebar",
+    "terminal",
+    "toolbar",
+    "ui",
+    "view",
+    "views",
+    "widget",
+    "window",
+    "windows",
+    "workspaces",
+];
+
+/// Whether the speaker of a sentence wants or does what a name in it says. `hits`: all names, in order.
+pub(super) fn is_said(scan: &Scan<'_>, hit: &Hit<'_>, hits: &[Hit<'_>]) -> bool {
+    !is_question(scan, hit.start)
+        && ends_well(scan, hit.end)
+        && (hit.rule.key != "indentation" || is_about_code(scan, hit))
+        && is_object(scan, hit, hits)
+}
+
+fn sentence(scan: &Scan<'_>, index: usize) -> std::ops::Range<usize> {
+    let number = |index: usize| scan.token(index).map(|token| token.sentence);
+    let own = number(index);
+    let mut start = index;
+    while start > 0 && number(start - 1) == own {
+        start -= 1;
+    }
+    let mut end = index;
+    while end < scan.len() && number(end) == own {
+        end += 1;
+    }
+    start..end
+}
+
+/// Who asks has not decided.
+fn is_question(scan: &Scan<'_>, index: usize) -> bool {
+    sentence(scan, index).rev().take(3).any(|index| scan.is_mark(index, '?'))
+}
+
+fn is_quote(scan: &Scan<'_>, index: usize) -> bool {
+    scan.token(index)
+        .is_some_and(|token| matches!(token.text, "\"" | "'" | "`" | "“" | "”" | "‘" | "’" | "*" | "(" | ")"))
+}
+
+/// Whether a name stands for itself: nothing follows that makes it part of a longer one.
+fn ends_well(scan: &Scan<'_>, end: usize) -> bool {
+    let mut next = end;
+    // `npm's` is something of npm.
+    if scan.is_mark(next, '\'')
+        && scan.gap(next) == Gap::None
+        && scan.gap(next + 1) == Gap::None
+        && scan.any_word(next + 1).is_some()
+    {
+        return false;
+    }
+    while next < end + 3 && is_quote(scan, next) && scan.gap(next) == Gap::None {
+        next += 1;
+    }
+    scan.gap(next) == Gap::Break || scan.any_word(next).is_none() || scan.is_one_of(next, FOLLOWERS)
+}
+
+fn is_about_code(scan: &Scan<'_>, hit: &Hit<'_>) -> bool {
+    let others: Vec<usize> =
+        sentence(scan, hit.start).filter(|index| !(hit.start..hit.end).contains(index)).collect();
+    let has = |words: &[&str]| others.iter().any(|index| scan.is_one_of(*index, words));
+    let goes_on = scan.gap(hit.end) != Gap::Break
+        && scan.is_one_of(hit.end, &["in", "for", "on", "and", "at", "when", "as", "with"]);
+    if has(INTERFACE) || goes_on { has(CODE) } else { true }
+}
+
+/// Whether a verb that wishes governs the name, over other names and small words.
+fn is_object(scan: &Scan<'_>, hit: &Hit<'_>, hits: &[Hit<'_>]) -> bool {
+    let mut at = hit.start;
+    for _ in 0..REACH {
+        if let Some(other) = hits.iter().find(|other| other.end == at && other.start < at) {
+            at = other.start;
+            continue;
+        }
+        let Some(before) = at.checked_sub(1).filter(|_| scan.gap(at) != Gap::Break) else { return false };
+        if let Some(verdict) = is_wish(scan, before, hit) {
+            return verdict;
+        }
+        if !(scan.is_one_of(before, FILLERS) || is_quote(scan, before) || scan.is_mark(before, ',')) {
+            return false;
+        }
+        at = before;
+    }
+    false
+}
+
+/// Whether the word at an index is a verb that governs, and whether the speaker is the one who does or wants it.
+fn is_wish(scan: &Scan<'_>, verb: usize, hit: &Hit<'_>) -> Option<bool> {
+    let word = scan.any_word(verb)?.to_lowercase();
+    let mut subject = verb;
+    while subject > 0 && scan.is_one_of(subject - 1, ADVERBS) && scan.gap(subject) != Gap::Break {
+        subject -= 1;
+    }
+    let begins = subject == 0
+        || scan.gap(subject) == Gap::Break
+        || scan.token(subject - 1).is_some_and(|token| !token.is_word && !matches!(token.text, "'" | "’"));
+    let is = |back: usize, words: &[&str]| {
+        subject.checked_sub(back).is_some_and(|index| scan.is_one_of(index, words))
+    };
+    let we = is(1, &["i", "we"])
+        || is(1, &["d", "ll", "ve"]) && is(3, &["i", "we"])
+        || is(2, &["i", "we"]) && is(1, &["do", "would", "will"]);
+    let supposes = ["if", "whether", "unless", "without", "why", "how", "suppose", "imagine"];
+    let earlier = || sentence(scan, verb).take_while(|index| *index < verb);
+    let is_open = earlier().any(|index| scan.is_one_of(index, &supposes)) || is_turned_down(scan, verb);
+    Some(match word.as_str() {
+        "always" => return begins.then_some(!is_open),
+        "like" => we && !is_open,
+        "prefer" => (we || begins) && !is_open,
+        "use" => {
+            let told = is(1, &["and", "then", "so", "but", "s"]) || is(1, OURS);
+            let should = is(1, &["should", "must", "shall"]) && (is(2, &["i", "we", "you"]) || is(2, OURS));
+            let wanted = is(1, &["to"])
+                && is(2, &["prefer", "like", "want", "decided", "need", "agreed", "going", "remember"]);
+            (begins || we || told || should || wanted) && !is_open
+        }
+        "uses" => is(1, OURS) && !is_open,
+        "using" => {
+            let ours = is(1, &["am", "m", "are", "re", "been"]) && is_any_of_us(scan, subject);
+            (ours || is(1, &["keep", "start", "prefer", "love", "continue"]) || is(1, &["is"]) && is(2, OURS))
+                && !is_open
+        }
+        "to" => {
+            let moved =
+                verb.checked_sub(1).is_some_and(|index| scan.is_one_of(index, &["switched", "moved"]));
+            if !moved {
+                return None;
+            }
+            is_any_of_us(scan, verb - 1) && !is_open
+        }
+        "do" | "go" => {
+            let lets = verb.checked_sub(3).is_some_and(|start| scan.phrase(start, "let's") == Some(verb));
+            lets && !is_open
+        }
+        // What is to be built is built that way.
+        "with" | "in" if hit.rule.key == "language" => {
+            let asked = sentence(scan, verb)
+                .take_while(|index| *index < verb)
+                .any(|index| scan.is_one_of(index, &["build", "write", "create", "rewrite", "implement"]));
+            return asked.then_some(!is_open);
+        }
+        _ => return None,
+    })
+}
+
+/// Whether `not`, `don't` or its like stands before a verb in its clause.
+fn is_turned_down(scan: &Scan<'_>, verb: usize) -> bool {
+    let start = sentence(scan, verb).start;
+    let clause = (start..verb).rev().take_while(|index| {
+        scan.token(*index).is_some_and(|token| token.is_word || matches!(token.text, "'" | "’"))
+    });
+    let mut clause = clause;
+    clause.any(|index| {
+        let is_contracted = scan.is(index, "t") && index > 0 && scan.is_mark(index - 1, '\'');
+        is_contracted || scan.is_one_of(index, &["not", "never", "cannot", "dont", "nobody", "no"])
+    })
+}
+
+/// Whether `I`, `we` or what is ours stands shortly before a verb.
+fn is_any_of_us(scan: &Scan<'_>, verb: usize) -> bool {
+    let from = verb.saturating_sub(4).max(sentence(scan, verb.min(scan.len().saturating_sub(1))).start);
+    (from..verb).any(|index| scan.is_one_of(index, &["i", "we"]) || scan.is_one_of(index, OURS))
+}

@@ -1,0 +1,131 @@
+//! What a program on top of the store would like to find again: small files beside the snapshots.
+//!
+//! ```text
+//! snap/<name>.aside   header: magic, layout, program, store, name's digest, seq, position, link   digest 32   bytes
+//! ```
+//!
+//! Like everything in `snap/` they may be deleted at any moment, and count only while the log bears out the commit that they
+//! rest on: beside an older log, or another store's, they are nothing. Whoever keeps something here must be able to do
+//! without; failures are not reported.
+
+use super::Store;
+use super::snapshots::{FOLDER, Fields, Kind, header_start, put_in_place};
+use crate::ids::StreamId;
+use crate::storage::Access;
+
+const KIND: Kind = Kind { magic: b"acpdbASD", layout: 1 };
+/// Most bytes of one.
+const BYTES_MAX: u64 = 64 << 20;
+const HEADER_BYTES: usize = 96;
+const DIGEST_BYTES: usize = 32;
+
+fn file_name(name: &str) -> String {
+    let plain: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
+    format!("{FOLDER}/{plain}.aside")
+}
+
+/// In the place of a stream's id: whose file it is.
+fn owner(name: &str) -> StreamId {
+    let mut id = [0; 16];
+    let digest = blake3::hash(name.as_bytes());
+    for (to, from) in id.iter_mut().zip(digest.as_bytes()) {
+        *to = *from;
+    }
+    StreamId(id)
+}
+
+fn digest(header: &[u8], bytes: &[u8]) -> [u8; DIGEST_BYTES] {
+    let mut hasher = blake3::Hasher::new_derive_key("acpdb 2026 aside v1");
+    hasher.update(header);
+    hasher.update(bytes);
+    *hasher.finalize().as_bytes()
+}
+
+impl Store {
+    /// What was kept under a name, if it is still there, whole, and of this log.
+    pub fn aside(&self, name: &str) -> Option<Vec<u8>> {
+        let snapshots = &self.inner.snapshots;
+        if !snapshots.uses.reads {
+            return None;
+        }
+        let file = snapshots.storage.open(&file_name(name), Access::Read).ok()?;
+        let length = file.len().ok().filter(|length| *length <= BYTES_MAX)?;
+        let mut bytes = vec![0; usize::try_from(length).ok()?];
+        let mut done = 0;
+        while done < bytes.len() {
+            match file.read_at(bytes.get_mut(done..)?, done as u64).ok()? {
+                0 => return None,
+                count => done += count,
+            }
+        }
+        let (header, rest) = bytes.split_at_checked(HEADER_BYTES)?;
+        let (stored, kept) = rest.split_at_checked(DIGEST_BYTES)?;
+        if digest(header, kept) != *stored {
+            return None;
+        }
+        let footing = Fields(header).footing(KIND, snapshots.store, owner(name))?;
+        let (found, _) = self.inner.footing_at(footing.position)?;
+        (found == footing).then(|| kept.to_vec())
+    }
+
+    /// Keeps bytes under a name, in the place of what was there. `false`: they are not kept.
+    pub fn put_aside(&self, name: &str, bytes: &[u8]) -> bool {
+        let snapshots = &self.inner.snapshots;
+        if !snapshots.uses.writes || bytes.len() as u64 > BYTES_MAX / 2 {
+            return false;
+        }
+        let Some(footing) = self.head().ok().and_then(|head| self.inner.footing_of(head)) else {
+            return false;
+        };
+        let header = header_start(KIND, snapshots.store, owner(name), footing);
+        let digest = digest(&header, bytes);
+        put_in_place(&*snapshots.storage, &file_name(name), &[&header, &digest, bytes]).is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tempfile::TempDir;
+
+    use crate::entry::{Entry, StreamInfo};
+    use crate::event::Role;
+    use crate::store::Store;
+
+    #[test]
+    fn what_is_kept_is_found_again_or_not_at_all() {
+        let folder = TempDir::new().unwrap();
+        let path = folder.path().join("store");
+        let open = || Store::builder(&path).open().unwrap();
+        let say = |store: &Store, text: &str| {
+            let _ = store.append(&StreamInfo::session("h", "s"), vec![Entry::message("", Role::User, text)]);
+        };
+        let store = open();
+        say(&store, "one");
+        assert_eq!(store.aside("imports"), None);
+        assert!(store.put_aside("imports", b"kept"));
+        assert_eq!(store.aside("imports").as_deref(), Some(&b"kept"[..]));
+        assert_eq!(store.aside("import"), None, "another name");
+        // A longer log bears it out, another store does not.
+        say(&store, "two");
+        store.close().unwrap();
+        assert_eq!(open().aside("imports").as_deref(), Some(&b"kept"[..]));
+        let file = path.join("snap/imports.aside");
+        let other = Store::builder(folder.path().join("other")).open().unwrap();
+        say(&other, "one");
+        assert!(other.put_aside("imports", b"other"));
+        std::fs::copy(&file, folder.path().join("other/snap/imports.aside")).unwrap();
+        assert_eq!(other.aside("imports"), None);
+        // Garbled at any place, or cut.
+        let sound = std::fs::read(&file).unwrap();
+        for place in 0..sound.len() {
+            let mut bytes = sound.clone();
+            bytes[place] ^= 1;
+            std::fs::write(&file, &bytes).unwrap();
+            assert_eq!(open().aside("imports"), None, "byte {place}");
+            std::fs::write(&file, &sound[..place]).unwrap();
+            assert_eq!(open().aside("imports"), None, "cut at {place}");
+        }
+        std::fs::remove_file(&file).unwrap();
+        assert_eq!(open().aside("imports"), None);
+    }
+}

@@ -1,0 +1,121 @@
+//! Where memory facts of a session go: into the stream of their lifespan, whatever door they came through.
+//!
+//! ```text
+//! batch of a session   message | memory, project | call | memory, permanent
+//!                         |            |            |            |
+//!                      session      project      session        user          one commit, in this order
+//! ```
+//!
+//! So a project's sessions share what one of them was told to remember, as they do after [`Store::remember`]. A value that
+//! holds already is no new item but a reinforcement. Facts with an origin come from somebody's records, and are recorded as
+//! they are; so are all facts that a caller gives to a project's stream itself.
+
+use std::borrow::Cow;
+
+use crate::command::memory::{REINFORCEMENT, said_before};
+use crate::entry::{Entry, Fact, MemoryEntry, StreamInfo};
+use crate::error::Error;
+use crate::event::{Lifespan, Scope};
+use crate::fold::memory::default_lifespan;
+use crate::ids::{Seq, StreamId};
+
+use super::commands::Signers;
+use super::memory::MemoryScope;
+use super::{Batch, Store};
+
+fn memory_of(entry: &Entry) -> Option<&MemoryEntry> {
+    match &entry.fact {
+        Fact::Memory(memory) => Some(memory),
+        _ => None,
+    }
+}
+
+fn lifespan(memory: &MemoryEntry) -> Lifespan {
+    memory.lifespan.unwrap_or(default_lifespan(memory.kind))
+}
+
+impl Store {
+    /// Batches whose memory facts stand in the streams of their lifespans.
+    pub(super) fn routed<'b>(&self, batches: &'b [Batch]) -> Result<Cow<'b, [Batch]>, Error> {
+        let is_moved = |batch: &Batch| {
+            batch.stream.scope == Scope::Session
+                && batch.entries.iter().any(|entry| memory_of(entry).is_some())
+        };
+        if !batches.iter().any(is_moved) {
+            return Ok(Cow::Borrowed(batches));
+        }
+        let mut routed = Vec::with_capacity(batches.len());
+        for batch in batches {
+            if is_moved(batch) {
+                self.route(batch, &mut routed)?;
+            } else {
+                routed.push(batch.clone());
+            }
+        }
+        Ok(Cow::Owned(routed))
+    }
+
+    fn route(&self, batch: &Batch, routed: &mut Vec<Batch>) -> Result<(), Error> {
+        let session = batch.stream.id();
+        let is_known = self.is_known(session)?;
+        let project = match &batch.stream.project {
+            Some(project) => Some(project.clone()),
+            None if is_known => self.project_of(&MemoryScope::session(session))?,
+            None => None,
+        };
+        let scope = MemoryScope { session: is_known.then_some(session), project: project.clone() };
+        let home = |memory: &MemoryEntry| match (lifespan(memory), &project) {
+            (Lifespan::Permanent, _) => Some(StreamInfo::user()),
+            (Lifespan::Project, Some(project)) => Some(StreamInfo::project(project)),
+            (Lifespan::Session, _) | (Lifespan::Project, None) => None,
+        };
+        // The session begins first, and its facts stay in order: what is told about them comes back in this order.
+        let mut open = Batch { stream: batch.stream.clone(), entries: Vec::new() };
+        for entry in &batch.entries {
+            let Some(memory) = memory_of(entry) else {
+                self.go_on(&mut open, &batch.stream, routed);
+                open.entries.push(entry.clone());
+                continue;
+            };
+            let stream = home(memory).unwrap_or_else(|| batch.stream.clone());
+            self.go_on(&mut open, &stream, routed);
+            open.entries.push(self.or_reinforced(entry, memory, &scope)?);
+        }
+        routed.push(open);
+        Ok(())
+    }
+
+    /// Ends the batch that is open if the next fact is another stream's.
+    #[expect(clippy::unused_self, reason = "a step of the above")]
+    fn go_on(&self, open: &mut Batch, stream: &StreamInfo, routed: &mut Vec<Batch>) {
+        if open.stream.id() != stream.id() {
+            routed.push(std::mem::replace(open, Batch { stream: stream.clone(), entries: Vec::new() }));
+        }
+    }
+
+    /// The fact, or that a value which holds already was said again.
+    fn or_reinforced(
+        &self,
+        entry: &Entry,
+        memory: &MemoryEntry,
+        scope: &MemoryScope,
+    ) -> Result<Entry, Error> {
+        if entry.origin.is_some() || scope == &MemoryScope::default() {
+            return Ok(entry.clone());
+        }
+        let remembered = self.memory_of(scope, &Signers::new())?;
+        let known = remembered.read(self.now(), |view| said_before(view, memory));
+        Ok(match known {
+            Some(id) => Entry {
+                fact: Fact::MemoryReinforced { id, amount: REINFORCEMENT, at: None },
+                ..entry.clone()
+            },
+            None => entry.clone(),
+        })
+    }
+
+    fn is_known(&self, stream: StreamId) -> Result<bool, Error> {
+        let (places, _) = self.inner.frames_of(&[stream], Seq::ZERO)?;
+        Ok(!places.is_empty())
+    }
+}

@@ -1,0 +1,209 @@
+//! The line of a session's times, along which a moment is looked for.
+//!
+//! ```text
+//! events, by seq   1      2      3      4      5      6
+//! host's clock     9:00   -      9:05   8:59   9:07   -
+//! the line         9:00   9:00   9:05   9:05   9:07   when it was recorded
+//! ```
+//!
+//! A session is dated by its host's clock: one that was imported today happened when its host says, not today. Order is by
+//! seq, never by time, and clocks run backwards at times. So the line is a running maximum: an event that bears no time, or
+//! one from before the line, counts as the moment that the line has come to. A clock that was ahead for a while would hold the
+//! line up for all that follows; so the line runs through the longest row of times that never falls, and what lies off that
+//! row moves nothing. What was recorded behind the host's last time (acts of a person, say) counts from its recording; so
+//! does all of a session whose host gives no times.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use acpdb_engine::event::Forked;
+use acpdb_engine::ids::{Micros, Seq, StreamId};
+use acpdb_engine::{Error, Glimpse, Store};
+
+/// Which clock a session's times are of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Clock {
+    /// The host's, as it wrote them down.
+    Host,
+    /// The store's: when things were recorded.
+    Recorded,
+}
+
+impl Clock {
+    /// Its name for people.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Host => "the host's clock",
+            Self::Recorded => "when things were recorded",
+        }
+    }
+}
+
+/// An event on the way through time.
+#[derive(Clone, Copy, Debug)]
+struct Stamp {
+    seq: Seq,
+    host: Option<Micros>,
+    recorded: Micros,
+}
+
+/// The last seq of a session at a moment, `None` if all of it is older; and the clock that says so.
+///
+/// # Errors
+/// If the log cannot be read.
+pub(super) fn seq_at(
+    store: &Store,
+    stream: StreamId,
+    forks: &[(Seq, Forked)],
+    moment: Micros,
+) -> Result<(Option<Seq>, Clock), Error> {
+    let (later, clock) = first_later(store, stream, Seq::MAX, moment)?;
+    let Some(later) = later else { return Ok((None, clock)) };
+    let last = before(later);
+    // A fork began later than that, and reads what it shares.
+    match forks.first().filter(|(began, _)| last < *began) {
+        Some((_, forked)) => {
+            let (shared, clock) = first_later(store, forked.from, forked.at, moment)?;
+            Ok((Some(shared.map_or(forked.at, before).min(last)), clock))
+        }
+        None => Ok((Some(last), clock)),
+    }
+}
+
+const fn before(seq: Seq) -> Seq {
+    Seq(seq.get().saturating_sub(1))
+}
+
+/// The first event of a stream, up to a seq, that is later than a moment.
+fn first_later(
+    store: &Store,
+    stream: StreamId,
+    to: Seq,
+    moment: Micros,
+) -> Result<(Option<Seq>, Clock), Error> {
+    let stamps = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&stamps);
+    let look = move |glimpse: &Glimpse<'_>| {
+        seen.lock().unwrap_or_else(PoisonError::into_inner).push(Stamp {
+            seq: glimpse.seq(),
+            host: glimpse.host_time(),
+            recorded: glimpse.recorded_at(),
+        });
+        false
+    };
+    for damaged in store.stream_events(stream, Seq(1), to.min(store.head()?))?.wanted(look) {
+        match damaged {
+            // Damage costs the time of what is damaged, not the answer.
+            Ok(_) | Err(Error::Corrupt { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let stamps = stamps.lock().unwrap_or_else(PoisonError::into_inner);
+    Ok(cut(&stamps, moment))
+}
+
+/// The first of some events, in order of their seqs, that is later than a moment.
+fn cut(stamps: &[Stamp], moment: Micros) -> (Option<Seq>, Clock) {
+    let dated = stamps.iter().rposition(|stamp| stamp.host.is_some()).map_or(0, |last| last + 1);
+    let clock = if dated > 0 { Clock::Host } else { Clock::Recorded };
+    let (by_host, behind) = stamps.split_at(dated);
+    let host = by_host.iter().filter_map(|stamp| Some((stamp.seq, stamp.host?)));
+    let recorded = behind.iter().map(|stamp| (stamp.seq, stamp.recorded));
+    let mut is_first = true;
+    for row in [rising(host.collect()), rising(recorded.collect())] {
+        for (seq, time) in row {
+            if time > moment {
+                // What stands before the first time there is cannot be older than that.
+                let first = stamps.first().map(|stamp| stamp.seq).filter(|_| is_first);
+                return (first.or(Some(seq)), clock);
+            }
+            is_first = false;
+        }
+    }
+    (None, clock)
+}
+
+/// The longest row of times that never falls; of rows as long, the one through the later times.
+fn rising(times: Vec<(Seq, Micros)>) -> Vec<(Seq, Micros)> {
+    if times.is_sorted_by_key(|(_, time)| *time) {
+        return times;
+    }
+    // From the end: the longest row that never rises. `tips` holds, for each length, the latest time such a row ends in.
+    let mut tips: Vec<usize> = Vec::new();
+    let mut next: Vec<Option<usize>> = vec![None; times.len()];
+    let time_at = |place: usize| times.get(place).map_or(Micros(i64::MIN), |(_, time)| *time);
+    for (place, (_, time)) in times.iter().enumerate().rev() {
+        let length = tips.partition_point(|tip| time_at(*tip) >= *time);
+        if let Some(link) = next.get_mut(place) {
+            *link = length.checked_sub(1).and_then(|shorter| tips.get(shorter).copied());
+        }
+        match tips.get_mut(length) {
+            Some(tip) => *tip = place,
+            None => tips.push(place),
+        }
+    }
+    let mut row = Vec::with_capacity(tips.len());
+    let mut at = tips.last().copied();
+    while let Some(place) = at {
+        row.extend(times.get(place).copied());
+        at = next.get(place).copied().flatten();
+    }
+    row
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stamps(hosts: &[Option<i64>]) -> Vec<Stamp> {
+        let stamp = |(place, host): (usize, &Option<i64>)| {
+            let at = i64::try_from(place).unwrap();
+            Stamp { seq: Seq(place as u64 + 1), host: host.map(Micros), recorded: Micros(1000 + at) }
+        };
+        hosts.iter().enumerate().map(stamp).collect()
+    }
+
+    /// A session that begins with a record from the future was empty at every moment before that, although its turns had
+    /// begun. The line goes through the times that most events agree on.
+    #[test]
+    fn a_clock_that_runs_backwards_holds_nothing_up() {
+        let some = |times: &[i64]| times.iter().map(|time| Some(*time)).collect::<Vec<_>>();
+        for (times, moments, last) in [
+            // In order; events of one moment stay together.
+            (some(&[10, 20, 20, 30]), vec![9, 10, 20, 29, 30], vec![0, 1, 3, 3, 4]),
+            // One record from the future, at first or within.
+            (some(&[99, 10, 20, 30]), vec![9, 10, 25, 99], vec![0, 2, 3, 4]),
+            (some(&[10, 99, 20, 30]), vec![9, 10, 25, 99], vec![0, 2, 3, 4]),
+            // One from the past counts as what came before it.
+            (some(&[10, 20, 1, 30]), vec![1, 10, 20, 30], vec![0, 1, 3, 4]),
+            // A little out of order: the running maximum.
+            (some(&[10, 30, 29, 50, 49]), vec![29, 30, 49, 50], vec![1, 3, 3, 5]),
+            // Set back for good: the longer row is the clock.
+            (some(&[80, 81, 10, 11, 12, 13]), vec![9, 10, 12, 13, 50], vec![0, 3, 5, 6, 6]),
+            // No time: as what is before; at the end, when it was recorded (1004 here).
+            (vec![None, Some(10), None, Some(30), None], vec![9, 10, 30, 1003, 1004], vec![0, 3, 4, 4, 5]),
+            (vec![None, None], vec![999, 1000, 1001], vec![0, 1, 2]),
+        ] {
+            let stamps = stamps(&times);
+            let found = moments.iter().map(|moment| {
+                cut(&stamps, Micros(*moment)).0.map_or(stamps.len() as u64, |later| later.get() - 1)
+            });
+            assert_eq!(found.collect::<Vec<_>>(), last, "{times:?} at {moments:?}");
+        }
+        assert_eq!(cut(&stamps(&[None, Some(1)]), Micros(0)).1, Clock::Host);
+        assert_eq!(cut(&stamps(&[None]), Micros(0)).1, Clock::Recorded);
+    }
+
+    proptest::proptest! {
+        /// A later moment never shows less, and where the clock is right each event is there from its time on.
+        #[test]
+        fn later_moments_show_more(hosts in proptest::collection::vec(proptest::option::of(0_i64..40), 0..24)) {
+            let stamps = stamps(&hosts);
+            let at = |moment| cut(&stamps, Micros(moment)).0.map_or(u64::MAX, Seq::get);
+            for moment in 0..1100 {
+                proptest::prop_assert!(at(moment) <= at(moment + 1));
+            }
+            proptest::prop_assert_eq!(at(2000), u64::MAX);
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! Every example of the help and of the pages is typed into a shell, beside the store of the demo, and must end well.
+//!
+//! Left out is only what bears a mark that a reader sees: `needs a build with ..` where this build lacks it. What goes on
+//! `until interrupted` is stopped once it has begun. The test prints what it left out and why.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::Stdio;
+
+use acpdb_tests::binary::root;
+
+use super::pages;
+use super::world::World;
+
+/// What a reader sees behind an example that this build may not know.
+const NEEDS: &str = "needs a build with";
+/// What a reader sees behind an example that does not end.
+const ENDLESS: &str = "until interrupted";
+
+/// A line that is typed, and what stands beside it.
+struct Example {
+    line: String,
+    about: String,
+}
+
+fn example(line: &str) -> Example {
+    let (typed, about) = line.split_once("   ").unwrap_or((line, ""));
+    // In a block of shell, what a line is for stands behind it as a comment.
+    Example { line: typed.trim_end().to_owned(), about: about.trim().to_owned() }
+}
+
+/// The examples of each verb's help, as the reference of all has them: groups of one verb and its own verbs together.
+fn of_help() -> Vec<(String, Vec<Example>)> {
+    let text = std::fs::read_to_string(root().join("docs/CLI.md")).unwrap();
+    let mut groups: Vec<(String, Vec<Example>)> = vec![("acpdb".to_owned(), Vec::new())];
+    for line in text.lines() {
+        if let Some(verb) = line.strip_prefix("## ") {
+            groups.push((verb.to_owned(), Vec::new()));
+        } else if let Some(line) = line.strip_prefix("  ").filter(|line| line.starts_with("acpdb ")) {
+            groups.last_mut().unwrap().1.push(example(line));
+        }
+    }
+    groups.retain(|(_, examples)| !examples.is_empty());
+    groups
+}
+
+/// Commands in blocks of shell.
+fn of_page(page: &Path) -> Vec<Example> {
+    let text = std::fs::read_to_string(page).unwrap();
+    let blocks = super::blocks(&text).into_iter().filter(|(language, ..)| language == "sh");
+    let lines = blocks.flat_map(|(.., block)| block.lines().map(str::to_owned).collect::<Vec<_>>());
+    lines.filter(|line| line.starts_with("acpdb ")).map(|line| example(&line)).collect()
+}
+
+/// The store of the demo, with what the examples talk about besides: files, an act, a task, a setting.
+fn prepared() -> World {
+    let world = World::new();
+    for folder in [
+        ".claude/projects/shop",
+        ".local/share/bash-completion/completions",
+        ".local/share/man/man1",
+        ".zfunc",
+        ".config/fish/completions",
+    ] {
+        std::fs::create_dir_all(world.path("home").join(folder)).unwrap();
+    }
+    let session = world.path(super::world::SESSION);
+    std::fs::copy(session, world.path("home/.claude/projects/shop/session.jsonl")).unwrap();
+    let says = r#"{"session":"e38a074a-4e13-5065-90bf-50e0880d827b","host":"claude-code","message":{"role":"user","text":"I prefer pnpm here."}}"#;
+    world.write("events.jsonl", format!("{says}\n"));
+    world.write("decisions.jsonl", r#"{"kind":"decision","value":"pages of fifty"}"#);
+    world.write("tasks.json", r#"{"tasks":[{"id":"4","content":"Sort the list","status":"in_progress"}]}"#);
+    for line in [
+        "acpdb demo --bundled --keep .acpdb",
+        "acpdb context discard g_ac8d3",
+        r#"echo '{"tasks":[{"id":"3","content":"Pages","status":"in_progress"}]}' | acpdb task update"#,
+        r#"echo '{"tasks":[{"id":"3","status":"completed","result_summary":"pages work and are tested"}]}' | acpdb task update"#,
+        "acpdb append --stdin < events.jsonl",
+        "acpdb context --format anthropic > request.json",
+        "acpdb context --format openai > next.json",
+        "acpdb context --format openai --at t70 > first.json",
+        "acpdb config set pager less",
+    ] {
+        let ran = type_into(&world, line);
+        assert_eq!(ran.code, 0, "{line}: {}", ran.err);
+    }
+    world
+}
+
+/// Types a line where the nearest store is the demo's.
+fn type_into(world: &World, line: &str) -> super::world::Ran {
+    let output = world.typed(line).env_remove("ACPDB_PATH").stdin(Stdio::null()).output().unwrap();
+    let code = output.status.code().unwrap_or(-1);
+    super::world::Ran { code, out: output.stdout, err: String::from_utf8_lossy(&output.stderr).into_owned() }
+}
+
+/// Begins a command that does not end, and stops it once it has said something.
+fn begins(world: &World, line: &str) -> bool {
+    let mut command = world.typed(&format!("exec {line}"));
+    let mut child =
+        command.env_remove("ACPDB_PATH").stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut first = String::new();
+    let read = BufReader::new(child.stdout.take().unwrap()).read_line(&mut first);
+    child.kill().unwrap();
+    let _ = child.wait();
+    read.is_ok() && !first.is_empty()
+}
+
+/// `policy set search=on` stood in the help for long, and no such key was ever known: examples were parsed, not run.
+#[test]
+fn every_example_works_as_it_is_typed() {
+    let mut groups = of_help();
+    for page in pages() {
+        let examples = of_page(&page);
+        groups.push((page.file_name().unwrap().to_string_lossy().into_owned(), examples));
+    }
+    let (mut count, mut failed, mut left_out) = (0, Vec::new(), Vec::new());
+    for (group, examples) in &groups {
+        if examples.is_empty() {
+            continue;
+        }
+        let world = prepared();
+        for Example { line, about } in examples {
+            count += 1;
+            if about.contains(ENDLESS) {
+                if !begins(&world, line) {
+                    failed.push(format!("{group}: {line}: says nothing"));
+                }
+                continue;
+            }
+            let ran = type_into(&world, line);
+            if about.contains(NEEDS) && ran.err.contains("was built without") {
+                left_out.push(format!("{line}: {about}"));
+            } else if ran.code != 0 {
+                failed.push(format!("{group}: {line}: exit {}: {}", ran.code, ran.err.trim()));
+            }
+        }
+    }
+    println!("{count} examples, {} left out:", left_out.len());
+    for line in &left_out {
+        println!("  {line}");
+    }
+    assert!(count > 100, "examples that were found: {count}");
+    assert!(left_out.len() <= 2, "{left_out:?}");
+    assert!(failed.is_empty(), "{} of {count} fail:\n{}", failed.len(), failed.join("\n"));
+}
