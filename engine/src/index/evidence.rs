@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Frames are indexed only once they are durable, so a crash never makes an index know more than the log. An older copy put in
-//! the place of a store does, and so does whoever takes back what was recorded. Which of them it was is for a person to say:
+//! the place of a store does, and so does a hand that takes records back. Which of them it was is for a person to say:
 //! until then the file is neither removed nor replaced, and answers come from the log.
 
 use crate::ids::{Position, Seq};
