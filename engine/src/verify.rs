@@ -203,9 +203,9 @@ pub(crate) fn verify_claims(
 ) -> Result<Report, Error> {
     let options = LogOptions { read_only: true, ..LogOptions::default() };
     let clock = Arc::new(SystemClock::new());
-    let (log, _recovery) = Log::open(Arc::clone(&storage), clock, Arc::new(SystemEntropy), options)?;
+    let (log, _recovery) = Log::open(storage, clock, Arc::new(SystemEntropy), options)?;
     let (mut claims, mut told) = others(log.store());
-    let (claim, witness) = index_claim(&*storage, log.store());
+    let (claim, witness) = index_claim(&**log.storage(), log.store());
     claims.extend(claim);
     told.extend(witness);
     let erasures = Erasures::new(&log);

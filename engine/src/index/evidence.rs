@@ -6,11 +6,11 @@
 //! ```
 //!
 //! Frames are indexed only once they are durable, so a crash never makes an index know more than the log. An older copy put in
-//! the place of a store does, and so does whoever takes back what was recorded. Which of them it was is for a person to say:
+//! the place of a store does, and so does a hand that takes records back. Which of them it was is for a person to say:
 //! until then the file is neither removed nor replaced, and answers come from the log.
 
 use crate::ids::{Position, Seq};
-use crate::log::{Log, LogError};
+use crate::log::Log;
 use crate::planted::{Bug, is_planted};
 use crate::storage::{Access, Storage};
 
@@ -143,7 +143,7 @@ pub(super) fn beside(log: &Log, identity: Identity, said: &Testimony) -> Option<
     // Below the head: another commit is there, unless nobody can tell what was.
     let found = match log.locate(watermark.seq) {
         Ok(Some(frame)) => frame.header().link(),
-        Ok(None) | Err(LogError::Corrupt(_)) | Err(_) => return None,
+        Ok(None) | Err(_) => return None,
     };
     if is_planted(Bug::IndexAheadOfLog) {
         return None;
@@ -162,7 +162,7 @@ pub(super) fn beside(log: &Log, identity: Identity, said: &Testimony) -> Option<
 pub fn set_aside(storage: &dyn Storage) -> Result<String, Bypassed> {
     let _lock = owner::lock(storage)?;
     let names = storage.list("").map_err(|error| owner::cannot("list", storage, "", &error))?;
-    let name = (0_u32..)
+    let name = (0..=u32::MAX)
         .map(|count| format!("{INDEX_NAME}.evidence-{count}"))
         .find(|name| !names.contains(name))
         .ok_or_else(|| Fault::new("there is no name left for it"))?;

@@ -477,7 +477,7 @@ impl Check<'_> {
             damage.part = Part::Forked;
             match witness.kind {
                 WitnessKind::Tail => {
-                    (damage.path, damage.segment, damage.offset) = (storage.path(TAIL), 0, 0)
+                    (damage.path, damage.segment, damage.offset) = (storage.path(TAIL), 0, 0);
                 }
                 WitnessKind::Checkpoint => {
                     (damage.path, damage.segment, damage.offset) = (storage.path(CHECKPOINT), 0, 0);

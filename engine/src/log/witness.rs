@@ -294,9 +294,10 @@ fn compare(segments: &Segments, claim: Claim, header: &FrameHeader) -> Result<Wi
         let is_start = claim.witness.position.is_none_or(|position| position == start || position.0 == 0)
             && claim.link.is_none_or(|link| link.is_zero());
         let found = format!("the log begins at {start} without a link");
-        return Ok(match is_start {
-            true => claim.judged(Standing::Behind, None),
-            false => claim.judged(Standing::Forked, Some(found)),
+        return Ok(if is_start {
+            claim.judged(Standing::Behind, None)
+        } else {
+            claim.judged(Standing::Forked, Some(found))
         });
     }
     if header.first_seq > seq {
@@ -345,7 +346,7 @@ pub(crate) fn add_segments(
                 found.push(Claim::new(witness, Place::End(record.end), record.last_seq, link));
             }
             None => {
-                claims.tell(witness.standing(Standing::Damaged, "no sound record of this segment; not used"))
+                claims.tell(witness.standing(Standing::Damaged, "no sound record of this segment; not used"));
             }
         }
     }

@@ -43,16 +43,17 @@ pub struct VerifyOptions {
 /// # Errors
 /// [`Error::NotAStore`], [`Error::NewerFormat`] or [`Error::Io`]. Damage is in the report.
 pub fn verify_store(folder: &Path, options: &VerifyOptions) -> Result<Report, Error> {
-    verify_store_in(Arc::new(FileStorage::new(folder).read_only()), options)
+    let storage: Arc<dyn Storage> = Arc::new(FileStorage::new(folder).read_only());
+    verify_store_in(&storage, options)
 }
 
 /// [`verify_store`], on any storage.
 ///
 /// # Errors
 /// As [`verify_store`].
-pub fn verify_store_in(storage: Arc<dyn Storage>, options: &VerifyOptions) -> Result<Report, Error> {
-    let mut report = verify_claims(Arc::clone(&storage), options.deep, |store| {
-        let (mut claims, told) = saved_claims(&*storage, store);
+pub fn verify_store_in(storage: &Arc<dyn Storage>, options: &VerifyOptions) -> Result<Report, Error> {
+    let mut report = verify_claims(Arc::clone(storage), options.deep, |store| {
+        let (mut claims, told) = saved_claims(&**storage, store);
         claims.extend(options.expected.iter().map(|expected| Claim::expected(expected.seq, expected.link)));
         (claims, told)
     })?;
@@ -94,14 +95,11 @@ fn saved_claims(storage: &dyn Storage, store: StoreId) -> (Vec<Claim>, Vec<Witne
     for name in storage.list(FOLDER).unwrap_or_default() {
         let Some((kind, stream)) = named(&name) else { continue };
         let witness = Witness::new(kind, format!("{FOLDER}/{name}"));
-        match footing_in(storage, &name, kind, store, stream) {
-            Some(Footing { seq, position, link }) => {
-                claims.push(Claim::new(witness, Place::Start(position), seq, Some(link)));
-            }
-            None => {
-                let detail = "no sound header of this store and this version of acpdb; not used";
-                told.push(witness.standing(Standing::Damaged, detail));
-            }
+        if let Some(Footing { seq, position, link }) = footing_in(storage, &name, kind, store, stream) {
+            claims.push(Claim::new(witness, Place::Start(position), seq, Some(link)));
+        } else {
+            let detail = "no sound header of this store and this version of acpdb; not used";
+            told.push(witness.standing(Standing::Damaged, detail));
         }
     }
     (claims, told)
@@ -125,7 +123,7 @@ fn footing_in(
 }
 
 /// Saved folds and ledgers that the log bears out by their links, and that are not what it makes of them.
-fn saved_faults(storage: Arc<dyn Storage>, report: &Report) -> Result<Vec<SavedFault>, Error> {
+fn saved_faults(storage: &Arc<dyn Storage>, report: &Report) -> Result<Vec<SavedFault>, Error> {
     let borne_out = |witness: &&Witness| {
         matches!(witness.kind, WitnessKind::Snapshot | WitnessKind::Ledger)
             && matches!(witness.standing, Standing::Agrees | Standing::Behind)
@@ -138,13 +136,13 @@ fn saved_faults(storage: Arc<dyn Storage>, report: &Report) -> Result<Vec<SavedF
         };
         let Some((kind, stream)) = named(name) else { continue };
         if store.is_none() {
-            let builder = Store::builder(storage.path("")).storage(Arc::clone(&storage)).read_only();
+            let builder = Store::builder(storage.path("")).storage(Arc::clone(storage)).read_only();
             store = Some(builder.index(false).snapshots(false).open()?);
         }
         let Some(store) = &store else { continue };
         let found = match kind {
-            WitnessKind::Ledger => store.ledger_fault(&storage, stream)?,
-            _ => store.snapshot_fault(&storage, stream)?,
+            WitnessKind::Ledger => store.ledger_fault(storage, stream)?,
+            _ => store.snapshot_fault(storage, stream)?,
         };
         if let Some(detail) = found {
             faults.push(SavedFault { stream, path: storage.path(&witness.name), detail });

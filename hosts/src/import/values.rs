@@ -365,8 +365,8 @@ mod tests {
         assert_eq!(found, format!("1:0 \"\" {told}\n2:2000001 \"{{\\\"a\\\":1}}\" Whole\n"));
 
         let limits = Limits { elements: 4, ..Limits::default() };
-        let input = b"[1,2,3]\n[1,2,3,\"4,5,6\"]\n[[],[],[],[]]\n{}" as &[u8];
-        let mut reader = ValueReader::records(input, &limits);
+        let listed = b"[1,2,3]\n[1,2,3,\"4,5,6\"]\n[[],[],[],[]]\n{}" as &[u8];
+        let mut reader = ValueReader::records(listed, &limits);
         let mut shapes = Vec::new();
         while let Some(value) = reader.next_value().unwrap() {
             shapes.push(value.shape);

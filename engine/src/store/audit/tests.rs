@@ -24,7 +24,7 @@ fn record(store: &Store, from: usize, count: usize) {
         let call = format!("c{number}");
         let entries = vec![
             Entry::step(format!("s{number}")),
-            Entry::tool_started(&call, "read", format!(r#"{{"filePath":"f{}.rs"}}"#, number * 7 % 11)),
+            Entry::tool_started(&call, "peruse", format!(r#"{{"filePath":"f{}.rs"}}"#, number * 7 % 11)),
             Entry::tool_completed(&call, format!("output {number} of a call")),
             Entry::message(format!("m{number}"), Role::Assistant, "It was read."),
         ];
@@ -75,8 +75,8 @@ fn a_forged_fold_is_found_with_its_stream_and_file() {
     let path = snap(&folder, "");
     let sound = std::fs::read(&path).unwrap();
     let mut forged = sound.clone();
-    let at = forged.windows(4).position(|window| window == b"read").unwrap();
-    forged[at..at + 4].copy_from_slice(b"edit");
+    let at = forged.windows(6).position(|window| window == b"peruse").unwrap();
+    forged[at..at + 6].copy_from_slice(b"scribe");
     std::fs::write(&path, &forged).unwrap();
     // An accident: it is not used, and nothing is said.
     assert_eq!(deep(&folder).verdict(), Verdict::Sound);
