@@ -18,7 +18,7 @@ mod reading;
 #[path = "cli/world.rs"]
 mod world;
 
-use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -211,7 +211,7 @@ fn no_verb_of_the_program_touches_what_lies_beside_a_strangers_store() {
         (&["backup", "../copy"], ""),
         // What follows writes.
         (&["append", "--stdin"], line),
-        (&["erase", "#2"], ""),
+        (&["erase", "#2", "--reason", "it leaked"], ""),
         (&["seal", "--all"], ""),
         (&["reindex"], ""),
         (&["context", "discard", "c1", "--session", "s1"], ""),

@@ -18,6 +18,9 @@ use crate::codec::{Busy, Checkpoint, FrameCheck, FrameHeader, SegmentHeader, Tai
 use crate::ids::{Position, Seq, StoreId};
 use crate::storage::{Access, Clock, Entropy, Storage, write_file};
 
+/// No event takes less of a file, sealed or not.
+const EVENT_BYTES_MIN: u64 = 16;
+
 impl Log {
     /// Opens the log, making the store if there is none, and recovers it if its last writer did not end well.
     ///
@@ -241,6 +244,7 @@ impl Log {
     pub(crate) fn note_damage(&self, damage: Corruption, durable: Position) -> Result<(), LogError> {
         let mut head = locked(&self.shared).head;
         let mut until = Head { position: durable.max(head.position), ..head };
+        let mut sound = head.seq;
         if let CheckpointFile::Sound(checkpoint) = read_checkpoint(&self.segments)? {
             until.seq = until.seq.max(checkpoint.written.seq);
         }
@@ -258,13 +262,22 @@ impl Log {
         );
         loop {
             match walk.step()? {
-                super::frames::Step::Frame(frame) => until.seq = until.seq.max(frame.header().last_seq()),
+                super::frames::Step::Frame(frame) => sound = sound.max(frame.header().last_seq()),
                 super::frames::Step::Damage(_) => {}
                 super::frames::Step::End => break,
             }
         }
         head.position = until.position;
-        head.seq = head.seq.max(until.seq);
+        // A witness is believed as far as the files could hold what it claims: its checksum is no proof, and whoever goes
+        // through all seqs would be on the way for ever.
+        let mut room = 0_u64;
+        for number in self.segments.numbers()? {
+            let length = self.segments.get(number)?.map_or(Ok(0), |segment| segment.file.len());
+            let length =
+                length.map_err(|error| LogError::io("inspect", self.segments.path(number), error))?;
+            room = room.saturating_add(length / EVENT_BYTES_MIN);
+        }
+        head.seq = sound.max(until.seq.min(sound.max(Seq(room))));
         let mut shared = locked(&self.shared);
         shared.head = head;
         shared.damage.get_or_insert_with(|| Box::new(damage));

@@ -63,6 +63,7 @@ const READS: &[&str] = &[
     "doctor",
     "info",
     "info --space",
+    "trust --list",
     "config list",
     "config path",
 ];
@@ -94,6 +95,8 @@ const ACTS: &[&str] = &[
     "reindex",
     "backup copy",
     "salvage --into saved",
+    "trust store",
+    "trust --remove store",
     "config set color never",
     "config get color",
     "config unset color",
