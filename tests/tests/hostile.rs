@@ -228,6 +228,7 @@ fn no_verb_of_the_program_touches_what_lies_beside_a_strangers_store() {
         let before = sandbox.bait().unwrap();
         let folder = sandbox.store().parent().unwrap().to_owned();
         for (args, input) in verbs {
+            println!("{story}: {args:?}");
             let (code, said) = run(&folder, sandbox.root(), args, input);
             assert!(code.is_some_and(|code| code != 101), "{story}: {args:?} ended with {code:?}: {said}");
             assert!(!said.contains("panicked"), "{story}: {args:?}: {said}");

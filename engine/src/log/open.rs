@@ -18,8 +18,8 @@ use crate::codec::{Busy, Checkpoint, FrameCheck, FrameHeader, SegmentHeader, Tai
 use crate::ids::{Position, Seq, StoreId};
 use crate::storage::{Access, Clock, Entropy, Storage, write_file};
 
-/// No event takes less of a file, sealed or not.
-const EVENT_BYTES_MIN: u64 = 16;
+/// How far beyond the last sound event the head of a damaged log may be, where only a witness beside it says so.
+const CLAIMED_COUNT_MAX: u64 = 1 << 16;
 
 impl Log {
     /// Opens the log, making the store if there is none, and recovers it if its last writer did not end well.
@@ -268,16 +268,10 @@ impl Log {
             }
         }
         head.position = until.position;
-        // A witness is believed as far as the files could hold what it claims: its checksum is no proof, and whoever goes
-        // through all seqs would be on the way for ever.
-        let mut room = 0_u64;
-        for number in self.segments.numbers()? {
-            let length = self.segments.get(number)?.map_or(Ok(0), |segment| segment.file.len());
-            let length =
-                length.map_err(|error| LogError::io("inspect", self.segments.path(number), error))?;
-            room = room.saturating_add(length / EVENT_BYTES_MIN);
-        }
-        head.seq = sound.max(until.seq.min(sound.max(Seq(room))));
+        // A witness may claim anything: its checksum is no proof, and whoever goes through all seqs would be on the way for
+        // ever. `verify` tells what it says in full.
+        let believed = Seq(sound.0.saturating_add(CLAIMED_COUNT_MAX));
+        head.seq = sound.max(until.seq.min(believed));
         let mut shared = locked(&self.shared);
         shared.head = head;
         shared.damage.get_or_insert_with(|| Box::new(damage));
