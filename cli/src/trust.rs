@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn parts_of_a_store_are_looked_at_and_links_in_it_are_not() {
-        use std::os::unix::fs::PermissionsExt as _;
+        use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().unwrap();
         let store = folder.path().join("store");
         assert_eq!(objection(&store), None);

@@ -174,7 +174,7 @@ impl EventRows {
     /// Reads one stretch from the end, and holds what matches in it.
     fn backward(&mut self) -> Option<Result<Recorded, Error>> {
         while self.held.is_empty() && self.from <= self.to {
-            let start = Seq((self.to.get() + 1).saturating_sub(self.stretch)).max(self.from);
+            let start = Seq(self.to.get().saturating_sub(self.stretch.saturating_sub(1))).max(self.from);
             self.stretch = (self.stretch * 2).min(STRETCH_MAX);
             self.source = match self.open(start, self.to) {
                 Ok(events) => Some(events),

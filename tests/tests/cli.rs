@@ -79,6 +79,7 @@ fn what_is_erased_and_what_is_said_of_it() {
 #[test]
 fn settings_are_listed_read_and_written() {
     let world = World::new();
+    world.write("feed.jsonl", FEED);
     transcript::play(&world, "config.md");
 }
 

@@ -18,7 +18,7 @@ mod reading;
 #[path = "cli/world.rs"]
 mod world;
 
-use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -211,7 +211,7 @@ fn no_verb_of_the_program_touches_what_lies_beside_a_strangers_store() {
         (&["backup", "../copy"], ""),
         // What follows writes.
         (&["append", "--stdin"], line),
-        (&["erase", "#2"], ""),
+        (&["erase", "#2", "--reason", "it leaked"], ""),
         (&["seal", "--all"], ""),
         (&["reindex"], ""),
         (&["context", "discard", "c1", "--session", "s1"], ""),
@@ -228,6 +228,7 @@ fn no_verb_of_the_program_touches_what_lies_beside_a_strangers_store() {
         let before = sandbox.bait().unwrap();
         let folder = sandbox.store().parent().unwrap().to_owned();
         for (args, input) in verbs {
+            println!("{story}: {args:?}");
             let (code, said) = run(&folder, sandbox.root(), args, input);
             assert!(code.is_some_and(|code| code != 101), "{story}: {args:?} ended with {code:?}: {said}");
             assert!(!said.contains("panicked"), "{story}: {args:?}: {said}");

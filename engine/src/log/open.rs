@@ -24,6 +24,9 @@ use crate::storage::{Access, Bell, Clock, Entropy, Storage, write_file};
 /// How often a reader looks again at what may be damage or the work of others.
 const LOOK_COUNT_MAX: usize = 50;
 
+/// How far beyond the last sound event the head of a damaged log may be, where only a witness beside it says so.
+const CLAIMED_COUNT_MAX: u64 = 1 << 16;
+
 impl Log {
     /// Opens the log, making the store if there is none, and recovers it if its last writer did not end well.
     ///
@@ -343,6 +346,7 @@ impl Log {
     pub(crate) fn note_damage(&self, damage: Corruption, durable: Position) -> Result<(), LogError> {
         let mut head = locked(&self.shared).head;
         let mut until = Head { position: durable.max(head.position), ..head };
+        let mut sound = head.seq;
         if let CheckpointFile::Sound(checkpoint) = read_checkpoint(&self.segments)? {
             until.seq = until.seq.max(checkpoint.written.seq);
         }
@@ -360,13 +364,16 @@ impl Log {
         );
         loop {
             match walk.step()? {
-                super::frames::Step::Frame(frame) => until.seq = until.seq.max(frame.header().last_seq()),
+                super::frames::Step::Frame(frame) => sound = sound.max(frame.header().last_seq()),
                 super::frames::Step::Damage(_) => {}
                 super::frames::Step::End => break,
             }
         }
         head.position = until.position;
-        head.seq = head.seq.max(until.seq);
+        // A witness may claim anything: its checksum is no proof, and whoever goes through all seqs would be on the way for
+        // ever. `verify` tells what it says in full.
+        let believed = Seq(sound.0.saturating_add(CLAIMED_COUNT_MAX));
+        head.seq = sound.max(until.seq.min(believed));
         let mut shared = locked(&self.shared);
         shared.head = head;
         shared.damage.get_or_insert_with(|| Box::new(damage));

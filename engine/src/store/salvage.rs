@@ -130,7 +130,9 @@ pub fn salvage_storage(
         progress(copy.done.events);
     }
     if let Some((_, last)) = found.missing {
-        copy.fill(last.next())?;
+        // Only witnesses say so, and a witness may claim anything.
+        let last = last.0.min(copy.next.0.saturating_add(LOST_AT_END_COUNT_MAX));
+        copy.fill(Seq(last).next())?;
     }
     copy.finish()?;
     target.write_checkpoint()?;
@@ -169,6 +171,9 @@ struct Copy<'a> {
     next: Seq,
     done: Salvaged,
 }
+
+/// Most events that are noted as lost at the end, where nothing but a witness beside the log speaks for them.
+const LOST_AT_END_COUNT_MAX: u64 = 1 << 16;
 
 impl Copy<'_> {
     fn frame(&mut self, frame: &Frame) -> Result<(), Error> {

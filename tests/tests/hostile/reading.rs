@@ -205,7 +205,7 @@ fn of_a_store_with_a_torn_end() {
 #[test]
 fn of_a_store_with_an_erasure_that_was_interrupted() {
     let world = World::fed();
-    world.run(&["erase", "call-grep-1", "--session", "s1"]).ok();
+    world.run(&["erase", "call-grep-1", "--session", "s1", "--reason", "it leaked"]).ok();
     world.write("store/erasing", "0\n");
     let said = assert_untouched(&world, "erasing");
     for verb in ["sessions", "context s1", "list", "stats"] {

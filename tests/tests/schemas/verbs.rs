@@ -64,6 +64,7 @@ const READS: &[&str] = &[
     "doctor",
     "info",
     "info --space",
+    "trust --list",
     "config list",
     "config path",
 ];
@@ -95,6 +96,8 @@ const ACTS: &[&str] = &[
     "reindex",
     "backup copy",
     "salvage --into saved",
+    "trust store",
+    "trust --remove store",
     "config set color never",
     "config get color",
     "config unset color",
