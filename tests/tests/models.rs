@@ -74,7 +74,7 @@ fn everybody(flaw: Option<Flaw>, failing_sync: Option<u64>, impatient: bool) -> 
     if failing_sync.is_some() {
         let world = Arc::clone(&world);
         callers.push(shuttle::thread::spawn(move || {
-            let process = (0..60).find_map(|_| {
+            let process = (0..400).find_map(|_| {
                 shuttle::thread::yield_now();
                 World::reopen(&world)
             });

@@ -26,11 +26,12 @@ const COMMIT_BYTES: usize = 592;
 const SETTLED_BYTES: usize = 704;
 /// Bytes of a claim: the hint, the record.
 const CLAIM_BYTES: usize = 72;
-const _: () = assert!(TailPage::SLOTS_OFFSET as usize + SLOT_COUNT * 8 == WRITTEN_OFFSET);
-const _: () = assert!(WRITTEN_OFFSET + RECORD_BYTES == TailPage::BUSY_OFFSET as usize);
-const _: () = assert!(TailPage::SLOTS_OFFSET as usize + COMMIT_BYTES == TailPage::BUSY_OFFSET as usize + 16);
-const _: () = assert!(TailPage::SLOTS_OFFSET as usize + SETTLED_BYTES == CONFIRMED_BYTE + RECORD_BYTES);
-const _: () = assert!(TailPage::UPGRADES_OFFSET as usize + 4 <= TailPage::READ_BYTES);
+const _: () = assert!(TailPage::SLOTS_OFFSET + SLOT_COUNT as u64 * 8 == WRITTEN_OFFSET as u64);
+const _: () = assert!(WRITTEN_OFFSET as u64 + RECORD_BYTES as u64 == TailPage::BUSY_OFFSET);
+const _: () = assert!(TailPage::SLOTS_OFFSET + COMMIT_BYTES as u64 == TailPage::BUSY_OFFSET + 16);
+const _: () =
+    assert!(TailPage::SLOTS_OFFSET + SETTLED_BYTES as u64 == (CONFIRMED_BYTE + RECORD_BYTES) as u64);
+const _: () = assert!(TailPage::UPGRADES_OFFSET + 4 <= TailPage::READ_BYTES as u64);
 const _: () = assert!(TailPage::READ_BYTES <= TAIL_BYTES);
 
 /// A place in the log and what a writer must know to go on from there.
@@ -213,10 +214,11 @@ impl TailPage {
         let mut fields = Fields(bytes.get(CONFIRMED_BYTE + RECORD_BYTES..).unwrap_or(&[]));
         page.epoch = fields.u32();
         let poison = fields.u32();
-        let [first, second] = Self::CLAIM_OFFSETS.map(|offset| claim(bytes, offset));
+        let [one, two] = Self::CLAIM_OFFSETS;
+        let (first, second) = (claim(bytes, one), claim(bytes, two));
         let at = |claim: &Option<(u64, Written)>| claim.map(|(_, place)| place.position);
-        let (last, next) = if at(&first) > at(&second) { (first, 1) } else { (second, 0) };
-        page.claim_offset = Self::CLAIM_OFFSETS[next];
+        let (last, next) = if at(&first) > at(&second) { (first, two) } else { (second, one) };
+        page.claim_offset = next;
         page.waiting = last.map_or(0, |(waiting, _)| waiting);
         let records =
             [place(bytes, CONFIRMED_BYTE), first.map(|(_, place)| place), second.map(|(_, place)| place)];

@@ -181,16 +181,15 @@ impl Inner {
             }
             receipt.known_count += planned.known_count;
             receipt.items.extend(planned.items(receipt.last_seq, &planned.drafts));
-            match planned.rest {
-                Some(rest) => todo = rest,
-                None => {
-                    // What is known already may be known by a commit that is on its way: then it is waited for.
-                    let known = guards.values().filter_map(|writer| writer.placed.clone());
-                    let known = known.reduce(|last, next| last.later(&next).clone());
-                    let known = known.filter(|_| !is_planted(Bug::KnownTooEarly));
-                    return Ok((receipt, last.or(known)));
-                }
+            if let Some(rest) = planned.rest {
+                todo = rest;
+                continue;
             }
+            // What is known already may be known by a commit that is on its way: then it is waited for.
+            let known = guards.values().filter_map(|writer| writer.placed.clone());
+            let known = known.reduce(|last, next| last.later(&next).clone());
+            let known = known.filter(|_| !is_planted(Bug::KnownTooEarly));
+            return Ok((receipt, last.or(known)));
         }
     }
 

@@ -461,7 +461,9 @@ impl<'a> Shore for Wait<'a> {
     }
 
     fn pause(&self) -> bool {
-        yield_now();
+        // Who waits may sleep while much happens: a sync that fails, and the log opened again.
+        let is_long = self.world.failing_sync.is_some() && shuttle::rand::thread_rng().gen_ratio(1, 6);
+        (0..if is_long { 200 } else { 1 }).for_each(|_| yield_now());
         !(self.world.impatient && shuttle::rand::thread_rng().gen_ratio(1, 4))
     }
 
