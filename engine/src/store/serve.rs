@@ -347,9 +347,11 @@ fn situation(view: &View, options: &ServeOptions, now: Micros) -> Situation {
     let cache = cache(state, &places, options, &settings, at, now);
     let last = state.served(at).last().map_or(Seq::ZERO, |(seq, _)| *seq);
     let turn = state.turn(at);
+    // What saves nothing never pays; it goes along where that is not asked.
+    let all = settings.mode == ServeMode::Eager || cache.cold;
     let candidates: Vec<Candidate> = pending
         .iter()
-        .filter(|item| item.gain() > 0)
+        .filter(|item| all || item.gain() > 0)
         .map(|item| {
             let since = state.turn(item.since);
             let waited = if item.since > last { 0 } else { turn.since(since) };

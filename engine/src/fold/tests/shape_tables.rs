@@ -177,7 +177,7 @@ fn stand_ins_are_these_texts() {
         read({filePath: "b"}) → completed
         #17 Output Summary: [distilled] summary of c5
         #21 Output Tombstone: [Assistant thinking/text for task T evicted to save tokens.]
-        #24 Output Tombstone: [Task T completed: output evicted to archive. Use 'grep' on .sigma/archives/script/T.log if previous logs are needed.]
+        #24 Output Tombstone: [Task T completed: output evicted to archive. Use `acpdb task archive T --session script` if previous logs are needed.]
         #27 Output Summary: [Assistant thinking/text for task T evicted to save tokens. 
         SUMMARY: what was found out about it
 
