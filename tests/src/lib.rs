@@ -6,6 +6,7 @@ pub mod cuts;
 pub mod naive;
 pub mod soak;
 pub mod support;
+pub mod truth;
 
 /// The Rust of the README is compiled and run.
 #[cfg(doctest)]

@@ -20,6 +20,8 @@ mod recordings;
 mod round_trip;
 #[path = "exports/serving.rs"]
 mod serving;
+#[path = "exports/truth.rs"]
+mod truth;
 
 use acpdb_engine::View;
 use acpdb_hosts::export::{Export, Format, Options, export};

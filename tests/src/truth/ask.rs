@@ -1,0 +1,123 @@
+//! Asks every way that there is to ask about a session, at one point.
+
+use std::collections::BTreeMap;
+
+use acpdb_engine::ids::Micros;
+use acpdb_engine::{Error, Store, StreamName, View};
+use acpdb_hosts::export::{Format, Options, Thinking, export, export_served};
+use acpdb_query::context::Layer;
+use acpdb_query::export::page::page;
+use acpdb_query::export::tables::{JsonLines, TablesReport, rows};
+use acpdb_query::{Window, explain};
+use serde_json::Value;
+
+use super::{Sent, Testimony};
+use crate::support::Failure;
+
+/// When memory is asked for.
+const NOW: Micros = Micros(1_700_000_000_000_000);
+
+/// What is said about a session as of a view. `model`: the one that requests are for, if the log does not say.
+///
+/// # Errors
+/// If the store cannot be read.
+pub fn testimony(
+    store: &Store,
+    view: &View,
+    name: &StreamName,
+    model: Option<&str>,
+) -> Result<Testimony, Failure> {
+    let at = view.at();
+    let window = |layer| Window { last: None, layer };
+    let context = acpdb_query::context(store, view, window(Layer::Current), NOW)?;
+    let recorded = acpdb_query::context(store, view, window(Layer::Recorded), NOW)?;
+    let stats = acpdb_query::stats([(name.host.as_str(), view)]);
+    let all: Vec<_> = view.read().state().items(at).collect();
+    let explained = all.iter().filter_map(|ix| explain(view, &name.name, *ix)).map(serde_json::to_value);
+    let mut lines = Vec::new();
+    let mut report = TablesReport::default();
+    rows(store, view, name, &mut JsonLines::new(&mut lines), &mut report)?;
+    let records =
+        lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).map(serde_json::from_slice);
+    let mut html = Vec::new();
+    let _ = page(store, view, NOW, &mut html)?;
+    let mut said = Testimony {
+        context: serde_json::to_value(&context)?,
+        recorded: serde_json::to_value(&recorded)?,
+        stats: serde_json::to_value(&stats)?,
+        explained: explained.collect::<Result<_, _>>()?,
+        records: records
+            .collect::<Result<Vec<Value>, _>>()?
+            .into_iter()
+            .filter(|it| it.get("item").is_some())
+            .collect(),
+        page: String::from_utf8(html)?,
+        sent: Vec::new(),
+        summaries: summaries(view)?,
+    };
+    for format in Format::ALL {
+        for thinking in [Thinking::Free, Thinking::Preserved] {
+            let is_bound = thinking == Thinking::Preserved;
+            if is_bound && format != Format::Anthropic {
+                continue;
+            }
+            let options = Options { thinking, model: model.map(str::to_owned), ..Options::default() };
+            let made = export(view, format, &options)?;
+            // Where reasoning is bound, changes wait: such a request says so, and is judged only if none does.
+            let deferred = made.report.count(acpdb_hosts::export::LeftOut::ChangeDeferred);
+            if is_bound && deferred > 0 {
+                continue;
+            }
+            let left_out = left_out(&serde_json::to_value(&made.report)?);
+            said.sent.push(Sent {
+                name: format!("{format} {thinking:?}"),
+                bytes: made.bytes,
+                left_out,
+                is_transcript: format.provider().is_none(),
+                is_eager: true,
+            });
+        }
+    }
+    Ok(said)
+}
+
+/// What was served last, beside what is said about it.
+///
+/// # Errors
+/// If the store cannot be read.
+pub fn with_served(
+    said: &mut Testimony,
+    view: &View,
+    name: String,
+    format: Format,
+    served: &[u8],
+    is_eager: bool,
+) -> Result<(), Error> {
+    let made = export_served(&view.to_send()?, format, &Options::default())?;
+    let left_out = serde_json::to_value(&made.report).map(|report| left_out(&report)).unwrap_or_default();
+    said.sent = vec![Sent { name, bytes: served.to_vec(), left_out, is_transcript: false, is_eager }];
+    Ok(())
+}
+
+fn left_out(report: &Value) -> BTreeMap<String, u64> {
+    let reasons = report.get("reasons").and_then(Value::as_object).into_iter().flatten();
+    reasons.map(|(why, said)| (why.clone(), said.get("count").and_then(Value::as_u64).unwrap_or(0))).collect()
+}
+
+/// The summaries of completed tasks.
+fn summaries(view: &View) -> Result<BTreeMap<String, String>, Error> {
+    let found: Vec<_> = {
+        let reading = view.read();
+        let tasks = reading.state().tasks().tasks(view.at());
+        tasks.filter_map(|task| Some((task.id.to_owned(), task.eviction?.summary?))).collect()
+    };
+    let mut summaries = BTreeMap::new();
+    for (task, body) in found {
+        match view.text(body) {
+            Ok(text) => drop(summaries.insert(task, text)),
+            Err(Error::Erased { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(summaries)
+}
