@@ -445,3 +445,27 @@ fn a_pattern_finds_its_messages_among_thousands() {
     let reply = session.tool("discard", &serde_json::json!([["message 7 number 1...ends here."]]));
     assert_eq!(reply.text, "Discarded 11 message(s)");
 }
+
+/// The hash of one call began the hash of another: acting on the first took the second along. The agent's tool takes what
+/// a short hash can mean, as documented; a person means the call that is shown so.
+#[test]
+fn a_hash_that_is_shown_for_one_call_means_that_call() {
+    use acpdb_engine::command::{ContextAction, Target};
+    let session = Session::new();
+    let first = session.call("glob", r#"{"pattern":"x"}"#, &long());
+    let second = session.call("grep", r#"{"pattern":"x"}"#, &long());
+    assert!(second.starts_with(&first) && second.len() > first.len(), "{first} {second}");
+    let act = |action, hash: &str| {
+        let targets = vec![(Target::Shown(hash.to_uppercase()), None)];
+        session.store.context(session.id(), action, targets).unwrap().text
+    };
+    assert_eq!(act(ContextAction::Discard, &first), "「 🗑️ discard ✓ 1 manual 」\npruned: glob");
+    assert_eq!(session.states(), [Tombstone, Whole]);
+    assert_eq!(act(ContextAction::Restore, &first), "Restored 1 tool(s)");
+    assert_eq!(act(ContextAction::Discard, &second), "「 🗑️ discard ✓ 1 manual 」\npruned: grep");
+    let _ = session.store.pin(session.id(), vec![Target::Shown(first.clone())]).unwrap();
+    let pinned: Vec<bool> = session.view().current().iter().map(|item| item.pinned).collect();
+    assert_eq!(pinned, [true, false]);
+    let reply = session.tool("discard", &serde_json::json!([[first]]));
+    assert_eq!(reply.text, "「 🗑️ discard ✓ 1 manual 」\npruned: glob");
+}

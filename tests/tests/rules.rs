@@ -115,3 +115,76 @@ fn a_name_is_found_alike_with_and_without_an_index() {
     assert_eq!(with, answers(&open(false)));
     assert!(with[0].ends_with("in s3"), "{with:?}");
 }
+
+/// Superseded calls of two that come in turns of their own.
+fn hidden(host: &str, cwd: Option<&str>, calls: [(&str, &str); 2]) -> usize {
+    let folder = tempfile::TempDir::new().unwrap();
+    let builder = Store::builder(folder.path().join("store")).registry(acpdb_hosts::registry());
+    let store = fixed(builder, 1).open().unwrap();
+    let stream = StreamInfo {
+        cwd: cwd.map(str::to_owned),
+        ..StreamInfo::session(host.to_owned(), "ses_1".to_owned())
+    };
+    for (number, (tool, params)) in calls.into_iter().enumerate() {
+        let call = format!("c{number}");
+        let output = "what it said, at some length, so that a stand-in is shorter than it is";
+        let entries = vec![
+            Entry::step(""),
+            Entry::tool_started(&call, tool, params),
+            Entry::tool_completed(&call, output),
+        ];
+        let _ = store.append(&stream, entries).unwrap();
+    }
+    let view = store.view(stream.id()).unwrap();
+    let edges = view.read().state().edges(Seq::MAX).len();
+    edges
+}
+
+/// Ids of twenty digits became doubles, and two of them one call.
+#[test]
+fn numbers_compare_as_written() {
+    let calls =
+        |one: &'static str, other: &'static str| hidden("opencode", None, [("get", one), ("get", other)]);
+    for (one, other, edges) in [
+        (r#"{"id":12345678901234567890}"#, r#"{"id":12345678901234567891}"#, 0),
+        (r#"{"id":12345678901234567890}"#, r#"{"id":1.234567890123456789e19}"#, 1),
+        (r#"{"id":9007199254740993}"#, r#"{"id":9007199254740992}"#, 0),
+        (r#"{"id":0.1000000000000000055}"#, r#"{"id":0.1}"#, 0),
+        (r#"{"id":1.0}"#, r#"{"id":1}"#, 1),
+        (r#"{"id":100}"#, r#"{"id":1e2}"#, 1),
+        (r#"{"id":-0}"#, r#"{"id":0}"#, 1),
+        (r#"{"id":1e400}"#, r#"{"id":1e401}"#, 0),
+    ] {
+        assert_eq!(calls(one, other), edges, "{one} {other}");
+    }
+}
+
+/// A file had as many keys as spellings: separators and case of Windows, letters with marks composed or not.
+#[test]
+fn a_file_has_one_key_however_it_is_spelled() {
+    let read = |path: &str| serde_json::json!({ "filePath": path }).to_string();
+    let edit =
+        |path: &str| serde_json::json!({"filePath": path, "oldString": "a", "newString": "b"}).to_string();
+    for (one, other, cwd, edges) in [
+        ("D:\\p\\src\\a.ts", "D:/p/src/a.ts", None, 1),
+        ("d:\\p\\src\\A.ts", "D:/p/src/a.ts", None, 1),
+        ("src\\a.ts", "D:/p/src/a.ts", Some("D:\\p"), 1),
+        ("/p/A.ts", "/p/a.ts", None, 0),
+        ("/p/caf\u{e9}.ts", "/p/cafe\u{301}.ts", None, 1),
+        ("cafe\u{301}.ts", "/p/caf\u{e9}.ts", Some("/p"), 1),
+    ] {
+        let given = (read(one), edit(other));
+        let calls = [("read", given.0.as_str()), ("edit", given.1.as_str())];
+        assert_eq!(hidden("opencode", cwd, calls), edges, "{one} {other}");
+    }
+}
+
+/// The name of a program that nobody knows switched the file rule off.
+#[test]
+fn a_host_that_is_not_known_has_the_common_tools() {
+    let file = r#"{"filePath":"/a"}"#;
+    let calls = [("read", file), ("write", file)];
+    assert_eq!(["opencode", "my-own-agent"].map(|host| hidden(host, None, calls)), [1, 1]);
+    let calls = [("read", file), ("write", file)];
+    assert_eq!(hidden("openai-messages", None, calls), 0);
+}
