@@ -43,7 +43,8 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         "context",
         &[
             ("acpdb context", "of the newest session"),
-            ("acpdb context ses_01 --at t12", "as it was at the end of turn 12"),
+            ("acpdb context ses_01 --at t12", "current at the end of turn 12"),
+            ("acpdb context ses_01 --recorded", "what its host had"),
             ("acpdb context ses_01 --format anthropic", "as the body of a request"),
         ],
     ),
