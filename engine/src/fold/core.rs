@@ -208,14 +208,8 @@ impl Step<'_> {
             Op::Turn { key, number } => self.turn(*key, *number),
             Op::Prompt => self.history.prompts.push(self.at),
             Op::Policy { policy, own } => self.policy(policy, *own),
-            Op::Replace(order) => {
-                self.replace(order);
-                self.move_summaries();
-            }
-            Op::Clear(act) => {
-                self.clear(*act);
-                self.move_summaries();
-            }
+            Op::Replace(order) => self.replace(order),
+            Op::Clear(act) => self.clear(*act),
             Op::Rewound(rewind) => {
                 self.core.turn = self.core.turn.max(rewind.turn);
                 if self.core.policy != rewind.policy || self.core.own_policy != rewind.own {
@@ -223,18 +217,11 @@ impl Step<'_> {
                 }
             }
             Op::FileChanged(key) => self.file_changed(*key),
-            Op::Abandon(message) => {
-                self.abandon(*message);
-                self.move_summaries();
-            }
+            Op::Abandon(message) => self.abandon(*message),
             Op::Revise(revision) => self.revise(*revision),
-            Op::Hide(act) => {
-                self.hide(*act);
-                self.move_summaries();
-            }
+            Op::Hide(act) => self.hide(*act),
             Op::Restore(items) => {
                 self.each(items, Self::restore);
-                self.move_summaries();
                 self.subs.memory.restored(self.at, items);
             }
             Op::Pin(items) => self.each(items, Self::pin),
@@ -249,6 +236,10 @@ impl Step<'_> {
             Op::TaskChanged(event) => self.task_changed(event),
             Op::TaskEvicted { event, eviction } => self.task_evicted(event, *eviction),
             Op::Memory(event) => self.subs.memory.fold(event),
+        }
+        // What bore a summary may be gone from where it stood.
+        if matches!(op, Op::Replace(_) | Op::Clear(_) | Op::Abandon(_) | Op::Hide(_) | Op::Restore(_)) {
+            self.move_summaries();
         }
     }
 

@@ -415,8 +415,10 @@ fn bytes(
                 _ => {}
             }
         }
+        // Transcripts set parameters anew.
         if let Some(mark) = marks.get(&(id.to_owned(), "input"))
             && sent.is_eager
+            && !sent.is_transcript
         {
             let is_there = haystack.contains(mark.as_str());
             let face = shown.get(id).and_then(|row| row.get("input"));

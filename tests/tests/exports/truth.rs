@@ -146,7 +146,6 @@ impl Told {
         }
     }
 
-    #[expect(clippy::too_many_lines, reason = "a table of acts")]
     fn act(&mut self, number: u16) {
         let shape = number / 24;
         let stream = self.info.id();
