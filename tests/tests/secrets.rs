@@ -17,7 +17,7 @@ use acpdb_engine::command::Target;
 use acpdb_engine::command::memory::MemoryCommand;
 use acpdb_engine::entry::{Entry, Fact, MemoryEntry, PartEntry, StreamInfo, TodoChangeEntry};
 use acpdb_engine::event::{BodyAddress, InjectedKind, MemoryKind, Payload, Role};
-use acpdb_engine::ids::{BodyId, Seq};
+use acpdb_engine::ids::{BodyId, Seq, StreamId};
 use acpdb_engine::text::Label;
 use acpdb_engine::{MemoryScope, Store};
 use acpdb_hosts::import::Format;
@@ -196,6 +196,7 @@ fn plant(store: &Store, s: &dyn Fn(usize) -> String) {
         import_bytes(store, format, "planted", text.as_bytes()).unwrap();
     }
     let stream = info.id();
+    distil(store, stream, s(0));
     let scope = MemoryScope { project: Some("shop".to_owned()), ..MemoryScope::session(stream) };
     let _ = store.append(&StreamInfo::project("shop"), Vec::new());
     let entry = MemoryEntry {
@@ -208,13 +209,14 @@ fn plant(store: &Store, s: &dyn Fn(usize) -> String) {
     let _ = store.remember(&scope, &MemoryCommand::Add(entry)).unwrap();
     let _ = store.update_tasks(stream, tasks(s, "in_progress").as_bytes()).unwrap();
     let _ = store.update_tasks(stream, tasks(s, "completed").as_bytes()).unwrap();
-    let target = Target::Auto("m1".to_owned());
+}
+
+/// Hides the first message behind a summary.
+fn distil(store: &Store, stream: StreamId, summary: String) {
     let item = store.view(stream).unwrap().history()[0].item;
-    let _ = target;
-    let distilled = store
-        .context(stream, ContextAction::Distill, vec![(Target::Auto(item.to_string()), Some(s(0)))])
-        .unwrap();
-    assert!(distilled.last_seq.is_some());
+    let targets = vec![(Target::Item(item), Some(summary))];
+    let reply = store.context(stream, ContextAction::Distill, targets).unwrap();
+    assert!(reply.last_seq.is_some(), "{}", reply.text);
 }
 
 fn tasks(s: &dyn Fn(usize) -> String, status: &str) -> String {

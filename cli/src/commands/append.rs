@@ -97,7 +97,7 @@ fn record(store: &Store, line: &feed::Line, last: &mut u64, output: &mut Output)
             Act::Record(entry) => entries.push(entry.clone()),
             Act::Context(json) => {
                 flush(store, line, &mut entries, last)?;
-                let stream = line.stream.id();
+                let stream = store.recorded_info(&line.stream).id();
                 if *last == 0 && !store.stream_names()?.iter().any(|name| name.id == stream) {
                     let name = &line.stream.name;
                     return Err(Failure::not_found(format!(
@@ -112,7 +112,7 @@ fn record(store: &Store, line: &feed::Line, last: &mut u64, output: &mut Output)
                 // A policy may be the first thing that is said about a session.
                 let receipt = store.append(&line.stream, std::mem::take(&mut entries))?;
                 *last = receipt.last_seq.get();
-                *last = super::policy::set_json(store, Some(line.stream.id()), json, None)?.get();
+                *last = super::policy::set_json(store, Some(store.recorded_info(&line.stream).id()), json, None)?.get();
             }
         }
     }
