@@ -6,7 +6,7 @@ use clap::ValueEnum;
 const QUERY_HELP: &str = "A QUERY is made of conditions, all of which must hold:
   kind:tool tool:read file:src/**       comma for one of several: tool:grep,glob
   state:superseded rule:file            where an item stands, and by which rule
-  turn:10..20 tokens:>1000 seq:800..    ranges
+  turn:10..20 'tokens:>1000' seq:800..  ranges
   since:2d until:yesterday              times, read as in --at: 'since:last week' 'until:2026-03-12 09:10'
   actor:assistant status:failed session:e38a host:codex call:toolu_01
   timeout text:\"connection refused\"    texts in bodies, in any case if in lower case

@@ -39,8 +39,8 @@ type Named = (usize, usize);
 
 fn lookup(word: &str) -> Option<Named> {
     KINDS.iter().enumerate().find_map(|(kind, things)| {
-        let is = |thing: &&str| thing.split('=').any(|name| same(name, word));
-        things.iter().position(|thing| is(&thing)).map(|thing| (kind, thing))
+        let is = |thing: &str| thing.split('=').any(|name| same(name, word));
+        things.iter().position(|thing| is(thing)).map(|thing| (kind, thing))
     })
 }
 

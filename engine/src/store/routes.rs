@@ -34,6 +34,13 @@ fn lifespan(memory: &MemoryEntry) -> Lifespan {
     memory.lifespan.unwrap_or(default_lifespan(memory.kind))
 }
 
+/// Ends the batch that is open if the next fact is another stream's.
+fn go_on(open: &mut Batch, stream: &StreamInfo, routed: &mut Vec<Batch>) {
+    if open.stream.id() != stream.id() {
+        routed.push(std::mem::replace(open, Batch { stream: stream.clone(), entries: Vec::new() }));
+    }
+}
+
 impl Store {
     /// Batches whose memory facts stand in the streams of their lifespans.
     pub(super) fn routed<'b>(&self, batches: &'b [Batch]) -> Result<Cow<'b, [Batch]>, Error> {
@@ -73,24 +80,16 @@ impl Store {
         let mut open = Batch { stream: batch.stream.clone(), entries: Vec::new() };
         for entry in &batch.entries {
             let Some(memory) = memory_of(entry) else {
-                self.go_on(&mut open, &batch.stream, routed);
+                go_on(&mut open, &batch.stream, routed);
                 open.entries.push(entry.clone());
                 continue;
             };
             let stream = home(memory).unwrap_or_else(|| batch.stream.clone());
-            self.go_on(&mut open, &stream, routed);
+            go_on(&mut open, &stream, routed);
             open.entries.push(self.or_reinforced(entry, memory, &scope)?);
         }
         routed.push(open);
         Ok(())
-    }
-
-    /// Ends the batch that is open if the next fact is another stream's.
-    #[expect(clippy::unused_self, reason = "a step of the above")]
-    fn go_on(&self, open: &mut Batch, stream: &StreamInfo, routed: &mut Vec<Batch>) {
-        if open.stream.id() != stream.id() {
-            routed.push(std::mem::replace(open, Batch { stream: stream.clone(), entries: Vec::new() }));
-        }
     }
 
     /// The fact, or that a value which holds already was said again.

@@ -38,7 +38,7 @@ fn an_edit_hides_a_view_when_the_file_has_rested() {
         1 read a ok; 5 edit a ok; 7 changed a; 10 turn: 
         1 read a ok; 5 edit a ok; 6 read a:7 ok: file at t6 by c2
         1 read a ok; 5 edit a ok; 6 read a:7 fail; 9 turn: 
-        1 read a ok; 5 edit a ok; 6 read a ok: hash at t6 by c3
+        1 read a ok; 5 edit a ok; 6 read a ok: repeat at t6 by c3
         1 read a ok; 5 edit a ok; 6 write a ok: file at t6 by c3
         1 read a ok; 5 edit a ok; 6 pin c1; 20 turn: 
         1 read a ok; 5 edit a ok; 6 compact; 20 turn: 
@@ -80,10 +80,10 @@ fn earlier_edits_go_at_once() {
         r#""balanced""#,
         "1 read a ok\n5 edit a ok\n8 edit a ok\n12 turn",
         &expect![[r#"
-        c1 read a: superseded by c2 (file, t12)
-        c2 edit a: superseded by c3 (hash, t8)
-        c3 edit a: current
-    "#]],
+            c1 read a: superseded by c2 (file, t12)
+            c2 edit a: superseded by c3 (repeat, t8)
+            c3 edit a: current
+        "#]],
     );
 }
 

@@ -72,20 +72,20 @@ fn repeat() {
             "1 read a ok; 2 read a ok; 3 keep c1; 4 read a ok",
         ],
         &expect![[r#"
-            1 read a ok; 5 read a ok  ->  c1 by c2 (hash t5)
-            1 read a ok; 2 read a ok; 3 read a ok  ->  c1 by c2 (hash t2), c2 by c3 (hash t3)
-            1 Read a ok; 2 read a ok  ->  c1 by c2 (hash t2)
+            1 read a ok; 5 read a ok  ->  c1 by c2 (repeat t5)
+            1 read a ok; 2 read a ok; 3 read a ok  ->  c1 by c2 (repeat t2), c2 by c3 (repeat t3)
+            1 Read a ok; 2 read a ok  ->  c1 by c2 (repeat t2)
             1 glob x ok; 2 grab x ok  ->  nothing
             1 read a ok; 2 read a fail  ->  nothing
             1 read a ok; 2 read a abort  ->  nothing
             1 read a ok; 2 read a open  ->  nothing
             1 read a open; 2 read a ok  ->  nothing
             1 read a fail; 2 read a fail; 3 read a ok  ->  nothing
-            1 read a open; 2 finish c1 ok; 3 read a ok  ->  c1 by c2 (hash t3)
-            1 read a ok; 2 read a open; 4 finish c2 ok  ->  c1 by c2 (hash t4)
+            1 read a open; 2 finish c1 ok; 3 read a ok  ->  c1 by c2 (repeat t3)
+            1 read a ok; 2 read a open; 4 finish c2 ok  ->  c1 by c2 (repeat t4)
             1 read a ok; 1 read a ok  ->  nothing
-            1 read a ok; 1 read a ok; 3 read a ok  ->  c1 by c3 (hash t3), c2 by c3 (hash t3)
-            1 read a ok; 2 read ./a ok  ->  c1 by c2 (hash t2)
+            1 read a ok; 1 read a ok; 3 read a ok  ->  c1 by c3 (repeat t3), c2 by c3 (repeat t3)
+            1 read a ok; 2 read ./a ok  ->  c1 by c2 (repeat t2)
             1 read a ok; 2 read /p/a ok  ->  nothing
             1 clock - ok; 2 clock - ok  ->  nothing
             1 write_stdin x ok; 2 write_stdin x ok  ->  nothing
@@ -95,8 +95,8 @@ fn repeat() {
             1 read .env ok; 2 read .env ok  ->  nothing
             1 read a ok; 1 pin c1; 2 read a ok  ->  nothing
             1 read a ok; 2 read a ok; 3 restore c1  ->  nothing
-            1 read a ok; 2 read a ok; 3 restore c1; 4 read a ok  ->  c1 by c3 (hash t4), c2 by c3 (hash t4)
-            1 read a ok; 2 read a ok; 3 keep c1; 4 read a ok  ->  c2 by c3 (hash t4)
+            1 read a ok; 2 read a ok; 3 restore c1; 4 read a ok  ->  c1 by c3 (repeat t4), c2 by c3 (repeat t4)
+            1 read a ok; 2 read a ok; 3 keep c1; 4 read a ok  ->  c2 by c3 (repeat t4)
         "#]],
     );
 }
@@ -159,7 +159,7 @@ fn file() {
         &["1 read a ok; 2 edit a ok; 3 write a ok; 4 delete a ok", "1 write a ok; 2 edit a ok; 3 write a ok"],
         &expect![[r#"
             1 read a ok; 2 edit a ok; 3 write a ok; 4 delete a ok  ->  c1 by c2 (file t2)
-            1 write a ok; 2 edit a ok; 3 write a ok  ->  c1 by c3 (hash t3)
+            1 write a ok; 2 edit a ok; 3 write a ok  ->  c1 by c3 (repeat t3)
         "#]],
     );
 }
@@ -249,7 +249,7 @@ fn todo() {
         &["1 todoread - ok; 2 todoread - ok; 4 turn", "1 todoread - ok; 2 todoread - ok; 5 turn"],
         &expect![[r#"
             1 todoread - ok; 2 todoread - ok; 4 turn  ->  nothing
-            1 todoread - ok; 2 todoread - ok; 5 turn  ->  c1 by c2 (hash t5)
+            1 todoread - ok; 2 todoread - ok; 5 turn  ->  c1 by c2 (repeat t5)
         "#]],
     );
     rows(
@@ -291,7 +291,7 @@ fn retry() {
             1 make a fail; 2 make a open; 3 finish c2 ok  ->  c1 by c2 (retry t3)
             1 make a fail; 1 pin c1; 2 make a ok  ->  nothing
             1 make a fail; 2 make a ok; 3 restore c1  ->  nothing
-            1 make a fail; 2 make a ok; 3 restore c1; 4 make a ok  ->  c1 by c3 (retry t4), c2 by c3 (hash t4)
+            1 make a fail; 2 make a ok; 3 restore c1; 4 make a ok  ->  c1 by c3 (retry t4), c2 by c3 (repeat t4)
             1 read .env fail; 2 read .env ok  ->  nothing
             1 task a fail; 2 task a ok  ->  nothing
         "#]],
@@ -585,9 +585,9 @@ fn truncate() {
             1 read .env ok; 3 turn  ->  nothing
             1 read a ok; 1 pin c1; 3 turn  ->  nothing
             1 read a ok; 1 pin c1; 3 unpin c1; 4 turn  ->  c1 Truncate t4
-            1 read a ok; 2 read a ok; 4 turn  ->  c1 by c2 (hash t2), c2 Truncate t4
+            1 read a ok; 2 read a ok; 4 turn  ->  c1 by c2 (repeat t2), c2 Truncate t4
             1 read a ok; 3 turn; 4 restore c1; 9 turn  ->  nothing
-            1 read a ok; 3 turn; 4 restore c1; 5 read a ok  ->  c1 by c2 (hash t5)
+            1 read a ok; 3 turn; 4 restore c1; 5 read a ok  ->  c1 by c2 (repeat t5)
         "#]],
     );
     rows(
@@ -677,7 +677,7 @@ fn quiet_steps_of_four() {
             1 read a ok; 5 edit a ok; 7 edit a open; 11 turn  ->  c1 by c2 (file t11)
             1 read a ok; 5 edit a ok; 6 read a:7 ok  ->  c1 by c2 (file t6)
             1 read a ok; 5 edit a ok; 6 read a:7 fail  ->  nothing
-            1 read a ok; 5 edit a ok; 6 read a ok  ->  c1 by c3 (hash t6)
+            1 read a ok; 5 edit a ok; 6 read a ok  ->  c1 by c3 (repeat t6)
             1 read a ok; 5 edit a ok; 6 write a ok  ->  c1 by c3 (file t6), c2 by c3 (file t6)
             1 read .env ok; 5 edit .env ok; 30 turn  ->  nothing
             1 read a ok; 5 edit a ok; 6 pin c1; 30 turn  ->  nothing
