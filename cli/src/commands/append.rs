@@ -112,7 +112,9 @@ fn record(store: &Store, line: &feed::Line, last: &mut u64, output: &mut Output)
                 // A policy may be the first thing that is said about a session.
                 let receipt = store.append(&line.stream, std::mem::take(&mut entries))?;
                 *last = receipt.last_seq.get();
-                *last = super::policy::set_json(store, Some(store.recorded_info(&line.stream).id()), json, None)?.get();
+                *last =
+                    super::policy::set_json(store, Some(store.recorded_info(&line.stream).id()), json, None)?
+                        .get();
             }
         }
     }

@@ -243,8 +243,8 @@ fn rules_of_the_later_version() {
         r#""acp-head""#,
         "1 webfetch u ok\n2 webfetch u:1 ok\n3 bash git ok\n4 bash git:1 ok\n5 snapshot a ok\n6 snapshot b ok\n7 make a fail\n7 make a fail\n7 make a ok\n8 context_prune a ok\n9 context_prune b ok\n10 grep x ok\n11 grep x:1 ok",
         &expect![[r#"
-            c1 webfetch u: input superseded by c2 (url, t2); superseded by c2 (url, t2)
-            c2 webfetch u: current
+            c1 webfetch ~b6f14ecd27eca8de: input superseded by c2 (url, t2); superseded by c2 (url, t2)
+            c2 webfetch ~b6f14ecd27eca8de: current
             c3 bash bash:git:status: input superseded by c4 (state_query, t4); superseded by c4 (state_query, t4)
             c4 bash bash:git:status: current
             c5 snapshot: input superseded by c6 (snapshot, t6); superseded by c6 (snapshot, t6)
@@ -254,20 +254,20 @@ fn rules_of_the_later_version() {
             c9 make: current
             c10 context_prune: input superseded by c11 (context, t9); superseded by c11 (context, t9)
             c11 context_prune: current
-            c12 grep grep::x:: input superseded by c13 (file, t11); superseded by c13 (file, t11)
-            c13 grep grep::x:: current
+            c12 grep grep::~6687886aefebac66:: input superseded by c13 (file, t11); superseded by c13 (file, t11)
+            c13 grep grep::~6687886aefebac66:: current
         "#]],
     );
     check(
         "1 webfetch u ok\n2 webfetch u:1 ok\n3 snapshot a ok\n4 snapshot b ok\n5 make a fail\n6 make a ok",
         &expect![[r#"
-        c1 webfetch u: current
-        c2 webfetch u: current
-        c3 snapshot: current
-        c4 snapshot: current
-        c5 make: current
-        c6 make: current
-    "#]],
+            c1 webfetch ~b6f14ecd27eca8de: current
+            c2 webfetch ~b6f14ecd27eca8de: current
+            c3 snapshot: current
+            c4 snapshot: current
+            c5 make: current
+            c6 make: current
+        "#]],
     );
 }
 
