@@ -10,15 +10,11 @@ const TAG_END: &str = " -->";
 
 /// The text in place of an output; with a summary it is the last place, and the summary stands there.
 pub fn output_text(task: &str, session: &str, summary: Option<&str>, archive: TaskArchive) -> String {
-    match summary {
-        Some(summary) => {
-            format!("[Task {task} completed. Raw logs evicted to archive. \nSUMMARY: {summary}]")
-        }
-        None => {
-            let hint = archive_hint(task, session, archive);
-            format!("[Task {task} completed: output evicted to archive. {hint}")
-        }
+    if let Some(summary) = summary {
+        return format!("[Task {task} completed. Raw logs evicted to archive. \nSUMMARY: {summary}]");
     }
+    let hint = archive_hint(task, session, archive);
+    format!("[Task {task} completed: output evicted to archive. {hint}")
 }
 
 /// The text in place of an assistant's words; with a summary it is the last place.
