@@ -70,7 +70,7 @@ fn files_by_host_and_exact_name() {
             copilot-cli edit: edit | File Edit a | resolves ["path"] | shows path
             acpdb edit: edit | File Edit a | resolves ["filePath"] | shows filePath
             acpdb Edit: edit | File Edit a | resolves ["file_path"] | shows file_path
-            other read: other
+            other read: read | File Read a | resolves ["filePath"] | shows filePath
         "#]],
     );
 }

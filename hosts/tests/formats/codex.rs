@@ -141,13 +141,13 @@ fn aborts_rollbacks_and_compactions_are_told() {
             kept event_msg/turn_aborted
             end c1 Aborted [text interrupted]
             kept event_msg/thread_rolled_back
-            rewound to before line:18d4#1
+            rewound to before line:digest:18d4#1
             kept event_msg/item_completed
             -- Prompt
             -- Step
             assistant [text 3]
             kept event_msg/thread_rolled_back
-            rewound to before line:5a57#1
+            rewound to before line:digest:5a57#1
             context replaced Compaction []
             user [text sum]
             assistant (not for the user) [opaque {"type":"compaction","encrypted_content":"x"}]

@@ -60,28 +60,28 @@ fn parallel_calls_pair_by_id_and_old_calls_by_place() {
         Format::OpenaiMessages,
         LIST,
         expect![[r#"
-        = openai-messages 8a28 cwd=-
-        system [text be brief]
-        -- Prompt
-        user [text see] [media data:image/png;base64,AAAA] [opaque {"type": "odd"}]
-        -- Step
-        assistant [reasoning hm] [text both]
-        call a f {}
-        call b g {}
-        call c h {}
-        end b Completed [text 2]
-        end a Completed [text 1]
-        end zzz Completed [text whose?]
-        -- Step
-        assistant
-        call 6.0 old {}
-        end 6.0 Completed [text 3]
-        -- Step
-        assistant [text no]
-        end c Completed [text late]
-        kept document
-        sessions 1 records 10 calls 4 failed 0 open 0 todos 0 unknown {} raw 0 skipped 0 cut false
-    "#]],
+            = openai-messages digest:8a28 cwd=-
+            system [text be brief]
+            -- Prompt
+            user [text see] [media data:image/png;base64,AAAA] [opaque {"type": "odd"}]
+            -- Step
+            assistant [reasoning hm] [text both]
+            call a f {}
+            call b g {}
+            call c h {}
+            end b Completed [text 2]
+            end a Completed [text 1]
+            end zzz Completed [text whose?]
+            -- Step
+            assistant
+            call 6.0 old {}
+            end 6.0 Completed [text 3]
+            -- Step
+            assistant [text no]
+            end c Completed [text late]
+            kept document
+            sessions 1 records 10 calls 4 failed 0 open 0 todos 0 unknown {} raw 0 skipped 0 cut false
+        "#]],
     );
 }
 
@@ -131,7 +131,7 @@ fn messages_one_a_line_are_one_conversation() {
             "{\"what\":1}\n{\"role\":\"user\",\"content\":\"c\"}\n{\"role\":"
         ),
         expect![[r#"
-            = openai-messages 39d1 cwd=-
+            = openai-messages digest:39d1 cwd=-
             -- Prompt
             user [text a]
             -- Step

@@ -204,14 +204,14 @@ fn a_repeated_record_is_kept_and_says_nothing() {
     check(
         &["user u1 - one", "user u1 - one", "user u2 u1 two"],
         expect![[r#"
-        [s]
-          prompt u1 <prompt:u1>
-          User u1: Text "one" <msg:u1#0> *
-          record duplicate about None <duplicate:83427baa0d0395acd327b84c04f01d52#1> *
-          prompt u2 <prompt:u2>
-          User u2 after u1: Text "two" <msg:u2#0> *
-        ! 1 duplicates
-    "#]],
+            [s]
+              prompt u1 <prompt:u1>
+              User u1: Text "one" <msg:u1#0> *
+              record duplicate about None <duplicate:digest:83427baa0d0395acd327b84c04f01d52#1> *
+              prompt u2 <prompt:u2>
+              User u2 after u1: Text "two" <msg:u2#0> *
+            ! 1 duplicates
+        "#]],
     );
 }
 
@@ -307,7 +307,7 @@ fn subagents_have_their_own_streams() {
         ],
         expect![[r#"
             [s]
-              record summary about Some("x") <summary:c64b6190bfeb116782ce9efa78de971b#1> *
+              record summary about Some("x") <summary:digest:c64b6190bfeb116782ce9efa78de971b#1> *
               step m1 <turn:m1>
               call task1 of Some("m1"): Read {"file_path":"/a"} <call:task1#1:start> *
               record progress/agent_progress about Some("ag") <record:p1> *
@@ -357,15 +357,15 @@ fn other_records_are_kept_by_kind() {
         &lines,
         expect![[r#"
             [s]
-              changed title Some("T") folder None <custom-title:1499bad3e9fcd5a0bc2f842c86fbc69a#1> *
-              record queue-operation about None <queue-operation:7400f78996d7ad4b41140899171656ce#1> *
-              record queue-operation about None <queue-operation:7400f78996d7ad4b41140899171656ce#2> *
+              changed title Some("T") folder None <custom-title:digest:1499bad3e9fcd5a0bc2f842c86fbc69a#1> *
+              record queue-operation about None <queue-operation:digest:7400f78996d7ad4b41140899171656ce#1> *
+              record queue-operation about None <queue-operation:digest:7400f78996d7ad4b41140899171656ce#2> *
               cleared [] ["c1", "c2"] <cleared:b> *
               changed title None folder Some("/v") <cwd:h>
               record hologram about None <record:h> *
               record user about None <record:q> *
-              record raw about None <raw:a3ed797adb2f27f50444b5beb5f3c18b#1> *
-              record raw about None <raw:44730cbaaac49851b5b5dd8f1cda6e70#1> *
+              record raw about None <raw:digest:a3ed797adb2f27f50444b5beb5f3c18b#1> *
+              record raw about None <raw:digest:44730cbaaac49851b5b5dd8f1cda6e70#1> *
             ! 6:376 a record of type user without a message; kept as it is
             ! 7:403 not an object with a type; kept as it is
             ! 8:422 not an object with a type; kept as it is
@@ -387,12 +387,12 @@ fn records_may_lack_ids_and_parents() {
         ],
         expect![[r#"
             [file]
-              prompt record:232e1774e2f94b1aa49ae50dd24e3e5c#1 <prompt:record:232e1774e2f94b1aa49ae50dd24e3e5c#1>
-              User record:232e1774e2f94b1aa49ae50dd24e3e5c#1: Text "one" <msg:record:232e1774e2f94b1aa49ae50dd24e3e5c#1#0> *
-              prompt record:232e1774e2f94b1aa49ae50dd24e3e5c#2 <prompt:record:232e1774e2f94b1aa49ae50dd24e3e5c#2>
-              User record:232e1774e2f94b1aa49ae50dd24e3e5c#2 after record:232e1774e2f94b1aa49ae50dd24e3e5c#1: Text "one" <msg:record:232e1774e2f94b1aa49ae50dd24e3e5c#2#0> *
+              prompt record:digest:232e1774e2f94b1aa49ae50dd24e3e5c#1 <prompt:record:digest:232e1774e2f94b1aa49ae50dd24e3e5c#1>
+              User record:digest:232e1774e2f94b1aa49ae50dd24e3e5c#1: Text "one" <msg:record:digest:232e1774e2f94b1aa49ae50dd24e3e5c#1#0> *
+              prompt record:digest:232e1774e2f94b1aa49ae50dd24e3e5c#2 <prompt:record:digest:232e1774e2f94b1aa49ae50dd24e3e5c#2>
+              User record:digest:232e1774e2f94b1aa49ae50dd24e3e5c#2 after record:digest:232e1774e2f94b1aa49ae50dd24e3e5c#1: Text "one" <msg:record:digest:232e1774e2f94b1aa49ae50dd24e3e5c#2#0> *
               prompt u2 <prompt:u2>
-              User u2 after record:232e1774e2f94b1aa49ae50dd24e3e5c#2: Text "two" <msg:u2#0> *
+              User u2 after record:digest:232e1774e2f94b1aa49ae50dd24e3e5c#2: Text "two" <msg:u2#0> *
               prompt u3 <prompt:u3>
               User u3 after u2: Text "three" <msg:u3#0> *
         "#]],

@@ -126,8 +126,8 @@ fn ids_may_be_missing_or_repeated() {
               record message about Some("msg_1") <record:msg_1> *
               more of msg_1: Text "a" <part:prt_1>
               record text about Some("msg_1") <record:prt_1> *
-              record message about None <message:8dd9a575433f1dbac9b337556b465858#3> *
-              record message about None <message:58d6fd3dc609068615d66b6a2616cce5#4> *
+              record message about None <message:digest:8dd9a575433f1dbac9b337556b465858#3> *
+              record message about None <message:digest:58d6fd3dc609068615d66b6a2616cce5#4> *
               record document about None <document:ses_1> *
             ! 1:279 message 3 has no info; kept as it is
             ! 1:292 message 4 has no info; kept as it is
