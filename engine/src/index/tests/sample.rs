@@ -224,10 +224,8 @@ impl Judge {
                 names
             }
             Act::File { path } => vec![(NameKind::File, path)],
-            Act::Memory { id, category, key } => {
-                let key = key.map(|key| (NameKind::Memory, format!("{category}/{key}")));
-                key.into_iter().chain([(NameKind::Memory, id)]).collect()
-            }
+            // Categories and keys are free text, which is in no index.
+            Act::Memory { id, .. } => vec![(NameKind::Memory, id)],
             Act::Turn | Act::Garbled | Act::Unknown => Vec::new(),
         };
         names.retain(|(_, name)| !name.is_empty() && name.len() <= 512);

@@ -12,7 +12,6 @@ use crate::index::{
     Lookup, MemoryIndex, reindex, rows_of, set_aside,
 };
 use crate::log::{Log, LogOptions};
-use crate::secret::Secret;
 use crate::storage::{FileStorage, SystemClock, SystemEntropy};
 
 fn open_log(folder: &Path) -> Arc<Log> {
@@ -32,7 +31,7 @@ fn append(log: &Log, script: &Script) {
 fn memory(log: &Log) -> MemoryIndex {
     let mut memory = MemoryIndex::new(Identity { store: log.store(), format: 1 });
     for frame in log.frames(Position::default(), log.head()) {
-        memory.apply(&[rows_of(&frame.unwrap(), &Secret::missing())]).unwrap();
+        memory.apply(&[rows_of(&frame.unwrap(), log.secret())]).unwrap();
     }
     memory
 }
