@@ -136,8 +136,8 @@ fn hidden(host: &str, cwd: Option<&str>, calls: [(&str, &str); 2]) -> usize {
         let _ = store.append(&stream, entries).unwrap();
     }
     let view = store.view(stream.id()).unwrap();
-    let edges = view.read().state().edges(Seq::MAX).len();
-    edges
+    let reading = view.read();
+    reading.state().edges(Seq::MAX).len()
 }
 
 /// Ids of twenty digits became doubles, and two of them one call.

@@ -186,7 +186,6 @@ impl<'v> Source<'v> {
             }
         }
         let open = turns::open_reasoning(&briefs, &groups);
-        let mut items = Vec::with_capacity(briefs.len());
         let faces = Faces {
             state,
             at,
@@ -195,20 +194,7 @@ impl<'v> Source<'v> {
             kept: options.selection != Selection::Current,
             recorded: options.selection == Selection::Recorded,
         };
-        for (place, (ix, brief)) in briefs.into_iter().enumerate() {
-            let open = format == Format::Anthropic && open.get(place).copied().unwrap_or(false);
-            let mut item = match moments.of.get(&ix) {
-                Some((moment, pointed)) => {
-                    faces.served(ix, brief, moment, earlier.get(&ix), pointed.as_deref(), &mut report)
-                }
-                None => faces.current(ix, brief, open, &mut report),
-            };
-            if item.brief.kind == ItemKind::Result && format.provider().is_some() && !item.is_summary() {
-                report.note(LeftOut::ResultWithoutCall, Some(item.id()));
-                (item.output, item.content) = (Shown::Nothing, Vec::new());
-            }
-            items.push(item);
-        }
+        let items = faces.items(briefs, &open, &moments, &earlier, format, &mut report);
         let providers = providers(state, at);
         let clearing = super::prompt::Clearing::of(state.policy(at));
         drop(reading);
@@ -366,6 +352,34 @@ struct Faces<'s> {
 }
 
 impl Faces<'_> {
+    /// The items as they are shown. `open`: reasoning that led to the calls at hand.
+    fn items(
+        &self,
+        briefs: Vec<(Ix, Brief)>,
+        open: &[bool],
+        moments: &Moments,
+        earlier: &FxHashMap<Ix, ServedPlace>,
+        format: Format,
+        report: &mut Report,
+    ) -> Vec<Item> {
+        let mut items = Vec::with_capacity(briefs.len());
+        for (place, (ix, brief)) in briefs.into_iter().enumerate() {
+            let open = format == Format::Anthropic && open.get(place).copied().unwrap_or(false);
+            let mut item = match moments.of.get(&ix) {
+                Some((moment, pointed)) => {
+                    self.served(ix, brief, moment, earlier.get(&ix), pointed.as_deref(), report)
+                }
+                None => self.current(ix, brief, open, report),
+            };
+            if item.brief.kind == ItemKind::Result && format.provider().is_some() && !item.is_summary() {
+                report.note(LeftOut::ResultWithoutCall, Some(item.id()));
+                (item.output, item.content) = (Shown::Nothing, Vec::new());
+            }
+            items.push(item);
+        }
+        items
+    }
+
     /// An item of the current context. `open`: reasoning that led to the calls at hand, which stays with them.
     fn current(&self, ix: Ix, brief: Brief, open: bool, report: &mut Report) -> Item {
         let (state, at) = (self.state, self.at);

@@ -65,8 +65,8 @@ pub fn evict(vector: &Value) -> Result<Value, String> {
         Some("rolling") => {
             let threshold = vector.pointer("/op/threshold").and_then(Value::as_u64);
             let mut keys = files;
-            if let Some(count) = threshold {
-                keys["task.outputs_max"] = json!(count);
+            if let Some((count, keys)) = threshold.zip(keys.as_object_mut()) {
+                keys.insert("task.outputs_max".to_owned(), json!(count));
             }
             let policy = Policy::from_json(&keys.to_string()).map_err(|error| error.to_string())?;
             tape.payload(PolicySet { policy: policy.to_json(), reason: None }, Vec::new());

@@ -392,8 +392,8 @@ fn bytes(
             (true, None) => text(explained, "state"),
         };
         if text(explained, "cause") == "evicted" && matches!(state, "tombstone" | "summary" | "gone") {
-            let task = list(explained, "sentences").iter().filter_map(Value::as_str);
-            let task = task.filter_map(|said| said.split_once("with its completed task ")).next();
+            let mut task = list(explained, "sentences").iter().filter_map(Value::as_str);
+            let task = task.find_map(|said| said.split_once("with its completed task "));
             evicted.extend(task.map(|(_, task)| task.trim_end_matches('.')));
         }
         let is_open = text(explained, "status") == "pending";
@@ -407,10 +407,12 @@ fn bytes(
                 "whole" if !is_there && !is_open && (!is_special || sent.is_transcript) => {
                     out.push(format!("{name}: {id} is whole, and not in it: {mark:?}"));
                 }
-                "tombstone" | "summary" | "gone" | "shortened" if is_there && !in_stand_in => {
-                    if !(kind == "reasoning" && left_out("change_deferred") > 0) {
-                        out.push(format!("{name}: {id} is {state}, and in it: {mark:?}"));
-                    }
+                "tombstone" | "summary" | "gone" | "shortened"
+                    if is_there
+                        && !in_stand_in
+                        && !(kind == "reasoning" && left_out("change_deferred") > 0) =>
+                {
+                    out.push(format!("{name}: {id} is {state}, and in it: {mark:?}"));
                 }
                 _ => {}
             }

@@ -139,7 +139,7 @@ impl Told {
         self.items.get(usize::from(number) % self.items.len().max(1)).copied()
     }
 
-    fn may(&self, done: Result<(), Error>) {
+    fn may(done: Result<(), Error>) {
         match done {
             Ok(()) | Err(Error::Rejected(_) | Error::NotFound { .. }) => {}
             Err(error) => panic!("{error}"),
@@ -166,13 +166,13 @@ impl Told {
                     .then(|| if shape & 1 == 1 { format!("sum {n:05}") } else { marked(n, "summed up", 3) });
                 let action = if summary.is_some() { ContextAction::Distill } else { ContextAction::Discard };
                 let done = self.store.context(stream, action, vec![(Target::Item(item), summary)]);
-                self.may(done.map(drop));
+                Self::may(done.map(drop));
             }
             12 => {
                 let Some(item) = self.target(shape) else { return };
                 let done =
                     self.store.context(stream, ContextAction::Restore, vec![(Target::Item(item), None)]);
-                self.may(done.map(drop));
+                Self::may(done.map(drop));
             }
             13 => {
                 let Some(item) = self.target(shape) else { return };
@@ -181,7 +181,7 @@ impl Told {
                 } else {
                     self.store.unpin(stream, vec![Target::Item(item)])
                 };
-                self.may(done.map(drop));
+                Self::may(done.map(drop));
             }
             14 | 15 => self.task(n, shape),
             16 if shape.is_multiple_of(3) => {
@@ -247,18 +247,15 @@ impl Told {
 
     /// A task begins, or the one under way ends with a summary, calls open or not.
     fn task(&mut self, n: u64, shape: u16) {
-        let update = match self.task.take() {
-            Some(task) => {
-                json!({"tasks": [{"id": task, "status": "completed", "result_summary": marked(n, "achieved", 2)}]})
-            }
-            None => {
-                let task = format!("t{}", shape % 3);
-                self.task = Some(task.clone());
-                json!({"tasks": [{"id": task, "status": "in_progress"}]})
-            }
+        let update = if let Some(task) = self.task.take() {
+            json!({"tasks": [{"id": task, "status": "completed", "result_summary": marked(n, "achieved", 2)}]})
+        } else {
+            let task = format!("t{}", shape % 3);
+            self.task = Some(task.clone());
+            json!({"tasks": [{"id": task, "status": "in_progress"}]})
         };
         let done = self.store.update_tasks(self.info.id(), update.to_string().as_bytes());
-        self.may(done.map(drop));
+        Self::may(done.map(drop));
     }
 
     fn name(&self) -> StreamName {
@@ -362,7 +359,8 @@ fn the_lives_are_full() {
 }
 
 fn body(view: &acpdb_engine::View, format: Format) -> Value {
-    serde_json::from_slice(&super::judged(view, format, &Default::default(), "").bytes).unwrap()
+    serde_json::from_slice(&super::judged(view, format, &acpdb_hosts::export::Options::default(), "").bytes)
+        .unwrap()
 }
 
 /// The summary of a task stood on the reasoning of the last reply, and no provider is sent reasoning in that form: logs and
