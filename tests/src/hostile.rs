@@ -386,6 +386,7 @@ impl Sandbox {
                     sealed: None,
                     features: FeatureBits::default(),
                     generation: 0,
+                    generation_torn: false,
                 };
                 fs::write(self.freed(&format!("log/{number:012}.seg"))?, header.encode())
             }
@@ -424,6 +425,7 @@ impl Sandbox {
             sealed: None,
             features: FeatureBits::default(),
             generation: 0,
+            generation_torn: false,
         };
         let mut bytes = header.encode();
         let mut record = Vec::new();

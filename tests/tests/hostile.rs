@@ -130,11 +130,28 @@ fn table() -> Vec<(&'static str, Vec<Trap>)> {
             vec![Trap::Hole { place: place("acpdb.json"), gibibytes: 40, byte: true }],
         ),
         (
+            "a tail that claims everything",
+            vec![Trap::Claim { tail: true, position: u64::MAX, seq: u64::MAX, last_frame: u32::MAX }],
+        ),
+        (
+            "a checkpoint that claims everything",
+            vec![Trap::Claim { tail: false, position: u64::MAX, seq: u64::MAX, last_frame: u32::MAX }],
+        ),
+        (
             "a last segment of a very high number",
             vec![Trap::Segment {
                 number: u32::MAX,
                 first_seq: u64::MAX,
                 previous_end: u64::MAX,
+                abandoned: true,
+            }],
+        ),
+        (
+            "a next segment that begins nowhere",
+            vec![Trap::Segment {
+                number: 3,
+                first_seq: 1 << 60,
+                previous_end: 2 << 32 | 0xffff_fff0,
                 abandoned: true,
             }],
         ),

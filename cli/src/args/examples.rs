@@ -352,7 +352,7 @@ mod tests {
 
     /// Fails unless a line, as it is typed into a shell, is a command of this program.
     fn assert_reads(line: &str) {
-        let typed = line.split(' ').take_while(|word| !["<", ">", "|"].contains(word));
+        let typed = line.split(' ').take_while(|word| !["<", ">", ">>", "|"].contains(word));
         let typed = typed.collect::<Vec<_>>().join(" ");
         let words = shlex::split(&typed).unwrap_or_else(|| panic!("{line}"));
         if let Err(error) = Args::read(&words) {

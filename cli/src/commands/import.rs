@@ -104,8 +104,9 @@ pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result
         let line = file.line.map(|line| format!(":{line}")).unwrap_or_default();
         output.warn(format!("{}{line}: {}", file.path.display(), file.reason));
     }
-    render(&reports, &skipped, other_count, output)?;
-    Ok(match (reports.is_empty() && partly_count == 0, skipped.as_slice()) {
+    let is_nothing = reports.is_empty() && partly_count == 0;
+    render(&reports, &skipped, (other_count, is_nothing), output)?;
+    Ok(match (is_nothing, skipped.as_slice()) {
         (_, []) => Code::Ok,
         (true, skipped) if skipped.iter().all(|file| !file.path.exists()) => Code::NotFound,
         (true, _) => Code::Failure,
@@ -224,7 +225,7 @@ struct Sum {
 fn render(
     reports: &[FileReport],
     skipped: &[Skipped],
-    other: u64,
+    (other, is_nothing): (u64, bool),
     output: &mut Output,
 ) -> Result<(), Failure> {
     let mut sums: BTreeMap<Format, Sum> = BTreeMap::new();
@@ -291,8 +292,8 @@ fn render(
             1 => "1 place needs".to_owned(),
             count => format!("{count} places need"),
         };
-        let rest = if reports.is_empty() { "" } else { "; the rest is recorded" };
-        output.note(format!("{places} a look (see the warnings above){rest}"));
+        let rest = if is_nothing { "nothing was recorded" } else { "the rest is recorded" };
+        output.note(format!("{places} a look (see the warnings above); {rest}"));
     }
     Ok(())
 }

@@ -50,7 +50,7 @@ pub(crate) use sealed::{
 };
 pub use secret_file::{SECRET_FILE_BYTES, SecretFile};
 pub use segment::{FeatureBits, SegmentHeader};
-pub(crate) use segment::{GENERATION_OFFSET, generation_record};
+pub(crate) use segment::{generation_offset, generation_record};
 pub use store_file::{StoreFile, StoreFileError};
 pub(crate) use table::{FENCE_KEY_BYTES, PAGE_ROW_COUNT, TableShape, checked, encode_table};
 

@@ -1,6 +1,6 @@
 //! The header of a segment file: which part of the log it holds and what came before it.
 
-use super::fields::{Fields, Put, put_trailing_checksum, trailing_checksum};
+use super::fields::{Fields, Put, is_zero, put_trailing_checksum, trailing_checksum};
 use super::sealed::{RECORD_BYTES, RECORD_OFFSET, RecordKind, SealedLayout, in_header};
 use super::{CHECKSUM_CRC32C, DIGEST_BLAKE3, FORMAT_VERSION, Invalid, Part, SEGMENT_HEADER_BYTES};
 use crate::ids::{Link, Micros, Position, Seq, StoreId};
@@ -34,6 +34,8 @@ pub struct SegmentHeader {
     pub features: FeatureBits,
     /// How often bodies were erased in this segment.
     pub generation: u32,
+    /// The last record of that is torn: the erasure was interrupted and is to be taken up again.
+    pub generation_torn: bool,
 }
 
 /// Features as bits; none has a meaning yet. The names are in the store file.
@@ -45,14 +47,39 @@ pub struct FeatureBits {
     pub writes: u64,
 }
 
-/// Where the generation is: outside of what the header's checksum covers, since it changes in place.
-pub(crate) const GENERATION_OFFSET: usize = 3968;
-/// The generation, and a checksum over the segment's number and it.
-pub(crate) const GENERATION_BYTES: usize = 8;
+/// Where the two records of the generation are: outside of what the header's checksum covers, since they change in place.
+const GENERATION_OFFSET: usize = 3968;
+/// Bytes of both.
+const GENERATION_BYTES: usize = 2 * GENERATION_RECORD_BYTES;
+/// A generation, and a checksum over the segment's number and it.
+const GENERATION_RECORD_BYTES: usize = 8;
 
-/// The generation of a segment as it is on disk. One write of 8 bytes, which no crash tears.
-pub(crate) fn generation_record(number: u32, generation: u32) -> [u8; GENERATION_BYTES] {
-    let mut bytes = [0; GENERATION_BYTES];
+/// Where the record of a generation goes. Odd and even ones take turns, so that one that is torn leaves the other.
+pub(crate) const fn generation_offset(generation: u32) -> u64 {
+    let turn = generation as usize % 2;
+    (GENERATION_OFFSET + turn * GENERATION_RECORD_BYTES) as u64
+}
+
+/// The newest generation in both records, and whether one of them is no record.
+fn generations(number: u32, bytes: &[u8; GENERATION_BYTES]) -> (u32, bool) {
+    let (mut newest, mut torn) = (0, false);
+    for (turn, record) in (0_u32..).zip(bytes.chunks_exact(GENERATION_RECORD_BYTES)) {
+        let generation = Fields(record).u32();
+        if is_zero(record) {
+            continue;
+        }
+        if generation % 2 == turn && record == generation_record(number, generation) {
+            newest = newest.max(generation);
+        } else {
+            torn = true;
+        }
+    }
+    (newest, torn)
+}
+
+/// The record of a generation as it is on disk.
+pub(crate) fn generation_record(number: u32, generation: u32) -> [u8; GENERATION_RECORD_BYTES] {
+    let mut bytes = [0; GENERATION_RECORD_BYTES];
     if generation > 0 {
         let mut message = [0; 8];
         Put(&mut message).u32(number).u32(generation);
@@ -99,7 +126,8 @@ impl SegmentHeader {
             Put(record).bytes(&sealed.encode(RecordKind::Sealed));
         }
         put_trailing_checksum(&mut bytes);
-        if let Some(record) = bytes.get_mut(GENERATION_OFFSET..) {
+        let at = usize::try_from(generation_offset(self.generation)).unwrap_or(GENERATION_OFFSET);
+        if let Some(record) = bytes.get_mut(at..) {
             Put(record).bytes(&generation_record(self.number, self.generation));
         }
         bytes
@@ -148,10 +176,7 @@ impl SegmentHeader {
         }
         let record: [u8; GENERATION_BYTES] = fields.array();
         rest &= fields.zeros(SEGMENT_HEADER_BYTES - GENERATION_OFFSET - GENERATION_BYTES - 4);
-        let generation = Fields(&record).u32();
-        if record != generation_record(number, generation) {
-            return fail(GENERATION_OFFSET, "a generation and its checksum", "other bytes".to_owned());
-        }
+        let (generation, generation_torn) = generations(number, &record);
         if features.needs != 0 {
             return newer(96, "features that are known", format!("features {:#x}", features.needs));
         }
@@ -174,6 +199,7 @@ impl SegmentHeader {
             sealed,
             features,
             generation,
+            generation_torn,
         })
     }
 }

@@ -173,6 +173,7 @@ pub(crate) fn make(
         sealed: None,
         features: FeatureBits::default(),
         generation: 0,
+        generation_torn: false,
     };
     let start = segment_start(&header);
     write_file(&**storage, &segment_name(1), &header.encode()).map_err(fail("create", &segment_name(1)))?;

@@ -18,7 +18,7 @@ use super::files::{Fault, LOG_DIR, QUARANTINE_DIR, SNAP_DIR, is_copy_name, segme
 use super::repair::zero;
 use super::seal::SealLock;
 use super::{Log, sealed};
-use crate::codec::{BlockRow, BodyRow, GENERATION_OFFSET, SALT_BYTES, generation_record, is_zero};
+use crate::codec::{BlockRow, BodyRow, SALT_BYTES, generation_offset, generation_record, is_zero};
 use crate::ids::{Position, Seq};
 use crate::storage::{Access, Storage, read_file, sync, write_all, write_file};
 
@@ -219,7 +219,7 @@ impl Erasing<'_> {
         if let Ok(header) = &segment.header {
             let generation = header.generation.saturating_add(1);
             let record = generation_record(number, generation);
-            write_all(&*file, &record, GENERATION_OFFSET as u64, &mut 0)
+            write_all(&*file, &record, generation_offset(generation), &mut 0)
                 .map_err(fail("note the erasure in"))?;
             sync(&*file).map_err(fail("sync"))?;
         }

@@ -143,6 +143,7 @@ impl Log {
             sealed: None,
             features: FeatureBits::default(),
             generation: 0,
+            generation_torn: false,
         };
         let name = segment_name(number);
         write_file(&*self.storage, &name, &header.encode())

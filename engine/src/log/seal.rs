@@ -519,6 +519,7 @@ impl Log {
         };
         let expected = SegmentHeader {
             sealed: made.header.as_ref().ok().and_then(|header| header.sealed),
+            generation_torn: false,
             ..contents.header
         };
         let start = Position::new(number, 0).unwrap_or_default();

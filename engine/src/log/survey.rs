@@ -4,8 +4,8 @@ use super::error::{Corruption, LogError};
 use super::files::{CHECKPOINT, Cursor, Fault, SCAN_WINDOW_BYTES, Segments, after, continues, segment_start};
 use super::frames::corruption;
 use crate::codec::{
-    CHECKPOINT_BYTES, Checkpoint, FRAME_HEADER_BYTES, FRAME_MAGIC, FrameCheck, FrameHeader, Invalid, Part,
-    SegmentHeader, TailPage, Written, is_zero,
+    CHECKPOINT_BYTES, Checkpoint, ENVELOPE_BYTES, FRAME_HEADER_BYTES, FRAME_MAGIC, FrameCheck, FrameHeader,
+    Invalid, Part, SegmentHeader, TailPage, Written, is_zero,
 };
 use crate::ids::{Position, Seq};
 use crate::storage::read_file;
@@ -96,14 +96,38 @@ fn anchor(
             return Ok(Some(place));
         }
     }
-    Ok(segments.header(durable.segment())?.map(|header| segment_start(&header)))
+    let header = segments.header(durable.segment())?;
+    let is_held = header.as_ref().map(|header| could_hold(segments, header)).transpose()?;
+    Ok(header.filter(|_| is_held == Some(true)).map(|header| segment_start(&header)))
+}
+
+/// Events for each segment that nobody has to account for.
+const UNASKED_EVENT_COUNT: u64 = 1 << 21;
+
+/// Whether the files before a segment are long enough for the events that its header says are in them. Anybody can write a
+/// header; who believes one that begins at an immense seq looks for all those events.
+fn could_hold(segments: &Segments, header: &SegmentHeader) -> Result<bool, LogError> {
+    let events = header.first_seq.0.saturating_sub(1);
+    let earlier = u64::from(header.number).saturating_sub(1);
+    if events <= earlier.saturating_mul(UNASKED_EVENT_COUNT) {
+        return Ok(true);
+    }
+    let mut bytes = 0_u64;
+    for number in segments.numbers()?.into_iter().filter(|number| *number < header.number) {
+        if let Some(file) = segments.get(number)? {
+            let length = file.file.len();
+            let length = length.map_err(|error| LogError::io("inspect", file.path.clone(), error))?;
+            bytes = bytes.saturating_add(length);
+        }
+    }
+    Ok(bytes / ENVELOPE_BYTES as u64 >= events)
 }
 
 /// Whether the log holds, right before `place`, the frame that `place` says is there.
 pub(crate) fn is_anchored(segments: &Segments, place: &Written) -> Result<bool, LogError> {
     let Some(header) = segments.header(place.position.segment())? else { return Ok(false) };
     if place.last_frame == 0 {
-        return Ok(segment_start(&header) == *place);
+        return Ok(segment_start(&header) == *place && could_hold(segments, &header)?);
     }
     let offset = u64::from(place.last_frame) * Position::GRAIN_BYTES;
     let Some(position) = Position::new(place.position.segment(), offset) else { return Ok(false) };

@@ -212,6 +212,7 @@ impl Check<'_> {
         let seq = seq.unwrap_or(Seq::ZERO);
         let until = Head { position: durable, seq, ..Head::default() };
         let segments = &log.segments;
+        self.check_generations(&numbers)?;
         self.cut = self.cut_before(durable)?;
         let mut sound_count = 0;
         let mut walk =
@@ -282,6 +283,29 @@ impl Check<'_> {
             (false, false) => Ending::Whole,
         };
         self.judge_witnesses(place.position, ending);
+        Ok(())
+    }
+
+    /// A record of how often bodies were erased is torn only while an erasure is to be taken up again.
+    fn check_generations(&mut self, numbers: &[u32]) -> Result<(), LogError> {
+        if self.log.is_erasing()? {
+            return Ok(());
+        }
+        for number in numbers {
+            let Some(file) = self.log.segments.get(*number)? else { continue };
+            if file.header.as_ref().is_ok_and(|header| header.generation_torn) {
+                self.found(Corruption {
+                    part: Part::SegmentHeader,
+                    path: file.path.clone(),
+                    segment: *number,
+                    offset: crate::codec::generation_offset(0),
+                    seq_first: None,
+                    seq_last: None,
+                    expected: "how often bodies were erased, and its checksum".to_owned(),
+                    found: "other bytes".to_owned(),
+                });
+            }
+        }
         Ok(())
     }
 

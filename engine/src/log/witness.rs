@@ -291,8 +291,15 @@ fn compare(segments: &Segments, claim: Claim, header: &FrameHeader) -> Result<Wi
     let seq = claim.seq;
     if seq == Seq::ZERO {
         let start = SegmentHeader::start(1);
-        let is_start = claim.witness.position.is_none_or(|position| position == start || position.0 == 0)
-            && claim.link.is_none_or(|link| link.is_zero());
+        // Where the first commit was given up, the log begins in a later segment.
+        let begins = |position: Position| {
+            let number = position.segment();
+            let header =
+                if position == SegmentHeader::start(number) { segments.header(number)? } else { None };
+            Ok::<_, LogError>(position.0 == 0 || header.is_some_and(|header| header.first_seq == Seq(1)))
+        };
+        let is_start =
+            claim.witness.position.map_or(Ok(true), begins)? && claim.link.is_none_or(|link| link.is_zero());
         let found = format!("the log begins at {start} without a link");
         return Ok(if is_start {
             claim.judged(Standing::Behind, None)

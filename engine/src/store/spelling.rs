@@ -1,11 +1,14 @@
 //! Keys of calls in words: the log keeps signs in place of patterns, addresses and command lines, and what they stand for
 //! is in the parameters.
 
-use crate::ids::BodyId;
+use std::collections::BTreeMap;
+
+use crate::fold::HashForm;
+use crate::ids::{BodyId, Seq};
 use crate::text::json::canonical_or_text;
+use crate::text::mask::is_masked;
 
 use super::View;
-use crate::ids::Seq;
 
 impl View {
     /// The keys of calls as their tools' parameters spell them, in the order of `calls`: the parameters and the name of the
@@ -30,5 +33,35 @@ impl View {
             Some(facts.keys.into_iter().map(|key| key.given).collect())
         };
         texts.into_iter().zip(calls).map(spell).collect()
+    }
+
+    /// A line for each edge of this view, with keys in words; where those were erased, their signs.
+    ///
+    /// Cost: a pass over all items; the parameters of calls whose keys are signs are read.
+    pub fn log_lines(&self, form: HashForm) -> Vec<String> {
+        let (mut calls, mut signs) = (Vec::new(), Vec::new());
+        {
+            let reading = self.read();
+            let state = reading.state();
+            for ix in state.items(self.at()) {
+                let Some(item) =
+                    state.item(ix, self.at()).filter(|item| item.keys.iter().any(|key| is_masked(key)))
+                else {
+                    continue;
+                };
+                let Some((params, tool)) = item.params.zip(state.tool(ix)) else { continue };
+                calls.push((params, tool.to_owned()));
+                signs.push(item.keys.iter().map(ToString::to_string).collect::<Vec<String>>());
+            }
+        }
+        let asked: Vec<_> = calls.iter().map(|(params, tool)| (*params, &**tool)).collect();
+        let mut words = BTreeMap::new();
+        for (signs, keys) in signs.into_iter().zip(self.spell_keys(&asked)) {
+            if let Some(keys) = keys.filter(|keys| keys.len() == signs.len()) {
+                words.extend(signs.into_iter().zip(keys).filter(|(sign, _)| is_masked(sign)));
+            }
+        }
+        let reading = self.read();
+        reading.state().log_lines_spelled(self.at(), form, &|sign| words.get(sign).cloned())
     }
 }

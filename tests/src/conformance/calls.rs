@@ -104,6 +104,8 @@ struct Run {
     names: BTreeMap<ItemId, String>,
     calls: BTreeMap<String, (ItemId, Seq)>,
     messages: BTreeMap<String, Seq>,
+    /// What keys say that stand as signs in the log.
+    words: BTreeMap<String, String>,
 }
 
 impl Run {
@@ -132,6 +134,7 @@ impl Run {
             names: BTreeMap::new(),
             calls: BTreeMap::new(),
             messages: BTreeMap::new(),
+            words: BTreeMap::new(),
         }
     }
 
@@ -216,8 +219,15 @@ impl Run {
     fn call(&mut self, event: &Value) -> Result<(), String> {
         let id = text(event, "id")?;
         let params = event.get("params").map_or_else(|| "{}".to_owned(), Value::to_string);
-        let seq = self.tape.entry(Entry::tool_started(id, text(event, "tool")?, params));
+        let tool = text(event, "tool")?;
+        let spelled =
+            acpdb_hosts::registry().tool(HOST, tool, &event.get("params").cloned().unwrap_or(json!({}))).keys;
+        let seq = self.tape.entry(Entry::tool_started(id, tool, params));
         let item = ItemId::first(seq);
+        if let Some(call) = self.state().find(item).and_then(|ix| self.state().item(ix, Seq::MAX)) {
+            let signs: Vec<String> = call.keys.iter().map(ToString::to_string).collect();
+            self.words.extend(signs.into_iter().zip(spelled.into_iter().map(|key| key.given)));
+        }
         self.names.insert(item, id.to_owned());
         // What the call itself recorded; a `status` is an event of its own.
         let end = self.finish(id, event)?.unwrap_or(seq);
@@ -353,7 +363,7 @@ impl Run {
             "superseded": superseded,
             "live": live,
             "hashes": hashes,
-            "log": state.log_lines(Seq::MAX, HashForm::Short),
+            "log": state.log_lines_spelled(Seq::MAX, HashForm::Short, &|sign| self.words.get(sign).cloned()),
             "stats_unique": counts,
             "context": self.contexts,
             "reminders": self.reminded,

@@ -80,6 +80,7 @@ fn prepared() -> World {
         "acpdb context --format openai > next.json",
         "acpdb context --format openai --at t70 > first.json",
         "acpdb config set pager less",
+        "acpdb head > ~/links",
     ] {
         let ran = type_into(&world, line);
         assert_eq!(ran.code, 0, "{line}: {}", ran.err);

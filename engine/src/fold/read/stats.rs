@@ -327,17 +327,35 @@ impl State {
         params.saturating_add(output)
     }
 
-    /// One line per edge at `at`, in the order in which they came about.
+    /// One line per edge at `at`, in the order in which they came about. Keys that the log keeps as signs stand as signs.
     pub fn log_lines(&self, at: Seq, form: HashForm) -> Vec<String> {
-        self.edge_rows(at).iter().map(|edge| self.log_line(edge, at, form)).collect()
+        self.log_lines_spelled(at, form, &|_| None)
     }
 
-    fn log_line(&self, edge: &EdgeRow, at: Seq, form: HashForm) -> String {
+    /// The same, with `words` in the place of the signs that it knows.
+    pub fn log_lines_spelled(
+        &self,
+        at: Seq,
+        form: HashForm,
+        words: &dyn Fn(&str) -> Option<String>,
+    ) -> Vec<String> {
+        self.edge_rows(at).iter().map(|edge| self.log_line(edge, at, form, words)).collect()
+    }
+
+    fn log_line(
+        &self,
+        edge: &EdgeRow,
+        at: Seq,
+        form: HashForm,
+        words: &dyn Fn(&str) -> Option<String>,
+    ) -> String {
         let host_id = |ix: Ix| self.host_id(ix).unwrap_or_default();
         let (old, new) = (edge.old, Ix(edge.new));
         let (a, b) = (host_id(old), host_id(new));
         let (tool, by) = (self.facts.tool(old), self.facts.tool(new));
         let key = self.facts.keys.get(edge.key as usize).map_or("", |key| self.facts.names.text(key.given));
+        let spelled = words(key);
+        let key = spelled.as_deref().unwrap_or(key);
         let sign = emoji(edge.kind);
         let turn = self.turn_of(old).unwrap_or_default().0;
         let text = match edge.kind {

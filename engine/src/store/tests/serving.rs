@@ -73,6 +73,24 @@ impl Renderer for Other {
     }
 }
 
+struct Changed;
+
+impl Renderer for Changed {
+    fn format(&self) -> &'static str {
+        "plain"
+    }
+
+    fn version(&self) -> u32 {
+        8
+    }
+
+    fn render(&self, context: &Served) -> Result<Rendered, crate::Error> {
+        let mut rendered = PlainText.render(context)?;
+        rendered.bytes.push(b'\n');
+        Ok(rendered)
+    }
+}
+
 #[test]
 fn between_two_rebases_each_context_begins_with_the_one_before() {
     let fixture = fixture();
@@ -144,7 +162,10 @@ fn what_was_sent_can_be_made_again_and_an_unknown_renderer_is_named() {
         assert!(again.is_same);
         assert_eq!(&again.bytes, bytes);
     }
-    let refused = fixture.session.store().served_again(stream, &At::Head, &[&Other]).unwrap_err();
+    // A renderer of another version may make the same bytes; one that does not is none of that context.
+    let other = fixture.session.store().served_again(stream, &At::Head, &[&Other]).unwrap();
+    assert!(other.is_same);
+    let refused = fixture.session.store().served_again(stream, &At::Head, &[&Changed]).unwrap_err();
     assert!(refused.to_string().contains("version 1 of the format `plain`"), "{refused}");
     let missing =
         fixture.session.store().served_again(stream, &At::Turn(Turn(99)), &[&PlainText]).unwrap_err();
