@@ -220,8 +220,9 @@ impl Run {
         let id = text(event, "id")?;
         let params = event.get("params").map_or_else(|| "{}".to_owned(), Value::to_string);
         let tool = text(event, "tool")?;
+        let known = acpdb_engine::text::json::Json::parse(params.as_bytes());
         let spelled =
-            acpdb_hosts::registry().tool(HOST, tool, &event.get("params").cloned().unwrap_or(json!({}))).keys;
+            known.map(|known| acpdb_hosts::registry().tool(HOST, tool, &known).keys).unwrap_or_default();
         let seq = self.tape.entry(Entry::tool_started(id, tool, params));
         let item = ItemId::first(seq);
         if let Some(call) = self.state().find(item).and_then(|ix| self.state().item(ix, Seq::MAX)) {
