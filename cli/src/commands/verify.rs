@@ -147,6 +147,11 @@ fn witnesses(report: &Report) -> Vec<String> {
     let mut rest: &[Witness] = &report.witnesses;
     while let Some((first, others)) = rest.split_first() {
         let plural = match first.kind {
+            // Older records of the page lie beside the newest; those that hold have nothing to tell.
+            WitnessKind::Tail if first.standing == Standing::Behind => {
+                rest = others;
+                continue;
+            }
             WitnessKind::Segment => "header of a segment",
             WitnessKind::Seal => "record of a sealed segment",
             WitnessKind::Map => "map",

@@ -72,7 +72,7 @@ fn prepared() -> World {
     world.write("tasks.json", r#"{"tasks":[{"id":"4","content":"Sort the list","status":"in_progress"}]}"#);
     for line in [
         "acpdb demo --bundled --keep .acpdb",
-        "acpdb context discard g_ac8d3",
+        "acpdb context discard g_a8834",
         r#"echo '{"tasks":[{"id":"3","content":"Pages","status":"in_progress"}]}' | acpdb task update"#,
         r#"echo '{"tasks":[{"id":"3","status":"completed","result_summary":"pages work and are tested"}]}' | acpdb task update"#,
         "acpdb append --stdin < events.jsonl",
