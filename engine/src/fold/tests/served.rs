@@ -165,10 +165,10 @@ fn the_bearer_of_a_summary_is_known_to_have_gone_along() {
     check(
         script,
         &expect![[r#"
-        t3 epoch 0: c1 whole c2 whole
-        t4 epoch 0: c1 whole c2 whole
-        t5 epoch 1: c1 summary c2 tombstone
-    "#]],
+            t3 epoch 0: c1 whole c2 whole
+            t4 epoch 0: c1 whole c2 whole
+            t5 epoch 1: c1 summary c2 tombstone
+        "#]],
     );
     let played = Script::parse(script).play(&Policy::default());
     let state = played.tape.state();
