@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use acpdb_engine::ids::Micros;
+use acpdb_engine::store::ServedItem;
 use acpdb_engine::{Error, Store, StreamName, View};
 use acpdb_hosts::export::{Format, Options, Thinking, export, export_served};
 use acpdb_query::context::Layer;
@@ -75,6 +76,7 @@ pub fn testimony(
                 left_out,
                 is_transcript: format.provider().is_none(),
                 is_eager: true,
+                as_of: BTreeMap::new(),
             });
         }
     }
@@ -93,9 +95,12 @@ pub fn with_served(
     served: &[u8],
     is_eager: bool,
 ) -> Result<(), Error> {
-    let made = export_served(&view.to_send()?, format, &Options::default())?;
+    let context = view.to_send()?;
+    let made = export_served(&context, format, &Options::default())?;
+    let moment = |item: &ServedItem| (item.view.item.to_string(), item.place.output_at.get());
+    let as_of = context.items().iter().map(moment).collect();
     let left_out = serde_json::to_value(&made.report).map(|report| left_out(&report)).unwrap_or_default();
-    said.sent = vec![Sent { name, bytes: served.to_vec(), left_out, is_transcript: false, is_eager }];
+    said.sent = vec![Sent { name, bytes: served.to_vec(), left_out, is_transcript: false, is_eager, as_of }];
     Ok(())
 }
 

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 /// A request, or a transcript.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Sent {
     /// Its name in complaints.
     pub name: String,
@@ -26,6 +26,8 @@ pub struct Sent {
     pub is_transcript: bool,
     /// Whether every conclusion applies at once; else each item's newest `served` row says how it was sent.
     pub is_eager: bool,
+    /// The seq up to which changes of an item's content show; every change shows of items that are not named.
+    pub as_of: BTreeMap<String, u64>,
 }
 
 /// What was said about one session at one point.
@@ -366,6 +368,20 @@ fn has_lines(haystack: &str, text: &str) -> bool {
     text.lines().map(str::trim).filter(|line| !line.is_empty()).all(|line| haystack.contains(line))
 }
 
+/// Whether an item is hidden with a completed task in a context that shows its changes up to a seq.
+///
+/// Its newest cause does not tell: where a change waits, what was sent may be hidden for an earlier reason, such as a newer
+/// output of the task while it went on. Then the eviction and the summary wait together, and nothing is lost by that.
+fn is_hidden_with_task(record: Option<&Value>, as_of: Option<u64>) -> bool {
+    let states = record.map_or(&[][..], |record| list(record, "states"));
+    let then = states.iter().rev().find(|state| as_of.is_none_or(|seq| number(state, "seq") <= seq));
+    then.is_some_and(|then| {
+        flag(then, "in_context")
+            && text(then, "cause") == "evicted"
+            && matches!(text(then, "output"), "tombstone" | "summary" | "gone")
+    })
+}
+
 /// The bytes of a request or a transcript.
 fn bytes(
     said: &Testimony,
@@ -379,6 +395,7 @@ fn bytes(
     let left_out = |reason: &str| sent.left_out.get(reason).copied().unwrap_or_default();
     let shown: BTreeMap<&str, &Value> =
         list(&said.context, "items").iter().map(|item| (text(item, "item"), item)).collect();
+    let records: BTreeMap<&str, &Value> = said.records.iter().map(|it| (text(it, "item"), it)).collect();
     let mut evicted: BTreeSet<&str> = BTreeSet::new();
     for explained in &said.explained {
         let id = text(explained, "item");
@@ -391,7 +408,7 @@ fn bytes(
             // It was never sent: then it is sent as it is.
             (true, None) => text(explained, "state"),
         };
-        if text(explained, "cause") == "evicted" && matches!(state, "tombstone" | "summary" | "gone") {
+        if is_hidden_with_task(records.get(id).copied(), sent.as_of.get(id).copied()) {
             let mut task = list(explained, "sentences").iter().filter_map(Value::as_str);
             let task = task.find_map(|said| said.split_once("with its completed task "));
             evicted.extend(task.map(|(_, task)| task.trim_end_matches('.')));
@@ -482,6 +499,7 @@ mod tests {
             left_out: BTreeMap::new(),
             is_transcript: false,
             is_eager: true,
+            as_of: BTreeMap::new(),
         };
         let truth = Testimony {
             recorded: context.clone(),
@@ -507,5 +525,36 @@ mod tests {
             lie(&mut said);
             assert_ne!(judge(&said), [""; 0], "lie {place}");
         }
+    }
+
+    /// A task's summary is asked for as soon as something is hidden with the task, and not before.
+    #[test]
+    fn a_summary_may_wait_as_long_as_what_it_sums_up() {
+        let state = |seq: u64, output: &str, cause: &str| json!({"seq": seq, "in_context": true, "output": output, "cause": cause});
+        let states =
+            [state(2, "whole", ""), state(4, "tombstone", "rolling_prune"), state(6, "tombstone", "evicted")];
+        let record = json!({"item": "#2", "states": states});
+        for (as_of, is_hidden) in [(Some(2), false), (Some(5), false), (Some(6), true), (None, true)] {
+            assert_eq!(is_hidden_with_task(Some(&record), as_of), is_hidden, "{as_of:?}");
+        }
+        let explained = json!({"item": "#2", "kind": "call", "in_context": true, "state": "tombstone",
+            "sentences": ["It was evicted in #6 with its completed task t1."]});
+        let said = Testimony {
+            explained: vec![explained],
+            records: vec![record],
+            summaries: BTreeMap::from([("t1".to_owned(), "all is well".to_owned())]),
+            ..Testimony::default()
+        };
+        let complaints = |bytes: &[u8], as_of: u64| {
+            let sent = Sent {
+                bytes: bytes.to_vec(),
+                as_of: BTreeMap::from([("#2".to_owned(), as_of)]),
+                ..Sent::default()
+            };
+            let mut out = Vec::new();
+            super::bytes(&said, &sent, &BTreeMap::new(), &mut out);
+            out.len()
+        };
+        assert_eq!([complaints(b"", 5), complaints(b"", 6), complaints(b"all is well", 6)], [0, 1, 0]);
     }
 }

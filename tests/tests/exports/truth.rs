@@ -358,6 +358,19 @@ fn the_lives_are_full() {
     assert!(served.iter().all(|count| *count > 0), "{served:?}");
 }
 
+/// Lives that were once served, or judged, wrongly.
+#[test]
+fn served_lives_that_went_wrong() {
+    for (numbers, mode, format, preset) in [
+        // An output was sent as pruned while its task went on, and the end of the task waited for a rewrite that pays.
+        // The judge missed the summary of what nothing was hidden with yet; it asks for the cause as it was sent.
+        (&[17750, 32232, 4316, 36741, 32510][..], ServeMode::Batched, Format::Anthropic, "acp"),
+        (&[17750, 32232, 4316, 36741, 32510][..], ServeMode::Batched, Format::Anthropic, "acp-head"),
+    ] {
+        check_served(numbers, mode, format, preset, &mut [0; 2]);
+    }
+}
+
 fn body(view: &acpdb_engine::View, format: Format) -> Value {
     serde_json::from_slice(&super::judged(view, format, &acpdb_hosts::export::Options::default(), "").bytes)
         .unwrap()

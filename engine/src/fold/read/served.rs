@@ -241,17 +241,41 @@ impl State {
         places
     }
 
-    /// What hides behind a task's summary must not be sent without it: where its bearer would still be shown as it was, it
-    /// is moved on at once.
-    fn bring_summaries(&self, places: &mut [ServedPlace], at: Seq) {
-        let evicted = |ix: Ix, moment: Seq| match self.history.cause(ix, Face::Output, moment)?.cause {
+    /// The completed task's eviction that hides an item at a moment, and whether the item bears its summary.
+    fn evicted(&self, ix: Ix, moment: Seq) -> Option<(u32, bool)> {
+        match self.history.cause(ix, Face::Output, moment)?.cause {
             Cause::Evicted { how: Evicted::Rolling, .. } => None,
             Cause::Evicted { eviction, last, .. } => Some((eviction, last)),
             _ => None,
-        };
+        }
+    }
+
+    /// What an eviction ever hid, its bearers included. Cost: O(causes).
+    fn hidden_by(&self, eviction: u32) -> Vec<Ix> {
+        let is_its = |cause: Cause| matches!(cause, Cause::Evicted { eviction: of, .. } if of == eviction);
+        let rows = self.history.rows.iter().filter(|row| row.face == Face::Output && is_its(row.cause));
+        rows.map(|row| row.ix).collect::<BTreeSet<Ix>>().into_iter().collect()
+    }
+
+    /// Whether a context shows something as hidden by an eviction, and its summary nowhere: then the bearer is brought.
+    fn lacks_summary(&self, marks: &Marks<'_>, eviction: u32, hidden: &[Ix]) -> bool {
+        let mut lacks = false;
+        for ix in hidden.iter().filter(|ix| self.is_in_context(**ix, marks.at)) {
+            match self.evicted(*ix, marks.face(*ix, Face::Output).0) {
+                Some((of, true)) if of == eviction => return false,
+                Some((of, false)) if of == eviction => lacks = true,
+                _ => {}
+            }
+        }
+        lacks
+    }
+
+    /// What hides behind a task's summary must not be sent without it: where its bearer would still be shown as it was, it
+    /// is moved on at once.
+    fn bring_summaries(&self, places: &mut [ServedPlace], at: Seq) {
         let (mut hidden, mut said) = (BTreeSet::new(), BTreeSet::new());
         for place in places.iter() {
-            if let Some((eviction, last)) = evicted(place.ix, place.output_at) {
+            if let Some((eviction, last)) = self.evicted(place.ix, place.output_at) {
                 let list = if last { &mut said } else { &mut hidden };
                 list.insert(eviction);
             }
@@ -260,7 +284,7 @@ impl State {
             return;
         }
         for place in places {
-            if let Some((eviction, true)) = evicted(place.ix, at)
+            if let Some((eviction, true)) = self.evicted(place.ix, at)
                 && hidden.contains(&eviction)
                 && !said.contains(&eviction)
             {
@@ -328,7 +352,8 @@ impl State {
 
     /// How the model saw an item's content in the contexts that were sent up to `at`: one entry for each change.
     ///
-    /// Empty if it was never sent. Cost: O(contexts sent since the item, times its causes).
+    /// Empty if it was never sent. Cost: O(contexts sent since the item, times its causes; of one that bears the summary
+    /// of a task, those of all that is hidden with the task).
     pub fn served_changes(&self, ix: Ix, at: Seq) -> Vec<ServedChange> {
         let Some(item) = self.facts.item(ix) else { return Vec::new() };
         let served = self.served(at);
@@ -336,6 +361,7 @@ impl State {
         let mut changes: Vec<ServedChange> = Vec::new();
         let mut marks: Option<Marks<'_>> = None;
         let mut rebases = usize::MAX;
+        let mut borne: Option<(u32, Vec<Ix>)> = None;
         for (sent, _) in served.get(first..).unwrap_or_default() {
             let state = if self.is_in_context(ix, *sent) {
                 // Rebases before this context decide; the marks are made anew only when there are more.
@@ -343,7 +369,15 @@ impl State {
                 let reuse = marks.take().filter(|_| known == rebases);
                 let made = reuse.map_or_else(|| Marks::of(self, *sent), |marks| Marks { at: *sent, ..marks });
                 rebases = known;
-                let (moment, _) = made.face(ix, Face::Output);
+                let (mut moment, _) = made.face(ix, Face::Output);
+                if let Some((eviction, true)) = self.evicted(ix, *sent) {
+                    let known = borne.take().filter(|(of, _)| *of == eviction);
+                    let (_, hidden) =
+                        &*borne.insert(known.unwrap_or_else(|| (eviction, self.hidden_by(eviction))));
+                    if self.lacks_summary(&made, eviction, hidden) {
+                        moment = *sent;
+                    }
+                }
                 marks = Some(made);
                 self.face(ix, Face::Output, moment).state
             } else {

@@ -149,6 +149,37 @@ fn the_model_is_known_to_have_lost_an_item_when_it_was_sent_without_it() {
     .assert_debug_eq(&seen);
 }
 
+/// A batch hid one output of a task, and the output that bears the summary went along at once. The record of what was sent
+/// had that one as whole all the same; it says now what the context says.
+#[test]
+fn the_bearer_of_a_summary_is_known_to_have_gone_along() {
+    let script = "1 task T start
+         2 read a open
+         2 read b ok
+         3 finish c1 ok
+         3 serve
+         4 task T done
+         4 serve
+         5 flush c2
+         5 serve";
+    check(
+        script,
+        &expect![[r#"
+            t3 epoch 0: c1 whole c2 whole
+            t4 epoch 0: c1 whole c2 whole
+            t5 epoch 1: c1 summary c2 tombstone
+        "#]],
+    );
+    let played = Script::parse(script).play(&Policy::default());
+    let state = played.tape.state();
+    let seen = |name: &str| {
+        let changes = state.served_changes(played.ix(name).unwrap(), Seq::MAX);
+        changes.iter().map(|change| format!("{} {:?}", change.turn, change.state)).collect::<Vec<_>>()
+    };
+    assert_eq!(seen("c1"), ["t3 Whole", "t5 Summary"]);
+    assert_eq!(seen("c2"), ["t3 Whole", "t5 Tombstone"]);
+}
+
 /// Verbs that change what was sent without a rebase: the host or someone asked for it.
 const AT_ONCE: &[&str] = &["restore", "keep", "clear", "compact", "rewind", "erase", "finish"];
 
@@ -213,6 +244,31 @@ proptest! {
             if let Some(then) = world.stream(played.tape.stream()) {
                 prop_assert_eq!(sent(then, seq), sent(played.tape.state(), seq), "{}", text_of(&script));
                 prop_assert_eq!(then.pending(seq), played.tape.state().pending(seq));
+            }
+        }
+    }
+
+    /// How an item was sent, asked of the item, is how it stands in the contexts that were sent; batches of some items too.
+    #[test]
+    fn an_item_is_known_to_have_been_sent_as_it_stood_in_the_context(
+        script in scripts(60),
+        flushes in prop::collection::vec(prop::option::weighted(0.3, 1..12_u32), 60),
+        policy in presets(),
+    ) {
+        let mut script = with_serves(&script, &flushes.iter().map(Option::is_some).collect::<Vec<_>>());
+        let asked = script.steps.iter_mut().filter(|step| step.what == "flush");
+        for (step, call) in asked.zip(flushes.iter().flatten()) {
+            step.what = format!("flush c{call}");
+        }
+        let played = script.play(&policy.0);
+        let state = played.tape.state();
+        let mut known = std::collections::BTreeMap::new();
+        for (seq, _) in state.served(Seq::MAX) {
+            for place in state.served_places(*seq) {
+                let changes = known.entry(place.ix).or_insert_with(|| state.served_changes(place.ix, Seq::MAX));
+                let said = changes.iter().rev().find(|change| change.seq <= *seq).map(|change| change.state);
+                let sent = state.face(place.ix, Face::Output, place.output_at).state;
+                prop_assert_eq!(said, Some(sent), "{:?} in {}\n{}", place, seq, text_of(&script));
             }
         }
     }
