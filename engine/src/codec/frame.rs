@@ -184,16 +184,16 @@ impl Frame {
             let mut event = span.first;
             for (index, disk) in self.disk_rows_of(span).enumerate() {
                 if disk.row.event < event || disk.row.event >= span.end() {
-                    return self.wrong_row(span, index, "a row of the same or a later event");
+                    return Self::wrong_row(span, index, "a row of the same or a later event");
                 }
                 event = disk.row.event;
-                self.check_row(&disk).or_else(|expected| self.wrong_row(span, index, expected))?;
+                self.check_row(&disk).or_else(|expected| Self::wrong_row(span, index, expected))?;
             }
         }
         Ok(())
     }
 
-    fn wrong_row(&self, span: &Span, index: usize, expected: &str) -> Result<(), Invalid> {
+    fn wrong_row(span: &Span, index: usize, expected: &str) -> Result<(), Invalid> {
         let offset = FRAME_HEADER_BYTES + span.rows + index * BODY_ROW_BYTES;
         Err(Invalid::new(Part::Spine, offset, expected, "another"))
     }
@@ -229,10 +229,10 @@ impl Frame {
             for (index, disk) in self.disk_rows_of(span).enumerate() {
                 let row = disk.row;
                 if row.event < event || row.event >= span.end() {
-                    return self.wrong_row(span, index, "a row of the same or a later event");
+                    return Self::wrong_row(span, index, "a row of the same or a later event");
                 }
                 event = row.event;
-                self.check_row(&disk).or_else(|expected| self.wrong_row(span, index, expected))?;
+                self.check_row(&disk).or_else(|expected| Self::wrong_row(span, index, expected))?;
                 count = count.saturating_add(1);
                 if !disk.in_frame {
                     continue;
@@ -249,7 +249,7 @@ impl Frame {
                     earlier.map(|disk| (disk.row.position, named(&disk))).collect()
                 });
                 if stored.get(&row.position) != Some(&named(&disk)) {
-                    return self.wrong_row(span, index, "a body of this frame");
+                    return Self::wrong_row(span, index, "a body of this frame");
                 }
             }
         }

@@ -45,13 +45,13 @@ pub struct Text {
     first: u32,
     chunks: u32,
     /// What it says; empty in the log.
-    text: String,
+    words: String,
 }
 
 impl Text {
     /// The text.
     pub fn as_str(&self) -> &str {
-        &self.text
+        &self.words
     }
 
     /// Its body, as far as a text needs one: no figures. Without rows before it is settled, and if it is empty.
@@ -61,14 +61,14 @@ impl Text {
 
     /// Becomes what the log keeps of it: the body that was made of it.
     pub(crate) fn settle(&mut self, body: Body) {
-        *self = Self { first: body.first, chunks: body.chunks, text: String::new() };
+        *self = Self { first: body.first, chunks: body.chunks, words: String::new() };
     }
 
     /// Becomes what the log keeps of it, if it needs no body: it is one of [`WORDS`], or empty.
     pub(crate) fn settle_plain(&mut self) -> bool {
-        let word = WORDS.iter().position(|word| *word == self.text);
+        let word = WORDS.iter().position(|word| *word == self.words);
         let number = word.and_then(|word| u32::try_from(word).ok()?.checked_add(1));
-        let is_plain = number.is_some() || self.text.is_empty();
+        let is_plain = number.is_some() || self.words.is_empty();
         if is_plain {
             *self = Self { first: number.unwrap_or_default(), ..Self::default() };
         }
@@ -79,14 +79,14 @@ impl Text {
     pub(crate) fn fill_plain(&mut self) -> bool {
         let word = || WORDS.get(usize::try_from(self.first.checked_sub(1)?).ok()?);
         if self.chunks == 0 {
-            self.text = word().copied().unwrap_or_default().to_owned();
+            self.words = word().copied().unwrap_or_default().to_owned();
         }
         self.chunks == 0
     }
 
     /// Puts what its body says.
     pub(crate) fn fill(&mut self, text: String) {
-        self.text = text;
+        self.words = text;
     }
 
     /// Puts another text, which has no body yet.
@@ -99,19 +99,19 @@ impl Deref for Text {
     type Target = str;
 
     fn deref(&self) -> &str {
-        &self.text
+        &self.words
     }
 }
 
 impl AsRef<str> for Text {
     fn as_ref(&self) -> &str {
-        &self.text
+        &self.words
     }
 }
 
 impl From<String> for Text {
     fn from(text: String) -> Self {
-        Self { text, ..Self::default() }
+        Self { words: text, ..Self::default() }
     }
 }
 
@@ -129,25 +129,25 @@ impl From<&String> for Text {
 
 impl From<Text> for String {
     fn from(text: Text) -> Self {
-        text.text
+        text.words
     }
 }
 
 impl fmt::Display for Text {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
+        f.write_str(&self.words)
     }
 }
 
 impl fmt::Debug for Text {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.text, f)
+        fmt::Debug::fmt(&self.words, f)
     }
 }
 
 impl PartialEq for Text {
     fn eq(&self, other: &Self) -> bool {
-        self.text == other.text
+        self.words == other.words
     }
 }
 
@@ -155,31 +155,31 @@ impl Eq for Text {}
 
 impl std::hash::Hash for Text {
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
-        self.text.hash(state);
+        self.words.hash(state);
     }
 }
 
 impl PartialEq<str> for Text {
     fn eq(&self, other: &str) -> bool {
-        self.text == other
+        self.words == other
     }
 }
 
 impl PartialEq<&str> for Text {
     fn eq(&self, other: &&str) -> bool {
-        self.text == *other
+        self.words == *other
     }
 }
 
 impl PartialEq<String> for Text {
     fn eq(&self, other: &String) -> bool {
-        self.text == *other
+        self.words == *other
     }
 }
 
 impl serde::Serialize for Text {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&self.text)
+        serializer.serialize_str(&self.words)
     }
 }
 

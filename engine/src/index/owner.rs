@@ -427,7 +427,11 @@ impl Drop for Index {
         let Some(table) = self.table.take() else { return };
         if self.is_reading {
             // What redb writes to close its file is held back like all it wrote.
-            let _ = if self.broken.get().is_none() { table.close() } else { Ok(table.abandon()) };
+            if self.broken.get().is_none() {
+                let _ = table.close();
+            } else {
+                table.abandon();
+            }
             return;
         }
         if self.is_worth_packing() && pack(&*self.storage, &table, self.options).is_ok() {

@@ -120,16 +120,14 @@ impl Log {
         let mut offset = 0_u64;
         while offset < limit {
             let data = from.data_from(offset);
-            match data.map_err(|error| LogError::io("inspect", from_path.clone(), error))? {
-                Some(data) => offset = data.min(limit),
+            let data = data.map_err(|error| LogError::io("inspect", from_path.clone(), error))?;
+            let Some(data) = data else {
                 // A hole at the end: as long, and as empty.
-                None => {
-                    let length =
-                        from.len().map_err(|error| LogError::io("inspect", from_path.clone(), error))?;
-                    to.set_len(length.min(limit)).map_err(fail("write"))?;
-                    break;
-                }
-            }
+                let length = from.len().map_err(|error| LogError::io("inspect", from_path.clone(), error))?;
+                to.set_len(length.min(limit)).map_err(fail("write"))?;
+                break;
+            };
+            offset = data.min(limit);
             let want = usize::try_from(limit.saturating_sub(offset)).unwrap_or(usize::MAX).min(COPY_BYTES);
             let Some(window) = buffer.get_mut(..want) else { break };
             let count = read_up_to(&*from, window, offset)

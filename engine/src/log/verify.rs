@@ -182,21 +182,7 @@ impl Check<'_> {
             Ok(Identity::Damaged(invalid)) => self.found(store_file_damage(&*log.storage, Some(invalid))),
             Err(error) => return Err(error),
         }
-        // It may be past the end of what this program can follow.
-        let newer = super::locked(&log.shared).damage.clone().filter(|damage| damage.part == Part::Newer);
-        newer.into_iter().for_each(|damage| self.found(*damage));
-        if let Err(found) = read_secret(&*log.storage, log.store()) {
-            self.found(Corruption {
-                part: Part::Secret,
-                path: log.storage.path(SECRET),
-                segment: 0,
-                offset: 0,
-                seq_first: None,
-                seq_last: None,
-                expected: "the secret of this store, without which nothing can be appended".to_owned(),
-                found,
-            });
-        }
+        self.check_surroundings();
         self.read_checkpoint()?;
         let page = log.read_page()?;
         let is_there = page.store.is_some() || log.storage.open(TAIL, Access::Read).is_ok();
@@ -284,6 +270,28 @@ impl Check<'_> {
         };
         self.judge_witnesses(place.position, ending);
         Ok(())
+    }
+
+    /// What a newer program wrote, and the secret.
+    fn check_surroundings(&mut self) {
+        let log = self.log;
+        // It may be past the end of what this program can follow.
+        let newer = super::locked(&log.shared).damage.clone().filter(|damage| damage.part == Part::Newer);
+        if let Some(damage) = newer {
+            self.found(*damage);
+        }
+        if let Err(found) = read_secret(&*log.storage, log.store()) {
+            self.found(Corruption {
+                part: Part::Secret,
+                path: log.storage.path(SECRET),
+                segment: 0,
+                offset: 0,
+                seq_first: None,
+                seq_last: None,
+                expected: "the secret of this store, without which nothing can be appended".to_owned(),
+                found,
+            });
+        }
     }
 
     /// A record of how often bodies were erased is torn only while an erasure is to be taken up again.

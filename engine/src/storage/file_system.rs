@@ -78,7 +78,7 @@ fn is_local(magic: u32) -> bool {
     LOCAL.contains(&magic)
 }
 
-/// The type of what is mounted where `place` is, as `/proc/self/mountinfo` names it (proc_pid_mountinfo(5)).
+/// The type of what is mounted where `place` is, as `/proc/self/mountinfo` names it (`proc_pid_mountinfo(5)`).
 #[cfg(target_os = "linux")]
 fn mounted_as(place: &Path) -> Option<String> {
     let device = rustix::fs::stat(place).ok()?.st_dev;

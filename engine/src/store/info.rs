@@ -167,7 +167,7 @@ impl Store {
                 name.host = opened.host;
                 name.name = opened.name;
                 name.title = opened.title.map(String::from);
-                name.folder = opened.cwd.or(opened.project).map(String::from);
+                name.folder = opened.cwd.or(opened.project);
                 name.parent = opened.parent.map(|parent| parent.stream);
             }
             names.push(name);

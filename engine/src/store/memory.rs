@@ -325,7 +325,9 @@ impl Inner {
         match &mut command {
             MemoryCommand::Add(entry) => pass.memory(entry),
             MemoryCommand::Supersede { reason, .. } | MemoryCommand::Retract { reason, .. } => {
-                reason.iter_mut().for_each(|reason| pass.text(reason));
+                if let Some(reason) = reason {
+                pass.text(reason);
+            }
             }
             MemoryCommand::Reinforce { .. } | MemoryCommand::Restore { .. } => {}
         }

@@ -57,7 +57,9 @@ pub(super) fn settled(
             }
             let counts = serde_json::to_vec(&pass.counts).unwrap_or_default();
             let mut about = entry.origin.clone();
-            about.iter_mut().for_each(|about| pass.text(about));
+            if let Some(about) = about {
+                pass.text(about);
+            }
             let fact = Fact::HostRecorded { record: "redaction".to_owned(), about, raw: Some(counts.into()) };
             let mut note = Entry::from(fact);
             note.origin = entry.origin.as_ref().map(|origin| format!("redaction:{origin}"));
@@ -82,7 +84,9 @@ pub(super) fn stream(redactor: Option<&dyn Redactor>, secret: &Secret, info: &St
             pass.text(text);
         }
         for text in [&mut info.project, &mut info.cwd, &mut info.title, &mut info.host_version] {
-            text.iter_mut().for_each(|text| pass.text(text));
+            if let Some(text) = text {
+                pass.text(text);
+            }
         }
         if let Some((_, Some(call))) = &mut info.parent {
             pass.text(call);
@@ -144,7 +148,9 @@ impl Pass<'_> {
     fn parts(&mut self, parts: &mut [PartEntry]) {
         for part in parts {
             self.bytes(&mut part.bytes);
-            part.media_type.iter_mut().for_each(|text| self.text(text));
+            part.if let Some(text) = media_type {
+                self.text(text);
+            }
         }
     }
 
@@ -191,7 +197,9 @@ impl Pass<'_> {
                 if let Some(details) = details {
                     self.json(details);
                 }
-                todo_change.iter_mut().for_each(|change| self.change(change));
+                if let Some(change) = todo_change {
+                self.change(change);
+            }
             }
             Fact::PromptSet { system, tools, model, params } => {
                 if let Some(system) = system {
@@ -202,10 +210,14 @@ impl Pass<'_> {
                     self.json(json);
                 }
             }
-            Fact::HostCleared { text, .. } => text.iter_mut().for_each(|text| self.bytes(text)),
+            Fact::HostCleared { text, .. } => if let Some(text) = text {
+                self.bytes(text)),
             Fact::HostRecorded { record, raw, .. } => {
-                self.text(record);
-                raw.iter_mut().for_each(|raw| self.bytes(raw));
+                self.text(record;
+            }
+                if let Some(raw) = raw {
+                self.bytes(raw);
+            }
             }
             Fact::TodosReplaced { list } => self.json(list),
             Fact::TodoChanged { change } => self.change(change),

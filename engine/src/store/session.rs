@@ -49,6 +49,7 @@ impl Store {
     }
 
     /// A handle on one session. Nothing is read or written until it is used.
+    #[expect(clippy::needless_pass_by_value, reason = "the handle is made of it")]
     pub fn session(&self, info: StreamInfo) -> Session {
         let info = self.recorded_info(&info);
         Session { store: self.clone(), info }

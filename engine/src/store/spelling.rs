@@ -50,7 +50,7 @@ impl View {
                     continue;
                 };
                 let Some((params, tool)) = item.params.zip(state.tool(ix)) else { continue };
-                calls.push((params, tool.to_owned()));
+                calls.push((params, tool.clone()));
                 signs.push(item.keys.iter().map(ToString::to_string).collect::<Vec<String>>());
             }
         }

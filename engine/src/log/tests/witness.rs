@@ -145,8 +145,8 @@ fn a_header_of_a_segment_that_lies_is_found() {
     let bytes = world.file(name).unwrap();
     let header = crate::codec::SegmentHeader::decode(&bytes).unwrap();
     for (lie, header) in [
-        ("link", SegmentHeader { previous: Link([7; 32]), ..header.clone() }),
-        ("seq", SegmentHeader { first_seq: Seq(header.first_seq.0 + 1), ..header.clone() }),
+        ("link", SegmentHeader { previous: Link([7; 32]), ..header }),
+        ("seq", SegmentHeader { first_seq: Seq(header.first_seq.0 + 1), ..header }),
         // The last commit before it ends one grain later: the walk went over that without a word.
         ("position", SegmentHeader { previous_end: Position(header.previous_end.0 - 1), ..header }),
     ] {
@@ -170,8 +170,8 @@ fn records_of_maps_and_seals_are_compared() {
     let bytes = world.file(map).unwrap();
     let layout = SealedLayout::decode(&bytes[..RECORD_BYTES], RecordKind::Map).unwrap();
     for (lie, layout) in [
-        ("link", SealedLayout { digest: [7; 32], ..layout.clone() }),
-        ("seq", SealedLayout { last_seq: Seq(layout.last_seq.0 - 1), ..layout.clone() }),
+        ("link", SealedLayout { digest: [7; 32], ..layout }),
+        ("seq", SealedLayout { last_seq: Seq(layout.last_seq.0 - 1), ..layout }),
         ("position", SealedLayout { end: Position(layout.end.0 - 1), ..layout }),
     ] {
         let copy = world.fork(1);
