@@ -168,31 +168,33 @@ impl Log {
     /// now: it may be in the log or not.
     pub fn settle(&self, placed: &Placed) -> Result<(), LogError> {
         self.check_process()?;
-        self.settle_stretch(&placed.stretch, false)
-    }
-
-    /// Waits until a stretch is durable, and shows it. `holds_lock`: the caller has W.
-    pub(crate) fn settle_stretch(&self, stretch: &Stretch, holds_lock: bool) -> Result<(), LogError> {
         let Some(tail) = &self.tail else {
             return Err(LogError::ReadOnly { path: self.storage.path("") });
         };
+        match self.await_stretch(tail, &placed.stretch, false) {
+            Outcome::Durable(_) => self.show(placed.stretch.end),
+            Outcome::Failed(lost) => return Err(self.lost(lost)),
+            Outcome::PageLost if self.is_kept(&placed.stretch) => {}
+            Outcome::PageLost => return Err(self.lost(Lost::Replaced)),
+        }
+        Ok(())
+    }
+
+    /// Waits until a stretch is durable. `holds_lock`: the caller has W.
+    pub(super) fn await_stretch(&self, tail: &Tail, stretch: &Stretch, holds_lock: bool) -> Outcome<Lost> {
         let waits = std::cell::Cell::new((0, None));
         let surf = Surf { log: self, tail, stretch, holds_lock, waits };
         let (start, end) = (stretch.start.0, stretch.end.position.0);
-        let lost = match tail.settling.settle(&surf, settle::Stretch { start, end, epoch: stretch.epoch }) {
-            Outcome::Durable(_) => {
-                self.show(stretch.end);
-                return Ok(());
-            }
-            Outcome::Failed(lost) => lost,
-            Outcome::PageLost if !holds_lock && self.is_kept(stretch) => return Ok(()),
-            Outcome::PageLost => Lost::Replaced,
-        };
+        tail.settling.settle(&surf, settle::Stretch { start, end, epoch: stretch.epoch })
+    }
+
+    /// Nobody can know what became of what this handle wrote: it writes no more.
+    pub(super) fn lost(&self, lost: Lost) -> LogError {
         self.poisoned.store(true, Ordering::SeqCst);
-        Err(match lost {
+        match lost {
             Lost::Sync => LogError::Poisoned { path: self.storage.path("") },
             Lost::Replaced => LogError::Replaced { path: self.storage.path(TAIL) },
-        })
+        }
     }
 
     /// Whether a stretch is in the log, durable, when the page that should say so says nothing: that is made anew from the

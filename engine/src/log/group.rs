@@ -14,6 +14,7 @@ use super::append::{Placed, Request, Stretch};
 use super::error::LogError;
 use super::files::{Cursor, Fault, SCAN_WINDOW_BYTES, after, segment_name, segment_start};
 use super::repair::{rewrite, zero};
+use super::settle::Outcome;
 use super::survey::{is_anchored, strict};
 use super::tail::Tail;
 use super::{Appended, Condition, Head, Log, Writer, locked};
@@ -236,7 +237,21 @@ impl Log {
         }
         let segment = self.write_segment(tail, writer)?;
         let epoch = writer.page.epoch;
-        self.settle_stretch(&Stretch { start: Position::default(), end, epoch, segment }, true)
+        let stretch = Stretch { start: Position::default(), end, epoch, segment };
+        match self.await_stretch(tail, &stretch, true) {
+            Outcome::Durable(_) => {}
+            Outcome::Failed(lost) => return Err(self.lost(lost)),
+            // Somebody cut it since it was read under this lock. It is made anew once all that is written is durable.
+            Outcome::PageLost => {
+                let page = tail.read()?;
+                let found = self.repair_behind(tail, writer, &page)?;
+                if found != end {
+                    return Err(self.fork_found(&end, &found));
+                }
+            }
+        }
+        self.show(end);
+        Ok(())
     }
 
     fn fork_found(&self, page: &Written, log: &Written) -> LogError {

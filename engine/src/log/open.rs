@@ -156,6 +156,8 @@ impl Log {
     /// # Errors
     /// [`LogError::Busy`], [`LogError::Io`], [`LogError::NoSpace`].
     pub fn name_features(&self, needs: &[&str], writes: &[&str]) -> Result<(), LogError> {
+        // The lock of a file does not tell threads apart.
+        let _writer = locked(&self.writer);
         let tail = self.check_appendable()?;
         let _lock = tail.lock(&*self.clock, self.options.lock_wait)?;
         let Identity::Store(mut file) = identify(&*self.storage)? else {
@@ -474,13 +476,10 @@ impl Log {
         let Ok(tail) = self.check_appendable() else { return Ok(()) };
         let _lock = tail.lock(&*self.clock, self.options.lock_wait)?;
         let page = tail.read()?;
-        // If another process left things unsettled, its recovery will write the next checkpoint.
-        if page.store != Some(self.segments.store)
-            || page.busy != Busy::Idle
-            || page.written.is_none()
-            || page.poisoned
-            || writer.postponed
-        {
+        // If another process left things unsettled, its recovery will write the next checkpoint. But a page that says nothing
+        // is made anew here: without page and checkpoint readers would miss the last of what was acknowledged.
+        let is_unsettled = page.busy != Busy::Idle || page.written.is_none() || page.poisoned;
+        if page.store == Some(self.segments.store) && is_unsettled || writer.postponed {
             return Ok(());
         }
         self.catch_up(tail, writer, &page)?;

@@ -86,6 +86,8 @@ impl Log {
                 tail.sync().map_err(|_| self.sync_failed(tail))?;
             }
         } else {
+            // The page that was lost may have said that what was torn is written: who waits for that must be told.
+            epoch = epoch.wrapping_add(u32::from(found.torn.is_some()));
             let generation = self.generation.load(Ordering::SeqCst).wrapping_add(1);
             let counts = PageCounts { epoch, generation, upgrades: self.upgrades.load(Ordering::SeqCst) };
             tail.write_page(self.segments.store, &place, counts)?;

@@ -108,6 +108,9 @@ pub(crate) struct World {
     /// What the file holds, and what would be there after a power cut.
     file: AtomicU64,
     disk: AtomicU64,
+    /// Held while a write-back ends: what is lost and that it is lost are one step, as a kernel notes an error before it
+    /// lets go of whoever waits for the same bytes.
+    write_back: Mutex<()>,
     /// Failed write-backs; whoever had the file open is told once by a sync. What they lost stays lost until the log was
     /// opened again, in a file of another number.
     errors: AtomicU64,
@@ -133,6 +136,7 @@ impl World {
             sync_lock: AtomicBool::new(false),
             file: AtomicU64::new(0),
             disk: AtomicU64::new(0),
+            write_back: Mutex::new(()),
             errors: AtomicU64::new(0),
             is_lost: AtomicBool::new(false),
             file_number: AtomicU64::new(0),
@@ -185,10 +189,13 @@ impl World {
         }
         let durable = world.look().durable;
         frames.truncate(usize::try_from(durable).unwrap());
-        world.file_number.fetch_add(1, SeqCst);
-        world.file.store(durable, SeqCst);
-        world.disk.store(durable, SeqCst);
-        world.is_lost.store(false, SeqCst);
+        {
+            let _one = world.write_back.lock().unwrap();
+            world.file_number.fetch_add(1, SeqCst);
+            world.file.store(durable, SeqCst);
+            world.disk.store(durable, SeqCst);
+            world.is_lost.store(false, SeqCst);
+        }
         world.written.put(durable);
         world.confirmed.put(durable);
         world.poisoned.store(false, SeqCst);
@@ -318,15 +325,16 @@ impl Process {
     /// the disk; every open file is told once.
     fn fdatasync(&self) -> bool {
         let world = &*self.world;
-        let is_own = || world.file_number.load(SeqCst) == self.file_number;
         let in_file = world.file.load(SeqCst);
         yield_now();
-        if is_own() && world.failing_sync == Some(world.syncs.fetch_add(1, SeqCst)) {
+        let _one = world.write_back.lock().unwrap();
+        let is_own = world.file_number.load(SeqCst) == self.file_number;
+        if is_own && world.failing_sync == Some(world.syncs.fetch_add(1, SeqCst)) {
             world.is_lost.store(true, SeqCst);
             world.errors.fetch_add(1, SeqCst);
         }
         let errors = world.errors.load(SeqCst);
-        if is_own() && !world.is_lost.load(SeqCst) {
+        if is_own && !world.is_lost.load(SeqCst) {
             world.disk.fetch_max(in_file, SeqCst);
         }
         self.patience.synced(Duration::ZERO);

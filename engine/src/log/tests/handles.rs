@@ -234,6 +234,66 @@ fn a_tail_that_is_cut_is_made_anew() {
     }
 }
 
+/// The same, and the writer ends: it left neither page nor checkpoint, and who only read missed the last of what had been
+/// acknowledged. It makes both anew now.
+#[test]
+fn who_ends_behind_a_tail_that_was_cut_leaves_all_that_it_acknowledged_to_readers() {
+    for length in [0, 700] {
+        let place = Place::new();
+        let one = place.open();
+        let _ = append(&one, 0).unwrap();
+        let _ = append(&one, 1).unwrap();
+        std::fs::OpenOptions::new().write(true).open(place.path("tail")).unwrap().set_len(length).unwrap();
+        one.close().unwrap();
+        let read_only = LogOptions { read_only: true, ..LogOptions::default() };
+        let storage = Arc::new(place.storage().read_only());
+        let (reader, recovery) =
+            Log::open(storage, Arc::new(SystemClock::new()), Arc::new(SystemEntropy), read_only).unwrap();
+        assert_eq!((reader.head().seq, recovery.unconfirmed_event_count), (Seq(4), 0), "{length}");
+        assert!(recovery.was_clean && place.path("checkpoint").is_file(), "{length}");
+    }
+}
+
+/// It is cut again while a handle has the lock and waits for the disk. The handle refused to write any more, though the log is
+/// whole; and what it had acknowledged had no witness then.
+#[test]
+fn a_tail_that_is_cut_under_the_lock_ends_no_handle() {
+    let place = Place::new();
+    let (one, two) = (place.open(), place.open());
+    let _ = append(&one, 0).unwrap();
+    let waiting = two.place(two.prepare(&[event(&two, 1, 0)]).unwrap(), &[]).unwrap();
+    let mut writer = locked(&one.writer);
+    let tail = one.tail.as_ref().unwrap();
+    let lock = tail.lock(&*one.clock, one.options.lock_wait).unwrap();
+    one.catch_up(tail, &mut writer, &tail.read().unwrap()).unwrap();
+    std::fs::OpenOptions::new().write(true).open(place.path("tail")).unwrap().set_len(0).unwrap();
+    one.make_durable(tail, &mut writer).unwrap();
+    drop(lock);
+    drop(writer);
+    two.settle(&waiting).unwrap();
+    assert_eq!((one.head().seq, place.open().head().seq), (Seq(3), Seq(3)));
+    assert_eq!(append(&one, 2).unwrap().first_seq, Seq(4));
+    assert_eq!(sound_listing(&one).len(), 5);
+}
+
+/// One placed a commit, the tail was cut, the commit's bytes were damaged, and another made log and tail anew without it. By the new
+/// page the first one took its commit for durable once others were in its place.
+#[test]
+fn what_was_given_up_behind_a_tail_that_was_cut_is_not_acknowledged() {
+    use std::os::unix::fs::FileExt as _;
+    let place = Place::new();
+    let (one, two) = (place.open(), place.open());
+    let _ = append(&one, 0).unwrap();
+    let waiting = one.place(one.prepare(&[event(&one, 1, 0)]).unwrap(), &[]).unwrap();
+    let segment = std::fs::OpenOptions::new().write(true).open(place.path("log/000000000001.seg")).unwrap();
+    segment.write_all_at(&[0x5a; 8], waiting.appended().position.offset() + 200).unwrap();
+    std::fs::OpenOptions::new().write(true).open(place.path("tail")).unwrap().set_len(0).unwrap();
+    assert_eq!(append(&two, 2).unwrap().first_seq, Seq(3));
+    assert_eq!(append(&two, 5).unwrap().first_seq, Seq(5));
+    assert!(matches!(one.settle(&waiting), Err(LogError::Poisoned { .. })));
+    assert!(two.verify(true).unwrap().is_sound());
+}
+
 /// Another file under the name of the tail: two writers would hold two locks. Whoever has the old one open is told.
 #[test]
 fn a_tail_that_is_another_file_now_stops_who_has_the_old_one() {
