@@ -326,8 +326,8 @@ impl Inner {
             MemoryCommand::Add(entry) => pass.memory(entry),
             MemoryCommand::Supersede { reason, .. } | MemoryCommand::Retract { reason, .. } => {
                 if let Some(reason) = reason {
-                pass.text(reason);
-            }
+                    pass.text(reason);
+                }
             }
             MemoryCommand::Reinforce { .. } | MemoryCommand::Restore { .. } => {}
         }

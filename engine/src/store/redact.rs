@@ -57,7 +57,7 @@ pub(super) fn settled(
             }
             let counts = serde_json::to_vec(&pass.counts).unwrap_or_default();
             let mut about = entry.origin.clone();
-            if let Some(about) = about {
+            if let Some(about) = &mut about {
                 pass.text(about);
             }
             let fact = Fact::HostRecorded { record: "redaction".to_owned(), about, raw: Some(counts.into()) };
@@ -83,10 +83,10 @@ pub(super) fn stream(redactor: Option<&dyn Redactor>, secret: &Secret, info: &St
         for text in [&mut info.name, &mut info.host] {
             pass.text(text);
         }
-        for text in [&mut info.project, &mut info.cwd, &mut info.title, &mut info.host_version] {
-            if let Some(text) = text {
-                pass.text(text);
-            }
+        for text in
+            [&mut info.project, &mut info.cwd, &mut info.title, &mut info.host_version].into_iter().flatten()
+        {
+            pass.text(text);
         }
         if let Some((_, Some(call))) = &mut info.parent {
             pass.text(call);
@@ -148,7 +148,7 @@ impl Pass<'_> {
     fn parts(&mut self, parts: &mut [PartEntry]) {
         for part in parts {
             self.bytes(&mut part.bytes);
-            part.if let Some(text) = media_type {
+            if let Some(text) = &mut part.media_type {
                 self.text(text);
             }
         }
@@ -198,8 +198,8 @@ impl Pass<'_> {
                     self.json(details);
                 }
                 if let Some(change) = todo_change {
-                self.change(change);
-            }
+                    self.change(change);
+                }
             }
             Fact::PromptSet { system, tools, model, params } => {
                 if let Some(system) = system {
@@ -210,14 +210,16 @@ impl Pass<'_> {
                     self.json(json);
                 }
             }
-            Fact::HostCleared { text, .. } => if let Some(text) = text {
-                self.bytes(text)),
+            Fact::HostCleared { text, .. } => {
+                if let Some(text) = text {
+                    self.bytes(text);
+                }
+            }
             Fact::HostRecorded { record, raw, .. } => {
-                self.text(record;
-            }
+                self.text(record);
                 if let Some(raw) = raw {
-                self.bytes(raw);
-            }
+                    self.bytes(raw);
+                }
             }
             Fact::TodosReplaced { list } => self.json(list),
             Fact::TodoChanged { change } => self.change(change),
