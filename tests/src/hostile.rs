@@ -367,7 +367,7 @@ impl Sandbox {
                     link: Link::ZERO,
                     last_frame: *last_frame,
                 };
-                let store = self.id()?;
+                let store = Self::id()?;
                 if *tail {
                     fs::write(self.freed("tail")?, TailPage::encode(store, &written, PageCounts::default()))
                 } else {
@@ -376,7 +376,7 @@ impl Sandbox {
             }
             Trap::Segment { number, first_seq, previous_end, abandoned } => {
                 let header = SegmentHeader {
-                    store: self.id()?,
+                    store: Self::id()?,
                     number: *number,
                     first_seq: Seq(*first_seq),
                     previous_end: Position(*previous_end),
@@ -403,7 +403,7 @@ impl Sandbox {
         }
     }
 
-    fn id(&self) -> io::Result<acpdb_engine::ids::StoreId> {
+    fn id() -> io::Result<acpdb_engine::ids::StoreId> {
         let files = template().map_err(io::Error::other)?;
         let file = StoreFile::decode(files.get(Path::new("acpdb.json")).map_or(&[], Vec::as_slice));
         Ok(file.map_err(|_| io::Error::other("the template has a store file"))?.store)
@@ -413,7 +413,7 @@ impl Sandbox {
     fn sealed(&self, counts: [u32; 4], sizes: [u64; 2], gibibytes: u8) -> io::Result<()> {
         const RECORD_BYTES: usize = 128;
         let path = self.freed("log/000000000001.seg")?;
-        let store = self.id()?;
+        let store = Self::id()?;
         let header = SegmentHeader {
             store,
             number: 1,
@@ -434,8 +434,12 @@ impl Sandbox {
         record.extend_from_slice(&1_u32.to_le_bytes());
         record.extend_from_slice(store.as_bytes());
         record.extend_from_slice(&((1_u64 << 32) | 0xffff_ffff).to_le_bytes());
-        sizes.iter().for_each(|size| record.extend_from_slice(&size.to_le_bytes()));
-        counts.iter().for_each(|count| record.extend_from_slice(&count.to_le_bytes()));
+        for size in sizes {
+            record.extend_from_slice(&size.to_le_bytes());
+        }
+        for count in counts {
+            record.extend_from_slice(&count.to_le_bytes());
+        }
         record.extend_from_slice(&1_u64.to_le_bytes());
         record.extend_from_slice(&u64::from(u32::MAX).to_le_bytes());
         record.extend_from_slice(&[0; 36]);
@@ -486,7 +490,7 @@ fn look(store: &Store) {
     let _ = store.info();
     let _ = store.space();
     if let Ok(events) = store.events(Seq(1), Seq::MAX) {
-        let _ = events.take(EVENT_COUNT_MAX).filter(Result::is_ok).count();
+        let _ = events.take(EVENT_COUNT_MAX).flatten().count();
     }
     let names: Result<Vec<_>, Error> = store.stream_names();
     for stream in names.unwrap_or_default().into_iter().take(20) {

@@ -62,6 +62,7 @@ fn place(name: &str) -> u8 {
 }
 
 /// Stores that were made to harm, each with its story in a few words.
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn table() -> Vec<(&'static str, Vec<Trap>)> {
     let link = |name: &str, to: u8| Trap::Link { place: place(name), to };
     let erasing = || Trap::Erasing { text: b"0\n".to_vec() };
@@ -287,7 +288,9 @@ fn a_store_of_somebody_else_is_used_only_if_it_is_named_or_trusted() {
     let says = |args: &[&str], code: i32, words: &[&str]| {
         let (found, said) = run(&below, &root, args, "");
         assert_eq!(found, Some(code), "{args:?}: {said}");
-        words.iter().for_each(|word| assert!(said.contains(word), "{args:?}: {word:?} is not in {said:?}"));
+        for word in words {
+            assert!(said.contains(word), "{args:?}: {word:?} is not in {said:?}");
+        }
         said
     };
     assert_eq!(says(&["sessions"], 0, &[]), "");

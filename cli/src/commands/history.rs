@@ -57,6 +57,7 @@ struct Listing<'a> {
 }
 
 impl Listing<'_> {
+    #[expect(clippy::too_many_lines, reason = "one question after the other, each with its lines")]
     fn print(
         mut self,
         store: &Store,

@@ -65,14 +65,13 @@ pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result
         match reader::recognise(candidate, format) {
             Recognised::Session(format) => {
                 let mut progress = |bytes| bar.inc(bytes);
-                let store = match &opened {
-                    Some(store) => store,
+                let store = if let Some(store) = &opened {
+                    store
+                } else {
                     // Only now: a mistyped name makes no store.
-                    None => {
-                        let store = opened.insert(place::open_redacting(global, &args.redact, output)?);
-                        known = KnownFiles::of(store, how.clone());
-                        store
-                    }
+                    let store = opened.insert(place::open_redacting(global, &args.redact, output)?);
+                    known = KnownFiles::of(store, how.clone());
+                    store
                 };
                 match reader::read(store, &candidate.path, format, &options, &mut progress) {
                     Ok(report) => {

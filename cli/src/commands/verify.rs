@@ -132,7 +132,7 @@ fn print(report: &Report, folder: &Path, output: &mut Output) -> Result<(), Fail
             format!("{item}{} (invariant {})", contradiction.detail, contradiction.invariant),
         ))?;
     }
-    if acpdb_engine::store::erasure_is_pending(&folder) {
+    if acpdb_engine::store::erasure_is_pending(folder) {
         output.line(line("erasure", place::ERASING.to_owned()))?;
     }
     for note in &report.not_proven {

@@ -183,7 +183,9 @@ fn record(
         (item, row, states, edges)
     };
     let words = crate::items::spell(view, &mut [&mut row]);
-    edges.iter_mut().for_each(|edge: &mut EdgeRow| words.put_key(edge));
+    for edge in &mut edges {
+        words.put_key(edge);
+    }
     let reason = crate::explain(view, &name.name, ix).map(|why| why.sentences.join(" ")).unwrap_or_default();
     let mut problem = None;
     let input = item.params.map(|body| text(view, body, &mut problem)).transpose()?.flatten();

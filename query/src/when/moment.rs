@@ -41,7 +41,7 @@ pub(super) fn read(text: &str, now: Micros, zone: &TimeZone) -> Result<Stretch, 
     let plain = text.trim();
     if plain.contains('[') {
         let zoned: Zoned = plain.parse().map_err(|_| String::new())?;
-        return stretch(&zoned, Fine::Moment);
+        return Ok(stretch(&zoned, Fine::Moment));
     }
     let lower = plain.to_lowercase().replace(',', " ");
     let mut words: Vec<&str> = lower.split_whitespace().collect();
@@ -96,7 +96,7 @@ fn span(words: &[&str]) -> Option<Span> {
 fn back(now: Timestamp, span: Span, zone: &TimeZone) -> Result<Stretch, Reason> {
     let then =
         now.to_zoned(zone.clone()).checked_sub(span).map_err(|_| "that is before all time".to_owned())?;
-    stretch(&then, Fine::Moment)
+    Ok(stretch(&then, Fine::Moment))
 }
 
 /// How finely a time was written.
@@ -106,10 +106,10 @@ enum Fine {
     Moment,
 }
 
-fn stretch(time: &Zoned, fine: Fine) -> Result<Stretch, Reason> {
+fn stretch(time: &Zoned, fine: Fine) -> Stretch {
     let from = micros(time.timestamp());
     let width = if fine == Fine::Second { 999_999 } else { 0 };
-    Ok(Stretch { from, to: Micros(from.get().saturating_add(width)) })
+    Stretch { from, to: Micros(from.get().saturating_add(width)) }
 }
 
 /// Whole days, the last one included.
@@ -364,12 +364,12 @@ impl Parts {
         }
         let Some(day) = self.named_day(today, now, &zone)? else {
             return match self.time {
-                Some((time, fine)) => stretch(&zoned(today.to_datetime(time), &zone)?, fine),
+                Some((time, fine)) => Ok(stretch(&zoned(today.to_datetime(time), &zone)?, fine)),
                 None => Err(String::new()),
             };
         };
         match self.time {
-            Some((time, fine)) => stretch(&zoned(day.to_datetime(time), &zone)?, fine),
+            Some((time, fine)) => Ok(stretch(&zoned(day.to_datetime(time), &zone)?, fine)),
             None => days(day, day, &zone),
         }
     }
