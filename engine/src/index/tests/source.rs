@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::sample::{Judge, Script, encoded, steady};
+use super::sample::{Act, Judge, Script, encoded, steady};
 use crate::ids::{Position, Seq};
 use crate::index::{
     FrameSource as _, Identity, Index, IndexOptions, IndexState, Indexer, IndexerOptions, LiveComparison,
@@ -23,7 +23,14 @@ fn open_log(folder: &Path) -> Arc<Log> {
 
 fn append(log: &Log, script: &Script) {
     for commit in script {
-        let events: Vec<_> = commit.iter().map(|(stream, act)| encoded(*stream, act)).collect();
+        // As a store records it: the label of a call is masked.
+        let masked = |act: &Act| match act.clone() {
+            Act::Call { id, tool, label, files } => {
+                Act::Call { id, tool, label: log.secret().seal_label(label), files }
+            }
+            other => other,
+        };
+        let events: Vec<_> = commit.iter().map(|(stream, act)| encoded(*stream, &masked(act))).collect();
         let _ = log.append(log.prepare(&events).unwrap(), &[]).unwrap();
     }
 }
