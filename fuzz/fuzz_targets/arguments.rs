@@ -45,6 +45,14 @@ mod settings {
     }
 }
 
+/// No command looks up a time.
+mod commands {
+    pub(crate) mod at {
+        #[derive(Debug, Default)]
+        pub(crate) struct Clocks;
+    }
+}
+
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
 
