@@ -180,6 +180,9 @@ pub fn diff(from: &View, to: &View, session: &str) -> DiffReport {
         items,
     };
     drop(reading);
-    let _ = spell(to, &mut report.items.iter_mut().map(|item| &mut item.row).collect::<Vec<_>>());
+    // Backwards in time the earlier of the two does not know the later calls.
+    for view in [from, to] {
+        let _ = spell(view, &mut report.items.iter_mut().map(|item| &mut item.row).collect::<Vec<_>>());
+    }
     report
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use acpdb_engine::event::{Body, Payload, Recorded};
 use acpdb_engine::ids::{Micros, StreamId};
+use acpdb_engine::text::mask::is_masked;
 use acpdb_engine::{Store, StreamName};
 use serde_json::{Value, json};
 
@@ -178,8 +179,10 @@ pub(crate) fn payload(payload: &Payload) -> String {
         Payload::MessageAbandoned(message) => message.key.clone(),
         Payload::ItemRevised(revised) => format!("{} {:?}", revised.item, revised.face).to_lowercase(),
         Payload::ToolCallStarted(started) => {
-            let keys: Vec<&str> = started.keys.iter().map(|key| key.given.as_str()).collect();
-            format!("{} {} {}", started.tool, keys.join(" "), tok(&started.params))
+            // Patterns and command lines are signs in the log; their words are in the parameters.
+            let keys = started.keys.iter().map(|key| key.given.as_str()).filter(|key| !is_masked(key));
+            let tool = std::iter::once(started.tool.as_str()).chain(keys).collect::<Vec<_>>().join(" ");
+            format!("{tool} {}", tok(&started.params))
         }
         Payload::ToolCallFinished(finished) => {
             let total: u32 = finished.output.iter().map(|part| part.body.tokens).sum();
