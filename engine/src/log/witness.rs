@@ -274,15 +274,17 @@ fn pop_if(claims: &mut VecDeque<Claim>, is_due: impl Fn(&Claim) -> bool) -> Opti
     if claims.front().is_some_and(is_due) { claims.pop_front() } else { None }
 }
 
-/// Whether a commit ends at a position: right there, or at the start of the segment that was begun after it.
-fn ends_at(segments: &Segments, position: Position, header: &FrameHeader) -> Result<bool, LogError> {
-    if position == header.end() {
-        return Ok(true);
+/// Whether a commit ends at a position: right there, or at the start of a segment that was begun after it. Segments between that
+/// hold nothing were given up after failed syncs.
+fn ends_at(segments: &Segments, mut position: Position, header: &FrameHeader) -> Result<bool, LogError> {
+    while position != header.end() {
+        let number = position.segment();
+        let is_start = position == SegmentHeader::start(number);
+        let Some(next) = (if is_start { segments.header(number)? } else { None }) else { return Ok(false) };
+        // Always of an earlier segment: this ends.
+        position = next.previous_end;
     }
-    if position != SegmentHeader::start(position.segment()) {
-        return Ok(false);
-    }
-    Ok(segments.header(position.segment())?.is_some_and(|next| next.previous_end == header.end()))
+    Ok(true)
 }
 
 /// Compares a claim with the first sound commit that ends at its seq or later.
