@@ -143,6 +143,9 @@ impl Erasing<'_> {
             log.begin_segment()?;
         }
         log.write_checkpoint()?;
+        // It may be there already, put in place by a process that died before its name was durable.
+        let storage = &log.storage;
+        storage.sync_dir("").map_err(|error| LogError::io("sync", storage.path(""), error))?;
         for (number, blocks) in &blocks {
             self.zero_in(*number, blocks)?;
             figures.segments += 1;
