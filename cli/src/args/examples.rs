@@ -85,7 +85,7 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         "log",
         &[
             ("acpdb log --last 20", "the newest events"),
-            ("acpdb log --follow", "and what is recorded from now on, until interrupted"),
+            ("acpdb log --follow", "and what comes, until interrupted"),
             ("acpdb log 'tool:grep or tool:glob' not status:failed", ""),
         ],
     ),
