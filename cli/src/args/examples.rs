@@ -34,9 +34,9 @@ const EXAMPLES: &[(&str, &[Example])] = &[
     (
         "trust",
         &[
-            ("acpdb trust /srv/team/.acpdb", "from now on it is used where it is found"),
+            ("acpdb trust ~/team/.acpdb", "from now on it is used where it is found"),
             ("acpdb trust --list", ""),
-            ("acpdb trust --remove /srv/team/.acpdb", ""),
+            ("acpdb trust --remove ~/team/.acpdb", ""),
         ],
     ),
     (
@@ -138,7 +138,10 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         &[("acpdb fork e38a074a", ""), ("acpdb fork e38a074a --at t12 --id shop-2", "from a point of it")],
     ),
     ("undo", &[("acpdb undo --dry-run", "what would be taken back"), ("acpdb undo '#435'", "")]),
-    ("redo", &[("acpdb redo", "the newest that is undone"), ("acpdb redo '#435'", "")]),
+    (
+        "redo",
+        &[("acpdb redo --dry-run", "what would hold again"), ("acpdb redo", "the newest that is undone")],
+    ),
     (
         "export html",
         &[

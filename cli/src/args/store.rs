@@ -30,7 +30,7 @@ pub(crate) struct Verify {
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  acpdb head                        the durable end, in a line\n  \
-    acpdb head '#812'                 the commit that holds an event\n  \
+    acpdb head '#297'                 the commit that holds an event\n  \
     acpdb head >> ~/links             for acpdb verify --expect-file ~/links\n\n\
     A commit has one link, which stands for everything up to its end. Of an event inside a larger\n\
     commit, the seq, link, position and time that are printed are those of the end of its commit.")]
@@ -97,7 +97,7 @@ disk keeps of overwritten blocks. A secret that leaked should be withdrawn by it
 Examples:
   acpdb erase '#297' --dry-run
   acpdb erase r_3d86c --reason 'API key'
-  acpdb erase '#297' --span 120..164 --reason 'API key'
+  acpdb erase '#298' --span 120..164 --reason 'API key'
   acpdb erase --from-scan --redact-rule 'pin=pin [0-9]{4}' --reason 'pins'")]
 pub(crate) struct Erase {
     /// The item or event: #seq, short hash, call id or a unique prefix of one

@@ -73,6 +73,9 @@ fn prepared() -> World {
     for line in [
         "acpdb demo --bundled --keep .acpdb",
         "acpdb context discard g_a8834",
+        "acpdb context discard g_4a763",
+        "acpdb undo",
+        "mkdir ~/team && acpdb demo --bundled --keep ~/team/.acpdb",
         r#"echo '{"tasks":[{"id":"3","content":"Pages","status":"in_progress"}]}' | acpdb task update"#,
         r#"echo '{"tasks":[{"id":"3","status":"completed","result_summary":"pages work and are tested"}]}' | acpdb task update"#,
         "acpdb append --stdin < events.jsonl",
