@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use acpdb_engine::event::{Body, Payload, Recorded};
+use acpdb_engine::event::{Body, Payload, PolicySet, Recorded};
 use acpdb_engine::ids::{Micros, StreamId};
 use acpdb_engine::text::mask::is_masked;
 use acpdb_engine::{Store, StreamName};
@@ -213,22 +213,20 @@ pub(crate) fn payload(payload: &Payload) -> String {
         Payload::Injected(injected) => format!("{:?} {}", injected.what, tok(&injected.text)),
         Payload::ContextRebased(rebased) => format!("epoch {} {:?}", rebased.epoch, rebased.why),
         Payload::ContextServed(served) => format!("{} ~{} tokens", served.format, tokens(served.tokens)),
-        Payload::PolicySet(policy) => {
-            let preset = serde_json::from_str::<Value>(&policy.policy).ok();
-            let preset = preset
-                .as_ref()
-                .and_then(|policy| policy.get("preset"))
-                .and_then(Value::as_str)
-                .map(str::to_owned);
-            let why = policy.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
-            format!("{}{why}", preset.unwrap_or_else(|| "custom".to_owned()))
-        }
+        Payload::PolicySet(set) => policy(set),
         Payload::Erased(erased) => {
             format!("{} by {}: {}", count(erased.bodies.len() as u64, "text"), erased.by, erased.reason)
         }
         Payload::DamageNoted(noted) => noted.note.clone(),
         Payload::Unknown { bytes, .. } => format!("{} bytes, written by a newer acpdb", bytes.len()),
     }
+}
+
+fn policy(set: &PolicySet) -> String {
+    let policy = serde_json::from_str::<Value>(&set.policy).ok();
+    let preset = policy.as_ref().and_then(|policy| policy.get("preset")).and_then(Value::as_str);
+    let why = set.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+    format!("{}{why}", preset.unwrap_or("custom"))
 }
 
 fn items(items: &[acpdb_engine::ids::ItemId]) -> String {

@@ -142,13 +142,7 @@ impl Index {
         judge: Judge<'_>,
         options: IndexOptions,
     ) -> IndexState {
-        match Self::try_open(storage, identity, judge, options) {
-            Ok(index) => IndexState::Owner(Arc::new(index)),
-            Err(Opening::Evidence(evidence)) => IndexState::Evidence(evidence),
-            Err(Opening::Fault(fault)) => {
-                IndexState::Bypassed(Bypassed { reason: format!("the index is not used: {}", fault.0) })
-            }
-        }
+        state_of(Self::try_open(storage, identity, judge, options))
     }
 
     fn try_open(
@@ -163,19 +157,10 @@ impl Index {
         let in_use = || Fault::new("another process has its file open");
         let found = match open_table(&**storage, INDEX_NAME, options) {
             Ok(None) => return Err(in_use().into()),
-            Ok(Some(table)) => match evidence::testimony(&table) {
-                Ok(said) => {
-                    if let Some(evidence) = said.as_ref().and_then(judge) {
-                        // What redb would write was held back, and goes with it.
-                        let _ = table.close();
-                        return Err(Opening::Evidence(evidence));
-                    }
-                    adopt(table, identity)
-                }
-                Err(fault) => {
-                    table.abandon();
-                    Err(fault)
-                }
+            Ok(Some(table)) => match judged(table, judge) {
+                Ok(table) => adopt(table, identity),
+                Err(Opening::Fault(fault)) => Err(fault),
+                Err(evidence) => return Err(evidence),
             },
             Err(fault) => Err(fault),
         };
@@ -215,18 +200,7 @@ impl Index {
     ) -> IndexState {
         let opened = || -> Result<Self, Opening> {
             let lock = lock_with(&**storage, Access::Read)?;
-            let table = open_to_read(&**storage, options)?;
-            let said = match evidence::testimony(&table) {
-                Ok(said) => said,
-                Err(fault) => {
-                    table.abandon();
-                    return Err(fault.into());
-                }
-            };
-            if let Some(evidence) = said.as_ref().and_then(judge) {
-                let _ = table.close();
-                return Err(Opening::Evidence(evidence));
-            }
+            let table = judged(open_to_read(&**storage, options)?, judge)?;
             let (table, heads) = adopt(table, identity)?;
             Ok(Self {
                 table: Some(table),
@@ -244,13 +218,7 @@ impl Index {
                 _lock: lock,
             })
         };
-        match opened() {
-            Ok(index) => IndexState::Owner(Arc::new(index)),
-            Err(Opening::Evidence(evidence)) => IndexState::Evidence(evidence),
-            Err(Opening::Fault(fault)) => {
-                IndexState::Bypassed(Bypassed { reason: format!("the index is not used: {}", fault.0) })
-            }
-        }
+        state_of(opened())
     }
 
     /// What the index in `storage` says of the log, without adopting, changing or making anything: a witness of the log's
@@ -478,6 +446,32 @@ pub(super) fn open_table(
     }
     let bytes = file.len().map_err(|error| cannot("look at", storage, name, &error))?;
     Table::open(file, options.cache_bytes, bytes > 0 && bytes <= options.check_bytes_max).map(Some)
+}
+
+/// What came of opening an index.
+fn state_of(opened: Result<Index, Opening>) -> IndexState {
+    match opened {
+        Ok(index) => IndexState::Owner(Arc::new(index)),
+        Err(Opening::Evidence(evidence)) => IndexState::Evidence(evidence),
+        Err(Opening::Fault(fault)) => {
+            IndexState::Bypassed(Bypassed { reason: format!("the index is not used: {}", fault.0) })
+        }
+    }
+}
+
+/// A table that nothing speaks against using. One that is evidence, or cannot be read, is let go as it is.
+fn judged(table: Table, judge: Judge<'_>) -> Result<Table, Opening> {
+    let said = match evidence::testimony(&table) {
+        Ok(said) => said,
+        Err(fault) => {
+            table.abandon();
+            return Err(fault.into());
+        }
+    };
+    let Some(evidence) = said.as_ref().and_then(judge) else { return Ok(table) };
+    // What redb would write was held back, and goes with it.
+    let _ = table.close();
+    Err(Opening::Evidence(evidence))
 }
 
 /// The table of an index that is there, to be read from.
