@@ -35,7 +35,7 @@ mod gather;
 #[path = "../../engine/src/log/handoff.rs"]
 mod handoff;
 #[path = "../../engine/src/log/settle.rs"]
-#[allow(dead_code, reason = "turns are always to be had here, and nobody begins segments")]
+#[allow(dead_code, reason = "turns are always to be had here, and the model begins no segments")]
 mod settle;
 
 #[path = "models/machine.rs"]
@@ -132,6 +132,35 @@ fn a_sync_that_fails_is_told_to_all_whom_it_concerns() {
             shuttle::check_random(move || drop(everybody(None, Some(failing), impatient)), count);
         }
     }
+}
+
+/// Found by a test that hung while one thread began a segment and another one synced: a turn that was taken was refused
+/// by making one and dropping it, under the mutex that dropping takes.
+#[test]
+fn a_turn_that_is_taken_is_refused_and_stays_taken() {
+    let takes = || {
+        let settling = Arc::new(settle::Settling::<()>::default());
+        let holders = Arc::new(AtomicU64::new(0));
+        let takers: Vec<_> = (0..3)
+            .map(|_| {
+                let (settling, holders) = (Arc::clone(&settling), Arc::clone(&holders));
+                shuttle::thread::spawn(move || {
+                    let turn = loop {
+                        match settling.try_take() {
+                            Some(turn) => break turn,
+                            None => shuttle::thread::yield_now(),
+                        }
+                    };
+                    assert_eq!(holders.fetch_add(1, Ordering::SeqCst), 0, "one at a time");
+                    shuttle::thread::yield_now();
+                    holders.fetch_sub(1, Ordering::SeqCst);
+                    drop(turn);
+                })
+            })
+            .collect();
+        takers.into_iter().for_each(|taker| taker.join().unwrap());
+    };
+    shuttle::check_random(takes, cases(400) as usize);
 }
 
 /// Each rule that is broken on purpose is noticed in some order of steps.

@@ -129,7 +129,8 @@ impl<F: Copy> Settling<F> {
     pub(crate) fn try_take(&self) -> Option<OwnTurn<'_, F>> {
         let mut known = self.locked();
         let is_free = !std::mem::replace(&mut known.is_taken, true);
-        is_free.then_some(OwnTurn(self))
+        // Made only if it is free: dropping a turn gives it back, and takes the mutex that is held here.
+        is_free.then(|| OwnTurn(self))
     }
 
     /// Waits until `stretch` is durable, or until nobody can know whether it is.
