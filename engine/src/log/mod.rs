@@ -55,7 +55,7 @@ mod primitives {
 }
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicBool, AtomicU32};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -240,6 +240,8 @@ pub struct Log {
     patience: gather::Patience,
     /// A sync failed; only another handle may append again.
     poisoned: AtomicBool,
+    /// How far the log was durable when its page was last looked at.
+    looked_at: AtomicU64,
     /// The generation of files that was last seen.
     generation: AtomicU32,
     /// How often features had been added when this handle was opened, and those that writing needed then.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use super::create::{Identity, identify, identity_from_log, make, open_tail, read_secret, store_file_damage};
@@ -120,6 +120,7 @@ impl Log {
             queue: Handoff::default(),
             patience: Patience::default(),
             poisoned: AtomicBool::new(false),
+            looked_at: AtomicU64::new(u64::MAX),
             generation: AtomicU32::new(0),
             upgrades: AtomicU32::new(0),
             writes,
@@ -392,11 +393,14 @@ impl Log {
         if locked(&self.shared).damage.is_some() {
             return Ok(head);
         }
-        if let Some(tail) = &self.tail {
-            // What is told in a file that was replaced reaches nobody.
+        let page = self.read_page()?;
+        let durable = page.durable.unwrap_or_default().position.0;
+        let is_news = self.looked_at.swap(durable, Ordering::Relaxed) != durable;
+        // A page that says nothing new may be that of a file which was replaced: nothing new ever gets into it, for a writer
+        // looks at the name first.
+        if !is_news && let Some(tail) = &self.tail {
             tail.check_current()?;
         }
-        let page = self.read_page()?;
         if page.store != Some(self.segments.store) {
             return Ok(head);
         }

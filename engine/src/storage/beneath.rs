@@ -68,8 +68,10 @@ impl Beneath {
     /// Opens a file.
     pub(super) fn file(&self, name: &str, access: Access) -> io::Result<File> {
         let (folder, own) = self.folder_of(name)?;
-        if let Some(found) = look(&folder, own)? {
-            check_regular(&found)?;
+        match look(&folder, own)? {
+            Some(found) => check_regular(&found)?,
+            None if matches!(access, Access::Read | Access::Write) => return Err(Errno::NOENT.into()),
+            None => {}
         }
         let mut flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         flags |= match access {

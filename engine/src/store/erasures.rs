@@ -9,10 +9,14 @@ use rustc_hash::FxHashMap;
 use crate::error::Error;
 use crate::event::Payload;
 use crate::ids::{Position, Seq, StreamId};
+use crate::index::FramePlace;
 
 use super::events::bare;
 use super::{Inner, Store, View};
 use crate::secret::{Secret, Withheld};
+
+/// Frames with events past a seq, and the seq up to which that is all.
+type PlacesAfter<'a> = dyn Fn(Seq) -> Result<(Vec<FramePlace>, Seq), Error> + 'a;
 
 /// Number of the kind that records erasures.
 const ERASED: u16 = 112;
@@ -86,20 +90,23 @@ impl Inner {
 
     /// The erasure that removed a row.
     fn erasure_of(&self, seq: Seq, row: u32) -> Result<Option<Arc<Erasure>>, Error> {
-        Ok(self.erasures()?.by_row.get(&(seq, row)).cloned())
+        let all = self.erasures(&|after| self.frames_of(&[StreamId::STORE], after))?;
+        Ok(all.by_row.get(&(seq, row)).cloned())
     }
 
-    /// What was erased and must not be stored again, and the seq up to which that is all.
+    /// What was erased and must not be stored again, and the seq up to which that is all. It may be less than what another
+    /// process erased just now: the seq is a condition of the commit that rests on it.
     pub(super) fn withheld(&self) -> Result<(Withheld, Seq), Error> {
-        let known = self.erasures()?;
+        let known = self.erasures(&|after| self.known_frames_of(&[StreamId::STORE], after))?;
         Ok((known.withheld.clone(), known.watermark))
     }
 
-    /// All erasures up to the durable head. Cost: what the store's own stream has that was not read yet.
-    fn erasures(&self) -> Result<MutexGuard<'_, Erasures>, Error> {
+    /// All erasures in the frames that `places` gives after a seq. Cost: what the store's own stream has that was not read
+    /// yet.
+    fn erasures(&self, places: &PlacesAfter<'_>) -> Result<MutexGuard<'_, Erasures>, Error> {
         let mut known = self.erasures.lock().unwrap_or_else(PoisonError::into_inner);
         let after = known.watermark;
-        let (places, watermark) = self.frames_of(&[StreamId::STORE], after)?;
+        let (places, watermark) = places(after)?;
         for place in places {
             let parts = match self.parts_of(place.position, &[StreamId::STORE], after) {
                 Ok(parts) => parts,

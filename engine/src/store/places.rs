@@ -28,6 +28,9 @@ use super::catalog::Catalog;
 use super::tabled::Tabled;
 use super::{Inner, Store};
 
+/// Which frames may hold something, asked of the places.
+type FramesQuestion<'a> = dyn Fn(&Places) -> Result<Vec<FramePlace>, Bypassed> + 'a;
+
 /// Events from which on an index is worth its file.
 const INDEX_EVENT_COUNT_MIN: u64 = 4096;
 /// How long an index that could not be had is left alone, the first time and at most; doubled each time.
@@ -52,6 +55,8 @@ pub(super) struct Places {
     reason: Option<String>,
     /// When to try to own it again.
     retry: Option<Retry>,
+    /// When a small store was last looked through for an index that another process made.
+    looked: Option<Instant>,
     /// The index answers up to here.
     base: Seq,
     /// Complete segments after the base that are known by their tables.
@@ -132,9 +137,18 @@ impl Inner {
         if !places.enabled
             || places.index.is_some()
             || places.retry.is_some_and(|retry| Instant::now() < retry.at)
-            || (head.get() < INDEX_EVENT_COUNT_MIN && !self.has_index_file())
         {
             return;
+        }
+        if head.get() < INDEX_EVENT_COUNT_MIN {
+            // Not at each commit: the look costs as much as the commit's own system calls.
+            if places.looked.is_some_and(|looked| looked.elapsed() < RETRY_MIN) {
+                return;
+            }
+            places.looked = Some(Instant::now());
+            if !self.has_index_file() {
+                return;
+            }
         }
         let opened = if places.is_reading {
             Index::open_reading_for(&self.log, IndexOptions::default())
@@ -265,10 +279,15 @@ impl Inner {
         }
     }
 
-    /// Asks the places; an index that fails is dropped and the question asked again.
+    /// Asks the places, brought up to the durable head.
     fn ask<T>(&self, question: &dyn Fn(&Places) -> Result<T, Bypassed>) -> Result<(T, Seq), Error> {
         self.let_index_go();
         self.catch_up_places()?;
+        self.ask_known(question)
+    }
+
+    /// Asks the places as they are known; an index that fails is dropped and the question asked again.
+    fn ask_known<T>(&self, question: &dyn Fn(&Places) -> Result<T, Bypassed>) -> Result<(T, Seq), Error> {
         let failed = {
             let places = self.places.read().unwrap_or_else(PoisonError::into_inner);
             match question(&places) {
@@ -291,8 +310,27 @@ impl Inner {
         streams: &[StreamId],
         after: Seq,
     ) -> Result<(Vec<FramePlace>, Seq), Error> {
+        self.ask_frames(streams, after, &|question| self.ask(question))
+    }
+
+    /// The same as it is known, without a look at what other processes did: for those whose commit says up to where they
+    /// looked, and is refused if there was more.
+    pub(super) fn known_frames_of(
+        &self,
+        streams: &[StreamId],
+        after: Seq,
+    ) -> Result<(Vec<FramePlace>, Seq), Error> {
+        self.ask_frames(streams, after, &|question| self.ask_known(question))
+    }
+
+    fn ask_frames(
+        &self,
+        streams: &[StreamId],
+        after: Seq,
+        ask: &dyn Fn(&FramesQuestion<'_>) -> Result<(Vec<FramePlace>, Seq), Error>,
+    ) -> Result<(Vec<FramePlace>, Seq), Error> {
         let failed = RefCell::new(None);
-        let answer = self.ask(&|places| {
+        let answer = ask(&|places: &Places| {
             let mut found = Vec::new();
             if after < places.base
                 && let Some(index) = &places.index
@@ -482,7 +520,7 @@ impl Store {
         }
         let rebuilt = reindex(&**inner.log.storage(), inner.identity(), &*inner.log, IndexOptions::default())
             .map_err(|why| Error::Busy { detail: why.reason });
-        (places.retry, places.reason) = (None, None);
+        (places.retry, places.reason, places.looked) = (None, None, None);
         inner.open_index(&mut places, head.seq);
         rebuilt
     }
