@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// What an import may take at its peak; a sound one of these sizes takes a tenth of it.
-const PEAK_KIB_MAX: u64 = 400 << 10;
+const PEAK_KIB_MAX: u64 = 200 << 10;
 
 /// Runs the program: its exit code, what it said, and the most memory it held, in KiB, as far as it could be seen.
 fn run(store: &Path, args: &[&str]) -> (Option<i32>, String, u64) {

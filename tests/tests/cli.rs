@@ -73,6 +73,14 @@ fn what_other_policies_would_have_cost() {
 #[test]
 fn what_is_erased_and_what_is_said_of_it() {
     let world = World::fed();
+    // Put together here: a scan of the sources finds no token.
+    let token = format!("ghp_{}", "0a1b2c3d4e".repeat(4).get(..36).unwrap());
+    let said = |key: &str, text: &str| {
+        format!(r#"{{"session":"s3","turn":true,"message":{{"key":"{key}","role":"user","text":"{text}"}}}}"#)
+    };
+    let lines =
+        [said("k1", "my pin is 4711, keep it"), said("k2", &format!("the token is {token}")), String::new()];
+    world.write("secrets.jsonl", &lines.join("\n"));
     transcript::play(&world, "erase.md");
 }
 

@@ -16,7 +16,7 @@ pub(crate) struct Import {
     /// The project whose memory the sessions share
     #[arg(long, value_name = "NAME")]
     pub(crate) project: Option<String>,
-    /// Allow one file more, or less: ratio=500,bytes=4G,record=16M,document=64M,elements=1000000,facts=1000000
+    /// Allow one file more, or less: ratio=500,bytes=4G,record=16M,document=64M,elements=1000000,facts=400000
     #[arg(long, value_name = "NAME=N,..")]
     pub(crate) limits: Vec<String>,
     #[command(flatten)]

@@ -40,7 +40,7 @@ impl Default for Limits {
             record: 16 << 20,
             document: 64 << 20,
             elements: 1_000_000,
-            facts: 1_000_000,
+            facts: 400_000,
         }
     }
 }
