@@ -423,7 +423,7 @@ pub fn state_contradictions(state: &State, at: Seq) -> Vec<Contradiction> {
             say(5, Some(edge.old), "it supersedes itself".to_owned());
         }
         let done = superseder.finished.unwrap_or(superseder.item.seq);
-        if done <= edge.old.seq && edge.rule != crate::fold::RuleKind::Retry {
+        if done <= edge.old.seq && edge.rule != crate::fold::RuleKind::RETRY {
             say(5, Some(edge.old), format!("it is superseded by {new}, which was complete before it began"));
         }
     }

@@ -2,8 +2,7 @@
 
 use acpdb_engine::View;
 use acpdb_engine::fold::{
-    CauseView, Explanation, FaceState, ItemKind, ItemView, Ix, Protection, RuleKind, ShortenKind, State,
-    Status,
+    CauseView, Explanation, FaceState, ItemKind, ItemView, Ix, Protection, ShortenKind, State, Status,
 };
 use acpdb_engine::ids::Seq;
 use serde::Serialize;
@@ -211,7 +210,7 @@ fn cause_sentence(state: &State, cause: &CauseView, why: &Explanation, at: Seq) 
             format!(
                 "It was superseded by {by} in turn {}: {} (rule {}, policy {}).",
                 turn.get(),
-                rule_reason(*rule, &key),
+                rule.reason(&key),
                 rule.label(),
                 why.policy
             )
@@ -226,24 +225,6 @@ fn cause_sentence(state: &State, cause: &CauseView, why: &Explanation, at: Seq) 
             let label = crate::items::shorten_label(*rule);
             format!("It was shortened in turn {}: {what} (rule {label}, policy {}).", turn.get(), why.policy)
         }
-    }
-}
-
-/// What the rule saw. `key` begins with a blank or is empty.
-fn rule_reason(rule: RuleKind, key: &str) -> String {
-    match rule {
-        RuleKind::Hash => "the same call with the same parameters was made again".to_owned(),
-        RuleKind::Dedup => "the same call was made again; parameters that are null do not count".to_owned(),
-        RuleKind::File => format!("a later call worked on the same file{key}"),
-        RuleKind::SupersedeWrite => format!("the file{key} was read after it was written"),
-        RuleKind::SupersedeRead => format!("the file{key} was changed after it was read"),
-        RuleKind::Todo => "a newer todo list replaced it".to_owned(),
-        RuleKind::Url => format!("the same address was fetched again{key}"),
-        RuleKind::StateQuery => format!("the same question about state was asked again{key}"),
-        RuleKind::Snapshot => "a newer snapshot replaced it".to_owned(),
-        RuleKind::Retry => "the failed attempt was repeated and succeeded".to_owned(),
-        RuleKind::Context => "a newer call of the context tool replaced it".to_owned(),
-        RuleKind::Injected => "a newer injected text replaced it".to_owned(),
     }
 }
 

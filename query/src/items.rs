@@ -109,7 +109,7 @@ impl ItemRow {
 }
 
 /// A cause in a word: a rule's name for what is superseded or shortened, else what was done.
-pub const fn cause_label(cause: &CauseView) -> &'static str {
+pub fn cause_label(cause: &CauseView) -> &'static str {
     match cause {
         CauseView::Erased { .. } => "erased",
         CauseView::OffBranch { .. } => "off_branch",

@@ -307,7 +307,7 @@ fn test_11_a_repeat_supersedes() {
     let _ = session.call("read", r#"{"filePath":"package.json"}"#, &long());
     session.turn();
     let _ = session.call("read", r#"{"filePath":"package.json"}"#, &long());
-    assert_eq!(session.line(RuleKind::Hash), "🔄 hash: 1 prune");
+    assert_eq!(session.line(RuleKind::HASH), "🔄 hash: 1 prune");
     assert_eq!(session.shown()[0], "[auto-superseded: hash duplicate]");
     assert_eq!(session.states(), [Tombstone, Whole]);
 }
@@ -318,7 +318,7 @@ fn test_12_a_write_supersedes_a_read() {
     let _ = session.call("read", r#"{"filePath":"test-file.txt"}"#, &long());
     session.turn();
     let _ = session.call("write", r#"{"filePath":"test-file.txt","content":"new content"}"#, "ok");
-    assert_eq!(session.line(RuleKind::File), "📁 file: 1 prune");
+    assert_eq!(session.line(RuleKind::FILE), "📁 file: 1 prune");
     assert_eq!(session.shown()[0], "[auto-superseded: file superseded by write]");
 }
 
@@ -329,7 +329,7 @@ fn test_13_an_edit_supersedes_a_read() {
     session.turn();
     let params = r#"{"filePath":"package.json","oldString":"a","newString":"b"}"#;
     let _ = session.call("edit", params, "ok");
-    assert_eq!(session.line(RuleKind::File), "📁 file: 1 prune");
+    assert_eq!(session.line(RuleKind::FILE), "📁 file: 1 prune");
     assert_eq!(session.states(), [Tombstone, Whole]);
 }
 
@@ -342,7 +342,7 @@ fn test_14_a_newer_todo_list_supersedes() {
     let _ = session.call("todowrite", &list("pending"), &long());
     session.turn();
     let _ = session.call("todowrite", &list("completed"), &long());
-    assert_eq!(session.line(RuleKind::Todo), "✅ todo: 1 prune");
+    assert_eq!(session.line(RuleKind::TODO), "✅ todo: 1 prune");
     assert_eq!(session.shown()[0], "[auto-superseded: newer todowrite exists]");
 }
 
@@ -352,7 +352,7 @@ fn test_15_a_newer_look_at_the_todo_list_supersedes() {
     let _ = session.call("todoread", "{}", &long());
     session.turn();
     let _ = session.call("todoread", "{}", &long());
-    assert_eq!(session.line(RuleKind::Todo), "✅ todo: 1 prune");
+    assert_eq!(session.line(RuleKind::TODO), "✅ todo: 1 prune");
     assert_eq!(session.states(), [Tombstone, Whole]);
 }
 
@@ -362,7 +362,7 @@ fn test_16_other_files_do_not_supersede() {
     let _ = session.call("read", r#"{"filePath":"package.json"}"#, &long());
     session.turn();
     let _ = session.call("write", r#"{"filePath":"other-file.txt","content":".."}"#, "ok");
-    assert_eq!(session.line(RuleKind::File), "📁 file: 0 prunes");
+    assert_eq!(session.line(RuleKind::FILE), "📁 file: 0 prunes");
     assert_eq!(session.states(), [Whole, Whole]);
 }
 
@@ -372,7 +372,7 @@ fn test_17_protected_tools_are_not_superseded() {
     let before = session.call("task", r#"{"description":"look"}"#, &long());
     session.turn();
     let _ = session.call("task", r#"{"description":"look"}"#, &long());
-    assert_eq!(session.line(RuleKind::Hash), "🔄 hash: 0 prunes");
+    assert_eq!(session.line(RuleKind::HASH), "🔄 hash: 0 prunes");
     assert_eq!(session.states(), [Whole, Whole]);
     assert_eq!(before, "", "a protected call has no hash for the agent");
 }

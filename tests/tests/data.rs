@@ -116,7 +116,7 @@ fn check(folder: &str, format: Format, expected: [u64; 9], edges_expected: [u64;
         let state = world.stream(stream.id).unwrap();
         for edge in state.edges(Seq::MAX) {
             let place =
-                [RuleKind::Hash, RuleKind::File, RuleKind::Todo].iter().position(|rule| *rule == edge.rule);
+                [RuleKind::HASH, RuleKind::FILE, RuleKind::TODO].iter().position(|rule| *rule == edge.rule);
             edges[place.unwrap()] += 1;
         }
         let items = state.items(Seq::MAX).filter_map(|ix| state.item(ix, Seq::MAX));

@@ -2,7 +2,7 @@
 
 use acpdb_engine::Store;
 use acpdb_engine::fold::policy::PRESETS;
-use acpdb_engine::fold::{POLICY_KEYS, Policy as Rules, PolicyError};
+use acpdb_engine::fold::{Policy as Rules, PolicyError, policy_keys};
 use acpdb_engine::ids::{Seq, StreamId};
 use serde_json::{Map, Value, json};
 
@@ -70,8 +70,8 @@ fn show(global: &Global, session: &SessionOption, output: &mut Output) -> Result
     let whose = session.map_or_else(|| "the store".to_owned(), |session| format!("session {}", session.name));
     let heading = format!("# policy of {whose}: preset {}", policy.preset);
     output.line(output.paint(describe::DIM, &crate::output::escape(&heading, Escape::Line)))?;
-    for key in POLICY_KEYS {
-        let line = format!("{} = {}", key.name, (key.get)(&policy));
+    for key in policy_keys() {
+        let line = format!("{} = {}", key.name, key.value(&policy));
         let line = crate::output::escape(&line, Escape::Text).into_owned();
         let differs = changed.get(key.name).is_some();
         output.line(if differs {
@@ -117,10 +117,10 @@ fn value(key: &str, text: &str) -> Value {
         return value;
     }
     let default = Rules::default();
-    let is_list = POLICY_KEYS
+    let is_list = policy_keys()
         .iter()
         .find(|known| known.name == key)
-        .is_some_and(|known| (known.get)(&default).is_array());
+        .is_some_and(|known| known.value(&default).is_array());
     if is_list {
         let items = text.split(',').map(str::trim).filter(|item| !item.is_empty() && *item != "-");
         return items.map(|item| Value::String(item.to_owned())).collect();
@@ -231,9 +231,9 @@ fn presets(output: &mut Output) -> Result<Code, Failure> {
     let differs = |name: &str| {
         let policy = Rules::preset(name).unwrap_or_default();
         let mut keys = Map::new();
-        for key in POLICY_KEYS {
-            let value = (key.get)(&policy);
-            if (key.get)(&base) != value {
+        for key in policy_keys() {
+            let value = key.value(&policy);
+            if key.value(&base) != value {
                 keys.insert(key.name.to_owned(), value);
             }
         }

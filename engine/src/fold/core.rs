@@ -337,7 +337,7 @@ impl Step<'_> {
                 if number == FILE_RULE {
                     self.show_anew(ix);
                 }
-                if (rule.on)(&self.core.policy) {
+                if rule.is_on(number, &self.core.policy) {
                     self.apply_rule(number, ix);
                 }
             }
@@ -430,7 +430,7 @@ impl Step<'_> {
 
     fn supersede(&mut self, old: Ix, new: u32, kind: RuleKind, key: u32) {
         let class = self.facts.call(old).map(|call| call.class);
-        let hide_input = kind != RuleKind::Injected && self.core.policy.hide_input.is_meant(class);
+        let hide_input = kind != RuleKind::INJECTED && self.core.policy.hide_input.is_meant(class);
         self.core.set(old, SUPERSEDED);
         let edge = History::edge(old, new, kind, key, self.at, self.core.turn, hide_input);
         self.history.supersede(edge);
@@ -445,9 +445,10 @@ impl Step<'_> {
             let meant = match rule.failed {
                 Failed::No => live.is(READY),
                 Failed::ByPolicy => live.is(READY) || live.failed() && self.core.policy.failed,
+                Failed::Yes => live.is(READY) || live.failed(),
                 Failed::Only => live.failed(),
             };
-            if !meant || !(rule.on)(look.policy) || look.lists.holds(look.facts, ix, rule.guard) {
+            if !meant || !rule.is_on(number, look.policy) || look.lists.holds(look.facts, ix, rule.guard) {
                 continue;
             }
             let id = u8::try_from(number).unwrap_or(u8::MAX);
@@ -741,7 +742,7 @@ impl Step<'_> {
     fn replace_injected(&mut self, old: Ix, new: u32) {
         let live = self.core.live(old);
         if !live.is(SUPERSEDED | LEFT | PINNED) {
-            self.supersede(old, new, RuleKind::Injected, NONE);
+            self.supersede(old, new, RuleKind::INJECTED, NONE);
         }
     }
 

@@ -55,7 +55,7 @@ pub use facts::{ItemKind, Ix};
 pub use history::{RuleKind, ShortenKind};
 pub(crate) use intake::Place;
 pub use policy::{HideInput, Policy, PolicyError};
-pub use policy_keys::{KEYS as POLICY_KEYS, PolicyKey};
+pub use policy_keys::{PolicyKey, policy_keys};
 pub use read::*;
 pub(crate) use saved::{LAYOUT_VERSION, Pieces, TAKEN_BYTES_MAX};
 pub use state::{Change, Effects, State, StreamFacts};

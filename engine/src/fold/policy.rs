@@ -10,15 +10,16 @@
 //! a rule takes a dot (`purge_errors.turns`), and nested objects (a TOML table) mean the same. The table of keys is in
 //! [`keys`](super::policy_keys); an unknown key is refused, with the nearest known one as a suggestion.
 //!
-//! This module knows no event and no rule.
+//! This module knows no event, and of rules their switches.
 
 mod presets;
 
 pub use presets::{PRESETS, PROTECTED_FILES, PROTECTED_TOOLS, REPEAT_EXCEPT, SHELF_EXCEPT};
 use serde_json::{Map, Value};
 
-use super::policy_keys::{KEYS, KeyError};
+use super::policy_keys::{KeyError, policy_keys};
 use super::reminder::{ReflectionSettings, ReminderSettings};
+use super::rules::switches;
 use super::serving::ServeSettings;
 use crate::event::ToolClass;
 use crate::text::Globs;
@@ -227,9 +228,31 @@ impl TurnProtection {
     }
 }
 
+/// Which rules are on that have a switch and no settings, by their place among the rules.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Switches(u32);
+
+impl Switches {
+    /// Those of a preset.
+    fn of(preset: &str) -> Self {
+        let mut all = Self::default();
+        for (number, switch) in switches() {
+            all.set(number, switch.presets.contains(&preset));
+        }
+        all
+    }
+
+    pub(crate) const fn is_on(self, number: u8) -> bool {
+        self.0 & (1 << number) != 0
+    }
+
+    pub(crate) const fn set(&mut self, number: u8, on: bool) {
+        self.0 = if on { self.0 | 1 << number } else { self.0 & !(1 << number) };
+    }
+}
+
 /// Everything that decides what supersedes what.
 #[derive(Clone, PartialEq, Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "one switch a rule, as users name them")]
 pub struct Policy {
     /// Name of the preset it began with.
     pub preset: String,
@@ -247,18 +270,8 @@ pub struct Policy {
     pub failed: bool,
     /// What a superseded call shows of its input.
     pub hide_input: HideInput,
-    /// The todo rule.
-    pub todo: bool,
-    /// Failed attempts, once one succeeds.
-    pub retry: bool,
-    /// Equal addresses and web queries.
-    pub url: bool,
-    /// Equal questions about state.
-    pub state_query: bool,
-    /// Earlier snapshots.
-    pub snapshot: bool,
-    /// Earlier `context_prune` calls.
-    pub context: bool,
+    /// Rules that a key turns on, and nothing else decides.
+    pub switches: Switches,
     /// Failed calls lose long parameters.
     pub purge_errors: PurgeErrors,
     /// Long outputs keep head and tail.
@@ -404,13 +417,13 @@ impl Policy {
             if key == "preset" {
                 continue;
             }
-            let Some(entry) = KEYS.iter().find(|entry| entry.name == key) else {
+            let Some(entry) = policy_keys().iter().find(|entry| entry.name == key) else {
                 return Err(PolicyError::UnknownKey {
                     key: key.clone(),
-                    suggestion: nearest(key, KEYS.iter().map(|entry| entry.name)),
+                    suggestion: nearest(key, policy_keys().iter().map(|entry| entry.name)),
                 });
             };
-            (entry.set)(&mut changed, value).map_err(|error| match error {
+            entry.set(&mut changed, value).map_err(|error| match error {
                 KeyError::Kind(expected) => value_error(key, expected, value),
                 KeyError::Glob(error) => PolicyError::Value {
                     key: key.clone(),
@@ -429,11 +442,11 @@ impl Policy {
         map.insert("preset".to_owned(), Value::String(self.preset.clone()));
         let plain = Self::default();
         let preset = Self::preset(&self.preset).unwrap_or_default();
-        for key in KEYS {
-            let value = (key.get)(self);
+        for key in policy_keys() {
+            let value = key.value(self);
             // Keys that later versions brought are left out where they change nothing: what was recorded without them
             // means the same, and has the same digest. A preset that has them otherwise needs them said.
-            let is_plain = value == (key.get)(&plain) && value == (key.get)(&preset);
+            let is_plain = value == key.value(&plain) && value == key.value(&preset);
             if !(is_late(key.name) && is_plain) {
                 map.insert(key.name.to_owned(), value);
             }
@@ -451,9 +464,9 @@ impl Policy {
         let preset = Self::preset(&self.preset).unwrap_or_default();
         let mut map = Map::new();
         map.insert("preset".to_owned(), Value::String(self.preset.clone()));
-        for key in KEYS {
-            let value = (key.get)(self);
-            if value != (key.get)(&preset) {
+        for key in policy_keys() {
+            let value = key.value(self);
+            if value != key.value(&preset) {
                 map.insert(key.name.to_owned(), value);
             }
         }
@@ -469,6 +482,7 @@ impl Policy {
 /// Keys that are absent from policies recorded by the first version. Their defaults change nothing, and stay for ever.
 fn is_late(key: &str) -> bool {
     key.split('.').next().is_some_and(|group| matches!(group, "shelf" | "serve"))
+        || switches().any(|(_, switch)| switch.is_late && switch.key == key)
 }
 
 impl serde::Serialize for Policy {

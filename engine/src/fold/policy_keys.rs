@@ -1,8 +1,11 @@
 //! The keys of a policy: name, how to read it, how to write it. One line a key.
 
+use std::sync::LazyLock;
+
 use serde_json::Value;
 
 use super::policy::Policy;
+use super::rules::switches;
 use crate::text::{GlobError, Globs};
 
 /// A value that a key does not take.
@@ -17,9 +20,39 @@ pub(super) enum KeyError {
 pub struct PolicyKey {
     /// Its name; a setting of a rule takes a dot.
     pub name: &'static str,
+    place: Place,
+}
+
+/// Where a key's value is.
+enum Place {
+    Field {
+        get: fn(&Policy) -> Value,
+        set: fn(&mut Policy, &Value) -> Result<(), KeyError>,
+    },
+    /// The switch of the rule with this number.
+    Switch(u8),
+}
+
+impl PolicyKey {
     /// Its value in a policy.
-    pub get: fn(&Policy) -> Value,
-    pub(super) set: fn(&mut Policy, &Value) -> Result<(), KeyError>,
+    pub fn value(&self, policy: &Policy) -> Value {
+        match self.place {
+            Place::Field { get, .. } => get(policy),
+            Place::Switch(number) => Value::Bool(policy.switches.is_on(number)),
+        }
+    }
+
+    pub(super) fn set(&self, policy: &mut Policy, value: &Value) -> Result<(), KeyError> {
+        match self.place {
+            Place::Field { set, .. } => set(policy, value),
+            Place::Switch(number) => {
+                let mut on = policy.switches.is_on(number);
+                flag::set(&mut on, value)?;
+                policy.switches.set(number, on);
+                Ok(())
+            }
+        }
+    }
 }
 
 impl std::fmt::Debug for PolicyKey {
@@ -30,16 +63,29 @@ impl std::fmt::Debug for PolicyKey {
 
 macro_rules! keys {
     ($( $name:literal $($field:ident).+ : $with:ident );+ $(;)?) => {
-        &[ $( PolicyKey {
+        [ $( PolicyKey {
             name: $name,
-            get: |policy| $with::get(&policy.$($field).+),
-            set: |policy, value| $with::set(&mut policy.$($field).+, value),
+            place: Place::Field {
+                get: |policy| $with::get(&policy.$($field).+),
+                set: |policy, value| $with::set(&mut policy.$($field).+, value),
+            },
         } ),+ ]
     };
 }
 
 /// Every key, in the order in which a whole policy lists them.
-pub const KEYS: &[PolicyKey] = keys! {
+pub fn policy_keys() -> &'static [PolicyKey] {
+    static ALL: LazyLock<Vec<PolicyKey>> = LazyLock::new(|| {
+        let switches =
+            switches().map(|(number, switch)| PolicyKey { name: switch.key, place: Place::Switch(number) });
+        supersession().into_iter().chain(switches).chain(others()).collect()
+    });
+    &ALL
+}
+
+/// Keys of rules that supersede, other than those that are a switch and no more.
+fn supersession() -> impl IntoIterator<Item = PolicyKey> {
+    keys! {
     "automatic" automatic: flag;
     "paths" paths: word;
     "repeat" repeat.mode: word;
@@ -57,12 +103,12 @@ pub const KEYS: &[PolicyKey] = keys! {
     "same_turn" same_turn: flag;
     "failed" failed: flag;
     "hide_input" hide_input: word;
-    "todo" todo: flag;
-    "retry" retry: flag;
-    "url" url: flag;
-    "state_query" state_query: flag;
-    "snapshot" snapshot: flag;
-    "context" context: flag;
+    }
+}
+
+/// Keys of what shortens, protects and serves.
+fn others() -> impl IntoIterator<Item = PolicyKey> {
+    keys! {
     "purge_errors" purge_errors.on: flag;
     "purge_errors.turns" purge_errors.turns: count;
     "purge_errors.protected_tools" purge_errors.protected_tools: names;
@@ -103,7 +149,8 @@ pub const KEYS: &[PolicyKey] = keys! {
     "serve.price.read" serve.price.read: amount;
     "serve.price.write" serve.price.write: amount;
     "serve.price.ttl_seconds" serve.price.ttl_seconds: count;
-};
+    }
+}
 
 mod flag {
     use super::{KeyError, Value};

@@ -227,21 +227,11 @@ pub(super) const ACTORS: &[(&str, Actor)] = &[
 
 /// Names of rules that supersede or shorten.
 pub(super) fn rules() -> Vec<&'static str> {
-    let supersede = [
-        RuleKind::Hash,
-        RuleKind::File,
-        RuleKind::SupersedeWrite,
-        RuleKind::SupersedeRead,
-        RuleKind::Todo,
-        RuleKind::Url,
-        RuleKind::StateQuery,
-        RuleKind::Snapshot,
-        RuleKind::Retry,
-        RuleKind::Context,
-        RuleKind::Injected,
-    ];
+    let mut names: Vec<&str> = RuleKind::all().map(RuleKind::label).collect();
+    names.dedup();
     let shorten = [ShortenKind::PurgeErrors, ShortenKind::Truncate, ShortenKind::CompressReasoning];
-    supersede.map(RuleKind::label).into_iter().chain(shorten.map(shorten_label)).collect()
+    names.extend(shorten.map(shorten_label));
+    names
 }
 
 /// Names of kinds: groups, items, events.

@@ -325,8 +325,8 @@ impl Run {
         let mut seen = std::collections::BTreeSet::new();
         // The vectors name the two modes of the rule of repeats.
         let kind = |rule: RuleKind| match rule {
-            RuleKind::Hash => "hash",
-            RuleKind::Dedup => "dedup",
+            RuleKind::HASH => "hash",
+            RuleKind::DEDUP => "dedup",
             rule => rule.label(),
         };
         let mut counts = BTreeMap::from([("hash", 0), ("file", 0), ("todo", 0)]);

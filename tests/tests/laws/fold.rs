@@ -54,7 +54,7 @@ fn superseders_are_proper(events: &[Recorded], state: &State, at: Seq) -> Result
             return Err(format!("{edge:?}: the superseded call was pending"));
         };
         // `failed` and `retry` are the only ways for a failed call to be superseded.
-        if outcome != Outcome::Completed && edge.rule != RuleKind::Retry && !state.policy(edge.seq).failed {
+        if outcome != Outcome::Completed && edge.rule != RuleKind::RETRY && !state.policy(edge.seq).failed {
             return Err(format!("{edge:?}: a failed call was superseded"));
         }
         if edge.seq <= edge.old.seq {

@@ -5,55 +5,19 @@ use crate::event::Face;
 use crate::ids::{Seq, Turn};
 use crate::planted::{Bug, is_planted};
 
-/// The rule that made an edge.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize)]
-#[serde(rename_all = "snake_case")]
-#[derive(rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
-pub enum RuleKind {
-    /// A repeat: same tool, same parameters.
-    #[serde(rename = "repeat")]
-    Hash,
-    /// A repeat, top-level nulls left out: the same rule in its other mode.
-    #[serde(rename = "repeat")]
-    Dedup,
-    /// A later call on the same file.
-    File,
-    /// A written file that was read later.
-    SupersedeWrite,
-    /// A read file that was changed later.
-    SupersedeRead,
-    /// A newer todo call.
-    Todo,
-    /// The same address or web query.
-    Url,
-    /// The same question about state.
-    StateQuery,
-    /// A newer snapshot.
-    Snapshot,
-    /// A failed attempt that succeeded later.
-    Retry,
-    /// A newer `context_prune` call.
-    Context,
-    /// A newer reminder or reflection, or an update of the list it was about.
-    Injected,
-}
+/// The rule that made an edge, by the number of its label. What is told of it stands with the rule.
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize,
+)]
+pub struct RuleKind(u8);
 
 impl RuleKind {
-    /// The name of the rule in policies, queries, JSON and words.
-    pub const fn label(self) -> &'static str {
-        match self {
-            Self::Hash | Self::Dedup => "repeat",
-            Self::File => "file",
-            Self::SupersedeWrite => "supersede_write",
-            Self::SupersedeRead => "supersede_read",
-            Self::Todo => "todo",
-            Self::Url => "url",
-            Self::StateQuery => "state_query",
-            Self::Snapshot => "snapshot",
-            Self::Retry => "retry",
-            Self::Context => "context",
-            Self::Injected => "injected",
-        }
+    pub(crate) const fn numbered(number: u8) -> Self {
+        Self(number)
+    }
+
+    pub(crate) const fn number(self) -> u8 {
+        self.0
     }
 }
 

@@ -4,7 +4,7 @@ use super::super::reminder::{ReflectionSettings, ReminderSettings};
 use super::super::serving::ServeSettings;
 use super::{
     CompressReasoning, FileKind, FileRule, HideInput, Paths, Policy, PurgeErrors, Repeat, RepeatMode,
-    ShelfRule, TaskArchive, Truncate, TurnProtection,
+    ShelfRule, Switches, TaskArchive, Truncate, TurnProtection,
 };
 use crate::event::ToolClass;
 use crate::text::Globs;
@@ -95,12 +95,7 @@ impl Default for Policy {
             same_turn: false,
             failed: false,
             hide_input: HideInput::None,
-            todo: true,
-            retry: false,
-            url: false,
-            state_query: false,
-            snapshot: false,
-            context: false,
+            switches: Switches::of("acp"),
             purge_errors: PurgeErrors { on: false, turns: 4, protected_tools: Globs::default() },
             truncate: Truncate {
                 on: false,
@@ -134,7 +129,7 @@ impl Default for Policy {
 impl Policy {
     /// The preset called `name` ([`PRESETS`]), or `None`.
     pub fn preset(name: &str) -> Option<Self> {
-        let mut policy = Self { preset: name.to_owned(), ..Self::default() };
+        let mut policy = Self { preset: name.to_owned(), switches: Switches::of(name), ..Self::default() };
         match name {
             "acp" => {}
             "balanced" => policy.file.edit_quiet_steps = 4,
@@ -142,11 +137,6 @@ impl Policy {
             "acp-head" => {
                 policy.file.set_any_call(true);
                 policy.hide_input = HideInput::Metadata;
-                policy.retry = true;
-                policy.url = true;
-                policy.state_query = true;
-                policy.snapshot = true;
-                policy.context = true;
             }
             "dcp" => {
                 policy.become_dcp();
@@ -180,7 +170,6 @@ impl Policy {
         self.file = FileRule::default();
         self.same_turn = true;
         self.failed = true;
-        self.todo = false;
         self.protected_tools = Globs::default();
         self.protected_files = Globs::default();
     }

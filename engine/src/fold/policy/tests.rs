@@ -8,9 +8,9 @@ fn presets_differ_in_these_keys() {
     for name in PRESETS {
         let policy = Policy::preset(name).unwrap();
         let acp = Policy::default();
-        for key in KEYS {
-            if (key.get)(&policy) != (key.get)(&acp) {
-                table += &format!("{name} {} {}\n", key.name, (key.get)(&policy));
+        for key in policy_keys() {
+            if key.value(&policy) != key.value(&acp) {
+                table += &format!("{name} {} {}\n", key.name, key.value(&policy));
             }
         }
     }
@@ -21,10 +21,10 @@ fn presets_differ_in_these_keys() {
         acp-head file.read_clears ["read","write","edit"]
         acp-head file.search_clears ["search"]
         acp-head hide_input "metadata"
-        acp-head retry true
         acp-head url true
         acp-head state_query true
         acp-head snapshot true
+        acp-head retry true
         acp-head context true
         dcp repeat "dedup"
         dcp file.write_clears []
@@ -79,9 +79,9 @@ fn whole_policies_survive_json_and_toml() {
 #[test]
 fn a_preset_without_one_of_its_rules_is_recorded_without_it() {
     for preset in PRESETS {
-        for key in KEYS {
+        for key in policy_keys() {
             let mut policy = Policy::preset(preset).unwrap();
-            (key.set)(&mut policy, &(key.get)(&Policy::default())).ok().unwrap();
+            key.set(&mut policy, &key.value(&Policy::default())).ok().unwrap();
             assert_eq!(Policy::from_json(&policy.to_json()).unwrap(), policy, "{preset} {}", key.name);
         }
     }

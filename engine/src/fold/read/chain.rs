@@ -162,7 +162,7 @@ impl State {
             .history
             .edges
             .iter()
-            .filter(|edge| edge.exists(at) && edge.kind != RuleKind::Injected)
+            .filter(|edge| edge.exists(at) && edge.kind != RuleKind::INJECTED)
             .collect();
         rows.sort_by_key(|edge| edge.rank);
         rows

@@ -10,6 +10,7 @@ use crate::fold::eviction::{output_text, rolling_text, words_text};
 use crate::fold::facts::{ItemKind, Ix, NONE, Size};
 use crate::fold::history::{Cause, Evicted, Row, RuleKind, ShortenKind};
 use crate::fold::policy::TaskArchive;
+use crate::fold::rules::Tombstone;
 use crate::fold::state::State;
 use crate::ids::{BodyId, Seq};
 use crate::registry::Registry;
@@ -204,19 +205,10 @@ pub(crate) fn superseded_text(kind: RuleKind, tool: &str) -> String {
 
 /// The same in pieces; all empty for what leaves no tombstone.
 fn superseded_pieces(kind: RuleKind, tool: &str) -> [&str; 5] {
-    let [before, tool, after] = match kind {
-        RuleKind::Hash => ["hash duplicate", "", ""],
-        RuleKind::Dedup => ["duplicate call", "", ""],
-        RuleKind::File => ["file superseded by ", tool, ""],
-        RuleKind::SupersedeWrite => ["written file was read later", "", ""],
-        RuleKind::SupersedeRead => ["read file was changed by ", tool, ""],
-        RuleKind::Todo => ["newer ", tool, " exists"],
-        RuleKind::Url => ["URL superseded by ", tool, ""],
-        RuleKind::StateQuery => ["state query superseded by ", tool, ""],
-        RuleKind::Snapshot => ["snapshot superseded by newer snapshot", "", ""],
-        RuleKind::Retry => ["retry succeeded - pruning failed attempt", "", ""],
-        RuleKind::Context => ["newer context exists", "", ""],
-        RuleKind::Injected => return [""; 5],
+    let [before, tool, after] = match kind.described().tombstone {
+        Tombstone::Nothing => return [""; 5],
+        Tombstone::Text(text) => [text, "", ""],
+        Tombstone::Tool(before, after) => [before, tool, after],
     };
     ["[auto-superseded: ", before, tool, after, "]"]
 }

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use crate::event::Face;
 use crate::fold::facts::Ix;
 use crate::fold::history::{Cause, EdgeRow, Edges, RuleKind, ShortenKind, is_before};
+use crate::fold::rules::{Label, Line};
 use crate::fold::state::State;
 use crate::ids::{ItemId, Seq, Turn};
 
@@ -44,7 +45,7 @@ impl serde::Serialize for StatsKind {
 
 impl StatsKind {
     /// The name in JSON.
-    pub const fn label(self) -> &'static str {
+    pub fn label(self) -> &'static str {
         match self {
             Self::Rule(rule) => rule.label(),
             Self::PurgeErrors => "purge_errors",
@@ -60,11 +61,9 @@ impl StatsKind {
     }
 
     /// Both modes of the rule of repeats are that rule.
-    const fn rule(kind: RuleKind) -> Self {
-        Self::Rule(match kind {
-            RuleKind::Dedup => RuleKind::Hash,
-            kind => kind,
-        })
+    fn rule(kind: RuleKind) -> Self {
+        let same = |other: &RuleKind| other.label() == kind.label();
+        Self::Rule(RuleKind::all().find(same).unwrap_or(kind))
     }
 
     fn of(cause: Cause, edges: &Edges) -> Option<Self> {
@@ -151,23 +150,23 @@ impl Stats {
     pub fn line(&self, kind: RuleKind) -> String {
         let count = self.of(StatsKind::Rule(kind)).count;
         let plural = if count == 1 { "" } else { "s" };
-        format!("{} {}: {count} prune{plural}", emoji(kind), kind_name(kind))
+        format!("{} {}: {count} prune{plural}", kind.described().sign, kind.described().short)
     }
 
     /// The stats block in the layout of the originals, without a line feed at its end.
     pub fn acp_block(&self) -> String {
-        let rows: Vec<(RuleKind, KindStats)> = BLOCK_KINDS
-            .iter()
-            .map(|(kinds, _)| {
-                let mut sum = KindStats::default();
-                for kind in *kinds {
-                    let stats = self.of(StatsKind::Rule(*kind));
-                    sum.count += stats.count;
-                    sum.acp_saved += stats.acp_saved;
-                }
-                (kinds.first().copied().unwrap_or(RuleKind::Hash), sum)
-            })
-            .collect();
+        // A row for each short name, in the order of the labels; what was injected is no rule's doing.
+        let mut rows: Vec<(&Label, KindStats)> = Vec::new();
+        for kind in RuleKind::all().filter(|kind| *kind != RuleKind::INJECTED) {
+            let (label, stats) = (kind.described(), self.of(StatsKind::Rule(kind)));
+            if !rows.iter().any(|(row, _)| row.short == label.short) {
+                rows.push((label, KindStats::default()));
+            }
+            for (_, sum) in rows.iter_mut().filter(|(row, _)| row.short == label.short) {
+                sum.count += stats.count;
+                sum.acp_saved += stats.acp_saved;
+            }
+        }
         let mut supersede = KindStats::default();
         for (_, stats) in &rows {
             supersede.count += stats.count;
@@ -193,13 +192,13 @@ impl Stats {
             if *name != "Auto-Supersede" {
                 continue;
             }
-            for ((_, always), (kind, stats)) in BLOCK_KINDS.iter().zip(&rows) {
-                if *always || stats.count > 0 {
+            for (label, stats) in &rows {
+                if label.is_always_shown || stats.count > 0 {
                     let _ = write!(
                         block,
                         "\n    {} {:<15}{:>4} prunes, ~{}",
-                        emoji(*kind),
-                        kind_name(*kind),
+                        label.sign,
+                        label.short,
                         stats.count,
                         short_tokens(stats.acp_saved)
                     );
@@ -210,18 +209,6 @@ impl Stats {
     }
 }
 
-/// Rows of the block: the kinds of each, and whether it always stands.
-const BLOCK_KINDS: &[(&[RuleKind], bool)] = &[
-    (&[RuleKind::Hash, RuleKind::Dedup], true),
-    (&[RuleKind::File, RuleKind::SupersedeWrite, RuleKind::SupersedeRead], true),
-    (&[RuleKind::Todo], true),
-    (&[RuleKind::Url], false),
-    (&[RuleKind::StateQuery], false),
-    (&[RuleKind::Snapshot], false),
-    (&[RuleKind::Retry], false),
-    (&[RuleKind::Context], false),
-];
-
 const STRATEGIES: &[(&str, StatsKind)] = &[
     ("Purge Errors", StatsKind::PurgeErrors),
     ("Manual Discard", StatsKind::Discard),
@@ -231,28 +218,6 @@ const STRATEGIES: &[(&str, StatsKind)] = &[
     ("Shelving", StatsKind::Shelve),
     ("Task Eviction", StatsKind::Evict),
 ];
-
-/// The sign of a kind in log lines and the block.
-const fn emoji(kind: RuleKind) -> &'static str {
-    match kind {
-        RuleKind::Hash | RuleKind::Dedup | RuleKind::Retry => "🔄",
-        RuleKind::File | RuleKind::SupersedeWrite | RuleKind::SupersedeRead => "📁",
-        RuleKind::Todo => "✅",
-        RuleKind::Url => "🔗",
-        RuleKind::StateQuery => "📊",
-        RuleKind::Snapshot => "📸",
-        RuleKind::Context | RuleKind::Injected => "🔧",
-    }
-}
-
-/// The name of a kind in the block.
-const fn kind_name(kind: RuleKind) -> &'static str {
-    match kind {
-        RuleKind::StateQuery => "query",
-        RuleKind::Hash | RuleKind::Dedup => "hash",
-        kind => kind.label(),
-    }
-}
 
 /// Below 1000 plain, else with one decimal and `k`.
 fn short_tokens(tokens: u64) -> String {
@@ -270,7 +235,7 @@ impl State {
     /// All figures at `at`. Cost: O(what was ever hidden).
     pub fn stats(&self, at: Seq) -> Stats {
         let mut stats = Stats::default();
-        for kind in [RuleKind::Hash, RuleKind::File, RuleKind::Todo] {
+        for kind in RuleKind::all().filter(|kind| kind.described().is_always_shown) {
             stats.kinds.insert(StatsKind::Rule(kind), KindStats::default());
         }
         // What was concluded first of an item counts, edges before what shortens in the same event.
@@ -356,27 +321,17 @@ impl State {
         let key = self.facts.keys.get(edge.key as usize).map_or("", |key| self.facts.names.text(key.given));
         let spelled = words(key);
         let key = spelled.as_deref().unwrap_or(key);
-        let sign = emoji(edge.kind);
-        let turn = self.turn_of(old).unwrap_or_default().0;
-        let text = match edge.kind {
-            RuleKind::Hash | RuleKind::Dedup => {
-                let hash = self.hash_text(new, self.policy(at).bare_hashes(), form);
-                format!("hash {hash}: {a} → {b}")
-            }
-            RuleKind::File | RuleKind::SupersedeWrite | RuleKind::SupersedeRead => {
-                format!("file {key}: {tool} {a} superseded by {by}")
-            }
-            RuleKind::Todo => format!("todo: pruned old {tool} {a} (turn {turn})"),
-            RuleKind::Url => {
-                let key: String = key.chars().take(50).collect();
-                format!("URL {key}: {tool} {a} superseded by {by}")
-            }
-            RuleKind::StateQuery => format!("query {key}: {tool} {a} superseded"),
-            RuleKind::Snapshot => format!("snapshot {a} superseded by {b}"),
-            RuleKind::Retry => format!("retry {a} pruned after successful {b}"),
-            RuleKind::Context => format!("context: pruned old context {a} (turn {turn})"),
-            RuleKind::Injected => format!("injected {a}"),
-        };
+        let label = edge.kind.described();
+        let text = (label.line)(&Line {
+            old: &a,
+            new: &b,
+            tool,
+            by,
+            key,
+            turn: self.turn_of(old).unwrap_or_default().0,
+            hash: &|| self.hash_text(new, self.policy(at).bare_hashes(), form),
+        });
+        let sign = label.sign;
         format!("[auto-supersede] {sign} {text}")
     }
 }

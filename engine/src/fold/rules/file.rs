@@ -3,17 +3,51 @@
 //! The policy's matrix says which class of call clears which class of view. A key of one kind never meets one of
 //! another, so a search is cleared by an equal search alone.
 
-use super::{Clear, Failed, Guard, Rule, Slot};
+use super::{Clear, Label, On, Tombstone, Failed, Guard, Rule, Slot};
 use crate::event::{KeyKind, ToolClass};
 use crate::fold::history::RuleKind;
 use crate::fold::policy::FileKind;
 
+pub(super) const FILE: Label = Label {
+    number: 2,
+    name: "file",
+    short: "file",
+    sign: "📁",
+    is_always_shown: true,
+    tombstone: Tombstone::Tool("file superseded by ", ""),
+    line: |line| format!("file {}: {} {} superseded by {}", line.key, line.tool, line.old, line.by),
+    reason: "a later call worked on the same file{key}",
+};
+
+const WRITE: Label = Label {
+    number: 3,
+    name: "supersede_write",
+    short: "file",
+    sign: "📁",
+    is_always_shown: false,
+    tombstone: Tombstone::Text("written file was read later"),
+    line: |line| (FILE.line)(line),
+    reason: "the file{key} was read after it was written",
+};
+
+const READ: Label = Label {
+    number: 4,
+    name: "supersede_read",
+    short: "file",
+    sign: "📁",
+    is_always_shown: false,
+    tombstone: Tombstone::Tool("read file was changed by ", ""),
+    line: |line| (FILE.line)(line),
+    reason: "the file{key} was changed after it was read",
+};
+
 pub(crate) const RULE: Rule = Rule {
-    on: |_| true,
+    labels: &[&FILE, &WRITE, &READ],
+    on: On::Policy(|_| true),
     kind: |policy| match policy.file.kind {
-        FileKind::File => RuleKind::File,
-        FileKind::SupersedeWrite => RuleKind::SupersedeWrite,
-        FileKind::SupersedeRead => RuleKind::SupersedeRead,
+        FileKind::File => RuleKind::FILE,
+        FileKind::SupersedeWrite => RuleKind::of(&WRITE),
+        FileKind::SupersedeRead => RuleKind::of(&READ),
     },
     guard: Guard::File,
     failed: Failed::ByPolicy,

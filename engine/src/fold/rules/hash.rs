@@ -1,16 +1,39 @@
 //! Repeat: the same tool with the same parameters, called again (kind `hash`, or `dedup` without top-level nulls).
 
-use super::{Clear, Failed, Guard, Look, Rule, Slot};
+use super::{Clear, Label, On, Tombstone, Failed, Guard, Look, Rule, Slot};
 use crate::event::TodoRole;
 use crate::fold::facts::Ix;
 use crate::fold::history::RuleKind;
 use crate::fold::policy::{Paths, RepeatMode};
 
+pub(super) const HASH: Label = Label {
+    number: 0,
+    name: "repeat",
+    short: "hash",
+    sign: "🔄",
+    is_always_shown: true,
+    tombstone: Tombstone::Text("hash duplicate"),
+    line: |line| format!("hash {}: {} → {}", (line.hash)(), line.old, line.new),
+    reason: "the same call with the same parameters was made again",
+};
+
+pub(super) const DEDUP: Label = Label {
+    number: 1,
+    name: "repeat",
+    short: "hash",
+    sign: "🔄",
+    is_always_shown: false,
+    tombstone: Tombstone::Text("duplicate call"),
+    line: |line| (HASH.line)(line),
+    reason: "the same call was made again; parameters that are null do not count",
+};
+
 pub(crate) const RULE: Rule = Rule {
-    on: |policy| policy.repeat.mode != RepeatMode::Off,
+    labels: &[&HASH, &DEDUP],
+    on: On::Policy(|policy| policy.repeat.mode != RepeatMode::Off),
     kind: |policy| match policy.repeat.mode {
-        RepeatMode::Dedup => RuleKind::Dedup,
-        RepeatMode::Hash | RepeatMode::Off => RuleKind::Hash,
+        RepeatMode::Dedup => RuleKind::DEDUP,
+        RepeatMode::Hash | RepeatMode::Off => RuleKind::HASH,
     },
     guard: Guard::Repeat,
     failed: Failed::ByPolicy,

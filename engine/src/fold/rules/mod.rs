@@ -5,22 +5,40 @@
 //! newer call N   --clears--> slots whose calls it may supersede   (repeat: its signature; file: keys the matrix allows)
 //! ```
 //!
-//! A rule says only that; finding candidates, protection, order and edges are the same for all and stand in
-//! [`core`](super::core). One file a rule, one line in [`RULES`], in the order in which they are asked.
+//! A rule says that, what its edges are called and what is told of them ([`Label`]), and how a policy turns it on ([`On`]).
+//! Finding candidates, protection, order and edges are the same for all and stand in [`core`](super::core). One file a
+//! rule, one line in the list of [`RULES`], in the order in which they are asked.
 //! Rules that shorten instead are in [`SHORTENING`].
 
+mod label;
+
+pub(crate) use label::{Label, Line, Tombstone};
+
+/// The rules by their files, in the order in which they are asked.
+macro_rules! rules {
+    ($($file:ident)+) => {
+        $(pub(crate) mod $file;)+
+
+        /// All rules, in the order in which they are asked.
+        pub(crate) const RULES: &[Rule] = &[$($file::RULE),+];
+    };
+}
+
+rules! {
+    hash
+    file
+    url
+    state_query
+    snapshot
+    retry
+    context_rule
+    todo
+}
+
 pub(crate) mod compress_reasoning;
-pub(crate) mod context_rule;
-pub(crate) mod file;
-pub(crate) mod hash;
 pub(crate) mod purge_errors;
 pub(crate) mod quiet;
-pub(crate) mod retry;
-pub(crate) mod snapshot;
-pub(crate) mod state_query;
-pub(crate) mod todo;
 pub(crate) mod truncate;
-pub(crate) mod url;
 
 use super::facts::{Call, Facts, Ix, KeyFact, KeyId, NONE, Size};
 use super::history::{RuleKind, ShortenKind};
@@ -99,13 +117,45 @@ pub(crate) enum Failed {
     No,
     /// If the policy says so.
     ByPolicy,
+    /// They, too.
+    Yes,
     /// They alone.
     Only,
 }
 
+/// How a policy turns a rule on.
+#[derive(Clone, Copy)]
+pub(crate) enum On {
+    /// By settings of its own.
+    Policy(fn(&Policy) -> bool),
+    /// By a key that is true or false.
+    Switch(Switch),
+}
+
+/// A key of policies that turns one rule on.
+#[derive(Clone, Copy)]
+pub(crate) struct Switch {
+    pub(crate) key: &'static str,
+    /// The presets in which it is on.
+    pub(crate) presets: &'static [&'static str],
+    /// Not in policies that the first version recorded: left out where it changes nothing.
+    pub(crate) is_late: bool,
+}
+
+/// The switches of the rules, each with the number by which [`Switches`](super::policy::Switches) know it.
+pub(crate) fn switches() -> impl Iterator<Item = (u8, Switch)> {
+    (0..).zip(RULES).filter_map(|(number, rule)| match rule.on {
+        On::Switch(switch) => Some((number, switch)),
+        On::Policy(_) => None,
+    })
+}
+
 /// A rule of supersession.
 pub(crate) struct Rule {
-    pub(crate) on: fn(&Policy) -> bool,
+    /// What its edges can be called.
+    pub(crate) labels: &'static [&'static Label],
+    pub(crate) on: On,
+    /// What an edge is called now.
     pub(crate) kind: fn(&Policy) -> RuleKind,
     pub(crate) guard: Guard,
     pub(crate) failed: Failed,
@@ -115,17 +165,15 @@ pub(crate) struct Rule {
     pub(crate) clears: fn(Look<'_>, Ix, &mut dyn FnMut(Clear)),
 }
 
-/// All rules, in the order in which they are asked.
-pub(crate) const RULES: &[Rule] = &[
-    hash::RULE,
-    file::RULE,
-    url::RULE,
-    state_query::RULE,
-    snapshot::RULE,
-    retry::RULE,
-    context_rule::RULE,
-    todo::RULE,
-];
+impl Rule {
+    /// Whether the policy has it on. `number`: its place among [`RULES`].
+    pub(crate) fn is_on(&self, number: usize, policy: &Policy) -> bool {
+        match self.on {
+            On::Policy(asks) => asks(policy),
+            On::Switch(_) => u8::try_from(number).is_ok_and(|number| policy.switches.is_on(number)),
+        }
+    }
+}
 
 /// Place of the file rule: edges that wait for a file to rest come about just before it is asked.
 pub(crate) const FILE_RULE: usize = 1;

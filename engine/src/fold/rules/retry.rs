@@ -1,13 +1,25 @@
 //! Retry: failed attempts go once the same call succeeds, in whatever turn (kind `retry`).
 
-use super::{Clear, Failed, Guard, Look, Rule, Slot};
+use super::{Clear, Label, On, Tombstone, Switch, Failed, Guard, Look, Rule, Slot};
 use crate::fold::facts::Ix;
 use crate::fold::history::RuleKind;
 use crate::fold::policy::Paths;
 
+pub(super) const LABEL: Label = Label {
+    number: 9,
+    name: "retry",
+    short: "retry",
+    sign: "🔄",
+    is_always_shown: false,
+    tombstone: Tombstone::Text("retry succeeded - pruning failed attempt"),
+    line: |line| format!("retry {} pruned after successful {}", line.old, line.new),
+    reason: "the failed attempt was repeated and succeeded",
+};
+
 pub(crate) const RULE: Rule = Rule {
-    on: |policy| policy.retry,
-    kind: |_| RuleKind::Retry,
+    labels: &[&LABEL],
+    on: On::Switch(Switch { key: "retry", presets: &["acp-head"], is_late: false }),
+    kind: |_| RuleKind::of(&LABEL),
     guard: Guard::Common,
     failed: Failed::Only,
     any_turn: true,

@@ -1,6 +1,6 @@
 //! Snapshot: a newer snapshot takes the place of every earlier one (kind `snapshot`).
 
-use super::{Clear, Failed, Guard, Look, Rule, Slot};
+use super::{Clear, Label, On, Tombstone, Switch, Failed, Guard, Look, Rule, Slot};
 use crate::fold::facts::Ix;
 use crate::fold::history::RuleKind;
 
@@ -8,9 +8,21 @@ use crate::fold::history::RuleKind;
 const TOOL: &str = "snapshot";
 const SLOT: Slot = Slot { group: 0, key: 0 };
 
+const LABEL: Label = Label {
+    number: 8,
+    name: "snapshot",
+    short: "snapshot",
+    sign: "📸",
+    is_always_shown: false,
+    tombstone: Tombstone::Text("snapshot superseded by newer snapshot"),
+    line: |line| format!("snapshot {} superseded by {}", line.old, line.new),
+    reason: "a newer snapshot replaced it",
+};
+
 pub(crate) const RULE: Rule = Rule {
-    on: |policy| policy.snapshot,
-    kind: |_| RuleKind::Snapshot,
+    labels: &[&LABEL],
+    on: On::Switch(Switch { key: "snapshot", presets: &["acp-head"], is_late: false }),
+    kind: |_| RuleKind::of(&LABEL),
     guard: Guard::Common,
     failed: Failed::No,
     any_turn: false,

@@ -1,13 +1,25 @@
 //! State query: the same question about the state of folders or the repository, asked again (kind `state_query`).
 
-use super::{Clear, Failed, Guard, Look, Rule, Slot};
+use super::{Clear, Label, On, Tombstone, Switch, Failed, Guard, Look, Rule, Slot};
 use crate::event::KeyKind;
 use crate::fold::facts::Ix;
 use crate::fold::history::RuleKind;
 
+const LABEL: Label = Label {
+    number: 7,
+    name: "state_query",
+    short: "query",
+    sign: "📊",
+    is_always_shown: false,
+    tombstone: Tombstone::Tool("state query superseded by ", ""),
+    line: |line| format!("query {}: {} {} superseded", line.key, line.tool, line.old),
+    reason: "the same question about state was asked again{key}",
+};
+
 pub(crate) const RULE: Rule = Rule {
-    on: |policy| policy.state_query,
-    kind: |_| RuleKind::StateQuery,
+    labels: &[&LABEL],
+    on: On::Switch(Switch { key: "state_query", presets: &["acp-head"], is_late: false }),
+    kind: |_| RuleKind::of(&LABEL),
     guard: Guard::Common,
     failed: Failed::No,
     any_turn: false,

@@ -2,14 +2,26 @@
 //!
 //! Does not look at protected tools: the todo tools are on that list by default. Changes of one entry are not meant.
 
-use super::{Clear, Failed, Guard, Look, Rule, Slot};
+use super::{Clear, Label, On, Tombstone, Switch, Failed, Guard, Look, Rule, Slot};
 use crate::event::TodoRole;
 use crate::fold::facts::Ix;
 use crate::fold::history::RuleKind;
 
+pub(super) const LABEL: Label = Label {
+    number: 5,
+    name: "todo",
+    short: "todo",
+    sign: "✅",
+    is_always_shown: true,
+    tombstone: Tombstone::Tool("newer ", " exists"),
+    line: |line| format!("todo: pruned old {} {} (turn {})", line.tool, line.old, line.turn),
+    reason: "a newer todo list replaced it",
+};
+
 pub(crate) const RULE: Rule = Rule {
-    on: |policy| policy.todo,
-    kind: |_| RuleKind::Todo,
+    labels: &[&LABEL],
+    on: On::Switch(Switch { key: "todo", presets: &["acp", "balanced", "careful", "acp-head", "economy"], is_late: false }),
+    kind: |_| RuleKind::of(&LABEL),
     guard: Guard::FilesOnly,
     failed: Failed::No,
     any_turn: false,

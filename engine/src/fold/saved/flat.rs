@@ -165,23 +165,25 @@ flat_enum!(KeyKind { File, Search, Url, Exec, State, Task });
 flat_enum!(Outcome { Completed, Failed, Aborted });
 flat_enum!(PartKind { Text, Reasoning, Media, Call, Result, Opaque });
 flat_enum!(Role { System, User, Assistant, Tool });
-flat_enum!(RuleKind {
-    Hash,
-    Dedup,
-    File,
-    SupersedeWrite,
-    SupersedeRead,
-    Todo,
-    Url,
-    StateQuery,
-    Snapshot,
-    Retry,
-    Context,
-    Injected,
-});
 flat_enum!(ShortenKind { PurgeErrors, Truncate, CompressReasoning, Shelve });
 flat_enum!(TodoRole { None, Write, Read, Delta });
 flat_enum!(ToolClass { Read, Write, Edit, Delete, Search, Other });
+
+impl Flat for RuleKind {
+    const BYTES: usize = 1;
+
+    fn put(&self, out: &mut Out) {
+        self.number().put(out);
+    }
+
+    fn get(row: &mut Fields<'_>) -> Self {
+        let number = u8::get(row);
+        if !Self::is_known(number) {
+            row.refuse();
+        }
+        Self::numbered(number)
+    }
+}
 
 /// In half the bytes: a store of more events than that is folded instead. The last number stands for [`Seq::MAX`].
 impl Flat for Seq {

@@ -120,7 +120,7 @@ proptest! {
             let by_rule: u64 = stats
                 .kinds
                 .iter()
-                .filter(|(kind, _)| matches!(kind, crate::fold::StatsKind::Rule(rule) if *rule != crate::fold::RuleKind::Injected))
+                .filter(|(kind, _)| matches!(kind, crate::fold::StatsKind::Rule(rule) if *rule != crate::fold::RuleKind::INJECTED))
                 .map(|(_, stats)| stats.freed)
                 .sum();
             prop_assert_eq!(edges, by_rule);
