@@ -135,6 +135,7 @@ fn kind_of_key(kind: &Archived<KeyKind>) -> KeyKind {
         Archived::<KeyKind>::Exec => KeyKind::Exec,
         Archived::<KeyKind>::State => KeyKind::State,
         Archived::<KeyKind>::Task => KeyKind::Task,
+        Archived::<KeyKind>::Check => KeyKind::Check,
     }
 }
 

@@ -69,6 +69,8 @@ pub enum KeyKind {
     State,
     /// A task.
     Task,
+    /// A check that a command line runs: `cargo test` and its operands.
+    Check,
 }
 
 /// What a call is about.

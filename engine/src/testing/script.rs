@@ -287,7 +287,11 @@ impl Played {
             "bash" => "command",
             _ => "filePath",
         };
-        let value = if tool == "bash" && path == "git" { "git status" } else { path };
+        let value = match (tool, path) {
+            ("bash", "git") => "git status",
+            ("bash", "test") => "cargo test",
+            _ => path,
+        };
         let mut params = serde_json::Map::new();
         if path != "-" {
             params.insert(name.to_owned(), value.into());

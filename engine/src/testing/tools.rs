@@ -44,6 +44,10 @@ impl Registry for TestTools {
                 let fields = vec!["bash:git:status".to_owned()];
                 facts.keys.push(key(KeyKind::State, "bash:git:status".to_owned(), fields));
             }
+            "bash" if text("command").starts_with("cargo test") => {
+                let fields = vec!["cargo test".to_owned()];
+                facts.keys.push(key(KeyKind::Check, "cargo test".to_owned(), fields));
+            }
             "todowrite" => facts.todo = TodoRole::Write,
             "todoread" => facts.todo = TodoRole::Read,
             "clock" => facts.volatile = true,

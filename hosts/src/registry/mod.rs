@@ -11,6 +11,7 @@
 //! The engine stores the answers with [`VERSION`]; it never asks twice. A host adds its own tools by wrapping this
 //! registry in its own.
 
+mod checks;
 mod patch;
 mod shell;
 mod tables;
@@ -217,6 +218,13 @@ fn add_command(facts: &mut ToolFacts, params: &Json, name: &'static str, folders
             fields.push(format!("in {folder}"));
         }
         add(&mut facts.keys, KeyKind::State, ToolClass::Other, &given, fields);
+    }
+    if let Some(check) = checks::check(command) {
+        let mut fields = vec![check.name.clone()];
+        fields.extend(check.operands);
+        let folder = folders.iter().find_map(|name| text_at(params, name));
+        fields.extend(check.folder.as_deref().or(folder).map(|folder| format!("in {folder}")));
+        add(&mut facts.keys, KeyKind::Check, ToolClass::Other, &check.name, fields);
     }
 }
 

@@ -101,7 +101,7 @@ impl Recorder<'_> {
                 let resolved = paths::resolve(&key.given, self.cwd.as_deref());
                 key.resolved = Some(resolved).filter(|resolved| *resolved != key.given);
             }
-            KeyKind::Search | KeyKind::State => self.mask_fields(&mut key),
+            KeyKind::Search | KeyKind::State | KeyKind::Check => self.mask_fields(&mut key),
             KeyKind::Url | KeyKind::Exec => key.given = self.masked(&key.given),
             KeyKind::Task => {}
         }

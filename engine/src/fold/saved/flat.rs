@@ -161,7 +161,7 @@ flat!(ItemId { seq: Seq, part: u32 });
 flat!(Shown { line_bytes: u32, line_tokens: u32, object_bytes: u32, object_tokens: u32 });
 flat_enum!(Face { Input, Output });
 flat_enum!(InjectedKind { Reminder, Reflection, Memory, Other });
-flat_enum!(KeyKind { File, Search, Url, Exec, State, Task });
+flat_enum!(KeyKind { File, Search, Url, Exec, State, Task, Check });
 flat_enum!(Outcome { Completed, Failed, Aborted });
 flat_enum!(PartKind { Text, Reasoning, Media, Call, Result, Opaque });
 flat_enum!(Role { System, User, Assistant, Tool });
