@@ -33,6 +33,7 @@ rules! {
     retry
     context_rule
     todo
+    command_family
 }
 
 pub(crate) mod compress_reasoning;

@@ -1,0 +1,38 @@
+//! Command family: a later run of the same check, such as `cargo test`, makes the output of an earlier one stale (kind
+//! `command_family`). Off unless a policy asks for it. A run that failed is superseded, too; only one that completed
+//! supersedes.
+
+use super::{Clear, Failed, Guard, Label, Look, On, Rule, Slot, Tombstone, Switch};
+use crate::event::KeyKind;
+use crate::fold::facts::Ix;
+use crate::fold::history::RuleKind;
+
+const LABEL: Label = Label {
+    number: 12,
+    name: "command_family",
+    short: "check",
+    sign: "🧪",
+    is_always_shown: false,
+    tombstone: Tombstone::Text("the same check was run again later"),
+    line: |line| format!("check {}: {} {} superseded by {}", line.key, line.tool, line.old, line.new),
+    reason: "the same check was run again{key}",
+};
+
+pub(crate) const RULE: Rule = Rule {
+    labels: &[&LABEL],
+    on: On::Switch(Switch { key: "command_family", presets: &[], is_late: true }),
+    kind: |_| RuleKind::of(&LABEL),
+    guard: Guard::Common,
+    failed: Failed::Yes,
+    any_turn: false,
+    lays: |look, ix, lay| slots(look, ix, &mut |_, slot| lay(slot)),
+    clears: |look, ix, clear| slots(look, ix, &mut |key, slot| clear(Clear { slot, key, waits: false })),
+};
+
+fn slots(look: Look<'_>, ix: Ix, found: &mut dyn FnMut(u32, Slot)) {
+    for (index, key) in look.keys(ix) {
+        if key.kind == KeyKind::Check {
+            found(index, Slot { group: 0, key: look.id(key).0 });
+        }
+    }
+}
