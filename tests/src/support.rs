@@ -203,7 +203,7 @@ pub fn described(store: &Store) -> Result<String, Failure> {
         let reading = view.read();
         for edge in reading.state().edges(Seq::MAX) {
             let new = edge.new.map(|item| item.to_string()).unwrap_or_default();
-            writeln!(out, "  {} -> {new} {:?} at {} {}", edge.old, edge.rule, edge.seq, edge.turn)?;
+            writeln!(out, "  {} -> {new} {} at {} {}", edge.old, edge.rule.label(), edge.seq, edge.turn)?;
         }
     }
     Ok(out)

@@ -133,7 +133,9 @@ pub(crate) fn standing(row: &ItemRow) -> String {
 /// What an item is about: its key, else the beginning of its parameters or text.
 pub(crate) fn about(view: &View, row: &ItemRow) -> Result<String, Failure> {
     if let Some(key) = row.keys.first() {
-        let more = row.keys.len() - 1;
+        // What a command line is about is said by the line itself.
+        let says = |other: &str| key == other || (key.contains(' ') && key.contains(other));
+        let more = row.keys.iter().skip(1).filter(|other| !says(other)).count();
         let more = if more > 0 { format!(" +{more}") } else { String::new() };
         return Ok(format!("{}{more}", one_line(key)));
     }

@@ -26,7 +26,7 @@ pub(crate) use super::op::{Op, Ops, Rewind};
 use super::policy::Policy;
 use super::protect::Lists;
 use super::rules::quiet::{Pair, Quiet};
-use super::rules::{Clear, FILE_RULE, Failed, Look, RULES, SHORTENING, Slot, Subject};
+use super::rules::{Clear, FILE_RULE, Look, RULES, SHORTENING, Slot, Subject};
 use super::saved::{Later, flat, flat_enum};
 use super::task::TaskState;
 use super::todo::TodoState;
@@ -442,12 +442,7 @@ impl Step<'_> {
         let turn = self.facts.item(ix).map_or(0, |item| item.turn.0);
         let look = Look { facts: &*self.facts, policy: &self.core.policy, lists: &self.core.lists };
         for (number, rule) in RULES.iter().enumerate() {
-            let meant = match rule.failed {
-                Failed::No => live.is(READY),
-                Failed::ByPolicy => live.is(READY) || live.failed() && self.core.policy.failed,
-                Failed::Yes => live.is(READY) || live.failed(),
-                Failed::Only => live.failed(),
-            };
+            let meant = rule.failed.is_meant(live.is(READY), live.failed(), look.policy);
             if !meant || !rule.is_on(number, look.policy) || look.lists.holds(look.facts, ix, rule.guard) {
                 continue;
             }

@@ -124,6 +124,18 @@ pub(crate) enum Failed {
     Only,
 }
 
+impl Failed {
+    /// Whether a call that is ready, or has failed, can be superseded.
+    pub(crate) const fn is_meant(self, ready: bool, failed: bool, policy: &Policy) -> bool {
+        match self {
+            Self::No => ready,
+            Self::ByPolicy => ready || failed && policy.failed,
+            Self::Yes => ready || failed,
+            Self::Only => failed,
+        }
+    }
+}
+
 /// How a policy turns a rule on.
 #[derive(Clone, Copy)]
 pub(crate) enum On {

@@ -363,7 +363,10 @@ fn command_family() {
         "1 bash test ok; 1 pin c1; 2 bash test:1 ok",
         "1 bash test ok; 2 bash test:1 ok; 3 restore c1; 4 bash test:2 ok",
     ];
-    rows(r#"{"command_family":true}"#, scripts, &expect![[r#"
+    rows(
+        r#"{"command_family":true}"#,
+        scripts,
+        &expect![[r#"
         1 bash test ok; 2 bash test:1 ok  ->  c1 by c2 (command_family t2)
         1 bash test ok; 2 bash make ok  ->  nothing
         1 bash test ok; 1 bash test:1 ok  ->  nothing
@@ -373,10 +376,15 @@ fn command_family() {
         1 bash test fail; 2 bash test:1 fail; 3 bash test:2 ok  ->  c1 by c3 (command_family t3), c2 by c3 (command_family t3)
         1 bash test ok; 1 pin c1; 2 bash test:1 ok  ->  nothing
         1 bash test ok; 2 bash test:1 ok; 3 restore c1; 4 bash test:2 ok  ->  c1 by c3 (command_family t4), c2 by c3 (command_family t4)
-    "#]]);
-    rows(r#""acp""#, &["1 bash test ok; 2 bash test:1 ok"], &expect![[r#"
+    "#]],
+    );
+    rows(
+        r#""acp""#,
+        &["1 bash test ok; 2 bash test:1 ok"],
+        &expect![[r#"
         1 bash test ok; 2 bash test:1 ok  ->  nothing
-    "#]]);
+    "#]],
+    );
     rows(
         r#"{"command_family":true,"protected_tools":["bash"]}"#,
         &["1 bash test ok; 2 bash test:1 ok"],
