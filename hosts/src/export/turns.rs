@@ -157,6 +157,8 @@ pub(super) struct CallPiece {
     pub(super) signature: Option<String>,
     pub(super) failed: bool,
     pub(super) result: Vec<Said>,
+    /// When its result came.
+    pub(super) finished: Seq,
 }
 
 /// A piece of what is said to the model, or of a result.
@@ -172,6 +174,8 @@ pub(super) enum Said {
 pub(super) struct Turned {
     pub(super) pieces: Vec<Piece>,
     pub(super) said: Vec<Said>,
+    /// When each of them was said.
+    pub(super) said_at: Vec<Seq>,
 }
 
 impl Turned {
@@ -221,6 +225,7 @@ pub(super) fn read(
     for place in &group.said {
         let Some(item) = source.items.get_mut(*place).map(take) else { continue };
         said(source, &item, rules.provider, &mut turned.said)?;
+        turned.said_at.resize(turned.said.len(), item.id().seq);
     }
     Ok(turned)
 }
@@ -567,7 +572,8 @@ fn call(
         result.push(Said::Text { text: NO_RESULT.to_owned(), role: Role::Tool, key: None });
     }
     let failed = item.brief.status != Some(acpdb_engine::fold::Status::Completed);
-    Ok(Some(CallPiece { item: id, id: name, tool, input, signature, failed, result }))
+    let finished = item.brief.finished.unwrap_or(Seq::MAX);
+    Ok(Some(CallPiece { item: id, id: name, tool, input, signature, failed, result, finished }))
 }
 
 fn said(source: &mut Source<'_>, item: &Item, provider: Provider, out: &mut Vec<Said>) -> Result<(), Error> {
