@@ -102,7 +102,7 @@ def codex_more(scene):
 
 
 def codex_agent(scene):
-    codex(scene, prompt="Ask for help. <play:agent>")
+    codex(scene, prompt="Ask for help. <play:team>")
 
 
 def codex_hooks(scene):
@@ -123,7 +123,7 @@ def codex_find(scene):
 
 
 def codex_compact(scene):
-    limit = "model_auto_compact_token_limit = 9000"
+    limit = "model_auto_compact_token_limit = 5600"
     codex(scene, prompt="Rename the greeting. <play:main>", head=limit)
     codex(scene, "resume", "--last", prompt="Look at it again. <play:second>", head=limit)
 

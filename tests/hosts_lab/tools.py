@@ -46,7 +46,7 @@ def codex(call, path):
         "run": lambda: ("exec_command", {"cmd": call["command"]}),
         "search": lambda: ("exec_command", {"cmd": "grep -rn %s src" % call["pattern"]}),
         "todo": lambda: ("update_plan", {"plan": [{"step": text, "status": status} for text, status in call["list"]]}),
-        "agent": lambda: ("spawn_agent", {"message": call["prompt"]}),
+        "agent": lambda: ("spawn_agent", {"message": call["prompt"]}, "multi_agent_v1"),
         "image": lambda: ("view_image", {"path": path}),
         "find": lambda: ("tool_search", {"query": call["query"]}),
         "mcp": lambda: ("recall", {"what": call["what"]}, "mcp__labsrv"),

@@ -159,7 +159,9 @@ impl<'v> Source<'v> {
         });
         let groups = turns::group(&briefs);
         let model = prompt.model.clone().or_else(|| last_model(state, at)).unwrap_or_default();
-        let preserved = is_preserved(format, options.thinking, &model);
+        // What the host sent, it sent with its reasoning, whatever it had cleared before that.
+        let preserved =
+            options.selection != Selection::Recorded && is_preserved(format, options.thinking, &model);
         let same = |one: BodyId, other: BodyId| match (view.body(one), view.body(other)) {
             (Ok(one), Ok(other)) => one == other,
             _ => false,

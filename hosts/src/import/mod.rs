@@ -40,6 +40,7 @@ use acpdb_engine::entry::{Bytes, Entry, StreamInfo, WirePiece};
 use acpdb_engine::ids::Micros;
 use acpdb_engine::secret::DERIVED;
 
+pub(crate) use claude_code::ATTACHED;
 pub use detect::{HEAD_BYTES, decompressed, detect};
 pub use limits::{Exceeded, Limits, exceeded};
 pub use report::{ImportError, ImportReport, Note};

@@ -17,8 +17,8 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use acpdb_engine::entry::{Bytes, Entry, Fact, PartEntry, PointRef, StreamInfo};
-use acpdb_engine::event::{Outcome, Role, Usage};
+use acpdb_engine::entry::{Bytes, Entry, Fact, ItemRef, PartEntry, PointRef, StreamInfo};
+use acpdb_engine::event::{Outcome, ReplaceCause, Role, Usage};
 
 use super::super::calls::{Calls, finish_origin, start_origin};
 use super::super::{json, small_fields, time};
@@ -26,7 +26,8 @@ use super::todo::{self, TodoCall};
 use super::{Record, named, shared};
 
 /// Beginnings of user texts that are not the user's prompt.
-const NO_PROMPT: &[&str] = &["<command-", "<local-command-", "[Request interrupted"];
+const NO_PROMPT: &[&str] =
+    &["<command-", "<local-command-", "[Request interrupted", "<task-notification>"];
 
 /// Beginnings of error texts of calls that were refused or interrupted, not failed.
 const ABORTED: &[&str] = &[
@@ -65,6 +66,16 @@ pub(super) struct Line {
     message: Option<Message>,
     last_origin: Option<String>,
     prompt: Option<Bytes>,
+    /// The items of each record, for compactions that keep some.
+    items: HashMap<Box<str>, Vec<ItemRef>>,
+    /// What the newest compaction kept, until the record after which it stands has come.
+    kept: Option<Kept>,
+}
+
+/// What a compaction kept.
+struct Kept {
+    anchor: String,
+    items: Vec<ItemRef>,
 }
 
 struct Group {
@@ -104,6 +115,8 @@ impl Line {
             message: None,
             last_origin: None,
             prompt: None,
+            items: HashMap::new(),
+            kept: None,
         }
     }
 
@@ -174,12 +187,66 @@ impl Line {
         }
     }
 
-    /// Remembers a compaction: what comes after hangs on it. It may be undone by a rewind to a record before it.
-    pub(super) fn compacted(&mut self, uuid: Option<&str>) {
+    /// Remembers a compaction: what comes after hangs on it, or on a record that it kept. Gives the items that it kept.
+    ///
+    /// It may be undone by a rewind to another record before it.
+    pub(super) fn compacted(&mut self, uuid: Option<&str>, metadata: Option<&str>) -> Vec<ItemRef> {
         let group = self.push_group(uuid.unwrap_or_default());
         if let Some(uuid) = uuid {
             self.seen.insert(Box::from(uuid), Some(group));
         }
+        let preserved = json::member(metadata, "preservedMessages");
+        let segment = json::member(metadata, "preservedSegment");
+        let named_by = |holder, name| named(json::member(holder, name));
+        let kept: Vec<String> = json::member(preserved, "allUuids")
+            .or(json::member(preserved, "uuids"))
+            .and_then(json::elements)
+            .map(|list| list.into_iter().filter_map(|uuid| json::owned(Some(uuid))).collect())
+            .unwrap_or_default();
+        let tail = named_by(segment, "tailUuid").map(Cow::into_owned);
+        for uuid in kept.iter().chain(&tail) {
+            self.seen.insert(Box::from(uuid.as_str()), Some(group));
+        }
+        let items: Vec<ItemRef> =
+            kept.iter().filter_map(|uuid| self.items.get(uuid.as_str())).flatten().cloned().collect();
+        let anchor = named_by(preserved, "anchorUuid").or_else(|| named_by(segment, "anchorUuid"));
+        self.kept = anchor.filter(|_| !items.is_empty()).map(|anchor| Kept {
+            anchor: anchor.into_owned(),
+            items: items.clone(),
+        });
+        items
+    }
+
+    /// Puts what a compaction kept behind the record `uuid`, if that is its place.
+    fn place_kept(&mut self, uuid: &str, entries: &mut Vec<Entry>) {
+        let Some(kept) = self.kept.take_if(|kept| kept.anchor == uuid) else { return };
+        let mut order = self.items.get(uuid).cloned().unwrap_or_default();
+        order.extend(kept.items);
+        let fact = Fact::ContextReplaced { cause: ReplaceCause::Host, order, tokens_before: None };
+        entries.push(Entry::from(fact).origin(format!("preserved:{uuid}")));
+    }
+
+    /// Remembers the items that a record became.
+    fn remember(&mut self, uuid: &str, entries: &[Entry]) {
+        let mut items = Vec::new();
+        for entry in entries {
+            let Some(origin) = &entry.origin else { continue };
+            let count = match &entry.fact {
+                Fact::MessageRecorded { parts, .. } | Fact::MessageContinued { parts, .. } => parts.len(),
+                Fact::ToolStarted { .. } => 1,
+                _ => 0,
+            };
+            let parts = 1..=u32::try_from(count).unwrap_or(u32::MAX);
+            items.extend(parts.map(|part| ItemRef::Origin(origin.clone(), part)));
+        }
+        if !items.is_empty() {
+            self.items.insert(Box::from(uuid), items);
+        }
+    }
+
+    /// A message of the host's, outside the model's: the texts that it attached.
+    pub(super) fn told(&mut self, uuid: &str, entries: &[Entry]) {
+        self.remember(uuid, entries);
     }
 
     /// Ends the model's open message, if there is one.
@@ -205,6 +272,7 @@ impl Line {
             json::pick(message, ["id", "content", "model", "stop_reason", "usage"])?;
         let blocks = Blocks::parse(content)?;
         let mut speech = Speech::default();
+        let first = entries.len();
         if record.kind == "assistant" {
             let id = named(id).map_or_else(|| uuid.to_owned(), Cow::into_owned);
             self.join_message(record, uuid, &id, entries);
@@ -220,6 +288,8 @@ impl Line {
         } else {
             self.user(record, uuid, &blocks, &mut speech, entries);
         }
+        self.remember(uuid, entries.get(first..).unwrap_or_default());
+        self.place_kept(uuid, entries);
         Some(speech)
     }
 
@@ -417,20 +487,18 @@ impl Line {
         entries: &mut Vec<Entry>,
     ) -> usize {
         self.emitted(entries);
-        let parent = match record.parent.as_deref() {
-            None if record.is_root && self.info.parent.is_none() => Some(None),
-            None => None,
-            Some(parent) => self.seen.get(parent).copied(),
-        };
-        // How much of the path stays. A parent that is unknown or on a lost branch tells nothing.
+        let is_root = record.is_root && self.info.parent.is_none();
+        let parent = record.parent.as_deref().and_then(|parent| self.seen.get(parent).copied().flatten());
+        // How much of the path stays. A parent that is not in the file tells nothing, nor does one that hangs on none,
+        // or one on a lost branch.
         let keep = match parent {
-            Some(Some(parent)) => {
+            Some(parent) => {
                 let depth = self.groups.get(parent).map_or(0, |group| group.depth);
                 (self.path.get(depth) == Some(&parent)).then_some(depth + 1)
             }
             // A second root: the first prompt was rewritten.
-            Some(None) if is_prompt => Some(0),
-            _ => None,
+            None if is_root && is_prompt => Some(0),
+            None => None,
         };
         if let Some(keep) = keep
             && let Some(lost) = self.path.get(keep)

@@ -7,7 +7,9 @@
 //! progress of type agent_progress          the session       HostRecorded with the wire
 //!   the record nested in it                <session>/<agent> likewise, without a wire of its own
 //! system compact_boundary                  the session       ContextReplaced
+//!   preserved messages, at the summary     the session       ContextReplaced: the summary, then they
 //! system microcompact_boundary             the session       HostCleared
+//! attachment with what the model read      the session       a message of the host's (see `attached`)
 //! custom-title                             the session       SessionChanged
 //! all others                               the session       HostRecorded
 //! ```
@@ -19,10 +21,12 @@
 //! | end of a message | `msg:<message id>:finish` |
 //! | model step, prompt | `turn:<message id>`, `prompt:<uuid>` |
 //! | compaction, clearing, rewind, folder | `replaced:`, `cleared:`, `rewound:`, `cwd:` + uuid |
+//! | what a compaction kept, in its new place | `preserved:` + uuid of the summary |
 //! | any other record | `record:<uuid>`; without uuid: type, digest and number among equal ones |
 //!
 //! A record whose uuid was there before is kept as a record, says nothing more, and is counted.
 
+mod attached;
 mod line;
 mod todo;
 
@@ -33,6 +37,7 @@ use std::sync::Arc;
 use acpdb_engine::entry::{Entry, Fact, StreamInfo};
 use acpdb_engine::event::ReplaceCause;
 
+pub(crate) use self::attached::ATTACHED;
 use self::line::{Line, Speech};
 use super::report::Admitted;
 use super::values::ValueReader;
@@ -58,6 +63,14 @@ const KNOWN: &[&str] = &[
     "custom-title",
     "mode",
     "pr-link",
+    "api-request",
+    "api-request-shape",
+    "api-request-blob",
+    "tools-used",
+    "atis-latch",
+    "cost-state",
+    "content-replacement",
+    "continued-in",
 ];
 
 /// Imports one file.
@@ -141,6 +154,10 @@ pub(super) struct Record<'a> {
     metadata: Option<&'a str>,
     title: Option<&'a str>,
     about: Option<&'a str>,
+    /// What the host attached, and the texts that the model read of it.
+    pub(super) attachment: Option<&'a str>,
+    pub(super) rendered: Option<&'a str>,
+    pub(super) rendered_role: Option<&'a str>,
 }
 
 impl<'a> Record<'a> {
@@ -168,6 +185,9 @@ impl<'a> Record<'a> {
             "customTitle",
             "messageId",
             "leafUuid",
+            "attachment",
+            "rendered",
+            "renderedRole",
         ];
         let [
             kind,
@@ -192,6 +212,9 @@ impl<'a> Record<'a> {
             title,
             about,
             leaf,
+            attachment,
+            rendered,
+            rendered_role,
         ] = json::pick_with_nulls(text, names)?;
         let is_root = parent == Some("null");
         let given = |value: Option<&'a str>| value.filter(|text| *text != "null");
@@ -217,6 +240,9 @@ impl<'a> Record<'a> {
             metadata: given(compact).or(given(microcompact)),
             title: given(title),
             about: given(about).or(given(leaf)),
+            attachment: given(attachment),
+            rendered: given(rendered),
+            rendered_role: given(rendered_role),
         })
     }
 
@@ -352,7 +378,16 @@ impl Importer<'_, '_> {
             "user" | "assistant" => state.speech(record, &mut entries),
             _ => None,
         };
-        let Some(speech) = spoke else { return self.other(line, raw, record, entries, place) };
+        let Some(speech) = spoke else {
+            if state.attached(record, &mut entries) {
+                let bodies = wire::bodies(&entries);
+                if let Some(entry) = entries.get_mut(first) {
+                    entry.wire = wire::build(raw, &bodies);
+                }
+                return self.emit(line, entries, place.end);
+            }
+            return self.other(line, raw, record, entries, place);
+        };
         if line == home && !self.is_child(home) {
             count_main(&mut self.context.report, &speech);
         } else {
@@ -419,9 +454,9 @@ impl Importer<'_, '_> {
         let Some(state) = self.lines.get_mut(line) else { return Ok(()) };
         let fact = match &*name {
             "system/compact_boundary" => {
-                state.compacted(record.uuid.as_deref());
+                let order = state.compacted(record.uuid.as_deref(), record.metadata);
                 let tokens_before = json::count(json::member(record.metadata, "preTokens"));
-                Fact::ContextReplaced { cause: ReplaceCause::Compaction, order: Vec::new(), tokens_before }
+                Fact::ContextReplaced { cause: ReplaceCause::Compaction, order, tokens_before }
             }
             "system/microcompact_boundary" => {
                 state.link(record);

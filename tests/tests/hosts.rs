@@ -1,0 +1,17 @@
+//! Real hosts: what is made of a recording is what the host sent.
+//!
+//! ```text
+//! tests/hosts_lab plays scenes with real hosts  ->  fixtures/hosts/HOST/SCENE/{recording, requests.jsonl}
+//! recording -> import -> `context --recorded` just before each step of the model -.
+//! requests.jsonl: the messages of each request                                    -+-> equal, but for the short list
+//! ```
+//!
+//! The short list is [`law::LEFT`], and stands with reasons in `docs/HOSTS.md`. `ACPDB_HOSTS_FIXTURES` names another folder of
+//! scenes, as the laboratory does for those that it has just played.
+
+#[path = "hosts/law.rs"]
+mod law;
+#[path = "hosts/lines.rs"]
+mod lines;
+#[path = "hosts/scenes.rs"]
+mod scenes;
