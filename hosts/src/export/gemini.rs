@@ -168,6 +168,10 @@ impl Writer {
         json.text("id", &call.id);
         json.text("name", &call.tool);
         json.open_member("response", b'{');
+        // What is no text follows as a part of its own, as the provider's own program sends it.
+        let is_media =
+            |said: &&Said| matches!(said, Said::Media { body, media_type, .. } if Media::of(body, media_type.as_deref()).is_some());
+        let (beside, inside): (Vec<&Said>, Vec<&Said>) = call.result.iter().partition(is_media);
         let text = |source: &mut Source<'_>, said: &Said| match said {
             Said::Text { text, .. } => text.clone(),
             Said::Opaque { json } => json.clone(),
@@ -176,7 +180,7 @@ impl Writer {
                 media_line(body, media_type.as_deref())
             }
         };
-        let texts: Vec<String> = call.result.iter().map(|said| text(source, said)).collect();
+        let texts: Vec<String> = inside.into_iter().map(|said| text(source, said)).collect();
         let name = if call.failed { "error" } else { "output" };
         match texts.as_slice() {
             [only] => json.text(name, only),
@@ -185,6 +189,9 @@ impl Writer {
         json.close(b'}');
         json.close(b'}');
         json.close(b'}');
+        for said in beside {
+            said_part(source, said, &mut self.json);
+        }
     }
 }
 

@@ -120,25 +120,23 @@ pub(super) fn chat(message: &str, out: &mut Vec<String>) {
     }
 }
 
-/// Gemini's contents.
+/// Gemini's contents. Signatures of calls are left out: the host records none, and sends one, or a mark in its place.
 pub(super) fn gemini(message: &str, out: &mut Vec<String>) {
     let [role, parts] = json::pick(message, ["role", "parts"]).unwrap();
     let role = json::owned(role).unwrap_or_default();
     for part in parts.and_then(json::elements).unwrap_or_default() {
-        let [text, call, response, sign, thought] =
-            json::pick(part, ["text", "functionCall", "functionResponse", "thoughtSignature", "thought"])
-                .unwrap();
-        let sign = sign.map(|sign| format!(" signed {sign}")).unwrap_or_default();
+        let [text, call, response, thought] =
+            json::pick(part, ["text", "functionCall", "functionResponse", "thought"]).unwrap();
         let say = |value: Option<&str>, name: &str| json::owned(json::member(value, name)).unwrap_or_default();
         if call.is_some() {
             let args = json::member(call, "args").unwrap_or("{}");
-            out.push(format!("{role} call {} {} {args}{sign}", say(call, "id"), say(call, "name")));
+            out.push(format!("{role} call {} {} {args}", say(call, "id"), say(call, "name")));
         } else if response.is_some() {
             let body = json::member(response, "response").map(plain).unwrap_or_default();
             out.push(format!("{role} result {} {} {body}", say(response, "id"), say(response, "name")));
         } else if let Some(text) = text {
             let thought = if thought == Some("true") { "thought" } else { "text" };
-            out.push(format!("{role} {thought} {}{sign}", plain(text)));
+            out.push(format!("{role} {thought} {}", plain(text)));
         } else {
             out.push(format!("{role} {}", plain(part)));
         }
