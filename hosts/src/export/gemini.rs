@@ -108,6 +108,10 @@ impl Writer {
         if turned.calls().next().is_some() {
             self.begin("user");
             turned.calls().for_each(|call| self.response(source, call));
+            // What is no text follows as parts of its own, as the provider's own program sends it.
+            for said in turned.calls().flat_map(|call| &call.result).filter(is_beside) {
+                said_part(source, said, &mut self.json);
+            }
         }
         for said in by_message(&turned.said) {
             self.begin("user");
@@ -168,10 +172,7 @@ impl Writer {
         json.text("id", &call.id);
         json.text("name", &call.tool);
         json.open_member("response", b'{');
-        // What is no text follows as a part of its own, as the provider's own program sends it.
-        let is_media =
-            |said: &&Said| matches!(said, Said::Media { body, media_type, .. } if Media::of(body, media_type.as_deref()).is_some());
-        let (beside, inside): (Vec<&Said>, Vec<&Said>) = call.result.iter().partition(is_media);
+        let inside = call.result.iter().filter(|said| !is_beside(said));
         let text = |source: &mut Source<'_>, said: &Said| match said {
             Said::Text { text, .. } => text.clone(),
             Said::Opaque { json } => json.clone(),
@@ -180,7 +181,7 @@ impl Writer {
                 media_line(body, media_type.as_deref())
             }
         };
-        let texts: Vec<String> = inside.into_iter().map(|said| text(source, said)).collect();
+        let texts: Vec<String> = inside.map(|said| text(source, said)).collect();
         let name = if call.failed { "error" } else { "output" };
         match texts.as_slice() {
             [only] => json.text(name, only),
@@ -189,10 +190,13 @@ impl Writer {
         json.close(b'}');
         json.close(b'}');
         json.close(b'}');
-        for said in beside {
-            said_part(source, said, &mut self.json);
-        }
     }
+}
+
+/// Whether a piece of a result stands beside it: media that can be sent.
+fn is_beside(said: &&Said) -> bool {
+    let Said::Media { body, media_type, .. } = said else { return false };
+    Media::of(body, media_type.as_deref()).is_some()
 }
 
 fn said_part(source: &mut Source<'_>, said: &Said, json: &mut Json) {
