@@ -29,6 +29,7 @@ mod lines;
 mod memory;
 mod openai_messages;
 mod opencode;
+mod opencode_db;
 mod report;
 mod swe_agent;
 mod turns;
@@ -42,6 +43,7 @@ use acpdb_engine::secret::DERIVED;
 
 pub(crate) use claude_code::ATTACHED;
 pub use detect::{HEAD_BYTES, decompressed, detect};
+pub use opencode_db::{is_opencode, read_database};
 pub use limits::{Exceeded, Limits, exceeded};
 pub use report::{ImportError, ImportReport, Note};
 

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use acpdb_engine::Store;
-use acpdb_hosts::import::{Format, Options, json, read};
+use acpdb_hosts::import::{Format, Options, json, read, read_database};
+use acpdb_hosts::sqlite::MAGIC;
 use acpdb_tests::support::bytes_of;
 
 /// A request as a host sent it.
@@ -70,7 +71,7 @@ fn files(host: &str, folder: &Path, out: &mut Vec<(Format, PathBuf)>) {
             "codex" if name.ends_with(".jsonl") => Format::Codex,
             "gemini" if name.starts_with("session-") => Format::GeminiCli,
             "copilot" if name == "events.jsonl" => Format::CopilotCli,
-            "opencode" if name.ends_with(".json") => Format::Opencode,
+            "opencode" if name == "opencode.db" => Format::Opencode,
             _ => continue,
         };
         out.push((format, path));
@@ -89,7 +90,11 @@ pub(super) fn imported(scene: &str) -> Played {
         let name = path.file_name().unwrap().to_string_lossy().split('.').next().unwrap().to_owned();
         let mut batches = Vec::new();
         let bytes = bytes_of(&path).unwrap();
-        let report = read(format, &name, &bytes[..], &Options::default(), &mut batches).unwrap();
+        let report = if bytes.starts_with(MAGIC) {
+            read_database(&&bytes[..], None, &name, &Options::default(), &mut batches).unwrap()
+        } else {
+            read(format, &name, &bytes[..], &Options::default(), &mut batches).unwrap()
+        };
         assert!(report.is_complete(), "{}", path.display());
         for batch in batches {
             let _ = store.append(&batch.stream, batch.entries).unwrap();
