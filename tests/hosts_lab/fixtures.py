@@ -54,7 +54,7 @@ def requests(scene, out):
                 body = json.load(body_file)
             session = session_of(meta, body)
             # A mark of the cache moves from message to message and says nothing.
-            messages = [dumps(uncached(message)) for message in body[LISTS[meta["api"]]]]
+            messages = [dumps(uncached(message)) for message in spoken(scene.host, meta["api"], body[LISTS[meta["api"]]])]
             old = before.get(session, [])
             shared = 0
             while shared < min(len(old), len(messages)) and old[shared] == messages[shared]:
@@ -64,6 +64,14 @@ def requests(scene, out):
             file.write(dumps(head)[:-1] + ',"messages":[' + ",".join(messages[shared:]) + "]}\n")
             count += 1
     return count
+
+
+def spoken(host, api, messages):
+    """The messages without a system prompt, which two APIs have among them. Codex's is recorded."""
+    if api not in ("chat", "responses") or host == "codex":
+        return messages
+    first = next((at for at, it in enumerate(messages) if it.get("role") not in ("system", "developer")), 0)
+    return messages[first:]
 
 
 def uncached(value):
@@ -102,6 +110,10 @@ def lean(host, line):
                 value["attachment"][name] = [CUT % len(dumps(value["attachment"][name]))]
         if "shape" in value:
             value["shape"] = CUT % len(dumps(value["shape"]))
+        return dumps(value) + "\n"
+    if host == "copilot" and '"type":"system.message"' in line:
+        value = json.loads(line)
+        value["data"]["content"] = CUT % len(value["data"]["content"])
         return dumps(value) + "\n"
     return line
 

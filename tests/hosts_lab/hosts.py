@@ -130,12 +130,12 @@ def codex_compact(scene):
 
 # ---- opencode
 
-def opencode(scene, *words, prompt, package="@ai-sdk/anthropic", window=200000):
+def opencode(scene, *words, prompt, package="@ai-sdk/anthropic", window=200000, model="claude-lab"):
     config = {
         "$schema": "https://opencode.ai/config.json", "autoupdate": False, "share": "disabled", "permission": {"*": "allow"},
-        "model": "lab/claude-lab", "small_model": "lab/claude-lab", "enabled_providers": ["lab"],
+        "model": "lab/" + model, "small_model": "lab/" + model, "enabled_providers": ["lab"],
         "provider": {"lab": {"npm": package, "name": "Lab", "options": {"baseURL": scene.url + "/v1", "apiKey": "lab"}, "models": {
-            "claude-lab": {"name": "Lab", "reasoning": True, "tool_call": True, "attachment": True,
+            model: {"name": "Lab", "reasoning": True, "tool_call": True, "attachment": True,
                            "modalities": {"input": ["text", "image"], "output": ["text"]},
                            "limit": {"context": window, "output": 8000}}}}},
     }
@@ -160,11 +160,11 @@ def opencode_agent(scene):
 
 
 def opencode_chat(scene):
-    opencode(scene, prompt="Rename the greeting. <play:main>", package="@ai-sdk/openai-compatible")
+    opencode(scene, prompt="Rename the greeting. <play:main>", package="@ai-sdk/openai-compatible", model="lab")
 
 
 def opencode_responses(scene):
-    opencode(scene, prompt="Rename the greeting. <play:main>", package="@ai-sdk/openai")
+    opencode(scene, prompt="Rename the greeting. <play:main>", package="@ai-sdk/openai", model="gpt-lab")
 
 
 def opencode_compact(scene):

@@ -8,7 +8,7 @@
 //! |---|---|
 //! | Claude Code | what it attaches is a message of role `system`, or stands before the prompt; a line feed ends a text that another user's text follows |
 //! | Codex, from 0.169 on | base instructions are the first `developer` message; results and messages stand in the order in which they came |
-//! | Gemini CLI | what a result holds besides text follows it as a part of its own |
+//! | opencode, Copilot CLI | over chat, reasoning is `reasoning_content` beside a reply's text |
 
 use super::{Format, Selection};
 
@@ -21,6 +21,8 @@ pub(super) enum Dialect {
     ClaudeCode,
     /// Codex's.
     Codex,
+    /// Of those who send reasoning over chat.
+    ReasoningInChat,
 }
 
 impl Dialect {
@@ -31,6 +33,7 @@ impl Dialect {
         }
         match (host, format) {
             ("claude-code", Format::Anthropic) => Self::ClaudeCode,
+            ("opencode" | "copilot-cli", Format::Openai) => Self::ReasoningInChat,
             ("codex", Format::Responses) if version.is_some_and(|version| is_from(version, 0, 169)) => {
                 Self::Codex
             }

@@ -16,6 +16,7 @@ use acpdb_engine::fold::{Brief, FaceState, ItemKind, Ix, PartView, StandIn};
 use acpdb_engine::ids::{ItemId, Seq, Turn};
 
 use super::calls::{CallIds, is_object, object_type};
+use super::dialect::Dialect;
 use super::provider::{Opaque, Provider, unwrapped};
 use super::report::LeftOut;
 use super::source::{Item, Shown, Source};
@@ -408,6 +409,10 @@ fn signature(
 /// Reasoning as it was recorded, if this provider takes it.
 fn whole_reasoning(source: &mut Source<'_>, item: &Item, how: Reading) -> Result<Option<Piece>, Error> {
     let Some(part) = source.content(item).into_iter().next() else { return Ok(None) };
+    if source.dialect == Dialect::ReasoningInChat {
+        let text = source.text(part.body, Some(item.id()))?;
+        return Ok(Some(Piece::Reasoning { text, opaque: Opaque::Signature(String::new()) }));
+    }
     let Some(opaque) = sealed(source, item, part.signature, how)? else { return Ok(None) };
     let text = source.text(part.body, Some(item.id()))?;
     Ok(Some(Piece::Reasoning { text, opaque }))

@@ -47,6 +47,9 @@ pub use opencode_db::{is_opencode, read_database};
 pub use limits::{Exceeded, Limits, exceeded};
 pub use report::{ImportError, ImportReport, Note};
 
+/// Version of the importers: a file that an earlier one has read is worth reading again, for it may be understood better now.
+pub const READERS: u32 = 2;
+
 /// A format that can be imported.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Format {

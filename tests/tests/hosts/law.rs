@@ -9,7 +9,7 @@ use acpdb_hosts::import::json;
 use super::lines;
 use super::scenes::{Played, Request, imported, requests};
 
-/// What no recording says: host, beginning of a line, why. Lines that begin so are left out on both sides.
+/// What no recording says: host, part of a line, why. Lines that have it are left out on both sides.
 pub(super) const LEFT: &[(&str, &str, &str)] = &[
     (
         "claude",
@@ -18,6 +18,9 @@ pub(super) const LEFT: &[(&str, &str, &str)] = &[
     ),
     ("claude", "user text \"<task-notification>", "the notification itself, without those words"),
     ("claude", "user text \"<system-reminder>\\n<tools-used-before-summary>", "in no row"),
+    ("copilot", "assistant reasoning", "a resumed session sends its old reasoning no more, which no record says"),
+    ("copilot", " text \"Path ", "the model is told more of a failure than is recorded"),
+    ("copilot", "system text", "the system prompt, which is no part of the fixtures"),
 ];
 
 /// Seqs of the steps of a session.
@@ -111,9 +114,10 @@ fn holds(scene: &str) {
     let all = requests(scene);
     let mut wrong = Vec::new();
     let mut sessions: Vec<String> = Vec::new();
-    // A summary is a step of the model's for one host, and none for the others.
+    // A summary is a step of the model's for two hosts, and none for the others.
     let is_step = |it: &&Request| {
-        it.kind == "main" || (it.kind == "summary" && scene.starts_with("opencode/"))
+        let counts = ["opencode/", "codex/"].iter().any(|host| scene.starts_with(host));
+        it.kind == "main" || (it.kind == "summary" && counts)
     };
     let main: Vec<(String, &Request)> =
         all.iter().filter(is_step).map(|it| (session_of(&played, it), it)).collect();
@@ -137,13 +141,21 @@ fn holds(scene: &str) {
                 (sent(request), stored(&played, session, Seq(step.get().saturating_sub(1)), request));
             let host = scene.split('/').next().unwrap();
             let known = |line: &String| {
-                !LEFT.iter().any(|(of, beginning, _)| *of == host && line.starts_with(beginning))
+                !LEFT.iter().any(|(of, part, _)| *of == host && line.contains(part))
             };
             let only = |mut lines: Vec<String>| {
                 lines.retain(known);
                 // A resumed session of this host sends each old result twice; it is recorded once.
                 if host == "gemini" {
                     lines.dedup_by(|next, before| next == before && next.starts_with("user result"));
+                }
+                // This host records what it parsed, not the model's bytes.
+                if host == "copilot" {
+                    for line in lines.iter_mut().filter(|line| line.starts_with("assistant call")) {
+                        let (head, input) = line.split_once('{').unwrap();
+                        let input: serde_json::Value = serde_json::from_str(&format!("{{{input}")).unwrap();
+                        *line = format!("{head}{input}");
+                    }
                 }
                 lines
             };
