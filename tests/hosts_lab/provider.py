@@ -192,7 +192,7 @@ def responses(body, said, use, number):
             item["namespace"] = namespace
         items.append(item)
     usage = {"input_tokens": use["whole"], "input_tokens_details": {"cached_tokens": use["read"]}, "output_tokens": use["out"],
-             "output_tokens_details": {"reasoning_tokens": 7 if said.get("thinking") else 0}, "total_tokens": use["whole"] + use["out"]}
+             "output_tokens_details": {"reasoning_tokens": use["reasoning"]}, "total_tokens": use["whole"] + use["out"]}
     whole = {"id": "resp_lab%04d" % number, "object": "response", "created_at": 1790000000, "status": "completed",
              "model": body.get("model"), "output": items, "usage": usage}
     if not body.get("stream"):
@@ -256,7 +256,7 @@ def gemini(body, said, use, number):
             part["thoughtSignature"] = "c2lnbmVk%04d" % number
         parts.append(part)
     usage = {"promptTokenCount": use["whole"], "cachedContentTokenCount": use["read"], "candidatesTokenCount": use["out"],
-             "thoughtsTokenCount": 7 if said.get("thinking") else 0, "totalTokenCount": use["whole"] + use["out"]}
+             "thoughtsTokenCount": use["reasoning"], "totalTokenCount": use["whole"] + use["out"] + use["reasoning"]}
     head = {"responseId": "lab%04d" % number, "modelVersion": "lab", "usageMetadata": usage}
 
     def candidate(parts, last):
@@ -310,6 +310,7 @@ class Handler(BaseHTTPRequestHandler):
         body = json.loads(raw)
         said = stage.answer(api, body)
         use = stage.usage(raw, json.dumps([said["text"], said["calls"]]))
+        use["reasoning"] = 7 if said.get("thinking") else 0
         whole, events = made(body, said, use, number)
         self.keep(number, raw, {"path": self.path, "api": api, "kind": said["kind"], "at": said.get("at"), "usage": use,
                                 "model": body.get("model") or path.rsplit("/", 1)[-1].split(":")[0],

@@ -15,3 +15,5 @@ mod law;
 mod lines;
 #[path = "hosts/scenes.rs"]
 mod scenes;
+#[path = "hosts/usage.rs"]
+mod usage;

@@ -594,7 +594,8 @@ fn usage(tokens: &str) -> Usage {
     Usage {
         // The host's `input` includes what came from the cache.
         input: input.map(|input| input.saturating_sub(cached.unwrap_or(0))),
-        output,
+        // Its `output` does not include thoughts, which are paid for as output.
+        output: output.map(|output| output.saturating_add(thoughts.unwrap_or(0))),
         cache_read: cached,
         cache_write: None,
         reasoning: thoughts,

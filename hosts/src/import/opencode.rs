@@ -345,9 +345,11 @@ fn usage_of(tokens: Option<&str>) -> Usage {
         return Usage::default();
     };
     let [read, write] = cache.and_then(|cache| json::pick(cache, ["read", "write"])).unwrap_or_default();
+    // The host takes reasoning out of the output that it is part of.
+    let thought = json::count(reasoning).unwrap_or(0);
     Usage {
         input: json::count(input),
-        output: json::count(output),
+        output: json::count(output).map(|output| output.saturating_add(thought)),
         cache_read: json::count(read),
         cache_write: json::count(write),
         reasoning: json::count(reasoning),

@@ -16,6 +16,8 @@ pub(super) struct Request {
     /// The host's id of the session, where it says one.
     pub(super) session: Option<String>,
     pub(super) model: String,
+    /// What the provider said of it, as JSON.
+    pub(super) usage: String,
     /// Its messages, as JSON.
     pub(super) messages: Vec<String>,
 }
@@ -32,8 +34,8 @@ pub(super) fn requests(scene: &str) -> Vec<Request> {
     let mut before: BTreeMap<Option<String>, Vec<String>> = BTreeMap::new();
     let mut all = Vec::new();
     for line in text.lines() {
-        let [api, kind, session, model, keep, messages] =
-            json::pick(line, ["api", "kind", "session", "model", "keep", "messages"]).unwrap();
+        let [api, kind, session, model, usage, keep, messages] =
+            json::pick(line, ["api", "kind", "session", "model", "usage", "keep", "messages"]).unwrap();
         let session = json::owned(session);
         let keep = usize::try_from(json::count(keep).unwrap()).unwrap();
         let held = before.entry(session.clone()).or_default();
@@ -43,6 +45,7 @@ pub(super) fn requests(scene: &str) -> Vec<Request> {
             api: json::owned(api).unwrap(),
             kind: json::owned(kind).unwrap(),
             model: json::owned(model).unwrap(),
+            usage: usage.unwrap().to_owned(),
             messages: held.clone(),
             session,
         });
