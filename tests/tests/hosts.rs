@@ -13,6 +13,8 @@
 mod law;
 #[path = "hosts/lines.rs"]
 mod lines;
+#[path = "hosts/lint.rs"]
+mod lint;
 #[path = "hosts/scenes.rs"]
 mod scenes;
 #[path = "hosts/usage.rs"]
