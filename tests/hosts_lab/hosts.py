@@ -54,6 +54,14 @@ def claude_compact(scene):
     claude(scene, "--continue", prompt="Go on. <play:helper>", flags=())
 
 
+def claude_fold(scene):
+    plugin = os.path.join(os.path.dirname(os.path.abspath(__file__)), "fold")
+    flags = ("--plugin-dir", plugin)
+    claude(scene, prompt="Rename the greeting. <play:main>", flags=flags)
+    claude(scene, "--continue", prompt="/compact", flags=flags)
+    claude(scene, "--continue", prompt="Look at it again. <play:second>", flags=flags)
+
+
 def claude_rewind(scene):
     claude(scene, prompt="Look at it. <play:second>")
     claude(scene, "--continue", prompt="Now the helper. <play:helper>")
