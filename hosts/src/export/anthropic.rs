@@ -231,11 +231,16 @@ impl Writer {
                 self.json.close(b']');
             }
         }
-        if call.failed {
+        if call.failed && !is_unchanged(call) {
             self.json.member("is_error", "true");
         }
         self.json.close(b'}');
     }
+}
+
+/// Whether a host answered a reading with a word about an earlier one: it read nothing, and that is no error.
+fn is_unchanged(call: &CallPiece) -> bool {
+    matches!(call.result.as_slice(), [Said::Text { text, .. }] if text.starts_with("File unchanged since last read"))
 }
 
 /// A text of the host's without the tags that tell it from the user's.

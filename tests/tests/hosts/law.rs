@@ -187,6 +187,7 @@ scenes! {
     claude_code_with_a_prompt_meanwhile: "claude/meanwhile"
     claude_code_after_its_compaction: "claude/compact"
     claude_code_after_a_rewind: "claude/rewind"
+    claude_code_after_a_fold: "claude/fold"
     codex_sends_what_is_recorded: "codex/main"
     codex_with_pictures_and_long_results: "codex/more"
     codex_with_hooks: "codex/hooks"

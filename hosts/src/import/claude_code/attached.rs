@@ -35,6 +35,7 @@ impl Line {
             return false;
         }
         let first = entries.len();
+        let prompt_is_none = prompt.is_empty();
         self.link(record);
         let message = |key: String, role, parts, hidden_from_model, hidden_from_user| {
             let origin = format!("msg:{key}#0");
@@ -47,7 +48,13 @@ impl Line {
             // Where the words that were sent are known, these are for people.
             entries.push(message(uuid.to_owned(), Role::User, prompt, !rendered.is_empty(), false));
         }
-        if !rendered.is_empty() {
+        if self.fold.is_some() && prompt_is_none && !rendered.is_empty() {
+            let is_system = json::string(record.rendered_role).as_deref() == Some("system");
+            let role = if is_system { Role::System } else { Role::User };
+            let kept = Fact::HostRecorded { record: "attachment".to_owned(), about: None, raw: None };
+            entries.push(Entry::from(kept).origin(format!("record:{uuid}")));
+            entries.extend(self.again(format!("{ATTACHED}{uuid}"), role, rendered));
+        } else if !rendered.is_empty() {
             let is_system = json::string(record.rendered_role).as_deref() == Some("system");
             let role = if is_system { Role::System } else { Role::User };
             entries.push(message(format!("{ATTACHED}{uuid}"), role, rendered, false, true));

@@ -22,6 +22,7 @@ use acpdb_engine::event::{Outcome, ReplaceCause, Role, Usage};
 
 use super::super::calls::{Calls, finish_origin, start_origin};
 use super::super::{json, small_fields, time};
+use super::rebuilt::{Fold, said_key};
 use super::todo::{self, TodoCall};
 use super::{Record, named, shared};
 
@@ -70,6 +71,13 @@ pub(super) struct Line {
     items: HashMap<Box<str>, Vec<ItemRef>>,
     /// What the newest compaction kept, until the record after which it stands has come.
     kept: Option<Kept>,
+    /// What is written again behind the newest compaction.
+    pub(super) fold: Option<Fold>,
+    /// The items of each text, by who said it and its words.
+    pub(super) said: HashMap<[u8; 16], Vec<ItemRef>>,
+    /// The item of each call, and what its result said.
+    pub(super) call_items: HashMap<Box<str>, ItemRef>,
+    pub(super) outputs: HashMap<Box<str>, [u8; 16]>,
 }
 
 /// What a compaction kept.
@@ -117,6 +125,10 @@ impl Line {
             prompt: None,
             items: HashMap::new(),
             kept: None,
+            fold: None,
+            said: HashMap::new(),
+            call_items: HashMap::new(),
+            outputs: HashMap::new(),
         }
     }
 
@@ -195,6 +207,7 @@ impl Line {
         if let Some(uuid) = uuid {
             self.seen.insert(Box::from(uuid), Some(group));
         }
+        self.fold = Some(Fold::new(uuid.unwrap_or_default()));
         let preserved = json::member(metadata, "preservedMessages");
         let segment = json::member(metadata, "preservedSegment");
         let named_by = |holder, name| named(json::member(holder, name));
@@ -231,13 +244,33 @@ impl Line {
         let mut items = Vec::new();
         for entry in entries {
             let Some(origin) = &entry.origin else { continue };
-            let count = match &entry.fact {
-                Fact::MessageRecorded { parts, .. } | Fact::MessageContinued { parts, .. } => parts.len(),
-                Fact::ToolStarted { .. } => 1,
-                _ => 0,
+            let refs = |count: usize| {
+                let parts = 1..=u32::try_from(count).unwrap_or(u32::MAX);
+                parts.map(|part| ItemRef::Origin(origin.clone(), part)).collect::<Vec<_>>()
             };
-            let parts = 1..=u32::try_from(count).unwrap_or(u32::MAX);
-            items.extend(parts.map(|part| ItemRef::Origin(origin.clone(), part)));
+            let own = match &entry.fact {
+                Fact::MessageRecorded { role, parts, hidden_from_model: false, .. } => {
+                    let own = refs(parts.len());
+                    self.said.insert(said_key(*role, parts), own.clone());
+                    own
+                }
+                Fact::MessageContinued { parts, .. } => {
+                    let own = refs(parts.len());
+                    self.said.insert(said_key(Role::Assistant, parts), own.clone());
+                    own
+                }
+                Fact::ToolStarted { call, .. } => {
+                    let own = refs(1);
+                    self.call_items.extend(own.first().map(|item| (Box::from(&**call), item.clone())));
+                    own
+                }
+                Fact::ToolFinished { call, output, .. } => {
+                    self.outputs.insert(Box::from(&**call), said_key(Role::Tool, output));
+                    Vec::new()
+                }
+                _ => Vec::new(),
+            };
+            items.extend(own);
         }
         if !items.is_empty() {
             self.items.insert(Box::from(uuid), items);
@@ -247,6 +280,11 @@ impl Line {
     /// A message of the host's, outside the model's: the texts that it attached.
     pub(super) fn told(&mut self, uuid: &str, entries: &[Entry]) {
         self.remember(uuid, entries);
+    }
+
+    /// Puts a record into the newest group.
+    pub(super) fn hang_on_newest(&mut self, uuid: &str) {
+        self.seen.insert(Box::from(uuid), self.path.last().copied());
     }
 
     /// Ends the model's open message, if there is one.
@@ -271,6 +309,9 @@ impl Line {
         let [id, content, model, stop_reason, usage] =
             json::pick(message, ["id", "content", "model", "stop_reason", "usage"])?;
         let blocks = Blocks::parse(content)?;
+        if let Some(speech) = self.said_again(record, uuid, &blocks, model, entries) {
+            return Some(speech);
+        }
         let mut speech = Speech::default();
         let first = entries.len();
         if record.kind == "assistant" {
@@ -421,16 +462,14 @@ impl Line {
         speech: &mut Speech,
     ) -> Entry {
         let call = named(block.call).map_or_else(|| uuid.to_owned(), Cow::into_owned);
-        let output: Vec<PartEntry> = match block.content {
-            None => Vec::new(),
-            Some(content) => match Blocks::parse(Some(content)) {
-                Some(blocks) => blocks.list.iter().map(Block::part).collect(),
-                None => vec![PartEntry::opaque(content)],
-            },
-        };
+        let output = block.result_parts();
         let failed = json::boolean(block.is_error) == Some(true);
         let text = output.first().map_or_else(|| Bytes::from([]), |part| Bytes::clone(&part.bytes));
-        let outcome = if !failed {
+        let kind = record.result.and_then(|result| json::string(json::member(Some(result), "type")));
+        let outcome = if !failed && kind.as_deref() == Some("file_unchanged") {
+            // Nothing was read: the earlier result, which this one refers to, has to stay.
+            Outcome::Aborted
+        } else if !failed {
             Outcome::Completed
         } else if ABORTED.iter().any(|beginning| text.starts_with(beginning.as_bytes())) {
             Outcome::Aborted
@@ -540,13 +579,13 @@ impl Line {
 }
 
 /// The blocks of a message or a result.
-struct Blocks<'a> {
-    list: Vec<Block<'a>>,
+pub(super) struct Blocks<'a> {
+    pub(super) list: Vec<Block<'a>>,
 }
 
 /// One block.
 #[derive(Default)]
-struct Block<'a> {
+pub(super) struct Block<'a> {
     raw: &'a str,
     kind: Cow<'a, str>,
     text: Option<&'a str>,
@@ -599,12 +638,33 @@ impl<'a> Block<'a> {
         Self { raw, kind, text, thinking, signature, id, name, input, call, content, is_error, source }
     }
 
-    fn is(&self, kind: &str) -> bool {
+    pub(super) fn is(&self, kind: &str) -> bool {
         self.kind == kind
     }
 
+    /// The id of the call that it is.
+    pub(super) fn call_id(&self) -> Option<Cow<'a, str>> {
+        if self.is("tool_use") { named(self.id) } else { None }
+    }
+
+    /// The id of the call whose result it is.
+    pub(super) fn result_id(&self) -> Option<Cow<'a, str>> {
+        if self.is("tool_result") { named(self.call) } else { None }
+    }
+
+    /// The parts of a result.
+    pub(super) fn result_parts(&self) -> Vec<PartEntry> {
+        match self.content {
+            None => Vec::new(),
+            Some(content) => match Blocks::parse(Some(content)) {
+                Some(blocks) => blocks.list.iter().map(Block::part).collect(),
+                None => vec![PartEntry::opaque(content)],
+            },
+        }
+    }
+
     /// The block as a part; what is not text, thinking or media stays as it is.
-    fn part(&self) -> PartEntry {
+    pub(super) fn part(&self) -> PartEntry {
         let known = match &*self.kind {
             "text" => json::string(self.text).map(|text| PartEntry::text(&*text)),
             "thinking" => json::string(self.thinking).map(|text| {

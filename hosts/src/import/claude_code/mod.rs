@@ -11,6 +11,7 @@
 //! system microcompact_boundary             the session       HostCleared
 //! attachment with what the model read      the session       a message of the host's (see `attached`)
 //! custom-title                             the session       SessionChanged
+//! what a fold inside the host wrote again  the session       the items of before (see `rebuilt`)
 //! all others                               the session       HostRecorded
 //! ```
 //!
@@ -22,12 +23,14 @@
 //! | model step, prompt | `turn:<message id>`, `prompt:<uuid>` |
 //! | compaction, clearing, rewind, folder | `replaced:`, `cleared:`, `rewound:`, `cwd:` + uuid |
 //! | what a compaction kept, in its new place | `preserved:` + uuid of the summary |
+//! | what a fold wrote again: its order, a shorter result | `folded:` + uuid of the boundary, `shortened:<uuid>/<call>` |
 //! | any other record | `record:<uuid>`; without uuid: type, digest and number among equal ones |
 //!
 //! A record whose uuid was there before is kept as a record, says nothing more, and is counted.
 
 mod attached;
 mod line;
+mod rebuilt;
 mod todo;
 
 use std::borrow::Cow;
