@@ -9,6 +9,8 @@
 //! The short list is [`law::LEFT`], and stands with reasons in `docs/HOSTS.md`. `ACPDB_HOSTS_FIXTURES` names another folder of
 //! scenes, as the laboratory does for those that it has just played.
 
+#[path = "hosts/crafted.rs"]
+mod crafted;
 #[path = "hosts/law.rs"]
 mod law;
 #[path = "hosts/lines.rs"]

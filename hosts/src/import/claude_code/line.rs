@@ -84,6 +84,8 @@ pub(super) struct Line {
 struct Kept {
     anchor: String,
     items: Vec<ItemRef>,
+    /// Records that it kept: later ones may hang on them.
+    records: Vec<String>,
 }
 
 struct Group {
@@ -223,16 +225,21 @@ impl Line {
         let items: Vec<ItemRef> =
             kept.iter().filter_map(|uuid| self.items.get(uuid.as_str())).flatten().cloned().collect();
         let anchor = named_by(preserved, "anchorUuid").or_else(|| named_by(segment, "anchorUuid"));
-        self.kept = anchor.filter(|_| !items.is_empty()).map(|anchor| Kept {
-            anchor: anchor.into_owned(),
-            items: items.clone(),
-        });
+        let records = kept.into_iter().chain(tail).collect();
+        self.kept = anchor.map(|anchor| Kept { anchor: anchor.into_owned(), items: items.clone(), records });
         items
     }
 
     /// Puts what a compaction kept behind the record `uuid`, if that is its place.
     fn place_kept(&mut self, uuid: &str, entries: &mut Vec<Entry>) {
         let Some(kept) = self.kept.take_if(|kept| kept.anchor == uuid) else { return };
+        let group = self.seen.get(uuid).copied().flatten();
+        for record in kept.records {
+            self.seen.insert(Box::from(record), group);
+        }
+        if kept.items.is_empty() {
+            return;
+        }
         let mut order = self.items.get(uuid).cloned().unwrap_or_default();
         order.extend(kept.items);
         let fact = Fact::ContextReplaced { cause: ReplaceCause::Host, order, tokens_before: None };
