@@ -84,7 +84,8 @@ fn looks_like_a_session(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
     let name = name.strip_suffix(".zst").unwrap_or(&name);
     // What a host keeps beside a session is no session.
-    !name.ends_with(".meta.json") && [".jsonl", ".json", ".traj", ".ndjson"].iter().any(|ending| name.ends_with(ending))
+    !name.ends_with(".meta.json")
+        && [".jsonl", ".json", ".traj", ".ndjson"].iter().any(|ending| name.ends_with(ending))
 }
 
 /// What a file turned out to be.

@@ -9,6 +9,14 @@
 //! The short list is [`law::LEFT`], and stands with reasons in `docs/HOSTS.md`. `ACPDB_HOSTS_FIXTURES` names another folder of
 //! scenes, as the laboratory does for those that it has just played.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests: a failed step is a failed test"
+)]
+
 #[path = "hosts/crafted.rs"]
 mod crafted;
 #[path = "hosts/law.rs"]

@@ -246,7 +246,8 @@ fn is_unchanged(call: &CallPiece) -> bool {
 /// A text of the host's without the tags that tell it from the user's.
 fn unwrapped(said: &Said) -> Option<&str> {
     let Said::Text { text, .. } = said else { return None };
-    let inner = text.strip_prefix("<system-reminder>\n").and_then(|it| it.strip_suffix("\n</system-reminder>"));
+    let inner =
+        text.strip_prefix("<system-reminder>\n").and_then(|it| it.strip_suffix("\n</system-reminder>"));
     Some(inner.unwrap_or(text))
 }
 

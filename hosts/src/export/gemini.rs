@@ -109,7 +109,7 @@ impl Writer {
             self.begin("user");
             turned.calls().for_each(|call| self.response(source, call));
             // What is no text follows as parts of its own, as the provider's own program sends it.
-            for said in turned.calls().flat_map(|call| &call.result).filter(is_beside) {
+            for said in turned.calls().flat_map(|call| &call.result).filter(|said| is_beside(said)) {
                 said_part(source, said, &mut self.json);
             }
         }
@@ -194,7 +194,7 @@ impl Writer {
 }
 
 /// Whether a piece of a result stands beside it: media that can be sent.
-fn is_beside(said: &&Said) -> bool {
+fn is_beside(said: &Said) -> bool {
     let Said::Media { body, media_type, .. } = said else { return false };
     Media::of(body, media_type.as_deref()).is_some()
 }

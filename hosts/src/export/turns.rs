@@ -15,9 +15,9 @@ use acpdb_engine::event::{PartKind, Role};
 use acpdb_engine::fold::{Brief, FaceState, ItemKind, Ix, PartView, StandIn};
 use acpdb_engine::ids::{ItemId, Seq, Turn};
 
-use super::calls::{CallIds, is_object, object_type};
+use super::calls::{CallIds, object_type};
 use super::dialect::Dialect;
-use super::provider::{Opaque, Provider, unwrapped};
+use super::provider::{Opaque, Provider, fits, is_google, unwrapped};
 use super::report::LeftOut;
 use super::source::{Item, Shown, Source};
 use super::{Thinking, Unfinished};
@@ -475,29 +475,6 @@ fn instead_of_reasoning(
         None => None,
     };
     Ok(instead(text, signature))
-}
-
-/// Whether a type of part may be the provider's.
-fn fits(provider: Provider, kind: &str) -> bool {
-    let anthropic =
-        ["thinking", "redacted_thinking", "tool_use", "tool_result", "tool_reference", "search_result"];
-    let is_anthropic =
-        anthropic.contains(&kind) || kind.starts_with("server_tool") || kind.ends_with("_tool_result");
-    let is_openai = kind.ends_with("_call")
-        || kind.ends_with("_call_output")
-        || ["input_", "output_", "compaction"].iter().any(|start| kind.starts_with(start))
-        || ["reasoning", "item_reference", "image_url"].contains(&kind);
-    match provider {
-        Provider::Anthropic => !is_openai,
-        Provider::Openai => !is_anthropic,
-        // Google's parts have no type.
-        Provider::Google | Provider::Other => false,
-    }
-}
-
-/// Google's parts have no type.
-fn is_google(provider: Provider, json: &str) -> bool {
-    provider == Provider::Google && is_object(json)
 }
 
 /// A part that only its provider understands: JSON with a type.

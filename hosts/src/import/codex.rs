@@ -222,13 +222,7 @@ impl Codex {
     }
 
     /// The end of the newest step, unless it has been told; a step and its end have one key.
-    fn finished(
-        &mut self,
-        usage: Option<&str>,
-        request: Option<&str>,
-        origin: &str,
-        out: &mut Vec<Entry>,
-    ) {
+    fn finished(&mut self, usage: Option<&str>, request: Option<&str>, origin: &str, out: &mut Vec<Entry>) {
         let Some(usage) = usage.and_then(usage_of) else { return };
         let Some(key) = self.step.take() else { return };
         let fact = Fact::MessageFinished {

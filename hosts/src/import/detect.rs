@@ -28,7 +28,8 @@ fn is_json(head: &[u8]) -> bool {
     let mut reader = ValueReader::new(head, head.len());
     let Ok(Some(value)) = reader.next_value() else { return head.trim_ascii().is_empty() };
     let is_open = matches!(value.bytes.first(), Some(b'{' | b'['));
-    is_open && (value.shape == Shape::Cut || serde_json::from_slice::<serde::de::IgnoredAny>(value.bytes).is_ok())
+    is_open
+        && (value.shape == Shape::Cut || serde_json::from_slice::<serde::de::IgnoredAny>(value.bytes).is_ok())
 }
 
 fn by_content(head: &[u8]) -> Option<Format> {

@@ -25,6 +25,7 @@ mod codex;
 mod copilot_cli;
 mod detect;
 mod gemini_cli;
+mod gemini_parts;
 mod lines;
 mod memory;
 mod openai_messages;
@@ -43,8 +44,8 @@ use acpdb_engine::secret::DERIVED;
 
 pub(crate) use claude_code::ATTACHED;
 pub use detect::{HEAD_BYTES, decompressed, detect};
-pub use opencode_db::{is_opencode, read_database};
 pub use limits::{Exceeded, Limits, exceeded};
+pub use opencode_db::{is_opencode, read_database};
 pub use report::{ImportError, ImportReport, Note};
 
 /// Version of the importers: a file that an earlier one has read is worth reading again, for it may be understood better now.

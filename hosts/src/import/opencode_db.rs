@@ -40,14 +40,8 @@ pub fn read_database(
     options: &Options,
     sink: &mut dyn Sink,
 ) -> Result<ImportReport, ImportError> {
-    let mut context = Context {
-        name,
-        options,
-        sink,
-        report: ImportReport::new(Format::Opencode),
-        offset: 0,
-        facts: 0,
-    };
+    let mut context =
+        Context { name, options, sink, report: ImportReport::new(Format::Opencode), offset: 0, facts: 0 };
     let mut tries = 0;
     let (database, rows) = loop {
         tries += 1;
@@ -229,7 +223,9 @@ fn member(out: &mut Vec<u8>, name: &str, value: &str) {
 /// Writes an object with these members before its own.
 fn record(out: &mut Vec<u8>, data: &str, ids: &[(&str, &str)]) {
     out.push(b'{');
-    ids.iter().for_each(|(name, value)| member(out, name, value));
+    for (name, value) in ids {
+        member(out, name, value);
+    }
     let rest = data.get(1..).unwrap_or("}");
     if !rest.trim_start().starts_with('}') {
         out.push(b',');

@@ -41,7 +41,8 @@ pub(super) fn check(body: &Value, previous: Option<&Value>, model: Option<&str>,
         role_before = Some(role);
         let is_last = number + 1 == messages.len();
         // A message of the system's may hold nothing but settings.
-        let may_be_empty = (is_last && role == "assistant") || (is_system && message.get("output_config").is_some());
+        let may_be_empty =
+            (is_last && role == "assistant") || (is_system && message.get("output_config").is_some());
         let blocks = content(message, &at, may_be_empty, out);
         let expected = std::mem::take(&mut calls);
         results(blocks, &at, role, &expected, &calls_at, out);

@@ -1,4 +1,4 @@
-//! Reads tables of a SQLite database, and nothing else: no locks, no queries, no writing.
+//! Reads tables of a `SQLite` database, and nothing else: no locks, no queries, no writing.
 //!
 //! ```text
 //! file, its write-ahead log  ->  Database: pages as of the log's last commit
@@ -19,7 +19,6 @@ mod record;
 mod tables;
 mod wal;
 
-use std::collections::HashMap;
 use std::io;
 
 pub use record::Value;
@@ -146,4 +145,4 @@ impl<'s> Database<'s> {
 }
 
 /// Pages of a tree that have been read: none is read twice.
-type Seen = HashMap<u32, ()>;
+type Seen = std::collections::HashSet<u32>;

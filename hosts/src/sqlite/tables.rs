@@ -6,7 +6,7 @@ use super::{Database, HEADER_BYTES, Seen, Unreadable};
 
 /// Deepest tree: one of 2^64 rows is not as deep.
 const DEPTH_MAX: u32 = 24;
-/// Longest row, as SQLite itself has it.
+/// Longest row, as `SQLite` itself has it.
 const ROW_BYTES_MAX: u64 = 1 << 30;
 
 const LEAF: u8 = 0x0d;
@@ -105,7 +105,7 @@ impl Database<'_> {
         seen: &mut Seen,
         each: &mut Each<'_>,
     ) -> Result<(), Unreadable> {
-        if depth > DEPTH_MAX || seen.insert(number, ()).is_some() {
+        if depth > DEPTH_MAX || !seen.insert(number) {
             return Err(Unreadable::Damaged { page: number, what: "the tree leads back to it" });
         }
         let mut page = Vec::new();
@@ -206,11 +206,7 @@ fn columns(sql: &str) -> Vec<String> {
     let mut parts = Vec::new();
     for (at, letter) in body.char_indices() {
         match (quote, letter) {
-            (Some(end), _) => {
-                if letter == end {
-                    quote = None;
-                }
-            }
+            (Some(end), _) if letter == end => quote = None,
             (None, '`' | '"' | '\'') => quote = Some(letter),
             (None, '[') => quote = Some(']'),
             (None, '(') => depth += 1,
@@ -253,7 +249,10 @@ mod tests {
     #[test]
     fn columns_are_named_by_the_statement() {
         let check = |sql: &str, expected: &[&str]| assert_eq!(columns(sql), expected, "{sql}");
-        check("CREATE TABLE t (`id` text PRIMARY KEY, \"n\" integer DEFAULT (1, 2), plain)", &["id", "n", "plain"]);
+        check(
+            "CREATE TABLE t (`id` text PRIMARY KEY, \"n\" integer DEFAULT (1, 2), plain)",
+            &["id", "n", "plain"],
+        );
         check("CREATE TABLE t(a,b text, CONSTRAINT x FOREIGN KEY (a) REFERENCES u(b))", &["a", "b"]);
         check("CREATE TABLE t([odd, name] text, 'q' text, PRIMARY KEY(a, b))", &["odd, name", "q"]);
         check("CREATE TABLE t", &[]);

@@ -44,7 +44,11 @@ fn says(uuid: &str, parent: &str, block: &str) -> String {
 }
 
 fn reads(uuid: &str, parent: &str, call: &str) -> String {
-    says(uuid, parent, &format!(r#"{{"type":"tool_use","id":"{call}","name":"Read","input":{{"file_path":"/p/a"}}}}"#))
+    says(
+        uuid,
+        parent,
+        &format!(r#"{{"type":"tool_use","id":"{call}","name":"Read","input":{{"file_path":"/p/a"}}}}"#),
+    )
 }
 
 fn result(uuid: &str, parent: &str, call: &str, text: &str, kind: &str) -> String {
@@ -93,7 +97,10 @@ fn a_prompt_behind_a_record_without_a_known_parent_is_no_rewind() {
             &prompt("u2", Some("x1"), "Second"),
         ]);
         let body = body(&store, Selection::Recorded);
-        assert!(body.contains("First") && body.contains("One.") && body.contains("Second"), "{between}: {body}");
+        assert!(
+            body.contains("First") && body.contains("One.") && body.contains("Second"),
+            "{between}: {body}"
+        );
     }
     // A prompt that says itself that nothing is before it.
     let (_home, store) = session(&[
@@ -109,8 +116,12 @@ fn a_prompt_behind_a_record_without_a_known_parent_is_no_rewind() {
 #[test]
 fn what_hangs_on_a_kept_message_does_not_undo_the_compaction() {
     let kept = r#","subtype":"compact_boundary","compactMetadata":{"preTokens":9,"preservedSegment":{"headUuid":"a2","anchorUuid":"s1","tailUuid":"a2"},"preservedMessages":{"anchorUuid":"s1","uuids":["a2"]}}"#;
-    let summary =
-        record("user", "s1", Some("b1"), r#","isCompactSummary":true,"message":{"role":"user","content":"Summary"}"#);
+    let summary = record(
+        "user",
+        "s1",
+        Some("b1"),
+        r#","isCompactSummary":true,"message":{"role":"user","content":"Summary"}"#,
+    );
     let (_home, store) = session(&[
         &prompt("u1", None, "First"),
         &says("a1", "u1", r#"{"type":"text","text":"One."}"#),

@@ -18,7 +18,11 @@ pub(super) const LEFT: &[(&str, &str, &str)] = &[
     ),
     ("claude", "user text \"<task-notification>", "the notification itself, without those words"),
     ("claude", "user text \"<system-reminder>\\n<tools-used-before-summary>", "in no row"),
-    ("copilot", "assistant reasoning", "a resumed session sends its old reasoning no more, which no record says"),
+    (
+        "copilot",
+        "assistant reasoning",
+        "a resumed session sends its old reasoning no more, which no record says",
+    ),
     ("copilot", " text \"Path ", "the model is told more of a failure than is recorded"),
     ("copilot", "system text", "the system prompt, which is no part of the fixtures"),
 ];
@@ -89,8 +93,7 @@ fn differences(one: &[String], two: &[String]) -> Vec<String> {
     let mut table = vec![vec![0_usize; two.len() + 1]; one.len() + 1];
     for (i, a) in one.iter().enumerate().rev() {
         for (j, b) in two.iter().enumerate().rev() {
-            table[i][j] =
-                if a == b { table[i + 1][j + 1] + 1 } else { table[i + 1][j].max(table[i][j + 1]) };
+            table[i][j] = if a == b { table[i + 1][j + 1] + 1 } else { table[i + 1][j].max(table[i][j + 1]) };
         }
     }
     let (mut i, mut j, mut out) = (0, 0, Vec::new());
@@ -140,9 +143,7 @@ fn holds(scene: &str) {
             let (sent, stored) =
                 (sent(request), stored(&played, session, Seq(step.get().saturating_sub(1)), request));
             let host = scene.split('/').next().unwrap();
-            let known = |line: &String| {
-                !LEFT.iter().any(|(of, part, _)| *of == host && line.contains(part))
-            };
+            let known = |line: &String| !LEFT.iter().any(|(of, part, _)| *of == host && line.contains(part));
             let only = |mut lines: Vec<String>| {
                 lines.retain(known);
                 // A resumed session of this host sends each old result twice; it is recorded once.

@@ -127,7 +127,8 @@ pub(super) fn gemini(message: &str, out: &mut Vec<String>) {
     for part in parts.and_then(json::elements).unwrap_or_default() {
         let [text, call, response, thought] =
             json::pick(part, ["text", "functionCall", "functionResponse", "thought"]).unwrap();
-        let say = |value: Option<&str>, name: &str| json::owned(json::member(value, name)).unwrap_or_default();
+        let say =
+            |value: Option<&str>, name: &str| json::owned(json::member(value, name)).unwrap_or_default();
         if call.is_some() {
             let args = json::member(call, "args").unwrap_or("{}");
             out.push(format!("{role} call {} {} {args}", say(call, "id"), say(call, "name")));

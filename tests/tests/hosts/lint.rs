@@ -33,11 +33,8 @@ fn real_requests_are_clean() {
                 "chat" => (Format::Openai, "messages"),
                 _ => (Format::Gemini, "contents"),
             };
-            let body = format!(
-                r#"{{"model":{:?},"{name}":[{}]}}"#,
-                request.model,
-                request.messages.join(",")
-            );
+            let body =
+                format!(r#"{{"model":{:?},"{name}":[{}]}}"#, request.model, request.messages.join(","));
             // A request for a summary is no step of the conversation.
             let previous = before.get(&request.session).filter(|_| request.kind == "main");
             let known = Known { previous: previous.map(String::as_bytes), model: Some(&request.model) };
@@ -54,12 +51,15 @@ fn real_requests_are_clean() {
         }
     }
     // Where the last one stood is for whoever reads a failure.
-    found.iter().for_each(|(what, (_, last))| println!("{what}: {last}"));
+    for (what, (_, last)) in &found {
+        println!("{what}: {last}");
+    }
     let rows: Vec<String> = found.iter().map(|(what, (count, _))| format!("{what}: {count}\n")).collect();
     assert!(count > 150, "{count} requests");
     // A fault of that host: after a resume it sends each old result twice.
     expect![[r#"
         gemini G1: 1 responses: 2
         gemini G1: a call of that name (and id) in the turn before: 2
-    "#]].assert_eq(&rows.concat());
+    "#]]
+    .assert_eq(&rows.concat());
 }

@@ -75,7 +75,16 @@ fn unwritten(usage: &Usage) -> [Option<u64>; 4] {
 
 #[test]
 fn claude_code_tells_every_request() {
-    for scene in ["claude/main", "claude/more", "claude/agent", "claude/hooks", "claude/meanwhile", "claude/rewind", "claude/compact", "claude/fold"] {
+    for scene in [
+        "claude/main",
+        "claude/more",
+        "claude/agent",
+        "claude/hooks",
+        "claude/meanwhile",
+        "claude/rewind",
+        "claude/compact",
+        "claude/fold",
+    ] {
         holds(scene, all);
     }
 }

@@ -12,8 +12,8 @@ use acpdb_engine::entry::{Entry, Fact, PartEntry};
 use acpdb_engine::event::Role;
 
 use super::super::{json, time};
-use super::Record;
 use super::line::Line;
+use super::record::Record;
 
 /// Beginning of the key of a message that the host attached for the user's side.
 ///
@@ -23,7 +23,9 @@ pub(crate) const ATTACHED: &str = "attached:";
 impl Line {
     /// Facts of an attachment; false if nothing of it was sent.
     pub(super) fn attached(&mut self, record: &Record<'_>, entries: &mut Vec<Entry>) -> bool {
-        let (Some(uuid), Some(attachment)) = (record.uuid.as_deref(), record.attachment) else { return false };
+        let (Some(uuid), Some(attachment)) = (record.uuid.as_deref(), record.attachment) else {
+            return false;
+        };
         let [kind, prompt, mode] =
             json::pick(attachment, ["type", "prompt", "commandMode"]).unwrap_or_default();
         let is_prompt = json::string(kind).as_deref() == Some("queued_command")
@@ -60,7 +62,9 @@ impl Line {
             entries.push(message(format!("{ATTACHED}{uuid}"), role, rendered, false, true));
         }
         let own = entries.get_mut(first..).unwrap_or_default();
-        own.iter_mut().for_each(|entry| entry.host_time = time(record.timestamp));
+        for entry in own {
+            entry.host_time = time(record.timestamp);
+        }
         self.told(uuid, entries.get(first..).unwrap_or_default());
         true
     }

@@ -29,8 +29,10 @@
 //! A record whose uuid was there before is kept as a record, says nothing more, and is counted.
 
 mod attached;
+mod blocks;
 mod line;
 mod rebuilt;
+mod record;
 mod todo;
 
 use std::borrow::Cow;
@@ -42,6 +44,7 @@ use acpdb_engine::event::ReplaceCause;
 
 pub(crate) use self::attached::ATTACHED;
 use self::line::{Line, Speech};
+use self::record::Record;
 use super::report::Admitted;
 use super::values::ValueReader;
 use super::{Context, ImportError, Input, bytes, digest_origin, json, time, wire};
@@ -129,136 +132,6 @@ struct Pending {
     place: Place,
     /// It is text that may be parsed.
     is_text: bool,
-}
-
-/// What of a record matters, borrowed from it.
-#[derive(Default)]
-#[expect(clippy::struct_excessive_bools, reason = "the record's own flags")]
-pub(super) struct Record<'a> {
-    pub(super) kind: Cow<'a, str>,
-    pub(super) uuid: Option<Cow<'a, str>>,
-    pub(super) parent: Option<Cow<'a, str>>,
-    /// It says that it has no parent.
-    pub(super) is_root: bool,
-    pub(super) timestamp: Option<&'a str>,
-    pub(super) message: Option<&'a str>,
-    pub(super) result: Option<&'a str>,
-    pub(super) request: Option<&'a str>,
-    pub(super) is_meta: bool,
-    pub(super) is_summary: bool,
-    pub(super) cwd: Option<Cow<'a, str>>,
-    session: Option<Cow<'a, str>>,
-    version: Option<&'a str>,
-    is_side: bool,
-    agent: Option<&'a str>,
-    subtype: Option<&'a str>,
-    data: Option<&'a str>,
-    parent_call: Option<&'a str>,
-    metadata: Option<&'a str>,
-    title: Option<&'a str>,
-    about: Option<&'a str>,
-    /// What the host attached, and the texts that the model read of it.
-    pub(super) attachment: Option<&'a str>,
-    pub(super) rendered: Option<&'a str>,
-    pub(super) rendered_role: Option<&'a str>,
-}
-
-impl<'a> Record<'a> {
-    fn parse(text: &'a str) -> Option<Self> {
-        let names = [
-            "type",
-            "uuid",
-            "parentUuid",
-            "timestamp",
-            "message",
-            "toolUseResult",
-            "requestId",
-            "isMeta",
-            "isCompactSummary",
-            "cwd",
-            "sessionId",
-            "version",
-            "isSidechain",
-            "agentId",
-            "subtype",
-            "data",
-            "parentToolUseID",
-            "compactMetadata",
-            "microcompactMetadata",
-            "customTitle",
-            "messageId",
-            "leafUuid",
-            "attachment",
-            "rendered",
-            "renderedRole",
-        ];
-        let [
-            kind,
-            uuid,
-            parent,
-            timestamp,
-            message,
-            result,
-            request,
-            is_meta,
-            is_summary,
-            cwd,
-            session,
-            version,
-            is_side,
-            agent,
-            subtype,
-            data,
-            parent_call,
-            compact,
-            microcompact,
-            title,
-            about,
-            leaf,
-            attachment,
-            rendered,
-            rendered_role,
-        ] = json::pick_with_nulls(text, names)?;
-        let is_root = parent == Some("null");
-        let given = |value: Option<&'a str>| value.filter(|text| *text != "null");
-        Some(Self {
-            is_root,
-            kind: json::string(kind)?,
-            uuid: named(uuid),
-            parent: named(parent),
-            timestamp: given(timestamp),
-            message: given(message),
-            result: given(result),
-            request: given(request),
-            is_meta: json::boolean(is_meta) == Some(true),
-            is_summary: json::boolean(is_summary) == Some(true),
-            cwd: named(cwd),
-            session: named(session),
-            version: given(version),
-            is_side: json::boolean(is_side) == Some(true),
-            agent: given(agent),
-            subtype: given(subtype),
-            data: given(data),
-            parent_call: given(parent_call),
-            metadata: given(compact).or(given(microcompact)),
-            title: given(title),
-            about: given(about).or(given(leaf)),
-            attachment: given(attachment),
-            rendered: given(rendered),
-            rendered_role: given(rendered_role),
-        })
-    }
-
-    /// The record of a subagent that a progress record holds.
-    fn nested(text: &'a str) -> Option<Self> {
-        let record = Self::parse(text)?;
-        record.uuid.is_some().then_some(record)
-    }
-}
-
-/// A string that is not empty.
-fn named(value: Option<&str>) -> Option<Cow<'_, str>> {
-    json::string(value).filter(|text| !text.is_empty())
 }
 
 struct Importer<'c, 'x> {
@@ -383,11 +256,7 @@ impl Importer<'_, '_> {
         };
         let Some(speech) = spoke else {
             if state.attached(record, &mut entries) {
-                let bodies = wire::bodies(&entries);
-                if let Some(entry) = entries.get_mut(first) {
-                    entry.wire = wire::build(raw, &bodies);
-                }
-                return self.emit(line, entries, place.end);
+                return self.wired(line, entries, first, raw, place);
             }
             return self.other(line, raw, record, entries, place);
         };
@@ -398,8 +267,20 @@ impl Importer<'_, '_> {
         }
         self.context.report.todo_snapshots += speech.todo_lists;
         self.context.report.todo_deltas += speech.todo_deltas;
+        self.wired(line, entries, first.max(speech.wire), raw, place)
+    }
+
+    /// Hands out the facts of a record, with its bytes at the one at `wire`.
+    fn wired(
+        &mut self,
+        line: usize,
+        mut entries: Vec<Entry>,
+        wire: usize,
+        raw: &[u8],
+        place: Place,
+    ) -> Result<(), ImportError> {
         let bodies = wire::bodies(&entries);
-        if let Some(entry) = entries.get_mut(first.max(speech.wire)) {
+        if let Some(entry) = entries.get_mut(wire) {
             entry.wire = wire::build(raw, &bodies);
         }
         self.emit(line, entries, place.end)

@@ -15,8 +15,9 @@ use acpdb_engine::entry::{Bytes, Entry, Fact, ItemRef, PartEntry};
 use acpdb_engine::event::{ReplaceCause, Role};
 
 use super::super::{json, time};
-use super::Record;
-use super::line::{Block, Blocks, Line, Speech};
+use super::blocks::{Block, Blocks};
+use super::line::{Line, Speech};
+use super::record::Record;
 
 /// What has been written again so far.
 #[derive(Default)]
@@ -38,7 +39,7 @@ pub(super) fn said_key(role: Role, parts: &[PartEntry]) -> [u8; 16] {
     let mut hasher = blake3::Hasher::new();
     hasher.update(&[role as u8]);
     for part in parts {
-        hasher.update(&part.bytes.len().to_le_bytes()).update(&part.bytes);
+        hasher.update(blake3::hash(&part.bytes).as_bytes());
     }
     let mut key = [0; 16];
     hasher.finalize_xof().fill(&mut key);
@@ -134,7 +135,8 @@ impl Line {
     /// Ends a fold, if one is under way: what was written again is the context now.
     fn end_fold(&mut self, record: &Record<'_>, entries: &mut Vec<Entry>) {
         let Some(fold) = self.fold.take().filter(|fold| !fold.order.is_empty()) else { return };
-        let fact = Fact::ContextReplaced { cause: ReplaceCause::Host, order: fold.order, tokens_before: None };
+        let fact =
+            Fact::ContextReplaced { cause: ReplaceCause::Host, order: fold.order, tokens_before: None };
         let entry = Entry::from(fact).origin(format!("folded:{}", fold.boundary));
         entries.push(entry.at(time(record.timestamp)));
         entries.extend(fold.shorter);
