@@ -167,6 +167,20 @@ impl sqlite::Source for Anywhere {
     }
 }
 
+/// Most bytes of a file beside a session.
+const BESIDE_BYTES_MAX: u64 = 64 << 20;
+
+/// Reads long results of the session at `path`: those in its own folder of them, by their name alone.
+fn beside(path: &Path) -> import::Beside {
+    let folder = path.with_extension("").join("tool-results");
+    import::Beside(Arc::new(move |named| {
+        let file = folder.join(Path::new(named).file_name()?);
+        let metadata = std::fs::symlink_metadata(&file).ok()?;
+        let fits = metadata.is_file() && metadata.len() <= BESIDE_BYTES_MAX;
+        fits.then(|| std::fs::read(&file).ok())?
+    }))
+}
+
 /// The write-ahead log of a database.
 pub(crate) fn log_of(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
@@ -202,6 +216,7 @@ pub(crate) fn read(
         Gather { store, batches: Vec::new(), bytes: 0, count: 0, events: 0, known: 0, error: None };
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let name = name.split('.').next().unwrap_or_default();
+    let options = &Options { beside: Some(beside(path)), ..options.clone() };
     let mut magic = [0; sqlite::MAGIC.len()];
     let is_database = file.read_exact(&mut magic).is_ok() && magic == *sqlite::MAGIC;
     let result = if is_database {

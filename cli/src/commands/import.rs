@@ -28,6 +28,7 @@ pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result
         project: args.project.clone(),
         memory: args.project.as_ref().map(StreamInfo::project),
         limits,
+        beside: None,
     };
     let mut skipped = Vec::new();
     let candidates = if args.paths.is_empty() { usual(output)? } else { named(&args.paths, &mut skipped) };

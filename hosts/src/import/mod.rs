@@ -126,7 +126,27 @@ pub struct Options {
     pub memory: Option<StreamInfo>,
     /// How much the input may be.
     pub limits: Limits,
+    /// Reads files that a host keeps beside a session and names in it, such as long results.
+    pub beside: Option<Beside>,
 }
+
+/// Reads a file beside a session, by the path that the session names; `None` if there is none, or it may not be read.
+#[derive(Clone)]
+pub struct Beside(pub Arc<dyn Fn(&str) -> Option<Vec<u8>> + Send + Sync>);
+
+impl std::fmt::Debug for Beside {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("Beside")
+    }
+}
+
+impl PartialEq for Beside {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Beside {}
 
 /// Facts of one stream that belong together: all that one host record says about it.
 #[derive(Clone, PartialEq, Debug)]

@@ -156,8 +156,9 @@ impl Database<'_> {
     fn overflow(&self, first: u32, whole: usize, record: &mut Vec<u8>) -> Result<bool, Unreadable> {
         let mut page = Vec::new();
         let mut next = first;
+        let mut seen = Seen::new();
         while record.len() < whole {
-            if next == 0 {
+            if next == 0 || !seen.insert(next) {
                 return Ok(false);
             }
             self.page(next, &mut page)?;

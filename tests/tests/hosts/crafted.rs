@@ -7,7 +7,9 @@ use acpdb_hosts::export::{Format, Options, Selection, export};
 use acpdb_hosts::import;
 use acpdb_tests::support::import_bytes;
 
-use super::scenes::imported;
+use acpdb_tests::binary::binary;
+
+use super::scenes::{folder, imported};
 
 /// A store with these lines, as one session of Claude Code.
 fn session(lines: &[&str]) -> (tempfile::TempDir, Store) {
@@ -134,6 +136,30 @@ fn what_hangs_on_a_kept_message_does_not_undo_the_compaction() {
     let places: Vec<_> = ["Summary", "Two.", "Second"].map(|text| body.find(text)).into();
     assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{body}");
     assert!(!body.contains("First") && !body.contains("One."), "{body}");
+}
+
+/// The host sweeps long results away; the model was shown their beginning only.
+#[test]
+fn a_long_result_is_kept_whole() {
+    let home = tempfile::tempdir().unwrap();
+    let store = home.path().join("store");
+    let scene = folder().join("claude/more/recording");
+    let mut program = std::process::Command::new(binary().unwrap());
+    let run = program.arg("--db").arg(&store).arg("import").arg(&scene).output().unwrap();
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    let store = Store::builder(&store).registry(acpdb_hosts::registry()).open().unwrap();
+    let events = store.events(Seq::ZERO, Seq::MAX).unwrap().map(Result::unwrap);
+    let kept: Vec<_> = events
+        .filter_map(|it| match it.event.payload {
+            Payload::HostRecorded(kept) if kept.record == "tool-result" => Some((it.seq, kept)),
+            _ => None,
+        })
+        .collect();
+    let [(seq, kept)] = kept.as_slice() else { panic!("{} results", kept.len()) };
+    let text = store.body(kept.raw.unwrap().id(*seq)).unwrap();
+    let expected: Vec<String> = (1..=12_000).map(|number| number.to_string()).collect();
+    assert_eq!(String::from_utf8(text).unwrap().trim_end(), expected.join("\n"));
+    assert!(kept.about.as_ref().unwrap().starts_with("toolu_"));
 }
 
 /// Ten calls became seventy, as each fold wrote them again.

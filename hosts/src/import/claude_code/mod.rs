@@ -267,7 +267,20 @@ impl Importer<'_, '_> {
         }
         self.context.report.todo_snapshots += speech.todo_lists;
         self.context.report.todo_deltas += speech.todo_deltas;
+        entries.extend(self.persisted(record));
         self.wired(line, entries, first.max(speech.wire), raw, place)
+    }
+
+    /// The whole of a result that the model was shown the beginning of: the host sweeps its file away in time.
+    fn persisted(&self, record: &Record<'_>) -> Option<Entry> {
+        let path = json::string(json::member(record.result, "persistedOutputPath"))?;
+        let beside = self.context.options.beside.as_ref()?;
+        let raw = bytes_of(beside, &path)?;
+        let call = json::member(record.message, "content").and_then(json::elements)?;
+        let call = call.into_iter().find_map(|block| json::owned(json::member(Some(block), "tool_use_id")));
+        let fact = Fact::HostRecorded { record: "tool-result".to_owned(), about: call, raw: Some(raw) };
+        let uuid = record.uuid.as_deref()?;
+        Some(Entry::from(fact).origin(format!("tool-result:{uuid}")).at(time(record.timestamp)))
     }
 
     /// Hands out the facts of a record, with its bytes at the one at `wire`.
@@ -460,6 +473,10 @@ impl Importer<'_, '_> {
         }
         Ok(())
     }
+}
+
+fn bytes_of(beside: &super::Beside, path: &str) -> Option<acpdb_engine::entry::Bytes> {
+    (beside.0)(path).map(Arc::from)
 }
 
 /// Whether a name is an id in the usual form of 36 characters.
