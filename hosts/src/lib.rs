@@ -14,6 +14,7 @@ pub mod export;
 pub mod import;
 pub mod lint;
 pub mod places;
+pub mod proof;
 pub mod redact;
 pub mod registry;
 pub mod sqlite;

@@ -25,6 +25,8 @@ mod law;
 mod lines;
 #[path = "hosts/lint.rs"]
 mod lint;
+#[path = "hosts/proof.rs"]
+mod proof;
 #[path = "hosts/scenes.rs"]
 mod scenes;
 #[path = "hosts/usage.rs"]
