@@ -30,9 +30,22 @@ struct Stamp {
     changed: i128,
     inode: u64,
     device: u64,
+    /// Bytes and time of a database's write-ahead log: what is new is there first.
+    #[serde(default)]
+    log: Option<(u64, i128)>,
 }
 
 impl Stamp {
+    /// The stamp of what lies at `path` now.
+    fn at(path: &Path) -> Option<Self> {
+        let mut stamp = Self::of(&std::fs::metadata(path).ok()?)?;
+        if path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("db")) {
+            let log = std::fs::metadata(crate::reader::log_of(path)).ok().and_then(|log| Self::of(&log));
+            stamp.log = log.map(|log| (log.bytes, log.modified));
+        }
+        Some(stamp)
+    }
+
     fn of(metadata: &Metadata) -> Option<Self> {
         use std::os::unix::fs::MetadataExt as _;
         let nanos = |seconds: i64, nanos: i64| i128::from(seconds) * 1_000_000_000 + i128::from(nanos);
@@ -40,6 +53,7 @@ impl Stamp {
             bytes: metadata.size(),
             modified: nanos(metadata.mtime(), metadata.mtime_nsec()),
             changed: nanos(metadata.ctime(), metadata.ctime_nsec()),
+            log: None,
             inode: metadata.ino(),
             device: metadata.dev(),
         })
@@ -48,7 +62,8 @@ impl Stamp {
     /// Whether it is older than this, by more than clocks can be wrong about.
     fn is_settled(&self, at: i128) -> bool {
         let step = i128::try_from(CLOCK_STEP.as_nanos()).unwrap_or_default();
-        self.modified.max(self.changed).saturating_add(step) < at
+        let log = self.log.map_or(i128::MIN, |(_, modified)| modified);
+        self.modified.max(self.changed).max(log).saturating_add(step) < at
     }
 }
 
@@ -110,7 +125,7 @@ impl KnownFiles {
     /// What is known of a file that is as it was.
     pub(crate) fn look(&self, path: &Path) -> Option<Known> {
         let held = self.files.get(&absolute(path)?)?;
-        let stamp = Stamp::of(&std::fs::metadata(path).ok()?)?;
+        let stamp = Stamp::at(path)?;
         if held.stamp != stamp || held.how != self.how {
             return None;
         }
@@ -128,14 +143,14 @@ impl KnownFiles {
     /// Takes note of how a file is before it is read.
     pub(crate) fn begin(path: &Path) -> Reading {
         let now = jiff::Timestamp::now().as_nanosecond();
-        let stamp = std::fs::metadata(path).ok().and_then(|metadata| Stamp::of(&metadata));
+        let stamp = Stamp::at(path);
         Reading { stamp: stamp.filter(|stamp| stamp.is_settled(now)) }
     }
 
     /// Remembers a file that was read whole, unless it was changed meanwhile; `None`: of no format.
     pub(crate) fn keep(&mut self, path: &Path, reading: &Reading, report: Option<&FileReport>) {
         let Some(place) = absolute(path) else { return };
-        let now = std::fs::metadata(path).ok().and_then(|metadata| Stamp::of(&metadata));
+        let now = Stamp::at(path);
         let is_whole = report.is_none_or(|file| {
             file.report.is_complete() && file.report.cut.is_none() && file.report.unknown_records.is_empty()
         });

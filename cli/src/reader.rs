@@ -5,12 +5,13 @@
 //! ```
 
 use std::fs::File;
-use std::io::{BufReader, Read as _};
+use std::io::{BufReader, Read as _, Seek as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use acpdb_engine::{Atomicity, Batch, Error, Store};
 use acpdb_hosts::import::{self, Format, ImportError, ImportReport, Limits, Options, SinkStop};
+use acpdb_hosts::sqlite;
 
 /// Bytes of facts that are gathered before they are recorded.
 const GATHER_BYTES: usize = 4 << 20;
@@ -82,7 +83,9 @@ pub(crate) fn files(path: &Path) -> std::io::Result<Vec<Candidate>> {
 fn looks_like_a_session(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
     let name = name.strip_suffix(".zst").unwrap_or(&name);
-    [".jsonl", ".json", ".traj", ".ndjson"].iter().any(|ending| name.ends_with(ending))
+    // What a host keeps beside a session is no session.
+    !name.ends_with(".meta.json")
+        && [".jsonl", ".json", ".traj", ".ndjson"].iter().any(|ending| name.ends_with(ending))
 }
 
 /// What a file turned out to be.
@@ -115,6 +118,18 @@ pub(crate) fn recognise(candidate: &Candidate, format: Option<Format>) -> Recogn
         Ok(head) => head,
         Err(error) => return skip(format!("cannot be read: {error}")),
     };
+    if head.starts_with(sqlite::MAGIC) {
+        return match database(path, |file, log| import::is_opencode(file, log)) {
+            Ok(Ok(true)) if format.is_none_or(|format| format == Format::Opencode) => {
+                Recognised::Session(Format::Opencode)
+            }
+            Ok(Ok(true)) => skip("it is opencode's database; leave out --format".to_owned()),
+            Ok(Ok(false)) if worth_a_word => skip("a SQLite database of another program".to_owned()),
+            Ok(Ok(false)) => Recognised::Other,
+            Ok(Err(error)) => skip(described(&error)),
+            Err(error) => skip(format!("cannot be read: {error}")),
+        };
+    }
     let detected = import::detect(path, &head);
     // What is recorded stays: a session read as another host's would be there for ever, as records nobody understands.
     if let (Some(asked), Some(found)) = (format, detected)
@@ -134,6 +149,59 @@ pub(crate) fn recognise(candidate: &Candidate, format: Option<Format>) -> Recogn
     }
 }
 
+fn described(error: &dyn std::error::Error) -> String {
+    error.source().map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"))
+}
+
+/// A file that is read here and there.
+struct Anywhere(File);
+
+impl sqlite::Source for Anywhere {
+    fn fill(&self, offset: u64, buffer: &mut [u8]) -> std::io::Result<bool> {
+        use std::os::unix::fs::FileExt as _;
+        match self.0.read_exact_at(buffer, offset) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Most bytes of a file beside a session.
+const BESIDE_BYTES_MAX: u64 = 64 << 20;
+
+/// Reads long results of the session at `path`: those in its own folder of them, by their name alone.
+fn beside(path: &Path) -> import::Beside {
+    let folder = path.with_extension("").join("tool-results");
+    import::Beside(Arc::new(move |named| {
+        let file = folder.join(Path::new(named).file_name()?);
+        let metadata = std::fs::symlink_metadata(&file).ok()?;
+        let fits = metadata.is_file() && metadata.len() <= BESIDE_BYTES_MAX;
+        fits.then(|| std::fs::read(&file).ok())?
+    }))
+}
+
+/// The write-ahead log of a database.
+pub(crate) fn log_of(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push("-wal");
+    PathBuf::from(name)
+}
+
+/// Opens a database and its write-ahead log, for reading only; nothing is locked, and nothing is made beside it.
+fn database<T>(
+    path: &Path,
+    with: impl FnOnce(&dyn sqlite::Source, Option<&dyn sqlite::Source>) -> T,
+) -> std::io::Result<T> {
+    let file = Anywhere(File::open(path)?);
+    let log = match File::open(log_of(path)) {
+        Ok(log) => Some(Anywhere(log)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+        Err(error) => return Err(error),
+    };
+    Ok(with(&file, log.as_ref().map(|log| log as &dyn sqlite::Source)))
+}
+
 /// Imports one file.
 pub(crate) fn read(
     store: &Store,
@@ -142,16 +210,26 @@ pub(crate) fn read(
     options: &Options,
     progress: &mut dyn FnMut(u64),
 ) -> Result<FileReport, ReadError> {
-    let file = File::open(path).map_err(ReadError::File)?;
+    let mut file = File::open(path).map_err(ReadError::File)?;
     let bytes = file.metadata().map_or(0, |metadata| metadata.len());
-    let counted = Counted { inner: file, progress };
-    let input = import::decompressed(BufReader::with_capacity(64 << 10, counted), &options.limits)
-        .map_err(ReadError::File)?;
     let mut gather =
         Gather { store, batches: Vec::new(), bytes: 0, count: 0, events: 0, known: 0, error: None };
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let name = name.split('.').next().unwrap_or_default();
-    let result = import::read(format, name, input, options, &mut gather);
+    let options = &Options { beside: Some(beside(path)), ..options.clone() };
+    let mut magic = [0; sqlite::MAGIC.len()];
+    let is_database = file.read_exact(&mut magic).is_ok() && magic == *sqlite::MAGIC;
+    let result = if is_database {
+        progress(bytes);
+        database(path, |file, log| import::read_database(file, log, name, options, &mut gather))
+            .map_err(ReadError::File)?
+    } else {
+        file.rewind().map_err(ReadError::File)?;
+        let counted = Counted { inner: file, progress };
+        let input = import::decompressed(BufReader::with_capacity(64 << 10, counted), &options.limits)
+            .map_err(ReadError::File)?;
+        import::read(format, name, input, options, &mut gather)
+    };
     if gather.error.is_none() {
         gather.flush();
     }

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! file of a host  ->  import::detect  ->  import::read  ->  Batch { stream, entries }  ->  the store
+//! its database    ->  sqlite  ->  import::read_database, likewise
 //! export::export(view, format)  ->  the body of a request, or a transcript
 //! call of a tool  ->  registry::registry  ->  class, keys, todo lists   (asked by the engine when a call is recorded)
 //! ```
@@ -13,7 +14,9 @@ pub mod export;
 pub mod import;
 pub mod lint;
 pub mod places;
+pub mod proof;
 pub mod redact;
 pub mod registry;
+pub mod sqlite;
 
 pub use registry::registry;

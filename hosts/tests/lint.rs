@@ -113,13 +113,7 @@ fn roles_and_contents_of_anthropic_are_seen() {
         A3 /messages/0: one of the assistant
     "#]],
     );
-    check(
-        Anthropic,
-        &format!(r#"[{USER},{USER}]"#),
-        &expect![[r#"
-        A3 /1: user twice
-    "#]],
-    );
+    check(Anthropic, &format!(r#"[{USER},{USER}]"#), &expect![""]);
     check(
         Anthropic,
         r#"[{"role":"user","content":""},{"role":"assistant","content":[{"type":"text","text":" \n"}]},{"role":"tool"}]"#,
@@ -391,13 +385,7 @@ fn contents_are_checked() {
     let before = body(&[user, &signed, response]);
     let known = Known { model: None, previous: Some(before.as_bytes()) };
     assert_eq!(found(Gemini, &moved, known), "G4 /contents/1/parts/0: another part\n");
-    check(
-        Gemini,
-        &body(&[user, &skipped, response, user]),
-        &expect![[r#"
-        G5 /contents/1/parts/0: an earlier turn
-    "#]],
-    );
+    check(Gemini, &body(&[user, &skipped, response, user]), &expect![""]);
 }
 
 /// A request body around an opaque field.

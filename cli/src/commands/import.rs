@@ -28,6 +28,7 @@ pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result
         project: args.project.clone(),
         memory: args.project.as_ref().map(StreamInfo::project),
         limits,
+        beside: None,
     };
     let mut skipped = Vec::new();
     let candidates = if args.paths.is_empty() { usual(output)? } else { named(&args.paths, &mut skipped) };
@@ -38,7 +39,8 @@ pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result
     // A store that is there tells which files it knows.
     let is_there = place::folder(global, output)?.join("acpdb.json").is_file();
     let mut opened = if is_there { Some(place::open_redacting(global, &args.redact, output)?) } else { None };
-    let how = format!("{format:?} {options:?} {:?} {:?}", args.redact, global.settings.redact);
+    let readers = acpdb_hosts::import::READERS;
+    let how = format!("{readers} {format:?} {options:?} {:?} {:?}", args.redact, global.settings.redact);
     let mut known =
         opened.as_ref().map_or_else(KnownFiles::default, |store| KnownFiles::of(store, how.clone()));
     let bar = super::progress::bytes(candidates.iter().map(|candidate| candidate.bytes).sum(), output);

@@ -14,12 +14,14 @@ use acpdb_engine::Error;
 use acpdb_engine::event::Role;
 
 use super::calls::{CallIds, Media, media_line, object};
+use super::dialect::Dialect;
 use super::provider::{Opaque, Provider};
 use super::report::LeftOut;
 use super::source::Source;
 use super::turns::{CallPiece, Piece, Rules, Said, Turned};
 use super::write::Json;
 use super::{Export, prompt, turns};
+use crate::import::ATTACHED;
 
 /// Version of this renderer.
 pub(super) const RENDERER: u32 = 2;
@@ -35,7 +37,9 @@ pub(super) fn export(mut source: Source<'_>) -> Result<Export, Error> {
     json.open(b'{');
     prompt::head(&mut source, &mut json)?;
     let defined = prompt::tools(&mut source, &mut json)?;
-    let system = prompt::system(&mut source, true)?;
+    // The host says what it attaches in messages.
+    let leading = source.dialect == Dialect::Portable;
+    let system = prompt::system(&mut source, leading)?;
     write_system(&system, &mut json);
     if source.options.server_side {
         let mut known = prompt::called_tools(&source);
@@ -118,6 +122,9 @@ impl Writer {
             self.begin("assistant", source);
             self.piece(source, piece);
         }
+        if source.dialect == Dialect::ClaudeCode {
+            return self.as_claude_code(source, turned);
+        }
         for call in turned.calls() {
             self.begin("user", source);
             self.result(source, call);
@@ -128,6 +135,43 @@ impl Writer {
             }
             self.begin("user", source);
             said_block(source, said, &mut self.json);
+        }
+    }
+
+    /// Results in the order in which they came; what the host attached for the user's side, then what the user said, each
+    /// text with a line feed where another message's text follows; and what it attached for the system's side, as one
+    /// message of that role.
+    fn as_claude_code(&mut self, source: &mut Source<'_>, turned: &Turned) {
+        let mut calls: Vec<&CallPiece> = turned.calls().collect();
+        calls.sort_by_key(|call| call.finished);
+        for call in calls {
+            self.begin("user", source);
+            self.result(source, call);
+        }
+        let key = |said: &Said| match said {
+            Said::Text { key, .. } | Said::Media { key, .. } => key.clone(),
+            Said::Opaque { .. } => None,
+        };
+        let is_attached = |said: &&Said| key(said).is_some_and(|key| key.starts_with(ATTACHED));
+        let is_system = |said: &&Said| matches!(said, Said::Text { role: Role::System, .. });
+        let (system, said): (Vec<&Said>, Vec<&Said>) = turned.said.iter().partition(is_system);
+        let (mut users, own): (Vec<&Said>, Vec<&Said>) = said.into_iter().partition(is_attached);
+        let attached = users.len();
+        users.extend(own);
+        for (place, said) in users.iter().enumerate() {
+            self.begin("user", source);
+            let next = users.get(place + 1).filter(|_| place + 1 >= attached);
+            match (said, next) {
+                (Said::Text { text, .. }, Some(next @ Said::Text { .. })) if key(said) != key(next) => {
+                    text_block(&format!("{text}\n"), &mut self.json);
+                }
+                _ => said_block(source, said, &mut self.json),
+            }
+        }
+        let told: Vec<&str> = system.into_iter().filter_map(unwrapped).collect();
+        if !told.is_empty() {
+            self.begin("system", source);
+            text_block(&told.join("\n\n"), &mut self.json);
         }
     }
 
@@ -187,11 +231,24 @@ impl Writer {
                 self.json.close(b']');
             }
         }
-        if call.failed {
+        if call.failed && !is_unchanged(call) {
             self.json.member("is_error", "true");
         }
         self.json.close(b'}');
     }
+}
+
+/// Whether a host answered a reading with a word about an earlier one: it read nothing, and that is no error.
+fn is_unchanged(call: &CallPiece) -> bool {
+    matches!(call.result.as_slice(), [Said::Text { text, .. }] if text.starts_with("File unchanged since last read"))
+}
+
+/// A text of the host's without the tags that tell it from the user's.
+fn unwrapped(said: &Said) -> Option<&str> {
+    let Said::Text { text, .. } = said else { return None };
+    let inner =
+        text.strip_prefix("<system-reminder>\n").and_then(|it| it.strip_suffix("\n</system-reminder>"));
+    Some(inner.unwrap_or(text))
 }
 
 fn said_block(source: &mut Source<'_>, said: &Said, json: &mut Json) {

@@ -100,6 +100,8 @@ pub(super) enum Media<'a> {
 impl<'a> Media<'a> {
     /// What a body holds: an address with the data in it, another address, or the data itself.
     pub(super) fn of(body: &'a str, media_type: Option<&'a str>) -> Option<Self> {
+        // Without its parameters, which only one provider understands.
+        let media_type = media_type.and_then(|kind| kind.split(';').next());
         if let Some((head, data)) = body.strip_prefix("data:").and_then(|rest| rest.split_once(',')) {
             let named = head.strip_suffix(";base64")?;
             let named = named.split(';').next().filter(|named| !named.is_empty());
@@ -123,8 +125,14 @@ impl<'a> Media<'a> {
     }
 }
 
+/// How closely the model was to look at an image, kept as a parameter of its type.
+pub(super) fn detail(media_type: Option<&str>) -> Option<&str> {
+    media_type?.split_once(";detail=").map(|(_, detail)| detail)
+}
+
 /// A line of text in place of media.
 pub(super) fn media_line(body: &str, media_type: Option<&str>) -> String {
+    let media_type = media_type.and_then(|kind| kind.split(';').next());
     format!("[media {}, {} B]", media_type.unwrap_or("of unknown type"), body.len())
 }
 
@@ -161,6 +169,8 @@ mod tests {
         let data = |media_type, data| Some(Media::Data { media_type, data });
         assert_eq!(Media::of("data:image/png;base64,QUJD", None), data("image/png", "QUJD"));
         assert_eq!(Media::of("QUJD", Some("image/png")), data("image/png", "QUJD"));
+        assert_eq!(Media::of("QUJD", Some("image/png;detail=high")), data("image/png", "QUJD"));
+        assert_eq!(detail(Some("image/png;detail=high")), Some("high"));
         assert_eq!(Media::of("https://x/y.png", None), Some(Media::Address("https://x/y.png")));
         assert_eq!(Media::of("file:///tmp/x.png", Some("image/png")), None);
     }

@@ -108,6 +108,10 @@ impl Writer {
         if turned.calls().next().is_some() {
             self.begin("user");
             turned.calls().for_each(|call| self.response(source, call));
+            // What is no text follows as parts of its own, as the provider's own program sends it.
+            for said in turned.calls().flat_map(|call| &call.result).filter(|said| is_beside(said)) {
+                said_part(source, said, &mut self.json);
+            }
         }
         for said in by_message(&turned.said) {
             self.begin("user");
@@ -168,6 +172,7 @@ impl Writer {
         json.text("id", &call.id);
         json.text("name", &call.tool);
         json.open_member("response", b'{');
+        let inside = call.result.iter().filter(|said| !is_beside(said));
         let text = |source: &mut Source<'_>, said: &Said| match said {
             Said::Text { text, .. } => text.clone(),
             Said::Opaque { json } => json.clone(),
@@ -176,7 +181,7 @@ impl Writer {
                 media_line(body, media_type.as_deref())
             }
         };
-        let texts: Vec<String> = call.result.iter().map(|said| text(source, said)).collect();
+        let texts: Vec<String> = inside.map(|said| text(source, said)).collect();
         let name = if call.failed { "error" } else { "output" };
         match texts.as_slice() {
             [only] => json.text(name, only),
@@ -186,6 +191,12 @@ impl Writer {
         json.close(b'}');
         json.close(b'}');
     }
+}
+
+/// Whether a piece of a result stands beside it: media that can be sent.
+fn is_beside(said: &Said) -> bool {
+    let Said::Media { body, media_type, .. } = said else { return false };
+    Media::of(body, media_type.as_deref()).is_some()
 }
 
 fn said_part(source: &mut Source<'_>, said: &Said, json: &mut Json) {

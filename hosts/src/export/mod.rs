@@ -22,6 +22,7 @@
 mod ahead;
 mod anthropic;
 mod calls;
+mod dialect;
 mod gemini;
 mod openai;
 mod plain;

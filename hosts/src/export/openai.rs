@@ -52,6 +52,7 @@ pub(super) fn export(mut source: Source<'_>) -> Result<Export, Error> {
 fn turn(source: &mut Source<'_>, turned: &Turned, json: &mut Json) -> usize {
     let mut count = 0;
     let mut texts: Vec<std::borrow::Cow<'_, str>> = Vec::new();
+    let mut thoughts: Vec<&str> = Vec::new();
     for piece in &turned.pieces {
         match piece {
             Piece::Text { text, .. } => texts.push(text.into()),
@@ -60,7 +61,8 @@ fn turn(source: &mut Source<'_>, turned: &Turned, json: &mut Json) -> usize {
                 texts.push(media_line(body, media_type.as_deref()).into());
             }
             Piece::Opaque { .. } => source.report.note(LeftOut::OpaqueNotPortable, None),
-            Piece::Reasoning { .. } | Piece::Call(_) | Piece::Gap(_) => {}
+            Piece::Reasoning { text, .. } => thoughts.push(text),
+            Piece::Call(_) | Piece::Gap(_) => {}
         }
     }
     let has_calls = turned.calls().next().is_some();
@@ -78,6 +80,9 @@ fn turn(source: &mut Source<'_>, turned: &Turned, json: &mut Json) -> usize {
                 }
                 json.close(b']');
             }
+        }
+        if !thoughts.is_empty() {
+            json.text("reasoning_content", &thoughts.concat());
         }
         if has_calls {
             json.open_member("tool_calls", b'[');

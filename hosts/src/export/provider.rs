@@ -1,5 +1,6 @@
 //! Whose signatures are whose: providers, models, and the forms in which hosts keep opaque fields.
 
+use super::calls::is_object;
 use crate::import::json::{member, owned};
 
 /// Who made a message.
@@ -96,6 +97,29 @@ pub(super) fn unwrapped(host: &str, kept: &str, target: Provider) -> Option<Opaq
         Provider::Other => None,
     };
     found.filter(|found| !found.is_empty())
+}
+
+/// Whether a type of part may be the provider's.
+pub(super) fn fits(provider: Provider, kind: &str) -> bool {
+    let anthropic =
+        ["thinking", "redacted_thinking", "tool_use", "tool_result", "tool_reference", "search_result"];
+    let is_anthropic =
+        anthropic.contains(&kind) || kind.starts_with("server_tool") || kind.ends_with("_tool_result");
+    let is_openai = kind.ends_with("_call")
+        || kind.ends_with("_call_output")
+        || ["input_", "output_", "compaction"].iter().any(|start| kind.starts_with(start))
+        || ["reasoning", "item_reference", "image_url"].contains(&kind);
+    match provider {
+        Provider::Anthropic => !is_openai,
+        Provider::Openai => !is_anthropic,
+        // Google's parts have no type.
+        Provider::Google | Provider::Other => false,
+    }
+}
+
+/// Google's parts have no type.
+pub(super) fn is_google(provider: Provider, json: &str) -> bool {
+    provider == Provider::Google && is_object(json)
 }
 
 /// An opaque field.

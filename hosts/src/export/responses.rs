@@ -12,8 +12,10 @@
 
 use acpdb_engine::Error;
 use acpdb_engine::event::Role;
+use acpdb_engine::ids::Seq;
 
-use super::calls::{CallIds, Media, media_line};
+use super::calls::{CallIds, Media, detail, media_line, object_type};
+use super::dialect::Dialect;
 use super::openai::by_message;
 use super::provider::{Opaque, Provider};
 use super::report::LeftOut;
@@ -35,12 +37,18 @@ pub(super) fn export(mut source: Source<'_>) -> Result<Export, Error> {
     prompt::head(&mut source, &mut json)?;
     prompt::tools(&mut source, &mut json)?;
     let system = prompt::system(&mut source, false)?;
-    if !system.is_empty() {
-        let texts: Vec<String> = system.iter().map(|text| prompt::system_text(text)).collect();
-        json.text("instructions", &texts.join("\n\n"));
+    let texts: Vec<String> = system.iter().map(|text| prompt::system_text(text)).collect();
+    let instructions = texts.join("\n\n");
+    let is_said = source.dialect == Dialect::Codex;
+    if !instructions.is_empty() && !is_said {
+        json.text("instructions", &instructions);
     }
     json.open_member("input", b'[');
     let mut writer = Writer { json, count: 0 };
+    if !instructions.is_empty() && is_said {
+        let said = Said::Text { text: instructions, role: Role::System, key: None };
+        writer.spoken(&mut source, &[said]);
+    }
     let mut ids = CallIds::new(Provider::Openai, 64, 64);
     for number in 0..source.groups.len() {
         let turned = turns::read(&mut source, number, RULES, &mut ids)?;
@@ -53,6 +61,21 @@ pub(super) fn export(mut source: Source<'_>) -> Result<Export, Error> {
 /// Free-form parameters: a JSON string rather than an object.
 fn free_form(call: &CallPiece) -> Option<String> {
     owned(Some(call.input.trim())).filter(|_| super::calls::is_json(&call.input))
+}
+
+/// A call of a kind of its own, such as `tool_search`, and its result: the item that answers it says so.
+fn own_kind(call: &CallPiece) -> Option<(String, &str)> {
+    let [Said::Opaque { json }] = call.result.as_slice() else { return None };
+    let kind = object_type(json)?;
+    let kind = kind.strip_suffix("_output").filter(|kind| *kind == call.tool)?;
+    Some((kind.to_owned(), json))
+}
+
+/// A tool of a server, or of another name space, as the space and its own name.
+fn spaced(tool: &str) -> Option<(&str, &str)> {
+    let start = if tool.starts_with("mcp__") { "mcp__".len() } else { 0 };
+    let at = start + tool.get(start..)?.find("__")?;
+    Some((tool.get(..at)?, tool.get(at + 2..)?))
 }
 
 struct Writer {
@@ -80,11 +103,22 @@ impl Writer {
         for run in pieces.chunk_by(|one, other| key(one).is_some() && key(one) == key(other)) {
             self.pieces(source, run);
         }
-        for call in turned.calls() {
-            self.output(source, call);
+        let mut calls: Vec<&CallPiece> = turned.calls().collect();
+        let in_order = source.dialect == Dialect::Codex;
+        if in_order {
+            calls.sort_by_key(|call| call.finished);
         }
+        let mut calls = calls.into_iter().peekable();
+        let mut at = turned.said_at.iter();
         for said in by_message(&turned.said) {
+            let said_at = at.nth(said.len().saturating_sub(1)).copied().unwrap_or(Seq::MAX);
+            while let Some(call) = calls.next_if(|call| !in_order || call.finished < said_at) {
+                self.output(source, call);
+            }
             self.spoken(source, said);
+        }
+        for call in calls {
+            self.output(source, call);
         }
     }
 
@@ -105,7 +139,7 @@ impl Writer {
                 self.count += 1;
                 self.json.raw(json);
             }
-            [Piece::Call(call)] => self.call(call),
+            [Piece::Call(call)] => self.call(call, source.dialect),
             texts => {
                 self.item("message");
                 self.json.text("role", "assistant");
@@ -133,11 +167,25 @@ impl Writer {
         self.json.close(b'}');
     }
 
-    fn call(&mut self, call: &CallPiece) {
+    fn call(&mut self, call: &CallPiece, dialect: Dialect) {
         let free = free_form(call);
+        if let Some((kind, _)) = own_kind(call).filter(|_| dialect == Dialect::Codex) {
+            self.item(&format!("{kind}_call"));
+            self.json.text("call_id", &call.id);
+            self.json.text("status", "completed");
+            self.json.text("execution", "client");
+            self.json.member("arguments", &call.input);
+            return self.json.close(b'}');
+        }
         self.item(if free.is_some() { "custom_tool_call" } else { "function_call" });
         self.json.text("call_id", &call.id);
-        self.json.text("name", &call.tool);
+        match spaced(&call.tool).filter(|_| dialect == Dialect::Codex) {
+            Some((space, name)) => {
+                self.json.text("name", name);
+                self.json.text("namespace", space);
+            }
+            None => self.json.text("name", &call.tool),
+        }
         match free {
             Some(input) => self.json.text("input", &input),
             None => self.json.text("arguments", &call.input),
@@ -146,6 +194,10 @@ impl Writer {
     }
 
     fn output(&mut self, source: &mut Source<'_>, call: &CallPiece) {
+        if let Some((_, item)) = own_kind(call).filter(|_| source.dialect == Dialect::Codex) {
+            self.count += 1;
+            return self.json.raw(item);
+        }
         let kind = if free_form(call).is_some() { "custom_tool_call_output" } else { "function_call_output" };
         self.item(kind);
         self.json.text("call_id", &call.id);
@@ -180,6 +232,9 @@ impl Writer {
                     self.json.open(b'{');
                     self.json.text("type", "input_image");
                     self.json.text("image_url", &media.address());
+                    if let Some(detail) = detail(media_type.as_deref()) {
+                        self.json.text("detail", detail);
+                    }
                     self.json.close(b'}');
                 } else {
                     source.report.note(LeftOut::MediaNotPortable, None);
@@ -199,5 +254,23 @@ impl Writer {
         }
         self.json.close(b']');
         self.json.close(b'}');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tool_of_a_name_space_is_cut_behind_the_space() {
+        for (tool, expected) in [
+            ("mcp__notes__add", Some(("mcp__notes", "add"))),
+            ("mcp__notes__add__two", Some(("mcp__notes", "add__two"))),
+            ("multi_agent_v1__spawn_agent", Some(("multi_agent_v1", "spawn_agent"))),
+            ("exec_command", None),
+            ("mcp__notes", None),
+        ] {
+            assert_eq!(spaced(tool), expected, "{tool}");
+        }
     }
 }

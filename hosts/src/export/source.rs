@@ -12,6 +12,7 @@ use acpdb_engine::{Error, View};
 use rustc_hash::FxHashMap;
 
 use super::ahead::Ahead;
+use super::dialect::Dialect;
 use super::provider::Provider;
 use super::report::{LeftOut, Report};
 use super::thinking;
@@ -93,6 +94,7 @@ pub(super) struct Source<'v> {
     view: &'v View,
     pub(super) format: Format,
     pub(super) options: Options,
+    pub(super) dialect: Dialect,
     pub(super) host: String,
     pub(super) title: Option<String>,
     pub(super) session: String,
@@ -157,7 +159,9 @@ impl<'v> Source<'v> {
         });
         let groups = turns::group(&briefs);
         let model = prompt.model.clone().or_else(|| last_model(state, at)).unwrap_or_default();
-        let preserved = is_preserved(format, options.thinking, &model);
+        // What the host sent, it sent with its reasoning, whatever it had cleared before that.
+        let preserved =
+            options.selection != Selection::Recorded && is_preserved(format, options.thinking, &model);
         let same = |one: BodyId, other: BodyId| match (view.body(one), view.body(other)) {
             (Ok(one), Ok(other)) => one == other,
             _ => false,
@@ -203,6 +207,7 @@ impl<'v> Source<'v> {
             ahead: Ahead::of(&items),
             unbound: binding.unbound(&groups),
             format,
+            dialect: Dialect::of(&info.host, info.host_version.as_deref(), format, options.selection),
             options,
             home,
             host: info.host.clone(),

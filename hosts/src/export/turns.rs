@@ -15,8 +15,9 @@ use acpdb_engine::event::{PartKind, Role};
 use acpdb_engine::fold::{Brief, FaceState, ItemKind, Ix, PartView, StandIn};
 use acpdb_engine::ids::{ItemId, Seq, Turn};
 
-use super::calls::{CallIds, is_object, object_type};
-use super::provider::{Opaque, Provider, unwrapped};
+use super::calls::{CallIds, object_type};
+use super::dialect::Dialect;
+use super::provider::{Opaque, Provider, fits, is_google, unwrapped};
 use super::report::LeftOut;
 use super::source::{Item, Shown, Source};
 use super::{Thinking, Unfinished};
@@ -157,6 +158,8 @@ pub(super) struct CallPiece {
     pub(super) signature: Option<String>,
     pub(super) failed: bool,
     pub(super) result: Vec<Said>,
+    /// When its result came.
+    pub(super) finished: Seq,
 }
 
 /// A piece of what is said to the model, or of a result.
@@ -172,6 +175,8 @@ pub(super) enum Said {
 pub(super) struct Turned {
     pub(super) pieces: Vec<Piece>,
     pub(super) said: Vec<Said>,
+    /// When each of them was said.
+    pub(super) said_at: Vec<Seq>,
 }
 
 impl Turned {
@@ -221,6 +226,7 @@ pub(super) fn read(
     for place in &group.said {
         let Some(item) = source.items.get_mut(*place).map(take) else { continue };
         said(source, &item, rules.provider, &mut turned.said)?;
+        turned.said_at.resize(turned.said.len(), item.id().seq);
     }
     Ok(turned)
 }
@@ -403,6 +409,10 @@ fn signature(
 /// Reasoning as it was recorded, if this provider takes it.
 fn whole_reasoning(source: &mut Source<'_>, item: &Item, how: Reading) -> Result<Option<Piece>, Error> {
     let Some(part) = source.content(item).into_iter().next() else { return Ok(None) };
+    if source.dialect == Dialect::ReasoningInChat {
+        let text = source.text(part.body, Some(item.id()))?;
+        return Ok(Some(Piece::Reasoning { text, opaque: Opaque::Signature(String::new()) }));
+    }
     let Some(opaque) = sealed(source, item, part.signature, how)? else { return Ok(None) };
     let text = source.text(part.body, Some(item.id()))?;
     Ok(Some(Piece::Reasoning { text, opaque }))
@@ -465,29 +475,6 @@ fn instead_of_reasoning(
         None => None,
     };
     Ok(instead(text, signature))
-}
-
-/// Whether a type of part may be the provider's.
-fn fits(provider: Provider, kind: &str) -> bool {
-    let anthropic =
-        ["thinking", "redacted_thinking", "tool_use", "tool_result", "tool_reference", "search_result"];
-    let is_anthropic =
-        anthropic.contains(&kind) || kind.starts_with("server_tool") || kind.ends_with("_tool_result");
-    let is_openai = kind.ends_with("_call")
-        || kind.ends_with("_call_output")
-        || ["input_", "output_", "compaction"].iter().any(|start| kind.starts_with(start))
-        || ["reasoning", "item_reference", "image_url"].contains(&kind);
-    match provider {
-        Provider::Anthropic => !is_openai,
-        Provider::Openai => !is_anthropic,
-        // Google's parts have no type.
-        Provider::Google | Provider::Other => false,
-    }
-}
-
-/// Google's parts have no type.
-fn is_google(provider: Provider, json: &str) -> bool {
-    provider == Provider::Google && is_object(json)
 }
 
 /// A part that only its provider understands: JSON with a type.
@@ -567,7 +554,8 @@ fn call(
         result.push(Said::Text { text: NO_RESULT.to_owned(), role: Role::Tool, key: None });
     }
     let failed = item.brief.status != Some(acpdb_engine::fold::Status::Completed);
-    Ok(Some(CallPiece { item: id, id: name, tool, input, signature, failed, result }))
+    let finished = item.brief.finished.unwrap_or(Seq::MAX);
+    Ok(Some(CallPiece { item: id, id: name, tool, input, signature, failed, result, finished }))
 }
 
 fn said(source: &mut Source<'_>, item: &Item, provider: Provider, out: &mut Vec<Said>) -> Result<(), Error> {

@@ -18,7 +18,7 @@
 //! (`parsed_cmd` is there for some of them only).
 
 use acpdb_engine::entry::{Entry, Fact, PartEntry, PointRef, StreamInfo};
-use acpdb_engine::event::{Outcome, ReplaceCause, Role, Scope, stream_id};
+use acpdb_engine::event::{Outcome, ReplaceCause, Role, Scope, Usage, stream_id};
 use acpdb_engine::ids::Seq;
 
 use super::json::{count, elements, member, owned, pick};
@@ -42,6 +42,8 @@ pub(super) struct Codex {
     /// Origin of a user's message that no prompt has claimed yet.
     asked: Option<String>,
     model: Option<String>,
+    /// The newest step, until its usage has been told.
+    step: Option<String>,
 }
 
 impl LineImporter for Codex {
@@ -58,6 +60,9 @@ impl LineImporter for Codex {
             "response_item" => self.response_item(&part, payload, &origin, out),
             "compacted" => self.compacted(payload, &origin, out),
             "event_msg" => self.event(&part, payload, &origin, out),
+            "token_usage_record" => self.usage(payload, &origin, out),
+            // What the host set up for itself; what of it is sent stands in messages.
+            "world_state" => true,
             _ => false,
         };
         let record = match (kind.as_str(), part.as_str()) {
@@ -156,6 +161,7 @@ impl Codex {
             kind == "reasoning" || kind.ends_with("_call") || (kind == "message" && role == "assistant");
         if made && !self.replying {
             out.push(step(origin));
+            self.step = Some(origin.to_string());
         }
         if made {
             self.asked = None;
@@ -208,15 +214,43 @@ impl Codex {
         true
     }
 
+    /// What the provider said about the newest step.
+    fn usage(&mut self, payload: &str, origin: &str, out: &mut Vec<Entry>) -> bool {
+        let Some([usage, request]) = pick(payload, ["usage", "response_id"]) else { return false };
+        self.finished(usage, request, origin, out);
+        true
+    }
+
+    /// The end of the newest step, unless it has been told; a step and its end have one key.
+    fn finished(&mut self, usage: Option<&str>, request: Option<&str>, origin: &str, out: &mut Vec<Entry>) {
+        let Some(usage) = usage.and_then(usage_of) else { return };
+        let Some(key) = self.step.take() else { return };
+        let fact = Fact::MessageFinished {
+            key,
+            model: self.model.clone(),
+            provider: None,
+            request: owned(request),
+            stop_reason: None,
+            usage,
+        };
+        out.push(Entry::from(fact).origin(format!("{origin}/finish")));
+    }
+
     fn call(&mut self, kind: &str, payload: &str, origin: &str, out: &mut Vec<Entry>) {
-        let [id, name, arguments, input, action] =
-            pick(payload, ["call_id", "name", "arguments", "input", "action"]).unwrap_or_default();
+        let [id, name, space, arguments, input, action] =
+            pick(payload, ["call_id", "name", "namespace", "arguments", "input", "action"])
+                .unwrap_or_default();
         let Some(id) = owned(id) else {
             // Run by the provider and without a result of its own, such as `web_search_call`.
             out.push(message(origin, Role::Assistant, vec![PartEntry::opaque(payload)], false));
             return;
         };
         let tool = owned(name).unwrap_or_else(|| kind.strip_suffix("_call").unwrap_or(kind).to_string());
+        // As the host's own hooks spell it.
+        let tool = match owned(space).filter(|space| !space.is_empty()) {
+            Some(space) => format!("{space}__{tool}"),
+            None => tool,
+        };
         // `arguments` is JSON inside a string; `input` is plain text, which as a JSON string is the parameters itself.
         let params = match (owned(arguments), arguments.or(input).or(action)) {
             (Some(inner), _) => inner,
@@ -251,6 +285,11 @@ impl Codex {
                 if matches!(item.as_deref(), Some("UserMessage" | "user_message" | "userMessage")) {
                     self.prompt(origin, out);
                 }
+            }
+            // Older files say it here only, and once more for each prompt before anything was sent.
+            "token_count" => {
+                let usage = member(member(Some(payload), "info"), "last_token_usage");
+                self.finished(usage, None, origin, out);
             }
             "turn_aborted" => {
                 let why = owned(member(Some(payload), "reason")).unwrap_or_else(|| "interrupted".to_string());
@@ -334,11 +373,15 @@ fn content_parts(content: Option<&str>) -> Vec<PartEntry> {
 }
 
 fn content_part(piece: &str) -> PartEntry {
-    let [text, image] = pick(piece, ["text", "image_url"]).unwrap_or_default();
+    let [text, image, detail] = pick(piece, ["text", "image_url", "detail"]).unwrap_or_default();
     match (owned(text), owned(image)) {
         (Some(text), _) => PartEntry::text(text),
         (None, Some(url)) => {
-            let media = media_type(&url);
+            // How closely the model is to look stands beside the type, as a parameter of it.
+            let media = match (media_type(&url), owned(detail)) {
+                (Some(media), Some(detail)) => Some(format!("{media};detail={detail}")),
+                (media, _) => media,
+            };
             PartEntry::media(url, media)
         }
         (None, None) => PartEntry::opaque(piece),
@@ -354,6 +397,26 @@ fn output_parts(output: Option<&str>) -> Vec<PartEntry> {
         },
         other => content_parts(other),
     }
+}
+
+/// Tokens of a request. The host's `input_tokens` counts what came from the cache.
+fn usage_of(usage: &str) -> Option<Usage> {
+    let names = [
+        "input_tokens",
+        "cached_input_tokens",
+        "cache_write_input_tokens",
+        "output_tokens",
+        "reasoning_output_tokens",
+    ];
+    let [input, read, written, output, reasoning] = pick(usage, names)?.map(count);
+    let cached = read.unwrap_or(0).saturating_add(written.unwrap_or(0));
+    Some(Usage {
+        input: input.map(|input| input.saturating_sub(cached)),
+        output,
+        cache_read: read,
+        cache_write: written,
+        reasoning,
+    })
 }
 
 /// How a call ended, which Codex says in the text of the result only.

@@ -102,9 +102,21 @@ impl Copilot {
                 }
             }
             "user.message" => {
-                let text = owned(member(Some(data), "content")).unwrap_or_default();
+                let [text, sent] = pick(data, ["content", "transformedContent"]).unwrap_or_default();
+                let (text, sent) = (owned(text).unwrap_or_default(), owned(sent));
                 out.push(prompt(origin));
-                out.push(message(origin, Role::User, vec![PartEntry::text(text)], false).origin(origin));
+                // What was sent has the time before it, and more; people read what was typed.
+                let typed = sent.as_ref().is_some_and(|sent| *sent != text).then(|| text.clone());
+                let sent = vec![PartEntry::text(sent.unwrap_or(text))];
+                out.push(message(origin, Role::User, sent, typed.is_some()).origin(origin));
+                if let Some(typed) = typed {
+                    let key = format!("{origin}/typed");
+                    let mut typed = message(&key, Role::User, vec![PartEntry::text(typed)], false);
+                    if let Fact::MessageRecorded { hidden_from_model, .. } = &mut typed.fact {
+                        *hidden_from_model = true;
+                    }
+                    out.push(typed.origin(key));
+                }
             }
             "assistant.turn_start" => out.push(step(origin)),
             "assistant.message" => self.reply(data, origin, out),

@@ -20,7 +20,16 @@ const VALUES_MAX: usize = 50;
 
 /// The format of a file that begins with `head` (already decompressed); `None` if nothing speaks for any.
 pub fn detect(path: &Path, head: &[u8]) -> Option<Format> {
-    by_content(head).or_else(|| by_folder(path))
+    by_content(head).or_else(|| by_folder(path).filter(|_| is_json(head)))
+}
+
+/// Whether it begins with JSON as hosts write it. A folder's name says nothing of a file that holds something else.
+fn is_json(head: &[u8]) -> bool {
+    let mut reader = ValueReader::new(head, head.len());
+    let Ok(Some(value)) = reader.next_value() else { return head.trim_ascii().is_empty() };
+    let is_open = matches!(value.bytes.first(), Some(b'{' | b'['));
+    is_open
+        && (value.shape == Shape::Cut || serde_json::from_slice::<serde::de::IgnoredAny>(value.bytes).is_ok())
 }
 
 fn by_content(head: &[u8]) -> Option<Format> {
@@ -165,10 +174,22 @@ fn floor(text: &str, mut at: usize) -> usize {
     at
 }
 
+/// Whether a file bears the name of a session, in the manner of some host.
+fn is_session_name(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let name = name.strip_suffix(".zst").unwrap_or(&name);
+    let Some((stem, ending)) = name.rsplit_once('.') else { return false };
+    let is_lines = ["jsonl", "ndjson", "traj"].iter().any(|known| ending.eq_ignore_ascii_case(known));
+    let is_named = ["session", "ses_", "rollout", "checkpoint"].iter().any(|start| stem.starts_with(start));
+    is_lines || (ending.eq_ignore_ascii_case("json") && is_named)
+}
+
 fn by_folder(path: &Path) -> Option<Format> {
     let named = path.components().rev().find_map(|part| {
         let part = part.as_os_str().to_str()?;
         match part {
+            // Files that lie there by other names are the host's own affairs.
+            _ if !is_session_name(path) => None,
             ".claude" => Some(Format::ClaudeCode),
             ".codex" => Some(Format::Codex),
             ".gemini" => Some(Format::GeminiCli),

@@ -13,6 +13,10 @@
 //! position, as it was written. A message that comes back after a rewind is a new fact (`msg:<id>@2`): the old one has left
 //! the branch for good.
 //!
+//! A resumed session goes on in its file: it lists its beginning, then everything it had, calls as parts of their message and
+//! results as messages. What was there before is recognised by id and by what it says. Each result also comes as a message
+//! of the user's side, which says nothing new.
+//!
 //! A call and its result share one object; the result may be missing. File paths are relative to a folder that the
 //! file does not name; it is resolved by whoever knows it.
 
@@ -20,9 +24,10 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use acpdb_engine::entry::{Entry, Fact, ItemRef, PartEntry, PointRef, StreamInfo};
-use acpdb_engine::event::{Outcome, ReplaceCause, Role, Usage};
+use acpdb_engine::event::{Outcome, ReplaceCause, Role};
 
-use super::json::{count, elements, member, members, owned, pick};
+use super::gemini_parts::{content_parts, output, thought, usage};
+use super::json::{elements, member, members, owned, pick};
 use super::lines::{Found, Tally, attach, document, opened};
 use super::report::Admitted;
 use super::turns::{Occurrences, digest, prompt, step};
@@ -36,6 +41,8 @@ const HOST: &str = "gemini-cli";
 struct Live {
     id: String,
     digest: String,
+    /// What it says, in whichever form it is written.
+    says: Vec<String>,
     items: Vec<ItemRef>,
     origin: String,
 }
@@ -48,6 +55,10 @@ struct Gemini {
     listed: Option<(String, usize)>,
     /// How often a message of this id left the list: rewound away, or not in a list that replaced it.
     left: HashMap<String, u32>,
+    /// Messages that a list left out: a resumed session first lists its beginning, then everything.
+    shelf: HashMap<String, Live>,
+    /// Ids of calls that have a result.
+    answered: HashSet<String>,
     begun: HashSet<String>,
     lines: Occurrences,
 }
@@ -237,6 +248,15 @@ impl Gemini {
         match shape {
             Shape::Message => {
                 let id = id_of(text);
+                if self.is_answer(text) {
+                    // The host writes each result again as a message of the user's side.
+                    let origin = self.lines.origin("line", &digest(text));
+                    let record = "message".to_string();
+                    let fact = Fact::HostRecorded { record, about: Some(id.clone()), raw: None };
+                    out.push(Entry::from(fact).origin(&origin));
+                    self.live.push(answer(id, text, origin));
+                    return Found::Known;
+                }
                 if self.live.iter().any(|live| live.id == id) {
                     // The bytes of each version are kept, even where a version says nothing new about the message.
                     let origin = self.lines.origin("line", &digest(text));
@@ -260,6 +280,8 @@ impl Gemini {
                 // An unknown id leaves nothing: no fact has this origin, so the point is before everything.
                 let point = place.and_then(|place| self.live.get(place)).map(|live| live.origin.clone());
                 self.forget(place.unwrap_or(0));
+                // What is rewound has left the branch: it does not come back as itself.
+                self.shelf.clear();
                 // A message of a list that replaced everything was recorded before that: to go back to before it would
                 // bring back what the list left out.
                 if let (Some((listed, count)), Some(place)) = (self.listed.take(), place) {
@@ -290,12 +312,25 @@ impl Gemini {
         Found::Known
     }
 
-    /// Forgets the messages from `place` on.
+    /// Forgets the messages from `place` on. One that comes back as it was is itself again, others are new.
     fn forget(&mut self, place: usize) {
         for live in self.live.drain(place..) {
-            let count = self.left.entry(live.id).or_default();
+            let count = self.left.entry(live.id.clone()).or_default();
             *count = count.saturating_add(1);
+            self.shelf.insert(live.id.clone(), live);
         }
+    }
+
+    /// Whether a message of the user's side only says again what calls have answered.
+    fn is_answer(&self, message: &str) -> bool {
+        let [kind, content] = pick(message, ["type", "content"]).unwrap_or_default();
+        let parts = content.and_then(elements).unwrap_or_default();
+        let responses = parts.iter().filter_map(|part| response(part));
+        let ids: Vec<String> = responses.filter_map(|it| owned(member(Some(it), "id"))).collect();
+        owned(kind).as_deref() == Some("user")
+            && !ids.is_empty()
+            && ids.iter().all(|id| self.answered.contains(id))
+            && parts.iter().all(|part| response(part).is_some() || member(Some(part), "inlineData").is_some())
     }
 
     fn header(&mut self, text: &str) {
@@ -317,8 +352,13 @@ impl Gemini {
             for message in messages {
                 let id = id_of(message);
                 let known = old.iter().position(|live| live.id == id).map(|at| old.remove(at));
+                let known = known.or_else(|| self.shelf.remove(&id));
                 match known {
-                    Some(live) if live.digest == digest(message) => told.push(live),
+                    // The same message, if in another form: a list writes calls as parts, and without results.
+                    Some(live) if live.digest == digest(message) || live.says == says(message) => {
+                        told.push(live);
+                    }
+                    _ if self.is_answer(message) => told.push(answer(id, message, origin.clone())),
                     known => {
                         self.live.extend(known);
                         self.message(message, id, out);
@@ -330,6 +370,9 @@ impl Gemini {
             self.live = old;
             self.forget(0);
             self.live = told;
+            for live in &self.live {
+                self.shelf.remove(&live.id);
+            }
             self.listed = Some((origin.clone(), self.live.len()));
             place = out.len();
             let replaced = Fact::ContextReplaced { cause: ReplaceCause::Host, order, tokens_before: None };
@@ -396,6 +439,9 @@ impl Gemini {
         }
         let mut names = Occurrences::default();
         for call in calls.and_then(elements).unwrap_or_default() {
+            if member(Some(call), "result").is_some() {
+                self.answered.extend(owned(member(Some(call), "id")));
+            }
             items.push(ItemRef::Origin(tool_call(call, &key, &mut names, out), 1));
         }
         let model = owned(model);
@@ -407,13 +453,43 @@ impl Gemini {
         }
         let at = time(timestamp);
         out.iter_mut().skip(first).for_each(|entry| entry.host_time = entry.host_time.or(at));
-        let live = Live { digest: digest(text), items, origin: origin.clone(), id };
+        let live = Live { digest: digest(text), says: says(text), items, origin: origin.clone(), id };
         match self.live.iter_mut().find(|other| other.id == live.id) {
             Some(other) => *other = live,
             None => self.live.push(live),
         }
         origin
     }
+}
+
+/// A message that says again what calls have answered: it has its place, and no items.
+fn answer(id: String, text: &str, origin: String) -> Live {
+    Live { id, digest: digest(text), says: says(text), items: Vec::new(), origin }
+}
+
+fn response(part: &str) -> Option<&str> {
+    member(Some(part), "functionResponse")
+}
+
+/// What a message says, whether its calls are listed beside its content or are parts of it.
+fn says(message: &str) -> Vec<String> {
+    let [content, calls] = pick(message, ["content", "toolCalls"]).unwrap_or_default();
+    let mut all = Vec::new();
+    let pieces = content.map(|content| elements(content).unwrap_or_else(|| vec![content]));
+    for piece in pieces.unwrap_or_default() {
+        let [text, call] = pick(piece, ["text", "functionCall"]).unwrap_or_default();
+        let text = owned(Some(piece)).or_else(|| owned(text));
+        all.push(match (text, call) {
+            (Some(text), _) if text.is_empty() => continue,
+            (Some(text), _) => format!("text {text}"),
+            (None, Some(call)) => format!("call {}", owned(member(Some(call), "id")).unwrap_or_default()),
+            (None, None) => format!("part {}", digest(piece)),
+        });
+    }
+    for call in calls.and_then(elements).unwrap_or_default() {
+        all.push(format!("call {}", owned(member(Some(call), "id")).unwrap_or_default()));
+    }
+    all
 }
 
 /// A message without an id is named by its bytes.
@@ -436,6 +512,9 @@ fn tool_call(call: &str, message: &str, names: &mut Occurrences, out: &mut Vec<E
     };
     let start = format!("{call}:start");
     let tool = owned(name).unwrap_or_default();
+    // The file writes the tool's name before the id that the provider knows.
+    let own = id.strip_prefix(tool.as_str()).and_then(|rest| rest.strip_prefix("__"));
+    let id = own.filter(|own| !own.is_empty() && !tool.is_empty()).unwrap_or(&id).to_string();
     out.push(Entry::tool_started(&id, tool, args.unwrap_or("{}")).origin(&start).in_message(message));
     let outcome = match owned(status).as_deref() {
         Some("success") => Some(Outcome::Completed),
@@ -453,72 +532,4 @@ fn tool_call(call: &str, message: &str, names: &mut Occurrences, out: &mut Vec<E
         out.push(finished);
     }
     start
-}
-
-/// `{subject, description}` as the model writes it: a bold line, then the text.
-fn thought(thought: &str) -> Option<PartEntry> {
-    let [subject, description, text] = pick(thought, ["subject", "description", "text"])?;
-    let description = owned(description.or(text)).unwrap_or_default();
-    match owned(subject).filter(|subject| !subject.is_empty()) {
-        Some(subject) => Some(PartEntry::reasoning(format!("**{subject}**\n\n{description}"), None)),
-        None if description.is_empty() => None,
-        None => Some(PartEntry::reasoning(description, None)),
-    }
-}
-
-/// `content` is a text, a part, or a list of both. An empty text is no part.
-fn content_parts(content: Option<&str>) -> Vec<PartEntry> {
-    let Some(content) = content else { return Vec::new() };
-    let pieces = elements(content).unwrap_or_else(|| vec![content]);
-    pieces.into_iter().filter_map(part).collect()
-}
-
-fn part(piece: &str) -> Option<PartEntry> {
-    if let Some(text) = owned(Some(piece)) {
-        return (!text.is_empty()).then(|| PartEntry::text(text));
-    }
-    let [text, thought, inline] = pick(piece, ["text", "thought", "inlineData"]).unwrap_or_default();
-    if let Some(text) = owned(text) {
-        return Some(if thought == Some("true") {
-            PartEntry::reasoning(text, None)
-        } else {
-            PartEntry::text(text)
-        });
-    }
-    if let Some([kind, data]) = inline.and_then(|inline| pick(inline, ["mimeType", "data"]))
-        && let Some(data) = owned(data)
-    {
-        return Some(PartEntry::media(data, owned(kind)));
-    }
-    Some(PartEntry::opaque(piece))
-}
-
-/// `result` lists what goes back to the model: for a response its `output` or `error`, else the whole response.
-fn output(result: Option<&str>) -> Vec<PartEntry> {
-    let Some(result) = result else { return Vec::new() };
-    let pieces = elements(result).unwrap_or_else(|| vec![result]);
-    let shown = |piece: &str| {
-        let Some(response) = member(member(Some(piece), "functionResponse"), "response") else {
-            return part(piece);
-        };
-        let [output, error] = pick(response, ["output", "error"]).unwrap_or_default();
-        match owned(output).or_else(|| owned(error)) {
-            Some(text) => Some(PartEntry::text(text)),
-            None => Some(PartEntry::text(response)),
-        }
-    };
-    pieces.into_iter().filter_map(shown).collect()
-}
-
-fn usage(tokens: &str) -> Usage {
-    let [input, output, cached, thoughts] =
-        pick(tokens, ["input", "output", "cached", "thoughts"]).unwrap_or_default().map(count);
-    Usage {
-        // The host's `input` includes what came from the cache.
-        input: input.map(|input| input.saturating_sub(cached.unwrap_or(0))),
-        output,
-        cache_read: cached,
-        cache_write: None,
-        reasoning: thoughts,
-    }
 }

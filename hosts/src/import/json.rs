@@ -213,6 +213,28 @@ fn hex(text: &str) -> Option<(u32, &str)> {
     Some((u32::from_str_radix(digits, 16).ok()?, rest))
 }
 
+/// JSON without the white space between its tokens: what one program indents, another writes on a line.
+pub fn compact(json: &str) -> Cow<'_, str> {
+    let mut kept = Vec::new();
+    let (mut in_string, mut escaped, mut from) = (false, false, 0);
+    for (at, byte) in json.bytes().enumerate() {
+        if in_string {
+            in_string = escaped || byte != b'"';
+            escaped = !escaped && byte == b'\\';
+        } else if byte == b'"' {
+            in_string = true;
+        } else if matches!(byte, b' ' | b'\n' | b'\r' | b'\t') {
+            kept.extend(json.get(from..at));
+            from = at + 1;
+        }
+    }
+    if from == 0 {
+        return Cow::Borrowed(json);
+    }
+    kept.extend(json.get(from..));
+    Cow::Owned(kept.concat())
+}
+
 /// Writes `text` as a JSON string, quotes included.
 pub fn quote(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
@@ -261,6 +283,19 @@ impl Escape {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn white_space_between_tokens_is_dropped_and_texts_stay() {
+        for (json, expected) in [
+            ("{\n  \"a b\" : [ 1,\t2 ]\r\n}", "{\"a b\":[1,2]}"),
+            (r#"{"a":"x \" y \\"  , "b" : 1}"#, r#"{"a":"x \" y \\","b":1}"#),
+            ("{}", "{}"),
+            (" ", ""),
+        ] {
+            assert_eq!(compact(json), expected);
+        }
+        assert!(matches!(compact("{\"a\":1}"), Cow::Borrowed(_)));
+    }
     use proptest::prelude::*;
 
     #[test]

@@ -25,10 +25,12 @@ mod codex;
 mod copilot_cli;
 mod detect;
 mod gemini_cli;
+mod gemini_parts;
 mod lines;
 mod memory;
 mod openai_messages;
 mod opencode;
+mod opencode_db;
 mod report;
 mod swe_agent;
 mod turns;
@@ -40,9 +42,14 @@ use acpdb_engine::entry::{Bytes, Entry, StreamInfo, WirePiece};
 use acpdb_engine::ids::Micros;
 use acpdb_engine::secret::DERIVED;
 
+pub(crate) use claude_code::ATTACHED;
 pub use detect::{HEAD_BYTES, decompressed, detect};
 pub use limits::{Exceeded, Limits, exceeded};
+pub use opencode_db::{is_opencode, read_database};
 pub use report::{ImportError, ImportReport, Note};
+
+/// Version of the importers: a file that an earlier one has read is worth reading again, for it may be understood better now.
+pub const READERS: u32 = 2;
 
 /// A format that can be imported.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -119,7 +126,27 @@ pub struct Options {
     pub memory: Option<StreamInfo>,
     /// How much the input may be.
     pub limits: Limits,
+    /// Reads files that a host keeps beside a session and names in it, such as long results.
+    pub beside: Option<Beside>,
 }
+
+/// Reads a file beside a session, by the path that the session names; `None` if there is none, or it may not be read.
+#[derive(Clone)]
+pub struct Beside(pub Arc<dyn Fn(&str) -> Option<Vec<u8>> + Send + Sync>);
+
+impl std::fmt::Debug for Beside {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("Beside")
+    }
+}
+
+impl PartialEq for Beside {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Beside {}
 
 /// Facts of one stream that belong together: all that one host record says about it.
 #[derive(Clone, PartialEq, Debug)]

@@ -20,7 +20,7 @@
 //! | message, its end | `msg:<message id>`, `msg:<message id>:finish` |
 //! | other part | `part:<part id>`; model step `turn:<part id>`; prompt `prompt:<message id>` |
 //! | record with an entry of its own | `record:<message or part id>` |
-//! | compaction | `replaced:<id of the summary message>` |
+//! | compaction, and the question before the summary | `replaced:`, `question:` + id of the summary message |
 //! | cleared output | `cleared:<part id>` |
 //! | document | `document:<session id>` |
 //!
@@ -42,6 +42,9 @@ const HOST: &str = "opencode";
 
 /// What the host sends in place of an output that it has cleared.
 const CLEARED: &str = "[Old tool result content cleared]";
+
+/// What the host lets the user ask before the summary; it stands in no part.
+const QUESTION: &str = "What did we do so far?";
 
 /// Beginnings of error texts of calls that were refused or interrupted, not failed.
 const ABORTED: &[&str] = &["Tool execution aborted", "The user rejected", "The user dismissed"];
@@ -205,6 +208,15 @@ fn read_message(
         let fact =
             Fact::ContextReplaced { cause: ReplaceCause::Compaction, order: Vec::new(), tokens_before: None };
         entries.push(Entry::from(fact).origin(format!("replaced:{}", head.id)).at(head.created));
+        let fact = Fact::MessageRecorded {
+            key: format!("question:{}", head.id),
+            role: Role::User,
+            parts: vec![PartEntry::text(QUESTION)],
+            parent: None,
+            hidden_from_model: false,
+            hidden_from_user: true,
+        };
+        entries.push(Entry::from(fact).origin(format!("question:{}", head.id)).at(head.created));
     }
     if head.role == Role::User && !is_compaction {
         entries.push(Entry::prompt(head.id.as_str()).origin(format!("prompt:{}", head.id)).at(head.created));
@@ -333,9 +345,11 @@ fn usage_of(tokens: Option<&str>) -> Usage {
         return Usage::default();
     };
     let [read, write] = cache.and_then(|cache| json::pick(cache, ["read", "write"])).unwrap_or_default();
+    // The host takes reasoning out of the output that it is part of.
+    let thought = json::count(reasoning).unwrap_or(0);
     Usage {
         input: json::count(input),
-        output: json::count(output),
+        output: json::count(output).map(|output| output.saturating_add(thought)),
         cache_read: json::count(read),
         cache_write: json::count(write),
         reasoning: json::count(reasoning),
@@ -385,7 +399,7 @@ fn read_part(
         _ => None,
     };
     if let Some(mut spoken) = spoken {
-        spoken.signature = part.metadata.map(bytes);
+        spoken.signature = part.metadata.map(json::compact).map(|metadata| bytes(&metadata));
         let fact = Fact::MessageContinued { key: head.id.clone(), parts: vec![spoken] };
         return vec![Entry::from(fact).origin(format!("part:{id}")).at(start)];
     }
@@ -416,13 +430,14 @@ fn read_call(head: &Head, id: &str, part: &Part<'_>, state: &str, context: &mut 
     if tool == "todowrite" {
         context.report.todo_snapshots += 1;
     }
-    let params = input.filter(|input| input.starts_with('{')).unwrap_or("{}");
-    let mut start = Entry::tool_started(call.as_str(), tool, params)
+    // An export indents what the model wrote on a line.
+    let params = json::compact(input.filter(|input| input.starts_with('{')).unwrap_or("{}"));
+    let mut start = Entry::tool_started(call.as_str(), tool, &*params)
         .in_message(head.id.as_str())
         .origin(format!("call:{id}:start"))
         .at(millis(started).or(head.created));
     if let Fact::ToolStarted { provider_signature, .. } = &mut start.fact {
-        *provider_signature = part.metadata.map(bytes);
+        *provider_signature = part.metadata.map(json::compact).map(|metadata| bytes(&metadata));
     }
     let (outcome, text) = match json::string(status).as_deref() {
         Some("completed") => (Outcome::Completed, json::string(output)),
@@ -450,7 +465,7 @@ fn read_call(head: &Head, id: &str, part: &Part<'_>, state: &str, context: &mut 
         call,
         outcome,
         output: parts,
-        details: metadata.and_then(small_fields),
+        details: metadata.map(json::compact).and_then(|metadata| small_fields(&metadata)),
         todo_change: None,
     };
     let finish = Entry::from(fact).origin(format!("call:{id}:finish")).at(millis(ended).or(head.created));

@@ -16,7 +16,9 @@ pub(super) fn check(body: &Value, previous: Option<&Value>, model: Option<&str>,
     for (number, message) in messages.iter().enumerate() {
         let at = format!("{base}/{number}");
         let role = text(message, "role").unwrap_or_default();
-        if !matches!(role, "user" | "assistant") {
+        // In the midst of a conversation the provider takes the system's word too, as its own program sends it.
+        let is_system = role == "system" && number > 0;
+        if !matches!(role, "user" | "assistant") && !is_system {
             let found = message.get("role").map_or("nothing".to_owned(), Value::to_string);
             let says = "messages.N.role: Input should be 'user' or 'assistant'";
             out.add("A3", format!("{at}/role"), "user or assistant", found, says);
@@ -25,7 +27,8 @@ pub(super) fn check(body: &Value, previous: Option<&Value>, model: Option<&str>,
             let says = "messages: first message must use the \"user\" role";
             out.add("A3", at.clone(), "a message of the user first", "one of the assistant", says);
         }
-        if role_before == Some(role) && !role.is_empty() {
+        // Neighbours on the user's side are taken as one.
+        if role_before == Some(role) && role == "assistant" {
             let says = "messages: roles must alternate between \"user\" and \"assistant\"";
             out.add(
                 "A3",
@@ -37,7 +40,10 @@ pub(super) fn check(body: &Value, previous: Option<&Value>, model: Option<&str>,
         }
         role_before = Some(role);
         let is_last = number + 1 == messages.len();
-        let blocks = content(message, &at, is_last && role == "assistant", out);
+        // A message of the system's may hold nothing but settings.
+        let may_be_empty =
+            (is_last && role == "assistant") || (is_system && message.get("output_config").is_some());
+        let blocks = content(message, &at, may_be_empty, out);
         let expected = std::mem::take(&mut calls);
         results(blocks, &at, role, &expected, &calls_at, out);
         for (place, block) in blocks.iter().enumerate() {

@@ -111,11 +111,17 @@ fn a_line_may_be_long() {
 
 #[test]
 fn formats_are_told_by_content_then_by_folder() {
-    let cases: [(&str, &str, Option<Format>); 6] = [
+    // Programs below a folder of a host's name were read as its sessions, each piece of them a record for ever.
+    let cases: [(&str, &str, Option<Format>); 11] = [
         ("x", USER, Some(Format::ClaudeCode)),
         ("x", SESSION, Some(Format::Opencode)),
         ("x", &SESSION[..60], Some(Format::Opencode)),
         ("/home/u/.claude/projects/p/s.jsonl", "", Some(Format::ClaudeCode)),
+        ("/home/u/.claude/projects/p/s.jsonl", "{\"new\":1}", Some(Format::ClaudeCode)),
+        ("/home/u/.gemini/tmp/p/.project_root", "/home/u/p", None),
+        ("/home/u/.gemini/settings.json", "{\"theme\":1}", None),
+        ("/opt/codex/bundle/main.js", "import{a}from'./b.js';", None),
+        ("/opt/codex/lines.jsonl", "import{a}from'./b.js';", None),
         ("notes/readme.txt", "some text", None),
         ("x", "", None),
     ];

@@ -9,6 +9,7 @@
 
 mod claude_code;
 mod damage;
+mod database;
 mod opencode;
 
 use std::fmt::Write as _;

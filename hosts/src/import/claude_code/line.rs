@@ -17,16 +17,19 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use acpdb_engine::entry::{Bytes, Entry, Fact, PartEntry, PointRef, StreamInfo};
-use acpdb_engine::event::{Outcome, Role, Usage};
+use acpdb_engine::entry::{Bytes, Entry, Fact, ItemRef, PartEntry, PointRef, StreamInfo};
+use acpdb_engine::event::{Outcome, ReplaceCause, Role, Usage};
 
 use super::super::calls::{Calls, finish_origin, start_origin};
 use super::super::{json, small_fields, time};
+use super::blocks::{Block, Blocks};
+use super::rebuilt::{Fold, said_key};
+use super::record::{Record, named};
+use super::shared;
 use super::todo::{self, TodoCall};
-use super::{Record, named, shared};
 
 /// Beginnings of user texts that are not the user's prompt.
-const NO_PROMPT: &[&str] = &["<command-", "<local-command-", "[Request interrupted"];
+const NO_PROMPT: &[&str] = &["<command-", "<local-command-", "[Request interrupted", "<task-notification>"];
 
 /// Beginnings of error texts of calls that were refused or interrupted, not failed.
 const ABORTED: &[&str] = &[
@@ -65,6 +68,25 @@ pub(super) struct Line {
     message: Option<Message>,
     last_origin: Option<String>,
     prompt: Option<Bytes>,
+    /// The items of each record, for compactions that keep some.
+    items: HashMap<Box<str>, Vec<ItemRef>>,
+    /// What the newest compaction kept, until the record after which it stands has come.
+    kept: Option<Kept>,
+    /// What is written again behind the newest compaction.
+    pub(super) fold: Option<Fold>,
+    /// The items of each text, by who said it and its words.
+    pub(super) said: HashMap<[u8; 16], Vec<ItemRef>>,
+    /// The item of each call, and what its result said.
+    pub(super) call_items: HashMap<Box<str>, ItemRef>,
+    pub(super) outputs: HashMap<Box<str>, [u8; 16]>,
+}
+
+/// What a compaction kept.
+struct Kept {
+    anchor: String,
+    items: Vec<ItemRef>,
+    /// Records that it kept: later ones may hang on them.
+    records: Vec<String>,
 }
 
 struct Group {
@@ -104,6 +126,12 @@ impl Line {
             message: None,
             last_origin: None,
             prompt: None,
+            items: HashMap::new(),
+            kept: None,
+            fold: None,
+            said: HashMap::new(),
+            call_items: HashMap::new(),
+            outputs: HashMap::new(),
         }
     }
 
@@ -174,12 +202,97 @@ impl Line {
         }
     }
 
-    /// Remembers a compaction: what comes after hangs on it. It may be undone by a rewind to a record before it.
-    pub(super) fn compacted(&mut self, uuid: Option<&str>) {
+    /// Remembers a compaction: what comes after hangs on it, or on a record that it kept. Gives the items that it kept.
+    ///
+    /// It may be undone by a rewind to another record before it.
+    pub(super) fn compacted(&mut self, uuid: Option<&str>, metadata: Option<&str>) -> Vec<ItemRef> {
         let group = self.push_group(uuid.unwrap_or_default());
         if let Some(uuid) = uuid {
             self.seen.insert(Box::from(uuid), Some(group));
         }
+        self.fold = Some(Fold::new(uuid.unwrap_or_default()));
+        let preserved = json::member(metadata, "preservedMessages");
+        let segment = json::member(metadata, "preservedSegment");
+        let named_by = |holder, name| named(json::member(holder, name));
+        let kept: Vec<String> = json::member(preserved, "allUuids")
+            .or(json::member(preserved, "uuids"))
+            .and_then(json::elements)
+            .map(|list| list.into_iter().filter_map(|uuid| json::owned(Some(uuid))).collect())
+            .unwrap_or_default();
+        let tail = named_by(segment, "tailUuid").map(Cow::into_owned);
+        for uuid in kept.iter().chain(&tail) {
+            self.seen.insert(Box::from(uuid.as_str()), Some(group));
+        }
+        let items: Vec<ItemRef> =
+            kept.iter().filter_map(|uuid| self.items.get(uuid.as_str())).flatten().cloned().collect();
+        let anchor = named_by(preserved, "anchorUuid").or_else(|| named_by(segment, "anchorUuid"));
+        let records = kept.into_iter().chain(tail).collect();
+        self.kept = anchor.map(|anchor| Kept { anchor: anchor.into_owned(), items: items.clone(), records });
+        items
+    }
+
+    /// Puts what a compaction kept behind the record `uuid`, if that is its place.
+    fn place_kept(&mut self, uuid: &str, entries: &mut Vec<Entry>) {
+        let Some(kept) = self.kept.take_if(|kept| kept.anchor == uuid) else { return };
+        let group = self.seen.get(uuid).copied().flatten();
+        for record in kept.records {
+            self.seen.insert(Box::from(record), group);
+        }
+        if kept.items.is_empty() {
+            return;
+        }
+        let mut order = self.items.get(uuid).cloned().unwrap_or_default();
+        order.extend(kept.items);
+        let fact = Fact::ContextReplaced { cause: ReplaceCause::Host, order, tokens_before: None };
+        entries.push(Entry::from(fact).origin(format!("preserved:{uuid}")));
+    }
+
+    /// Remembers the items that a record became.
+    fn remember(&mut self, uuid: &str, entries: &[Entry]) {
+        let mut items = Vec::new();
+        for entry in entries {
+            let Some(origin) = &entry.origin else { continue };
+            let refs = |count: usize| {
+                let parts = 1..=u32::try_from(count).unwrap_or(u32::MAX);
+                parts.map(|part| ItemRef::Origin(origin.clone(), part)).collect::<Vec<_>>()
+            };
+            let own = match &entry.fact {
+                Fact::MessageRecorded { role, parts, hidden_from_model: false, .. } => {
+                    let own = refs(parts.len());
+                    self.said.insert(said_key(*role, parts), own.clone());
+                    own
+                }
+                Fact::MessageContinued { parts, .. } => {
+                    let own = refs(parts.len());
+                    self.said.insert(said_key(Role::Assistant, parts), own.clone());
+                    own
+                }
+                Fact::ToolStarted { call, .. } => {
+                    let own = refs(1);
+                    self.call_items.extend(own.first().map(|item| (Box::from(&**call), item.clone())));
+                    own
+                }
+                Fact::ToolFinished { call, output, .. } => {
+                    self.outputs.insert(Box::from(&**call), said_key(Role::Tool, output));
+                    Vec::new()
+                }
+                _ => Vec::new(),
+            };
+            items.extend(own);
+        }
+        if !items.is_empty() {
+            self.items.insert(Box::from(uuid), items);
+        }
+    }
+
+    /// A message of the host's, outside the model's: the texts that it attached.
+    pub(super) fn told(&mut self, uuid: &str, entries: &[Entry]) {
+        self.remember(uuid, entries);
+    }
+
+    /// Puts a record into the newest group.
+    pub(super) fn hang_on_newest(&mut self, uuid: &str) {
+        self.seen.insert(Box::from(uuid), self.path.last().copied());
     }
 
     /// Ends the model's open message, if there is one.
@@ -204,7 +317,11 @@ impl Line {
         let [id, content, model, stop_reason, usage] =
             json::pick(message, ["id", "content", "model", "stop_reason", "usage"])?;
         let blocks = Blocks::parse(content)?;
+        if let Some(speech) = self.said_again(record, uuid, &blocks, model, entries) {
+            return Some(speech);
+        }
         let mut speech = Speech::default();
+        let first = entries.len();
         if record.kind == "assistant" {
             let id = named(id).map_or_else(|| uuid.to_owned(), Cow::into_owned);
             self.join_message(record, uuid, &id, entries);
@@ -220,6 +337,8 @@ impl Line {
         } else {
             self.user(record, uuid, &blocks, &mut speech, entries);
         }
+        self.remember(uuid, entries.get(first..).unwrap_or_default());
+        self.place_kept(uuid, entries);
         Some(speech)
     }
 
@@ -351,16 +470,14 @@ impl Line {
         speech: &mut Speech,
     ) -> Entry {
         let call = named(block.call).map_or_else(|| uuid.to_owned(), Cow::into_owned);
-        let output: Vec<PartEntry> = match block.content {
-            None => Vec::new(),
-            Some(content) => match Blocks::parse(Some(content)) {
-                Some(blocks) => blocks.list.iter().map(Block::part).collect(),
-                None => vec![PartEntry::opaque(content)],
-            },
-        };
+        let output = block.result_parts();
         let failed = json::boolean(block.is_error) == Some(true);
         let text = output.first().map_or_else(|| Bytes::from([]), |part| Bytes::clone(&part.bytes));
-        let outcome = if !failed {
+        let kind = record.result.and_then(|result| json::string(json::member(Some(result), "type")));
+        let outcome = if !failed && kind.as_deref() == Some("file_unchanged") {
+            // Nothing was read: the earlier result, which this one refers to, has to stay.
+            Outcome::Aborted
+        } else if !failed {
             Outcome::Completed
         } else if ABORTED.iter().any(|beginning| text.starts_with(beginning.as_bytes())) {
             Outcome::Aborted
@@ -417,20 +534,18 @@ impl Line {
         entries: &mut Vec<Entry>,
     ) -> usize {
         self.emitted(entries);
-        let parent = match record.parent.as_deref() {
-            None if record.is_root && self.info.parent.is_none() => Some(None),
-            None => None,
-            Some(parent) => self.seen.get(parent).copied(),
-        };
-        // How much of the path stays. A parent that is unknown or on a lost branch tells nothing.
+        let is_root = record.is_root && self.info.parent.is_none();
+        let parent = record.parent.as_deref().and_then(|parent| self.seen.get(parent).copied().flatten());
+        // How much of the path stays. A parent that is not in the file tells nothing, nor does one that hangs on none,
+        // or one on a lost branch.
         let keep = match parent {
-            Some(Some(parent)) => {
+            Some(parent) => {
                 let depth = self.groups.get(parent).map_or(0, |group| group.depth);
                 (self.path.get(depth) == Some(&parent)).then_some(depth + 1)
             }
             // A second root: the first prompt was rewritten.
-            Some(None) if is_prompt => Some(0),
-            _ => None,
+            None if is_root && is_prompt => Some(0),
+            None => None,
         };
         if let Some(keep) = keep
             && let Some(lost) = self.path.get(keep)
@@ -468,88 +583,6 @@ impl Line {
         let mut keys =
             self.path.iter().rev().filter_map(|group| self.groups.get(*group)).map(|group| &group.key);
         keys.find(|found| *found != key).cloned()
-    }
-}
-
-/// The blocks of a message or a result.
-struct Blocks<'a> {
-    list: Vec<Block<'a>>,
-}
-
-/// One block.
-#[derive(Default)]
-struct Block<'a> {
-    raw: &'a str,
-    kind: Cow<'a, str>,
-    text: Option<&'a str>,
-    thinking: Option<&'a str>,
-    signature: Option<&'a str>,
-    id: Option<&'a str>,
-    name: Option<&'a str>,
-    input: Option<&'a str>,
-    call: Option<&'a str>,
-    content: Option<&'a str>,
-    is_error: Option<&'a str>,
-    source: Option<&'a str>,
-}
-
-impl<'a> Blocks<'a> {
-    /// A string is one text block.
-    fn parse(content: Option<&'a str>) -> Option<Self> {
-        let content = content?;
-        if content.starts_with('"') {
-            let block =
-                Block { raw: content, kind: Cow::Borrowed("text"), text: Some(content), ..Block::default() };
-            return Some(Self { list: vec![block] });
-        }
-        let list = json::elements(content)?.into_iter().map(Block::parse).collect();
-        Some(Self { list })
-    }
-}
-
-impl<'a> Block<'a> {
-    fn parse(raw: &'a str) -> Self {
-        let names = [
-            "type",
-            "text",
-            "thinking",
-            "signature",
-            "id",
-            "name",
-            "input",
-            "tool_use_id",
-            "content",
-            "is_error",
-            "source",
-        ];
-        let Some([kind, text, thinking, signature, id, name, input, call, content, is_error, source]) =
-            json::pick(raw, names)
-        else {
-            return Self { raw, ..Self::default() };
-        };
-        let kind = json::string(kind).unwrap_or_default();
-        Self { raw, kind, text, thinking, signature, id, name, input, call, content, is_error, source }
-    }
-
-    fn is(&self, kind: &str) -> bool {
-        self.kind == kind
-    }
-
-    /// The block as a part; what is not text, thinking or media stays as it is.
-    fn part(&self) -> PartEntry {
-        let known = match &*self.kind {
-            "text" => json::string(self.text).map(|text| PartEntry::text(&*text)),
-            "thinking" => json::string(self.thinking).map(|text| {
-                let signature = json::string(self.signature);
-                PartEntry::reasoning(&*text, signature.as_deref().map(str::as_bytes))
-            }),
-            "image" | "document" => self.source.and_then(|source| {
-                let [data, media_type] = json::pick(source, ["data", "media_type"])?;
-                Some(PartEntry::media(&*json::string(data)?, json::owned(media_type)))
-            }),
-            _ => None,
-        };
-        known.unwrap_or_else(|| PartEntry::opaque(self.raw))
     }
 }
 

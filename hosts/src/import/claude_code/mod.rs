@@ -7,8 +7,11 @@
 //! progress of type agent_progress          the session       HostRecorded with the wire
 //!   the record nested in it                <session>/<agent> likewise, without a wire of its own
 //! system compact_boundary                  the session       ContextReplaced
+//!   preserved messages, at the summary     the session       ContextReplaced: the summary, then they
 //! system microcompact_boundary             the session       HostCleared
+//! attachment with what the model read      the session       a message of the host's (see `attached`)
 //! custom-title                             the session       SessionChanged
+//! what a fold inside the host wrote again  the session       the items of before (see `rebuilt`)
 //! all others                               the session       HostRecorded
 //! ```
 //!
@@ -19,11 +22,17 @@
 //! | end of a message | `msg:<message id>:finish` |
 //! | model step, prompt | `turn:<message id>`, `prompt:<uuid>` |
 //! | compaction, clearing, rewind, folder | `replaced:`, `cleared:`, `rewound:`, `cwd:` + uuid |
+//! | what a compaction kept, in its new place | `preserved:` + uuid of the summary |
+//! | what a fold wrote again: its order, a shorter result | `folded:` + uuid of the boundary, `shortened:<uuid>/<call>` |
 //! | any other record | `record:<uuid>`; without uuid: type, digest and number among equal ones |
 //!
 //! A record whose uuid was there before is kept as a record, says nothing more, and is counted.
 
+mod attached;
+mod blocks;
 mod line;
+mod rebuilt;
+mod record;
 mod todo;
 
 use std::borrow::Cow;
@@ -33,7 +42,9 @@ use std::sync::Arc;
 use acpdb_engine::entry::{Entry, Fact, StreamInfo};
 use acpdb_engine::event::ReplaceCause;
 
+pub(crate) use self::attached::ATTACHED;
 use self::line::{Line, Speech};
+use self::record::Record;
 use super::report::Admitted;
 use super::values::ValueReader;
 use super::{Context, ImportError, Input, bytes, digest_origin, json, time, wire};
@@ -58,6 +69,14 @@ const KNOWN: &[&str] = &[
     "custom-title",
     "mode",
     "pr-link",
+    "api-request",
+    "api-request-shape",
+    "api-request-blob",
+    "tools-used",
+    "atis-latch",
+    "cost-state",
+    "content-replacement",
+    "continued-in",
 ];
 
 /// Imports one file.
@@ -113,123 +132,6 @@ struct Pending {
     place: Place,
     /// It is text that may be parsed.
     is_text: bool,
-}
-
-/// What of a record matters, borrowed from it.
-#[derive(Default)]
-#[expect(clippy::struct_excessive_bools, reason = "the record's own flags")]
-pub(super) struct Record<'a> {
-    pub(super) kind: Cow<'a, str>,
-    pub(super) uuid: Option<Cow<'a, str>>,
-    pub(super) parent: Option<Cow<'a, str>>,
-    /// It says that it has no parent.
-    pub(super) is_root: bool,
-    pub(super) timestamp: Option<&'a str>,
-    pub(super) message: Option<&'a str>,
-    pub(super) result: Option<&'a str>,
-    pub(super) request: Option<&'a str>,
-    pub(super) is_meta: bool,
-    pub(super) is_summary: bool,
-    pub(super) cwd: Option<Cow<'a, str>>,
-    session: Option<Cow<'a, str>>,
-    version: Option<&'a str>,
-    is_side: bool,
-    agent: Option<&'a str>,
-    subtype: Option<&'a str>,
-    data: Option<&'a str>,
-    parent_call: Option<&'a str>,
-    metadata: Option<&'a str>,
-    title: Option<&'a str>,
-    about: Option<&'a str>,
-}
-
-impl<'a> Record<'a> {
-    fn parse(text: &'a str) -> Option<Self> {
-        let names = [
-            "type",
-            "uuid",
-            "parentUuid",
-            "timestamp",
-            "message",
-            "toolUseResult",
-            "requestId",
-            "isMeta",
-            "isCompactSummary",
-            "cwd",
-            "sessionId",
-            "version",
-            "isSidechain",
-            "agentId",
-            "subtype",
-            "data",
-            "parentToolUseID",
-            "compactMetadata",
-            "microcompactMetadata",
-            "customTitle",
-            "messageId",
-            "leafUuid",
-        ];
-        let [
-            kind,
-            uuid,
-            parent,
-            timestamp,
-            message,
-            result,
-            request,
-            is_meta,
-            is_summary,
-            cwd,
-            session,
-            version,
-            is_side,
-            agent,
-            subtype,
-            data,
-            parent_call,
-            compact,
-            microcompact,
-            title,
-            about,
-            leaf,
-        ] = json::pick_with_nulls(text, names)?;
-        let is_root = parent == Some("null");
-        let given = |value: Option<&'a str>| value.filter(|text| *text != "null");
-        Some(Self {
-            is_root,
-            kind: json::string(kind)?,
-            uuid: named(uuid),
-            parent: named(parent),
-            timestamp: given(timestamp),
-            message: given(message),
-            result: given(result),
-            request: given(request),
-            is_meta: json::boolean(is_meta) == Some(true),
-            is_summary: json::boolean(is_summary) == Some(true),
-            cwd: named(cwd),
-            session: named(session),
-            version: given(version),
-            is_side: json::boolean(is_side) == Some(true),
-            agent: given(agent),
-            subtype: given(subtype),
-            data: given(data),
-            parent_call: given(parent_call),
-            metadata: given(compact).or(given(microcompact)),
-            title: given(title),
-            about: given(about).or(given(leaf)),
-        })
-    }
-
-    /// The record of a subagent that a progress record holds.
-    fn nested(text: &'a str) -> Option<Self> {
-        let record = Self::parse(text)?;
-        record.uuid.is_some().then_some(record)
-    }
-}
-
-/// A string that is not empty.
-fn named(value: Option<&str>) -> Option<Cow<'_, str>> {
-    json::string(value).filter(|text| !text.is_empty())
 }
 
 struct Importer<'c, 'x> {
@@ -352,7 +254,12 @@ impl Importer<'_, '_> {
             "user" | "assistant" => state.speech(record, &mut entries),
             _ => None,
         };
-        let Some(speech) = spoke else { return self.other(line, raw, record, entries, place) };
+        let Some(speech) = spoke else {
+            if state.attached(record, &mut entries) {
+                return self.wired(line, entries, first, raw, place);
+            }
+            return self.other(line, raw, record, entries, place);
+        };
         if line == home && !self.is_child(home) {
             count_main(&mut self.context.report, &speech);
         } else {
@@ -360,8 +267,33 @@ impl Importer<'_, '_> {
         }
         self.context.report.todo_snapshots += speech.todo_lists;
         self.context.report.todo_deltas += speech.todo_deltas;
+        entries.extend(self.persisted(record));
+        self.wired(line, entries, first.max(speech.wire), raw, place)
+    }
+
+    /// The whole of a result that the model was shown the beginning of: the host sweeps its file away in time.
+    fn persisted(&self, record: &Record<'_>) -> Option<Entry> {
+        let path = json::string(json::member(record.result, "persistedOutputPath"))?;
+        let beside = self.context.options.beside.as_ref()?;
+        let raw = bytes_of(beside, &path)?;
+        let call = json::member(record.message, "content").and_then(json::elements)?;
+        let call = call.into_iter().find_map(|block| json::owned(json::member(Some(block), "tool_use_id")));
+        let fact = Fact::HostRecorded { record: "tool-result".to_owned(), about: call, raw: Some(raw) };
+        let uuid = record.uuid.as_deref()?;
+        Some(Entry::from(fact).origin(format!("tool-result:{uuid}")).at(time(record.timestamp)))
+    }
+
+    /// Hands out the facts of a record, with its bytes at the one at `wire`.
+    fn wired(
+        &mut self,
+        line: usize,
+        mut entries: Vec<Entry>,
+        wire: usize,
+        raw: &[u8],
+        place: Place,
+    ) -> Result<(), ImportError> {
         let bodies = wire::bodies(&entries);
-        if let Some(entry) = entries.get_mut(first.max(speech.wire)) {
+        if let Some(entry) = entries.get_mut(wire) {
             entry.wire = wire::build(raw, &bodies);
         }
         self.emit(line, entries, place.end)
@@ -419,9 +351,9 @@ impl Importer<'_, '_> {
         let Some(state) = self.lines.get_mut(line) else { return Ok(()) };
         let fact = match &*name {
             "system/compact_boundary" => {
-                state.compacted(record.uuid.as_deref());
+                let order = state.compacted(record.uuid.as_deref(), record.metadata);
                 let tokens_before = json::count(json::member(record.metadata, "preTokens"));
-                Fact::ContextReplaced { cause: ReplaceCause::Compaction, order: Vec::new(), tokens_before }
+                Fact::ContextReplaced { cause: ReplaceCause::Compaction, order, tokens_before }
             }
             "system/microcompact_boundary" => {
                 state.link(record);
@@ -541,6 +473,10 @@ impl Importer<'_, '_> {
         }
         Ok(())
     }
+}
+
+fn bytes_of(beside: &super::Beside, path: &str) -> Option<acpdb_engine::entry::Bytes> {
+    (beside.0)(path).map(Arc::from)
 }
 
 /// Whether a name is an id in the usual form of 36 characters.

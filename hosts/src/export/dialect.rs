@@ -1,0 +1,68 @@
+//! How the host that recorded a session writes its own requests, where that is not how the portable form does.
+//!
+//! `context --recorded` is to be what the host sent: so for the format of the host's own provider it follows the host's
+//! habits, as far as they were seen on the wire (`tests/tests/hosts.rs`). Every other export is the portable form, which any
+//! program may send.
+//!
+//! | host | habit |
+//! |---|---|
+//! | Claude Code | what it attaches is a message of role `system`, or stands before the prompt; a line feed ends a text that another user's text follows |
+//! | Codex, from 0.169 on | base instructions are the first `developer` message; results and messages stand in the order in which they came |
+//! | opencode, Copilot CLI | over chat, reasoning is `reasoning_content` beside a reply's text |
+
+use super::{Format, Selection};
+
+/// A host's habits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Dialect {
+    /// None: the form that any program may send.
+    Portable,
+    /// Claude Code's.
+    ClaudeCode,
+    /// Codex's.
+    Codex,
+    /// Of those who send reasoning over chat.
+    ReasoningInChat,
+}
+
+impl Dialect {
+    /// The habits that an export follows.
+    pub(super) fn of(host: &str, version: Option<&str>, format: Format, selection: Selection) -> Self {
+        if selection != Selection::Recorded {
+            return Self::Portable;
+        }
+        match (host, format) {
+            ("claude-code", Format::Anthropic) => Self::ClaudeCode,
+            ("opencode" | "copilot-cli", Format::Openai) => Self::ReasoningInChat,
+            ("codex", Format::Responses) if version.is_some_and(|version| is_from(version, 0, 169)) => {
+                Self::Codex
+            }
+            _ => Self::Portable,
+        }
+    }
+}
+
+/// Whether a version is at least this one.
+fn is_from(version: &str, major: u32, minor: u32) -> bool {
+    let mut numbers = version.split('.').map(|number| number.parse().unwrap_or(0));
+    let (first, second): (u32, u32) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    (first, second) >= (major, minor)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn habits_are_followed_only_where_they_were_seen() {
+        let of = |host, version, format, selection| Dialect::of(host, Some(version), format, selection);
+        let recorded = Selection::Recorded;
+        assert_eq!(of("codex", "0.169.0", Format::Responses, recorded), Dialect::Codex);
+        assert_eq!(of("codex", "1.0", Format::Responses, recorded), Dialect::Codex);
+        assert_eq!(of("codex", "0.98.1", Format::Responses, recorded), Dialect::Portable);
+        assert_eq!(of("codex", "0.169.0", Format::Openai, recorded), Dialect::Portable);
+        assert_eq!(of("claude-code", "2.1", Format::Anthropic, recorded), Dialect::ClaudeCode);
+        assert_eq!(of("claude-code", "2.1", Format::Anthropic, Selection::Whole), Dialect::Portable);
+        assert_eq!(Dialect::of("codex", None, Format::Responses, recorded), Dialect::Portable);
+    }
+}

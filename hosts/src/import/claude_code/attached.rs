@@ -1,0 +1,91 @@
+//! What the host attached, as the model read it.
+//!
+//! ```text
+//! attachment with `rendered`            a message of role system or user, as `renderedRole` says; the user did not write it
+//! queued_command, a prompt              the same, and before it the prompt itself, for the history: the user did write that
+//! the others                            nothing was sent: kept as records
+//! ```
+//!
+//! Versions before `rendered` say what was attached, but not in which words it was sent: of those only prompts are messages.
+
+use acpdb_engine::entry::{Entry, Fact, PartEntry};
+use acpdb_engine::event::Role;
+
+use super::super::{json, time};
+use super::line::Line;
+use super::record::Record;
+
+/// Beginning of the key of a message that the host attached for the user's side.
+///
+/// The host sends such texts before those that the user wrote, wherever the record stands: see `export::anthropic`.
+pub(crate) const ATTACHED: &str = "attached:";
+
+impl Line {
+    /// Facts of an attachment; false if nothing of it was sent.
+    pub(super) fn attached(&mut self, record: &Record<'_>, entries: &mut Vec<Entry>) -> bool {
+        let (Some(uuid), Some(attachment)) = (record.uuid.as_deref(), record.attachment) else {
+            return false;
+        };
+        let [kind, prompt, mode] =
+            json::pick(attachment, ["type", "prompt", "commandMode"]).unwrap_or_default();
+        let is_prompt = json::string(kind).as_deref() == Some("queued_command")
+            && json::string(mode).is_none_or(|mode| mode == "prompt");
+        let prompt = prompt.filter(|_| is_prompt).map(prompt_parts).unwrap_or_default();
+        let rendered = record.rendered.and_then(json::elements).unwrap_or_default();
+        let rendered: Vec<PartEntry> = rendered.into_iter().flat_map(rendered_parts).collect();
+        if prompt.is_empty() && rendered.is_empty() {
+            return false;
+        }
+        let first = entries.len();
+        let prompt_is_none = prompt.is_empty();
+        self.link(record);
+        let message = |key: String, role, parts, hidden_from_model, hidden_from_user| {
+            let origin = format!("msg:{key}#0");
+            let fact =
+                Fact::MessageRecorded { key, role, parts, parent: None, hidden_from_model, hidden_from_user };
+            Entry::from(fact).origin(origin)
+        };
+        if !prompt.is_empty() {
+            entries.push(Entry::prompt(uuid).origin(format!("prompt:{uuid}")));
+            // Where the words that were sent are known, these are for people.
+            entries.push(message(uuid.to_owned(), Role::User, prompt, !rendered.is_empty(), false));
+        }
+        if self.fold.is_some() && prompt_is_none && !rendered.is_empty() {
+            let is_system = json::string(record.rendered_role).as_deref() == Some("system");
+            let role = if is_system { Role::System } else { Role::User };
+            let kept = Fact::HostRecorded { record: "attachment".to_owned(), about: None, raw: None };
+            entries.push(Entry::from(kept).origin(format!("record:{uuid}")));
+            entries.extend(self.again(format!("{ATTACHED}{uuid}"), role, rendered));
+        } else if !rendered.is_empty() {
+            let is_system = json::string(record.rendered_role).as_deref() == Some("system");
+            let role = if is_system { Role::System } else { Role::User };
+            entries.push(message(format!("{ATTACHED}{uuid}"), role, rendered, false, true));
+        }
+        let own = entries.get_mut(first..).unwrap_or_default();
+        for entry in own {
+            entry.host_time = time(record.timestamp);
+        }
+        self.told(uuid, entries.get(first..).unwrap_or_default());
+        true
+    }
+}
+
+/// A prompt is a text, or a list of blocks.
+fn prompt_parts(prompt: &str) -> Vec<PartEntry> {
+    match json::string(Some(prompt)) {
+        Some(text) if text.is_empty() => Vec::new(),
+        Some(text) => vec![PartEntry::text(&*text)],
+        None => json::elements(prompt).unwrap_or_default().into_iter().map(part).collect(),
+    }
+}
+
+fn rendered_parts(rendered: &str) -> Vec<PartEntry> {
+    json::member(Some(rendered), "content").map(prompt_parts).unwrap_or_default()
+}
+
+fn part(block: &str) -> PartEntry {
+    match json::string(json::member(Some(block), "text")) {
+        Some(text) => PartEntry::text(&*text),
+        None => PartEntry::opaque(block),
+    }
+}

@@ -1,0 +1,144 @@
+//! A compaction that was answered with the session's own messages: the host writes them again behind the boundary.
+//!
+//! ```text
+//! compact_boundary
+//! assistant  model <synthetic>, texts and calls of before, new ids of records    the same items, in a new order
+//! user       results of those calls, perhaps shortened                           at the end HostCleared with the shorter text
+//! user, attachment  texts of before                                              the same items
+//! anything else                                                                  ContextReplaced with that order; the fold is over
+//! ```
+//!
+//! Taken for new they would be calls that nobody made: ten of them became seventy in one session. A call is known by its
+//! id, a text by its words and who said them. Reasoning is not written again.
+
+use acpdb_engine::entry::{Bytes, Entry, Fact, ItemRef, PartEntry};
+use acpdb_engine::event::{ReplaceCause, Role};
+
+use super::super::{json, time};
+use super::blocks::{Block, Blocks};
+use super::line::{Line, Speech};
+use super::record::Record;
+
+/// What has been written again so far.
+#[derive(Default)]
+pub(super) struct Fold {
+    boundary: String,
+    order: Vec<ItemRef>,
+    /// Results that are shorter now: told once their calls are in the context again.
+    shorter: Vec<Entry>,
+}
+
+impl Fold {
+    pub(super) fn new(boundary: &str) -> Self {
+        Self { boundary: boundary.to_owned(), ..Self::default() }
+    }
+}
+
+/// What tells a text that is said again: who said it, and its words.
+pub(super) fn said_key(role: Role, parts: &[PartEntry]) -> [u8; 16] {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(&[role as u8]);
+    for part in parts {
+        hasher.update(blake3::hash(&part.bytes).as_bytes());
+    }
+    let mut key = [0; 16];
+    hasher.finalize_xof().fill(&mut key);
+    key
+}
+
+impl Line {
+    /// Facts of a record that says again what was there before a compaction; `None` if it does not, and the fold is over.
+    pub(super) fn said_again(
+        &mut self,
+        record: &Record<'_>,
+        uuid: &str,
+        blocks: &Blocks<'_>,
+        model: Option<&str>,
+        entries: &mut Vec<Entry>,
+    ) -> Option<Speech> {
+        self.fold.as_ref()?;
+        let is_again = match &*record.kind {
+            "assistant" => json::string(model).as_deref() == Some("<synthetic>"),
+            _ => !record.is_summary && blocks.list.iter().all(|block| self.is_known(block)),
+        };
+        if !is_again {
+            self.end_fold(record, entries);
+            return None;
+        }
+        self.finish_message(entries);
+        self.hang_on_newest(uuid);
+        let at = time(record.timestamp);
+        let wire = entries.len();
+        let kept = Fact::HostRecorded { record: "rebuilt".to_owned(), about: None, raw: None };
+        entries.push(Entry::from(kept).origin(format!("record:{uuid}")).at(at));
+        for (index, block) in blocks.list.iter().enumerate() {
+            if let Some(call) = block.call_id().and_then(|id| self.call_items.get(&*id)).cloned() {
+                self.fold_in(vec![call]);
+            } else if block.is("tool_result") {
+                let shorter = self.shortened(uuid, block).map(|entry| entry.at(at));
+                self.fold.iter_mut().for_each(|fold| fold.shorter.extend(shorter.clone()));
+            } else {
+                let role = if record.kind == "assistant" { Role::Assistant } else { Role::User };
+                let entry = self.again(format!("{uuid}#{index}"), role, vec![block.part()]);
+                entries.extend(entry.map(|entry| entry.at(at)));
+            }
+        }
+        Some(Speech { wire, ..Speech::default() })
+    }
+
+    /// A message in a fold: the one of before, or a new one.
+    pub(super) fn again(&mut self, key: String, role: Role, parts: Vec<PartEntry>) -> Option<Entry> {
+        if let Some(items) = self.said.get(&said_key(role, &parts)).cloned() {
+            self.fold_in(items);
+            return None;
+        }
+        let origin = format!("msg:{key}#0");
+        let count = u32::try_from(parts.len()).unwrap_or(u32::MAX);
+        self.fold_in((1..=count).map(|part| ItemRef::Origin(origin.clone(), part)).collect());
+        let fact = Fact::MessageRecorded {
+            key,
+            role,
+            parts,
+            parent: None,
+            hidden_from_model: false,
+            hidden_from_user: true,
+        };
+        Some(Entry::from(fact).origin(origin))
+    }
+
+    fn is_known(&self, block: &Block<'_>) -> bool {
+        match block.result_id() {
+            Some(call) => self.outputs.contains_key(&*call),
+            None => self.said.contains_key(&said_key(Role::User, &[block.part()])),
+        }
+    }
+
+    fn fold_in(&mut self, items: Vec<ItemRef>) {
+        if let Some(fold) = &mut self.fold {
+            fold.order.extend(items);
+        }
+    }
+
+    /// A result that is shorter now than it was.
+    fn shortened(&self, uuid: &str, block: &Block<'_>) -> Option<Entry> {
+        let call = block.result_id()?.into_owned();
+        let parts = block.result_parts();
+        if self.outputs.get(&*call) == Some(&said_key(Role::Tool, &parts)) {
+            return None;
+        }
+        let text: Vec<u8> = parts.iter().flat_map(|part| part.bytes.iter().copied()).collect();
+        let origin = format!("shortened:{uuid}/{call}");
+        let fact = Fact::HostCleared { items: Vec::new(), calls: vec![call], text: Some(Bytes::from(text)) };
+        Some(Entry::from(fact).origin(origin))
+    }
+
+    /// Ends a fold, if one is under way: what was written again is the context now.
+    fn end_fold(&mut self, record: &Record<'_>, entries: &mut Vec<Entry>) {
+        let Some(fold) = self.fold.take().filter(|fold| !fold.order.is_empty()) else { return };
+        let fact =
+            Fact::ContextReplaced { cause: ReplaceCause::Host, order: fold.order, tokens_before: None };
+        let entry = Entry::from(fact).origin(format!("folded:{}", fold.boundary));
+        entries.push(entry.at(time(record.timestamp)));
+        entries.extend(fold.shorter);
+    }
+}

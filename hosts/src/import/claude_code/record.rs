@@ -1,0 +1,135 @@
+//! A record: what of it matters.
+
+use std::borrow::Cow;
+
+use super::super::json;
+
+/// What of a record matters, borrowed from it.
+#[derive(Default)]
+#[expect(clippy::struct_excessive_bools, reason = "the record's own flags")]
+pub(super) struct Record<'a> {
+    pub(super) kind: Cow<'a, str>,
+    pub(super) uuid: Option<Cow<'a, str>>,
+    pub(super) parent: Option<Cow<'a, str>>,
+    /// It says that it has no parent.
+    pub(super) is_root: bool,
+    pub(super) timestamp: Option<&'a str>,
+    pub(super) message: Option<&'a str>,
+    pub(super) result: Option<&'a str>,
+    pub(super) request: Option<&'a str>,
+    pub(super) is_meta: bool,
+    pub(super) is_summary: bool,
+    pub(super) cwd: Option<Cow<'a, str>>,
+    pub(super) session: Option<Cow<'a, str>>,
+    pub(super) version: Option<&'a str>,
+    pub(super) is_side: bool,
+    pub(super) agent: Option<&'a str>,
+    pub(super) subtype: Option<&'a str>,
+    pub(super) data: Option<&'a str>,
+    pub(super) parent_call: Option<&'a str>,
+    pub(super) metadata: Option<&'a str>,
+    pub(super) title: Option<&'a str>,
+    pub(super) about: Option<&'a str>,
+    /// What the host attached, and the texts that the model read of it.
+    pub(super) attachment: Option<&'a str>,
+    pub(super) rendered: Option<&'a str>,
+    pub(super) rendered_role: Option<&'a str>,
+}
+
+impl<'a> Record<'a> {
+    pub(super) fn parse(text: &'a str) -> Option<Self> {
+        let names = [
+            "type",
+            "uuid",
+            "parentUuid",
+            "timestamp",
+            "message",
+            "toolUseResult",
+            "requestId",
+            "isMeta",
+            "isCompactSummary",
+            "cwd",
+            "sessionId",
+            "version",
+            "isSidechain",
+            "agentId",
+            "subtype",
+            "data",
+            "parentToolUseID",
+            "compactMetadata",
+            "microcompactMetadata",
+            "customTitle",
+            "messageId",
+            "leafUuid",
+            "attachment",
+            "rendered",
+            "renderedRole",
+        ];
+        let [
+            kind,
+            uuid,
+            parent,
+            timestamp,
+            message,
+            result,
+            request,
+            is_meta,
+            is_summary,
+            cwd,
+            session,
+            version,
+            is_side,
+            agent,
+            subtype,
+            data,
+            parent_call,
+            compact,
+            microcompact,
+            title,
+            about,
+            leaf,
+            attachment,
+            rendered,
+            rendered_role,
+        ] = json::pick_with_nulls(text, names)?;
+        let is_root = parent == Some("null");
+        let given = |value: Option<&'a str>| value.filter(|text| *text != "null");
+        Some(Self {
+            is_root,
+            kind: json::string(kind)?,
+            uuid: named(uuid),
+            parent: named(parent),
+            timestamp: given(timestamp),
+            message: given(message),
+            result: given(result),
+            request: given(request),
+            is_meta: json::boolean(is_meta) == Some(true),
+            is_summary: json::boolean(is_summary) == Some(true),
+            cwd: named(cwd),
+            session: named(session),
+            version: given(version),
+            is_side: json::boolean(is_side) == Some(true),
+            agent: given(agent),
+            subtype: given(subtype),
+            data: given(data),
+            parent_call: given(parent_call),
+            metadata: given(compact).or(given(microcompact)),
+            title: given(title),
+            about: given(about).or(given(leaf)),
+            attachment: given(attachment),
+            rendered: given(rendered),
+            rendered_role: given(rendered_role),
+        })
+    }
+
+    /// The record of a subagent that a progress record holds.
+    pub(super) fn nested(text: &'a str) -> Option<Self> {
+        let record = Self::parse(text)?;
+        record.uuid.is_some().then_some(record)
+    }
+}
+
+/// A string that is not empty.
+pub(super) fn named(value: Option<&str>) -> Option<Cow<'_, str>> {
+    json::string(value).filter(|text| !text.is_empty())
+}

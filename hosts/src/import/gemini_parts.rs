@@ -1,0 +1,75 @@
+//! Parts of Gemini CLI's messages: thoughts, contents, results, tokens.
+
+use acpdb_engine::entry::PartEntry;
+use acpdb_engine::event::Usage;
+
+use super::json::{count, elements, member, owned, pick};
+
+/// `{subject, description}` as the model writes it: a bold line, then the text.
+pub(super) fn thought(thought: &str) -> Option<PartEntry> {
+    let [subject, description, text] = pick(thought, ["subject", "description", "text"])?;
+    let description = owned(description.or(text)).unwrap_or_default();
+    match owned(subject).filter(|subject| !subject.is_empty()) {
+        Some(subject) => Some(PartEntry::reasoning(format!("**{subject}**\n\n{description}"), None)),
+        None if description.is_empty() => None,
+        None => Some(PartEntry::reasoning(description, None)),
+    }
+}
+
+/// `content` is a text, a part, or a list of both. An empty text is no part.
+pub(super) fn content_parts(content: Option<&str>) -> Vec<PartEntry> {
+    let Some(content) = content else { return Vec::new() };
+    let pieces = elements(content).unwrap_or_else(|| vec![content]);
+    pieces.into_iter().filter_map(part).collect()
+}
+
+fn part(piece: &str) -> Option<PartEntry> {
+    if let Some(text) = owned(Some(piece)) {
+        return (!text.is_empty()).then(|| PartEntry::text(text));
+    }
+    let [text, thought, inline] = pick(piece, ["text", "thought", "inlineData"]).unwrap_or_default();
+    if let Some(text) = owned(text) {
+        return Some(if thought == Some("true") {
+            PartEntry::reasoning(text, None)
+        } else {
+            PartEntry::text(text)
+        });
+    }
+    if let Some([kind, data]) = inline.and_then(|inline| pick(inline, ["mimeType", "data"]))
+        && let Some(data) = owned(data)
+    {
+        return Some(PartEntry::media(data, owned(kind)));
+    }
+    Some(PartEntry::opaque(piece))
+}
+
+/// `result` lists what goes back to the model: for a response its `output` or `error`, else the whole response.
+pub(super) fn output(result: Option<&str>) -> Vec<PartEntry> {
+    let Some(result) = result else { return Vec::new() };
+    let pieces = elements(result).unwrap_or_else(|| vec![result]);
+    let shown = |piece: &str| {
+        let Some(response) = member(member(Some(piece), "functionResponse"), "response") else {
+            return part(piece);
+        };
+        let [output, error] = pick(response, ["output", "error"]).unwrap_or_default();
+        match owned(output).or_else(|| owned(error)) {
+            Some(text) => Some(PartEntry::text(text)),
+            None => Some(PartEntry::text(response)),
+        }
+    };
+    pieces.into_iter().filter_map(shown).collect()
+}
+
+pub(super) fn usage(tokens: &str) -> Usage {
+    let [input, output, cached, thoughts] =
+        pick(tokens, ["input", "output", "cached", "thoughts"]).unwrap_or_default().map(count);
+    Usage {
+        // The host's `input` includes what came from the cache.
+        input: input.map(|input| input.saturating_sub(cached.unwrap_or(0))),
+        // Its `output` does not include thoughts, which are paid for as output.
+        output: output.map(|output| output.saturating_add(thoughts.unwrap_or(0))),
+        cache_read: cached,
+        cache_write: None,
+        reasoning: thoughts,
+    }
+}

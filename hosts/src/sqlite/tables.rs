@@ -1,0 +1,261 @@
+//! Tables: their names and columns, and their rows, by walking their trees.
+
+use super::record::{Value, values, varint};
+use super::wal::{number16, number32};
+use super::{Database, HEADER_BYTES, Seen, Unreadable};
+
+/// Deepest tree: one of 2^64 rows is not as deep.
+const DEPTH_MAX: u32 = 24;
+/// Longest row, as `SQLite` itself has it.
+const ROW_BYTES_MAX: u64 = 1 << 30;
+
+const LEAF: u8 = 0x0d;
+const INNER: u8 = 0x05;
+
+/// A table.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Table {
+    /// Its name.
+    pub name: String,
+    /// The names of its columns.
+    pub columns: Vec<String>,
+    root: u32,
+}
+
+impl Table {
+    /// The places of these columns; `None` for those that it has not.
+    pub fn places<const N: usize>(&self, names: [&str; N]) -> [Option<usize>; N] {
+        names.map(|name| self.columns.iter().position(|column| column == name))
+    }
+}
+
+/// A row as it is met: its id, and its values in the order of the columns.
+type Each<'f> = dyn FnMut(i64, Vec<Value>) -> Result<(), Unreadable> + 'f;
+
+impl Database<'_> {
+    /// The tables, in the order of their making.
+    ///
+    /// # Errors
+    /// If the schema cannot be read.
+    pub fn tables(&self) -> Result<Vec<Table>, Unreadable> {
+        let schema = Table { name: "sqlite_schema".to_owned(), columns: vec![String::new(); 5], root: 1 };
+        let mut tables = Vec::new();
+        self.rows(&schema, &mut |_, values| {
+            if let [Value::Text(kind), Value::Text(name), _, Value::Integer(root), Value::Text(sql)] =
+                values.as_slice()
+                && kind == "table"
+                && let Ok(root) = u32::try_from(*root)
+            {
+                tables.push(Table { name: name.clone(), columns: columns(sql), root });
+            }
+            Ok(())
+        })?;
+        Ok(tables)
+    }
+
+    /// Calls `each` with every row, in the order of the row ids.
+    ///
+    /// Rows whose bytes are no record are left out.
+    ///
+    /// # Errors
+    /// If the tree cannot be read, or what `each` gives.
+    pub fn rows(&self, table: &Table, each: &mut Each<'_>) -> Result<(), Unreadable> {
+        let mut seen = Seen::new();
+        self.walk(table.root, table, 0, &mut seen, each)
+    }
+
+    /// The row of this id.
+    ///
+    /// # Errors
+    /// If the tree cannot be read.
+    pub fn row(&self, table: &Table, id: i64) -> Result<Option<Vec<Value>>, Unreadable> {
+        let mut number = table.root;
+        let mut page = Vec::new();
+        for _ in 0..DEPTH_MAX {
+            self.page(number, &mut page)?;
+            let head = Head::of(number, &page)?;
+            let mut next = head.right;
+            for at in head.cells(&page) {
+                if head.is_leaf {
+                    let Some((own, row)) = self.cell(&page, at, table)? else { continue };
+                    if own == id {
+                        return Ok(Some(row));
+                    }
+                } else {
+                    let mut key = page.get(at.saturating_add(4)..).unwrap_or_default();
+                    if varint(&mut key).is_some_and(|key| id <= key.cast_signed()) {
+                        next = number32(&page, at);
+                        break;
+                    }
+                }
+            }
+            if head.is_leaf {
+                return Ok(None);
+            }
+            number = next;
+        }
+        Err(Unreadable::Damaged { page: number, what: "the tree is too deep" })
+    }
+
+    fn walk(
+        &self,
+        number: u32,
+        table: &Table,
+        depth: u32,
+        seen: &mut Seen,
+        each: &mut Each<'_>,
+    ) -> Result<(), Unreadable> {
+        if depth > DEPTH_MAX || !seen.insert(number) {
+            return Err(Unreadable::Damaged { page: number, what: "the tree leads back to it" });
+        }
+        let mut page = Vec::new();
+        self.page(number, &mut page)?;
+        let head = Head::of(number, &page)?;
+        for at in head.cells(&page) {
+            if !head.is_leaf {
+                self.walk(number32(&page, at), table, depth + 1, seen, each)?;
+            } else if let Some((id, row)) = self.cell(&page, at, table)? {
+                each(id, row)?;
+            }
+        }
+        if head.is_leaf { Ok(()) } else { self.walk(head.right, table, depth + 1, seen, each) }
+    }
+
+    /// The row in a cell of a leaf.
+    fn cell(&self, page: &[u8], at: usize, table: &Table) -> Result<Option<(i64, Vec<Value>)>, Unreadable> {
+        let mut rest = page.get(at..self.usable.min(page.len())).unwrap_or_default();
+        let (Some(bytes), Some(id)) = (varint(&mut rest), varint(&mut rest)) else { return Ok(None) };
+        if bytes > ROW_BYTES_MAX {
+            return Ok(None);
+        }
+        let whole = usize::try_from(bytes).unwrap_or(usize::MAX);
+        // How much of a row stays in its leaf, as the format says it.
+        let (most, least) =
+            (self.usable.saturating_sub(35), (self.usable.saturating_sub(12) * 32 / 255).saturating_sub(23));
+        let local = if whole <= most {
+            whole
+        } else {
+            let some = least + (whole.saturating_sub(least)) % self.usable.saturating_sub(4);
+            if some <= most { some } else { least }
+        };
+        let Some(own) = rest.get(..local) else { return Ok(None) };
+        let row = if local == whole {
+            values(own, table.columns.len())
+        } else {
+            let mut record = own.to_vec();
+            let next = number32(rest, local);
+            if !self.overflow(next, whole, &mut record)? {
+                return Ok(None);
+            }
+            values(&record, table.columns.len())
+        };
+        Ok(row.map(|row| (id.cast_signed(), row)))
+    }
+
+    /// Adds what lies on further pages; false if they end too early.
+    fn overflow(&self, first: u32, whole: usize, record: &mut Vec<u8>) -> Result<bool, Unreadable> {
+        let mut page = Vec::new();
+        let mut next = first;
+        let mut seen = Seen::new();
+        while record.len() < whole {
+            if next == 0 || !seen.insert(next) {
+                return Ok(false);
+            }
+            self.page(next, &mut page)?;
+            let own = page.get(4..self.usable).unwrap_or_default();
+            let wanted = whole.saturating_sub(record.len()).min(own.len());
+            record.extend_from_slice(own.get(..wanted).unwrap_or_default());
+            next = number32(&page, 0);
+        }
+        Ok(true)
+    }
+}
+
+/// The head of a page of a tree.
+struct Head {
+    is_leaf: bool,
+    count: usize,
+    right: u32,
+    start: usize,
+}
+
+impl Head {
+    fn of(number: u32, page: &[u8]) -> Result<Self, Unreadable> {
+        let start = if number == 1 { HEADER_BYTES } else { 0 };
+        let is_leaf = match page.get(start) {
+            Some(&LEAF) => true,
+            Some(&INNER) => false,
+            _ => return Err(Unreadable::Damaged { page: number, what: "it is no page of a table" }),
+        };
+        let count = usize::from(number16(page, start + 3));
+        let right = if is_leaf { 0 } else { number32(page, start + 8) };
+        Ok(Self { is_leaf, count, right, start: start + if is_leaf { 8 } else { 12 } })
+    }
+
+    /// Where the cells begin.
+    fn cells(&self, page: &[u8]) -> Vec<usize> {
+        let pointers = page.get(self.start..).unwrap_or_default();
+        pointers.chunks_exact(2).take(self.count).map(|pair| usize::from(number16(pair, 0))).collect()
+    }
+}
+
+/// The names of the columns, out of the statement that made a table.
+fn columns(sql: &str) -> Vec<String> {
+    let Some((_, body)) = sql.split_once('(') else { return Vec::new() };
+    let mut names = Vec::new();
+    let (mut depth, mut quote, mut start) = (0_u32, None, 0);
+    let mut parts = Vec::new();
+    for (at, letter) in body.char_indices() {
+        match (quote, letter) {
+            (Some(end), _) if letter == end => quote = None,
+            (None, '`' | '"' | '\'') => quote = Some(letter),
+            (None, '[') => quote = Some(']'),
+            (None, '(') => depth += 1,
+            (None, ')') if depth == 0 => {
+                parts.extend(body.get(start..at));
+                break;
+            }
+            (None, ')') => depth -= 1,
+            (None, ',') if depth == 0 => {
+                parts.extend(body.get(start..at));
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    for part in parts {
+        let part = part.trim_start();
+        let name = match part.chars().next() {
+            Some(open @ ('`' | '"' | '[' | '\'')) => {
+                let close = if open == '[' { ']' } else { open };
+                part.get(1..).unwrap_or_default().split(close).next().unwrap_or_default()
+            }
+            _ => part.split(|c: char| c.is_whitespace() || c == '(').next().unwrap_or_default(),
+        };
+        let is_rule = part.chars().next().is_some_and(char::is_alphabetic)
+            && ["CONSTRAINT", "PRIMARY", "UNIQUE", "CHECK", "FOREIGN"]
+                .iter()
+                .any(|word| name.eq_ignore_ascii_case(word));
+        if !is_rule {
+            names.push(name.to_owned());
+        }
+    }
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_named_by_the_statement() {
+        let check = |sql: &str, expected: &[&str]| assert_eq!(columns(sql), expected, "{sql}");
+        check(
+            "CREATE TABLE t (`id` text PRIMARY KEY, \"n\" integer DEFAULT (1, 2), plain)",
+            &["id", "n", "plain"],
+        );
+        check("CREATE TABLE t(a,b text, CONSTRAINT x FOREIGN KEY (a) REFERENCES u(b))", &["a", "b"]);
+        check("CREATE TABLE t([odd, name] text, 'q' text, PRIMARY KEY(a, b))", &["odd, name", "q"]);
+        check("CREATE TABLE t", &[]);
+    }
+}

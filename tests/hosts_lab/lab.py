@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+"""Runs real agent hosts against a provider that plays a script, and keeps what they recorded and what they sent.
+
+    lab.py install            # the pinned versions of all hosts, each into a folder of its own
+    lab.py run                # every scene of every host, into the fixtures
+    lab.py run codex/main     # one scene
+    lab.py run --out DIR      # somewhere else, to compare
+
+Everything is on loopback; a host needs no key. HOSTS_LAB names the folder for hosts and runs (else ~/.cache/acpdb-hosts).
+Scenes are played in /tmp/acpdb-lab, so that recordings name the same paths wherever they are made.
+"""
+import argparse
+import base64
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+
+import fixtures
+from provider import PICTURE
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+LAB = os.environ.get("HOSTS_LAB") or os.path.expanduser("~/.cache/acpdb-hosts")
+STAGE = "/tmp/acpdb-lab"
+PINS = {
+    "claude": "@anthropic-ai/claude-code@2.1.330",
+    "codex": "@openai/codex@0.169.0",
+    "opencode": "opencode-ai@1.18.33",
+    "gemini": "@google/gemini-cli@0.61.0",
+    "copilot": "@github/copilot@1.0.102",
+    "pi": "@mariozechner/pi-coding-agent@0.73.1",
+}
+
+
+def install():
+    for host, package in PINS.items():
+        folder = os.path.join(LAB, host)
+        done = os.path.join(folder, "installed")
+        if os.path.exists(done) and open(done, encoding="utf-8").read() == package:
+            continue
+        shutil.rmtree(folder, ignore_errors=True)
+        os.makedirs(folder)
+        command = ["npm", "install", "--no-audit", "--no-fund", "--prefix", folder, package]
+        result = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=600)
+        if result.returncode:
+            sys.exit("%s cannot be installed: %s" % (package, result.stderr[-600:]))
+        with open(done, "w", encoding="utf-8") as file:
+            file.write(package)
+        print("installed", package)
+
+
+class Scene:
+    """One host in a home and a project of its own, with a provider beside it."""
+
+    def __init__(self, host, name):
+        self.host, self.name = host, name
+        self.root = os.path.join(STAGE, host + "-" + name)
+        shutil.rmtree(self.root, ignore_errors=True)
+        self.home, self.project, self.wire = (os.path.join(self.root, part) for part in ("home", "project", "wire"))
+        for folder in (self.home, self.wire, os.path.join(self.project, "src")):
+            os.makedirs(folder)
+        self.put("project/src/a.py", 'def greet(name):\n    return "hello " + name\n\n\ndef main():\n    print(greet("lab"))\n')
+        self.put("project/src/b.py", 'import a\n\nprint(a.greet("b"))\n')
+        with open(os.path.join(self.project, "dot.png"), "wb") as file:
+            file.write(base64.b64decode(PICTURE))
+        git = ["git", "-c", "user.name=lab", "-c", "user.email=lab@localhost", "-c", "init.defaultBranch=main"]
+        for words in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "Lab"]):
+            subprocess.run(git + words, cwd=self.project, check=True, env=dict(os.environ, HOME=self.home))
+        command = [sys.executable, os.path.join(HERE, "provider.py"), "--host", host, "--project", self.project,
+                   "--plays", os.path.join(HERE, "plays.json"), "--log", self.wire]
+        self.errors = open(os.path.join(self.root, "provider.err"), "wb")
+        self.provider = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.errors, text=True)
+        self.url = "http://127.0.0.1:" + self.provider.stdout.readline().strip()
+        self.environment = {
+            "HOME": self.home, "PATH": os.path.join(LAB, host, "node_modules/.bin") + ":" + os.environ["PATH"],
+            "XDG_CONFIG_HOME": self.home + "/.config", "XDG_DATA_HOME": self.home + "/.local/share",
+            "XDG_STATE_HOME": self.home + "/.local/state", "XDG_CACHE_HOME": self.home + "/.cache",
+            "NO_COLOR": "1", "CI": "1", "LANG": "C.UTF-8", "TZ": "UTC", "TERM": "dumb", "LAB_KEY": "lab",
+        }
+        self.said = 0
+
+    def put(self, path, text):
+        path = os.path.join(self.root, path)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+
+    def run(self, *command, stdin=None, lines=None):
+        """Runs the host once. `lines`: (seconds to wait, text) to type meanwhile."""
+        self.said += 1
+        outs = [open(os.path.join(self.root, "%d.%s" % (self.said, end)), "wb") for end in ("out", "err")]
+        process = subprocess.Popen(command, cwd=self.project, env=self.environment, stdout=outs[0], stderr=outs[1],
+                                   stdin=subprocess.PIPE if lines else subprocess.DEVNULL)
+        for wait, line in lines or []:
+            time.sleep(wait)
+            process.stdin.write(line.encode() + b"\n")
+            process.stdin.flush()
+        if lines:
+            time.sleep(6)
+            process.stdin.close()
+        try:
+            code = process.wait(timeout=150)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            code = "no end"
+        if code:
+            print("  %s/%s: run %d ended with %s" % (self.host, self.name, self.said, code))
+        return code
+
+    def end(self):
+        self.provider.kill()
+        self.provider.wait()
+        self.errors.close()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("what", choices=["install", "run"])
+    parser.add_argument("scenes", nargs="*")
+    parser.add_argument("--out", default=os.path.join(os.path.dirname(HERE), "fixtures", "hosts"))
+    args = parser.parse_intermixed_args()
+    install()
+    if args.what == "install":
+        return
+    import hosts
+    for host in hosts.SCENES:
+        for name, play in hosts.SCENES[host].items():
+            if args.scenes and not any(wanted in (host, host + "/" + name) for wanted in args.scenes):
+                continue
+            scene = Scene(host, name)
+            try:
+                play(scene)
+            finally:
+                scene.end()
+            count = fixtures.keep(scene, PINS[host], os.path.join(args.out, host, name))
+            print("%s/%s: %s" % (host, name, count))
+
+
+if __name__ == "__main__":
+    main()

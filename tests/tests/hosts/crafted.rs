@@ -1,0 +1,180 @@
+//! What the laboratory cannot play: records of other versions, written by hand after real ones.
+
+use acpdb_engine::event::{Payload, Scope};
+use acpdb_engine::ids::Seq;
+use acpdb_engine::{At, Store};
+use acpdb_hosts::export::{Format, Options, Selection, export};
+use acpdb_hosts::import;
+use acpdb_tests::support::import_bytes;
+
+use acpdb_tests::binary::binary;
+
+use super::scenes::{folder, imported};
+
+/// A store with these lines, as one session of Claude Code.
+fn session(lines: &[&str]) -> (tempfile::TempDir, Store) {
+    let home = tempfile::tempdir().unwrap();
+    let store = Store::builder(home.path().join("store")).registry(acpdb_hosts::registry()).open().unwrap();
+    let text = lines.join("\n") + "\n";
+    let _ = import_bytes(&store, import::Format::ClaudeCode, "s", text.as_bytes()).unwrap();
+    (home, store)
+}
+
+fn body(store: &Store, selection: Selection) -> String {
+    let stream = store.stream_names().unwrap().into_iter().find(|it| it.scope == Scope::Session).unwrap();
+    let view = store.view_at(stream.id, &At::Head).unwrap();
+    let options = Options { selection, ..Options::default() };
+    String::from_utf8(export(&view, Format::Anthropic, &options).unwrap().bytes).unwrap()
+}
+
+fn record(kind: &str, uuid: &str, parent: Option<&str>, rest: &str) -> String {
+    let parent = parent.map_or("null".to_owned(), |parent| format!("\"{parent}\""));
+    format!(
+        r#"{{"type":"{kind}","uuid":"{uuid}","parentUuid":{parent},"sessionId":"s","cwd":"/p","version":"2.1.0","timestamp":"2026-01-01T00:00:00Z"{rest}}}"#
+    )
+}
+
+fn prompt(uuid: &str, parent: Option<&str>, text: &str) -> String {
+    record("user", uuid, parent, &format!(r#","message":{{"role":"user","content":"{text}"}}"#))
+}
+
+fn says(uuid: &str, parent: &str, block: &str) -> String {
+    let rest = format!(
+        r#","message":{{"id":"m-{uuid}","role":"assistant","model":"claude-opus-4-5","content":[{block}]}}"#
+    );
+    record("assistant", uuid, Some(parent), &rest)
+}
+
+fn reads(uuid: &str, parent: &str, call: &str) -> String {
+    says(
+        uuid,
+        parent,
+        &format!(r#"{{"type":"tool_use","id":"{call}","name":"Read","input":{{"file_path":"/p/a"}}}}"#),
+    )
+}
+
+fn result(uuid: &str, parent: &str, call: &str, text: &str, kind: &str) -> String {
+    let rest = format!(
+        r#","message":{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"{call}","content":"{text}"}}]}},"toolUseResult":{{"type":"{kind}"}}"#
+    );
+    record("user", uuid, Some(parent), &rest)
+}
+
+/// The result of a second reading said only that the file was as it had been, and superseded the text that it referred to: the
+/// model was shown nothing of the file.
+#[test]
+fn a_reading_answered_with_unchanged_leaves_the_text_it_refers_to() {
+    let stub = "File unchanged since last read. Refer to the earlier result.";
+    let (_home, store) = session(&[
+        &prompt("u1", None, "Go"),
+        &reads("a1", "u1", "c1"),
+        &result("r1", "a1", "c1", "the whole text of the file", "text"),
+        &reads("a2", "r1", "c2"),
+        &result("r2", "a2", "c2", stub, "file_unchanged"),
+        &says("a3", "r2", r#"{"type":"text","text":"Done."}"#),
+        &prompt("u2", Some("a3"), "More"),
+    ]);
+    for selection in [Selection::Current, Selection::Recorded] {
+        let body = body(&store, selection);
+        assert!(body.contains("the whole text of the file"), "{body}");
+        assert!(body.contains(stub) && !body.contains("is_error"), "{body}");
+    }
+}
+
+/// A record of the system's whose parent was in no record was taken for a second beginning, and the prompt behind it threw
+/// the whole context away.
+#[test]
+fn a_prompt_behind_a_record_without_a_known_parent_is_no_rewind() {
+    let between = [
+        record("system", "x1", Some("nowhere"), r#","subtype":"informational""#),
+        record("system", "x1", None, r#","subtype":"local_command""#),
+        record("attachment", "x1", None, r#","attachment":{"type":"hook_success"}"#),
+        record("progress", "x1", Some("nowhere"), r#","data":{"type":"hook_progress"}"#),
+    ];
+    for between in between {
+        let (_home, store) = session(&[
+            &prompt("u1", None, "First"),
+            &says("a1", "u1", r#"{"type":"text","text":"One."}"#),
+            &between,
+            &prompt("u2", Some("x1"), "Second"),
+        ]);
+        let body = body(&store, Selection::Recorded);
+        assert!(
+            body.contains("First") && body.contains("One.") && body.contains("Second"),
+            "{between}: {body}"
+        );
+    }
+    // A prompt that says itself that nothing is before it.
+    let (_home, store) = session(&[
+        &prompt("u1", None, "First"),
+        &says("a1", "u1", r#"{"type":"text","text":"One."}"#),
+        &prompt("u2", None, "Second"),
+    ]);
+    let body = body(&store, Selection::Recorded);
+    assert!(!body.contains("First") && body.contains("Second"), "{body}");
+}
+
+/// The record behind a compaction hung on a message that the compaction had kept, which was taken for a rewind to before it.
+#[test]
+fn what_hangs_on_a_kept_message_does_not_undo_the_compaction() {
+    let kept = r#","subtype":"compact_boundary","compactMetadata":{"preTokens":9,"preservedSegment":{"headUuid":"a2","anchorUuid":"s1","tailUuid":"a2"},"preservedMessages":{"anchorUuid":"s1","uuids":["a2"]}}"#;
+    let summary = record(
+        "user",
+        "s1",
+        Some("b1"),
+        r#","isCompactSummary":true,"message":{"role":"user","content":"Summary"}"#,
+    );
+    let (_home, store) = session(&[
+        &prompt("u1", None, "First"),
+        &says("a1", "u1", r#"{"type":"text","text":"One."}"#),
+        &says("a2", "a1", r#"{"type":"text","text":"Two."}"#),
+        &record("system", "b1", None, kept),
+        &summary,
+        &prompt("u2", Some("a2"), "Second"),
+    ]);
+    let body = body(&store, Selection::Recorded);
+    let places: Vec<_> = ["Summary", "Two.", "Second"].map(|text| body.find(text)).into();
+    assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{body}");
+    assert!(!body.contains("First") && !body.contains("One."), "{body}");
+}
+
+/// The host sweeps long results away; the model was shown their beginning only.
+#[test]
+fn a_long_result_is_kept_whole() {
+    let home = tempfile::tempdir().unwrap();
+    let store = home.path().join("store");
+    let scene = folder().join("claude/more/recording");
+    let mut program = std::process::Command::new(binary().unwrap());
+    let run = program.arg("--db").arg(&store).arg("import").arg(&scene).output().unwrap();
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    let store = Store::builder(&store).registry(acpdb_hosts::registry()).open().unwrap();
+    let events = store.events(Seq::ZERO, Seq::MAX).unwrap().map(Result::unwrap);
+    let kept: Vec<_> = events
+        .filter_map(|it| match it.event.payload {
+            Payload::HostRecorded(kept) if kept.record == "tool-result" => Some((it.seq, kept)),
+            _ => None,
+        })
+        .collect();
+    let [(seq, kept)] = kept.as_slice() else { panic!("{} results", kept.len()) };
+    let text = store.body(kept.raw.unwrap().id(*seq)).unwrap();
+    let expected: Vec<String> = (1..=12_000).map(|number| number.to_string()).collect();
+    assert_eq!(String::from_utf8(text).unwrap().trim_end(), expected.join("\n"));
+    assert!(kept.about.as_ref().unwrap().starts_with("toolu_"));
+}
+
+/// Ten calls became seventy, as each fold wrote them again.
+#[test]
+fn a_fold_makes_no_calls() {
+    let played = imported("claude/fold");
+    let events = played.store.events(Seq::ZERO, Seq::MAX).unwrap().map(Result::unwrap);
+    let mut calls: Vec<String> = events
+        .filter_map(|it| match it.event.payload {
+            Payload::ToolCallStarted(call) => Some(call.call),
+            _ => None,
+        })
+        .collect();
+    let count = calls.len();
+    calls.sort();
+    calls.dedup();
+    assert_eq!((calls.len(), count), (14, 14));
+}

@@ -1,0 +1,208 @@
+//! The law: `context --recorded` just before a step of the model is what the host sent for that step.
+
+use acpdb_engine::At;
+use acpdb_engine::event::{Payload, Scope, TurnKind};
+use acpdb_engine::ids::Seq;
+use acpdb_hosts::export::{Format, Options, Selection, export};
+use acpdb_hosts::import::json;
+
+use super::lines;
+use super::scenes::{Played, Request, imported, requests};
+
+/// What no recording says: host, part of a line, why. Lines that have it are left out on both sides.
+pub(super) const LEFT: &[(&str, &str, &str)] = &[
+    (
+        "claude",
+        "user text \"<system-reminder>\\n[SYSTEM NOTIFICATION",
+        "the words around a task's notification are in no row",
+    ),
+    ("claude", "user text \"<task-notification>", "the notification itself, without those words"),
+    ("claude", "user text \"<system-reminder>\\n<tools-used-before-summary>", "in no row"),
+    (
+        "copilot",
+        "assistant reasoning",
+        "a resumed session sends its old reasoning no more, which no record says",
+    ),
+    ("copilot", " text \"Path ", "the model is told more of a failure than is recorded"),
+    ("copilot", "system text", "the system prompt, which is no part of the fixtures"),
+];
+
+/// Seqs of the steps of a session.
+fn steps(played: &Played, session: &str) -> Vec<Seq> {
+    let store = &played.store;
+    let streams = store.stream_names().unwrap();
+    let named = streams.iter().find(|it| it.scope == Scope::Session && it.name == session);
+    let Some(stream) = named else { panic!("no session {session} among {streams:?}") };
+    let events = store.stream_events(stream.id, Seq::ZERO, Seq::MAX).unwrap().map(Result::unwrap);
+    events
+        .filter(|it| matches!(&it.event.payload, Payload::TurnStarted(turn) if turn.kind == TurnKind::Step))
+        .map(|it| it.seq)
+        .collect()
+}
+
+/// The lines of a request as it was sent.
+fn sent(request: &Request) -> Vec<String> {
+    let mut out = Vec::new();
+    let each: fn(&str, &mut Vec<String>) = match request.api.as_str() {
+        "anthropic" => lines::anthropic,
+        "responses" => lines::responses,
+        "chat" => lines::chat,
+        _ => lines::gemini,
+    };
+    request.messages.iter().for_each(|message| each(message, &mut out));
+    out
+}
+
+fn format_of(api: &str) -> Format {
+    match api {
+        "anthropic" => Format::Anthropic,
+        "responses" => Format::Responses,
+        "chat" => Format::Openai,
+        _ => Format::Gemini,
+    }
+}
+
+/// What the store would send at `at`.
+fn stored(played: &Played, session: &str, at: Seq, request: &Request) -> Vec<String> {
+    let store = &played.store;
+    let stream = store.stream_names().unwrap().into_iter().find(|it| it.name == session).unwrap();
+    let view = store.view_at(stream.id, &At::Seq(at)).unwrap();
+    let options = Options { selection: Selection::Recorded, ..Options::default() };
+    let body = String::from_utf8(export(&view, format_of(&request.api), &options).unwrap().bytes).unwrap();
+    let name = match request.api.as_str() {
+        "responses" => "input",
+        "gemini" => "contents",
+        _ => "messages",
+    };
+    let messages = json::member(Some(&body), name).and_then(json::elements).unwrap();
+    let messages = messages.into_iter().map(str::to_owned).collect();
+    sent(&Request { messages, ..request.clone() })
+}
+
+/// The session of a request: the only one of the scene where the host names none.
+fn session_of(played: &Played, request: &Request) -> String {
+    request.session.clone().unwrap_or_else(|| {
+        let streams = played.store.stream_names().unwrap();
+        let mut sessions = streams.into_iter().filter(|it| it.scope == Scope::Session);
+        sessions.next().unwrap().name
+    })
+}
+
+/// The lines that one side has and the other has not, by the longest common subsequence of lines.
+fn differences(one: &[String], two: &[String]) -> Vec<String> {
+    let mut table = vec![vec![0_usize; two.len() + 1]; one.len() + 1];
+    for (i, a) in one.iter().enumerate().rev() {
+        for (j, b) in two.iter().enumerate().rev() {
+            table[i][j] = if a == b { table[i + 1][j + 1] + 1 } else { table[i + 1][j].max(table[i][j + 1]) };
+        }
+    }
+    let (mut i, mut j, mut out) = (0, 0, Vec::new());
+    while i < one.len() || j < two.len() {
+        if i < one.len() && j < two.len() && one[i] == two[j] {
+            (i, j) = (i + 1, j + 1);
+        } else if j == two.len() || (i < one.len() && table[i + 1][j] >= table[i][j + 1]) {
+            out.push(format!("-{}", one[i]));
+            i += 1;
+        } else {
+            out.push(format!("+{}", two[j]));
+            j += 1;
+        }
+    }
+    out
+}
+
+/// Compares every request of a scene that a step of a session followed.
+fn holds(scene: &str) {
+    let played = imported(scene);
+    let all = requests(scene);
+    let mut wrong = Vec::new();
+    let mut sessions: Vec<String> = Vec::new();
+    // A summary is a step of the model's for two hosts, and none for the others.
+    let is_step = |it: &&Request| {
+        let counts = ["opencode/", "codex/"].iter().any(|host| scene.starts_with(host));
+        it.kind == "main" || (it.kind == "summary" && counts)
+    };
+    let main: Vec<(String, &Request)> =
+        all.iter().filter(is_step).map(|it| (session_of(&played, it), it)).collect();
+    for (session, _) in &main {
+        if !sessions.contains(session) {
+            sessions.push(session.clone());
+        }
+    }
+    for session in &sessions {
+        let steps = steps(&played, session);
+        let own: Vec<_> = main.iter().filter(|(of, _)| of == session).map(|(_, request)| *request).collect();
+        if steps.len() != own.len() {
+            wrong.push(format!("{session}: {} steps for {} requests", steps.len(), own.len()));
+        }
+        for (number, (request, step)) in own.iter().zip(steps).enumerate() {
+            // The conversation is text inside the request for a summary.
+            if request.kind == "summary" {
+                continue;
+            }
+            let (sent, stored) =
+                (sent(request), stored(&played, session, Seq(step.get().saturating_sub(1)), request));
+            let host = scene.split('/').next().unwrap();
+            let known = |line: &String| !LEFT.iter().any(|(of, part, _)| *of == host && line.contains(part));
+            let only = |mut lines: Vec<String>| {
+                lines.retain(known);
+                // A resumed session of this host sends each old result twice; it is recorded once.
+                if host == "gemini" {
+                    lines.dedup_by(|next, before| next == before && next.starts_with("user result"));
+                }
+                // This host records what it parsed, not the model's bytes.
+                if host == "copilot" {
+                    for line in lines.iter_mut().filter(|line| line.starts_with("assistant call")) {
+                        let (head, input) = line.split_once('{').unwrap();
+                        let input: serde_json::Value = serde_json::from_str(&format!("{{{input}")).unwrap();
+                        *line = format!("{head}{input}");
+                    }
+                }
+                lines
+            };
+            let differ = differences(&only(sent), &only(stored));
+            if !differ.is_empty() && wrong.len() < 40 {
+                wrong.push(format!("{session} request {number} ({}):", request.model));
+                let cut = |line: String| line.chars().take(420).collect::<String>();
+                wrong.extend(differ.into_iter().map(cut));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{scene}: - was sent, + is stored\n{}", wrong.join("\n"));
+}
+
+macro_rules! scenes {
+    ($($name:ident: $scene:literal)*) => {$(
+        #[test]
+        fn $name() {
+            holds($scene);
+        }
+    )*};
+}
+
+scenes! {
+    claude_code_sends_what_is_recorded: "claude/main"
+    claude_code_with_pictures_and_long_results: "claude/more"
+    claude_code_with_an_agent: "claude/agent"
+    claude_code_with_hooks: "claude/hooks"
+    claude_code_with_a_prompt_meanwhile: "claude/meanwhile"
+    claude_code_after_its_compaction: "claude/compact"
+    claude_code_after_a_rewind: "claude/rewind"
+    claude_code_after_a_fold: "claude/fold"
+    codex_sends_what_is_recorded: "codex/main"
+    codex_with_pictures_and_long_results: "codex/more"
+    codex_with_hooks: "codex/hooks"
+    codex_finds_a_tool: "codex/find"
+    codex_after_its_compaction: "codex/compact"
+    gemini_cli_sends_what_is_recorded: "gemini/main"
+    gemini_cli_with_pictures_and_long_results: "gemini/more"
+    gemini_cli_resumed: "gemini/resume"
+    codex_with_an_agent: "codex/agent"
+    opencode_sends_what_is_recorded: "opencode/main"
+    opencode_with_pictures_and_long_results: "opencode/more"
+    opencode_with_an_agent: "opencode/agent"
+    opencode_after_its_compaction: "opencode/compact"
+    opencode_over_chat: "opencode/chat"
+    opencode_over_responses: "opencode/responses"
+    copilot_cli_sends_what_is_recorded: "copilot/main"
+}

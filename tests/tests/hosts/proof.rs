@@ -1,0 +1,52 @@
+//! Claude Code's own digests prove that what is made of its recording is what it sent.
+
+use std::collections::BTreeMap;
+
+use acpdb_engine::At;
+use acpdb_engine::event::Scope;
+use acpdb_engine::ids::Seq;
+use acpdb_hosts::export::{Format, Options, Selection, export};
+use acpdb_hosts::proof::{Prover, Verdict};
+use expect_test::expect;
+
+use super::scenes::imported;
+
+#[test]
+fn requests_are_proven_by_the_hosts_own_digests() {
+    let mut rows = Vec::new();
+    for scene in ["main", "more", "agent", "hooks", "meanwhile", "compact", "rewind", "fold"] {
+        let played = imported(&format!("claude/{scene}"));
+        let mut counts: BTreeMap<&str, u32> = BTreeMap::new();
+        for stream in played.store.stream_names().unwrap().into_iter().filter(|it| it.scope == Scope::Session) {
+            let mut prover = Prover::default();
+            for recorded in played.store.stream_events(stream.id, Seq::ZERO, Seq::MAX).unwrap() {
+                let recorded = recorded.unwrap();
+                let Some(raw) = played.store.record(&recorded).unwrap() else { continue };
+                let Some(sent) = prover.record(std::str::from_utf8(&raw).unwrap()) else { continue };
+                let view = played.store.view_at(stream.id, &At::Seq(recorded.seq)).unwrap();
+                let options = Options { selection: Selection::Recorded, ..Options::default() };
+                let body = export(&view, Format::Anthropic, &options).unwrap().bytes;
+                let verdict = match sent.against(&body) {
+                    Verdict::Proven => "proven",
+                    Verdict::Unknown(_) => "unknown",
+                    Verdict::Differs(place) => {
+                        println!("{scene} {} differs at {place}", sent.id);
+                        "differs"
+                    }
+                };
+                *counts.entry(verdict).or_default() += 1;
+            }
+        }
+        rows.push(format!("{scene}: {counts:?}\n"));
+    }
+    expect![[r#"
+        main: {"proven": 15}
+        more: {"proven": 5}
+        agent: {"differs": 1, "proven": 4}
+        hooks: {"proven": 6}
+        meanwhile: {"proven": 2}
+        compact: {"proven": 4}
+        rewind: {"proven": 6}
+        fold: {"proven": 15}
+    "#]].assert_eq(&rows.concat());
+}

@@ -1,0 +1,114 @@
+//! Bills: what the provider said of each request is what the store tells of it.
+
+use acpdb_engine::event::{Payload, Scope, Usage};
+use acpdb_engine::ids::Seq;
+use acpdb_hosts::import::json;
+
+use super::scenes::{Played, Request, imported, requests};
+
+/// Tokens as the laboratory's provider said them, in the store's terms: what came from the cache is no input.
+fn said(request: &Request) -> Usage {
+    let count = |name: &str| json::count(json::member(Some(&request.usage), name));
+    let (read, write) = (count("read").unwrap(), count("write").unwrap());
+    let writes = request.api == "anthropic";
+    // One API tells output without what was thought.
+    let thought = if request.api == "gemini" { count("reasoning").unwrap_or(0) } else { 0 };
+    let cached = read + if writes { write } else { 0 };
+    Usage {
+        input: Some(count("whole").unwrap().saturating_sub(cached).max(1)),
+        output: count("out").map(|out| out + thought),
+        cache_read: Some(read),
+        cache_write: writes.then_some(write),
+        reasoning: None,
+    }
+}
+
+/// Model and usage of each message or step that ended, in order.
+fn told(played: &Played, session: &str) -> Vec<(Option<String>, Usage)> {
+    let store = &played.store;
+    let streams = store.stream_names().unwrap();
+    let Some(stream) = streams.iter().find(|it| it.scope == Scope::Session && it.name == session) else {
+        return Vec::new();
+    };
+    let events = store.stream_events(stream.id, Seq::ZERO, Seq::MAX).unwrap().map(Result::unwrap);
+    events
+        .filter_map(|it| match it.event.payload {
+            Payload::MessageFinished(finished) => Some((finished.model, finished.usage)),
+            _ => None,
+        })
+        .collect()
+}
+
+/// Compares each request of a scene; `same` says what its host tells.
+fn holds(scene: &str, same: fn(&Usage) -> [Option<u64>; 4]) {
+    let played = imported(scene);
+    let all = requests(scene);
+    // A host that records no step for a summary tells nothing of that request.
+    let counts = ["opencode/", "codex/"].iter().any(|host| scene.starts_with(host));
+    let billed: Vec<&Request> =
+        all.iter().filter(|it| it.kind == "main" || (it.kind == "summary" && counts)).collect();
+    let mut sessions: Vec<String> = billed.iter().filter_map(|it| it.session.clone()).collect();
+    sessions.sort();
+    sessions.dedup();
+    if sessions.is_empty() {
+        let streams = played.store.stream_names().unwrap();
+        sessions.extend(streams.into_iter().filter(|it| it.scope == Scope::Session).map(|it| it.name));
+    }
+    for session in sessions {
+        let of = |it: &&&Request| it.session.as_ref().is_none_or(|own| *own == session);
+        let expected: Vec<_> =
+            billed.iter().filter(of).map(|it| (Some(it.model.clone()), same(&said(it)))).collect();
+        let found: Vec<_> =
+            told(&played, &session).into_iter().map(|(model, usage)| (model, same(&usage))).collect();
+        assert_eq!(found, expected, "{scene} {session}");
+    }
+}
+
+fn all(usage: &Usage) -> [Option<u64>; 4] {
+    [usage.input, usage.output, usage.cache_read, usage.cache_write]
+}
+
+/// Without what is written to the cache, which its API does not tell.
+fn unwritten(usage: &Usage) -> [Option<u64>; 4] {
+    [usage.input, usage.output, usage.cache_read, None]
+}
+
+#[test]
+fn claude_code_tells_every_request() {
+    for scene in [
+        "claude/main",
+        "claude/more",
+        "claude/agent",
+        "claude/hooks",
+        "claude/meanwhile",
+        "claude/rewind",
+        "claude/compact",
+        "claude/fold",
+    ] {
+        holds(scene, all);
+    }
+}
+
+#[test]
+fn codex_tells_every_request() {
+    for scene in ["codex/main", "codex/more", "codex/hooks", "codex/find", "codex/agent", "codex/compact"] {
+        holds(scene, unwritten);
+    }
+}
+
+#[test]
+fn gemini_cli_tells_every_request() {
+    for scene in ["gemini/main", "gemini/more", "gemini/resume"] {
+        holds(scene, unwritten);
+    }
+}
+
+#[test]
+fn opencode_tells_every_request() {
+    for scene in ["opencode/main", "opencode/more", "opencode/agent", "opencode/compact"] {
+        holds(scene, all);
+    }
+    for scene in ["opencode/chat", "opencode/responses"] {
+        holds(scene, unwritten);
+    }
+}
