@@ -24,6 +24,7 @@ mod session;
 mod text;
 mod todo;
 mod tool;
+mod walk;
 pub mod wire;
 
 use rkyv::{Archive, Deserialize, Serialize};
@@ -60,7 +61,7 @@ pub use tool::{
 ///
 /// Sizes and the token estimate stand here, so that a fold needs no body. An empty body has no rows.
 #[derive(
-    Archive, Serialize, Deserialize, serde::Serialize, Clone, Copy, PartialEq, Eq, Hash, Debug, Default,
+    Archive, Serialize, Deserialize, serde::Serialize, serde::Deserialize, Clone, Copy, PartialEq, Eq, Hash, Debug, Default,
 )]
 pub struct Body {
     /// First row, counted from 0 within the event.
@@ -115,7 +116,7 @@ pub enum Actor {
 }
 
 /// What every event carries besides its payload.
-#[derive(Archive, Serialize, Deserialize, serde::Serialize, Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(Archive, Serialize, Deserialize, serde::Serialize, serde::Deserialize, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Stamp {
     /// Who made it happen.
     pub actor: Actor,
@@ -157,7 +158,7 @@ pub struct Recorded {
 macro_rules! kinds {
     ($( $number:literal $name:ident $label:literal ),+ $(,)?) => {
         /// What happened. One variant a kind, plus the kinds of newer programs.
-        #[derive(Clone, PartialEq, Debug, serde::Serialize)]
+        #[derive(Clone, PartialEq, Debug, serde::Serialize, serde::Deserialize)]
         #[serde(tag = "kind", rename_all = "snake_case")]
         pub enum Payload {
             $(
