@@ -105,6 +105,19 @@ pub struct Parcel {
     pub bodies: Vec<Row>,
 }
 
+/// A piece of what travels, in order.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Piece {
+    /// Where it comes from.
+    Heading(Heading),
+    /// An event.
+    Parcel(Box<Parcel>),
+    /// Events that could not be read.
+    Gap(Gap),
+    /// All is told.
+    End(End),
+}
+
 impl Parcel {
     /// Whether no context depends on it: it makes no branch.
     pub fn is_beside(&self) -> bool {

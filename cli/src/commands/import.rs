@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use acpdb_engine::entry::StreamInfo;
+use acpdb_engine::store::MergeReport;
 use acpdb_hosts::import::{Format, Limits, Options};
 use acpdb_hosts::places::usual_places;
 use serde_json::json;
 
 use super::describe;
+use super::merge::Merged;
 use crate::args::{Global, Import};
 use crate::failure::{Code, Failure};
 use crate::known::{Known, KnownFiles};
@@ -43,6 +45,7 @@ pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result
         opened.as_ref().map_or_else(KnownFiles::default, |store| KnownFiles::of(store, how.clone()));
     let bar = super::progress::bytes(candidates.iter().map(|candidate| candidate.bytes).sum(), output);
     let mut reports = Vec::new();
+    let mut merged: Vec<(PathBuf, MergeReport)> = Vec::new();
     let mut other_count = 0_u64;
     // Events of files that could not be read to their end.
     let mut partly_count = 0_u64;
@@ -87,6 +90,21 @@ pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result
                     }
                 }
             }
+            Recognised::Export => {
+                let store = match &opened {
+                    Some(store) => store,
+                    None => {
+                        let store = opened.insert(place::open_redacting(global, &args.redact, output)?);
+                        known = KnownFiles::of(store, how.clone());
+                        store
+                    }
+                };
+                match reader::merge(store, &candidate.path, &options) {
+                    Ok(report) => merged.push((candidate.path.clone(), report)),
+                    Err(error) => skipped.push(refused(&candidate.path, error)?),
+                }
+                bar.inc(candidate.bytes);
+            }
             Recognised::Other => {
                 known.keep(&candidate.path, &reading, None);
                 other_count += 1;
@@ -103,9 +121,11 @@ pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result
         let line = file.line.map(|line| format!(":{line}")).unwrap_or_default();
         output.warn(format!("{}{line}: {}", file.path.display(), file.reason));
     }
-    let is_nothing = reports.is_empty() && partly_count == 0;
-    render(&reports, &skipped, (other_count, is_nothing), output)?;
+    let is_nothing = reports.is_empty() && merged.is_empty() && partly_count == 0;
+    render(&reports, &merged, &skipped, (other_count, is_nothing), output)?;
+    let is_damaged = merged.iter().any(|(_, report)| report.left_out_count > 0);
     Ok(match (is_nothing, skipped.as_slice()) {
+        (_, []) if is_damaged => Code::Damage,
         (_, []) => Code::Ok,
         (true, skipped) if skipped.iter().all(|file| !file.path.exists()) => Code::NotFound,
         (true, _) => Code::Failure,
@@ -223,6 +243,7 @@ struct Sum {
 
 fn render(
     reports: &[FileReport],
+    merged: &[(PathBuf, MergeReport)],
     skipped: &[Skipped],
     (other, is_nothing): (u64, bool),
     output: &mut Output,
@@ -253,7 +274,13 @@ fn render(
     }
     if output.json {
         let items: Vec<&Sum> = sums.values().collect();
-        return output.json_line(&json!({"schema": "acpdb.import/1", "items": items, "skipped": skipped}));
+        let merged: Vec<Merged<'_>> = merged.iter().map(|(path, report)| Merged { path, report }).collect();
+        return output.json_line(
+            &json!({"schema": "acpdb.import/1", "items": items, "merged": merged, "skipped": skipped}),
+        );
+    }
+    for (path, report) in merged {
+        super::merge::say(path, report, output)?;
     }
     let mut table = super::table::new(
         output,
@@ -285,7 +312,9 @@ fn render(
     } else {
         String::new()
     };
-    output.line(format!("{}: {said}{others}", describe::count(reports.len() as u64, "file")))?;
+    if !reports.is_empty() || merged.is_empty() {
+        output.line(format!("{}: {said}{others}", describe::count(reports.len() as u64, "file")))?;
+    }
     if !skipped.is_empty() {
         let places = match skipped.len() {
             1 => "1 place needs".to_owned(),

@@ -79,7 +79,7 @@ pub use events::Events;
 pub use info::{SessionSummary, StoreInfo, StreamName};
 pub use injections::Injection;
 pub use memory::{Memory, MemoryReceipt, MemoryScope, SessionProposal};
-pub use merge::{Branched, ErasedThere, MergeOptions, MergeReport, Outline, ParcelSource, Piece, Take};
+pub use merge::{Branched, ErasedThere, MergeOptions, MergeReport, Outline, ParcelSource, Take};
 pub use redact::Redactor;
 pub use salvage::{Salvaged, salvage, salvage_storage};
 pub use scan::Glimpse;

@@ -29,6 +29,7 @@ mod lines;
 mod memory;
 mod openai_messages;
 mod opencode;
+mod parcels;
 mod report;
 mod swe_agent;
 mod turns;
@@ -42,6 +43,7 @@ use acpdb_engine::secret::DERIVED;
 
 pub use detect::{HEAD_BYTES, decompressed, detect};
 pub use limits::{Exceeded, Limits, exceeded};
+pub use parcels::{OwnExport, ParcelReader, own_export};
 pub use report::{ImportError, ImportReport, Note};
 
 /// A format that can be imported.

@@ -13,6 +13,7 @@
 mod escape;
 pub mod otlp;
 pub mod page;
+pub mod parcels;
 mod page_data;
 mod page_past;
 pub mod tables;

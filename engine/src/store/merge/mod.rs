@@ -20,24 +20,11 @@ mod take;
 use crate::error::Error;
 use crate::event::BodyAddress;
 use crate::ids::{ItemId, Seq, StoreId, StreamId};
-use crate::travel::{End, Gap, Heading, Parcel};
+use crate::travel::Piece;
 
 use super::{EraseReport, Store};
 
 pub use outline::Outline;
-
-/// A piece of what travels, in order.
-#[derive(Clone, PartialEq, Debug)]
-pub enum Piece {
-    /// Where it comes from.
-    Heading(Heading),
-    /// An event.
-    Parcel(Box<Parcel>),
-    /// Events that could not be read.
-    Gap(Gap),
-    /// All is told.
-    End(End),
-}
 
 /// Takes pieces. An error ends the telling.
 pub type Take<'t> = &'t mut dyn FnMut(Piece) -> Result<(), Error>;

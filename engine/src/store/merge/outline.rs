@@ -6,9 +6,8 @@ use rustc_hash::FxHashSet;
 
 use crate::event::{Payload, Scope};
 use crate::ids::{FactId, StoreId, StreamId};
-use crate::travel::{FactRef, base_name};
+use crate::travel::{FactRef, Piece, base_name};
 
-use super::Piece;
 use super::lineage::Lineages;
 
 /// One stream of another store.

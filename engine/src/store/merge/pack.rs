@@ -11,11 +11,11 @@ use crate::event::{Body, Payload, Recorded};
 use crate::ids::{FactId, Origin, Seq, Signature, StreamId};
 use crate::log::LogError;
 use crate::text::pattern::Pattern;
-use crate::travel::{End, FactRef, Gap, Heading, Parcel, Row};
+use crate::travel::{End, FactRef, Gap, Heading, Parcel, Piece as Sent, Row};
 
 use super::super::{Inner, Store};
 use super::lineage::{Lineages, Namer};
-use super::{Piece as Sent, Take};
+use super::Take;
 
 impl Store {
     /// Everything that another store needs to make the same events: of these streams and those that they go on from, or of

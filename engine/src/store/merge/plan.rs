@@ -114,8 +114,8 @@ impl Planner<'_> {
         let has_gaps = self.outline.has_gaps;
         for member in members {
             let own = self.history(member);
-            let common = own.iter().filter(|id| all.contains(id)).count();
-            if common >= all.len() {
+            let known: FxHashSet<&FactId> = own.iter().collect();
+            if all.iter().all(|id| known.contains(id)) {
                 return Some(Target { stream: member, goal: Goal::Known });
             }
             if goes_on(own, &all, has_gaps) && on.is_none_or(|(count, _)| own.len() > count) {

@@ -22,14 +22,14 @@ use crate::event::{
 use crate::ids::{FactId, ItemId, Micros, Origin, Seq, StreamId};
 use crate::log::{Condition, LogError, Placed};
 use crate::text::Signer;
-use crate::travel::{FactRef, Gap, Parcel, Row, is_beside};
+use crate::travel::{FactRef, Gap, Parcel, Piece, Row, is_beside};
 
 use super::super::Inner;
 use super::super::writer::StreamWriter;
 use super::lineage::{Line, Lineages, derived};
 use super::outline::Outline;
 use super::plan::{Fresh, Goal, Plan, plan};
-use super::{Branched, ErasedThere, MergeReport, ParcelSource, Piece};
+use super::{Branched, ErasedThere, MergeReport, ParcelSource};
 
 /// Bytes of bodies after which what waits is recorded.
 const WAIT_BYTES: usize = 8 << 20;
@@ -66,6 +66,8 @@ struct Taker<'a> {
     here: Lineages,
     report: &'a mut MergeReport,
     infos: FxHashMap<StreamId, StreamInfo>,
+    /// Keys of the streams that were begun, which may not be durable yet.
+    keys: FxHashMap<StreamId, [u8; 32]>,
     waiting: Vec<Waiting>,
     waiting_ids: FxHashSet<(StreamId, FactId)>,
     waiting_bytes: usize,
@@ -75,7 +77,9 @@ struct Taker<'a> {
     memory: FxHashMap<(StreamId, String), String>,
     /// The other store's policy, and those of its streams, at this point of its log.
     policy_there: Option<String>,
-    policies_there: FxHashMap<StreamId, String>,
+    policies_there: FxHashMap<StreamId, Vec<(usize, String)>>,
+    /// How many events of each of its streams' own histories were told so far.
+    told_there: FxHashMap<StreamId, usize>,
     lost: Vec<BodyAddress>,
     continued: BTreeSet<StreamId>,
 }
@@ -103,6 +107,7 @@ impl Inner {
             here,
             report,
             infos: FxHashMap::default(),
+            keys: FxHashMap::default(),
             waiting: Vec::new(),
             waiting_ids: FxHashSet::default(),
             waiting_bytes: 0,
@@ -111,6 +116,7 @@ impl Inner {
             memory: FxHashMap::default(),
             policy_there: None,
             policies_there: FxHashMap::default(),
+            told_there: FxHashMap::default(),
             lost: Vec::new(),
             continued: BTreeSet::new(),
         };
@@ -135,9 +141,7 @@ impl Taker<'_> {
     fn parcel(&mut self, mut parcel: Box<Parcel>) -> Result<(), Error> {
         let Some(target) = self.plan.targets.get(&parcel.stream).copied() else { return Ok(()) };
         let stream = target.stream;
-        if let Payload::PolicySet(set) = &parcel.event {
-            self.policies_there.insert(parcel.stream, set.policy.clone());
-        }
+        self.note_policy(&parcel);
         if let Payload::SessionOpened(opened) = &parcel.event {
             return self.open(stream, opened, &parcel);
         }
@@ -176,6 +180,26 @@ impl Taker<'_> {
             self.continued.insert(stream);
         }
         self.wait(Waiting::Parcel { stream, parcel })
+    }
+
+    /// Takes note of the policy in force in a stream of the other store: its own, or that of what it was forked from.
+    fn note_policy(&mut self, parcel: &Parcel) {
+        let told = self.told_there.entry(parcel.stream).or_default();
+        let place = *told;
+        *told += usize::from(!parcel.is_beside());
+        let policy = match &parcel.event {
+            Payload::PolicySet(set) => Some(set.policy.clone()),
+            Payload::Forked(_) if place == 0 => parcel.refs.first().and_then(|at| {
+                let ids = &self.outline.streams.get(&at.stream)?.ids;
+                let until = ids.iter().position(|id| *id == at.id)?;
+                let known = self.policies_there.get(&at.stream)?.iter();
+                known.rev().find(|(place, _)| *place <= until).map(|(_, policy)| policy.clone())
+            }),
+            _ => None,
+        };
+        if let Some(policy) = policy {
+            self.policies_there.entry(parcel.stream).or_default().push((place, policy));
+        }
     }
 
     /// Events that say something of where the stream stood in the other store only.
@@ -219,6 +243,9 @@ impl Taker<'_> {
             self.report.branches.push(Branched { session, branch: fresh.name.clone(), from });
         }
         self.wait(Waiting::Open { info, from: fork.map(|(from, _)| from) })?;
+        if let Some(lineage) = self.here.streams.get_mut(&stream) {
+            (lineage.parent, lineage.is_branch) = (fork, fork.is_some());
+        }
         if let Some((from, at)) = fork {
             let id = derived("acpdb 2026 branch of a merge v1", &[stream.as_bytes()]);
             let payload = Forked { from, at }.into();
@@ -399,7 +426,8 @@ impl Taker<'_> {
         if !is_session || parcel.is_beside() || matches!(parcel.event, Payload::PolicySet(_)) {
             return Ok(());
         }
-        let there = self.policies_there.get(&parcel.stream).or(self.policy_there.as_ref());
+        let own = self.policies_there.get(&parcel.stream).and_then(|all| all.last());
+        let there = own.map(|(_, policy)| policy).or(self.policy_there.as_ref());
         let Some(there) = there.cloned() else { return Ok(()) };
         let here = self.here.own_policy(stream).or(self.here.policy.as_ref().map(|(_, policy)| policy));
         if here == Some(&there) {
@@ -492,11 +520,16 @@ impl Taker<'_> {
         let mut drafts = Vec::with_capacity(waiting.len());
         for one in &waiting {
             let Waiting::Open { info, from } = one else { continue };
+            // A branch signs as what it goes on from: calls before and after are compared.
             let key = match from {
-                Some(from) => inner.key_of(*from)?,
+                Some(from) => match self.keys.get(from) {
+                    Some(key) => Some(*key),
+                    None => inner.key_of(*from)?,
+                },
                 None => None,
             };
             let key = key.unwrap_or_else(|| inner.entropy.array::<32>());
+            self.keys.insert(info.id(), key);
             if let Some(writer) = streams.get_mut(&info.id()) {
                 writer.signer = Some(inner.signer_with(&key));
             }
@@ -581,10 +614,9 @@ impl Taker<'_> {
             Payload::SessionOpened(_) | Payload::SessionChanged(_) => {
                 lineage.changed = lineage.changed.max(Some(time));
             }
+            Payload::Forked(_) if lineage.is_branch && event.stamp.actor == Actor::Policy => line.beside = true,
             Payload::Forked(forked) if lineage.parent.is_none() => {
                 lineage.parent = Some((forked.from, forked.at));
-                lineage.is_branch = event.stamp.actor == Actor::Policy;
-                line.beside |= lineage.is_branch;
             }
             Payload::MemoryRecorded(memory) => {
                 lineage.memory.insert(id, memory.id.clone());
