@@ -134,7 +134,9 @@ pub(crate) fn recognise(candidate: &Candidate, format: Option<Format>) -> Recogn
             );
         }
         Some(OwnExport::Newer(schema)) => {
-            return skip(format!("it is of schema {schema}, which a newer acpdb writes; update acpdb to read it"));
+            return skip(format!(
+                "it is of schema {schema}, which a newer acpdb writes; update acpdb to read it"
+            ));
         }
     }
     let detected = import::detect(path, &head);

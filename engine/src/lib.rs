@@ -34,7 +34,7 @@ pub mod verify;
 pub use error::Error;
 pub use store::{
     ActReply, At, Atomicity, Batch, Builder, Commit, Durability, ERASE_REASON_BYTES_MAX, EraseReport,
-    ErasedContent, ErasedWhy, Erasure, Events, Glimpse, HeadPlace, Memory, MemoryReceipt, MemoryScope, MergeOptions, MergeReport,
-    Reading, Receipt, SealReport, SessionProposal, SessionSummary, ShownFace, Space, StateSpace, Store,
-    StoreInfo, StreamName, Subscription, Ticket, VerifyOptions, View, verify_store,
+    ErasedContent, ErasedWhy, Erasure, Events, Glimpse, HeadPlace, Memory, MemoryReceipt, MemoryScope,
+    MergeOptions, MergeReport, Reading, Receipt, SealReport, SessionProposal, SessionSummary, ShownFace,
+    Space, StateSpace, Store, StoreInfo, StreamName, Subscription, Ticket, VerifyOptions, View, verify_store,
 };

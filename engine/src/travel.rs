@@ -27,6 +27,11 @@ pub const GAP: &str = "acpdb.gap/1";
 /// Schema of the end.
 pub const END: &str = "acpdb.end/1";
 
+/// A payload alone, in the form in which it travels.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Told(#[serde(with = "crate::event::told")] pub Payload);
+
 /// What stands at the head of a file of parcels.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Heading {
@@ -99,6 +104,7 @@ pub struct Parcel {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub patterns: Vec<(Signature, String)>,
     /// What happened.
+    #[serde(with = "crate::event::told")]
     pub event: Payload,
     /// Its bodies.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -193,7 +199,8 @@ impl<'de> Deserialize<'de> for Row {
         Ok(match Form::deserialize(deserializer)? {
             Form::Text(text) => Self::Bytes(text.as_bytes().into()),
             Form::Special(Special::Hex(digits)) => {
-                let bytes = from_hex(&digits).ok_or_else(|| serde::de::Error::custom("hex digits are expected"))?;
+                let bytes =
+                    from_hex(&digits).ok_or_else(|| serde::de::Error::custom("hex digits are expected"))?;
                 Self::Bytes(bytes.into())
             }
             Form::Special(Special::Erased(bytes)) => Self::Erased(bytes),
@@ -247,9 +254,10 @@ mod tests {
 
     #[test]
     fn a_payload_of_every_kind_comes_back_from_json() {
-        for payload in samples::payloads() {
-            let json = serde_json::to_string(&payload).unwrap();
-            assert_eq!(serde_json::from_str::<Payload>(&json).unwrap(), payload, "{json}");
+        for payload in samples::payloads().into_iter().filter(|it| !matches!(it, Payload::Unknown { .. })) {
+            let json = serde_json::to_string(&Told(payload.clone())).unwrap();
+            let Told(read) = serde_json::from_str(&json).unwrap_or_else(|error| panic!("{error}: {json}"));
+            assert_eq!(read, payload, "{json}");
         }
     }
 }

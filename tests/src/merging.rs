@@ -18,8 +18,8 @@ use acpdb_engine::ids::{ItemId, Micros, Seq, StreamId};
 use acpdb_engine::storage::SimWorld;
 use acpdb_engine::travel::base_name;
 use acpdb_engine::{Error, MergeOptions, MergeReport, Store};
-use acpdb_query::export::tables::{ItemRecord, Sink, TablesReport, TurnRecord, rows};
 use acpdb_query::export::ExportError;
+use acpdb_query::export::tables::{ItemRecord, Sink, TablesReport, TurnRecord, rows};
 use serde_json::Value;
 
 /// A store on a simulated disk.
@@ -105,12 +105,17 @@ fn step(store: &Store, id: &str, number: u16) -> Result<(), Error> {
         vec![
             Entry::step(format!("step-{id}")).origin(format!("step:{id}")),
             Entry::tool_started(format!("call-{id}"), name, params).origin(format!("call:{id}:start")),
-            Entry::tool_finished(format!("call-{id}"), outcome, vec![output]).origin(format!("call:{id}:finish")),
+            Entry::tool_finished(format!("call-{id}"), outcome, vec![output])
+                .origin(format!("call:{id}:finish")),
         ]
     };
     let entries = match kind {
         0..=7 => tool("Read", format!(r#"{{"file_path":"{file}"}}"#), Outcome::Completed),
-        8..=10 => tool("Edit", format!(r#"{{"file_path":"{file}","old_string":"a","new_string":"b"}}"#), Outcome::Completed),
+        8..=10 => tool(
+            "Edit",
+            format!(r#"{{"file_path":"{file}","old_string":"a","new_string":"b"}}"#),
+            Outcome::Completed,
+        ),
         11 => tool("Bash", r#"{"command":"git status"}"#.to_owned(), Outcome::Failed),
         12 => tool(
             "TodoWrite",
@@ -130,7 +135,8 @@ fn step(store: &Store, id: &str, number: u16) -> Result<(), Error> {
         // Without an origin.
         18 => vec![Entry::message(format!("loose-{id}"), Role::User, format!("a loose remark {id}"))],
         19 => vec![
-            Fact::Injected { what: InjectedKind::Reminder, text: format!("remember {id}").as_bytes().into() }.into(),
+            Fact::Injected { what: InjectedKind::Reminder, text: format!("remember {id}").as_bytes().into() }
+                .into(),
         ],
         20 => vec![Entry::host_record("notice", None).origin(format!("notice:{id}"))],
         21 => {
@@ -162,7 +168,8 @@ fn step(store: &Store, id: &str, number: u16) -> Result<(), Error> {
             let Some(item) = any_item(store, parent, rest)? else { return Ok(()) };
             let fork = StreamInfo::session("claude-code", format!("{}-fork-{id}", info.name));
             let entry = Entry::from(Fact::Forked { from: parent, at: PointRef::Seq(item.seq) });
-            let more = Entry::message(format!("fork-{id}"), Role::User, "elsewhere").origin(format!("fork:{id}"));
+            let more =
+                Entry::message(format!("fork-{id}"), Role::User, "elsewhere").origin(format!("fork:{id}"));
             let _ = store.append(&fork, vec![entry, more])?;
             return Ok(());
         }
@@ -271,9 +278,19 @@ pub fn stories(store: &Store) -> Result<Vec<String>, Box<dyn std::error::Error>>
     Ok(all)
 }
 
-/// Fields that say when and where, not what. Where an item once stood is told by the session that it stood in.
-const PLACES: [&str; 10] = [
-    "seq", "session", "time", "finished", "finished_time", "reason", "recorded_at", "stream", "call_seq", "states",
+/// Fields that say when, where and by whom, not what. Where an item once stood is told by the session that it stood in.
+const PLACES: [&str; 11] = [
+    "problem",
+    "seq",
+    "session",
+    "time",
+    "finished",
+    "finished_time",
+    "reason",
+    "recorded_at",
+    "stream",
+    "call_seq",
+    "states",
 ];
 
 fn plain(value: &mut Value, ids: &BTreeMap<String, String>) {
@@ -305,7 +322,12 @@ pub fn remembered(store: &Store) -> Result<Vec<String>, Error> {
         for item in at.all() {
             let value = store.body(item.value())?;
             let value = String::from_utf8_lossy(&value).into_owned();
-            all.push(format!("{} {:?} {value} {:?}", name.name, item.kind(), item.standing(Micros(i64::MAX))));
+            all.push(format!(
+                "{} {:?} {value} {:?}",
+                name.name,
+                item.kind(),
+                item.standing(Micros(i64::MAX))
+            ));
         }
     }
     all.sort();

@@ -9,5 +9,6 @@
 )]
 
 mod merge {
+    mod cases;
     mod laws;
 }

@@ -39,8 +39,10 @@ const ENGINE_MODULES: &[&str] = &[
 ];
 
 /// Modules of the engine that do no IO.
-const PURE_MODULES: &[&str] =
-    &["ids", "secret", "text", "event", "registry", "entry", "travel", "fold", "propose", "serve", "command", "codec"];
+const PURE_MODULES: &[&str] = &[
+    "ids", "secret", "text", "event", "registry", "entry", "travel", "fold", "propose", "serve", "command",
+    "codec",
+];
 
 /// What a pure module may not name: files, network, clocks, threads, environment, randomness, output.
 const IMPURE: &[&str] = &[

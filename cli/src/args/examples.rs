@@ -28,7 +28,10 @@ const EXAMPLES: &[(&str, &[Example])] = &[
     (
         "merge",
         &[
-            ("acpdb merge ~/laptop/.acpdb", "what is new there; sessions that both went on with become branches"),
+            (
+                "acpdb merge ~/laptop/.acpdb",
+                "what is new there; sessions that both went on with become branches",
+            ),
             ("acpdb merge ~/laptop/.acpdb --erase", "and erase what was erased there"),
         ],
     ),
@@ -165,7 +168,10 @@ const EXAMPLES: &[(&str, &[Example])] = &[
                 "duckdb: select tool, sum(tokens) from 'all.jsonl' group by 1",
             ),
             ("acpdb export jsonl e38a074a latest -o two.jsonl --force", ""),
-            ("acpdb export jsonl --only events -o events.jsonl", "for another store: acpdb import events.jsonl"),
+            (
+                "acpdb export jsonl --only events -o events.jsonl",
+                "for another store: acpdb import events.jsonl",
+            ),
         ],
     ),
     (

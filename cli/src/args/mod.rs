@@ -20,7 +20,9 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEn
 use crate::settings::Settings;
 
 pub(crate) use context::{Context, ContextAct, RestoreTargets, Targets};
-pub(crate) use export::{Export, ExportAct, ExportLines, ExportPage, ExportSpans, ExportTables, Lines, Target};
+pub(crate) use export::{
+    Export, ExportAct, ExportLines, ExportPage, ExportSpans, ExportTables, Lines, Target,
+};
 pub(crate) use memory::{
     Memory, MemoryAct, MemoryAdd, MemoryImport, MemoryKey, MemoryList, MemoryPropose, MemoryRetract,
     MemoryScope, MemorySupersede,

@@ -41,7 +41,11 @@ pub(crate) fn run(global: &Global, args: &Merge, output: &mut Output) -> Result<
 /// A store lies in the folder that is named, or in its `.acpdb`.
 fn other_folder(named: &Path) -> PathBuf {
     let inside = named.join(place::FOLDER);
-    if !named.join("acpdb.json").is_file() && inside.join("acpdb.json").is_file() { inside } else { named.to_owned() }
+    if !named.join("acpdb.json").is_file() && inside.join("acpdb.json").is_file() {
+        inside
+    } else {
+        named.to_owned()
+    }
 }
 
 /// What was merged, for programs.
@@ -75,7 +79,9 @@ pub(crate) fn say(path: &Path, report: &MergeReport, output: &mut Output) -> Res
         output.line(format!("  {name} goes on"))?;
     }
     for branch in &report.branches {
-        let from = branch.from.map_or_else(|| "only the name is the same".to_owned(), |seq| format!("from {seq} on"));
+        let from = branch
+            .from
+            .map_or_else(|| "only the name is the same".to_owned(), |seq| format!("from {seq} on"));
         output.line(format!(
             "  {} went on in both stores: what the other has is {} ({from})",
             branch.session, branch.branch
@@ -96,7 +102,8 @@ pub(crate) fn say(path: &Path, report: &MergeReport, output: &mut Output) -> Res
     for erased in &report.erased_there {
         let item = erased.item;
         if erased.done {
-            output.line(format!("  {item} of {} was erased there, and is erased here now", erased.session))?;
+            output
+                .line(format!("  {item} of {} was erased there, and is erased here now", erased.session))?;
         } else {
             output.warn(format!(
                 "{item} of {} was erased there and is still here: acpdb erase '{item}' --reason 'erased elsewhere', or \

@@ -135,7 +135,6 @@ impl Payload {
     }
 }
 
-
 fn parts(parts: &mut [Part], each: &mut dyn FnMut(&mut Body)) {
     for part in parts {
         each(&mut part.body);

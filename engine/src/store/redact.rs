@@ -15,7 +15,7 @@ use std::sync::Arc;
 use crate::entry::{Bytes, Entry, Fact, MemoryEntry, PartEntry, StreamInfo, TodoChangeEntry, WirePiece};
 use crate::event::wire;
 use crate::secret::Secret;
-use crate::travel::{Parcel, Row};
+use crate::travel::{Parcel, Row, Told};
 
 use super::writer::Batch;
 
@@ -119,9 +119,9 @@ pub(super) fn parcel(redactor: &dyn Redactor, parcel: &mut Parcel) -> u64 {
         }
     }
     // Free texts, ids, paths and names stand in the payload itself.
-    if let Ok(mut value) = serde_json::to_value(&parcel.event)
+    if let Ok(mut value) = serde_json::to_value(Told(parcel.event.clone()))
         && pass.strings(&mut value)
-        && let Ok(clean) = serde_json::from_value(value)
+        && let Ok(Told(clean)) = serde_json::from_value(value)
     {
         parcel.event = clean;
     }

@@ -216,7 +216,7 @@ mod tests {
     fn what_was_lost_counts_as_unpacked() {
         let zeros = "00000000000000000000000000000000";
         let line = format!(
-            r#"{{"schema":"acpdb.event/1","stream":"{zeros}","id":"{zeros}","seq":1,"recorded_at":0,"actor":"user","event":{{"kind":"pinned","items":[]}},"bodies":[{{"erased":16000000}}]}}"#
+            r#"{{"schema":"acpdb.event/1","stream":"{zeros}","id":"{zeros}","seq":1,"recorded_at":0,"actor":"user","event":{{"pinned":{{"items":[]}}}},"bodies":[{{"erased":16000000}}]}}"#
         );
         let file = format!("{line}\n{line}\n");
         let found = pieces(&file, &Limits::default());

@@ -13,9 +13,9 @@
 mod escape;
 pub mod otlp;
 pub mod page;
-pub mod parcels;
 mod page_data;
 mod page_past;
+pub mod parcels;
 pub mod tables;
 mod texts;
 

@@ -110,4 +110,3 @@ proptest! {
         sound(&fresh);
     }
 }
-

@@ -81,7 +81,9 @@ struct LinesReport {
 
 fn jsonl(global: &Global, args: &ExportLines, output: &mut Output) -> Result<Code, Failure> {
     if global.at.is_some() && args.only == Some(Lines::Events) {
-        return Err(Failure::usage("events are those of the whole log, not as of a point").hint("leave out --at"));
+        return Err(
+            Failure::usage("events are those of the whole log, not as of a point").hint("leave out --at")
+        );
     }
     let sink = Sink::open(&args.tables.target, output)?;
     let store = place::read(global, output)?;

@@ -200,8 +200,7 @@ impl Recorder<'_> {
             return;
         };
         let mut bodies = Bodies::default();
-        let fresh =
-            self.started(info, &started.call, None, &started.tool, &params, None, &mut bodies);
+        let fresh = self.started(info, &started.call, None, &started.tool, &params, None, &mut bodies);
         started.canonical_tokens = fresh.canonical_tokens;
         started.label = fresh.label;
         started.signature = fresh.signature;
@@ -238,7 +237,8 @@ fn length(bytes: &Bytes) -> u32 {
 
 /// Marks in keys are the signer's; what they are about stays as it was recorded.
 fn remark(keys: &mut [Key], fresh: Vec<Key>) {
-    let same = keys.len() == fresh.len() && keys.iter().zip(&fresh).all(|(key, fresh)| key.kind == fresh.kind);
+    let same =
+        keys.len() == fresh.len() && keys.iter().zip(&fresh).all(|(key, fresh)| key.kind == fresh.kind);
     if same {
         for (key, fresh) in keys.iter_mut().zip(fresh).filter(|(key, _)| key.kind != KeyKind::File) {
             (key.given, key.fields) = (fresh.given, fresh.fields);
@@ -252,9 +252,10 @@ fn measure(body: &mut Body, rows: &Rows<'_>) -> Result<(), String> {
         *body = Body::default();
         return Ok(());
     }
-    let own = rows.all.get(range(body)).ok_or_else(|| {
-        format!("it names body row {}, which it does not have", body.first)
-    })?;
+    let own = rows
+        .all
+        .get(range(body))
+        .ok_or_else(|| format!("it names body row {}, which it does not have", body.first))?;
     let bytes = own.iter().map(|row| row.as_ref().map_or_else(|lost| u64::from(*lost), |it| it.len() as u64));
     body.bytes = bytes.sum();
     let is_counted = body.tokens > 0 || body.lines > 0;

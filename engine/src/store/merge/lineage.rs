@@ -151,7 +151,8 @@ impl Lineages {
 
     /// The last event of a history up to a seq; zeros if there is none.
     pub(super) fn point(&self, stream: StreamId, seq: Seq) -> FactRef {
-        let near = self.ancestry(stream).find_map(|(stream, lineage)| Some((stream, lineage.last_at(seq)?.id)));
+        let near =
+            self.ancestry(stream).find_map(|(stream, lineage)| Some((stream, lineage.last_at(seq)?.id)));
         let (stream, id) = near.unwrap_or((stream, FactId::ZERO));
         FactRef { stream, id }
     }
@@ -227,7 +228,9 @@ impl Lineages {
 
     /// Whether a stream that was forked from another bears the name of a branch of it.
     pub(super) fn is_branch(&self, stream: StreamId, from: StreamId) -> bool {
-        let (Some(own), Some(from)) = (self.streams.get(&stream), self.streams.get(&from)) else { return false };
+        let (Some(own), Some(from)) = (self.streams.get(&stream), self.streams.get(&from)) else {
+            return false;
+        };
         let base = base_name(&own.name);
         base != own.name && own.host == from.host && own.scope == from.scope && base_name(&from.name) == base
     }
@@ -272,7 +275,8 @@ impl Namer {
             }
             Payload::ToolCallFinished(_) if event.stamp.revision == 0 => after(before, label),
             _ => {
-                let (seq, time) = (recorded.seq.get().to_le_bytes(), recorded.recorded_at.get().to_le_bytes());
+                let (seq, time) =
+                    (recorded.seq.get().to_le_bytes(), recorded.recorded_at.get().to_le_bytes());
                 secret.act(&[event.stream.as_bytes(), &seq, &time, label, bytes])
             }
         }

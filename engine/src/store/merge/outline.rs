@@ -84,7 +84,9 @@ impl Outline {
     }
 
     fn is_branch(&self, stream: StreamId, from: StreamId) -> bool {
-        let (Some(own), Some(from)) = (self.streams.get(&stream), self.streams.get(&from)) else { return false };
+        let (Some(own), Some(from)) = (self.streams.get(&stream), self.streams.get(&from)) else {
+            return false;
+        };
         let base = base_name(&own.name);
         base != own.name && own.host == from.host && own.scope == from.scope && base_name(&from.name) == base
     }

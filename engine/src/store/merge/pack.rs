@@ -14,8 +14,8 @@ use crate::text::pattern::Pattern;
 use crate::travel::{End, FactRef, Gap, Heading, Parcel, Piece as Sent, Row};
 
 use super::super::{Inner, Store};
-use super::lineage::{Lineages, Namer};
 use super::Take;
+use super::lineage::{Lineages, Namer};
 
 impl Store {
     /// Everything that another store needs to make the same events: of these streams and those that they go on from, or of
@@ -38,7 +38,13 @@ impl Store {
         let lineages = inner.lineages(until)?;
         take(Sent::Heading(Heading { store: self.id(), head: lineages.head }))?;
         let wanted = only.map(|only| lineages.with_ancestors(only));
-        let mut packer = Packer { inner, lineages: &lineages, namer: Namer::default(), keys: FxHashMap::default(), count: 0 };
+        let mut packer = Packer {
+            inner,
+            lineages: &lineages,
+            namer: Namer::default(),
+            keys: FxHashMap::default(),
+            count: 0,
+        };
         for frame in inner.log.frames_from(Seq(1), inner.log.refresh()?)? {
             match frame {
                 Ok(frame) => packer.frame(&frame, wanted.as_ref(), take)?,
@@ -113,7 +119,11 @@ impl Packer<'_> {
                 bodies.push(match body {
                     Ok(bytes) => Row::Bytes(bytes.into()),
                     Err(LogError::Erased { position }) => {
-                        match self.inner.erased(recorded.seq, u32::try_from(bodies.len()).unwrap_or(u32::MAX), position) {
+                        match self.inner.erased(
+                            recorded.seq,
+                            u32::try_from(bodies.len()).unwrap_or(u32::MAX),
+                            position,
+                        ) {
                             Error::Erased { .. } => Row::Erased(row.bytes),
                             _ => Row::Damaged(row.bytes),
                         }
@@ -131,7 +141,12 @@ impl Packer<'_> {
     }
 
     /// The event as it travels; `None` if it is the store's own affair.
-    fn parcel(&mut self, recorded: Recorded, id: FactId, mut bodies: Vec<Row>) -> Result<Option<Sent>, Error> {
+    fn parcel(
+        &mut self,
+        recorded: Recorded,
+        id: FactId,
+        mut bodies: Vec<Row>,
+    ) -> Result<Option<Sent>, Error> {
         let Recorded { seq, recorded_at, event } = recorded;
         let secret = self.inner.log.secret();
         let mut payload = event.payload;
@@ -155,7 +170,9 @@ impl Packer<'_> {
         let mut refs = Refs::default();
         match &mut payload {
             Payload::Forked(forked) => forked.at = refs.place(self.lineages.point(forked.from, forked.at)),
-            Payload::Rewound(rewound) => rewound.to = refs.place(self.lineages.point(event.stream, rewound.to)),
+            Payload::Rewound(rewound) => {
+                rewound.to = refs.place(self.lineages.point(event.stream, rewound.to))
+            }
             other => {
                 let lost = FactRef { stream: event.stream, id: FactId::ZERO };
                 other.items_mut(&mut |item| {
@@ -198,7 +215,9 @@ impl Packer<'_> {
         };
         let mut wanted = Vec::new();
         payload.signatures_mut(&mut |signature| wanted.push(*signature));
-        let (Some(Row::Bytes(targets)), Some(key)) = (bodies.get(targets.first as usize), self.keys.get(&stream)) else {
+        let (Some(Row::Bytes(targets)), Some(key)) =
+            (bodies.get(targets.first as usize), self.keys.get(&stream))
+        else {
             return Ok(Vec::new());
         };
         if wanted.is_empty() {

@@ -94,7 +94,11 @@ impl Planner<'_> {
     fn target(&mut self, id: StreamId, told: &Told) -> Option<Target> {
         let is_here = self.here.streams.contains_key(&id);
         if told.scope != Scope::Session {
-            return Some(if is_here { Target { stream: id, goal: Goal::On } } else { self.make(told, told.name.clone(), None) });
+            return Some(if is_here {
+                Target { stream: id, goal: Goal::On }
+            } else {
+                self.make(told, told.name.clone(), None)
+            });
         }
         if told.name.is_empty() {
             return is_here.then_some(Target { stream: id, goal: Goal::On });
@@ -160,8 +164,7 @@ impl Planner<'_> {
             let id = stream_id(told.scope, &told.host, name);
             !planner.here.streams.contains_key(&id) && !planner.plan.fresh.contains_key(&id)
         };
-        let mut name =
-            if told.name == base { branch_name(base, differs) } else { told.name.clone() };
+        let mut name = if told.name == base { branch_name(base, differs) } else { told.name.clone() };
         while !is_free(self, &name) {
             name = branch_name(base, differs);
             differs = derived("acpdb 2026 next branch v1", &[&differs.0]);

@@ -208,15 +208,17 @@ impl Taker<'_> {
         match &parcel.event {
             Payload::PolicySet(_) => parcel.is_beside(),
             // The first fork of a branch: it is a branch of what it goes on from here.
-            Payload::Forked(_) => told
-                .is_some_and(|told| told.branch_of.is_some() && !told.ids.contains(&parcel.id)),
+            Payload::Forked(_) => {
+                told.is_some_and(|told| told.branch_of.is_some() && !told.ids.contains(&parcel.id))
+            }
             _ => false,
         }
     }
 
     /// Begins a stream that is new here.
     fn open(&mut self, stream: StreamId, opened: &SessionOpened, parcel: &Parcel) -> Result<(), Error> {
-        let Some(fresh) = self.plan.fresh.get(&stream).cloned().filter(|_| !self.infos.contains_key(&stream)) else {
+        let Some(fresh) = self.plan.fresh.get(&stream).cloned().filter(|_| !self.infos.contains_key(&stream))
+        else {
             self.report.events_known += 1;
             return Ok(());
         };
@@ -265,7 +267,8 @@ impl Taker<'_> {
     /// An event that is here. What was erased there and is not here is noted.
     fn known(&mut self, home: StreamId, seq: Seq, parcel: &Parcel) -> Result<(), Error> {
         if let Payload::MemoryRecorded(memory) = &parcel.event
-            && let Some(here) = self.here.streams.get(&home).and_then(|lineage| lineage.memory.get(&parcel.id))
+            && let Some(here) =
+                self.here.streams.get(&home).and_then(|lineage| lineage.memory.get(&parcel.id))
         {
             self.memory.insert((parcel.stream, memory.id.clone()), here.clone());
         }
@@ -290,7 +293,8 @@ impl Taker<'_> {
             }
         }
         if !bodies.is_empty() {
-            let session = self.here.streams.get(&home).map(|lineage| lineage.name.clone()).unwrap_or_default();
+            let session =
+                self.here.streams.get(&home).map(|lineage| lineage.name.clone()).unwrap_or_default();
             let item = ItemId::first(seq);
             self.report.erased_there.push(ErasedThere { item, session, done: false, bodies });
         }
@@ -303,7 +307,9 @@ impl Taker<'_> {
         for fact in parcel.refs.clone() {
             found.push(self.place_of(stream, parcel.stream, fact)?);
         }
-        let at = |seq: Seq| usize::try_from(seq.get()).ok().and_then(|place| found.get(place.checked_sub(1)?)).copied();
+        let at = |seq: Seq| {
+            usize::try_from(seq.get()).ok().and_then(|place| found.get(place.checked_sub(1)?)).copied()
+        };
         Ok(match &mut parcel.event {
             Payload::Forked(forked) => match at(forked.at).flatten() {
                 Some((from, seq)) => {
@@ -402,7 +408,8 @@ impl Taker<'_> {
         self.policy_there = Some(set.policy.clone());
         let time = parcel.time.unwrap_or(parcel.recorded_at);
         let is_first = set.reason.as_deref() == Some("store created");
-        let is_older = self.here.policy.as_ref().is_some_and(|(known, policy)| *known >= time || *policy == set.policy);
+        let is_older =
+            self.here.policy.as_ref().is_some_and(|(known, policy)| *known >= time || *policy == set.policy);
         if is_first || is_older {
             self.report.events_known += 1;
             return Ok(());
@@ -422,7 +429,8 @@ impl Taker<'_> {
 
     /// Conclusions rest on the policy in force: where it is another one here, the session gets that of its own time.
     fn set_policy(&mut self, stream: StreamId, parcel: &Parcel) -> Result<(), Error> {
-        let is_session = self.outline.streams.get(&parcel.stream).is_some_and(|told| told.scope == Scope::Session);
+        let is_session =
+            self.outline.streams.get(&parcel.stream).is_some_and(|told| told.scope == Scope::Session);
         if !is_session || parcel.is_beside() || matches!(parcel.event, Payload::PolicySet(_)) {
             return Ok(());
         }
@@ -498,11 +506,7 @@ impl Taker<'_> {
             guards.iter_mut().map(|(id, guard)| (*id, &mut **guard)).collect();
         let known = inner.withheld()?;
         let drafts = self.drafts(&mut streams, waiting, &known.0)?;
-        let outcome = if drafts.is_empty() {
-            Ok(())
-        } else {
-            self.place(&mut streams, drafts, &known)
-        };
+        let outcome = if drafts.is_empty() { Ok(()) } else { self.place(&mut streams, drafts, &known) };
         if outcome.is_err() {
             super::super::writer::forget_unused_keys(&mut streams);
         }
@@ -541,7 +545,8 @@ impl Taker<'_> {
         for (id, writer) in streams.iter() {
             let info = self.infos.get(id).cloned().unwrap_or_else(|| info_of(&writer.ledger));
             let signer = writer.signer.as_ref().unwrap_or(&fallback);
-            let recorder = Recorder::new(&writer.ledger, &*inner.registry, signer, withheld, info.cwd.as_deref());
+            let recorder =
+                Recorder::new(&writer.ledger, &*inner.registry, signer, withheld, info.cwd.as_deref());
             recorders.insert(*id, (recorder, info));
         }
         for one in waiting {
@@ -614,7 +619,9 @@ impl Taker<'_> {
             Payload::SessionOpened(_) | Payload::SessionChanged(_) => {
                 lineage.changed = lineage.changed.max(Some(time));
             }
-            Payload::Forked(_) if lineage.is_branch && event.stamp.actor == Actor::Policy => line.beside = true,
+            Payload::Forked(_) if lineage.is_branch && event.stamp.actor == Actor::Policy => {
+                line.beside = true
+            }
             Payload::Forked(forked) if lineage.parent.is_none() => {
                 lineage.parent = Some((forked.from, forked.at));
             }
@@ -660,7 +667,8 @@ impl Taker<'_> {
         if let Some(placed) = self.placed.take() {
             self.inner.settle(&placed)?;
         }
-        let drafts = events.into_iter().map(|event| EventDraft { event, bodies: Vec::new(), lost: Vec::new() });
+        let drafts =
+            events.into_iter().map(|event| EventDraft { event, bodies: Vec::new(), lost: Vec::new() });
         let drafts: Vec<EventDraft> = drafts.collect();
         let appended = self.inner.append_drafts(&drafts.iter().collect::<Vec<_>>(), &[], None)?;
         self.report.events_new += drafts.len() as u64;
