@@ -72,7 +72,10 @@ pub(crate) fn say(path: &Path, report: &MergeReport, output: &mut Output) -> Res
     if report.streams_new > 0 {
         let others = report.streams_new.saturating_sub(report.branches.len() as u64);
         if others > 0 {
-            output.line(format!("  {} new here", describe::count(others, "session or project")))?;
+            output.line(format!(
+                "  {} new here: sessions, projects, the user",
+                describe::count(others, "stream")
+            ))?;
         }
     }
     for name in &report.continued {

@@ -5,7 +5,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::*;
+use super::{
+    ContextRebased, ContextReplaced, ContextServed, DamageNoted, Discarded, Distilled, Erased, FileChanged,
+    Forked, HostCleared, HostRecorded, Injected, ItemRevised, MemoryRecorded, MemoryReinforced,
+    MemoryRetracted, MemorySuperseded, MessageAbandoned, MessageContinued, MessageFinished, MessageRecorded,
+    Payload, Pinned, PolicySet, PromptSet, Restored, Rewound, SessionChanged, SessionClosed, SessionOpened,
+    TaskChanged, TaskEvicted, TodoChanged, TodosReplaced, ToolCallFinished, ToolCallStarted, TurnStarted,
+    Unpinned, for_each_kind,
+};
 
 macro_rules! forms {
     ($( $number:literal $name:ident $label:literal ),+) => {

@@ -70,9 +70,8 @@ impl Payload {
             Self::HostCleared(cleared) => cleared.items.retain_mut(each),
             Self::ItemRevised(revised) => return each(&mut revised.item),
             Self::MemoryRecorded(memory) => {
-                if memory.source.as_mut().is_some_and(|source| !each(&mut source.item)) {
-                    memory.source = None;
-                }
+                let source = memory.source.take();
+                memory.source = source.and_then(|mut source| each(&mut source.item).then_some(source));
             }
             Self::Discarded(discarded) => discarded.items.retain_mut(|hidden| each(&mut hidden.item)),
             Self::Distilled(distilled) => distilled.items.retain_mut(|hidden| each(&mut hidden.item)),

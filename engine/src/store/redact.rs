@@ -209,10 +209,10 @@ impl Pass<'_> {
                 None => false,
             },
             serde_json::Value::Array(items) => {
-                items.iter_mut().fold(false, |changed, item| self.strings(item) || changed)
+                items.iter_mut().map(|item| self.strings(item)).filter(|changed| *changed).count() > 0
             }
             serde_json::Value::Object(fields) => {
-                fields.values_mut().fold(false, |changed, field| self.strings(field) || changed)
+                fields.values_mut().map(|field| self.strings(field)).filter(|changed| *changed).count() > 0
             }
             _ => false,
         }

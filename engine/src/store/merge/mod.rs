@@ -16,6 +16,7 @@ mod outline;
 mod pack;
 mod plan;
 mod take;
+mod waiting;
 
 use crate::error::Error;
 use crate::event::BodyAddress;

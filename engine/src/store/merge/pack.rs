@@ -171,7 +171,7 @@ impl Packer<'_> {
         match &mut payload {
             Payload::Forked(forked) => forked.at = refs.place(self.lineages.point(forked.from, forked.at)),
             Payload::Rewound(rewound) => {
-                rewound.to = refs.place(self.lineages.point(event.stream, rewound.to))
+                rewound.to = refs.place(self.lineages.point(event.stream, rewound.to));
             }
             other => {
                 let lost = FactRef { stream: event.stream, id: FactId::ZERO };
