@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use acpdb_engine::Store;
 use acpdb_engine::entry::StreamInfo;
 use acpdb_engine::store::MergeReport;
 use acpdb_hosts::import::{Format, Limits, Options};
@@ -68,14 +69,7 @@ pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result
         match reader::recognise(candidate, format) {
             Recognised::Session(format) => {
                 let mut progress = |bytes| bar.inc(bytes);
-                let store = if let Some(store) = &opened {
-                    store
-                } else {
-                    // Only now: a mistyped name makes no store.
-                    let store = opened.insert(place::open_redacting(global, &args.redact, output)?);
-                    known = KnownFiles::of(store, how.clone());
-                    store
-                };
+                let store = opened_for(&mut opened, &mut known, &how, (global, args, output))?;
                 match reader::read(store, &candidate.path, format, &options, &mut progress) {
                     Ok(report) => {
                         known.keep(&candidate.path, &reading, Some(&report));
@@ -91,14 +85,7 @@ pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result
                 }
             }
             Recognised::Export => {
-                let store = match &opened {
-                    Some(store) => store,
-                    None => {
-                        let store = opened.insert(place::open_redacting(global, &args.redact, output)?);
-                        known = KnownFiles::of(store, how.clone());
-                        store
-                    }
-                };
+                let store = opened_for(&mut opened, &mut known, &how, (global, args, output))?;
                 match reader::merge(store, &candidate.path, &options) {
                     Ok(report) => merged.push((candidate.path.clone(), report)),
                     Err(error) => skipped.push(refused(&candidate.path, error)?),
@@ -123,14 +110,33 @@ pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result
     }
     let is_nothing = reports.is_empty() && merged.is_empty() && partly_count == 0;
     render(&reports, &merged, &skipped, (other_count, is_nothing), output)?;
+    Ok(code_of(is_nothing, &merged, &skipped))
+}
+
+/// How an import ended.
+fn code_of(is_nothing: bool, merged: &[(PathBuf, MergeReport)], skipped: &[Skipped]) -> Code {
     let is_damaged = merged.iter().any(|(_, report)| report.left_out_count > 0);
-    Ok(match (is_nothing, skipped.as_slice()) {
+    match (is_nothing, skipped) {
         (_, []) if is_damaged => Code::Damage,
         (_, []) => Code::Ok,
         (true, skipped) if skipped.iter().all(|file| !file.path.exists()) => Code::NotFound,
         (true, _) => Code::Failure,
         (false, _) => Code::Partial,
-    })
+    }
+}
+
+/// The store, opened once there is something for it: a mistyped name makes no store.
+fn opened_for<'o>(
+    opened: &'o mut Option<Store>,
+    known: &mut KnownFiles,
+    how: &str,
+    (global, args, output): (&Global, &Import, &Output),
+) -> Result<&'o Store, Failure> {
+    if opened.is_none() {
+        let store = opened.insert(place::open_redacting(global, &args.redact, output)?);
+        *known = KnownFiles::of(store, how.to_owned());
+    }
+    opened.as_ref().ok_or_else(|| Failure::new(Code::Failure, "the store is not open"))
 }
 
 /// Files that the user named, and those in folders that the user named.
