@@ -151,6 +151,7 @@ fn act(verb: &Verb, global: &args::Global, output: &mut Output) -> Result<Code, 
     match verb {
         Verb::Demo(args) => commands::demo::run(global, args, output),
         Verb::Import(args) => commands::import::run(global, args, output),
+        Verb::Merge(args) => commands::merge::run(global, args, output),
         Verb::Append(args) => commands::append::run(global, args, output),
         Verb::Sessions(args) => commands::sessions::run(global, args, output),
         Verb::Context(args) => commands::context::run(global, args, output),

@@ -9,9 +9,12 @@ use std::io::{BufReader, Read as _, Seek as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use acpdb_engine::store::{MergeOptions, MergeReport};
 use acpdb_engine::{Atomicity, Batch, Error, Store};
-use acpdb_hosts::import::{self, Format, ImportError, ImportReport, Limits, Options, SinkStop};
+use acpdb_hosts::import::{self, Format, ImportError, ImportReport, Limits, Options, OwnExport, SinkStop};
 use acpdb_hosts::sqlite;
+
+use crate::commands::merge::ExportFile;
 
 /// Bytes of facts that are gathered before they are recorded.
 const GATHER_BYTES: usize = 4 << 20;
@@ -92,6 +95,8 @@ fn looks_like_a_session(path: &Path) -> bool {
 #[derive(Debug)]
 pub(crate) enum Recognised {
     Session(Format),
+    /// Events of another store.
+    Export,
     /// Of no format, and nothing to report.
     Other,
     Skipped(Skipped),
@@ -129,6 +134,25 @@ pub(crate) fn recognise(candidate: &Candidate, format: Option<Format>) -> Recogn
             Ok(Err(error)) => skip(described(&error)),
             Err(error) => skip(format!("cannot be read: {error}")),
         };
+    }
+    let refused = |reason: &str| skip(reason.to_owned());
+    match import::own_export(&head) {
+        None => {}
+        Some(_) if format.is_some() => {
+            return refused("acpdb exported it, and no host; leave out --format");
+        }
+        Some(OwnExport::Events) => return Recognised::Export,
+        Some(OwnExport::Rows) => {
+            return refused(
+                "acpdb exported it, with the rows of items only, of which no events can be made; export it again \
+                 without --only and --at",
+            );
+        }
+        Some(OwnExport::Newer(schema)) => {
+            return skip(format!(
+                "it is of schema {schema}, which a newer acpdb writes; update acpdb to read it"
+            ));
+        }
     }
     let detected = import::detect(path, &head);
     // What is recorded stays: a session read as another host's would be there for ever, as records nobody understands.
@@ -262,6 +286,18 @@ pub(crate) enum ReadError {
     },
     /// The store: nothing more can be recorded.
     Store(Error),
+}
+
+/// Merges the events of another store that a file holds.
+pub(crate) fn merge(store: &Store, path: &Path, options: &Options) -> Result<MergeReport, ReadError> {
+    let mut file = ExportFile { path, limits: options.limits, error: None };
+    match store.merge(&mut file, MergeOptions::default()) {
+        Ok(report) => Ok(report),
+        Err(error) => Err(match file.error {
+            Some(error) => ReadError::Import { error, event_count: 0 },
+            None => ReadError::Store(error),
+        }),
+    }
 }
 
 struct Counted<'p> {

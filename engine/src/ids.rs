@@ -265,6 +265,14 @@ macro_rules! bytes_id {
                 serializer.serialize_str(&self.to_hex())
             }
         }
+
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text: std::borrow::Cow<'de, str> = serde::Deserialize::deserialize(deserializer)?;
+                let wrong = || serde::de::Error::custom(concat!(stringify!($len), " bytes in lower-case hex are expected"));
+                Self::from_hex(&text).ok_or_else(wrong)
+            }
+        }
     };
 }
 
@@ -277,6 +285,10 @@ bytes_id!(
 bytes_id!(
     /// Canonical id of a fact, the same from every feed (hook, transcript, live host); zero if it has none.
     Origin, 16
+);
+bytes_id!(
+    /// Id of an event that is the same in every store that has it: what an origin is before a store's secret is applied to it.
+    FactId, 16
 );
 bytes_id!(
     /// Keyed digest by which calls, texts and values are compared without their bytes.

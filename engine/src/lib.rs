@@ -1,8 +1,8 @@
 //! The acpdb store: an append-only log of what an agent saw and did, folded into its current context and full history.
 //!
 //! ```text
-//! ids secret text event registry entry fold propose serve command codec storage log index verify store
-//! <---------------- pure ------------------------->  <----------- shell ----------->
+//! ids secret text event registry entry travel fold propose serve command codec storage log index verify store
+//! <---------------- pure -------------------------------->  <----------- shell ----------->
 //! ```
 //!
 //! A module may use those to its left, never one to its right. The pure part does no IO and knows no clock, randomness
@@ -28,12 +28,13 @@ pub mod store;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod text;
+pub mod travel;
 pub mod verify;
 
 pub use error::Error;
 pub use store::{
     ActReply, At, Atomicity, Batch, Builder, Commit, Durability, ERASE_REASON_BYTES_MAX, EraseReport,
     ErasedContent, ErasedWhy, Erasure, Events, Glimpse, HeadPlace, Memory, MemoryReceipt, MemoryScope,
-    Reading, Receipt, SealReport, SessionProposal, SessionSummary, ShownFace, Space, StateSpace, Store,
-    StoreInfo, StreamName, Subscription, Ticket, VerifyOptions, View, verify_store,
+    MergeOptions, MergeReport, Reading, Receipt, SealReport, SessionProposal, SessionSummary, ShownFace,
+    Space, StateSpace, Store, StoreInfo, StreamName, Subscription, Ticket, VerifyOptions, View, verify_store,
 };

@@ -6,20 +6,21 @@
 //!   |- revisions   content of a fact -> 8 bytes
 //!   |- signers     key of a stream (a body, which can be erased) -> key of its signatures
 //!   |- labels      24 bits of a call's short hash -> keyed permutation -> 24 bits in the payload
+//!   |- acts        seq, time and bytes of an event without an origin -> its id in other stores
 //!   |- names       ids that a host derived from a record's bytes -> another id of that form
 //!   |- erased      content -> 16 bytes, so that it is recognised and refused when it comes again
 //!   '- served      bytes of a context that was sent -> 32 bytes
 //! ```
 //!
 //! Without the file a copy of the log gives nothing to test a guess against. Whoever holds log and secret can test guesses,
-//! but cannot turn a digest back. Origins and labels are permutations of what an unkeyed digest gives: whoever has the
-//! secrets of two stores can give one store's origins the form of the other's.
+//! but cannot turn a digest back. Origins and labels are permutations of what an unkeyed digest gives: so a store can say what
+//! they are without its secret, and another one can apply its own.
 //!
 //! Pure: where the bytes are kept and drawn is others' business.
 
 use std::sync::{Arc, OnceLock};
 
-use crate::ids::{Origin, Seq};
+use crate::ids::{FactId, Origin, Seq};
 
 /// What an id begins with that a host derived from the bytes of a record: `digest:` and hex digits.
 pub const DERIVED: &str = "digest:";
@@ -37,6 +38,7 @@ struct Keys {
     revision: [u8; 32],
     signer: [u8; 32],
     name: [u8; 32],
+    act: [u8; 32],
     erased: [u8; 32],
     served: [u8; 32],
     labels: OnceLock<Labels>,
@@ -75,6 +77,7 @@ impl Secret {
             revision: key("acpdb 2026 secret revision v1"),
             signer: key("acpdb 2026 secret signer v1"),
             name: key("acpdb 2026 secret name v1"),
+            act: key("acpdb 2026 secret act v1"),
             erased: key("acpdb 2026 secret erased v1"),
             served: key("acpdb 2026 secret served v1"),
             labels: OnceLock::new(),
@@ -97,9 +100,31 @@ impl Secret {
     ///
     /// Unique within its stream; the same id gives the same origin in every feed of the store.
     pub fn origin(&self, fact: &str) -> Origin {
-        let origin = Origin(permuted(&self.keys.origin, first_16(&PLAIN_ORIGIN, fact.as_bytes())));
+        self.keyed(FactId(first_16(&PLAIN_ORIGIN, fact.as_bytes())))
+    }
+
+    /// The origin that an event from another store has in this one.
+    pub fn keyed(&self, id: FactId) -> Origin {
+        let origin = Origin(permuted(&self.keys.origin, id.0));
         // Zeros say that there is none; one digest in 2^128 has to give way.
         if origin.is_zero() { Origin([1; 16]) } else { origin }
+    }
+
+    /// What an origin is in every store: undoes [`Secret::keyed`].
+    pub fn plain(&self, origin: Origin) -> FactId {
+        FactId(restored(&self.keys.origin, origin.0))
+    }
+
+    /// The id of an event without an origin, from what is its alone in this store and its copies.
+    pub fn act(&self, parts: &[&[u8]]) -> FactId {
+        let mut hasher = blake3::Hasher::new_keyed(&self.keys.act);
+        for part in parts {
+            hasher.update(&(part.len() as u64).to_le_bytes());
+            hasher.update(part);
+        }
+        let mut bytes = [0; 16];
+        hasher.finalize_xof().fill(&mut bytes);
+        FactId(bytes)
     }
 
     /// Digest of a fact's content, to tell a repeat (same revision) from a change. Never 0.
@@ -231,6 +256,16 @@ fn permuted(key: &[u8; 32], block: [u8; 16]) -> [u8; 16] {
     (u128::from(left) | u128::from(right) << 64).to_le_bytes()
 }
 
+/// Undoes [`permuted`].
+fn restored(key: &[u8; 32], block: [u8; 16]) -> [u8; 16] {
+    let block = u128::from_le_bytes(block);
+    let (mut left, mut right) = (low_64(block), low_64(block >> 64));
+    for round in (0..ORIGIN_ROUNDS).rev() {
+        (left, right) = (right ^ round_of(key, round, left), left);
+    }
+    (u128::from(left) | u128::from(right) << 64).to_le_bytes()
+}
+
 fn round_of(key: &[u8; 32], round: u8, half: u64) -> u64 {
     let mut input = [round; 9];
     input.iter_mut().zip(half.to_le_bytes()).for_each(|(to, from)| *to = from);
@@ -289,16 +324,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-
-    /// Undoes [`permuted`], as a merge of two stores would.
-    fn restored(key: &[u8; 32], block: [u8; 16]) -> [u8; 16] {
-        let block = u128::from_le_bytes(block);
-        let (mut left, mut right) = (low_64(block), low_64(block >> 64));
-        for round in (0..ORIGIN_ROUNDS).rev() {
-            (left, right) = (right ^ round_of(key, round, left), left);
-        }
-        (u128::from(left) | u128::from(right) << 64).to_le_bytes()
-    }
 
     #[test]
     fn two_secrets_agree_on_nothing() {

@@ -5,6 +5,7 @@ pub mod conformance;
 pub mod cuts;
 #[cfg(target_os = "linux")]
 pub mod hostile;
+pub mod merging;
 pub mod naive;
 pub mod soak;
 pub mod support;

@@ -85,6 +85,16 @@ fn what_is_erased_and_what_is_said_of_it() {
 }
 
 #[test]
+fn stores_that_are_merged() {
+    let world = World::fed();
+    world.write(
+        "newer.jsonl",
+        r#"{"schema":"acpdb.jsonl/3","store":"00000000000000000000000000000001","head":1}"#,
+    );
+    transcript::play(&world, "merge.md");
+}
+
+#[test]
 fn settings_are_listed_read_and_written() {
     let world = World::new();
     world.write("feed.jsonl", FEED);

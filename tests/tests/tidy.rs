@@ -34,13 +34,15 @@ const CRATES: &[(&str, &[&str])] = &[
 
 /// Modules of the engine: each may use those before it.
 const ENGINE_MODULES: &[&str] = &[
-    "planted", "ids", "secret", "text", "event", "registry", "entry", "fold", "propose", "serve", "command",
-    "codec", "storage", "log", "error", "index", "verify", "store", "testing",
+    "planted", "ids", "secret", "text", "event", "registry", "entry", "travel", "fold", "propose", "serve",
+    "command", "codec", "storage", "log", "error", "index", "verify", "store", "testing",
 ];
 
 /// Modules of the engine that do no IO.
-const PURE_MODULES: &[&str] =
-    &["ids", "secret", "text", "event", "registry", "entry", "fold", "propose", "serve", "command", "codec"];
+const PURE_MODULES: &[&str] = &[
+    "ids", "secret", "text", "event", "registry", "entry", "travel", "fold", "propose", "serve", "command",
+    "codec",
+];
 
 /// What a pure module may not name: files, network, clocks, threads, environment, randomness, output.
 const IMPURE: &[&str] = &[

@@ -22,6 +22,17 @@ const EXAMPLES: &[(&str, &[Example])] = &[
             ("acpdb import", "every session in the usual places"),
             ("acpdb import ~/.claude/projects", "all below a folder"),
             ("acpdb import --redact session.jsonl", "without keys and tokens"),
+            ("acpdb import laptop.jsonl", "what export jsonl wrote, of any store; again adds nothing"),
+        ],
+    ),
+    (
+        "merge",
+        &[
+            (
+                "acpdb merge ~/laptop/.acpdb",
+                "what is new there; sessions that both went on with become branches",
+            ),
+            ("acpdb merge ~/laptop/.acpdb --erase", "and erase what was erased there"),
         ],
     ),
     (
@@ -157,6 +168,10 @@ const EXAMPLES: &[(&str, &[Example])] = &[
                 "duckdb: select tool, sum(tokens) from 'all.jsonl' group by 1",
             ),
             ("acpdb export jsonl e38a074a latest -o two.jsonl --force", ""),
+            (
+                "acpdb export jsonl --only events -o events.jsonl",
+                "for another store: acpdb import events.jsonl",
+            ),
         ],
     ),
     (

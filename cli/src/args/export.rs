@@ -14,8 +14,8 @@ pub(crate) struct Export {
 pub(crate) enum ExportAct {
     /// One page that needs nothing else: history, context at any turn, chains, todos, memory
     Html(ExportPage),
-    /// A line of JSON for each item, with its texts, states and reasons
-    Jsonl(ExportTables),
+    /// A line of JSON for each item, with its texts, states and reasons, and one for each event, to be imported elsewhere
+    Jsonl(ExportLines),
     /// A database with tables sessions, turns, items, states, edges
     Sqlite(ExportTables),
     /// A table of the items, in columns
@@ -50,6 +50,23 @@ pub(crate) struct ExportTables {
     pub(crate) sessions: Vec<String>,
     #[command(flatten)]
     pub(crate) target: Target,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct ExportLines {
+    #[command(flatten)]
+    pub(crate) tables: ExportTables,
+    /// Only the lines of items, or only those of events
+    #[arg(long, value_name = "WHAT")]
+    pub(crate) only: Option<Lines>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Lines {
+    /// What was there, and where it stands
+    Items,
+    /// What another store needs
+    Events,
 }
 
 #[derive(Debug, clap::Args)]

@@ -20,7 +20,9 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEn
 use crate::settings::Settings;
 
 pub(crate) use context::{Context, ContextAct, RestoreTargets, Targets};
-pub(crate) use export::{Export, ExportAct, ExportPage, ExportSpans, ExportTables, Target};
+pub(crate) use export::{
+    Export, ExportAct, ExportLines, ExportPage, ExportSpans, ExportTables, Lines, Target,
+};
 pub(crate) use memory::{
     Memory, MemoryAct, MemoryAdd, MemoryImport, MemoryKey, MemoryList, MemoryPropose, MemoryRetract,
     MemoryScope, MemorySupersede,
@@ -37,7 +39,7 @@ pub(crate) use request::{ExportMode, ExportOptions, Lint, RequestFormat};
 pub(crate) use shell::{Completions, Config, ConfigAct, Man, Shell, Trust};
 pub(crate) use task::{Task, TaskAct, TaskArchive, Todo, TodoAct};
 pub(crate) use time::{AtPoint, Blame, Diff, Fork, Rewind, Undo};
-pub(crate) use write::{Append, Import, RedactOptions, Scan};
+pub(crate) use write::{Append, Import, Merge, RedactOptions, Scan};
 
 /// An append-only log of what AI agents see and do: the current context, the full history, and the reason for the
 /// difference. ("acp" is agent context pruning, not the Agent Client Protocol.)
@@ -108,6 +110,8 @@ pub(crate) enum Verb {
     Demo(Demo),
     /// Read sessions of agent hosts into the store; reading them again adds nothing
     Import(Import),
+    /// Add what another store has: its sessions, acts and memory; merging again adds nothing
+    Merge(Merge),
     /// Append events given as JSON lines on standard input
     Append(Append),
     /// The sessions of the store

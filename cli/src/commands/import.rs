@@ -3,12 +3,15 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use acpdb_engine::Store;
 use acpdb_engine::entry::StreamInfo;
+use acpdb_engine::store::MergeReport;
 use acpdb_hosts::import::{Format, Limits, Options};
 use acpdb_hosts::places::usual_places;
 use serde_json::json;
 
 use super::describe;
+use super::merge::Merged;
 use crate::args::{Global, Import};
 use crate::failure::{Code, Failure};
 use crate::known::{Known, KnownFiles};
@@ -45,6 +48,7 @@ pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result
         opened.as_ref().map_or_else(KnownFiles::default, |store| KnownFiles::of(store, how.clone()));
     let bar = super::progress::bytes(candidates.iter().map(|candidate| candidate.bytes).sum(), output);
     let mut reports = Vec::new();
+    let mut merged: Vec<(PathBuf, MergeReport)> = Vec::new();
     let mut other_count = 0_u64;
     // Events of files that could not be read to their end.
     let mut partly_count = 0_u64;
@@ -67,14 +71,7 @@ pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result
         match reader::recognise(candidate, format) {
             Recognised::Session(format) => {
                 let mut progress = |bytes| bar.inc(bytes);
-                let store = if let Some(store) = &opened {
-                    store
-                } else {
-                    // Only now: a mistyped name makes no store.
-                    let store = opened.insert(place::open_redacting(global, &args.redact, output)?);
-                    known = KnownFiles::of(store, how.clone());
-                    store
-                };
+                let store = opened_for(&mut opened, &mut known, &how, (global, args, output))?;
                 match reader::read(store, &candidate.path, format, &options, &mut progress) {
                     Ok(report) => {
                         known.keep(&candidate.path, &reading, Some(&report));
@@ -88,6 +85,14 @@ pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result
                         skipped.push(refused(&candidate.path, error)?);
                     }
                 }
+            }
+            Recognised::Export => {
+                let store = opened_for(&mut opened, &mut known, &how, (global, args, output))?;
+                match reader::merge(store, &candidate.path, &options) {
+                    Ok(report) => merged.push((candidate.path.clone(), report)),
+                    Err(error) => skipped.push(refused(&candidate.path, error)?),
+                }
+                bar.inc(candidate.bytes);
             }
             Recognised::Other => {
                 known.keep(&candidate.path, &reading, None);
@@ -105,14 +110,35 @@ pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result
         let line = file.line.map(|line| format!(":{line}")).unwrap_or_default();
         output.warn(format!("{}{line}: {}", file.path.display(), file.reason));
     }
-    let is_nothing = reports.is_empty() && partly_count == 0;
-    render(&reports, &skipped, (other_count, is_nothing), output)?;
-    Ok(match (is_nothing, skipped.as_slice()) {
+    let is_nothing = reports.is_empty() && merged.is_empty() && partly_count == 0;
+    render(&reports, &merged, &skipped, (other_count, is_nothing), output)?;
+    Ok(code_of(is_nothing, &merged, &skipped))
+}
+
+/// How an import ended.
+fn code_of(is_nothing: bool, merged: &[(PathBuf, MergeReport)], skipped: &[Skipped]) -> Code {
+    let is_damaged = merged.iter().any(|(_, report)| report.left_out_count > 0);
+    match (is_nothing, skipped) {
+        (_, []) if is_damaged => Code::Damage,
         (_, []) => Code::Ok,
         (true, skipped) if skipped.iter().all(|file| !file.path.exists()) => Code::NotFound,
         (true, _) => Code::Failure,
         (false, _) => Code::Partial,
-    })
+    }
+}
+
+/// The store, opened once there is something for it: a mistyped name makes no store.
+fn opened_for<'o>(
+    opened: &'o mut Option<Store>,
+    known: &mut KnownFiles,
+    how: &str,
+    (global, args, output): (&Global, &Import, &Output),
+) -> Result<&'o Store, Failure> {
+    if opened.is_none() {
+        let store = opened.insert(place::open_redacting(global, &args.redact, output)?);
+        *known = KnownFiles::of(store, how.to_owned());
+    }
+    opened.as_ref().ok_or_else(|| Failure::new(Code::Failure, "the store is not open"))
 }
 
 /// Files that the user named, and those in folders that the user named.
@@ -225,6 +251,7 @@ struct Sum {
 
 fn render(
     reports: &[FileReport],
+    merged: &[(PathBuf, MergeReport)],
     skipped: &[Skipped],
     (other, is_nothing): (u64, bool),
     output: &mut Output,
@@ -255,7 +282,13 @@ fn render(
     }
     if output.json {
         let items: Vec<&Sum> = sums.values().collect();
-        return output.json_line(&json!({"schema": "acpdb.import/1", "items": items, "skipped": skipped}));
+        let merged: Vec<Merged<'_>> = merged.iter().map(|(path, report)| Merged { path, report }).collect();
+        return output.json_line(
+            &json!({"schema": "acpdb.import/1", "items": items, "merged": merged, "skipped": skipped}),
+        );
+    }
+    for (path, report) in merged {
+        super::merge::say(path, report, output)?;
     }
     let mut table = super::table::new(
         output,
@@ -287,7 +320,9 @@ fn render(
     } else {
         String::new()
     };
-    output.line(format!("{}: {said}{others}", describe::count(reports.len() as u64, "file")))?;
+    if !reports.is_empty() || merged.is_empty() {
+        output.line(format!("{}: {said}{others}", describe::count(reports.len() as u64, "file")))?;
+    }
     if !skipped.is_empty() {
         let places = match skipped.len() {
             1 => "1 place needs".to_owned(),

@@ -29,6 +29,7 @@ pub(crate) mod memory_file;
 pub(crate) mod memory_history;
 pub(crate) mod memory_learn;
 pub(crate) mod memory_rows;
+pub(crate) mod merge;
 pub(crate) mod policy;
 pub(crate) mod progress;
 pub(crate) mod reindex;

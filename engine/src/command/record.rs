@@ -7,6 +7,7 @@
 //! Facts are never refused here. Odd ones (a finish without a start, parameters that are no JSON, a todo list that is no
 //! list) are recorded as they are; the fold copes. Pure: what is random or read from disk comes in as a value.
 
+mod adopt;
 mod tool;
 
 use crate::entry::{Bytes, Entry, Fact, ItemRef, MemoryEntry, PartEntry, PointRef, StreamInfo};
@@ -34,6 +35,8 @@ pub struct EventDraft {
     pub event: Event,
     /// Its bodies, in order of their rows.
     pub bodies: Vec<Bytes>,
+    /// Rows whose bytes are gone, with how many there were.
+    pub lost: Vec<(u32, u32)>,
 }
 
 /// What became of an entry.
@@ -85,7 +88,7 @@ pub fn opening(info: &StreamInfo, key: [u8; 32]) -> EventDraft {
         stamp,
         payload: payload.into(),
     };
-    EventDraft { event, bodies: bodies.into_rows() }
+    EventDraft { event, bodies: bodies.into_rows(), lost: Vec::new() }
 }
 
 /// What `info` knows better than the ledger of an open stream; `None` if nothing.
@@ -133,7 +136,8 @@ impl<'a> Recorder<'a> {
                 return if *pending == revision { Draft::Known } else { Draft::RecordOthersFirst };
             }
             if let Some(seen) = self.ledger.seen(origin) {
-                if seen.revision == revision {
+                // What came from another store with texts missing is told by nothing, and known all the same.
+                if seen.revision == revision || seen.revision == 0 {
                     return match self.late_wire(info, entry, origin, &seen) {
                         Some(draft) => Draft::Record(vec![draft]),
                         None => Draft::Known,
@@ -474,7 +478,7 @@ impl Template<'_> {
             stamp,
             payload,
         };
-        EventDraft { event, bodies: bodies.into_rows() }
+        EventDraft { event, bodies: bodies.into_rows(), lost: Vec::new() }
     }
 }
 

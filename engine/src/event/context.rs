@@ -6,7 +6,9 @@ use super::{Body, Text};
 use crate::ids::{ItemId, Seq, Signature};
 
 /// One item that an act hid.
-#[derive(Archive, Serialize, Deserialize, serde::Serialize, Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(
+    Archive, Serialize, Deserialize, serde::Serialize, serde::Deserialize, Clone, PartialEq, Eq, Hash, Debug,
+)]
 pub struct Hidden {
     /// The item.
     pub item: ItemId,
@@ -17,7 +19,19 @@ pub struct Hidden {
 }
 
 /// Items were hidden on request.
-#[derive(Archive, Serialize, Deserialize, serde::Serialize, Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(
+    Archive,
+    Serialize,
+    Deserialize,
+    serde::Serialize,
+    serde::Deserialize,
+    Clone,
+    PartialEq,
+    Eq,
+    Hash,
+    Debug,
+    Default,
+)]
 pub struct Discarded {
     /// The targets as typed, a JSON array.
     pub targets: Body,
@@ -26,7 +40,19 @@ pub struct Discarded {
 }
 
 /// Items were hidden behind summaries on request.
-#[derive(Archive, Serialize, Deserialize, serde::Serialize, Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(
+    Archive,
+    Serialize,
+    Deserialize,
+    serde::Serialize,
+    serde::Deserialize,
+    Clone,
+    PartialEq,
+    Eq,
+    Hash,
+    Debug,
+    Default,
+)]
 pub struct Distilled {
     /// The targets as typed, a JSON array.
     pub targets: Body,
@@ -35,7 +61,19 @@ pub struct Distilled {
 }
 
 /// Items were shown again on request.
-#[derive(Archive, Serialize, Deserialize, serde::Serialize, Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(
+    Archive,
+    Serialize,
+    Deserialize,
+    serde::Serialize,
+    serde::Deserialize,
+    Clone,
+    PartialEq,
+    Eq,
+    Hash,
+    Debug,
+    Default,
+)]
 pub struct Restored {
     /// The targets as typed, a JSON array.
     pub targets: Body,
@@ -44,14 +82,38 @@ pub struct Restored {
 }
 
 /// Items stay in the context until unpinned, whatever the rules say.
-#[derive(Archive, Serialize, Deserialize, serde::Serialize, Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(
+    Archive,
+    Serialize,
+    Deserialize,
+    serde::Serialize,
+    serde::Deserialize,
+    Clone,
+    PartialEq,
+    Eq,
+    Hash,
+    Debug,
+    Default,
+)]
 pub struct Pinned {
     /// The items.
     pub items: Vec<ItemId>,
 }
 
 /// Items are subject to the rules again.
-#[derive(Archive, Serialize, Deserialize, serde::Serialize, Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(
+    Archive,
+    Serialize,
+    Deserialize,
+    serde::Serialize,
+    serde::Deserialize,
+    Clone,
+    PartialEq,
+    Eq,
+    Hash,
+    Debug,
+    Default,
+)]
 pub struct Unpinned {
     /// The items.
     pub items: Vec<ItemId>,
@@ -86,7 +148,9 @@ pub enum InjectedKind {
 }
 
 /// The host put a text into the context.
-#[derive(Archive, Serialize, Deserialize, serde::Serialize, Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(
+    Archive, Serialize, Deserialize, serde::Serialize, serde::Deserialize, Clone, PartialEq, Eq, Hash, Debug,
+)]
 pub struct Injected {
     /// What it is; a newer reminder or reflection hides the earlier one.
     pub what: InjectedKind,
@@ -121,7 +185,9 @@ pub enum RebaseCause {
 }
 
 /// From here on served contexts show what was concluded so far.
-#[derive(Archive, Serialize, Deserialize, serde::Serialize, Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(
+    Archive, Serialize, Deserialize, serde::Serialize, serde::Deserialize, Clone, PartialEq, Eq, Hash, Debug,
+)]
 pub struct ContextRebased {
     /// Number of the epoch that begins.
     pub epoch: u32,
@@ -132,7 +198,9 @@ pub struct ContextRebased {
 }
 
 /// A context was sent to the model.
-#[derive(Archive, Serialize, Deserialize, serde::Serialize, Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(
+    Archive, Serialize, Deserialize, serde::Serialize, serde::Deserialize, Clone, PartialEq, Eq, Hash, Debug,
+)]
 pub struct ContextServed {
     /// Key of the step it was sent for.
     pub step: String,
@@ -149,7 +217,19 @@ pub struct ContextServed {
 }
 
 /// The policy in force from here on, whole. In the store's own stream: for all streams without one of their own.
-#[derive(Archive, Serialize, Deserialize, serde::Serialize, Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(
+    Archive,
+    Serialize,
+    Deserialize,
+    serde::Serialize,
+    serde::Deserialize,
+    Clone,
+    PartialEq,
+    Eq,
+    Hash,
+    Debug,
+    Default,
+)]
 pub struct PolicySet {
     /// The policy as JSON: a preset's name and every key with its value.
     pub policy: String,
@@ -163,6 +243,7 @@ pub struct PolicySet {
     Serialize,
     Deserialize,
     serde::Serialize,
+    serde::Deserialize,
     Clone,
     Copy,
     PartialEq,
@@ -180,7 +261,19 @@ pub struct BodyAddress {
 }
 
 /// Bodies were removed for good; their digests stay.
-#[derive(Archive, Serialize, Deserialize, serde::Serialize, Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(
+    Archive,
+    Serialize,
+    Deserialize,
+    serde::Serialize,
+    serde::Deserialize,
+    Clone,
+    PartialEq,
+    Eq,
+    Hash,
+    Debug,
+    Default,
+)]
 pub struct Erased {
     /// What was removed.
     pub bodies: Vec<BodyAddress>,
@@ -193,7 +286,19 @@ pub struct Erased {
 }
 
 /// Someone looked at damage and chose to go on.
-#[derive(Archive, Serialize, Deserialize, serde::Serialize, Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(
+    Archive,
+    Serialize,
+    Deserialize,
+    serde::Serialize,
+    serde::Deserialize,
+    Clone,
+    PartialEq,
+    Eq,
+    Hash,
+    Debug,
+    Default,
+)]
 pub struct DamageNoted {
     /// Segment.
     pub segment: u32,

@@ -64,7 +64,19 @@ pub enum Lifespan {
 }
 
 /// Where an item comes from.
-#[derive(Archive, Serialize, Deserialize, serde::Serialize, Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(
+    Archive,
+    Serialize,
+    Deserialize,
+    serde::Serialize,
+    serde::Deserialize,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    Debug,
+)]
 pub struct MemorySource {
     /// The message part or call.
     pub item: ItemId,
@@ -75,7 +87,19 @@ pub struct MemorySource {
 }
 
 /// A memory item was recorded.
-#[derive(Archive, Serialize, Deserialize, serde::Serialize, Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(
+    Archive,
+    Serialize,
+    Deserialize,
+    serde::Serialize,
+    serde::Deserialize,
+    Clone,
+    PartialEq,
+    Eq,
+    Hash,
+    Debug,
+    Default,
+)]
 pub struct MemoryRecorded {
     /// Id of the item, unique in its stream.
     pub id: String,
@@ -116,7 +140,19 @@ pub struct MemoryRecorded {
 }
 
 /// One item took another's place.
-#[derive(Archive, Serialize, Deserialize, serde::Serialize, Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(
+    Archive,
+    Serialize,
+    Deserialize,
+    serde::Serialize,
+    serde::Deserialize,
+    Clone,
+    PartialEq,
+    Eq,
+    Hash,
+    Debug,
+    Default,
+)]
 pub struct MemorySuperseded {
     /// Id of the older.
     pub old: String,
@@ -127,7 +163,19 @@ pub struct MemorySuperseded {
 }
 
 /// An item was confirmed: confidence rises, decay starts anew.
-#[derive(Archive, Serialize, Deserialize, serde::Serialize, Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(
+    Archive,
+    Serialize,
+    Deserialize,
+    serde::Serialize,
+    serde::Deserialize,
+    Clone,
+    PartialEq,
+    Eq,
+    Hash,
+    Debug,
+    Default,
+)]
 pub struct MemoryReinforced {
     /// Id of the item.
     pub id: String,
@@ -138,7 +186,19 @@ pub struct MemoryReinforced {
 }
 
 /// An item no longer holds, and nothing takes its place.
-#[derive(Archive, Serialize, Deserialize, serde::Serialize, Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(
+    Archive,
+    Serialize,
+    Deserialize,
+    serde::Serialize,
+    serde::Deserialize,
+    Clone,
+    PartialEq,
+    Eq,
+    Hash,
+    Debug,
+    Default,
+)]
 pub struct MemoryRetracted {
     /// Id of the item.
     pub id: String,

@@ -70,7 +70,19 @@ pub enum PartKind {
 }
 
 /// One part of a message or of an output; in a message it is an item.
-#[derive(Archive, Serialize, Deserialize, serde::Serialize, Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(
+    Archive,
+    Serialize,
+    Deserialize,
+    serde::Serialize,
+    serde::Deserialize,
+    Clone,
+    PartialEq,
+    Eq,
+    Hash,
+    Debug,
+    Default,
+)]
 pub struct Part {
     /// What it is.
     pub kind: PartKind,
@@ -87,7 +99,19 @@ pub struct Part {
 }
 
 /// A message, whole or its first parts.
-#[derive(Archive, Serialize, Deserialize, serde::Serialize, Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(
+    Archive,
+    Serialize,
+    Deserialize,
+    serde::Serialize,
+    serde::Deserialize,
+    Clone,
+    PartialEq,
+    Eq,
+    Hash,
+    Debug,
+    Default,
+)]
 pub struct MessageRecorded {
     /// The host's id of the message; parts may follow under the same key.
     pub key: String,
@@ -104,7 +128,19 @@ pub struct MessageRecorded {
 }
 
 /// Further parts of a message.
-#[derive(Archive, Serialize, Deserialize, serde::Serialize, Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(
+    Archive,
+    Serialize,
+    Deserialize,
+    serde::Serialize,
+    serde::Deserialize,
+    Clone,
+    PartialEq,
+    Eq,
+    Hash,
+    Debug,
+    Default,
+)]
 pub struct MessageContinued {
     /// Key of the message.
     pub key: String,
@@ -114,7 +150,18 @@ pub struct MessageContinued {
 
 /// Token counts as a provider reported them.
 #[derive(
-    Archive, Serialize, Deserialize, serde::Serialize, Clone, Copy, PartialEq, Eq, Hash, Debug, Default,
+    Archive,
+    Serialize,
+    Deserialize,
+    serde::Serialize,
+    serde::Deserialize,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    Debug,
+    Default,
 )]
 pub struct Usage {
     /// Input tokens, without cached ones.
@@ -130,7 +177,19 @@ pub struct Usage {
 }
 
 /// A message is complete; what the provider said about it.
-#[derive(Archive, Serialize, Deserialize, serde::Serialize, Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(
+    Archive,
+    Serialize,
+    Deserialize,
+    serde::Serialize,
+    serde::Deserialize,
+    Clone,
+    PartialEq,
+    Eq,
+    Hash,
+    Debug,
+    Default,
+)]
 pub struct MessageFinished {
     /// Key of the message.
     pub key: String,
@@ -147,7 +206,19 @@ pub struct MessageFinished {
 }
 
 /// A message was given up before it was complete (a retry, an interruption): its parts leave the context.
-#[derive(Archive, Serialize, Deserialize, serde::Serialize, Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(
+    Archive,
+    Serialize,
+    Deserialize,
+    serde::Serialize,
+    serde::Deserialize,
+    Clone,
+    PartialEq,
+    Eq,
+    Hash,
+    Debug,
+    Default,
+)]
 pub struct MessageAbandoned {
     /// Key of the message.
     pub key: String,
@@ -180,7 +251,9 @@ pub enum Face {
 }
 
 /// The host rewrote what it had recorded. Changes what is shown; makes and undoes no edge.
-#[derive(Archive, Serialize, Deserialize, serde::Serialize, Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(
+    Archive, Serialize, Deserialize, serde::Serialize, serde::Deserialize, Clone, PartialEq, Eq, Hash, Debug,
+)]
 pub struct ItemRevised {
     /// The item.
     pub item: ItemId,

@@ -23,7 +23,9 @@ pub mod samples;
 mod session;
 mod text;
 mod todo;
+pub mod told;
 mod tool;
+mod walk;
 pub mod wire;
 
 use rkyv::{Archive, Deserialize, Serialize};
@@ -60,7 +62,18 @@ pub use tool::{
 ///
 /// Sizes and the token estimate stand here, so that a fold needs no body. An empty body has no rows.
 #[derive(
-    Archive, Serialize, Deserialize, serde::Serialize, Clone, Copy, PartialEq, Eq, Hash, Debug, Default,
+    Archive,
+    Serialize,
+    Deserialize,
+    serde::Serialize,
+    serde::Deserialize,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    Debug,
+    Default,
 )]
 pub struct Body {
     /// First row, counted from 0 within the event.
@@ -115,7 +128,19 @@ pub enum Actor {
 }
 
 /// What every event carries besides its payload.
-#[derive(Archive, Serialize, Deserialize, serde::Serialize, Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(
+    Archive,
+    Serialize,
+    Deserialize,
+    serde::Serialize,
+    serde::Deserialize,
+    Clone,
+    PartialEq,
+    Eq,
+    Hash,
+    Debug,
+    Default,
+)]
 pub struct Stamp {
     /// Who made it happen.
     pub actor: Actor,

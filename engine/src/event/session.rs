@@ -35,7 +35,9 @@ pub enum Scope {
 }
 
 /// The session that started this one, and the call it did so by.
-#[derive(Archive, Serialize, Deserialize, serde::Serialize, Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(
+    Archive, Serialize, Deserialize, serde::Serialize, serde::Deserialize, Clone, PartialEq, Eq, Hash, Debug,
+)]
 pub struct Parent {
     /// The parent's stream.
     pub stream: StreamId,
@@ -44,7 +46,19 @@ pub struct Parent {
 }
 
 /// A stream began. Always the first event of its stream.
-#[derive(Archive, Serialize, Deserialize, serde::Serialize, Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(
+    Archive,
+    Serialize,
+    Deserialize,
+    serde::Serialize,
+    serde::Deserialize,
+    Clone,
+    PartialEq,
+    Eq,
+    Hash,
+    Debug,
+    Default,
+)]
 pub struct SessionOpened {
     /// Session, project or user.
     pub scope: Scope,
@@ -69,7 +83,19 @@ pub struct SessionOpened {
 }
 
 /// Something about the stream is known better now. Absent fields keep their value.
-#[derive(Archive, Serialize, Deserialize, serde::Serialize, Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(
+    Archive,
+    Serialize,
+    Deserialize,
+    serde::Serialize,
+    serde::Deserialize,
+    Clone,
+    PartialEq,
+    Eq,
+    Hash,
+    Debug,
+    Default,
+)]
 pub struct SessionChanged {
     /// New title.
     pub title: Option<Text>,
@@ -82,7 +108,19 @@ pub struct SessionChanged {
 }
 
 /// The session ended. Nothing stops a host from going on: a later event reopens it.
-#[derive(Archive, Serialize, Deserialize, serde::Serialize, Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(
+    Archive,
+    Serialize,
+    Deserialize,
+    serde::Serialize,
+    serde::Deserialize,
+    Clone,
+    PartialEq,
+    Eq,
+    Hash,
+    Debug,
+    Default,
+)]
 pub struct SessionClosed {
     /// Why, if the host said.
     pub reason: Option<Text>,
@@ -113,7 +151,19 @@ pub enum TurnKind {
 }
 
 /// A step of the model, or a prompt of the user, began. The only event that makes turns pass.
-#[derive(Archive, Serialize, Deserialize, serde::Serialize, Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(
+    Archive,
+    Serialize,
+    Deserialize,
+    serde::Serialize,
+    serde::Deserialize,
+    Clone,
+    PartialEq,
+    Eq,
+    Hash,
+    Debug,
+    Default,
+)]
 pub struct TurnStarted {
     /// Step or prompt.
     pub kind: TurnKind,
@@ -124,7 +174,19 @@ pub struct TurnStarted {
 }
 
 /// What stands before the messages: system prompt, tools, model, parameters. Absent fields keep their value.
-#[derive(Archive, Serialize, Deserialize, serde::Serialize, Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(
+    Archive,
+    Serialize,
+    Deserialize,
+    serde::Serialize,
+    serde::Deserialize,
+    Clone,
+    PartialEq,
+    Eq,
+    Hash,
+    Debug,
+    Default,
+)]
 pub struct PromptSet {
     /// System prompt.
     pub system: Option<Body>,
@@ -165,7 +227,19 @@ pub enum ReplaceCause {
 /// The host replaced its context: items that `order` does not name leave it, the named ones stay, in that order.
 ///
 /// Items recorded later follow. A compaction names none of the earlier ones; its summary is a message recorded after.
-#[derive(Archive, Serialize, Deserialize, serde::Serialize, Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(
+    Archive,
+    Serialize,
+    Deserialize,
+    serde::Serialize,
+    serde::Deserialize,
+    Clone,
+    PartialEq,
+    Eq,
+    Hash,
+    Debug,
+    Default,
+)]
 pub struct ContextReplaced {
     /// Why.
     pub cause: ReplaceCause,
@@ -176,7 +250,19 @@ pub struct ContextReplaced {
 }
 
 /// The host put a text of its own in place of these outputs; the calls stay.
-#[derive(Archive, Serialize, Deserialize, serde::Serialize, Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(
+    Archive,
+    Serialize,
+    Deserialize,
+    serde::Serialize,
+    serde::Deserialize,
+    Clone,
+    PartialEq,
+    Eq,
+    Hash,
+    Debug,
+    Default,
+)]
 pub struct HostCleared {
     /// The calls (or parts) whose output was cleared.
     pub items: Vec<ItemId>,
@@ -187,14 +273,28 @@ pub struct HostCleared {
 }
 
 /// Everything recorded in the stream after `to` left the active branch.
-#[derive(Archive, Serialize, Deserialize, serde::Serialize, Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(
+    Archive,
+    Serialize,
+    Deserialize,
+    serde::Serialize,
+    serde::Deserialize,
+    Clone,
+    PartialEq,
+    Eq,
+    Hash,
+    Debug,
+    Default,
+)]
 pub struct Rewound {
     /// The last seq that stays.
     pub to: Seq,
 }
 
 /// The stream continues another one, sharing its history up to `at`.
-#[derive(Archive, Serialize, Deserialize, serde::Serialize, Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(
+    Archive, Serialize, Deserialize, serde::Serialize, serde::Deserialize, Clone, PartialEq, Eq, Hash, Debug,
+)]
 pub struct Forked {
     /// The stream whose history is shared.
     pub from: StreamId,
@@ -203,7 +303,19 @@ pub struct Forked {
 }
 
 /// Whatever else a host wrote: kept, counted, never part of a context.
-#[derive(Archive, Serialize, Deserialize, serde::Serialize, Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(
+    Archive,
+    Serialize,
+    Deserialize,
+    serde::Serialize,
+    serde::Deserialize,
+    Clone,
+    PartialEq,
+    Eq,
+    Hash,
+    Debug,
+    Default,
+)]
 pub struct HostRecorded {
     /// The host's own name for the kind of record.
     pub record: String,

@@ -183,6 +183,13 @@ impl serde::Serialize for Text {
     }
 }
 
+impl<'de> serde::Deserialize<'de> for Text {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let words: String = serde::Deserialize::deserialize(deserializer)?;
+        Ok(words.into())
+    }
+}
+
 impl Payload {
     /// Calls `each` with every free text, in the order of the fields.
     pub(crate) fn texts_mut(&mut self, each: &mut dyn FnMut(&mut Text)) {

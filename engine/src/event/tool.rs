@@ -75,7 +75,18 @@ pub enum KeyKind {
 
 /// What a call is about.
 #[derive(
-    Archive, Serialize, Deserialize, serde::Serialize, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug,
+    Archive,
+    Serialize,
+    Deserialize,
+    serde::Serialize,
+    serde::Deserialize,
+    Clone,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Debug,
 )]
 pub struct Key {
     /// What it names.
@@ -118,7 +129,18 @@ pub enum SignatureForm {
 
 /// Sizes of what a stand-in shows of the parameters; the texts themselves come from the body.
 #[derive(
-    Archive, Serialize, Deserialize, serde::Serialize, Clone, Copy, PartialEq, Eq, Hash, Debug, Default,
+    Archive,
+    Serialize,
+    Deserialize,
+    serde::Serialize,
+    serde::Deserialize,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    Debug,
+    Default,
 )]
 pub struct Shown {
     /// Bytes of `TOOL({k: "v"})`, without the arrow and the status.
@@ -160,7 +182,19 @@ pub enum TodoRole {
 }
 
 /// A tool was called.
-#[derive(Archive, Serialize, Deserialize, serde::Serialize, Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(
+    Archive,
+    Serialize,
+    Deserialize,
+    serde::Serialize,
+    serde::Deserialize,
+    Clone,
+    PartialEq,
+    Eq,
+    Hash,
+    Debug,
+    Default,
+)]
 pub struct ToolCallStarted {
     /// The host's id of the call; not unique.
     pub call: String,
@@ -226,7 +260,19 @@ pub enum Outcome {
 }
 
 /// A call ended. Pairs with the nearest earlier unanswered start of the same call id in the stream.
-#[derive(Archive, Serialize, Deserialize, serde::Serialize, Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(
+    Archive,
+    Serialize,
+    Deserialize,
+    serde::Serialize,
+    serde::Deserialize,
+    Clone,
+    PartialEq,
+    Eq,
+    Hash,
+    Debug,
+    Default,
+)]
 pub struct ToolCallFinished {
     /// The host's id of the call.
     pub call: String,
@@ -269,7 +315,9 @@ pub enum FileChanger {
 }
 
 /// A file changed and no call shows how. Supersedes nothing; earlier views of the file are stale.
-#[derive(Archive, Serialize, Deserialize, serde::Serialize, Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(
+    Archive, Serialize, Deserialize, serde::Serialize, serde::Deserialize, Clone, PartialEq, Eq, Hash, Debug,
+)]
 pub struct FileChanged {
     /// The file.
     pub key: Key,

@@ -259,7 +259,7 @@ impl Inner {
             stamp: Stamp { actor: Actor::Policy, ..Stamp::default() },
             payload: payload.into(),
         };
-        let draft = EventDraft { event, bodies: Vec::new() };
+        let draft = EventDraft { event, bodies: Vec::new(), lost: Vec::new() };
         let condition = Condition { stream: StreamId::STORE, basis: Seq::ZERO };
         match self.append_drafts(&[&draft], &[condition], None) {
             // Another process was first: its policy holds.

@@ -435,5 +435,5 @@ fn says_erased(draft: &EventDraft, withheld: &Withheld) -> bool {
 fn event_draft(stream: StreamId, actor: Actor, draft: CommandDraft) -> EventDraft {
     let stamp = Stamp { actor, estimator: tokens::ESTIMATOR_VERSION, ..Stamp::default() };
     let event = Event { stream, origin: Origin::ZERO, host_time: None, stamp, payload: draft.payload };
-    EventDraft { event, bodies: draft.bodies.into_iter().map(Bytes::from).collect() }
+    EventDraft { event, bodies: draft.bodies.into_iter().map(Bytes::from).collect(), lost: Vec::new() }
 }

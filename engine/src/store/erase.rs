@@ -384,7 +384,7 @@ impl Inner {
                 stamp: Stamp { actor: Actor::User, ..Stamp::default() },
                 payload: erased.into(),
             };
-            EventDraft { event, bodies: Vec::new() }
+            EventDraft { event, bodies: Vec::new(), lost: Vec::new() }
         };
         let mut contents = self.contents_of(hits, wanted)?;
         let drafts: Vec<EventDraft> = addresses

@@ -13,7 +13,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::entry::{Bytes, Entry, Fact, MemoryEntry, PartEntry, StreamInfo, TodoChangeEntry, WirePiece};
+use crate::event::wire;
 use crate::secret::Secret;
+use crate::travel::{Parcel, Row, Told};
 
 use super::writer::Batch;
 
@@ -79,6 +81,14 @@ pub(super) fn settled(
 pub(super) fn stream(redactor: Option<&dyn Redactor>, secret: &Secret, info: &StreamInfo) -> StreamInfo {
     let mut info = named(info, secret).unwrap_or_else(|| info.clone());
     if let Some(redactor) = redactor {
+        texts_of(redactor, &mut info);
+    }
+    info
+}
+
+/// Takes secrets out of all that is said of a stream.
+pub(super) fn texts_of(redactor: &dyn Redactor, info: &mut StreamInfo) {
+    {
         let mut pass = Pass::new(redactor);
         for text in [&mut info.name, &mut info.host] {
             pass.text(text);
@@ -92,7 +102,30 @@ pub(super) fn stream(redactor: Option<&dyn Redactor>, secret: &Secret, info: &St
             pass.text(call);
         }
     }
-    info
+}
+
+/// Takes secrets out of an event of another store; how many there were.
+pub(super) fn parcel(redactor: &dyn Redactor, parcel: &mut Parcel) -> u64 {
+    let mut pass = Pass::new(redactor);
+    let wire = parcel.wire.map_or(0..0, |wire| wire.first..wire.first.saturating_add(wire.chunks));
+    for (number, row) in (0_u32..).zip(&mut parcel.bodies) {
+        let Row::Bytes(bytes) = row else { continue };
+        if wire.contains(&number) {
+            pass.template(bytes);
+        } else if matches!(bytes.first(), Some(b'{' | b'[')) {
+            pass.json(bytes);
+        } else {
+            pass.bytes(bytes);
+        }
+    }
+    // Free texts, ids, paths and names stand in the payload itself.
+    if let Ok(mut value) = serde_json::to_value(Told(parcel.event.clone()))
+        && pass.strings(&mut value)
+        && let Ok(Told(clean)) = serde_json::from_value(value)
+    {
+        parcel.event = clean;
+    }
+    pass.counts.values().sum()
 }
 
 fn named(info: &StreamInfo, secret: &Secret) -> Option<StreamInfo> {
@@ -142,6 +175,46 @@ impl Pass<'_> {
     pub(super) fn text(&mut self, text: &mut String) {
         if let Some(clean) = self.clean(text.as_bytes(), true) {
             *text = String::from_utf8_lossy(&clean).into_owned();
+        }
+    }
+
+    /// The literal bytes of a record's template.
+    fn template(&mut self, bytes: &mut Bytes) {
+        let Ok(pieces) = wire::pieces(bytes) else { return };
+        let (mut out, mut changed) = (Vec::with_capacity(bytes.len()), false);
+        for piece in pieces {
+            let clean = match piece {
+                wire::Piece::Literal(literal) => self.clean(literal, false),
+                _ => None,
+            };
+            changed |= clean.is_some();
+            match &clean {
+                Some(clean) => wire::push(&mut out, &wire::Piece::Literal(clean)),
+                None => wire::push(&mut out, &piece),
+            }
+        }
+        if changed {
+            *bytes = out.into();
+        }
+    }
+
+    /// Every string in a JSON value; whether one changed.
+    fn strings(&mut self, value: &mut serde_json::Value) -> bool {
+        match value {
+            serde_json::Value::String(text) => match self.clean(text.as_bytes(), true) {
+                Some(clean) => {
+                    *text = String::from_utf8_lossy(&clean).into_owned();
+                    true
+                }
+                None => false,
+            },
+            serde_json::Value::Array(items) => {
+                items.iter_mut().map(|item| self.strings(item)).filter(|changed| *changed).count() > 0
+            }
+            serde_json::Value::Object(fields) => {
+                fields.values_mut().map(|field| self.strings(field)).filter(|changed| *changed).count() > 0
+            }
+            _ => false,
         }
     }
 

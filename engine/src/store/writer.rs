@@ -23,7 +23,7 @@ use crate::command::record::{self, Draft, EventDraft, Recorder};
 use crate::entry::{Bytes, Entry, StreamInfo};
 use crate::error::Error;
 use crate::event::{Body, ERASED_TEXT, Event, Payload, Recorded, Text};
-use crate::ids::{ItemId, Micros, Seq, StreamId};
+use crate::ids::{Digest, ItemId, Micros, Seq, StreamId};
 use crate::log::{Appended, Condition, LogError, Placed};
 use crate::planted::{Bug, is_planted};
 use crate::secret::Withheld;
@@ -99,7 +99,7 @@ pub enum Atomicity {
 }
 
 /// The key of a stream that was not opened after all must not be used.
-fn forget_unused_keys(streams: &mut BTreeMap<StreamId, &mut StreamWriter>) {
+pub(super) fn forget_unused_keys(streams: &mut BTreeMap<StreamId, &mut StreamWriter>) {
     for writer in streams.values_mut().filter(|writer| !writer.ledger.opened) {
         writer.signer = None;
     }
@@ -244,6 +244,25 @@ impl Inner {
             writer.signer = Some(self.signer_with(&key));
         }
         Ok(())
+    }
+
+    /// The key of a stream's signatures; `None` if nobody knows it any more.
+    pub(super) fn key_of(&self, stream: StreamId) -> Result<Option<[u8; 32]>, Error> {
+        let Some(recorded) = self.stream_opening(stream)? else { return Ok(None) };
+        let Payload::SessionOpened(opened) = &recorded.event.payload else { return Ok(None) };
+        match self.body(opened.key.id(recorded.seq)) {
+            Ok(bytes) => Ok(bytes.as_slice().try_into().ok()),
+            Err(Error::Erased { .. } | Error::Corrupt { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn stream_opening(&self, stream: StreamId) -> Result<Option<Recorded>, Error> {
+        let (places, _) = self.frames_of(&[stream], Seq::ZERO)?;
+        let Some(place) = places.first() else { return Ok(None) };
+        let frame = self.first_part_of(place.position, stream)?;
+        let event = frame.events().find(|event| event.envelope.stream == stream);
+        event.map(|event| self.decode(&frame, &event)).transpose()
     }
 
     /// Takes note of the events of a stream that its ledger does not know yet.
@@ -404,7 +423,7 @@ impl Inner {
 
     /// Gives drafted events their place in the log, as one commit. `known`: what had been erased up to which seq when they
     /// were drafted; if something else was erased since, they must be drafted again.
-    fn place_drafts(
+    pub(super) fn place_drafts(
         &self,
         drafts: &[&EventDraft],
         conditions: &[Condition],
@@ -507,8 +526,23 @@ impl Inner {
             origin: *origin,
             host_time: *host_time,
         };
-        let bodies = rows.iter().map(|body| self.encode_body(body, keys, may_share)).collect();
+        let mut bodies = Vec::with_capacity(rows.len());
+        for (number, body) in (0_u32..).zip(rows.iter()) {
+            let lost = draft.lost.iter().find(|(row, _)| *row == number);
+            bodies.push(match lost {
+                Some((_, bytes)) => {
+                    keys.push(None);
+                    self.lost_body(*bytes)
+                }
+                None => self.encode_body(body, keys, may_share),
+            });
+        }
         Ok(EncodedEvent { envelope, payload: bytes, bodies })
+    }
+
+    /// A body whose bytes are gone. Nobody knows what its digest is of.
+    fn lost_body(&self, bytes: u32) -> EncodedBody {
+        EncodedBody::Lost { digest: Digest(self.entropy.array::<32>()), bytes }
     }
 
     fn encode_body(&self, body: &Bytes, keys: &mut Vec<Option<[u8; 16]>>, may_share: bool) -> EncodedBody {

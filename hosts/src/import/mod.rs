@@ -31,6 +31,7 @@ mod memory;
 mod openai_messages;
 mod opencode;
 mod opencode_db;
+mod parcels;
 mod report;
 mod swe_agent;
 mod turns;
@@ -46,6 +47,7 @@ pub(crate) use claude_code::ATTACHED;
 pub use detect::{HEAD_BYTES, decompressed, detect};
 pub use limits::{Exceeded, Limits, exceeded};
 pub use opencode_db::{is_opencode, read_database};
+pub use parcels::{OwnExport, ParcelReader, own_export};
 pub use report::{ImportError, ImportReport, Note};
 
 /// Version of the importers: a file that an earlier one has read is worth reading again, for it may be understood better now.

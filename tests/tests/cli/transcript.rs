@@ -138,6 +138,7 @@ fn redact(world: &World, text: &str) -> String {
     for (pattern, name) in [
         (r"\b[0-9a-f]{64}\b", "[DIGEST]"),
         (r"\b[0-9a-f]{32}\b", "[ID]"),
+        (r"~[0-9a-f]{8}\b", "~[ID]"),
         (r"\b20\d\d-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?Z?", "[TIME]"),
         (r"\b20\d\d-\d\d-\d\d\b", "[DATE]"),
         (r"/tmp/[^ ]*acpdb-demo-[^ /]*", "[TEMPORARY]"),

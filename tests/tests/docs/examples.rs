@@ -76,6 +76,8 @@ fn prepared() -> World {
         "acpdb context discard g_4a763",
         "acpdb undo",
         "mkdir ~/team && acpdb demo --bundled --keep ~/team/.acpdb",
+        "mkdir ~/laptop && acpdb demo --bundled --keep ~/laptop/.acpdb",
+        "acpdb --db ~/laptop/.acpdb export jsonl -o laptop.jsonl",
         r#"echo '{"tasks":[{"id":"3","content":"Pages","status":"in_progress"}]}' | acpdb task update"#,
         r#"echo '{"tasks":[{"id":"3","status":"completed","result_summary":"pages work and are tested"}]}' | acpdb task update"#,
         "acpdb append --stdin < events.jsonl",

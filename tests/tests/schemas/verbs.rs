@@ -98,6 +98,8 @@ const ACTS: &[&str] = &[
     "seal --all",
     "reindex",
     "backup copy",
+    "merge copy",
+    "import lines.jsonl",
     "salvage --into saved",
     "trust store",
     "trust --remove store",

@@ -11,14 +11,16 @@ mod target;
 use std::path::Path;
 
 use acpdb_engine::event::Scope;
+use acpdb_engine::ids::StreamId;
 use acpdb_engine::{Store, StreamName};
+use acpdb_query::export::parcels::parcels;
 use acpdb_query::export::tables::{self, JsonLines, TablesReport};
 use acpdb_query::export::{otlp, page};
 use serde::Serialize;
 
 pub(crate) use self::target::{Sink, To};
 use super::describe;
-use crate::args::{Export, ExportAct, ExportPage, ExportSpans, ExportTables, Global};
+use crate::args::{Export, ExportAct, ExportLines, ExportPage, ExportSpans, ExportTables, Global, Lines};
 use crate::failure::{Code, Failure};
 use crate::output::Output;
 use crate::place;
@@ -68,13 +70,50 @@ fn finish(
     Ok(Code::Ok)
 }
 
-fn jsonl(global: &Global, args: &ExportTables, output: &mut Output) -> Result<Code, Failure> {
-    let sink = Sink::open(&args.target, output)?;
+/// What was written as lines.
+#[derive(Default, Serialize)]
+struct LinesReport {
+    #[serde(flatten)]
+    rows: TablesReport,
+    /// Events.
+    events: u64,
+}
+
+fn jsonl(global: &Global, args: &ExportLines, output: &mut Output) -> Result<Code, Failure> {
+    if global.at.is_some() && args.only == Some(Lines::Events) {
+        return Err(
+            Failure::usage("events are those of the whole log, not as of a point").hint("leave out --at")
+        );
+    }
+    let sink = Sink::open(&args.tables.target, output)?;
     let store = place::read(global, output)?;
-    let sessions = chosen(&store, &args.sessions)?;
+    let sessions = chosen(&store, &args.tables.sessions)?;
+    let streams: Vec<StreamId> = sessions.iter().map(|session| session.id).collect();
+    let streams = (!args.tables.sessions.is_empty()).then_some(streams.as_slice());
+    let items_only = args.only == Some(Lines::Items) || global.at.is_some();
+    if items_only && args.only.is_none() {
+        output.note("as of a point there are items only; leave out --at for what another store can import");
+    }
     let (report, to) = sink.fill(|out| {
-        let mut lines = JsonLines::new(out);
-        each(&store, global, &sessions, &mut lines)
+        let mut report = LinesReport::default();
+        if items_only {
+            report.rows = each(&store, global, &sessions, &mut JsonLines::new(out))?;
+            return Ok(report);
+        }
+        let mut stopped = None;
+        let told = parcels(&store, streams, out, |out| {
+            if args.only == Some(Lines::Events) {
+                return Ok(());
+            }
+            match each(&store, global, &sessions, &mut JsonLines::new(out)) {
+                Ok(rows) => report.rows = rows,
+                Err(target::Stop::Export(error)) => return Err(error),
+                Err(stop) => stopped = Some(stop),
+            }
+            Ok(())
+        });
+        report.events = told?;
+        stopped.map_or(Ok(report), Err)
     })?;
     finish("jsonl", &to, report, output)
 }

@@ -154,6 +154,12 @@ impl Recorder<'_> {
     }
 
     pub(super) fn todo_list(&self, list: &Bytes, bodies: &mut Bodies) -> Option<TodoList> {
+        let items = self.todo_heads(list)?;
+        Some(TodoList { body: bodies.add_uncounted(list), items })
+    }
+
+    /// What the fold needs of the entries of a list; `None` if it is none.
+    pub(super) fn todo_heads(&self, list: &[u8]) -> Option<Vec<TodoHead>> {
         let json = Json::parse(list).ok()?;
         let entries = json.as_array()?;
         if entries.iter().any(|entry| entry.as_object().is_none()) {
@@ -165,8 +171,13 @@ impl Recorder<'_> {
             status: self.word(entry.get("status").and_then(Json::as_str).unwrap_or("pending")),
             priority: entry.get("priority").and_then(Json::as_str).map(|text| self.word(text)),
         });
-        let items = items.collect();
-        Some(TodoList { body: bodies.add_uncounted(list), items })
+        Some(items.collect())
+    }
+
+    /// The signature of an entry that says what is to be done.
+    pub(super) fn entry_signature(&self, entry: &[u8]) -> Option<Signature> {
+        let json = Json::parse(entry).ok()?;
+        json.get("content").is_some().then(|| self.content_signature(&json))
     }
 
     fn content_signature(&self, entry: &Json) -> Signature {

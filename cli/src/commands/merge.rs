@@ -1,0 +1,154 @@
+//! `acpdb merge OTHER-STORE`, and what `import` does with a file that `export jsonl` wrote: what is new there is added here.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+
+use acpdb_engine::store::{MergeOptions, MergeReport, ParcelSource, Take};
+use acpdb_engine::{Error, Store};
+use acpdb_hosts::import::{self, ImportError, Limits, ParcelReader};
+use serde::Serialize;
+
+use super::describe;
+use crate::args::{Global, Merge};
+use crate::failure::{Code, Failure};
+use crate::output::Output;
+use crate::place;
+
+pub(crate) fn run(global: &Global, args: &Merge, output: &mut Output) -> Result<Code, Failure> {
+    super::at::refuse_now(global, "merge")?;
+    let folder = other_folder(&args.store);
+    if !folder.join("acpdb.json").is_file() {
+        let failure = Failure::not_found(format!("{} is no store", args.store.display()));
+        return Err(failure.hint(if args.store.is_file() {
+            format!("what `export jsonl` wrote is read by: acpdb import {}", place::quoted(&args.store))
+        } else {
+            "name the folder with acpdb.json in it, or the project's folder above .acpdb".to_owned()
+        }));
+    }
+    let mut other = Store::builder(&folder).registry(acpdb_hosts::registry()).read_only().open()?;
+    let store = place::open_redacting(global, &args.redact, output)?;
+    let report = store.merge(&mut other, MergeOptions { erase: args.erase })?;
+    store.close()?;
+    if output.json {
+        output.json_object("acpdb.merge/1", &Merged { path: &args.store, report: &report })?;
+    } else {
+        say(&args.store, &report, output)?;
+    }
+    Ok(code(&report))
+}
+
+/// A store lies in the folder that is named, or in its `.acpdb`.
+fn other_folder(named: &Path) -> PathBuf {
+    let inside = named.join(place::FOLDER);
+    if !named.join("acpdb.json").is_file() && inside.join("acpdb.json").is_file() {
+        inside
+    } else {
+        named.to_owned()
+    }
+}
+
+/// What was merged, for programs.
+#[derive(Debug, Serialize)]
+pub(crate) struct Merged<'a> {
+    pub(crate) path: &'a Path,
+    #[serde(flatten)]
+    pub(crate) report: &'a MergeReport,
+}
+
+/// Something was left out: what verifies is merged.
+pub(crate) fn code(report: &MergeReport) -> Code {
+    if report.left_out_count > 0 { Code::Damage } else { Code::Ok }
+}
+
+/// Says what a merge did.
+pub(crate) fn say(path: &Path, report: &MergeReport, output: &mut Output) -> Result<(), Failure> {
+    let new = match report.events_new {
+        0 => "nothing new".to_owned(),
+        count => format!("{} new", describe::count(count, "event")),
+    };
+    let known = describe::count(report.events_known, "event");
+    output.line(format!("{}: {new}, {known} known", path.display()))?;
+    if report.streams_new > 0 {
+        let others = report.streams_new.saturating_sub(report.branches.len() as u64);
+        if others > 0 {
+            output.line(format!(
+                "  {} new here: sessions, projects, the user",
+                describe::count(others, "stream")
+            ))?;
+        }
+    }
+    for name in &report.continued {
+        output.line(format!("  {name} goes on"))?;
+    }
+    for branch in &report.branches {
+        let from = branch
+            .from
+            .map_or_else(|| "only the name is the same".to_owned(), |seq| format!("from {seq} on"));
+        output.line(format!(
+            "  {} went on in both stores: what the other has is {} ({from})",
+            branch.session, branch.branch
+        ))?;
+    }
+    if report.policy_taken {
+        output.line("  the store's policy is the other's, which was set later")?;
+    }
+    if report.redacted > 0 {
+        output.line(format!("  {} taken out", describe::count(report.redacted, "secret")))?;
+    }
+    if report.texts_lost > 0 {
+        output.note(format!(
+            "{} came without their bytes: erased or damaged there, or erased here before",
+            describe::count(report.texts_lost, "text")
+        ));
+    }
+    for erased in &report.erased_there {
+        let item = erased.item;
+        if erased.done {
+            output
+                .line(format!("  {item} of {} was erased there, and is erased here now", erased.session))?;
+        } else {
+            output.warn(format!(
+                "{item} of {} was erased there and is still here: acpdb erase '{item}' --reason 'erased elsewhere', or \
+                 merge with --erase",
+                erased.session
+            ));
+        }
+    }
+    for left in &report.left_out {
+        output.warn(format!("left out: {left}"));
+    }
+    let more = report.left_out_count.saturating_sub(report.left_out.len() as u64);
+    if more > 0 {
+        output.warn(format!("left out: {more} more of this kind"));
+    }
+    Ok(())
+}
+
+/// A file that `export jsonl` wrote, read as often as it is asked for.
+pub(crate) struct ExportFile<'a> {
+    pub(crate) path: &'a Path,
+    pub(crate) limits: Limits,
+    /// Why it could not be read on.
+    pub(crate) error: Option<ImportError>,
+}
+
+impl ParcelSource for ExportFile<'_> {
+    fn tell(&mut self, take: Take<'_>) -> Result<(), Error> {
+        let failed = |source| Error::Io { action: "read", path: self.path.to_owned(), source };
+        let file = BufReader::with_capacity(256 << 10, File::open(self.path).map_err(failed)?);
+        let input = import::decompressed(file, &self.limits).map_err(failed)?;
+        let mut reader = ParcelReader::new(input, &self.limits);
+        loop {
+            match reader.next_piece() {
+                Ok(Some(piece)) => take(piece)?,
+                Ok(None) => return Ok(()),
+                Err(error) => {
+                    let source = std::io::Error::other(error.to_string());
+                    self.error = Some(error);
+                    return Err(Error::Io { action: "read", path: self.path.to_owned(), source });
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,357 @@
+//! Events of another store become drafts of this one: what that store keyed with its secret is computed anew from the texts.
+//!
+//! ```text
+//! Parcel -> rows: checked, those that were erased here left out -> figures, signatures, labels, marks in keys -> EventDraft
+//! ```
+//!
+//! What the registry said of a call stays, for contexts rest on it; the rest follows from the bytes. Nothing that a parcel claims
+//! about its bodies is believed. Pure.
+
+use crate::command::bodies::{Bodies, CHUNK_BYTES_MAX, line_count};
+use crate::entry::{Bytes, Entry, Fact, PartEntry, StreamInfo};
+use crate::event::wire::{self, Piece};
+use crate::event::{
+    Body, Event, Key, KeyKind, Part, Payload, Stamp, TodoChange, TodoList, TodoUpdate, ToolCallStarted,
+};
+use crate::secret::DERIVED;
+use crate::text::tokens;
+use crate::travel::{Parcel, Row};
+
+use super::super::revision::revision_of;
+use super::{EventDraft, Recorder};
+
+/// The rows of a parcel, those left out marked with their length.
+struct Rows<'p> {
+    all: Vec<Result<&'p Bytes, u32>>,
+}
+
+impl Rows<'_> {
+    /// The bytes of a body; `None` if some of them are not there.
+    fn bytes(&self, body: &Body) -> Option<Bytes> {
+        if body.chunks == 0 {
+            return Some(Bytes::default());
+        }
+        let rows = self.all.get(range(body))?;
+        match rows {
+            [Ok(one)] => Some((*one).clone()),
+            rows => {
+                let mut bytes = Vec::new();
+                for row in rows {
+                    bytes.extend_from_slice(row.as_ref().ok()?);
+                }
+                Some(bytes.into())
+            }
+        }
+    }
+}
+
+fn range(body: &Body) -> std::ops::Range<usize> {
+    body.first as usize..(body.first as usize).saturating_add(body.chunks as usize)
+}
+
+impl Recorder<'_> {
+    /// Drafts the event of a parcel in the stream of `info`. What it names has been given this store's seqs.
+    ///
+    /// # Errors
+    /// What is wrong with it, in words.
+    pub fn adopt(&self, info: &StreamInfo, parcel: &Parcel) -> Result<EventDraft, String> {
+        let rows = self.rows(parcel)?;
+        let mut payload = parcel.event.clone();
+        let mut wrong = None;
+        payload.bodies_mut(&mut |body| {
+            if let Err(error) = measure(body, &rows) {
+                wrong.get_or_insert(error);
+            }
+        });
+        let mut wire = parcel.wire;
+        if let Some(wire) = &mut wire {
+            wire.tokens = 0;
+            wire.lines = 0;
+            measure(wire, &rows)?;
+        }
+        if let Some(error) = wrong {
+            return Err(error);
+        }
+        let told = if parcel.told { told(&payload, &rows) } else { None };
+        self.resign(info, &mut payload, parcel, &rows);
+        let mut bodies: Vec<Bytes> = Vec::with_capacity(rows.all.len());
+        let mut lost = Vec::new();
+        for row in &rows.all {
+            match row {
+                Ok(bytes) => bodies.push((*bytes).clone()),
+                Err(length) => {
+                    lost.push((u32::try_from(bodies.len()).unwrap_or(u32::MAX), *length));
+                    bodies.push(Bytes::default());
+                }
+            }
+        }
+        if let Some(template) = &wire {
+            self.key_template(template, &mut bodies, &lost)?;
+        }
+        let stamp = Stamp {
+            actor: parcel.actor,
+            estimator: tokens::ESTIMATOR_VERSION,
+            revision: told.map_or(0, |fact| revision_of(&fact.into(), self.secret())),
+            wire,
+        };
+        let event = Event {
+            stream: info.id(),
+            origin: self.secret().keyed(parcel.id),
+            host_time: parcel.time,
+            stamp,
+            payload,
+        };
+        Ok(EventDraft { event, bodies, lost })
+    }
+
+    fn rows<'p>(&self, parcel: &'p Parcel) -> Result<Rows<'p>, String> {
+        let mut all = Vec::with_capacity(parcel.bodies.len());
+        let mut withheld = false;
+        for row in &parcel.bodies {
+            all.push(match row {
+                Row::Bytes(bytes) if bytes.is_empty() || bytes.len() > CHUNK_BYTES_MAX => {
+                    return Err(format!("a body row of {} bytes", bytes.len()));
+                }
+                Row::Bytes(bytes) if self.withheld.holds(bytes) => {
+                    withheld = true;
+                    Err(length(bytes))
+                }
+                Row::Bytes(bytes) => Ok(bytes),
+                Row::Erased(bytes) | Row::Damaged(bytes) => {
+                    if *bytes == 0 || *bytes as usize > CHUNK_BYTES_MAX {
+                        return Err(format!("a lost body row of {bytes} bytes"));
+                    }
+                    Err(*bytes)
+                }
+            });
+        }
+        // A record quotes what its event says: of one that was erased, nothing is kept.
+        if withheld && let Some(template) = &parcel.wire {
+            for row in all.get_mut(range(template)).into_iter().flatten() {
+                if let Ok(bytes) = row {
+                    *row = Err(length(bytes));
+                }
+            }
+        }
+        Ok(Rows { all })
+    }
+
+    /// Gives the origins that a record's template names this store's form.
+    fn key_template(&self, template: &Body, bodies: &mut [Bytes], lost: &[(u32, u32)]) -> Result<(), String> {
+        let count = bodies.len();
+        let Some(rows) = bodies.get_mut(range(template)) else { return Ok(()) };
+        if lost.iter().any(|(row, _)| range(template).contains(&(*row as usize))) {
+            return Ok(());
+        }
+        let bytes: Vec<u8> = rows.iter().flat_map(|row| row.iter().copied()).collect();
+        let pieces = wire::pieces(&bytes).map_err(|error| error.to_string())?;
+        let mut keyed = Vec::with_capacity(bytes.len());
+        for piece in pieces {
+            match piece {
+                Piece::Body { first, rows, .. } if (first as usize).saturating_add(rows as usize) > count => {
+                    return Err(format!("its record names body row {first}, which it does not have"));
+                }
+                Piece::Record(origin) => {
+                    let origin = self.secret().keyed(crate::ids::FactId(origin.0));
+                    wire::push(&mut keyed, &Piece::Record(origin));
+                }
+                piece => wire::push(&mut keyed, &piece),
+            }
+        }
+        let mut rest = keyed.as_slice();
+        for row in rows {
+            let (own, after) = rest.split_at_checked(row.len()).ok_or("its record cannot be read")?;
+            (*row, rest) = (own.into(), after);
+        }
+        Ok(())
+    }
+
+    /// Computes anew what the other store keyed.
+    fn resign(&self, info: &StreamInfo, payload: &mut Payload, parcel: &Parcel, rows: &Rows<'_>) {
+        // What cannot be computed stays comparable with what came from the same stream of the same store.
+        payload.signatures_mut(&mut |signature| {
+            let pattern = parcel.patterns.iter().find(|(known, _)| known == signature);
+            *signature = match pattern {
+                Some((_, text)) => self.signer.text("pattern", text),
+                None => self.signer.text("merged", &signature.to_hex()),
+            };
+        });
+        match payload {
+            Payload::ToolCallStarted(started) => self.restart(info, started, rows),
+            Payload::ToolCallFinished(finished) => match &mut finished.todos {
+                Some(TodoUpdate::List(list)) => self.relist(list, rows),
+                Some(TodoUpdate::Change(change)) => self.rechange(change, rows),
+                None => {}
+            },
+            Payload::TodosReplaced(replaced) => self.relist(&mut replaced.list, rows),
+            Payload::TodoChanged(changed) => self.rechange(&mut changed.change, rows),
+            Payload::MemoryRecorded(memory) => {
+                if let Some(value) = rows.bytes(&memory.value) {
+                    memory.value_signature = self.signer.folded("memory", &String::from_utf8_lossy(&value));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn restart(&self, info: &StreamInfo, started: &mut ToolCallStarted, rows: &Rows<'_>) {
+        let Some(params) = rows.bytes(&started.params) else {
+            started.label = self.secret().seal_label(started.label & LABEL_BITS);
+            return;
+        };
+        let mut bodies = Bodies::default();
+        let fresh = self.started(info, &started.call, None, &started.tool, &params, None, &mut bodies);
+        started.canonical_tokens = fresh.canonical_tokens;
+        started.label = fresh.label;
+        started.signature = fresh.signature;
+        started.forms = fresh.forms;
+        started.shown = fresh.shown;
+        remark(&mut started.keys, fresh.keys);
+        if let Some(list) = &mut started.todos {
+            self.relist(list, rows);
+        }
+    }
+
+    fn relist(&self, list: &mut TodoList, rows: &Rows<'_>) {
+        if let Some(heads) = rows.bytes(&list.body).and_then(|bytes| self.todo_heads(&bytes)) {
+            list.items = heads;
+        }
+    }
+
+    fn rechange(&self, change: &mut TodoChange, rows: &Rows<'_>) {
+        let entry = change.entry.as_ref().and_then(|body| rows.bytes(body));
+        if let (Some(content), Some(entry)) = (&mut change.content, entry)
+            && let Some(fresh) = self.entry_signature(&entry)
+        {
+            *content = fresh;
+        }
+    }
+}
+
+/// Bits of a call's label.
+const LABEL_BITS: u32 = 0x00ff_ffff;
+
+fn length(bytes: &Bytes) -> u32 {
+    u32::try_from(bytes.len()).unwrap_or(u32::MAX)
+}
+
+/// Marks in keys are the signer's; what they are about stays as it was recorded.
+fn remark(keys: &mut [Key], fresh: Vec<Key>) {
+    let same =
+        keys.len() == fresh.len() && keys.iter().zip(&fresh).all(|(key, fresh)| key.kind == fresh.kind);
+    if same {
+        for (key, fresh) in keys.iter_mut().zip(fresh).filter(|(key, _)| key.kind != KeyKind::File) {
+            (key.given, key.fields) = (fresh.given, fresh.fields);
+        }
+    }
+}
+
+/// Checks where a body is, and counts what it is. One with lost rows keeps the estimate that was made of it.
+fn measure(body: &mut Body, rows: &Rows<'_>) -> Result<(), String> {
+    if body.chunks == 0 {
+        *body = Body::default();
+        return Ok(());
+    }
+    let own = rows
+        .all
+        .get(range(body))
+        .ok_or_else(|| format!("it names body row {}, which it does not have", body.first))?;
+    let bytes = own.iter().map(|row| row.as_ref().map_or_else(|lost| u64::from(*lost), |it| it.len() as u64));
+    body.bytes = bytes.sum();
+    let is_counted = body.tokens > 0 || body.lines > 0;
+    match rows.bytes(body) {
+        Some(bytes) if is_counted => {
+            (body.tokens, body.lines) = (tokens::estimate(&bytes), line_count(&bytes));
+        }
+        Some(_) => {}
+        None => {
+            let most = u32::try_from(body.bytes).unwrap_or(u32::MAX);
+            (body.tokens, body.lines) = (body.tokens.min(most), body.lines.min(most));
+        }
+    }
+    Ok(())
+}
+
+/// What a host told, so that it is known when the host tells it here; `None` where that cannot be said any more.
+fn told(payload: &Payload, rows: &Rows<'_>) -> Option<Fact> {
+    let optional = |body: &Option<Body>| match body {
+        None => Some(None),
+        Some(body) => rows.bytes(body).map(Some),
+    };
+    let fact = match payload {
+        Payload::SessionClosed(closed) => {
+            Fact::SessionClosed { reason: closed.reason.as_ref().map(ToString::to_string) }
+        }
+        Payload::TurnStarted(turn) => {
+            Fact::TurnStarted { kind: turn.kind, key: turn.key.clone(), number: turn.number }
+        }
+        Payload::PromptSet(set) => Fact::PromptSet {
+            system: optional(&set.system)?,
+            tools: optional(&set.tools)?,
+            model: set.model.clone(),
+            params: optional(&set.params)?,
+        },
+        Payload::MessageRecorded(message) => Fact::MessageRecorded {
+            key: message.key.clone(),
+            role: message.role,
+            parts: parts(&message.parts, rows)?,
+            parent: message.parent.clone(),
+            hidden_from_model: message.hidden_from_model,
+            hidden_from_user: message.hidden_from_user,
+        },
+        Payload::MessageContinued(message) => {
+            Fact::MessageContinued { key: message.key.clone(), parts: parts(&message.parts, rows)? }
+        }
+        Payload::MessageFinished(finished) => Fact::MessageFinished {
+            key: finished.key.clone(),
+            model: finished.model.clone(),
+            provider: finished.provider.clone(),
+            request: finished.request.clone(),
+            stop_reason: finished.stop_reason.clone(),
+            usage: finished.usage,
+        },
+        Payload::MessageAbandoned(abandoned) => Fact::MessageAbandoned { key: abandoned.key.clone() },
+        Payload::ToolCallStarted(started) => Fact::ToolStarted {
+            call: started.call.clone(),
+            message: None,
+            tool: started.tool.clone(),
+            params: rows.bytes(&started.params)?,
+            provider_signature: None,
+        },
+        Payload::ToolCallFinished(finished) => Fact::ToolFinished {
+            call: finished.call.clone(),
+            outcome: finished.outcome,
+            output: parts(&finished.output, rows)?,
+            details: None,
+            todo_change: None,
+        },
+        Payload::FileChanged(changed) => {
+            Fact::FileChanged { path: changed.key.given.clone(), by: changed.by }
+        }
+        Payload::TodosReplaced(replaced) if replaced.list.body.chunks > 0 => {
+            Fact::TodosReplaced { list: rows.bytes(&replaced.list.body)? }
+        }
+        Payload::Injected(injected) => {
+            Fact::Injected { what: injected.what, text: rows.bytes(&injected.text)? }
+        }
+        _ => return None,
+    };
+    // Such ids are the other store's own: what this one would make of them is not known.
+    let is_derived = matches!(
+        fact,
+        Fact::TurnStarted { .. } | Fact::MessageFinished { .. } | Fact::MessageAbandoned { .. }
+    ) && Entry::from(fact.clone()).ids().any(|id| id.contains(DERIVED));
+    (!is_derived).then_some(fact)
+}
+
+fn parts(parts: &[Part], rows: &Rows<'_>) -> Option<Vec<PartEntry>> {
+    let part = |part: &Part| {
+        Some(PartEntry {
+            kind: part.kind,
+            bytes: rows.bytes(&part.body)?,
+            media_type: part.media_type.clone(),
+            signature: part.signature.as_ref().map_or(Some(None), |body| rows.bytes(body).map(Some))?,
+        })
+    };
+    parts.iter().map(part).collect()
+}

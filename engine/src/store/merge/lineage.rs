@@ -1,0 +1,339 @@
+//! The histories of a store's streams by ids that every store shares.
+//!
+//! ```text
+//! spine of the log --one pass, no bodies--> a line an event: id, seq, whether it stands beside the history
+//! ```
+//!
+//! An id is the plain form of the event's origin. The second and later tellings of a fact are numbered; what follows from a
+//! telling without an origin of its own is known by what it follows; acts, which have none, are known by the secret. A branch that
+//! an earlier merge made goes on from the session that it was forked from, and its history is both.
+
+use std::collections::BTreeMap;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::codec::EventRef;
+use crate::error::Error;
+use crate::event::{Payload, Recorded, Scope};
+use crate::ids::{FactId, Micros, Origin, Seq, StreamId};
+use crate::log::LogError;
+use crate::secret::Secret;
+use crate::travel::{FactRef, base_name, is_beside};
+
+use super::super::Inner;
+use super::super::events::bare;
+
+/// One event of a history.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Line {
+    pub(super) id: FactId,
+    pub(super) seq: Seq,
+    pub(super) beside: bool,
+}
+
+/// The history of one stream.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Lineage {
+    pub(super) scope: Scope,
+    pub(super) host: String,
+    pub(super) name: String,
+    /// Its own events, in order.
+    pub(super) lines: Vec<Line>,
+    /// Where it was forked from, and up to which seq.
+    pub(super) parent: Option<(StreamId, Seq)>,
+    /// The fork is what a merge did, or stands for one: its event is no part of the history.
+    pub(super) is_branch: bool,
+    /// Whether an event has a time of its host's; whether one that has a record has none.
+    has_time: bool,
+    has_undated: bool,
+    /// The newest change of title, folder, project and version.
+    pub(super) changed: Option<Micros>,
+    /// Policies of its own, each with the event that set it.
+    pub(super) policies: Vec<(Seq, String)>,
+    /// Memory ids by the events that recorded them.
+    pub(super) memory: FxHashMap<FactId, String>,
+    /// Where each id is; made when asked.
+    places: Option<FxHashMap<FactId, Seq>>,
+}
+
+impl Lineage {
+    /// Whether nothing of it has a time that a host gave, and some of it comes from records.
+    pub(super) fn is_undated(&self) -> bool {
+        self.scope == Scope::Session && self.has_undated && !self.has_time
+    }
+
+    pub(super) fn head(&self) -> Seq {
+        self.lines.last().map_or(Seq::ZERO, |line| line.seq)
+    }
+
+    /// Its event with this id.
+    pub(super) fn place(&mut self, id: FactId) -> Option<Seq> {
+        let lines = &self.lines;
+        let places = self.places.get_or_insert_with(|| {
+            let mut places = FxHashMap::default();
+            for line in lines {
+                places.entry(line.id).or_insert(line.seq);
+            }
+            places
+        });
+        places.get(&id).copied()
+    }
+
+    pub(super) fn push(&mut self, line: Line) {
+        if let Some(places) = &mut self.places {
+            places.entry(line.id).or_insert(line.seq);
+        }
+        self.lines.push(line);
+    }
+
+    /// Its event at a seq.
+    fn at(&self, seq: Seq) -> Option<&Line> {
+        let place = self.lines.binary_search_by_key(&seq, |line| line.seq).ok()?;
+        self.lines.get(place)
+    }
+
+    /// The last event up to a seq that is part of the history.
+    fn last_at(&self, seq: Seq) -> Option<&Line> {
+        let end = self.lines.partition_point(|line| line.seq <= seq);
+        self.lines.get(..end)?.iter().rev().find(|line| !line.beside)
+    }
+}
+
+/// All streams of a store.
+#[derive(Debug, Default)]
+pub(super) struct Lineages {
+    pub(super) streams: BTreeMap<StreamId, Lineage>,
+    /// Time and policy of the newest event that set the store's policy.
+    pub(super) policy: Option<(Micros, String)>,
+    /// What could not be read.
+    pub(super) gaps: Vec<String>,
+    pub(super) head: Seq,
+}
+
+impl Lineages {
+    /// The history of a stream up to its end, with that which it goes on from: ids and places.
+    pub(super) fn history(&self, stream: StreamId) -> Vec<(FactId, StreamId, Seq)> {
+        let mut pieces = Vec::new();
+        let (mut stream, mut until) = (stream, Seq::MAX);
+        let mut seen = FxHashSet::default();
+        while let Some(lineage) = self.streams.get(&stream).filter(|_| seen.insert(stream)) {
+            let own = lineage.lines.iter().filter(|line| !line.beside && line.seq <= until);
+            pieces.push(own.map(|line| (line.id, stream, line.seq)).collect::<Vec<_>>());
+            match lineage.parent.filter(|_| lineage.is_branch) {
+                Some((parent, at)) => (stream, until) = (parent, at.min(until)),
+                None => break,
+            }
+        }
+        pieces.into_iter().rev().flatten().collect()
+    }
+
+    /// Where the event is that a ref means, seen from a stream: in it, or in what it goes on from.
+    pub(super) fn find(&mut self, stream: StreamId, id: FactId) -> Option<(StreamId, Seq)> {
+        let (mut stream, mut until) = (stream, Seq::MAX);
+        let mut seen = FxHashSet::default();
+        while seen.insert(stream) {
+            let lineage = self.streams.get_mut(&stream)?;
+            if let Some(seq) = lineage.place(id).filter(|seq| *seq <= until) {
+                return Some((stream, seq));
+            }
+            let (parent, at) = lineage.parent?;
+            (stream, until) = (parent, at.min(until));
+        }
+        None
+    }
+
+    /// The event at a seq, that of `stream` or of one that it goes on from first.
+    pub(super) fn named(&self, stream: StreamId, seq: Seq) -> Option<FactRef> {
+        let near = self.ancestry(stream).find_map(|(stream, lineage)| Some((stream, lineage.at(seq)?.id)));
+        let found = near.or_else(|| self.streams.iter().find_map(|(id, it)| Some((*id, it.at(seq)?.id))));
+        found.map(|(stream, id)| FactRef { stream, id })
+    }
+
+    /// The last event of a history up to a seq; zeros if there is none.
+    pub(super) fn point(&self, stream: StreamId, seq: Seq) -> FactRef {
+        let near =
+            self.ancestry(stream).find_map(|(stream, lineage)| Some((stream, lineage.last_at(seq)?.id)));
+        let (stream, id) = near.unwrap_or((stream, FactId::ZERO));
+        FactRef { stream, id }
+    }
+
+    /// The policy that a stream has of its own or from what it goes on from.
+    pub(super) fn own_policy(&self, stream: StreamId) -> Option<&String> {
+        let mut until = Seq::MAX;
+        self.ancestry(stream).find_map(|(_, lineage)| {
+            let own = lineage.policies.iter().rev().find(|(seq, _)| *seq <= until);
+            until = lineage.parent.map_or(Seq::ZERO, |(_, at)| at.min(until));
+            own.map(|(_, policy)| policy)
+        })
+    }
+
+    fn ancestry(&self, stream: StreamId) -> impl Iterator<Item = (StreamId, &Lineage)> {
+        let mut next = Some(stream);
+        let mut left = self.streams.len();
+        std::iter::from_fn(move || {
+            let stream = next?;
+            let lineage = self.streams.get(&stream)?;
+            left = left.checked_sub(1)?;
+            next = lineage.parent.map(|(parent, _)| parent);
+            Some((stream, lineage))
+        })
+    }
+
+    /// Takes note of an event. `payload`: its bytes in the log.
+    fn observe(&mut self, recorded: &Recorded, id: FactId) {
+        let event = &recorded.event;
+        let time = event.host_time.unwrap_or(recorded.recorded_at);
+        if event.stream == StreamId::STORE {
+            if let Payload::PolicySet(set) = &event.payload {
+                // What a new store begins with is nobody's choice.
+                let is_first = set.reason.as_deref() == Some("store created");
+                self.policy = Some((if is_first { Micros(i64::MIN) } else { time }, set.policy.clone()));
+            }
+            return;
+        }
+        let mut fork = None;
+        let lineage = self.streams.entry(event.stream).or_default();
+        lineage.has_time |= event.host_time.is_some();
+        lineage.has_undated |= event.host_time.is_none() && event.stamp.wire.is_some();
+        match &event.payload {
+            Payload::SessionOpened(opened) => {
+                lineage.scope = opened.scope;
+                lineage.host.clone_from(&opened.host);
+                lineage.name.clone_from(&opened.name);
+                lineage.changed = Some(time);
+            }
+            Payload::SessionChanged(_) => lineage.changed = lineage.changed.max(Some(time)),
+            Payload::Forked(forked) if lineage.parent.is_none() => {
+                lineage.parent = Some((forked.from, forked.at));
+                fork = lineage.lines.iter().all(|line| line.beside).then_some(forked.from);
+            }
+            Payload::MemoryRecorded(memory) => {
+                lineage.memory.insert(id, memory.id.clone());
+            }
+            Payload::PolicySet(set) => lineage.policies.push((recorded.seq, set.policy.clone())),
+            _ => {}
+        }
+        let mut beside = is_beside(&event.payload, event.stamp.actor);
+        if let Some(from) = fork {
+            let is_branch = self.is_branch(event.stream, from);
+            if let Some(lineage) = self.streams.get_mut(&event.stream) {
+                lineage.is_branch = is_branch;
+            }
+            beside |= is_branch;
+        }
+        if let Some(lineage) = self.streams.get_mut(&event.stream) {
+            lineage.push(Line { id, seq: recorded.seq, beside });
+        }
+    }
+
+    /// Whether a stream that was forked from another bears the name of a branch of it.
+    pub(super) fn is_branch(&self, stream: StreamId, from: StreamId) -> bool {
+        let (Some(own), Some(from)) = (self.streams.get(&stream), self.streams.get(&from)) else {
+            return false;
+        };
+        let base = base_name(&own.name);
+        base != own.name && own.host == from.host && own.scope == from.scope && base_name(&from.name) == base
+    }
+}
+
+/// What gives events their ids, in the order of the log.
+#[derive(Debug, Default)]
+pub(super) struct Namer {
+    told: FxHashMap<(StreamId, Origin), u32>,
+    last: FxHashMap<StreamId, (FactId, Micros, bool)>,
+}
+
+impl Namer {
+    /// The id of the next event.
+    pub(super) fn name(&mut self, secret: &Secret, recorded: &Recorded, event: &EventRef<'_>) -> FactId {
+        let id = self.id(secret, recorded, event.payload);
+        let revises = matches!(recorded.event.payload, Payload::ItemRevised(_));
+        self.last.insert(recorded.event.stream, (id, recorded.recorded_at, revises));
+        id
+    }
+
+    fn id(&mut self, secret: &Secret, recorded: &Recorded, bytes: &[u8]) -> FactId {
+        let event = &recorded.event;
+        let label = event.payload.label().as_bytes();
+        if !event.origin.is_zero() {
+            let plain = secret.plain(event.origin);
+            let count = self.told.entry((event.stream, event.origin)).or_default();
+            *count = count.saturating_add(1);
+            return match *count {
+                1 => plain,
+                count => derived("acpdb 2026 fact told again v1", &[&plain.0, &count.to_le_bytes()]),
+            };
+        }
+        let before = self.last.get(&event.stream);
+        match &event.payload {
+            Payload::SessionOpened(_) => derived("acpdb 2026 stream opened v1", &[event.stream.as_bytes()]),
+            // The second part of a revision comes with the first, and a call that is told anew is given up before.
+            Payload::ItemRevised(_)
+                if before.is_some_and(|(_, time, revises)| *revises && *time == recorded.recorded_at) =>
+            {
+                after(before, label)
+            }
+            Payload::ToolCallFinished(_) if event.stamp.revision == 0 => after(before, label),
+            _ => {
+                let (seq, time) =
+                    (recorded.seq.get().to_le_bytes(), recorded.recorded_at.get().to_le_bytes());
+                secret.act(&[event.stream.as_bytes(), &seq, &time, label, bytes])
+            }
+        }
+    }
+}
+
+fn after(before: Option<&(FactId, Micros, bool)>, label: &[u8]) -> FactId {
+    let before = before.map_or(FactId::ZERO, |(id, _, _)| *id);
+    derived("acpdb 2026 fact that follows v1", &[&before.0, label])
+}
+
+/// An id that follows from others.
+pub(super) fn derived(purpose: &str, parts: &[&[u8]]) -> FactId {
+    let mut hasher = blake3::Hasher::new_derive_key(purpose);
+    for part in parts {
+        hasher.update(&(part.len() as u64).to_le_bytes());
+        hasher.update(part);
+    }
+    let mut bytes = [0; 16];
+    hasher.finalize_xof().fill(&mut bytes);
+    FactId(bytes)
+}
+
+impl Inner {
+    /// The histories of all streams, up to a seq. Cost: one pass over the spines.
+    pub(super) fn lineages(&self, until: Seq) -> Result<Lineages, Error> {
+        let mut all = Lineages::default();
+        let mut namer = Namer::default();
+        let head = self.log.refresh()?;
+        all.head = head.seq.min(until);
+        for frame in self.log.frames_from(Seq(1), head)? {
+            let frame = match frame {
+                Ok(frame) => frame,
+                Err(LogError::Corrupt(corruption)) => {
+                    all.gaps.push(corruption.to_string());
+                    continue;
+                }
+                Err(error) => return Err(error.into()),
+            };
+            for event in frame.events().filter(|event| event.seq <= until) {
+                let recorded = match bare(&frame, &event) {
+                    // The word by which a new store's policy is known, and ids of memory, stand in the payload.
+                    Ok(mut recorded) => {
+                        recorded.event.payload.texts_mut(&mut |text| {
+                            text.fill_plain();
+                        });
+                        recorded
+                    }
+                    Err(error) => {
+                        all.gaps.push(error.to_string());
+                        continue;
+                    }
+                };
+                let id = namer.name(self.log.secret(), &recorded, &event);
+                all.observe(&recorded, id);
+            }
+        }
+        Ok(all)
+    }
+}

@@ -1,0 +1,133 @@
+//! The histories that another store tells, by ids.
+
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashSet;
+
+use crate::event::{Payload, Scope};
+use crate::ids::{FactId, StoreId, StreamId};
+use crate::travel::{FactRef, Piece, base_name};
+
+use super::lineage::Lineages;
+
+/// One stream of another store.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Told {
+    pub(super) scope: Scope,
+    pub(super) host: String,
+    pub(super) name: String,
+    /// Its own events that are part of its history, in order.
+    pub(super) ids: Vec<FactId>,
+    /// What it goes on from, if it is a branch that a merge made.
+    pub(super) branch_of: Option<FactRef>,
+    /// Place among the streams, by their first events.
+    pub(super) order: u64,
+    fork: Option<FactRef>,
+}
+
+/// The histories of all streams of another store.
+#[derive(Clone, Debug, Default)]
+pub struct Outline {
+    source: Option<StoreId>,
+    pub(super) streams: BTreeMap<StreamId, Told>,
+    /// Some of it was damaged: what is missing says nothing.
+    pub(super) has_gaps: bool,
+}
+
+impl Outline {
+    /// The store that it is of.
+    pub(super) const fn source(&self) -> Option<StoreId> {
+        self.source
+    }
+
+    /// Takes note of a piece.
+    pub(super) fn observe(&mut self, piece: &Piece) {
+        let parcel = match piece {
+            Piece::Heading(heading) => {
+                self.source = Some(heading.store);
+                return;
+            }
+            Piece::Gap(_) => {
+                self.has_gaps = true;
+                return;
+            }
+            Piece::End(_) => return,
+            Piece::Parcel(parcel) => parcel,
+        };
+        if parcel.stream == StreamId::STORE {
+            return;
+        }
+        let order = self.streams.len() as u64;
+        let told = self.streams.entry(parcel.stream).or_insert_with(|| Told { order, ..Told::default() });
+        if let Payload::SessionOpened(opened) = &parcel.event {
+            told.scope = opened.scope;
+            told.host.clone_from(&opened.host);
+            told.name.clone_from(&opened.name);
+        }
+        if let Payload::Forked(forked) = &parcel.event
+            && told.ids.is_empty()
+            && told.fork.is_none()
+        {
+            let place = usize::try_from(forked.at.get()).unwrap_or_default().checked_sub(1);
+            let at = place.and_then(|place| parcel.refs.get(place));
+            told.fork = Some(FactRef { stream: forked.from, id: at.map_or(FactId::ZERO, |at| at.id) });
+            if self.is_branch(parcel.stream, forked.from) {
+                if let Some(told) = self.streams.get_mut(&parcel.stream) {
+                    told.branch_of = at.copied().or(told.fork);
+                }
+                return;
+            }
+        }
+        if let Some(told) = self.streams.get_mut(&parcel.stream).filter(|_| !parcel.is_beside()) {
+            told.ids.push(parcel.id);
+        }
+    }
+
+    fn is_branch(&self, stream: StreamId, from: StreamId) -> bool {
+        let (Some(own), Some(from)) = (self.streams.get(&stream), self.streams.get(&from)) else {
+            return false;
+        };
+        let base = base_name(&own.name);
+        base != own.name && own.host == from.host && own.scope == from.scope && base_name(&from.name) == base
+    }
+
+    /// The outline of a store, without its texts.
+    pub(super) fn of(lineages: &Lineages, source: StoreId) -> Self {
+        let mut streams: Vec<_> = lineages.streams.iter().collect();
+        streams.sort_by_key(|(_, lineage)| lineage.lines.first().map(|line| line.seq));
+        let told = (0..).zip(streams).map(|(order, (id, lineage))| {
+            let branch_of = lineage.parent.filter(|_| lineage.is_branch);
+            let told = Told {
+                scope: lineage.scope,
+                host: lineage.host.clone(),
+                name: lineage.name.clone(),
+                ids: lineage.lines.iter().filter(|line| !line.beside).map(|line| line.id).collect(),
+                branch_of: branch_of.map(|(parent, at)| lineages.point(parent, at)),
+                order,
+                fork: None,
+            };
+            (*id, told)
+        });
+        Self { source: Some(source), streams: told.collect(), has_gaps: !lineages.gaps.is_empty() }
+    }
+
+    /// The whole history of a stream, and how much of it is not its own.
+    pub(super) fn history(&self, stream: StreamId) -> (Vec<FactId>, usize) {
+        let mut pieces: Vec<&[FactId]> = Vec::new();
+        let mut seen = FxHashSet::default();
+        let (mut stream, mut until) = (stream, None::<FactId>);
+        while let Some(told) = self.streams.get(&stream).filter(|_| seen.insert(stream)) {
+            let end = match until {
+                None => told.ids.len(),
+                Some(id) => told.ids.iter().position(|own| *own == id).map_or(0, |place| place + 1),
+            };
+            pieces.push(told.ids.get(..end).unwrap_or_default());
+            match told.branch_of {
+                Some(at) => (stream, until) = (at.stream, Some(at.id)),
+                None => break,
+            }
+        }
+        let inherited = pieces.iter().skip(1).map(|piece| piece.len()).sum();
+        (pieces.into_iter().rev().flatten().copied().collect(), inherited)
+    }
+}

@@ -1,0 +1,302 @@
+//! Events of this store as parcels.
+//!
+//! What is keyed with the secret is left out or made plain; what is named by seq is named by id.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::codec::{BodyRow, EventRef, Frame};
+use crate::error::Error;
+use crate::event::wire::{self, Piece};
+use crate::event::{Body, Payload, Recorded};
+use crate::ids::{FactId, Origin, Seq, Signature, StreamId};
+use crate::log::LogError;
+use crate::text::pattern::Pattern;
+use crate::travel::{End, FactRef, Gap, Heading, Parcel, Piece as Sent, Row};
+
+use super::super::{Inner, Store};
+use super::Take;
+use super::lineage::{Lineages, Namer};
+
+impl Store {
+    /// Everything that another store needs to make the same events: of these streams and those that they go on from, or of
+    /// all, up to `until`.
+    ///
+    /// What is damaged is told of in its place, and the rest follows. Cost: two passes over the log, one of them with all
+    /// bodies.
+    ///
+    /// # Errors
+    /// What `take` returns, [`Error::Io`], and [`Error::ReadOnly`] if the store's secret is lost: without it nothing says which
+    /// events another store has.
+    pub fn parcels(&self, only: Option<&[StreamId]>, until: Seq, take: Take<'_>) -> Result<u64, Error> {
+        let inner = &self.inner;
+        if !inner.log.secret().is_known() {
+            let detail = "its file `secret` is missing, without which no event can be told from another; put it back from a \
+                          backup"
+                .to_owned();
+            return Err(Error::ReadOnly { path: inner.root.clone(), detail });
+        }
+        let lineages = inner.lineages(until)?;
+        take(Sent::Heading(Heading { store: self.id(), head: lineages.head }))?;
+        let wanted = only.map(|only| lineages.with_ancestors(only));
+        let mut packer = Packer {
+            inner,
+            lineages: &lineages,
+            namer: Namer::default(),
+            keys: FxHashMap::default(),
+            count: 0,
+        };
+        for frame in inner.log.frames_from(Seq(1), inner.log.refresh()?)? {
+            match frame {
+                Ok(frame) => packer.frame(&frame, wanted.as_ref(), take)?,
+                Err(LogError::Corrupt(corruption)) => {
+                    take(Sent::Gap(Gap { detail: corruption.to_string() }))?;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        take(Sent::End(End { events: packer.count }))?;
+        Ok(packer.count)
+    }
+}
+
+impl Lineages {
+    fn with_ancestors(&self, only: &[StreamId]) -> FxHashSet<StreamId> {
+        let mut all: FxHashSet<StreamId> = FxHashSet::default();
+        let mut todo = only.to_vec();
+        while let Some(stream) = todo.pop() {
+            if all.insert(stream) {
+                let parent = self.streams.get(&stream).and_then(|lineage| lineage.parent);
+                todo.extend(parent.map(|(parent, _)| parent));
+            }
+        }
+        all
+    }
+}
+
+struct Packer<'a> {
+    inner: &'a Inner,
+    lineages: &'a Lineages,
+    namer: Namer,
+    /// Events that hold the keys of streams.
+    keys: FxHashMap<StreamId, crate::ids::BodyId>,
+    count: u64,
+}
+
+impl Packer<'_> {
+    fn frame(
+        &mut self,
+        frame: &Frame,
+        wanted: Option<&FxHashSet<StreamId>>,
+        take: Take<'_>,
+    ) -> Result<(), Error> {
+        let mut todo: Vec<(Recorded, FactId, EventRef<'_>)> = Vec::new();
+        for event in frame.events().filter(|event| event.seq <= self.lineages.head) {
+            let recorded = match self.inner.decode(frame, &event) {
+                Ok(recorded) => recorded,
+                Err(Error::Corrupt { detail }) => {
+                    take(Sent::Gap(Gap { detail }))?;
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            let id = self.namer.name(self.inner.log.secret(), &recorded, &event);
+            if wanted.is_none_or(|wanted| wanted.contains(&recorded.event.stream)) {
+                todo.push((recorded, id, event));
+            }
+        }
+        // Bodies of a commit are read together.
+        let mut rows: Vec<BodyRow> = Vec::new();
+        let mut counts = Vec::with_capacity(todo.len());
+        for (recorded, _, event) in &todo {
+            let count = body_rows(recorded, event);
+            rows.extend(event.rows().take(count));
+            counts.push(count);
+        }
+        let mut read = self.inner.log.bodies(&rows).into_iter().zip(rows);
+        for ((recorded, id, _), count) in todo.into_iter().zip(counts) {
+            let mut bodies = Vec::with_capacity(count);
+            for (body, row) in read.by_ref().take(count) {
+                bodies.push(match body {
+                    Ok(bytes) => Row::Bytes(bytes.into()),
+                    Err(LogError::Erased { position }) => {
+                        match self.inner.erased(
+                            recorded.seq,
+                            u32::try_from(bodies.len()).unwrap_or(u32::MAX),
+                            position,
+                        ) {
+                            Error::Erased { .. } => Row::Erased(row.bytes),
+                            _ => Row::Damaged(row.bytes),
+                        }
+                    }
+                    Err(LogError::Corrupt(_)) => Row::Damaged(row.bytes),
+                    Err(error) => return Err(error.into()),
+                });
+            }
+            if let Some(sent) = self.parcel(recorded, id, bodies)? {
+                self.count += u64::from(matches!(sent, Sent::Parcel(_)));
+                take(sent)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The event as it travels; `None` if it is the store's own affair.
+    fn parcel(
+        &mut self,
+        recorded: Recorded,
+        id: FactId,
+        mut bodies: Vec<Row>,
+    ) -> Result<Option<Sent>, Error> {
+        let Recorded { seq, recorded_at, event } = recorded;
+        let secret = self.inner.log.secret();
+        let mut payload = event.payload;
+        match &mut payload {
+            Payload::Erased(_) | Payload::DamageNoted(_) => return Ok(None),
+            Payload::Unknown { number, .. } => {
+                let detail = format!("event {seq} is of kind {number}, which a newer program recorded");
+                return Ok(Some(Sent::Gap(Gap { detail })));
+            }
+            Payload::SessionOpened(opened) => {
+                self.keys.insert(event.stream, opened.key.id(seq));
+                (opened.key, opened.policy) = (Body::default(), None);
+                bodies.clear();
+            }
+            // Keyed, and of use to nobody who does not have the secret.
+            Payload::ContextServed(served) => served.digest = [0; 32],
+            _ => {}
+        }
+        let lineage = self.lineages.streams.get(&event.stream);
+        let undated = lineage.is_some_and(super::lineage::Lineage::is_undated);
+        let mut refs = Refs::default();
+        match &mut payload {
+            Payload::Forked(forked) => forked.at = refs.place(self.lineages.point(forked.from, forked.at)),
+            Payload::Rewound(rewound) => {
+                rewound.to = refs.place(self.lineages.point(event.stream, rewound.to));
+            }
+            other => {
+                let lost = FactRef { stream: event.stream, id: FactId::ZERO };
+                other.items_mut(&mut |item| {
+                    item.seq = refs.place(self.lineages.named(event.stream, item.seq).unwrap_or(lost));
+                    true
+                });
+            }
+        }
+        if let Some(template) = event.stamp.wire {
+            plain_template(template, &mut bodies, &|origin| Origin(secret.plain(origin).0));
+        }
+        let patterns = self.patterns(event.stream, &mut payload, &bodies)?;
+        Ok(Some(Sent::Parcel(Box::new(Parcel {
+            stream: event.stream,
+            id,
+            seq,
+            recorded_at,
+            time: event.host_time.or((!undated).then_some(recorded_at)),
+            actor: event.stamp.actor,
+            told: event.stamp.revision != 0 && !event.origin.is_zero() && secret.plain(event.origin) == id,
+            wire: event.stamp.wire,
+            refs: refs.all,
+            patterns,
+            event: payload,
+            bodies,
+        }))))
+    }
+
+    /// The patterns behind the signatures of an act.
+    fn patterns(
+        &self,
+        stream: StreamId,
+        payload: &mut Payload,
+        bodies: &[Row],
+    ) -> Result<Vec<(Signature, String)>, Error> {
+        let targets = match payload {
+            Payload::Discarded(discarded) => discarded.targets,
+            Payload::Distilled(distilled) => distilled.targets,
+            _ => return Ok(Vec::new()),
+        };
+        let mut wanted = Vec::new();
+        payload.signatures_mut(&mut |signature| wanted.push(*signature));
+        let (Some(Row::Bytes(targets)), Some(key)) =
+            (bodies.get(targets.first as usize), self.keys.get(&stream))
+        else {
+            return Ok(Vec::new());
+        };
+        if wanted.is_empty() {
+            return Ok(Vec::new());
+        }
+        let key = match self.inner.body(*key) {
+            Ok(key) => key,
+            Err(Error::Erased { .. } | Error::Corrupt { .. }) => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+        };
+        let Ok(key) = <[u8; 32]>::try_from(key.as_slice()) else { return Ok(Vec::new()) };
+        let signer = self.inner.signer_with(&key);
+        let typed: Vec<Vec<String>> = serde_json::from_slice(targets).unwrap_or_default();
+        let patterns = typed.iter().filter_map(|target| Pattern::parse(target.first()?));
+        let signed = patterns.map(|pattern| {
+            let text = pattern.normalised().to_owned();
+            (signer.text("pattern", &text), text)
+        });
+        Ok(signed.filter(|(signature, _)| wanted.contains(signature)).collect())
+    }
+}
+
+/// How many of an event's rows are not free texts: those stand behind all others.
+fn body_rows(recorded: &Recorded, event: &EventRef<'_>) -> usize {
+    let mut count = event.row_count();
+    let mut payload = recorded.event.payload.clone();
+    if payload.may_have_texts() {
+        payload.texts_mut(&mut |text| {
+            let body = text.body();
+            if body.chunks > 0 {
+                count = count.min(body.first as usize);
+            }
+        });
+    }
+    count
+}
+
+/// What an event names, each once.
+#[derive(Default)]
+struct Refs {
+    all: Vec<FactRef>,
+    places: FxHashMap<FactRef, Seq>,
+}
+
+impl Refs {
+    fn place(&mut self, fact: FactRef) -> Seq {
+        let all = &mut self.all;
+        *self.places.entry(fact).or_insert_with(|| {
+            all.push(fact);
+            Seq(all.len() as u64)
+        })
+    }
+}
+
+/// Puts other origins into the rows of a record's template. Their places and lengths stay; a template with a row that is not there
+/// stays as it is.
+pub(super) fn plain_template(template: Body, rows: &mut [Row], other: &dyn Fn(Origin) -> Origin) {
+    let range = template.first as usize..template.first.saturating_add(template.chunks) as usize;
+    let Some(rows) = rows.get_mut(range) else { return };
+    let mut bytes = Vec::new();
+    for row in rows.iter() {
+        let Row::Bytes(chunk) = row else { return };
+        bytes.extend_from_slice(chunk);
+    }
+    let Ok(pieces) = wire::pieces(&bytes) else { return };
+    if !pieces.iter().any(|piece| matches!(piece, Piece::Record(_))) {
+        return;
+    }
+    let mut changed = Vec::with_capacity(bytes.len());
+    for piece in pieces {
+        match piece {
+            Piece::Record(origin) => wire::push(&mut changed, &Piece::Record(other(origin))),
+            piece => wire::push(&mut changed, &piece),
+        }
+    }
+    let mut rest = changed.as_slice();
+    for row in rows {
+        let Row::Bytes(chunk) = row else { return };
+        let Some((own, after)) = rest.split_at_checked(chunk.len()) else { return };
+        (*chunk, rest) = (own.into(), after);
+    }
+}

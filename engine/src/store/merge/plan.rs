@@ -1,0 +1,204 @@
+//! Where each stream of another store goes.
+//!
+//! ```text
+//! all of it is here                            -> nothing new
+//! what is here is the beginning of it          -> on, in the same stream
+//! both have what the other has not             -> a branch from where they part
+//! no stream of that name                       -> a new one
+//! a project's or the user's                    -> what is new, in the same stream
+//! ```
+//!
+//! A session is compared with all that bear its name, branches included: a branch is found by its history. Pure.
+
+use std::collections::BTreeMap;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::event::{Scope, stream_id};
+use crate::ids::{FactId, StreamId};
+use crate::travel::{base_name, branch_name};
+
+use super::lineage::{Lineages, derived};
+use super::outline::{Outline, Told};
+
+/// What becomes of a stream.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Goal {
+    /// It is here.
+    Known,
+    /// It goes on.
+    On,
+    /// It is made.
+    New,
+}
+
+/// A stream that a merge makes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Fresh {
+    pub(super) name: String,
+    /// The stream and the event that it goes on from.
+    pub(super) fork: Option<(StreamId, FactId)>,
+    /// Whether it stands beside a session of its name.
+    pub(super) is_branch: bool,
+}
+
+/// Where a stream goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Target {
+    pub(super) stream: StreamId,
+    pub(super) goal: Goal,
+}
+
+/// Where all of them go.
+#[derive(Debug, Default)]
+pub(super) struct Plan {
+    pub(super) targets: FxHashMap<StreamId, Target>,
+    pub(super) fresh: BTreeMap<StreamId, Fresh>,
+    /// Streams whose beginning is missing.
+    pub(super) nameless: Vec<StreamId>,
+}
+
+type Family = (Scope, String, String);
+
+struct Planner<'a> {
+    outline: &'a Outline,
+    here: &'a Lineages,
+    families: FxHashMap<Family, Vec<StreamId>>,
+    histories: FxHashMap<StreamId, Vec<FactId>>,
+    plan: Plan,
+}
+
+/// Plans a merge.
+pub(super) fn plan(outline: &Outline, here: &Lineages) -> Plan {
+    let mut families: FxHashMap<Family, Vec<StreamId>> = FxHashMap::default();
+    for (id, lineage) in &here.streams {
+        let family = (lineage.scope, lineage.host.clone(), base_name(&lineage.name).to_owned());
+        families.entry(family).or_default().push(*id);
+    }
+    let mut planner =
+        Planner { outline, here, families, histories: FxHashMap::default(), plan: Plan::default() };
+    let mut streams: Vec<(&StreamId, &Told)> = outline.streams.iter().collect();
+    streams.sort_by_key(|(_, told)| told.order);
+    for (id, told) in streams {
+        match planner.target(*id, told) {
+            Some(target) => {
+                planner.plan.targets.insert(*id, target);
+            }
+            None => planner.plan.nameless.push(*id),
+        }
+    }
+    planner.plan
+}
+
+impl Planner<'_> {
+    fn target(&mut self, id: StreamId, told: &Told) -> Option<Target> {
+        let is_here = self.here.streams.contains_key(&id);
+        if told.scope != Scope::Session {
+            return Some(if is_here {
+                Target { stream: id, goal: Goal::On }
+            } else {
+                self.make(told, told.name.clone(), None)
+            });
+        }
+        if told.name.is_empty() {
+            return is_here.then_some(Target { stream: id, goal: Goal::On });
+        }
+        let base = base_name(&told.name).to_owned();
+        let family = (told.scope, told.host.clone(), base.clone());
+        let members = self.families.get(&family).cloned().unwrap_or_default();
+        let (history, inherited) = self.outline.history(id);
+        if members.is_empty() {
+            let target = self.make(told, told.name.clone(), None);
+            self.histories.insert(target.stream, history);
+            return Some(target);
+        }
+        let all: FxHashSet<FactId> = history.iter().copied().collect();
+        let mut on: Option<(usize, StreamId)> = None;
+        let mut apart: Option<(usize, StreamId)> = None;
+        let has_gaps = self.outline.has_gaps;
+        for member in members {
+            let own = self.history(member);
+            let known: FxHashSet<&FactId> = own.iter().collect();
+            if all.iter().all(|id| known.contains(id)) {
+                return Some(Target { stream: member, goal: Goal::Known });
+            }
+            if goes_on(own, &all, has_gaps) && on.is_none_or(|(count, _)| own.len() > count) {
+                on = Some((own.len(), member));
+            }
+            let together = own.iter().zip(&history).take_while(|(own, other)| own == other).count();
+            // Of equal ones that with the plain name, which sorts nowhere in particular.
+            let is_plain = self.here.streams.get(&member).is_some_and(|lineage| lineage.name == base);
+            if apart.is_none_or(|(count, _)| together > count || (together == count && is_plain)) {
+                apart = Some((together, member));
+            }
+        }
+        if let Some((_, stream)) = on {
+            let own = self.history(stream);
+            let known: FxHashSet<FactId> = own.iter().copied().collect();
+            let mut whole = own.clone();
+            whole.extend(history.iter().filter(|id| !known.contains(id)));
+            self.histories.insert(stream, whole);
+            return Some(Target { stream, goal: Goal::On });
+        }
+        let (mut together, mut from) = apart?;
+        if together < inherited
+            && let Some(at) = told.branch_of
+            && let Some(parent) = self.plan.targets.get(&at.stream)
+        {
+            (together, from) = (inherited, parent.stream);
+        }
+        Some(self.branch(told, &base, &history, (together, from)))
+    }
+
+    fn branch(
+        &mut self,
+        told: &Told,
+        base: &str,
+        history: &[FactId],
+        (together, from): (usize, StreamId),
+    ) -> Target {
+        let last = together.checked_sub(1).and_then(|place| history.get(place));
+        let fork = last.map(|id| (from, *id));
+        let mut differs = history.get(together).copied().unwrap_or_default();
+        let is_free = |planner: &Self, name: &str| {
+            let id = stream_id(told.scope, &told.host, name);
+            !planner.here.streams.contains_key(&id) && !planner.plan.fresh.contains_key(&id)
+        };
+        let mut name = if told.name == base { branch_name(base, differs) } else { told.name.clone() };
+        while !is_free(self, &name) {
+            name = branch_name(base, differs);
+            differs = derived("acpdb 2026 next branch v1", &[&differs.0]);
+        }
+        let target = self.make(told, name, fork);
+        if let Some(fresh) = self.plan.fresh.get_mut(&target.stream) {
+            fresh.is_branch = true;
+        }
+        self.histories.insert(target.stream, history.to_vec());
+        target
+    }
+
+    /// A new stream.
+    fn make(&mut self, told: &Told, name: String, fork: Option<(StreamId, FactId)>) -> Target {
+        let stream = stream_id(told.scope, &told.host, &name);
+        let family = (told.scope, told.host.clone(), base_name(&name).to_owned());
+        self.families.entry(family).or_default().push(stream);
+        self.plan.fresh.insert(stream, Fresh { name, fork, is_branch: false });
+        Target { stream, goal: Goal::New }
+    }
+
+    fn history(&mut self, stream: StreamId) -> &Vec<FactId> {
+        let here = self.here;
+        self.histories
+            .entry(stream)
+            .or_insert_with(|| here.history(stream).into_iter().map(|(id, _, _)| id).collect())
+    }
+}
+
+/// Whether a history is the beginning of another, which is given as a set: all of it is there, whatever the order. Where some of the
+/// other was damaged, what is missing there before the last that both have is no difference.
+fn goes_on(own: &[FactId], other: &FxHashSet<FactId>, has_gaps: bool) -> bool {
+    if !has_gaps {
+        return own.iter().all(|id| other.contains(id));
+    }
+    own.last().is_none_or(|last| other.contains(last))
+}

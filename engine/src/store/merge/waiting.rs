@@ -1,0 +1,268 @@
+//! What waits becomes a commit like any other.
+
+use std::collections::BTreeMap;
+use std::sync::PoisonError;
+
+use crate::command::ledger::Ledger;
+use crate::command::record::{self, EventDraft, Recorder};
+use crate::entry::StreamInfo;
+use crate::error::Error;
+use crate::event::{Actor, BodyAddress, Erased, Event, Payload, Recorded, Stamp};
+use crate::ids::{FactId, Origin, Seq, StreamId};
+use crate::log::Condition;
+use crate::text::Signer;
+use crate::travel::{Row, is_beside};
+
+use super::super::writer::StreamWriter;
+use super::lineage::{Line, derived};
+use super::take::{Taker, Waiting};
+
+/// Bytes of bodies after which what waits is recorded.
+const WAIT_BYTES: usize = 8 << 20;
+/// Events after which it is.
+const WAIT_COUNT: usize = 4096;
+/// Bytes that are placed before they are synced.
+const UNSYNCED_BYTES: usize = 64 << 20;
+/// Bodies that one event names.
+const BODIES_PER_EVENT: usize = 4096;
+
+impl Taker<'_> {
+    pub(super) fn wait(&mut self, waiting: Waiting) -> Result<(), Error> {
+        if let Waiting::Parcel { stream, parcel } = &waiting {
+            let bytes = parcel.bodies.iter().map(|row| match row {
+                Row::Bytes(bytes) => bytes.len(),
+                Row::Erased(bytes) | Row::Damaged(bytes) => *bytes as usize,
+            });
+            let bytes: usize = bytes.sum();
+            if self.waiting_bytes > 0 && self.waiting_bytes + bytes > WAIT_BYTES {
+                self.flush()?;
+            }
+            self.waiting_bytes += bytes;
+            self.waiting_ids.insert((*stream, parcel.id));
+        }
+        if let Waiting::Open { info, .. } = &waiting {
+            // From here on the plan takes it for one that is there.
+            let lineage = self.here.streams.entry(info.id()).or_default();
+            lineage.scope = info.scope;
+            (lineage.host, lineage.name) = (info.host.clone(), info.name.clone());
+        }
+        self.waiting.push(waiting);
+        if self.waiting.len() >= WAIT_COUNT { self.flush() } else { Ok(()) }
+    }
+
+    /// Records what waits.
+    pub(super) fn flush(&mut self) -> Result<(), Error> {
+        let waiting = std::mem::take(&mut self.waiting);
+        self.waiting_ids.clear();
+        let bytes = std::mem::take(&mut self.waiting_bytes);
+        if waiting.is_empty() {
+            return Ok(());
+        }
+        self.record(waiting)?;
+        self.unsynced += bytes;
+        if self.unsynced >= UNSYNCED_BYTES {
+            self.settle()?;
+        }
+        Ok(())
+    }
+
+    fn record(&mut self, waiting: Vec<Waiting>) -> Result<(), Error> {
+        let inner = self.inner;
+        let writers = inner.writers_of(waiting.iter().map(Waiting::stream));
+        let mut guards: BTreeMap<StreamId, _> = BTreeMap::new();
+        for (id, writer) in &writers {
+            guards.insert(*id, writer.lock().unwrap_or_else(PoisonError::into_inner));
+        }
+        for (id, writer) in &mut guards {
+            inner.catch_up(*id, writer)?;
+            let expected = self.here.streams.get(id).map_or(Seq::ZERO, super::lineage::Lineage::head);
+            if writer.ledger.head != expected {
+                return Err(Error::HeadMoved { stream: *id, expected, actual: writer.ledger.head });
+            }
+        }
+        let mut streams: BTreeMap<StreamId, &mut StreamWriter> =
+            guards.iter_mut().map(|(id, guard)| (*id, &mut **guard)).collect();
+        let known = inner.withheld()?;
+        let drafts = self.drafts(&mut streams, waiting, &known.0)?;
+        let outcome = if drafts.is_empty() { Ok(()) } else { self.place(&mut streams, drafts, &known) };
+        if outcome.is_err() {
+            super::super::writer::forget_unused_keys(&mut streams);
+        }
+        outcome
+    }
+
+    /// Drafts what waits, with the id of each event.
+    fn drafts(
+        &mut self,
+        streams: &mut BTreeMap<StreamId, &mut StreamWriter>,
+        waiting: Vec<Waiting>,
+        withheld: &crate::secret::Withheld,
+    ) -> Result<Vec<(FactId, EventDraft)>, Error> {
+        let inner = self.inner;
+        let mut drafts = Vec::with_capacity(waiting.len());
+        for one in &waiting {
+            let Waiting::Open { info, from } = one else { continue };
+            // A branch signs as what it goes on from: calls before and after are compared.
+            let key = match from {
+                Some(from) => match self.keys.get(from) {
+                    Some(key) => Some(*key),
+                    None => inner.key_of(*from)?,
+                },
+                None => None,
+            };
+            let key = key.unwrap_or_else(|| inner.entropy.array::<32>());
+            self.keys.insert(info.id(), key);
+            if let Some(writer) = streams.get_mut(&info.id()) {
+                writer.signer = Some(inner.signer_with(&key));
+            }
+            let id = derived("acpdb 2026 stream opened v1", &[info.id().as_bytes()]);
+            drafts.push((id, record::opening(info, key)));
+        }
+        let fallback = Signer::new([0; 32]);
+        let mut recorders: BTreeMap<StreamId, (Recorder<'_>, StreamInfo)> = BTreeMap::new();
+        for (id, writer) in streams.iter() {
+            let info = self.infos.get(id).cloned().unwrap_or_else(|| info_of(&writer.ledger));
+            let signer = writer.signer.as_ref().unwrap_or(&fallback);
+            let recorder =
+                Recorder::new(&writer.ledger, &*inner.registry, signer, withheld, info.cwd.as_deref());
+            recorders.insert(*id, (recorder, info));
+        }
+        for one in waiting {
+            let (stream, mut parcel) = match one {
+                Waiting::Open { .. } => continue,
+                Waiting::Own { stream, id, time, payload } => {
+                    let stamp = Stamp { actor: Actor::Policy, ..Stamp::default() };
+                    let origin = inner.log.secret().keyed(id);
+                    let event = Event { stream, origin, host_time: time, stamp, payload: *payload };
+                    drafts.push((id, EventDraft { event, bodies: Vec::new(), lost: Vec::new() }));
+                    continue;
+                }
+                Waiting::Parcel { stream, parcel } => (stream, parcel),
+            };
+            let Some((recorder, info)) = recorders.get(&stream) else { continue };
+            if let Some(redactor) = inner.redactor.as_deref() {
+                self.report.redacted += super::super::redact::parcel(redactor, &mut parcel);
+            }
+            match recorder.adopt(info, &parcel) {
+                Ok(draft) => drafts.push((parcel.id, draft)),
+                Err(why) => self.report.leave_out(format!("event {}: {why}", parcel.seq)),
+            }
+        }
+        Ok(drafts)
+    }
+
+    fn place(
+        &mut self,
+        streams: &mut BTreeMap<StreamId, &mut StreamWriter>,
+        drafts: Vec<(FactId, EventDraft)>,
+        known: &(crate::secret::Withheld, Seq),
+    ) -> Result<(), Error> {
+        let all: Vec<&EventDraft> = drafts.iter().map(|(_, draft)| draft).collect();
+        let conditions: Vec<Condition> =
+            streams.iter().map(|(id, writer)| Condition { stream: *id, basis: writer.watermark }).collect();
+        let placed = self.inner.place_drafts(&all, &conditions, Some(known))?;
+        let (mut seq, time) = (placed.appended().first_seq, placed.appended().time);
+        self.report.first_seq = self.report.first_seq.or(Some(seq));
+        for (id, draft) in drafts {
+            for (row, _) in &draft.lost {
+                self.lost.push(BodyAddress { seq, row: *row });
+                self.report.texts_lost += 1;
+            }
+            let recorded = Recorded { seq, recorded_at: time, event: draft.event };
+            if let Some(writer) = streams.get_mut(&recorded.event.stream) {
+                writer.ledger.observe(&recorded);
+                writer.watermark = writer.watermark.max(seq);
+                writer.placed = Some(placed.clone());
+            }
+            self.note(id, &recorded);
+            self.report.events_new += 1;
+            self.report.last_seq = Some(seq);
+            seq = seq.next();
+        }
+        for writer in streams.values_mut() {
+            writer.watermark = writer.watermark.max(self.report.last_seq.unwrap_or_default());
+        }
+        self.placed = Some(placed);
+        Ok(())
+    }
+
+    /// Takes note of an event of this merge, as a look at the log would.
+    fn note(&mut self, id: FactId, recorded: &Recorded) {
+        let event = &recorded.event;
+        let beside = is_beside(&event.payload, event.stamp.actor);
+        let lineage = self.here.streams.entry(event.stream).or_default();
+        let mut line = Line { id, seq: recorded.seq, beside };
+        let time = event.host_time.unwrap_or(recorded.recorded_at);
+        match &event.payload {
+            Payload::SessionOpened(_) | Payload::SessionChanged(_) => {
+                lineage.changed = lineage.changed.max(Some(time));
+            }
+            Payload::Forked(_) if lineage.is_branch && event.stamp.actor == Actor::Policy => {
+                line.beside = true;
+            }
+            Payload::Forked(forked) if lineage.parent.is_none() => {
+                lineage.parent = Some((forked.from, forked.at));
+            }
+            Payload::MemoryRecorded(memory) => {
+                lineage.memory.insert(id, memory.id.clone());
+            }
+            Payload::PolicySet(set) => lineage.policies.push((recorded.seq, set.policy.clone())),
+            _ => {}
+        }
+        lineage.push(line);
+    }
+
+    /// Makes durable what was recorded, and records what came without its bytes.
+    pub(super) fn settle(&mut self) -> Result<(), Error> {
+        self.unsynced = 0;
+        if let Some(placed) = self.placed.take() {
+            self.inner.settle(&placed)?;
+        }
+        let lost = std::mem::take(&mut self.lost);
+        let reason = self.report.source.map_or_else(
+            || "it came by merge without its bytes".to_owned(),
+            |source| format!("it came by merge from store {source} without its bytes"),
+        );
+        let events = lost.chunks(BODIES_PER_EVENT).map(|bodies| Event {
+            stream: StreamId::STORE,
+            origin: Origin::ZERO,
+            host_time: None,
+            stamp: Stamp { actor: Actor::Policy, ..Stamp::default() },
+            payload: Erased {
+                bodies: bodies.to_vec(),
+                by: "merge".to_owned(),
+                reason: reason.clone(),
+                contents: Vec::new(),
+            }
+            .into(),
+        });
+        let events: Vec<Event> = events.collect();
+        if events.is_empty() { Ok(()) } else { self.record_own(events) }
+    }
+
+    /// Records events of the store's own stream, durable when it returns.
+    pub(super) fn record_own(&mut self, events: Vec<Event>) -> Result<(), Error> {
+        if let Some(placed) = self.placed.take() {
+            self.inner.settle(&placed)?;
+        }
+        let drafts =
+            events.into_iter().map(|event| EventDraft { event, bodies: Vec::new(), lost: Vec::new() });
+        let drafts: Vec<EventDraft> = drafts.collect();
+        let appended = self.inner.append_drafts(&drafts.iter().collect::<Vec<_>>(), &[], None)?;
+        self.report.events_new += drafts.len() as u64;
+        self.report.first_seq = self.report.first_seq.or(Some(appended.first_seq));
+        self.report.last_seq = Some(appended.last_seq());
+        Ok(())
+    }
+}
+
+/// A stream as its ledger knows it.
+fn info_of(ledger: &Ledger) -> StreamInfo {
+    StreamInfo {
+        scope: ledger.scope,
+        host: ledger.host.clone(),
+        name: ledger.name.clone(),
+        cwd: ledger.cwd.clone(),
+        ..StreamInfo::default()
+    }
+}

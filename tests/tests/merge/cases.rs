@@ -1,0 +1,238 @@
+//! What people meet when they merge, each a story.
+
+use std::sync::Arc;
+
+use acpdb_engine::entry::Entry;
+use acpdb_engine::event::Role;
+use acpdb_engine::ids::{ItemId, Seq};
+use acpdb_engine::storage::Crash;
+use acpdb_engine::store::Redactor;
+use acpdb_engine::verify::{Verdict, verify_storage};
+use acpdb_engine::{Error, MergeOptions, Store};
+use acpdb_hosts::import::Format;
+use acpdb_tests::merging::{Laptop, go_on, session, stories};
+use acpdb_tests::support::{events, import_bytes};
+
+const SECRET: &str = "the pass phrase is blue heron at dawn";
+
+fn message(key: &str, text: &str) -> Vec<Entry> {
+    vec![Entry::message(key, Role::User, text).origin(format!("msg:{key}"))]
+}
+
+fn says(laptop: &Laptop, text: &str) -> bool {
+    let all = events(&laptop.store).unwrap();
+    all.iter()
+        .flat_map(acpdb_tests::support::texts_of)
+        .any(|body| laptop.store.body(body).is_ok_and(|bytes| String::from_utf8_lossy(&bytes).contains(text)))
+}
+
+/// Where an item with this text is.
+fn item(laptop: &Laptop, text: &str) -> ItemId {
+    let all = events(&laptop.store).unwrap();
+    let found = all.iter().find(|recorded| {
+        acpdb_tests::support::texts_of(recorded)
+            .into_iter()
+            .any(|body| laptop.store.body(body).is_ok_and(|bytes| bytes == text.as_bytes()))
+    });
+    ItemId::first(found.unwrap().seq)
+}
+
+fn sound(laptop: &Laptop) {
+    laptop.store.sync().unwrap();
+    let report = verify_storage(Arc::new(laptop.world.process(9)), true).unwrap();
+    assert_eq!(report.verdict(), Verdict::Sound, "{report:#?}");
+}
+
+/// What one store erased never comes back to it, not even in another event; the other store is told, and erases when asked.
+#[test]
+fn an_erased_text_stays_erased_and_the_other_store_is_told() {
+    let [one, other] = [1, 2].map(|seed| Laptop::new(seed).unwrap());
+    let info = session(0);
+    let _ = one.store.append(&info, message("m1", SECRET)).unwrap();
+    let _ = other.merge(&one).unwrap();
+    let _ = one.store.erase(item(&one, SECRET), "me", "leaked").unwrap();
+    // It is told again, in another session of the other store.
+    let _ = other.store.append(&session(1), message("m2", SECRET)).unwrap();
+    let _ = one.merge(&other).unwrap();
+    assert!(!says(&one, SECRET));
+    sound(&one);
+    let report = other.merge(&one).unwrap();
+    assert!(says(&other, SECRET), "a merge does not erase unasked");
+    assert_eq!(report.erased_there.len(), 2, "{report:#?}");
+    let report = other.store.merge(&mut one.store.clone(), MergeOptions { erase: true }).unwrap();
+    assert!(report.erased_there.iter().all(|erased| erased.done), "{report:#?}");
+    assert!(!says(&other, SECRET));
+    sound(&other);
+    assert_eq!(stories(&one.store).unwrap(), stories(&other.store).unwrap());
+    let report = other.merge(&one).unwrap();
+    assert_eq!((report.events_new, report.erased_there.len()), (0, 0), "{report:#?}");
+    // A store that never had it gets the event, and no text.
+    let third = Laptop::new(3).unwrap();
+    let report = third.merge(&one).unwrap();
+    assert_eq!(report.texts_lost, 2, "{report:#?}");
+    assert!(!says(&third, SECRET));
+    sound(&third);
+    assert_eq!(stories(&one.store).unwrap(), stories(&third.store).unwrap());
+}
+
+/// A session that a store got by merge is known when its own host tells it.
+#[test]
+fn what_came_by_merge_is_known_to_an_import() {
+    let file = include_bytes!("../../../cli/assets/demo-session.jsonl");
+    let [one, other] = [1, 2].map(|seed| Laptop::new(seed).unwrap());
+    let import = |laptop: &Laptop| import_bytes(&laptop.store, Format::ClaudeCode, "demo", file).unwrap();
+    let first = import(&one);
+    let _ = other.merge(&one).unwrap();
+    let again = import(&other);
+    assert_eq!((again.event_count, again.known_count), (0, first.event_count + first.known_count - 2));
+    let report = one.merge(&other).unwrap();
+    assert_eq!(report.events_new, 0, "{report:#?}");
+    // Two stores that were told the same by the host have nothing to tell each other.
+    let third = Laptop::new(3).unwrap();
+    let _ = import(&third);
+    let report = third.merge(&one).unwrap();
+    assert_eq!((report.events_new, report.branches.len()), (0, 0), "{report:#?}");
+}
+
+/// A host goes on in the session that it knows; the other's way of it goes on in its branch, and no third comes about.
+#[test]
+fn both_ways_of_a_session_go_on() {
+    let [one, other] = [1, 2].map(|seed| Laptop::new(seed).unwrap());
+    let info = session(0);
+    let say = |laptop: &Laptop, key: &str| {
+        let _ = laptop.store.append(&info, message(key, key)).unwrap();
+    };
+    say(&one, "begin");
+    let _ = other.merge(&one).unwrap();
+    for round in 0..3 {
+        say(&one, &format!("here {round}"));
+        say(&other, &format!("there {round}"));
+        for (into, from) in [(&one, &other), (&other, &one)] {
+            let report = into.merge(from).unwrap();
+            assert_eq!(report.branches.len(), usize::from(round == 0), "{report:#?}");
+            assert_eq!(report.continued.len(), usize::from(round > 0), "{report:#?}");
+        }
+        assert_eq!(one.store.stream_names().unwrap().len(), 2);
+        assert_eq!(stories(&one.store).unwrap(), stories(&other.store).unwrap());
+    }
+    let view = one.store.view(info.id()).unwrap();
+    let text = view.current().last().unwrap().content[0].body;
+    assert_eq!(view.text(text).unwrap(), "here 2");
+}
+
+/// Two sessions that only share a name stay two.
+#[test]
+fn sessions_that_share_no_more_than_a_name_stay_apart() {
+    let [one, other] = [1, 2].map(|seed| Laptop::new(seed).unwrap());
+    let _ = one.store.append(&session(0), message("a", "of one")).unwrap();
+    let _ = other.store.append(&session(0), message("b", "of the other")).unwrap();
+    let report = one.merge(&other).unwrap();
+    assert_eq!(report.branches[0].from, None);
+    assert!(report.branches[0].branch.starts_with("alpha~"), "{report:#?}");
+    let _ = other.merge(&one).unwrap();
+    assert_eq!(stories(&one.store).unwrap(), stories(&other.store).unwrap());
+}
+
+#[derive(Debug)]
+struct Blue;
+
+impl Redactor for Blue {
+    fn redact(&self, text: &[u8]) -> Option<(Vec<u8>, std::collections::BTreeMap<String, u64>)> {
+        let text = String::from_utf8_lossy(text);
+        text.contains("blue heron")
+            .then(|| (text.replace("blue heron", "[bird]").into_bytes(), [("bird".to_owned(), 1)].into()))
+    }
+}
+
+/// A merge is a way in like any other: what the redactor takes out is not recorded.
+#[test]
+fn secrets_are_taken_out_on_the_way_in() {
+    let one = Laptop::new(1).unwrap();
+    let info = acpdb_engine::entry::StreamInfo { title: Some("of a blue heron".to_owned()), ..session(0) };
+    let _ = one.store.append(&info, message("m1", SECRET)).unwrap();
+    let world = acpdb_engine::storage::SimWorld::new(2);
+    let builder = Store::builder("/sim").storage(Arc::new(world.process(1))).redactor(Arc::new(Blue));
+    let other = Laptop { world, store: builder.open().unwrap() };
+    let report = other.merge(&one).unwrap();
+    assert_eq!(report.redacted, 1, "{report:#?}");
+    assert!(!says(&other, "blue heron") && says(&other, "[bird]"));
+    let title = other.store.stream_names().unwrap()[0].title.clone();
+    assert_eq!(title.as_deref(), Some("of a [bird]"));
+    assert_eq!(other.merge(&one).unwrap().events_new, 0);
+}
+
+/// Whatever verifies is merged; what is left out is named, and a sound copy that comes later makes no second session.
+#[test]
+fn a_damaged_store_gives_what_is_sound() {
+    let one = Laptop::new(1).unwrap();
+    let info = session(0);
+    for number in 0..12 {
+        let _ = one
+            .store
+            .append(&info, message(&format!("m{number}"), &format!("text {number}").repeat(40)))
+            .unwrap();
+    }
+    one.store.close().unwrap();
+    let name = one.world.files().into_iter().find(|name| name.starts_with("log/")).unwrap();
+    let bytes = one.world.file(&name).unwrap();
+    let needle = b"text 5text 5";
+    let body = bytes.windows(needle.len()).position(|window| window == needle).unwrap();
+    let mut found = [false, false];
+    for (place, at) in [body + 3, body - 120].into_iter().enumerate() {
+        let world = one.world.fork(7 + place as u64);
+        let mut bytes = bytes.clone();
+        bytes[at] ^= 1;
+        world.set_file(&name, bytes);
+        let store = Store::builder("/sim").storage(Arc::new(world.process(1))).read_only().open().unwrap();
+        let damaged = Laptop { world, store };
+        let other = Laptop::new(20 + place as u64).unwrap();
+        let report = other.merge(&damaged).unwrap();
+        found[place] = report.left_out_count > 0 || report.texts_lost > 0;
+        sound(&other);
+        // The whole one, later.
+        let report = other.merge(&one).unwrap();
+        assert_eq!(report.branches, [], "{report:#?}");
+        sound(&other);
+    }
+    assert_eq!(found, [true, true]);
+}
+
+/// A merge that is stopped anywhere is ended by the next one, and holds what one that was not would.
+#[test]
+fn a_merge_that_is_stopped_is_ended_by_the_next() {
+    let one = Laptop::new(1).unwrap();
+    let numbers: Vec<u16> = (0..90_u16).map(|number| number.wrapping_mul(7919)).collect();
+    go_on(&one.store, "one-", &numbers).unwrap();
+    let whole = Laptop::new(2).unwrap();
+    let _ = whole.merge(&one).unwrap();
+    let expected = stories(&whole.store).unwrap();
+    let mut stopped = 0;
+    for at in (1..400).step_by(13) {
+        let world = acpdb_engine::storage::SimWorld::new(at);
+        drop(Laptop::on(world.clone(), 1).unwrap());
+        let storage = world.process(2);
+        storage.crash_at(at, if at % 2 == 0 { Crash::Kill } else { Crash::Power });
+        let opened =
+            Store::builder("/sim").storage(Arc::new(storage)).registry(acpdb_hosts::registry()).open();
+        let merged = opened.and_then(|store| store.merge(&mut one.store.clone(), MergeOptions::default()));
+        stopped += u32::from(merged.is_err());
+        let again = Laptop::on(world, 3).unwrap();
+        let _ = again.merge(&one).unwrap();
+        assert_eq!(stories(&again.store).unwrap(), expected, "stopped at operation {at}");
+        sound(&again);
+    }
+    assert!(stopped > 5, "{stopped}");
+}
+
+/// Without its secret a store cannot say which events another has.
+#[test]
+fn a_store_without_its_secret_tells_nothing() {
+    let one = Laptop::new(1).unwrap();
+    go_on(&one.store, "one-", &[1, 2, 3]).unwrap();
+    one.store.close().unwrap();
+    let world = one.world.fork(5);
+    world.remove_file("secret");
+    let store = Store::builder("/sim").storage(Arc::new(world.process(1))).read_only().open().unwrap();
+    let told = store.parcels(None, Seq::MAX, &mut |_| Ok(()));
+    assert!(matches!(told, Err(Error::ReadOnly { .. })), "{told:?}");
+}

@@ -1,0 +1,112 @@
+//! Merging is idempotent, commutative and associative, as far as sessions, contexts, chains and memory go.
+
+use acpdb_engine::verify::{Verdict, verify_storage};
+use acpdb_tests::merging::{Laptop, go_on, remembered, stories};
+use acpdb_tests::support::cases;
+use proptest::prelude::*;
+use std::sync::Arc;
+
+fn numbers(most: usize) -> impl Strategy<Value = Vec<u16>> {
+    prop::collection::vec(any::<u16>(), 0..most)
+}
+
+/// What a store tells, with memory.
+fn told(laptop: &Laptop) -> Vec<String> {
+    let mut all = stories(&laptop.store).unwrap();
+    // A branch and the session that it went on from may be told alike.
+    all.dedup();
+    all.extend(remembered(&laptop.store).unwrap());
+    all
+}
+
+fn sound(laptop: &Laptop) {
+    laptop.store.sync().unwrap();
+    let report = verify_storage(Arc::new(laptop.world.process(9)), true).unwrap();
+    assert_eq!(report.verdict(), Verdict::Sound, "{report:#?}");
+}
+
+/// Stores that begin alike and go on apart.
+fn apart(common: &[u16], each: &[&[u16]]) -> Vec<Laptop> {
+    let first = Laptop::new(1).unwrap();
+    go_on(&first.store, "common", common).unwrap();
+    let mut all = vec![first.clone()];
+    for seed in 2..=each.len() as u64 {
+        let other = Laptop::new(seed).unwrap();
+        let _ = other.merge(&first).unwrap();
+        all.push(other);
+    }
+    for (laptop, (place, numbers)) in all.iter().zip(each.iter().enumerate()) {
+        go_on(&laptop.store, &format!("of{place}-"), numbers).unwrap();
+    }
+    all
+}
+
+/// Fails with the lines that only one of two tells.
+fn same(one: &Laptop, other: &Laptop) {
+    let (one, other) = (told(one), told(other));
+    let only = |these: &[String], those: &[String]| {
+        let lines: Vec<&str> = those.iter().flat_map(|story| story.lines()).collect();
+        let strange = these.iter().filter(|story| !those.contains(story));
+        let odd = strange.flat_map(|story| story.lines()).filter(|line| !lines.contains(line));
+        odd.map(str::to_owned).collect::<Vec<String>>()
+    };
+    let (left, right) = (only(&one, &other), only(&other, &one));
+    let count = |all: &[String]| all.iter().map(|story| story.lines().count()).collect::<Vec<_>>();
+    assert!(one == other, "{:?} {:?}\n{left:#?}\n{right:#?}", count(&one), count(&other));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: cases(24), failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// A new store that takes in another tells the same; again adds nothing, and giving it back adds nothing.
+    #[test]
+    fn a_store_that_takes_in_another_tells_the_same(common in numbers(60)) {
+        let all = apart(&common, &[&[], &[]]);
+        same(&all[0], &all[1]);
+        sound(&all[1]);
+        for (one, other) in [(0, 1), (1, 0), (0, 0)] {
+            let report = all[one].merge(&all[other]).unwrap();
+            prop_assert_eq!((report.events_new, report.branches.len()), (0, 0), "{:#?}", report);
+        }
+    }
+
+    /// Two that went on apart hold the same after merging both ways, whichever went first, and nothing is lost.
+    #[test]
+    fn two_that_merge_both_ways_hold_the_same(common in numbers(30), one in numbers(20), other in numbers(20)) {
+        let all = apart(&common, &[&one, &other]);
+        let before = [told(&all[0]), told(&all[1])];
+        let _ = all[0].merge(&all[1]).unwrap();
+        let _ = all[1].merge(&all[0]).unwrap();
+        same(&all[0], &all[1]);
+        sound(&all[0]);
+        sound(&all[1]);
+        for (place, before) in before.iter().enumerate() {
+            // Each goes on with what it had: its sessions are told as before, or go on.
+            prop_assert!(told(&all[place]).len() >= before.iter().filter(|it| it.contains("current")).count());
+        }
+        for (one, other) in [(0, 1), (1, 0)] {
+            let report = all[one].merge(&all[other]).unwrap();
+            prop_assert_eq!((report.events_new, report.branches.len()), (0, 0), "{:#?}", report);
+        }
+    }
+
+    /// Three, in any order of merges that brings everything everywhere.
+    #[test]
+    fn three_in_any_order_hold_the_same(
+        common in numbers(20), one in numbers(12), two in numbers(12), three in numbers(12), order in 0..6_usize,
+    ) {
+        let orders = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
+        let all = apart(&common, &[&one, &two, &three]);
+        let [a, b, c] = orders[order];
+        for (into, from) in [(a, b), (a, c), (b, c), (b, a), (c, a)] {
+            let _ = all[into].merge(&all[from]).unwrap();
+        }
+        same(&all[0], &all[1]);
+        same(&all[1], &all[2]);
+        // And into a store that knew nothing.
+        let fresh = Laptop::new(9).unwrap();
+        let _ = fresh.merge(&all[c]).unwrap();
+        same(&fresh, &all[c]);
+        sound(&fresh);
+    }
+}
