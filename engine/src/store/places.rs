@@ -28,6 +28,8 @@ use super::catalog::Catalog;
 use super::tabled::Tabled;
 use super::{Inner, Store};
 
+/// Frames that may hold something, and the seq up to which that is all.
+type Found = (Vec<FramePlace>, Seq);
 /// Which frames may hold something, asked of the places.
 type FramesQuestion<'a> = dyn Fn(&Places) -> Result<Vec<FramePlace>, Bypassed> + 'a;
 
@@ -327,8 +329,8 @@ impl Inner {
         &self,
         streams: &[StreamId],
         after: Seq,
-        ask: &dyn Fn(&FramesQuestion<'_>) -> Result<(Vec<FramePlace>, Seq), Error>,
-    ) -> Result<(Vec<FramePlace>, Seq), Error> {
+        ask: &dyn Fn(&FramesQuestion<'_>) -> Result<Found, Error>,
+    ) -> Result<Found, Error> {
         let failed = RefCell::new(None);
         let answer = ask(&|places: &Places| {
             let mut found = Vec::new();
