@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! {"schema":"acpdb.jsonl/2","store":"..","head":812}                               Heading, the first line
-//! {"schema":"acpdb.event/1","stream":"..","id":"..","event":{..},"bodies":[..]}    Parcel, one an event, in the order of the log
+//! {"schema":"acpdb.parcel/1","stream":"..","id":"..","event":{..},"bodies":[..]}    Parcel, one an event, in the order of the log
 //! {"schema":"acpdb.gap/1","detail":".."}                                           Gap: events that were damaged
 //! {"schema":"acpdb.end/1","events":790}                                            End, or the file was cut
 //! ```
@@ -21,7 +21,7 @@ use crate::ids::{FactId, Micros, Seq, Signature, StoreId, StreamId};
 /// Schema of the heading that this program writes.
 pub const HEADING: &str = "acpdb.jsonl/2";
 /// Schema of a parcel.
-pub const PARCEL: &str = "acpdb.event/1";
+pub const PARCEL: &str = "acpdb.parcel/1";
 /// Schema of a gap.
 pub const GAP: &str = "acpdb.gap/1";
 /// Schema of the end.

@@ -119,7 +119,7 @@ pub enum EncodedBody {
         /// Where its salt and bytes are.
         position: Position,
     },
-    /// Not there any more: its block is zeros, as if it had been erased. Only copies of a store have such.
+    /// Not there any more: its block is zeros, as if it had been erased. Only copies of a store have such, and what came by merge.
     Lost {
         /// Digest of what it was.
         digest: Digest,

@@ -162,9 +162,9 @@ mod tests {
         let row = r##"{"item":"#4","seq":4,"superseded_by":null,"in_context":true,"tokens_shown":3}"##;
         for (head, expected) in [
             (r#"{"schema":"acpdb.jsonl/2","store":"ab"}"#, Some(OwnExport::Events)),
-            ("\n{\"schema\":\"acpdb.event/1\",\"stream\"", Some(OwnExport::Events)),
+            ("\n{\"schema\":\"acpdb.parcel/1\",\"stream\"", Some(OwnExport::Events)),
             (r#"{"schema":"acpdb.jsonl/3"}"#, Some(OwnExport::Newer("acpdb.jsonl/3".to_owned()))),
-            (r#"{"schema":"acpdb.event/2"}"#, Some(OwnExport::Newer("acpdb.event/2".to_owned()))),
+            (r#"{"schema":"acpdb.parcel/2"}"#, Some(OwnExport::Newer("acpdb.parcel/2".to_owned()))),
             (row, Some(OwnExport::Rows)),
             (r#"{"schema":"acpdb.history/1"}"#, None),
             (r#"{"role":"user","content":"{\"schema\":\"acpdb.jsonl/2\"}"}"#, None),
@@ -196,7 +196,7 @@ mod tests {
             r#"{"schema":"acpdb.jsonl/2","store":"00000000000000000000000000000001","head":3}"#,
             "\n",
             r##"{"item":"#4","seq":4}"##,
-            "\n{\"schema\":\"acpdb.event/1\",\"stream\":\"x\"}\n[1,2]\n",
+            "\n{\"schema\":\"acpdb.parcel/1\",\"stream\":\"x\"}\n[1,2]\n",
             r#"{"schema":"acpdb.gap/1","detail":"segment 3"}"#,
             "\n",
         );
@@ -207,8 +207,8 @@ mod tests {
         assert_eq!(found[2], "line 4: it is no line of an export");
         assert_eq!(found[3], "segment 3");
         assert!(found[4].contains("it was cut"), "{found:#?}");
-        let newer = pieces("{\"schema\":\"acpdb.event/7\"}", &Limits::default());
-        assert!(newer[0].contains("acpdb.event/7") && newer[0].contains("newer"), "{newer:?}");
+        let newer = pieces("{\"schema\":\"acpdb.parcel/7\"}", &Limits::default());
+        assert!(newer[0].contains("acpdb.parcel/7") && newer[0].contains("newer"), "{newer:?}");
     }
 
     /// Twenty bytes may claim that 16 MiB were erased: a file of them would fill a disk with zeros.
@@ -216,7 +216,7 @@ mod tests {
     fn what_was_lost_counts_as_unpacked() {
         let zeros = "00000000000000000000000000000000";
         let line = format!(
-            r#"{{"schema":"acpdb.event/1","stream":"{zeros}","id":"{zeros}","seq":1,"recorded_at":0,"actor":"user","event":{{"pinned":{{"items":[]}}}},"bodies":[{{"erased":16000000}}]}}"#
+            r#"{{"schema":"acpdb.parcel/1","stream":"{zeros}","id":"{zeros}","seq":1,"recorded_at":0,"actor":"user","event":{{"pinned":{{"items":[]}}}},"bodies":[{{"erased":16000000}}]}}"#
         );
         let file = format!("{line}\n{line}\n");
         let found = pieces(&file, &Limits::default());
