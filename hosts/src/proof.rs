@@ -188,7 +188,8 @@ mod tests {
 
     #[test]
     fn a_request_is_proven_by_the_digests_of_its_messages() {
-        let mut hello = json!({"content": [{"type": "text", "text": "é", "cache_control": {}}], "role": "user"});
+        let mut hello =
+            json!({"content": [{"type": "text", "text": "é", "cache_control": {}}], "role": "user"});
         let digest = digest(&mut hello);
         let mut prover = Prover::default();
         let user = r#"{"type":"user","message":{"role":"user","content":"é"}}"#;

@@ -17,7 +17,8 @@ fn requests_are_proven_by_the_hosts_own_digests() {
     for scene in ["main", "more", "agent", "hooks", "meanwhile", "compact", "rewind", "fold"] {
         let played = imported(&format!("claude/{scene}"));
         let mut counts: BTreeMap<&str, u32> = BTreeMap::new();
-        for stream in played.store.stream_names().unwrap().into_iter().filter(|it| it.scope == Scope::Session) {
+        for stream in played.store.stream_names().unwrap().into_iter().filter(|it| it.scope == Scope::Session)
+        {
             let mut prover = Prover::default();
             for recorded in played.store.stream_events(stream.id, Seq::ZERO, Seq::MAX).unwrap() {
                 let recorded = recorded.unwrap();
@@ -48,5 +49,6 @@ fn requests_are_proven_by_the_hosts_own_digests() {
         compact: {"proven": 4}
         rewind: {"proven": 6}
         fold: {"proven": 15}
-    "#]].assert_eq(&rows.concat());
+    "#]]
+    .assert_eq(&rows.concat());
 }
