@@ -258,6 +258,7 @@ const EXAMPLES: &[(&str, &[Example])] = &[
             ("acpdb verify", "every digest and link"),
             ("acpdb verify --deep --json", "what was concluded, too"),
             ("acpdb verify --expect-file ~/links", "against what acpdb head printed then"),
+            ("acpdb verify --host", "what hosts say that they sent"),
         ],
     ),
     ("doctor", &[("acpdb doctor", "")]),

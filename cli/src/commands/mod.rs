@@ -49,3 +49,4 @@ pub(crate) mod tour;
 pub(crate) mod travel;
 pub(crate) mod trust;
 pub(crate) mod verify;
+mod verify_host;

@@ -14,6 +14,9 @@ use crate::place;
 
 pub(crate) fn run(global: &Global, args: &Verify, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "verify")?;
+    if let Some(session) = &args.host {
+        return super::verify_host::run(global, session, output);
+    }
     let folder = place::folder(global, output)?;
     let mut kept = Vec::new();
     for text in &args.expect {

@@ -61,6 +61,7 @@ const READS: &[&str] = &[
     "policy presets",
     "verify",
     "verify --deep",
+    "verify --host s1",
     "head",
     "doctor",
     "info",

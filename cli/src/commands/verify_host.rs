@@ -1,0 +1,103 @@
+//! `acpdb verify --host [SESSION]`: whether what the store tells of requests is what the host itself says that it sent.
+
+use acpdb_engine::At;
+use acpdb_engine::Store;
+use acpdb_engine::ids::Seq;
+use acpdb_engine::store::StreamName;
+use acpdb_hosts::export::{Format, Options, Selection, export};
+use acpdb_hosts::proof::{Prover, Verdict};
+use serde::Serialize;
+
+use super::describe;
+use crate::args::Global;
+use crate::failure::{Code, Failure};
+use crate::output::{Escape, Output, escape};
+use crate::place;
+
+/// The host that records digests of what it sends.
+const HOST: &str = "claude-code";
+
+/// What the digests of a session say.
+#[derive(Debug, Default, Serialize)]
+struct Row {
+    session: String,
+    /// Requests that the host recorded digests of.
+    requests: u64,
+    /// Proven to be what was sent.
+    proven: u64,
+    /// The recording lacks a message of it.
+    unknown: u64,
+    /// Different from what was sent.
+    differing: u64,
+    /// The host's ids of those.
+    different: Vec<String>,
+}
+
+pub(crate) fn run(global: &Global, session: &str, output: &mut Output) -> Result<Code, Failure> {
+    let store = place::read(global, output)?;
+    let names = if session.is_empty() {
+        store.stream_names()?
+    } else {
+        vec![super::sessions::find(&store, session)?]
+    };
+    let mut rows = Vec::new();
+    for name in names.iter().filter(|name| name.host == HOST || !session.is_empty()) {
+        let row = row(&store, name)?;
+        if row.requests > 0 || !session.is_empty() {
+            rows.push(row);
+        }
+    }
+    store.close()?;
+    let differing: u64 = rows.iter().map(|row| row.differing).sum();
+    if output.json {
+        output.json_items("acpdb.verify_host/1", &rows)?;
+    } else {
+        for row in &rows {
+            output.line(text(row))?;
+        }
+        if rows.is_empty() {
+            output.note("no session with digests of what was sent; Claude Code records them since 2.1.3xx");
+        }
+    }
+    Ok(if differing == 0 { Code::Ok } else { Code::Failure })
+}
+
+fn text(row: &Row) -> String {
+    let session = escape(&row.session, Escape::Line);
+    let mut text = format!(
+        "{session}: {} of {} proven to be what was sent",
+        row.proven,
+        describe::count(row.requests, "request")
+    );
+    if row.unknown > 0 {
+        text += &format!("; {} with messages that the recording lacks", row.unknown);
+    }
+    if row.differing > 0 {
+        let ids: Vec<_> = row.different.iter().map(|id| escape(id, Escape::Line)).collect();
+        text += &format!("; {} different ({})", row.differing, ids.join(", "));
+    }
+    text
+}
+
+fn row(store: &Store, name: &StreamName) -> Result<Row, Failure> {
+    let mut row = Row { session: name.name.clone(), ..Row::default() };
+    let mut prover = Prover::default();
+    let options = Options { selection: Selection::Recorded, ..Options::default() };
+    for recorded in store.stream_events(name.id, Seq::ZERO, Seq::MAX)? {
+        let recorded = recorded?;
+        let Some(raw) = store.record(&recorded)? else { continue };
+        let Some(sent) = std::str::from_utf8(&raw).ok().and_then(|raw| prover.record(raw)) else { continue };
+        let view = store.view_at(name.id, &At::Seq(recorded.seq))?;
+        let body = export(&view, Format::Anthropic, &options)?.bytes;
+        row.requests += 1;
+        match sent.against(&body) {
+            Verdict::Proven => row.proven += 1,
+            Verdict::Unknown(_) => row.unknown += 1,
+            Verdict::Differs(_) => {
+                row.differing += 1;
+                row.different.push(sent.id);
+            }
+        }
+    }
+    Ok(row)
+}
