@@ -201,7 +201,7 @@ fn any_item(store: &Store, stream: StreamId, number: u16) -> Result<Option<ItemI
 }
 
 fn act(store: &Store, stream: StreamId, number: u16, action: ContextAction) -> Result<(), Error> {
-    let target = if number % 3 == 0 {
+    let target = if number.is_multiple_of(3) {
         Target::Auto("words of...more of them".to_owned())
     } else {
         let Some(item) = any_item(store, stream, number)? else { return Ok(()) };
@@ -215,9 +215,9 @@ fn act(store: &Store, stream: StreamId, number: u16, action: ContextAction) -> R
 fn remember(store: &Store, info: &StreamInfo, id: &str, number: u16) -> Result<(), Error> {
     // Now, for whatever is current is decided by when it came about.
     let entry = acpdb_engine::entry::MemoryEntry {
-        kind: if number % 2 == 0 { MemoryKind::Preference } else { MemoryKind::Fact },
+        kind: if number.is_multiple_of(2) { MemoryKind::Preference } else { MemoryKind::Fact },
         category: "style".to_owned(),
-        key: (number % 2 == 0).then(|| "indent".to_owned()),
+        key: number.is_multiple_of(2).then(|| "indent".to_owned()),
         value: format!("remembered by {id}"),
         confidence: 80,
         lifespan: Some(if number % 4 < 2 { Lifespan::Project } else { Lifespan::Permanent }),
@@ -296,7 +296,9 @@ const PLACES: [&str; 11] = [
 fn plain(value: &mut Value, ids: &BTreeMap<String, String>) {
     match value {
         Value::Object(fields) => {
-            PLACES.iter().for_each(|place| drop(fields.remove(*place)));
+            for place in PLACES {
+                drop(fields.remove(place));
+            }
             fields.values_mut().for_each(|field| plain(field, ids));
         }
         Value::Array(items) => items.iter_mut().for_each(|item| plain(item, ids)),

@@ -80,7 +80,7 @@ fn what_is_erased_and_what_is_said_of_it() {
     };
     let lines =
         [said("k1", "my pin is 4711, keep it"), said("k2", &format!("the token is {token}")), String::new()];
-    world.write("secrets.jsonl", &lines.join("\n"));
+    world.write("secrets.jsonl", lines.join("\n"));
     transcript::play(&world, "erase.md");
 }
 

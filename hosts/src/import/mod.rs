@@ -134,7 +134,10 @@ pub struct Options {
 
 /// Reads a file beside a session, by the path that the session names; `None` if there is none, or it may not be read.
 #[derive(Clone)]
-pub struct Beside(pub Arc<dyn Fn(&str) -> Option<Vec<u8>> + Send + Sync>);
+pub struct Beside(pub Arc<ReadBeside>);
+
+/// Reads a file by its name, relative to the one that is imported; `None` if it cannot be had.
+pub type ReadBeside = dyn Fn(&str) -> Option<Vec<u8>> + Send + Sync;
 
 impl std::fmt::Debug for Beside {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
