@@ -77,7 +77,7 @@ pub fn session(number: u16) -> StreamInfo {
     let name = SESSIONS.get(usize::from(number) % SESSIONS.len()).copied().unwrap_or_default();
     StreamInfo {
         project: Some("shop".to_owned()),
-        cwd: Some("/work/shop".to_owned()),
+        cwd: Some("/srv/shop".to_owned()),
         ..StreamInfo::session("claude-code", name)
     }
 }

@@ -32,11 +32,11 @@ fn folder() -> PathBuf {
     root().join("docs/schema")
 }
 
-/// `acpdb.history/1` is in `history.json`.
+/// `acpdb.history/1` is in `history.json`, a second version of it would be in `history-2.json`.
 fn path_of(name: &str) -> PathBuf {
     let (stem, version) = name.trim_start_matches("acpdb.").split_once('/').unwrap();
-    assert_eq!(version, "1", "a second version needs a file name of its own");
-    folder().join(format!("{stem}.json"))
+    let version = if version == "1" { String::new() } else { format!("-{version}") };
+    folder().join(format!("{stem}{version}.json"))
 }
 
 fn published() -> BTreeMap<String, Value> {
