@@ -24,7 +24,7 @@ fn killed_and_damaged_stores_keep_their_promises() {
     let own = binary.display();
     let list = format!("'{own}' --db {{store}} seal >/dev/null 2>&1; exec '{own}' --db {{store}} list");
     let mut command = Command::new("python3");
-    command.arg(script).arg("--bin").arg(&binary).arg("--work").arg(folder.path()).arg("--list").arg(list);
+    command.arg(script).arg("--bin").arg(binary).arg("--work").arg(folder.path()).arg("--list").arg(list);
     command.args([
         "--phases",
         "kill,kill2,flip,trunc,zero,dup,swap,drop",
