@@ -158,7 +158,9 @@ fn a_turn_that_is_taken_is_refused_and_stays_taken() {
                 })
             })
             .collect();
-        takers.into_iter().for_each(|taker| taker.join().unwrap());
+        for taker in takers {
+            taker.join().unwrap();
+        }
     };
     shuttle::check_random(takes, cases(400) as usize);
 }
