@@ -8,27 +8,28 @@ pub mod memory;
 pub mod sigma;
 pub mod todos;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
 /// Fields that a vector gives for information only.
 const INFORMATIVE: [&str; 2] = ["resuperseded", "stats"];
 
-/// Reads the vectors of one file; `None`, said on standard output, if they are not on this machine.
+/// The folder of the vectors.
+pub fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("vectors")
+}
+
+/// Reads the vectors of one file.
 ///
-/// They lie in `shared/conformance` beside the repository, or beside a folder that holds it.
-pub fn vectors(file: &str) -> Option<Vec<Value>> {
-    let crate_folder = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-    let found = crate_folder
-        .ancestors()
-        .map(|folder| folder.join("shared/conformance").join(file))
-        .find_map(|path| std::fs::read(path).ok());
-    let Some(bytes) = found else {
-        println!("skipped: no shared/conformance/{file} beside the repository");
-        return None;
-    };
-    serde_json::from_slice(&bytes).ok()
+/// # Panics
+/// If it is not there, or holds none: a test without its vectors tests nothing.
+pub fn vectors(file: &str) -> Vec<Value> {
+    let path = folder().join(file);
+    let bytes = std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let all: Vec<Value> = serde_json::from_slice(&bytes).unwrap_or_default();
+    assert!(!all.is_empty(), "no vectors in {}", path.display());
+    all
 }
 
 /// What a vector says a correct engine gives: `expected`, overlaid by `sane`.
@@ -63,7 +64,7 @@ pub fn judged(
     names: &[&str],
     judge: impl Fn(&Value) -> Result<Value, String>,
 ) -> Vec<String> {
-    let vectors: Vec<Value> = files.iter().filter_map(|file| vectors(file)).flatten().collect();
+    let vectors: Vec<Value> = files.iter().flat_map(|file| vectors(file)).collect();
     let mut different = Vec::new();
     let (mut count, mut passed) = (0, 0);
     for vector in vectors.iter().filter(|vector| vector.get("profile") == Some(&Value::from(profile))) {
