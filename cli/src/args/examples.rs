@@ -169,8 +169,8 @@ const EXAMPLES: &[(&str, &[Example])] = &[
             ),
             ("acpdb export jsonl e38a074a latest -o two.jsonl --force", ""),
             (
-                "acpdb export jsonl --only events -o events.jsonl",
-                "for another store: acpdb import events.jsonl",
+                "acpdb export jsonl --only events -o away.jsonl",
+                "for another store: acpdb import away.jsonl",
             ),
         ],
     ),
