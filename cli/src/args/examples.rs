@@ -168,10 +168,7 @@ const EXAMPLES: &[(&str, &[Example])] = &[
                 "duckdb: select tool, sum(tokens) from 'all.jsonl' group by 1",
             ),
             ("acpdb export jsonl e38a074a latest -o two.jsonl --force", ""),
-            (
-                "acpdb export jsonl --only events -o events.jsonl",
-                "for another store: acpdb import events.jsonl",
-            ),
+            ("acpdb export jsonl --only events -o away.jsonl", "for another store: acpdb import away.jsonl"),
         ],
     ),
     (
