@@ -26,7 +26,7 @@ pub fn folder() -> PathBuf {
 /// If it is not there, or holds none: a test without its vectors tests nothing.
 pub fn vectors(file: &str) -> Vec<Value> {
     let path = folder().join(file);
-    let bytes = std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let bytes = std::fs::read(&path).unwrap_or_default();
     let all: Vec<Value> = serde_json::from_slice(&bytes).unwrap_or_default();
     assert!(!all.is_empty(), "no vectors in {}", path.display());
     all
