@@ -74,7 +74,10 @@ pub fn usual_places(env: &dyn Fn(&str) -> Option<String>, home: &Path) -> Vec<Pl
     }
     places.push(Place::new(Format::Opencode, opencode.join("storage"), "**/*.json"));
     for sessions in ["sessions", "archived_sessions"] {
-        places.push(Place::new(Format::Codex, codex.join(sessions), "**/rollout-*.jsonl"));
+        // Older ones are packed.
+        for pattern in ["**/rollout-*.jsonl", "**/rollout-*.jsonl.zst"] {
+            places.push(Place::new(Format::Codex, codex.join(sessions), pattern));
+        }
     }
     for pattern in ["*/chats/session-*.jsonl", "*/chats/session-*.json", "*/chats/*/*.jsonl"] {
         places.push(Place::new(Format::GeminiCli, gemini.clone(), pattern));
@@ -152,16 +155,18 @@ mod tests {
         check(
             &[],
             &expect![[r"
-            claude-code /home/ada/.claude/projects **/*.jsonl
-            opencode /home/ada/.local/share/opencode opencode*.db
-            opencode /home/ada/.local/share/opencode/storage **/*.json
-            codex /home/ada/.codex/sessions **/rollout-*.jsonl
-            codex /home/ada/.codex/archived_sessions **/rollout-*.jsonl
-            gemini-cli /home/ada/.gemini/tmp */chats/session-*.jsonl
-            gemini-cli /home/ada/.gemini/tmp */chats/session-*.json
-            gemini-cli /home/ada/.gemini/tmp */chats/*/*.jsonl
-            copilot-cli /home/ada/.copilot/session-state */events.jsonl
-        "]],
+                claude-code /home/ada/.claude/projects **/*.jsonl
+                opencode /home/ada/.local/share/opencode opencode*.db
+                opencode /home/ada/.local/share/opencode/storage **/*.json
+                codex /home/ada/.codex/sessions **/rollout-*.jsonl
+                codex /home/ada/.codex/sessions **/rollout-*.jsonl.zst
+                codex /home/ada/.codex/archived_sessions **/rollout-*.jsonl
+                codex /home/ada/.codex/archived_sessions **/rollout-*.jsonl.zst
+                gemini-cli /home/ada/.gemini/tmp */chats/session-*.jsonl
+                gemini-cli /home/ada/.gemini/tmp */chats/session-*.json
+                gemini-cli /home/ada/.gemini/tmp */chats/*/*.jsonl
+                copilot-cli /home/ada/.copilot/session-state */events.jsonl
+            "]],
         );
     }
 
@@ -180,7 +185,9 @@ mod tests {
                 opencode /db mine.sqlite
                 opencode /x/opencode/storage **/*.json
                 codex /home/ada/.codex/sessions **/rollout-*.jsonl
+                codex /home/ada/.codex/sessions **/rollout-*.jsonl.zst
                 codex /home/ada/.codex/archived_sessions **/rollout-*.jsonl
+                codex /home/ada/.codex/archived_sessions **/rollout-*.jsonl.zst
                 gemini-cli /home/ada/.gemini/tmp */chats/session-*.jsonl
                 gemini-cli /home/ada/.gemini/tmp */chats/session-*.json
                 gemini-cli /home/ada/.gemini/tmp */chats/*/*.jsonl

@@ -385,7 +385,17 @@ fn contents_are_checked() {
     let before = body(&[user, &signed, response]);
     let known = Known { model: None, previous: Some(before.as_bytes()) };
     assert_eq!(found(Gemini, &moved, known), "G4 /contents/1/parts/0: another part\n");
+    // Gemini CLI sends the mark in earlier turns as well.
     check(Gemini, &body(&[user, &skipped, response, user]), &expect![""]);
+    let text =
+        r#"{"role":"model","parts":[{"text":"x","thoughtSignature":"skip_thought_signature_validator"}]}"#;
+    check(
+        Gemini,
+        &body(&[user, text]),
+        &expect![[r#"
+        G5 /contents/1/parts/0: another part
+    "#]],
+    );
 }
 
 /// A request body around an opaque field.

@@ -248,7 +248,7 @@ fn opencode_session_bridge() {
             203 continued
             144 finished
             112 message ends
-            123 messages
+            124 messages
             10 prompts
             585 records
             1 replaced

@@ -119,7 +119,9 @@ impl Codex {
         }
         // Which of the lines are the copied prefix the file does not say: they are facts of this stream, and what is shared
         // is that it came from there.
-        let forked = owned(member(Some(payload), "forked_from_id"));
+        let base = member(Some(payload), "history_base");
+        let forked =
+            owned(member(Some(payload), "forked_from_id")).or_else(|| owned(member(base, "thread_id")));
         if let Some(from) = forked.filter(|from| !from.is_empty() && *from != self.stream.name) {
             let fork =
                 Fact::Forked { from: stream_id(Scope::Session, HOST, &from), at: PointRef::Seq(Seq::ZERO) };

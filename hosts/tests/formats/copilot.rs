@@ -39,7 +39,8 @@ fn an_event_file_becomes_messages_calls_and_steps() {
             prompt set system=true model=None
             kept hook.start
             -- Prompt
-            user [text fix]
+            user (not for the user) [text <time/>fix]
+            user (not for the model) [text fix]
             -- Step
             kept assistant.turn_start
             assistant [reasoning sealed hm]

@@ -54,7 +54,7 @@ fn a_document_becomes_messages_and_calls_and_can_be_put_together_again() {
             call t4 mcp {}
             end t4 Completed [text {"a": 1}] [media AAAA]
             call t5 write_todos {"todos": []}
-            finished g Some(6)/Some(2)
+            finished g Some(6)/Some(3)
             kept message
             system (not for the model) [text update available]
             -- Prompt

@@ -48,7 +48,7 @@ fn parts_become_facts_of_their_message() {
               record marvel about Some("msg_2") <record:prt_7> *
               record text about Some("msg_2") <record:prt_8> *
               record part about None <part:msg_2/7> *
-              end of msg_2 Some("m") Some("stop") in Some(1) out Some(2) <msg:msg_2:finish>
+              end of msg_2 Some("m") Some("stop") in Some(1) out Some(5) <msg:msg_2:finish>
               record document about None <document:ses_1> *
             ! 6:1019 part prt_8 of kind text lacks its content; kept as it is
             ! 6:1048 part 8 of msg_2 is no object; kept as it is
@@ -101,6 +101,7 @@ fn a_compaction_keeps_the_summary_and_what_follows() {
               record message about Some("msg_1") <record:msg_1> *
               record compaction about Some("msg_1") <record:prt_1> *
               replaced by Compaction None <replaced:msg_2>
+              User question:msg_2 (hidden from the user): Text "What did we do so far?" <question:msg_2>
               Assistant msg_2:  <msg:msg_2>
               record message about Some("msg_2") <record:msg_2> *
               more of msg_2: Text "what was" <part:prt_2>

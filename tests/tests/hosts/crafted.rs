@@ -162,6 +162,31 @@ fn a_long_result_is_kept_whole() {
     assert!(kept.about.as_ref().unwrap().starts_with("toolu_"));
 }
 
+/// Codex packs its older recordings where they lie.
+#[test]
+fn a_packed_recording_is_the_same_session() {
+    let home = tempfile::tempdir().unwrap();
+    let sessions = home.path().join("codex/sessions/2026/11/22");
+    std::fs::create_dir_all(&sessions).unwrap();
+    let mut found = Vec::new();
+    super::scenes::files("codex", &folder().join("codex/main/recording"), &mut found);
+    let [(_, plain)] = found.as_slice() else { panic!("{found:?}") };
+    let name = plain.file_name().unwrap().to_str().unwrap();
+    let packed = zstd::encode_all(&std::fs::read(plain).unwrap()[..], 3).unwrap();
+    std::fs::write(sessions.join(format!("{name}.zst")), packed).unwrap();
+    let import = || {
+        let mut program = std::process::Command::new(binary().unwrap());
+        program.env("HOME", home.path()).env("CODEX_HOME", home.path().join("codex"));
+        let run =
+            program.arg("--db").arg(home.path().join("store")).args(["import", "--json"]).output().unwrap();
+        let said: serde_json::Value = serde_json::from_slice(&run.stdout).unwrap();
+        said["items"][0]["events_new"].as_u64().unwrap()
+    };
+    assert!(import() > 100);
+    std::fs::copy(plain, sessions.join(name)).unwrap();
+    assert_eq!(import(), 0);
+}
+
 /// Ten calls became seventy, as each fold wrote them again.
 #[test]
 fn a_fold_makes_no_calls() {

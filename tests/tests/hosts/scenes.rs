@@ -60,7 +60,7 @@ pub(super) struct Played {
 }
 
 /// Files of a recording that are sessions, by format.
-fn files(host: &str, folder: &Path, out: &mut Vec<(Format, PathBuf)>) {
+pub(super) fn files(host: &str, folder: &Path, out: &mut Vec<(Format, PathBuf)>) {
     let mut entries: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     entries.sort();
     for path in entries {
