@@ -154,6 +154,8 @@ fn folded(state: &State) -> Held {
         match (brief.kind, brief.call, brief.message) {
             (ItemKind::Call, Some(call), _) => held.calls.push(call.to_string()),
             (ItemKind::Call, ..) => {}
+            // The question before a summary is the host's own: no file names it.
+            (_, _, Some(message)) if message.starts_with("question:") => {}
             (_, _, Some(message)) => {
                 held.messages.insert(message.to_string());
             }

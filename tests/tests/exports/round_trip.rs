@@ -406,7 +406,7 @@ fn opencode_comes_out_as_it_went_in() {
             reasoning.text: 0 the same, 343 missing, 0 added
             result.content: 410 the same, 0 missing, 0 added
             text of assistant.text: 111 the same, 0 missing, 0 added
-            text of user.text: 25 the same, 0 missing, 1 added
+            text of user.text: 25 the same, 0 missing, 2 added
         "#]],
     );
 }
