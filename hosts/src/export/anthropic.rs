@@ -24,7 +24,7 @@ use super::{Export, prompt, turns};
 use crate::import::ATTACHED;
 
 /// Version of this renderer.
-pub(super) const RENDERER: u32 = 2;
+pub(super) const RENDERER: u32 = 3;
 
 const RULES: Rules =
     Rules { provider: Provider::Anthropic, whole_units: false, whole_runs: true, reasoning: true };

@@ -22,7 +22,7 @@ use super::write::Json;
 use super::{Export, prompt, turns};
 
 /// Version of this renderer.
-pub(super) const RENDERER: u32 = 2;
+pub(super) const RENDERER: u32 = 3;
 
 const RULES: Rules =
     Rules { provider: Provider::Openai, whole_units: false, whole_runs: false, reasoning: false };

@@ -26,7 +26,7 @@ use super::{Export, prompt, turns};
 use crate::import::json::owned;
 
 /// Version of this renderer.
-pub(super) const RENDERER: u32 = 2;
+pub(super) const RENDERER: u32 = 3;
 
 const RULES: Rules =
     Rules { provider: Provider::Openai, whole_units: true, whole_runs: false, reasoning: true };
