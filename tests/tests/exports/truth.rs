@@ -358,6 +358,16 @@ fn the_lives_are_full() {
     assert!(served.iter().all(|count| *count > 0), "{served:?}");
 }
 
+/// Lives of which not every mouth said the same once.
+#[test]
+fn lives_that_were_told_in_two_ways() {
+    let numbers = [
+        34992, 26265, 39186, 47816, 26992, 47334, 47041, 44545, 40778, 30236, 30767, 24825, 22195, 15618,
+        54820, 56927, 49057, 58761, 8610,
+    ];
+    check(&numbers, "balanced", "opencode", &mut [0; 4]);
+}
+
 /// Lives that were once served, or judged, wrongly.
 #[test]
 fn served_lives_that_went_wrong() {

@@ -251,7 +251,9 @@ impl State {
                 faces.insert((row.ix, row.face));
             }
             let Some(kind) = StatsKind::of(row.cause, &self.history.edges) else { continue };
-            if !matches!(kind, StatsKind::Rule(_)) {
+            // A host clears calls that have not ended: as long as there is no output, nothing of it is hidden.
+            let is_there = self.face_size(row.ix, row.face, at).is_some();
+            if is_there && !matches!(kind, StatsKind::Rule(_)) {
                 concluded.push((row.since, 1, row.ix, kind));
             }
         }
