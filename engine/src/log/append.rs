@@ -188,7 +188,7 @@ impl Log {
         tail.settling.settle(&surf, settle::Stretch { start, end, epoch: stretch.epoch })
     }
 
-    /// Nobody can know what became of what this handle wrote: it writes no more.
+    /// What became of this handle's writes cannot be known: it writes no more.
     pub(super) fn lost(&self, lost: Lost) -> LogError {
         self.poisoned.store(true, Ordering::SeqCst);
         match lost {

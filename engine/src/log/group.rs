@@ -241,7 +241,7 @@ impl Log {
         match self.await_stretch(tail, &stretch, true) {
             Outcome::Durable(_) => {}
             Outcome::Failed(lost) => return Err(self.lost(lost)),
-            // Somebody cut it since it was read under this lock. It is made anew once all that is written is durable.
+            // Another program cut it since it was read under this lock. It is made anew once all that is written is durable.
             Outcome::PageLost => {
                 let page = tail.read()?;
                 let found = self.repair_behind(tail, writer, &page)?;

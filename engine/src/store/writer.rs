@@ -246,7 +246,7 @@ impl Inner {
         Ok(())
     }
 
-    /// The key of a stream's signatures; `None` if nobody knows it any more.
+    /// The key of a stream's signatures; `None` if it is lost.
     pub(super) fn key_of(&self, stream: StreamId) -> Result<Option<[u8; 32]>, Error> {
         let Some(recorded) = self.stream_opening(stream)? else { return Ok(None) };
         let Payload::SessionOpened(opened) = &recorded.event.payload else { return Ok(None) };
@@ -540,7 +540,7 @@ impl Inner {
         Ok(EncodedEvent { envelope, payload: bytes, bodies })
     }
 
-    /// A body whose bytes are gone. Nobody knows what its digest is of.
+    /// A body whose bytes are gone. What its digest is of cannot be known.
     fn lost_body(&self, bytes: u32) -> EncodedBody {
         EncodedBody::Lost { digest: Digest(self.entropy.array::<32>()), bytes }
     }

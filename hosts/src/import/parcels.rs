@@ -6,7 +6,7 @@
 //! ```
 //!
 //! A line that is none of these, or cannot be read, becomes a gap: what it was is named, the rest is read. A file that a newer
-//! program wrote is refused by name, for nobody knows what its lines mean.
+//! program wrote is refused by name, for this program does not know what its lines mean.
 
 use std::io::BufRead;
 

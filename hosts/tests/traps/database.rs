@@ -147,7 +147,7 @@ fn the_log_counts_up_to_its_last_commit() {
     for end in (0..committed.len()).step_by(997) {
         let _ = titles(&file, Some(&committed[..end]));
     }
-    // Whoever writes meanwhile is noticed.
+    // A host that writes meanwhile is noticed.
     let (before, after) = (&open[..], &committed[..]);
     let database = Database::open(&&file[..], Some(&before)).map(|database| database.is_unmoved().unwrap());
     assert!(database.unwrap());

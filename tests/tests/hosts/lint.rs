@@ -50,7 +50,7 @@ fn real_requests_are_clean() {
             count += 1;
         }
     }
-    // Where the last one stood is for whoever reads a failure.
+    // Where the last one stood is for the reader of a failure.
     for (what, (_, last)) in &found {
         println!("{what}: {last}");
     }

@@ -343,7 +343,7 @@ impl ReferenceStateMachine for Model {
         .boxed()
     }
 
-    /// What was erased stays erased, whoever brings it again: that has tests of its own, and here every call of a file says the
+    /// What was erased stays erased, from whatever door it comes again: that has tests of its own, and here every call of a file says the
     /// same.
     fn preconditions(state: &Self, step: &Step) -> bool {
         !matches!(step, Step::Call { file, .. } if state.log.contains(&Known::Erased(*file)))

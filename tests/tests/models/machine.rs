@@ -109,7 +109,7 @@ pub(crate) struct World {
     file: AtomicU64,
     disk: AtomicU64,
     /// Held while a write-back ends: what is lost and that it is lost are one step, as a kernel notes an error before it
-    /// lets go of whoever waits for the same bytes.
+    /// lets go of the callers that wait for the same bytes.
     write_back: Mutex<()>,
     /// Failed write-backs; whoever had the file open is told once by a sync. What they lost stays lost until the log was
     /// opened again, in a file of another number.

@@ -185,7 +185,7 @@ impl Lineages {
         let time = event.host_time.unwrap_or(recorded.recorded_at);
         if event.stream == StreamId::STORE {
             if let Payload::PolicySet(set) = &event.payload {
-                // What a new store begins with is nobody's choice.
+                // The user did not choose what a new store begins with.
                 let is_first = set.reason.as_deref() == Some("store created");
                 self.policy = Some((if is_first { Micros(i64::MIN) } else { time }, set.policy.clone()));
             }

@@ -8,7 +8,7 @@
 //! source --again--> parcels --adopt--> drafts --place--> log      seqs of what is named are known by then
 //! ```
 //!
-//! The plan holds for the streams as they were: if somebody records in one of them meanwhile, it is made again. What is there is
+//! The plan holds for the streams as they were: if another writer records in one of them meanwhile, it is made again. What is there is
 //! skipped by id, so a merge that was interrupted is ended by the next one.
 
 mod lineage;
@@ -139,7 +139,7 @@ impl MergeReport {
     }
 }
 
-/// How often a merge is planned anew because somebody recorded in one of its streams.
+/// How often a merge is planned anew because another writer recorded in one of its streams.
 const PLAN_COUNT_MAX: usize = 16;
 
 impl Store {

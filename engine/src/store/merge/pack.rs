@@ -161,7 +161,7 @@ impl Packer<'_> {
                 (opened.key, opened.policy) = (Body::default(), None);
                 bodies.clear();
             }
-            // Keyed, and of use to nobody who does not have the secret.
+            // Keyed: without the secret it is of no use.
             Payload::ContextServed(served) => served.digest = [0; 32],
             _ => {}
         }

@@ -8,7 +8,7 @@
 //! anything else                                                                  ContextReplaced with that order; the fold is over
 //! ```
 //!
-//! Taken for new they would be calls that nobody made: ten of them became seventy in one session. A call is known by its
+//! Taken for new they would be calls that the model never made: ten of them became seventy in one session. A call is known by its
 //! id, a text by its words and who said them. Reasoning is not written again.
 
 use acpdb_engine::entry::{Bytes, Entry, Fact, ItemRef, PartEntry};
