@@ -1,14 +1,13 @@
 //! Acts on the context, serving, policy, and the store's own events.
 
 use rkyv::{Archive, Deserialize, Serialize};
+use serde::{Deserialize as FromJson, Serialize as ToJson};
 
 use super::{Body, Text};
 use crate::ids::{ItemId, Seq, Signature};
 
 /// One item that an act hid.
-#[derive(
-    Archive, Serialize, Deserialize, serde::Serialize, serde::Deserialize, Clone, PartialEq, Eq, Hash, Debug,
-)]
+#[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Hidden {
     /// The item.
     pub item: ItemId,
@@ -19,19 +18,7 @@ pub struct Hidden {
 }
 
 /// Items were hidden on request.
-#[derive(
-    Archive,
-    Serialize,
-    Deserialize,
-    serde::Serialize,
-    serde::Deserialize,
-    Clone,
-    PartialEq,
-    Eq,
-    Hash,
-    Debug,
-    Default,
-)]
+#[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Discarded {
     /// The targets as typed, a JSON array.
     pub targets: Body,
@@ -40,19 +27,7 @@ pub struct Discarded {
 }
 
 /// Items were hidden behind summaries on request.
-#[derive(
-    Archive,
-    Serialize,
-    Deserialize,
-    serde::Serialize,
-    serde::Deserialize,
-    Clone,
-    PartialEq,
-    Eq,
-    Hash,
-    Debug,
-    Default,
-)]
+#[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Distilled {
     /// The targets as typed, a JSON array.
     pub targets: Body,
@@ -61,19 +36,7 @@ pub struct Distilled {
 }
 
 /// Items were shown again on request.
-#[derive(
-    Archive,
-    Serialize,
-    Deserialize,
-    serde::Serialize,
-    serde::Deserialize,
-    Clone,
-    PartialEq,
-    Eq,
-    Hash,
-    Debug,
-    Default,
-)]
+#[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Restored {
     /// The targets as typed, a JSON array.
     pub targets: Body,
@@ -82,38 +45,14 @@ pub struct Restored {
 }
 
 /// Items stay in the context until unpinned, whatever the rules say.
-#[derive(
-    Archive,
-    Serialize,
-    Deserialize,
-    serde::Serialize,
-    serde::Deserialize,
-    Clone,
-    PartialEq,
-    Eq,
-    Hash,
-    Debug,
-    Default,
-)]
+#[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Pinned {
     /// The items.
     pub items: Vec<ItemId>,
 }
 
 /// Items are subject to the rules again.
-#[derive(
-    Archive,
-    Serialize,
-    Deserialize,
-    serde::Serialize,
-    serde::Deserialize,
-    Clone,
-    PartialEq,
-    Eq,
-    Hash,
-    Debug,
-    Default,
-)]
+#[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Unpinned {
     /// The items.
     pub items: Vec<ItemId>,
@@ -124,8 +63,8 @@ pub struct Unpinned {
     Archive,
     Serialize,
     Deserialize,
-    serde::Serialize,
-    serde::Deserialize,
+    ToJson,
+    FromJson,
     Clone,
     Copy,
     PartialEq,
@@ -148,9 +87,7 @@ pub enum InjectedKind {
 }
 
 /// The host put a text into the context.
-#[derive(
-    Archive, Serialize, Deserialize, serde::Serialize, serde::Deserialize, Clone, PartialEq, Eq, Hash, Debug,
-)]
+#[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Injected {
     /// What it is; a newer reminder or reflection hides the earlier one.
     pub what: InjectedKind,
@@ -159,19 +96,7 @@ pub struct Injected {
 }
 
 /// Why a served context was rebased.
-#[derive(
-    Archive,
-    Serialize,
-    Deserialize,
-    serde::Serialize,
-    serde::Deserialize,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Hash,
-    Debug,
-)]
+#[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[serde(rename_all = "snake_case")]
 pub enum RebaseCause {
     /// The provider's cache was cold.
@@ -185,9 +110,7 @@ pub enum RebaseCause {
 }
 
 /// From here on served contexts show what was concluded so far.
-#[derive(
-    Archive, Serialize, Deserialize, serde::Serialize, serde::Deserialize, Clone, PartialEq, Eq, Hash, Debug,
-)]
+#[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug)]
 pub struct ContextRebased {
     /// Number of the epoch that begins.
     pub epoch: u32,
@@ -198,9 +121,7 @@ pub struct ContextRebased {
 }
 
 /// A context was sent to the model.
-#[derive(
-    Archive, Serialize, Deserialize, serde::Serialize, serde::Deserialize, Clone, PartialEq, Eq, Hash, Debug,
-)]
+#[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug)]
 pub struct ContextServed {
     /// Key of the step it was sent for.
     pub step: String,
@@ -217,19 +138,7 @@ pub struct ContextServed {
 }
 
 /// The policy in force from here on, whole. In the store's own stream: for all streams without one of their own.
-#[derive(
-    Archive,
-    Serialize,
-    Deserialize,
-    serde::Serialize,
-    serde::Deserialize,
-    Clone,
-    PartialEq,
-    Eq,
-    Hash,
-    Debug,
-    Default,
-)]
+#[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct PolicySet {
     /// The policy as JSON: a preset's name and every key with its value.
     pub policy: String,
@@ -242,8 +151,8 @@ pub struct PolicySet {
     Archive,
     Serialize,
     Deserialize,
-    serde::Serialize,
-    serde::Deserialize,
+    ToJson,
+    FromJson,
     Clone,
     Copy,
     PartialEq,
@@ -261,19 +170,7 @@ pub struct BodyAddress {
 }
 
 /// Bodies were removed for good; their digests stay.
-#[derive(
-    Archive,
-    Serialize,
-    Deserialize,
-    serde::Serialize,
-    serde::Deserialize,
-    Clone,
-    PartialEq,
-    Eq,
-    Hash,
-    Debug,
-    Default,
-)]
+#[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Erased {
     /// What was removed.
     pub bodies: Vec<BodyAddress>,
@@ -286,19 +183,7 @@ pub struct Erased {
 }
 
 /// Someone looked at damage and chose to go on.
-#[derive(
-    Archive,
-    Serialize,
-    Deserialize,
-    serde::Serialize,
-    serde::Deserialize,
-    Clone,
-    PartialEq,
-    Eq,
-    Hash,
-    Debug,
-    Default,
-)]
+#[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct DamageNoted {
     /// Segment.
     pub segment: u32,

@@ -1,6 +1,7 @@
 //! Memory items: facts, preferences, decisions, notes, and what becomes of them.
 
 use rkyv::{Archive, Deserialize, Serialize};
+use serde::{Deserialize as FromJson, Serialize as ToJson};
 
 use super::{Body, Text};
 use crate::ids::{ItemId, Micros, Signature};
@@ -10,8 +11,8 @@ use crate::ids::{ItemId, Micros, Signature};
     Archive,
     Serialize,
     Deserialize,
-    serde::Serialize,
-    serde::Deserialize,
+    ToJson,
+    FromJson,
     Clone,
     Copy,
     PartialEq,
@@ -40,8 +41,8 @@ pub enum MemoryKind {
     Archive,
     Serialize,
     Deserialize,
-    serde::Serialize,
-    serde::Deserialize,
+    ToJson,
+    FromJson,
     Clone,
     Copy,
     PartialEq,
@@ -64,19 +65,7 @@ pub enum Lifespan {
 }
 
 /// Where an item comes from.
-#[derive(
-    Archive,
-    Serialize,
-    Deserialize,
-    serde::Serialize,
-    serde::Deserialize,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Hash,
-    Debug,
-)]
+#[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct MemorySource {
     /// The message part or call.
     pub item: ItemId,
@@ -87,19 +76,7 @@ pub struct MemorySource {
 }
 
 /// A memory item was recorded.
-#[derive(
-    Archive,
-    Serialize,
-    Deserialize,
-    serde::Serialize,
-    serde::Deserialize,
-    Clone,
-    PartialEq,
-    Eq,
-    Hash,
-    Debug,
-    Default,
-)]
+#[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct MemoryRecorded {
     /// Id of the item, unique in its stream.
     pub id: String,
@@ -140,19 +117,7 @@ pub struct MemoryRecorded {
 }
 
 /// One item took another's place.
-#[derive(
-    Archive,
-    Serialize,
-    Deserialize,
-    serde::Serialize,
-    serde::Deserialize,
-    Clone,
-    PartialEq,
-    Eq,
-    Hash,
-    Debug,
-    Default,
-)]
+#[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct MemorySuperseded {
     /// Id of the older.
     pub old: String,
@@ -163,19 +128,7 @@ pub struct MemorySuperseded {
 }
 
 /// An item was confirmed: confidence rises, decay starts anew.
-#[derive(
-    Archive,
-    Serialize,
-    Deserialize,
-    serde::Serialize,
-    serde::Deserialize,
-    Clone,
-    PartialEq,
-    Eq,
-    Hash,
-    Debug,
-    Default,
-)]
+#[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct MemoryReinforced {
     /// Id of the item.
     pub id: String,
@@ -186,19 +139,7 @@ pub struct MemoryReinforced {
 }
 
 /// An item no longer holds, and nothing takes its place.
-#[derive(
-    Archive,
-    Serialize,
-    Deserialize,
-    serde::Serialize,
-    serde::Deserialize,
-    Clone,
-    PartialEq,
-    Eq,
-    Hash,
-    Debug,
-    Default,
-)]
+#[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct MemoryRetracted {
     /// Id of the item.
     pub id: String,

@@ -1,6 +1,7 @@
 //! Messages in parts, continued and finished.
 
 use rkyv::{Archive, Deserialize, Serialize};
+use serde::{Deserialize as FromJson, Serialize as ToJson};
 
 use super::Body;
 use crate::ids::ItemId;
@@ -10,8 +11,8 @@ use crate::ids::ItemId;
     Archive,
     Serialize,
     Deserialize,
-    serde::Serialize,
-    serde::Deserialize,
+    ToJson,
+    FromJson,
     Clone,
     Copy,
     PartialEq,
@@ -40,8 +41,8 @@ pub enum Role {
     Archive,
     Serialize,
     Deserialize,
-    serde::Serialize,
-    serde::Deserialize,
+    ToJson,
+    FromJson,
     Clone,
     Copy,
     PartialEq,
@@ -70,19 +71,7 @@ pub enum PartKind {
 }
 
 /// One part of a message or of an output; in a message it is an item.
-#[derive(
-    Archive,
-    Serialize,
-    Deserialize,
-    serde::Serialize,
-    serde::Deserialize,
-    Clone,
-    PartialEq,
-    Eq,
-    Hash,
-    Debug,
-    Default,
-)]
+#[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Part {
     /// What it is.
     pub kind: PartKind,
@@ -99,19 +88,7 @@ pub struct Part {
 }
 
 /// A message, whole or its first parts.
-#[derive(
-    Archive,
-    Serialize,
-    Deserialize,
-    serde::Serialize,
-    serde::Deserialize,
-    Clone,
-    PartialEq,
-    Eq,
-    Hash,
-    Debug,
-    Default,
-)]
+#[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct MessageRecorded {
     /// The host's id of the message; parts may follow under the same key.
     pub key: String,
@@ -128,19 +105,7 @@ pub struct MessageRecorded {
 }
 
 /// Further parts of a message.
-#[derive(
-    Archive,
-    Serialize,
-    Deserialize,
-    serde::Serialize,
-    serde::Deserialize,
-    Clone,
-    PartialEq,
-    Eq,
-    Hash,
-    Debug,
-    Default,
-)]
+#[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct MessageContinued {
     /// Key of the message.
     pub key: String,
@@ -150,18 +115,7 @@ pub struct MessageContinued {
 
 /// Token counts as a provider reported them.
 #[derive(
-    Archive,
-    Serialize,
-    Deserialize,
-    serde::Serialize,
-    serde::Deserialize,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Hash,
-    Debug,
-    Default,
+    Archive, Serialize, Deserialize, ToJson, FromJson, Clone, Copy, PartialEq, Eq, Hash, Debug, Default,
 )]
 pub struct Usage {
     /// Input tokens, without cached ones.
@@ -177,19 +131,7 @@ pub struct Usage {
 }
 
 /// A message is complete; what the provider said about it.
-#[derive(
-    Archive,
-    Serialize,
-    Deserialize,
-    serde::Serialize,
-    serde::Deserialize,
-    Clone,
-    PartialEq,
-    Eq,
-    Hash,
-    Debug,
-    Default,
-)]
+#[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct MessageFinished {
     /// Key of the message.
     pub key: String,
@@ -206,19 +148,7 @@ pub struct MessageFinished {
 }
 
 /// A message was given up before it was complete (a retry, an interruption): its parts leave the context.
-#[derive(
-    Archive,
-    Serialize,
-    Deserialize,
-    serde::Serialize,
-    serde::Deserialize,
-    Clone,
-    PartialEq,
-    Eq,
-    Hash,
-    Debug,
-    Default,
-)]
+#[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct MessageAbandoned {
     /// Key of the message.
     pub key: String,
@@ -229,8 +159,8 @@ pub struct MessageAbandoned {
     Archive,
     Serialize,
     Deserialize,
-    serde::Serialize,
-    serde::Deserialize,
+    ToJson,
+    FromJson,
     Clone,
     Copy,
     PartialEq,
@@ -251,9 +181,7 @@ pub enum Face {
 }
 
 /// The host rewrote what it had recorded. Changes what is shown; makes and undoes no edge.
-#[derive(
-    Archive, Serialize, Deserialize, serde::Serialize, serde::Deserialize, Clone, PartialEq, Eq, Hash, Debug,
-)]
+#[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug)]
 pub struct ItemRevised {
     /// The item.
     pub item: ItemId,

@@ -29,6 +29,7 @@ mod walk;
 pub mod wire;
 
 use rkyv::{Archive, Deserialize, Serialize};
+use serde::{Deserialize as FromJson, Serialize as ToJson};
 
 use crate::ids::{Micros, Origin, Seq, StreamId};
 
@@ -62,18 +63,7 @@ pub use tool::{
 ///
 /// Sizes and the token estimate stand here, so that a fold needs no body. An empty body has no rows.
 #[derive(
-    Archive,
-    Serialize,
-    Deserialize,
-    serde::Serialize,
-    serde::Deserialize,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Hash,
-    Debug,
-    Default,
+    Archive, Serialize, Deserialize, ToJson, FromJson, Clone, Copy, PartialEq, Eq, Hash, Debug, Default,
 )]
 pub struct Body {
     /// First row, counted from 0 within the event.
@@ -100,8 +90,8 @@ impl Body {
     Archive,
     Serialize,
     Deserialize,
-    serde::Serialize,
-    serde::Deserialize,
+    ToJson,
+    FromJson,
     Clone,
     Copy,
     PartialEq,
@@ -128,19 +118,7 @@ pub enum Actor {
 }
 
 /// What every event carries besides its payload.
-#[derive(
-    Archive,
-    Serialize,
-    Deserialize,
-    serde::Serialize,
-    serde::Deserialize,
-    Clone,
-    PartialEq,
-    Eq,
-    Hash,
-    Debug,
-    Default,
-)]
+#[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Stamp {
     /// Who made it happen.
     pub actor: Actor,
@@ -182,7 +160,7 @@ pub struct Recorded {
 macro_rules! kinds {
     ($( $number:literal $name:ident $label:literal ),+ $(,)?) => {
         /// What happened. One variant a kind, plus the kinds of newer programs.
-        #[derive(Clone, PartialEq, Debug, serde::Serialize)]
+        #[derive(Clone, PartialEq, Debug, ToJson)]
         #[serde(tag = "kind", rename_all = "snake_case")]
         pub enum Payload {
             $(

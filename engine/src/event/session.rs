@@ -1,6 +1,7 @@
 //! Sessions, turns and what hosts do to a context.
 
 use rkyv::{Archive, Deserialize, Serialize};
+use serde::{Deserialize as FromJson, Serialize as ToJson};
 
 use super::{Body, Text};
 use crate::ids::{ItemId, Seq, StreamId};
@@ -10,8 +11,8 @@ use crate::ids::{ItemId, Seq, StreamId};
     Archive,
     Serialize,
     Deserialize,
-    serde::Serialize,
-    serde::Deserialize,
+    ToJson,
+    FromJson,
     Clone,
     Copy,
     PartialEq,
@@ -35,9 +36,7 @@ pub enum Scope {
 }
 
 /// The session that started this one, and the call it did so by.
-#[derive(
-    Archive, Serialize, Deserialize, serde::Serialize, serde::Deserialize, Clone, PartialEq, Eq, Hash, Debug,
-)]
+#[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Parent {
     /// The parent's stream.
     pub stream: StreamId,
@@ -46,19 +45,7 @@ pub struct Parent {
 }
 
 /// A stream began. Always the first event of its stream.
-#[derive(
-    Archive,
-    Serialize,
-    Deserialize,
-    serde::Serialize,
-    serde::Deserialize,
-    Clone,
-    PartialEq,
-    Eq,
-    Hash,
-    Debug,
-    Default,
-)]
+#[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct SessionOpened {
     /// Session, project or user.
     pub scope: Scope,
@@ -83,19 +70,7 @@ pub struct SessionOpened {
 }
 
 /// Something about the stream is known better now. Absent fields keep their value.
-#[derive(
-    Archive,
-    Serialize,
-    Deserialize,
-    serde::Serialize,
-    serde::Deserialize,
-    Clone,
-    PartialEq,
-    Eq,
-    Hash,
-    Debug,
-    Default,
-)]
+#[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct SessionChanged {
     /// New title.
     pub title: Option<Text>,
@@ -108,19 +83,7 @@ pub struct SessionChanged {
 }
 
 /// The session ended. Nothing stops a host from going on: a later event reopens it.
-#[derive(
-    Archive,
-    Serialize,
-    Deserialize,
-    serde::Serialize,
-    serde::Deserialize,
-    Clone,
-    PartialEq,
-    Eq,
-    Hash,
-    Debug,
-    Default,
-)]
+#[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct SessionClosed {
     /// Why, if the host said.
     pub reason: Option<Text>,
@@ -128,18 +91,7 @@ pub struct SessionClosed {
 
 /// What advanced.
 #[derive(
-    Archive,
-    Serialize,
-    Deserialize,
-    serde::Serialize,
-    serde::Deserialize,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Hash,
-    Debug,
-    Default,
+    Archive, Serialize, Deserialize, ToJson, FromJson, Clone, Copy, PartialEq, Eq, Hash, Debug, Default,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum TurnKind {
@@ -151,19 +103,7 @@ pub enum TurnKind {
 }
 
 /// A step of the model, or a prompt of the user, began. The only event that makes turns pass.
-#[derive(
-    Archive,
-    Serialize,
-    Deserialize,
-    serde::Serialize,
-    serde::Deserialize,
-    Clone,
-    PartialEq,
-    Eq,
-    Hash,
-    Debug,
-    Default,
-)]
+#[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct TurnStarted {
     /// Step or prompt.
     pub kind: TurnKind,
@@ -174,19 +114,7 @@ pub struct TurnStarted {
 }
 
 /// What stands before the messages: system prompt, tools, model, parameters. Absent fields keep their value.
-#[derive(
-    Archive,
-    Serialize,
-    Deserialize,
-    serde::Serialize,
-    serde::Deserialize,
-    Clone,
-    PartialEq,
-    Eq,
-    Hash,
-    Debug,
-    Default,
-)]
+#[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct PromptSet {
     /// System prompt.
     pub system: Option<Body>,
@@ -200,18 +128,7 @@ pub struct PromptSet {
 
 /// Why a context was replaced.
 #[derive(
-    Archive,
-    Serialize,
-    Deserialize,
-    serde::Serialize,
-    serde::Deserialize,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Hash,
-    Debug,
-    Default,
+    Archive, Serialize, Deserialize, ToJson, FromJson, Clone, Copy, PartialEq, Eq, Hash, Debug, Default,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum ReplaceCause {
@@ -227,19 +144,7 @@ pub enum ReplaceCause {
 /// The host replaced its context: items that `order` does not name leave it, the named ones stay, in that order.
 ///
 /// Items recorded later follow. A compaction names none of the earlier ones; its summary is a message recorded after.
-#[derive(
-    Archive,
-    Serialize,
-    Deserialize,
-    serde::Serialize,
-    serde::Deserialize,
-    Clone,
-    PartialEq,
-    Eq,
-    Hash,
-    Debug,
-    Default,
-)]
+#[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct ContextReplaced {
     /// Why.
     pub cause: ReplaceCause,
@@ -250,19 +155,7 @@ pub struct ContextReplaced {
 }
 
 /// The host put a text of its own in place of these outputs; the calls stay.
-#[derive(
-    Archive,
-    Serialize,
-    Deserialize,
-    serde::Serialize,
-    serde::Deserialize,
-    Clone,
-    PartialEq,
-    Eq,
-    Hash,
-    Debug,
-    Default,
-)]
+#[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct HostCleared {
     /// The calls (or parts) whose output was cleared.
     pub items: Vec<ItemId>,
@@ -273,28 +166,14 @@ pub struct HostCleared {
 }
 
 /// Everything recorded in the stream after `to` left the active branch.
-#[derive(
-    Archive,
-    Serialize,
-    Deserialize,
-    serde::Serialize,
-    serde::Deserialize,
-    Clone,
-    PartialEq,
-    Eq,
-    Hash,
-    Debug,
-    Default,
-)]
+#[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Rewound {
     /// The last seq that stays.
     pub to: Seq,
 }
 
 /// The stream continues another one, sharing its history up to `at`.
-#[derive(
-    Archive, Serialize, Deserialize, serde::Serialize, serde::Deserialize, Clone, PartialEq, Eq, Hash, Debug,
-)]
+#[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Forked {
     /// The stream whose history is shared.
     pub from: StreamId,
@@ -303,19 +182,7 @@ pub struct Forked {
 }
 
 /// Whatever else a host wrote: kept, counted, never part of a context.
-#[derive(
-    Archive,
-    Serialize,
-    Deserialize,
-    serde::Serialize,
-    serde::Deserialize,
-    Clone,
-    PartialEq,
-    Eq,
-    Hash,
-    Debug,
-    Default,
-)]
+#[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct HostRecorded {
     /// The host's own name for the kind of record.
     pub record: String,

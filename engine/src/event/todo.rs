@@ -1,24 +1,13 @@
 //! Todo lists, changes to them, and tasks with their life-cycle.
 
 use rkyv::{Archive, Deserialize, Serialize};
+use serde::{Deserialize as FromJson, Serialize as ToJson};
 
 use super::Body;
 use crate::ids::Signature;
 
 /// One entry of a list, as far as the fold needs it; its texts are in the list's body.
-#[derive(
-    Archive,
-    Serialize,
-    Deserialize,
-    serde::Serialize,
-    serde::Deserialize,
-    Clone,
-    PartialEq,
-    Eq,
-    Hash,
-    Debug,
-    Default,
-)]
+#[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct TodoHead {
     /// The host's id, if there is one.
     pub id: Option<String>,
@@ -31,19 +20,7 @@ pub struct TodoHead {
 }
 
 /// A whole list.
-#[derive(
-    Archive,
-    Serialize,
-    Deserialize,
-    serde::Serialize,
-    serde::Deserialize,
-    Clone,
-    PartialEq,
-    Eq,
-    Hash,
-    Debug,
-    Default,
-)]
+#[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct TodoList {
     /// A JSON array with one object an entry: `content`, `status`, and what else the host gave, in its order.
     pub body: Body,
@@ -52,19 +29,7 @@ pub struct TodoList {
 }
 
 /// A change to one entry. Absent fields keep their value.
-#[derive(
-    Archive,
-    Serialize,
-    Deserialize,
-    serde::Serialize,
-    serde::Deserialize,
-    Clone,
-    PartialEq,
-    Eq,
-    Hash,
-    Debug,
-    Default,
-)]
+#[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct TodoChange {
     /// The host's id of the entry; an unknown one makes a new entry.
     pub id: String,
@@ -77,9 +42,7 @@ pub struct TodoChange {
 }
 
 /// What a call did to the list.
-#[derive(
-    Archive, Serialize, Deserialize, serde::Serialize, serde::Deserialize, Clone, PartialEq, Eq, Hash, Debug,
-)]
+#[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug)]
 #[serde(rename_all = "snake_case")]
 pub enum TodoUpdate {
     /// Replaced it.
@@ -89,38 +52,14 @@ pub enum TodoUpdate {
 }
 
 /// The list was replaced, and no call shows it.
-#[derive(
-    Archive,
-    Serialize,
-    Deserialize,
-    serde::Serialize,
-    serde::Deserialize,
-    Clone,
-    PartialEq,
-    Eq,
-    Hash,
-    Debug,
-    Default,
-)]
+#[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct TodosReplaced {
     /// The new list.
     pub list: TodoList,
 }
 
 /// One entry changed, and no call shows it.
-#[derive(
-    Archive,
-    Serialize,
-    Deserialize,
-    serde::Serialize,
-    serde::Deserialize,
-    Clone,
-    PartialEq,
-    Eq,
-    Hash,
-    Debug,
-    Default,
-)]
+#[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct TodoChanged {
     /// The change.
     pub change: TodoChange,
@@ -128,18 +67,7 @@ pub struct TodoChanged {
 
 /// Where a task stands.
 #[derive(
-    Archive,
-    Serialize,
-    Deserialize,
-    serde::Serialize,
-    serde::Deserialize,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Hash,
-    Debug,
-    Default,
+    Archive, Serialize, Deserialize, ToJson, FromJson, Clone, Copy, PartialEq, Eq, Hash, Debug, Default,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum TaskStatus {
@@ -155,19 +83,7 @@ pub enum TaskStatus {
 }
 
 /// What an accepted update says about one task. Absent fields keep their value.
-#[derive(
-    Archive,
-    Serialize,
-    Deserialize,
-    serde::Serialize,
-    serde::Deserialize,
-    Clone,
-    PartialEq,
-    Eq,
-    Hash,
-    Debug,
-    Default,
-)]
+#[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct TaskFields {
     /// Id of the task.
     pub id: String,
@@ -182,19 +98,7 @@ pub struct TaskFields {
 }
 
 /// Tasks changed, as an accepted update said.
-#[derive(
-    Archive,
-    Serialize,
-    Deserialize,
-    serde::Serialize,
-    serde::Deserialize,
-    Clone,
-    PartialEq,
-    Eq,
-    Hash,
-    Debug,
-    Default,
-)]
+#[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct TaskChanged {
     /// The tasks it named, in its order.
     pub tasks: Vec<TaskFields>,
@@ -203,19 +107,7 @@ pub struct TaskChanged {
 }
 
 /// How a task's summary was judged.
-#[derive(
-    Archive,
-    Serialize,
-    Deserialize,
-    serde::Serialize,
-    serde::Deserialize,
-    Clone,
-    PartialEq,
-    Eq,
-    Hash,
-    Debug,
-    Default,
-)]
+#[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Validation {
     /// Good enough.
     pub valid: bool,
@@ -226,19 +118,7 @@ pub struct Validation {
 }
 
 /// A task was completed: its outputs and the assistant's words about it are hidden behind its summary.
-#[derive(
-    Archive,
-    Serialize,
-    Deserialize,
-    serde::Serialize,
-    serde::Deserialize,
-    Clone,
-    PartialEq,
-    Eq,
-    Hash,
-    Debug,
-    Default,
-)]
+#[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct TaskEvicted {
     /// Id of the task.
     pub task: String,

@@ -1,6 +1,7 @@
 //! Tool calls: two events each, so that a crash in the middle leaves a trace.
 
 use rkyv::{Archive, Deserialize, Serialize};
+use serde::{Deserialize as FromJson, Serialize as ToJson};
 
 use super::{Body, Part, TodoList, TodoUpdate};
 use crate::ids::Signature;
@@ -10,8 +11,8 @@ use crate::ids::Signature;
     Archive,
     Serialize,
     Deserialize,
-    serde::Serialize,
-    serde::Deserialize,
+    ToJson,
+    FromJson,
     Clone,
     Copy,
     PartialEq,
@@ -44,8 +45,8 @@ pub enum ToolClass {
     Archive,
     Serialize,
     Deserialize,
-    serde::Serialize,
-    serde::Deserialize,
+    ToJson,
+    FromJson,
     Clone,
     Copy,
     PartialEq,
@@ -75,18 +76,7 @@ pub enum KeyKind {
 
 /// What a call is about.
 #[derive(
-    Archive,
-    Serialize,
-    Deserialize,
-    serde::Serialize,
-    serde::Deserialize,
-    Clone,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Debug,
+    Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug,
 )]
 pub struct Key {
     /// What it names.
@@ -106,8 +96,8 @@ pub struct Key {
     Archive,
     Serialize,
     Deserialize,
-    serde::Serialize,
-    serde::Deserialize,
+    ToJson,
+    FromJson,
     Clone,
     Copy,
     PartialEq,
@@ -129,18 +119,7 @@ pub enum SignatureForm {
 
 /// Sizes of what a stand-in shows of the parameters; the texts themselves come from the body.
 #[derive(
-    Archive,
-    Serialize,
-    Deserialize,
-    serde::Serialize,
-    serde::Deserialize,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Hash,
-    Debug,
-    Default,
+    Archive, Serialize, Deserialize, ToJson, FromJson, Clone, Copy, PartialEq, Eq, Hash, Debug, Default,
 )]
 pub struct Shown {
     /// Bytes of `TOOL({k: "v"})`, without the arrow and the status.
@@ -155,18 +134,7 @@ pub struct Shown {
 
 /// What the todo rule makes of a tool.
 #[derive(
-    Archive,
-    Serialize,
-    Deserialize,
-    serde::Serialize,
-    serde::Deserialize,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Hash,
-    Debug,
-    Default,
+    Archive, Serialize, Deserialize, ToJson, FromJson, Clone, Copy, PartialEq, Eq, Hash, Debug, Default,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum TodoRole {
@@ -182,19 +150,7 @@ pub enum TodoRole {
 }
 
 /// A tool was called.
-#[derive(
-    Archive,
-    Serialize,
-    Deserialize,
-    serde::Serialize,
-    serde::Deserialize,
-    Clone,
-    PartialEq,
-    Eq,
-    Hash,
-    Debug,
-    Default,
-)]
+#[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct ToolCallStarted {
     /// The host's id of the call; not unique.
     pub call: String,
@@ -236,8 +192,8 @@ pub struct ToolCallStarted {
     Archive,
     Serialize,
     Deserialize,
-    serde::Serialize,
-    serde::Deserialize,
+    ToJson,
+    FromJson,
     Clone,
     Copy,
     PartialEq,
@@ -260,19 +216,7 @@ pub enum Outcome {
 }
 
 /// A call ended. Pairs with the nearest earlier unanswered start of the same call id in the stream.
-#[derive(
-    Archive,
-    Serialize,
-    Deserialize,
-    serde::Serialize,
-    serde::Deserialize,
-    Clone,
-    PartialEq,
-    Eq,
-    Hash,
-    Debug,
-    Default,
-)]
+#[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct ToolCallFinished {
     /// The host's id of the call.
     pub call: String,
@@ -288,18 +232,7 @@ pub struct ToolCallFinished {
 
 /// Who changed a file.
 #[derive(
-    Archive,
-    Serialize,
-    Deserialize,
-    serde::Serialize,
-    serde::Deserialize,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Hash,
-    Debug,
-    Default,
+    Archive, Serialize, Deserialize, ToJson, FromJson, Clone, Copy, PartialEq, Eq, Hash, Debug, Default,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum FileChanger {
@@ -315,9 +248,7 @@ pub enum FileChanger {
 }
 
 /// A file changed and no call shows how. Supersedes nothing; earlier views of the file are stale.
-#[derive(
-    Archive, Serialize, Deserialize, serde::Serialize, serde::Deserialize, Clone, PartialEq, Eq, Hash, Debug,
-)]
+#[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug)]
 pub struct FileChanged {
     /// The file.
     pub key: Key,
