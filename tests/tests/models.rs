@@ -165,9 +165,13 @@ fn a_turn_that_is_taken_is_refused_and_stays_taken() {
     shuttle::check_random(takes, cases(400) as usize);
 }
 
-/// Each rule that is broken on purpose is noticed in some order of steps.
+/// Each rule that is broken on purpose is noticed in some order of steps. Which way of drawing orders finds a flaw, and how
+/// soon, differs: the rarest is found in one of 650 by the one and never by the other. So both take turns, and long enough
+/// that a flaw is missed once in 10^12 runs and not, as with 4,000 orders, once in 500.
 #[test]
 fn every_flaw_is_found() {
+    const ROUND_COUNT: usize = 20;
+    const ORDERS_PER_ROUND: usize = 1000;
     // What they panic with is not of interest.
     std::panic::set_hook(Box::new(|_| {}));
     let missed: Vec<Flaw> = Flaw::ALL
@@ -176,10 +180,12 @@ fn every_flaw_is_found() {
             let failing = flaw.needs_a_failing_sync().then_some(0);
             let flaw = *flaw;
             let run = move || drop(everybody(Some(flaw), failing, flaw.needs_impatience()));
-            catch_unwind(move || shuttle::check_random(run, 4000)).is_ok()
-                && catch_unwind(move || shuttle::check_pct(run, 4000, 4)).is_ok()
+            (0..ROUND_COUNT).all(|_| {
+                catch_unwind(move || shuttle::check_random(run, ORDERS_PER_ROUND)).is_ok()
+                    && catch_unwind(move || shuttle::check_pct(run, ORDERS_PER_ROUND, 4)).is_ok()
+            })
         })
         .collect();
     drop(std::panic::take_hook());
-    assert!(missed.is_empty(), "nobody noticed {missed:?}");
+    assert!(missed.is_empty(), "no order showed {missed:?}");
 }
