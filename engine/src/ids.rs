@@ -10,6 +10,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use rkyv::{Archive, Deserialize, Serialize};
+use serde::{Deserialize as FromJson, Serialize as ToJson};
 
 /// Position of an event in the store: 1, 2, 3 and so on, without gaps, over all streams.
 ///
@@ -18,8 +19,8 @@ use rkyv::{Archive, Deserialize, Serialize};
     Archive,
     Serialize,
     Deserialize,
-    serde::Serialize,
-    serde::Deserialize,
+    ToJson,
+    FromJson,
     Clone,
     Copy,
     PartialEq,
@@ -62,8 +63,8 @@ impl fmt::Display for Seq {
     Archive,
     Serialize,
     Deserialize,
-    serde::Serialize,
-    serde::Deserialize,
+    ToJson,
+    FromJson,
     Clone,
     Copy,
     PartialEq,
@@ -100,8 +101,8 @@ impl fmt::Display for Turn {
     Archive,
     Serialize,
     Deserialize,
-    serde::Serialize,
-    serde::Deserialize,
+    ToJson,
+    FromJson,
     Clone,
     Copy,
     PartialEq,
@@ -129,8 +130,8 @@ impl Micros {
     Archive,
     Serialize,
     Deserialize,
-    serde::Serialize,
-    serde::Deserialize,
+    ToJson,
+    FromJson,
     Clone,
     Copy,
     PartialEq,
@@ -314,19 +315,7 @@ impl StreamId {
 
 /// Logical position in the log: `segment << 32 | offset / 16`. Rises over the whole log and stays valid for ever.
 #[derive(
-    Archive,
-    Serialize,
-    Deserialize,
-    serde::Serialize,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Debug,
-    Default,
+    Archive, Serialize, Deserialize, ToJson, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default,
 )]
 #[serde(transparent)]
 pub struct Position(pub u64);
@@ -365,18 +354,7 @@ impl fmt::Display for Position {
 
 /// A body as an event names it: which event, and which of its rows in the body table.
 #[derive(
-    Archive,
-    Serialize,
-    Deserialize,
-    serde::Serialize,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Debug,
+    Archive, Serialize, Deserialize, ToJson, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug,
 )]
 pub struct BodyId {
     /// The event that names the body.

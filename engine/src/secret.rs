@@ -117,14 +117,7 @@ impl Secret {
 
     /// The id of an event without an origin, from what is its alone in this store and its copies.
     pub fn act(&self, parts: &[&[u8]]) -> FactId {
-        let mut hasher = blake3::Hasher::new_keyed(&self.keys.act);
-        for part in parts {
-            hasher.update(&(part.len() as u64).to_le_bytes());
-            hasher.update(part);
-        }
-        let mut bytes = [0; 16];
-        hasher.finalize_xof().fill(&mut bytes);
-        FactId(bytes)
+        FactId(first_16_of(blake3::Hasher::new_keyed(&self.keys.act), parts))
     }
 
     /// Digest of a fact's content, to tell a repeat (same revision) from a change. Never 0.
@@ -235,6 +228,17 @@ impl Withheld {
 
 /// Key of the digest that the permutation of origins is applied to; the same in all stores.
 const PLAIN_ORIGIN: [u8; 32] = *b"acpdb 2026 origin of a fact, v1.";
+
+/// First bytes of the digest of a list of parts, each taken after its length as 8 bytes.
+pub(crate) fn first_16_of(mut hasher: blake3::Hasher, parts: &[&[u8]]) -> [u8; 16] {
+    for part in parts {
+        hasher.update(&(part.len() as u64).to_le_bytes());
+        hasher.update(part);
+    }
+    let mut bytes = [0; 16];
+    hasher.finalize_xof().fill(&mut bytes);
+    bytes
+}
 
 fn first_16(key: &[u8; 32], content: &[u8]) -> [u8; 16] {
     let digest = blake3::keyed_hash(key, content);

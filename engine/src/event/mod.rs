@@ -32,6 +32,7 @@ use rkyv::{Archive, Deserialize, Serialize};
 use serde::{Deserialize as FromJson, Serialize as ToJson};
 
 use crate::ids::{Micros, Origin, Seq, StreamId};
+use crate::secret::first_16_of;
 
 pub use context::{
     BodyAddress, ContextRebased, ContextServed, DamageNoted, Discarded, Distilled, Erased, Hidden, Injected,
@@ -266,15 +267,5 @@ pub const KINDS_RESERVED: &[(u16, &str)] = &[(114, "checkpointed"), (115, "key_r
 pub fn stream_id(scope: Scope, host: &str, name: &str) -> StreamId {
     let mut hasher = blake3::Hasher::new_derive_key("acpdb 2026 stream id v1");
     hasher.update(&[scope as u8]);
-    for part in [host, name] {
-        hasher.update(&(part.len() as u64).to_le_bytes());
-        hasher.update(part.as_bytes());
-    }
-    StreamId(first_16(&hasher))
-}
-
-fn first_16(hasher: &blake3::Hasher) -> [u8; 16] {
-    let mut bytes = [0; 16];
-    hasher.finalize_xof().fill(&mut bytes);
-    bytes
+    StreamId(first_16_of(hasher, &[host.as_bytes(), name.as_bytes()]))
 }

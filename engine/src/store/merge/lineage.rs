@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::event::{Payload, Recorded, Scope};
 use crate::ids::{FactId, Micros, Origin, Seq, StreamId};
 use crate::log::LogError;
-use crate::secret::Secret;
+use crate::secret::{Secret, first_16_of};
 use crate::travel::{FactRef, base_name, is_beside};
 
 use super::super::Inner;
@@ -290,14 +290,7 @@ fn after(before: Option<&(FactId, Micros, bool)>, label: &[u8]) -> FactId {
 
 /// An id that follows from others.
 pub(super) fn derived(purpose: &str, parts: &[&[u8]]) -> FactId {
-    let mut hasher = blake3::Hasher::new_derive_key(purpose);
-    for part in parts {
-        hasher.update(&(part.len() as u64).to_le_bytes());
-        hasher.update(part);
-    }
-    let mut bytes = [0; 16];
-    hasher.finalize_xof().fill(&mut bytes);
-    FactId(bytes)
+    FactId(first_16_of(blake3::Hasher::new_derive_key(purpose), parts))
 }
 
 impl Inner {
