@@ -17,8 +17,8 @@
 use std::sync::Arc;
 
 use crate::event::{
-    Actor, FileChanger, InjectedKind, Lifespan, MemoryKind, Outcome, PartKind, ReplaceCause, Role, Scope,
-    TurnKind, Usage,
+    Actor, FileChanger, InjectedKind, Lifespan, MemoryKind, Outcome, PartKind, ReplaceCause, Report, Role,
+    Scope, TurnKind,
 };
 use crate::ids::{ItemId, Micros, Seq, StreamId};
 
@@ -229,11 +229,7 @@ pub enum Fact {
     },
     MessageFinished {
         key: String,
-        model: Option<String>,
-        provider: Option<String>,
-        request: Option<String>,
-        stop_reason: Option<String>,
-        usage: Usage,
+        report: Report,
     },
     MessageAbandoned {
         key: String,

@@ -8,7 +8,7 @@
 //! twice, no tool has its effect twice. Only the model and the tools are fake.
 
 use acpdb_engine::entry::{Entry, Fact, PartEntry, PointRef, StreamInfo};
-use acpdb_engine::event::{ReplaceCause, Role, Usage};
+use acpdb_engine::event::{ReplaceCause, Report, Role, Usage};
 use acpdb_engine::ids::Seq;
 use acpdb_engine::store::{ServeOptions, Session};
 use acpdb_engine::{At, Error, Store};
@@ -71,8 +71,7 @@ fn step(session: &Session, outside: &mut dyn Outside) -> Result<(), Error> {
     let started =
         answer.calls.iter().map(|[id, tool, params]| Entry::tool_started(id, tool, params).origin(id));
     let usage = Usage { output: Some(20), ..Usage::default() };
-    let (model, stop_reason) = (Some("claude-opus-4-5".to_owned()), None);
-    let report = Fact::MessageFinished { key, model, provider: None, request: None, stop_reason, usage };
+    let report = Report { model: Some("claude-opus-4-5".to_owned()), usage, ..Report::default() };
     // The starts are durable, in one commit with the end of the message, before any tool has its effect.
     let _ = message.finish(report, started)?;
     for call in answer.calls.iter().rev() {

@@ -168,13 +168,13 @@ pub(crate) fn payload(payload: &Payload) -> String {
             format!("{} ~{} tokens", count(message.parts.len() as u64, "part"), tokens(u64::from(total)))
         }
         Payload::MessageFinished(finished) => {
-            let usage = finished.usage;
+            let usage = finished.report.usage;
             let numbers = [("in", usage.input), ("out", usage.output), ("cached", usage.cache_read)];
             let set: Vec<String> = numbers
                 .iter()
                 .filter_map(|(name, value)| value.map(|value| format!("{name} {value}")))
                 .collect();
-            format!("{} {}", finished.model.as_deref().unwrap_or_default(), set.join(" "))
+            format!("{} {}", finished.report.model.as_deref().unwrap_or_default(), set.join(" "))
         }
         Payload::MessageAbandoned(message) => message.key.clone(),
         Payload::ItemRevised(revised) => format!("{} {:?}", revised.item, revised.face).to_lowercase(),

@@ -333,15 +333,9 @@ impl<'a> Recorder<'a> {
                 parts: parts.iter().map(|part| part_of(part, None, bodies)).collect(),
             }
             .into(),
-            Fact::MessageFinished { key, model, provider, request, stop_reason, usage } => MessageFinished {
-                key: key.clone(),
-                model: model.clone(),
-                provider: provider.clone(),
-                request: request.clone(),
-                stop_reason: stop_reason.clone(),
-                usage: *usage,
+            Fact::MessageFinished { key, report } => {
+                MessageFinished { key: key.clone(), report: report.clone() }.into()
             }
-            .into(),
             Fact::MessageAbandoned { key } => MessageAbandoned { key: key.clone() }.into(),
             Fact::ToolStarted { call, message, tool, params, provider_signature } => self
                 .started(info, call, message.as_ref(), tool, params, provider_signature.as_ref(), bodies)

@@ -6,6 +6,7 @@
 //! secret, or a short text could be found by guessing.
 
 use crate::entry::{Bytes, Entry, Fact, ItemRef, PartEntry, PointRef, TodoChangeEntry, WirePiece};
+use crate::event::{Report, Usage};
 use crate::secret::Secret;
 
 /// Collects the fields of a fact, each with its length, in a fixed order.
@@ -141,14 +142,14 @@ fn fill<'f>(fields: &mut Fields<'f>, fact: &'f Fact) {
             fields.tag(b"message_recorded").tag(&flags).parts(parts)
         }
         Fact::MessageContinued { key: _, parts } => fields.tag(b"message_continued").parts(parts),
-        Fact::MessageFinished { key, model, provider, request, stop_reason, usage } => {
-            fields
-                .tag(b"message_finished")
-                .text(key)
-                .text_option(model.as_ref())
-                .text_option(provider.as_ref());
-            fields.text_option(request.as_ref()).text_option(stop_reason.as_ref());
-            for count in [usage.input, usage.output, usage.cache_read, usage.cache_write, usage.reasoning] {
+        Fact::MessageFinished { key, report } => {
+            let Report { model, provider, request, stop_reason, service_tier, cost, usage } = report;
+            fields.tag(b"message_finished").text(key);
+            for text in [model, provider, request, stop_reason, service_tier] {
+                fields.text_option(text.as_ref());
+            }
+            let Usage { input, output, cache_read, cache_write, cache_write_long, reasoning } = *usage;
+            for count in [input, output, cache_read, cache_write, cache_write_long, reasoning, *cost] {
                 fields.number(count.map_or(-1, u64::cast_signed));
             }
             fields

@@ -124,17 +124,17 @@ pub struct Usage {
     pub output: Option<u64>,
     /// Input tokens read from the cache.
     pub cache_read: Option<u64>,
-    /// Input tokens written to the cache.
+    /// Input tokens written to the cache, for however long.
     pub cache_write: Option<u64>,
+    /// How many of those written are kept for an hour, which some providers price apart; `None` where it is not told.
+    pub cache_write_long: Option<u64>,
     /// Output tokens spent on reasoning, where told apart.
     pub reasoning: Option<u64>,
 }
 
-/// A message is complete; what the provider said about it.
+/// What a provider said about a message, and what its host made of it.
 #[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
-pub struct MessageFinished {
-    /// Key of the message.
-    pub key: String,
+pub struct Report {
     /// Model that wrote it.
     pub model: Option<String>,
     /// Provider.
@@ -143,8 +143,21 @@ pub struct MessageFinished {
     pub request: Option<String>,
     /// Why the model stopped.
     pub stop_reason: Option<String>,
+    /// How the provider served the request (`standard`, `priority`, `batch`), which its price depends on.
+    pub service_tier: Option<String>,
+    /// What the host says that the request cost, in millionths of a dollar.
+    pub cost: Option<u64>,
     /// Token counts.
     pub usage: Usage,
+}
+
+/// A message is complete.
+#[derive(Archive, Serialize, Deserialize, ToJson, FromJson, Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct MessageFinished {
+    /// Key of the message.
+    pub key: String,
+    /// What was said about it.
+    pub report: Report,
 }
 
 /// A message was given up before it was complete (a retry, an interruption): its parts leave the context.

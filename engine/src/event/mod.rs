@@ -44,7 +44,7 @@ pub use memory::{
 };
 pub use message::{
     Face, ItemRevised, MessageAbandoned, MessageContinued, MessageFinished, MessageRecorded, Part, PartKind,
-    Role, Usage,
+    Report, Role, Usage,
 };
 pub use session::{
     ContextReplaced, Forked, HostCleared, HostRecorded, Parent, PromptSet, ReplaceCause, Rewound, Scope,

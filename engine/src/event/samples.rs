@@ -80,6 +80,7 @@ pub fn payloads() -> Vec<Payload> {
         output: Some(2),
         cache_read: Some(3),
         cache_write: Some(4),
+        cache_write_long: Some(2),
         reasoning: Some(5),
     };
     let started = ToolCallStarted {
@@ -180,11 +181,15 @@ pub fn payloads() -> Vec<Payload> {
         MessageContinued { key: "msg_1".to_owned(), parts: vec![part(0), part(2)] }.into(),
         MessageFinished {
             key: "msg_1".to_owned(),
-            model: text("m"),
-            provider: text("p"),
-            request: text("r"),
-            stop_reason: text("end"),
-            usage,
+            report: Report {
+                model: text("m"),
+                provider: text("p"),
+                request: text("r"),
+                stop_reason: text("end"),
+                service_tier: text("s"),
+                cost: Some(7),
+                usage,
+            },
         }
         .into(),
         MessageAbandoned { key: "msg_2".to_owned() }.into(),

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::entry::{Bytes, Entry, Fact, MemoryEntry, PartEntry, StreamInfo, TodoChangeEntry, WirePiece};
-use crate::event::wire;
+use crate::event::{Report, wire};
 use crate::secret::Secret;
 use crate::travel::{Parcel, Row, Told};
 
@@ -304,8 +304,9 @@ impl Pass<'_> {
             | Fact::MemorySuperseded { reason, .. }
             | Fact::MemoryRetracted { reason, .. } => self.texts([reason]),
             Fact::Memory(memory) => self.memory(memory),
-            Fact::MessageFinished { model, provider, request, stop_reason, .. } => {
-                self.texts([model, provider, request, stop_reason]);
+            Fact::MessageFinished { report, .. } => {
+                let Report { model, provider, request, stop_reason, service_tier, .. } = report;
+                self.texts([model, provider, request, stop_reason, service_tier]);
             }
             Fact::FileChanged { path, .. } => self.text(path),
             Fact::TurnStarted { .. }

@@ -14,7 +14,7 @@ use rustc_hash::FxHashSet;
 use crate::command::ledger::OpenCall;
 use crate::entry::{Entry, Fact, PartEntry};
 use crate::error::Error;
-use crate::event::Role;
+use crate::event::{Report, Role};
 
 use super::{Receipt, Session};
 
@@ -122,17 +122,12 @@ impl MessageStream {
     /// Ends the message with what the provider said about it, and records the calls it asks for in the same commit: so a
     /// crash never leaves an answer whose calls are forgotten.
     ///
-    /// `report` is a [`Fact::MessageFinished`]; its key is this message's. Calls that name no message are put into it.
+    /// Calls that name no message are put into this one.
     ///
     /// # Errors
     /// As [`Session::append`]; the message is open still.
-    pub fn finish(self, report: Fact, calls: impl IntoIterator<Item = Entry>) -> Result<Receipt, Error> {
-        let report = match report {
-            Fact::MessageFinished { model, provider, request, stop_reason, usage, .. } => {
-                Fact::MessageFinished { key: self.key.clone(), model, provider, request, stop_reason, usage }
-            }
-            other => other,
-        };
+    pub fn finish(self, report: Report, calls: impl IntoIterator<Item = Entry>) -> Result<Receipt, Error> {
+        let report = Fact::MessageFinished { key: self.key.clone(), report };
         let origin = format!("msg:{}:finish", self.key);
         let calls = calls.into_iter().map(|call| match &call.fact {
             Fact::ToolStarted { message: None, .. } => call.in_message(&self.key),

@@ -481,9 +481,9 @@ fn is_preserved(format: Format, thinking: Thinking, model: &str) -> bool {
 fn providers(state: &State, at: Seq) -> FxHashMap<Arc<str>, Provider> {
     let mut providers = FxHashMap::default();
     for (_, finished) in state.message_reports(at) {
-        let named = finished.provider.as_deref().and_then(Provider::of_name);
+        let named = finished.report.provider.as_deref().and_then(Provider::of_name);
         let named = named.filter(|provider| *provider != Provider::Other);
-        let by_model = || finished.model.as_deref().and_then(Provider::of_name);
+        let by_model = || finished.report.model.as_deref().and_then(Provider::of_name);
         if let Some(provider) = named.or_else(by_model) {
             providers.insert(Arc::from(finished.key.as_str()), provider);
         }
@@ -516,6 +516,7 @@ fn prompt_until(state: &State, at: Seq, until: Seq) -> (Prompt, bool) {
 
 /// The model of the newest message that names one.
 fn last_model(state: &State, at: Seq) -> Option<String> {
-    let named = state.message_reports(at).iter().rev().filter_map(|(_, finished)| finished.model.clone());
+    let named =
+        state.message_reports(at).iter().rev().filter_map(|(_, finished)| finished.report.model.clone());
     named.into_iter().find(|model| !model.starts_with('<'))
 }

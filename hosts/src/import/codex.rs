@@ -18,7 +18,7 @@
 //! (`parsed_cmd` is there for some of them only).
 
 use acpdb_engine::entry::{Entry, Fact, PartEntry, PointRef, StreamInfo};
-use acpdb_engine::event::{Outcome, ReplaceCause, Role, Scope, Usage, stream_id};
+use acpdb_engine::event::{Outcome, ReplaceCause, Report, Role, Scope, Usage, stream_id};
 use acpdb_engine::ids::Seq;
 
 use super::json::{count, elements, member, owned, pick};
@@ -227,14 +227,9 @@ impl Codex {
     fn finished(&mut self, usage: Option<&str>, request: Option<&str>, origin: &str, out: &mut Vec<Entry>) {
         let Some(usage) = usage.and_then(usage_of) else { return };
         let Some(key) = self.step.take() else { return };
-        let fact = Fact::MessageFinished {
-            key,
-            model: self.model.clone(),
-            provider: None,
-            request: owned(request),
-            stop_reason: None,
-            usage,
-        };
+        let report =
+            Report { model: self.model.clone(), request: owned(request), usage, ..Report::default() };
+        let fact = Fact::MessageFinished { key, report };
         out.push(Entry::from(fact).origin(format!("{origin}/finish")));
     }
 
@@ -417,6 +412,7 @@ fn usage_of(usage: &str) -> Option<Usage> {
         output,
         cache_read: read,
         cache_write: written,
+        cache_write_long: None,
         reasoning,
     })
 }

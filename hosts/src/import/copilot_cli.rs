@@ -13,7 +13,7 @@
 //! (`hook.`, `permission.`, `session.` ..) without being called unknown.
 
 use acpdb_engine::entry::{Entry, Fact, PartEntry, StreamInfo};
-use acpdb_engine::event::{Outcome, Role, Usage};
+use acpdb_engine::event::{Outcome, Report, Role, Usage};
 
 use super::json::{count, elements, member, owned, pick};
 use super::lines::{Found, LineImporter, read_lines};
@@ -180,11 +180,12 @@ impl Copilot {
         out.push(message(&key, Role::Assistant, parts, false).origin(origin));
         let finished = Fact::MessageFinished {
             key: key.clone(),
-            model: owned(model),
-            provider: None,
-            request: owned(request),
-            stop_reason: None,
-            usage: Usage { output: count(tokens), ..Usage::default() },
+            report: Report {
+                model: owned(model),
+                request: owned(request),
+                usage: Usage { output: count(tokens), ..Usage::default() },
+                ..Report::default()
+            },
         };
         out.push(Entry::from(finished).origin(format!("{origin}/finished")));
         self.message = Some(key);

@@ -24,7 +24,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use acpdb_engine::entry::{Entry, Fact, ItemRef, PartEntry, PointRef, StreamInfo};
-use acpdb_engine::event::{Outcome, ReplaceCause, Role};
+use acpdb_engine::event::{Outcome, ReplaceCause, Report, Role};
 
 use super::gemini_parts::{content_parts, output, thought, usage};
 use super::json::{elements, member, members, owned, pick};
@@ -447,8 +447,7 @@ impl Gemini {
         let model = owned(model);
         if model.is_some() || tokens.is_some() {
             let usage = tokens.map(usage).unwrap_or_default();
-            let fact =
-                Fact::MessageFinished { key, model, provider: None, request: None, stop_reason: None, usage };
+            let fact = Fact::MessageFinished { key, report: Report { model, usage, ..Report::default() } };
             out.push(Entry::from(fact).origin(format!("{origin}:finish")));
         }
         let at = time(timestamp);

@@ -70,6 +70,7 @@ pub(super) fn usage(tokens: &str) -> Usage {
         output: output.map(|output| output.saturating_add(thoughts.unwrap_or(0))),
         cache_read: cached,
         cache_write: None,
+        cache_write_long: None,
         reasoning: thoughts,
     }
 }

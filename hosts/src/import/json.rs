@@ -160,6 +160,13 @@ pub fn count(value: Option<&str>) -> Option<u64> {
     })
 }
 
+/// A number that is not negative, in millionths and rounded: what hosts write as dollars.
+pub fn millionths(value: &str) -> Option<u64> {
+    let number: f64 = value.parse().ok()?;
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked against the range")]
+    (0.0..9.0e9).contains(&number).then_some((number * 1e6).round() as u64)
+}
+
 /// The content of a string token without its quotes.
 ///
 /// Unknown escapes stay as they are; lone surrogates become U+FFFD.

@@ -31,7 +31,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use acpdb_engine::entry::{Entry, Fact, ItemRef, PartEntry, StreamInfo, WirePiece};
-use acpdb_engine::event::{Outcome, PartKind, ReplaceCause, Role, Usage};
+use acpdb_engine::event::{Outcome, PartKind, ReplaceCause, Report, Role, Usage};
 
 use super::report::{Admitted, NOTES_MAX};
 use super::values::ValueReader;
@@ -300,9 +300,10 @@ impl Head {
             "providerID",
             "finish",
             "tokens",
+            "cost",
             "error",
         ];
-        let [id, role, parent, summary, times, model, provider, finish, tokens, error] =
+        let [id, role, parent, summary, times, model, provider, finish, tokens, cost, error] =
             json::pick(info, names).unwrap_or_default();
         let [created, completed] =
             times.and_then(|times| json::pick(times, ["created", "completed"])).unwrap_or_default();
@@ -315,11 +316,14 @@ impl Head {
         let ended = role == Role::Assistant && (completed.is_some() || error.is_some());
         let finish = ended.then(|| Fact::MessageFinished {
             key: id.clone(),
-            model: json::owned(model),
-            provider: json::owned(provider),
-            request: None,
-            stop_reason: json::owned(finish).or_else(|| json::owned(json::member(error, "name"))),
-            usage: usage_of(tokens),
+            report: Report {
+                model: json::owned(model),
+                provider: json::owned(provider),
+                stop_reason: json::owned(finish).or_else(|| json::owned(json::member(error, "name"))),
+                cost: cost.and_then(json::millionths),
+                usage: usage_of(tokens),
+                ..Report::default()
+            },
         });
         Self {
             id,
@@ -352,6 +356,7 @@ fn usage_of(tokens: Option<&str>) -> Usage {
         output: json::count(output).map(|output| output.saturating_add(thought)),
         cache_read: json::count(read),
         cache_write: json::count(write),
+        cache_write_long: None,
         reasoning: json::count(reasoning),
     }
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use acpdb_engine::entry::{Entry, Fact, ItemRef, PartEntry, PointRef, WirePiece};
+use acpdb_engine::event::Report;
 use acpdb_hosts::import::{Batch, Format, ImportReport, Options, read, wire};
 use expect_test::Expect;
 
@@ -136,7 +137,7 @@ fn line(entry: &Entry) -> String {
             text + &shown(parts)
         }
         Fact::MessageContinued { parts, .. } => format!("   ..{}", shown(parts)),
-        Fact::MessageFinished { model, usage, .. } => {
+        Fact::MessageFinished { report: Report { model, usage, .. }, .. } => {
             format!("finished {} {:?}/{:?}", model.as_deref().unwrap_or("-"), usage.input, usage.output)
         }
         Fact::ToolStarted { call, tool, params, .. } => {

@@ -15,7 +15,7 @@ mod opencode;
 use std::fmt::Write as _;
 
 use acpdb_engine::entry::{Entry, Fact, PartEntry, PointRef, WirePiece};
-use acpdb_engine::event::TurnKind;
+use acpdb_engine::event::{Report, TurnKind};
 use acpdb_hosts::import::{self, Batch, Format, ImportReport, Options, wire};
 
 fn read(format: Format, input: &[u8]) -> (Vec<Batch>, ImportReport) {
@@ -54,7 +54,7 @@ fn describe_entry(entry: &Entry) -> String {
             format!("{role:?} {key}{parent}{hidden}: {}", describe_parts(parts))
         }
         Fact::MessageContinued { key, parts } => format!("more of {key}: {}", describe_parts(parts)),
-        Fact::MessageFinished { key, model, stop_reason, usage, .. } => {
+        Fact::MessageFinished { key, report: Report { model, stop_reason, usage, .. } } => {
             format!("end of {key} {model:?} {stop_reason:?} in {:?} out {:?}", usage.input, usage.output)
         }
         Fact::ToolStarted { call, message, tool, params, .. } => {

@@ -14,7 +14,7 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 
-use acpdb_engine::event::{MessageFinished, Payload};
+use acpdb_engine::event::{Payload, Report};
 use acpdb_engine::fold::{ItemKind, ItemView, Ix, Status};
 use acpdb_engine::ids::{ItemId, Micros, Seq, StreamId};
 use acpdb_engine::{At, Error, Store, View};
@@ -139,7 +139,7 @@ struct Turn {
     start: Micros,
     end: Micros,
     seq: Seq,
-    reports: Vec<MessageFinished>,
+    reports: Vec<Report>,
 }
 
 impl Told {
@@ -173,7 +173,7 @@ impl Told {
                 }));
             }
             if let Payload::MessageFinished(finished) = event.payload {
-                turn.reports.push(finished);
+                turn.reports.push(finished.report);
             }
         }
         Ok(told)
@@ -191,7 +191,7 @@ fn turn_span(common: &Common, stream: StreamId, view: &View, number: u32, turn: 
     let mut attributes = common.attributes("chat");
     attributes.extend(model.as_ref().map(|model| text("gen_ai.request.model", model)));
     let newest = turn.reports.last();
-    let said = |of: fn(&MessageFinished) -> Option<&String>| newest.and_then(of);
+    let said = |of: fn(&Report) -> Option<&String>| newest.and_then(of);
     attributes.extend(said(|it| it.model.as_ref()).map(|it| text("gen_ai.response.model", it)));
     attributes.extend(said(|it| it.provider.as_ref()).map(|it| text("gen_ai.provider.name", it)));
     attributes.extend(said(|it| it.request.as_ref()).map(|it| text("gen_ai.response.id", it)));
@@ -199,7 +199,7 @@ fn turn_span(common: &Common, stream: StreamId, view: &View, number: u32, turn: 
         let values = json!({"arrayValue": {"values": [{"stringValue": reason}]}});
         attributes.push(json!({"key": "gen_ai.response.finish_reasons", "value": values}));
     }
-    let sum = |of: fn(&MessageFinished) -> Option<u64>| {
+    let sum = |of: fn(&Report) -> Option<u64>| {
         let counts: Vec<u64> = turn.reports.iter().filter_map(of).collect();
         (!counts.is_empty()).then(|| counts.iter().fold(0_u64, |sum, count| sum.saturating_add(*count)))
     };

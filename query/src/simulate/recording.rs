@@ -113,10 +113,10 @@ impl Recording {
                     tokens_at_step.insert(&turn.key, shown_before);
                 }
                 Payload::MessageFinished(finished) => {
-                    if let Some(model) = &finished.model {
+                    if let Some(model) = &finished.report.model {
                         self.models.insert(finished.key.clone(), model.clone());
                     }
-                    let usage = finished.usage;
+                    let usage = finished.report.usage;
                     let sent = [usage.input, usage.cache_read, usage.cache_write];
                     let sent: u64 = sent.iter().flatten().sum();
                     if let Some(shown) = tokens_at_step.get(finished.key.as_str())

@@ -5,7 +5,7 @@
 
 use acpdb_engine::command::{ContextAction, Target};
 use acpdb_engine::entry::{Entry, Fact, ItemRef, PartEntry, PointRef, StreamInfo};
-use acpdb_engine::event::{FileChanger, InjectedKind, Outcome, PartKind, ReplaceCause, Role, Usage};
+use acpdb_engine::event::{FileChanger, InjectedKind, Outcome, PartKind, ReplaceCause, Report, Role, Usage};
 use acpdb_engine::fold::Policy;
 use acpdb_engine::ids::{ItemId, Seq};
 use acpdb_engine::{Error, Store};
@@ -120,11 +120,12 @@ impl Life {
         if shape & 32 == 32 {
             let report = Fact::MessageFinished {
                 key,
-                model: Some(self.model.to_owned()),
-                provider: None,
-                request: None,
-                stop_reason: Some("end_turn".to_owned()),
-                usage: Usage { input: Some(10), ..Usage::default() },
+                report: Report {
+                    model: Some(self.model.to_owned()),
+                    stop_reason: Some("end_turn".to_owned()),
+                    usage: Usage { input: Some(10), ..Usage::default() },
+                    ..Report::default()
+                },
             };
             self.append(vec![report.into()]);
         }

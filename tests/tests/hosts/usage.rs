@@ -19,6 +19,7 @@ fn said(request: &Request) -> Usage {
         output: count("out").map(|out| out + thought),
         cache_read: Some(read),
         cache_write: writes.then_some(write),
+        cache_write_long: None,
         reasoning: None,
     }
 }
@@ -33,7 +34,7 @@ fn told(played: &Played, session: &str) -> Vec<(Option<String>, Usage)> {
     let events = store.stream_events(stream.id, Seq::ZERO, Seq::MAX).unwrap().map(Result::unwrap);
     events
         .filter_map(|it| match it.event.payload {
-            Payload::MessageFinished(finished) => Some((finished.model, finished.usage)),
+            Payload::MessageFinished(finished) => Some((finished.report.model, finished.report.usage)),
             _ => None,
         })
         .collect()

@@ -302,14 +302,9 @@ fn told(payload: &Payload, rows: &Rows<'_>) -> Option<Fact> {
         Payload::MessageContinued(message) => {
             Fact::MessageContinued { key: message.key.clone(), parts: parts(&message.parts, rows)? }
         }
-        Payload::MessageFinished(finished) => Fact::MessageFinished {
-            key: finished.key.clone(),
-            model: finished.model.clone(),
-            provider: finished.provider.clone(),
-            request: finished.request.clone(),
-            stop_reason: finished.stop_reason.clone(),
-            usage: finished.usage,
-        },
+        Payload::MessageFinished(finished) => {
+            Fact::MessageFinished { key: finished.key.clone(), report: finished.report.clone() }
+        }
         Payload::MessageAbandoned(abandoned) => Fact::MessageAbandoned { key: abandoned.key.clone() },
         Payload::ToolCallStarted(started) => Fact::ToolStarted {
             call: started.call.clone(),

@@ -18,7 +18,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use acpdb_engine::entry::{Bytes, Entry, Fact, ItemRef, PartEntry, PointRef, StreamInfo};
-use acpdb_engine::event::{Outcome, ReplaceCause, Role, Usage};
+use acpdb_engine::event::{Outcome, ReplaceCause, Report, Role, Usage};
 
 use super::super::calls::{Calls, finish_origin, start_origin};
 use super::super::{json, small_fields, time};
@@ -103,10 +103,7 @@ struct Group {
 struct Message {
     id: String,
     group: usize,
-    model: Option<String>,
-    request: Option<String>,
-    stop_reason: Option<String>,
-    usage: Usage,
+    report: Report,
     at: Option<acpdb_engine::ids::Micros>,
 }
 
@@ -299,14 +296,7 @@ impl Line {
     pub(super) fn finish_message(&mut self, entries: &mut Vec<Entry>) {
         let Some(message) = self.message.take() else { return };
         let origin = format!("msg:{}:finish", message.id);
-        let fact = Fact::MessageFinished {
-            key: message.id,
-            model: message.model,
-            provider: None,
-            request: message.request,
-            stop_reason: message.stop_reason,
-            usage: message.usage,
-        };
+        let fact = Fact::MessageFinished { key: message.id, report: message.report };
         entries.push(Entry::from(fact).origin(origin).at(message.at));
     }
 
@@ -326,10 +316,13 @@ impl Line {
             let id = named(id).map_or_else(|| uuid.to_owned(), Cow::into_owned);
             self.join_message(record, uuid, &id, entries);
             if let Some(open) = &mut self.message {
-                open.model = json::owned(model).or(open.model.take());
-                open.request = json::owned(record.request).or(open.request.take());
-                open.stop_reason = json::owned(stop_reason).or(open.stop_reason.take());
-                open.usage = usage.and_then(usage_of).unwrap_or(open.usage);
+                let report = &mut open.report;
+                report.model = json::owned(model).or(report.model.take());
+                report.request = json::owned(record.request).or(report.request.take());
+                report.stop_reason = json::owned(stop_reason).or(report.stop_reason.take());
+                let tier = json::owned(json::member(usage, "service_tier"));
+                report.service_tier = tier.or(report.service_tier.take());
+                report.usage = usage.and_then(usage_of).unwrap_or(report.usage);
                 open.at = time(record.timestamp);
             }
             speech.wire = entries.len();
@@ -513,15 +506,7 @@ impl Line {
             entries.push(Entry::step(id).origin(format!("turn:{id}")).at(time(record.timestamp)));
             group
         };
-        self.message = Some(Message {
-            id: id.to_owned(),
-            group,
-            model: None,
-            request: None,
-            stop_reason: None,
-            usage: Usage::default(),
-            at: None,
-        });
+        self.message = Some(Message { id: id.to_owned(), group, report: Report::default(), at: None });
     }
 
     /// Puts a record into a group of its own, and says so if that leaves a branch.
@@ -587,13 +572,20 @@ impl Line {
 }
 
 fn usage_of(usage: &str) -> Option<Usage> {
-    let names = ["input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"];
-    let [input, output, cache_read, cache_write] = json::pick(usage, names)?;
+    let names = [
+        "input_tokens",
+        "output_tokens",
+        "cache_read_input_tokens",
+        "cache_creation_input_tokens",
+        "cache_creation",
+    ];
+    let [input, output, cache_read, cache_write, creation] = json::pick(usage, names)?;
     Some(Usage {
         input: json::count(input),
         output: json::count(output),
         cache_read: json::count(cache_read),
         cache_write: json::count(cache_write),
+        cache_write_long: json::count(json::member(creation, "ephemeral_1h_input_tokens")),
         reasoning: None,
     })
 }
