@@ -51,11 +51,12 @@ impl Step<'_> {
     pub(super) fn task_changed(&mut self, event: &Arc<TaskChanged>) {
         self.subs.tasks.changed(self.at, self.core.turn, event, self.at);
         let newest = || {
-            let spoken = self.facts.messages.iter().rposition(|message| message.role == Role::Assistant);
-            index(spoken.unwrap_or(self.facts.messages.len()))
+            let count = self.facts.messages.partition_point(|message| message.since <= self.at);
+            let known = self.facts.messages.get(..count).unwrap_or_default();
+            index(known.iter().rposition(|message| message.role == Role::Assistant).unwrap_or(count))
         };
         let named = event.message.as_deref().and_then(|key| self.facts.names.find(key));
-        let message = named.and_then(|key| self.facts.message_by_key(key)).unwrap_or_else(newest);
+        let message = named.and_then(|key| self.facts.message_at(key, self.at)).unwrap_or_else(newest);
         for fields in &event.tasks {
             let task = self.facts.names.intern(&fields.id);
             let begun = self.subs.tasks.task(&fields.id, self.at).and_then(|task| Some(task.begun?.seq));
@@ -97,7 +98,7 @@ impl Step<'_> {
         places.extend(outputs.iter().map(|ix| (*ix, Evicted::Output)));
         if let Some(first) = self.core.task_begins.remove(&task) {
             let named = event.message.as_deref().and_then(|key| self.facts.names.find(key));
-            let last = named.and_then(|key| self.facts.message_by_key(key));
+            let last = named.and_then(|key| self.facts.message_at(key, self.at));
             let last = last.unwrap_or(NONE.saturating_sub(1));
             let messages = self.facts.messages.get(first as usize..).unwrap_or_default();
             let count = (last.saturating_sub(first) as usize).saturating_add(1);

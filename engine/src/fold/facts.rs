@@ -369,8 +369,7 @@ impl Facts {
             let message = facts.item(Ix(place)).map_or(NONE, |item| item.message);
             facts.put_into(message, Ix(place));
         }
-        let used = facts.messages.iter().rposition(|message| message.first != NONE);
-        facts.messages.truncate(used.map_or(0, |last| last + 1));
+        facts.messages.truncate(self.messages.partition_point(|message| message.since <= at));
         (facts.message_of, facts.newest_of_host) = (OnceLock::new(), OnceLock::new());
         facts.find_anew();
         facts
@@ -422,8 +421,14 @@ impl Facts {
         self.message_of().get(key.at()).copied().filter(|number| *number != NONE)
     }
 
-    /// The message with this key, new if need be.
-    pub(crate) fn message(&mut self, key: &str, role: Role) -> u32 {
+    /// The same as of a seq: a branch that is folded anew knows the messages to come, too.
+    pub(crate) fn message_at(&self, key: Name, at: Seq) -> Option<u32> {
+        let number = self.message_by_key(key)?;
+        self.messages.get(number as usize).is_some_and(|message| message.since <= at).then_some(number)
+    }
+
+    /// The message with this key, new from `seq` on if need be.
+    pub(crate) fn message(&mut self, seq: Seq, key: &str, role: Role) -> u32 {
         let is_named = !key.is_empty();
         let key = self.names.intern(key);
         let next = index(self.messages.len());
@@ -435,7 +440,8 @@ impl Facts {
                 let _ = self.message_of();
                 let _ = self.message_of.get_mut().map(|known| swap(known, key.at(), next));
             }
-            self.messages.push(Message { key, first: NONE, last: NONE, role, hidden: false });
+            let message = Message { key, first: NONE, last: NONE, since: seq, role, hidden: false };
+            self.messages.push(message);
         }
         number
     }

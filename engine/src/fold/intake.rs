@@ -30,7 +30,7 @@ impl State {
             Frequent::Started(started) => Op::Start(self.take_start(at, started)),
             Frequent::Finished(finished) => Op::Finish(self.take_finish(at, finished)),
             Frequent::Said(said) => {
-                let number = self.facts.message(said.key, said.role.unwrap_or(Role::Assistant));
+                let number = self.facts.message(at.seq, said.key, said.role.unwrap_or(Role::Assistant));
                 if let (Some(role), Some(known)) = (said.role, self.facts.messages.get_mut(number as usize)) {
                     known.role = role;
                     known.hidden |= said.hidden_from_model;
@@ -227,7 +227,7 @@ impl State {
             compared[3] = if has_no_nulls { compared[1] } else { compared[2] };
         }
         let message = match started.message {
-            Some(key) => self.facts.message(key, Role::Assistant),
+            Some(key) => self.facts.message(at.seq, key, Role::Assistant),
             None => NONE,
         };
         let todos = match started.todos.and_then(Lent::to_owned) {

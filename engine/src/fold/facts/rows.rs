@@ -170,6 +170,8 @@ pub(crate) struct Message {
     /// Its first item in order of recording, and the last; [`NONE`] without any.
     pub(super) first: u32,
     pub(super) last: u32,
+    /// The event that named it first.
+    pub(crate) since: Seq,
     pub(crate) role: Role,
     pub(crate) hidden: bool,
 }
@@ -283,4 +285,4 @@ flat!(Finish {
     outcome: Outcome,
 });
 flat!(Revision { seq: Seq, item: ItemId, face: Face, parts: Range });
-flat!(Message { key: Name, first: u32, last: u32, role: Role, hidden: bool });
+flat!(Message { key: Name, first: u32, last: u32, since: Seq, role: Role, hidden: bool });

@@ -122,6 +122,21 @@ fn first_difference(one: &[String], two: &[String]) -> Option<String> {
     differs.or_else(|| (one.len() != two.len()).then(|| "lengths".to_owned()))
 }
 
+/// Where a fork first shows something else than its parent, which goes on in the same way.
+fn difference(script: &Script, policy: &Policy) -> Option<String> {
+    let pair = pair(script, policy);
+    let (one, two) = (folded(&pair.one), folded(&pair.two));
+    let (one, two) = (one.stream(pair.parent).unwrap(), two.stream(pair.child).unwrap());
+    pair.one.iter().filter(|recorded| recorded.seq >= pair.forked).find_map(|recorded| {
+        let at = recorded.seq;
+        let plain = |state: &State| -> Vec<String> {
+            seen(state, at).iter().map(|text| without_moments(text, pair.forked)).collect()
+        };
+        let difference = first_difference(&plain(one), &plain(two))?;
+        Some(format!("at {at} of\n{}{difference}", text_of(script)))
+    })
+}
+
 /// A script whose `note`s stand after `cut` steps.
 fn scripts() -> impl Strategy<Value = Script> {
     let numbers = prop::collection::vec(any::<u16>(), 1..40);
@@ -154,17 +169,8 @@ proptest! {
     /// A fork that goes on is the parent that goes on; what the parent does after the point does not show.
     #[test]
     fn a_fork_goes_on_as_the_parent_would_have(script in scripts(), Rules(policy) in presets()) {
-        let pair = pair(&script, &policy);
-        let (one, two) = (folded(&pair.one), folded(&pair.two));
-        let (one, two) = (one.stream(pair.parent).unwrap(), two.stream(pair.child).unwrap());
-        for recorded in pair.one.iter().filter(|recorded| recorded.seq >= pair.forked) {
-            let at = recorded.seq;
-            let plain = |state: &State| -> Vec<String> {
-                seen(state, at).iter().map(|text| without_moments(text, pair.forked)).collect()
-            };
-            if let Some(difference) = first_difference(&plain(one), &plain(two)) {
-                prop_assert!(false, "at {} of\n{}{}", at, text_of(&script), difference);
-            }
+        if let Some(difference) = difference(&script, &policy) {
+            prop_assert!(false, "{}", difference);
         }
     }
 
@@ -197,6 +203,17 @@ proptest! {
 fn face(state: &State, item: ItemId) -> (FaceState, Option<CauseView>) {
     let view = state.face(state.find(item).unwrap(), Face::Output, Seq::MAX);
     (view.state, view.cause)
+}
+
+/// The words about a task are those since it began. A fork folds the past anew and knows all its messages by then: it took the
+/// newest one for that in which the task had begun, and words that the parent hid stayed in the fork.
+#[test]
+fn the_words_about_a_task_begin_in_a_fork_where_they_began() {
+    let notes = "1 note\n".repeat(10);
+    for steps in ["1 task T0 start\n1 say words 4", "1 say words 2\n1 task T0 start\n1 say words 4"] {
+        let script = Script::parse(&format!("{steps}\n1 say words 3\n{notes}1 task T0 done"));
+        assert_eq!(difference(&script, &Policy::default()), None);
+    }
 }
 
 /// A fork of a session that had been rewound showed the lost branch as part of its context, for its items were known and
