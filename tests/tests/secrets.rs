@@ -19,7 +19,9 @@ use acpdb_engine::entry::{Entry, Fact, MemoryEntry, PartEntry, StreamInfo, TodoC
 use acpdb_engine::event::{BodyAddress, InjectedKind, MemoryKind, Payload, Role};
 use acpdb_engine::ids::{BodyId, Seq, StreamId};
 use acpdb_engine::text::Label;
+use acpdb_engine::store::ServeOptions;
 use acpdb_engine::{MemoryScope, Store};
+use acpdb_hosts::export::{Exporter, Format as Wire};
 use acpdb_hosts::import::Format;
 use acpdb_hosts::redact::Rules;
 use acpdb_tests::support::{events, import_bytes};
@@ -207,6 +209,9 @@ fn plant(store: &Store, s: &dyn Fn(usize) -> String) {
         ..MemoryEntry::default()
     };
     let _ = store.remember(&scope, &MemoryCommand::Add(entry)).unwrap();
+    let unused =
+        store.append(&info, vec![Entry::message("unused", Role::User, "of no use any more")]).unwrap();
+    let _ = store.erase(unused.items[0].unwrap(), "me", &format!("it stood beside {}", s(5))).unwrap();
     let _ = store.update_tasks(stream, tasks(s, "in_progress").as_bytes()).unwrap();
     let _ = store.update_tasks(stream, tasks(s, "completed").as_bytes()).unwrap();
 }
@@ -356,6 +361,8 @@ fn what_is_taken_out_is_nowhere_in_the_folder() {
     let folder = home.path().join("store");
     let store = open(&folder, true);
     plant(&store, &secret);
+    let step = store.session(StreamInfo::session("opencode", "served")).step(secret(6)).unwrap();
+    let _ = step.context(&Exporter::new(Wire::Anthropic), &ServeOptions::default()).unwrap();
     drop(store);
     assert_eq!(traces(&folder), Vec::<String>::new());
 }

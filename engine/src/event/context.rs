@@ -177,7 +177,7 @@ pub struct Erased {
     /// Who asked.
     pub by: String,
     /// Why.
-    pub reason: String,
+    pub reason: Text,
     /// Their contents, as digests keyed with the store's secret: they are refused when they come again.
     pub contents: Vec<[u8; 16]>,
 }

@@ -230,7 +230,7 @@ pub fn payloads() -> Vec<Payload> {
         Erased {
             bodies: vec![BodyAddress { seq: Seq(4), row: 1 }],
             by: "me".to_owned(),
-            reason: "secret".to_owned(),
+            reason: "secret".into(),
             contents: vec![[7; 16]],
         }
         .into(),

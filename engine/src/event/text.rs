@@ -204,6 +204,7 @@ impl Payload {
                 memory.related_files.iter_mut().for_each(each);
             }
             Self::PolicySet(set) => set.reason.iter_mut().for_each(each),
+            Self::Erased(erased) => each(&mut erased.reason),
             _ => {}
         }
     }
@@ -225,6 +226,7 @@ impl Payload {
                 | Self::SessionClosed(_)
                 | Self::MemoryRecorded(_)
                 | Self::PolicySet(_)
+                | Self::Erased(_)
         )
     }
 }

@@ -376,7 +376,7 @@ impl Inner {
             hits.keys().map(|(seq, row)| BodyAddress { seq: *seq, row: *row }).collect();
         let draft = |bodies: &[BodyAddress], contents: Vec<[u8; 16]>| {
             let erased =
-                Erased { bodies: bodies.to_vec(), by: by.to_owned(), reason: reason.to_owned(), contents };
+                Erased { bodies: bodies.to_vec(), by: by.to_owned(), reason: reason.into(), contents };
             let event = Event {
                 stream: StreamId::STORE,
                 origin: Origin::ZERO,

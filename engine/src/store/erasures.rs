@@ -7,9 +7,10 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use rustc_hash::FxHashMap;
 
 use crate::error::Error;
-use crate::event::Payload;
+use crate::event::{DAMAGED_TEXT, ERASED_TEXT, Payload};
 use crate::ids::{Position, Seq, StreamId};
 use crate::index::FramePlace;
+use crate::log::LogError;
 
 use super::events::bare;
 use super::{Inner, Store, View};
@@ -36,7 +37,10 @@ pub struct Erasure {
 #[derive(Debug, Default)]
 pub(super) struct Erasures {
     watermark: Seq,
-    by_row: FxHashMap<(Seq, u32), Arc<Erasure>>,
+    /// Which event records the erasure of a row.
+    by_row: FxHashMap<(Seq, u32), Seq>,
+    /// What such an event says, as far as that was asked for.
+    told: FxHashMap<Seq, Arc<Erasure>>,
     /// What must not be stored again.
     withheld: Withheld,
 }
@@ -68,11 +72,28 @@ impl View {
 }
 
 impl Inner {
+    /// Reads the reason without asking who erased it, if it was: that question leads here, and may lead to the same event.
     fn erasure(&self, seq: Seq) -> Result<Option<Erasure>, Error> {
-        Ok(self.event(seq)?.and_then(|recorded| match recorded.event.payload {
-            Payload::Erased(erased) => Some(Erasure { seq, by: erased.by, reason: erased.reason }),
-            _ => None,
-        }))
+        let Some(frame) = self.frame_of(seq)? else { return Ok(None) };
+        let Some(event) = frame.event(seq).filter(|event| event.envelope.kind == ERASED) else {
+            return Ok(None);
+        };
+        let Payload::Erased(mut erased) = bare(&frame, &event)?.event.payload else { return Ok(None) };
+        if !erased.reason.fill_plain() {
+            let body = erased.reason.body();
+            let mut bytes = Vec::new();
+            for row in body.first..body.first.saturating_add(body.chunks) {
+                let read = event.row(row as usize).map(|row| self.log.body(&row));
+                match read {
+                    Some(Ok(part)) => bytes.extend(part),
+                    Some(Err(LogError::Erased { .. })) => bytes.extend(ERASED_TEXT.as_bytes()),
+                    Some(Err(LogError::Corrupt(_))) | None => bytes.extend(DAMAGED_TEXT.as_bytes()),
+                    Some(Err(error)) => return Err(error.into()),
+                }
+            }
+            erased.reason.fill(String::from_utf8_lossy(&bytes).into_owned());
+        }
+        Ok(Some(Erasure { seq, by: erased.by, reason: erased.reason.to_string() }))
     }
 
     /// What a read of a row of zeros says: that it was erased, and by whom, or, if nobody recorded that, that it is damaged.
@@ -90,8 +111,18 @@ impl Inner {
 
     /// The erasure that removed a row.
     fn erasure_of(&self, seq: Seq, row: u32) -> Result<Option<Arc<Erasure>>, Error> {
-        let all = self.erasures(&|after| self.frames_of(&[StreamId::STORE], after))?;
-        Ok(all.by_row.get(&(seq, row)).cloned())
+        let at = {
+            let all = self.erasures(&|after| self.frames_of(&[StreamId::STORE], after))?;
+            let Some(at) = all.by_row.get(&(seq, row)).copied() else { return Ok(None) };
+            if let Some(known) = all.told.get(&at) {
+                return Ok(Some(Arc::clone(known)));
+            }
+            at
+        };
+        let Some(erasure) = self.erasure(at)?.map(Arc::new) else { return Ok(None) };
+        let mut all = self.erasures.lock().unwrap_or_else(PoisonError::into_inner);
+        all.told.insert(at, Arc::clone(&erasure));
+        Ok(Some(erasure))
     }
 
     /// What was erased and must not be stored again, and the seq up to which that is all. It may be less than what another
@@ -119,10 +150,8 @@ impl Inner {
                     let Ok(recorded) = bare(&frame, &event) else { continue };
                     let Payload::Erased(erased) = recorded.event.payload else { continue };
                     known.withheld.extend(&erased.contents, erased.bodies.iter().map(|body| body.seq));
-                    let (by, reason) = (erased.by, erased.reason);
-                    let erasure = Arc::new(Erasure { seq: event.seq, by, reason });
                     for body in erased.bodies {
-                        known.by_row.entry((body.seq, body.row)).or_insert_with(|| Arc::clone(&erasure));
+                        known.by_row.entry((body.seq, body.row)).or_insert(event.seq);
                     }
                 }
             }

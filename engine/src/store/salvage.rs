@@ -22,8 +22,11 @@ use crate::error::Error;
 use crate::event::{Actor, BodyAddress, DamageNoted, Erased, Payload, SessionOpened, Stamp};
 use crate::ids::{Digest, Micros, Origin, Position, Seq, StoreId, StreamId};
 use crate::log::{Log, LogError, LogOptions, Violation};
+use crate::secret::Withheld;
 use crate::storage::{Clock, FileStorage, Storage, SystemClock, SystemEntropy};
 use crate::verify::recorded_erasures;
+
+use super::writer::settle_text;
 
 /// Notes written in one commit.
 const NOTES_PER_COMMIT: u64 = 4096;
@@ -272,8 +275,13 @@ impl Copy<'_> {
         for bodies in self.done.lost_bodies.chunks(BODIES_PER_EVENT) {
             let reason = format!("erased or damaged in store {}", self.source.store());
             payloads.push(
-                Erased { bodies: bodies.to_vec(), by: "salvage".to_owned(), reason, contents: Vec::new() }
-                    .into(),
+                Erased {
+                    bodies: bodies.to_vec(),
+                    by: "salvage".to_owned(),
+                    reason: reason.into(),
+                    contents: Vec::new(),
+                }
+                .into(),
             );
         }
         let lost: u64 =
@@ -294,7 +302,9 @@ impl Copy<'_> {
     fn record(&mut self, payloads: Vec<Payload>) -> Result<(), Error> {
         let stamp = Stamp { actor: Actor::Policy, ..Stamp::default() };
         let mut events = Vec::with_capacity(payloads.len());
-        for payload in payloads {
+        for mut payload in payloads {
+            let mut rows = Vec::new();
+            payload.texts_mut(&mut |text| settle_text(text, &mut rows, &Withheld::default()));
             let (version, bytes) = payload::encode(&stamp, &payload).map_err(|_| Error::TooLarge {
                 what: payload.label(),
                 actual: u64::MAX,
@@ -307,7 +317,11 @@ impl Copy<'_> {
                 origin: Origin::ZERO,
                 host_time: None,
             };
-            events.push(EncodedEvent { envelope, payload: bytes, bodies: Vec::new() });
+            let mut bodies = Vec::with_capacity(rows.len());
+            for bytes in rows {
+                bodies.push(EncodedBody::New { bytes, salt: self.target.salt()? });
+            }
+            events.push(EncodedEvent { envelope, payload: bytes, bodies });
         }
         let appended = self.target.append(self.target.prepare(&events)?, &[])?;
         self.next = appended.last_seq().next();

@@ -192,7 +192,7 @@ impl Step {
             let rendered = renderer.render(&served)?;
             let tokens = served.tokens();
             let record = ContextServed {
-                step: self.key.clone(),
+                step: store.inner.cleaned(&self.key),
                 epoch: served.epoch(),
                 renderer: renderer.version(),
                 digest: store.inner.log.secret().served(&rendered.bytes),

@@ -106,7 +106,7 @@ pub(super) fn forget_unused_keys(streams: &mut BTreeMap<StreamId, &mut StreamWri
 }
 
 /// Gives a free text its rows behind those of the event: erased ones say so.
-fn settle_text(text: &mut Text, rows: &mut Vec<Bytes>, withheld: &Withheld) {
+pub(super) fn settle_text(text: &mut Text, rows: &mut Vec<Bytes>, withheld: &Withheld) {
     if withheld.holds(text.as_bytes()) {
         text.replace(ERASED_TEXT.to_owned());
     }

@@ -22,7 +22,7 @@ use super::base::{Base, PART_COUNT_MAX, Post, ROW_BYTES, ReadRows, fence_of, row
 use super::{Ledger, OpenCall};
 
 /// Version of the layout: one more whenever it changes, or what is made of events does.
-pub(crate) const LAYOUT_VERSION: u32 = 1;
+pub(crate) const LAYOUT_VERSION: u32 = 2;
 /// Most rows that are saved: a gigabyte and a half.
 const ROW_COUNT_MAX: usize = 1 << 25;
 /// Most parts that are added to one message: a ledger with more is not restored.

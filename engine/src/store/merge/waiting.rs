@@ -231,7 +231,7 @@ impl Taker<'_> {
             payload: Erased {
                 bodies: bodies.to_vec(),
                 by: "merge".to_owned(),
-                reason: reason.clone(),
+                reason: reason.as_str().into(),
                 contents: Vec::new(),
             }
             .into(),
