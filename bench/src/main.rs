@@ -1,7 +1,7 @@
 //! Measurements of acpdb: import, fold, memory, opening, questions.
 //!
 //! ```text
-//! main -> import | fold | memory | open | query | serve | price | growth -> Report (name, measured, target, met or missed) -> stdout, a Markdown table
+//! main -> import | fold | memory | open | query | serve | price | pieces | growth -> Report (name, measured, target, met or missed) -> stdout, a Markdown table
 //!            '-> children of this program, for what only a fresh process shows: peak memory, cold starts
 //! ```
 //!
@@ -16,6 +16,7 @@ mod measure;
 mod memory;
 mod open;
 mod optimum;
+mod pieces;
 mod price;
 mod query;
 mod report;
@@ -30,7 +31,7 @@ use report::Report;
 /// Errors end the run and are shown; there is nobody to handle them.
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
-const USAGE: &str = "usage: acpdb-bench import|fold|memory|open|query|serve|price|growth|all [--quick] [--data DIR] [--scratch DIR]\n\
+const USAGE: &str = "usage: acpdb-bench import|fold|memory|open|query|serve|price|pieces|growth|all [--quick] [--data DIR] [--scratch DIR]\n\
        acpdb-bench compare [--events N] [--dir DIR] [--quick] [--only ENGINE,..] [--part commits,callers,loads]";
 
 /// Any error as one of ours.
@@ -87,6 +88,7 @@ fn run(arguments: &[String]) -> Outcome<()> {
         ["serve"] => serve::run(&options, &mut report)?,
         ["price"] => price::run(&options, &mut report)?,
         ["query"] => query::run(&options, &mut report)?,
+        ["pieces"] => pieces::run(&options, &mut report)?,
         ["growth"] => growth::run(&options, &mut report)?,
         ["all"] => {
             import::run(&options, &mut report)?;
