@@ -1,9 +1,10 @@
-//! Imports recorded sessions, where there are any, and compares with what a count by hand found in them.
+//! Imports recorded sessions and compares with what a count by hand found in them.
 //!
-//! Looks for the folder `shared/data` beside the repository; prints `skipped: ...` where it is absent.
+//! They are not part of the project: `ACPDB_RECORDINGS=FOLDER cargo test -p acpdb-hosts --test recordings -- --ignored`.
 
 #![allow(
     clippy::unwrap_used,
+    clippy::expect_used,
     clippy::indexing_slicing,
     clippy::needless_pass_by_value,
     reason = "tests: a failed step is a failed test"
@@ -26,16 +27,10 @@ struct Imported {
     report: ImportReport,
 }
 
-fn folder(name: &str) -> Option<PathBuf> {
-    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data");
+fn folder(name: &str) -> PathBuf {
     let data =
-        if data.is_dir() { data } else { Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data") };
-    let folder = data.join(name);
-    if !folder.is_dir() {
-        println!("skipped: no recordings in {}", folder.display());
-        return None;
-    }
-    Some(folder)
+        std::env::var_os("ACPDB_RECORDINGS").expect("ACPDB_RECORDINGS names a folder of recorded sessions");
+    Path::new(&data).join(name)
 }
 
 fn import_all(folder: &Path, format: Format) -> Vec<Imported> {
@@ -110,7 +105,7 @@ fn facts(imported: &[Imported]) -> String {
 }
 
 fn check(name: &str, format: Format, expected: &str, kinds: expect_test::Expect) {
-    let Some(folder) = folder(name) else { return };
+    let folder = folder(name);
     let imported = import_all(&folder, format);
     assert_eq!(row(&imported), expected);
     kinds.assert_eq(&facts(&imported));
@@ -158,6 +153,7 @@ fn assert_origins_are_unique(file: &Imported) {
 }
 
 #[test]
+#[ignore = "reads recorded sessions: ACPDB_RECORDINGS"]
 fn claude_code_large() {
     check(
         "claude-code-large/context-evaluator",
@@ -179,6 +175,7 @@ fn claude_code_large() {
 }
 
 #[test]
+#[ignore = "reads recorded sessions: ACPDB_RECORDINGS"]
 fn claude_code_context_evaluator() {
     check(
         "claude-code/context-evaluator",
@@ -200,6 +197,7 @@ fn claude_code_context_evaluator() {
 }
 
 #[test]
+#[ignore = "reads recorded sessions: ACPDB_RECORDINGS"]
 fn claude_code_entire_cli() {
     check(
         "claude-code/entire-cli",
@@ -220,6 +218,7 @@ fn claude_code_entire_cli() {
 }
 
 #[test]
+#[ignore = "reads recorded sessions: ACPDB_RECORDINGS"]
 fn opencode_gatomia() {
     check(
         "opencode/gatomia-vscode",
@@ -239,6 +238,7 @@ fn opencode_gatomia() {
 }
 
 #[test]
+#[ignore = "reads recorded sessions: ACPDB_RECORDINGS"]
 fn opencode_session_bridge() {
     check(
         "opencode/session-bridge",

@@ -18,15 +18,13 @@ use acpdb_hosts::import::{self, Format, ImportReport, Options};
 /// What helpers of tests give up with.
 pub type Failure = Box<dyn StdError>;
 
-/// The folder `shared/NAME` beside the repository, or beside a folder that holds it; said on standard output if absent.
-pub fn shared(name: &str) -> Option<PathBuf> {
-    let crate_folder = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-    let found =
-        crate_folder.ancestors().map(|folder| folder.join("shared").join(name)).find(|path| path.is_dir());
-    if found.is_none() {
-        println!("skipped: no shared/{name} beside the repository");
-    }
-    found
+/// The folder of recorded sessions, which are not part of the project: tests that read them are ignored unless asked for.
+///
+/// # Panics
+/// If `ACPDB_RECORDINGS` names none.
+pub fn recordings() -> PathBuf {
+    let folder = std::env::var_os("ACPDB_RECORDINGS").map(PathBuf::from);
+    folder.filter(|folder| folder.is_dir()).expect("ACPDB_RECORDINGS names a folder of recorded sessions")
 }
 
 /// How many cases a random test runs: `ACPDB_TEST_CASES`, else `usual`.

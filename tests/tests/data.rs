@@ -1,6 +1,6 @@
-//! Recorded sessions, where there are any beside the repository: nothing is lost between the file and the store.
+//! Recorded sessions: nothing is lost between the file and the store.
 //!
-//! Looks for `shared/data` beside the repository and prints `skipped: ..` where it is absent.
+//! They are not part of the project: `ACPDB_RECORDINGS=FOLDER cargo test -p acpdb-tests --test data -- --ignored`.
 
 #![allow(
     clippy::unwrap_used,
@@ -25,17 +25,17 @@ use acpdb_engine::ids::{Micros, Seq};
 use acpdb_engine::verify::{Verdict, verify_folder, world_contradictions};
 use acpdb_engine::{MemoryScope, Store};
 use acpdb_hosts::import::Format;
-use acpdb_tests::support::{bytes_of, events, folded, import_bytes, shared};
+use acpdb_tests::support::{bytes_of, events, folded, import_bytes, recordings};
 use serde_json::Value;
 
 /// The files of a folder of recordings, with the name an importer is given: the first part of the file's name.
-fn files(folder: &str) -> Option<Vec<(String, Vec<u8>)>> {
-    let folder: PathBuf = shared("data")?.join(folder);
+fn files(folder: &str) -> Vec<(String, Vec<u8>)> {
+    let folder: PathBuf = recordings().join(folder);
     let mut paths: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort();
     let name =
         |path: &PathBuf| path.file_name().unwrap().to_string_lossy().split('.').next().unwrap().to_owned();
-    Some(paths.iter().map(|path| (name(path), bytes_of(path).unwrap())).collect())
+    paths.iter().map(|path| (name(path), bytes_of(path).unwrap())).collect()
 }
 
 /// A row of the table in the recordings' README, in its order.
@@ -79,7 +79,7 @@ fn answers(store: &Store) -> Vec<String> {
 }
 
 fn check(folder: &str, format: Format, expected: [u64; 9], edges_expected: [u64; 3]) {
-    let Some(files) = files(folder) else { return };
+    let files = files(folder);
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("store");
     let store = open(&path);
@@ -185,7 +185,7 @@ fn of_parts(list: &[u8], printed: &BTreeSet<Vec<u8>>) -> bool {
 
 macro_rules! recordings {
     ($( $name:ident $folder:literal $format:ident $numbers:expr, $edges:expr; )+) => {
-        $( #[test] fn $name() { check($folder, Format::$format, $numbers, $edges); } )+
+        $( #[test] #[ignore = "reads recorded sessions: ACPDB_RECORDINGS"] fn $name() { check($folder, Format::$format, $numbers, $edges); } )+
     };
 }
 
@@ -204,8 +204,8 @@ recordings! {
     swe_agent "swe-agent" SweAgent [10, 10, 108, 108, 0, 0, 0, 0, 0], [8, 0, 0];
 }
 
-fn memory(name: &str, format: Format) -> Option<(tempfile::TempDir, Store, Vec<Value>)> {
-    let (_, bytes) = files("memory")?.into_iter().find(|(found, _)| found == name).unwrap();
+fn memory(name: &str, format: Format) -> (tempfile::TempDir, Store, Vec<Value>) {
+    let (_, bytes) = files("memory").into_iter().find(|(found, _)| found == name).unwrap();
     let home = tempfile::tempdir().unwrap();
     let store = open(&home.path().join("store"));
     let report = import_bytes(&store, format, name, &bytes).unwrap().report;
@@ -215,7 +215,7 @@ fn memory(name: &str, format: Format) -> Option<(tempfile::TempDir, Store, Vec<V
     let records = lines.map(|line| serde_json::from_slice(line).unwrap()).collect();
     prints_again(&store, format, &events(&store).unwrap(), &[(name.to_owned(), bytes.clone())]);
     assert_eq!(world_contradictions(&folded(&events(&store).unwrap()), Seq::MAX), []);
-    Some((home, store, records))
+    (home, store, records)
 }
 
 fn names(record: &Value, field: &str) -> Vec<String> {
@@ -223,8 +223,9 @@ fn names(record: &Value, field: &str) -> Vec<String> {
 }
 
 #[test]
+#[ignore = "reads recorded sessions: ACPDB_RECORDINGS"]
 fn decisions_keep_their_links() {
-    let Some((_home, store, records)) = memory("decisions-peps", Format::MemoryDecisions) else { return };
+    let (_home, store, records) = memory("decisions-peps", Format::MemoryDecisions);
     assert_eq!(records.len(), 691);
     let mut links: BTreeSet<(String, String)> = BTreeSet::new();
     for record in &records {
@@ -251,7 +252,7 @@ fn decisions_keep_their_links() {
 }
 
 fn check_preferences(name: &str, expected: [usize; 4]) {
-    let Some((_home, store, records)) = memory(name, Format::MemoryPreferences) else { return };
+    let (_home, store, records) = memory(name, Format::MemoryPreferences);
     let mut last: BTreeMap<(String, String), Value> = BTreeMap::new();
     let (mut updates, mut removals) = (0, 0);
     for record in &records {
@@ -287,6 +288,7 @@ fn check_preferences(name: &str, expected: [usize; 4]) {
 }
 
 #[test]
+#[ignore = "reads recorded sessions: ACPDB_RECORDINGS"]
 fn preferences_end_with_their_last_values() {
     check_preferences("preferences-gemini-cli-package-json", [547, 177, 293, 63]);
     check_preferences("preferences-gemini-cli-core-package-json", [426, 129, 237, 46]);

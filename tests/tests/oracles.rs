@@ -18,7 +18,7 @@ use acpdb_engine::event::{Face, Scope};
 use acpdb_engine::fold::FaceState;
 use acpdb_engine::{Store, View};
 use acpdb_hosts::import::Format;
-use acpdb_tests::support::{bytes_of, import_bytes, shared};
+use acpdb_tests::support::{bytes_of, import_bytes, recordings};
 use serde_json::Value;
 
 fn open(path: &std::path::Path) -> Store {
@@ -78,8 +78,9 @@ fn claude_calls(records: &[Value]) -> (BTreeSet<String>, BTreeSet<String>) {
 }
 
 #[test]
+#[ignore = "reads recorded sessions: ACPDB_RECORDINGS"]
 fn after_a_compaction_of_claude_code_the_context_holds_what_followed() {
-    let Some(folder) = shared("data") else { return };
+    let folder = recordings();
     let mut compacted = 0;
     for entry in std::fs::read_dir(folder.join("claude-code/entire-cli")).unwrap() {
         let path = entry.unwrap().path();
@@ -106,8 +107,9 @@ fn after_a_compaction_of_claude_code_the_context_holds_what_followed() {
 /// Time travel against the file itself: a host's file is only ever appended to, so what was in the context just before the
 /// compaction is what an import of the file up to there ends with.
 #[test]
+#[ignore = "reads recorded sessions: ACPDB_RECORDINGS"]
 fn the_context_before_a_compaction_is_that_of_the_file_cut_there() {
-    let Some(folder) = shared("data") else { return };
+    let folder = recordings();
     let mut compacted = 0;
     for entry in std::fs::read_dir(folder.join("claude-code/entire-cli")).unwrap() {
         let path = entry.unwrap().path();
@@ -139,8 +141,9 @@ fn the_context_before_a_compaction_is_that_of_the_file_cut_there() {
 
 /// A session whose file holds no mark has lost nothing: every call is in the context, whole or as its stand-in.
 #[test]
+#[ignore = "reads recorded sessions: ACPDB_RECORDINGS"]
 fn without_a_mark_of_the_host_nothing_leaves_the_context() {
-    let Some(folder) = shared("data") else { return };
+    let folder = recordings();
     let mut sessions = 0;
     for (place, format, marks) in [
         ("claude-code/entire-cli", Format::ClaudeCode, &["compact_boundary"][..]),
@@ -169,8 +172,9 @@ fn without_a_mark_of_the_host_nothing_leaves_the_context() {
 }
 
 #[test]
+#[ignore = "reads recorded sessions: ACPDB_RECORDINGS"]
 fn after_a_compaction_of_opencode_the_context_holds_the_summary_and_what_followed() {
-    let Some(folder) = shared("data") else { return };
+    let folder = recordings();
     let mut compacted = 0;
     for entry in std::fs::read_dir(folder.join("opencode/session-bridge")).unwrap() {
         let path = entry.unwrap().path();

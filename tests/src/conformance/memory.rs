@@ -213,15 +213,9 @@ mod tests {
         assert_eq!(differences(&vector, &run(&vector), &[]).len(), 1);
     }
 
-    /// The records of a file of the data folder beside the repository, if it is there.
-    fn records(file: &str) -> Option<Vec<Value>> {
-        let folders = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
-        let mut paths = folders.map(|folder| folder.join("shared/data/memory").join(file));
-        let Some(text) = paths.find_map(|path| std::fs::read_to_string(path).ok()) else {
-            println!("skipped: no shared/data/memory/{file} beside the repository");
-            return None;
-        };
-        Some(text.lines().map(|line| serde_json::from_str(line).unwrap()).collect())
+    fn records(file: &str) -> Vec<Value> {
+        let text = std::fs::read_to_string(crate::support::recordings().join("memory").join(file)).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
     fn strings(value: &Value) -> Vec<String> {
@@ -240,8 +234,9 @@ mod tests {
     }
 
     #[test]
+    #[ignore = "reads recorded sessions: ACPDB_RECORDINGS"]
     fn proposals_that_replace_each_other() {
-        let Some(records) = records("decisions-peps.jsonl") else { return };
+        let records = records("decisions-peps.jsonl");
         let mut memory = Memory::default();
         let mut hidden = BTreeSet::new();
         for pep in &records {
@@ -272,11 +267,12 @@ mod tests {
     }
 
     #[test]
+    #[ignore = "reads recorded sessions: ACPDB_RECORDINGS"]
     fn preferences_over_years() {
         for file in
             ["preferences-gemini-cli-package-json.jsonl", "preferences-gemini-cli-core-package-json.jsonl"]
         {
-            let Some(records) = records(file) else { return };
+            let records = records(file);
             let mut memory = Memory::default();
             let mut held: BTreeMap<String, (String, String)> = BTreeMap::new();
             for (number, change) in records.iter().enumerate() {

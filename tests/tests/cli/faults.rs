@@ -3,8 +3,7 @@
 //! Whatever happens, what was acknowledged is there, an unfinished run ends with code 1 and a message that names the store,
 //! and the next run goes on.
 
-use std::process::{Command, Stdio};
-use std::sync::OnceLock;
+use std::process::Command;
 
 use acpdb_tests::binary::binary;
 use acpdb_tests::cuts::{self, End};
@@ -19,21 +18,6 @@ fn a_program_that_is_killed_at_any_moment_keeps_its_word() {
         Ok(tally) => assert!(tally.acked > 0, "{tally:?}"),
         Err(finding) => panic!("{finding}"),
     }
-}
-
-/// Whether calls can be made to fail here; said once if not.
-fn can_inject() -> bool {
-    static CAN: OnceLock<bool> = OnceLock::new();
-    *CAN.get_or_init(|| {
-        let mut command = Command::new("strace");
-        command.args(["-f", "-o", "/dev/null", "-e", "inject=fdatasync:error=EIO:when=1", "true"]);
-        let can =
-            command.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|done| done.success());
-        if !can {
-            println!("skipped: strace is not there, or may not trace");
-        }
-        can
-    })
 }
 
 fn injected(world: &World, fault: &str, arguments: &[&str], input: &str) -> Ran {
@@ -113,10 +97,8 @@ fn under(fault: &str) -> (usize, Ran) {
 
 /// Each call of a run fails, one after the other, once or from then on.
 #[test]
+#[ignore = "makes system calls fail: needs strace"]
 fn whatever_call_fails_nothing_acknowledged_is_lost_and_the_next_run_goes_on() {
-    if !can_inject() {
-        return;
-    }
     let step = usize::max(1, 6 / cases(2).clamp(1, 6) as usize);
     let (mut failed, mut survived) = (0, 0);
     for call in [
@@ -150,10 +132,8 @@ fn whatever_call_fails_nothing_acknowledged_is_lost_and_the_next_run_goes_on() {
 
 /// What has to be said is said: what failed, where, and that a run after it is safe.
 #[test]
+#[ignore = "makes system calls fail: needs strace"]
 fn what_failed_is_said_with_what_to_do() {
-    if !can_inject() {
-        return;
-    }
     let (acked, ran) = under("fdatasync:error=EIO:when=3+");
     assert!(acked < 4, "{acked}");
     ran.says(1, &["line", "may be recorded or not", "sync of it failed", "disk", "run this again"]);

@@ -166,9 +166,9 @@ fn folded(state: &State) -> Held {
 }
 
 /// Compares each session of a folder; gives how many calls history has, and how many are in a context.
-fn compare(folder: &str, format: Format, truth: Truth) -> Option<[usize; 2]> {
+fn compare(folder: &str, format: Format, truth: Truth) -> [usize; 2] {
     let mut counts = [0, 0];
-    for (name, bytes) in files(folder)? {
+    for (name, bytes) in files(folder) {
         let home = tempfile::tempdir().unwrap();
         let store = open(&home.path().join("store"));
         let _ = import_bytes(&store, format, &name, &bytes).unwrap();
@@ -189,11 +189,12 @@ fn compare(folder: &str, format: Format, truth: Truth) -> Option<[usize; 2]> {
         counts[1] += found.calls.len();
         assert_eq!(found, expected, "{folder}/{name}");
     }
-    Some(counts)
+    counts
 }
 
 /// Calls of all sessions of a folder: in history, and in the contexts that the hosts would go on with.
 #[test]
+#[ignore = "reads recorded sessions: ACPDB_RECORDINGS"]
 fn contexts_are_those_that_the_hosts_would_go_on_with() {
     let table: &[(&str, Format, Truth, [usize; 2])] = &[
         ("claude-code-large/context-evaluator", Format::ClaudeCode, claude_code, [840, 840]),
@@ -207,7 +208,7 @@ fn contexts_are_those_that_the_hosts_would_go_on_with() {
         ("copilot-cli/agentv", Format::CopilotCli, copilot_cli, [68, 68]),
     ];
     for (folder, format, truth, expected) in table {
-        let Some(found) = compare(folder, *format, *truth) else { return };
+        let found = compare(folder, *format, *truth);
         println!("{folder}: {found:?}");
         assert_eq!(found, *expected, "{folder}");
     }

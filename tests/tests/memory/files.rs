@@ -7,7 +7,7 @@ use acpdb_engine::fold::memory::Standing;
 use acpdb_engine::ids::Seq;
 use acpdb_engine::{MemoryScope, Store};
 use acpdb_hosts::import::Format;
-use acpdb_tests::support::{import_bytes, shared};
+use acpdb_tests::support::{import_bytes, recordings};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -46,8 +46,9 @@ fn ids(record: &Value, field: &str) -> Vec<String> {
 }
 
 #[test]
+#[ignore = "reads recorded sessions: ACPDB_RECORDINGS"]
 fn every_link_of_the_proposals_is_kept_and_decides_what_holds() {
-    let Some(folder) = shared("data/memory") else { return };
+    let folder = recordings().join("memory");
     let name = "decisions-peps";
     let (_temp, store, records) = imported(&folder, name, Format::MemoryDecisions);
     assert_eq!(records.len(), 691);
@@ -98,8 +99,9 @@ fn every_link_of_the_proposals_is_kept_and_decides_what_holds() {
 }
 
 #[test]
+#[ignore = "reads recorded sessions: ACPDB_RECORDINGS"]
 fn the_last_record_of_each_preference_holds_and_its_chain_is_the_file() {
-    let Some(folder) = shared("data/memory") else { return };
+    let folder = recordings().join("memory");
     for (name, record_count, key_count, removal_count) in PREFERENCES {
         let (_temp, store, records) = imported(&folder, name, Format::MemoryPreferences);
         let mut by_key: BTreeMap<(&str, &str), Vec<&Value>> = BTreeMap::new();

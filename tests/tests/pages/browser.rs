@@ -1,4 +1,4 @@
-//! The page in a browser without a window. Where there is none, the tests say so and pass.
+//! The page in a browser without a window. They are run by `--ignored` where there is one.
 //!
 //! A second script is let in, which does what a person would do and says what it sees.
 
@@ -14,14 +14,10 @@ use super::*;
 /// Names under which the browser is known.
 const NAMES: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "chrome"];
 
-fn browser() -> Option<PathBuf> {
+fn browser() -> PathBuf {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path).flat_map(|folder| NAMES.map(|name| folder.join(name)));
-    let found = found.into_iter().find(|path| path.is_file());
-    if found.is_none() {
-        println!("skipped: no {} on this machine", NAMES.join(", "));
-    }
-    found
+    found.into_iter().find(|path| path.is_file()).unwrap_or_else(|| panic!("none of {}", NAMES.join(", ")))
 }
 
 /// What the document is after its scripts have run, as HTML.
@@ -61,8 +57,9 @@ fn driven(browser: &Path, page: &str, script: &str, size: &str) -> String {
 /// The style and the script are allowed by their own digests: as it is written, the page shows its rows, and what was
 /// recorded does not run.
 #[test]
+#[ignore = "needs a browser: chromium"]
 fn the_page_runs_as_it_is_and_what_was_recorded_does_not() {
-    let Some(browser) = browser() else { return };
+    let browser = browser();
     let store = store();
     let hostile =
         "</script><script>document.title='taken'</script><img src=x onerror=\"document.title='taken'\">";
@@ -75,8 +72,9 @@ fn the_page_runs_as_it_is_and_what_was_recorded_does_not() {
 }
 
 #[test]
+#[ignore = "needs a browser: chromium"]
 fn ten_thousand_events_are_scrolled_searched_and_followed() {
-    let Some(browser) = browser() else { return };
+    let browser = browser();
     let store = store();
     let mut entries = Vec::new();
     for number in 0..2500 {
@@ -133,8 +131,9 @@ fn ten_thousand_events_are_scrolled_searched_and_followed() {
 
 /// The slider shows the context of any turn; the same answer as the engine's, turn by turn.
 #[test]
+#[ignore = "needs a browser: chromium"]
 fn the_context_at_each_turn_is_what_the_engine_says() {
-    let Some(browser) = browser() else { return };
+    let browser = browser();
     let store = store();
     for number in 0..12 {
         record(
