@@ -13,6 +13,7 @@ pub mod blame;
 pub mod bodies;
 pub mod chain;
 pub mod context;
+pub mod cost;
 pub mod cursor;
 pub mod diff;
 pub mod events;

@@ -201,6 +201,15 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         ],
     ),
     (
+        "cost",
+        &[
+            ("acpdb cost", "every day"),
+            ("acpdb cost --by session --since 7d", "the dearest sessions of a week, subagents included"),
+            ("acpdb cost --by model --waste", "and what of it went to stale items"),
+            ("acpdb cost --prices mine.toml", "your own prices before the program's"),
+        ],
+    ),
+    (
         "stats",
         &[
             ("acpdb stats", "all sessions"),

@@ -1,6 +1,7 @@
 //! The command line as types: the verbs and the options of all here, those of a verb in the file of its topic.
 
 mod context;
+mod cost;
 mod examples;
 mod export;
 mod memory;
@@ -20,6 +21,7 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEn
 use crate::settings::Settings;
 
 pub(crate) use context::{Context, ContextAct, RestoreTargets, Targets};
+pub(crate) use cost::{Cost, CostBy};
 pub(crate) use export::{
     Export, ExportAct, ExportLines, ExportPage, ExportSpans, ExportTables, Lines, Target,
 };
@@ -150,6 +152,8 @@ pub(crate) enum Verb {
     Lint(Lint),
     /// What is saved, by rule
     Stats(Stats),
+    /// What sessions cost in dollars, by day, week, session, project, host or model
+    Cost(Cost),
     /// What other policies and modes would have cost
     Simulate(Simulate),
     /// The todo list as it is and as it was
@@ -233,6 +237,7 @@ impl Verb {
             | Self::Diff(_)
             | Self::Blame(_)
             | Self::Scan(_)
+            | Self::Cost(_)
             | Self::Stats(_)
             | Self::Todo(_) => true,
             Self::Memory(args) => {
