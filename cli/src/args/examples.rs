@@ -210,6 +210,17 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         ],
     ),
     (
+        "search",
+        &[
+            ("acpdb search 'connection refused'", "in every session, the newest first"),
+            ("acpdb search timeout retry tool:bash since:7d", "both words, in commands of a week"),
+            (
+                "acpdb search -e 'fn \\w+_limit' -C 2 --session latest",
+                "a regular expression, with lines around",
+            ),
+        ],
+    ),
+    (
         "stats",
         &[
             ("acpdb stats", "all sessions"),

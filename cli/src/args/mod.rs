@@ -8,6 +8,7 @@ mod memory;
 mod policy;
 mod read;
 mod request;
+mod search;
 mod shell;
 mod store;
 mod task;
@@ -31,13 +32,14 @@ pub(crate) use memory::{
 };
 pub(crate) use policy::{Policy, PolicyAct, PolicySet};
 pub(crate) use read::{
-    Ask, Explain, History, List, Log, SessionNamed, SessionOption, Sessions, Show, Simulate, SimulateMode,
-    Stats, StatsStyle,
+    Ask, Explain, History, List, Log, SessionNamed, SessionOption, SessionSort, Sessions, Show, Simulate,
+    SimulateMode, Stats, StatsStyle,
 };
 pub(crate) use store::{Backup, Demo, Erase, Head, Info, Reindex, Salvage, Seal, Verify};
 
 pub(crate) use request::{ExportMode, ExportOptions, Lint, RequestFormat};
 
+pub(crate) use search::Search;
 pub(crate) use shell::{Completions, Config, ConfigAct, Man, Shell, Trust};
 pub(crate) use task::{Task, TaskAct, TaskArchive, Todo, TodoAct};
 pub(crate) use time::{AtPoint, Blame, Diff, Fork, Rewind, Undo};
@@ -118,6 +120,8 @@ pub(crate) enum Verb {
     Append(Append),
     /// The sessions of the store
     Sessions(Sessions),
+    /// Words, phrases and regular expressions in all that was recorded: 0 found, 1 not
+    Search(Search),
     /// The current context of a session; discard, distill and restore parts of it
     Context(Context),
     /// Everything that ever was in a session, or one chain of what superseded what
@@ -229,6 +233,7 @@ impl Verb {
             Self::Log(args) => !args.follow,
             Self::Context(args) => args.act.is_none(),
             Self::Sessions(_)
+            | Self::Search(_)
             | Self::History(_)
             | Self::Show(_)
             | Self::List(_)

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use acpdb_engine::Store;
 use acpdb_engine::ids::{Micros, Seq, StreamId};
+use acpdb_engine::{Store, StreamName};
 use acpdb_query::cost::{self, Asked, Bill, By, CostRow, PriceTable, Request, Requests, Waste};
 use acpdb_query::when;
 
 use super::lines::{clip, clip_path, one_line};
-use super::table::{Column, fitted};
+use super::table::{Column, Wide, fitted};
 use super::{describe, sessions, spread};
 use crate::args::{Cost, CostBy, Global};
 use crate::failure::{Code, Failure};
@@ -18,6 +18,8 @@ use crate::place;
 
 /// Columns of a title, a folder or a model.
 const NAME_WIDTH: usize = 40;
+/// Columns of a title before others are left out for it.
+const TITLE_WIDTH_MIN: usize = 24;
 /// Characters of a session's id.
 const ID_WIDTH: usize = 8;
 /// Models that are named as having no price.
@@ -64,6 +66,9 @@ pub(crate) fn run(global: &Global, args: &Cost, output: &mut Output) -> Result<C
     let mut bill = cost::bill(&requests, by(args.by), &table, &asked);
     if let Some(limit) = args.limit {
         bill.items.truncate(limit);
+    }
+    if args.by == CostBy::Session {
+        titles(&store, &requests, &mut bill)?;
     }
     let waste = wasted.as_ref().map(|(_, waste)| waste);
     if output.json {
@@ -134,8 +139,20 @@ fn wasted(
     Ok((stale, waste))
 }
 
+/// What the sessions of a bill are called.
+fn titles(store: &Store, requests: &Requests, bill: &mut Bill) -> Result<(), Failure> {
+    let by_name: BTreeMap<&str, &StreamName> =
+        requests.streams.values().map(|name| (name.name.as_str(), name)).collect();
+    for row in &mut bill.items {
+        let Some(name) = by_name.get(row.key.as_str()) else { continue };
+        let changed = requests.titles.get(&name.id).map(String::as_str);
+        row.title = acpdb_query::titles::title_of(store, name, changed)?;
+    }
+    Ok(())
+}
+
 /// Dollars for people.
-fn dollars(amount: f64) -> String {
+pub(crate) fn dollars(amount: f64) -> String {
     if amount == 0.0 {
         return "-".to_owned();
     }
@@ -197,7 +214,7 @@ fn rows(bill: &Bill, by: CostBy, output: &mut Output) -> Result<(), Failure> {
         let read = [tokens.input, tokens.cache_read, tokens.cache_write, tokens.cache_write_long];
         vec![
             name,
-            row.title.as_deref().map(|title| clip(&one_line(title), NAME_WIDTH)).unwrap_or_default(),
+            row.title.as_deref().map(one_line).unwrap_or_default(),
             row.requests.to_string(),
             describe::tokens(read.into_iter().fold(0, u64::saturating_add)),
             describe::tokens(tokens.output),
@@ -232,7 +249,9 @@ fn rows(bill: &Bill, by: CostBy, output: &mut Output) -> Result<(), Failure> {
     cells.push(only(line(sum, "sum".to_owned())));
     let columns: Vec<Column> =
         columns.into_iter().zip(&kept).filter(|(_, kept)| **kept).map(|(column, _)| column).collect();
-    output.line(fitted(output, &columns, cells).to_string())
+    let wide = columns.iter().position(|column| column.heading == "title");
+    let wide = wide.map(|column| Wide { column, least: TITLE_WIDTH_MIN });
+    output.line(fitted(output, &columns, cells, wide).to_string())
 }
 
 fn ways(bill: &Bill, waste: &Waste, output: &mut Output) -> Result<(), Failure> {

@@ -37,6 +37,7 @@ pub(crate) mod reindex;
 pub(crate) mod salvage;
 pub(crate) mod scan;
 pub(crate) mod seal;
+pub(crate) mod search;
 pub(crate) mod served;
 pub(crate) mod sessions;
 pub(crate) mod shell;

@@ -5,14 +5,16 @@
 //! the key and the counts; and those of a host's fork, which may bear new times, by the counts that it begins with.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use acpdb_engine::event::{Payload, Scope, Usage};
-use acpdb_engine::ids::{Micros, Seq, StreamId};
+use acpdb_engine::ids::{Micros, Origin, Seq, StreamId};
 use acpdb_engine::{Error, Store, StreamName};
 
 use crate::names::time_of;
 
 /// Numbers of the kinds that tell of requests.
+const SESSION_CHANGED: u16 = 2;
 const FORKED: u16 = 9;
 const MESSAGE_FINISHED: u16 = 18;
 
@@ -44,6 +46,10 @@ pub struct Requests {
     pub copies: u64,
     /// Sessions by their streams.
     pub streams: BTreeMap<StreamId, StreamName>,
+    /// When each session's first and last events happened, as far as times are known.
+    pub spans: BTreeMap<StreamId, (Micros, Micros)>,
+    /// The newest title that a host gave a session after it began.
+    pub titles: BTreeMap<StreamId, String>,
 }
 
 impl Requests {
@@ -86,13 +92,30 @@ pub fn requests(store: &Store, to: Seq) -> Result<Requests, Error> {
         .collect();
     let mut read = Reading::default();
     let events = store.events(Seq(1), to)?;
-    let events = events.wanted(|glimpse| matches!(glimpse.kind(), FORKED | MESSAGE_FINISHED));
+    let spans = Arc::new(Mutex::new(BTreeMap::new()));
+    let widened = Arc::clone(&spans);
+    let events = events.wanted(move |glimpse| {
+        // What was not read from a file happened when it was recorded.
+        let live = || Some(glimpse.recorded_at()).filter(|_| glimpse.origin() == Origin::ZERO);
+        if let Some(at) = glimpse.host_time().or_else(live) {
+            let mut spans = widened.lock().unwrap_or_else(PoisonError::into_inner);
+            let span = spans.entry(glimpse.stream()).or_insert((at, at));
+            *span = (span.0.min(at), span.1.max(at));
+        }
+        matches!(glimpse.kind(), SESSION_CHANGED | FORKED | MESSAGE_FINISHED)
+    });
+    let mut titles = BTreeMap::new();
     for recorded in events {
         let Ok(recorded) = recorded else { continue };
         let Some(name) = streams.get(&recorded.event.stream) else { continue };
         let known = recorded.event.host_time;
         let at = time_of(&recorded, Some(name));
         match recorded.event.payload {
+            Payload::SessionChanged(changed) => {
+                if let Some(title) = changed.title {
+                    titles.insert(recorded.event.stream, title.to_string());
+                }
+            }
             Payload::Forked(forked) if forked.at == Seq::ZERO => {
                 read.forks.insert(recorded.event.stream, forked.from);
             }
@@ -126,7 +149,8 @@ pub fn requests(store: &Store, to: Seq) -> Result<Requests, Error> {
     }
     read.leave_out_beginnings_of_forks();
     let all = read.all.into_iter().flatten().collect();
-    Ok(Requests { all, copies: read.copies, streams })
+    let spans = std::mem::take(&mut *spans.lock().unwrap_or_else(PoisonError::into_inner));
+    Ok(Requests { all, copies: read.copies, streams, spans, titles })
 }
 
 #[expect(
