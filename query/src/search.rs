@@ -150,8 +150,8 @@ pub struct SearchQuestion {
     pub at: Seq,
     /// Lines before and behind each match.
     pub context: usize,
-    /// At most so many excerpts of an item.
-    pub excerpts: usize,
+    /// At most so many lines of a text that match.
+    pub places: usize,
 }
 
 /// An item whose texts match.
@@ -306,7 +306,7 @@ impl Search<'_> {
             row,
             kind: recorded.event.payload.label(),
             matches: marks.len().max(1),
-            excerpts: excerpt::excerpts(&text, &marks, self.question.context, self.question.excerpts),
+            excerpts: excerpt::excerpts(&text, &marks, self.question.context, self.question.places),
         }))
     }
 

@@ -36,6 +36,9 @@ pub(crate) struct Cost {
     /// Also what went to stale items, and what other ways of serving would have cost
     #[arg(long)]
     pub(crate) waste: bool,
+    /// Print the program's table of prices, as a file to change and give with --prices
+    #[arg(long)]
+    pub(crate) show_prices: bool,
     /// Prices by model in a TOML file, which go before the program's
     #[arg(long, value_name = "FILE")]
     pub(crate) prices: Option<std::path::PathBuf>,

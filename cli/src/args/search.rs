@@ -31,7 +31,7 @@ pub(crate) struct Search {
     /// At most so many items
     #[arg(long, value_name = "N")]
     pub(crate) limit: Option<usize>,
-    /// At most so many places of an item
+    /// At most so many lines of a text that match
     #[arg(long, value_name = "N", default_value_t = 3)]
     pub(crate) places: usize,
 }

@@ -35,6 +35,10 @@ struct Answer<'a> {
 }
 
 pub(crate) fn run(global: &Global, args: &Cost, output: &mut Output) -> Result<Code, Failure> {
+    if args.show_prices {
+        output.bytes(cost::BUILT_IN.as_bytes())?;
+        return Ok(Code::Ok);
+    }
     let table = table(global, args)?;
     let now = super::at::now();
     let moment = |text: &Option<String>, option: &str| -> Result<Option<when::Stretch>, Failure> {
@@ -95,7 +99,8 @@ fn table(global: &Global, args: &Cost) -> Result<PriceTable, Failure> {
     let shown = path.display().to_string();
     let text = std::fs::read_to_string(path).map_err(|error| Failure::io("read", &shown, &error))?;
     let own = PriceTable::from_toml(&text).map_err(|error| {
-        Failure::usage(format!("{shown}: {error}")).hint("its form is that of query/src/cost/prices.toml")
+        Failure::usage(format!("{shown}: {error}"))
+            .hint("acpdb cost --show-prices prints a table to begin with")
     })?;
     Ok(built_in.with(own))
 }

@@ -49,7 +49,7 @@ pub(crate) fn run(global: &Global, args: &Search, output: &mut Output) -> Result
     let at = super::at::end(&store, global, only.as_ref())?.unwrap_or(store.head()?);
     let filter = acpdb_query::settled(&store, filter)?;
     let streams = places(&store, only, &filter)?;
-    let question = SearchQuestion { patterns, filter, at, context: args.context, excerpts: args.places };
+    let question = SearchQuestion { patterns, filter, at, context: args.context, places: args.places };
     let mut show = Show {
         store: &store,
         titles: BTreeMap::new(),

@@ -16,7 +16,7 @@ mod waste;
 
 pub use bill::{Asked, Bill, By, CostRow, Tokens, Unpriced, bill};
 pub use requests::{Request, Requests, requests};
-pub use table::{Dollars, ModelPrice, PriceTable, TableError};
+pub use table::{BUILT_IN, Dollars, ModelPrice, PriceTable, TableError};
 pub use waste::{WASTE_WAYS, Waste, Way, prices_of, stale, waste};
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use acpdb_engine::event::{Payload, Scope, Usage};
-use acpdb_engine::ids::{Micros, Origin, Seq, StreamId};
+use acpdb_engine::ids::{Micros, Seq, StreamId};
 use acpdb_engine::{Error, Store, StreamName};
 
 use crate::names::time_of;
@@ -77,6 +77,23 @@ enum Identity {
     Same { host: String, key: String, at: Micros, model: Option<String>, usage: Usage },
 }
 
+/// First and last times of a stream: by its host, and by the store.
+#[derive(Clone, Copy, Default)]
+struct Times {
+    host: Option<(Micros, Micros)>,
+    recorded: Option<(Micros, Micros)>,
+}
+
+impl Times {
+    fn see(&mut self, host: Option<Micros>, recorded: Micros) {
+        for (span, at) in [(&mut self.host, host), (&mut self.recorded, Some(recorded))] {
+            let Some(at) = at else { continue };
+            let (first, last) = span.unwrap_or((at, at));
+            *span = Some((first.min(at), last.max(at)));
+        }
+    }
+}
+
 /// Reads the requests of a store, up to `to`. Damaged events are left out; the store notes them.
 ///
 /// Cost: a look at the envelope of every event.
@@ -92,16 +109,11 @@ pub fn requests(store: &Store, to: Seq) -> Result<Requests, Error> {
         .collect();
     let mut read = Reading::default();
     let events = store.events(Seq(1), to)?;
-    let spans = Arc::new(Mutex::new(BTreeMap::new()));
-    let widened = Arc::clone(&spans);
+    let times = Arc::new(Mutex::new(BTreeMap::<StreamId, Times>::new()));
+    let told = Arc::clone(&times);
     let events = events.wanted(move |glimpse| {
-        // What was not read from a file happened when it was recorded.
-        let live = || Some(glimpse.recorded_at()).filter(|_| glimpse.origin() == Origin::ZERO);
-        if let Some(at) = glimpse.host_time().or_else(live) {
-            let mut spans = widened.lock().unwrap_or_else(PoisonError::into_inner);
-            let span = spans.entry(glimpse.stream()).or_insert((at, at));
-            *span = (span.0.min(at), span.1.max(at));
-        }
+        let mut times = told.lock().unwrap_or_else(PoisonError::into_inner);
+        times.entry(glimpse.stream()).or_default().see(glimpse.host_time(), glimpse.recorded_at());
         matches!(glimpse.kind(), SESSION_CHANGED | FORKED | MESSAGE_FINISHED)
     });
     let mut titles = BTreeMap::new();
@@ -149,7 +161,12 @@ pub fn requests(store: &Store, to: Seq) -> Result<Requests, Error> {
     }
     read.leave_out_beginnings_of_forks();
     let all = read.all.into_iter().flatten().collect();
-    let spans = std::mem::take(&mut *spans.lock().unwrap_or_else(PoisonError::into_inner));
+    let times = std::mem::take(&mut *times.lock().unwrap_or_else(PoisonError::into_inner));
+    let span = |(stream, times): (StreamId, Times)| {
+        let is_dated = streams.get(&stream)?.began.is_some();
+        Some((stream, times.host.or(times.recorded.filter(|_| is_dated))?))
+    };
+    let spans = times.into_iter().filter_map(span).collect();
     Ok(Requests { all, copies: read.copies, streams, spans, titles })
 }
 

@@ -10,8 +10,8 @@ use acpdb_engine::fold::serving::Prices;
 use acpdb_engine::ids::Micros;
 use serde::Deserialize;
 
-/// The table that comes with the program.
-const BUILT_IN: &str = include_str!("prices.toml");
+/// The table that comes with the program, as it is written.
+pub const BUILT_IN: &str = include_str!("prices.toml");
 /// Tokens that prices are told for.
 const MILLION: f64 = 1e6;
 

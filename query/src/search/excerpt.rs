@@ -65,7 +65,7 @@ fn flatten(path: &str, value: &Value, depth: usize, out: &mut String) {
     }
 }
 
-/// At most `count` excerpts of a text, with `context` lines around each match. `marks` are in order.
+/// The first `count` lines of a text that match, with `context` lines around each. `marks` are in order.
 pub(super) fn excerpts(text: &str, marks: &[(usize, usize)], context: usize, count: usize) -> Vec<Excerpt> {
     let mut lines: Vec<(usize, usize)> = Vec::new();
     let mut start = 0;
@@ -78,18 +78,20 @@ pub(super) fn excerpts(text: &str, marks: &[(usize, usize)], context: usize, cou
     let mut matching: Vec<usize> = Vec::new();
     for (from, _) in marks {
         let line = lines.partition_point(|(start, _)| start <= from).saturating_sub(1);
-        if matching.last() != Some(&line) {
-            matching.push(line);
+        if matching.last() == Some(&line) {
+            continue;
         }
+        if matching.len() == count {
+            break;
+        }
+        matching.push(line);
     }
     let mut stretches: Vec<(usize, usize)> = Vec::new();
     for line in matching {
         let (from, to) =
             (line.saturating_sub(context), line.saturating_add(context).min(lines.len().saturating_sub(1)));
-        let is_full = stretches.len() == count;
         match stretches.last_mut() {
             Some(last) if from <= last.1.saturating_add(1) => last.1 = to,
-            _ if is_full => break,
             _ => stretches.push((from, to)),
         }
     }

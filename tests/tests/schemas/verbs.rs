@@ -43,6 +43,8 @@ const READS: &[&str] = &[
     "stats s1",
     "stats kind:tool tool:read",
     "simulate s1",
+    "search orders",
+    "search orders --context 1 --limit 2",
     "cost",
     "cost --by session --waste",
     "cost --by model --limit 1",
