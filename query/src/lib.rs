@@ -58,5 +58,5 @@ pub use half::{HalfTime, half_time};
 pub use items::{ItemRow, Which, items};
 pub use names::time_of;
 pub use rows::{ItemRows, ItemsQuestion, item_rows};
-pub use sessions::{SessionRow, sessions};
+pub use sessions::{SessionRow, SessionsAsked, sessions};
 pub use stats::{HostRow, KindRow, StatsReport, StatsSums, Tally, TallySums, stats};

@@ -58,6 +58,41 @@ pub struct RewindPoint {
     pub item_count: usize,
 }
 
+/// A question for sessions: which may match, and what each comes to. Rows may be asked for in any order, by several threads.
+#[derive(Debug)]
+pub struct SessionsAsked {
+    store: Store,
+    at: Seq,
+    filter: Filter,
+    facts: BTreeMap<StreamId, SessionFacts>,
+    /// The sessions that may match, in order of first events.
+    pub names: Vec<StreamName>,
+}
+
+impl SessionsAsked {
+    /// Asks. Cost: a look at the envelope of every event.
+    ///
+    /// # Errors
+    /// If the log cannot be read, or the filter names a session that does not exist.
+    pub fn new(store: &Store, at: Seq, filter: &Filter) -> Result<Self, Error> {
+        let (store, mut filter) = (store.clone(), filter.clone());
+        let known = crate::names::Names::for_filter(&store, &mut filter)?;
+        let wanted = store.stream_names()?.into_iter().filter(|name| name.scope == Scope::Session);
+        let names = wanted.filter(|name| known.is_possible(&filter, name.id)).collect();
+        let facts = facts(&store, at)?;
+        Ok(Self { store, at, filter, facts, names })
+    }
+
+    /// A session's row; `None` if it began later, or holds no item that matches. Cost: a fold of it.
+    ///
+    /// # Errors
+    /// If the log cannot be read.
+    pub fn row(&self, name: &StreamName) -> Result<Option<SessionRow>, Error> {
+        let known = self.facts.get(&name.id).cloned().unwrap_or_default();
+        row(&self.store, name.clone(), self.at, &self.filter, known)
+    }
+}
+
 /// Sessions that hold an item that matches, in order of first events: an iterator that folds one session at a time.
 ///
 /// # Errors
@@ -67,15 +102,9 @@ pub fn sessions(
     at: Seq,
     filter: &Filter,
 ) -> Result<impl Iterator<Item = Result<SessionRow, Error>> + use<>, Error> {
-    let (store, mut filter) = (store.clone(), filter.clone());
-    let names = crate::names::Names::for_filter(&store, &mut filter)?;
-    let wanted = store.stream_names()?.into_iter().filter(|name| name.scope == Scope::Session);
-    let possible: Vec<StreamName> = wanted.filter(|name| names.is_possible(&filter, name.id)).collect();
-    let mut facts = facts(&store, at)?;
-    Ok(possible.into_iter().filter_map(move |name| {
-        let known = facts.remove(&name.id).unwrap_or_default();
-        row(&store, name, at, &filter, known).transpose()
-    }))
+    let mut asked = SessionsAsked::new(store, at, filter)?;
+    let names = std::mem::take(&mut asked.names);
+    Ok(names.into_iter().filter_map(move |name| asked.row(&name).transpose()))
 }
 
 fn row(

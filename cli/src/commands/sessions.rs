@@ -6,12 +6,12 @@ use acpdb_engine::event::Scope;
 use acpdb_engine::ids::{ItemId, Seq};
 use acpdb_engine::{SessionSummary, Store, StreamName};
 use acpdb_query::sessions::{Branch, forest, sampled, sparkline};
-use acpdb_query::{Cursor, SessionRow};
+use acpdb_query::{Cursor, SessionRow, SessionsAsked};
 
 use super::cost::dollars;
 use super::lines::{clip, one_line};
 use super::table::{Column, Wide, fitted};
-use super::{ask, describe};
+use super::{ask, describe, spread};
 use crate::args::{Global, SessionSort, Sessions};
 use crate::failure::{Code, Failure};
 use crate::output::{Escape, Output, escape};
@@ -45,23 +45,23 @@ pub(crate) fn run(global: &Global, args: &Sessions, output: &mut Output) -> Resu
         Some(cursor) => cursor.at,
         None => super::at::end(&store, global, only.as_ref())?.unwrap_or(store.head()?),
     };
-    let mut rows = Vec::new();
-    let mut subagents = 0_u64;
-    for row in acpdb_query::sessions(&store, at, &filter)? {
-        let row = row?;
-        let name = &row.summary.name;
-        if args.host.as_ref().is_some_and(|host| *host != name.host) {
-            continue;
-        }
-        if only.as_ref().is_some_and(|only| only.id != name.id) {
-            continue;
-        }
-        if !subagents_too && only.is_none() && name.parent.is_some() {
-            subagents += 1;
-            continue;
-        }
-        rows.push(row);
-    }
+    let mut asked = SessionsAsked::new(&store, at, &filter)?;
+    let is_wanted = |name: &StreamName| {
+        args.host.as_ref().is_none_or(|host| *host == name.host)
+            && only.as_ref().is_none_or(|only| only.id == name.id)
+    };
+    asked.names.retain(is_wanted);
+    let is_hidden = |name: &StreamName| !subagents_too && only.is_none() && name.parent.is_some();
+    // What is not shown is only counted, unless something has to be asked of it.
+    let is_counted = filter.is_empty() && at == store.head()?;
+    let found = spread::each(&asked.names, "sessions", output, |name| {
+        if is_hidden(name) && is_counted { Ok(None) } else { asked.row(name) }
+    })?;
+    let hidden = asked.names.iter().zip(&found);
+    let hidden = hidden.filter(|(name, row)| is_hidden(name) && (is_counted || row.is_some()));
+    let subagents = hidden.count() as u64;
+    let mut rows: Vec<SessionRow> =
+        found.into_iter().flatten().filter(|row| !is_hidden(&row.summary.name)).collect();
     sort(&mut rows, args.sort);
     let next = page(&mut rows, after, args.ask.limit, at, digest);
     if output.json {
