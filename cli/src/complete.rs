@@ -73,7 +73,8 @@ fn session_candidates(current: &OsStr) -> Vec<CompletionCandidate> {
     let mut all: Vec<CompletionCandidate> = sessions
         .take(CANDIDATE_COUNT_MAX)
         .map(|stream| {
-            let title = stream.title.unwrap_or(stream.host);
+            let title = acpdb_query::titles::title_of(&store, &stream, None).ok().flatten();
+            let title = title.unwrap_or(stream.host);
             CompletionCandidate::new(stream.name).help(Some(escape(&title, Escape::Line).into_owned().into()))
         })
         .collect();

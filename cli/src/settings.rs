@@ -78,6 +78,12 @@ pub(crate) const KEYS: &[Key] = &[
         default: "anthropic",
         about: "prices that simulate reckons with; --price goes first",
     },
+    Key {
+        name: "prices",
+        kind: Kind::Text,
+        default: "the program's table",
+        about: "a file of prices by model that cost puts before its own; --prices goes first",
+    },
 ];
 
 /// The settings that a run goes by.
@@ -89,6 +95,7 @@ pub(crate) struct Settings {
     pub(crate) progress: Option<bool>,
     pub(crate) redact: Option<bool>,
     pub(crate) price: Option<String>,
+    pub(crate) prices: Option<PathBuf>,
     /// Stores of others, or writable by others, that the user trusts.
     pub(crate) trusted: Vec<PathBuf>,
     /// What is wrong with the file and can be passed over.
@@ -183,6 +190,7 @@ pub(crate) fn read() -> Result<Settings, Failure> {
             "progress" => settings.progress = Some(text == "true"),
             "redact" => settings.redact = Some(text == "true"),
             "price" => settings.price = Some(text),
+            "prices" => settings.prices = Some(at_home(&text)),
             _ => {}
         }
     }

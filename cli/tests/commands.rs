@@ -216,3 +216,27 @@ fn tasks_and_todos_are_shown_and_changed() {
     shell.refuses(&["task", "archive", "Z"], "", 7, "no task");
     assert!(shell.run(&["task", "scratchpad"], "").out.starts_with("# Active context\n"));
 }
+
+/// Lists lost their shape in narrow terminals: headings and hosts were wrapped into columns of two letters.
+#[test]
+fn columns_are_left_out_and_never_wrapped() {
+    let shell = Shell::new();
+    let feed = |number: u32| {
+        format!(
+            r#"{{"session":"session-{number}","host":"claude-code","turn":true,"message":{{"role":"user","text":"A title that is much longer than any terminal is wide, number {number}, and goes on and on and on and on"}}}}"#
+        )
+    };
+    let lines: Vec<String> = (0..5).map(feed).collect();
+    assert_eq!(shell.run(&["append", "--stdin"], &lines.join("\n")).code, 0);
+    for width in [40, 80, 120, 200] {
+        for verb in [&["sessions"][..], &["sessions", "--sort", "title"], &["sessions", "kind:text"]] {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_acpdb"));
+            command.args(verb).arg("--db").arg(shell.store()).env("COLUMNS", width.to_string());
+            let out = String::from_utf8(command.output().unwrap().stdout).unwrap();
+            let rows: Vec<&str> = out.lines().collect();
+            assert_eq!(rows.len(), 7, "a heading and six sessions at {width}:\n{out}");
+            assert!(rows.iter().all(|row| row.chars().count() <= width), "{width}:\n{out}");
+            assert!(rows[0].starts_with("id ") && rows[0].contains("title"), "{width}:\n{out}");
+        }
+    }
+}

@@ -72,6 +72,9 @@ impl Names {
 
     /// The names, if a filter asks for any (or for times): they cost a look at the first event of each stream.
     pub(crate) fn for_filter(store: &Store, filter: &mut Filter) -> Result<Self, Error> {
+        if filter.needs().facts {
+            *filter = crate::facts::settled(store, std::mem::take(filter))?;
+        }
         if !filter.needs().names && !filter.needs().time {
             return Ok(Self::default());
         }
@@ -110,6 +113,18 @@ impl Names {
         let verdict = filter.judge(&|term: &Term| match term {
             Term::Session(globs) => Some(globs.is_match(self.name(stream))),
             Term::Host(globs) => Some(globs.is_match(self.host(stream))),
+            Term::In(streams) => Some(streams.contains(&stream)),
+            _ => None,
+        });
+        verdict != Some(false)
+    }
+
+    /// As [`Names::is_possible`], of a stream whose name is at hand.
+    pub(crate) fn may_hold(filter: &Filter, name: &StreamName) -> bool {
+        let verdict = filter.judge(&|term: &Term| match term {
+            Term::Session(globs) => Some(globs.is_match(&name.name)),
+            Term::Host(globs) => Some(globs.is_match(&name.host.to_lowercase())),
+            Term::In(streams) => Some(streams.contains(&name.id)),
             _ => None,
         });
         verdict != Some(false)

@@ -203,7 +203,7 @@ fn candidate(
 }
 
 /// What a row says to a term.
-fn known(term: &Term, row: &ItemRow, stream: &StreamName) -> Option<bool> {
+pub(crate) fn known(term: &Term, row: &ItemRow, stream: &StreamName) -> Option<bool> {
     Some(match term {
         Term::Kind(words) => words.iter().any(|word| word.is_item(row.kind)),
         Term::Tool(globs) => row.tool.as_ref().is_some_and(|tool| is_tool(globs, tool)),
@@ -217,12 +217,28 @@ fn known(term: &Term, row: &ItemRow, stream: &StreamName) -> Option<bool> {
         Term::Turn(range) => range.holds(u64::from(row.turn)),
         Term::Seq(range) => range.holds(row.seq.get()),
         Term::Tokens(range) => range.holds(row.tokens),
+        Term::In(streams) => streams.contains(&stream.id),
         Term::Since(_) | Term::Until(_) | Term::Text(_) | Term::Actor(_) => return None,
+        // Settled before anything is asked.
+        Term::Title(_) | Term::Project(_) | Term::Model(_) | Term::Cost(_) | Term::Duration(_) => {
+            return None;
+        }
     })
 }
 
+/// What its session says to a term about something that is no item.
+pub(crate) fn known_of_session(term: &Term, stream: &StreamName) -> Option<bool> {
+    match term {
+        Term::Session(globs) => Some(globs.is_match(&stream.name)),
+        Term::Host(globs) => Some(globs.is_match(&stream.host.to_lowercase())),
+        Term::In(streams) => Some(streams.contains(&stream.id)),
+        Term::Since(_) | Term::Until(_) | Term::Actor(_) => None,
+        _ => Some(false),
+    }
+}
+
 /// What the event that recorded an item says to a term.
-fn of_event(term: &Term, recorded: Option<&Recorded>, stream: &StreamName) -> Option<bool> {
+pub(crate) fn of_event(term: &Term, recorded: Option<&Recorded>, stream: &StreamName) -> Option<bool> {
     let time = || recorded.and_then(|recorded| time_of(recorded, Some(stream)));
     match term {
         Term::Since(since) => Some(time().is_some_and(|time| time >= *since)),

@@ -8,8 +8,10 @@ use acpdb_engine::ids::{Seq, StreamId};
 use acpdb_engine::{At, Error, SessionSummary, Store, StreamName};
 use serde::Serialize;
 
+use crate::facts::{SessionFacts, facts};
 use crate::filter::Filter;
 use crate::rows::{ItemsQuestion, item_rows};
+use crate::titles::title_of;
 
 /// Points of the series of a session: as many as a small picture has columns.
 pub const SERIES_COUNT_MAX: usize = 24;
@@ -26,8 +28,14 @@ pub struct SessionRow {
     pub forked_from: Option<ForkPoint>,
     /// Rewinds: branches that were left.
     pub rewinds: Vec<RewindPoint>,
-    /// Items that match the filter; absent without one.
+    /// Items that match the filter; absent without one that is about items.
     pub matches: Option<u64>,
+    /// The models that answered it.
+    pub models: Vec<String>,
+    /// Dollars, its subagents included; absent where no request of it has a price.
+    pub cost: Option<f64>,
+    /// Seconds from its first event to its newest, as far as times are known.
+    pub duration_seconds: Option<u64>,
 }
 
 /// Where a session shares another one's history up to.
@@ -50,6 +58,41 @@ pub struct RewindPoint {
     pub item_count: usize,
 }
 
+/// A question for sessions: which may match, and what each comes to. Rows may be asked for in any order, by several threads.
+#[derive(Debug)]
+pub struct SessionsAsked {
+    store: Store,
+    at: Seq,
+    filter: Filter,
+    facts: BTreeMap<StreamId, SessionFacts>,
+    /// The sessions that may match, in order of first events.
+    pub names: Vec<StreamName>,
+}
+
+impl SessionsAsked {
+    /// Asks. Cost: a look at the envelope of every event.
+    ///
+    /// # Errors
+    /// If the log cannot be read, or the filter names a session that does not exist.
+    pub fn new(store: &Store, at: Seq, filter: &Filter) -> Result<Self, Error> {
+        let (store, mut filter) = (store.clone(), filter.clone());
+        let known = crate::names::Names::for_filter(&store, &mut filter)?;
+        let wanted = store.stream_names()?.into_iter().filter(|name| name.scope == Scope::Session);
+        let names = wanted.filter(|name| known.is_possible(&filter, name.id)).collect();
+        let facts = facts(&store, at)?;
+        Ok(Self { store, at, filter, facts, names })
+    }
+
+    /// A session's row; `None` if it began later, or holds no item that matches. Cost: a fold of it.
+    ///
+    /// # Errors
+    /// If the log cannot be read.
+    pub fn row(&self, name: &StreamName) -> Result<Option<SessionRow>, Error> {
+        let known = self.facts.get(&name.id).cloned().unwrap_or_default();
+        row(&self.store, name.clone(), self.at, &self.filter, known)
+    }
+}
+
 /// Sessions that hold an item that matches, in order of first events: an iterator that folds one session at a time.
 ///
 /// # Errors
@@ -59,20 +102,24 @@ pub fn sessions(
     at: Seq,
     filter: &Filter,
 ) -> Result<impl Iterator<Item = Result<SessionRow, Error>> + use<>, Error> {
-    let (store, mut filter) = (store.clone(), filter.clone());
-    let names = crate::names::Names::for_filter(&store, &mut filter)?;
-    let wanted = store.stream_names()?.into_iter().filter(|name| name.scope == Scope::Session);
-    let possible: Vec<StreamName> = wanted.filter(|name| names.is_possible(&filter, name.id)).collect();
-    Ok(possible.into_iter().filter_map(move |name| row(&store, name, at, &filter).transpose()))
+    let mut asked = SessionsAsked::new(store, at, filter)?;
+    let names = std::mem::take(&mut asked.names);
+    Ok(names.into_iter().filter_map(move |name| asked.row(&name).transpose()))
 }
 
-fn row(store: &Store, name: StreamName, at: Seq, filter: &Filter) -> Result<Option<SessionRow>, Error> {
+fn row(
+    store: &Store,
+    mut name: StreamName,
+    at: Seq,
+    filter: &Filter,
+    known: SessionFacts,
+) -> Result<Option<SessionRow>, Error> {
     let view = store.view_once(name.id, &At::Seq(at))?;
     if view.read().state().first() > view.at() {
         return Ok(None);
     }
     let mut matches = None;
-    if !filter.is_empty() {
+    if !filter.is_empty() && !filter.is_of_sessions() {
         let question = ItemsQuestion { filter: filter.clone(), ..ItemsQuestion::default() };
         let mut count = 0;
         for row in item_rows(store, &view, &name, question)? {
@@ -84,6 +131,7 @@ fn row(store: &Store, name: StreamName, at: Seq, filter: &Filter) -> Result<Opti
         }
         matches = Some(count);
     }
+    name.title = title_of(store, &name, known.title.as_deref())?;
     let Some(summary) = store.summary(name, &view)? else { return Ok(None) };
     let reading = view.read();
     let (state, at) = (reading.state(), view.at());
@@ -94,7 +142,17 @@ fn row(store: &Store, name: StreamName, at: Seq, filter: &Filter) -> Result<Opti
     });
     let rewinds = rewinds.collect();
     let tokens_by_turn = series(state, at);
-    Ok(Some(SessionRow { summary, tokens_by_turn, forked_from, rewinds, matches }))
+    let SessionFacts { models, cost, duration_seconds, title: _ } = known;
+    Ok(Some(SessionRow {
+        summary,
+        tokens_by_turn,
+        forked_from,
+        rewinds,
+        matches,
+        models,
+        cost,
+        duration_seconds,
+    }))
 }
 
 /// The size of a context over its turns, in few points.

@@ -65,6 +65,26 @@ fn points_in_time_differences_and_branches() {
 }
 
 #[test]
+fn what_sessions_cost() {
+    let world = World::new();
+    let price = |names: &str, input: &str| {
+        format!(
+            "checked = \"2026-01-31\"\n[provider.own]\nsource = \"a contract\"\nread = 0.5\nwrite = 1.0\n\
+             ttl_seconds = 300\n[[model]]\nprovider = \"own\"\nnames = [{names}]\ninput = {input}\noutput = 1.0\n"
+        )
+    };
+    world.write("own.toml", price("\"claude-haiku-4-5\"", "100.0"));
+    world.write("wrong.toml", price("\"a\"", "-1.0"));
+    transcript::play(&world, "cost.md");
+}
+
+#[test]
+fn words_and_phrases_are_found() {
+    let world = World::new();
+    transcript::play(&world, "search.md");
+}
+
+#[test]
 fn what_other_policies_would_have_cost() {
     let world = World::new();
     transcript::play(&world, "simulate.md");

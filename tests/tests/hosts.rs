@@ -17,6 +17,8 @@
     reason = "tests: a failed step is a failed test"
 )]
 
+#[path = "hosts/bills.rs"]
+mod bills;
 #[path = "hosts/crafted.rs"]
 mod crafted;
 #[path = "hosts/law.rs"]

@@ -1,12 +1,14 @@
 //! The command line as types: the verbs and the options of all here, those of a verb in the file of its topic.
 
 mod context;
+mod cost;
 mod examples;
 mod export;
 mod memory;
 mod policy;
 mod read;
 mod request;
+mod search;
 mod shell;
 mod store;
 mod task;
@@ -20,6 +22,7 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEn
 use crate::settings::Settings;
 
 pub(crate) use context::{Context, ContextAct, RestoreTargets, Targets};
+pub(crate) use cost::{Cost, CostBy};
 pub(crate) use export::{
     Export, ExportAct, ExportLines, ExportPage, ExportSpans, ExportTables, Lines, Target,
 };
@@ -29,13 +32,14 @@ pub(crate) use memory::{
 };
 pub(crate) use policy::{Policy, PolicyAct, PolicySet};
 pub(crate) use read::{
-    Ask, Explain, History, List, Log, SessionNamed, SessionOption, Sessions, Show, Simulate, SimulateMode,
-    Stats, StatsStyle,
+    Ask, Explain, History, List, Log, SessionNamed, SessionOption, SessionSort, Sessions, Show, Simulate,
+    SimulateMode, Stats, StatsStyle,
 };
 pub(crate) use store::{Backup, Demo, Erase, Head, Info, Reindex, Salvage, Seal, Verify};
 
 pub(crate) use request::{ExportMode, ExportOptions, Lint, RequestFormat};
 
+pub(crate) use search::Search;
 pub(crate) use shell::{Completions, Config, ConfigAct, Man, Shell, Trust};
 pub(crate) use task::{Task, TaskAct, TaskArchive, Todo, TodoAct};
 pub(crate) use time::{AtPoint, Blame, Diff, Fork, Rewind, Undo};
@@ -116,6 +120,8 @@ pub(crate) enum Verb {
     Append(Append),
     /// The sessions of the store
     Sessions(Sessions),
+    /// Words, phrases and regular expressions in all that was recorded: 0 found, 1 not
+    Search(Search),
     /// The current context of a session; discard, distill and restore parts of it
     Context(Context),
     /// Everything that ever was in a session, or one chain of what superseded what
@@ -150,6 +156,8 @@ pub(crate) enum Verb {
     Lint(Lint),
     /// What is saved, by rule
     Stats(Stats),
+    /// What sessions cost in dollars, by day, week, session, project, host or model
+    Cost(Cost),
     /// What other policies and modes would have cost
     Simulate(Simulate),
     /// The todo list as it is and as it was
@@ -225,6 +233,7 @@ impl Verb {
             Self::Log(args) => !args.follow,
             Self::Context(args) => args.act.is_none(),
             Self::Sessions(_)
+            | Self::Search(_)
             | Self::History(_)
             | Self::Show(_)
             | Self::List(_)
@@ -233,6 +242,7 @@ impl Verb {
             | Self::Diff(_)
             | Self::Blame(_)
             | Self::Scan(_)
+            | Self::Cost(_)
             | Self::Stats(_)
             | Self::Todo(_) => true,
             Self::Memory(args) => {

@@ -9,6 +9,7 @@ const QUERY_HELP: &str = "A QUERY is made of conditions, all of which must hold:
   turn:10..20 'tokens:>1000' seq:800..  ranges
   since:2d until:yesterday              times, read as in --at: 'since:last week' 'until:2026-03-12 09:10'
   actor:assistant status:failed session:e38a host:codex call:toolu_01
+  title:parser project:shop model:opus 'cost:>0.50' 'duration:>10m'   of whole sessions
   timeout text:\"connection refused\"    texts in bodies, in any case if in lower case
   a or b, not a (or !a), (a b)          combinations";
 
@@ -43,6 +44,51 @@ pub(crate) struct Sessions {
     /// Draw subagents, forks and rewinds as a tree
     #[arg(long)]
     pub(crate) graph: bool,
+    /// The order: largest, newest or first of the alphabet first
+    #[arg(long, value_name = "WHAT", default_value = "time")]
+    pub(crate) sort: SessionSort,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SessionSort {
+    /// When it was last active
+    Time,
+    /// What it cost, with its subagents
+    Cost,
+    /// From its first event to its newest
+    Duration,
+    /// Everything recorded
+    Tokens,
+    /// Steps of the model
+    Turns,
+    /// Tool calls
+    Calls,
+    /// Its title
+    Title,
+    /// The folder it began in
+    Project,
+    /// The model that answered
+    Model,
+    /// The host program
+    Host,
+}
+
+impl SessionSort {
+    /// As it is typed.
+    pub(crate) const fn label(self) -> &'static str {
+        match self {
+            Self::Time => "time",
+            Self::Cost => "cost",
+            Self::Duration => "duration",
+            Self::Tokens => "tokens",
+            Self::Turns => "turns",
+            Self::Calls => "calls",
+            Self::Title => "title",
+            Self::Project => "project",
+            Self::Model => "model",
+            Self::Host => "host",
+        }
+    }
 }
 
 #[derive(Debug, clap::Args)]

@@ -38,6 +38,7 @@ pub(crate) fn run(global: &Global, args: &History, output: &mut Output) -> Resul
     };
     let filter = args.ask.filter()?;
     let store = place::read(global, output)?;
+    let filter = acpdb_query::settled(&store, filter)?;
     let streams = sessions::asked(&store, session)?;
     let named = session.unwrap_or_default();
     let (asked_file, asked_tool) = (args.file.as_deref().unwrap_or(""), args.tool.as_deref().unwrap_or(""));

@@ -2,7 +2,7 @@
 
 use acpdb_engine::event::Role;
 use acpdb_engine::fold::{FaceState, ItemKind, Status};
-use acpdb_engine::ids::{BodyId, ItemId};
+use acpdb_engine::ids::ItemId;
 use acpdb_engine::{Error, View};
 use acpdb_query::ItemRow;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
@@ -157,35 +157,6 @@ pub(crate) fn about(view: &View, row: &ItemRow) -> Result<String, Failure> {
         }
         Err(error) => Err(error.into()),
     }
-}
-
-/// Most texts of a user that are looked at for a title.
-const PROMPT_COUNT_MAX: usize = 6;
-
-/// The beginning of what the user asked first: a title for a session that has none.
-///
-/// Texts that begin with a tag were written by the host in the user's name; they serve if there is no other.
-pub(crate) fn first_prompt(view: &View) -> Result<Option<String>, Failure> {
-    let bodies: Vec<BodyId> = {
-        let reading = view.read();
-        let (state, at) = (reading.state(), view.at());
-        let items = state.items(at).filter_map(|ix| state.item(ix, at));
-        let prompts = items.filter(|item| item.role == Role::User && item.kind == ItemKind::Text);
-        prompts.take(PROMPT_COUNT_MAX).filter_map(|item| item.content.first().map(|part| part.body)).collect()
-    };
-    let mut first = None;
-    for body in bodies {
-        let text = match view.text(body) {
-            Ok(text) => one_line(&text),
-            Err(Error::Corrupt { .. } | Error::Erased { .. }) => continue,
-            Err(error) => return Err(error.into()),
-        };
-        if !text.starts_with('<') {
-            return Ok(Some(text));
-        }
-        first = first.or(Some(text));
-    }
-    Ok(first)
 }
 
 /// Widths of the columns of a list of items.

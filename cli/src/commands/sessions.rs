@@ -4,19 +4,25 @@ use std::path::Path;
 
 use acpdb_engine::event::Scope;
 use acpdb_engine::ids::{ItemId, Seq};
-use acpdb_engine::{At, SessionSummary, Store, StreamName};
+use acpdb_engine::{SessionSummary, Store, StreamName};
 use acpdb_query::sessions::{Branch, forest, sampled, sparkline};
-use acpdb_query::{Cursor, SessionRow};
+use acpdb_query::{Cursor, SessionRow, SessionsAsked};
 
-use super::lines::{clip, first_prompt, one_line};
-use super::{ask, describe};
-use crate::args::{Global, Sessions};
+use super::cost::dollars;
+use super::lines::{clip, one_line};
+use super::table::{Column, Wide, fitted};
+use super::{ask, describe, spread};
+use crate::args::{Global, SessionSort, Sessions};
 use crate::failure::{Code, Failure};
 use crate::output::{Escape, Output, escape};
 use crate::place;
 
 /// Columns of the picture of a context over turns.
 const CURVE_WIDTH: usize = 12;
+/// Columns of a title before others are left out for it.
+const TITLE_WIDTH_MIN: usize = 28;
+/// Terminals from this width on show the minute a session was last active.
+const WIDE_FROM: usize = 120;
 /// Fewest characters of an id that are shown.
 const ID_LENGTH_MIN: usize = 8;
 
@@ -27,30 +33,36 @@ pub(crate) fn run(global: &Global, args: &Sessions, output: &mut Output) -> Resu
     let named = only.as_ref().map_or("", |only| only.name.as_str());
     let host = args.host.as_deref().unwrap_or_default();
     let subagents_too = args.all || args.graph;
-    let (after, digest) =
-        args.ask.page(&["sessions", filter.text(), host, named, if subagents_too { "all" } else { "" }])?;
+    let (after, digest) = args.ask.page(&[
+        "sessions",
+        filter.text(),
+        host,
+        named,
+        if subagents_too { "all" } else { "" },
+        args.sort.label(),
+    ])?;
     let at = match after {
         Some(cursor) => cursor.at,
         None => super::at::end(&store, global, only.as_ref())?.unwrap_or(store.head()?),
     };
-    let mut rows = Vec::new();
-    let mut subagents = 0_u64;
-    for row in acpdb_query::sessions(&store, at, &filter)? {
-        let row = row?;
-        let name = &row.summary.name;
-        if args.host.as_ref().is_some_and(|host| *host != name.host) {
-            continue;
-        }
-        if only.as_ref().is_some_and(|only| only.id != name.id) {
-            continue;
-        }
-        if !subagents_too && only.is_none() && name.parent.is_some() {
-            subagents += 1;
-            continue;
-        }
-        rows.push(row);
-    }
-    rows.sort_by_key(|row| std::cmp::Reverse((row.summary.ended, row.summary.name.head)));
+    let mut asked = SessionsAsked::new(&store, at, &filter)?;
+    let is_wanted = |name: &StreamName| {
+        args.host.as_ref().is_none_or(|host| *host == name.host)
+            && only.as_ref().is_none_or(|only| only.id == name.id)
+    };
+    asked.names.retain(is_wanted);
+    let is_hidden = |name: &StreamName| !subagents_too && only.is_none() && name.parent.is_some();
+    // What is not shown is only counted, unless something has to be asked of it.
+    let is_counted = filter.is_empty() && at == store.head()?;
+    let found = spread::each(&asked.names, "sessions", output, |name| {
+        if is_hidden(name) && is_counted { Ok(None) } else { asked.row(name) }
+    })?;
+    let hidden = asked.names.iter().zip(&found);
+    let hidden = hidden.filter(|(name, row)| is_hidden(name) && (is_counted || row.is_some()));
+    let subagents = hidden.count() as u64;
+    let mut rows: Vec<SessionRow> =
+        found.into_iter().flatten().filter(|row| !is_hidden(&row.summary.name)).collect();
+    sort(&mut rows, args.sort);
     let next = page(&mut rows, after, args.ask.limit, at, digest);
     if output.json {
         #[derive(serde::Serialize)]
@@ -69,9 +81,9 @@ pub(crate) fn run(global: &Global, args: &Sessions, output: &mut Output) -> Resu
         return Ok(Code::Ok);
     }
     if args.graph {
-        graph(&store, &rows, output)?;
+        graph(&rows, output)?;
     } else {
-        table(&store, &rows, output)?;
+        table(&rows, output)?;
     }
     if subagents > 0 {
         output.note(format!("{} not shown; --all shows them", describe::count(subagents, "subagent")));
@@ -98,61 +110,93 @@ fn page(
     Some(Cursor { at, after, question: digest })
 }
 
-/// What a session is called for people.
-fn title(store: &Store, row: &SessionRow) -> Result<String, Failure> {
-    match &row.summary.name.title {
-        Some(title) => Ok(one_line(title)),
-        None => Ok(first_prompt(&store.view_once(row.summary.name.id, &At::Head)?)?.unwrap_or_default()),
-    }
+/// Puts rows into an order: what is largest or newest first, names as in the alphabet; else the newest first.
+fn sort(rows: &mut [SessionRow], by: SessionSort) {
+    let name = |text: Option<&String>| text.map(|text| (text.is_empty(), text.to_lowercase()));
+    rows.sort_by(|one, other| {
+        let newest = |row: &SessionRow| (row.summary.ended, row.summary.name.head);
+        let number = |of: &dyn Fn(&SessionRow) -> u64| of(other).cmp(&of(one));
+        // What has no name comes last.
+        let text = |of: &dyn Fn(&SessionRow) -> Option<(bool, String)>| {
+            let (one, other) = (of(one), of(other));
+            (one.is_none(), one).cmp(&(other.is_none(), other))
+        };
+        let order = match by {
+            SessionSort::Time => std::cmp::Ordering::Equal,
+            SessionSort::Cost => other.cost.unwrap_or(0.0).total_cmp(&one.cost.unwrap_or(0.0)),
+            SessionSort::Duration => number(&|row| row.duration_seconds.unwrap_or(0)),
+            SessionSort::Tokens => number(&|row| row.summary.tokens),
+            SessionSort::Turns => number(&|row| u64::from(row.summary.turns.get())),
+            SessionSort::Calls => number(&|row| row.summary.calls),
+            SessionSort::Title => text(&|row| name(row.summary.name.title.as_ref())),
+            SessionSort::Project => text(&|row| name(row.summary.name.folder.as_ref())),
+            SessionSort::Model => text(&|row| name(row.models.first())),
+            SessionSort::Host => text(&|row| name(Some(&row.summary.name.host))),
+        };
+        order.then_with(|| newest(other).cmp(&newest(one)))
+    });
 }
 
-fn table(store: &Store, rows: &[SessionRow], output: &mut Output) -> Result<(), Failure> {
+/// What a session is called for people.
+fn title(row: &SessionRow) -> String {
+    row.summary.name.title.as_deref().map(one_line).unwrap_or_default()
+}
+
+fn table(rows: &[SessionRow], output: &mut Output) -> Result<(), Failure> {
     let names: Vec<&str> = rows.iter().map(|row| row.summary.name.name.as_str()).collect();
     let lengths = id_lengths(&names);
-    let hosts = rows.iter().map(|row| row.summary.name.host.len()).max().unwrap_or_default().max(4);
-    // What the other columns need; ids take what is left, titles what is left then, and where that is little, times are
-    // cut to days and pictures left out.
-    let matched = rows.iter().any(|row| row.matches.is_some());
-    let others = hosts + 5 + 5 + 7 + 7 + 10 + 2 * 8 + if matched { 9 } else { 0 };
-    let room = output.width.saturating_sub(others + 10 + 8).max(ID_LENGTH_MIN);
+    let room = (output.width / 4).max(ID_LENGTH_MIN);
     let ids = lengths.iter().copied().max().unwrap_or_default().min(room);
-    let spare = output.width.saturating_sub(others + ids + 10 + 20);
-    let minutes = spare >= 6;
-    let curve = spare >= 6 + 2 + CURVE_WIDTH;
-    let when_width = if minutes { 16 } else { 10 };
-    let curve_width = if curve { CURVE_WIDTH + 2 } else { 0 };
-    let title_width = output.width.saturating_sub(others + ids + when_width + curve_width).max(8);
-    let mut headings = vec!["id", "host", "title", "turns", "calls", "tokens", "shown", "superseded", "when"];
-    if matched {
-        headings.insert(3, "matches");
-    }
-    if curve {
-        headings.push("context");
-    }
-    let mut table = super::table::new(output, &headings);
-    table.right(3..if matched { 9 } else { 8 });
-    for (row, length) in rows.iter().zip(lengths) {
+    let when_width = if output.width >= WIDE_FROM { 16 } else { 10 };
+    let text = |heading, rank| Column { heading, right: false, rank };
+    let number = |heading, rank| Column { heading, right: true, rank };
+    let columns = [
+        text("id", 0),
+        text("host", 7),
+        text("title", 0),
+        number("matches", 1),
+        number("turns", 8),
+        number("calls", 6),
+        number("tokens", 4),
+        number("shown", 5),
+        number("superseded", 9),
+        number("cost", 3),
+        text("when", 2),
+        text("context", 10),
+    ];
+    let line = |row: &SessionRow, length: usize| {
         let session = &row.summary;
-        let mut cells = vec![
+        vec![
             short_id(&session.name.name, length, ids),
             escape(&session.name.host, Escape::Line).into_owned(),
-            clip(&title(store, row)?, title_width),
-        ];
-        cells.extend(row.matches.map(|count| count.to_string()));
-        cells.extend([
+            title(row),
+            row.matches.map(|count| count.to_string()).unwrap_or_default(),
             session.turns.get().to_string(),
             session.calls.to_string(),
             describe::tokens(session.tokens),
             describe::tokens(session.tokens_shown),
             session.superseded.to_string(),
+            row.cost.map_or_else(|| "-".to_owned(), dollars),
             when(session, when_width),
-        ]);
-        if curve {
-            cells.push(sparkline(&sampled(&row.tokens_by_turn, CURVE_WIDTH)));
-        }
-        table.row(cells);
-    }
-    output.line(table.to_string())
+            sparkline(&sampled(&row.tokens_by_turn, CURVE_WIDTH)),
+        ]
+    };
+    // A column in which nothing stands says nothing.
+    let is_told = |heading: &str| match heading {
+        "matches" => rows.iter().any(|row| row.matches.is_some()),
+        "cost" => rows.iter().any(|row| row.cost.is_some()),
+        _ => true,
+    };
+    let kept: Vec<bool> = columns.iter().map(|column| is_told(column.heading)).collect();
+    let cells = rows.iter().zip(lengths).map(|(row, length)| {
+        let cells = line(row, length).into_iter().zip(&kept);
+        cells.filter(|(_, kept)| **kept).map(|(cell, _)| cell).collect()
+    });
+    let cells = cells.collect();
+    let columns: Vec<Column> =
+        columns.into_iter().zip(&kept).filter(|(_, kept)| **kept).map(|(column, _)| column).collect();
+    let wide = Wide { column: 2, least: TITLE_WIDTH_MIN };
+    output.line(fitted(output, &columns, cells, Some(wide)).to_string())
 }
 
 /// An id that is long enough to tell it from the others; if there is no room for that, its beginning and its end.
@@ -170,7 +214,7 @@ fn short_id(id: &str, length: usize, room: usize) -> String {
 }
 
 /// Sessions as a tree: subagents and forks below the session they came from, rewinds as the branches that were left.
-fn graph(store: &Store, rows: &[SessionRow], output: &mut Output) -> Result<(), Failure> {
+fn graph(rows: &[SessionRow], output: &mut Output) -> Result<(), Failure> {
     let names: Vec<&str> = rows.iter().map(|row| row.summary.name.name.as_str()).collect();
     let lengths = id_lengths(&names);
     let nodes = forest(rows);
@@ -203,7 +247,7 @@ fn graph(store: &Store, rows: &[SessionRow], output: &mut Output) -> Result<(), 
             describe::tokens(session.tokens_shown)
         );
         let used = lead.chars().count() + 2 + id.chars().count() + how.chars().count() + figures.len() + 8;
-        let title = clip(&title(store, row)?, output.width.saturating_sub(used).max(8));
+        let title = clip(&title(row), output.width.saturating_sub(used).max(8));
         output.line(
             format!(
                 "{lead}{mark} {}  {how}{}  {}  {figures}",

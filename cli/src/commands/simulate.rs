@@ -1,21 +1,18 @@
 //! `acpdb simulate`: what other policies and modes would have cost.
 //!
-//! Sessions are spread over the cores, each read once for all policies and modes; results come in the order of the
-//! sessions, whoever finishes first.
+//! Sessions are spread over the cores, each read once for all policies and modes.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use acpdb_engine::event::Scope;
 use acpdb_engine::fold::Policy as Rules;
 use acpdb_engine::fold::serving::{Prices, ServeMode};
-use acpdb_engine::{Error, Store, StreamName};
+use acpdb_engine::{Store, StreamName};
 use acpdb_query::export::ExportError;
 use acpdb_query::simulate::{self, Chart, Outcome, PriceList, Recording, Row, Setup};
-use indicatif::{ProgressBar, ProgressStyle};
 
 use super::exports::{Sink, To};
-use super::{describe, policy, sessions};
+use super::{describe, policy, sessions, spread};
 use crate::args::{Global, Simulate, SimulateMode, Target};
 use crate::failure::{Code, Failure};
 use crate::output::Output;
@@ -158,43 +155,13 @@ fn each(
     prices: Prices,
     output: &Output,
 ) -> Result<Vec<Simulated>, Failure> {
-    let bar = if !output.progress || streams.len() < 2 {
-        ProgressBar::hidden()
-    } else {
-        ProgressBar::new(streams.len() as u64)
-    };
-    if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} sessions, {eta} left") {
-        bar.set_style(style);
-    }
-    let next = AtomicUsize::new(0);
-    let threads =
-        std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(streams.len().max(1));
-    let work = || -> Result<Vec<(usize, Simulated)>, Error> {
-        let mut done = Vec::new();
-        loop {
-            let place = next.fetch_add(1, Ordering::Relaxed);
-            let Some(stream) = streams.get(place) else { return Ok(done) };
-            let recording = Recording::read(store, stream.id)?;
-            let nothing = simulate::run(&recording, &Setup::nothing(Some(prices)));
-            let outcomes = setups.iter().map(|setup| simulate::run(&recording, setup)).collect();
-            let title = format!("{} {}", recording.host, recording.session);
-            done.push((place, Simulated { title, nothing, outcomes }));
-            bar.inc(1);
-        }
-    };
-    let results: Vec<_> = std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        workers.into_iter().map(std::thread::ScopedJoinHandle::join).collect()
-    });
-    bar.finish_and_clear();
-    let mut all = Vec::new();
-    for result in results {
-        let done = result
-            .map_err(|_| Failure::new(Code::Failure, "a simulation stopped unexpectedly".to_owned()))?;
-        all.extend(done?);
-    }
-    all.sort_by_key(|(place, _)| *place);
-    Ok(all.into_iter().map(|(_, simulated)| simulated).collect())
+    spread::each(streams, "sessions", output, |stream| {
+        let recording = Recording::read(store, stream.id)?;
+        let nothing = simulate::run(&recording, &Setup::nothing(Some(prices)));
+        let outcomes = setups.iter().map(|setup| simulate::run(&recording, setup)).collect();
+        let title = format!("{} {}", recording.host, recording.session);
+        Ok(Simulated { title, nothing, outcomes })
+    })
 }
 
 fn page(list: &PriceList, setups: &[Setup], rows: &[Row], simulated: &[Simulated]) -> String {

@@ -23,6 +23,7 @@ pub(crate) fn run(global: &Global, args: &Stats, output: &mut Output) -> Result<
     };
     let filter = ask::filter(words)?;
     let store = place::read(global, output)?;
+    let filter = acpdb_query::settled(&store, filter)?;
     let streams = sessions::asked(&store, session.map(String::as_str))?;
     let only = session.and(streams.first()).map(|stream| stream.name.as_str());
     if !filter.is_empty() {

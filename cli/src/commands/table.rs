@@ -2,6 +2,9 @@
 
 use comfy_table::{Attribute, Cell, CellAlignment, ContentArrangement, Table, TableStyle};
 
+use unicode_width::UnicodeWidthStr as _;
+
+use super::lines::clip;
 use crate::output::Output;
 
 /// A table in the making.
@@ -66,4 +69,69 @@ impl std::fmt::Display for Rows {
         }
         Ok(())
     }
+}
+
+/// A column that gives way where a terminal is narrow.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Column {
+    pub(crate) heading: &'static str,
+    /// Numbers stand to the right.
+    pub(crate) right: bool,
+    /// Which goes first where there is no room: the highest. 0 stays.
+    pub(crate) rank: u8,
+}
+
+/// A column of texts that takes the room which the others leave.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wide {
+    pub(crate) column: usize,
+    /// Columns are left out before it gets narrower than this.
+    pub(crate) least: usize,
+}
+
+/// A table of the columns that fit: others are left out, not wrapped.
+pub(crate) fn fitted(
+    output: &Output,
+    columns: &[Column],
+    mut cells: Vec<Vec<String>>,
+    wide: Option<Wide>,
+) -> Rows {
+    let natural = |column: usize| {
+        let heading = columns.get(column).map_or(0, |column| column.heading.width());
+        cells.iter().filter_map(|row| row.get(column)).map(|cell| cell.width()).fold(heading, usize::max)
+    };
+    let least = |column: usize| match wide {
+        Some(wide) if wide.column == column => natural(column).min(wide.least),
+        _ => natural(column),
+    };
+    let widths: Vec<usize> = (0..columns.len()).map(least).collect();
+    let mut kept: Vec<usize> = (0..columns.len()).collect();
+    let needed = |kept: &[usize]| -> usize {
+        kept.iter().filter_map(|column| widths.get(*column)).map(|width| width + 2).sum::<usize>()
+    };
+    while needed(&kept) > output.width {
+        let rank = |place: &usize| columns.get(*place).map_or(0, |column| column.rank);
+        let ranked = kept.iter().copied().filter(|place| rank(place) > 0);
+        let Some(last) = ranked.max_by_key(|place| rank(place)) else { break };
+        kept.retain(|place| *place != last);
+    }
+    if let Some(wide) = wide {
+        let spare = output.width.saturating_sub(needed(&kept));
+        let room = least(wide.column) + spare;
+        for cell in cells.iter_mut().filter_map(|row| row.get_mut(wide.column)) {
+            *cell = clip(cell, room);
+        }
+    }
+    let shown: Vec<&Column> = kept.iter().filter_map(|place| columns.get(*place)).collect();
+    let headings: Vec<&str> = shown.iter().map(|column| column.heading).collect();
+    let mut rows = new(output, &headings);
+    for (place, column) in shown.iter().enumerate() {
+        if column.right {
+            rows.right(place..place + 1);
+        }
+    }
+    for row in &mut cells {
+        rows.row(kept.iter().map(|place| row.get_mut(*place).map(std::mem::take).unwrap_or_default()));
+    }
+    rows
 }

@@ -10,7 +10,7 @@ use acpdb_query::{ChainReport, HalfTime, StatsReport};
 use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr as _;
 
-use super::lines::{about, clip, first_prompt, one_line};
+use super::lines::{about, clip, one_line};
 use super::{describe, history};
 use crate::args::Global;
 use crate::failure::Failure;
@@ -73,10 +73,7 @@ pub(crate) fn look(
         let (fold, at) = (reading.state(), view.at());
         (fold.turn(at).get(), fold.prompt_count(at), fold.info(at).and_then(|info| info.title.clone()))
     };
-    let title = match title {
-        Some(title) => Some(title),
-        None => first_prompt(&view)?,
-    };
+    let title = acpdb_query::titles::title_of(store, session, title.as_deref())?;
     let next = next(keep, global, &source, &short_name(store, session), chain.as_ref());
     let (session, host) = (session.name.clone(), session.host.clone());
     Ok(Tour { source, session, host, title, turns, prompts, stats, chain, half_time, verified, next })

@@ -25,6 +25,7 @@ use super::page_data::{HiddenData, ItemData, PageData, PointData, SessionData, W
 use super::texts::{TextNumber, Texts};
 use super::{ExportError, JsonText, html_text, page_past};
 use crate::items::cause_label;
+use crate::titles::prompt_in;
 
 const STYLE: &str = include_str!("assets/page.css");
 const BODY: &str = include_str!("assets/page.html");
@@ -183,9 +184,12 @@ impl<'v> Making<'v> {
         for item in prompts.take(PROMPT_COUNT_MAX) {
             let Some(part) = item.content.first() else { continue };
             match self.view.text(part.body) {
-                // What begins with a tag was written by the host in the user's name.
-                Ok(text) if !text.trim_start().starts_with('<') => return Ok(short(&text)),
-                Ok(_) | Err(Error::Corrupt { .. } | Error::Erased { .. }) => {}
+                Ok(text) => {
+                    if let Some(prompt) = prompt_in(&text) {
+                        return Ok(short(&prompt));
+                    }
+                }
+                Err(Error::Corrupt { .. } | Error::Erased { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
         }

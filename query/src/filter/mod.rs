@@ -18,9 +18,12 @@ pub mod parse;
 mod tests;
 pub mod words;
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use acpdb_engine::event::Actor;
 use acpdb_engine::fold::Status;
-use acpdb_engine::ids::{Micros, Seq};
+use acpdb_engine::ids::{Micros, Seq, StreamId};
 use acpdb_engine::text::Globs;
 
 pub use parse::{ParseError, Spot};
@@ -82,6 +85,25 @@ pub enum Term {
     Text(Needle),
     /// Who made it happen.
     Actor(Vec<Actor>),
+    /// A text in the session's title.
+    Title(Needle),
+    /// The folder that the session began in.
+    Project(Globs),
+    /// A model that answered in the session.
+    Model(Globs),
+    /// What the session cost, in millionths of a dollar.
+    Cost(Range),
+    /// How long the session lasted, in seconds.
+    Duration(Range),
+    /// One of these streams: what the five before are settled into.
+    In(Arc<BTreeSet<StreamId>>),
+}
+
+impl Term {
+    /// Whether it is about a session as a whole; see [`crate::facts`].
+    pub(crate) const fn is_of_session(&self) -> bool {
+        matches!(self, Self::Title(_) | Self::Project(_) | Self::Model(_) | Self::Cost(_) | Self::Duration(_))
+    }
 }
 
 /// Numbers from one to another, both included.
@@ -176,6 +198,20 @@ impl Filter {
         self.expr.is_none()
     }
 
+    /// Whether it is about sessions as a whole only, so that it chose them before any item was looked at.
+    pub(crate) fn is_of_sessions(&self) -> bool {
+        let mut todo: Vec<&Expr> = self.expr.iter().collect();
+        while let Some(expr) = todo.pop() {
+            match expr {
+                Expr::Term(Term::In(_)) => {}
+                Expr::Term(_) => return false,
+                Expr::Not(inner) => todo.push(inner),
+                Expr::All(all) | Expr::Any(all) => todo.extend(all),
+            }
+        }
+        true
+    }
+
     /// The text it was read from.
     pub fn text(&self) -> &str {
         &self.text
@@ -230,6 +266,10 @@ pub struct Needs {
     pub actor: bool,
     /// Names of sessions and hosts.
     pub names: bool,
+    /// What is known of sessions as a whole.
+    pub facts: bool,
+    /// Of these: what only the requests of all sessions tell.
+    pub requests: bool,
 }
 
 impl Needs {
@@ -240,6 +280,11 @@ impl Needs {
             Term::Since(_) | Term::Until(_) => self.time = true,
             Term::Actor(_) => self.actor = true,
             Term::Session(_) | Term::Host(_) => self.names = true,
+            Term::Project(_) => self.facts = true,
+            Term::Title(_) | Term::Model(_) | Term::Cost(_) | Term::Duration(_) => {
+                self.facts = true;
+                self.requests = true;
+            }
             _ => {}
         }
     }

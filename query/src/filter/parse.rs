@@ -303,6 +303,13 @@ fn term(word: &Word, token: &Token, now: Micros) -> Result<Term, Fault> {
         "turn" => value.range(&['t']).map(Term::Turn),
         "seq" => value.range(&['#']).map(Term::Seq),
         "tokens" => value.range(&[]).map(Term::Tokens),
+        "title" => Ok(Term::Title(Needle::new(&word.value))),
+        "project" => value.globs(&|name| within(&name.to_lowercase()), false).map(Term::Project),
+        "model" => {
+            value.globs(&|name| within(&name.to_lowercase().replace('.', "-")), false).map(Term::Model)
+        }
+        "cost" => value.range_of(&millionths).map(Term::Cost),
+        "duration" => value.range_of(&seconds).map(Term::Duration),
         "since" => value.time(now, false).map(Term::Since),
         "until" => value.time(now, true).map(Term::Until),
         _ => Ok(Term::Text(Needle::new(&word.value))),
@@ -312,6 +319,37 @@ fn term(word: &Word, token: &Token, now: Micros) -> Result<Term, Fault> {
 /// A name without wildcards stands for its beginning, too.
 fn begins(name: &str) -> Vec<String> {
     if name.contains(['*', '?']) { vec![name.to_owned()] } else { vec![name.to_owned(), format!("{name}*")] }
+}
+
+/// A name without wildcards stands for what holds it, too.
+fn within(name: &str) -> Vec<String> {
+    if name.contains(['*', '?']) { vec![name.to_owned()] } else { vec![format!("*{name}*")] }
+}
+
+/// Dollars as millionths of them.
+fn millionths(text: &str) -> Option<u64> {
+    let text = text.trim_start_matches('$');
+    let (whole, part) = text.split_once('.').unwrap_or((text, ""));
+    let is_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if (whole.is_empty() && part.is_empty()) || part.len() > 6 || !is_digits(whole) || !is_digits(part) {
+        return None;
+    }
+    let whole: u64 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
+    let part: u64 = format!("{part:0<6}").parse().ok()?;
+    whole.checked_mul(1_000_000)?.checked_add(part)
+}
+
+/// A length of time as seconds: `90`, `90s`, `10m`, `2h`, `1d`.
+fn seconds(text: &str) -> Option<u64> {
+    let (digits, unit) = match text.chars().last()? {
+        's' => (text.strip_suffix('s')?, 1),
+        'm' => (text.strip_suffix('m')?, 60),
+        'h' => (text.strip_suffix('h')?, 3600),
+        'd' => (text.strip_suffix('d')?, 86_400),
+        _ => (text, 1),
+    };
+    let is_number = !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit());
+    digits.parse::<u64>().ok().filter(|_| is_number)?.checked_mul(unit)
 }
 
 /// A path, the same below any folder, and what is in it if it is a folder.
@@ -366,14 +404,9 @@ impl Value<'_> {
         globs.map_err(|error| self.fault(error.to_string()))
     }
 
-    /// `10`, `10..20`, `10..`, `..20`, `>10`, `>=10`, `<10`, `<=10`; numbers may end in k or M.
+    /// As [`Value::range_of`], of counts; numbers may end in k or M.
     fn range(&self, marks: &[char]) -> Result<Range, Fault> {
-        let text = self.word.value.as_str();
-        let wrong = || {
-            let fault = self.fault(format!("{}: wants a number or a range, not {text:?}", self.name));
-            fault.hint(format!("such as {}:{} or {}:10..20", self.name, self.example, self.name))
-        };
-        let number = |text: &str| {
+        self.range_of(&|text: &str| {
             let text = text.trim_start_matches(marks);
             let (digits, unit) = match text.chars().last() {
                 Some('k' | 'K') => (text.get(..text.len() - 1).unwrap_or_default(), 1000),
@@ -382,8 +415,18 @@ impl Value<'_> {
             };
             let is_number = !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit());
             let number: Option<u64> = if is_number { digits.parse().ok() } else { None };
-            number.and_then(|number| number.checked_mul(unit)).ok_or_else(wrong)
+            number.and_then(|number| number.checked_mul(unit))
+        })
+    }
+
+    /// `10`, `10..20`, `10..`, `..20`, `>10`, `>=10`, `<10`, `<=10`.
+    fn range_of(&self, read: &dyn Fn(&str) -> Option<u64>) -> Result<Range, Fault> {
+        let text = self.word.value.as_str();
+        let wrong = || {
+            let fault = self.fault(format!("{}: wants a number or a range, not {text:?}", self.name));
+            fault.hint(format!("such as {}:{} or {}:10..20", self.name, self.example, self.name))
         };
+        let number = |text: &str| read(text).ok_or_else(wrong);
         let none = || self.fault(format!("{}:{text} holds no number", self.name));
         let (from, to) = if let Some(rest) = text.strip_prefix(">=") {
             (number(rest)?, u64::MAX)

@@ -197,7 +197,7 @@ fn what_is_wrong_is_pointed_at() {
             there is no field "zzz" (column 1)
               zzz:1
               ^^^
-              hint: fields: kind tool file session host call state status rule turn seq tokens since until text actor; a text with a colon goes into quotes
+              hint: fields: kind tool file session host call state status rule turn seq tokens since until text actor title project model cost duration; a text with a colon goes into quotes
 
             since: "soon" is no time (column 7)
               since:soon

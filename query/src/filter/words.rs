@@ -23,6 +23,11 @@ pub const FIELDS: &[(&str, &str)] = &[
     ("until", "yesterday"),
     ("text", "\"connection refused\""),
     ("actor", "assistant"),
+    ("title", "parser"),
+    ("project", "shop"),
+    ("model", "opus"),
+    ("cost", ">0.50"),
+    ("duration", ">10m"),
 ];
 
 /// A kind of event or item.

@@ -1,0 +1,61 @@
+//! What sessions cost.
+
+use clap::ValueEnum;
+
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Prices come from a table in the program: by model, dated, with the pages they stand on. A model that the \
+    table does not name is listed and adds nothing; give its prices in a file of the same form (--prices, or the \
+    setting `prices`).\n\n\
+    read      input read from the cache\n\
+    write     input written to it for minutes; 1h: for an hour\n\
+    host says what the host itself tells, where it tells anything\n\
+    stale     input sent again although a newer item had superseded it\n\n\
+    Requests count once, however often a host copied them into resumed and forked sessions. Costs of subagents are \
+    those of the session that started them. Days are days of UTC."
+)]
+pub(crate) struct Cost {
+    /// What a row is of
+    #[arg(long, value_name = "WHAT", default_value = "day")]
+    pub(crate) by: CostBy,
+    /// Only requests from this time on, such as 7d, yesterday, 2026-03-12
+    #[arg(long, value_name = "TIME")]
+    pub(crate) since: Option<String>,
+    /// Only requests up to this time
+    #[arg(long, value_name = "TIME")]
+    pub(crate) until: Option<String>,
+    /// Only this session, with its subagents
+    #[arg(long, short, add = crate::complete::sessions())]
+    pub(crate) session: Option<String>,
+    /// Only sessions of this host
+    #[arg(long)]
+    pub(crate) host: Option<String>,
+    /// At most so many rows
+    #[arg(long, value_name = "N")]
+    pub(crate) limit: Option<usize>,
+    /// Also what went to stale items, and what other ways of serving would have cost
+    #[arg(long)]
+    pub(crate) waste: bool,
+    /// Print the program's table of prices, as a file to change and give with --prices
+    #[arg(long)]
+    pub(crate) show_prices: bool,
+    /// Prices by model in a TOML file, which go before the program's
+    #[arg(long, value_name = "FILE")]
+    pub(crate) prices: Option<std::path::PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CostBy {
+    /// A day
+    Day,
+    /// A week, from Monday on
+    Week,
+    /// A session, with its subagents
+    Session,
+    /// The folder that sessions began in
+    Project,
+    /// A host program
+    Host,
+    /// A model
+    Model,
+}

@@ -1,0 +1,37 @@
+//! Search in texts.
+
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Words that stand side by side must all be in the same text; a phrase stands in the shell's quotes. In lower case \
+    they are found in any case. Conditions narrow what is searched:\n  \
+    session:e38a host:codex project:shop title:parser model:opus    where\n  \
+    tool:bash file:src/** kind:reasoning state:superseded           what, and where it stands\n  \
+    since:7d until:yesterday turn:10..20 actor:user                 when, and who\n\n\
+    A hit says whether the model still sees the text. Erased texts are found nowhere."
+)]
+pub(crate) struct Search {
+    /// What to look for, and conditions such as tool:bash (see below)
+    #[arg(value_name = "WORDS", required = true, allow_hyphen_values = false)]
+    pub(crate) words: Vec<String>,
+    /// The words are regular expressions
+    #[arg(long, short = 'e')]
+    pub(crate) regex: bool,
+    /// Only whole words
+    #[arg(long, short = 'w')]
+    pub(crate) word: bool,
+    /// Capitals count, also in words without any
+    #[arg(long)]
+    pub(crate) case: bool,
+    /// Only this session
+    #[arg(long, short, add = crate::complete::sessions())]
+    pub(crate) session: Option<String>,
+    /// Lines before and behind each match
+    #[arg(long, short = 'C', value_name = "N", default_value_t = 0)]
+    pub(crate) context: usize,
+    /// At most so many items
+    #[arg(long, value_name = "N")]
+    pub(crate) limit: Option<usize>,
+    /// At most so many lines of a text that match
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    pub(crate) places: usize,
+}

@@ -1,0 +1,345 @@
+//! `acpdb cost`: what sessions cost in dollars, and what of it went to stale items.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use acpdb_engine::ids::{Micros, Seq, StreamId};
+use acpdb_engine::{Store, StreamName};
+use acpdb_query::cost::{self, Asked, Bill, By, CostRow, PriceTable, Request, Requests, Waste};
+use acpdb_query::when;
+
+use super::lines::{clip, clip_path, one_line};
+use super::table::{Column, Wide, fitted};
+use super::{describe, sessions, spread};
+use crate::args::{Cost, CostBy, Global};
+use crate::failure::{Code, Failure};
+use crate::output::{Escape, Output, escape};
+use crate::place;
+
+/// Columns of a title, a folder or a model.
+const NAME_WIDTH: usize = 40;
+/// Columns of a title before others are left out for it.
+const TITLE_WIDTH_MIN: usize = 24;
+/// Characters of a session's id.
+const ID_WIDTH: usize = 8;
+/// Models that are named as having no price.
+const UNPRICED_COUNT_MAX: usize = 8;
+
+/// A bill, and what other ways would have cost.
+#[derive(serde::Serialize)]
+struct Answer<'a> {
+    #[serde(flatten)]
+    bill: &'a Bill,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    waste: Option<&'a Waste>,
+}
+
+pub(crate) fn run(global: &Global, args: &Cost, output: &mut Output) -> Result<Code, Failure> {
+    if args.show_prices {
+        output.bytes(cost::BUILT_IN.as_bytes())?;
+        return Ok(Code::Ok);
+    }
+    let table = table(global, args)?;
+    let now = super::at::now();
+    let moment = |text: &Option<String>, option: &str| -> Result<Option<when::Stretch>, Failure> {
+        let wrong = |reason: String| {
+            let text = text.as_deref().unwrap_or_default();
+            let reason = if reason.is_empty() { reason } else { format!(": {reason}") };
+            Failure::usage(format!("{option}: {text:?} is no time{reason}"))
+                .hint(format!("such as 7d, {}", when::TIME_FORMS))
+        };
+        text.as_deref().map(|text| when::moment(text, now)).transpose().map_err(wrong)
+    };
+    let since = moment(&args.since, "--since")?.map(|stretch| stretch.from);
+    let until = moment(&args.until, "--until")?.map(|stretch| stretch.to);
+    let store = place::read(global, output)?;
+    let only = args.session.as_deref().map(|session| sessions::find(&store, session)).transpose()?;
+    let to = super::at::end(&store, global, only.as_ref())?.unwrap_or(store.head()?);
+    let requests = cost::requests(&store, to)?;
+    let root = only.as_ref().map(|only| only.id);
+    let is_of = |request: &Request| {
+        let name = requests.streams.get(&request.stream);
+        let is_in = root.is_none_or(|root| request.stream == root || requests.root(request.stream) == root);
+        let is_host = args.host.as_ref().is_none_or(|host| name.is_some_and(|name| name.host == *host));
+        let is_since = since.is_none_or(|since| request.at.is_some_and(|at| at >= since));
+        let is_until = until.is_none_or(|until: Micros| request.at.is_some_and(|at| at <= until));
+        is_in && is_host && is_since && is_until
+    };
+    let wasted = if args.waste { Some(wasted(&store, &requests, &table, &is_of, to, output)?) } else { None };
+    let asked = Asked { wanted: &is_of, stale: wasted.as_ref().map(|(stale, _)| stale) };
+    let mut bill = cost::bill(&requests, by(args.by), &table, &asked);
+    if let Some(limit) = args.limit {
+        bill.items.truncate(limit);
+    }
+    if args.by == CostBy::Session {
+        titles(&store, &requests, &mut bill)?;
+    }
+    let waste = wasted.as_ref().map(|(_, waste)| waste);
+    if output.json {
+        output.json_object("acpdb.cost/1", &Answer { bill: &bill, waste })?;
+        return Ok(Code::Ok);
+    }
+    if bill.sum.requests == 0 {
+        output.note("no request in the store matches; hosts tell of them with their messages");
+        return Ok(Code::Ok);
+    }
+    rows(&bill, args.by, output)?;
+    if let Some(waste) = waste {
+        ways(&bill, waste, output)?;
+    }
+    remarks(&bill, args, output);
+    Ok(Code::Ok)
+}
+
+fn table(global: &Global, args: &Cost) -> Result<PriceTable, Failure> {
+    let built_in = PriceTable::built_in().map_err(|error| Failure::usage(error.to_string()))?;
+    let Some(path) = args.prices.as_deref().or(global.settings.prices.as_deref()) else {
+        return Ok(built_in);
+    };
+    let shown = path.display().to_string();
+    let text = std::fs::read_to_string(path).map_err(|error| Failure::io("read", &shown, &error))?;
+    let own = PriceTable::from_toml(&text).map_err(|error| {
+        Failure::usage(format!("{shown}: {error}"))
+            .hint("acpdb cost --show-prices prints a table to begin with")
+    })?;
+    Ok(built_in.with(own))
+}
+
+const fn by(by: CostBy) -> By {
+    match by {
+        CostBy::Day => By::Day,
+        CostBy::Week => By::Week,
+        CostBy::Session => By::Session,
+        CostBy::Project => By::Project,
+        CostBy::Host => By::Host,
+        CostBy::Model => By::Model,
+    }
+}
+
+/// What of the requests went to stale items, and what other ways would have cost: session by session, on all cores.
+fn wasted(
+    store: &Store,
+    requests: &Requests,
+    table: &PriceTable,
+    is_of: &dyn Fn(&Request) -> bool,
+    to: Seq,
+    output: &Output,
+) -> Result<(BTreeMap<Seq, f64>, Waste), Failure> {
+    let mut by_stream: BTreeMap<StreamId, Vec<&Request>> = BTreeMap::new();
+    for request in requests.all.iter().filter(|request| is_of(request)) {
+        by_stream.entry(request.stream).or_default().push(request);
+    }
+    let sessions: Vec<(StreamId, Vec<&Request>)> = by_stream.into_iter().collect();
+    let found = spread::each(&sessions, "sessions", output, |(stream, own)| {
+        Ok((cost::stale(store, table, *stream, own, to)?, cost::waste(store, table, *stream, own)?))
+    })?;
+    let (mut stale, mut waste) = (BTreeMap::new(), Waste::default());
+    for (own, other) in found {
+        stale.extend(own);
+        if let Some(other) = other {
+            waste.add(&other);
+        }
+    }
+    waste.settle();
+    Ok((stale, waste))
+}
+
+/// What the sessions of a bill are called.
+fn titles(store: &Store, requests: &Requests, bill: &mut Bill) -> Result<(), Failure> {
+    let by_name: BTreeMap<&str, &StreamName> =
+        requests.streams.values().map(|name| (name.name.as_str(), name)).collect();
+    for row in &mut bill.items {
+        let Some(name) = by_name.get(row.key.as_str()) else { continue };
+        let changed = requests.titles.get(&name.id).map(String::as_str);
+        row.title = acpdb_query::titles::title_of(store, name, changed)?;
+    }
+    Ok(())
+}
+
+/// Dollars for people.
+pub(crate) fn dollars(amount: f64) -> String {
+    if amount == 0.0 {
+        return "-".to_owned();
+    }
+    if amount.abs() < 0.005 {
+        return if amount < 0.0 { "-<$0.01" } else { "<$0.01" }.to_owned();
+    }
+    let sign = if amount < 0.0 { "-" } else { "" };
+    let cents = format!("{:.2}", amount.abs());
+    let (whole, rest) = cents.split_once('.').unwrap_or((&cents, "00"));
+    let mut grouped = String::new();
+    for (place, digit) in whole.chars().enumerate() {
+        if place > 0 && (whole.len() - place).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    format!("{sign}${grouped}.{rest}")
+}
+
+fn name(row: &CostRow, by: CostBy) -> String {
+    if row.key.is_empty() {
+        let what = match by {
+            CostBy::Day | CostBy::Week => describe::NO_TIME,
+            CostBy::Project => "no folder",
+            CostBy::Model => "no model named",
+            CostBy::Session | CostBy::Host => "-",
+        };
+        return what.to_owned();
+    }
+    let key = escape(&row.key, Escape::Line);
+    match by {
+        CostBy::Session => key.chars().take(ID_WIDTH).collect(),
+        CostBy::Project => clip_path(&key, NAME_WIDTH),
+        _ => clip(&key, NAME_WIDTH),
+    }
+}
+
+fn rows(bill: &Bill, by: CostBy, output: &mut Output) -> Result<(), Failure> {
+    let is_session = by == CostBy::Session;
+    let column = |heading, rank| Column { heading, right: true, rank };
+    let columns = [
+        Column { heading: bill.by, right: false, rank: 0 },
+        Column { heading: "title", right: false, rank: 6 },
+        column("requests", 5),
+        column("tokens in", 9),
+        column("out", 8),
+        column("input", 7),
+        column("read", 2),
+        column("write", 3),
+        column("write 1h", 4),
+        column("output", 1),
+        column("total", 0),
+        column("subagents", 11),
+        column("host says", 10),
+        column("stale", 0),
+    ];
+    let line = |row: &CostRow, name: String| {
+        let (tokens, paid) = (&row.tokens, &row.dollars);
+        let read = [tokens.input, tokens.cache_read, tokens.cache_write, tokens.cache_write_long];
+        vec![
+            name,
+            row.title.as_deref().map(one_line).unwrap_or_default(),
+            row.requests.to_string(),
+            describe::tokens(read.into_iter().fold(0, u64::saturating_add)),
+            describe::tokens(tokens.output),
+            dollars(paid.input),
+            dollars(paid.cache_read),
+            dollars(paid.cache_write),
+            dollars(paid.cache_write_long),
+            dollars(paid.output),
+            dollars(row.total),
+            dollars(row.subagents),
+            row.host_total.map_or_else(|| "-".to_owned(), dollars),
+            row.stale.map_or_else(|| "-".to_owned(), dollars),
+        ]
+    };
+    // A column in which nothing stands says nothing.
+    let sum = &bill.sum;
+    let is_told = |heading: &str| match heading {
+        "title" => is_session && bill.items.iter().any(|row| row.title.is_some()),
+        "input" => sum.dollars.input > 0.0,
+        "write" => sum.dollars.cache_write > 0.0,
+        "write 1h" => sum.dollars.cache_write_long > 0.0,
+        "subagents" => sum.subagents > 0.0,
+        "host says" => sum.host_total.is_some(),
+        "stale" => sum.stale.is_some(),
+        _ => true,
+    };
+    let kept: Vec<bool> = columns.iter().map(|column| is_told(column.heading)).collect();
+    let only = |cells: Vec<String>| -> Vec<String> {
+        cells.into_iter().zip(&kept).filter(|(_, kept)| **kept).map(|(cell, _)| cell).collect()
+    };
+    let mut cells: Vec<Vec<String>> = bill.items.iter().map(|row| only(line(row, name(row, by)))).collect();
+    cells.push(only(line(sum, "sum".to_owned())));
+    let columns: Vec<Column> =
+        columns.into_iter().zip(&kept).filter(|(_, kept)| **kept).map(|(column, _)| column).collect();
+    let wide = columns.iter().position(|column| column.heading == "title");
+    let wide = wide.map(|column| Wide { column, least: TITLE_WIDTH_MIN });
+    output.line(fitted(output, &columns, cells, wide).to_string())
+}
+
+fn ways(bill: &Bill, waste: &Waste, output: &mut Output) -> Result<(), Failure> {
+    let stale = bill.sum.stale.unwrap_or_default();
+    output.line("")?;
+    let share = |part: f64| if waste.input > 0.0 { part / waste.input * 100.0 } else { 0.0 };
+    output.line(format!(
+        "input cost {}; {} of it ({:.1} %) went to stale items",
+        dollars(waste.input),
+        dollars(stale),
+        share(stale)
+    ))?;
+    for way in &waste.ways {
+        let (verb, amount) = if way.saved < 0.0 { ("cost", -way.saved) } else { ("saved", way.saved) };
+        let more = if way.saved < 0.0 { " more" } else { "" };
+        output.line(format!(
+            "  {}: would have {verb} {}{more} ({:.1} %)",
+            way.name,
+            dollars(amount),
+            share(amount)
+        ))?;
+    }
+    Ok(())
+}
+
+/// What the sums leave out, and what they rest on.
+fn remarks(bill: &Bill, args: &Cost, output: &Output) {
+    if bill.copies > 0 {
+        output.note(format!(
+            "{} of resumed and forked sessions left out",
+            describe::count(bill.copies, "copied request")
+        ));
+    }
+    if !bill.unpriced.is_empty() {
+        let name = |row: &cost::Unpriced| {
+            let model = row
+                .model
+                .as_deref()
+                .map_or_else(|| "no model named".into(), |name| escape(name, Escape::Line));
+            let tier = row.service_tier.as_ref().map(|tier| format!(" (tier {tier})")).unwrap_or_default();
+            format!("{model}{tier}: {}", describe::count(row.requests, "request"))
+        };
+        let mut names: Vec<String> = bill.unpriced.iter().take(UNPRICED_COUNT_MAX).map(name).collect();
+        if bill.unpriced.len() > names.len() {
+            names.push(format!("and {} more", bill.unpriced.len() - names.len()));
+        }
+        output.note(format!("without a price, and in no sum: {}", names.join(", ")));
+    }
+    if bill.requests_without_input > 0 {
+        output.note(format!(
+            "{} tell no input: their sums are too low",
+            describe::count(bill.requests_without_input, "request")
+        ));
+    }
+    if let (Some(says), Some(own)) = (bill.sum.host_total, bill.sum.host_total_by_table) {
+        output.note(format!(
+            "where hosts tell a cost, they say {} and the table {}",
+            dollars(says),
+            dollars(own)
+        ));
+    }
+    let own = args.prices.as_deref().map(Path::display);
+    let own = own.map(|path| format!(" and {path}")).unwrap_or_default();
+    output.note(format!("prices of {}{own}, before discounts and taxes", bill.prices_checked));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::dollars;
+
+    #[test]
+    fn dollars_are_told_to_the_cent() {
+        for (amount, text) in [
+            (0.0, "-"),
+            (0.004, "<$0.01"),
+            (-0.004, "-<$0.01"),
+            (0.005, "$0.01"),
+            (1.5, "$1.50"),
+            (-12.345, "-$12.35"),
+            (1234.5, "$1,234.50"),
+            (1_234_567.0, "$1,234,567.00"),
+        ] {
+            assert_eq!(dollars(amount), text);
+        }
+    }
+}

@@ -1,0 +1,370 @@
+//! `acpdb search`: words, phrases and regular expressions in all that was recorded.
+//!
+//! Sessions are searched on all cores, the newest first. Hits come in that order, each as soon as it is its turn.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc;
+
+use acpdb_engine::event::{Face, Scope};
+use acpdb_engine::ids::StreamId;
+use acpdb_engine::{Error, Store, StreamName};
+use acpdb_query::filter::words::FIELDS;
+use acpdb_query::search::{Hit, Patterns, Reading, SearchQuestion, search};
+use acpdb_query::{Filter, Scanned};
+
+use super::lines::{clip, one_line, standing, what};
+use super::{ask, describe, sessions};
+use crate::args::{Global, Search};
+use crate::failure::{Code, Failure};
+use crate::output::{Escape, Output, escape};
+use crate::place;
+
+/// Columns before a line of a text.
+const INDENT: usize = 9;
+/// Style of what was looked for.
+const MATCH: anstyle::Style =
+    anstyle::Style::new().bold().fg_color(Some(anstyle::Color::Ansi(anstyle::AnsiColor::Red)));
+
+/// What a search of one session says.
+enum News {
+    Hit(Box<Hit>),
+    End(Result<Scanned, Error>),
+}
+
+pub(crate) fn run(global: &Global, args: &Search, output: &mut Output) -> Result<Code, Failure> {
+    let (texts, conditions) = parted(&args.words);
+    if texts.is_empty() {
+        let failure =
+            Failure::usage("there is nothing to look for: conditions alone are a question for history");
+        return Err(failure.hint(format!("acpdb history {}", conditions.join(" "))));
+    }
+    let reading = Reading { regex: args.regex, word: args.word, case: args.case };
+    let patterns = Patterns::new(&texts, reading).map_err(|error| {
+        Failure::usage(error.to_string()).hint("without --regex signs stand for themselves")
+    })?;
+    let filter = ask::filter(&conditions)?;
+    let store = place::read(global, output)?;
+    let only = args.session.as_deref().map(|session| sessions::find(&store, session)).transpose()?;
+    let at = super::at::end(&store, global, only.as_ref())?.unwrap_or(store.head()?);
+    let filter = acpdb_query::settled(&store, filter)?;
+    let streams = places(&store, only, &filter)?;
+    let question = SearchQuestion { patterns, filter, at, context: args.context, places: args.places };
+    let mut show = Show {
+        store: &store,
+        titles: BTreeMap::new(),
+        json: Vec::new(),
+        session: None,
+        left: args.limit.unwrap_or(usize::MAX),
+        count: 0,
+        sessions: 0,
+    };
+    let scanned = each(&store, &streams, &question, &mut |stream, hit| show.hit(stream, hit, output))?;
+    if output.json {
+        #[derive(serde::Serialize)]
+        struct Answer<'a> {
+            items: &'a [Found],
+            scanned: Scanned,
+        }
+        output.json_object("acpdb.search/1", &Answer { items: &show.json, scanned })?;
+    }
+    let went = format!(
+        "searched {} of {}, {}",
+        describe::count(scanned.bodies, "text"),
+        describe::count(streams.len() as u64, "session"),
+        describe::bytes(scanned.bytes)
+    );
+    if show.count == 0 {
+        output.note(format!("nothing found; {went}"));
+        return Ok(Code::Failure);
+    }
+    if show.left == 0 {
+        output.note(format!("the first {}; --limit shows more", describe::count(show.count, "item")));
+    } else {
+        output.note(format!(
+            "{} in {}; {went}",
+            describe::count(show.count, "item"),
+            describe::count(show.sessions, "session")
+        ));
+    }
+    Ok(Code::Ok)
+}
+
+/// Words to look for, and conditions.
+fn parted(words: &[String]) -> (Vec<String>, Vec<String>) {
+    let is_condition = |word: &str| {
+        let word = word.trim_start_matches(['-', '!', '(']);
+        let word = word.strip_prefix("not ").unwrap_or(word);
+        word.split_once(':').is_some_and(|(field, value)| {
+            field != "text" && !value.is_empty() && FIELDS.iter().any(|(name, _)| *name == field)
+        })
+    };
+    let (mut texts, mut conditions) = (Vec::new(), Vec::new());
+    for word in words {
+        if is_condition(word) {
+            conditions.push(word.clone());
+        } else {
+            let text = word.strip_prefix("text:").unwrap_or(word);
+            let quoted = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
+            let text = if word.starts_with("text:") { quoted.unwrap_or(text) } else { text };
+            if !text.is_empty() {
+                texts.push(text.to_owned());
+            }
+        }
+    }
+    (texts, conditions)
+}
+
+/// The sessions and other streams that are searched: the newest first.
+fn places(store: &Store, only: Option<StreamName>, filter: &Filter) -> Result<Vec<StreamName>, Failure> {
+    if let Some(only) = only {
+        return Ok(vec![only]);
+    }
+    let mut streams = store.stream_names()?;
+    // What a project remembers belongs to no session.
+    streams.retain(|name| {
+        (name.scope == Scope::Session || filter.is_empty()) && acpdb_query::may_hold(filter, name)
+    });
+    streams.sort_by_key(|name| std::cmp::Reverse((name.began, name.head)));
+    Ok(streams)
+}
+
+/// Searches the streams on all cores. `found` is told of hits in the order of the streams, and says whether to go on.
+fn each(
+    store: &Store,
+    streams: &[StreamName],
+    question: &SearchQuestion,
+    found: &mut dyn FnMut(&StreamName, Hit) -> Result<bool, Failure>,
+) -> Result<Scanned, Failure> {
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let (next, ended) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let (sender, receiver) = mpsc::channel::<(usize, News)>();
+    let work = |sender: mpsc::Sender<(usize, News)>| {
+        while !ended.load(Ordering::Relaxed) {
+            let place = next.fetch_add(1, Ordering::Relaxed);
+            let Some(stream) = streams.get(place) else { break };
+            let mut scanned = Scanned::default();
+            let result = search(store, stream, question, &mut scanned, &mut |hit| {
+                let told = sender.send((place, News::Hit(Box::new(hit)))).is_ok();
+                told && !ended.load(Ordering::Relaxed)
+            });
+            if sender.send((place, News::End(result.map(|()| scanned)))).is_err() {
+                break;
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..cores.min(streams.len()) {
+            let sender = sender.clone();
+            scope.spawn(|| work(sender));
+        }
+        drop(sender);
+        let result = in_order(&receiver, streams, found);
+        ended.store(true, Ordering::Relaxed);
+        drop(receiver);
+        result
+    })
+}
+
+/// Gives hits in the order of the streams: those of later ones wait.
+fn in_order(
+    receiver: &mpsc::Receiver<(usize, News)>,
+    streams: &[StreamName],
+    found: &mut dyn FnMut(&StreamName, Hit) -> Result<bool, Failure>,
+) -> Result<Scanned, Failure> {
+    let mut scanned = Scanned::default();
+    let mut waiting: BTreeMap<usize, Vec<News>> = BTreeMap::new();
+    let mut turn = 0;
+    while let Ok((place, news)) = receiver.recv() {
+        waiting.entry(place).or_default().push(news);
+        while let Some(ready) = waiting.remove(&turn) {
+            let mut is_end = false;
+            for news in ready {
+                match news {
+                    News::Hit(hit) => {
+                        let Some(stream) = streams.get(turn) else { continue };
+                        if !found(stream, *hit)? {
+                            return Ok(scanned);
+                        }
+                    }
+                    News::End(counts) => {
+                        let counts = counts?;
+                        scanned.events += counts.events;
+                        scanned.bodies += counts.bodies;
+                        scanned.bytes += counts.bytes;
+                        is_end = true;
+                    }
+                }
+            }
+            if !is_end {
+                break;
+            }
+            turn += 1;
+        }
+    }
+    Ok(scanned)
+}
+
+/// A hit, with its session's title.
+#[derive(serde::Serialize)]
+struct Found {
+    title: Option<String>,
+    #[serde(flatten)]
+    hit: Hit,
+}
+
+struct Show<'s> {
+    store: &'s Store,
+    titles: BTreeMap<StreamId, Option<String>>,
+    json: Vec<Found>,
+    session: Option<StreamId>,
+    left: usize,
+    count: u64,
+    sessions: u64,
+}
+
+impl Show<'_> {
+    fn hit(&mut self, stream: &StreamName, hit: Hit, output: &mut Output) -> Result<bool, Failure> {
+        if self.left == 0 {
+            return Ok(false);
+        }
+        self.left -= 1;
+        self.count += 1;
+        if !self.titles.contains_key(&stream.id) {
+            self.titles.insert(stream.id, acpdb_query::titles::title_of(self.store, stream, None)?);
+        }
+        let title = self.titles.get(&stream.id).cloned().flatten();
+        let is_new = self.session.replace(stream.id) != Some(stream.id);
+        self.sessions += u64::from(is_new);
+        if output.json {
+            self.json.push(Found { title, hit });
+            return Ok(self.left > 0);
+        }
+        if is_new {
+            if self.count > 1 {
+                output.line("")?;
+            }
+            heading(stream, title.as_deref(), output)?;
+        }
+        lines(&hit, output)?;
+        // The first hits are to be seen while the rest is searched.
+        if output.terminal {
+            output.flush()?;
+        }
+        Ok(self.left > 0)
+    }
+}
+
+fn heading(stream: &StreamName, title: Option<&str>, output: &mut Output) -> Result<(), Failure> {
+    let id = one_line(&stream.name);
+    let host = escape(&stream.host, Escape::Line);
+    let used = id.chars().count() + host.chars().count() + 4;
+    let title = clip(&one_line(title.unwrap_or_default()), output.width.saturating_sub(used).max(8));
+    output.line(format!("{}  {host}  {title}", output.paint(describe::BOLD, &id)).trim_end())
+}
+
+fn lines(hit: &Hit, output: &mut Output) -> Result<(), Failure> {
+    let row = hit.row.as_ref();
+    let turn = row.map(|row| format!("  t{}", row.turn)).unwrap_or_default();
+    let what = row.map_or_else(|| hit.kind.replace('_', " "), what);
+    let face = match (hit.face, row.is_some_and(|row| row.tool.is_some())) {
+        (Face::Input, _) => " input",
+        (Face::Output, true) => " output",
+        (Face::Output, false) => "",
+    };
+    let stands = match row {
+        _ if hit.visible => output.paint(describe::GOOD, "seen"),
+        Some(row) => {
+            let standing = standing(row);
+            let why = if standing.is_empty() { String::new() } else { format!(": {standing}") };
+            output.paint(describe::BAD, &format!("not seen{why}"))
+        }
+        None => String::new(),
+    };
+    let more = hit.matches.saturating_sub(shown_marks(hit));
+    let more = if more > 0 { format!("  {more} more") } else { String::new() };
+    output.line(
+        format!(
+            "  {}{turn}  {}  {what}{face}  {stands}{more}",
+            output.paint(describe::SEQ, &hit.item),
+            describe::time_if_any(hit.time).trim_end()
+        )
+        .trim_end(),
+    )?;
+    for (number, excerpt) in hit.excerpts.iter().enumerate() {
+        if number > 0 && excerpt.lines.len() > 1 {
+            output.line("       --")?;
+        }
+        for line in &excerpt.lines {
+            let text = painted(&line.text, &line.marks, output);
+            let number = output.paint(describe::DIM, &format!("{:>6} ", line.number));
+            output.line(format!("{number} {text}").trim_end())?;
+        }
+    }
+    Ok(())
+}
+
+fn shown_marks(hit: &Hit) -> usize {
+    hit.excerpts.iter().flat_map(|excerpt| &excerpt.lines).map(|line| line.marks.len()).sum()
+}
+
+/// A line with its matches painted, as wide as there is room.
+fn painted(text: &str, marks: &[(usize, usize)], output: &Output) -> String {
+    let room = output.width.saturating_sub(INDENT).max(20);
+    // The first match is to be seen.
+    let first = marks.first().map_or(0, |(from, _)| *from);
+    let before = text.get(..first).map_or(0, |before| before.chars().count());
+    let skip = if before + 12 > room { before.saturating_sub(room / 3) } else { 0 };
+    let start = text.char_indices().nth(skip).map_or(0, |(place, _)| place);
+    let mut out = if skip > 0 { "…".to_owned() } else { String::new() };
+    let mut left = room.saturating_sub(usize::from(skip > 0));
+    let mut place = start;
+    let piece =
+        |from: usize, to: usize, style: Option<anstyle::Style>, left: &mut usize, out: &mut String| {
+            let Some(piece) = text.get(from..to).filter(|piece| !piece.is_empty()) else { return };
+            let shown = escape(piece, Escape::Text).replace('\t', "    ");
+            let clipped = clip(&shown, *left);
+            *left = left.saturating_sub(shown.chars().count());
+            match style {
+                Some(style) => out.push_str(&output.paint(style, &clipped)),
+                None => out.push_str(&clipped),
+            }
+        };
+    for (from, to) in marks.iter().filter(|(from, _)| *from >= start) {
+        piece(place, *from, None, &mut left, &mut out);
+        piece(*from, *to, Some(MATCH), &mut left, &mut out);
+        place = *to;
+        if left == 0 {
+            return out;
+        }
+    }
+    piece(place, text.len(), None, &mut left, &mut out);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parted;
+
+    #[test]
+    fn conditions_are_told_from_texts() {
+        for (words, texts, conditions) in [
+            (&["a b", "tool:bash"][..], &["a b"][..], &["tool:bash"][..]),
+            (&["std::io", "a:b", "http://x"], &["std::io", "a:b", "http://x"], &[]),
+            (&["text:\"a b\"", "text:c"], &["a b", "c"], &[]),
+            (&["x", "-host:codex", "tool:a or tool:b"], &["x"], &["-host:codex", "tool:a or tool:b"]),
+            (&["tool:"], &["tool:"], &[]),
+        ] {
+            let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+            let (found, narrowed) = parted(&words);
+            assert_eq!(
+                (found, narrowed),
+                (
+                    texts.iter().map(|it| (*it).to_owned()).collect(),
+                    conditions.iter().map(|it| (*it).to_owned()).collect()
+                ),
+                "{words:?}"
+            );
+        }
+    }
+}

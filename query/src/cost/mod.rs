@@ -1,0 +1,23 @@
+//! What sessions cost, in dollars.
+//!
+//! ```text
+//! log --requests--> Request (model, tokens, time), each once --bill(by)--> rows and a total
+//!                       |                    PriceTable (dated) --^
+//!                       '--waste--> what of it went to stale items, and what other ways would have cost
+//! ```
+//!
+//! A request is what a provider reported with the end of a message. Copies of it, which hosts write when they resume or
+//! fork a session, count once. What no table prices is named and counted, and adds nothing to any sum.
+
+mod bill;
+mod requests;
+mod table;
+mod waste;
+
+pub use bill::{Asked, Bill, By, CostRow, Tokens, Unpriced, bill};
+pub use requests::{Request, Requests, requests};
+pub use table::{BUILT_IN, Dollars, ModelPrice, PriceTable, TableError};
+pub use waste::{WASTE_WAYS, Waste, Way, prices_of, stale, waste};
+
+#[cfg(test)]
+mod tests;

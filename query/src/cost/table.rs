@@ -1,0 +1,379 @@
+//! The table of prices: by model, dated, with sources; and a file of the user's before it.
+//!
+//! A model that no table names has no price. Names are compared whole: `claude-opus-5` says nothing of
+//! `claude-opus-5-5`, so that a new model is never reckoned at an old one's prices.
+
+use std::collections::BTreeMap;
+
+use acpdb_engine::event::Usage;
+use acpdb_engine::fold::serving::Prices;
+use acpdb_engine::ids::Micros;
+use serde::Deserialize;
+
+/// The table that comes with the program, as it is written.
+pub const BUILT_IN: &str = include_str!("prices.toml");
+/// Tokens that prices are told for.
+const MILLION: f64 = 1e6;
+
+/// A table that cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TableError {
+    /// Not TOML, or a field is missing or unknown.
+    #[error("the table of prices cannot be read: {0}")]
+    Syntax(String),
+    /// A model names a provider that the table does not have.
+    #[error("{model} names the provider {provider:?}, of which the table says nothing")]
+    Provider {
+        /// The model.
+        model: String,
+        /// Its provider.
+        provider: String,
+    },
+    /// A price that cannot be reckoned with.
+    #[error("{model}: {field} is {value}; prices are numbers, and none is negative")]
+    Price {
+        /// The model.
+        model: String,
+        /// Which price.
+        field: &'static str,
+        /// Its value.
+        value: f64,
+    },
+    /// A day that is none.
+    #[error("{model}: {day:?} is no day; write it as 2026-01-31")]
+    Day {
+        /// The model.
+        model: String,
+        /// As it is written.
+        day: String,
+    },
+}
+
+/// A table as it is written.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    checked: String,
+    #[serde(default)]
+    provider: BTreeMap<String, WrittenProvider>,
+    #[serde(default)]
+    model: Vec<WrittenModel>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenProvider {
+    source: String,
+    read: f64,
+    write: f64,
+    write_long: Option<f64>,
+    ttl_seconds: u32,
+    ttl_long_seconds: Option<u32>,
+    #[serde(default)]
+    tiers: BTreeMap<String, f64>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenModel {
+    provider: String,
+    names: Vec<String>,
+    from: Option<String>,
+    input: f64,
+    output: f64,
+    read: Option<f64>,
+    write: Option<f64>,
+    write_long: Option<f64>,
+    ttl_seconds: Option<u32>,
+    above: Option<Above>,
+}
+
+/// Prices of requests whose input is longer.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Above {
+    tokens: u64,
+    input: f64,
+    output: f64,
+}
+
+/// What a model costs from some day on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ModelPrice {
+    from: Micros,
+    input: f64,
+    output: f64,
+    read: f64,
+    write: f64,
+    write_long: f64,
+    ttl_seconds: u32,
+    ttl_long_seconds: u32,
+    above: Option<Above>,
+    tiers: BTreeMap<String, f64>,
+    source: String,
+}
+
+/// Dollars, by what they were paid for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
+pub struct Dollars {
+    /// Input that is neither read from a cache nor written to one.
+    pub input: f64,
+    /// Input read from the cache.
+    pub cache_read: f64,
+    /// Input written to the cache, for minutes.
+    pub cache_write: f64,
+    /// Input written to the cache for an hour.
+    pub cache_write_long: f64,
+    /// Output.
+    pub output: f64,
+}
+
+impl Dollars {
+    /// All of it.
+    pub fn total(&self) -> f64 {
+        self.all_input() + self.output
+    }
+
+    /// What the input cost.
+    pub fn all_input(&self) -> f64 {
+        self.input + self.cache_read + self.cache_write + self.cache_write_long
+    }
+
+    /// Adds what something else cost.
+    pub fn add(&mut self, other: &Self) {
+        self.input += other.input;
+        self.cache_read += other.cache_read;
+        self.cache_write += other.cache_write;
+        self.cache_write_long += other.cache_write_long;
+        self.output += other.output;
+    }
+}
+
+impl ModelPrice {
+    /// What a request cost; `None` for a service tier of which the table says nothing.
+    pub fn dollars(&self, usage: &Usage, tier: Option<&str>) -> Option<Dollars> {
+        let times = self.times(tier)?;
+        let count = |tokens: Option<u64>| float(tokens.unwrap_or(0));
+        let (input, output) = self.rates(usage);
+        let long = usage.cache_write_long.unwrap_or(0);
+        let short = usage.cache_write.unwrap_or(0).saturating_sub(long);
+        let (per_input, per_output) = (input * times / MILLION, output * times / MILLION);
+        Some(Dollars {
+            input: count(usage.input) * per_input,
+            cache_read: count(usage.cache_read) * self.read * per_input,
+            cache_write: float(short) * self.write * per_input,
+            cache_write_long: float(long) * self.write_long * per_input,
+            output: count(usage.output) * per_output,
+        })
+    }
+
+    /// What so many tokens of a request's input cost that the model had seen before: read as far as the request read, the
+    /// rest written anew.
+    pub fn seen_before(&self, tokens: u64, usage: &Usage, tier: Option<&str>) -> Option<f64> {
+        let times = self.times(tier)?;
+        let (input, _) = self.rates(usage);
+        let all = all_input(usage);
+        let tokens = tokens.min(all);
+        let read = tokens.min(usage.cache_read.unwrap_or(0));
+        let rest = tokens - read;
+        let written = usage.cache_write.unwrap_or(0);
+        let anew = if usage.cache_write_long.unwrap_or(0) * 2 > written {
+            self.write_long
+        } else if written > 0 {
+            self.write
+        } else {
+            1.0
+        };
+        Some((float(read) * self.read + float(rest) * anew) * input * times / MILLION)
+    }
+
+    /// The same relative to plain input, as a planner of rewrites takes them. `long`: the session's caches are kept for an
+    /// hour.
+    pub fn relative(&self, long: bool) -> Prices {
+        let (write, ttl_seconds) =
+            if long { (self.write_long, self.ttl_long_seconds) } else { (self.write, self.ttl_seconds) };
+        Prices { input: 1.0, read: self.read, write, ttl_seconds }
+    }
+
+    /// Where the provider says so.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    fn times(&self, tier: Option<&str>) -> Option<f64> {
+        match tier {
+            None => Some(1.0),
+            // A table that tells no tiers of a provider knows of no other prices.
+            Some("standard" | "default") => Some(1.0),
+            Some(tier) => self.tiers.get(tier).copied(),
+        }
+    }
+
+    fn rates(&self, usage: &Usage) -> (f64, f64) {
+        match self.above {
+            Some(above) if all_input(usage) > above.tokens => (above.input, above.output),
+            _ => (self.input, self.output),
+        }
+    }
+}
+
+/// Tokens of input, cached or not.
+pub(super) fn all_input(usage: &Usage) -> u64 {
+    let counts = [usage.input, usage.cache_read, usage.cache_write];
+    counts.into_iter().flatten().fold(0, u64::saturating_add)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts of tokens stay far below 2^52")]
+fn float(tokens: u64) -> f64 {
+    tokens as f64
+}
+
+/// Prices by model.
+#[derive(Clone, Debug)]
+pub struct PriceTable {
+    /// The day on which the table was compared with its sources.
+    pub checked: String,
+    /// By name, each in the order of days, the newest last.
+    models: BTreeMap<String, Vec<ModelPrice>>,
+}
+
+impl PriceTable {
+    /// The table that comes with the program.
+    ///
+    /// # Errors
+    /// [`TableError`], if the program was built with a table that cannot be used.
+    pub fn built_in() -> Result<Self, TableError> {
+        Self::from_toml(BUILT_IN)
+    }
+
+    /// A table from TOML, in the form of the program's own.
+    ///
+    /// # Errors
+    /// [`TableError`]; nothing is assumed for what is missing.
+    pub fn from_toml(text: &str) -> Result<Self, TableError> {
+        let written: Written =
+            toml::from_str(text).map_err(|error| TableError::Syntax(error.message().to_owned()))?;
+        let mut models: BTreeMap<String, Vec<ModelPrice>> = BTreeMap::new();
+        for model in &written.model {
+            let price = priced(model, &written.provider)?;
+            for name in &model.names {
+                models.entry(plain(name)).or_default().push(price.clone());
+            }
+        }
+        for prices in models.values_mut() {
+            prices.sort_by_key(|price| price.from);
+        }
+        Ok(Self { checked: written.checked, models })
+    }
+
+    /// This table with another one before it, model by model.
+    #[must_use]
+    pub fn with(mut self, first: Self) -> Self {
+        self.models.extend(first.models);
+        self
+    }
+
+    /// What a model cost at a time (without a time: now); `None` if the table does not know it.
+    pub fn price(&self, model: &str, at: Option<Micros>) -> Option<&ModelPrice> {
+        let name = plain(model);
+        let prices = self.models.get(&name).or_else(|| self.models.get(undated(&name)))?;
+        let held = prices.iter().rev().find(|price| at.is_none_or(|at| price.from <= at));
+        held.or(prices.first())
+    }
+}
+
+fn priced(
+    model: &WrittenModel,
+    providers: &BTreeMap<String, WrittenProvider>,
+) -> Result<ModelPrice, TableError> {
+    let name = || model.names.first().cloned().unwrap_or_default();
+    let missing = || TableError::Provider { model: name(), provider: model.provider.clone() };
+    let provider = providers.get(&model.provider).ok_or_else(missing)?;
+    let from = match &model.from {
+        None => Micros(i64::MIN),
+        Some(day) => {
+            let wrong = |_| TableError::Day { model: name(), day: day.clone() };
+            let date: jiff::civil::Date = day.parse().map_err(wrong)?;
+            let start = date.to_zoned(jiff::tz::TimeZone::UTC).map_err(wrong)?;
+            Micros(start.timestamp().as_microsecond())
+        }
+    };
+    let write = model.write.unwrap_or(provider.write);
+    let ttl_seconds = model.ttl_seconds.unwrap_or(provider.ttl_seconds);
+    let price = ModelPrice {
+        from,
+        input: model.input,
+        output: model.output,
+        read: model.read.unwrap_or(provider.read),
+        write,
+        // A provider that keeps nothing for longer has one price.
+        write_long: model.write_long.or(provider.write_long).unwrap_or(write),
+        ttl_seconds,
+        ttl_long_seconds: provider.ttl_long_seconds.unwrap_or(ttl_seconds),
+        above: model.above,
+        tiers: provider.tiers.clone(),
+        source: provider.source.clone(),
+    };
+    let above = model.above.map_or([0.0; 2], |above| [above.input, above.output]);
+    let named = [
+        ("input", price.input),
+        ("output", price.output),
+        ("read", price.read),
+        ("write", price.write),
+        ("write_long", price.write_long),
+        ("above.input", above[0]),
+        ("above.output", above[1]),
+    ];
+    for (field, value) in named {
+        if !value.is_finite() || value < 0.0 {
+            return Err(TableError::Price { model: name(), field, value });
+        }
+    }
+    Ok(price)
+}
+
+/// A model's name without what hosts and resellers put around it: `us.anthropic.claude-opus-4.5-20251101-v1:0`,
+/// `anthropic/claude-opus-4.5`, `claude-opus-4-5@20251101` and `claude-opus-4-5[1m]` are one model.
+fn plain(model: &str) -> String {
+    let lower = model.trim().to_lowercase();
+    let name = lower.rsplit('/').next().unwrap_or_default();
+    let name = name.split([':', '[']).next().unwrap_or_default();
+    let name = name.rsplit_once("anthropic.").map_or(name, |(_, name)| name);
+    let name = match name.rsplit_once("-v") {
+        Some((name, version)) if version.len() == 1 && is_digits(version) => name,
+        _ => name,
+    };
+    name.replace(['.', '@'], "-")
+}
+
+fn is_digits(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// A name without `-latest`, `-preview` and the date of a release: `-20251101`, `-2025-11-01`, `-05-06`.
+fn undated(name: &str) -> &str {
+    let mut name = name.strip_suffix("-latest").unwrap_or(name);
+    let parts = |name: &str, lengths: &[usize]| -> Option<usize> {
+        let mut end = name.len();
+        for length in lengths.iter().rev() {
+            let (head, last) = name.get(..end)?.rsplit_once('-')?;
+            if last.len() != *length || !is_digits(last) {
+                return None;
+            }
+            end = head.len();
+        }
+        Some(end)
+    };
+    for lengths in [&[4, 2, 2][..], &[8], &[2, 2]] {
+        if let Some(end) = parts(name, lengths) {
+            name = name.get(..end).unwrap_or(name);
+            break;
+        }
+    }
+    name.strip_suffix("-preview").unwrap_or(name)
+}
+
+#[cfg(test)]
+#[path = "table_tests.rs"]
+mod tests;

@@ -1,0 +1,158 @@
+//! What of a bill went to stale items, and what other ways of serving the same sessions would have cost.
+//!
+//! Stale is an item whose content a newer one replaced: a file read again after an edit, a test run again. Hosts send it
+//! with every further request. The fold knows how many tokens of it each request carried; the bill knows at what price.
+//! What other ways would have cost comes from the simulator, relative to doing nothing, times what was paid for input.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use acpdb_engine::fold::Policy;
+use acpdb_engine::fold::serving::{Prices, ServeMode};
+use acpdb_engine::ids::{Seq, StreamId};
+use acpdb_engine::{At, Error, Store};
+use serde::Serialize;
+
+use super::requests::Request;
+use super::table::{Dollars, PriceTable};
+use crate::simulate::{self, Recording, Setup};
+
+/// The ways that are reckoned: a name, the preset, how it is served.
+pub const WASTE_WAYS: [(&str, &str, ServeMode); 3] = [
+    ("stale items taken out when it pays", "acp", ServeMode::Batched),
+    ("economy", "economy", ServeMode::Batched),
+    ("stale items taken out at once", "acp", ServeMode::Eager),
+];
+
+/// A way to serve sessions, and what their input would have cost.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Way {
+    /// What it does.
+    pub name: &'static str,
+    /// The policy.
+    pub policy: &'static str,
+    /// How it is served.
+    pub mode: &'static str,
+    /// Dollars for input.
+    pub input: f64,
+    /// Dollars less than were paid; below zero, it would have cost more.
+    pub saved: f64,
+}
+
+/// What other ways would have cost, over some sessions.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Waste {
+    /// Dollars that were paid for the input of these sessions.
+    pub input: f64,
+    /// The ways.
+    pub ways: Vec<Way>,
+}
+
+impl Waste {
+    /// Adds another session's.
+    pub fn add(&mut self, other: &Self) {
+        self.input += other.input;
+        for way in &other.ways {
+            match self.ways.iter_mut().find(|known| known.name == way.name) {
+                Some(known) => {
+                    known.input += way.input;
+                    known.saved += way.saved;
+                }
+                None => self.ways.push(way.clone()),
+            }
+        }
+    }
+
+    /// Sums to the millionth of a dollar.
+    pub fn settle(&mut self) {
+        let sums = self.ways.iter_mut().flat_map(|way| [&mut way.input, &mut way.saved]);
+        for sum in sums.chain([&mut self.input]) {
+            *sum = (*sum * 1e6).round() / 1e6;
+        }
+    }
+}
+
+/// The prices of a session's input, relative to plain input: those of the model that most of its requests went to, its
+/// caches kept as long as the usage says. `None`: no table knows the model.
+pub fn prices_of<'r>(table: &PriceTable, requests: impl Iterator<Item = &'r Request>) -> Option<Prices> {
+    let mut counts: BTreeMap<&str, (u64, &Request)> = BTreeMap::new();
+    let (mut written, mut long) = (0_u64, 0_u64);
+    for request in requests {
+        written = written.saturating_add(request.usage.cache_write.unwrap_or(0));
+        long = long.saturating_add(request.usage.cache_write_long.unwrap_or(0));
+        if let Some(model) = &request.model {
+            counts.entry(model).or_insert((0, request)).0 += 1;
+        }
+    }
+    let (model, (_, request)) = counts.into_iter().max_by_key(|(_, (count, _))| *count)?;
+    let prices = table.price(model, request.at)?.relative(long.saturating_mul(2) > written);
+    prices.checked().ok()
+}
+
+/// Dollars that each request of a session spent on stale items. Nothing for sessions that were served by the store: what
+/// they sent is not what the host recorded.
+///
+/// Cost: a fold of the session.
+///
+/// # Errors
+/// If the log cannot be read.
+pub fn stale(
+    store: &Store,
+    table: &PriceTable,
+    stream: StreamId,
+    requests: &[&Request],
+    to: Seq,
+) -> Result<BTreeMap<Seq, f64>, Error> {
+    let view = store.view_once(stream, &At::Seq(to))?;
+    let reading = view.read();
+    let state = reading.state();
+    let mut spent = BTreeMap::new();
+    if !state.served(view.at()).is_empty() {
+        return Ok(spent);
+    }
+    for request in requests {
+        let tokens = state.tokens(request.seq);
+        let stale = tokens.whole.saturating_sub(tokens.shown);
+        let price = request.model.as_deref().and_then(|model| table.price(model, request.at));
+        let dollars =
+            price.and_then(|price| price.seen_before(stale, &request.usage, request.tier.as_deref()));
+        if let Some(dollars) = dollars.filter(|dollars| *dollars > 0.0) {
+            spent.insert(request.seq, dollars);
+        }
+    }
+    Ok(spent)
+}
+
+/// What other ways would have cost a session. `None`: no table prices it, or it sent nothing.
+///
+/// Cost: the session's texts are read once, and its events folded for each way.
+///
+/// # Errors
+/// If the log cannot be read.
+pub fn waste(
+    store: &Store,
+    table: &PriceTable,
+    stream: StreamId,
+    requests: &[&Request],
+) -> Result<Option<Waste>, Error> {
+    let Some(prices) = prices_of(table, requests.iter().copied()) else { return Ok(None) };
+    let mut paid = Dollars::default();
+    for request in requests {
+        let price = request.model.as_deref().and_then(|model| table.price(model, request.at));
+        let dollars = price.and_then(|price| price.dollars(&request.usage, request.tier.as_deref()));
+        paid.add(&dollars.unwrap_or_default());
+    }
+    let recording = Recording::read(store, stream)?;
+    let nothing = simulate::run(&recording, &Setup::nothing(Some(prices))).price();
+    let input = paid.all_input();
+    if nothing <= 0.0 || input <= 0.0 {
+        return Ok(None);
+    }
+    let ways = WASTE_WAYS.iter().map(|(name, preset, mode)| {
+        let policy = Policy::preset(preset).map(Arc::new);
+        let setup = Setup { name: (*preset).to_owned(), policy, mode: Some(*mode), prices: Some(prices) };
+        let cost = input * simulate::run(&recording, &setup).price_with_fetches() / nothing;
+        Way { name, policy: preset, mode: mode.label(), input: cost, saved: input - cost }
+    });
+    Ok(Some(Waste { input, ways: ways.collect() }))
+}

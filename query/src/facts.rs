@@ -1,0 +1,200 @@
+//! What is known of sessions as a whole: title, project, models, cost, duration.
+//!
+//! Conditions about these are answered before anything else is asked: a filter that holds some is [`settled`] into one
+//! that names the sessions which match. So no other question has to know them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use acpdb_engine::event::Scope;
+use acpdb_engine::ids::{Seq, StreamId};
+use acpdb_engine::{Error, Store, StreamName};
+
+use crate::cost::{PriceTable, Requests, requests};
+use crate::filter::{Expr, Filter, Term};
+use crate::names::Names;
+use crate::titles::title_of;
+
+/// What is known of a session.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SessionFacts {
+    /// The models that answered it, each once, in order of their names.
+    pub models: Vec<String>,
+    /// Dollars, its subagents included; `None` where no table prices any of its requests.
+    pub cost: Option<f64>,
+    /// Seconds from its first event to its newest, as far as times are known.
+    pub duration_seconds: Option<u64>,
+    /// The newest title that its host gave it after it began.
+    pub title: Option<String>,
+}
+
+/// What is known of all sessions, up to `to`.
+///
+/// Cost: a look at the envelope of every event.
+///
+/// # Errors
+/// If the log cannot be read.
+pub fn facts(store: &Store, to: Seq) -> Result<BTreeMap<StreamId, SessionFacts>, Error> {
+    let requests = requests(store, to)?;
+    // A table that cannot be used would be a fault of the program: costs are unknown then.
+    let table = PriceTable::built_in().ok();
+    Ok(of_requests(&requests, table.as_ref()))
+}
+
+fn of_requests(requests: &Requests, table: Option<&PriceTable>) -> BTreeMap<StreamId, SessionFacts> {
+    let mut facts: BTreeMap<StreamId, SessionFacts> = BTreeMap::new();
+    for stream in requests.streams.keys() {
+        let known = facts.entry(*stream).or_default();
+        known.title = requests.titles.get(stream).cloned();
+        known.duration_seconds = requests.spans.get(stream).map(|(first, last)| {
+            u64::try_from(last.get().saturating_sub(first.get()) / 1_000_000).unwrap_or_default()
+        });
+    }
+    for request in &requests.all {
+        let price =
+            table.and_then(|table| request.model.as_deref().and_then(|model| table.price(model, request.at)));
+        let dollars = price.and_then(|price| price.dollars(&request.usage, request.tier.as_deref()));
+        let root = requests.root(request.stream);
+        let both = [Some(request.stream), Some(root).filter(|root| *root != request.stream)];
+        for stream in both.into_iter().flatten() {
+            let known = facts.entry(stream).or_default();
+            if let Some(dollars) = &dollars {
+                *known.cost.get_or_insert_default() += dollars.total();
+            }
+            if let Some(model) = request.model.as_ref().filter(|_| stream == request.stream)
+                && let Err(place) = known.models.binary_search(model)
+            {
+                known.models.insert(place, model.clone());
+            }
+        }
+    }
+    for cost in facts.values_mut().filter_map(|known| known.cost.as_mut()) {
+        *cost = (*cost * 1e6).round() / 1e6;
+    }
+    facts
+}
+
+/// The filter with its conditions about sessions as a whole answered: they name the sessions that match.
+///
+/// # Errors
+/// If the log cannot be read.
+pub fn settled(store: &Store, mut filter: Filter) -> Result<Filter, Error> {
+    let needs = filter.needs();
+    if !needs.facts {
+        return Ok(filter);
+    }
+    let names: Vec<StreamName> =
+        store.stream_names()?.into_iter().filter(|name| name.scope == Scope::Session).collect();
+    let known = if needs.requests { facts(store, Seq::MAX)? } else { BTreeMap::new() };
+    let mut todo: Vec<&mut Expr> = filter.expr.iter_mut().collect();
+    while let Some(expr) = todo.pop() {
+        match expr {
+            Expr::Term(term) if term.is_of_session() => {
+                let mut matching = BTreeSet::new();
+                for name in &names {
+                    let facts = known.get(&name.id);
+                    if holds(store, term, name, facts)? {
+                        matching.insert(name.id);
+                    }
+                }
+                *term = Term::In(Arc::new(matching));
+            }
+            Expr::Term(_) => {}
+            Expr::Not(inner) => todo.push(inner),
+            Expr::All(all) | Expr::Any(all) => todo.extend(all),
+        }
+    }
+    Ok(filter)
+}
+
+fn holds(store: &Store, term: &Term, name: &StreamName, facts: Option<&SessionFacts>) -> Result<bool, Error> {
+    Ok(match term {
+        Term::Title(needle) => {
+            let changed = facts.and_then(|facts| facts.title.as_deref());
+            title_of(store, name, changed)?.is_some_and(|title| needle.is_in(title.as_bytes()))
+        }
+        Term::Project(globs) => {
+            name.folder.as_ref().is_some_and(|folder| globs.is_match(&folder.to_lowercase()))
+        }
+        Term::Model(globs) => facts.is_some_and(|facts| {
+            facts.models.iter().any(|model| globs.is_match(&model.to_lowercase().replace('.', "-")))
+        }),
+        Term::Cost(range) => facts.is_some_and(|facts| range.holds(millionths(facts.cost.unwrap_or(0.0)))),
+        Term::Duration(range) => {
+            facts.and_then(|facts| facts.duration_seconds).is_some_and(|seconds| range.holds(seconds))
+        }
+        _ => false,
+    })
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a cost is never negative, and below 2^63"
+)]
+fn millionths(dollars: f64) -> u64 {
+    (dollars * 1e6).round() as u64
+}
+
+/// Whether a session can hold what a filter wants, by its names alone. The filter is [`settled`].
+pub fn may_hold(filter: &Filter, name: &StreamName) -> bool {
+    Names::may_hold(filter, name)
+}
+
+#[cfg(test)]
+mod tests {
+    use acpdb_engine::entry::{Entry, Fact, StreamInfo};
+    use acpdb_engine::event::{Report, Role, Usage};
+    use acpdb_engine::ids::Micros;
+
+    use super::*;
+    use crate::testing::store;
+
+    fn session(store: &Store, name: &str, cwd: &str, model: &str, thousands: u64, minutes: i64) {
+        let info = StreamInfo { cwd: Some(cwd.to_owned()), ..StreamInfo::session("host", name) };
+        let start = 1_770_000_000_000_000;
+        let usage = Usage { input: Some(thousands * 1000), ..Usage::default() };
+        let report = Report { model: Some(model.to_owned()), usage, ..Report::default() };
+        let told = Fact::MessageFinished { key: "m".to_owned(), report };
+        let entries = vec![
+            Entry::message("", Role::User, format!("mend the {name} parser")).at(Some(Micros(start))),
+            Entry::from(told).at(Some(Micros(start + minutes * 60_000_000))),
+        ];
+        let _ = store.append(&info, entries).unwrap();
+    }
+
+    #[test]
+    fn sessions_are_chosen_by_what_is_known_of_them_as_a_whole() {
+        let store = store();
+        session(&store, "one", "/home/me/shop-api", "claude-opus-5-5", 100, 5);
+        session(&store, "two", "/home/me/site", "gpt-5.4", 1000, 90);
+        session(&store, "three", "/home/me/site", "unheard-of", 1000, 1);
+        for (filter, expected) in [
+            ("title:parser", &["one", "two", "three"][..]),
+            ("title:\"two parser\"", &["two"]),
+            ("project:shop", &["one"]),
+            ("project:/home/me/site", &["two", "three"]),
+            ("project:*/site", &["two", "three"]),
+            ("model:opus", &["one"]),
+            ("model:gpt-5.4,opus", &["one", "two"]),
+            ("cost:>0.4", &["two"]),
+            ("cost:0.4", &["one"]),
+            ("cost:<=0.40", &["one", "three"]),
+            ("duration:>1h", &["two"]),
+            ("duration:1m..5m", &["one", "three"]),
+            ("duration:90", &[]),
+            ("not model:opus", &["two", "three"]),
+            ("project:site (model:gpt or cost:0)", &["two", "three"]),
+            ("project:site kind:tool", &[]),
+        ] {
+            let asked = Filter::parse(filter, Micros(0)).unwrap();
+            let rows = crate::sessions(&store, Seq::MAX, &asked).unwrap();
+            let found: Vec<String> = rows.map(|row| row.unwrap().summary.name.name).collect();
+            assert_eq!(found, expected, "{filter}");
+        }
+        let error = |filter: &str| Filter::parse(filter, Micros(0)).unwrap_err().message;
+        for filter in ["cost:much", "cost:1..0.5", "duration:1x", "duration:", "cost:-1"] {
+            assert!(!error(filter).is_empty(), "{filter}");
+        }
+    }
+}

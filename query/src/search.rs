@@ -1,0 +1,372 @@
+//! Search: words, phrases and regular expressions in everything that was recorded.
+//!
+//! ```text
+//! events of a session -> bodies, many at a time -> bytes that match -> item, where it stands -> filter -> excerpts
+//! ```
+//!
+//! There is no index: stored bytes are read, checked against their digests and searched as they are, at the speed of
+//! reading them; see `docs/DESIGN.md` for the figures. So what is erased is found nowhere, and nothing has to be built. Only
+//! items whose texts match are looked up in the fold, and only then is a filter asked.
+
+use acpdb_engine::event::{Body, Face, Payload, Recorded};
+use acpdb_engine::fold::Ix;
+use acpdb_engine::ids::{BodyId, ItemId, Micros, Seq};
+use acpdb_engine::{At, Error, Store, StreamName, View};
+use regex::bytes::{Regex, RegexBuilder};
+use serde::Serialize;
+
+use crate::bodies::{Scanned, telling};
+use crate::filter::{Filter, Term};
+use crate::items::{ItemRow, spell};
+use crate::names::time_of;
+use crate::rows;
+
+mod excerpt;
+
+pub use excerpt::{Excerpt, Line};
+
+/// Bytes of texts that are read at once; the first reading is small, so that the first hit is there at once.
+const READ_BYTES_FIRST: u64 = 256 << 10;
+const READ_BYTES_MAX: u64 = 8 << 20;
+/// Bytes that a compiled pattern may take.
+const PATTERN_BYTES_MAX: usize = 16 << 20;
+/// Numbers of the kinds of events that hold texts which are searched.
+const KINDS: [u16; 8] = [5, 16, 17, 20, 32, 33, 64, 85];
+
+/// How patterns are read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reading {
+    /// They are regular expressions.
+    pub regex: bool,
+    /// They stand for whole words.
+    pub word: bool,
+    /// Capitals count. Else they count only in patterns that have any.
+    pub case: bool,
+}
+
+/// A pattern that cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("{pattern:?} is no regular expression: {reason}")]
+pub struct PatternError {
+    /// As it was written.
+    pub pattern: String,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+/// Patterns, all of which an item has to hold.
+#[derive(Clone, Debug)]
+pub struct Patterns {
+    all: Vec<Regex>,
+}
+
+impl Patterns {
+    /// Reads patterns.
+    ///
+    /// # Errors
+    /// [`PatternError`] with the first that is no regular expression, or too large a one.
+    pub fn new(patterns: &[String], reading: Reading) -> Result<Self, PatternError> {
+        let all = patterns.iter().map(|pattern| compiled(pattern, reading));
+        Ok(Self { all: all.collect::<Result<_, _>>()? })
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    fn are_in(&self, bytes: &[u8]) -> bool {
+        self.all.iter().all(|pattern| pattern.is_match(bytes))
+    }
+
+    /// Where they stand in a text: from and to, in order, without overlaps.
+    pub(crate) fn marks(&self, text: &str) -> Vec<(usize, usize)> {
+        let mut marks: Vec<(usize, usize)> = self
+            .all
+            .iter()
+            .flat_map(|pattern| pattern.find_iter(text.as_bytes()))
+            .map(|found| (found.start(), found.end()))
+            .filter(|(from, to)| from < to && text.is_char_boundary(*from) && text.is_char_boundary(*to))
+            .collect();
+        marks.sort_unstable();
+        let mut apart: Vec<(usize, usize)> = Vec::with_capacity(marks.len());
+        for (from, to) in marks {
+            match apart.last_mut() {
+                Some(last) if from < last.1 => last.1 = last.1.max(to),
+                _ => apart.push((from, to)),
+            }
+        }
+        apart
+    }
+}
+
+fn compiled(pattern: &str, reading: Reading) -> Result<Regex, PatternError> {
+    let mut source = if reading.regex {
+        format!("(?:{pattern})")
+    } else {
+        // Parameters are JSON, in which a quotation mark or a line feed is written otherwise.
+        let plain = regex::escape(pattern);
+        let json = serde_json::to_string(pattern).unwrap_or_default();
+        let json = regex::escape(json.trim_start_matches('"').strip_suffix('"').unwrap_or_default());
+        if json == plain || json.is_empty() { plain } else { format!("(?:{plain}|{json})") }
+    };
+    if reading.word {
+        source = format!(r"\b(?:{source})\b");
+    }
+    let has_capitals =
+        if reading.regex { has_plain_capital(pattern) } else { pattern.chars().any(char::is_uppercase) };
+    RegexBuilder::new(&source)
+        .case_insensitive(!reading.case && !has_capitals)
+        .multi_line(true)
+        .size_limit(PATTERN_BYTES_MAX)
+        .build()
+        .map_err(|error| PatternError { pattern: pattern.to_owned(), reason: said(&error) })
+}
+
+/// Whether a regular expression has a capital that is not part of a class such as `\S`.
+fn has_plain_capital(pattern: &str) -> bool {
+    let mut escaped = false;
+    pattern.chars().any(|c| {
+        let counts = !escaped && c.is_uppercase();
+        escaped = !escaped && c == '\\';
+        counts
+    })
+}
+
+/// The last line of what the library says is what is wrong.
+fn said(error: &regex::Error) -> String {
+    let text = error.to_string();
+    text.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned()
+}
+
+/// What is looked for.
+#[derive(Clone, Debug)]
+pub struct SearchQuestion {
+    /// What an item's text must hold.
+    pub patterns: Patterns,
+    /// What the item must match besides.
+    pub filter: Filter,
+    /// Nothing after this seq, which is also the point at which items stand where they stand.
+    pub at: Seq,
+    /// Lines before and behind each match.
+    pub context: usize,
+    /// At most so many lines of a text that match.
+    pub places: usize,
+}
+
+/// An item whose texts match.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Hit {
+    /// The item, or the event where it recorded none.
+    pub item: String,
+    /// The event whose text matches.
+    pub seq: Seq,
+    /// The host's id of its session.
+    pub session: String,
+    /// The host.
+    pub host: String,
+    /// When it happened, as far as anyone knows.
+    pub time: Option<Micros>,
+    /// Which face of it.
+    pub face: Face,
+    /// Whether the model still sees this text, whole or shortened.
+    pub visible: bool,
+    /// Where it stands; absent for what is no item, such as memory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub row: Option<ItemRow>,
+    /// Kind of the event.
+    pub kind: &'static str,
+    /// How often the patterns stand in it.
+    pub matches: usize,
+    /// The first of them, with the lines around.
+    pub excerpts: Vec<Excerpt>,
+}
+
+/// Looks through a session, in the order of what was recorded. `found` is told of each hit, and says whether to go on.
+///
+/// Cost: the bytes of its texts; where anything matches, a fold of the session.
+///
+/// # Errors
+/// If the log cannot be read. Damaged and erased texts are passed over; the store notes damage.
+pub fn search(
+    store: &Store,
+    stream: &StreamName,
+    question: &SearchQuestion,
+    scanned: &mut Scanned,
+    found: &mut dyn FnMut(Hit) -> bool,
+) -> Result<(), Error> {
+    let mut search = Search { store, stream, question, view: None };
+    let mut held: Vec<(Recorded, Vec<Body>)> = Vec::new();
+    let (mut bytes, mut room) = (0_u64, READ_BYTES_FIRST);
+    let events = store.stream_events(stream.id, Seq(1), question.at)?;
+    for recorded in events.wanted(|glimpse| KINDS.contains(&glimpse.kind())) {
+        let Ok(recorded) = recorded else { continue };
+        scanned.events += 1;
+        let bodies = telling(&recorded.event.payload);
+        bytes = bodies.iter().fold(bytes, |sum, body| sum.saturating_add(body.bytes));
+        held.push((recorded, bodies));
+        if bytes >= room {
+            if !search.through(&mut held, scanned, found)? {
+                return Ok(());
+            }
+            (bytes, room) = (0, room.saturating_mul(4).min(READ_BYTES_MAX));
+        }
+    }
+    search.through(&mut held, scanned, found)?;
+    Ok(())
+}
+
+struct Search<'s> {
+    store: &'s Store,
+    stream: &'s StreamName,
+    question: &'s SearchQuestion,
+    view: Option<View>,
+}
+
+impl Search<'_> {
+    /// Looks through the texts of some events.
+    fn through(
+        &mut self,
+        held: &mut Vec<(Recorded, Vec<Body>)>,
+        scanned: &mut Scanned,
+        found: &mut dyn FnMut(Hit) -> bool,
+    ) -> Result<bool, Error> {
+        let ids: Vec<BodyId> = held
+            .iter()
+            .flat_map(|(recorded, bodies)| bodies.iter().map(|body| body.id(recorded.seq)))
+            .collect();
+        let mut texts = self.store.bodies(&ids).into_iter();
+        for (recorded, bodies) in held.drain(..) {
+            for (place, body) in bodies.iter().enumerate() {
+                let bytes = match texts.next() {
+                    Some(Ok(bytes)) => bytes,
+                    Some(Err(Error::Erased { .. } | Error::Corrupt { .. })) | None => continue,
+                    Some(Err(error)) => return Err(error),
+                };
+                scanned.bodies += 1;
+                scanned.bytes += bytes.len() as u64;
+                if !self.question.patterns.are_in(&bytes) {
+                    continue;
+                }
+                if let Some(hit) = self.hit(&recorded, place, *body, &bytes)?
+                    && !found(hit)
+                {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// A text that matches, if its item does.
+    fn hit(
+        &mut self,
+        recorded: &Recorded,
+        place: usize,
+        body: Body,
+        bytes: &[u8],
+    ) -> Result<Option<Hit>, Error> {
+        let view = match &self.view {
+            Some(view) => view.clone(),
+            None => self.store.view_once(self.stream.id, &At::Seq(self.question.at))?,
+        };
+        self.view = Some(view.clone());
+        let ix = item_of(&view, recorded, place, body);
+        let face = if matches!(recorded.event.payload, Payload::ToolCallStarted(_)) {
+            Face::Input
+        } else {
+            Face::Output
+        };
+        let (row, visible) = match ix {
+            Some(ix) => self.row(&view, ix, face)?,
+            None => (None, false),
+        };
+        if !self.passes(recorded, row.as_ref()) {
+            return Ok(None);
+        }
+        let text = excerpt::readable(bytes, face);
+        let mut marks = self.question.patterns.marks(&text);
+        let text = if marks.is_empty() {
+            // The match is in what JSON puts around the texts.
+            let text = String::from_utf8_lossy(bytes).into_owned();
+            marks = self.question.patterns.marks(&text);
+            text
+        } else {
+            text
+        };
+        let item = row.as_ref().map_or_else(|| recorded.seq.to_string(), |row| row.item.clone());
+        Ok(Some(Hit {
+            item,
+            seq: recorded.seq,
+            session: self.stream.name.clone(),
+            host: self.stream.host.clone(),
+            time: time_of(recorded, Some(self.stream)),
+            face,
+            visible,
+            row,
+            kind: recorded.event.payload.label(),
+            matches: marks.len().max(1),
+            excerpts: excerpt::excerpts(&text, &marks, self.question.context, self.question.places),
+        }))
+    }
+
+    fn row(&self, view: &View, ix: Ix, face: Face) -> Result<(Option<ItemRow>, bool), Error> {
+        let (mut row, visible) = {
+            let reading = view.read();
+            let (state, at) = (reading.state(), view.at());
+            let Some(item) = state.item(ix, at) else { return Ok((None, false)) };
+            let shown = if face == Face::Input { &item.input } else { &item.output };
+            let is_shown = matches!(
+                shown.state,
+                acpdb_engine::fold::FaceState::Whole | acpdb_engine::fold::FaceState::Shortened
+            );
+            let visible = item.in_context && !item.hidden_from_model && is_shown;
+            (ItemRow::of(state, &item, &self.stream.name, at), visible)
+        };
+        let _ = spell(view, &mut [&mut row]);
+        Ok((Some(row), visible))
+    }
+
+    /// Whether an item matches what is asked besides. What is no item matches by its event alone.
+    fn passes(&self, recorded: &Recorded, row: Option<&ItemRow>) -> bool {
+        if self.question.filter.is_empty() {
+            return true;
+        }
+        let verdict = self.question.filter.judge(&|term: &Term| {
+            let known = match row {
+                Some(row) => rows::known(term, row, self.stream),
+                None => rows::known_of_session(term, self.stream),
+            };
+            known.or_else(|| rows::of_event(term, Some(recorded), self.stream))
+        });
+        verdict == Some(true)
+    }
+}
+
+/// The item that a text of an event belongs to.
+fn item_of(view: &View, recorded: &Recorded, place: usize, body: Body) -> Option<Ix> {
+    let reading = view.read();
+    let (state, at, seq) = (reading.state(), view.at(), recorded.seq);
+    match &recorded.event.payload {
+        Payload::ToolCallFinished(finished) => {
+            let mut calls = state.calls_by_host_id(&finished.call, at).into_iter();
+            calls.find(|ix| state.item(*ix, at).is_some_and(|item| item.finished == Some(seq)))
+        }
+        Payload::ItemRevised(revised) => state.find(revised.item),
+        Payload::MessageRecorded(_) | Payload::MessageContinued(_) => {
+            let parts = match &recorded.event.payload {
+                Payload::MessageRecorded(message) => &message.parts,
+                Payload::MessageContinued(message) => &message.parts,
+                _ => return None,
+            };
+            // Empty parts have no text; what is left has the part's own number.
+            let part = parts.iter().position(|part| part.body == body).unwrap_or(place);
+            let part = u32::try_from(part).ok()?.checked_add(1)?;
+            state.find(ItemId { seq, part }).or_else(|| state.find(ItemId { seq, part: 1 }))
+        }
+        _ => state.find(ItemId { seq, part: 1 }),
+    }
+}
+
+#[cfg(test)]
+mod tests;

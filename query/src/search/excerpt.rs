@@ -1,0 +1,130 @@
+//! Excerpts: the lines of a text that match, those around them, and where in them the matches stand.
+
+use acpdb_engine::event::Face;
+use serde::Serialize;
+use serde_json::Value;
+
+/// Bytes of a line that are shown.
+const LINE_BYTES_MAX: usize = 320;
+/// Bytes of them before the first match of the line.
+const LEAD_BYTES: usize = 80;
+/// Deepest nesting of parameters that are shown as lines.
+const DEPTH_MAX: usize = 32;
+
+/// Lines of a text without a gap.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Excerpt {
+    /// The lines.
+    pub lines: Vec<Line>,
+}
+
+/// A line of a text.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Line {
+    /// Its number in the text, from 1.
+    pub number: usize,
+    /// What it says; of a long line the part around the first match, with `…` where it is cut.
+    pub text: String,
+    /// Matches in it: bytes from and to.
+    pub marks: Vec<(usize, usize)>,
+}
+
+/// A text as people read it: of parameters a line for each value, with their own line breaks.
+pub(super) fn readable(bytes: &[u8], face: Face) -> String {
+    let value = if face == Face::Input { serde_json::from_slice::<Value>(bytes).ok() } else { None };
+    match value {
+        Some(value @ (Value::Object(_) | Value::Array(_))) => {
+            let mut text = String::with_capacity(bytes.len());
+            flatten("", &value, 0, &mut text);
+            text
+        }
+        _ => String::from_utf8_lossy(bytes).into_owned(),
+    }
+}
+
+fn flatten(path: &str, value: &Value, depth: usize, out: &mut String) {
+    let below = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+    match value {
+        Value::Object(fields) if depth < DEPTH_MAX => {
+            for (name, value) in fields {
+                flatten(&below(name), value, depth + 1, out);
+            }
+        }
+        Value::Array(values) if depth < DEPTH_MAX => {
+            for (place, value) in values.iter().enumerate() {
+                flatten(&below(&place.to_string()), value, depth + 1, out);
+            }
+        }
+        value => {
+            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            out.push_str(path);
+            out.push_str(": ");
+            out.push_str(&text);
+            out.push('\n');
+        }
+    }
+}
+
+/// The first `count` lines of a text that match, with `context` lines around each. `marks` are in order.
+pub(super) fn excerpts(text: &str, marks: &[(usize, usize)], context: usize, count: usize) -> Vec<Excerpt> {
+    let mut lines: Vec<(usize, usize)> = Vec::new();
+    let mut start = 0;
+    for line in text.split_inclusive('\n') {
+        let end = start + line.trim_end_matches(['\n', '\r']).len();
+        lines.push((start, end));
+        start += line.len();
+    }
+    // Lines that match, each with the marks that begin in it.
+    let mut matching: Vec<usize> = Vec::new();
+    for (from, _) in marks {
+        let line = lines.partition_point(|(start, _)| start <= from).saturating_sub(1);
+        if matching.last() == Some(&line) {
+            continue;
+        }
+        if matching.len() == count {
+            break;
+        }
+        matching.push(line);
+    }
+    let mut stretches: Vec<(usize, usize)> = Vec::new();
+    for line in matching {
+        let (from, to) =
+            (line.saturating_sub(context), line.saturating_add(context).min(lines.len().saturating_sub(1)));
+        match stretches.last_mut() {
+            Some(last) if from <= last.1.saturating_add(1) => last.1 = to,
+            _ => stretches.push((from, to)),
+        }
+    }
+    let line_at = |number: usize| {
+        let (start, end) = lines.get(number).copied().unwrap_or_default();
+        let own = marks.iter().filter(|(from, _)| (start..=end).contains(from));
+        let own: Vec<(usize, usize)> =
+            own.map(|(from, to)| (from - start, (*to).min(end).saturating_sub(start))).collect();
+        cut(number + 1, text.get(start..end).unwrap_or_default(), &own)
+    };
+    let excerpt = |(from, to): (usize, usize)| Excerpt { lines: (from..=to).map(line_at).collect() };
+    stretches.into_iter().map(excerpt).collect()
+}
+
+/// A line, or the part of it around its first match.
+fn cut(number: usize, line: &str, marks: &[(usize, usize)]) -> Line {
+    if line.len() <= LINE_BYTES_MAX {
+        return Line { number, text: line.to_owned(), marks: marks.to_vec() };
+    }
+    let boundary = |mut place: usize| {
+        place = place.min(line.len());
+        while !line.is_char_boundary(place) {
+            place -= 1;
+        }
+        place
+    };
+    let first = marks.first().map_or(0, |(from, _)| *from);
+    let from = boundary(first.saturating_sub(LEAD_BYTES));
+    let to = boundary(from.saturating_add(LINE_BYTES_MAX));
+    let (before, behind) = (if from > 0 { "…" } else { "" }, if to < line.len() { "…" } else { "" });
+    let shift = |place: usize| place.clamp(from, to) - from + before.len();
+    let marks =
+        marks.iter().filter(|(start, _)| *start < to).map(|(start, end)| (shift(*start), shift(*end)));
+    let text = format!("{before}{}{behind}", line.get(from..to).unwrap_or_default());
+    Line { number, text, marks: marks.collect() }
+}

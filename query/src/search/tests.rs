@@ -1,0 +1,326 @@
+use acpdb_engine::entry::{Entry, StreamInfo};
+use acpdb_engine::event::Role;
+use acpdb_engine::ids::Micros;
+use expect_test::{Expect, expect};
+
+use super::*;
+use crate::testing::{play, store};
+
+fn ask(patterns: &[&str], reading: Reading, filter: &str) -> SearchQuestion {
+    let patterns: Vec<String> = patterns.iter().map(|pattern| (*pattern).to_owned()).collect();
+    SearchQuestion {
+        patterns: Patterns::new(&patterns, reading).unwrap(),
+        filter: Filter::parse(filter, Micros(0)).unwrap(),
+        at: Seq::MAX,
+        context: 0,
+        places: 2,
+    }
+}
+
+fn hits(store: &Store, question: &SearchQuestion) -> Vec<Hit> {
+    let mut hits = Vec::new();
+    for stream in store.stream_names().unwrap() {
+        search(store, &stream, question, &mut Scanned::default(), &mut |hit| {
+            hits.push(hit);
+            true
+        })
+        .unwrap();
+    }
+    hits
+}
+
+fn told(hits: &[Hit]) -> String {
+    let mut text = String::new();
+    for hit in hits {
+        let tool = hit.row.as_ref().and_then(|row| row.tool.clone()).unwrap_or_default();
+        let seen = if hit.visible { "seen" } else { "unseen" };
+        text += &format!("{} {tool} {:?} {seen} {}\n", hit.item, hit.face, hit.matches);
+        for line in hit.excerpts.iter().flat_map(|excerpt| &excerpt.lines) {
+            let mut shown = line.text.clone();
+            for (from, to) in line.marks.iter().rev() {
+                shown.insert(*to, ']');
+                shown.insert(*from, '[');
+            }
+            text += &format!("  {}: {shown}\n", line.number);
+        }
+    }
+    text
+}
+
+fn sample() -> Store {
+    let store = store();
+    play(
+        &store,
+        "first",
+        "user The Parser fails on \"quoted\" words
+        turn
+        read /src/parser.rs
+        turn
+        edit /src/parser.rs
+        turn
+        bash make parser failed
+        say I mended the parser",
+    );
+    play(&store, "second", "user nothing here");
+    store
+}
+
+#[test]
+fn texts_are_found_with_their_items_and_whether_the_model_sees_them() {
+    let store = sample();
+    let check = |patterns: &[&str], filter: &str, expected: Expect| {
+        let found = hits(&store, &ask(patterns, Reading::default(), filter));
+        expected.assert_eq(&told(&found));
+    };
+    check(
+        &["parser"],
+        "",
+        expect![[r##"
+        #3  Output seen 1
+          1: The [Parser] fails on "quoted" words
+        #5 read Input seen 1
+          1: filePath: /src/[parser].rs
+        #5 read Output unseen 20
+          1: /src/[parser].rs line of output
+          2: /src/[parser].rs line of output
+          3: /src/[parser].rs line of output
+          4: /src/[parser].rs line of output
+          5: /src/[parser].rs line of output
+          6: /src/[parser].rs line of output
+          7: /src/[parser].rs line of output
+          8: /src/[parser].rs line of output
+          9: /src/[parser].rs line of output
+          10: /src/[parser].rs line of output
+          11: /src/[parser].rs line of output
+          12: /src/[parser].rs line of output
+          13: /src/[parser].rs line of output
+          14: /src/[parser].rs line of output
+          15: /src/[parser].rs line of output
+          16: /src/[parser].rs line of output
+          17: /src/[parser].rs line of output
+          18: /src/[parser].rs line of output
+          19: /src/[parser].rs line of output
+          20: /src/[parser].rs line of output
+        #8 edit Input seen 1
+          1: filePath: /src/[parser].rs
+        #8 edit Output seen 20
+          1: /src/[parser].rs line of output
+          2: /src/[parser].rs line of output
+          3: /src/[parser].rs line of output
+          4: /src/[parser].rs line of output
+          5: /src/[parser].rs line of output
+          6: /src/[parser].rs line of output
+          7: /src/[parser].rs line of output
+          8: /src/[parser].rs line of output
+          9: /src/[parser].rs line of output
+          10: /src/[parser].rs line of output
+          11: /src/[parser].rs line of output
+          12: /src/[parser].rs line of output
+          13: /src/[parser].rs line of output
+          14: /src/[parser].rs line of output
+          15: /src/[parser].rs line of output
+          16: /src/[parser].rs line of output
+          17: /src/[parser].rs line of output
+          18: /src/[parser].rs line of output
+          19: /src/[parser].rs line of output
+          20: /src/[parser].rs line of output
+        #11 bash Input seen 1
+          1: command: make [parser]
+        #11 bash Output seen 20
+          1: make [parser] line of output
+          2: make [parser] line of output
+          3: make [parser] line of output
+          4: make [parser] line of output
+          5: make [parser] line of output
+          6: make [parser] line of output
+          7: make [parser] line of output
+          8: make [parser] line of output
+          9: make [parser] line of output
+          10: make [parser] line of output
+          11: make [parser] line of output
+          12: make [parser] line of output
+          13: make [parser] line of output
+          14: make [parser] line of output
+          15: make [parser] line of output
+          16: make [parser] line of output
+          17: make [parser] line of output
+          18: make [parser] line of output
+          19: make [parser] line of output
+          20: make [parser] line of output
+        #13  Output seen 1
+          1: I mended the [parser]
+    "##]],
+    );
+    check(
+        &["Parser"],
+        "",
+        expect![[r##"
+        #3  Output seen 1
+          1: The [Parser] fails on "quoted" words
+    "##]],
+    );
+    check(
+        &["parser", "mended"],
+        "",
+        expect![[r#"
+        #13  Output seen 2
+          1: I [mended] the [parser]
+    "#]],
+    );
+    check(
+        &["parser"],
+        "tool:bash",
+        expect![[r#"
+        #11 bash Input seen 1
+          1: command: make [parser]
+        #11 bash Output seen 20
+          1: make [parser] line of output
+          2: make [parser] line of output
+          3: make [parser] line of output
+          4: make [parser] line of output
+          5: make [parser] line of output
+          6: make [parser] line of output
+          7: make [parser] line of output
+          8: make [parser] line of output
+          9: make [parser] line of output
+          10: make [parser] line of output
+          11: make [parser] line of output
+          12: make [parser] line of output
+          13: make [parser] line of output
+          14: make [parser] line of output
+          15: make [parser] line of output
+          16: make [parser] line of output
+          17: make [parser] line of output
+          18: make [parser] line of output
+          19: make [parser] line of output
+          20: make [parser] line of output
+    "#]],
+    );
+    check(
+        &["parser"],
+        "session:second or state:superseded",
+        expect![[r#"
+        #5 read Input seen 1
+          1: filePath: /src/[parser].rs
+        #5 read Output unseen 20
+          1: /src/[parser].rs line of output
+          2: /src/[parser].rs line of output
+          3: /src/[parser].rs line of output
+          4: /src/[parser].rs line of output
+          5: /src/[parser].rs line of output
+          6: /src/[parser].rs line of output
+          7: /src/[parser].rs line of output
+          8: /src/[parser].rs line of output
+          9: /src/[parser].rs line of output
+          10: /src/[parser].rs line of output
+          11: /src/[parser].rs line of output
+          12: /src/[parser].rs line of output
+          13: /src/[parser].rs line of output
+          14: /src/[parser].rs line of output
+          15: /src/[parser].rs line of output
+          16: /src/[parser].rs line of output
+          17: /src/[parser].rs line of output
+          18: /src/[parser].rs line of output
+          19: /src/[parser].rs line of output
+          20: /src/[parser].rs line of output
+    "#]],
+    );
+    check(
+        &["\"quoted\""],
+        "",
+        expect![[r##"
+        #3  Output seen 1
+          1: The Parser fails on ["quoted"] words
+    "##]],
+    );
+    check(&["nowhere"], "", expect![[r#""#]]);
+}
+
+#[test]
+fn patterns_are_words_phrases_or_regular_expressions() {
+    let regex = Reading { regex: true, ..Reading::default() };
+    let word = Reading { word: true, ..Reading::default() };
+    let case = Reading { case: true, ..Reading::default() };
+    for (pattern, reading, text, marks) in [
+        ("ab", Reading::default(), "ab AB cab", &[(0, 2), (3, 5), (7, 9)][..]),
+        ("AB", Reading::default(), "ab AB cab", &[(3, 5)]),
+        ("ab", case, "ab AB cab", &[(0, 2), (7, 9)]),
+        ("ab", word, "ab AB cab", &[(0, 2), (3, 5)]),
+        ("a.b", Reading::default(), "a.b axb", &[(0, 3)]),
+        ("a.b", regex, "a.b axb", &[(0, 3), (4, 7)]),
+        (r"\S+z", regex, "XZ yz", &[(0, 2), (3, 5)]),
+        ("^b", regex, "a\nb", &[(2, 3)]),
+        ("ä", Reading::default(), "Ä ä", &[(0, 2), (3, 5)]),
+        ("x*", regex, "aaa", &[]),
+    ] {
+        let patterns = Patterns::new(&[pattern.to_owned()], reading).unwrap();
+        assert_eq!(patterns.marks(text), marks, "{pattern}");
+    }
+    let error = Patterns::new(&["a(b".to_owned()], regex).unwrap_err().to_string();
+    assert!(error.contains("\"a(b\"") && error.contains("unclosed group"), "{error}");
+    assert!(Patterns::new(&["a(b".to_owned()], Reading::default()).is_ok());
+}
+
+#[test]
+fn excerpts_are_lines_around_matches() {
+    let text = "one\ntwo x\nthree\nfour\nfive x x\nsix";
+    let patterns = Patterns::new(&["x".to_owned()], Reading::default()).unwrap();
+    // `six` matches, too.
+    let marks = patterns.marks(text);
+    let numbers = |context: usize, count: usize| -> Vec<Vec<usize>> {
+        let found = excerpt::excerpts(text, &marks, context, count);
+        found.iter().map(|it| it.lines.iter().map(|line| line.number).collect()).collect()
+    };
+    assert_eq!(numbers(0, 9), [vec![2], vec![5, 6]]);
+    assert_eq!(numbers(1, 9), [vec![1, 2, 3, 4, 5, 6]]);
+    assert_eq!(numbers(0, 1), [vec![2]]);
+    let long = format!("{}needle{}", "ä".repeat(500), "ö".repeat(500));
+    let found = excerpt::excerpts(&long, &[(1000, 1006)], 0, 1);
+    let line = &found[0].lines[0];
+    assert!(line.text.starts_with('…') && line.text.ends_with('…') && line.text.len() < 400);
+    assert_eq!(&line.text[line.marks[0].0..line.marks[0].1], "needle");
+}
+
+/// Parameters are stored as JSON: what a person looks for has its own quotation marks and line feeds.
+#[test]
+fn parameters_are_read_as_people_wrote_them() {
+    let store = store();
+    let info = StreamInfo::session("h", "s");
+    let params = r#"{"command":"say \"hi there\"\nand go","depth":{"n":[1,2]}}"#;
+    let _ = store.append(&info, vec![Entry::tool_started("c", "bash", params)]).unwrap();
+    let _ = store.append(&info, vec![Entry::message("", Role::User, "hi there")]).unwrap();
+    for (pattern, expected) in [
+        ("\"hi there\"", "#3 bash Input seen 1\n  1: command: say [\"hi there\"]\n"),
+        ("and go", "#3 bash Input seen 1\n  2: [and go]\n"),
+        ("depth.n.1", ""),
+    ] {
+        let found = hits(&store, &ask(&[pattern], Reading::default(), ""));
+        assert_eq!(told(&found), expected, "{pattern}");
+    }
+}
+
+#[test]
+fn a_search_ends_where_it_is_told_to() {
+    let store = sample();
+    let stream = store.find_stream("first").unwrap();
+    let mut count = 0;
+    let question = ask(&["parser"], Reading::default(), "");
+    search(&store, &stream, &question, &mut Scanned::default(), &mut |_| {
+        count += 1;
+        count < 2
+    })
+    .unwrap();
+    assert_eq!(count, 2);
+}
+
+/// What was erased is nowhere: there is no index that could keep it.
+#[test]
+fn what_is_erased_is_not_found() {
+    let store = sample();
+    let question = ask(&["mended"], Reading::default(), "");
+    let found = hits(&store, &question);
+    assert_eq!(found.len(), 1);
+    let item: ItemId = found[0].item.parse().unwrap();
+    let _ = store.erase(item, "me", "a test").unwrap();
+    assert_eq!(hits(&store, &question), []);
+}

@@ -1,0 +1,189 @@
+//! What a session is called: by its host, where that says something, else by the first prompt that a person wrote.
+//!
+//! Hosts put texts of their own before it: instructions of the project, what the environment is, what a command printed.
+//! They stand in tags, or begin with words that are known.
+
+use acpdb_engine::event::{Body, PartKind, Payload, Role};
+use acpdb_engine::ids::Seq;
+use acpdb_engine::{Error, Store, StreamName};
+
+/// Messages of the user that are looked at.
+const PROMPT_COUNT_MAX: usize = 12;
+/// Bytes of a prompt that are looked at behind what is left out of it.
+const TITLE_BYTES_MAX: usize = 1 << 10;
+/// Number of the kind of messages.
+const MESSAGE_RECORDED: u16 = 16;
+
+/// Beginnings of texts that hosts write in a person's name.
+const INJECTED: &[&str] = &[
+    "# AGENTS.md instructions",
+    "# CLAUDE.md",
+    "Caveat: The messages below were generated",
+    "[Request interrupted by user",
+    "This session is being continued from a previous conversation",
+    "Warmup",
+];
+
+/// Lines that stand before what was asked.
+const LEADS: &[&str] = &["Implement the following plan:", "[[ ## user_query ## ]]"];
+
+/// Titles that hosts give before they know better.
+const EMPTY_TITLES: &[&str] = &["New session", "New Session", "New chat", "Untitled"];
+
+/// The host whose titles are names of files.
+const CHATS: &str = "openai-messages";
+
+/// The title of a session, as far as anything says one. `changed` is the newest that its host gave it later.
+///
+/// Cost: where the host tells none, a look at the first messages.
+///
+/// # Errors
+/// If the log cannot be read. Texts that are damaged or erased are passed over.
+pub fn title_of(store: &Store, name: &StreamName, changed: Option<&str>) -> Result<Option<String>, Error> {
+    let told = changed.or(name.title.as_deref()).filter(|title| name.host != CHATS && is_telling(title));
+    if let Some(told) = told {
+        return Ok(Some(one_line(told)));
+    }
+    let prompt = first_prompt(store, name)?;
+    Ok(prompt.or_else(|| name.title.as_deref().map(one_line)))
+}
+
+fn is_telling(title: &str) -> bool {
+    let title = title.trim();
+    !title.is_empty()
+        && !EMPTY_TITLES.iter().any(|empty| title.starts_with(empty))
+        && prompt_in(title).is_some()
+}
+
+/// The first prompt of a session that a person wrote.
+fn first_prompt(store: &Store, name: &StreamName) -> Result<Option<String>, Error> {
+    let events = store.stream_events(name.id, Seq(1), Seq::MAX)?;
+    let mut seen = 0;
+    for recorded in events.wanted(|glimpse| glimpse.kind() == MESSAGE_RECORDED) {
+        let Ok(recorded) = recorded else { continue };
+        let Payload::MessageRecorded(message) = &recorded.event.payload else { continue };
+        if message.role != Role::User || message.hidden_from_model {
+            continue;
+        }
+        seen += 1;
+        let texts = message.parts.iter().filter(|part| part.kind == PartKind::Text);
+        for body in texts.map(|part| part.body).filter(|body: &Body| body.bytes > 0) {
+            let bytes = match store.body(body.id(recorded.seq)) {
+                Ok(bytes) => bytes,
+                Err(Error::Corrupt { .. } | Error::Erased { .. }) => continue,
+                Err(error) => return Err(error),
+            };
+            if let Some(prompt) = prompt_in(&String::from_utf8_lossy(&bytes)) {
+                return Ok(Some(prompt));
+            }
+        }
+        if seen == PROMPT_COUNT_MAX {
+            break;
+        }
+    }
+    Ok(None)
+}
+
+/// What of a text a person wrote, as one line; `None`: nothing.
+pub fn prompt_in(text: &str) -> Option<String> {
+    let mut rest = text.trim_start();
+    loop {
+        if INJECTED.iter().any(|beginning| rest.starts_with(beginning)) {
+            return None;
+        }
+        let lead = LEADS.iter().find_map(|lead| rest.strip_prefix(lead));
+        if let Some(behind) = lead.filter(|behind| !behind.trim().is_empty()) {
+            rest = behind.trim_start();
+        } else if let Some(behind) = behind_tag(rest) {
+            rest = behind.trim_start();
+        } else {
+            break;
+        }
+    }
+    let rest = rest.trim_start_matches('#').trim_start();
+    let rest = rest.strip_prefix("Plan:").unwrap_or(rest).trim_start();
+    let end = rest.find("\n\n").unwrap_or(rest.len()).min(TITLE_BYTES_MAX);
+    let end = (0..=end).rev().find(|end| rest.is_char_boundary(*end)).unwrap_or(0);
+    let line = one_line(rest.get(..end).unwrap_or_default());
+    (!line.is_empty()).then_some(line)
+}
+
+/// What follows `<tag ..>..</tag>` where a text begins with that.
+fn behind_tag(text: &str) -> Option<&str> {
+    let inner = text.strip_prefix('<')?;
+    let end = inner.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-')))?;
+    let tag = inner.get(..end).filter(|tag| !tag.is_empty())?;
+    let close = format!("</{tag}>");
+    let (_, behind) = text.split_once(close.as_str())?;
+    Some(behind)
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use acpdb_engine::entry::{Entry, StreamInfo};
+
+    use super::*;
+    use crate::testing::store;
+
+    #[test]
+    fn what_a_host_put_before_a_prompt_is_no_part_of_it() {
+        for (text, prompt) in [
+            ("fix the parser", Some("fix the parser")),
+            ("  fix\n the  parser\n\nIt fails.", Some("fix the parser")),
+            ("# AGENTS.md instructions for /w\n\n<INSTRUCTIONS>\nx\n</INSTRUCTIONS>", None),
+            ("<environment_context>\n<cwd>/w</cwd>\n</environment_context>", None),
+            ("<now>10:00</now>\n\nfix it", Some("fix it")),
+            ("<a>1</a><b-c d=\"e\">2</b-c> fix it", Some("fix it")),
+            (
+                "Implement the following plan:\n\n# Plan: Mend `@` references\n\n## Context\nx",
+                Some("Mend `@` references"),
+            ),
+            ("[[ ## user_query ## ]]\n\nWhat is 2+2?", Some("What is 2+2?")),
+            ("Implement the following plan:", Some("Implement the following plan:")),
+            ("<div> is not closed here", Some("<div> is not closed here")),
+            ("a < b", Some("a < b")),
+            ("<>", Some("<>")),
+            ("Caveat: The messages below were generated by the user", None),
+            ("", None),
+            ("###", None),
+        ] {
+            assert_eq!(prompt_in(text).as_deref(), prompt, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_session_goes_by_its_hosts_title_or_by_the_first_real_prompt() {
+        let store = store();
+        for (host, title, texts, expected) in [
+            (
+                "codex",
+                None,
+                &["# AGENTS.md instructions for /w", "<env>x</env>", "mend it", "more"][..],
+                Some("mend it"),
+            ),
+            ("opencode", Some("A real title"), &["mend it"], Some("A real title")),
+            ("opencode", Some("New session - 2026-01-31T12:00:00Z"), &["mend it"], Some("mend it")),
+            ("openai-messages", Some("chats.json"), &["mend it"], Some("mend it")),
+            ("codex", None, &["<env>x</env>"], None),
+            ("opencode", Some("New session"), &[], Some("New session")),
+        ] {
+            let name = format!("{host} {title:?} {}", texts.len());
+            let info =
+                StreamInfo { title: title.map(str::to_owned), ..StreamInfo::session(host, name.as_str()) };
+            let _ = store.append(&info, vec![Entry::step("")]).unwrap();
+            for text in texts {
+                let _ = store.append(&info, vec![Entry::message("", Role::User, *text)]).unwrap();
+            }
+            let stream = store.find_stream(&name).unwrap();
+            assert_eq!(title_of(&store, &stream, None).unwrap().as_deref(), expected, "{name}");
+            assert_eq!(
+                title_of(&store, &stream, Some("Later")).unwrap().as_deref(),
+                if host == "openai-messages" { expected } else { Some("Later") }
+            );
+        }
+    }
+}
