@@ -39,7 +39,7 @@ mod turns;
 use std::io::{BufRead, BufReader, Read};
 use std::sync::Arc;
 
-use acpdb_engine::entry::{Bytes, Entry, StreamInfo, WirePiece};
+use acpdb_engine::entry::{Bytes, Entry, Fact, StreamInfo, WirePiece};
 use acpdb_engine::ids::Micros;
 use acpdb_engine::secret::DERIVED;
 
@@ -255,6 +255,14 @@ impl Context<'_> {
         let (max, found) = (self.options.limits.facts, self.facts);
         if found > max {
             return Err(Exceeded { limit: "facts", max, found }.into());
+        }
+        if let Some(version) = &stream.host_version {
+            self.report.written_by(version);
+        }
+        for entry in &entries {
+            if let Fact::SessionChanged { host_version: Some(version), .. } = &entry.fact {
+                self.report.written_by(version);
+            }
         }
         // What is told about an earlier record (the end of its message, its document) is told here.
         self.offset = self.offset.max(offset);
