@@ -243,6 +243,18 @@ pub(crate) fn read(
     options: &Options,
     progress: &mut dyn FnMut(u64),
 ) -> Result<FileReport, ReadError> {
+    read_changed(store, path, format, options, &mut import::ReadSessions::default(), progress)
+}
+
+/// Imports one file; of a database, the sessions that are not as they were when `sessions` was filled.
+pub(crate) fn read_changed(
+    store: &Store,
+    path: &Path,
+    format: Format,
+    options: &Options,
+    sessions: &mut import::ReadSessions,
+    progress: &mut dyn FnMut(u64),
+) -> Result<FileReport, ReadError> {
     let mut file = File::open(path).map_err(ReadError::File)?;
     let bytes = file.metadata().map_or(0, |metadata| metadata.len());
     let mut gather = Gather::new(store);
@@ -252,7 +264,7 @@ pub(crate) fn read(
     let is_database = file.read_exact(&mut magic).is_ok() && magic == *sqlite::MAGIC;
     let result = if is_database {
         progress(bytes);
-        database(path, |file, log| import::read_database(file, log, name, options, &mut gather))
+        database(path, |file, log| import::read_changed(file, log, name, options, sessions, &mut gather))
             .map_err(ReadError::File)?
     } else {
         file.rewind().map_err(ReadError::File)?;

@@ -23,7 +23,10 @@ const EXAMPLES: &[(&str, &[Example])] = &[
             ("acpdb import ~/.claude/projects", "all below a folder"),
             ("acpdb import --redact session.jsonl", "without keys and tokens"),
             ("acpdb import laptop.jsonl", "what export jsonl wrote, of any store; again adds nothing"),
-            ("acpdb import --follow", "and go on, until interrupted: what hosts write is there within a second"),
+            (
+                "acpdb import --follow",
+                "and go on, until interrupted: what hosts write is there within a second",
+            ),
         ],
     ),
     ("hosts", &[("acpdb hosts", "versions, files, sessions, and records that were not understood")]),

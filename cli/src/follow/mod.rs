@@ -20,7 +20,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use acpdb_engine::Store;
-use acpdb_hosts::import::{Format, Options};
+use acpdb_hosts::import::{Format, Options, ReadSessions};
 
 pub(crate) use self::tail::End;
 pub(crate) use self::watch::Root;
@@ -93,6 +93,8 @@ struct Follower<'o> {
     rest: HashMap<PathBuf, Instant>,
     /// Files and folders to look at again, and when.
     due: BTreeMap<PathBuf, Instant>,
+    /// What was read of databases.
+    sessions: HashMap<PathBuf, ReadSessions>,
     said: BTreeSet<String>,
     event_count: u64,
 }
@@ -116,6 +118,7 @@ pub(crate) fn run(store: Store, known: KnownFiles, plan: Plan, output: &mut Outp
         stamps: HashMap::new(),
         rest: HashMap::new(),
         due: BTreeMap::new(),
+        sessions: HashMap::new(),
         said: BTreeSet::new(),
         event_count: 0,
     };
@@ -273,7 +276,13 @@ impl Follower<'_> {
                 self.begin(path, format);
             }
             Recognised::Session(format) => {
-                let result = reader::read(&self.store, path, format, &self.plan.options, &mut |_| {});
+                let sessions = self.sessions.entry(path.clone()).or_default();
+                let options = &self.plan.options;
+                let result = reader::read_changed(&self.store, path, format, options, sessions, &mut |_| {});
+                if result.is_err() {
+                    // What of it was recorded is not known.
+                    self.sessions.remove(path);
+                }
                 match result {
                     Ok(report) => {
                         self.known.keep(path, &reading, Some(&report));

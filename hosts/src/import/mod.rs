@@ -46,7 +46,7 @@ use acpdb_engine::secret::DERIVED;
 pub(crate) use claude_code::ATTACHED;
 pub use detect::{HEAD_BYTES, decompressed, detect};
 pub use limits::{Exceeded, Limits, exceeded};
-pub use opencode_db::{is_opencode, read_database};
+pub use opencode_db::{ReadSessions, is_opencode, read_changed, read_database};
 pub use parcels::{OwnExport, ParcelReader, own_export};
 pub use report::{ImportError, ImportReport, Note};
 
