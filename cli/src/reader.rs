@@ -203,15 +203,45 @@ impl sqlite::Source for Anywhere {
 /// Most bytes of a file beside a session.
 const BESIDE_BYTES_MAX: u64 = 64 << 20;
 
-/// Reads long results of the session at `path`: those in its own folder of them, by their name alone.
+/// Reads what the session at `path` names: long results, in its own folder of them, by their name alone; and of Codex the file
+/// of another thread, by the thread's id.
 pub(crate) fn beside(path: &Path) -> import::Beside {
     let folder = path.with_extension("").join("tool-results");
+    let own = path.to_owned();
     import::Beside(Arc::new(move |named| {
+        if import::is_uuid(named) {
+            return rollout(&own, named);
+        }
         let file = folder.join(Path::new(named).file_name()?);
         let metadata = std::fs::symlink_metadata(&file).ok()?;
         let fits = metadata.is_file() && metadata.len() <= BESIDE_BYTES_MAX;
         fits.then(|| std::fs::read(&file).ok())?
     }))
+}
+
+/// What the file of a thread of Codex holds, which lies somewhere beside that at `own`; the longest, if there are several.
+fn rollout(own: &Path, thread: &str) -> Option<Vec<u8>> {
+    let is_root = |folder: &&Path| {
+        folder.file_name().is_some_and(|name| name == "sessions" || name == "archived_sessions")
+    };
+    let home = own.ancestors().find(is_root).and_then(Path::parent);
+    // Files that were taken out of their folders lie side by side.
+    let folders = match home {
+        Some(home) => vec![home.join("sessions"), home.join("archived_sessions")],
+        None => vec![own.parent()?.to_owned()],
+    };
+    let endings = [format!("-{thread}.jsonl"), format!("-{thread}.jsonl.zst")];
+    let found = folders.iter().filter_map(|folder| files(folder).ok()).flatten();
+    let named = found.filter(|file| {
+        let name = file.path.file_name().unwrap_or_default().to_string_lossy();
+        file.path != own && endings.iter().any(|ending| name.ends_with(ending))
+    });
+    let longest = named.max_by_key(|file| file.bytes).filter(|file| file.bytes <= BESIDE_BYTES_MAX)?;
+    let file = BufReader::new(File::open(longest.path).ok()?);
+    let mut bytes = Vec::new();
+    let reader = import::decompressed(file, &Limits::default()).ok()?;
+    reader.take(BESIDE_BYTES_MAX).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
 }
 
 /// The write-ahead log of a database.

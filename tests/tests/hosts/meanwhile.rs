@@ -60,7 +60,8 @@ fn events(bytes: &[u8]) -> BTreeMap<String, Vec<(String, Json)>> {
     let database = Database::open(&bytes, None).unwrap();
     let tables = database.tables().unwrap();
     let table = tables.iter().find(|table| table.name == "event").unwrap();
-    let [session, seq, kind, data] = table.places(["aggregate_id", "seq", "type", "data"]).map(Option::unwrap);
+    let [session, seq, kind, data] =
+        table.places(["aggregate_id", "seq", "type", "data"]).map(Option::unwrap);
     let mut found: BTreeMap<String, Vec<(i64, String, Json)>> = BTreeMap::new();
     database
         .rows(table, &mut |_, row| {

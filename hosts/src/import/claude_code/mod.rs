@@ -47,7 +47,7 @@ use self::line::{Line, Speech};
 use self::record::Record;
 use super::report::Admitted;
 use super::values::ValueReader;
-use super::{Context, ImportError, Input, bytes, digest_origin, json, time, wire};
+use super::{Context, ImportError, Input, bytes, digest_origin, is_uuid, json, time, wire};
 
 /// Name of the host.
 const HOST: &str = "claude-code";
@@ -477,15 +477,6 @@ impl Importer<'_, '_> {
 
 fn bytes_of(beside: &super::Beside, path: &str) -> Option<acpdb_engine::entry::Bytes> {
     (beside.0)(path).map(Arc::from)
-}
-
-/// Whether a name is an id in the usual form of 36 characters.
-fn is_uuid(name: &str) -> bool {
-    name.len() == 36
-        && name.bytes().enumerate().all(|(at, byte)| match at {
-            8 | 13 | 18 | 23 => byte == b'-',
-            _ => byte.is_ascii_hexdigit(),
-        })
 }
 
 fn count_main(report: &mut super::ImportReport, speech: &Speech) {
