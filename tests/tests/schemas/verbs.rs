@@ -194,7 +194,8 @@ fn gather(world: &World, line: &str, answers: &mut Answers) {
 fn follow(world: &World, answers: &mut Answers) {
     use std::io::BufRead as _;
     std::fs::create_dir_all(world.path("followed")).unwrap();
-    std::fs::copy(world.path(SESSION), world.path("followed/late.jsonl")).unwrap();
+    let said = r#"{"type":"user","uuid":"u1","sessionId":"late","cwd":"/w","message":{"role":"user","content":"late"}}"#;
+    world.write("followed/late.jsonl", format!("{said}\n"));
     let mut command = world.command();
     command.args(["import", "--follow", "followed", "--json"]).stdout(std::process::Stdio::piped());
     let mut child = command.spawn().unwrap();
