@@ -534,7 +534,17 @@ fn results_that_the_host_sends_shorter_are_cleared_with_what_it_sends() {
             r#"{"type":"continued-in","sessionId":"s","continuedInSessionId":"t"}"#,
             r#"{"type":"cost-state","sessionId":"s","totalCostUSD":0.5}"#,
         ],
-        expect![[r#""#]],
+        expect![[r#"
+            [s]
+              step m1 <turn:m1>
+              call c of Some("m1"): Read {"file_path":"/a"} <call:c#1:start> *
+              Completed c: Text "out" <call:c#1:finish> *
+              cleared [] ["c"] <replaced:content-replacement:digest:e2da1ee33e667ed8dadf56421ba6df34#1/0>
+              record content-replacement about None <content-replacement:digest:e2da1ee33e667ed8dadf56421ba6df34#1> *
+              record continued-in about Some("t") <continued-in:digest:2f46f33b26d97e730fa3a74669242da2#1> *
+              record cost-state about None <cost-state:digest:dd4f2ce3f20d77318bafd10ce707d60e#1> *
+              end of m1 Some("m") None in None out None <msg:m1:finish>
+        "#]],
     );
 }
 
