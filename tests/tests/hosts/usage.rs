@@ -126,9 +126,9 @@ fn the_size_of_system_prompt_and_tools_is_learnt_from_the_first_request() {
             streams.iter().find(|name| name.scope == Scope::Session && name.parent.is_none()).unwrap();
         let recording = acpdb_query::simulate::Recording::read(&played.store, session.id).unwrap();
         assert!(recording.prefix_is_known, "{scene}");
-        let first = requests(scene).into_iter().find(|request| request.kind != "title").unwrap();
-        let whole = json::count(json::member(Some(&first.usage), "whole")).unwrap();
-        let learnt = recording.prefix_tokens;
-        assert!(learnt <= whole && learnt > whole / 4, "{scene}: {learnt} tokens of {whole}");
+        let sizes = requests(scene).into_iter();
+        let sizes = sizes.map(|it| json::count(json::member(Some(&it.usage), "whole")).unwrap());
+        let (learnt, largest) = (recording.prefix_tokens, sizes.max().unwrap());
+        assert!(learnt > 1000 && learnt < largest, "{scene}: {learnt} tokens, and {largest} were sent");
     }
 }
