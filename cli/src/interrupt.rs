@@ -1,30 +1,65 @@
-//! Ctrl-C: nothing is left behind, and the exit code says so (130).
+//! Ctrl-C: nothing is left behind, and the exit code says so (130). A verb that runs until it is told ends in its own way.
 //!
 //! A commit that was cut off is there whole or not at all, whatever ends the process; so there is nothing to finish
 //! here, only temporary folders to take away. While a pager shows an answer, the key is the pager's.
 
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::{Handle, Signals};
 
 /// Exit code of a command that the user broke off.
 const INTERRUPTED: i32 = 130;
 
+/// What a verb wants to be done in place of ending at once.
+type Stop = Box<dyn FnOnce() + Send>;
+
 static PAGED: AtomicBool = AtomicBool::new(false);
 static SCRATCH: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+static STOP: Mutex<Option<Stop>> = Mutex::new(None);
+static SIGNALS: OnceLock<Handle> = OnceLock::new();
 
 /// Listens from now on. Where it cannot, the system's own way stays: the process ends at once.
 pub(crate) fn listen() {
-    let _ = ctrlc::set_handler(|| {
-        if PAGED.load(Ordering::SeqCst) {
-            return;
+    let Ok(mut signals) = Signals::new([SIGINT]) else { return };
+    let handle = signals.handle();
+    let listener = std::thread::Builder::new().name("signals".to_owned());
+    let listening = listener.spawn(move || {
+        for _ in signals.forever() {
+            told();
         }
-        for folder in SCRATCH.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
-            let _ = std::fs::remove_dir_all(folder);
-        }
-        std::process::exit(INTERRUPTED);
     });
+    if listening.is_ok() {
+        let _ = SIGNALS.set(handle);
+    }
+}
+
+/// Ends the process, or has the verb end it.
+fn told() {
+    if PAGED.load(Ordering::SeqCst) {
+        return;
+    }
+    let stop = STOP.lock().unwrap_or_else(PoisonError::into_inner).take();
+    if let Some(stop) = stop {
+        // A second signal finds nothing here, and ends the process at once.
+        stop();
+        return;
+    }
+    for folder in SCRATCH.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+        let _ = std::fs::remove_dir_all(folder);
+    }
+    std::process::exit(INTERRUPTED);
+}
+
+/// Calls `stop` at the first Ctrl-C or SIGTERM, in place of ending at once.
+pub(crate) fn instead(stop: impl FnOnce() + Send + 'static) {
+    *STOP.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(stop));
+    // Only here: other verbs end by SIGTERM as every program does.
+    if let Some(signals) = SIGNALS.get() {
+        let _ = signals.add_signal(SIGTERM);
+    }
 }
 
 /// A temporary folder that goes when the command is broken off.

@@ -1,10 +1,11 @@
 //! Files that were imported, as they were then: one that has not changed since costs a look at its folder entry.
 //!
 //! Kept beside the store's snapshots, by path: size, times and inode of each file, and what its import found. It may be
-//! deleted at any moment; then files are read again, which records nothing twice. Only files are kept of which everything was
-//! understood, so that a warning is given at each import. A file that changed while or just before it was read is read again.
+//! deleted at any moment; then files are read again, which records nothing twice. A file of which not everything was
+//! understood is remembered for `acpdb hosts`, and read at each import, so that a warning is given. A file that changed while or
+//! just before it was read is read again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -24,7 +25,7 @@ const CLOCK_STEP: Duration = Duration::from_millis(20);
 
 /// What tells a file from a changed one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Stamp {
+pub(crate) struct Stamp {
     bytes: u64,
     modified: i128,
     changed: i128,
@@ -37,13 +38,19 @@ struct Stamp {
 
 impl Stamp {
     /// The stamp of what lies at `path` now.
-    fn at(path: &Path) -> Option<Self> {
+    pub(crate) fn at(path: &Path) -> Option<Self> {
         let mut stamp = Self::of(&std::fs::metadata(path).ok()?)?;
         if path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("db")) {
             let log = std::fs::metadata(crate::reader::log_of(path)).ok().and_then(|log| Self::of(&log));
             stamp.log = log.map(|log| (log.bytes, log.modified));
         }
         Some(stamp)
+    }
+
+    /// Whether it changed so short a time ago, or in what the clock says is to come.
+    pub(crate) fn is_within(&self, time: Duration) -> bool {
+        let step = i128::try_from(time.as_nanos()).unwrap_or(i128::MAX);
+        self.modified.saturating_add(step) > jiff::Timestamp::now().as_nanosecond()
     }
 
     fn of(metadata: &Metadata) -> Option<Self> {
@@ -59,8 +66,9 @@ impl Stamp {
         })
     }
 
-    /// Whether it is older than this, by more than clocks can be wrong about.
-    fn is_settled(&self, at: i128) -> bool {
+    /// Whether it is older than now, by more than clocks can be wrong about.
+    pub(crate) fn is_settled(&self) -> bool {
+        let at = jiff::Timestamp::now().as_nanosecond();
         let step = i128::try_from(CLOCK_STEP.as_nanos()).unwrap_or_default();
         let log = self.log.map_or(i128::MIN, |(_, modified)| modified);
         self.modified.max(self.changed).max(log).saturating_add(step) < at
@@ -75,6 +83,12 @@ struct Held {
     how: String,
     /// Absent: nothing to import.
     session: Option<Counts>,
+    /// Not everything was understood.
+    #[serde(default)]
+    is_partly: bool,
+    /// It changed meanwhile, or just before.
+    #[serde(default)]
+    is_unsettled: bool,
 }
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -91,6 +105,29 @@ struct Counts {
     todo_deltas: u64,
     duplicates: u64,
     facts: u64,
+    /// When it was read, in microseconds since 1970.
+    #[serde(default)]
+    read: i64,
+    /// Versions of the host that wrote it.
+    #[serde(default)]
+    versions: BTreeSet<String>,
+    /// Records of unknown kinds, by kind.
+    #[serde(default)]
+    unknown: BTreeMap<String, u64>,
+    /// Tables of a database that are not read although they are not known.
+    #[serde(default)]
+    tables: BTreeSet<String>,
+}
+
+/// What the files of one host held when they were read.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    pub(crate) files: u64,
+    /// When one of them was read last, in microseconds since 1970.
+    pub(crate) read: i64,
+    pub(crate) versions: BTreeSet<String>,
+    pub(crate) unknown: BTreeMap<String, u64>,
+    pub(crate) tables: BTreeSet<String>,
 }
 
 /// The files that are known.
@@ -112,7 +149,8 @@ pub(crate) enum Known {
 /// A file that is about to be read.
 #[derive(Debug)]
 pub(crate) struct Reading {
-    stamp: Option<Stamp>,
+    /// Its stamp, and whether nothing could have changed it since without changing that too.
+    stamp: Option<(bool, Stamp)>,
 }
 
 impl KnownFiles {
@@ -126,7 +164,7 @@ impl KnownFiles {
     pub(crate) fn look(&self, path: &Path) -> Option<Known> {
         let held = self.files.get(&absolute(path)?)?;
         let stamp = Stamp::at(path)?;
-        if held.stamp != stamp || held.how != self.how {
+        if held.stamp != stamp || held.how != self.how || held.is_partly || held.is_unsettled {
             return None;
         }
         let Some(counts) = &held.session else { return Some(Known::Other) };
@@ -140,34 +178,70 @@ impl KnownFiles {
         })))
     }
 
-    /// Takes note of how a file is before it is read.
-    pub(crate) fn begin(path: &Path) -> Reading {
-        let now = jiff::Timestamp::now().as_nanosecond();
-        let stamp = Stamp::at(path);
-        Reading { stamp: stamp.filter(|stamp| stamp.is_settled(now)) }
+    /// Whether a file is as it was when it was read, whatever came of that.
+    pub(crate) fn is_as_it_was(&self, path: &Path, stamp: &Stamp) -> bool {
+        let held = absolute(path).and_then(|path| self.files.get(&path));
+        held.is_some_and(|held| held.stamp == *stamp && held.how == self.how && !held.is_unsettled)
     }
 
-    /// Remembers a file that was read whole, unless it was changed meanwhile; `None`: of no format.
+    /// Takes note of how a file is before it is read.
+    pub(crate) fn begin(path: &Path) -> Reading {
+        Reading { stamp: Stamp::at(path).map(|stamp| (stamp.is_settled(), stamp)) }
+    }
+
+    /// Remembers what was read of a file; `None`: it is of no format.
     pub(crate) fn keep(&mut self, path: &Path, reading: &Reading, report: Option<&FileReport>) {
+        let is_whole = Stamp::at(path) == reading.stamp.as_ref().map(|(_, stamp)| stamp.clone());
+        let stamp = reading.stamp.clone().map(|(settled, stamp)| (settled && is_whole, stamp));
+        self.remember(path, stamp, report);
+    }
+
+    /// Remembers a file that was read up to `position` while it grew.
+    pub(crate) fn keep_grown(&mut self, path: &Path, position: u64, report: &FileReport) {
+        let stamp = Stamp::at(path).map(|stamp| (stamp.is_settled() && stamp.bytes == position, stamp));
+        self.remember(path, stamp, Some(report));
+    }
+
+    fn remember(&mut self, path: &Path, stamp: Option<(bool, Stamp)>, report: Option<&FileReport>) {
         let Some(place) = absolute(path) else { return };
-        let now = Stamp::at(path);
-        let is_whole = report.is_none_or(|file| {
+        let is_understood = report.is_none_or(|file| {
             file.report.is_complete() && file.report.cut.is_none() && file.report.unknown_records.is_empty()
         });
-        let stamp = reading.stamp.clone().filter(|stamp| is_whole && now.as_ref() == Some(stamp));
         self.is_changed |= match stamp {
-            Some(stamp) if self.files.len() < FILE_COUNT_MAX => {
+            // A file of no format that changes says nothing worth keeping.
+            Some((is_whole, stamp))
+                if (is_whole || report.is_some()) && self.files.len() < FILE_COUNT_MAX =>
+            {
                 let session = report.map(Counts::of);
-                self.files.insert(place, Held { stamp, how: self.how.clone(), session });
+                let (is_partly, is_unsettled) = (!is_understood, !is_whole);
+                let how = self.how.clone();
+                self.files.insert(place, Held { stamp, how, session, is_partly, is_unsettled });
                 true
             }
             _ => self.files.remove(&place).is_some(),
         };
     }
 
+    /// What the files of each host held, by its format.
+    pub(crate) fn seen(&self) -> BTreeMap<String, Seen> {
+        let mut all: BTreeMap<String, Seen> = BTreeMap::new();
+        for counts in self.files.values().filter_map(|held| held.session.as_ref()) {
+            let seen = all.entry(counts.format.clone()).or_default();
+            seen.files = seen.files.saturating_add(1);
+            seen.read = seen.read.max(counts.read);
+            seen.versions.extend(counts.versions.iter().cloned());
+            seen.tables.extend(counts.tables.iter().cloned());
+            for (kind, count) in &counts.unknown {
+                let sum = seen.unknown.entry(kind.clone()).or_default();
+                *sum = sum.saturating_add(*count);
+            }
+        }
+        all
+    }
+
     /// Keeps it all for the next import. That what was read is durable has been seen to.
-    pub(crate) fn save(&self, store: &Store) {
-        if self.is_changed
+    pub(crate) fn save(&mut self, store: &Store) {
+        if std::mem::take(&mut self.is_changed)
             && let Ok(bytes) = serde_json::to_vec(&self.files)
         {
             let _ = store.put_aside(NAME, &bytes);
@@ -191,6 +265,10 @@ impl Counts {
             todo_deltas: report.todo_deltas,
             duplicates: report.duplicates,
             facts: file.event_count.saturating_add(file.known_count),
+            read: jiff::Timestamp::now().as_microsecond(),
+            versions: report.versions.clone(),
+            unknown: report.unknown_records.clone(),
+            tables: report.unknown_tables.clone(),
         }
     }
 
@@ -206,6 +284,8 @@ impl Counts {
         report.todo_snapshots = self.todo_snapshots;
         report.todo_deltas = self.todo_deltas;
         report.duplicates = self.duplicates;
+        report.versions.clone_from(&self.versions);
+        report.unknown_tables.clone_from(&self.tables);
         Some(report)
     }
 }

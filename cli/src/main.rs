@@ -13,6 +13,7 @@ mod commands;
 mod complete;
 mod failure;
 mod feed;
+mod follow;
 mod interrupt;
 mod known;
 mod output;
@@ -151,6 +152,8 @@ fn act(verb: &Verb, global: &args::Global, output: &mut Output) -> Result<Code, 
     match verb {
         Verb::Demo(args) => commands::demo::run(global, args, output),
         Verb::Import(args) => commands::import::run(global, args, output),
+        Verb::Hosts => commands::hosts::run(global, output),
+        Verb::Service(args) => commands::service::run(global, args, output),
         Verb::Merge(args) => commands::merge::run(global, args, output),
         Verb::Append(args) => commands::append::run(global, args, output),
         Verb::Sessions(args) => commands::sessions::run(global, args, output),

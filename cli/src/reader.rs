@@ -57,6 +57,15 @@ pub(crate) struct Candidate {
 
 /// Files below `path`, in order of their paths.
 pub(crate) fn files(path: &Path) -> std::io::Result<Vec<Candidate>> {
+    files_to(path, DEPTH_MAX)
+}
+
+/// Files in the folder `path`, and not in folders below.
+pub(crate) fn files_in(path: &Path) -> std::io::Result<Vec<Candidate>> {
+    files_to(path, 0)
+}
+
+fn files_to(path: &Path, depth_max: usize) -> std::io::Result<Vec<Candidate>> {
     let metadata = std::fs::metadata(path)?;
     if !metadata.is_dir() {
         if !metadata.is_file() {
@@ -71,7 +80,7 @@ pub(crate) fn files(path: &Path) -> std::io::Result<Vec<Candidate>> {
             let entry = entry?;
             // Links are not followed: a folder that holds itself would never end.
             let kind = entry.file_type()?;
-            if kind.is_dir() && depth < DEPTH_MAX {
+            if kind.is_dir() && depth < depth_max {
                 folders.push((entry.path(), depth + 1));
             } else if kind.is_file() {
                 found.push(Candidate { path: entry.path(), bytes: entry.metadata()?.len(), named: false });
@@ -194,15 +203,45 @@ impl sqlite::Source for Anywhere {
 /// Most bytes of a file beside a session.
 const BESIDE_BYTES_MAX: u64 = 64 << 20;
 
-/// Reads long results of the session at `path`: those in its own folder of them, by their name alone.
-fn beside(path: &Path) -> import::Beside {
+/// Reads what the session at `path` names: long results, in its own folder of them, by their name alone; and of Codex the file
+/// of another thread, by the thread's id.
+pub(crate) fn beside(path: &Path) -> import::Beside {
     let folder = path.with_extension("").join("tool-results");
+    let own = path.to_owned();
     import::Beside(Arc::new(move |named| {
+        if import::is_uuid(named) {
+            return rollout(&own, named);
+        }
         let file = folder.join(Path::new(named).file_name()?);
         let metadata = std::fs::symlink_metadata(&file).ok()?;
         let fits = metadata.is_file() && metadata.len() <= BESIDE_BYTES_MAX;
         fits.then(|| std::fs::read(&file).ok())?
     }))
+}
+
+/// What the file of a thread of Codex holds, which lies somewhere beside that at `own`; the longest, if there are several.
+fn rollout(own: &Path, thread: &str) -> Option<Vec<u8>> {
+    let is_root = |folder: &&Path| {
+        folder.file_name().is_some_and(|name| name == "sessions" || name == "archived_sessions")
+    };
+    let home = own.ancestors().find(is_root).and_then(Path::parent);
+    // Files that were taken out of their folders lie side by side.
+    let folders = match home {
+        Some(home) => vec![home.join("sessions"), home.join("archived_sessions")],
+        None => vec![own.parent()?.to_owned()],
+    };
+    let endings = [format!("-{thread}.jsonl"), format!("-{thread}.jsonl.zst")];
+    let found = folders.iter().filter_map(|folder| files(folder).ok()).flatten();
+    let named = found.filter(|file| {
+        let name = file.path.file_name().unwrap_or_default().to_string_lossy();
+        file.path != own && endings.iter().any(|ending| name.ends_with(ending))
+    });
+    let longest = named.max_by_key(|file| file.bytes).filter(|file| file.bytes <= BESIDE_BYTES_MAX)?;
+    let file = BufReader::new(File::open(longest.path).ok()?);
+    let mut bytes = Vec::new();
+    let reader = import::decompressed(file, &Limits::default()).ok()?;
+    reader.take(BESIDE_BYTES_MAX).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
 }
 
 /// The write-ahead log of a database.
@@ -234,18 +273,28 @@ pub(crate) fn read(
     options: &Options,
     progress: &mut dyn FnMut(u64),
 ) -> Result<FileReport, ReadError> {
+    read_changed(store, path, format, options, &mut import::ReadSessions::default(), progress)
+}
+
+/// Imports one file; of a database, the sessions that are not as they were when `sessions` was filled.
+pub(crate) fn read_changed(
+    store: &Store,
+    path: &Path,
+    format: Format,
+    options: &Options,
+    sessions: &mut import::ReadSessions,
+    progress: &mut dyn FnMut(u64),
+) -> Result<FileReport, ReadError> {
     let mut file = File::open(path).map_err(ReadError::File)?;
     let bytes = file.metadata().map_or(0, |metadata| metadata.len());
-    let mut gather =
-        Gather { store, batches: Vec::new(), bytes: 0, count: 0, events: 0, known: 0, error: None };
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let name = name.split('.').next().unwrap_or_default();
+    let mut gather = Gather::new(store);
+    let name = &stem(path);
     let options = &Options { beside: Some(beside(path)), ..options.clone() };
     let mut magic = [0; sqlite::MAGIC.len()];
     let is_database = file.read_exact(&mut magic).is_ok() && magic == *sqlite::MAGIC;
     let result = if is_database {
         progress(bytes);
-        database(path, |file, log| import::read_database(file, log, name, options, &mut gather))
+        database(path, |file, log| import::read_changed(file, log, name, options, sessions, &mut gather))
             .map_err(ReadError::File)?
     } else {
         file.rewind().map_err(ReadError::File)?;
@@ -254,22 +303,13 @@ pub(crate) fn read(
             .map_err(ReadError::File)?;
         import::read(format, name, input, options, &mut gather)
     };
-    if gather.error.is_none() {
-        gather.flush();
-    }
-    if let Some(error) = gather.error {
-        return Err(ReadError::Store(error));
-    }
-    // What came before is recorded, as whole records: importing again, with more allowed, adds the rest.
-    let report = result.map_err(|error| ReadError::Import { error, event_count: gather.events })?;
-    Ok(FileReport {
-        path: path.to_owned(),
-        report,
-        event_count: gather.events,
-        known_count: gather.known,
-        bytes,
-        is_unchanged: false,
-    })
+    gather.report(path, bytes, result)
+}
+
+/// A file's name without its endings: a session's id where its content gives none.
+pub(crate) fn stem(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name.split('.').next().unwrap_or_default().to_owned()
 }
 
 /// Why a file could not be imported.
@@ -314,18 +354,51 @@ impl std::io::Read for Counted<'_> {
 }
 
 /// Gathers batches into commits of some MB.
-struct Gather<'s> {
+pub(crate) struct Gather<'s> {
     store: &'s Store,
     batches: Vec<(Arc<acpdb_engine::entry::StreamInfo>, Batch)>,
     bytes: usize,
     count: usize,
-    events: u64,
+    /// Events that are new.
+    pub(crate) events: u64,
+    /// Facts that were known.
     known: u64,
-    error: Option<Error>,
+    /// Why nothing more can be recorded.
+    pub(crate) error: Option<Error>,
 }
 
-impl Gather<'_> {
-    fn flush(&mut self) {
+impl<'s> Gather<'s> {
+    pub(crate) fn new(store: &'s Store) -> Self {
+        Self { store, batches: Vec::new(), bytes: 0, count: 0, events: 0, known: 0, error: None }
+    }
+
+    /// Records what is left, and says what became of the file at `path`.
+    pub(crate) fn report(
+        &mut self,
+        path: &Path,
+        bytes: u64,
+        result: Result<ImportReport, ImportError>,
+    ) -> Result<FileReport, ReadError> {
+        if self.error.is_none() {
+            self.flush();
+        }
+        if let Some(error) = self.error.take() {
+            return Err(ReadError::Store(error));
+        }
+        // What came before is recorded, as whole records: importing again, with more allowed, adds the rest.
+        let report = result.map_err(|error| ReadError::Import { error, event_count: self.events })?;
+        Ok(FileReport {
+            path: path.to_owned(),
+            report,
+            event_count: self.events,
+            known_count: self.known,
+            bytes,
+            is_unchanged: false,
+        })
+    }
+
+    /// Records what is gathered.
+    pub(crate) fn flush(&mut self) {
         let batches: Vec<Batch> = self.batches.drain(..).map(|(_, batch)| batch).collect();
         self.bytes = 0;
         self.count = 0;

@@ -16,6 +16,8 @@ mod disks;
 mod erased;
 #[path = "cli/faults.rs"]
 mod faults;
+#[path = "cli/follow.rs"]
+mod follow;
 #[path = "cli/processes.rs"]
 mod processes;
 #[path = "cli/terminal.rs"]
@@ -50,6 +52,35 @@ fn answers_for_programs_keep_their_fields() {
 fn mistakes_say_what_to_do() {
     let world = World::fed();
     transcript::play(&world, "mistakes.md");
+}
+
+#[test]
+fn hosts_and_the_service_that_follows_them() {
+    let world = World::new();
+    world.stands_in_for("systemctl", "echo active");
+    world.stands_in_for("launchctl", "exit 1");
+    let folder = world.path("home/.claude/projects/shop");
+    std::fs::create_dir_all(&folder).unwrap();
+    let line = |kind: &str| {
+        format!(
+            "{{\"type\":\"{kind}\",\"uuid\":\"{kind}-1\",\"sessionId\":\"s\",\"cwd\":\"/w\",\"version\":\"2.1.330\",\
+             \"message\":{{\"role\":\"user\",\"content\":\"hello\"}}}}\n"
+        )
+    };
+    let session = folder.join("c0ffee00-0000-4000-8000-000000000001.jsonl");
+    std::fs::write(session, line("user") + &line("dream")).unwrap();
+    transcript::play(&world, "hosts.md");
+    let asked = std::fs::read_to_string(world.path("asked")).unwrap();
+    let expected = [
+        "systemctl --user daemon-reload",
+        "systemctl --user enable --now acpdb-import.service",
+        "systemctl --user is-active acpdb-import.service",
+        "systemctl --user is-active acpdb-import.service",
+        "systemctl --user disable --now acpdb-import.service",
+        "systemctl --user daemon-reload",
+    ];
+    let told: Vec<&str> = asked.lines().filter(|line| line.starts_with("systemctl")).collect();
+    assert_eq!(told, expected);
 }
 
 #[test]

@@ -27,6 +27,8 @@ mod law;
 mod lines;
 #[path = "hosts/lint.rs"]
 mod lint;
+#[path = "hosts/meanwhile.rs"]
+mod meanwhile;
 #[path = "hosts/proof.rs"]
 mod proof;
 #[path = "hosts/scenes.rs"]

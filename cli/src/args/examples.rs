@@ -23,8 +23,22 @@ const EXAMPLES: &[(&str, &[Example])] = &[
             ("acpdb import ~/.claude/projects", "all below a folder"),
             ("acpdb import --redact session.jsonl", "without keys and tokens"),
             ("acpdb import laptop.jsonl", "what export jsonl wrote, of any store; again adds nothing"),
+            (
+                "acpdb import --follow",
+                "and go on, until interrupted: what hosts write is there within a second",
+            ),
         ],
     ),
+    ("hosts", &[("acpdb hosts", "versions, files, sessions, and records that were not understood")]),
+    (
+        "service install",
+        &[
+            ("acpdb service install --dry-run", "the file that would be written"),
+            ("acpdb service install --no-start", "write it; from the next login on the store is current"),
+        ],
+    ),
+    ("service status", &[("acpdb service status", "whether it runs")]),
+    ("service remove", &[("acpdb service remove", "")]),
     (
         "merge",
         &[

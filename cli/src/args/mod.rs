@@ -9,6 +9,7 @@ mod policy;
 mod read;
 mod request;
 mod search;
+mod service;
 mod shell;
 mod store;
 mod task;
@@ -40,6 +41,7 @@ pub(crate) use store::{Backup, Demo, Erase, Head, Info, Reindex, Salvage, Seal, 
 pub(crate) use request::{ExportMode, ExportOptions, Lint, RequestFormat};
 
 pub(crate) use search::Search;
+pub(crate) use service::{Manager, Service, ServiceAct, ServiceInstall};
 pub(crate) use shell::{Completions, Config, ConfigAct, Man, Shell, Trust};
 pub(crate) use task::{Task, TaskAct, TaskArchive, Todo, TodoAct};
 pub(crate) use time::{AtPoint, Blame, Diff, Fork, Rewind, Undo};
@@ -114,6 +116,10 @@ pub(crate) enum Verb {
     Demo(Demo),
     /// Read sessions of agent hosts into the store; reading them again adds nothing
     Import(Import),
+    /// The hosts there are, what was read of each, and what was not understood
+    Hosts,
+    /// Keep the store current from login on: a service that runs import --follow
+    Service(Service),
     /// Add what another store has: its sessions, acts and memory; merging again adds nothing
     Merge(Merge),
     /// Append events given as JSON lines on standard input

@@ -7,6 +7,17 @@ pub(crate) struct Import {
     /// Files or folders; none: the usual places of every host
     #[arg(value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
+    /// Go on until Ctrl-C or SIGTERM: what hosts write is in the store within a second
+    #[arg(long)]
+    pub(crate) follow: bool,
+    /// The usual places of this host only; may be given several times
+    #[arg(long = "host", value_name = "HOST", value_delimiter = ',', conflicts_with = "paths",
+        add = crate::complete::formats())]
+    pub(crate) hosts: Vec<String>,
+    /// With --follow: look at all files every so many seconds too, for changes that the system does not tell of
+    #[arg(long, value_name = "SECONDS", default_value_t = 30, requires = "follow",
+        value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    pub(crate) every: u32,
     /// The format of the files, instead of looking
     #[arg(long, value_name = "FORMAT", add = crate::complete::formats())]
     pub(crate) format: Option<String>,

@@ -109,7 +109,7 @@ fn newest(global: &Global, folder: &Path, output: &Output) -> Result<Option<Chos
     // Where sessions lie is said by `acpdb import`, not here.
     let mut silent = Output::new(global);
     silent.quiet = true;
-    let Ok(candidates) = super::import::usual(&silent) else { return Ok(None) };
+    let Ok(candidates) = super::import::usual(&[], &silent) else { return Ok(None) };
     let mut dated: Vec<(SystemTime, Candidate)> = candidates
         .into_iter()
         .filter_map(|candidate| {

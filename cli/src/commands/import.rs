@@ -2,18 +2,20 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use acpdb_engine::Store;
 use acpdb_engine::entry::StreamInfo;
 use acpdb_engine::store::MergeReport;
 use acpdb_hosts::import::{Format, Limits, Options};
-use acpdb_hosts::places::usual_places;
+use acpdb_hosts::places::{Place, usual_places};
 use serde_json::json;
 
 use super::describe;
 use super::merge::Merged;
 use crate::args::{Global, Import};
 use crate::failure::{Code, Failure};
+use crate::follow::{self, Plan, Root};
 use crate::known::{Known, KnownFiles};
 use crate::output::Output;
 use crate::place;
@@ -33,8 +35,13 @@ pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result
         limits,
         beside: None,
     };
+    if args.follow {
+        return follow(global, args, (format, options), output);
+    }
+    let hosts = hosts(args)?;
     let mut skipped = Vec::new();
-    let candidates = if args.paths.is_empty() { usual(output)? } else { named(&args.paths, &mut skipped) };
+    let candidates =
+        if args.paths.is_empty() { usual(&hosts, output)? } else { named(&args.paths, &mut skipped) };
     if candidates.is_empty() && skipped.is_empty() {
         let failure = Failure::not_found("no sessions were found");
         return Err(failure.hint("give a file or folder: acpdb import PATH"));
@@ -42,8 +49,7 @@ pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result
     // A store that is there tells which files it knows.
     let is_there = place::folder(global, output)?.join("acpdb.json").is_file();
     let mut opened = if is_there { Some(place::open_redacting(global, &args.redact, output)?) } else { None };
-    let readers = acpdb_hosts::import::READERS;
-    let how = format!("{readers} {format:?} {options:?} {:?} {:?}", args.redact, global.settings.redact);
+    let how = how(global, args, (format, &options));
     let mut known =
         opened.as_ref().map_or_else(KnownFiles::default, |store| KnownFiles::of(store, how.clone()));
     let bar = super::progress::bytes(candidates.iter().map(|candidate| candidate.bytes).sum(), output);
@@ -160,22 +166,64 @@ fn named(paths: &[PathBuf], skipped: &mut Vec<Skipped>) -> Vec<Candidate> {
     all
 }
 
-/// Files in the usual places of every host.
-pub(crate) fn usual(output: &Output) -> Result<Vec<Candidate>, Failure> {
+/// What files are read with: one that was read otherwise is read again.
+fn how(global: &Global, args: &Import, (format, options): (Option<Format>, &Options)) -> String {
+    let readers = acpdb_hosts::import::READERS;
+    format!("{readers} {format:?} {options:?} {:?} {:?}", args.redact, global.settings.redact)
+}
+
+/// Keeps the store current until it is told to end.
+fn follow(
+    global: &Global,
+    args: &Import,
+    (format, options): (Option<Format>, Options),
+    output: &mut Output,
+) -> Result<Code, Failure> {
+    let roots = if args.paths.is_empty() {
+        let places = places(&hosts(args)?)?.into_iter();
+        places.map(|place| Root { path: place.folder.clone(), place: Some(place) }).collect()
+    } else {
+        let root = |path: &PathBuf| match std::fs::canonicalize(path) {
+            Ok(path) => Ok(Root { path, place: None }),
+            Err(error) => Err(Failure::io("follow", &path.display().to_string(), &error)
+                .hint("make the folder first, or leave it out to follow the usual places")),
+        };
+        args.paths.iter().map(root).collect::<Result<_, _>>()?
+    };
+    let store = place::open_redacting(global, &args.redact, output)?;
+    let known = KnownFiles::of(&store, how(global, args, (format, &options)));
+    let every = Duration::from_secs(u64::from(args.every));
+    follow::run(store, known, Plan { roots, format, options, every }, output)?;
+    Ok(Code::Ok)
+}
+
+/// The hosts whose places are meant; none: all.
+fn hosts(args: &Import) -> Result<Vec<Format>, Failure> {
+    args.hosts.iter().map(|name| format_of(name)).collect()
+}
+
+/// The usual places of some hosts, or of all.
+pub(crate) fn places(hosts: &[Format]) -> Result<Vec<Place>, Failure> {
     let home = std::env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
     let home = home
         .ok_or_else(|| Failure::usage("there is no home folder to look in").hint("give a file or folder"))?;
     let env = |name: &str| std::env::var(name).ok();
+    let mut places = usual_places(&env, &home);
+    if let Some(host) = hosts.iter().find(|host| !places.iter().any(|place| place.format == **host)) {
+        return Err(Failure::usage(format!("{host} has no usual place")).hint("give a file or folder"));
+    }
+    places.retain(|place| hosts.is_empty() || hosts.contains(&place.format));
+    Ok(places)
+}
+
+/// Files in the usual places of some hosts, or of all.
+pub(crate) fn usual(hosts: &[Format], output: &Output) -> Result<Vec<Candidate>, Failure> {
     let mut all = Vec::new();
-    for place in usual_places(&env, &home) {
-        let Ok(found) = reader::files(&place.folder) else { continue };
-        let held = found.into_iter().filter(|candidate| {
-            let relative = candidate.path.strip_prefix(&place.folder).unwrap_or(&candidate.path);
-            place.holds(&relative.to_string_lossy())
-        });
+    for place in places(hosts)? {
+        let root = Root { path: place.folder.clone(), place: Some(place) };
         let before = all.len();
-        all.extend(held);
-        if all.len() > before {
+        all.extend(root.files());
+        if let Some(place) = root.place.as_ref().filter(|_| all.len() > before) {
             output.note(format!(
                 "{}: {} in {}",
                 place.format,
@@ -187,7 +235,7 @@ pub(crate) fn usual(output: &Output) -> Result<Vec<Candidate>, Failure> {
     Ok(all)
 }
 
-fn format_of(name: &str) -> Result<Format, Failure> {
+pub(crate) fn format_of(name: &str) -> Result<Format, Failure> {
     Format::from_name(name).ok_or_else(|| {
         let names: Vec<&str> = Format::ALL.iter().map(|format| format.name()).collect();
         Failure::usage(format!("there is no format {name:?}")).hint(format!("formats: {}", names.join(", ")))
@@ -195,7 +243,7 @@ fn format_of(name: &str) -> Result<Format, Failure> {
 }
 
 /// Parts of a file that were left out.
-fn notes(report: &FileReport) -> Vec<Skipped> {
+pub(crate) fn notes(report: &FileReport) -> Vec<Skipped> {
     let skip = |note: &acpdb_hosts::import::Note| Skipped {
         path: report.path.clone(),
         line: Some(note.line),
@@ -212,7 +260,7 @@ fn notes(report: &FileReport) -> Vec<Skipped> {
 }
 
 /// A file that could not be imported; an error of the store ends the import.
-fn refused(path: &Path, error: ReadError) -> Result<Skipped, Failure> {
+pub(crate) fn refused(path: &Path, error: ReadError) -> Result<Skipped, Failure> {
     let reason = match error {
         ReadError::Store(error) => return Err(error.into()),
         ReadError::File(error) => format!("cannot be read: {error}"),

@@ -13,18 +13,23 @@
 //! that follow one another are one reply. Records between them that are no `response_item` do not count: the echo of a
 //! message stands between reasoning and message. A prompt always ends a reply.
 //!
-//! A fork's file begins with a copy of what it shares, and nothing says where that ends: it is part of the new stream,
-//! whose `Forked` names the other one and shares nothing of it. Not interpreted: shell commands that read files
+//! An older fork's file begins with a copy of what it shares, and nothing says where that ends: it is part of the new stream,
+//! whose `Forked` names the other one and shares nothing of it. A newer one names the file in which its beginning stands, and
+//! where that ends (see `base`); its facts are read from there into the new stream. Not interpreted: shell commands that read files
 //! (`parsed_cmd` is there for some of them only).
+
+mod base;
+
+use std::borrow::Cow;
 
 use acpdb_engine::entry::{Entry, Fact, PartEntry, PointRef, StreamInfo};
 use acpdb_engine::event::{Outcome, ReplaceCause, Report, Role, Scope, Usage, stream_id};
 use acpdb_engine::ids::Seq;
 
 use super::json::{count, elements, member, owned, pick};
-use super::lines::{Found, LineImporter, read_lines};
+use super::lines::{Found, LineImporter, read_lines, span};
 use super::turns::{Calls, Occurrences, digest, media_type, prompt, step};
-use super::{Context, ImportError, Input, time};
+use super::{Beside, Context, ImportError, Input, time};
 
 const HOST: &str = "codex";
 
@@ -44,6 +49,12 @@ pub(super) struct Codex {
     model: Option<String>,
     /// The newest step, until its usage has been told.
     step: Option<String>,
+    /// Reads the files of other sessions.
+    beside: Option<Beside>,
+    /// Beginnings in other files that this one stands at the end of.
+    depth: u32,
+    /// What of a beginning could not be had.
+    missing: Option<String>,
 }
 
 impl LineImporter for Codex {
@@ -51,7 +62,7 @@ impl LineImporter for Codex {
         let Some([timestamp, kind, payload]) = pick(line, ["timestamp", "type", "payload"]) else {
             return Found::Unfit("not a JSON object");
         };
-        let origin = self.lines.origin("line", &digest(line));
+        let origin = self.lines.origin("line", &digest(&without_ordinal(line)));
         let (kind, payload) = (owned(kind).unwrap_or_default(), payload.unwrap_or_default());
         let part = owned(member(Some(payload), "type")).unwrap_or_default();
         let known = match kind.as_str() {
@@ -74,7 +85,8 @@ impl LineImporter for Codex {
             out.push(Entry::host_record(record.clone(), None).origin(origin));
         }
         let at = time(timestamp);
-        for entry in out.iter_mut() {
+        // What stands in another file has its own times.
+        for entry in out.iter_mut().filter(|entry| entry.host_time.is_none()) {
             entry.host_time = at;
         }
         if known { Found::Known } else { Found::Unknown(record) }
@@ -92,7 +104,12 @@ pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), Im
     let id =
         name.len().checked_sub(36).filter(|_| name.starts_with("rollout-")).and_then(|at| name.get(at..));
     let id = context.options.session.clone().unwrap_or_else(|| id.unwrap_or(name).to_string());
-    read_lines(input, context, &mut Codex::default(), &StreamInfo::session(HOST, id))
+    let mut importer = Codex { beside: context.options.beside.clone(), ..Codex::default() };
+    read_lines(input, context, &mut importer, &StreamInfo::session(HOST, id))?;
+    if let Some(missing) = importer.missing {
+        context.report.skip(1, 0, missing);
+    }
+    Ok(())
 }
 
 impl Codex {
@@ -136,6 +153,9 @@ impl Codex {
                 params: None,
             };
             out.push(Entry::from(set).origin(origin));
+        }
+        if let Some(base) = base {
+            self.inherit(base, origin, out);
         }
         true
     }
@@ -343,6 +363,26 @@ impl Codex {
         self.asked = None;
         true
     }
+}
+
+/// A line without its number, which it is given when a host rewrites an older file: the record is the same.
+fn without_ordinal(line: &str) -> Cow<'_, str> {
+    let Some(number) = member(Some(line), "ordinal") else { return Cow::Borrowed(line) };
+    let name = "\"ordinal\":";
+    let start = span(line, number).and_then(|start| start.checked_sub(name.len()));
+    let Some(start) = start.filter(|start| line.get(*start..).is_some_and(|rest| rest.starts_with(name)))
+    else {
+        return Cow::Borrowed(line);
+    };
+    let rest = line.get(start + name.len() + number.len()..).unwrap_or_default();
+    let before = line.get(..start).unwrap_or_default();
+    // One of the commas beside it goes along.
+    let (before, rest) = match (rest.strip_prefix(','), before.strip_suffix(',')) {
+        (Some(rest), _) => (before, rest),
+        (None, Some(before)) => (before, rest),
+        (None, None) => (before, rest),
+    };
+    Cow::Owned(format!("{before}{rest}"))
 }
 
 fn message(origin: &str, role: Role, parts: Vec<PartEntry>, hidden_from_user: bool) -> Entry {

@@ -39,19 +39,19 @@ mod turns;
 use std::io::{BufRead, BufReader, Read};
 use std::sync::Arc;
 
-use acpdb_engine::entry::{Bytes, Entry, StreamInfo, WirePiece};
+use acpdb_engine::entry::{Bytes, Entry, Fact, StreamInfo, WirePiece};
 use acpdb_engine::ids::Micros;
 use acpdb_engine::secret::DERIVED;
 
 pub(crate) use claude_code::ATTACHED;
 pub use detect::{HEAD_BYTES, decompressed, detect};
 pub use limits::{Exceeded, Limits, exceeded};
-pub use opencode_db::{is_opencode, read_database};
+pub use opencode_db::{ReadSessions, is_opencode, read_changed, read_database};
 pub use parcels::{OwnExport, ParcelReader, own_export};
 pub use report::{ImportError, ImportReport, Note};
 
 /// Version of the importers: a file that an earlier one has read is worth reading again, for it may be understood better now.
-pub const READERS: u32 = 2;
+pub const READERS: u32 = 3;
 
 /// A format that can be imported.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -128,13 +128,23 @@ pub struct Options {
     pub memory: Option<StreamInfo>,
     /// How much the input may be.
     pub limits: Limits,
-    /// Reads files that a host keeps beside a session and names in it, such as long results.
+    /// Reads files that a host keeps beside a session and names in it, such as long results. Codex names a thread by its id: its
+    /// file is what is meant.
     pub beside: Option<Beside>,
 }
 
 /// Reads a file beside a session, by the path that the session names; `None` if there is none, or it may not be read.
 #[derive(Clone)]
 pub struct Beside(pub Arc<ReadBeside>);
+
+/// Whether a name is an id in the usual form of 36 characters.
+pub fn is_uuid(name: &str) -> bool {
+    name.len() == 36
+        && name.bytes().enumerate().all(|(at, byte)| match at {
+            8 | 13 | 18 | 23 => byte == b'-',
+            _ => byte.is_ascii_hexdigit(),
+        })
+}
 
 /// Reads a file by its name, relative to the one that is imported; `None` if it cannot be had.
 pub type ReadBeside = dyn Fn(&str) -> Option<Vec<u8>> + Send + Sync;
@@ -255,6 +265,14 @@ impl Context<'_> {
         let (max, found) = (self.options.limits.facts, self.facts);
         if found > max {
             return Err(Exceeded { limit: "facts", max, found }.into());
+        }
+        if let Some(version) = &stream.host_version {
+            self.report.written_by(version);
+        }
+        for entry in &entries {
+            if let Fact::SessionChanged { host_version: Some(version), .. } = &entry.fact {
+                self.report.written_by(version);
+            }
         }
         // What is told about an earlier record (the end of its message, its document) is told here.
         self.offset = self.offset.max(offset);

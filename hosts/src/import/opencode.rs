@@ -84,18 +84,61 @@ fn other_format(line: u64, offset: u64, reason: &'static str) -> ImportError {
     ImportError::OtherFormat { format: Format::Opencode, line, offset, reason }
 }
 
-/// A document while it is read.
-struct Document<'a> {
-    text: &'a str,
-    stream: Arc<StreamInfo>,
-    /// Line and offset at which the text begins.
-    start: (u64, u64),
-    end: u64,
+/// A session while it is read.
+pub(super) struct Session {
+    pub(super) stream: Arc<StreamInfo>,
     /// Origins of the records that have been handed out.
     origins: HashSet<String>,
     /// The document with references in place of its records.
     pieces: Vec<WirePiece>,
+    /// Messages that have been read.
+    message_count: usize,
+}
+
+impl Session {
+    /// Opens the session that an info tells of.
+    pub(super) fn open(info: &str, context: &mut Context<'_>) -> Self {
+        let stream = Arc::new(stream_of(info, context));
+        Self { stream, origins: HashSet::new(), pieces: Vec::new(), message_count: 0 }
+    }
+
+    /// Adds text of the document that is in no record.
+    pub(super) fn literal(&mut self, text: &str) {
+        match self.pieces.last_mut() {
+            Some(WirePiece::Literal(last)) => last.extend_from_slice(text.as_bytes()),
+            _ => self.pieces.push(WirePiece::Literal(text.as_bytes().to_vec())),
+        }
+    }
+
+    /// Reads a message that is a text of its own; `end` is where the input has been read to.
+    pub(super) fn message(
+        &mut self,
+        text: &str,
+        end: u64,
+        context: &mut Context<'_>,
+    ) -> Result<(), ImportError> {
+        let stream = Arc::clone(&self.stream);
+        let mut document = Document { text, start: (1, 0), done: 0, session: self };
+        let entries = read_message(&mut document, text, context);
+        document.close();
+        context.emit(&stream, entries, end)
+    }
+
+    /// Hands out the document entry: all that is in no record.
+    pub(super) fn close(self, end: u64, context: &mut Context<'_>) -> Result<(), ImportError> {
+        let origin = format!("document:{}", self.stream.name);
+        let entry = Entry::host_record("document", None).origin(origin).wire(self.pieces);
+        context.emit(&self.stream, vec![entry], end)
+    }
+}
+
+/// Text of a session while it is read: a whole document, or a message of one.
+struct Document<'a> {
+    text: &'a str,
+    /// Line and offset at which the text begins.
+    start: (u64, u64),
     done: usize,
+    session: &'a mut Session,
 }
 
 impl Document<'_> {
@@ -113,24 +156,21 @@ impl Document<'_> {
     ///
     /// False if that origin has been used: the record stays literal then.
     fn refer(&mut self, record: &str, origin: &str) -> bool {
-        if !self.origins.insert(origin.to_owned()) {
+        if !self.session.origins.insert(origin.to_owned()) {
             return false;
         }
         let from = (record.as_ptr() as usize).saturating_sub(self.text.as_ptr() as usize);
         let Some(between) = self.text.get(self.done..from) else { return false };
-        self.pieces.push(WirePiece::Literal(between.as_bytes().to_vec()));
-        self.pieces.push(WirePiece::Record(origin.to_owned()));
+        self.session.literal(between);
+        self.session.pieces.push(WirePiece::Record(origin.to_owned()));
         self.done = from.saturating_add(record.len());
         true
     }
 
-    /// The document entry: all that is in no record.
-    fn finish(mut self) -> (Arc<StreamInfo>, Entry, u64) {
+    /// Adds what is behind the last record.
+    fn close(self) {
         let rest = self.text.get(self.done..).unwrap_or_default();
-        self.pieces.push(WirePiece::Literal(rest.as_bytes().to_vec()));
-        let origin = format!("document:{}", self.stream.name);
-        let entry = Entry::host_record("document", None).origin(origin).wire(self.pieces);
-        (self.stream, entry, self.end)
+        self.session.literal(rest);
     }
 }
 
@@ -141,6 +181,20 @@ fn document(
     start: (u64, u64),
     context: &mut Context<'_>,
 ) -> Result<(), ImportError> {
+    let end = start.1 + text.len() as u64;
+    let mut session = Session::open(info, context);
+    let stream = Arc::clone(&session.stream);
+    let mut document = Document { text, start, done: 0, session: &mut session };
+    for message in messages {
+        let entries = read_message(&mut document, message, context);
+        context.emit(&stream, entries, end)?;
+    }
+    document.close();
+    session.close(end, context)
+}
+
+/// The stream of a session.
+fn stream_of(info: &str, context: &mut Context<'_>) -> StreamInfo {
     let [id, directory, title, version, times, parent, project] =
         json::pick(info, ["id", "directory", "title", "version", "time", "parentID", "projectID"])
             .unwrap_or_default();
@@ -153,7 +207,7 @@ fn document(
         context.options.project.clone().or_else(|| directory.clone()).or_else(|| json::owned(project));
     // A subagent's session has a document of its own: counted like any other, linked to its parent.
     context.report.sessions += 1;
-    let stream = StreamInfo {
+    StreamInfo {
         project,
         parent,
         cwd: directory,
@@ -161,32 +215,13 @@ fn document(
         host_version: json::owned(version),
         host_time: millis(json::member(times, "created")),
         ..StreamInfo::session(HOST, name)
-    };
-    let end = start.1 + text.len() as u64;
-    let mut document = Document {
-        text,
-        stream: Arc::new(stream),
-        start,
-        end,
-        origins: HashSet::new(),
-        pieces: Vec::new(),
-        done: 0,
-    };
-    for (index, message) in messages.iter().enumerate() {
-        let entries = read_message(&mut document, index, message, context);
-        context.emit(&document.stream, entries, end)?;
     }
-    let (stream, entry, end) = document.finish();
-    context.emit(&stream, vec![entry], end)
 }
 
-fn read_message(
-    document: &mut Document<'_>,
-    index: usize,
-    message: &str,
-    context: &mut Context<'_>,
-) -> Vec<Entry> {
+fn read_message(document: &mut Document<'_>, message: &str, context: &mut Context<'_>) -> Vec<Entry> {
     let mut entries = Vec::new();
+    let index = document.session.message_count;
+    document.session.message_count = index.saturating_add(1);
     let [info, parts] = json::pick(message, ["info", "parts"]).unwrap_or_default();
     let Some(info) = info.filter(|info| info.starts_with('{')) else {
         let origin = digest_origin("message", message.as_bytes(), index as u64 + 1);
@@ -429,6 +464,11 @@ fn read_call(head: &Head, id: &str, part: &Part<'_>, state: &str, context: &mut 
         json::pick(state, names).unwrap_or_default();
     let [started, ended, compacted] =
         times.and_then(|times| json::pick(times, ["start", "end", "compacted"])).unwrap_or_default();
+    let status = json::string(status);
+    // What the model asks for is still being written: a fact has one content, so it is told once that is whole.
+    if status.as_deref() == Some("pending") {
+        return Vec::new();
+    }
     let tool = json::owned(part.tool).unwrap_or_default();
     let call = json::owned(part.call).unwrap_or_else(|| id.to_owned());
     context.report.calls_main += 1;
@@ -444,7 +484,7 @@ fn read_call(head: &Head, id: &str, part: &Part<'_>, state: &str, context: &mut 
     if let Fact::ToolStarted { provider_signature, .. } = &mut start.fact {
         *provider_signature = part.metadata.map(json::compact).map(|metadata| bytes(&metadata));
     }
-    let (outcome, text) = match json::string(status).as_deref() {
+    let (outcome, text) = match status.as_deref() {
         Some("completed") => (Outcome::Completed, json::string(output)),
         Some("error") => {
             let text = json::string(error).or_else(|| json::string(output));

@@ -1,24 +1,67 @@
 //! opencode's database: each session as the document that an export of it is.
 //!
 //! ```text
-//! table session    id, project_id, parent_id, directory, title, version, time_created   -> info
-//! table message    id, session_id, time_created, data                                  -> messages[].info
-//! table part       id, message_id, session_id, data                                    -> messages[].parts[]
+//! table session            id, project_id, parent_id, directory, title, version, time_created   -> info
+//! table message            id, session_id, time_created, data                                  -> messages[].info
+//! table part               id, message_id, session_id, data                                    -> messages[].parts[]
+//! table event              id, aggregate_id, seq, type, data      -> states of parts that are no longer there (see `states`)
+//! table session_v2         as session, of version 2
+//! table session_message    id, session_id, type, seq, data        -> records as they are: what version 2 keeps of a session
 //! ```
 //!
 //! `data` is the record without its ids, as the host wrote it. So an export and the database give the same facts, but for
-//! white space. A version of a table that lacks one of these columns is named, and the rest imported.
+//! white space. A version of a table that lacks one of these columns is named, and the rest imported; so are tables that are
+//! not known.
 //!
-//! Rows are found in one pass over each table, which keeps their ids; their texts are read session by session.
+//! Rows are found in one pass over each table, which keeps their ids and where they lie, and reads no `data`; their texts are
+//! read message by message. Of a database that is read again only those sessions are read of which a row has changed: rows are
+//! told apart by their times of change and their lengths.
 
-use std::collections::BTreeMap;
+mod states;
 
-use super::{Context, ImportError, ImportReport, Options, Sink, json, opencode};
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{Hash as _, Hasher as _};
+
+use acpdb_engine::entry::{Entry, StreamInfo};
+
+use super::report::Admitted;
+use super::values::ValueReader;
+use super::{Context, ImportError, ImportReport, Options, Sink, json, opencode, wire};
 use crate::import::Format;
-use crate::sqlite::{Database, Source, Table, Unreadable, Value};
+use crate::sqlite::{Database, Place, Source, Table, Unreadable, Value};
 
 /// How often a database is read again because its host wrote meanwhile.
 const TRIES: usize = 3;
+
+/// Tables that are known, and hold nothing of a session that is not read elsewhere.
+const KNOWN_TABLES: &[&str] = &[
+    "session",
+    "message",
+    "part",
+    "event",
+    "session_v2",
+    "session_message",
+    "event_sequence",
+    "session_input",
+    "session_context_epoch",
+    "session_share",
+    "todo",
+    "project",
+    "project_directory",
+    "workspace",
+    "permission",
+    "account",
+    "account_state",
+    "control_account",
+    "credential",
+    "migration",
+    "data_migration",
+    "__drizzle_migrations",
+];
+
+/// What the sessions of a database were when they were read last.
+#[derive(Debug, Default)]
+pub struct ReadSessions(HashMap<String, u64>);
 
 /// Whether a database is opencode's.
 ///
@@ -26,7 +69,8 @@ const TRIES: usize = 3;
 /// If it cannot be read.
 pub fn is_opencode(file: &dyn Source, log: Option<&dyn Source>) -> Result<bool, Unreadable> {
     let tables = Database::open(file, log)?.tables()?;
-    Ok(["session", "message", "part"].iter().all(|name| tables.iter().any(|table| table.name == *name)))
+    let has = |names: &[&str]| names.iter().all(|name| tables.iter().any(|table| table.name == *name));
+    Ok(has(&["session", "message", "part"]) || has(&["session_v2", "session_message"]))
 }
 
 /// Imports a database, with its write-ahead log if there is one. Neither is locked or changed.
@@ -38,6 +82,22 @@ pub fn read_database(
     log: Option<&dyn Source>,
     name: &str,
     options: &Options,
+    sink: &mut dyn Sink,
+) -> Result<ImportReport, ImportError> {
+    read_changed(file, log, name, options, &mut ReadSessions::default(), sink)
+}
+
+/// As [`read_database`], without the sessions that are as they were when `read` was filled. The report counts those that were
+/// read.
+///
+/// # Errors
+/// As [`read_database`].
+pub fn read_changed(
+    file: &dyn Source,
+    log: Option<&dyn Source>,
+    name: &str,
+    options: &Options,
+    read: &mut ReadSessions,
     sink: &mut dyn Sink,
 ) -> Result<ImportReport, ImportError> {
     let mut context =
@@ -53,9 +113,17 @@ pub fn read_database(
             break (database, rows.map_err(unreadable)?);
         }
     };
+    context.report.unknown_tables.clone_from(&rows.unknown);
+    for missing in &rows.missing {
+        context.report.keep_raw(1, 0, missing.clone());
+    }
     for (id, session) in &rows.sessions {
-        let document = rows.document(&database, id, session).map_err(unreadable)?;
-        opencode::read(Box::new(document.as_slice()), &mut context)?;
+        let mark = rows.mark(id, session);
+        if read.0.get(id) == Some(&mark) {
+            continue;
+        }
+        rows.import(&database, id, session, &mut context)?;
+        read.0.insert(id.clone(), mark);
     }
     Ok(context.report)
 }
@@ -69,32 +137,74 @@ fn unreadable(why: Unreadable) -> ImportError {
     }
 }
 
-/// A message: when it came, its id, its row.
-type MessageRow = (i64, String, i64);
+/// A row: its order among those of its session or message, its id, where it lies, when it was changed.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Row {
+    order: i64,
+    id: String,
+    changed: i64,
+    place: Spot,
+}
+
+/// Where a row lies; rows are told apart by their ids before that matters.
+#[derive(Debug, Clone, Copy)]
+struct Spot(Place);
+
+impl PartialEq for Spot {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.id == other.0.id
+    }
+}
+
+impl Eq for Spot {}
+
+impl PartialOrd for Spot {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Spot {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.0.id.cmp(&other.0.id)
+    }
+}
+
+/// Rows of a table, by what they belong to.
+#[derive(Debug, Default)]
+struct Group {
+    /// The table, and where its `data` is.
+    table: Option<(Table, usize)>,
+    rows: BTreeMap<String, Vec<Row>>,
+}
+
+/// The names of the columns that a table's rows are found by.
+struct Names {
+    table: &'static str,
+    owner: &'static str,
+    order: &'static str,
+    changed: &'static str,
+}
+
+const MESSAGE: Names =
+    Names { table: "message", owner: "session_id", order: "time_created", changed: "time_updated" };
+const PART: Names = Names { table: "part", owner: "message_id", order: "", changed: "time_updated" };
+const EVENT: Names = Names { table: "event", owner: "aggregate_id", order: "seq", changed: "seq" };
+const NEXT_MESSAGE: Names =
+    Names { table: "session_message", owner: "session_id", order: "seq", changed: "time_updated" };
 
 /// Where the rows of sessions are.
+#[derive(Debug, Default)]
 struct Rows {
-    message: Columns,
-    part: Columns,
     /// What a session's info says, as JSON, by its id.
     sessions: BTreeMap<String, String>,
-    messages: BTreeMap<String, Vec<MessageRow>>,
-    /// Ids and rows of parts, by the message.
-    parts: BTreeMap<String, Vec<(String, i64)>>,
-}
-
-/// A table of records, and where its `data` is.
-struct Columns {
-    table: Table,
-    data: usize,
-}
-
-impl Columns {
-    fn of(table: &Table) -> Result<Self, Unreadable> {
-        let [data] = table.places(["data"]);
-        let data = data.ok_or(Unreadable::Foreign("a table of opencode's has no column data"))?;
-        Ok(Self { table: table.clone(), data })
-    }
+    messages: Group,
+    parts: Group,
+    events: Group,
+    next_messages: Group,
+    unknown: std::collections::BTreeSet<String>,
+    /// What is not there that should be, in words.
+    missing: Vec<String>,
 }
 
 fn text(row: &[Value], place: Option<usize>) -> Option<&str> {
@@ -108,106 +218,232 @@ fn integer(row: &[Value], place: Option<usize>) -> Option<i64> {
 impl Rows {
     fn of(database: &Database<'_>) -> Result<Self, Unreadable> {
         let tables = database.tables()?;
-        let table = |name: &str| {
-            let found = tables.iter().find(|table| table.name == name);
-            found.ok_or(Unreadable::Foreign("it lacks one of the tables session, message and part"))
-        };
-        let (session, message, part) = (table("session")?, table("message")?, table("part")?);
-        let mut rows = Self {
-            message: Columns::of(message)?,
-            part: Columns::of(part)?,
-            sessions: BTreeMap::new(),
-            messages: BTreeMap::new(),
-            parts: BTreeMap::new(),
-        };
-        let [id, project, parent, directory, title, version, created, updated] = session.places([
-            "id",
-            "project_id",
-            "parent_id",
-            "directory",
-            "title",
-            "version",
-            "time_created",
-            "time_updated",
-        ]);
-        database.rows(session, &mut |_, row| {
-            let Some(own) = text(&row, id) else { return Ok(()) };
-            let mut out = b"{".to_vec();
-            for (name, place) in [
-                ("id", id),
-                ("projectID", project),
-                ("parentID", parent),
-                ("directory", directory),
-                ("title", title),
-                ("version", version),
-            ] {
-                if let Some(value) = text(&row, place) {
-                    member(&mut out, name, value);
-                }
+        let mut rows = Self::default();
+        for table in &tables {
+            let is_known = KNOWN_TABLES.contains(&table.name.as_str()) || table.name.starts_with("sqlite_");
+            if !is_known && rows.unknown.len() < 100 {
+                rows.unknown.insert(table.name.chars().take(64).collect());
             }
-            let time = |place| integer(&row, place).unwrap_or_default();
-            let times = format!(r#""time":{{"created":{},"updated":{}}}}}"#, time(created), time(updated));
-            if out.len() > 1 {
-                out.push(b',');
+            if matches!(table.name.as_str(), "session" | "session_v2") {
+                sessions(database, table, &mut rows.sessions)?;
             }
-            out.extend_from_slice(times.as_bytes());
-            rows.sessions.insert(own.to_owned(), String::from_utf8(out).unwrap_or_default());
-            Ok(())
-        })?;
-        let [id, of, created] = message.places(["id", "session_id", "time_created"]);
-        database.rows(message, &mut |row_id, row| {
-            if let (Some(own), Some(of)) = (text(&row, id), text(&row, of)) {
-                let at = integer(&row, created).unwrap_or_default();
-                rows.messages.entry(of.to_owned()).or_default().push((at, own.to_owned(), row_id));
-            }
-            Ok(())
-        })?;
-        let [id, of] = part.places(["id", "message_id"]);
-        database.rows(part, &mut |row_id, row| {
-            if let (Some(own), Some(of)) = (text(&row, id), text(&row, of)) {
-                rows.parts.entry(of.to_owned()).or_default().push((own.to_owned(), row_id));
-            }
-            Ok(())
-        })?;
-        rows.messages.values_mut().for_each(|list| list.sort());
-        rows.parts.values_mut().for_each(|list| list.sort());
+        }
+        rows.messages = rows.group(database, &tables, &MESSAGE)?;
+        rows.parts = rows.group(database, &tables, &PART)?;
+        rows.events = rows.group(database, &tables, &EVENT)?;
+        rows.next_messages = rows.group(database, &tables, &NEXT_MESSAGE)?;
+        if rows.messages.table.is_none() && rows.next_messages.table.is_none() {
+            return Err(Unreadable::Foreign("it has no table of opencode's that holds messages"));
+        }
         Ok(rows)
     }
 
-    /// A session as an export writes it.
-    fn document(&self, database: &Database<'_>, id: &str, info: &str) -> Result<Vec<u8>, Unreadable> {
-        let mut out = format!(r#"{{"info":{info},"messages":["#).into_bytes();
-        let messages = self.messages.get(id).map(Vec::as_slice).unwrap_or_default();
+    /// The rows of a table. One that is not there, or lacks a column, has none; the latter is noted.
+    fn group(
+        &mut self,
+        database: &Database<'_>,
+        tables: &[Table],
+        names: &Names,
+    ) -> Result<Group, Unreadable> {
+        let mut group = Group::default();
+        let Some(table) = tables.iter().find(|table| table.name == names.table) else { return Ok(group) };
+        let [id, owner, order, changed, data] =
+            table.places(["id", names.owner, names.order, names.changed, "data"]);
+        let (Some(_), Some(_), Some(data)) = (id, owner, data) else {
+            let name = names.table;
+            self.missing
+                .push(format!("table {name} has not the columns that it is read by; its rows are left out"));
+            return Ok(group);
+        };
+        let wanted = [id, owner, order, changed].into_iter().flatten().max().map_or(0, |last| last + 1);
+        database.rows_to(table, wanted, &mut |place, row| {
+            if let (Some(own), Some(of)) = (text(&row, id), text(&row, owner)) {
+                let order = integer(&row, order).unwrap_or_default();
+                let changed = integer(&row, changed).unwrap_or_default();
+                let row = Row { order, id: own.to_owned(), changed, place: Spot(place) };
+                match group.rows.get_mut(of) {
+                    Some(list) => list.push(row),
+                    None => drop(group.rows.insert(of.to_owned(), vec![row])),
+                }
+            }
+            Ok(())
+        })?;
+        group.rows.values_mut().for_each(|list| list.sort());
+        group.table = Some((table.clone(), data));
+        Ok(group)
+    }
+
+    /// A number that differs if any row of a session does.
+    fn mark(&self, id: &str, info: &str) -> u64 {
+        let mut hasher = std::hash::DefaultHasher::new();
+        info.hash(&mut hasher);
+        for group in [&self.messages, &self.next_messages, &self.events] {
+            for row in group.of(id) {
+                row.hash(&mut hasher);
+            }
+        }
+        for message in self.messages.of(id) {
+            for row in self.parts.of(&message.id) {
+                row.hash(&mut hasher);
+            }
+        }
+        hasher.finish()
+    }
+
+    /// Imports a session, as an export writes it, message by message.
+    fn import(
+        &self,
+        database: &Database<'_>,
+        id: &str,
+        info: &str,
+        context: &mut Context<'_>,
+    ) -> Result<(), ImportError> {
+        let mut session = opencode::Session::open(info, context);
+        let stream = std::sync::Arc::clone(&session.stream);
+        session.literal(&format!(r#"{{"info":{info},"messages":["#));
+        let mut end = 0_u64;
+        let mut is_first = true;
+        let mut out = Vec::new();
+        for message in self.messages.of(id) {
+            out.clear();
+            if !self.message(database, id, message, &mut out).map_err(unreadable)? {
+                continue;
+            }
+            end = end.saturating_add(out.len() as u64);
+            // Its depth and its size are looked at as those of any input.
+            let mut values = ValueReader::documents(out.as_slice(), &context.options.limits);
+            let Some(value) = values.read()? else { continue };
+            let Admitted::Text(text) = context.report.admit(&value) else { continue };
+            if !std::mem::replace(&mut is_first, false) {
+                session.literal(",");
+            }
+            session.message(text, end, context)?;
+        }
+        session.literal("]}");
+        session.close(end, context)?;
+        self.next(database, id, &stream, end, context)?;
+        states::import(self, database, id, &stream, end, context)
+    }
+
+    /// Writes a message as an export does; false if it is not there.
+    fn message(
+        &self,
+        database: &Database<'_>,
+        id: &str,
+        message: &Row,
+        out: &mut Vec<u8>,
+    ) -> Result<bool, Unreadable> {
+        let Some(data) = self.messages.data(database, message)? else { return Ok(false) };
+        out.extend_from_slice(br#"{"info":"#);
+        record(out, &data, &[("id", &message.id), ("sessionID", id)]);
+        out.extend_from_slice(br#","parts":["#);
         let mut first = true;
-        for (_, message, row) in messages {
-            let Some(data) = data(database, &self.message, *row)? else { continue };
+        for part in self.parts.of(&message.id) {
+            let Some(data) = self.parts.data(database, part)? else { continue };
             if !std::mem::replace(&mut first, false) {
                 out.push(b',');
             }
-            out.extend_from_slice(br#"{"info":"#);
-            record(&mut out, &data, &[("id", message), ("sessionID", id)]);
-            out.extend_from_slice(br#","parts":["#);
-            let parts = self.parts.get(message).map(Vec::as_slice).unwrap_or_default();
-            let mut first = true;
-            for (part, row) in parts {
-                let Some(data) = self::data(database, &self.part, *row)? else { continue };
-                if !std::mem::replace(&mut first, false) {
-                    out.push(b',');
-                }
-                record(&mut out, &data, &[("id", part), ("sessionID", id), ("messageID", message)]);
-            }
-            out.extend_from_slice(b"]}");
+            record(out, &data, &[("id", &part.id), ("sessionID", id), ("messageID", &message.id)]);
         }
         out.extend_from_slice(b"]}");
-        Ok(out)
+        Ok(true)
+    }
+
+    /// Keeps what version 2 writes of a session, as records that are not understood.
+    fn next(
+        &self,
+        database: &Database<'_>,
+        id: &str,
+        stream: &std::sync::Arc<StreamInfo>,
+        end: u64,
+        context: &mut Context<'_>,
+    ) -> Result<(), ImportError> {
+        let Some((table, _)) = &self.next_messages.table else { return Ok(()) };
+        let [kind] = table.places(["type"]);
+        for row in self.next_messages.of(id) {
+            let found = database.row_at(table, row.place.0).map_err(unreadable)?.unwrap_or_default();
+            let Some(data) = self.next_messages.data_of(&found) else { continue };
+            let record = format!("session_message/{}", text(&found, kind).unwrap_or("untyped"));
+            context.report.records += 1;
+            context.report.unknown(&record);
+            let entry = Entry::host_record(record, None).origin(format!("next:{}", row.id));
+            let entry = entry.wire(wire::build(data.as_bytes(), &[]));
+            context.emit(stream, vec![entry], end)?;
+        }
+        Ok(())
     }
 }
 
-/// What a row holds, if it is a JSON object and still there.
-fn data(database: &Database<'_>, columns: &Columns, row: i64) -> Result<Option<String>, Unreadable> {
-    let found = database.row(&columns.table, row)?.unwrap_or_default();
-    let data = text(&found, Some(columns.data)).map(str::trim).filter(|data| json::members(data).is_some());
-    Ok(data.map(str::to_owned))
+impl std::hash::Hash for Row {
+    fn hash<H: std::hash::Hasher>(&self, hasher: &mut H) {
+        (self.order, &self.id, self.changed, self.place.0.bytes).hash(hasher);
+    }
+}
+
+impl Group {
+    fn of(&self, owner: &str) -> &[Row] {
+        self.rows.get(owner).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// What a row holds, if it is a JSON object and still there.
+    fn data(&self, database: &Database<'_>, row: &Row) -> Result<Option<String>, Unreadable> {
+        let Some((table, _)) = &self.table else { return Ok(None) };
+        let mut found = database.row_at(table, row.place.0)?.unwrap_or_default();
+        let is_object = self.data_of(&found).is_some();
+        let data = self.table.as_ref().and_then(|(_, data)| found.get_mut(*data));
+        Ok(match data {
+            Some(Value::Text(text)) if is_object => Some(std::mem::take(text)),
+            _ => None,
+        })
+    }
+
+    fn data_of<'r>(&self, row: &'r [Value]) -> Option<&'r str> {
+        let (_, data) = self.table.as_ref()?;
+        let data = text(row, Some(*data))?.trim();
+        json::pick(data, ["id"]).map(|_| data)
+    }
+}
+
+/// Adds the sessions of a table.
+fn sessions(
+    database: &Database<'_>,
+    table: &Table,
+    found: &mut BTreeMap<String, String>,
+) -> Result<(), Unreadable> {
+    let [id, project, parent, directory, title, version, created, updated] = table.places([
+        "id",
+        "project_id",
+        "parent_id",
+        "directory",
+        "title",
+        "version",
+        "time_created",
+        "time_updated",
+    ]);
+    database.rows(table, &mut |_, row| {
+        let Some(own) = text(&row, id) else { return Ok(()) };
+        let mut out = b"{".to_vec();
+        for (name, place) in [
+            ("id", id),
+            ("projectID", project),
+            ("parentID", parent),
+            ("directory", directory),
+            ("title", title),
+            ("version", version),
+        ] {
+            if let Some(value) = text(&row, place) {
+                member(&mut out, name, value);
+            }
+        }
+        let time = |place| integer(&row, place).unwrap_or_default();
+        let times = format!(r#""time":{{"created":{},"updated":{}}}}}"#, time(created), time(updated));
+        if out.len() > 1 {
+            out.push(b',');
+        }
+        out.extend_from_slice(times.as_bytes());
+        found.insert(own.to_owned(), String::from_utf8(out).unwrap_or_default());
+        Ok(())
+    })
 }
 
 /// Writes a member with a text.
@@ -226,6 +462,7 @@ fn record(out: &mut Vec<u8>, data: &str, ids: &[(&str, &str)]) {
     for (name, value) in ids {
         member(out, name, value);
     }
+    let data = data.trim();
     let rest = data.get(1..).unwrap_or("}");
     if !rest.trim_start().starts_with('}') {
         out.push(b',');

@@ -1,6 +1,6 @@
 //! What an import found, and what it could not do.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use super::Format;
@@ -9,6 +9,9 @@ use super::values::{Shape, Value};
 
 /// Notes kept in a report; further ones are only counted.
 pub(super) const NOTES_MAX: usize = 1000;
+
+/// Versions kept in a report.
+const VERSIONS_MAX: usize = 100;
 
 /// A place in the input that needed care.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -49,6 +52,10 @@ pub struct ImportReport {
     pub duplicates: u64,
     /// Records of kinds that the importer does not know, by kind: kept as they are.
     pub unknown_records: BTreeMap<String, u64>,
+    /// Tables of a database that the importer does not know; their rows are not read.
+    pub unknown_tables: BTreeSet<String>,
+    /// Versions of the host that wrote the records, as far as they say so; at most a hundred.
+    pub versions: BTreeSet<String>,
     /// Records that could not be understood: kept as they are.
     pub kept_raw: Vec<Note>,
     /// Bytes that were left out.
@@ -75,6 +82,8 @@ impl ImportReport {
             todo_deltas: 0,
             duplicates: 0,
             unknown_records: BTreeMap::new(),
+            unknown_tables: BTreeSet::new(),
+            versions: BTreeSet::new(),
             kept_raw: Vec::new(),
             skipped: Vec::new(),
             cut: None,
@@ -94,6 +103,14 @@ impl ImportReport {
         let kind = if kind.len() > 64 { kind.get(..end).unwrap_or_default() } else { kind };
         let kind = if self.unknown_records.len() < NOTES_MAX { kind } else { "other" };
         *self.unknown_records.entry(kind.to_owned()).or_default() += 1;
+    }
+
+    /// Takes note of the version of a host.
+    pub(crate) fn written_by(&mut self, version: &str) {
+        let fits = version.len() <= 64 && self.versions.len() < VERSIONS_MAX;
+        if fits && !self.versions.contains(version) {
+            self.versions.insert(version.to_owned());
+        }
     }
 
     /// Notes a record that is kept without being understood.

@@ -19,10 +19,11 @@ mod record;
 mod tables;
 mod wal;
 
+use std::cell::RefCell;
 use std::io;
 
 pub use record::Value;
-pub use tables::Table;
+pub use tables::{Place, Table};
 
 use wal::Wal;
 
@@ -80,6 +81,8 @@ pub struct Database<'s> {
     /// Bytes of a page that are used.
     usable: usize,
     wal: Wal,
+    /// The page that was read last: rows that are read one by one often lie on the same.
+    last: RefCell<(u32, Vec<u8>)>,
 }
 
 impl std::fmt::Debug for Database<'_> {
@@ -116,7 +119,7 @@ impl<'s> Database<'s> {
             return Err(Unreadable::Foreign("its texts are not UTF-8"));
         }
         let wal = log.map_or_else(|| Ok(Wal::default()), |log| Wal::read(log, page_bytes))?;
-        Ok(Self { file, log, header, page_bytes, usable, wal })
+        Ok(Self { file, log, header, page_bytes, usable, wal, last: RefCell::default() })
     }
 
     /// Whether nothing was written since it was opened.
@@ -129,6 +132,21 @@ impl<'s> Database<'s> {
             return Ok(false);
         }
         self.log.map_or(Ok(true), |log| self.wal.is_unmoved(log, self.page_bytes))
+    }
+
+    /// Hands over a page, which is not read again if it was the last.
+    fn with_page<T>(
+        &self,
+        number: u32,
+        with: impl FnOnce(&[u8]) -> Result<T, Unreadable>,
+    ) -> Result<T, Unreadable> {
+        let mut last = self.last.borrow_mut();
+        if last.0 != number {
+            last.0 = 0;
+            self.page(number, &mut last.1)?;
+            last.0 = number;
+        }
+        with(&last.1)
     }
 
     /// Reads a page, numbered from 1, into `buffer`.

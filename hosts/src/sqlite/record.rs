@@ -54,6 +54,22 @@ pub(super) fn varint(bytes: &mut &[u8]) -> Option<u64> {
     Some(number)
 }
 
+/// How many bytes of a record hold its first `count` values; `None` if its bytes do not say.
+pub(super) fn bytes_to(record: &[u8], count: usize) -> Option<usize> {
+    let mut rest = record;
+    let header = usize::try_from(varint(&mut rest)?).ok()?;
+    let start = record.len().checked_sub(rest.len())?;
+    let mut types = record.get(start..header)?;
+    let mut end = header;
+    for _ in 0..count {
+        if types.is_empty() {
+            break;
+        }
+        end = end.checked_add(usize::try_from(bytes_of(varint(&mut types)?)?).ok()?)?;
+    }
+    Some(end)
+}
+
 /// The first `count` values of a record; `None` if its bytes are none. Values that it lacks were added to the table later.
 pub(super) fn values(record: &[u8], count: usize) -> Option<Vec<Value>> {
     let mut rest = record;

@@ -1,6 +1,6 @@
 //! Tables: their names and columns, and their rows, by walking their trees.
 
-use super::record::{Value, values, varint};
+use super::record::{Value, bytes_to, values, varint};
 use super::wal::{number16, number32};
 use super::{Database, HEADER_BYTES, Seen, Unreadable};
 
@@ -29,8 +29,22 @@ impl Table {
     }
 }
 
-/// A row as it is met: its id, and its values in the order of the columns.
-type Each<'f> = dyn FnMut(i64, Vec<Value>) -> Result<(), Unreadable> + 'f;
+/// Where a row lies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Place {
+    /// Its id.
+    pub id: i64,
+    /// How many bytes its record has.
+    pub bytes: u64,
+    page: u32,
+    at: usize,
+}
+
+/// A row as it is met: where it lies, and its values in the order of the columns.
+type Each<'f> = dyn FnMut(Place, Vec<Value>) -> Result<(), Unreadable> + 'f;
+
+/// A row out of its page: its id, how many bytes it has, its values.
+type Cell = (i64, u64, Vec<Value>);
 
 impl Database<'_> {
     /// The tables, in the order of their making.
@@ -60,8 +74,32 @@ impl Database<'_> {
     /// # Errors
     /// If the tree cannot be read, or what `each` gives.
     pub fn rows(&self, table: &Table, each: &mut Each<'_>) -> Result<(), Unreadable> {
+        self.rows_to(table, table.columns.len(), each)
+    }
+
+    /// As [`Self::rows`], with the first `count` values of each row only: what lies behind them is not read.
+    ///
+    /// # Errors
+    /// As [`Self::rows`].
+    pub fn rows_to(&self, table: &Table, count: usize, each: &mut Each<'_>) -> Result<(), Unreadable> {
         let mut seen = Seen::new();
-        self.walk(table.root, table, 0, &mut seen, each)
+        self.walk(table.root, count, 0, &mut seen, each)
+    }
+
+    /// The row that was met at a place, if it still has its id.
+    ///
+    /// # Errors
+    /// If the tree cannot be read.
+    pub fn row_at(&self, table: &Table, place: Place) -> Result<Option<Vec<Value>>, Unreadable> {
+        let found = self.with_page(place.page, |page| {
+            let is_leaf = Head::of(place.page, page).is_ok_and(|head| head.is_leaf);
+            if is_leaf { self.cell(page, place.at, table.columns.len()) } else { Ok(None) }
+        });
+        match found {
+            Ok(Some((id, _, row))) if id == place.id => Ok(Some(row)),
+            // The page holds something else by now.
+            _ => self.row(table, place.id),
+        }
     }
 
     /// The row of this id.
@@ -77,7 +115,7 @@ impl Database<'_> {
             let mut next = head.right;
             for at in head.cells(&page) {
                 if head.is_leaf {
-                    let Some((own, row)) = self.cell(&page, at, table)? else { continue };
+                    let Some((own, _, row)) = self.cell(&page, at, table.columns.len())? else { continue };
                     if own == id {
                         return Ok(Some(row));
                     }
@@ -100,7 +138,7 @@ impl Database<'_> {
     fn walk(
         &self,
         number: u32,
-        table: &Table,
+        count: usize,
         depth: u32,
         seen: &mut Seen,
         each: &mut Each<'_>,
@@ -113,16 +151,16 @@ impl Database<'_> {
         let head = Head::of(number, &page)?;
         for at in head.cells(&page) {
             if !head.is_leaf {
-                self.walk(number32(&page, at), table, depth + 1, seen, each)?;
-            } else if let Some((id, row)) = self.cell(&page, at, table)? {
-                each(id, row)?;
+                self.walk(number32(&page, at), count, depth + 1, seen, each)?;
+            } else if let Some((id, bytes, row)) = self.cell(&page, at, count)? {
+                each(Place { id, bytes, page: number, at }, row)?;
             }
         }
-        if head.is_leaf { Ok(()) } else { self.walk(head.right, table, depth + 1, seen, each) }
+        if head.is_leaf { Ok(()) } else { self.walk(head.right, count, depth + 1, seen, each) }
     }
 
-    /// The row in a cell of a leaf.
-    fn cell(&self, page: &[u8], at: usize, table: &Table) -> Result<Option<(i64, Vec<Value>)>, Unreadable> {
+    /// The row in a cell of a leaf: its id, how many bytes it has, and its first `count` values.
+    fn cell(&self, page: &[u8], at: usize, count: usize) -> Result<Option<Cell>, Unreadable> {
         let mut rest = page.get(at..self.usable.min(page.len())).unwrap_or_default();
         let (Some(bytes), Some(id)) = (varint(&mut rest), varint(&mut rest)) else { return Ok(None) };
         if bytes > ROW_BYTES_MAX {
@@ -139,17 +177,17 @@ impl Database<'_> {
             if some <= most { some } else { least }
         };
         let Some(own) = rest.get(..local) else { return Ok(None) };
-        let row = if local == whole {
-            values(own, table.columns.len())
+        let row = if local == whole || bytes_to(own, count).is_some_and(|end| end <= local) {
+            values(own, count)
         } else {
             let mut record = own.to_vec();
             let next = number32(rest, local);
             if !self.overflow(next, whole, &mut record)? {
                 return Ok(None);
             }
-            values(&record, table.columns.len())
+            values(&record, count)
         };
-        Ok(row.map(|row| (id.cast_signed(), row)))
+        Ok(row.map(|row| (id.cast_signed(), bytes, row)))
     }
 
     /// Adds what lies on further pages; false if they end too early.

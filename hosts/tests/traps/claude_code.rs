@@ -1,6 +1,9 @@
 //! Claude Code: trees, parallel calls, split messages, subagents, todos by deltas.
 
-use acpdb_hosts::import::Format;
+use std::sync::Arc;
+
+use acpdb_engine::entry::Fact;
+use acpdb_hosts::import::{self, Beside, Format, Options};
 use expect_test::{Expect, expect};
 
 use super::{read, wires};
@@ -519,4 +522,53 @@ proptest::proptest! {
         let left: Vec<usize> = left.into_iter().filter_map(|(_, record)| record).collect();
         proptest::prop_assert_eq!(left, path(&nodes), "{:?}", lines);
     }
+}
+
+#[test]
+fn results_that_the_host_sends_shorter_are_cleared_with_what_it_sends() {
+    check(
+        &[
+            "call a1 - m1 c",
+            "result r1 a1 c",
+            r#"{"type":"content-replacement","sessionId":"s","replacements":[{"kind":"tool-result","toolUseId":"c","replacement":"<persisted-output>short"},{"kind":"other"}]}"#,
+            r#"{"type":"continued-in","sessionId":"s","continuedInSessionId":"t"}"#,
+            r#"{"type":"cost-state","sessionId":"s","totalCostUSD":0.5}"#,
+        ],
+        expect![[r#"
+            [s]
+              step m1 <turn:m1>
+              call c of Some("m1"): Read {"file_path":"/a"} <call:c#1:start> *
+              Completed c: Text "out" <call:c#1:finish> *
+              cleared [] ["c"] <replaced:content-replacement:digest:e2da1ee33e667ed8dadf56421ba6df34#1/0>
+              record content-replacement about None <content-replacement:digest:e2da1ee33e667ed8dadf56421ba6df34#1> *
+              record continued-in about Some("t") <continued-in:digest:2f46f33b26d97e730fa3a74669242da2#1> *
+              record cost-state about None <cost-state:digest:dd4f2ce3f20d77318bafd10ce707d60e#1> *
+              end of m1 Some("m") None in None out None <msg:m1:finish>
+        "#]],
+    );
+}
+
+#[test]
+fn a_long_result_is_read_from_the_file_that_the_host_names() {
+    let line = r#"{"type":"user","uuid":"r1","sessionId":"s","cwd":"/w","message":{"content":[{"type":"tool_result","tool_use_id":"c","content":"<persisted-output>the beginning"}]},"toolUseResult":{"stdout":"the beginning","persistedOutputPath":"/h/s/tool-results/b1.txt","persistedOutputSize":9}}"#;
+    let import = |found: Option<&'static [u8]>| {
+        let beside = Beside(Arc::new(move |name: &str| {
+            assert_eq!(name, "/h/s/tool-results/b1.txt");
+            found.map(<[u8]>::to_vec)
+        }));
+        let options = Options { beside: Some(beside), ..Options::default() };
+        let mut batches = Vec::new();
+        let report = import::read(Format::ClaudeCode, "s", line.as_bytes(), &options, &mut batches).unwrap();
+        assert!(report.is_complete());
+        let facts = batches.into_iter().flat_map(|batch| batch.entries);
+        let kept = facts.filter_map(|entry| match entry.fact {
+            Fact::HostRecorded { record, about, raw } if record == "tool-result" => {
+                Some((about.unwrap(), String::from_utf8(raw.unwrap().to_vec()).unwrap()))
+            }
+            _ => None,
+        });
+        kept.collect::<Vec<_>>()
+    };
+    assert_eq!(import(Some(b"the whole")), [("c".to_owned(), "the whole".to_owned())]);
+    assert_eq!(import(None), []);
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use acpdb_engine::entry::Fact;
-use acpdb_hosts::import::{Batch, Options, is_opencode, read_database};
+use acpdb_hosts::import::{Batch, Options, ReadSessions, is_opencode, read_changed, read_database};
 use acpdb_hosts::sqlite::{Database, Source, Value};
 
 /// A database that opencode wrote.
@@ -175,8 +175,9 @@ fn rows_are_found_by_their_ids_as_in_passing() {
     for table in database.tables().unwrap() {
         let mut rows: Vec<(i64, Vec<Value>)> = Vec::new();
         database
-            .rows(&table, &mut |id, row| {
-                rows.push((id, row));
+            .rows(&table, &mut |place, row| {
+                assert_eq!(database.row_at(&table, place).unwrap().as_ref(), Some(&row), "{}", table.name);
+                rows.push((place.id, row));
                 Ok(())
             })
             .unwrap_or_default();
@@ -186,4 +187,283 @@ fn rows_are_found_by_their_ids_as_in_passing() {
         }
         assert_eq!(database.row(&table, -5).unwrap_or_default(), None, "{}", table.name);
     }
+}
+
+/// A database of one page a table: what is small enough for tests that no host writes for us.
+struct Made {
+    tables: Vec<(&'static str, &'static str, Vec<Vec<Value>>)>,
+}
+
+impl Made {
+    fn opencode() -> Self {
+        let text = |text: &str| Value::Text(text.to_owned());
+        Self {
+            tables: vec![
+                (
+                    "session",
+                    "CREATE TABLE session(id, directory, title, version, time_created, time_updated)",
+                    vec![
+                        vec![
+                            text("ses_1"),
+                            text("/w"),
+                            text("one"),
+                            text("1.18.33"),
+                            Value::Integer(1),
+                            Value::Integer(1),
+                        ],
+                        vec![
+                            text("ses_2"),
+                            text("/w"),
+                            text("two"),
+                            text("1.18.33"),
+                            Value::Integer(1),
+                            Value::Integer(1),
+                        ],
+                    ],
+                ),
+                (
+                    "message",
+                    "CREATE TABLE message(id, session_id, time_created, time_updated, data)",
+                    vec![
+                        vec![
+                            text("msg_1"),
+                            text("ses_1"),
+                            Value::Integer(1),
+                            Value::Integer(1),
+                            text(r#"{"role":"user"}"#),
+                        ],
+                        vec![
+                            text("msg_2"),
+                            text("ses_2"),
+                            Value::Integer(1),
+                            Value::Integer(1),
+                            text(r#"{"role":"user"}"#),
+                        ],
+                    ],
+                ),
+                (
+                    "part",
+                    "CREATE TABLE part(id, message_id, session_id, time_created, time_updated, data)",
+                    vec![Self::part("prt_1", "msg_1", 1, "first"), Self::part("prt_2", "msg_2", 1, "second")],
+                ),
+            ],
+        }
+    }
+
+    fn part(id: &str, message: &str, changed: i64, words: &str) -> Vec<Value> {
+        let text = |text: &str| Value::Text(text.to_owned());
+        let data = format!(r#"{{"type":"text","text":"{words}"}}"#);
+        vec![text(id), text(message), text("ses"), Value::Integer(1), Value::Integer(changed), text(&data)]
+    }
+
+    fn table(&mut self, name: &str) -> &mut Vec<Vec<Value>> {
+        let found = self.tables.iter_mut().find(|(table, ..)| *table == name);
+        &mut found.unwrap().2
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        let mut schema = Vec::new();
+        let mut pages = Vec::new();
+        for (number, (name, sql, rows)) in self.tables.iter().enumerate() {
+            let text = |text: &str| Value::Text(text.to_owned());
+            let root = i64::try_from(number).unwrap() + 2;
+            schema.push(vec![text("table"), text(name), text(name), Value::Integer(root), text(sql)]);
+            pages.push(page(rows, 0));
+        }
+        let mut file = page(&schema, 100);
+        let mut head = b"SQLite format 3\0".to_vec();
+        head.extend([0x10, 0, 1, 1, 0, 64, 32, 32]);
+        head.resize(100, 0);
+        head[59] = 1;
+        file[..100].copy_from_slice(&head);
+        for page in pages {
+            file.extend(page);
+        }
+        file
+    }
+}
+
+/// A leaf of a table.
+fn page(rows: &[Vec<Value>], start: usize) -> Vec<u8> {
+    let mut page = vec![0_u8; 4096];
+    let mut end = page.len();
+    page[start] = 0x0d;
+    page[start + 3..start + 5].copy_from_slice(&u16::try_from(rows.len()).unwrap().to_be_bytes());
+    for (number, row) in rows.iter().enumerate() {
+        let (mut types, mut body) = (Vec::new(), Vec::new());
+        for value in row {
+            match value {
+                Value::Integer(number) => {
+                    types.extend(number_of(6));
+                    body.extend(number.to_be_bytes());
+                }
+                Value::Text(text) => {
+                    types.extend(number_of(text.len() * 2 + 13));
+                    body.extend(text.as_bytes());
+                }
+                _ => types.push(0),
+            }
+        }
+        let mut record = number_of(types.len() + 1);
+        record.extend(types);
+        record.extend(body);
+        let mut cell = number_of(record.len());
+        cell.extend(number_of(number + 1));
+        cell.extend(record);
+        end -= cell.len();
+        page[end..end + cell.len()].copy_from_slice(&cell);
+        let at = start + 8 + 2 * number;
+        page[at..at + 2].copy_from_slice(&u16::try_from(end).unwrap().to_be_bytes());
+    }
+    page
+}
+
+/// A number of up to two bytes, as the format has it.
+fn number_of(number: usize) -> Vec<u8> {
+    let low = u8::try_from(number & 0x7f).unwrap();
+    if number < 0x80 { vec![low] } else { vec![u8::try_from(number >> 7).unwrap() | 0x80, low] }
+}
+
+/// Names of sessions, and words of parts, that an import hands out.
+fn told(batches: &[Batch]) -> Vec<String> {
+    let facts =
+        batches.iter().flat_map(|batch| batch.entries.iter().map(move |entry| (&batch.stream.name, entry)));
+    let told = facts.filter_map(|(name, entry)| match &entry.fact {
+        Fact::MessageContinued { parts, .. } => {
+            Some(format!("{name}: {}", String::from_utf8_lossy(&parts[0].bytes)))
+        }
+        Fact::HostRecorded { record, about, .. } if record.starts_with("earlier") || record.contains('/') => {
+            Some(format!("{name}: {record} {}", about.as_deref().unwrap_or_default()))
+        }
+        _ => None,
+    });
+    told.collect()
+}
+
+#[test]
+fn a_database_that_is_read_again_gives_the_sessions_that_have_changed() {
+    let mut made = Made::opencode();
+    let mut read = ReadSessions::default();
+    let mut again = |made: &Made| {
+        let (mut batches, file) = (Vec::new(), made.bytes());
+        let report =
+            read_changed(&&file[..], None, "x", &Options::default(), &mut read, &mut batches).unwrap();
+        assert!(report.is_complete(), "{report:?}");
+        told(&batches)
+    };
+    assert_eq!(again(&made), ["ses_1: first", "ses_2: second"]);
+    assert_eq!(again(&made), [""; 0]);
+    // Changed in place, added, taken away; each changes its own session only.
+    made.table("part")[1] = Made::part("prt_2", "msg_2", 2, "changed");
+    assert_eq!(again(&made), ["ses_2: changed"]);
+    made.table("part").push(Made::part("prt_3", "msg_1", 3, "third"));
+    assert_eq!(again(&made), ["ses_1: first", "ses_1: third"]);
+    made.table("part").remove(0);
+    assert_eq!(again(&made), ["ses_1: third"]);
+    // Of another length in the same millisecond.
+    made.table("part")[0] = Made::part("prt_2", "msg_2", 2, "changed again");
+    assert_eq!(again(&made), ["ses_2: changed again"]);
+    made.table("session")[0][2] = Value::Text("renamed".to_owned());
+    assert_eq!(again(&made), ["ses_1: third"]);
+}
+
+#[test]
+fn tables_that_are_not_known_are_named_and_those_that_lack_a_column_left_out() {
+    let mut made = Made::opencode();
+    made.tables.push(("dream", "CREATE TABLE dream(id)", Vec::new()));
+    let report = |made: &Made| {
+        let (mut batches, file) = (Vec::new(), made.bytes());
+        let report = read_database(&&file[..], None, "x", &Options::default(), &mut batches).unwrap();
+        (report, told(&batches))
+    };
+    let (found, said) = report(&made);
+    assert_eq!(found.unknown_tables.iter().collect::<Vec<_>>(), ["dream"]);
+    assert_eq!(found.versions.iter().collect::<Vec<_>>(), ["1.18.33"]);
+    assert_eq!(said, ["ses_1: first", "ses_2: second"]);
+    // In the middle of a migration: the parts have moved.
+    made.tables[2].1 = "CREATE TABLE part(id, message_id, session_id, time_created, time_updated, body)";
+    let (found, said) = report(&made);
+    assert_eq!(said, [""; 0]);
+    assert_eq!(found.sessions, 2);
+    let reasons: Vec<&str> = found.kept_raw.iter().map(|note| note.reason.as_str()).collect();
+    assert_eq!(reasons, ["table part has not the columns that it is read by; its rows are left out"]);
+    // Neither version's messages.
+    made.tables.retain(|(name, ..)| *name != "message");
+    let (mut batches, file) = (Vec::new(), made.bytes());
+    let refused = read_database(&&file[..], None, "x", &Options::default(), &mut batches);
+    assert!(refused.is_err() && batches.is_empty());
+    assert!(!is_opencode(&&file[..], None).unwrap());
+}
+
+#[test]
+fn what_version_2_writes_is_kept_as_it_is_in_the_order_of_its_numbers() {
+    let text = |text: &str| Value::Text(text.to_owned());
+    let row = |id: &str, kind: &str, seq: i64| {
+        vec![
+            text(id),
+            text("ses_9"),
+            text(kind),
+            Value::Integer(seq),
+            Value::Integer(1),
+            text(r#"{"text":"x"}"#),
+        ]
+    };
+    let made = Made {
+        tables: vec![
+            (
+                "session_v2",
+                "CREATE TABLE session_v2(id, title, version)",
+                vec![vec![text("ses_9"), text("nine"), text("2.0.1")]],
+            ),
+            (
+                "session_message",
+                "CREATE TABLE session_message(id, session_id, type, seq, time_updated, data)",
+                vec![row("m2", "assistant", 2), row("m1", "user", 1)],
+            ),
+        ],
+    };
+    let (mut batches, file) = (Vec::new(), made.bytes());
+    assert!(is_opencode(&&file[..], None).unwrap());
+    let report = read_database(&&file[..], None, "x", &Options::default(), &mut batches).unwrap();
+    assert_eq!(told(&batches), ["ses_9: session_message/user ", "ses_9: session_message/assistant "]);
+    assert_eq!(report.unknown_records.len(), 2);
+    assert_eq!(report.versions.iter().collect::<Vec<_>>(), ["2.0.1"]);
+}
+
+#[test]
+fn states_that_the_newest_does_not_say_are_kept() {
+    let text = |text: &str| Value::Text(text.to_owned());
+    let state = |number: i64, part: &str| {
+        let data = format!(r#"{{"sessionID":"ses_1","part":{part},"time":5}}"#);
+        vec![
+            text(&format!("evt_{number}")),
+            text("ses_1"),
+            Value::Integer(number),
+            text("message.part.updated.1"),
+            text(&data),
+        ]
+    };
+    let mut made = Made::opencode();
+    made.tables.push((
+        "event",
+        "CREATE TABLE event(id, aggregate_id, seq, type, data)",
+        vec![
+            // On the way to the newest.
+            state(1, r#"{"id":"prt_1","type":"text","text":""}"#),
+            state(2, r#"{"id":"prt_1","type":"text","text":"fir"}"#),
+            state(3, r#"{"id":"prt_1","type":"text","text":"first"}"#),
+            // Taken back by the user: in no table of parts.
+            state(4, r#"{"id":"prt_7","type":"text","text":"gone"}"#),
+            // Replaced by something else.
+            state(5, r#"{"id":"prt_2","type":"text","text":"before"}"#),
+            state(6, r#"{"id":"prt_2","type":"text","text":"second"}"#),
+        ],
+    ));
+    made.table("part")[1] = Made::part("prt_2", "msg_1", 1, "second");
+    let (mut batches, file) = (Vec::new(), made.bytes());
+    let report = read_database(&&file[..], None, "x", &Options::default(), &mut batches).unwrap();
+    assert!(report.is_complete());
+    let expected =
+        ["ses_1: first", "ses_1: second", "ses_1: earlier/part prt_7", "ses_1: earlier/part prt_2"];
+    assert_eq!(told(&batches), expected);
 }

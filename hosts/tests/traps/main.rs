@@ -8,6 +8,7 @@
 )]
 
 mod claude_code;
+mod codex;
 mod damage;
 mod database;
 mod opencode;

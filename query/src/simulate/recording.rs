@@ -100,6 +100,8 @@ impl Recording {
         let mut world = World::default();
         let mut words: HashMap<u64, u32> = HashMap::new();
         let mut tokens_at_step: HashMap<&str, u64> = HashMap::new();
+        // Some hosts name a step otherwise than the message that it gives: then the message itself says when it began.
+        let mut tokens_at_message: HashMap<&str, u64> = HashMap::new();
         let mut usages: Vec<(u64, u64)> = Vec::new();
         let mut shown_before = 0;
         for recorded in &self.events {
@@ -112,6 +114,9 @@ impl Recording {
                 Payload::TurnStarted(turn) if turn.kind == TurnKind::Step => {
                     tokens_at_step.insert(&turn.key, shown_before);
                 }
+                Payload::MessageRecorded(message) if message.role == Role::Assistant => {
+                    tokens_at_message.entry(&message.key).or_insert(shown_before);
+                }
                 Payload::MessageFinished(finished) => {
                     if let Some(model) = &finished.report.model {
                         self.models.insert(finished.key.clone(), model.clone());
@@ -119,7 +124,8 @@ impl Recording {
                     let usage = finished.report.usage;
                     let sent = [usage.input, usage.cache_read, usage.cache_write];
                     let sent: u64 = sent.iter().flatten().sum();
-                    if let Some(shown) = tokens_at_step.get(finished.key.as_str())
+                    let key = finished.key.as_str();
+                    if let Some(shown) = tokens_at_step.get(key).or_else(|| tokens_at_message.get(key))
                         && sent > 0
                     {
                         usages.push((sent, *shown));

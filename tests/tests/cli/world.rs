@@ -45,6 +45,17 @@ impl World {
         world
     }
 
+    /// Puts a program of this name on the path of shells: it writes down how it was called, and does what `script` says.
+    #[allow(dead_code, reason = "not every test needs one")]
+    pub(crate) fn stands_in_for(&self, name: &str, script: &str) {
+        use std::os::unix::fs::PermissionsExt as _;
+        let path = self.path("home/.bin").join(name);
+        let asked = self.path("asked");
+        std::fs::write(&path, format!("#!/bin/sh\necho {name} \"$@\" >> '{}'\n{script}\n", asked.display()))
+            .unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }

@@ -64,6 +64,9 @@ fn prepared() -> World {
     ] {
         std::fs::create_dir_all(world.path("home").join(folder)).unwrap();
     }
+    // The tester's own services are left alone.
+    world.stands_in_for("systemctl", "echo active");
+    world.stands_in_for("launchctl", "exit 0");
     let session = world.path(super::world::SESSION);
     std::fs::copy(session, world.path("home/.claude/projects/shop/session.jsonl")).unwrap();
     let says = r#"{"session":"e38a074a-4e13-5065-90bf-50e0880d827b","host":"claude-code","message":{"role":"user","text":"I prefer pnpm here."}}"#;

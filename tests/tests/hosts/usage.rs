@@ -113,3 +113,22 @@ fn opencode_tells_every_request() {
         holds(scene, unwritten);
     }
 }
+
+/// What a host sends before the first message stands in no recording; the first request's tokens say how much it is.
+#[test]
+fn the_size_of_system_prompt_and_tools_is_learnt_from_the_first_request() {
+    for scene in
+        ["claude/main", "codex/main", "opencode/main", "opencode/chat", "opencode/responses", "gemini/main"]
+    {
+        let played = imported(scene);
+        let streams = played.store.stream_names().unwrap();
+        let session =
+            streams.iter().find(|name| name.scope == Scope::Session && name.parent.is_none()).unwrap();
+        let recording = acpdb_query::simulate::Recording::read(&played.store, session.id).unwrap();
+        assert!(recording.prefix_is_known, "{scene}");
+        let sizes = requests(scene).into_iter();
+        let sizes = sizes.map(|it| json::count(json::member(Some(&it.usage), "whole")).unwrap());
+        let (learnt, largest) = (recording.prefix_tokens, sizes.max().unwrap());
+        assert!(learnt > 1000 && learnt < largest, "{scene}: {learnt} tokens, and {largest} were sent");
+    }
+}

@@ -72,6 +72,8 @@ const READS: &[&str] = &[
     "info",
     "info --space",
     "trust --list",
+    "hosts",
+    "service install --dry-run --manager systemd",
     "config list",
     "config path",
 ];
@@ -140,6 +142,7 @@ pub(crate) fn answers() -> Answers {
     for line in ACTS {
         gather(&world, line, &mut answers);
     }
+    follow(&world, &mut answers);
     // What travels is told from rows of items by its schema.
     let lines = std::fs::read_to_string(world.path("lines.jsonl")).unwrap();
     let told: Vec<&str> = lines.lines().filter(|line| line.starts_with(r#"{"schema""#)).collect();
@@ -190,6 +193,22 @@ fn gather(world: &World, line: &str, answers: &mut Answers) {
     if text.is_empty() {
         println!("acpdb {line} printed nothing (exit {}): {}", ran.code, ran.err.trim());
     }
+}
+
+/// A follower says what it records; the line that it says first is read, and it is ended.
+fn follow(world: &World, answers: &mut Answers) {
+    use std::io::BufRead as _;
+    std::fs::create_dir_all(world.path("followed")).unwrap();
+    let said = r#"{"type":"user","uuid":"u1","sessionId":"late","cwd":"/w","message":{"role":"user","content":"late"}}"#;
+    world.write("followed/late.jsonl", format!("{said}\n"));
+    let mut command = world.command();
+    command.args(["import", "--follow", "followed", "--json"]).stdout(std::process::Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut line = String::new();
+    std::io::BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    keep(&line, "import --follow", answers);
 }
 
 /// A host sends a context once, so that there is one to ask for.

@@ -10,6 +10,8 @@
 //!   preserved messages, at the summary     the session       ContextReplaced: the summary, then they
 //! system microcompact_boundary             the session       HostCleared
 //! attachment with what the model read      the session       a message of the host's (see `attached`)
+//! content-replacement                      the session       HostCleared for each result, with what is sent in its place
+//! continued-in                             the session       HostRecorded about the session that goes on
 //! custom-title                             the session       SessionChanged
 //! what a fold inside the host wrote again  the session       the items of before (see `rebuilt`)
 //! all others                               the session       HostRecorded
@@ -47,7 +49,7 @@ use self::line::{Line, Speech};
 use self::record::Record;
 use super::report::Admitted;
 use super::values::ValueReader;
-use super::{Context, ImportError, Input, bytes, digest_origin, json, time, wire};
+use super::{Context, ImportError, Input, bytes, digest_origin, is_uuid, json, time, wire};
 
 /// Name of the host.
 const HOST: &str = "claude-code";
@@ -77,6 +79,17 @@ const KNOWN: &[&str] = &[
     "cost-state",
     "content-replacement",
     "continued-in",
+    // Names, colours, links and places of the host's own display.
+    "agent-color",
+    "agent-name",
+    "agent-setting",
+    "ai-title",
+    "attribution-snapshot",
+    "bridge-session",
+    "file-history-delta",
+    "frame-link",
+    "tag",
+    "worktree-state",
 ];
 
 /// Imports one file.
@@ -370,6 +383,7 @@ impl Importer<'_, '_> {
             _ => {
                 state.link(record);
                 let about = json::owned(record.about).or_else(|| json::owned(record.parent_call));
+                let about = about.or_else(|| continued_in(raw).filter(|_| name == "continued-in"));
                 Fact::HostRecorded { record: name.clone(), about, raw: None }
             }
         };
@@ -382,8 +396,12 @@ impl Importer<'_, '_> {
             Some(uuid) => format!("{group}:{uuid}"),
             None => digest_origin(&record.kind, raw, state.occurrence(raw)),
         };
-        let entry = Entry::from(fact).origin(origin).at(time(record.timestamp)).wire(wire::build(raw, &[]));
-        entries.push(entry);
+        if name == "content-replacement" {
+            entries.extend(replacements(raw, &origin));
+        }
+        let bodies = wire::bodies(&entries);
+        let entry = Entry::from(fact).origin(origin).at(time(record.timestamp));
+        entries.push(entry.wire(wire::build(raw, &bodies)));
         self.emit(line, entries, place.end)
     }
 
@@ -475,17 +493,25 @@ impl Importer<'_, '_> {
     }
 }
 
-fn bytes_of(beside: &super::Beside, path: &str) -> Option<acpdb_engine::entry::Bytes> {
-    (beside.0)(path).map(Arc::from)
+/// The session that goes on where this one was left.
+fn continued_in(raw: &[u8]) -> Option<String> {
+    json::owned(json::member(std::str::from_utf8(raw).ok(), "continuedInSessionId"))
 }
 
-/// Whether a name is an id in the usual form of 36 characters.
-fn is_uuid(name: &str) -> bool {
-    name.len() == 36
-        && name.bytes().enumerate().all(|(at, byte)| match at {
-            8 | 13 | 18 | 23 => byte == b'-',
-            _ => byte.is_ascii_hexdigit(),
-        })
+/// Results that are sent as something shorter from now on; their rows keep the whole.
+fn replacements(raw: &[u8], origin: &str) -> Vec<Entry> {
+    let list = json::member(std::str::from_utf8(raw).ok(), "replacements").and_then(json::elements);
+    let replaced = list.unwrap_or_default().into_iter().enumerate().filter_map(|(number, replaced)| {
+        let [call, text] = json::pick(replaced, ["toolUseId", "replacement"])?;
+        let text = Some(bytes(&json::string(text)?));
+        let fact = Fact::HostCleared { items: Vec::new(), calls: vec![json::owned(call)?], text };
+        Some(Entry::from(fact).origin(format!("replaced:{origin}/{number}")))
+    });
+    replaced.collect()
+}
+
+fn bytes_of(beside: &super::Beside, path: &str) -> Option<acpdb_engine::entry::Bytes> {
+    (beside.0)(path).map(Arc::from)
 }
 
 fn count_main(report: &mut super::ImportReport, speech: &Speech) {

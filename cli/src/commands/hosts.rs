@@ -1,0 +1,148 @@
+//! `acpdb hosts`: which hosts there are, what was read of each, and what of it was not understood.
+//!
+//! Sessions are counted in the store; files are those that lie in a host's usual places now. What was read of them, and when, is
+//! kept beside the store's snapshots: it may be gone, and comes again with the next import.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use acpdb_engine::Store;
+use acpdb_engine::event::Scope;
+use acpdb_engine::ids::Micros;
+use acpdb_hosts::import::Format;
+
+use super::describe;
+use crate::args::Global;
+use crate::failure::{Code, Failure};
+use crate::follow::Root;
+use crate::known::{KnownFiles, Seen};
+use crate::output::{Escape, Output, escape};
+use crate::place;
+
+/// Kinds of records that are named for people; programs are told of all.
+const KINDS_SHOWN: usize = 5;
+
+/// A host.
+#[derive(Debug, Default, serde::Serialize)]
+struct Row {
+    host: String,
+    versions: BTreeSet<String>,
+    /// Folders in which it keeps sessions, if they are there.
+    places: Vec<std::path::PathBuf>,
+    /// Files in its usual places.
+    files: u64,
+    /// Files that were read, wherever they were.
+    files_read: u64,
+    sessions: u64,
+    subagents: u64,
+    last_import: Option<Micros>,
+    unknown_records: Vec<Unknown>,
+    unknown_tables: BTreeSet<String>,
+}
+
+/// Records of a kind that is not known: kept, and not understood.
+#[derive(Debug, serde::Serialize)]
+struct Unknown {
+    kind: String,
+    count: u64,
+}
+
+pub(crate) fn run(global: &Global, output: &mut Output) -> Result<Code, Failure> {
+    super::at::refuse(global)?;
+    let mut rows: BTreeMap<String, Row> = BTreeMap::new();
+    for place in super::import::places(&[])? {
+        let row = rows.entry(place.format.name().to_owned()).or_default();
+        let root = Root { path: place.folder.clone(), place: Some(place) };
+        if root.path.exists() && !row.places.contains(&root.path) {
+            row.places.push(root.path.clone());
+        }
+        row.files = row.files.saturating_add(root.files().len() as u64);
+    }
+    if place::folder(global, output)?.join("acpdb.json").is_file() {
+        let store = place::read(global, output)?;
+        of_store(&store, &mut rows)?;
+    }
+    for (host, row) in &mut rows {
+        row.host.clone_from(host);
+    }
+    let rows: Vec<Row> = rows.into_values().collect();
+    if output.json {
+        output.json_items("acpdb.hosts/1", &rows)?;
+        return Ok(Code::Ok);
+    }
+    print(&rows, output)?;
+    Ok(Code::Ok)
+}
+
+/// Adds what the store has.
+fn of_store(store: &Store, rows: &mut BTreeMap<String, Row>) -> Result<(), Failure> {
+    for name in store.stream_names()? {
+        let is_host = Format::from_name(&name.host).is_some() || rows.contains_key(&name.host);
+        if name.scope != Scope::Session || !is_host {
+            continue;
+        }
+        let row = rows.entry(name.host).or_default();
+        let count = if name.parent.is_some() { &mut row.subagents } else { &mut row.sessions };
+        *count = count.saturating_add(1);
+    }
+    for (host, Seen { files, read, versions, unknown, tables }) in KnownFiles::of(store, String::new()).seen()
+    {
+        let row = rows.entry(host).or_default();
+        row.files_read = files;
+        row.last_import = (read > 0).then_some(Micros(read));
+        row.versions = versions;
+        row.unknown_tables = tables;
+        row.unknown_records = unknown.into_iter().map(|(kind, count)| Unknown { kind, count }).collect();
+        row.unknown_records.sort_by_key(|unknown| std::cmp::Reverse(unknown.count));
+    }
+    Ok(())
+}
+
+fn print(rows: &[Row], output: &mut Output) -> Result<(), Failure> {
+    let headings = ["host", "versions", "files", "read", "sessions", "last import", "not understood"];
+    let mut table = super::table::new(output, &headings);
+    table.right(2..5);
+    for row in rows {
+        let sessions = match row.subagents {
+            0 => row.sessions.to_string(),
+            subagents => format!("{} +{subagents}", row.sessions),
+        };
+        table.row([
+            row.host.clone(),
+            versions(&row.versions),
+            row.files.to_string(),
+            row.files_read.to_string(),
+            sessions,
+            row.last_import.map_or_else(|| "never".to_owned(), describe::time),
+            not_understood(row),
+        ]);
+    }
+    output.line(table.to_string())?;
+    if rows.iter().all(|row| row.files_read == 0) {
+        output.note("nothing was imported yet, or what was read of files is forgotten: acpdb import");
+    }
+    Ok(())
+}
+
+/// The versions of a host: all that are few, else the first and the last by name.
+fn versions(versions: &BTreeSet<String>) -> String {
+    let shown = match (versions.len(), versions.first(), versions.last()) {
+        (0..=2, ..) => versions.iter().cloned().collect::<Vec<_>>().join(", "),
+        (count, Some(first), Some(last)) => format!("{first} .. {last} ({count})"),
+        _ => String::new(),
+    };
+    escape(&shown, Escape::Line).into_owned()
+}
+
+fn not_understood(row: &Row) -> String {
+    let kinds = row.unknown_records.iter().take(KINDS_SHOWN);
+    let mut said: Vec<String> = kinds.map(|unknown| format!("{} {}", unknown.count, unknown.kind)).collect();
+    let rest = row.unknown_records.len().saturating_sub(KINDS_SHOWN);
+    if rest > 0 {
+        said.push(format!("{rest} kinds more"));
+    }
+    if !row.unknown_tables.is_empty() {
+        let tables: Vec<&str> = row.unknown_tables.iter().map(String::as_str).collect();
+        said.push(format!("tables {}", tables.join(" ")));
+    }
+    escape(&said.join(", "), Escape::Line).into_owned()
+}

@@ -1,0 +1,343 @@
+//! `acpdb service`: a service of the user's own that runs `import --follow`, under systemd or launchd.
+//!
+//! The file names this program, this store, and the variables that move hosts' places as they are set now, for a service sees
+//! none of a shell's. Nothing needs more rights than the user's.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde::Serialize;
+
+use crate::args::{Global, Manager, Service, ServiceAct, ServiceInstall};
+use crate::failure::{Code, Failure};
+use crate::output::Output;
+use crate::place;
+
+/// Name of the unit, and of the agent.
+const UNIT: &str = "acpdb-import.service";
+const LABEL: &str = "acpdb.import";
+
+/// Variables that say where hosts and settings are.
+const VARIABLES: [&str; 7] = [
+    "ACPDB_ANY_FILE_SYSTEM",
+    "CLAUDE_CONFIG_DIR",
+    "CODEX_HOME",
+    "COPILOT_HOME",
+    "OPENCODE_DB",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+];
+
+/// What is said for programs.
+#[derive(Debug, Serialize)]
+struct Said<'a> {
+    manager: &'static str,
+    path: &'a Path,
+    installed: bool,
+    /// In the manager's own word; absent if it was not asked, or cannot be.
+    state: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<&'a str>,
+}
+
+pub(crate) fn run(global: &Global, args: &Service, output: &mut Output) -> Result<Code, Failure> {
+    super::at::refuse(global)?;
+    let manager = args.manager.unwrap_or(match std::env::consts::OS {
+        "macos" => Manager::Launchd,
+        _ => Manager::Systemd,
+    });
+    let path = path_of(manager)?;
+    match &args.act {
+        ServiceAct::Install(install) => put(global, install, (manager, &path), output),
+        ServiceAct::Remove => remove((manager, &path), output),
+        ServiceAct::Status => status((manager, &path), output),
+    }
+}
+
+/// Where the service's file lies.
+fn path_of(manager: Manager) -> Result<PathBuf, Failure> {
+    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let home = || {
+        let failure = Failure::usage("there is no home folder to keep a service in");
+        set("HOME").ok_or_else(|| failure.hint("set HOME"))
+    };
+    Ok(match manager {
+        Manager::Systemd => {
+            let config =
+                set("XDG_CONFIG_HOME").map_or_else(|| home().map(|home| home.join(".config")), Ok)?;
+            config.join("systemd/user").join(UNIT)
+        }
+        Manager::Launchd => home()?.join("Library/LaunchAgents").join(format!("{LABEL}.plist")),
+    })
+}
+
+fn put(
+    global: &Global,
+    args: &ServiceInstall,
+    (manager, path): (Manager, &Path),
+    output: &mut Output,
+) -> Result<Code, Failure> {
+    let hosts =
+        args.hosts.iter().map(|name| super::import::format_of(name)).collect::<Result<Vec<_>, _>>()?;
+    // A host without a place is refused now, not when the service starts.
+    super::import::places(&hosts)?;
+    let text = text(manager, &words(global, args, output)?)?;
+    if args.dry_run {
+        return show((manager, path), &text, output);
+    }
+    write(path, &text)?;
+    output.note(format!("written: {}", path.display()));
+    let start: &[&[&str]] = match manager {
+        Manager::Systemd => {
+            &[&["systemctl", "--user", "daemon-reload"], &["systemctl", "--user", "enable", "--now", UNIT]]
+        }
+        Manager::Launchd => &[&["launchctl", "load", "-w", "{path}"]],
+    };
+    let mut code = Code::Ok;
+    for command in start {
+        let words = with_path(command, path);
+        if args.no_start {
+            output.note(format!("to start it: {}", typed(&words)));
+        } else if let Err(trouble) = call(&words) {
+            output.warn(format!("{trouble}; to start it: {}", typed(&words)));
+            code = Code::Partial;
+        }
+    }
+    if output.json {
+        tell((manager, path), true, None, output)?;
+    }
+    Ok(code)
+}
+
+/// The words of the service's command.
+fn words(global: &Global, args: &ServiceInstall, output: &Output) -> Result<Vec<String>, Failure> {
+    let own = std::env::current_exe().map_err(|error| Failure::io("find", "this program", &error))?;
+    let folder = place::folder(global, output)?;
+    let store = std::path::absolute(&folder)
+        .map_err(|error| Failure::io("name", &folder.display().to_string(), &error))?;
+    let mut words = vec![plain(&own)?, "--quiet".to_owned(), "--db".to_owned(), plain(&store)?];
+    words.extend(["import", "--follow"].map(str::to_owned));
+    for host in &args.hosts {
+        words.extend(["--host".to_owned(), host.clone()]);
+    }
+    Ok(words)
+}
+
+/// A path as text that fits on a line.
+fn plain(path: &Path) -> Result<String, Failure> {
+    let fits = |text: &&str| !text.chars().any(char::is_control);
+    path.to_str().filter(fits).map(str::to_owned).ok_or_else(|| {
+        let failure = Failure::usage(format!("{} cannot be written into a service's file", path.display()));
+        failure.hint("give it a name of printable characters")
+    })
+}
+
+/// The service's file.
+fn text(manager: Manager, words: &[String]) -> Result<String, Failure> {
+    let mut variables = Vec::new();
+    for name in VARIABLES {
+        if let Some(value) = std::env::var_os(name).filter(|value| !value.is_empty()) {
+            variables.push((name, plain(Path::new(&value))?));
+        }
+    }
+    Ok(match manager {
+        Manager::Systemd => unit(words, &variables),
+        Manager::Launchd => agent(words, &variables),
+    })
+}
+
+fn unit(words: &[String], variables: &[(&str, String)]) -> String {
+    let command: Vec<String> = words.iter().map(|word| quoted(word).replace('$', "$$")).collect();
+    let variables: String = variables
+        .iter()
+        .map(|(name, value)| format!("Environment={}\n", quoted(&format!("{name}={value}"))))
+        .collect();
+    format!(
+        "[Unit]\n\
+         Description=acpdb: what agents record, kept in a store\n\
+         Documentation={}\n\
+         \n\
+         [Service]\n\
+         ExecStart={}\n\
+         {variables}\
+         Restart=on-failure\n\
+         RestartSec=30\n\
+         Nice=10\n\
+         NoNewPrivileges=yes\n\
+         \n\
+         [Install]\n\
+         WantedBy=default.target\n",
+        env!("CARGO_PKG_REPOSITORY"),
+        command.join(" ")
+    )
+}
+
+/// A word as systemd reads it.
+fn quoted(word: &str) -> String {
+    let word = word.replace('\\', "\\\\").replace('"', "\\\"").replace('%', "%%");
+    format!("\"{word}\"")
+}
+
+fn agent(words: &[String], variables: &[(&str, String)]) -> String {
+    let escaped = |text: &str| text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    let words: String =
+        words.iter().map(|word| format!("    <string>{}</string>\n", escaped(word))).collect();
+    let pairs: String = variables
+        .iter()
+        .map(|(name, value)| format!("    <key>{name}</key>\n    <string>{}</string>\n", escaped(value)))
+        .collect();
+    let variables = match pairs.as_str() {
+        "" => String::new(),
+        pairs => format!("  <key>EnvironmentVariables</key>\n  <dict>\n{pairs}  </dict>\n"),
+    };
+    format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
+         <!DOCTYPE plist PUBLIC \"-//Apple//DTD PLIST 1.0//EN\" \"http://www.apple.com/DTDs/PropertyList-1.0.dtd\">\n\
+         <plist version=\"1.0\">\n\
+         <dict>\n  \
+         <key>Label</key>\n  <string>{LABEL}</string>\n  \
+         <key>ProgramArguments</key>\n  <array>\n{words}  </array>\n\
+         {variables}  \
+         <key>RunAtLoad</key>\n  <true/>\n  \
+         <key>KeepAlive</key>\n  <dict>\n    <key>SuccessfulExit</key>\n    <false/>\n  </dict>\n  \
+         <key>ThrottleInterval</key>\n  <integer>30</integer>\n  \
+         <key>ProcessType</key>\n  <string>Background</string>\n\
+         </dict>\n\
+         </plist>\n"
+    )
+}
+
+/// Writes the file whole or not at all.
+fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    let wrong = |error: &std::io::Error| Failure::io("write", &path.display().to_string(), error);
+    let folder = path.parent().unwrap_or(Path::new("."));
+    std::fs::create_dir_all(folder).map_err(|error| wrong(&error))?;
+    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(|error| wrong(&error))?;
+    std::io::Write::write_all(&mut file, text.as_bytes()).map_err(|error| wrong(&error))?;
+    file.persist(path).map_err(|error| wrong(&error.error))?;
+    Ok(())
+}
+
+fn remove((manager, path): (Manager, &Path), output: &mut Output) -> Result<Code, Failure> {
+    if !path.is_file() {
+        let failure = Failure::not_found(format!("there is no service at {}", path.display()));
+        return Err(failure.hint("acpdb service install writes one"));
+    }
+    let stop: &[&str] = match manager {
+        Manager::Systemd => &["systemctl", "--user", "disable", "--now", UNIT],
+        Manager::Launchd => &["launchctl", "unload", "-w", "{path}"],
+    };
+    let mut code = Code::Ok;
+    if let Err(trouble) = call(&with_path(stop, path)) {
+        output.warn(format!("{trouble}; if it runs, it runs until you log out"));
+        code = Code::Partial;
+    }
+    std::fs::remove_file(path).map_err(|error| Failure::io("remove", &path.display().to_string(), &error))?;
+    output.note(format!("removed: {}", path.display()));
+    if manager == Manager::Systemd && code == Code::Ok {
+        let _ = call(&["systemctl", "--user", "daemon-reload"].map(str::to_owned));
+    }
+    if output.json {
+        tell((manager, path), false, None, output)?;
+    }
+    Ok(code)
+}
+
+fn status((manager, path): (Manager, &Path), output: &mut Output) -> Result<Code, Failure> {
+    let installed = path.is_file();
+    let ask: &[&str] = match manager {
+        Manager::Systemd => &["systemctl", "--user", "is-active", UNIT],
+        Manager::Launchd => &["launchctl", "list", LABEL],
+    };
+    let state = if installed { state(manager, ask) } else { None };
+    if output.json {
+        tell((manager, path), installed, state, output)?;
+    } else if installed {
+        let state = state.unwrap_or_else(|| "not known: the keeper of services cannot be asked".to_owned());
+        output.line(format!("installed: {}", path.display()))?;
+        output.line(format!("state: {}", crate::output::escape(&state, crate::output::Escape::Line)))?;
+    } else {
+        output.line(format!("not installed: {}", path.display()))?;
+    }
+    Ok(if installed { Code::Ok } else { Code::NotFound })
+}
+
+/// What the manager says of the service.
+fn state(manager: Manager, words: &[&str]) -> Option<String> {
+    let (program, rest) = words.split_first()?;
+    let done = Command::new(program).args(rest).output().ok()?;
+    let said = String::from_utf8_lossy(&done.stdout);
+    let first = said.lines().next().unwrap_or_default().trim();
+    match manager {
+        Manager::Systemd => (!first.is_empty()).then(|| first.to_owned()),
+        Manager::Launchd if done.status.success() => Some("loaded".to_owned()),
+        Manager::Launchd => Some("not loaded".to_owned()),
+    }
+}
+
+fn show((manager, path): (Manager, &Path), text: &str, output: &mut Output) -> Result<Code, Failure> {
+    if output.json {
+        let said =
+            Said { manager: name(manager), path, installed: path.is_file(), state: None, text: Some(text) };
+        output.json_object("acpdb.service/1", &said)?;
+        return Ok(Code::Ok);
+    }
+    output.note(format!("would write {}:", path.display()));
+    output.bytes(text.as_bytes())?;
+    Ok(Code::Ok)
+}
+
+fn tell(
+    (manager, path): (Manager, &Path),
+    installed: bool,
+    state: Option<String>,
+    output: &mut Output,
+) -> Result<(), Failure> {
+    let said = Said { manager: name(manager), path, installed, state, text: None };
+    output.json_object("acpdb.service/1", &said)
+}
+
+const fn name(manager: Manager) -> &'static str {
+    match manager {
+        Manager::Systemd => "systemd",
+        Manager::Launchd => "launchd",
+    }
+}
+
+fn with_path(words: &[&str], path: &Path) -> Vec<String> {
+    words.iter().map(|word| word.replace("{path}", &path.to_string_lossy())).collect()
+}
+
+/// Words as they are typed in a shell.
+fn typed(words: &[String]) -> String {
+    words.iter().map(|word| place::quoted(Path::new(word))).collect::<Vec<_>>().join(" ")
+}
+
+/// Runs a command of the manager. An error in words.
+fn call(words: &[String]) -> Result<(), String> {
+    let Some((program, rest)) = words.split_first() else { return Ok(()) };
+    let done = Command::new(program).args(rest).output();
+    let done = done.map_err(|error| format!("cannot run {program}: {error}"))?;
+    if done.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&done.stderr);
+    Err(format!("{program} failed: {}", said.lines().next().unwrap_or("it said nothing").trim()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_reach_the_program_as_they_are() {
+        let words = ["/a b/acpdb".to_owned(), "50%\"$HOME\\".to_owned()];
+        let unit = unit(&words, &[("CODEX_HOME", "/c d".to_owned())]);
+        assert!(unit.contains("ExecStart=\"/a b/acpdb\" \"50%%\\\"$$HOME\\\\\"\n"), "{unit}");
+        assert!(unit.contains("\nEnvironment=\"CODEX_HOME=/c d\"\n"), "{unit}");
+        let agent = agent(&["<&>".to_owned()], &[]);
+        assert!(agent.contains("    <string>&lt;&amp;&gt;</string>\n"), "{agent}");
+        assert!(!agent.contains("EnvironmentVariables"));
+        assert!(plain(Path::new("/a\nb")).is_err());
+    }
+}

@@ -1,0 +1,461 @@
+//! `acpdb import --follow`: the store is kept current while hosts write.
+//!
+//! ```text
+//! words of the system ─┐            ┌ lines that a host adds to: a thread each, which reads on (tail)
+//! a look at all files ─┼─> changed ─┤
+//! signals ─────────────┘            └ documents, databases, packed files: read whole, the longer it takes the rarer
+//! ```
+//!
+//! A file that is known and as it was costs a look at its folder entry. Threads wait for a word; when nothing happens nothing
+//! runs but the look at all files, which is made rarer where it takes long. Times are those of a clock that only goes forward:
+//! a change of the date changes nothing, and after a sleep of the machine the next look is due at the latest.
+
+mod tail;
+mod watch;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, TrySendError, channel, sync_channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use acpdb_engine::Store;
+use acpdb_hosts::import::{Format, Options, ReadSessions};
+
+pub(crate) use self::tail::End;
+pub(crate) use self::watch::Root;
+use self::watch::Watch;
+use crate::commands::describe;
+use crate::commands::import::{notes, refused};
+use crate::failure::Failure;
+use crate::known::{KnownFiles, Stamp};
+use crate::output::Output;
+use crate::reader::{self, Candidate, FileReport, ReadError, Recognised, Skipped};
+
+/// A file that changed in this time before the start is one that its host may be at.
+const RECENT: Duration = Duration::from_secs(60 * 60);
+/// Most files that are kept open.
+const OPEN_COUNT_MAX: usize = 32;
+/// Pause before a file that is read whole is read again, at least.
+const PAUSE_MIN: Duration = Duration::from_millis(200);
+/// The same, as a multiple of the time that reading took: so much of a core it may cost.
+const PAUSE_FACTOR: u32 = 10;
+/// The same for the look at all files: it is nothing that anybody waits for.
+const LOOK_FACTOR: u32 = 500;
+/// After a folder was made, files in it may be there before it is watched.
+const FOLDER_PAUSE: Duration = Duration::from_millis(500);
+/// Warnings that are remembered, so that each is given once.
+const SAID_MAX: usize = 10_000;
+
+/// What the follower is told.
+pub(crate) enum News {
+    /// These may have changed.
+    Changed(Vec<PathBuf>),
+    /// Words were lost.
+    Look,
+    /// A folder is not watched.
+    Unwatched(String),
+    /// A file that grows brought this much.
+    Recorded { path: PathBuf, format: Format, event_count: u64 },
+    /// The reading of a file that grows has ended.
+    Ended { path: PathBuf, end: End, position: u64, result: Box<Result<FileReport, ReadError>> },
+    /// The user or the system wants it to end.
+    Stop,
+}
+
+/// What is to be followed, and how.
+pub(crate) struct Plan {
+    pub(crate) roots: Vec<Root>,
+    pub(crate) format: Option<Format>,
+    pub(crate) options: Options,
+    /// Pause between looks at all files.
+    pub(crate) every: Duration,
+}
+
+/// A file that is open.
+struct Open {
+    wake: SyncSender<()>,
+    woken: Instant,
+    thread: JoinHandle<()>,
+}
+
+struct Follower<'o> {
+    plan: Plan,
+    store: Store,
+    known: KnownFiles,
+    output: &'o mut Output,
+    watch: Watch,
+    news: Sender<News>,
+    open: HashMap<PathBuf, Open>,
+    /// How files that are read whole were when they were read in this run.
+    stamps: HashMap<PathBuf, Stamp>,
+    /// When files that are read whole may be read again.
+    rest: HashMap<PathBuf, Instant>,
+    /// Files and folders to look at again, and when.
+    due: BTreeMap<PathBuf, Instant>,
+    /// What was read of databases.
+    sessions: HashMap<PathBuf, ReadSessions>,
+    said: BTreeSet<String>,
+    event_count: u64,
+}
+
+/// Follows files until it is told to stop.
+pub(crate) fn run(store: Store, known: KnownFiles, plan: Plan, output: &mut Output) -> Result<(), Failure> {
+    let (news, told) = channel();
+    let stop = news.clone();
+    crate::interrupt::instead(move || {
+        let _ = stop.send(News::Stop);
+    });
+    let (watch, trouble) = Watch::new(news.clone());
+    let mut follower = Follower {
+        plan,
+        store,
+        known,
+        output,
+        watch,
+        news,
+        open: HashMap::new(),
+        stamps: HashMap::new(),
+        rest: HashMap::new(),
+        due: BTreeMap::new(),
+        sessions: HashMap::new(),
+        said: BTreeSet::new(),
+        event_count: 0,
+    };
+    if let Some(trouble) = trouble {
+        follower.warn(format!("changes are found by looking only: {trouble}"));
+    }
+    let result = follower.follow(&told);
+    let ended = follower.end(&told);
+    result.and(ended)
+}
+
+impl Follower<'_> {
+    fn follow(&mut self, told: &Receiver<News>) -> Result<(), Failure> {
+        let mut next = self.look(true)?;
+        let folders = self.plan.roots.iter().filter(|root| root.path.exists()).count() as u64;
+        if !self.output.json && !self.output.quiet {
+            self.output.line(format!("following {}", describe::count(folders, "place")))?;
+        }
+        loop {
+            self.output.flush()?;
+            let due = self.due.values().min().copied().unwrap_or(next).min(next);
+            let wait = due.saturating_duration_since(Instant::now());
+            match told.recv_timeout(wait) {
+                Ok(News::Stop) | Err(RecvTimeoutError::Disconnected) => return Ok(()),
+                Ok(news) => {
+                    if self.hear(news)? {
+                        next = Instant::now();
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            let now = Instant::now();
+            let ready: Vec<PathBuf> =
+                self.due.iter().filter(|(_, at)| **at <= now).map(|(path, _)| path.clone()).collect();
+            for path in ready {
+                self.due.remove(&path);
+                self.changed(&path)?;
+            }
+            if next <= now {
+                next = self.look(false)?;
+            }
+        }
+    }
+
+    /// Takes in what was told; whether all files are to be looked at.
+    fn hear(&mut self, news: News) -> Result<bool, Failure> {
+        match news {
+            News::Changed(paths) => {
+                for path in paths {
+                    self.changed(&path)?;
+                }
+            }
+            News::Look => return Ok(true),
+            News::Unwatched(why) => self.warn(format!("changes may be found by looking only: {why}")),
+            News::Recorded { path, format, event_count } => self.recorded(&path, format, event_count)?,
+            News::Ended { path, end, position, result } => self.closed(path, end, position, *result)?,
+            News::Stop => {}
+        }
+        Ok(false)
+    }
+
+    /// Looks at all files; when the next look is due.
+    fn look(&mut self, is_first: bool) -> Result<Instant, Failure> {
+        let start = Instant::now();
+        for index in 0..self.plan.roots.len() {
+            let Some(root) = self.plan.roots.get(index) else { break };
+            // Watched first: what changes while files are listed is told.
+            if let Err(trouble) = self.watch.add(root) {
+                self.warn(trouble);
+            }
+            let Some(root) = self.plan.roots.get(index) else { break };
+            for candidate in root.files() {
+                self.consider(&candidate, is_first)?;
+            }
+        }
+        self.known.save(&self.store);
+        Ok(Instant::now() + self.plan.every.max(start.elapsed() * if is_first { 0 } else { LOOK_FACTOR }))
+    }
+
+    /// Looks at what may have changed.
+    fn changed(&mut self, path: &Path) -> Result<(), Failure> {
+        let name = path.to_string_lossy();
+        // What is new in a database is in its log first.
+        let path = name.strip_suffix("-wal").map_or_else(|| path.to_owned(), PathBuf::from);
+        if self.wake(&path) {
+            return Ok(());
+        }
+        let Ok(metadata) = std::fs::symlink_metadata(&path) else { return Ok(()) };
+        if metadata.is_dir() {
+            return self.folder(&path);
+        }
+        if metadata.is_file() && self.plan.roots.iter().any(|root| root.holds(&path)) {
+            self.consider(&Candidate { path, bytes: metadata.len(), named: false }, false)?;
+        }
+        Ok(())
+    }
+
+    /// Has an open file read on; false if it is not open.
+    fn wake(&mut self, path: &Path) -> bool {
+        let Some(open) = self.open.get_mut(path) else { return false };
+        open.woken = Instant::now();
+        let is_open = !matches!(open.wake.try_send(()), Err(TrySendError::Disconnected(())));
+        if !is_open {
+            self.open.remove(path);
+        }
+        is_open
+    }
+
+    /// Looks into a folder that is new, or moved here.
+    fn folder(&mut self, folder: &Path) -> Result<(), Failure> {
+        let below = |root: &&Root| root.path != folder && folder.starts_with(&root.path);
+        let found: Vec<Candidate> =
+            self.plan.roots.iter().filter(below).flat_map(|root| root.files_below(folder, true)).collect();
+        for candidate in &found {
+            if !self.open.contains_key(&candidate.path) {
+                self.consider(candidate, false)?;
+            }
+        }
+        // Once more when it is watched, unless this is that time: its own entry tells.
+        let key = folder.join(".");
+        if self.rest.remove(&key).is_none() {
+            self.rest.insert(key, Instant::now());
+            self.due.insert(folder.to_owned(), Instant::now() + FOLDER_PAUSE);
+        }
+        Ok(())
+    }
+
+    /// Reads a file if it is not as it was.
+    fn consider(&mut self, candidate: &Candidate, is_first: bool) -> Result<(), Failure> {
+        let path = &candidate.path;
+        if self.wake(path) {
+            return Ok(());
+        }
+        let Some(stamp) = Stamp::at(path) else { return Ok(()) };
+        let was_read = self.stamps.get(path) == Some(&stamp) && stamp.is_settled();
+        if was_read || self.known.is_as_it_was(path, &stamp) {
+            return Ok(());
+        }
+        let now = Instant::now();
+        if let Some(rest) = self.rest.get(path).filter(|rest| **rest > now) {
+            self.due.insert(path.clone(), *rest);
+            return Ok(());
+        }
+        // Nothing can be said of lines before the first is there.
+        if candidate.bytes == 0 || (is_lines(path) && !has_line(path)) {
+            return Ok(());
+        }
+        let reading = KnownFiles::begin(path);
+        self.stamps.insert(path.clone(), stamp.clone());
+        match reader::recognise(candidate, self.plan.format) {
+            Recognised::Session(format)
+                if can_grow(format, path) && (!is_first || stamp.is_within(RECENT)) =>
+            {
+                self.stamps.remove(path);
+                self.begin(path, format);
+            }
+            Recognised::Session(format) => {
+                let sessions = self.sessions.entry(path.clone()).or_default();
+                let options = &self.plan.options;
+                let result = reader::read_changed(&self.store, path, format, options, sessions, &mut |_| {});
+                if result.is_err() {
+                    // What of it was recorded is not known.
+                    self.sessions.remove(path);
+                }
+                match result {
+                    Ok(report) => {
+                        self.known.keep(path, &reading, Some(&report));
+                        self.read(path, &report)?;
+                    }
+                    Err(error) => self.refuse(path, error)?,
+                }
+            }
+            // Stores are merged when they are named, and not by the way.
+            Recognised::Export => {}
+            Recognised::Other => self.known.keep(path, &reading, None),
+            Recognised::Skipped(skipped) => self.skip(&skipped),
+        }
+        let pause = PAUSE_MIN.max(now.elapsed() * PAUSE_FACTOR);
+        self.rest.insert(path.clone(), Instant::now() + pause);
+        Ok(())
+    }
+
+    /// Opens a file that may grow.
+    fn begin(&mut self, path: &Path, format: Format) {
+        if self.open.len() >= OPEN_COUNT_MAX
+            && let Some(oldest) =
+                self.open.iter().min_by_key(|(_, open)| open.woken).map(|(path, _)| path.clone())
+        {
+            // Without further words it ends, and says so.
+            self.open.remove(&oldest);
+        }
+        let (wake, wakes) = sync_channel(1);
+        let job = tail::Job {
+            store: self.store.clone(),
+            path: path.to_owned(),
+            format,
+            options: self.plan.options.clone(),
+            wakes,
+            news: self.news.clone(),
+        };
+        match std::thread::Builder::new().name("tail".to_owned()).spawn(move || tail::run(job)) {
+            Ok(thread) => {
+                self.open.insert(path.to_owned(), Open { wake, woken: Instant::now(), thread });
+            }
+            Err(error) => self.warn(format!("{}: cannot be followed: {error}", path.display())),
+        }
+    }
+
+    /// Takes note that the reading of a file that grows has ended.
+    fn closed(
+        &mut self,
+        path: PathBuf,
+        end: End,
+        position: u64,
+        result: Result<FileReport, ReadError>,
+    ) -> Result<(), Failure> {
+        // One that was begun since goes on.
+        self.wake(&path);
+        match result {
+            Ok(report) => {
+                if end == End::Still {
+                    self.known.keep_grown(&path, position, &report);
+                }
+                self.tell(&report);
+            }
+            Err(error) => self.refuse(&path, error)?,
+        }
+        if end == End::Replaced {
+            self.changed(&path)?;
+        }
+        Ok(())
+    }
+
+    /// Tells of a file that was read whole.
+    fn read(&mut self, path: &Path, report: &FileReport) -> Result<(), Failure> {
+        self.tell(report);
+        if report.event_count == 0 {
+            return Ok(());
+        }
+        self.recorded(path, report.report.format, report.event_count)
+    }
+
+    /// Warns of what was left out. What is not complete yet will be.
+    fn tell(&mut self, report: &FileReport) {
+        let cut = report.report.cut.as_ref().map(|note| note.line);
+        for skipped in notes(report).iter().filter(|skipped| cut.is_none() || skipped.line != cut) {
+            self.skip(skipped);
+        }
+    }
+
+    fn recorded(&mut self, path: &Path, format: Format, event_count: u64) -> Result<(), Failure> {
+        self.event_count = self.event_count.saturating_add(event_count);
+        if self.output.json {
+            let line = serde_json::json!({
+                "schema": "acpdb.follow/1", "path": path, "format": format.name(), "events_new": event_count,
+            });
+            return self.output.json_line(&line);
+        }
+        if self.output.quiet {
+            return Ok(());
+        }
+        let path = path.display().to_string();
+        let path = crate::output::escape(&path, crate::output::Escape::Line);
+        self.output.line(format!("{path}: {}", describe::count(event_count, "event")))
+    }
+
+    fn refuse(&mut self, path: &Path, error: ReadError) -> Result<(), Failure> {
+        let skipped = refused(path, error)?;
+        self.skip(&skipped);
+        Ok(())
+    }
+
+    fn skip(&mut self, skipped: &Skipped) {
+        let line = skipped.line.map(|line| format!(":{line}")).unwrap_or_default();
+        self.warn(format!("{}{line}: {}", skipped.path.display(), skipped.reason));
+    }
+
+    /// Warns once.
+    fn warn(&mut self, text: String) {
+        if self.said.len() < SAID_MAX && !self.said.contains(&text) {
+            self.output.warn(&text);
+            self.said.insert(text);
+        }
+    }
+
+    /// Ends all threads, each after what it has read is recorded.
+    fn end(mut self, told: &Receiver<News>) -> Result<(), Failure> {
+        let threads: Vec<JoinHandle<()>> = self.open.drain().map(|(_, open)| open.thread).collect();
+        for thread in threads {
+            let _ = thread.join();
+        }
+        let mut result = Ok(());
+        for news in told.try_iter().collect::<Vec<_>>() {
+            let heard = match news {
+                News::Ended { path, position, result, end: End::Still } => {
+                    self.closed(path, End::Still, position, *result)
+                }
+                News::Recorded { path, format, event_count } => self.recorded(&path, format, event_count),
+                News::Ended { result, .. } => match *result {
+                    Err(error @ ReadError::Store(_)) => self.refuse(Path::new(""), error),
+                    _ => Ok(()),
+                },
+                _ => Ok(()),
+            };
+            result = result.and(heard);
+        }
+        self.known.save(&self.store);
+        let Self { store, output, event_count, watch, .. } = self;
+        drop(watch);
+        store.close()?;
+        output.note(format!("stopped; {} recorded", describe::count(event_count, "event")));
+        result
+    }
+}
+
+/// Formats whose files grow line by line, and are read so.
+fn can_grow(format: Format, path: &Path) -> bool {
+    matches!(format, Format::ClaudeCode | Format::Codex | Format::CopilotCli) && is_lines(path)
+}
+
+fn is_lines(path: &Path) -> bool {
+    path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("jsonl"))
+}
+
+/// Whether a file's first line is complete.
+fn has_line(path: &Path) -> bool {
+    use std::io::BufRead as _;
+    let Ok(file) = std::fs::File::open(path) else { return false };
+    let mut file = std::io::BufReader::new(file);
+    loop {
+        match file.fill_buf() {
+            Ok([]) | Err(_) => return false,
+            Ok(bytes) if bytes.contains(&b'\n') => return true,
+            Ok(bytes) => {
+                let count = bytes.len();
+                file.consume(count);
+            }
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! One file that a host adds to: read to its end, and on from there whenever it has grown.
+//!
+//! ```text
+//! thread of a file   import::read <- Tail: bytes ... end of file: commit what is gathered, wait for a word
+//!                                      '-> grown: more bytes   replaced, cut, still for long: the end of the input
+//! ```
+//!
+//! The importer knows nothing of all this: it reads an input that is slow. So what it has learnt of a file stays in memory while
+//! the file grows, no byte is read twice, and a record that is half written is waited for.
+
+use std::cell::{Cell, RefCell};
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::time::{Duration, Instant};
+
+use acpdb_engine::Store;
+use acpdb_hosts::import::{self, Format, Options};
+
+use super::News;
+use crate::reader::{self, FileReport, Gather, ReadError};
+
+/// How long a file may stay as it is before it is closed. Its host may add to it later; then it is read anew.
+const STILL_MAX: Duration = Duration::from_secs(60 * 60);
+/// Bytes before the end that are compared, to see that the file still is what was read.
+const MARK_BYTES: usize = 256;
+
+/// Why the reading of a file ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum End {
+    /// It has not changed for long, or there are too many to be kept open, or all ends.
+    Still,
+    /// Other bytes lie at its path: a new file, or the same one cut or written anew.
+    Replaced,
+    /// Nothing lies at its path any more.
+    Gone,
+    /// Nothing more can be recorded.
+    Refused,
+}
+
+/// What a thread reads.
+pub(crate) struct Job {
+    pub(crate) store: Store,
+    pub(crate) path: PathBuf,
+    pub(crate) format: Format,
+    pub(crate) options: Options,
+    /// A word for each change; the end of words ends the reading.
+    pub(crate) wakes: Receiver<()>,
+    pub(crate) news: Sender<News>,
+}
+
+/// Reads a file until it ends for good, and tells so.
+pub(crate) fn run(job: Job) {
+    let Job { store, path, format, options, wakes, news } = job;
+    let end = Rc::new(Cell::new(None));
+    let position = Rc::new(Cell::new(0));
+    let result = File::open(&path).map_err(ReadError::File).and_then(|file| {
+        let gather = Rc::new(RefCell::new(Gather::new(&store)));
+        let tail = Tail {
+            file,
+            path: path.clone(),
+            format,
+            position: Rc::clone(&position),
+            mark: Vec::new(),
+            wakes,
+            grown: Instant::now(),
+            told: 0,
+            gather: Rc::clone(&gather),
+            news: news.clone(),
+            end: Rc::clone(&end),
+        };
+        read(tail, &gather, &path, format, &options)
+    });
+    let _ = news.send(News::Ended {
+        path,
+        end: end.get().unwrap_or(End::Still),
+        position: position.get(),
+        result: Box::new(result),
+    });
+}
+
+fn read(
+    tail: Tail<'_>,
+    gather: &Rc<RefCell<Gather<'_>>>,
+    path: &Path,
+    format: Format,
+    options: &Options,
+) -> Result<FileReport, ReadError> {
+    let position = Rc::clone(&tail.position);
+    let options = Options { beside: Some(reader::beside(path)), ..options.clone() };
+    let input = import::decompressed(BufReader::with_capacity(64 << 10, tail), &options.limits)
+        .map_err(ReadError::File)?;
+    let result = import::read(format, &reader::stem(path), input, &options, &mut Shared(Rc::clone(gather)));
+    gather.borrow_mut().report(path, position.get(), result)
+}
+
+/// The gathered facts, which both the importer and the end of the file see.
+struct Shared<'s>(Rc<RefCell<Gather<'s>>>);
+
+impl import::Sink for Shared<'_> {
+    fn batch(&mut self, batch: import::Batch) -> Result<(), import::SinkStop> {
+        self.0.borrow_mut().batch(batch)
+    }
+}
+
+/// The bytes of a file that grows.
+struct Tail<'s> {
+    file: File,
+    path: PathBuf,
+    format: Format,
+    position: Rc<Cell<u64>>,
+    /// The last bytes that were read.
+    mark: Vec<u8>,
+    wakes: Receiver<()>,
+    /// When there was something to read last.
+    grown: Instant,
+    /// Events that were told of.
+    told: u64,
+    gather: Rc<RefCell<Gather<'s>>>,
+    news: Sender<News>,
+    end: Rc<Cell<Option<End>>>,
+}
+
+impl Read for Tail<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        while self.end.get().is_none() {
+            let count = self.file.read_at(buffer, self.position.get())?;
+            if count > 0 {
+                self.position.set(self.position.get().saturating_add(count as u64));
+                self.remember(buffer.get(..count).unwrap_or_default());
+                self.grown = Instant::now();
+                return Ok(count);
+            }
+            self.commit();
+            // Only now: what was added to a file before it was replaced has been read.
+            if self.end.get().is_none() {
+                self.end.set(self.found());
+            }
+            if self.end.get().is_none() {
+                self.wait();
+            }
+        }
+        Ok(0)
+    }
+}
+
+impl Tail<'_> {
+    fn remember(&mut self, bytes: &[u8]) {
+        self.mark.extend_from_slice(bytes.get(bytes.len().saturating_sub(MARK_BYTES)..).unwrap_or_default());
+        let surplus = self.mark.len().saturating_sub(MARK_BYTES);
+        self.mark.drain(..surplus);
+    }
+
+    /// Records what was read so far, and says so.
+    fn commit(&mut self) {
+        let mut gather = self.gather.borrow_mut();
+        gather.flush();
+        if gather.error.is_some() {
+            self.end.set(Some(End::Refused));
+        }
+        let new = gather.events.saturating_sub(self.told);
+        self.told = gather.events;
+        if new > 0 {
+            let (path, format) = (self.path.clone(), self.format);
+            let _ = self.news.send(News::Recorded { path, format, event_count: new });
+        }
+    }
+
+    /// What speaks against going on with the open file.
+    fn found(&self) -> Option<End> {
+        let Ok(now) = std::fs::metadata(&self.path) else { return Some(End::Gone) };
+        let Ok(open) = self.file.metadata() else { return Some(End::Replaced) };
+        let is_other = (now.dev(), now.ino()) != (open.dev(), open.ino());
+        let position = self.position.get();
+        if is_other || now.len() < position {
+            return Some(End::Replaced);
+        }
+        let mut mark = vec![0; self.mark.len()];
+        let before = position.saturating_sub(mark.len() as u64);
+        let is_same = self.file.read_exact_at(&mut mark, before).is_ok() && mark == self.mark;
+        (!is_same).then_some(End::Replaced)
+    }
+
+    /// Waits for a word that the file may have changed.
+    fn wait(&mut self) {
+        let left = STILL_MAX.saturating_sub(self.grown.elapsed());
+        match self.wakes.recv_timeout(left) {
+            // What was cut and written anew may be longer than before.
+            Ok(()) => self.end.set(self.found()),
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => self.end.set(Some(End::Still)),
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Codex: sessions that begin in the file of another, or go on from a point of their own; files that were written anew.
+
+use std::sync::Arc;
+
+use acpdb_engine::entry::{Fact, PointRef};
+use acpdb_hosts::import::{Batch, Beside, Format, ImportReport, Options, read};
+
+const PARENT: &str = "aaaaaaaa-0000-4000-8000-000000000001";
+const CHILD: &str = "aaaaaaaa-0000-4000-8000-000000000002";
+
+fn meta(id: &str, ordinal: u32, base: Option<(&str, u32, usize)>) -> String {
+    let base = base.map_or(String::new(), |(thread, ordinal, offset)| {
+        format!(
+            r#","history_base":{{"thread_id":"{thread}","end_ordinal_exclusive":{ordinal},"end_byte_offset":{offset}}}"#
+        )
+    });
+    format!(
+        r#"{{"timestamp":"2026-01-31T10:00:00Z","ordinal":{ordinal},"type":"session_meta","payload":{{"id":"{id}","cwd":"/w","history_mode":"paginated"{base}}}}}"#
+    ) + "\n"
+}
+
+fn said(ordinal: u32, text: &str) -> String {
+    format!(
+        r#"{{"timestamp":"2026-01-31T10:00:{ordinal:02}Z","ordinal":{ordinal},"type":"response_item","payload":{{"type":"message","role":"user","content":[{{"type":"input_text","text":"{text}"}}]}}}}"#
+    ) + "\n"
+}
+
+fn imported(file: &str, beside: Vec<(&'static str, String)>) -> (Vec<Batch>, ImportReport) {
+    let mut batches = Vec::new();
+    let beside = Beside(Arc::new(move |named: &str| {
+        beside.iter().find(|(thread, _)| *thread == named).map(|(_, text)| text.clone().into_bytes())
+    }));
+    let options = Options { beside: Some(beside), ..Options::default() };
+    let report = read(Format::Codex, "rollout", file.as_bytes(), &options, &mut batches).unwrap();
+    (batches, report)
+}
+
+/// Origins and words of messages, and what else moves the context.
+fn told(batches: &[Batch]) -> Vec<(String, String)> {
+    let facts = batches.iter().flat_map(|batch| &batch.entries);
+    let told = facts.filter_map(|entry| {
+        let origin = entry.origin.clone().unwrap_or_default();
+        match &entry.fact {
+            Fact::MessageRecorded { parts, .. } => {
+                Some((origin, String::from_utf8_lossy(&parts[0].bytes).into_owned()))
+            }
+            Fact::Rewound { to: PointRef::After(to) } => Some((to.clone(), "rewound".to_owned())),
+            Fact::Forked { .. } => Some((String::new(), "forked".to_owned())),
+            _ => None,
+        }
+    });
+    told.collect()
+}
+
+fn words(told: &[(String, String)]) -> Vec<&str> {
+    told.iter().map(|(_, words)| words.as_str()).collect()
+}
+
+#[test]
+fn a_fork_begins_with_what_its_parent_said_up_to_the_point() {
+    let start = meta(PARENT, 0, None) + &said(1, "one") + &said(2, "two");
+    let parent = start.clone() + &said(3, "three");
+    let child = meta(CHILD, 3, Some((PARENT, 3, start.len()))) + &said(4, "four");
+    let (batches, report) = imported(&child, vec![(PARENT, parent.clone())]);
+    assert!(report.is_complete(), "{report:?}");
+    assert_eq!(words(&told(&batches)), ["forked", "one", "two", "four"]);
+    assert!(batches.iter().all(|batch| batch.stream.name == CHILD));
+    // The number of the line counts as well as the offset.
+    let child = meta(CHILD, 2, Some((PARENT, 2, start.len())));
+    assert_eq!(words(&told(&imported(&child, vec![(PARENT, parent.clone())]).0)), ["forked", "one"]);
+    // A fork of a fork.
+    let grandchild =
+        meta("aaaaaaaa-0000-4000-8000-000000000003", 5, Some((CHILD, 5, 1 << 40))) + &said(6, "six");
+    let (_, report) = imported(&grandchild, vec![(CHILD, child.clone())]);
+    assert!(!report.is_complete(), "the file is shorter than it was");
+    let grandchild =
+        meta("aaaaaaaa-0000-4000-8000-000000000003", 5, Some((CHILD, 5, child.len()))) + &said(6, "six");
+    let beside = vec![(CHILD, child), (PARENT, parent)];
+    assert_eq!(words(&told(&imported(&grandchild, beside).0)), ["forked", "one", "six"]);
+    // One that names itself ends.
+    let child = meta(CHILD, 3, Some((PARENT, 3, 1))) + &said(4, "four");
+    let round = meta(PARENT, 0, Some((PARENT, 3, 1)));
+    assert_eq!(words(&told(&imported(&child, vec![(PARENT, round)]).0)), ["forked", "four"]);
+}
+
+#[test]
+fn what_is_missing_is_said_and_the_rest_imported() {
+    let child = meta(CHILD, 3, Some((PARENT, 3, 700))) + &said(4, "four");
+    let (batches, report) = imported(&child, Vec::new());
+    assert_eq!(words(&told(&batches)), ["forked", "four"]);
+    assert_eq!(report.skipped.len(), 1);
+    assert!(report.skipped[0].reason.contains("thread aaaaaaaa-0000-4000-8000-000000000001"), "{report:?}");
+}
+
+#[test]
+fn a_session_that_goes_on_from_a_point_of_its_own_takes_back_what_followed() {
+    let start = meta(PARENT, 0, None) + &said(1, "one") + &said(2, "two");
+    let old = start.clone() + &said(3, "three");
+    let new = meta(PARENT, 3, Some((PARENT, 3, start.len()))) + &said(4, "four");
+    let first = told(&imported(&old, Vec::new()).0);
+    let second = told(&imported(&new, vec![(PARENT, old)]).0);
+    assert_eq!(words(&second), ["one", "two", "rewound", "four"]);
+    // What is known is named as it was; the point is just behind it.
+    assert_eq!(second[..2], first[..2]);
+    assert_eq!(second[2].0, first[1].0);
+}
+
+#[test]
+fn lines_that_are_given_numbers_later_are_the_same_records() {
+    let numbered = meta(PARENT, 0, None) + &said(1, "one") + &said(2, "two");
+    let plain =
+        numbered.replace("\"ordinal\":0,", "").replace("\"ordinal\":1,", "").replace("\"ordinal\":2,", "");
+    let last = plain
+        .lines()
+        .map(|line| format!("{},\"ordinal\":7}}\n", &line[..line.len() - 1]))
+        .collect::<String>();
+    let origins = |file: &str| {
+        let (batches, _) = imported(file, Vec::new());
+        batches.iter().flat_map(|batch| &batch.entries).map(|entry| entry.origin.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(origins(&numbered), origins(&plain));
+    assert_eq!(origins(&last), origins(&plain));
+}

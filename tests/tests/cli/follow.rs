@@ -1,0 +1,227 @@
+//! `import --follow`: what a host writes is in the store soon after, whatever happens to its files; and it ends when it is told.
+//!
+//! Real files, the real program. Each step waits until the store has what was written; a wait that lasts a minute has failed.
+
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::world::World;
+
+/// No step takes so long, on any machine that is worth testing on.
+const WAIT_MAX: Duration = Duration::from_secs(60);
+const SESSION: &str = "c0ffee00-0000-4000-8000-000000000001";
+const OTHER: &str = "c0ffee00-0000-4000-8000-000000000002";
+
+/// A follower of the usual places below a home.
+struct Follower {
+    world: World,
+    child: Child,
+}
+
+impl Follower {
+    fn start(world: World) -> Self {
+        let mut command = world.command();
+        command.args(["import", "--follow"]).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = command.spawn().unwrap();
+        Self { world, child }
+    }
+
+    /// Waits until the store's texts are these, in any order.
+    #[track_caller]
+    fn has(&self, texts: &[&str]) {
+        let start = Instant::now();
+        loop {
+            let mut found = bodies(&self.world);
+            let mut expected: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
+            found.sort();
+            expected.sort();
+            if found == expected {
+                return;
+            }
+            assert!(start.elapsed() < WAIT_MAX, "after {WAIT_MAX:?} there is {found:?}, not {expected:?}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// Ends it by a signal: its exit code, and what it said.
+    fn stop(mut self, signal: &str) -> (World, i32, String) {
+        let told = self.world.shell(&format!("kill -s {signal} {}", self.child.id()));
+        assert_eq!(told.code, 0, "{}", told.err);
+        let status = self.child.wait().unwrap();
+        let mut said = String::new();
+        std::io::Read::read_to_string(&mut self.child.stderr.take().unwrap(), &mut said).unwrap();
+        let world = std::mem::replace(&mut self.world, World::new());
+        (world, status.code().unwrap_or(-1), said)
+    }
+}
+
+impl Drop for Follower {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The texts of messages in the store.
+fn bodies(world: &World) -> Vec<String> {
+    if !world.path("store/acpdb.json").exists() {
+        return Vec::new();
+    }
+    let ran = world.run(&["list"]);
+    let text = ran.text();
+    text.lines().filter_map(|line| line.split_once('\t')).map(|(_, body)| body.to_owned()).collect()
+}
+
+fn project(world: &World) -> PathBuf {
+    world.path("home/.claude/projects/shop")
+}
+
+/// A prompt as Claude Code records it.
+fn line(session: &str, number: u32, text: &str) -> String {
+    format!(
+        "{{\"type\":\"user\",\"uuid\":\"{session}-{number}\",\"parentUuid\":null,\"sessionId\":\"{session}\",\"cwd\":\"/w\",\
+         \"version\":\"2.1.330\",\"timestamp\":\"2026-01-31T10:00:{number:02}.000Z\",\
+         \"message\":{{\"role\":\"user\",\"content\":\"{text}\"}}}}\n"
+    )
+}
+
+fn file(world: &World, session: &str) -> PathBuf {
+    project(world).join(format!("{session}.jsonl"))
+}
+
+fn add(path: PathBuf, bytes: &str) {
+    let mut file = OpenOptions::new().append(true).create(true).open(path).unwrap();
+    file.write_all(bytes.as_bytes()).unwrap();
+}
+
+/// A world with one session of one prompt.
+fn begun() -> World {
+    let world = World::new();
+    std::fs::create_dir_all(project(&world)).unwrap();
+    add(file(&world, SESSION), &line(SESSION, 1, "one"));
+    world
+}
+
+#[test]
+fn what_is_added_to_a_file_is_recorded_and_a_half_line_waits_for_its_end() {
+    let follower = Follower::start(begun());
+    follower.has(&["one"]);
+    add(file(&follower.world, SESSION), &line(SESSION, 2, "two"));
+    follower.has(&["one", "two"]);
+    let whole = line(SESSION, 3, "three");
+    let (start, end) = whole.split_at(whole.len() / 2);
+    add(file(&follower.world, SESSION), start);
+    // A second file tells that the first half has been seen.
+    add(file(&follower.world, OTHER), &line(OTHER, 1, "other"));
+    follower.has(&["one", "two", "other"]);
+    add(file(&follower.world, SESSION), end);
+    follower.has(&["one", "two", "three", "other"]);
+    let (world, code, said) = follower.stop("TERM");
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains("stopped") && !said.contains("warning"), "{said}");
+    world.assert_sound();
+}
+
+#[test]
+fn a_file_that_is_cut_replaced_or_put_in_place_of_another_is_read_anew() {
+    let follower = Follower::start(begun());
+    let path = file(&follower.world, SESSION);
+    follower.has(&["one"]);
+    // Cut to nothing, and longer afterwards than it was.
+    std::fs::write(&path, line(SESSION, 2, "two, which is a longer text than that of before")).unwrap();
+    let two = "two, which is a longer text than that of before";
+    follower.has(&["one", two]);
+    // Another file is moved to its place.
+    let beside = path.with_extension("tmp");
+    std::fs::write(&beside, line(SESSION, 3, "three")).unwrap();
+    std::fs::rename(&beside, &path).unwrap();
+    follower.has(&["one", two, "three"]);
+    // It goes, and comes again.
+    std::fs::remove_file(&path).unwrap();
+    add(file(&follower.world, OTHER), &line(OTHER, 1, "other"));
+    follower.has(&["one", two, "three", "other"]);
+    add(path.clone(), &line(SESSION, 4, "four"));
+    follower.has(&["one", two, "three", "other", "four"]);
+    let (world, code, said) = follower.stop("INT");
+    assert_eq!(code, 0, "{said}");
+    world.assert_sound();
+}
+
+#[test]
+fn new_folders_and_packed_files_are_found_and_what_is_known_is_not_recorded_twice() {
+    let follower = Follower::start(begun());
+    follower.has(&["one"]);
+    let folder = follower.world.path("home/.claude/projects/late/deep");
+    std::fs::create_dir_all(&folder).unwrap();
+    add(folder.join(format!("{OTHER}.jsonl")), &line(OTHER, 1, "in a new folder"));
+    follower.has(&["one", "in a new folder"]);
+    let (world, code, said) = follower.stop("TERM");
+    assert_eq!(code, 0, "{said}");
+    // A host packs what is old.
+    let sessions = world.path("home/.codex/sessions/2026/01/31");
+    std::fs::create_dir_all(&sessions).unwrap();
+    let name = "rollout-2026-01-31T10-00-00-c0ffee00-0000-4000-8000-000000000003.jsonl";
+    let meta = r#"{"timestamp":"2026-01-31T10:00:00Z","type":"session_meta","payload":{"id":"c0ffee00-0000-4000-8000-000000000003","cwd":"/w"}}"#;
+    let item = r#"{"timestamp":"2026-01-31T10:00:01Z","type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"asked of codex"}]}}"#;
+    let text = format!("{meta}\n{item}\n");
+    std::fs::write(sessions.join(name), &text).unwrap();
+    let follower = Follower::start(world);
+    follower.has(&["one", "in a new folder", "asked of codex"]);
+    let packed = zstd::encode_all(text.as_bytes(), 0).unwrap();
+    std::fs::write(sessions.join(format!("{name}.zst")), packed).unwrap();
+    std::fs::remove_file(sessions.join(name)).unwrap();
+    add(file(&follower.world, SESSION), &line(SESSION, 2, "two"));
+    follower.has(&["one", "in a new folder", "asked of codex", "two"]);
+    let (world, code, said) = follower.stop("TERM");
+    assert_eq!(code, 0, "{said}");
+    world.assert_sound();
+}
+
+/// The file is read as it grows: many small additions to a large file cost a small part of reading it each time.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_large_file_that_grows_is_not_read_again() {
+    let world = begun();
+    let path = file(&world, SESSION);
+    let long = "x".repeat(1_000_000);
+    add(path.clone(), &line(SESSION, 2, &long));
+    let follower = Follower::start(world);
+    follower.has(&["one", &long]);
+    let read = || {
+        let counts = std::fs::read_to_string(format!("/proc/{}/io", follower.child.id())).unwrap();
+        let count = counts.lines().find_map(|line| line.strip_prefix("rchar: ")).unwrap();
+        count.parse::<u64>().unwrap()
+    };
+    let before = read();
+    let mut texts = vec!["one".to_owned(), long];
+    for number in 3..23 {
+        texts.push(format!("addition {number}"));
+        add(path.clone(), &line(SESSION, number, texts.last().unwrap()));
+        follower.has(&texts.iter().map(String::as_str).collect::<Vec<_>>());
+    }
+    let added = read() - before;
+    assert!(added < 1_000_000, "{added} bytes were read for 20 additions");
+    let (world, code, said) = follower.stop("TERM");
+    assert_eq!(code, 0, "{said}");
+    // The order of what is recorded is that of an import of the whole file.
+    let fresh = World::new();
+    std::fs::create_dir_all(project(&fresh)).unwrap();
+    std::fs::copy(file(&world, SESSION), file(&fresh, SESSION)).unwrap();
+    fresh.run(&["import", "--host", "claude-code"]).ok();
+    assert_eq!(bodies(&world), bodies(&fresh));
+}
+
+#[test]
+fn a_host_can_be_chosen_and_one_without_a_place_is_refused() {
+    let world = begun();
+    world.run(&["import", "--host", "codex"]).says(7, &["no sessions were found"]);
+    world.run(&["import", "--host", "swe-agent"]).says(2, &["swe-agent has no usual place"]);
+    world
+        .run(&["import", "--follow", "nowhere"])
+        .says(1, &["cannot follow nowhere", "hint: make the folder first"]);
+    world.run(&["import", "--host", "claude-code,codex"]).ok();
+    assert_eq!(bodies(&world), ["one"]);
+}
