@@ -3,6 +3,7 @@
 mod context;
 mod examples;
 mod export;
+mod live;
 mod memory;
 mod policy;
 mod read;
@@ -23,6 +24,7 @@ pub(crate) use context::{Context, ContextAct, RestoreTargets, Targets};
 pub(crate) use export::{
     Export, ExportAct, ExportLines, ExportPage, ExportSpans, ExportTables, Lines, Target,
 };
+pub(crate) use live::{Attach, AttachReach, Detach, Hook, HookMode, HostName, Step};
 pub(crate) use memory::{
     Memory, MemoryAct, MemoryAdd, MemoryImport, MemoryKey, MemoryList, MemoryPropose, MemoryRetract,
     MemoryScope, MemorySupersede,
@@ -114,6 +116,14 @@ pub(crate) enum Verb {
     Merge(Merge),
     /// Append events given as JSON lines on standard input
     Append(Append),
+    /// Put acpdb into a host's own settings, so that it records, reminds and prunes there
+    Attach(Attach),
+    /// Take acpdb out of a host's settings again
+    Detach(Detach),
+    /// One event of a host, on standard input; what attach lets a host run
+    Hook(Hook),
+    /// Begin a step of the model: prints the body to send, recorded as sent
+    Step(Step),
     /// The sessions of the store
     Sessions(Sessions),
     /// The current context of a session; discard, distill and restore parts of it
