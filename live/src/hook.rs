@@ -24,6 +24,10 @@ use crate::{birth, due};
 /// Largest recording that is read for one call; a longer one waits for the end of the batch.
 const CALL_BYTES_MAX: u64 = 8 << 20;
 
+/// How long, and how often, a host's recording is waited for.
+const LATE_WAIT: std::time::Duration = std::time::Duration::from_millis(15);
+const LATE_WAIT_COUNT: u32 = 12;
+
 /// What became of an event.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Done {
@@ -181,14 +185,36 @@ impl Hook<'_> {
             Err(Error::NotFound { .. }) => return Ok(()),
             Err(error) => return Err(error.into()),
         };
-        let is_open = !view.read().state().calls_by_host_id(id, view.at()).is_empty();
-        // Without its start in the log a result would hang on nothing.
-        let Some(pointer) = birth::pointer(&view, call)?.filter(|_| is_open) else { return Ok(()) };
+        let Some(pointer) = birth::pointer(&view, call)? else { return Ok(()) };
+        if !self.has_begun(store, id, done)? {
+            return Ok(());
+        }
         // The model reads the pointer, so the call is no newer view of the file: the earlier one has to stay.
         let receipt = store.append(&self.info(), vec![finished(id, Outcome::Aborted, call)])?;
         done.event_count = done.event_count.saturating_add(receipt.event_count);
         done.answer.replacement = Some(pointer);
         Ok(())
+    }
+
+    /// Whether the start of a call is in the log: without it, its end would hang on nothing.
+    ///
+    /// A host writes its recording behind its work, so the start may be a moment late.
+    fn has_begun(&self, store: &Store, id: &str, done: &mut Done) -> Result<bool, HookError> {
+        for wait in 0..=LATE_WAIT_COUNT {
+            if wait > 0 {
+                std::thread::sleep(LATE_WAIT);
+                if let (Some(format), Some(path)) = (self.host.format(), self.transcript) {
+                    done.event_count =
+                        done.event_count.saturating_add(recording::import(store, path, format)?);
+                }
+            }
+            let view = store.view(self.info().id())?;
+            let has_begun = !view.read().state().calls_by_host_id(id, view.at()).is_empty();
+            if has_begun {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 }
 
