@@ -178,6 +178,7 @@ fn act(verb: &Verb, global: &args::Global, output: &mut Output) -> Result<Code, 
             commands::hook::run(global, args);
             Ok(Code::Ok)
         }
+        Verb::Mcp(args) => commands::mcp::run(global, args, output),
         Verb::Step(args) => commands::step::run(global, args, output),
         Verb::Sessions(args) => commands::sessions::run(global, args, output),
         Verb::Context(args) => commands::context::run(global, args, output),

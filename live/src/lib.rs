@@ -4,6 +4,7 @@
 //! host --JSON--> dialect --Told--> hook --Answer--> dialect --JSON--> host
 //!                                   |
 //!                                   '-> store: what the host recorded so far, and what only the hook was told
+//! mcp: tools that a model calls, over the same store
 //! attach / detach: the host's own settings, merged and taken apart again
 //! ```
 //!
@@ -17,6 +18,7 @@ pub mod due;
 pub mod hook;
 pub mod host;
 pub mod journal;
+pub mod mcp;
 pub mod recording;
 pub mod told;
 

@@ -116,3 +116,10 @@ pub(crate) struct Step {
     #[arg(long)]
     pub(crate) inject: bool,
 }
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Mcp {
+    /// The session that calls are about [default: $ACPDB_SESSION, the host's own, else the newest of this folder]
+    #[arg(long, short, value_name = "SESSION", add = crate::complete::sessions())]
+    pub(crate) session: Option<String>,
+}

@@ -24,7 +24,7 @@ pub(crate) use context::{Context, ContextAct, RestoreTargets, Targets};
 pub(crate) use export::{
     Export, ExportAct, ExportLines, ExportPage, ExportSpans, ExportTables, Lines, Target,
 };
-pub(crate) use live::{Attach, AttachReach, Detach, Hook, HookMode, HostName, Step};
+pub(crate) use live::{Attach, AttachReach, Detach, Hook, HookMode, HostName, Mcp, Step};
 pub(crate) use memory::{
     Memory, MemoryAct, MemoryAdd, MemoryImport, MemoryKey, MemoryList, MemoryPropose, MemoryRetract,
     MemoryScope, MemorySupersede,
@@ -122,6 +122,8 @@ pub(crate) enum Verb {
     Detach(Detach),
     /// One event of a host, on standard input; what attach lets a host run
     Hook(Hook),
+    /// Tools for a model, by the Model Context Protocol on standard input and output
+    Mcp(Mcp),
     /// Begin a step of the model: prints the body to send, recorded as sent
     Step(Step),
     /// The sessions of the store

@@ -26,6 +26,7 @@ pub(crate) mod lines;
 pub(crate) mod lint;
 pub(crate) mod list;
 pub(crate) mod log;
+pub(crate) mod mcp;
 pub(crate) mod memory;
 pub(crate) mod memory_file;
 pub(crate) mod memory_history;
