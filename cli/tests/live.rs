@@ -359,3 +359,75 @@ fn a_step_prints_the_body_to_send_and_records_it() {
     assert!(refused.code == 2 && refused.err.contains("formats: anthropic"), "{refused:?}");
     assert_eq!(desk.run(&["step", "none", "--format", "gemini"], "").code, 7);
 }
+
+/// Answers requests with these bodies, one after the other; the requests' bodies come back.
+fn provider(answers: Vec<Value>) -> (String, std::thread::JoinHandle<Vec<Value>>) {
+    use std::io::{BufRead as _, Read as _};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let server = std::thread::spawn(move || {
+        let mut bodies = Vec::new();
+        for answer in answers {
+            let (stream, _) = listener.accept().unwrap();
+            let mut reader = std::io::BufReader::new(stream.try_clone().unwrap());
+            let mut bytes = 0;
+            loop {
+                let mut line = String::new();
+                reader.read_line(&mut line).unwrap();
+                if let Some(length) = line.to_lowercase().strip_prefix("content-length:") {
+                    bytes = length.trim().parse().unwrap();
+                }
+                if line.trim().is_empty() {
+                    break;
+                }
+            }
+            let mut body = vec![0; bytes];
+            reader.read_exact(&mut body).unwrap();
+            bodies.push(serde_json::from_slice(&body).unwrap());
+            let text = answer.to_string();
+            let head =
+                format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", text.len());
+            let mut stream = stream;
+            stream.write_all((head + &text).as_bytes()).unwrap();
+        }
+        bodies
+    });
+    (url, server)
+}
+
+#[test]
+fn the_host_of_forty_lines_runs_its_loop() {
+    let desk = Desk::new();
+    let call =
+        |id: &str| json!({"type": "tool_use", "id": id, "name": "bash", "input": {"command": "cat long.py"}});
+    std::fs::write(desk.path("project/long.py"), long()).unwrap();
+    let (url, server) = provider(vec![
+        json!({"content": [{"type": "text", "text": "I look."}, call("toolu_1")], "stop_reason": "tool_use"}),
+        json!({"content": [call("toolu_2")], "stop_reason": "tool_use"}),
+        json!({"content": [{"type": "text", "text": "Forty lines."}], "stop_reason": "end_turn"}),
+    ]);
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/host.sh");
+    let program = PathBuf::from(env!("CARGO_BIN_EXE_acpdb"));
+    let mut command = Command::new("bash");
+    command.args([script, "s1", "How long is it?"]).current_dir(desk.path("project")).env_clear();
+    let path = format!("{}:{}", program.parent().unwrap().display(), std::env::var("PATH").unwrap());
+    command.env("PATH", path).env("HOME", desk.path("home")).env("ACPDB_PATH", desk.path("store"));
+    command.env("ANTHROPIC_BASE_URL", url).env("ANTHROPIC_API_KEY", "none");
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "I look.\nForty lines.\n");
+    let bodies = server.join().unwrap();
+    let blocks = |body: &Value, kind: &str| -> Vec<Value> {
+        let messages = body["messages"].as_array().unwrap().iter();
+        let blocks = messages.flat_map(|message| message["content"].as_array().unwrap().clone());
+        blocks.filter(|block| block["type"] == kind).collect()
+    };
+    assert_eq!(bodies[0]["messages"].as_array().unwrap().len(), 1, "{}", bodies[0]);
+    assert!(blocks(&bodies[1], "tool_result")[0].to_string().contains("value_39"), "{}", bodies[1]);
+    assert_eq!(blocks(&bodies[2], "tool_result").len(), 2, "{}", bodies[2]);
+    // Each body is the one that acpdb says was sent.
+    let served: Value = serde_json::from_str(&desk.ok(&["context", "s1", "--served"])).unwrap();
+    assert_eq!(served["messages"], bodies[2]["messages"]);
+    let context = desk.context("store").to_string();
+    assert!(context.contains("Forty lines."), "{context}");
+}
