@@ -49,7 +49,7 @@ pub fn pointer(view: &View, call: &Call) -> Result<Option<String>, Error> {
             continue;
         };
         let _ = seen.add(&Lines::of(texts.join("\n")), &[]);
-        labels.push(label(item));
+        labels.push(label(view, item));
     }
     let runs = seen.point(&fresh, TOKENS_MIN);
     let is_whole =
@@ -82,10 +82,12 @@ fn may_name(item: &ItemView, call: &Call, text: &str) -> bool {
         && bytes <= BYTES_MAX as u64
 }
 
-/// What the model knows a result by.
-fn label(item: &ItemView) -> String {
+/// What the model knows a result by: the tool, and the file or the command that it named.
+fn label(view: &View, item: &ItemView) -> String {
     let tool = item.tool.as_deref().unwrap_or("a result");
-    let name = match item.keys.first() {
+    // A key that begins so is a digest of what the model wrote.
+    let key = item.keys.first().filter(|key| !key.starts_with('~')).map(ToString::to_string);
+    let name = match key.or_else(|| command(view, item)) {
         Some(key) => format!("{tool} {key}"),
         None => tool.to_owned(),
     };
@@ -94,4 +96,11 @@ fn label(item: &ItemView) -> String {
         Some((end, _)) => format!("{}..", line.get(..end).unwrap_or_default()),
         None => line,
     }
+}
+
+/// The command among the parameters of a call.
+fn command(view: &View, item: &ItemView) -> Option<String> {
+    let params: serde_json::Value = serde_json::from_str(&view.text(item.params?).ok()?).ok()?;
+    let found = ["command", "cmd"].iter().find_map(|name| params.get(*name))?;
+    found.as_str().map(str::to_owned)
 }
