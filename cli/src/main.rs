@@ -179,6 +179,7 @@ fn act(verb: &Verb, global: &args::Global, output: &mut Output) -> Result<Code, 
             Ok(Code::Ok)
         }
         Verb::Mcp(args) => commands::mcp::run(global, args, output),
+        Verb::Proxy(args) => commands::proxy::run(global, args, output),
         Verb::Step(args) => commands::step::run(global, args, output),
         Verb::Sessions(args) => commands::sessions::run(global, args, output),
         Verb::Context(args) => commands::context::run(global, args, output),

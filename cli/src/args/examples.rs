@@ -61,11 +61,18 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         ],
     ),
     (
+        "proxy",
+        &[(
+            "acpdb proxy https://api.anthropic.com",
+            "needs a build with proxy; then: ANTHROPIC_BASE_URL=http://127.0.0.1:4141 claude",
+        )],
+    ),
+    (
         "step",
         &[
-            ("acpdb step s1 --format anthropic --inject", "the body of the next request"),
+            ("acpdb step latest --format anthropic --inject", "the body of the next request"),
             (
-                "acpdb step s1 --format openai --tokens-max 50000 --json",
+                "acpdb step latest --format openai --tokens-max 50000 --json",
                 "with what is due and what is in the way",
             ),
         ],

@@ -123,3 +123,16 @@ pub(crate) struct Mcp {
     #[arg(long, short, value_name = "SESSION", add = crate::complete::sessions())]
     pub(crate) session: Option<String>,
 }
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Proxy {
+    /// The provider, such as https://api.anthropic.com
+    #[arg(value_name = "URL")]
+    pub(crate) upstream: String,
+    /// Where to listen; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:4141")]
+    pub(crate) listen: std::net::SocketAddr,
+    /// What clients have to send in x-acpdb-token; needed to listen where others can reach it
+    #[arg(long, value_name = "TOKEN", env = "ACPDB_PROXY_TOKEN", hide_env_values = true)]
+    pub(crate) token: Option<String>,
+}

@@ -24,7 +24,7 @@ pub(crate) use context::{Context, ContextAct, RestoreTargets, Targets};
 pub(crate) use export::{
     Export, ExportAct, ExportLines, ExportPage, ExportSpans, ExportTables, Lines, Target,
 };
-pub(crate) use live::{Attach, AttachReach, Detach, Hook, HookMode, HostName, Mcp, Step};
+pub(crate) use live::{Attach, AttachReach, Detach, Hook, HookMode, HostName, Mcp, Proxy, Step};
 pub(crate) use memory::{
     Memory, MemoryAct, MemoryAdd, MemoryImport, MemoryKey, MemoryList, MemoryPropose, MemoryRetract,
     MemoryScope, MemorySupersede,
@@ -124,6 +124,8 @@ pub(crate) enum Verb {
     Hook(Hook),
     /// Tools for a model, by the Model Context Protocol on standard input and output
     Mcp(Mcp),
+    /// A proxy to a provider that changes nothing, and records what was sent and billed
+    Proxy(Proxy),
     /// Begin a step of the model: prints the body to send, recorded as sent
     Step(Step),
     /// The sessions of the store

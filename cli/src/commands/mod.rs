@@ -35,6 +35,7 @@ pub(crate) mod memory_rows;
 pub(crate) mod merge;
 pub(crate) mod policy;
 pub(crate) mod progress;
+pub(crate) mod proxy;
 pub(crate) mod reindex;
 pub(crate) mod salvage;
 pub(crate) mod scan;

@@ -225,17 +225,14 @@ impl Plan {
         if let (true, Some(before)) = (self.is_attach, &self.before) {
             write(&self.backup, before, None).map_err(failed("write", &self.backup))?;
         }
-        match &self.after {
-            Some(after) => {
-                if let Some(folder) = self.path.parent() {
-                    std::fs::create_dir_all(folder).map_err(failed("make", folder))?;
-                }
-                write(&self.path, after, Some(&self.path)).map_err(failed("write", &self.path))?;
+        if let Some(after) = &self.after {
+            if let Some(folder) = self.path.parent() {
+                std::fs::create_dir_all(folder).map_err(failed("make", folder))?;
             }
-            None => {
-                std::fs::remove_file(&self.path).map_err(failed("remove", &self.path))?;
-                self.remove_empty_folder();
-            }
+            write(&self.path, after, Some(&self.path)).map_err(failed("write", &self.path))?;
+        } else {
+            std::fs::remove_file(&self.path).map_err(failed("remove", &self.path))?;
+            self.remove_empty_folder();
         }
         let is_detach = self.after.as_deref().is_none_or(|after| !after.contains(" hook "));
         if is_detach && self.backup.exists() {

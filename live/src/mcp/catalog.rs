@@ -21,7 +21,7 @@ pub struct Tool {
     pub is_idempotent: bool,
 }
 
-fn object(properties: Value, required: &[&str]) -> Value {
+fn object(properties: &Value, required: &[&str]) -> Value {
     json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false})
 }
 
@@ -30,7 +30,7 @@ fn input(mut properties: Value, required: &[&str]) -> Value {
         let session = json!({"type": "string", "description": "The session's id; default: this one"});
         properties.insert("session".to_owned(), session);
     }
-    object(properties, required)
+    object(&properties, required)
 }
 
 fn text(about: &str) -> Value {
@@ -43,14 +43,15 @@ fn strings(about: &str) -> Value {
 
 fn act() -> Value {
     let ids = json!({"type": "array", "items": {"type": "string"}});
-    object(json!({"reply": {"type": "string"}, "hidden": ids, "shown": ids}), &["reply", "hidden", "shown"])
+    object(&json!({"reply": {"type": "string"}, "hidden": ids, "shown": ids}), &["reply", "hidden", "shown"])
 }
 
 fn rows(name: &str) -> Value {
-    object(json!({name: {"type": "array", "items": {"type": "object"}}}), &[name])
+    object(&json!({name: {"type": "array", "items": {"type": "object"}}}), &[name])
 }
 
 /// All tools, in the order in which they are listed.
+#[expect(clippy::too_many_lines, reason = "one tool after the other")]
 pub fn tools() -> Vec<Tool> {
     let target = "What: a hash such as r_a1b2c, an item such as #812, or `beginning...end` of a text";
     vec![
@@ -69,7 +70,7 @@ pub fn tools() -> Vec<Tool> {
             description: "Hides results behind a summary of what matters in them. The originals can be restored.",
             input: input(
                 json!({"targets": {"type": "array", "minItems": 1, "items": object(
-                    json!({"target": text(target), "summary": text("What stays in its place")}),
+                    &json!({"target": text(target), "summary": text("What stays in its place")}),
                     &["target", "summary"],
                 )}}),
                 &["targets"],
@@ -106,7 +107,7 @@ pub fn tools() -> Vec<Tool> {
             title: "What superseded what",
             description: "The versions of one thing, oldest first: which result superseded which, and by what rule.",
             input: input(json!({"item": text("An item, a hash or a call's id")}), &["item"]),
-            output: object(json!({"chain": {"type": "object"}}), &["chain"]),
+            output: object(&json!({"chain": {"type": "object"}}), &["chain"]),
             is_read_only: true,
             is_idempotent: true,
         },
@@ -115,7 +116,7 @@ pub fn tools() -> Vec<Tool> {
             title: "Why something is hidden or shown",
             description: "Why an item is, or is not, in the current context.",
             input: input(json!({"item": text("An item, a hash or a call's id")}), &["item"]),
-            output: object(json!({"explanation": {"type": "object"}}), &["explanation"]),
+            output: object(&json!({"explanation": {"type": "object"}}), &["explanation"]),
             is_read_only: true,
             is_idempotent: true,
         },
@@ -142,7 +143,7 @@ pub fn tools() -> Vec<Tool> {
                 }),
                 &["kind", "text"],
             ),
-            output: object(json!({"id": {"type": "string"}}), &["id"]),
+            output: object(&json!({"id": {"type": "string"}}), &["id"]),
             is_read_only: false,
             is_idempotent: true,
         },
@@ -160,7 +161,7 @@ pub fn tools() -> Vec<Tool> {
             title: "Forget",
             description: "Says that something remembered no longer holds. It stays in the history.",
             input: input(json!({"id": text("Its id"), "reason": text("Why it no longer holds")}), &["id"]),
-            output: object(json!({"id": {"type": "string"}}), &["id"]),
+            output: object(&json!({"id": {"type": "string"}}), &["id"]),
             is_read_only: false,
             is_idempotent: true,
         },

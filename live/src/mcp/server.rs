@@ -12,7 +12,7 @@ use rmcp::model::{
     PromptMessage, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, Resource,
     ResourceContents, ResourceTemplate, Role, ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
 };
-use rmcp::service::RequestContext;
+use rmcp::service::{RequestContext, ServerInitializeError};
 use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt as _};
 use serde_json::Value;
 
@@ -47,8 +47,12 @@ pub enum ServerError {
 pub fn serve_stdio(tools: Tools) -> Result<(), ServerError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(ServerError::Start)?.block_on(async {
-        let running = Server { tools }.serve(rmcp::transport::stdio()).await;
-        let running = running.map_err(|error| ServerError::Begin(error.to_string()))?;
+        let running = match (Server { tools }).serve(rmcp::transport::stdio()).await {
+            Ok(running) => running,
+            // A client that goes before it asked for anything leaves nothing to be done.
+            Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
+            Err(error) => return Err(ServerError::Begin(error.to_string())),
+        };
         running.waiting().await.map(drop).map_err(|error| ServerError::Broken(error.to_string()))
     })
 }
