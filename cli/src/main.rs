@@ -35,6 +35,12 @@ fn main() -> ExitCode {
     clap_complete::CompleteEnv::with_factory(args::command).var(complete::VARIABLE).complete();
     let mut args = match Args::read(std::env::args_os()) {
         Ok(args) => args,
+        // A host would take the usual exit code for a refusal of what its agent is about to do.
+        Err(error) if error.use_stderr() && is_hook() => {
+            let _ = writeln!(std::io::stderr(), "{error}");
+            let _ = writeln!(std::io::stdout(), "{}", commands::hook::NOTHING);
+            return Code::Ok.into();
+        }
         Err(mut error) => {
             withhold(&mut error);
             let code = if error.use_stderr() { Code::Usage } else { Code::Ok };
@@ -59,7 +65,7 @@ fn main() -> ExitCode {
             args.global.settings = settings;
             None
         }
-        Err(_) if matches!(args.verb, Verb::Config(_) | Verb::Trust(_)) => None,
+        Err(_) if matches!(args.verb, Verb::Config(_) | Verb::Trust(_) | Verb::Hook(_)) => None,
         Err(failure) => Some(failure),
     };
     let mut output = Output::new(&args.global);
@@ -81,6 +87,19 @@ fn main() -> ExitCode {
             failure.code.into()
         }
     }
+}
+
+/// Whether a host runs this program for one of its events.
+fn is_hook() -> bool {
+    let mut words = std::env::args_os().skip(1);
+    while let Some(word) = words.next() {
+        if word == "--db" {
+            let _ = words.next();
+        } else if !word.to_string_lossy().starts_with('-') {
+            return word == "hook";
+        }
+    }
+    false
 }
 
 /// Verbs that cannot be taken back, or change what the store is. Nobody is led to them by a slip of the finger.
@@ -156,6 +175,15 @@ fn act(verb: &Verb, global: &args::Global, output: &mut Output) -> Result<Code, 
         Verb::Service(args) => commands::service::run(global, args, output),
         Verb::Merge(args) => commands::merge::run(global, args, output),
         Verb::Append(args) => commands::append::run(global, args, output),
+        Verb::Attach(args) => commands::attach::attach(global, args, output),
+        Verb::Detach(args) => commands::attach::detach(args, output),
+        Verb::Hook(args) => {
+            commands::hook::run(global, args);
+            Ok(Code::Ok)
+        }
+        Verb::Mcp(args) => commands::mcp::run(global, args, output),
+        Verb::Proxy(args) => commands::proxy::run(global, args, output),
+        Verb::Step(args) => commands::step::run(global, args, output),
         Verb::Sessions(args) => commands::sessions::run(global, args, output),
         Verb::Context(args) => commands::context::run(global, args, output),
         Verb::History(args) => commands::history::run(global, args, output),

@@ -29,7 +29,8 @@ const CRATES: &[(&str, &[&str])] = &[
     ("engine", &[]),
     ("query", &["acpdb-engine"]),
     ("hosts", &["acpdb-engine"]),
-    ("cli", &["acpdb-engine", "acpdb-hosts", "acpdb-query"]),
+    ("live", &["acpdb-engine", "acpdb-hosts", "acpdb-query"]),
+    ("cli", &["acpdb-engine", "acpdb-hosts", "acpdb-live", "acpdb-query"]),
 ];
 
 /// Modules of the engine: each may use those before it.
@@ -290,7 +291,7 @@ fn storage_crates_are_named_where_they_belong() -> io::Result<()> {
             findings.extend(named.map(|line| format!("{path}:{line}: names redb")));
         }
     }
-    for folder in ["query/", "hosts/", "cli/"] {
+    for folder in ["query/", "hosts/", "live/", "cli/"] {
         let mut texts = production(&all, folder);
         let manifest = all.iter().find(|file| file.path == format!("{folder}Cargo.toml"));
         texts.extend(manifest.and_then(|file| Some((file.path.clone(), file.text.clone()?))));

@@ -57,6 +57,41 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         ],
     ),
     (
+        "attach",
+        &[
+            ("acpdb attach claude", "record every session of Claude Code, and remind"),
+            ("acpdb attach codex --mode prune --dry-run", "what would change in its settings"),
+            ("acpdb attach gemini --project", "in this project only"),
+            ("acpdb attach --status", "whether it works"),
+        ],
+    ),
+    ("detach", &[("acpdb detach claude", "its settings are as they were")]),
+    ("hook", &[("acpdb hook claude-code --mode suggest", "what the host runs; its JSON on standard input")]),
+    (
+        "mcp",
+        &[
+            ("acpdb mcp", "what a host runs as a server of tools"),
+            ("acpdb mcp --session latest", "for the newest session, whatever is asked"),
+        ],
+    ),
+    (
+        "proxy",
+        &[(
+            "acpdb proxy https://api.anthropic.com",
+            "needs a build with proxy; then: ANTHROPIC_BASE_URL=http://127.0.0.1:4141 claude",
+        )],
+    ),
+    (
+        "step",
+        &[
+            ("acpdb step latest --format anthropic --inject", "the body of the next request"),
+            (
+                "acpdb step latest --format openai --tokens-max 50000 --json",
+                "with what is due and what is in the way",
+            ),
+        ],
+    ),
+    (
         "trust",
         &[
             ("acpdb trust ~/team/.acpdb", "from now on it is used where it is found"),

@@ -4,6 +4,7 @@ mod context;
 mod cost;
 mod examples;
 mod export;
+mod live;
 mod memory;
 mod policy;
 mod read;
@@ -27,6 +28,7 @@ pub(crate) use cost::{Cost, CostBy};
 pub(crate) use export::{
     Export, ExportAct, ExportLines, ExportPage, ExportSpans, ExportTables, Lines, Target,
 };
+pub(crate) use live::{Attach, AttachReach, Detach, Hook, HookMode, HostName, Mcp, Proxy, Step};
 pub(crate) use memory::{
     Memory, MemoryAct, MemoryAdd, MemoryImport, MemoryKey, MemoryList, MemoryPropose, MemoryRetract,
     MemoryScope, MemorySupersede,
@@ -124,6 +126,18 @@ pub(crate) enum Verb {
     Merge(Merge),
     /// Append events given as JSON lines on standard input
     Append(Append),
+    /// Put acpdb into a host's own settings, so that it records, reminds and prunes there
+    Attach(Attach),
+    /// Take acpdb out of a host's settings again
+    Detach(Detach),
+    /// One event of a host, on standard input; what attach lets a host run
+    Hook(Hook),
+    /// Tools for a model, by the Model Context Protocol on standard input and output
+    Mcp(Mcp),
+    /// A proxy to a provider that changes nothing, and records what was sent and billed
+    Proxy(Proxy),
+    /// Begin a step of the model: prints the body to send, recorded as sent
+    Step(Step),
     /// The sessions of the store
     Sessions(Sessions),
     /// Words, phrases and regular expressions in all that was recorded: 0 found, 1 not

@@ -280,6 +280,26 @@ pub fn pointed(text: &Lines, runs: &[Run], label: &dyn Fn(usize) -> String) -> S
     out
 }
 
+/// Whether an output is nothing but one pointer, as [`pointed`] writes it; numbers in front of lines do not count.
+///
+/// The model was shown no content by such an output: it is no newer view of what it points to.
+///
+/// ```
+/// use acpdb_engine::serve::point::is_pointer;
+///
+/// assert!(is_pointer(b"1\t[60 lines, the same as lines 1-60 of Read src/a.rs above]\n"));
+/// assert!(!is_pointer(b"$ cat\n[60 lines, the same as lines 1-60 of Read src/a.rs above]\n"));
+/// ```
+pub fn is_pointer(output: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(output.trim_ascii_end()) else { return false };
+    if text.contains('\n') {
+        return false;
+    }
+    let Some(rest) = without_number(text).strip_prefix('[') else { return false };
+    let count = rest.trim_start_matches(|c: char| c.is_ascii_digit());
+    count.len() < rest.len() && count.starts_with(" lines, the same as lines ") && text.ends_with(" above]")
+}
+
 /// What a hook can do with a fresh output: pointers in place of what stands in `seen` (label and text, oldest first).
 ///
 /// The output itself if nothing is to be saved.

@@ -288,6 +288,10 @@ impl Codex {
         if member(output, "success") == Some("false") {
             outcome = Outcome::Failed;
         }
+        // What was pointed at has to stay: nothing was read.
+        if parts.iter().any(|part| acpdb_engine::serve::point::is_pointer(&part.bytes)) {
+            outcome = Outcome::Aborted;
+        }
         let finish = self.calls.finish(&id);
         out.push(Entry::tool_finished(id, outcome, parts).origin(finish));
         true

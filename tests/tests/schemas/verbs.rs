@@ -115,6 +115,12 @@ const ACTS: &[&str] = &[
     "config get color",
     "config unset color",
     "simulate s1 --html pruned.html",
+    "attach claude --dry-run",
+    "attach claude --mode prune",
+    "attach --status",
+    "detach claude",
+    "step s1 --format anthropic --key k1 --tokens-max 10",
+    "step s1 --format openai --key k2",
 ];
 
 /// Runs them all; what they print, by shape. A verb that prints nothing for programs is a finding of its own.
@@ -139,6 +145,10 @@ pub(crate) fn answers() -> Answers {
     serve(&world);
     let memory = world.run(&["memory", "export", "--session", "s1", "--json"]).text();
     world.write("memory.jsonl", memory);
+    // What a host tells is seen by --status; nothing of it is JSON for programs.
+    for said in ["{}", r#"{"session_id":"h1","hook_event_name":"SessionStart"}"#] {
+        assert_eq!(world.run_with(&["hook", "claude-code"], said).text(), "{}\n");
+    }
     for line in ACTS {
         gather(&world, line, &mut answers);
     }

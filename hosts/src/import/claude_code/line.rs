@@ -19,6 +19,7 @@ use std::sync::Arc;
 
 use acpdb_engine::entry::{Bytes, Entry, Fact, ItemRef, PartEntry, PointRef, StreamInfo};
 use acpdb_engine::event::{Outcome, ReplaceCause, Report, Role, Usage};
+use acpdb_engine::serve::point::is_pointer;
 
 use super::super::calls::{Calls, finish_origin, start_origin};
 use super::super::{json, small_fields, time};
@@ -467,7 +468,8 @@ impl Line {
         let failed = json::boolean(block.is_error) == Some(true);
         let text = output.first().map_or_else(|| Bytes::from([]), |part| Bytes::clone(&part.bytes));
         let kind = record.result.and_then(|result| json::string(json::member(Some(result), "type")));
-        let outcome = if !failed && kind.as_deref() == Some("file_unchanged") {
+        let is_nothing_new = kind.as_deref() == Some("file_unchanged") || is_pointer(&text);
+        let outcome = if !failed && is_nothing_new {
             // Nothing was read: the earlier result, which this one refers to, has to stay.
             Outcome::Aborted
         } else if !failed {

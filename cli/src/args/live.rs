@@ -1,0 +1,138 @@
+//! What runs beside an agent.
+
+use clap::ValueEnum;
+
+use super::RequestFormat;
+
+/// The hosts that acpdb can be attached to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum HostName {
+    /// Claude Code
+    #[value(alias = "claude")]
+    ClaudeCode,
+    /// Codex
+    Codex,
+    /// Gemini CLI
+    #[value(alias = "gemini")]
+    GeminiCli,
+    /// Copilot CLI
+    #[value(alias = "copilot")]
+    CopilotCli,
+    /// Cursor
+    Cursor,
+    /// The chat of VS Code
+    #[value(name = "vscode", alias = "code")]
+    VsCode,
+}
+
+/// What acpdb may do in a host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum HookMode {
+    /// Record, and say nothing
+    Record,
+    /// Also give what is due: open todos, decisions and preferences, reminders
+    Suggest,
+    /// Also put a pointer in place of a result that the model still sees
+    Prune,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Attach {
+    /// The host; with --status none means all
+    #[arg(value_name = "HOST", required_unless_present = "status")]
+    pub(crate) host: Option<HostName>,
+    #[command(flatten)]
+    pub(crate) reach: AttachReach,
+    /// What acpdb may do there
+    #[arg(long, value_name = "MODE", default_value = "suggest")]
+    pub(crate) mode: HookMode,
+    /// Show the change and make none
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Whether it works: where it is attached, the last events, errors, versions
+    #[arg(long, conflicts_with_all = ["dry_run", "mode"])]
+    pub(crate) status: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Detach {
+    /// The host
+    #[arg(value_name = "HOST")]
+    pub(crate) host: HostName,
+    #[command(flatten)]
+    pub(crate) reach: AttachReach,
+    /// Show the change and make none
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct AttachReach {
+    /// In this project's settings
+    #[arg(long, conflicts_with = "user")]
+    pub(crate) project: bool,
+    /// In your own settings, for all projects [default, where the host has some]
+    #[arg(long)]
+    pub(crate) user: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Hook {
+    /// The host whose event it is
+    #[arg(value_name = "HOST")]
+    pub(crate) host: HostName,
+    /// What acpdb may do
+    #[arg(long, value_name = "MODE", default_value = "record")]
+    pub(crate) mode: HookMode,
+    /// The event, where the host's JSON does not name it
+    #[arg(long, value_name = "NAME")]
+    pub(crate) event: Option<String>,
+    /// Give up after so many milliseconds, and let the host go on
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    pub(crate) deadline: u64,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Step {
+    /// The session: its id, the beginning of one, or latest
+    #[arg(value_name = "SESSION", add = crate::complete::sessions())]
+    pub(crate) session: String,
+    /// The provider's form
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) format: RequestFormat,
+    /// The step's key: the same key again begins no new step [default: one after the last]
+    #[arg(long, value_name = "KEY")]
+    pub(crate) key: Option<String>,
+    /// Most tokens of all items together
+    #[arg(long, value_name = "N")]
+    pub(crate) tokens_max: Option<u64>,
+    /// Tokens of system prompt and tools, which a rewrite reads again
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) prefix_tokens: u64,
+    /// The provider's cache is cold: another model, another account
+    #[arg(long)]
+    pub(crate) cold: bool,
+    /// Record what is due (reminder, reflection, memory) as injected, and send it
+    #[arg(long)]
+    pub(crate) inject: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Mcp {
+    /// The session that calls are about [default: $ACPDB_SESSION, the host's own, else the newest of this folder]
+    #[arg(long, short, value_name = "SESSION", add = crate::complete::sessions())]
+    pub(crate) session: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Proxy {
+    /// The provider, such as https://api.anthropic.com
+    #[arg(value_name = "URL")]
+    pub(crate) upstream: String,
+    /// Where to listen; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:4141")]
+    pub(crate) listen: std::net::SocketAddr,
+    /// What clients have to send in x-acpdb-token; needed to listen where others can reach it
+    #[arg(long, value_name = "TOKEN", env = "ACPDB_PROXY_TOKEN", hide_env_values = true)]
+    pub(crate) token: Option<String>,
+}

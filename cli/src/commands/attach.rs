@@ -1,0 +1,250 @@
+//! `acpdb attach HOST`, `acpdb detach HOST`: the host's own settings; `acpdb attach --status`: whether it works.
+
+use std::path::PathBuf;
+
+use acpdb_engine::ids::Micros;
+use acpdb_live::attach::settings as host_settings;
+use acpdb_live::attach::{self, AttachError, Plan, Reach};
+use acpdb_live::journal::{self, Line};
+use acpdb_live::{Host, Mode};
+use serde::Serialize;
+
+use super::describe;
+use super::hook::{host as host_of, mode as mode_of};
+use crate::args::{Attach, AttachReach, Detach, Global};
+use crate::failure::{Code, Failure};
+use crate::output::{Escape, Output, escape};
+
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+fn here() -> Result<PathBuf, Failure> {
+    std::env::current_dir().map_err(|error| Failure::io("find", "the working folder", &error))
+}
+
+/// Where the hooks go: as asked, else the user's settings, else the project's.
+fn place(host: Host, reach: &AttachReach) -> Result<PathBuf, Failure> {
+    let project = here()?;
+    let at = |reach| attach::place(host, reach, &project, &variable);
+    let found = if reach.project {
+        at(Reach::Project)
+    } else {
+        at(Reach::User).or_else(|error| match error {
+            AttachError::NoPlace { .. } if !reach.user => at(Reach::Project),
+            error => Err(error),
+        })
+    };
+    found.map_err(|error| failure(&error))
+}
+
+fn failure(error: &AttachError) -> Failure {
+    let cause = std::error::Error::source(error).map(|cause| cause.to_string()).unwrap_or_default();
+    let said = error.to_string();
+    let message = if cause.is_empty() || said.ends_with(&cause) { said } else { format!("{said}: {cause}") };
+    match error {
+        AttachError::Settings { .. } => Failure::new(Code::Failure, message)
+            .hint("mend the file, or add the hook by hand; see docs/LIVE.md"),
+        AttachError::NoPlace { .. } | AttachError::NoHome => Failure::usage(message),
+        _ => Failure::new(Code::Failure, message),
+    }
+}
+
+/// What was done, for programs.
+#[derive(Serialize)]
+struct Answer<'a> {
+    host: &'a str,
+    path: &'a PathBuf,
+    changed: bool,
+    made: bool,
+    diff: String,
+}
+
+fn carry_out(
+    plan: &Plan,
+    host: Host,
+    is_dry: bool,
+    done: &str,
+    output: &mut Output,
+) -> Result<Code, Failure> {
+    let diff = plan.diff();
+    if !is_dry {
+        plan.apply().map_err(|error| failure(&error))?;
+    }
+    if output.json {
+        let made = !is_dry && !plan.is_nothing();
+        let answer = Answer { host: host.name(), path: &plan.path, changed: !plan.is_nothing(), made, diff };
+        output.json_object("acpdb.attach/1", &answer)?;
+        return Ok(Code::Ok);
+    }
+    output.line(escape(diff.trim_end(), Escape::Text))?;
+    let path = plan.path.display();
+    if plan.is_nothing() {
+        output.note(format!("{path}: nothing to change"));
+    } else if is_dry {
+        output.note(format!("{path}: nothing was changed (--dry-run)"));
+    } else {
+        output.note(format!("{path}: {done}"));
+    }
+    Ok(Code::Ok)
+}
+
+pub(crate) fn attach(global: &Global, args: &Attach, output: &mut Output) -> Result<Code, Failure> {
+    if args.status {
+        return status(args.host.map(host_of), output);
+    }
+    let Some(name) = args.host else { return Err(Failure::usage("name a host")) };
+    let (host, mode) = (host_of(name), mode_of(args.mode));
+    let path = place(host, &args.reach)?;
+    let program = std::env::current_exe().map_err(|error| Failure::io("find", "this program", &error))?;
+    let store = match &global.db {
+        Some(store) => {
+            Some(std::path::absolute(store).map_err(|error| Failure::io("name", "the store", &error))?)
+        }
+        None => None,
+    };
+    let words = attach::words(&program, store.as_deref(), host, mode);
+    let plan = attach::attach(&path, &words, host).map_err(|error| failure(&error))?;
+    let code = carry_out(&plan, host, args.dry_run, &format!("attached, mode {mode}"), output)?;
+    for remark in remarks(host, mode) {
+        output.note(remark);
+    }
+    Ok(code)
+}
+
+/// What a user has to know of a host.
+fn remarks(host: Host, mode: Mode) -> Vec<&'static str> {
+    let mut all = Vec::new();
+    if host == Host::Codex {
+        all.push("Codex runs hooks only once you trust them: start it and accept, or /hooks in it");
+    }
+    if mode == Mode::Prune && !host.can_replace() {
+        all.push("this host cannot replace a result: nothing is pruned there, all else works");
+    }
+    if matches!(host, Host::Cursor | Host::VsCode) {
+        all.push("this host's own recordings are not read: the store holds what its hooks say");
+    }
+    all
+}
+
+pub(crate) fn detach(args: &Detach, output: &mut Output) -> Result<Code, Failure> {
+    let host = host_of(args.host);
+    let path = place(host, &args.reach)?;
+    let plan = attach::detach(&path, host).map_err(|error| failure(&error))?;
+    carry_out(&plan, host, args.dry_run, "detached", output)
+}
+
+/// How one host stands.
+#[derive(Serialize)]
+struct Row {
+    host: &'static str,
+    attached: Vec<Place>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last: Option<Line>,
+    hooks: usize,
+    events: u64,
+    errors: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_error: Option<Line>,
+    milliseconds_p99: u64,
+    versions: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Place {
+    path: PathBuf,
+    command: String,
+}
+
+fn status(asked: Option<Host>, output: &mut Output) -> Result<Code, Failure> {
+    let lines = match journal::path(&variable) {
+        Some(path) => {
+            journal::read(&path).map_err(|error| Failure::io("read", &path.display().to_string(), &error))?
+        }
+        None => Vec::new(),
+    };
+    let project = here()?;
+    let mut rows = Vec::new();
+    for host in Host::ALL.into_iter().filter(|host| asked.is_none_or(|asked| asked == *host)) {
+        let mut attached = Vec::new();
+        for reach in [Reach::Project, Reach::User] {
+            let Ok(path) = attach::place(host, reach, &project, &variable) else { continue };
+            let Ok(text) = std::fs::read_to_string(&path) else { continue };
+            let commands = host_settings::found(&text, host).unwrap_or_default();
+            attached.extend(commands.into_iter().next().map(|command| Place { path, command }));
+        }
+        let own: Vec<&Line> = lines.iter().filter(|line| line.host == host.name()).collect();
+        if attached.is_empty() && own.is_empty() && asked.is_none() {
+            continue;
+        }
+        rows.push(row(host, attached, &own));
+    }
+    if output.json {
+        output.json_items("acpdb.attached/1", &rows)?;
+        return Ok(Code::Ok);
+    }
+    if rows.is_empty() {
+        output.line("attached to no host; acpdb attach HOST does so")?;
+    }
+    for row in &rows {
+        say(row, output)?;
+    }
+    Ok(Code::Ok)
+}
+
+fn row(host: Host, attached: Vec<Place>, own: &[&Line]) -> Row {
+    let mut times: Vec<u64> = own.iter().map(|line| line.milliseconds).collect();
+    times.sort_unstable();
+    let place = times.len().saturating_mul(99).div_ceil(100).saturating_sub(1);
+    let mut versions: Vec<String> = own.iter().map(|line| line.version.clone()).collect();
+    versions.sort();
+    versions.dedup();
+    Row {
+        host: host.name(),
+        attached,
+        last: own.last().map(|line| (*line).clone()),
+        hooks: own.len(),
+        events: own.iter().map(|line| line.event_count).sum(),
+        errors: own.iter().filter(|line| line.error.is_some()).count(),
+        last_error: own.iter().rev().find(|line| line.error.is_some()).map(|line| (*line).clone()),
+        milliseconds_p99: times.get(place).copied().unwrap_or_default(),
+        versions,
+    }
+}
+
+fn say(row: &Row, output: &mut Output) -> Result<(), Failure> {
+    output.line(output.paint(describe::BOLD, row.host))?;
+    if row.attached.is_empty() {
+        output.line("  not attached here")?;
+    }
+    for place in &row.attached {
+        output.line(format!("  attached in {}", place.path.display()))?;
+        output.line(format!("    {}", escape(&place.command, Escape::Line)))?;
+    }
+    let Some(last) = &row.last else {
+        return output.line("  no event was seen yet");
+    };
+    let when = describe::time(Micros(last.at));
+    output.line(format!(
+        "  last event {} at {when}, session {}",
+        escape(&last.event, Escape::Line),
+        escape(&last.session, Escape::Line)
+    ))?;
+    output.line(format!(
+        "  {}, {} recorded, {} ms at the 99th percentile, acpdb {}",
+        describe::count(row.hooks as u64, "hook"),
+        describe::count(row.events, "event"),
+        row.milliseconds_p99,
+        row.versions.join(", ")
+    ))?;
+    if let Some(error) = &row.last_error {
+        let said = error.error.as_deref().unwrap_or_default();
+        output.line(format!(
+            "  {}, the last at {}: {}",
+            describe::count(row.errors as u64, "error"),
+            describe::time(Micros(error.at)),
+            escape(said, Escape::Line)
+        ))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,169 @@
+//! `acpdb hook HOST`: one event of a host, on standard input.
+//!
+//! ```text
+//! main: waits for the answer until the deadline ---------------> one line of JSON, exit code 0
+//! worker: reads, opens the store, records, decides an answer --'
+//! ```
+//!
+//! A host takes other exit codes for a refusal, and waits for as long as a hook takes. So every fault, a panic and a
+//! store that is slow end in the answer that says nothing. What went wrong stands in the journal of hooks.
+
+use std::io::{Read as _, Write as _};
+use std::path::PathBuf;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use acpdb_live::hook::{self, Done};
+use acpdb_live::journal::{self, Line};
+use acpdb_live::{Host, Mode, dialect};
+
+use crate::args::{Global, Hook, HookMode, HostName};
+use crate::output::Output;
+use crate::place;
+use crate::settings::Settings;
+
+/// Most bytes that a host may say.
+const INPUT_BYTES_MAX: u64 = 64 << 20;
+
+/// What the worker knows of the event by now.
+enum News {
+    /// Whose event it is.
+    Told { event: String, session: String },
+    /// All is done.
+    Done { answer: String, event_count: u64, error: Option<String> },
+}
+
+/// What the worker works with.
+struct Work {
+    host: Host,
+    mode: Mode,
+    event: Option<String>,
+    db: Option<PathBuf>,
+    settings: Settings,
+}
+
+/// Answers the host, and ends well.
+pub(crate) fn run(global: &Global, args: &Hook) {
+    let began = Instant::now();
+    let work = Work {
+        host: host(args.host),
+        mode: mode(args.mode),
+        event: args.event.clone(),
+        db: global.db.clone(),
+        settings: global.settings.clone(),
+    };
+    let mut line = Line {
+        at: super::at::now().0,
+        host: work.host.name().to_owned(),
+        event: args.event.clone().unwrap_or_default(),
+        session: String::new(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        milliseconds: 0,
+        event_count: 0,
+        has_answered: false,
+        error: None,
+    };
+    let deadline = Duration::from_millis(args.deadline);
+    let (tell, told) = mpsc::channel();
+    // The thread ends with the process: what it had not committed by then is told again by the next event.
+    let _worker = std::thread::Builder::new().name("hook".to_owned()).spawn(move || work.run(&tell));
+    let answer = loop {
+        let left = deadline.saturating_sub(began.elapsed());
+        match told.recv_timeout(left) {
+            Ok(News::Told { event, session }) => (line.event, line.session) = (event, session),
+            Ok(News::Done { answer, event_count, error }) => {
+                (line.event_count, line.error) = (event_count, error);
+                line.has_answered = answer != NOTHING;
+                break answer;
+            }
+            Err(mpsc::RecvTimeoutError::Timeout) => {
+                line.error = Some(format!("given up after {} ms", args.deadline));
+                break NOTHING.to_owned();
+            }
+            Err(mpsc::RecvTimeoutError::Disconnected) => {
+                line.error = Some("ended by a bug; see standard error of the hook".to_owned());
+                break NOTHING.to_owned();
+            }
+        }
+    };
+    let mut out = std::io::stdout().lock();
+    let _ = writeln!(out, "{answer}").and_then(|()| out.flush());
+    line.milliseconds = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+    if let Some(path) = journal::path(&|name| std::env::var(name).ok()) {
+        let _ = journal::add(&path, &line);
+    }
+}
+
+/// The answer that says nothing.
+pub(crate) const NOTHING: &str = "{}";
+
+pub(crate) const fn host(name: HostName) -> Host {
+    match name {
+        HostName::ClaudeCode => Host::ClaudeCode,
+        HostName::Codex => Host::Codex,
+        HostName::GeminiCli => Host::GeminiCli,
+        HostName::CopilotCli => Host::CopilotCli,
+        HostName::Cursor => Host::Cursor,
+        HostName::VsCode => Host::VsCode,
+    }
+}
+
+pub(crate) const fn mode(name: HookMode) -> Mode {
+    match name {
+        HookMode::Record => Mode::Record,
+        HookMode::Suggest => Mode::Suggest,
+        HookMode::Prune => Mode::Prune,
+    }
+}
+
+impl Work {
+    fn run(&self, tell: &mpsc::Sender<News>) {
+        let news = match self.answer(tell) {
+            Ok((answer, event_count)) => News::Done { answer, event_count, error: None },
+            Err(error) => News::Done { answer: NOTHING.to_owned(), event_count: 0, error: Some(error) },
+        };
+        let _ = tell.send(news);
+    }
+
+    fn answer(&self, tell: &mpsc::Sender<News>) -> Result<(String, u64), String> {
+        let mut text = String::new();
+        let input = std::io::stdin().lock().take(INPUT_BYTES_MAX).read_to_string(&mut text);
+        input.map_err(|error| format!("standard input cannot be read: {error}"))?;
+        let told =
+            dialect::parse(self.host, &text, self.event.as_deref()).map_err(|error| error.to_string())?;
+        let news = News::Told { event: told.name.clone(), session: told.session.clone() };
+        let _ = tell.send(news);
+        let transcript = hook::transcript(self.host, &told, &|name| std::env::var(name).ok());
+        let hook =
+            hook::Hook { host: self.host, mode: self.mode, told: &told, transcript: transcript.as_deref() };
+        if hook.is_idle() {
+            return Ok((NOTHING.to_owned(), 0));
+        }
+        // The store is looked for where the agent works.
+        if let Some(folder) = &told.cwd {
+            let _ = std::env::set_current_dir(folder);
+        }
+        let global =
+            Global { db: self.db.clone(), quiet: true, settings: self.settings.clone(), ..Global::default() };
+        let output = Output::new(&global);
+        let store = place::open(&global, &output).map_err(|failure| failure.message)?;
+        let done: Done = hook.run(&store).map_err(|error| chained(&error))?;
+        let answer = dialect::render(self.host, &told, &done.answer).to_string();
+        Ok((answer, done.event_count))
+    }
+}
+
+/// An error with its causes, on one line.
+fn chained(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let said = error.to_string();
+        if !text.ends_with(&said) {
+            text.push_str(": ");
+            text.push_str(&said);
+        }
+        cause = error.source();
+    }
+    text
+}

@@ -1,0 +1,39 @@
+//! `acpdb proxy URL`: between a host and its provider, on this machine.
+
+use crate::args::{Global, Proxy};
+use crate::failure::{Code, Failure};
+use crate::output::Output;
+
+#[cfg(feature = "proxy")]
+pub(crate) fn run(global: &Global, args: &Proxy, output: &mut Output) -> Result<Code, Failure> {
+    use acpdb_live::proxy::server::{Options, serve};
+    use acpdb_live::proxy::{ProxyError, may_listen};
+    super::at::refuse(global)?;
+    let failure = |error: &ProxyError| {
+        let cause = std::error::Error::source(error).map(|cause| format!(": {cause}")).unwrap_or_default();
+        let message = format!("{error}{cause}");
+        match error {
+            ProxyError::Exposed(_) | ProxyError::Upstream(_) => Failure::usage(message),
+            _ => Failure::new(Code::Failure, message),
+        }
+    };
+    may_listen(args.listen, args.token.as_deref()).map_err(|error| failure(&error))?;
+    let store = crate::place::open(global, output)?;
+    let options = Options { listen: args.listen, upstream: args.upstream.clone(), token: args.token.clone() };
+    let mut told = Ok(());
+    let served = serve(store.clone(), &options, &mut |address| {
+        told = output
+            .line(format!("http://{address} passes on to {}", options.upstream))
+            .and_then(|()| output.flush());
+    });
+    served.map_err(|error| failure(&error))?;
+    told?;
+    store.close()?;
+    Ok(Code::Ok)
+}
+
+#[cfg(not(feature = "proxy"))]
+pub(crate) fn run(_: &Global, _: &Proxy, _: &mut Output) -> Result<Code, Failure> {
+    let failure = Failure::usage("this program was built without the proxy");
+    Err(failure.hint("build it with --features proxy"))
+}

@@ -1,0 +1,102 @@
+//! `acpdb step SESSION --format F`: a step of the model begins; the body to send, recorded as sent.
+//!
+//! With `acpdb append` for what the model answers this is the whole loop of a host, for those who write none in Rust.
+
+use acpdb_engine::entry::StreamInfo;
+use acpdb_engine::event::Scope;
+use acpdb_engine::store::{Injection, Obstacle, ServeOptions};
+use acpdb_hosts::export::Exporter;
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::export::format_of;
+use crate::args::{Global, RequestFormat, Step};
+use crate::failure::{Code, Failure};
+use crate::output::Output;
+use crate::place;
+
+/// A step, for programs.
+#[derive(Serialize)]
+struct Answer<'a> {
+    session: &'a str,
+    step: &'a str,
+    seq: acpdb_engine::ids::Seq,
+    format: &'a str,
+    tokens: u64,
+    /// Items before this one are in the provider's cache.
+    first_changed: usize,
+    rebased: bool,
+    /// What is due and was not sent.
+    due: Vec<Injection>,
+    /// What keeps the context above the budget.
+    obstacles: Vec<Obstacle>,
+    notes: &'a [String],
+    body: &'a RawValue,
+}
+
+pub(crate) fn run(global: &Global, args: &Step, output: &mut Output) -> Result<Code, Failure> {
+    super::at::refuse(global)?;
+    if matches!(args.format, RequestFormat::Markdown | RequestFormat::Text) {
+        let failure = Failure::usage("a provider takes no transcript");
+        return Err(failure.hint("formats: anthropic, openai, responses, gemini"));
+    }
+    let store = place::write(global, output)?;
+    let name = super::sessions::find(&store, &args.session)?;
+    if name.scope != Scope::Session {
+        return Err(Failure::usage(format!("{} is no session", name.name)));
+    }
+    let session = store.session(StreamInfo::session(&*name.host, &*name.name));
+    let key = match &args.key {
+        Some(key) => key.clone(),
+        None => {
+            let view = session.view()?;
+            let turn = view.read().state().turn(view.at());
+            format!("step-{}", turn.get().saturating_add(1))
+        }
+    };
+    let options = ServeOptions {
+        tokens_max: args.tokens_max,
+        cold: args.cold,
+        prefix_tokens: args.prefix_tokens,
+        inject: args.inject,
+        ..ServeOptions::default()
+    };
+    let format = format_of(args.format);
+    let context = session.step(key.as_str())?.context(&Exporter::new(format), &options)?;
+    let due = session.injections()?;
+    let obstacles = context.over_budget.as_ref().map(|over| over.obstacles.clone()).unwrap_or_default();
+    store.close()?;
+    if output.json {
+        let body: &RawValue = serde_json::from_slice(&context.bytes)
+            .map_err(|error| Failure::new(Code::Failure, format!("the body is no JSON: {error}")))?;
+        let answer = Answer {
+            session: &name.name,
+            step: &key,
+            seq: context.seq,
+            format: format.name(),
+            tokens: context.tokens,
+            first_changed: context.first_changed,
+            rebased: context.rebased.is_some(),
+            due,
+            obstacles,
+            notes: &context.notes,
+            body,
+        };
+        output.json_object("acpdb.step/1", &answer)?;
+        return Ok(Code::Ok);
+    }
+    for note in &context.notes {
+        output.note(note);
+    }
+    for due in &due {
+        output.note(&due.text);
+    }
+    if let Some(over) = &context.over_budget {
+        output.warn(format!("the context has ~{} tokens, more than {}", over.tokens, over.tokens_max));
+    }
+    output.bytes(&context.bytes)?;
+    if !context.bytes.ends_with(b"\n") {
+        output.bytes(b"\n")?;
+    }
+    Ok(Code::Ok)
+}

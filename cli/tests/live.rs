@@ -1,0 +1,433 @@
+//! acpdb beside a running host: hooks get the host's own JSON, the host's recording grows, and the store is held against
+//! a plain import of the same recording.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test stops at what it did not expect"
+)]
+
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// A home, a project and a store; and a recording that grows as a host's does.
+struct Desk {
+    folder: TempDir,
+    lines: usize,
+}
+
+/// What a command printed, and how it ended.
+#[derive(Debug)]
+struct Done {
+    out: String,
+    err: String,
+    code: i32,
+}
+
+impl Desk {
+    fn new() -> Self {
+        let desk = Self { folder: TempDir::new().unwrap(), lines: 0 };
+        for name in ["home", "project"] {
+            std::fs::create_dir_all(desk.path(name)).unwrap();
+        }
+        desk
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn run(&self, args: &[&str], stdin: &str) -> Done {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_acpdb"));
+        command.args(args).current_dir(self.path("project")).env_clear();
+        command.env("HOME", self.path("home")).env("PATH", "/usr/bin:/bin").env("COLUMNS", "120");
+        command.env("ACPDB_PATH", self.path("store"));
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let _ = child.stdin.take().unwrap().write_all(stdin.as_bytes());
+        let output = child.wait_with_output().unwrap();
+        Done {
+            out: String::from_utf8(output.stdout).unwrap(),
+            err: String::from_utf8(output.stderr).unwrap(),
+            code: output.status.code().unwrap(),
+        }
+    }
+
+    fn ok(&self, args: &[&str]) -> String {
+        let done = self.run(args, "");
+        assert_eq!(done.code, 0, "{args:?}: {done:?}");
+        done.out
+    }
+
+    /// An event of Claude Code; what it is answered. The exit code is always 0.
+    fn hook(&self, mode: &str, event: &str, more: &Value) -> Value {
+        let mut said = json!({"session_id": "s1", "hook_event_name": event,
+            "cwd": self.path("project"), "transcript_path": self.path("s1.jsonl")});
+        said.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let done = self.run(&["hook", "claude-code", "--mode", mode], &said.to_string());
+        assert_eq!(done.code, 0, "{done:?}");
+        serde_json::from_str(&done.out).unwrap_or_else(|error| panic!("{error}: {done:?}"))
+    }
+
+    /// The host writes a line.
+    fn write(&mut self, kind: &str, message: &Value, more: &Value) {
+        self.lines += 1;
+        let id = self.lines;
+        let parent = if id == 1 { Value::Null } else { json!(format!("u{}", id - 1)) };
+        let mut line = json!({"parentUuid": parent, "isSidechain": false, "cwd": self.path("project"),
+            "sessionId": "s1", "version": "2.1.0", "type": kind, "message": message, "uuid": format!("u{id}"),
+            "timestamp": format!("2026-03-01T10:00:{id:02}.000Z")});
+        line.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let file = std::fs::OpenOptions::new().create(true).append(true).open(self.path("s1.jsonl"));
+        writeln!(file.unwrap(), "{line}").unwrap();
+    }
+
+    fn prompt(&mut self, text: &str) {
+        self.write("user", &json!({"role": "user", "content": text}), &json!({}));
+    }
+
+    fn asks(&mut self, call: &str, tool: &str, input: &Value) {
+        let block = json!({"type": "tool_use", "id": call, "name": tool, "input": input});
+        let message =
+            json!({"id": format!("m-{call}"), "role": "assistant", "model": "m", "content": [block]});
+        self.write("assistant", &message, &json!({}));
+    }
+
+    fn gets(&mut self, call: &str, text: &str, result: &Value) {
+        let block = json!({"type": "tool_result", "tool_use_id": call, "content": text});
+        let message = json!({"role": "user", "content": [block]});
+        self.write("user", &message, &json!({"toolUseResult": result}));
+    }
+
+    fn says(&mut self, text: &str) {
+        let message = json!({"id": format!("m{}", self.lines), "role": "assistant", "model": "m",
+            "content": [{"type": "text", "text": text}], "stop_reason": "end_turn"});
+        self.write("assistant", &message, &json!({}));
+    }
+
+    /// Kinds and texts of all that the session shows.
+    fn context(&self, store: &str) -> Value {
+        let store = self.path(store);
+        let out = self.ok(&["--db", store.to_str().unwrap(), "context", "s1", "--json"]);
+        let value: Value = serde_json::from_str(&out).unwrap();
+        let rows = value["items"].as_array().unwrap().iter().map(|item| {
+            json!([item["tool"], item["status"], item["text"], item["input"]["text"], item["output"]["text"]])
+        });
+        rows.collect()
+    }
+}
+
+fn long() -> String {
+    (0..40).map(|n| format!("value_{n} = compute({n}, other_{n})\n")).collect()
+}
+
+fn numbered(text: &str) -> String {
+    let lines = text.split('\n').enumerate().map(|(index, line)| format!("{}\t{line}", index + 1));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn file(text: &str) -> Value {
+    json!({"type": "text", "file": {"filePath": "/p/long.py", "content": text, "numLines": 41, "startLine": 1, "totalLines": 41}})
+}
+
+#[test]
+fn what_hooks_record_is_what_an_import_records() {
+    let mut desk = Desk::new();
+    let nothing = json!({});
+    assert_eq!(desk.hook("record", "SessionStart", &json!({"source": "startup"})), nothing);
+    desk.prompt("Read it.");
+    assert_eq!(desk.hook("record", "UserPromptSubmit", &json!({"prompt": "Read it."})), nothing);
+    for call in ["c1", "c2"] {
+        desk.asks(call, "Read", &json!({"file_path": "/p/long.py"}));
+        let more = json!({"tool_name": "Read", "tool_use_id": call, "tool_input": {}, "tool_response": file(&long())});
+        assert_eq!(desk.hook("record", "PostToolUse", &more), nothing);
+        desk.gets(call, &numbered(&long()), &file(&long()));
+        assert_eq!(desk.hook("record", "PostToolBatch", &json!({"tool_calls": []})), nothing);
+    }
+    desk.says("Read.");
+    desk.hook("record", "Stop", &nothing);
+    desk.hook("record", "Stop", &nothing);
+    desk.hook("record", "SessionEnd", &nothing);
+    let transcript = desk.path("s1.jsonl");
+    let transcript = transcript.to_str().unwrap();
+    let again: Value = serde_json::from_str(&desk.ok(&["import", transcript, "--json"])).unwrap();
+    assert_eq!(again["items"][0]["events_new"], 0);
+    let fresh = desk.path("fresh");
+    desk.ok(&["--db", fresh.to_str().unwrap(), "import", transcript]);
+    assert_eq!(desk.context("store"), desk.context("fresh"));
+    assert!(desk.context("store").to_string().contains("value_39"));
+}
+
+/// What the model is given in place of a result, if anything.
+fn replaced(answer: &Value) -> Option<String> {
+    let output = &answer["hookSpecificOutput"]["updatedToolOutput"];
+    let text = output["file"]["content"].as_str().or(output["stdout"].as_str())?;
+    Some(text.to_owned())
+}
+
+#[test]
+fn a_result_that_the_model_still_sees_becomes_a_pointer_and_the_original_is_kept() {
+    let mut desk = Desk::new();
+    desk.prompt("Read it twice.");
+    desk.asks("c1", "Read", &json!({"file_path": "/p/long.py"}));
+    let told = |call: &str, tool: &str, response: Value| json!({"tool_name": tool, "tool_use_id": call, "tool_input": {}, "tool_response": response});
+    assert_eq!(replaced(&desk.hook("prune", "PostToolUse", &told("c1", "Read", file(&long())))), None);
+    desk.gets("c1", &numbered(&long()), &file(&long()));
+    desk.asks("c2", "Read", &json!({"file_path": "/p/long.py"}));
+    // Only where it was asked for.
+    assert_eq!(replaced(&desk.hook("suggest", "PostToolUse", &told("c2", "Read", file(&long())))), None);
+    let pointer = replaced(&desk.hook("prune", "PostToolUse", &told("c2", "Read", file(&long())))).unwrap();
+    assert_eq!(pointer, "[40 lines, the same as lines 1-40 of Read /p/long.py above]");
+    desk.gets("c2", &numbered(&pointer), &file(&pointer));
+    // A text with one other line is another text.
+    desk.asks("c3", "Read", &json!({"file_path": "/p/long.py"}));
+    let other = long().replace("compute(20", "computed(20");
+    assert_eq!(replaced(&desk.hook("prune", "PostToolUse", &told("c3", "Read", file(&other)))), None);
+    desk.gets("c3", &numbered(&other), &file(&other));
+    desk.hook("prune", "Stop", &json!({}));
+    let context = desk.context("store");
+    let rows: Vec<&Value> = context.as_array().unwrap().iter().filter(|row| row[0] == "Read").collect();
+    assert_eq!(rows[1][1], "aborted", "{context}");
+    assert!(rows[1].to_string().contains("the same as lines 1-40"), "{context}");
+    let kept = desk.ok(&["log", "--json"]);
+    let finish =
+        kept.lines().find(|line| line.contains("tool_call_finished") && line.contains("\"aborted\""));
+    let seq = serde_json::from_str::<Value>(finish.unwrap()).unwrap()["seq"].to_string();
+    let original = desk.ok(&["show", &format!("#{seq}"), "--json"]);
+    assert!(original.contains("compute(39"), "the original is in the log: {original}");
+    // A plain import of the same recording shows the same.
+    let (fresh, transcript) = (desk.path("fresh"), desk.path("s1.jsonl"));
+    desk.ok(&["--db", fresh.to_str().unwrap(), "import", transcript.to_str().unwrap()]);
+    assert_eq!(desk.context("fresh"), context);
+}
+
+#[test]
+fn a_new_session_is_told_what_is_due() {
+    let mut desk = Desk::new();
+    let start = json!({"source": "startup", "session_id": "s2"});
+    assert_eq!(desk.hook("suggest", "SessionStart", &start), json!({}));
+    desk.prompt("Plan it.");
+    let todos = json!([{"content": "Rename it", "status": "completed"}, {"content": "Write the note", "status": "pending"}]);
+    desk.asks("c1", "TodoWrite", &json!({"todos": todos}));
+    desk.gets("c1", "Todos have been modified", &json!({"oldTodos": [], "newTodos": todos}));
+    desk.hook("suggest", "Stop", &json!({}));
+    desk.ok(&["memory", "add", "--session", "s1", "decision", "Jobs wait in Postgres"]);
+    let text =
+        desk.hook("suggest", "SessionStart", &start)["hookSpecificOutput"]["additionalContext"].to_string();
+    assert!(text.contains("[pending] Write the note") && !text.contains("Rename it"), "{text}");
+    assert!(text.contains("Jobs wait in Postgres"), "{text}");
+    // What stands in the context already is not said again, and record says nothing at all.
+    let resumed = json!({"source": "resume", "session_id": "s2"});
+    assert_eq!(desk.hook("suggest", "SessionStart", &resumed), json!({}));
+    assert_eq!(desk.hook("record", "SessionStart", &start), json!({}));
+}
+
+#[test]
+fn whatever_is_wrong_a_hook_answers_nothing_and_ends_well() {
+    let desk = Desk::new();
+    let event = r#"{"session_id":"s1","hook_event_name":"Stop","transcript_path":"/no/such/file"}"#;
+    let broken = desk.path("broken");
+    std::fs::write(&broken, "no folder").unwrap();
+    let missing = desk.path("project");
+    let folder = format!(r#"{{"session_id":"s1","hook_event_name":"Stop","transcript_path":{missing:?}}}"#);
+    let cases: [(&[&str], &str); 8] = [
+        (&["hook", "claude-code"], ""),
+        (&["hook", "claude-code"], "{"),
+        (&["hook", "claude-code"], "{}"),
+        (&["hook", "claude-code"], "\u{0}"),
+        (&["hook", "no-such-host"], event),
+        (&["hook", "claude-code", "--no-such-option"], event),
+        (&["--db", broken.to_str().unwrap(), "hook", "claude-code"], event),
+        (&["hook", "claude-code"], &folder),
+    ];
+    for (args, input) in cases {
+        let done = desk.run(args, input);
+        assert_eq!((done.out.as_str(), done.code), ("{}\n", 0), "{args:?} {input:?}: {done:?}");
+    }
+    let status = desk.ok(&["attach", "--status"]);
+    assert!(status.contains("error"), "{status}");
+    // Help is no event.
+    assert!(desk.ok(&["hook", "--help"]).contains("standard input"));
+}
+
+#[test]
+fn a_hook_that_takes_too_long_gives_up() {
+    let mut desk = Desk::new();
+    desk.prompt("Wait.");
+    let event = format!(
+        r#"{{"session_id":"s1","hook_event_name":"Stop","transcript_path":{:?}}}"#,
+        desk.path("s1.jsonl")
+    );
+    let done = desk.run(&["hook", "claude-code", "--deadline", "0"], &event);
+    assert_eq!((done.out.as_str(), done.code), ("{}\n", 0), "{done:?}");
+    let status = desk.ok(&["attach", "--status", "--json"]);
+    assert!(status.contains("given up after 0 ms"), "{status}");
+    // What was not recorded then is recorded by the next event.
+    desk.hook("record", "Stop", &json!({}));
+    assert!(desk.context("store").to_string().contains("Wait."));
+}
+
+#[test]
+fn hosts_without_a_recording_are_recorded_from_their_hooks() {
+    let desk = Desk::new();
+    let events = [
+        json!({"hook_event_name": "beforeSubmitPrompt", "generation_id": "g1", "prompt": "List it."}),
+        json!({"hook_event_name": "postToolUse", "tool_name": "Shell", "tool_use_id": "t1", "tool_input": {"command": "ls"}, "tool_output": "a.py"}),
+        json!({"hook_event_name": "afterAgentResponse", "text": "There is a.py."}),
+    ];
+    for event in &events {
+        let mut event = event.clone();
+        event["conversation_id"] = "s1".into();
+        event["workspace_roots"] = json!([desk.path("project")]);
+        for _ in 0..2 {
+            let done = desk.run(&["hook", "cursor"], &event.to_string());
+            assert_eq!((done.out.as_str(), done.code), ("{}\n", 0), "{done:?}");
+        }
+    }
+    let text = desk.context("store").to_string();
+    for part in ["List it.", "a.py", "There is a.py."] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert_eq!(text.matches("List it.").count(), 1, "told twice, recorded once: {text}");
+}
+
+#[test]
+fn attaching_shows_a_diff_and_detaching_leaves_nothing() {
+    let desk = Desk::new();
+    let settings = desk.path("home/.claude/settings.json");
+    std::fs::create_dir_all(settings.parent().unwrap()).unwrap();
+    let theirs = "{\n  \"model\": \"opus\"\n}\n";
+    std::fs::write(&settings, theirs).unwrap();
+    let shown = desk.ok(&["attach", "claude", "--mode", "prune", "--dry-run"]);
+    assert!(shown.contains("+    \"SessionStart\"") && shown.contains("+  \"model\": \"opus\","), "{shown}");
+    assert_eq!(std::fs::read_to_string(&settings).unwrap(), theirs);
+    desk.ok(&["attach", "claude", "--mode", "prune"]);
+    let attached = std::fs::read_to_string(&settings).unwrap();
+    assert!(attached.contains("hook claude-code --mode prune 2>/dev/null || true"), "{attached}");
+    desk.ok(&["attach", "claude", "--mode", "prune"]);
+    assert_eq!(std::fs::read_to_string(&settings).unwrap(), attached);
+    assert!(desk.ok(&["attach", "--status"]).contains("attached in"));
+    desk.ok(&["detach", "claude"]);
+    assert_eq!(std::fs::read_to_string(&settings).unwrap(), theirs);
+    std::fs::write(&settings, "{ // mine\n}").unwrap();
+    let refused = desk.run(&["attach", "claude"], "");
+    assert!(refused.code == 1 && refused.err.contains("left alone"), "{refused:?}");
+    assert_eq!(std::fs::read_to_string(&settings).unwrap(), "{ // mine\n}");
+}
+
+#[test]
+fn the_command_that_a_host_runs_ends_well_without_the_program() {
+    let desk = Desk::new();
+    desk.ok(&["attach", "claude", "--project"]);
+    let text = std::fs::read_to_string(desk.path("project/.claude/settings.local.json")).unwrap();
+    let settings: Value = serde_json::from_str(&text).unwrap();
+    let command = settings["hooks"]["Stop"][0]["hooks"][0]["command"].as_str().unwrap();
+    let program = env!("CARGO_BIN_EXE_acpdb");
+    for program_now in [program, "/no/such/acpdb", "false"] {
+        let line = command.replace(program, program_now);
+        let status = Command::new("/bin/sh").args(["-c", &line]).stdin(Stdio::null()).output().unwrap();
+        assert!(status.status.success() && status.stderr.is_empty(), "{line}: {status:?}");
+    }
+}
+
+#[test]
+fn a_step_prints_the_body_to_send_and_records_it() {
+    let desk = Desk::new();
+    let say = |line: &str| {
+        let done = desk.run(&["append", "--stdin"], line);
+        assert_eq!(done.code, 0, "{done:?}");
+    };
+    say(r#"{"session":"s1","turn":true,"message":{"role":"user","text":"What is in a.py?"}}"#);
+    let body: Value = serde_json::from_str(&desk.ok(&["step", "s1", "--format", "anthropic"])).unwrap();
+    assert_eq!(body["messages"][0]["content"][0]["text"], "What is in a.py?");
+    let served = desk.ok(&["context", "s1", "--served"]);
+    assert_eq!(serde_json::from_str::<Value>(&served).unwrap(), body);
+    say(
+        r#"{"session":"s1","tool":{"call":"c1","tool":"read","params":{"filePath":"/a.py"},"output":"pass"}}"#,
+    );
+    let step: Value =
+        serde_json::from_str(&desk.ok(&["step", "s1", "--format", "openai", "--key", "k", "--json"]))
+            .unwrap();
+    assert_eq!((&step["step"], &step["schema"]), (&json!("k"), &json!("acpdb.step/1")));
+    assert!(step["body"]["messages"].to_string().contains("pass"), "{step}");
+    let refused = desk.run(&["step", "s1", "--format", "text"], "");
+    assert!(refused.code == 2 && refused.err.contains("formats: anthropic"), "{refused:?}");
+    assert_eq!(desk.run(&["step", "none", "--format", "gemini"], "").code, 7);
+}
+
+/// Answers requests with these bodies, one after the other; the requests' bodies come back.
+fn provider(answers: Vec<Value>) -> (String, std::thread::JoinHandle<Vec<Value>>) {
+    use std::io::{BufRead as _, Read as _};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let server = std::thread::spawn(move || {
+        let mut bodies = Vec::new();
+        for answer in answers {
+            let (stream, _) = listener.accept().unwrap();
+            let mut reader = std::io::BufReader::new(stream.try_clone().unwrap());
+            let mut bytes = 0;
+            loop {
+                let mut line = String::new();
+                reader.read_line(&mut line).unwrap();
+                if let Some(length) = line.to_lowercase().strip_prefix("content-length:") {
+                    bytes = length.trim().parse().unwrap();
+                }
+                if line.trim().is_empty() {
+                    break;
+                }
+            }
+            let mut body = vec![0; bytes];
+            reader.read_exact(&mut body).unwrap();
+            bodies.push(serde_json::from_slice(&body).unwrap());
+            let text = answer.to_string();
+            let head =
+                format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", text.len());
+            let mut stream = stream;
+            stream.write_all((head + &text).as_bytes()).unwrap();
+        }
+        bodies
+    });
+    (url, server)
+}
+
+#[test]
+fn the_host_of_forty_lines_runs_its_loop() {
+    let desk = Desk::new();
+    let call =
+        |id: &str| json!({"type": "tool_use", "id": id, "name": "bash", "input": {"command": "cat long.py"}});
+    std::fs::write(desk.path("project/long.py"), long()).unwrap();
+    let (url, server) = provider(vec![
+        json!({"content": [{"type": "text", "text": "I look."}, call("toolu_1")], "stop_reason": "tool_use"}),
+        json!({"content": [call("toolu_2")], "stop_reason": "tool_use"}),
+        json!({"content": [{"type": "text", "text": "Forty lines."}], "stop_reason": "end_turn"}),
+    ]);
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/host.sh");
+    let program = PathBuf::from(env!("CARGO_BIN_EXE_acpdb"));
+    let mut command = Command::new("bash");
+    command.args([script, "s1", "How long is it?"]).current_dir(desk.path("project")).env_clear();
+    let path = format!("{}:{}", program.parent().unwrap().display(), std::env::var("PATH").unwrap());
+    command.env("PATH", path).env("HOME", desk.path("home")).env("ACPDB_PATH", desk.path("store"));
+    command.env("ANTHROPIC_BASE_URL", url).env("ANTHROPIC_API_KEY", "none");
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "I look.\nForty lines.\n");
+    let bodies = server.join().unwrap();
+    let blocks = |body: &Value, kind: &str| -> Vec<Value> {
+        let messages = body["messages"].as_array().unwrap().iter();
+        let blocks = messages.flat_map(|message| message["content"].as_array().unwrap().clone());
+        blocks.filter(|block| block["type"] == kind).collect()
+    };
+    assert_eq!(bodies[0]["messages"].as_array().unwrap().len(), 1, "{}", bodies[0]);
+    assert!(blocks(&bodies[1], "tool_result")[0].to_string().contains("value_39"), "{}", bodies[1]);
+    assert_eq!(blocks(&bodies[2], "tool_result").len(), 2, "{}", bodies[2]);
+    // Each body is the one that acpdb says was sent.
+    let served: Value = serde_json::from_str(&desk.ok(&["context", "s1", "--served"])).unwrap();
+    assert_eq!(served["messages"], bodies[2]["messages"]);
+    let context = desk.context("store").to_string();
+    assert!(context.contains("Forty lines."), "{context}");
+}

@@ -1,0 +1,295 @@
+//! acpdb put into a host's own settings, and taken out again.
+//!
+//! ```text
+//! plan: read the file -> merge -> what would change        nothing is written
+//! apply: backup beside it, new file under another name, rename
+//! ```
+//!
+//! Detaching gives back the very bytes of before where nothing else changed the file: that is so when the backup, with
+//! our hooks put in once more, is what the file holds now. Else our hooks are taken out of what it holds.
+
+pub mod settings;
+
+#[cfg(test)]
+mod tests;
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use settings::{Command, SettingsError};
+
+use crate::host::{Host, Mode};
+
+/// Largest settings file that is read.
+const FILE_BYTES_MAX: u64 = 16 << 20;
+
+/// Folders that attaching may have made.
+const FOLDERS: &[&str] = &[".claude", ".codex", ".gemini", ".cursor", "hooks", ".github"];
+
+/// Whose settings are meant.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reach {
+    /// This project's.
+    Project,
+    /// The user's, for all projects.
+    User,
+}
+
+/// Why a host's settings were left alone.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AttachError {
+    /// The host has no place for hooks there.
+    #[error("{host} takes hooks of {takes} only")]
+    NoPlace {
+        /// The host.
+        host: Host,
+        /// Where it takes them.
+        takes: &'static str,
+    },
+    /// There is no home folder.
+    #[error("there is no home folder; set HOME, or attach with --project")]
+    NoHome,
+    /// The file cannot be read or written.
+    #[error("cannot {action} {}", path.display())]
+    File {
+        /// What was tried.
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// What it holds is not understood, so nothing of it is changed.
+    #[error("{} is left alone: {source}", path.display())]
+    Settings {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        source: SettingsError,
+    },
+}
+
+/// A change to a host's settings, not yet made.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Plan {
+    /// The file.
+    pub path: PathBuf,
+    /// What it holds; `None`: there is none.
+    pub before: Option<String>,
+    /// What it is to hold; `None`: it goes.
+    pub after: Option<String>,
+    /// Where its bytes of before are kept.
+    pub backup: PathBuf,
+    is_attach: bool,
+}
+
+/// Where a host keeps its hooks. `variable` answers for the environment.
+///
+/// # Errors
+/// If the host has no such place, or there is no home folder.
+pub fn place(
+    host: Host,
+    reach: Reach,
+    project: &Path,
+    variable: &dyn Fn(&str) -> Option<String>,
+) -> Result<PathBuf, AttachError> {
+    let set = |name: &str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let home = || set("HOME").ok_or(AttachError::NoHome);
+    Ok(match (host, reach) {
+        // It holds a path of this machine, so it is not the file that a team shares.
+        (Host::ClaudeCode, Reach::Project) => project.join(".claude/settings.local.json"),
+        (Host::ClaudeCode, Reach::User) => match set("CLAUDE_CONFIG_DIR") {
+            Some(folder) => folder.join("settings.json"),
+            None => home()?.join(".claude/settings.json"),
+        },
+        (Host::Codex, Reach::Project) => project.join(".codex/hooks.json"),
+        (Host::Codex, Reach::User) => match set("CODEX_HOME") {
+            Some(folder) => folder.join("hooks.json"),
+            None => home()?.join(".codex/hooks.json"),
+        },
+        (Host::GeminiCli, Reach::Project) => project.join(".gemini/settings.json"),
+        (Host::GeminiCli, Reach::User) => home()?.join(".gemini/settings.json"),
+        (Host::CopilotCli, Reach::Project) => project.join(".github/hooks/acpdb-copilot.json"),
+        (Host::Cursor, Reach::Project) => project.join(".cursor/hooks.json"),
+        (Host::Cursor, Reach::User) => home()?.join(".cursor/hooks.json"),
+        (Host::VsCode, Reach::Project) => project.join(".github/hooks/acpdb-vscode.json"),
+        (Host::CopilotCli | Host::VsCode, Reach::User) => {
+            return Err(AttachError::NoPlace { host, takes: "a project (--project)" });
+        }
+    })
+}
+
+/// The words of the command that a host runs: program, store, mode.
+pub fn words(program: &Path, store: Option<&Path>, host: Host, mode: Mode) -> String {
+    let quoted = |path: &Path| {
+        let text = path.to_string_lossy();
+        shlex::try_quote(&text).map_or_else(|_| text.clone().into_owned(), std::borrow::Cow::into_owned)
+    };
+    let store = store.map(|store| format!(" --db {}", quoted(store))).unwrap_or_default();
+    format!("{}{store} hook {host} --mode {mode}", quoted(program))
+}
+
+/// What attaching changes. Nothing is written.
+///
+/// # Errors
+/// If the file cannot be read, or is not what the host would understand.
+pub fn attach(path: &Path, words: &str, host: Host) -> Result<Plan, AttachError> {
+    let before = read(path)?;
+    let command = Command { words: words.to_owned(), host };
+    let text = before.as_deref().unwrap_or_default();
+    let failed = |source| AttachError::Settings { path: path.to_owned(), source };
+    let has_ours = !settings::found(text, host).map_err(failed)?.is_empty();
+    let after = settings::attached(text, &command).map_err(failed)?;
+    let is_same = before.as_deref() == Some(&*after);
+    let after = if is_same { before.clone() } else { Some(after) };
+    // A backup holds the file as it was without us; what has our hooks in it is none.
+    let is_attach = !has_ours;
+    Ok(Plan { path: path.to_owned(), before, after, backup: backup(path), is_attach })
+}
+
+/// What detaching changes. Nothing is written.
+///
+/// # Errors
+/// As [`attach`].
+pub fn detach(path: &Path, host: Host) -> Result<Plan, AttachError> {
+    let before = read(path)?;
+    let backup = backup(path);
+    let plan = |after| Plan {
+        path: path.to_owned(),
+        before: before.clone(),
+        after,
+        backup: backup.clone(),
+        is_attach: false,
+    };
+    let Some(text) = before.as_deref() else { return Ok(plan(None)) };
+    let failed = |source| AttachError::Settings { path: path.to_owned(), source };
+    let ours = settings::found(text, host).map_err(failed)?;
+    if ours.is_empty() {
+        return Ok(plan(before.clone()));
+    }
+    let kept = read(&backup)?;
+    if let Some(kept) = &kept
+        && is_only_ours(kept, text, &ours, host)
+    {
+        return Ok(plan(Some(kept.clone())));
+    }
+    let after = settings::detached(text, host).map_err(failed)?;
+    // A file that was there before stays, if empty.
+    let after = if after.is_empty() { kept.map(|_| "{}\n".to_owned()) } else { Some(after) };
+    Ok(plan(after))
+}
+
+/// Whether the backup with our hooks put in is what the file holds.
+fn is_only_ours(kept: &str, now: &str, ours: &[String], host: Host) -> bool {
+    ours.iter().any(|line| {
+        let words = line.split(" --event ").next().unwrap_or(line);
+        let words = words.strip_suffix(" 2>/dev/null || true").unwrap_or(words).to_owned();
+        settings::attached(kept, &Command { words, host }).is_ok_and(|again| again == now)
+    })
+}
+
+impl Plan {
+    /// Whether there is anything to do.
+    pub fn is_nothing(&self) -> bool {
+        self.before == self.after
+    }
+
+    /// The change as lines with `-` and `+`; empty if there is none.
+    pub fn diff(&self) -> String {
+        if self.is_nothing() {
+            return String::new();
+        }
+        let (old, new) =
+            (self.before.as_deref().unwrap_or_default(), self.after.as_deref().unwrap_or_default());
+        let diff = similar::TextDiff::from_lines(old, new);
+        let name = self.path.display().to_string();
+        let gone = "/dev/null".to_owned();
+        let old_name = if self.before.is_some() { &name } else { &gone };
+        let new_name = if self.after.is_some() { &name } else { &gone };
+        diff.unified_diff().context_radius(2).header(old_name, new_name).to_string()
+    }
+
+    /// Makes the change. Whole or not at all: the new file takes the name once it is there.
+    ///
+    /// # Errors
+    /// If a file cannot be written; the settings are what they were then.
+    pub fn apply(&self) -> Result<(), AttachError> {
+        if self.is_nothing() {
+            return Ok(());
+        }
+        let failed = |action, path: &Path| {
+            let path = path.to_owned();
+            move |source| AttachError::File { action, path, source }
+        };
+        if let (true, Some(before)) = (self.is_attach, &self.before) {
+            write(&self.backup, before, None).map_err(failed("write", &self.backup))?;
+        }
+        if let Some(after) = &self.after {
+            if let Some(folder) = self.path.parent() {
+                std::fs::create_dir_all(folder).map_err(failed("make", folder))?;
+            }
+            write(&self.path, after, Some(&self.path)).map_err(failed("write", &self.path))?;
+        } else {
+            std::fs::remove_file(&self.path).map_err(failed("remove", &self.path))?;
+            self.remove_empty_folder();
+        }
+        let is_detach = self.after.as_deref().is_none_or(|after| !after.contains(" hook "));
+        if is_detach && self.backup.exists() {
+            std::fs::remove_file(&self.backup).map_err(failed("remove", &self.backup))?;
+        }
+        Ok(())
+    }
+
+    /// The folder was made for the file, if nothing else is in it. One that holds something cannot be removed so.
+    fn remove_empty_folder(&self) {
+        let mut folder = self.path.parent();
+        while let Some(path) = folder {
+            let is_own = path.file_name().is_some_and(|name| FOLDERS.iter().any(|known| name == *known));
+            if !is_own {
+                return;
+            }
+            if std::fs::remove_dir(path).is_err() {
+                return;
+            }
+            folder = path.parent();
+        }
+    }
+}
+
+fn backup(path: &Path) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".before-acpdb");
+    path.with_file_name(name)
+}
+
+fn read(path: &Path) -> Result<Option<String>, AttachError> {
+    let failed = |source| AttachError::File { action: "read", path: path.to_owned(), source };
+    match std::fs::metadata(path) {
+        Ok(metadata) if metadata.len() > FILE_BYTES_MAX => {
+            Err(failed(std::io::Error::other(format!("it is longer than {FILE_BYTES_MAX} bytes"))))
+        }
+        Ok(_) => std::fs::read_to_string(path).map(Some).map_err(failed),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(failed(error)),
+    }
+}
+
+/// Writes a file under another name and renames it, with the mode of the one it replaces. A link is followed.
+fn write(path: &Path, text: &str, like: Option<&Path>) -> std::io::Result<()> {
+    let path = &std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}.new", std::process::id()));
+    let other = path.with_file_name(name);
+    let mut file = std::fs::File::create(&other)?;
+    let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
+    let written = written.and_then(|()| match like.and_then(|like| std::fs::metadata(like).ok()) {
+        Some(metadata) => std::fs::set_permissions(&other, metadata.permissions()),
+        None => Ok(()),
+    });
+    let done = written.and_then(|()| std::fs::rename(&other, path));
+    if done.is_err() {
+        let _ = std::fs::remove_file(&other);
+    }
+    done
+}

@@ -1,0 +1,195 @@
+//! Settings of each host, before and after; and files as they are on a disk.
+
+#![expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
+
+use std::path::Path;
+
+use expect_test::expect;
+
+use super::settings::{self, Command};
+use super::*;
+
+const WORDS: &str = "/bin/acpdb hook claude-code --mode prune";
+
+fn command(host: Host) -> Command {
+    Command { words: words(Path::new("/bin/acpdb"), None, host, Mode::Prune), host }
+}
+
+#[test]
+fn a_hook_stands_in_the_form_of_its_host() {
+    let check = |host: Host, want: expect_test::Expect| {
+        let text = settings::attached("", &command(host)).unwrap();
+        let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let first = value["hooks"].as_object().unwrap().iter().next().unwrap();
+        want.assert_eq(&format!("{}: {}\n", first.0, first.1));
+    };
+    check(
+        Host::ClaudeCode,
+        expect![[r#"
+        SessionStart: [{"hooks":[{"type":"command","command":"/bin/acpdb hook claude-code --mode prune 2>/dev/null || true","timeout":15}]}]
+    "#]],
+    );
+    check(
+        Host::Codex,
+        expect![[r#"
+        SessionStart: [{"hooks":[{"type":"command","command":"/bin/acpdb hook codex --mode prune 2>/dev/null || true","timeout":15}]}]
+    "#]],
+    );
+    check(
+        Host::GeminiCli,
+        expect![[r#"
+        SessionStart: [{"matcher":"*","hooks":[{"name":"acpdb","type":"command","command":"/bin/acpdb hook gemini-cli --mode prune 2>/dev/null || true","timeout":15000}]}]
+    "#]],
+    );
+    check(
+        Host::CopilotCli,
+        expect![[r#"
+        sessionStart: [{"type":"command","bash":"/bin/acpdb hook copilot-cli --mode prune --event sessionStart 2>/dev/null || true","timeoutSec":15}]
+    "#]],
+    );
+    check(
+        Host::Cursor,
+        expect![[r#"
+        sessionStart: [{"command":"/bin/acpdb hook cursor --mode prune 2>/dev/null || true","timeout":15}]
+    "#]],
+    );
+    check(
+        Host::VsCode,
+        expect![[r#"
+        SessionStart: [{"type":"command","command":"/bin/acpdb hook vscode --mode prune 2>/dev/null || true","timeout":15}]
+    "#]],
+    );
+}
+
+/// Files of users: other hooks, other indents, none at all.
+const FILES: &[&str] = &[
+    "",
+    "{}",
+    "{}\n",
+    "{\n    \"model\": \"opus\",\n    \"hooks\": {}\n}",
+    "{\"hooks\":{\"Stop\":[{\"hooks\":[{\"type\":\"command\",\"command\":\"say done\"}]}]},\"n\":1.50}",
+    "{\n\t\"z\": [1,\n\n 2],\n\t\"hooks\": {\"PreToolUse\": []}\n}\n",
+    "{\"version\": 1}",
+];
+
+#[test]
+fn what_was_attached_twice_is_attached_once() {
+    for host in Host::ALL {
+        for file in FILES {
+            let once = settings::attached(file, &command(host)).unwrap();
+            assert_eq!(settings::attached(&once, &command(host)).unwrap(), once, "{host} {file:?}");
+            let found = settings::found(&once, host).unwrap();
+            assert!(!found.is_empty(), "{host} {file:?}");
+            let other = Command { words: words(Path::new("/new/acpdb"), None, host, Mode::Record), host };
+            let moved = settings::attached(&once, &other).unwrap();
+            assert!(!moved.contains("/bin/acpdb"), "{host} {file:?}: {moved}");
+            let without = settings::detached(&moved, host).unwrap();
+            assert!(!without.contains("acpdb"), "{host} {file:?}: {without}");
+        }
+    }
+}
+
+#[test]
+fn hooks_of_others_stay_even_in_the_same_group() {
+    let ours = format!("{WORDS} 2>/dev/null || true");
+    let text = format!(
+        r#"{{"hooks":{{"Stop":[{{"hooks":[{{"command":"say done"}},{{"command":"{ours}"}}]}}],"PreCompact":[{{"hooks":[{{"command":"{ours}"}}]}}]}}}}"#
+    );
+    let without = settings::detached(&text, Host::ClaudeCode).unwrap();
+    let value: serde_json::Value = serde_json::from_str(&without).unwrap();
+    expect![[r#"{"hooks":{"Stop":[{"hooks":[{"command":"say done"}]}]}}"#]].assert_eq(&value.to_string());
+}
+
+#[test]
+fn detaching_gives_back_the_very_bytes() {
+    for host in Host::ALL {
+        for file in FILES.iter().filter(|file| !file.is_empty()) {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("settings.json");
+            std::fs::write(&path, file).unwrap();
+            let words = command(host).words;
+            attach(&path, &words, host).unwrap().apply().unwrap();
+            attach(&path, &words.replace("prune", "record"), host).unwrap().apply().unwrap();
+            assert!(std::fs::read_to_string(&path).unwrap().contains("--mode record"));
+            detach(&path, host).unwrap().apply().unwrap();
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), **file, "{host}");
+            let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().collect();
+            assert_eq!(left.len(), 1, "{host} {file:?}: {left:?}");
+        }
+    }
+}
+
+#[test]
+fn a_file_that_attaching_made_goes_with_its_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let none = |_: &str| None;
+    for host in Host::ALL {
+        let path = place(host, Reach::Project, folder.path(), &none).unwrap();
+        let plan = attach(&path, &command(host).words, host).unwrap();
+        assert!(plan.diff().contains("\n+"), "{}", plan.diff());
+        assert!(!path.exists(), "a plan writes nothing");
+        plan.apply().unwrap();
+        assert!(attach(&path, &command(host).words, host).unwrap().is_nothing(), "{host}");
+        detach(&path, host).unwrap().apply().unwrap();
+        let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().collect();
+        assert!(left.is_empty(), "{host}: {left:?}");
+    }
+}
+
+#[test]
+fn what_others_changed_meanwhile_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("settings.json");
+    std::fs::write(&path, "{\"model\": \"a\"}\n").unwrap();
+    attach(&path, WORDS, Host::ClaudeCode).unwrap().apply().unwrap();
+    let changed = std::fs::read_to_string(&path).unwrap().replace("\"a\"", "\"b\"");
+    std::fs::write(&path, changed).unwrap();
+    detach(&path, Host::ClaudeCode).unwrap().apply().unwrap();
+    expect![[r#"
+        {
+          "model": "b"
+        }
+    "#]]
+    .assert_eq(&std::fs::read_to_string(&path).unwrap());
+}
+
+#[test]
+fn settings_that_are_not_understood_are_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("settings.json");
+    for (text, said) in [
+        ("{ // a remark\n}", "not valid JSON"),
+        ("[1]", "is not what the host wants there"),
+        ("{\"hooks\": []}", "is not what the host wants there"),
+        ("{\"hooks\": {\"Stop\": 1}}", "is not what the host wants there"),
+    ] {
+        std::fs::write(&path, text).unwrap();
+        let error = attach(&path, WORDS, Host::ClaudeCode).unwrap_err().to_string();
+        assert!(error.contains("left alone") && error.contains(said), "{error}");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+    }
+}
+
+#[test]
+fn places_follow_the_environment() {
+    let home = |name: &str| (name == "HOME").then(|| "/home/ada".to_owned());
+    let at = |host, reach, variable: &dyn Fn(&str) -> Option<String>| {
+        place(host, reach, Path::new("/p"), variable)
+            .map_or_else(|error| error.to_string(), |path| path.display().to_string())
+    };
+    let mut said = String::new();
+    for host in Host::ALL {
+        said += &format!("{host}: {} | {}\n", at(host, Reach::Project, &home), at(host, Reach::User, &home));
+    }
+    expect![[r#"
+        claude-code: /p/.claude/settings.local.json | /home/ada/.claude/settings.json
+        codex: /p/.codex/hooks.json | /home/ada/.codex/hooks.json
+        gemini-cli: /p/.gemini/settings.json | /home/ada/.gemini/settings.json
+        copilot-cli: /p/.github/hooks/acpdb-copilot.json | copilot-cli takes hooks of a project (--project) only
+        cursor: /p/.cursor/hooks.json | /home/ada/.cursor/hooks.json
+        vscode: /p/.github/hooks/acpdb-vscode.json | vscode takes hooks of a project (--project) only
+    "#]].assert_eq(&said);
+    let moved = |name: &str| (name == "CLAUDE_CONFIG_DIR").then(|| "/c".to_owned());
+    assert_eq!(at(Host::ClaudeCode, Reach::User, &moved), "/c/settings.json");
+    assert!(at(Host::Cursor, Reach::User, &|_| None).contains("no home folder"));
+}

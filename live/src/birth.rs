@@ -1,0 +1,106 @@
+//! Pruning at birth: a result that the model still sees elsewhere becomes a pointer before it is first sent.
+//!
+//! ```text
+//! Read src/a.py   -> 1..60            stays
+//! Read src/a.py   -> 1..60, the same  -> "[60 lines, the same as lines 1-60 of Read src/a.py above]"
+//! ```
+//!
+//! Only a result that stands as a whole in another one: what a host puts around a result (numbers of lines, counts) would
+//! be wrong beside a part of it. Results that were replaced themselves are no place to point at.
+
+use acpdb_engine::event::{Outcome, PartKind};
+use acpdb_engine::fold::{FaceState, ItemKind, ItemView, Status};
+use acpdb_engine::serve::point::{Lines, POINTER_TOKENS, Seen, pointed};
+use acpdb_engine::text::tokens::estimate;
+use acpdb_engine::{Error, View};
+
+use crate::told::Call;
+
+/// Estimated tokens that a pointer has to save.
+pub const TOKENS_MIN: u32 = 100;
+/// Results that are looked at, the newest first.
+const RESULT_COUNT_MAX: usize = 64;
+/// Longest result that is compared.
+const BYTES_MAX: usize = 4 << 20;
+/// Longest name of a result.
+const LABEL_CHARS_MAX: usize = 120;
+
+/// The pointer that can stand for the result of `call`, which is not part of `view` yet.
+///
+/// Cost: the texts of up to 64 results that are long enough.
+///
+/// # Errors
+/// If the view's state cannot be read. A text that cannot be is nothing to point at.
+pub fn pointer(view: &View, call: &Call) -> Result<Option<String>, Error> {
+    let Some(text) = call.text.as_deref().filter(|text| text.len() <= BYTES_MAX) else { return Ok(None) };
+    if call.outcome != Outcome::Completed {
+        return Ok(None);
+    }
+    let fresh = Lines::of(text);
+    let mut seen = Seen::default();
+    let mut labels = Vec::new();
+    let items = view.current();
+    let mut sources: Vec<&ItemView> =
+        items.iter().rev().filter(|item| may_name(item, call, text)).take(RESULT_COUNT_MAX).collect();
+    sources.reverse();
+    for item in sources {
+        let Ok(texts) = item.content.iter().map(|part| view.text(part.body)).collect::<Result<Vec<_>, _>>()
+        else {
+            continue;
+        };
+        let _ = seen.add(&Lines::of(texts.join("\n")), &[]);
+        labels.push(label(view, item));
+    }
+    let runs = seen.point(&fresh, TOKENS_MIN);
+    let is_whole =
+        runs.iter().any(|run| run.first == 0 && run.count == fresh.len() && run.saved >= TOKENS_MIN);
+    if !is_whole {
+        return Ok(None);
+    }
+    let name = |source: usize| labels.get(source).cloned().unwrap_or_default();
+    Ok(Some(pointed(&fresh, &runs, &name).trim_end().to_owned()))
+}
+
+/// Whether a result is long enough that a pointer saves something.
+pub fn is_worth_a_look(call: &Call) -> bool {
+    let tokens = call.text.as_deref().map_or(0, |text| estimate(text.as_bytes()));
+    call.outcome == Outcome::Completed && tokens >= TOKENS_MIN.saturating_add(POINTER_TOKENS)
+}
+
+/// Whether the model sees this result whole, and it may hold `text`.
+fn may_name(item: &ItemView, call: &Call, text: &str) -> bool {
+    let is_result = matches!(item.kind, ItemKind::Call | ItemKind::Result);
+    let bytes: u64 = item.content.iter().map(|part| part.bytes).sum();
+    is_result
+        && item.in_context
+        && item.output.state == FaceState::Whole
+        && item.status == Some(Status::Completed)
+        && item.content.iter().all(|part| part.kind == PartKind::Text)
+        && item.call.as_deref() != call.id.as_deref()
+        // Blanks at the ends of lines do not count.
+        && bytes.saturating_mul(2) >= text.len() as u64
+        && bytes <= BYTES_MAX as u64
+}
+
+/// What the model knows a result by: the tool, and the file or the command that it named.
+fn label(view: &View, item: &ItemView) -> String {
+    let tool = item.tool.as_deref().unwrap_or("a result");
+    // A key that begins so is a digest of what the model wrote.
+    let key = item.keys.first().filter(|key| !key.starts_with('~')).map(ToString::to_string);
+    let name = match key.or_else(|| command(view, item)) {
+        Some(key) => format!("{tool} {key}"),
+        None => tool.to_owned(),
+    };
+    let line: String = name.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    match line.char_indices().nth(LABEL_CHARS_MAX) {
+        Some((end, _)) => format!("{}..", line.get(..end).unwrap_or_default()),
+        None => line,
+    }
+}
+
+/// The command among the parameters of a call.
+fn command(view: &View, item: &ItemView) -> Option<String> {
+    let params: serde_json::Value = serde_json::from_str(&view.text(item.params?).ok()?).ok()?;
+    let found = ["command", "cmd"].iter().find_map(|name| params.get(*name))?;
+    found.as_str().map(str::to_owned)
+}

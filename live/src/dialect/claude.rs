@@ -1,0 +1,129 @@
+//! Claude Code, and the chat of VS Code, which speaks as it does.
+//!
+//! The model sees a read file with numbers in front of its lines, and what a command printed without its frame; a
+//! replacement has to be in the shape that the tool itself gave, or the host keeps the original.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use acpdb_engine::event::Outcome;
+use serde_json::{Value, json};
+
+use super::{additional_context, params, string};
+use crate::told::{Answer, Call, Event, Source, Told};
+
+/// The event behind a name.
+pub(super) fn event(name: &str, value: &Value) -> Event {
+    match name {
+        "SessionStart" => Event::SessionStarted { source: source(value) },
+        "UserPromptSubmit" => Event::Prompted {
+            id: string(value, &["prompt_id"]),
+            text: string(value, &["prompt"]).unwrap_or_default(),
+        },
+        "PostToolUse" => Event::CallEnded(call(value, Outcome::Completed)),
+        "PostToolUseFailure" => Event::CallEnded(call(value, Outcome::Failed)),
+        "PostToolBatch" => Event::BatchEnded,
+        "Stop" | "StopFailure" => Event::Stopped { said: string(value, &["last_assistant_message"]) },
+        "SubagentStop" => {
+            Event::AgentStopped { transcript: string(value, &["agent_transcript_path"]).map(PathBuf::from) }
+        }
+        "PreCompact" => Event::Compacting,
+        "SessionEnd" => Event::SessionEnded,
+        _ => Event::Other,
+    }
+}
+
+/// Why a session begins.
+pub(super) fn source(value: &Value) -> Source {
+    match value.get("source").and_then(Value::as_str) {
+        Some("resume") => Source::Resumed,
+        Some("compact") => Source::Compacted,
+        _ => Source::New,
+    }
+}
+
+fn call(value: &Value, outcome: Outcome) -> Call {
+    let tool = string(value, &["tool_name"]).unwrap_or_default();
+    let raw = value.get("tool_response").cloned().unwrap_or_default();
+    let error = string(value, &["error"]);
+    let (text, shown) = match (&*tool, &raw) {
+        _ if outcome == Outcome::Failed => (error.clone(), error),
+        (_, Value::String(text)) => (Some(text.clone()), Some(text.clone())),
+        ("Read", raw) => read(raw),
+        ("Bash", raw) => bash(raw),
+        _ => (None, None),
+    };
+    Call {
+        id: string(value, &["tool_use_id"]),
+        tool,
+        params: params(value.get("tool_input")),
+        outcome,
+        shown,
+        text,
+        raw,
+    }
+}
+
+/// A file's content, and the same with the numbers of its lines.
+fn read(raw: &Value) -> (Option<String>, Option<String>) {
+    let file = raw.get("file");
+    let content = file.and_then(|file| file.get("content")).and_then(Value::as_str);
+    let (Some("text"), Some(content)) = (raw.get("type").and_then(Value::as_str), content) else {
+        return (None, None);
+    };
+    let first = file.and_then(|file| file.get("startLine")).and_then(Value::as_u64).unwrap_or(1);
+    let mut shown = String::with_capacity(content.len() + content.len() / 8);
+    for (line, number) in content.split('\n').zip(first..) {
+        if number > first {
+            shown.push('\n');
+        }
+        let _ = write!(shown, "{number}\t{line}");
+    }
+    (Some(content.to_owned()), Some(shown))
+}
+
+/// What a command printed, if that is all there is to see.
+fn bash(raw: &Value) -> (Option<String>, Option<String>) {
+    let out = raw.get("stdout").and_then(Value::as_str);
+    // A long one is kept in a file, and the model sees its beginning.
+    let is_plain = raw.get("persistedOutputPath").is_none()
+        && raw.get("stderr").and_then(Value::as_str).unwrap_or_default().is_empty()
+        && raw.get("interrupted").and_then(Value::as_bool) != Some(true)
+        && raw.get("isImage").and_then(Value::as_bool) != Some(true);
+    match out.filter(|out| is_plain && !out.is_empty()) {
+        Some(out) => (Some(out.to_owned()), Some(out.to_owned())),
+        None => (None, None),
+    }
+}
+
+/// What the host is answered.
+pub(super) fn render(told: &Told, answer: &Answer) -> Value {
+    if let (Some(text), Event::CallEnded(call)) = (&answer.replacement, &told.event)
+        && let Some(output) = in_shape(call, text)
+    {
+        let hook = json!({"hookEventName": told.name, "updatedToolOutput": output});
+        return json!({"hookSpecificOutput": hook});
+    }
+    match &answer.context {
+        Some(text) => additional_context(&told.name, text),
+        None => json!({}),
+    }
+}
+
+/// A text in the shape in which the tool gave its own; `None` for shapes that are not known.
+fn in_shape(call: &Call, text: &str) -> Option<Value> {
+    let mut raw = call.raw.clone();
+    match &*call.tool {
+        "Read" => {
+            let file = raw.get_mut("file")?.as_object_mut()?;
+            file.insert("content".to_owned(), text.into());
+            file.insert("numLines".to_owned(), 1.into());
+        }
+        "Bash" => {
+            raw.as_object_mut()?.insert("stdout".to_owned(), text.into());
+        }
+        _ if raw.is_string() => raw = text.into(),
+        _ => return None,
+    }
+    Some(raw)
+}

@@ -1,0 +1,43 @@
+//! Codex: the manner of Claude Code, with texts as results. A result is replaced by the reason for a block.
+
+use acpdb_engine::event::Outcome;
+use serde_json::{Value, json};
+
+use super::{additional_context, claude, params, string};
+use crate::told::{Answer, Call, Event, Told};
+
+/// The event behind a name.
+pub(super) fn event(name: &str, value: &Value) -> Event {
+    match name {
+        "PostToolUse" => Event::CallEnded(call(value)),
+        "UserPromptSubmit" => Event::Prompted {
+            id: string(value, &["turn_id"]),
+            text: string(value, &["prompt"]).unwrap_or_default(),
+        },
+        _ => claude::event(name, value),
+    }
+}
+
+fn call(value: &Value) -> Call {
+    let raw = value.get("tool_response").cloned().unwrap_or_default();
+    let text = raw.as_str().map(str::to_owned);
+    Call {
+        id: string(value, &["tool_use_id"]),
+        tool: string(value, &["tool_name"]).unwrap_or_default(),
+        params: params(value.get("tool_input")),
+        outcome: Outcome::Completed,
+        // What the model sees has a head that the hook is not told.
+        shown: None,
+        text,
+        raw,
+    }
+}
+
+/// What the host is answered.
+pub(super) fn render(told: &Told, answer: &Answer) -> Value {
+    match answer {
+        Answer { replacement: Some(text), .. } => json!({"decision": "block", "reason": text}),
+        Answer { context: Some(text), .. } => additional_context(&told.name, text),
+        _ => json!({}),
+    }
+}

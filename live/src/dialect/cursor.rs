@@ -1,0 +1,53 @@
+//! Cursor. It keeps no recording that is read here, so what its hooks say is what is recorded.
+
+use acpdb_engine::event::Outcome;
+use serde_json::{Value, json};
+
+use super::{claude, params, string};
+use crate::told::{Answer, Call, Event};
+
+/// The event behind a name.
+pub(super) fn event(name: &str, value: &Value) -> Event {
+    match name {
+        "sessionStart" => Event::SessionStarted { source: claude::source(value) },
+        "beforeSubmitPrompt" => Event::Prompted {
+            id: string(value, &["generation_id"]),
+            text: string(value, &["prompt"]).unwrap_or_default(),
+        },
+        "postToolUse" => Event::CallEnded(call(value, Outcome::Completed)),
+        "postToolUseFailure" => Event::CallEnded(call(value, Outcome::Failed)),
+        "afterAgentResponse" => Event::Stopped { said: string(value, &["text"]) },
+        "stop" => Event::Stopped { said: None },
+        "subagentStop" => Event::AgentStopped { transcript: None },
+        "preCompact" => Event::Compacting,
+        "sessionEnd" => Event::SessionEnded,
+        _ => Event::Other,
+    }
+}
+
+fn call(value: &Value, outcome: Outcome) -> Call {
+    let names = ["tool_output", "error_message", "output", "result_json"];
+    let raw = names.iter().find_map(|name| value.get(*name)).cloned().unwrap_or_default();
+    let text = match &raw {
+        Value::String(text) => Some(text.clone()),
+        Value::Null => None,
+        other => Some(other.to_string()),
+    };
+    Call {
+        id: string(value, &["tool_use_id"]),
+        tool: string(value, &["tool_name"]).unwrap_or_default(),
+        params: params(value.get("tool_input")),
+        outcome,
+        shown: text.clone(),
+        text,
+        raw,
+    }
+}
+
+/// What the host is answered.
+pub(super) fn render(answer: &Answer) -> Value {
+    match &answer.context {
+        Some(text) => json!({"additional_context": text}),
+        None => json!({}),
+    }
+}

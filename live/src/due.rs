@@ -1,0 +1,133 @@
+//! What a model is told when a session begins: todos that were left open, and what is remembered of the project.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+
+use acpdb_engine::event::Scope;
+use acpdb_engine::fold::todo::TodoSource;
+use acpdb_engine::ids::{BodyId, Seq, StreamId};
+use acpdb_engine::{Error, MemoryScope, Store, View};
+use serde_json::Value;
+
+/// Most characters of the text: Claude Code passes on 10,000.
+const CHARS_MAX: usize = 8_000;
+/// Most todos that are named.
+const TODO_COUNT_MAX: usize = 20;
+/// Most remembered items that are named.
+const MEMORY_COUNT_MAX: usize = 40;
+/// Longest line.
+const LINE_CHARS_MAX: usize = 400;
+
+/// What is due in `project` at the start of `session`; `None` if nothing is.
+///
+/// Cost: one look at the first event of each stream, a fold of the project's newest session, and its memory.
+///
+/// # Errors
+/// If the store cannot be read.
+pub fn text(store: &Store, project: &str, session: StreamId) -> Result<Option<String>, Error> {
+    let mut text = String::new();
+    if let Some((name, todos)) = open_todos(store, project, session)? {
+        let _ = writeln!(text, "Open todos of the last session here ({name}):");
+        for (content, status) in todos.iter().take(TODO_COUNT_MAX) {
+            let _ = writeln!(text, "- [{status}] {}", line(content));
+        }
+    }
+    let remembered = remembered(store, project)?;
+    if !remembered.is_empty() {
+        let _ = writeln!(text, "Remembered of this project:");
+        for item in remembered.iter().take(MEMORY_COUNT_MAX) {
+            let _ = writeln!(text, "- {}", line(item));
+        }
+    }
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let mut text = format!("[acpdb]\n{text}");
+    if let Some((end, _)) = text.char_indices().nth(CHARS_MAX) {
+        text.truncate(end);
+        text.push_str("\n..");
+    }
+    Ok(Some(text))
+}
+
+fn line(text: &str) -> String {
+    let flat: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    match flat.char_indices().nth(LINE_CHARS_MAX) {
+        Some((end, _)) => format!("{}..", flat.get(..end).unwrap_or_default()),
+        None => flat,
+    }
+}
+
+/// Decisions, preferences and facts that hold in the project.
+fn remembered(store: &Store, project: &str) -> Result<Vec<String>, Error> {
+    let memory = match store.memory(&MemoryScope::project(project), Seq::MAX) {
+        Ok(memory) => memory,
+        Err(Error::NotFound { .. }) => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    Ok(memory.read(store.now(), |view| {
+        let lines = view.current().into_iter().filter_map(|(_, item)| {
+            let text = view.text(&item)?;
+            let about = item.key().unwrap_or(item.category());
+            let about = if about.is_empty() { String::new() } else { format!(" {about}") };
+            Some(format!("{}{about}: {text}", kind(item.kind())))
+        });
+        lines.collect()
+    }))
+}
+
+fn kind(kind: acpdb_engine::event::MemoryKind) -> &'static str {
+    acpdb_engine::fold::memory::kind_label(kind)
+}
+
+/// A session's name, and content and status of its open todos.
+type OpenTodos = (String, Vec<(String, String)>);
+
+/// The open todos of the session that was active last in the project.
+fn open_todos(store: &Store, project: &str, session: StreamId) -> Result<Option<OpenTodos>, Error> {
+    let mut names = store.stream_names()?;
+    names.retain(|name| {
+        name.scope == Scope::Session
+            && name.parent.is_none()
+            && name.id != session
+            && name.folder.as_deref() == Some(project)
+    });
+    let Some(last) = store.newest_of(names)? else { return Ok(None) };
+    let view = store.view(last.id)?;
+    let todos = todos(&view);
+    Ok((!todos.is_empty()).then_some((last.name, todos)))
+}
+
+/// Content and status of each todo that is to be done still.
+pub fn todos(view: &View) -> Vec<(String, String)> {
+    let sources: Vec<(Vec<TodoSource>, String)> = {
+        let reading = view.read();
+        let Some(list) = reading.state().todos().list(view.at()) else { return Vec::new() };
+        let open = list.items.iter().filter(|item| item.is_open());
+        open.map(|item| (item.entry.clone(), item.status.clone())).collect()
+    };
+    let mut bodies: HashMap<BodyId, Value> = HashMap::new();
+    let mut body = |id: BodyId| -> Value {
+        let read =
+            || view.text(id).ok().and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
+        bodies.entry(id).or_insert_with(read).clone()
+    };
+    let mut found = Vec::new();
+    for (sources, status) in sources {
+        let mut content = None;
+        for source in sources {
+            let value = match source {
+                TodoSource::List { body: list, index } => {
+                    body(list).get(index as usize).cloned().unwrap_or_default()
+                }
+                TodoSource::Change { body: change } => body(change),
+            };
+            // Hosts call it by different names.
+            let names = ["content", "step", "description", "subject", "title"];
+            let named = names.iter().find_map(|name| value.get(*name).and_then(Value::as_str));
+            content = named.map(str::to_owned).or(content);
+        }
+        found.extend(content.map(|content| (content, status)));
+    }
+    found
+}

@@ -1,0 +1,243 @@
+//! One event of a host: recorded, and answered.
+//!
+//! | event | recorded | answered |
+//! |---|---|---|
+//! | session begins | the recording, if it goes on | what is due in the project, unless the context has it already |
+//! | prompt | the recording so far | the reminder that is due |
+//! | call ended | nothing, or the original of what is replaced | a pointer, if the model still sees the result |
+//! | batch ended, stop, compaction, end | the recording so far, subagents at the end | |
+//!
+//! A host without a recording that can be read is recorded from what its hooks say.
+
+use std::path::{Path, PathBuf};
+
+use acpdb_engine::entry::{Entry, StreamInfo};
+use acpdb_engine::event::{Outcome, Role};
+use acpdb_engine::{Error, Store};
+use acpdb_hosts::import::Format;
+
+use crate::host::{Host, Mode};
+use crate::recording::{self, RecordingError};
+use crate::told::{Answer, Call, Event, Source, Told};
+use crate::{birth, due};
+
+/// Largest recording that is read for one call; a longer one waits for the end of the batch.
+const CALL_BYTES_MAX: u64 = 8 << 20;
+
+/// How long, and how often, a host's recording is waited for.
+const LATE_WAIT: std::time::Duration = std::time::Duration::from_millis(15);
+const LATE_WAIT_COUNT: u32 = 12;
+
+/// What became of an event.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Done {
+    /// What the host is answered.
+    pub answer: Answer,
+    /// Events that are new in the store.
+    pub event_count: u64,
+}
+
+/// Why an event was not recorded. The host hears nothing of it.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum HookError {
+    /// The host's recording.
+    #[error(transparent)]
+    Recording(#[from] RecordingError),
+    /// The store.
+    #[error(transparent)]
+    Store(#[from] Error),
+}
+
+/// An event with what is needed to deal with it.
+#[derive(Debug)]
+pub struct Hook<'a> {
+    /// The host.
+    pub host: Host,
+    /// What acpdb may do.
+    pub mode: Mode,
+    /// What the host told.
+    pub told: &'a Told,
+    /// The host's recording, if it has one.
+    pub transcript: Option<&'a Path>,
+}
+
+impl Hook<'_> {
+    /// Whether the event needs the store at all.
+    pub fn is_idle(&self) -> bool {
+        match &self.told.event {
+            Event::Other => true,
+            Event::CallEnded(call) => {
+                self.host.format().is_some() && !(self.may_replace() && birth::is_worth_a_look(call))
+            }
+            _ => false,
+        }
+    }
+
+    /// Records the event, and says what the host is answered. Durable when it returns.
+    ///
+    /// Cost: a pass over the host's recording, and a fold of the session (kept by snapshots).
+    ///
+    /// # Errors
+    /// If the recording cannot be read or the store cannot be written. What came before is recorded.
+    pub fn run(&self, store: &Store) -> Result<Done, HookError> {
+        if self.is_idle() {
+            return Ok(Done::default());
+        }
+        let mut done = Done::default();
+        match self.host.format() {
+            Some(format) => done.event_count = self.import(store, format)?,
+            None => done.event_count = self.record(store)?,
+        }
+        match &self.told.event {
+            Event::SessionStarted { source } if self.mode != Mode::Record && *source != Source::Resumed => {
+                done.answer.context = self.due(store)?;
+            }
+            Event::Prompted { .. } if self.mode != Mode::Record => {
+                done.answer.context = self.reminder(store)?;
+            }
+            Event::CallEnded(call) if self.may_replace() => self.replace(store, call, &mut done)?,
+            _ => {}
+        }
+        Ok(done)
+    }
+
+    fn may_replace(&self) -> bool {
+        self.mode == Mode::Prune && self.host.can_replace()
+    }
+
+    fn info(&self) -> StreamInfo {
+        let folder = self.told.cwd.as_ref().map(|folder| folder.to_string_lossy().into_owned());
+        StreamInfo {
+            project: folder.clone(),
+            cwd: folder,
+            ..StreamInfo::session(self.host.name(), self.told.session.as_str())
+        }
+    }
+
+    /// What the host wrote so far.
+    fn import(&self, store: &Store, format: Format) -> Result<u64, HookError> {
+        let Some(path) = self.transcript else { return Ok(0) };
+        let agents: Vec<PathBuf> = match &self.told.event {
+            // What the model is about to be shown is compared with what it saw; a new session has nothing yet.
+            Event::CallEnded(_) if size(path) > CALL_BYTES_MAX => return Ok(0),
+            Event::AgentStopped { transcript: Some(agent) } => vec![agent.clone()],
+            Event::AgentStopped { transcript: None } | Event::SessionEnded => recording::agents(path),
+            _ => Vec::new(),
+        };
+        let mut count = recording::import(store, path, format)?;
+        for agent in agents {
+            count = count.saturating_add(recording::import(store, &agent, format)?);
+        }
+        Ok(count)
+    }
+
+    /// What the hook itself said, for a host without a recording.
+    fn record(&self, store: &Store) -> Result<u64, HookError> {
+        let now = store.now();
+        let at = Some(now);
+        let entries: Vec<Entry> = match &self.told.event {
+            Event::Prompted { id, text } => {
+                let key = id.clone().unwrap_or_else(|| format!("prompt-{}", now.0));
+                vec![
+                    Entry::prompt(key.as_str()).origin(format!("prompt:{key}")).at(at),
+                    Entry::message(key.as_str(), Role::User, text).origin(format!("msg:{key}#0")).at(at),
+                ]
+            }
+            Event::CallEnded(call) => {
+                let id = call.id.clone().unwrap_or_else(|| format!("call-{}", now.0));
+                let started = Entry::tool_started(id.as_str(), call.tool.as_str(), &call.params);
+                vec![
+                    Entry::step(format!("step-{id}")).origin(format!("turn:step-{id}")).at(at),
+                    started.origin(format!("call:{id}#1:start")).at(at),
+                    finished(&id, call.outcome, call).at(at),
+                ]
+            }
+            Event::Stopped { said: Some(said) } if !said.is_empty() => {
+                vec![Entry::message(format!("said-{}", now.0), Role::Assistant, said).at(at)]
+            }
+            _ => Vec::new(),
+        };
+        if entries.is_empty() {
+            return Ok(0);
+        }
+        Ok(store.append(&self.info(), entries)?.event_count)
+    }
+
+    fn due(&self, store: &Store) -> Result<Option<String>, HookError> {
+        let Some(folder) = &self.told.cwd else { return Ok(None) };
+        Ok(due::text(store, &folder.to_string_lossy(), self.info().id())?)
+    }
+
+    fn reminder(&self, store: &Store) -> Result<Option<String>, HookError> {
+        match store.view(self.info().id()) {
+            Ok(view) => Ok(view.reminder_due().map(|reminder| reminder.text)),
+            Err(Error::NotFound { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Puts a pointer in place of a result that the model still sees; the original is recorded before.
+    fn replace(&self, store: &Store, call: &Call, done: &mut Done) -> Result<(), HookError> {
+        let Some(id) = &call.id else { return Ok(()) };
+        let view = match store.view(self.info().id()) {
+            Ok(view) => view,
+            Err(Error::NotFound { .. }) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        };
+        let Some(pointer) = birth::pointer(&view, call)? else { return Ok(()) };
+        if !self.has_begun(store, id, done)? {
+            return Ok(());
+        }
+        // The model reads the pointer, so the call is no newer view of the file: the earlier one has to stay.
+        let receipt = store.append(&self.info(), vec![finished(id, Outcome::Aborted, call)])?;
+        done.event_count = done.event_count.saturating_add(receipt.event_count);
+        done.answer.replacement = Some(pointer);
+        Ok(())
+    }
+
+    /// Whether the start of a call is in the log: without it, its end would hang on nothing.
+    ///
+    /// A host writes its recording behind its work, so the start may be a moment late.
+    fn has_begun(&self, store: &Store, id: &str, done: &mut Done) -> Result<bool, HookError> {
+        for wait in 0..=LATE_WAIT_COUNT {
+            if wait > 0 {
+                std::thread::sleep(LATE_WAIT);
+                if let (Some(format), Some(path)) = (self.host.format(), self.transcript) {
+                    done.event_count =
+                        done.event_count.saturating_add(recording::import(store, path, format)?);
+                }
+            }
+            let view = store.view(self.info().id())?;
+            let has_begun = !view.read().state().calls_by_host_id(id, view.at()).is_empty();
+            if has_begun {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// The end of a call as the importers name it.
+fn finished(id: &str, outcome: Outcome, call: &Call) -> Entry {
+    let text = call.shown.as_deref().or(call.text.as_deref()).unwrap_or_default();
+    let part = acpdb_engine::entry::PartEntry::text(text);
+    Entry::tool_finished(id, outcome, vec![part]).origin(format!("call:{id}#1:finish"))
+}
+
+fn size(path: &Path) -> u64 {
+    std::fs::metadata(path).map_or(0, |metadata| metadata.len())
+}
+
+/// Where the host keeps the recording of this session: as it said, else in its usual place.
+pub fn transcript(host: Host, told: &Told, variable: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
+    if told.transcript.is_some() {
+        return told.transcript.clone();
+    }
+    if host != Host::CopilotCli || told.session.contains(['/', '\\']) {
+        return None;
+    }
+    let set = |name: &str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let folder = set("COPILOT_HOME").or_else(|| Some(set("HOME")?.join(".copilot")))?;
+    Some(folder.join("session-state").join(&told.session).join("events.jsonl"))
+}

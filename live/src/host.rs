@@ -1,0 +1,108 @@
+//! The hosts that acpdb can be attached to, and what each of them lets a hook do.
+
+use acpdb_hosts::import::Format;
+
+/// A host that runs a program for its events.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Host {
+    /// Claude Code.
+    ClaudeCode,
+    /// Codex.
+    Codex,
+    /// Gemini CLI.
+    GeminiCli,
+    /// Copilot CLI.
+    CopilotCli,
+    /// Cursor.
+    Cursor,
+    /// The chat of VS Code.
+    VsCode,
+}
+
+/// What acpdb may do in a host.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Mode {
+    /// Records, and says nothing.
+    Record,
+    /// Records, and gives what is due.
+    Suggest,
+    /// Gives what is due, and replaces a result that the model still sees by a pointer.
+    Prune,
+}
+
+impl Mode {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Record, Self::Suggest, Self::Prune];
+
+    /// Its name, as commands spell it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Record => "record",
+            Self::Suggest => "suggest",
+            Self::Prune => "prune",
+        }
+    }
+
+    /// The mode of this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|mode| mode.name() == name)
+    }
+}
+
+impl Host {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::ClaudeCode, Self::Codex, Self::GeminiCli, Self::CopilotCli, Self::Cursor, Self::VsCode];
+
+    /// Its name, as commands spell it; for those whose recordings are imported also the host's name in the store.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::ClaudeCode => "claude-code",
+            Self::Codex => "codex",
+            Self::GeminiCli => "gemini-cli",
+            Self::CopilotCli => "copilot-cli",
+            Self::Cursor => "cursor",
+            Self::VsCode => "vscode",
+        }
+    }
+
+    /// The host of this name, or of the short one that people type.
+    pub fn from_name(name: &str) -> Option<Self> {
+        let name = match name {
+            "claude" => "claude-code",
+            "gemini" => "gemini-cli",
+            "copilot" => "copilot-cli",
+            "vs-code" | "code" => "vscode",
+            name => name,
+        };
+        Self::ALL.into_iter().find(|host| host.name() == name)
+    }
+
+    /// The format of its own recording; `None`: the hook's JSON is all there is.
+    pub const fn format(self) -> Option<Format> {
+        match self {
+            Self::ClaudeCode => Some(Format::ClaudeCode),
+            Self::Codex => Some(Format::Codex),
+            Self::GeminiCli => Some(Format::GeminiCli),
+            Self::CopilotCli => Some(Format::CopilotCli),
+            Self::Cursor | Self::VsCode => None,
+        }
+    }
+
+    /// Whether a hook can put another result in place of the tool's own without making an error of it.
+    pub const fn can_replace(self) -> bool {
+        matches!(self, Self::ClaudeCode | Self::Codex)
+    }
+}
+
+impl std::fmt::Display for Host {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(self.name())
+    }
+}
+
+impl std::fmt::Display for Mode {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(self.name())
+    }
+}

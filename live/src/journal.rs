@@ -1,0 +1,90 @@
+//! What hooks did lately: a line each, for `attach --status`.
+//!
+//! Hooks say nothing when they fail, so this is where one sees that they do. It lies outside of the store: a store that
+//! cannot be written is what it tells of. Texts of sessions are never in it.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+/// Past this size the older half is dropped.
+const BYTES_MAX: u64 = 512 << 10;
+
+/// What one hook did.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Line {
+    /// When, in microseconds since 1970.
+    pub at: i64,
+    /// The host.
+    pub host: String,
+    /// The event, as the host spells it.
+    #[serde(default)]
+    pub event: String,
+    /// The host's id of the session.
+    #[serde(default)]
+    pub session: String,
+    /// Version of the program.
+    pub version: String,
+    /// How long it took.
+    pub milliseconds: u64,
+    /// Events that were new.
+    #[serde(default)]
+    pub event_count: u64,
+    /// Something was answered.
+    #[serde(default)]
+    pub has_answered: bool,
+    /// What went wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// The file: `$XDG_STATE_HOME/acpdb/hooks.jsonl`, else below `~/.local/state`. `None` without a home.
+pub fn path(variable: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
+    let set = |name: &str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let folder = set("XDG_STATE_HOME").or_else(|| Some(set("HOME")?.join(".local/state")))?;
+    Some(folder.join("acpdb/hooks.jsonl"))
+}
+
+/// Adds a line.
+///
+/// # Errors
+/// If the file cannot be written; the caller has nothing better to do than to go on.
+pub fn add(path: &Path, line: &Line) -> std::io::Result<()> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    let mut file = OpenOptions::new().create(true).append(true).read(true).open(path)?;
+    let mut bytes = serde_json::to_vec(line).map_err(std::io::Error::other)?;
+    bytes.push(b'\n');
+    file.write_all(&bytes)?;
+    if file.metadata()?.len() > BYTES_MAX {
+        shorten(&mut file, path)?;
+    }
+    Ok(())
+}
+
+/// Keeps the newer half. Lines that others add meanwhile may be lost: they are no record.
+fn shorten(file: &mut File, path: &Path) -> std::io::Result<()> {
+    file.seek(SeekFrom::End(-i64::try_from(BYTES_MAX / 2).unwrap_or(0)))?;
+    let mut newer = Vec::new();
+    file.read_to_end(&mut newer)?;
+    let start = newer.iter().position(|byte| *byte == b'\n').map_or(0, |place| place + 1);
+    let other = path.with_extension(format!("{}.new", std::process::id()));
+    std::fs::write(&other, newer.get(start..).unwrap_or_default())?;
+    std::fs::rename(&other, path)
+}
+
+/// The lines that can be read, oldest first; none if there is no file.
+///
+/// # Errors
+/// If the file is there and cannot be read.
+pub fn read(path: &Path) -> std::io::Result<Vec<Line>> {
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    Ok(text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect())
+}

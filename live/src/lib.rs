@@ -1,0 +1,27 @@
+//! acpdb beside a running agent.
+//!
+//! ```text
+//! host --JSON--> dialect --Told--> hook --Answer--> dialect --JSON--> host
+//!                                   |
+//!                                   '-> store: what the host recorded so far, and what only the hook was told
+//! proxy: what was really sent and billed, on the way to the provider
+//! mcp: tools that a model calls, over the same store
+//! attach / detach: the host's own settings, merged and taken apart again
+//! ```
+//!
+//! A host tells, acpdb records and answers. Nothing here may stop a host: every fault of ours ends in the answer that
+//! says nothing. Dialects are pure; `hook` uses the public handle of the store; `attach` and `journal` touch the disk.
+
+pub mod attach;
+pub mod birth;
+pub mod dialect;
+pub mod due;
+pub mod hook;
+pub mod host;
+pub mod journal;
+pub mod mcp;
+pub mod proxy;
+pub mod recording;
+pub mod told;
+
+pub use host::{Host, Mode};

@@ -1,0 +1,169 @@
+//! The tools as a model sees them: names, what they are for, what they take and give.
+
+use serde_json::{Value, json};
+
+/// A tool's description.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Tool {
+    /// Its name.
+    pub name: &'static str,
+    /// For people.
+    pub title: &'static str,
+    /// For the model.
+    pub description: &'static str,
+    /// JSON schema of the arguments.
+    pub input: Value,
+    /// JSON schema of the structured result.
+    pub output: Value,
+    /// It changes nothing.
+    pub is_read_only: bool,
+    /// Twice is once.
+    pub is_idempotent: bool,
+}
+
+fn object(properties: &Value, required: &[&str]) -> Value {
+    json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false})
+}
+
+fn input(mut properties: Value, required: &[&str]) -> Value {
+    if let Some(properties) = properties.as_object_mut() {
+        let session = json!({"type": "string", "description": "The session's id; default: this one"});
+        properties.insert("session".to_owned(), session);
+    }
+    object(&properties, required)
+}
+
+fn text(about: &str) -> Value {
+    json!({"type": "string", "description": about})
+}
+
+fn strings(about: &str) -> Value {
+    json!({"type": "array", "items": {"type": "string"}, "minItems": 1, "description": about})
+}
+
+fn act() -> Value {
+    let ids = json!({"type": "array", "items": {"type": "string"}});
+    object(&json!({"reply": {"type": "string"}, "hidden": ids, "shown": ids}), &["reply", "hidden", "shown"])
+}
+
+fn rows(name: &str) -> Value {
+    object(&json!({name: {"type": "array", "items": {"type": "object"}}}), &[name])
+}
+
+/// All tools, in the order in which they are listed.
+#[expect(clippy::too_many_lines, reason = "one tool after the other")]
+pub fn tools() -> Vec<Tool> {
+    let target = "What: a hash such as r_a1b2c, an item such as #812, or `beginning...end` of a text";
+    vec![
+        Tool {
+            name: "context_discard",
+            title: "Discard from the context",
+            description: "Hides results that are not needed any more. They stay in the history and can be restored.",
+            input: input(json!({"targets": strings(target)}), &["targets"]),
+            output: act(),
+            is_read_only: false,
+            is_idempotent: true,
+        },
+        Tool {
+            name: "context_distill",
+            title: "Distill into a summary",
+            description: "Hides results behind a summary of what matters in them. The originals can be restored.",
+            input: input(
+                json!({"targets": {"type": "array", "minItems": 1, "items": object(
+                    &json!({"target": text(target), "summary": text("What stays in its place")}),
+                    &["target", "summary"],
+                )}}),
+                &["targets"],
+            ),
+            output: act(),
+            is_read_only: false,
+            is_idempotent: true,
+        },
+        Tool {
+            name: "context_restore",
+            title: "Restore into the context",
+            description: "Shows again what was discarded, distilled or superseded.",
+            input: input(json!({"targets": strings(target)}), &["targets"]),
+            output: act(),
+            is_read_only: false,
+            is_idempotent: true,
+        },
+        Tool {
+            name: "recall",
+            title: "Search the history",
+            description: "Searches everything that was ever in a session, also what left the context, with excerpts. \
+                          Words must all occur; also tool:NAME, file:PATTERN, kind:WORD, state:superseded, since:2d.",
+            input: input(
+                json!({"query": text("Words, or a filter"),
+                    "limit": {"type": "integer", "minimum": 1, "maximum": 50, "description": "Default: 10"}}),
+                &["query"],
+            ),
+            output: rows("items"),
+            is_read_only: true,
+            is_idempotent: true,
+        },
+        Tool {
+            name: "history_chain",
+            title: "What superseded what",
+            description: "The versions of one thing, oldest first: which result superseded which, and by what rule.",
+            input: input(json!({"item": text("An item, a hash or a call's id")}), &["item"]),
+            output: object(&json!({"chain": {"type": "object"}}), &["chain"]),
+            is_read_only: true,
+            is_idempotent: true,
+        },
+        Tool {
+            name: "explain",
+            title: "Why something is hidden or shown",
+            description: "Why an item is, or is not, in the current context.",
+            input: input(json!({"item": text("An item, a hash or a call's id")}), &["item"]),
+            output: object(&json!({"explanation": {"type": "object"}}), &["explanation"]),
+            is_read_only: true,
+            is_idempotent: true,
+        },
+        Tool {
+            name: "todo",
+            title: "Open todos",
+            description: "The todos of the session that are to be done still.",
+            input: input(json!({}), &[]),
+            output: rows("todos"),
+            is_read_only: true,
+            is_idempotent: true,
+        },
+        Tool {
+            name: "memory_remember",
+            title: "Remember",
+            description: "Remembers a decision, a preference or a fact of the project for later sessions. A preference \
+                          with a key takes the place of the older one with that key.",
+            input: input(
+                json!({
+                    "kind": {"type": "string", "enum": ["decision", "preference", "fact", "note"]},
+                    "text": text("What to remember"),
+                    "key": text("For a preference: what it is about, such as style/indent"),
+                    "rationale": text("For a decision: why"),
+                }),
+                &["kind", "text"],
+            ),
+            output: object(&json!({"id": {"type": "string"}}), &["id"]),
+            is_read_only: false,
+            is_idempotent: true,
+        },
+        Tool {
+            name: "memory_recall",
+            title: "What is remembered",
+            description: "What is remembered of the project: all that holds, or what has all these words.",
+            input: input(json!({"query": text("Words; none: everything")}), &[]),
+            output: rows("items"),
+            is_read_only: true,
+            is_idempotent: true,
+        },
+        Tool {
+            name: "memory_forget",
+            title: "Forget",
+            description: "Says that something remembered no longer holds. It stays in the history.",
+            input: input(json!({"id": text("Its id"), "reason": text("Why it no longer holds")}), &["id"]),
+            output: object(&json!({"id": {"type": "string"}}), &["id"]),
+            is_read_only: false,
+            is_idempotent: true,
+        },
+    ]
+}

@@ -1,0 +1,226 @@
+//! The protocol, by rmcp: tools, sessions and items as resources, two prompts.
+//!
+//! Answers are made one after the other: the store is local, and a host waits for one at a time.
+
+use std::sync::Arc;
+
+use acpdb_hosts::export::{Format, Options, export};
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, GetPromptRequestParams,
+    GetPromptResponse, GetPromptResult, Implementation, JsonObject, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams, Prompt,
+    PromptMessage, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, Resource,
+    ResourceContents, ResourceTemplate, Role, ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
+};
+use rmcp::service::{RequestContext, ServerInitializeError};
+use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt as _};
+use serde_json::Value;
+
+use super::catalog;
+use super::tools::{ToolError, Tools, texts};
+use crate::due;
+
+/// Sessions that are listed, the newest first.
+const SESSION_COUNT_MAX: usize = 50;
+const SESSION: &str = "acpdb://session/";
+const ITEM: &str = "acpdb://item/";
+
+/// Why a server ended.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServerError {
+    /// The runtime did not start.
+    #[error("cannot start")]
+    Start(#[source] std::io::Error),
+    /// The client said something that is no beginning.
+    #[error("the client did not begin as the protocol wants: {0}")]
+    Begin(String),
+    /// The connection broke.
+    #[error("the connection broke: {0}")]
+    Broken(String),
+}
+
+/// Serves on standard input and output until the client closes them.
+///
+/// # Errors
+/// If the client does not speak the protocol, or the connection breaks.
+pub fn serve_stdio(tools: Tools) -> Result<(), ServerError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(ServerError::Start)?.block_on(async {
+        let running = match (Server { tools }).serve(rmcp::transport::stdio()).await {
+            Ok(running) => running,
+            // A client that goes before it asked for anything leaves nothing to be done.
+            Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
+            Err(error) => return Err(ServerError::Begin(error.to_string())),
+        };
+        running.waiting().await.map(drop).map_err(|error| ServerError::Broken(error.to_string()))
+    })
+}
+
+#[derive(Clone, Debug)]
+struct Server {
+    tools: Tools,
+}
+
+fn schema(value: Value) -> Arc<JsonObject> {
+    Arc::new(match value {
+        Value::Object(object) => object,
+        _ => JsonObject::new(),
+    })
+}
+
+fn internal(error: &ToolError) -> ErrorData {
+    match error {
+        ToolError::Store(acpdb_engine::Error::NotFound { .. }) | ToolError::Argument(_) => {
+            ErrorData::resource_not_found(error.to_string(), None)
+        }
+        _ => ErrorData::internal_error(error.to_string(), None),
+    }
+}
+
+impl ServerHandler for Server {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities =
+            ServerCapabilities::builder().enable_tools().enable_resources().enable_prompts().build();
+        ServerConfig::new(capabilities)
+            .with_server_info(Implementation::new("acpdb", env!("CARGO_PKG_VERSION")))
+            .with_instructions(
+                "Everything of this session and of earlier ones is kept. recall searches it, explain says why a result \
+                 is hidden, context_discard and context_distill make room, memory_remember keeps decisions.",
+            )
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let tools = catalog::tools().into_iter().map(|tool| {
+            let hints = ToolAnnotations::with_title(tool.title)
+                .read_only(tool.is_read_only)
+                .destructive(false)
+                .idempotent(tool.is_idempotent)
+                .open_world(false);
+            Tool::new(tool.name, tool.description, schema(tool.input))
+                .with_title(tool.title)
+                .with_raw_output_schema(schema(tool.output))
+                .with_annotations(hints)
+        });
+        Ok(ListToolsResult::with_all_items(tools.collect()))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let arguments = request.arguments.unwrap_or_default();
+        match self.tools.call(&request.name, &arguments) {
+            Ok(reply) => {
+                let mut result = CallToolResult::structured(reply.value);
+                result.content = vec![ContentBlock::text(reply.text)];
+                Ok(result.into())
+            }
+            Err(ToolError::Unknown(name)) => {
+                Err(ErrorData::invalid_params(format!("there is no tool {name}"), None))
+            }
+            // The model can do something about it, so it is told.
+            Err(error) => Ok(CallToolResult::error(vec![ContentBlock::text(error.to_string())]).into()),
+        }
+    }
+
+    async fn list_resources(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        let mut sessions = self.tools.sessions().map_err(|error| internal(&error))?;
+        sessions.sort_by_key(|session| std::cmp::Reverse(session.head));
+        let resources = sessions.into_iter().take(SESSION_COUNT_MAX).map(|session| {
+            let mut resource = Resource::new(format!("{SESSION}{}", session.name), session.name.clone());
+            resource.title = session.title;
+            resource.description = Some(format!("The current context of a session of {}", session.host));
+            resource.mime_type = Some("text/markdown".to_owned());
+            resource
+        });
+        Ok(ListResourcesResult::with_all_items(resources.collect()))
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        let template = |uri: &str, name: &str, about: &str| {
+            let mut template = ResourceTemplate::new(uri, name);
+            template.description = Some(about.to_owned());
+            template
+        };
+        Ok(ListResourceTemplatesResult::with_all_items(vec![
+            template("acpdb://session/{session}", "session", "The current context of a session"),
+            template("acpdb://item/{item}", "item", "An item as it was recorded, such as 812"),
+        ]))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let uri = request.uri;
+        let text = if let Some(name) = uri.strip_prefix(SESSION) {
+            let session = self.tools.session(Some(name)).map_err(|error| internal(&error))?;
+            let view = self.tools.store().view(session.id).map_err(|error| internal(&error.into()))?;
+            let made = export(&view, Format::Markdown, &Options::default());
+            let made = made.map_err(|error| internal(&error.into()))?;
+            String::from_utf8_lossy(&made.bytes).into_owned()
+        } else if let Some(item) = uri.strip_prefix(ITEM) {
+            let found = acpdb_query::find(self.tools.store(), item, None);
+            let found = found.map_err(|error| internal(&ToolError::Argument(error.to_string())))?;
+            texts(self.tools.store(), &found.stream, &found.item.to_string())
+        } else {
+            return Err(ErrorData::resource_not_found(format!("there is no resource {uri}"), None));
+        };
+        Ok(ReadResourceResult::new(vec![ResourceContents::text(text, uri)]).into())
+    }
+
+    async fn list_prompts(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        Ok(ListPromptsResult::with_all_items(vec![
+            Prompt::new("due", Some("What is open and remembered in this project"), None),
+            Prompt::new("tidy", Some("Make room in the context without losing what is needed"), None),
+        ]))
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        let text = match &*request.name {
+            "due" => self.due().map_err(|error| internal(&error))?,
+            "tidy" => "Look at the results in your context. Distill those of which you need only a few points, discard \
+                       those that later ones made useless, and keep files that you are editing."
+                .to_owned(),
+            other => return Err(ErrorData::invalid_params(format!("there is no prompt {other}"), None)),
+        };
+        Ok(GetPromptResult::new(vec![PromptMessage::new_text(Role::User, text)]).into())
+    }
+}
+
+impl Server {
+    fn due(&self) -> Result<String, ToolError> {
+        let nothing = || "Nothing is open, and nothing is remembered of this project.".to_owned();
+        let session = match self.tools.session(None) {
+            Ok(session) => session,
+            Err(ToolError::Store(acpdb_engine::Error::NotFound { .. })) => return Ok(nothing()),
+            Err(error) => return Err(error),
+        };
+        let folder = session.folder.clone().unwrap_or_default();
+        let none = acpdb_engine::ids::StreamId::STORE;
+        Ok(due::text(self.tools.store(), &folder, none)?.unwrap_or_else(nothing))
+    }
+}

@@ -1,0 +1,344 @@
+//! What each tool does. A mistake of the model comes back as a text that says what to change.
+
+use acpdb_engine::command::memory::{MemoryCommand, MemoryRef};
+use acpdb_engine::command::{ContextAction, Target};
+use acpdb_engine::entry::MemoryEntry;
+use acpdb_engine::event::{MemoryKind, Scope};
+use acpdb_engine::fold::Ix;
+use acpdb_engine::ids::{ItemId, Seq};
+use acpdb_engine::{Error, MemoryScope, Store, StreamName, View};
+use acpdb_query::{Filter, ItemsQuestion};
+use serde_json::{Map, Value, json};
+
+use crate::due;
+
+/// Items that a search gives unless it is told otherwise.
+const RECALL_COUNT: usize = 10;
+/// Most items that a search gives.
+const RECALL_COUNT_MAX: u64 = 50;
+/// Sessions that a search goes through, the newest first.
+const SESSION_COUNT_MAX: usize = 50;
+/// Characters around what was found.
+const EXCERPT_CHARS: usize = 160;
+
+/// What a tool gives.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Reply {
+    /// For the model.
+    pub text: String,
+    /// The same as a value, as the tool's schema says.
+    pub value: Value,
+}
+
+/// Why a tool gave nothing.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ToolError {
+    /// There is no such tool.
+    #[error("there is no tool {0}")]
+    Unknown(String),
+    /// An argument is missing or wrong.
+    #[error("{0}")]
+    Argument(String),
+    /// The store.
+    #[error(transparent)]
+    Store(#[from] Error),
+}
+
+/// The tools over one store.
+#[derive(Clone, Debug)]
+pub struct Tools {
+    store: Store,
+    /// The session where a call names none.
+    session: Option<String>,
+    /// The working folder.
+    folder: Option<String>,
+}
+
+impl Tools {
+    /// Tools over `store`, for this session, else for the newest one of this folder.
+    pub fn new(store: Store, session: Option<String>, folder: Option<String>) -> Self {
+        Self { store, session, folder }
+    }
+
+    /// The store.
+    pub const fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Runs a tool. Durable when it returns, if it records something.
+    ///
+    /// # Errors
+    /// For an unknown tool or session, arguments that are wrong, and what the store may give.
+    pub fn call(&self, name: &str, arguments: &Map<String, Value>) -> Result<Reply, ToolError> {
+        let session = arguments.get("session").and_then(Value::as_str);
+        match name {
+            "context_discard" => self.act((ContextAction::Discard, "discard"), session, arguments),
+            "context_distill" => self.act((ContextAction::Distill, "distill"), session, arguments),
+            "context_restore" => self.act((ContextAction::Restore, "restore"), session, arguments),
+            "recall" => self.recall(session, arguments),
+            "history_chain" => self.chain(session, text(arguments, "item")?),
+            "explain" => self.explain(session, text(arguments, "item")?),
+            "todo" => self.todo(session),
+            "memory_remember" => self.remember(session, arguments),
+            "memory_recall" => self.remembered(session, arguments),
+            "memory_forget" => self.forget(session, arguments),
+            other => Err(ToolError::Unknown(other.to_owned())),
+        }
+    }
+
+    /// The session that a call is about.
+    ///
+    /// # Errors
+    /// If there is none, or none of that name.
+    pub fn session(&self, named: Option<&str>) -> Result<StreamName, ToolError> {
+        if let Some(name) = named.or(self.session.as_deref()) {
+            return Ok(self.store.find_stream(name)?);
+        }
+        let here: Vec<StreamName> = self.sessions()?;
+        let here = here.into_iter().filter(|name| name.folder.is_some() && name.folder == self.folder);
+        match self.store.newest_of(here.collect())? {
+            Some(name) => Ok(name),
+            None => Ok(self.store.find_stream("latest")?),
+        }
+    }
+
+    /// All sessions that are no subagents'.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub fn sessions(&self) -> Result<Vec<StreamName>, ToolError> {
+        let mut names = self.store.stream_names()?;
+        names.retain(|name| name.scope == Scope::Session && name.parent.is_none());
+        Ok(names)
+    }
+
+    fn act(
+        &self,
+        action: (ContextAction, &str),
+        session: Option<&str>,
+        arguments: &Map<String, Value>,
+    ) -> Result<Reply, ToolError> {
+        let targets = arguments.get("targets").and_then(Value::as_array);
+        let targets = targets.filter(|targets| !targets.is_empty());
+        let targets = targets.ok_or_else(|| ToolError::Argument("name at least one target".to_owned()))?;
+        let pair = |target: &Value| match target {
+            Value::String(text) => Ok((text.clone(), None)),
+            Value::Object(pair) => {
+                Ok((text(pair, "target")?.to_owned(), Some(text(pair, "summary")?.to_owned())))
+            }
+            other => Err(ToolError::Argument(format!("{other} is no target"))),
+        };
+        let targets = targets.iter().map(pair).collect::<Result<Vec<_>, _>>()?;
+        let stream = self.session(session)?.id;
+        let item = |(text, summary): &(String, Option<String>)| {
+            let item: ItemId = text.trim().parse().ok()?;
+            Some((Target::Item(item), summary.clone()))
+        };
+        let items: Vec<_> =
+            targets.iter().filter(|(text, _)| text.starts_with('#')).filter_map(item).collect();
+        let reply = match items.len() {
+            0 => {
+                let targets: Vec<Value> = targets
+                    .iter()
+                    .map(|(text, summary)| match summary {
+                        Some(summary) => json!([text, summary]),
+                        None => json!([text]),
+                    })
+                    .collect();
+                self.store
+                    .context_tool(stream, &json!({"action": action.1, "targets": targets}).to_string())?
+            }
+            count if count == targets.len() => self.store.context(stream, action.0, items)?,
+            _ => {
+                let said = "name all targets by items (#812), or all by hashes and texts".to_owned();
+                return Err(ToolError::Argument(said));
+            }
+        };
+        let ids = |items: &[ItemId]| items.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let value = json!({"reply": reply.text, "hidden": ids(&reply.hidden), "shown": ids(&reply.shown)});
+        Ok(Reply { text: reply.text, value })
+    }
+
+    fn recall(&self, session: Option<&str>, arguments: &Map<String, Value>) -> Result<Reply, ToolError> {
+        let query = text(arguments, "query")?;
+        let limit = arguments.get("limit").and_then(Value::as_u64).unwrap_or(RECALL_COUNT as u64);
+        let limit = usize::try_from(limit.clamp(1, RECALL_COUNT_MAX)).unwrap_or(RECALL_COUNT);
+        // What is no filter is a text.
+        let quoted = || format!("text:\"{}\"", query.replace(['"', '\\'], " "));
+        let now = self.store.now();
+        let filter = Filter::parse(query, now).or_else(|_| Filter::parse(&quoted(), now));
+        let filter = filter.map_err(|error| ToolError::Argument(error.to_string()))?;
+        let mut streams = if session.is_some() { vec![self.session(session)?] } else { self.sessions()? };
+        streams.sort_by_key(|stream| std::cmp::Reverse(stream.head));
+        let mut items = Vec::new();
+        for stream in streams.into_iter().take(SESSION_COUNT_MAX) {
+            let left = limit.saturating_sub(items.len());
+            if left == 0 {
+                break;
+            }
+            let view = self.store.view(stream.id)?;
+            let question =
+                ItemsQuestion { filter: filter.clone(), limit: Some(left), ..ItemsQuestion::default() };
+            for row in acpdb_query::item_rows(&self.store, &view, &stream, question)? {
+                // A text that cannot be read costs its row.
+                let Ok(row) = row else { continue };
+                let excerpt = excerpt(&texts(&self.store, &stream, &row.item), query);
+                items.push(json!({"item": row.item, "session": row.session, "turn": row.turn, "tool": row.tool, "hash": row.hash,
+                    "keys": row.keys, "in_context": row.in_context, "excerpt": excerpt}));
+            }
+        }
+        let said: Vec<String> = items.iter().map(said_of).collect();
+        let text = if said.is_empty() { "0 items matched".to_owned() } else { said.join("\n") };
+        Ok(Reply { text, value: json!({"items": items}) })
+    }
+
+    /// The item that a text names, in the session or in all.
+    fn found(&self, session: Option<&str>, item: &str) -> Result<(StreamName, View, Ix), ToolError> {
+        let stream = session.map(|session| self.session(Some(session))).transpose()?;
+        let found = acpdb_query::find(&self.store, item, stream.as_ref());
+        let found = found.map_err(|error| ToolError::Argument(error.to_string()))?;
+        let ix = found.ix.ok_or_else(|| ToolError::Argument(format!("{item} is no item of a context")))?;
+        Ok((found.stream, found.view, ix))
+    }
+
+    fn chain(&self, session: Option<&str>, item: &str) -> Result<Reply, ToolError> {
+        let (stream, view, ix) = self.found(session, item)?;
+        let chain = acpdb_query::chain(&view, &stream.name, ix);
+        let chain = chain.ok_or_else(|| ToolError::Argument(format!("{item} is in no chain")))?;
+        let chain = json!(chain);
+        let value = json!({"chain": chain});
+        Ok(Reply { text: chain.to_string(), value })
+    }
+
+    fn explain(&self, session: Option<&str>, item: &str) -> Result<Reply, ToolError> {
+        let (stream, view, ix) = self.found(session, item)?;
+        let explained = acpdb_query::explain(&view, &stream.name, ix);
+        let explained =
+            explained.ok_or_else(|| ToolError::Argument(format!("{item} is no item of a context")))?;
+        let text = explained.sentences.join("\n");
+        Ok(Reply { text, value: json!({"explanation": explained}) })
+    }
+
+    fn todo(&self, session: Option<&str>) -> Result<Reply, ToolError> {
+        let stream = self.session(session)?;
+        let todos = due::todos(&self.store.view(stream.id)?);
+        let said: Vec<String> =
+            todos.iter().map(|(content, status)| format!("[{status}] {content}")).collect();
+        let text = if said.is_empty() { "nothing is open".to_owned() } else { said.join("\n") };
+        let rows: Vec<Value> = todos
+            .into_iter()
+            .map(|(content, status)| json!({"content": content, "status": status}))
+            .collect();
+        Ok(Reply { text, value: json!({"todos": rows}) })
+    }
+
+    /// The memory of the session's project, else of the folder's.
+    fn scope(&self, session: Option<&str>) -> Result<MemoryScope, ToolError> {
+        match self.session(session) {
+            Ok(stream) => Ok(MemoryScope::session(stream.id)),
+            Err(ToolError::Store(Error::NotFound { .. })) if session.is_none() && self.folder.is_some() => {
+                Ok(MemoryScope { session: None, project: self.folder.clone() })
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn remember(&self, session: Option<&str>, arguments: &Map<String, Value>) -> Result<Reply, ToolError> {
+        let optional = |name: &str| arguments.get(name).and_then(Value::as_str).map(str::to_owned);
+        let kind = match text(arguments, "kind")? {
+            "decision" => MemoryKind::Decision,
+            "preference" => MemoryKind::Preference,
+            "fact" => MemoryKind::Fact,
+            "note" => MemoryKind::Note,
+            other => {
+                let said = format!("there is no kind {other:?}; kinds: decision, preference, fact, note");
+                return Err(ToolError::Argument(said));
+            }
+        };
+        let entry = MemoryEntry {
+            kind,
+            key: optional("key"),
+            value: text(arguments, "text")?.to_owned(),
+            rationale: optional("rationale"),
+            confidence: 80,
+            ..MemoryEntry::default()
+        };
+        if kind == MemoryKind::Preference && entry.key.is_none() {
+            return Err(ToolError::Argument("a preference needs a key, such as style/indent".to_owned()));
+        }
+        let receipt = self.store.remember(&self.scope(session)?, &MemoryCommand::Add(entry))?;
+        Ok(Reply { text: format!("remembered as {}", receipt.id), value: json!({"id": receipt.id}) })
+    }
+
+    fn remembered(&self, session: Option<&str>, arguments: &Map<String, Value>) -> Result<Reply, ToolError> {
+        let query = arguments.get("query").and_then(Value::as_str).unwrap_or_default().to_lowercase();
+        let words: Vec<&str> = query.split_whitespace().collect();
+        let memory = self.store.memory(&self.scope(session)?, Seq::MAX)?;
+        let items: Vec<Value> = memory.read(self.store.now(), |view| {
+            let rows = view.current().into_iter().filter_map(|(_, item)| {
+                let text = view.text(&item)?;
+                let kind = acpdb_engine::fold::memory::kind_label(item.kind());
+                let about = format!("{kind} {} {} {text}", item.category(), item.key().unwrap_or_default());
+                let about = about.to_lowercase();
+                words.iter().all(|word| about.contains(word)).then(|| {
+                    json!({"id": item.id(), "kind": kind, "category": item.category(), "key": item.key(), "text": text})
+                })
+            });
+            rows.collect()
+        });
+        let line = |item: &Value| {
+            let part = |name: &str| item.get(name).and_then(Value::as_str).unwrap_or_default();
+            format!("{} {}: {}", part("id"), part("kind"), part("text"))
+        };
+        let said: Vec<String> = items.iter().map(line).collect();
+        let text = if said.is_empty() { "nothing is remembered of that".to_owned() } else { said.join("\n") };
+        Ok(Reply { text, value: json!({"items": items}) })
+    }
+
+    fn forget(&self, session: Option<&str>, arguments: &Map<String, Value>) -> Result<Reply, ToolError> {
+        let id = text(arguments, "id")?;
+        let reason = arguments.get("reason").and_then(Value::as_str).map(str::to_owned);
+        let item = MemoryRef::Id(id.to_owned());
+        let receipt = self.store.remember(&self.scope(session)?, &MemoryCommand::Retract { item, reason })?;
+        Ok(Reply { text: format!("{} no longer holds", receipt.id), value: json!({"id": receipt.id}) })
+    }
+}
+
+fn text<'a>(arguments: &'a Map<String, Value>, name: &str) -> Result<&'a str, ToolError> {
+    let found = arguments.get(name).and_then(Value::as_str).filter(|text| !text.trim().is_empty());
+    found.ok_or_else(|| ToolError::Argument(format!("give {name} as a text")))
+}
+
+fn said_of(item: &Value) -> String {
+    let part = |name: &str| item.get(name).and_then(Value::as_str).unwrap_or_default();
+    format!("{} {} {}: {}", part("item"), part("session"), part("tool"), part("excerpt"))
+}
+
+/// What an item says: parameters, then content.
+pub fn texts(store: &Store, stream: &StreamName, item: &str) -> String {
+    let Ok(found) = acpdb_query::find(store, item, Some(stream)) else { return String::new() };
+    let Some(ix) = found.ix else { return String::new() };
+    let bodies: Vec<_> = {
+        let reading = found.view.read();
+        let Some(item) = reading.state().item(ix, found.view.at()) else { return String::new() };
+        item.params.into_iter().chain(item.content.iter().map(|part| part.body)).collect()
+    };
+    let texts: Vec<String> = bodies.into_iter().filter_map(|body| found.view.text(body).ok()).collect();
+    texts.join("\n")
+}
+
+/// The surroundings of the first word of a query in a text, else its beginning.
+fn excerpt(text: &str, query: &str) -> String {
+    let lower = text.to_lowercase();
+    let words = query.split_whitespace().filter(|word| !word.contains(':'));
+    let place =
+        words.filter_map(|word| lower.find(&word.trim_matches('"').to_lowercase())).min().unwrap_or(0);
+    let before = lower.get(..place).map_or(0, |before| before.chars().count());
+    let first = before.saturating_sub(EXCERPT_CHARS / 4);
+    let piece: String =
+        text.chars().skip(first).take(EXCERPT_CHARS).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let lead = if first > 0 { ".." } else { "" };
+    let tail = if text.chars().nth(first.saturating_add(EXCERPT_CHARS)).is_some() { ".." } else { "" };
+    format!("{lead}{piece}{tail}")
+}

@@ -1,0 +1,53 @@
+//! A reverse proxy between a host and its provider: what was really sent, and what was billed.
+//!
+//! ```text
+//! host --request--> acpdb proxy --the same bytes--> provider
+//!      <--answer---             <--the same bytes---          each piece as it comes
+//!                      '--> behind the answer: a record of the request in the session's stream
+//! ```
+//!
+//! Nothing is changed on the way but the name of the host that is spoken to. What is recorded is made of copies, behind the
+//! answer: a store that fails costs the record. Headers are never recorded, nor what follows the `?` of a path: keys are
+//! in them.
+
+pub mod identity;
+pub mod record;
+#[cfg(feature = "proxy")]
+pub mod server;
+
+#[cfg(test)]
+mod tests;
+
+use std::net::SocketAddr;
+
+/// Why a proxy was not started.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProxyError {
+    /// Others could send requests through it, with the keys of its user.
+    #[error("{0} can be reached by others; listen on 127.0.0.1, or give a token that clients have to send")]
+    Exposed(SocketAddr),
+    /// The provider's address is none.
+    #[error("{0} is no address of a provider; give one such as https://api.anthropic.com")]
+    Upstream(String),
+    /// The address cannot be had.
+    #[error("cannot listen on {address}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// The runtime, or what it needs of the system, did not start.
+    #[error("cannot start")]
+    Start(#[source] std::io::Error),
+}
+
+/// Whether a proxy may listen there.
+///
+/// # Errors
+/// If others can reach it, and it asks for no token.
+pub fn may_listen(address: SocketAddr, token: Option<&str>) -> Result<(), ProxyError> {
+    let is_guarded = token.is_some_and(|token| !token.is_empty());
+    if address.ip().is_loopback() || is_guarded { Ok(()) } else { Err(ProxyError::Exposed(address)) }
+}

@@ -1,0 +1,85 @@
+//! What is recorded of a request: its size and digest, the model, what the provider billed, how it ended.
+
+use acpdb_engine::entry::{Entry, StreamInfo};
+use acpdb_engine::{Error, Store};
+use serde_json::{Value, json};
+
+use super::identity::Identity;
+
+/// Most bytes of a request or an answer that are kept until it is recorded. What is longer goes through all the same.
+pub const KEPT_BYTES_MAX: usize = 64 << 20;
+
+/// A request that went through.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Exchange {
+    /// The path, without what follows its `?`.
+    pub path: String,
+    /// The request's body, as it was sent; `None` if it was too long to be kept.
+    pub request: Option<Vec<u8>>,
+    /// Bytes of the request's body.
+    pub request_bytes: u64,
+    /// The answer's body; `None` if it was too long to be kept.
+    pub answer: Option<Vec<u8>>,
+    /// The answer's status; 0 if there was none.
+    pub status: u16,
+    /// Milliseconds until the provider began to answer.
+    pub first_milliseconds: u64,
+    /// Milliseconds until the answer was whole.
+    pub milliseconds: u64,
+    /// Why the answer is not whole, if it is not.
+    pub error: Option<String>,
+}
+
+/// Records an exchange in its session. Durable when it returns.
+///
+/// # Errors
+/// As [`Store::append`].
+pub fn record(store: &Store, identity: &Identity, exchange: &Exchange) -> Result<(), Error> {
+    let raw = summary(exchange).to_string();
+    let entry = Entry::host_record("proxy/request", Some(raw.as_bytes().into())).at(Some(store.now()));
+    let _ = store.append(&StreamInfo::session(identity.host, identity.session.as_str()), vec![entry])?;
+    Ok(())
+}
+
+/// What is kept of an exchange. No text of the conversation, no header.
+pub fn summary(exchange: &Exchange) -> Value {
+    let body: Value =
+        exchange.request.as_deref().and_then(|body| serde_json::from_slice(body).ok()).unwrap_or_default();
+    let count = |name: &str| body.get(name).and_then(Value::as_array).map(Vec::len);
+    let messages = ["messages", "input", "contents"].iter().find_map(|name| count(name));
+    let digest = exchange.request.as_deref().map(|body| blake3::hash(body).to_hex().to_string());
+    json!({
+        "path": exchange.path,
+        "model": body.get("model"),
+        "messages": messages,
+        "tools": count("tools"),
+        "request_bytes": exchange.request_bytes,
+        "request_blake3": digest,
+        "status": exchange.status,
+        "usage": exchange.answer.as_deref().and_then(usage),
+        "first_milliseconds": exchange.first_milliseconds,
+        "milliseconds": exchange.milliseconds,
+        "error": exchange.error,
+    })
+}
+
+/// What the provider billed: from the answer, or from the events of a stream, the later over the earlier.
+fn usage(answer: &[u8]) -> Option<Value> {
+    let text = std::str::from_utf8(answer).ok()?;
+    let mut found: Option<serde_json::Map<String, Value>> = None;
+    let lines = text.lines().map(|line| line.strip_prefix("data:").unwrap_or(line).trim());
+    let whole = std::iter::once(text).filter(|text| text.trim_start().starts_with(['{', '[']));
+    for piece in whole.chain(lines.filter(|line| line.starts_with('{'))) {
+        let Ok(value) = serde_json::from_str::<Value>(piece) else { continue };
+        let places = [
+            value.pointer("/usage"),
+            value.pointer("/message/usage"),
+            value.pointer("/response/usage"),
+            value.pointer("/usageMetadata"),
+        ];
+        for usage in places.into_iter().flatten().filter_map(Value::as_object) {
+            found.get_or_insert_default().extend(usage.clone());
+        }
+    }
+    found.map(Value::Object)
+}

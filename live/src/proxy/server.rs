@@ -1,0 +1,258 @@
+//! The proxy itself, on hyper and rustls.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use acpdb_engine::Store;
+use http_body_util::{BodyExt as _, Full, combinators::BoxBody};
+use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
+use hyper::header::{AUTHORIZATION, HOST, HeaderName, HeaderValue};
+use hyper::service::service_fn;
+use hyper::{Request, Response, StatusCode, Uri};
+use hyper_rustls::HttpsConnector;
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+
+use super::identity::{self, Identity};
+use super::record::{Exchange, KEPT_BYTES_MAX, record};
+use super::{ProxyError, may_listen};
+
+/// The header in which a client sends the token of a proxy that others can reach.
+const TOKEN: HeaderName = HeaderName::from_static("x-acpdb-token");
+
+type Outgoing = Client<HttpsConnector<HttpConnector>, Copied<Incoming>>;
+type Answer = Response<BoxBody<Bytes, hyper::Error>>;
+
+/// How a proxy is run.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where it listens; port 0 takes one that is free.
+    pub listen: SocketAddr,
+    /// The provider, such as `https://api.anthropic.com`.
+    pub upstream: String,
+    /// What clients have to send in `x-acpdb-token`.
+    pub token: Option<String>,
+}
+
+struct Proxy {
+    store: Store,
+    scheme: String,
+    authority: String,
+    /// A path of the provider's own, before those of its API.
+    base: String,
+    token: Option<String>,
+    client: Outgoing,
+}
+
+/// Serves until the process ends; `ready` is told where it listens.
+///
+/// # Errors
+/// If it may not or cannot listen there, or the provider's address is none.
+pub fn serve(store: Store, options: &Options, ready: &mut dyn FnMut(SocketAddr)) -> Result<(), ProxyError> {
+    may_listen(options.listen, options.token.as_deref())?;
+    let wrong = || ProxyError::Upstream(options.upstream.clone());
+    let upstream: Uri = options.upstream.parse().map_err(|_| wrong())?;
+    let scheme =
+        upstream.scheme_str().filter(|scheme| matches!(*scheme, "http" | "https")).ok_or_else(wrong)?;
+    let authority = upstream.authority().ok_or_else(wrong)?.as_str();
+    let connector = hyper_rustls::HttpsConnectorBuilder::new()
+        .with_native_roots()
+        .map_err(ProxyError::Start)?
+        .https_or_http()
+        .enable_http1()
+        .build();
+    let mut client = Client::builder(TokioExecutor::new());
+    let proxy = Arc::new(Proxy {
+        store,
+        scheme: scheme.to_owned(),
+        authority: authority.to_owned(),
+        base: upstream.path().trim_end_matches('/').to_owned(),
+        token: options.token.clone(),
+        client: client.http1_preserve_header_case(true).build(connector),
+    });
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(ProxyError::Start)?.block_on(async {
+        let failed = |source| ProxyError::Listen { address: options.listen, source };
+        let listener = tokio::net::TcpListener::bind(options.listen).await.map_err(failed)?;
+        ready(listener.local_addr().map_err(failed)?);
+        loop {
+            // A connection that broke before it began is none; the next one may be better.
+            let Ok((stream, _)) = listener.accept().await else { continue };
+            let proxy = Arc::clone(&proxy);
+            tokio::spawn(async move {
+                let service = service_fn(move |request| {
+                    let proxy = Arc::clone(&proxy);
+                    async move { Ok::<Answer, Infallible>(proxy.pass(request).await) }
+                });
+                let mut server = hyper::server::conn::http1::Builder::new();
+                let server = server.preserve_header_case(true);
+                let _ = server.serve_connection(TokioIo::new(stream), service).await;
+            });
+        }
+    })
+}
+
+fn said(status: StatusCode, text: &str) -> Answer {
+    let body = Full::new(Bytes::from(format!("acpdb proxy: {text}\n")));
+    let mut answer = Response::new(body.map_err(|never| match never {}).boxed());
+    *answer.status_mut() = status;
+    answer
+}
+
+impl Proxy {
+    async fn pass(&self, mut request: Request<Incoming>) -> Answer {
+        if let Some(token) = &self.token {
+            let given = request.headers_mut().remove(TOKEN);
+            if given.as_ref().map(HeaderValue::as_bytes) != Some(token.as_bytes()) {
+                return said(StatusCode::UNAUTHORIZED, "the token is missing; send it in x-acpdb-token");
+            }
+        }
+        let header = |name: &str| Some(request.headers().get(name)?.to_str().ok()?.to_owned());
+        debug_assert!(
+            AUTHORIZATION.as_str() == "authorization",
+            "keys are in headers, which are not recorded"
+        );
+        let whole = request.uri().path_and_query().map_or("/", |path| path.as_str()).to_owned();
+        let identity = identity::of(&whole, &header);
+        let (path, _) = identity::split(&whole);
+        let plain = path.split('?').next().unwrap_or_default().to_owned();
+        let uri = format!("{}://{}{}{path}", self.scheme, self.authority, self.base).parse::<Uri>();
+        let (Ok(uri), Ok(host)) = (uri, HeaderValue::from_str(&self.authority)) else {
+            return said(StatusCode::BAD_REQUEST, "the path is none");
+        };
+        *request.uri_mut() = uri;
+        request.headers_mut().insert(HOST, host);
+        let began = Instant::now();
+        let (sent, sent_told) = tokio::sync::oneshot::channel();
+        let request = request.map(|body| Copied::new(body, sent));
+        let answered = self.client.request(request).await;
+        let mut exchange = Exchange { path: plain, ..Exchange::default() };
+        exchange.first_milliseconds = elapsed(began);
+        let (answer, got_told) = match answered {
+            Ok(answer) => {
+                exchange.status = answer.status().as_u16();
+                let (got, got_told) = tokio::sync::oneshot::channel();
+                (answer.map(|body| Copied::new(body, got).boxed()), Some(got_told))
+            }
+            Err(error) => {
+                let text = format!("the provider cannot be reached: {}", chained(&error));
+                exchange.error = Some(text.clone());
+                (said(StatusCode::BAD_GATEWAY, &text), None)
+            }
+        };
+        if let Some(identity) = identity {
+            let store = self.store.clone();
+            tokio::spawn(async move {
+                if let Ok(copy) = sent_told.await {
+                    (exchange.request, exchange.request_bytes) = (copy.bytes, copy.count);
+                }
+                if let Some(got_told) = got_told {
+                    match got_told.await {
+                        Ok(copy) => (exchange.answer, exchange.error) = (copy.bytes, copy.error),
+                        Err(_) => exchange.error = Some("the answer was not taken".to_owned()),
+                    }
+                }
+                exchange.milliseconds = elapsed(began);
+                // Off this thread: the disk must not hold up the requests of others.
+                let _ = tokio::task::spawn_blocking(move || keep(&store, &identity, &exchange)).await;
+            });
+        }
+        answer
+    }
+}
+
+fn keep(store: &Store, identity: &Identity, exchange: &Exchange) {
+    // The agent goes on without the record.
+    let _ = record(store, identity, exchange);
+}
+
+fn elapsed(began: Instant) -> u64 {
+    u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX)
+}
+
+fn chained(error: &dyn std::error::Error) -> String {
+    match error.source() {
+        Some(cause) => format!("{error}: {}", chained(cause)),
+        None => error.to_string(),
+    }
+}
+
+/// What came through a body.
+#[derive(Debug, Default)]
+struct Copy {
+    /// All of it; `None` if it was too long.
+    bytes: Option<Vec<u8>>,
+    count: u64,
+    /// Why it is not whole.
+    error: Option<String>,
+}
+
+/// A body that is passed on piece by piece, and told about when it ends.
+struct Copied<B> {
+    inner: B,
+    copy: Copy,
+    is_whole: bool,
+    tell: Option<tokio::sync::oneshot::Sender<Copy>>,
+}
+
+impl<B: Body> Copied<B> {
+    fn new(inner: B, tell: tokio::sync::oneshot::Sender<Copy>) -> Self {
+        let copy = Copy { bytes: Some(Vec::new()), ..Copy::default() };
+        let is_whole = inner.is_end_stream();
+        Self { inner, copy, is_whole, tell: Some(tell) }
+    }
+}
+
+impl<B> Drop for Copied<B> {
+    fn drop(&mut self) {
+        let mut copy = std::mem::take(&mut self.copy);
+        if !self.is_whole && copy.error.is_none() {
+            copy.error = Some("ended before it was whole".to_owned());
+        }
+        if let Some(tell) = self.tell.take() {
+            let _ = tell.send(copy);
+        }
+    }
+}
+
+impl<B: Body<Data = Bytes, Error = hyper::Error> + Unpin> Body for Copied<B> {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let polled = Pin::new(&mut self.inner).poll_frame(context);
+        match &polled {
+            Poll::Ready(Some(Ok(frame))) => {
+                if let Some(data) = frame.data_ref() {
+                    self.copy.count = self.copy.count.saturating_add(data.len() as u64);
+                    let fits = self.copy.count <= KEPT_BYTES_MAX as u64;
+                    match &mut self.copy.bytes {
+                        Some(bytes) if fits => bytes.extend_from_slice(data),
+                        kept => *kept = None,
+                    }
+                }
+                self.is_whole |= self.inner.is_end_stream();
+            }
+            Poll::Ready(Some(Err(error))) => self.copy.error = Some(chained(error)),
+            Poll::Ready(None) => self.is_whole = true,
+            Poll::Pending => {}
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}

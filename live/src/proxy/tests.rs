@@ -1,0 +1,233 @@
+//! Whose a request is, what is kept of it; and, with the proxy built in, bytes that go through it.
+
+#![expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
+
+use serde_json::json;
+
+use super::identity;
+use super::may_listen;
+use super::record::{Exchange, summary};
+
+#[test]
+fn a_request_belongs_to_the_session_that_its_host_names() {
+    let check = |path: &str, headers: &[(&str, &str)], want: Option<(&str, &str)>| {
+        let header =
+            |name: &str| headers.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
+        let found = identity::of(path, &header);
+        let found = found.as_ref().map(|identity| (identity.host, identity.session.as_str()));
+        assert_eq!(found, want, "{path} {headers:?}");
+    };
+    let claude = ("x-claude-code-session-id", "c1");
+    check("/v1/messages", &[claude], Some(("claude-code", "c1")));
+    check("/v1/messages", &[claude, ("x-claude-code-agent-id", "a9")], Some(("claude-code", "c1/a9")));
+    check("/v1/responses", &[("session-id", "x1"), ("x-codex-window-id", "x1:0")], Some(("codex", "x1")));
+    check("/v1/messages", &[("x-session-id", "o1"), ("x-session-affinity", "o1")], Some(("opencode", "o1")));
+    check("/acp/g1/v1beta/models/m:generateContent", &[], Some(("gemini-cli", "g1")));
+    check("/acp/p1/v1/chat/completions", &[], Some(("proxy", "p1")));
+    // A session that is named goes before what the host says.
+    check("/acp/p1/v1/messages", &[claude], Some(("claude-code", "p1")));
+    check("/v1beta/models/m:generateContent", &[], None);
+    check("/v1/messages", &[], None);
+    check("/v1/messages", &[("session-id", "any")], None);
+    check("/v1/messages", &[("x-claude-code-session-id", "")], None);
+}
+
+#[test]
+fn the_session_in_a_path_is_taken_off() {
+    for (path, want) in [
+        ("/acp/s1/v1/messages?beta=true", ("/v1/messages?beta=true", Some("s1"))),
+        ("/v1/messages", ("/v1/messages", None)),
+        ("/acp/s1", ("/acp/s1", None)),
+        ("/acp//v1", ("/acp//v1", None)),
+    ] {
+        assert_eq!(identity::split(path), want);
+    }
+}
+
+#[test]
+fn others_may_not_send_through_it() {
+    for (address, token, may) in [
+        ("127.0.0.1:1", None, true),
+        ("[::1]:1", None, true),
+        ("0.0.0.0:1", None, false),
+        ("0.0.0.0:1", Some(""), false),
+        ("192.168.1.2:1", Some("secret"), true),
+    ] {
+        assert_eq!(may_listen(address.parse().unwrap(), token).is_ok(), may, "{address} {token:?}");
+    }
+}
+
+#[test]
+fn what_was_billed_is_found_in_answers_and_in_streams() {
+    let check = |answer: &str, want: serde_json::Value| {
+        let exchange = Exchange { answer: Some(answer.as_bytes().to_vec()), ..Exchange::default() };
+        assert_eq!(summary(&exchange)["usage"], want, "{answer}");
+    };
+    check(
+        r#"{"usage":{"input_tokens":7,"output_tokens":2}}"#,
+        json!({"input_tokens": 7, "output_tokens": 2}),
+    );
+    check(
+        "event: message_start\ndata: {\"message\":{\"usage\":{\"input_tokens\":7,\"output_tokens\":1}}}\n\ndata: {\"usage\":{\"output_tokens\":5}}\n",
+        json!({"input_tokens": 7, "output_tokens": 5}),
+    );
+    check(
+        "data: {\"response\":{\"usage\":{\"input_tokens\":3}}}\n\ndata: [DONE]\n",
+        json!({"input_tokens": 3}),
+    );
+    check("data: {\"usageMetadata\":{\"promptTokenCount\":4}}\r\n", json!({"promptTokenCount": 4}));
+    check("no JSON", json!(null));
+}
+
+#[test]
+fn a_summary_holds_no_text_of_the_conversation() {
+    let body = r#"{"model":"m","messages":[{"role":"user","content":"the secret text"}],"system":"a secret prompt"}"#;
+    let exchange = Exchange {
+        path: "/v1/messages".to_owned(),
+        request: Some(body.as_bytes().to_vec()),
+        request_bytes: body.len() as u64,
+        ..Exchange::default()
+    };
+    let kept = summary(&exchange);
+    assert!(!kept.to_string().contains("secret"), "{kept}");
+    assert_eq!((&kept["model"], &kept["messages"]), (&json!("m"), &json!(1)));
+}
+
+#[cfg(feature = "proxy")]
+mod through {
+    use std::io::{Read as _, Write as _};
+    use std::net::{SocketAddr, TcpListener, TcpStream};
+    use std::time::{Duration, Instant};
+
+    use acpdb_engine::Store;
+    use acpdb_engine::event::Payload;
+
+    use super::super::server::{Options, serve};
+
+    /// A provider that keeps what it is sent, and answers with these pieces.
+    fn provider(pieces: Vec<Vec<u8>>) -> (SocketAddr, std::thread::JoinHandle<Vec<u8>>) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let thread = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut got = Vec::new();
+            let mut buffer = [0; 4096];
+            while !got.ends_with(b"the end of the body") {
+                let count = stream.read(&mut buffer).unwrap();
+                got.extend_from_slice(buffer.get(..count).unwrap());
+                if count == 0 {
+                    break;
+                }
+            }
+            for piece in pieces {
+                stream.write_all(&piece).unwrap();
+                stream.flush().unwrap();
+            }
+            got
+        });
+        (address, thread)
+    }
+
+    fn proxy(folder: &std::path::Path, upstream: String) -> (Store, SocketAddr) {
+        let store = Store::builder(folder.join("store")).any_file_system().open().unwrap();
+        let (tell, told) = std::sync::mpsc::channel();
+        let options = Options { listen: "127.0.0.1:0".parse().unwrap(), upstream, token: None };
+        let own = store.clone();
+        std::thread::spawn(move || {
+            let _ = serve(own, &options, &mut |address| tell.send(address).unwrap());
+        });
+        (store, told.recv().unwrap())
+    }
+
+    fn asked(address: SocketAddr, body: &[u8]) -> Vec<u8> {
+        let mut stream = TcpStream::connect(address).unwrap();
+        let head = format!(
+            "POST /v1/messages?key=SECRET-IN-PATH HTTP/1.1\r\nHost: {address}\r\nX-Api-Key: SECRET-KEY\r\n\
+             X-Claude-Code-Session-Id: c1\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+            body.len()
+        );
+        stream.write_all(head.as_bytes()).unwrap();
+        stream.write_all(body).unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        answer
+    }
+
+    /// The record of the request; it comes behind the answer.
+    fn recorded(store: &Store) -> String {
+        let until = Instant::now() + Duration::from_secs(20);
+        while Instant::now() < until {
+            if let Ok(stream) = store.find_stream("c1") {
+                let events =
+                    store.stream_events(stream.id, acpdb_engine::ids::Seq(1), acpdb_engine::ids::Seq::MAX);
+                for event in events.unwrap().flatten() {
+                    if let Payload::HostRecorded(record) = event.event.payload {
+                        return String::from_utf8(store.body(record.raw.unwrap()).unwrap()).unwrap();
+                    }
+                }
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        unreachable!("nothing was recorded");
+    }
+
+    #[test]
+    fn bytes_go_through_untouched_and_the_key_is_nowhere() {
+        let folder = tempfile::tempdir().unwrap();
+        let events: &[u8] = b"data: {\"usage\":{\"output_tokens\":5}}\n\n";
+        let chunk = |bytes: &[u8]| [format!("{:x}\r\n", bytes.len()).as_bytes(), bytes, b"\r\n"].concat();
+        let head =
+            b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+                .to_vec();
+        let (upstream, provider) =
+            provider(vec![head, chunk(events), chunk(b": \xff\x00 any bytes\n"), b"0\r\n\r\n".to_vec()]);
+        let (store, address) = proxy(folder.path(), format!("http://{upstream}"));
+        let body = b"{\"model\": \"m\",  \"messages\":[]} \x00\xff the end of the body";
+        let answer = asked(address, body);
+        let got = provider.join().unwrap();
+        assert!(got.ends_with(body), "{}", String::from_utf8_lossy(&got));
+        let got = String::from_utf8_lossy(&got).into_owned();
+        assert!(
+            got.contains("X-Api-Key: SECRET-KEY") && got.contains("POST /v1/messages?key=SECRET-IN-PATH"),
+            "{got}"
+        );
+        assert!(got.contains(&format!("{upstream}")), "the provider is spoken to by its own name: {got}");
+        assert!(answer.windows(events.len()).any(|piece| piece == events));
+        assert!(answer.windows(4).any(|piece| piece == b": \xff\x00"));
+        let kept = recorded(&store);
+        assert!(kept.contains("\"status\":200") && kept.contains("\"output_tokens\":5"), "{kept}");
+        store.close().unwrap();
+        let mut todo = vec![folder.path().to_owned()];
+        while let Some(path) = todo.pop() {
+            if path.is_dir() {
+                todo.extend(path.read_dir().unwrap().map(|entry| entry.unwrap().path()));
+            } else {
+                let bytes = std::fs::read(&path).unwrap();
+                assert!(!bytes.windows(6).any(|piece| piece == b"SECRET"), "{}", path.display());
+            }
+        }
+    }
+
+    #[test]
+    fn a_provider_that_breaks_off_is_recorded_as_that() {
+        let folder = tempfile::tempdir().unwrap();
+        let head = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf".to_vec();
+        let (upstream, provider) = provider(vec![head]);
+        let (store, address) = proxy(folder.path(), format!("http://{upstream}"));
+        let answer = asked(address, b"{} the end of the body");
+        provider.join().unwrap();
+        assert!(answer.ends_with(b"half"), "{}", String::from_utf8_lossy(&answer));
+        let kept = recorded(&store);
+        assert!(!kept.contains("\"error\":null"), "{kept}");
+    }
+
+    #[test]
+    fn a_provider_that_is_not_there_is_said() {
+        let folder = tempfile::tempdir().unwrap();
+        let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let (store, address) = proxy(folder.path(), format!("http://{gone}"));
+        let answer = String::from_utf8(asked(address, b"{}")).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 502") && answer.contains("cannot be reached"), "{answer}");
+        assert!(recorded(&store).contains("\"status\":0"));
+    }
+}

@@ -1,0 +1,134 @@
+//! A host's own recording into the store, as far as the host has written it.
+//!
+//! The importers give every fact an origin, so a recording may be read again after each event: what is known is
+//! skipped, what is longer now is added. What a hook was told before the recording had it bears the same origin.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use acpdb_engine::entry::StreamInfo;
+use acpdb_engine::{Atomicity, Batch, Error, Store};
+use acpdb_hosts::import::{self, Beside, Format, ImportError, Options, Sink, SinkStop};
+
+/// Facts that are gathered before they are recorded: what is interrupted then has come so far.
+const GATHER_COUNT: usize = 4 << 10;
+/// Most bytes of a file beside a session.
+const BESIDE_BYTES_MAX: u64 = 64 << 20;
+/// Most recordings of subagents that are read at once.
+const AGENT_COUNT_MAX: usize = 256;
+
+/// Why a recording could not be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RecordingError {
+    /// The file.
+    #[error("cannot read {}", path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// Its content.
+    #[error("cannot import {}", path.display())]
+    Import {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: ImportError,
+    },
+    /// The store.
+    #[error("cannot record")]
+    Store(#[from] Error),
+}
+
+/// Reads a recording into the store; how many events were new. A file that is not there yet holds nothing.
+///
+/// Cost: one pass over the file. Durable when it returns.
+///
+/// # Errors
+/// If the file cannot be read or the store cannot be written; what came before is recorded.
+pub fn import(store: &Store, path: &Path, format: Format) -> Result<u64, RecordingError> {
+    let failed = |source| RecordingError::File { path: path.to_owned(), source };
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(0),
+        Err(error) => return Err(failed(error)),
+    };
+    let options = Options { beside: Some(beside(path)), ..Options::default() };
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let name = name.split('.').next().unwrap_or_default();
+    let input = import::decompressed(BufReader::new(file), &options.limits).map_err(failed)?;
+    let mut gather = Gather { store, batches: Vec::new(), count: 0, events: 0, error: None };
+    let read = import::read(format, name, input, &options, &mut gather);
+    gather.flush();
+    match (gather.error, read) {
+        (Some(error), _) => Err(error.into()),
+        (None, Err(source)) => Err(RecordingError::Import { path: path.to_owned(), source }),
+        (None, Ok(_)) => Ok(gather.events),
+    }
+}
+
+/// The recordings of the subagents of a session whose own recording is at `path`, in order of their names.
+pub fn agents(path: &Path) -> Vec<PathBuf> {
+    let Ok(folder) = std::fs::read_dir(path.with_extension("").join("subagents")) else { return Vec::new() };
+    let files = folder.filter_map(|entry| Some(entry.ok()?.path()));
+    let mut files: Vec<PathBuf> =
+        files.filter(|file| file.extension().is_some_and(|ending| ending == "jsonl")).collect();
+    files.sort();
+    files.truncate(AGENT_COUNT_MAX);
+    files
+}
+
+/// Reads long results of the session at `path`: those in its own folder of them, by their name alone.
+fn beside(path: &Path) -> Beside {
+    let folder = path.with_extension("").join("tool-results");
+    Beside(Arc::new(move |named| {
+        let file = folder.join(Path::new(named).file_name()?);
+        let metadata = std::fs::symlink_metadata(&file).ok()?;
+        let fits = metadata.is_file() && metadata.len() <= BESIDE_BYTES_MAX;
+        fits.then(|| std::fs::read(&file).ok())?
+    }))
+}
+
+/// Gathers facts into commits.
+struct Gather<'s> {
+    store: &'s Store,
+    batches: Vec<(Arc<StreamInfo>, Batch)>,
+    count: usize,
+    events: u64,
+    error: Option<Error>,
+}
+
+impl Gather<'_> {
+    fn flush(&mut self) {
+        self.count = 0;
+        let batches: Vec<Batch> = self.batches.drain(..).map(|(_, batch)| batch).collect();
+        if batches.is_empty() || self.error.is_some() {
+            return;
+        }
+        match self.store.commit(&batches, Atomicity::Split) {
+            Ok(receipt) => self.events = self.events.saturating_add(receipt.event_count),
+            Err(error) => self.error = Some(error),
+        }
+    }
+}
+
+impl Sink for Gather<'_> {
+    fn batch(&mut self, batch: import::Batch) -> Result<(), SinkStop> {
+        self.count = self.count.saturating_add(batch.entries.len());
+        match self.batches.last_mut() {
+            Some((stream, last)) if Arc::ptr_eq(stream, &batch.stream) => last.entries.extend(batch.entries),
+            _ => {
+                let stream = (*batch.stream).clone();
+                self.batches.push((batch.stream, Batch { stream, entries: batch.entries }));
+            }
+        }
+        if self.count >= GATHER_COUNT {
+            self.flush();
+        }
+        if self.error.is_some() { Err(SinkStop) } else { Ok(()) }
+    }
+}
