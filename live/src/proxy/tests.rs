@@ -162,7 +162,8 @@ mod through {
                     store.stream_events(stream.id, acpdb_engine::ids::Seq(1), acpdb_engine::ids::Seq::MAX);
                 for event in events.unwrap().flatten() {
                     if let Payload::HostRecorded(record) = event.event.payload {
-                        return String::from_utf8(store.body(record.raw.unwrap()).unwrap()).unwrap();
+                        return String::from_utf8(store.body(record.raw.unwrap().id(event.seq)).unwrap())
+                            .unwrap();
                     }
                 }
             }
