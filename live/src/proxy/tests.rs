@@ -1,7 +1,5 @@
 //! Whose a request is, what is kept of it; and, with the proxy built in, bytes that go through it.
 
-#![expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
-
 use serde_json::json;
 
 use super::identity;
