@@ -119,14 +119,14 @@ pub(crate) struct Step {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Mcp {
-    /// The session that calls are about [default: $ACPDB_SESSION, the host's own, else the newest of this folder]
+    /// The session that calls are about [default: as the environment says, else the newest of this folder]
     #[arg(long, short, value_name = "SESSION", add = crate::complete::sessions())]
     pub(crate) session: Option<String>,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Proxy {
-    /// The provider, such as https://api.anthropic.com
+    /// The provider's address, beginning with its scheme
     #[arg(value_name = "URL")]
     pub(crate) upstream: String,
     /// Where to listen; port 0 takes a free one

@@ -39,7 +39,7 @@ fn place(host: Host, reach: &AttachReach) -> Result<PathBuf, Failure> {
 }
 
 fn failure(error: &AttachError) -> Failure {
-    let cause = std::error::Error::source(error).map(|cause| cause.to_string()).unwrap_or_default();
+    let cause = std::error::Error::source(error).map(ToString::to_string).unwrap_or_default();
     let said = error.to_string();
     let message = if cause.is_empty() || said.ends_with(&cause) { said } else { format!("{said}: {cause}") };
     match error {

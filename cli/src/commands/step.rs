@@ -46,13 +46,12 @@ pub(crate) fn run(global: &Global, args: &Step, output: &mut Output) -> Result<C
         return Err(Failure::usage(format!("{} is no session", name.name)));
     }
     let session = store.session(StreamInfo::session(&*name.host, &*name.name));
-    let key = match &args.key {
-        Some(key) => key.clone(),
-        None => {
-            let view = session.view()?;
-            let turn = view.read().state().turn(view.at());
-            format!("step-{}", turn.get().saturating_add(1))
-        }
+    let key = if let Some(key) = &args.key {
+        key.clone()
+    } else {
+        let view = session.view()?;
+        let turn = view.read().state().turn(view.at());
+        format!("step-{}", turn.get().saturating_add(1))
     };
     let options = ServeOptions {
         tokens_max: args.tokens_max,

@@ -1,7 +1,5 @@
 //! Settings of each host, before and after; and files as they are on a disk.
 
-#![expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
-
 use std::path::Path;
 
 use expect_test::expect;

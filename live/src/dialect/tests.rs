@@ -1,7 +1,5 @@
 //! What hosts say, in their own JSON, and what they are answered.
 
-#![expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
-
 use expect_test::{Expect, expect};
 
 use super::*;

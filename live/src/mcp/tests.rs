@@ -1,7 +1,5 @@
 //! Tools over a store: what they give, what they record, and what a model is told of its mistakes.
 
-#![expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
-
 use acpdb_engine::Store;
 use acpdb_engine::entry::{Entry, StreamInfo};
 use acpdb_engine::event::Role;
@@ -52,27 +50,27 @@ impl Desk {
         self.tools.call(name, arguments.as_object().unwrap())
     }
 
-    fn ok(&self, name: &str, arguments: Value) -> Reply {
-        self.call(name, &arguments).unwrap_or_else(|error| unreachable!("{name} {arguments}: {error}"))
+    fn ok(&self, name: &str, arguments: &Value) -> Reply {
+        self.call(name, arguments).unwrap_or_else(|error| unreachable!("{name} {arguments}: {error}"))
     }
 }
 
 #[test]
 fn what_is_discarded_is_found_explained_and_restored() {
     let desk = Desk::new();
-    let found = desk.ok("recall", json!({"query": "tool:read"}));
+    let found = desk.ok("recall", &json!({"query": "tool:read"}));
     let item = found.value.pointer("/items/0/item").and_then(Value::as_str).unwrap().to_owned();
     assert!(found.text.contains("worth hiding"), "{found:?}");
-    let hidden = desk.ok("context_discard", json!({"targets": [item]}));
+    let hidden = desk.ok("context_discard", &json!({"targets": [item]}));
     assert_eq!(hidden.value.pointer("/hidden/0"), Some(&json!(item)));
-    let why = desk.ok("explain", json!({"item": item}));
+    let why = desk.ok("explain", &json!({"item": item}));
     assert!(why.text.contains("discard"), "{why:?}");
-    let still = desk.ok("recall", json!({"query": "\"worth hiding\""}));
+    let still = desk.ok("recall", &json!({"query": "\"worth hiding\""}));
     assert!(still.text.contains("worth hiding"), "the history keeps it: {still:?}");
-    let shown = desk.ok("context_restore", json!({"targets": [item]}));
+    let shown = desk.ok("context_restore", &json!({"targets": [item]}));
     assert_eq!(shown.value.pointer("/shown/0"), Some(&json!(item)));
     let distilled =
-        desk.ok("context_distill", json!({"targets": [{"target": item, "summary": "twenty equal lines"}]}));
+        desk.ok("context_distill", &json!({"targets": [{"target": item, "summary": "twenty equal lines"}]}));
     assert_eq!(distilled.value.pointer("/hidden/0"), Some(&json!(item)));
 }
 
@@ -81,21 +79,21 @@ fn memory_is_kept_found_and_taken_back() {
     let desk = Desk::new();
     let id = desk.ok(
         "memory_remember",
-        json!({"kind": "decision", "text": "Jobs wait in Postgres", "rationale": "one server"}),
+        &json!({"kind": "decision", "text": "Jobs wait in Postgres", "rationale": "one server"}),
     );
     let id = id.value.pointer("/id").and_then(Value::as_str).unwrap().to_owned();
-    desk.ok("memory_remember", json!({"kind": "preference", "key": "style/indent", "text": "tabs"}));
-    assert!(desk.ok("memory_recall", json!({})).text.contains("tabs"));
-    let found = desk.ok("memory_recall", json!({"query": "postgres JOBS"}));
+    desk.ok("memory_remember", &json!({"kind": "preference", "key": "style/indent", "text": "tabs"}));
+    assert!(desk.ok("memory_recall", &json!({})).text.contains("tabs"));
+    let found = desk.ok("memory_recall", &json!({"query": "postgres JOBS"}));
     assert_eq!(found.value.pointer("/items").and_then(Value::as_array).map(Vec::len), Some(1), "{found:?}");
-    desk.ok("memory_forget", json!({"id": id, "reason": "moved"}));
-    assert_eq!(desk.ok("memory_recall", json!({"query": "postgres"})).value, json!({"items": []}));
+    desk.ok("memory_forget", &json!({"id": id, "reason": "moved"}));
+    assert_eq!(desk.ok("memory_recall", &json!({"query": "postgres"})).value, json!({"items": []}));
 }
 
 #[test]
 fn todos_are_those_that_are_open() {
     let desk = Desk::new();
-    assert_eq!(desk.ok("todo", json!({})).text, "[pending] Write the note");
+    assert_eq!(desk.ok("todo", &json!({})).text, "[pending] Write the note");
 }
 
 #[test]

@@ -65,7 +65,7 @@ pub fn summary(exchange: &Exchange) -> Value {
 
 /// What the provider billed: from the answer, or from the events of a stream, the later over the earlier.
 fn usage(answer: &[u8]) -> Option<Value> {
-    let text = std::str::from_utf8(answer).ok()?;
+    let text = &*String::from_utf8_lossy(answer);
     let mut found: Option<serde_json::Map<String, Value>> = None;
     let lines = text.lines().map(|line| line.strip_prefix("data:").unwrap_or(line).trim());
     let whole = std::iter::once(text).filter(|text| text.trim_start().starts_with(['{', '[']));

@@ -1,7 +1,5 @@
 //! Whose a request is, what is kept of it; and, with the proxy built in, bytes that go through it.
 
-#![expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
-
 use serde_json::json;
 
 use super::identity;
@@ -162,7 +160,8 @@ mod through {
                     store.stream_events(stream.id, acpdb_engine::ids::Seq(1), acpdb_engine::ids::Seq::MAX);
                 for event in events.unwrap().flatten() {
                     if let Payload::HostRecorded(record) = event.event.payload {
-                        return String::from_utf8(store.body(record.raw.unwrap()).unwrap()).unwrap();
+                        return String::from_utf8(store.body(record.raw.unwrap().id(event.seq)).unwrap())
+                            .unwrap();
                     }
                 }
             }
