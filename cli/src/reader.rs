@@ -76,14 +76,24 @@ fn files_to(path: &Path, depth_max: usize) -> std::io::Result<Vec<Candidate>> {
     let mut found = Vec::new();
     let mut folders = vec![(path.to_owned(), 0)];
     while let Some((folder, depth)) = folders.pop() {
-        for entry in std::fs::read_dir(&folder)? {
+        let entries = match std::fs::read_dir(&folder) {
+            // Gone since its own folder was listed.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound && depth > 0 => continue,
+            entries => entries?,
+        };
+        for entry in entries {
             let entry = entry?;
             // Links are not followed: a folder that holds itself would never end.
             let kind = entry.file_type()?;
             if kind.is_dir() && depth < depth_max {
                 folders.push((entry.path(), depth + 1));
             } else if kind.is_file() {
-                found.push(Candidate { path: entry.path(), bytes: entry.metadata()?.len(), named: false });
+                match entry.metadata() {
+                    Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                    metadata => {
+                        found.push(Candidate { path: entry.path(), bytes: metadata?.len(), named: false });
+                    }
+                }
             }
         }
     }

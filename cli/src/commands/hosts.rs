@@ -55,7 +55,7 @@ pub(crate) fn run(global: &Global, output: &mut Output) -> Result<Code, Failure>
         if root.path.exists() && !row.places.contains(&root.path) {
             row.places.push(root.path.clone());
         }
-        row.files = row.files.saturating_add(root.files().len() as u64);
+        row.files = row.files.saturating_add(root.files().map_or(0, |files| files.len() as u64));
     }
     if place::folder(global, output)?.join("acpdb.json").is_file() {
         let store = place::read(global, output)?;

@@ -222,7 +222,11 @@ pub(crate) fn usual(hosts: &[Format], output: &Output) -> Result<Vec<Candidate>,
     for place in places(hosts)? {
         let root = Root { path: place.folder.clone(), place: Some(place) };
         let before = all.len();
-        all.extend(root.files());
+        // One place that cannot be listed leaves the others.
+        match root.files() {
+            Ok(found) => all.extend(found),
+            Err(error) => output.warn(format!("{}: cannot be looked at: {error}", root.path.display())),
+        }
         if let Some(place) = root.place.as_ref().filter(|_| all.len() > before) {
             output.note(format!(
                 "{}: {} in {}",

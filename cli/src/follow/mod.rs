@@ -15,6 +15,8 @@ mod watch;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, TrySendError, channel, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -75,7 +77,8 @@ pub(crate) struct Plan {
 /// A file that is open.
 struct Open {
     wake: SyncSender<()>,
-    woken: Instant,
+    /// When it changed last, as far as that was told.
+    changed: Instant,
     thread: JoinHandle<()>,
 }
 
@@ -97,13 +100,18 @@ struct Follower<'o> {
     sessions: HashMap<PathBuf, ReadSessions>,
     said: BTreeSet<String>,
     event_count: u64,
+    /// It was told to stop; the news of that may come behind others.
+    is_stopping: Arc<AtomicBool>,
 }
 
 /// Follows files until it is told to stop.
 pub(crate) fn run(store: Store, known: KnownFiles, plan: Plan, output: &mut Output) -> Result<(), Failure> {
     let (news, told) = channel();
     let stop = news.clone();
+    let is_stopping = Arc::new(AtomicBool::new(false));
+    let stopping = Arc::clone(&is_stopping);
     crate::interrupt::instead(move || {
+        stopping.store(true, Ordering::SeqCst);
         let _ = stop.send(News::Stop);
     });
     let (watch, trouble) = Watch::new(news.clone());
@@ -121,6 +129,7 @@ pub(crate) fn run(store: Store, known: KnownFiles, plan: Plan, output: &mut Outp
         sessions: HashMap::new(),
         said: BTreeSet::new(),
         event_count: 0,
+        is_stopping,
     };
     if let Some(trouble) = trouble {
         follower.warn(format!("changes are found by looking only: {trouble}"));
@@ -174,7 +183,7 @@ impl Follower<'_> {
             News::Look => return Ok(true),
             News::Unwatched(why) => self.warn(format!("changes may be found by looking only: {why}")),
             News::Recorded { path, format, event_count } => self.recorded(&path, format, event_count)?,
-            News::Ended { path, end, position, result } => self.closed(path, end, position, *result)?,
+            News::Ended { path, end, position, result } => self.closed(&path, end, position, *result)?,
             News::Stop => {}
         }
         Ok(false)
@@ -190,7 +199,17 @@ impl Follower<'_> {
                 self.warn(trouble);
             }
             let Some(root) = self.plan.roots.get(index) else { break };
-            for candidate in root.files() {
+            let found = root
+                .files()
+                .map_err(|error| format!("{}: cannot be looked at: {error}", root.path.display()));
+            let found = found.unwrap_or_else(|trouble| {
+                self.warn(trouble);
+                Vec::new()
+            });
+            for candidate in found {
+                if self.is_stopping.load(Ordering::SeqCst) {
+                    return Ok(Instant::now());
+                }
                 self.consider(&candidate, is_first)?;
             }
         }
@@ -204,6 +223,9 @@ impl Follower<'_> {
         // What is new in a database is in its log first.
         let path = name.strip_suffix("-wal").map_or_else(|| path.to_owned(), PathBuf::from);
         if self.wake(&path) {
+            if let Some(open) = self.open.get_mut(&path) {
+                open.changed = Instant::now();
+            }
             return Ok(());
         }
         let Ok(metadata) = std::fs::symlink_metadata(&path) else { return Ok(()) };
@@ -218,8 +240,7 @@ impl Follower<'_> {
 
     /// Has an open file read on; false if it is not open.
     fn wake(&mut self, path: &Path) -> bool {
-        let Some(open) = self.open.get_mut(path) else { return false };
-        open.woken = Instant::now();
+        let Some(open) = self.open.get(path) else { return false };
         let is_open = !matches!(open.wake.try_send(()), Err(TrySendError::Disconnected(())));
         if !is_open {
             self.open.remove(path);
@@ -230,8 +251,10 @@ impl Follower<'_> {
     /// Looks into a folder that is new, or moved here.
     fn folder(&mut self, folder: &Path) -> Result<(), Failure> {
         let below = |root: &&Root| root.path != folder && folder.starts_with(&root.path);
+        let roots = self.plan.roots.iter().filter(below);
+        // What cannot be listed now is looked at with all the others.
         let found: Vec<Candidate> =
-            self.plan.roots.iter().filter(below).flat_map(|root| root.files_below(folder, true)).collect();
+            roots.filter_map(|root| root.files_below(folder, true).ok()).flatten().collect();
         for candidate in &found {
             if !self.open.contains_key(&candidate.path) {
                 self.consider(candidate, false)?;
@@ -305,7 +328,7 @@ impl Follower<'_> {
     fn begin(&mut self, path: &Path, format: Format) {
         if self.open.len() >= OPEN_COUNT_MAX
             && let Some(oldest) =
-                self.open.iter().min_by_key(|(_, open)| open.woken).map(|(path, _)| path.clone())
+                self.open.iter().min_by_key(|(_, open)| open.changed).map(|(path, _)| path.clone())
         {
             // Without further words it ends, and says so.
             self.open.remove(&oldest);
@@ -321,7 +344,7 @@ impl Follower<'_> {
         };
         match std::thread::Builder::new().name("tail".to_owned()).spawn(move || tail::run(job)) {
             Ok(thread) => {
-                self.open.insert(path.to_owned(), Open { wake, woken: Instant::now(), thread });
+                self.open.insert(path.to_owned(), Open { wake, changed: Instant::now(), thread });
             }
             Err(error) => self.warn(format!("{}: cannot be followed: {error}", path.display())),
         }
@@ -330,24 +353,24 @@ impl Follower<'_> {
     /// Takes note that the reading of a file that grows has ended.
     fn closed(
         &mut self,
-        path: PathBuf,
+        path: &Path,
         end: End,
         position: u64,
         result: Result<FileReport, ReadError>,
     ) -> Result<(), Failure> {
         // One that was begun since goes on.
-        self.wake(&path);
+        self.wake(path);
         match result {
             Ok(report) => {
                 if end == End::Still {
-                    self.known.keep_grown(&path, position, &report);
+                    self.known.keep_grown(path, position, &report);
                 }
                 self.tell(&report);
             }
-            Err(error) => self.refuse(&path, error)?,
+            Err(error) => self.refuse(path, error)?,
         }
         if end == End::Replaced {
-            self.changed(&path)?;
+            self.changed(path)?;
         }
         Ok(())
     }
@@ -414,7 +437,7 @@ impl Follower<'_> {
         for news in told.try_iter().collect::<Vec<_>>() {
             let heard = match news {
                 News::Ended { path, position, result, end: End::Still } => {
-                    self.closed(path, End::Still, position, *result)
+                    self.closed(&path, End::Still, position, *result)
                 }
                 News::Recorded { path, format, event_count } => self.recorded(&path, format, event_count),
                 News::Ended { result, .. } => match *result {

@@ -31,20 +31,23 @@ impl Root {
         self.place.as_ref().is_none_or(|place| place.holds(&relative.to_string_lossy()))
     }
 
-    /// Its files as they are now.
-    pub(crate) fn files(&self) -> Vec<Candidate> {
+    /// Its files as they are now; none if it is not there.
+    pub(crate) fn files(&self) -> std::io::Result<Vec<Candidate>> {
         if self.is_flat() {
             return self.files_below(&self.path, false);
         }
         self.files_below(&self.path, true)
     }
 
-    /// Its files in or below a folder.
-    pub(crate) fn files_below(&self, folder: &Path, deep: bool) -> Vec<Candidate> {
-        let mut found =
-            if deep { reader::files(folder) } else { reader::files_in(folder) }.unwrap_or_default();
+    /// Its files in a folder, and below that if `deep`; none if the folder is not there.
+    pub(crate) fn files_below(&self, folder: &Path, deep: bool) -> std::io::Result<Vec<Candidate>> {
+        let found = if deep { reader::files(folder) } else { reader::files_in(folder) };
+        let mut found = match found {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+            found => found?,
+        };
         found.retain(|candidate| self.holds(&candidate.path));
-        found
+        Ok(found)
     }
 
     /// Whether all its files lie in one folder, so that nothing below that need be looked at.

@@ -122,8 +122,12 @@ pub fn read_changed(
         if read.0.get(id) == Some(&mark) {
             continue;
         }
-        rows.import(&database, id, session, &mut context)?;
-        read.0.insert(id.clone(), mark);
+        let (session, end) = rows.import(&database, id, session, &mut context)?;
+        // The document names all its records: told again with each of them, it would outgrow them. Once is enough to put an
+        // export together; the records that came since are there by their own ids.
+        if read.0.insert(id.clone(), mark).is_none() {
+            session.close(end, &mut context)?;
+        }
     }
     Ok(context.report)
 }
@@ -297,7 +301,7 @@ impl Rows {
         id: &str,
         info: &str,
         context: &mut Context<'_>,
-    ) -> Result<(), ImportError> {
+    ) -> Result<(opencode::Session, u64), ImportError> {
         let mut session = opencode::Session::open(info, context);
         let stream = std::sync::Arc::clone(&session.stream);
         session.literal(&format!(r#"{{"info":{info},"messages":["#));
@@ -320,9 +324,9 @@ impl Rows {
             session.message(text, end, context)?;
         }
         session.literal("]}");
-        session.close(end, context)?;
         self.next(database, id, &stream, end, context)?;
-        states::import(self, database, id, &stream, end, context)
+        states::import(self, database, id, &stream, end, context)?;
+        Ok((session, end))
     }
 
     /// Writes a message as an export does; false if it is not there.

@@ -344,11 +344,15 @@ fn told(batches: &[Batch]) -> Vec<String> {
 fn a_database_that_is_read_again_gives_the_sessions_that_have_changed() {
     let mut made = Made::opencode();
     let mut read = ReadSessions::default();
+    let mut documents = 0;
     let mut again = |made: &Made| {
         let (mut batches, file) = (Vec::new(), made.bytes());
         let report =
             read_changed(&&file[..], None, "x", &Options::default(), &mut read, &mut batches).unwrap();
         assert!(report.is_complete(), "{report:?}");
+        let entries = batches.iter().flat_map(|batch| &batch.entries);
+        documents +=
+            entries.filter(|it| it.origin.as_deref().is_some_and(|it| it.starts_with("document:"))).count();
         told(&batches)
     };
     assert_eq!(again(&made), ["ses_1: first", "ses_2: second"]);
@@ -365,6 +369,7 @@ fn a_database_that_is_read_again_gives_the_sessions_that_have_changed() {
     assert_eq!(again(&made), ["ses_2: changed again"]);
     made.table("session")[0][2] = Value::Text("renamed".to_owned());
     assert_eq!(again(&made), ["ses_1: third"]);
+    assert_eq!(documents, 2, "a document names all records of its session, so it is told once");
 }
 
 #[test]
