@@ -278,7 +278,7 @@ impl Search<'_> {
             Face::Output
         };
         let (row, visible) = match ix {
-            Some(ix) => self.row(&view, ix, face)?,
+            Some(ix) => self.row(&view, ix, face),
             None => (None, false),
         };
         if !self.passes(recorded, row.as_ref()) {
@@ -310,11 +310,11 @@ impl Search<'_> {
         }))
     }
 
-    fn row(&self, view: &View, ix: Ix, face: Face) -> Result<(Option<ItemRow>, bool), Error> {
+    fn row(&self, view: &View, ix: Ix, face: Face) -> (Option<ItemRow>, bool) {
         let (mut row, visible) = {
             let reading = view.read();
             let (state, at) = (reading.state(), view.at());
-            let Some(item) = state.item(ix, at) else { return Ok((None, false)) };
+            let Some(item) = state.item(ix, at) else { return (None, false) };
             let shown = if face == Face::Input { &item.input } else { &item.output };
             let is_shown = matches!(
                 shown.state,
@@ -324,7 +324,7 @@ impl Search<'_> {
             (ItemRow::of(state, &item, &self.stream.name, at), visible)
         };
         let _ = spell(view, &mut [&mut row]);
-        Ok((Some(row), visible))
+        (Some(row), visible)
     }
 
     /// Whether an item matches what is asked besides. What is no item matches by its event alone.

@@ -255,16 +255,16 @@ const EXAMPLES: &[(&str, &[Example])] = &[
             ("acpdb cost", "every day"),
             ("acpdb cost --by session --since 7d", "the dearest sessions of a week, subagents included"),
             ("acpdb cost --by model --waste", "and what of it went to stale items"),
-            ("acpdb cost --prices mine.toml", "your own prices before the program's"),
+            ("acpdb cost --show-prices", "the table of prices, to change and give with --prices"),
         ],
     ),
     (
         "search",
         &[
-            ("acpdb search 'connection refused'", "in every session, the newest first"),
-            ("acpdb search timeout retry tool:bash since:7d", "both words, in commands of a week"),
+            ("acpdb search 'silent clamp'", "in every session, the newest first"),
+            ("acpdb search clampLimit cursor tool:edit", "both words, in edits"),
             (
-                "acpdb search -e 'fn \\w+_limit' -C 2 --session latest",
+                "acpdb search -e 'function \\w+Limit' -C 2 --session latest",
                 "a regular expression, with lines around",
             ),
         ],

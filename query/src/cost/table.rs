@@ -203,9 +203,8 @@ impl ModelPrice {
 
     fn times(&self, tier: Option<&str>) -> Option<f64> {
         match tier {
-            None => Some(1.0),
-            // A table that tells no tiers of a provider knows of no other prices.
-            Some("standard" | "default") => Some(1.0),
+            // What all is served as where nothing else is asked for.
+            None | Some("standard" | "default") => Some(1.0),
             Some(tier) => self.tiers.get(tier).copied(),
         }
     }

@@ -78,7 +78,7 @@ fn told(bill: &Bill) -> String {
     text + &format!("copies {}, without input {}\n", bill.copies, bill.requests_without_input)
 }
 
-fn check(store: &Store, by: By, expected: Expect) {
+fn check(store: &Store, by: By, expected: &Expect) {
     let requests = requests(store, Seq::MAX).unwrap();
     let asked = Asked { wanted: &|_| true, stale: None };
     expected.assert_eq(&told(&bill(&requests, by, &PriceTable::built_in().unwrap(), &asked)));
@@ -102,7 +102,7 @@ fn requests_are_summed_by_what_is_asked_for() {
     check(
         &store,
         By::Session,
-        expect![[r#"
+        &expect![[r#"
             one: 3 (0 unpriced) [1010, 1000, 10, 10, 2] $1.41 subagents 1
             two: 2 (0 unpriced) [200, 0, 0, 0, 2] $0.53 host 0.3
             sum: 5 (0 unpriced) [1210, 1000, 10, 10, 4] $1.94 subagents 1 host 0.3
@@ -112,7 +112,7 @@ fn requests_are_summed_by_what_is_asked_for() {
     check(
         &store,
         By::Day,
-        expect![[r#"
+        &expect![[r#"
         2026-11-02: 2 (0 unpriced) [1010, 1000, 10, 0, 1] $1.31 subagents 1
         2026-11-03: 1 (0 unpriced) [0, 0, 0, 10, 1] $0.1
         2026-11-09: 1 (0 unpriced) [100, 0, 0, 0, 1] $0.265 host 0.3
@@ -124,7 +124,7 @@ fn requests_are_summed_by_what_is_asked_for() {
     check(
         &store,
         By::Week,
-        expect![[r#"
+        &expect![[r#"
         2026-W45: 3 (0 unpriced) [1010, 1000, 10, 10, 2] $1.41 subagents 1
         2026-W46: 1 (0 unpriced) [100, 0, 0, 0, 1] $0.265 host 0.3
         2026-W47: 1 (0 unpriced) [100, 0, 0, 0, 1] $0.265
@@ -135,7 +135,7 @@ fn requests_are_summed_by_what_is_asked_for() {
     check(
         &store,
         By::Model,
-        expect![[r#"
+        &expect![[r#"
         claude-haiku-4-5: 1 (0 unpriced) [1000, 0, 0, 0, 0] $1 subagents 1
         gpt-5.4: 2 (0 unpriced) [200, 0, 0, 0, 2] $0.53 host 0.3
         claude-opus-5-5: 2 (0 unpriced) [10, 1000, 10, 10, 2] $0.41
@@ -146,7 +146,7 @@ fn requests_are_summed_by_what_is_asked_for() {
     check(
         &store,
         By::Project,
-        expect![[r#"
+        &expect![[r#"
         /home/one: 3 (0 unpriced) [1010, 1000, 10, 10, 2] $1.41 subagents 1
         /home/two: 2 (0 unpriced) [200, 0, 0, 0, 2] $0.53 host 0.3
         sum: 5 (0 unpriced) [1210, 1000, 10, 10, 4] $1.94 subagents 1 host 0.3
@@ -156,7 +156,7 @@ fn requests_are_summed_by_what_is_asked_for() {
     check(
         &store,
         By::Host,
-        expect![[r#"
+        &expect![[r#"
         host: 5 (0 unpriced) [1210, 1000, 10, 10, 4] $1.94 subagents 1 host 0.3
         sum: 5 (0 unpriced) [1210, 1000, 10, 10, 4] $1.94 subagents 1 host 0.3
         copies 0, without input 0
@@ -182,7 +182,7 @@ fn what_has_no_price_is_named_and_adds_nothing() {
     check(
         &store,
         By::Model,
-        expect![[r#"
+        &expect![[r#"
             claude-opus-5-5: 3 (1 unpriced) [1010, 0, 0, 0, 101] $4
             : 1 (1 unpriced) [10, 0, 0, 0, 1] $0
             claude-opus-9: 1 (1 unpriced) [10, 0, 0, 0, 1] $0
@@ -220,7 +220,7 @@ fn copies_of_requests_count_once() {
     check(
         &store,
         By::Session,
-        expect![[r#"
+        &expect![[r#"
         one: 2 (0 unpriced) [2000, 0, 0, 0, 0] $8
         live: 1 (0 unpriced) [1000, 0, 0, 0, 0] $4
         live too: 1 (0 unpriced) [1000, 0, 0, 0, 0] $4
@@ -250,7 +250,7 @@ fn what_a_fork_copied_counts_once() {
     check(
         &store,
         By::Session,
-        expect![[r#"
+        &expect![[r#"
         fork: 1 (0 unpriced) [900, 0, 0, 0, 1] $4.5225
         one: 3 (0 unpriced) [600, 0, 0, 0, 3] $2.3025
         sum: 4 (0 unpriced) [1500, 0, 0, 0, 4] $6.825

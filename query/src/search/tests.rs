@@ -76,80 +76,26 @@ fn texts_are_found_with_their_items_and_whether_the_model_sees_them() {
         &["parser"],
         "",
         expect![[r##"
-        #3  Output seen 1
-          1: The [Parser] fails on "quoted" words
-        #5 read Input seen 1
-          1: filePath: /src/[parser].rs
-        #5 read Output unseen 20
-          1: /src/[parser].rs line of output
-          2: /src/[parser].rs line of output
-          3: /src/[parser].rs line of output
-          4: /src/[parser].rs line of output
-          5: /src/[parser].rs line of output
-          6: /src/[parser].rs line of output
-          7: /src/[parser].rs line of output
-          8: /src/[parser].rs line of output
-          9: /src/[parser].rs line of output
-          10: /src/[parser].rs line of output
-          11: /src/[parser].rs line of output
-          12: /src/[parser].rs line of output
-          13: /src/[parser].rs line of output
-          14: /src/[parser].rs line of output
-          15: /src/[parser].rs line of output
-          16: /src/[parser].rs line of output
-          17: /src/[parser].rs line of output
-          18: /src/[parser].rs line of output
-          19: /src/[parser].rs line of output
-          20: /src/[parser].rs line of output
-        #8 edit Input seen 1
-          1: filePath: /src/[parser].rs
-        #8 edit Output seen 20
-          1: /src/[parser].rs line of output
-          2: /src/[parser].rs line of output
-          3: /src/[parser].rs line of output
-          4: /src/[parser].rs line of output
-          5: /src/[parser].rs line of output
-          6: /src/[parser].rs line of output
-          7: /src/[parser].rs line of output
-          8: /src/[parser].rs line of output
-          9: /src/[parser].rs line of output
-          10: /src/[parser].rs line of output
-          11: /src/[parser].rs line of output
-          12: /src/[parser].rs line of output
-          13: /src/[parser].rs line of output
-          14: /src/[parser].rs line of output
-          15: /src/[parser].rs line of output
-          16: /src/[parser].rs line of output
-          17: /src/[parser].rs line of output
-          18: /src/[parser].rs line of output
-          19: /src/[parser].rs line of output
-          20: /src/[parser].rs line of output
-        #11 bash Input seen 1
-          1: command: make [parser]
-        #11 bash Output seen 20
-          1: make [parser] line of output
-          2: make [parser] line of output
-          3: make [parser] line of output
-          4: make [parser] line of output
-          5: make [parser] line of output
-          6: make [parser] line of output
-          7: make [parser] line of output
-          8: make [parser] line of output
-          9: make [parser] line of output
-          10: make [parser] line of output
-          11: make [parser] line of output
-          12: make [parser] line of output
-          13: make [parser] line of output
-          14: make [parser] line of output
-          15: make [parser] line of output
-          16: make [parser] line of output
-          17: make [parser] line of output
-          18: make [parser] line of output
-          19: make [parser] line of output
-          20: make [parser] line of output
-        #13  Output seen 1
-          1: I mended the [parser]
-    "##]],
+            #3  Output seen 1
+              1: The [Parser] fails on "quoted" words
+            #5 read Input seen 1
+              1: filePath: /src/[parser].rs
+            #5 read Output unseen 20
+              1: /src/[parser].rs line of output
+              2: /src/[parser].rs line of output
+            #8 edit Input seen 1
+              1: filePath: /src/[parser].rs
+            #8 edit Output seen 20
+              1: /src/[parser].rs line of output
+              2: /src/[parser].rs line of output
+            #11 bash Input seen 1
+              1: command: make [parser]
+            #11 bash Output seen 20
+              1: make [parser] line of output
+              2: make [parser] line of output
+            #13  Output seen 1
+              1: I mended the [parser]
+        "##]],
     );
     check(
         &["Parser"],
@@ -171,59 +117,23 @@ fn texts_are_found_with_their_items_and_whether_the_model_sees_them() {
         &["parser"],
         "tool:bash",
         expect![[r#"
-        #11 bash Input seen 1
-          1: command: make [parser]
-        #11 bash Output seen 20
-          1: make [parser] line of output
-          2: make [parser] line of output
-          3: make [parser] line of output
-          4: make [parser] line of output
-          5: make [parser] line of output
-          6: make [parser] line of output
-          7: make [parser] line of output
-          8: make [parser] line of output
-          9: make [parser] line of output
-          10: make [parser] line of output
-          11: make [parser] line of output
-          12: make [parser] line of output
-          13: make [parser] line of output
-          14: make [parser] line of output
-          15: make [parser] line of output
-          16: make [parser] line of output
-          17: make [parser] line of output
-          18: make [parser] line of output
-          19: make [parser] line of output
-          20: make [parser] line of output
-    "#]],
+            #11 bash Input seen 1
+              1: command: make [parser]
+            #11 bash Output seen 20
+              1: make [parser] line of output
+              2: make [parser] line of output
+        "#]],
     );
     check(
         &["parser"],
         "session:second or state:superseded",
         expect![[r#"
-        #5 read Input seen 1
-          1: filePath: /src/[parser].rs
-        #5 read Output unseen 20
-          1: /src/[parser].rs line of output
-          2: /src/[parser].rs line of output
-          3: /src/[parser].rs line of output
-          4: /src/[parser].rs line of output
-          5: /src/[parser].rs line of output
-          6: /src/[parser].rs line of output
-          7: /src/[parser].rs line of output
-          8: /src/[parser].rs line of output
-          9: /src/[parser].rs line of output
-          10: /src/[parser].rs line of output
-          11: /src/[parser].rs line of output
-          12: /src/[parser].rs line of output
-          13: /src/[parser].rs line of output
-          14: /src/[parser].rs line of output
-          15: /src/[parser].rs line of output
-          16: /src/[parser].rs line of output
-          17: /src/[parser].rs line of output
-          18: /src/[parser].rs line of output
-          19: /src/[parser].rs line of output
-          20: /src/[parser].rs line of output
-    "#]],
+            #5 read Input seen 1
+              1: filePath: /src/[parser].rs
+            #5 read Output unseen 20
+              1: /src/[parser].rs line of output
+              2: /src/[parser].rs line of output
+        "#]],
     );
     check(
         &["\"quoted\""],
