@@ -29,7 +29,8 @@ const CRATES: &[(&str, &[&str])] = &[
     ("engine", &[]),
     ("query", &["acpdb-engine"]),
     ("hosts", &["acpdb-engine"]),
-    ("cli", &["acpdb-engine", "acpdb-hosts", "acpdb-query"]),
+    ("proof", &["acpdb-engine"]),
+    ("cli", &["acpdb-engine", "acpdb-hosts", "acpdb-proof", "acpdb-query"]),
 ];
 
 /// Modules of the engine: each may use those before it.

@@ -6,6 +6,7 @@ use acpdb_engine::log::{Standing, Witness, WitnessKind};
 use acpdb_engine::verify::{Report, Verdict};
 use acpdb_engine::{VerifyOptions, verify_store};
 
+use super::claims::{self, Claim, Judged};
 use super::{describe, head};
 use crate::args::{Global, Verify};
 use crate::failure::{Code, Failure};
@@ -39,14 +40,49 @@ pub(crate) fn run(global: &Global, args: &Verify, output: &mut Output) -> Result
             expected.seq
         )));
     }
-    let code = code_of(report.verdict());
+    let signed = signed(&report, &folder)?;
+    let code = worse(code_of(report.verdict()), signed.as_ref().map_or(Code::Ok, Judged::code));
     if output.json {
-        output.json_line(&report)?;
+        let claims = signed.as_ref().map(|judged| judged.claims.as_slice()).unwrap_or_default();
+        output.json_line(&Verified { report: &report, signed: claims })?;
         return Ok(code);
     }
     print(&report, &folder, output)?;
+    for text in signed.iter().flat_map(Judged::lines) {
+        output.line(format!("  {:<10} {text}", "signed"))?;
+    }
     advise(&report, &folder, output)?;
     Ok(code)
+}
+
+/// What is printed for programs.
+#[derive(serde::Serialize)]
+struct Verified<'a> {
+    #[serde(flatten)]
+    report: &'a Report,
+    signed: &'a [Claim],
+}
+
+/// What was signed, held against a log that is sound in itself.
+fn signed(report: &Report, folder: &Path) -> Result<Option<Judged>, Failure> {
+    if matches!(report.verdict(), Verdict::Damaged) && !report.violations.is_empty() {
+        return Ok(None);
+    }
+    let store = acpdb_engine::Store::builder(folder).registry(acpdb_hosts::registry()).read_only().open();
+    match store {
+        Ok(store) if claims::are_there(&store)? => claims::judge(&store).map(Some),
+        // Whatever keeps it from being opened was told by the report.
+        _ => Ok(None),
+    }
+}
+
+/// Damage is worse than a lost end, and both are worse than all else.
+fn worse(left: Code, right: Code) -> Code {
+    match (left, right) {
+        (Code::Damage, _) | (_, Code::Damage) => Code::Damage,
+        (Code::LostTail, _) | (_, Code::LostTail) => Code::LostTail,
+        _ => left,
+    }
 }
 
 /// The exit code of a verdict.
