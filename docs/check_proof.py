@@ -17,15 +17,12 @@ def unbase64(text):
     return data
 
 def number(text):
-    need(text.isascii() and text.isdigit() and str(int(text)) == text and int(text) < 2**64, "no number: " + text[:30])
+    need(text.isascii() and text.isdigit() and len(text) < 21 and str(int(text)) == text and int(text) < 2**64, "no number")
     return int(text)
 
 # Ed25519, RFC 8032
-
-P = 2**255 - 19
-L = 2**252 + 27742317777372353535851937790883648493
-D = -121665 * pow(121666, P - 2, P) % P
-ROOT = pow(2, (P - 1) // 4, P)
+P, L = 2**255 - 19, 2**252 + 27742317777372353535851937790883648493
+D, ROOT = -121665 * pow(121666, P - 2, P) % P, pow(2, (P - 1) // 4, P)
 
 def add(p, q):
     a, b = (p[1] - p[0]) * (q[1] - q[0]) % P, (p[1] + p[0]) * (q[1] + q[0]) % P
@@ -41,8 +38,7 @@ def times(scalar, point):
         point, scalar = add(point, point), scalar >> 1
     return result
 
-def same(p, q):
-    return (p[0] * q[2] - q[0] * p[2]) % P == 0 and (p[1] * q[2] - q[1] * p[2]) % P == 0
+same = lambda p, q: (p[0] * q[2] - q[0] * p[2]) % P == (p[1] * q[2] - q[1] * p[2]) % P == 0
 
 def point(data):
     y = int.from_bytes(data, "little")
@@ -67,7 +63,6 @@ def signature_holds(public, message, signature):
     return s < L and not small and same(times(s, BASE), add(r, times(k, key)))
 
 # BLAKE3, for the digests of texts
-
 IV = (0x6A09E667, 0xBB67AE85, 0x3C6EF372, 0xA54FF53A, 0x510E527F, 0x9B05688C, 0x1F83D9AB, 0x5BE0CD19)
 MIX = ((0, 4, 8, 12), (1, 5, 9, 13), (2, 6, 10, 14), (3, 7, 11, 15), (0, 5, 10, 15), (1, 6, 11, 12), (2, 7, 8, 13), (3, 4, 9, 14))
 ORDER = (2, 6, 3, 10, 7, 0, 4, 13, 1, 11, 12, 5, 9, 14, 15, 8)
@@ -98,9 +93,7 @@ def blake3_node(data, counter, root):
     left = 1024 << ((len(data) - 1) // 1024).bit_length() - 1
     children = blake3_node(data[:left], counter, False) + blake3_node(data[left:], counter + left // 1024, False)
     return compress(IV, struct.pack("<16I", *children), 0, 64, 4 | root * 8)
-
-def blake3(data):
-    return struct.pack("<8I", *blake3_node(data, 0, True))
+blake3 = lambda data: struct.pack("<8I", *blake3_node(data, 0, True))
 
 # Trees, RFC 6962
 
@@ -123,8 +116,7 @@ def roots_of(old, size, proof, known):
         need(len(proof) == (known is None), "the proof has hashes too many or too few")
         return (known, known) if known else (proof[0], proof[0])
     need(proof, "the proof has hashes too few")
-    middle = split(size)
-    if old <= middle:
+    if old <= (middle := split(size)):
         first, second = roots_of(old, middle, proof[:-1], known)
         return first, sha(b"\1", second, proof[-1])
     first, second = roots_of(old - middle, size - middle, proof[:-1], None)

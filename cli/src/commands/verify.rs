@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use acpdb_engine::ids::StoreId;
 use acpdb_engine::log::{Standing, Witness, WitnessKind};
 use acpdb_engine::verify::{Report, Verdict};
 use acpdb_engine::{VerifyOptions, verify_store};
@@ -40,6 +41,9 @@ pub(crate) fn run(global: &Global, args: &Verify, output: &mut Output) -> Result
             expected.seq
         )));
     }
+    if let Some(key) = &args.key {
+        is_for(key, report.store)?;
+    }
     let signed = signed(&report, &folder)?;
     let code = worse(code_of(report.verdict()), signed.as_ref().map_or(Code::Ok, Judged::code));
     if output.json {
@@ -61,6 +65,17 @@ struct Verified<'a> {
     #[serde(flatten)]
     report: &'a Report,
     signed: &'a [Claim],
+}
+
+/// Fails unless a key is one for this store.
+fn is_for(key: &str, store: StoreId) -> Result<(), Failure> {
+    let keys = crate::keys::verifiers(key)?;
+    if keys.iter().any(|key| key.name() == acpdb_proof::origin(store)) {
+        return Ok(());
+    }
+    let names: Vec<&str> = keys.iter().map(acpdb_proof::VerifierKey::name).collect();
+    let message = format!("it is of another store: this is {store}, the key is for {}", names.join(", "));
+    Err(Failure::new(Code::Damage, message).hint("look for the folder that was here before"))
 }
 
 /// What was signed, held against a log that is sound in itself.
