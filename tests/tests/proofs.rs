@@ -18,7 +18,7 @@ mod transcript;
 #[path = "cli/world.rs"]
 mod world;
 
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -313,8 +313,8 @@ fn leaves_stay_what_they_are_and_each_has_a_salt_of_its_own() {
     for leaf in &before {
         let event = LeafEvent::decode(&leaf.bytes).unwrap();
         let recorded = store.event(leaf.seq).unwrap().unwrap();
-        assert_eq!((event.store, event.seq, event.time), (store.id(), recorded.seq, recorded.time));
-        assert_eq!(event.envelope.stream, recorded.stream);
+        assert_eq!((event.store, event.seq, event.time), (store.id(), recorded.seq, recorded.recorded_at));
+        assert_eq!(event.envelope.stream, recorded.event.stream);
         assert_eq!(event.rows.len(), store.body_count(leaf.seq).unwrap() as usize);
         for body in store.salted_bodies(leaf.seq).unwrap() {
             assert!(event.rows[body.row as usize].is_of(&body.salt, &body.bytes));

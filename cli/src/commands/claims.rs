@@ -4,7 +4,7 @@
 //! pins/STORE.note, STORE/checkpoints/*.note --> one pass over the leaves --> agrees | ahead | rewritten | ..
 //! ```
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use acpdb_engine::Store;
 use acpdb_engine::ids::{Micros, Seq};
@@ -16,6 +16,9 @@ use crate::keys;
 
 /// How far a clock may be set back without being taken for a lie.
 const CLOCK_SLACK_SECONDS: u64 = 120;
+
+/// Most checkpoints beside a log that are looked at.
+const KEPT_COUNT_MAX: usize = 10_000;
 
 /// How a checkpoint stands to the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
@@ -64,8 +67,6 @@ pub(crate) struct Claim {
     pub(crate) detail: Option<String>,
     #[serde(skip)]
     pub(crate) checkpoint: Option<Checkpoint>,
-    #[serde(skip)]
-    pub(crate) note: String,
 }
 
 impl Claim {
@@ -129,15 +130,17 @@ pub(crate) fn are_there(store: &Store) -> Result<bool, Failure> {
 /// Compares all claims. Cost: a pass over all events, whose texts are not read.
 pub(crate) fn judge(store: &Store) -> Result<Judged, Failure> {
     let keys = keys::known(store.id())?;
-    let pin = keys::pinned(store.id())?.map(|(_, note)| claim_of(store, "seen last", note, &keys));
+    let pin = keys::pinned(store.id())?.map(|(_, note)| claim_of(store, "seen last", &note, &keys));
     let is_signed_by_known = pin.is_some() || !keys.is_empty();
     let mut claims: Vec<Claim> = pin.into_iter().collect();
-    for seq in store.checkpoint_seqs()? {
+    let seqs = store.checkpoint_seqs()?;
+    // A folder of a stranger may hold any number; the newest say most.
+    for seq in seqs.iter().copied().skip(seqs.len().saturating_sub(KEPT_COUNT_MAX)) {
         let note = match store.kept_checkpoint(seq) {
             Ok(note) => note.unwrap_or_default(),
             Err(error) => error.to_string(),
         };
-        let mut claim = claim_of(store, "kept", note, &keys);
+        let mut claim = claim_of(store, "kept", &note, &keys);
         if claim.checkpoint.is_some_and(|found| found.seq != seq) {
             claim = claim.refused(Standing::Damaged, format!("it lies where that of {seq} should"));
         }
@@ -182,11 +185,10 @@ fn replayed(claims: &mut [Claim]) {
 }
 
 /// What a note claims, once its signature was checked.
-fn claim_of(store: &Store, source: &'static str, note: String, keys: &[VerifierKey]) -> Claim {
+fn claim_of(store: &Store, source: &'static str, note: &str, keys: &[VerifierKey]) -> Claim {
     let standing = Standing::Agrees;
-    let mut claim = Claim { source, seq: None, time: None, standing, detail: None, checkpoint: None, note };
-    let read =
-        Note::parse(&claim.note).and_then(|note| Ok((Checkpoint::parse(note.text_unchecked())?, note)));
+    let mut claim = Claim { source, seq: None, time: None, standing, detail: None, checkpoint: None };
+    let read = Note::parse(note).and_then(|note| Ok((Checkpoint::parse(note.text_unchecked())?, note)));
     let (checkpoint, note) = match read {
         Ok(read) => read,
         Err(error) => return claim.refused(Standing::Damaged, error.to_string()),
@@ -223,22 +225,31 @@ struct Walk {
 
 impl Walk {
     fn new(store: &Store, claims: &[Claim]) -> Result<Self, Failure> {
-        let wanted: Vec<Seq> =
+        let wanted: BTreeSet<Seq> =
             claims.iter().filter_map(|claim| claim.checkpoint.map(|found| found.seq)).collect();
         let head = store.head()?;
         let mut frontier = Frontier::default();
         let mut roots = BTreeMap::new();
-        let mut earliest: BTreeMap<Seq, (Seq, Micros)> = BTreeMap::new();
+        // The earliest event between a claim's end and that of the next one.
+        let mut stretches: Vec<(Seq, (Seq, Micros))> = Vec::new();
         for leaf in store.leaves(Seq(1), head)? {
             let leaf = leaf?;
             frontier.push(event::hash(&leaf.salt, &leaf.bytes));
-            for place in earliest.values_mut().filter(|(_, time)| leaf.time < *time) {
+            if let Some((_, place)) = stretches.last_mut()
+                && leaf.time < place.1
+            {
                 *place = (leaf.seq, leaf.time);
             }
             if wanted.contains(&leaf.seq) {
                 roots.insert(leaf.seq, frontier.root());
-                earliest.insert(leaf.seq, (leaf.seq, Micros(i64::MAX)));
+                stretches.push((leaf.seq, (leaf.seq, Micros(i64::MAX))));
             }
+        }
+        let mut earliest = BTreeMap::new();
+        let mut later = (Seq::ZERO, Micros(i64::MAX));
+        for (end, place) in stretches.into_iter().rev() {
+            later = if place.1 < later.1 { place } else { later };
+            earliest.insert(end, later);
         }
         if frontier.size() != head.get() {
             let found = Seq(frontier.size());

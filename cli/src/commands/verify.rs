@@ -44,19 +44,23 @@ pub(crate) fn run(global: &Global, args: &Verify, output: &mut Output) -> Result
     if let Some(key) = &args.key {
         is_for(key, report.store)?;
     }
-    let signed = signed(&report, &folder)?;
+    // What keeps it from being compared is told after all that was found.
+    let (signed, unread) = match signed(&report, &folder) {
+        Ok(signed) => (signed, None),
+        Err(failure) => (None, Some(failure)),
+    };
     let code = worse(code_of(report.verdict()), signed.as_ref().map_or(Code::Ok, Judged::code));
     if output.json {
         let claims = signed.as_ref().map(|judged| judged.claims.as_slice()).unwrap_or_default();
         output.json_line(&Verified { report: &report, signed: claims })?;
-        return Ok(code);
+        return unread.map_or(Ok(code), Err);
     }
     print(&report, &folder, output)?;
     for text in signed.iter().flat_map(Judged::lines) {
         output.line(format!("  {:<10} {text}", "signed"))?;
     }
     advise(&report, &folder, output)?;
-    Ok(code)
+    unread.map_or(Ok(code), Err)
 }
 
 /// What is printed for programs.

@@ -67,6 +67,8 @@ const READS: &[&str] = &[
     "info",
     "info --space",
     "trust --list",
+    "key trust",
+    "checkpoint show",
     "config list",
     "config path",
 ];
@@ -108,6 +110,14 @@ const ACTS: &[&str] = &[
     "config get color",
     "config unset color",
     "simulate s1 --html pruned.html",
+    "key new",
+    "key show",
+    "checkpoint sign",
+    "checkpoint export",
+    "prove #6",
+    "prove #6 --with-body -o event",
+    "check event",
+    "verify",
 ];
 
 /// Runs them all; what they print, by shape. A verb that prints nothing for programs is a finding of its own.
@@ -133,6 +143,12 @@ pub(crate) fn answers() -> Answers {
     let memory = world.run(&["memory", "export", "--session", "s1", "--json"]).text();
     world.write("memory.jsonl", memory);
     for line in ACTS {
+        gather(&world, line, &mut answers);
+    }
+    let key = world.run(&["key", "show"]).ok();
+    gather(&world, &format!("key trust {}", key.trim()), &mut answers);
+    world.write("old.note", world.run(&["checkpoint", "export"]).out);
+    for line in ["prove --from old.note -o growth", "check growth", "check old.note"] {
         gather(&world, line, &mut answers);
     }
     // What travels is told from rows of items by its schema.
