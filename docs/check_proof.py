@@ -174,6 +174,7 @@ def check_event(text, key):
 def check_growth(text, key):
     proof = json.loads(text)
     need(set(proof) == {"schema", "old", "new", "hashes"} and proof["schema"] == "acpdb.consistency/1", "another version")
+    need(json.dumps(proof, separators=(",", ":"), ensure_ascii=False) + "\n" == text, "the proof is cut, or padded")
     (of, old, old_root, old_time), (store, new, new_root, new_time) = checkpoint(proof["old"], key), checkpoint(proof["new"], key)
     need(of == store and 0 < old <= new and (old == new or old_time <= new_time), "the checkpoints do not follow each other")
     hashes = [unbase64(node) for node in proof["hashes"]]

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! keys/NAME.key     a private key, 0600, in a folder 0700
+//! keys/NAME.pub     its public part, which is of use when the private key is lost, or kept elsewhere
 //! keys/trusted      a public key a line
 //! pins/STORE.note   the newest checkpoint of a store that was seen here
 //! ```
@@ -18,6 +19,8 @@ use acpdb_proof::{SignerKey, VerifierKey, origin};
 use crate::failure::{Code, Failure};
 use crate::settings;
 
+/// The name of a key in its file; it signs under the name of a store.
+const KEY_NAME: &str = "acpdb";
 /// Largest file that is read.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 /// Read or write for the group or for others.
@@ -79,8 +82,11 @@ pub(crate) fn make(name: &str) -> Result<PathBuf, Failure> {
     let mut seed = [0; 32];
     getrandom::fill(&mut seed)
         .map_err(|error| Failure::new(Code::Failure, format!("the system has no random bytes: {error}")))?;
-    let text = SignerKey::from_seed(&seed).to_text("acpdb").map_err(|error| refused(&error))?;
+    let key = SignerKey::from_seed(&seed);
+    let public = key.verifier(KEY_NAME).map_err(|error| refused(&error))?;
+    let text = key.to_text(KEY_NAME).map_err(|error| refused(&error))?;
     write(&path, &(text + "\n"), true)?;
+    write(&path.with_extension("pub"), &format!("{public}\n"), false)?;
     Ok(path)
 }
 
@@ -133,19 +139,28 @@ pub(crate) fn write_trusted(keys: &[VerifierKey]) -> Result<PathBuf, Failure> {
     Ok(path)
 }
 
+/// Whether a key of others is believed about a store.
+pub(crate) fn is_trusted_for(store: StoreId) -> Result<bool, Failure> {
+    Ok(trusted()?.iter().any(|key| key.name() == origin(store)))
+}
+
 /// Keys that are believed about a store: the user's own, and those of others that are for it.
 pub(crate) fn known(store: StoreId) -> Result<Vec<VerifierKey>, Failure> {
     let name = origin(store);
     let mut keys = trusted()?;
     keys.retain(|key| key.name() == name);
     let names = below("keys")?.read_dir().into_iter().flatten().flatten().map(|entry| entry.path());
-    let mut paths: Vec<PathBuf> =
-        names.filter(|path| path.extension().is_some_and(|end| end == "key")).collect();
+    let mut paths: Vec<PathBuf> = names.collect();
     paths.sort();
     for path in paths {
-        // One that is damaged stands in nobody's way here: it signs nothing.
-        let key = read(&path).ok().flatten().and_then(|text| SignerKey::parse(&text).ok());
-        keys.extend(key.and_then(|key| key.verifier(&name).ok()));
+        // A file that is damaged stands in nobody's way here: it signs nothing.
+        let Some(text) = read(&path).ok().flatten() else { continue };
+        let key = match path.extension().and_then(|end| end.to_str()) {
+            Some("key") => SignerKey::parse(&text).and_then(|key| key.verifier(&name)).ok(),
+            Some("pub") => VerifierKey::parse(&text).and_then(|key| key.named(&name)).ok(),
+            _ => None,
+        };
+        keys.extend(key.filter(|key| !keys.contains(key)));
     }
     Ok(keys)
 }

@@ -52,6 +52,17 @@ impl VerifierKey {
         &self.name
     }
 
+    /// The same key under another name.
+    ///
+    /// # Errors
+    /// [`ProofError::Malformed`] if no key may have that name.
+    pub fn named(&self, name: &str) -> Result<Self, ProofError> {
+        if !is_name(name) {
+            return Err(ProofError::malformed("the name of a key has blanks or a plus in it"));
+        }
+        Ok(Self { name: name.to_owned(), public: self.public })
+    }
+
     /// The key without its name.
     pub fn public(&self) -> &[u8; 32] {
         &self.public

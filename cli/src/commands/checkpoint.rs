@@ -63,7 +63,7 @@ pub(crate) fn kept(store: &Store, seq: Option<Seq>) -> Result<(Seq, String), Fai
 
 fn sign(store: &Store, name: &str, output: &mut Output) -> Result<Code, Failure> {
     let key = keys::signer(name)?;
-    let judged = claims::judge(store)?;
+    let judged = claims::judge(store, &[])?;
     if judged.code() != Code::Ok {
         let mut failure = contradicted(&judged);
         failure.message = format!("nothing was signed: {}", failure.message);
@@ -106,7 +106,7 @@ fn contradicted(judged: &Judged) -> Failure {
 }
 
 fn show(store: &Store, output: &mut Output) -> Result<Code, Failure> {
-    let judged = claims::judge(store)?;
+    let judged = claims::judge(store, &[])?;
     if output.json {
         output.json_items("acpdb.checkpoints/1", &judged.claims)?;
     } else {

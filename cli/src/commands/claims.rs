@@ -127,11 +127,13 @@ pub(crate) fn are_there(store: &Store) -> Result<bool, Failure> {
     Ok(keys::pinned(store.id())?.is_some() || !store.checkpoint_seqs()?.is_empty())
 }
 
-/// Compares all claims. Cost: a pass over all events, whose texts are not read.
-pub(crate) fn judge(store: &Store) -> Result<Judged, Failure> {
-    let keys = keys::known(store.id())?;
+/// Compares all claims; keys that were given count as known. Cost: a pass over all events, whose texts are not read.
+pub(crate) fn judge(store: &Store, given: &[VerifierKey]) -> Result<Judged, Failure> {
+    let mut keys = keys::known(store.id())?;
+    keys.extend_from_slice(given);
     let pin = keys::pinned(store.id())?.map(|(_, note)| claim_of(store, "seen last", &note, &keys));
-    let is_signed_by_known = pin.is_some() || !keys.is_empty();
+    // That the user has a key of one's own says nothing about a store that others sign.
+    let is_signed_by_known = pin.is_some() || !given.is_empty() || keys::is_trusted_for(store.id())?;
     let mut claims: Vec<Claim> = pin.into_iter().collect();
     let seqs = store.checkpoint_seqs()?;
     // A folder of a stranger may hold any number; the newest say most.

@@ -6,6 +6,7 @@ use acpdb_engine::ids::StoreId;
 use acpdb_engine::log::{Standing, Witness, WitnessKind};
 use acpdb_engine::verify::{Report, Verdict};
 use acpdb_engine::{VerifyOptions, verify_store};
+use acpdb_proof::VerifierKey;
 
 use super::claims::{self, Claim, Judged};
 use super::{describe, head};
@@ -41,11 +42,9 @@ pub(crate) fn run(global: &Global, args: &Verify, output: &mut Output) -> Result
             expected.seq
         )));
     }
-    if let Some(key) = &args.key {
-        is_for(key, report.store)?;
-    }
+    let given = args.key.as_deref().map_or_else(|| Ok(Vec::new()), |key| given(key, report.store))?;
     // What keeps it from being compared is told after all that was found.
-    let (signed, unread) = match signed(&report, &folder) {
+    let (signed, unread) = match signed(&report, &folder, &given) {
         Ok(signed) => (signed, None),
         Err(failure) => (None, Some(failure)),
     };
@@ -71,25 +70,25 @@ struct Verified<'a> {
     signed: &'a [Claim],
 }
 
-/// Fails unless a key is one for this store.
-fn is_for(key: &str, store: StoreId) -> Result<(), Failure> {
+/// The keys that were given, one of which has to be for this store.
+fn given(key: &str, store: StoreId) -> Result<Vec<VerifierKey>, Failure> {
     let keys = crate::keys::verifiers(key)?;
     if keys.iter().any(|key| key.name() == acpdb_proof::origin(store)) {
-        return Ok(());
+        return Ok(keys);
     }
-    let names: Vec<&str> = keys.iter().map(acpdb_proof::VerifierKey::name).collect();
+    let names: Vec<&str> = keys.iter().map(VerifierKey::name).collect();
     let message = format!("it is of another store: this is {store}, the key is for {}", names.join(", "));
     Err(Failure::new(Code::Damage, message).hint("look for the folder that was here before"))
 }
 
 /// What was signed, held against a log that is sound in itself.
-fn signed(report: &Report, folder: &Path) -> Result<Option<Judged>, Failure> {
+fn signed(report: &Report, folder: &Path, given: &[VerifierKey]) -> Result<Option<Judged>, Failure> {
     if matches!(report.verdict(), Verdict::Damaged) && !report.violations.is_empty() {
         return Ok(None);
     }
     let store = acpdb_engine::Store::builder(folder).registry(acpdb_hosts::registry()).read_only().open();
     match store {
-        Ok(store) if claims::are_there(&store)? => claims::judge(&store).map(Some),
+        Ok(store) if claims::are_there(&store)? => claims::judge(&store, given).map(Some),
         // Whatever keeps it from being opened was told by the report.
         _ => Ok(None),
     }
