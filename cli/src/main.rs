@@ -15,6 +15,7 @@ mod failure;
 mod feed;
 mod follow;
 mod interrupt;
+mod keys;
 mod known;
 mod output;
 mod pager;
@@ -211,6 +212,10 @@ fn act(verb: &Verb, global: &args::Global, output: &mut Output) -> Result<Code, 
         Verb::Policy(args) => commands::policy::run(global, args, output),
         Verb::Verify(args) => commands::verify::run(global, args, output),
         Verb::Head(args) => commands::head::run(global, args, output),
+        Verb::Key(args) => commands::key::run(global, args, output),
+        Verb::Checkpoint(args) => commands::checkpoint::run(global, args, output),
+        Verb::Prove(args) => commands::prove::run(global, args, output),
+        Verb::Check(args) => commands::check::run(args, output),
         Verb::Doctor => commands::doctor::run(global, output),
         Verb::Backup(args) => commands::backup::run(global, args, output),
         Verb::Salvage(args) => commands::salvage::run(global, args, output),

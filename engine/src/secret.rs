@@ -41,6 +41,7 @@ struct Keys {
     act: [u8; 32],
     erased: [u8; 32],
     served: [u8; 32],
+    leaf: [u8; 32],
     labels: OnceLock<Labels>,
 }
 
@@ -80,6 +81,7 @@ impl Secret {
             act: key("acpdb 2026 secret act v1"),
             erased: key("acpdb 2026 secret erased v1"),
             served: key("acpdb 2026 secret served v1"),
+            leaf: key("acpdb 2026 secret leaf v1"),
             labels: OnceLock::new(),
             bytes,
         };
@@ -155,6 +157,11 @@ impl Secret {
     /// Digest of a context that was sent.
     pub fn served(&self, bytes: &[u8]) -> [u8; 32] {
         *blake3::keyed_hash(&self.keys.served, bytes).as_bytes()
+    }
+
+    /// The salt of an event in a tree of proofs. Over all that the event says, so that the salt that one proof shows opens nothing else.
+    pub fn leaf(&self, event: &[u8]) -> [u8; 32] {
+        *blake3::keyed_hash(&self.keys.leaf, event).as_bytes()
     }
 
     /// The 24 bits that stand in a payload for those of a short hash.

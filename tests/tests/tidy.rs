@@ -30,7 +30,8 @@ const CRATES: &[(&str, &[&str])] = &[
     ("query", &["acpdb-engine"]),
     ("hosts", &["acpdb-engine"]),
     ("live", &["acpdb-engine", "acpdb-hosts", "acpdb-query"]),
-    ("cli", &["acpdb-engine", "acpdb-hosts", "acpdb-live", "acpdb-query"]),
+    ("proof", &["acpdb-engine"]),
+    ("cli", &["acpdb-engine", "acpdb-hosts", "acpdb-live", "acpdb-proof", "acpdb-query"]),
 ];
 
 /// Modules of the engine: each may use those before it.

@@ -327,6 +327,28 @@ const EXAMPLES: &[(&str, &[Example])] = &[
             ("acpdb verify --host", "what hosts say that they sent"),
         ],
     ),
+    (
+        "key new",
+        &[
+            ("acpdb key new", ""),
+            ("acpdb key new work", "a second one, for acpdb checkpoint sign --key work"),
+        ],
+    ),
+    ("key show", &[("acpdb key show > auditor.key", "for those who are to check")]),
+    (
+        "key trust",
+        &[
+            ("acpdb key trust auditor.key", "a file, or the key itself"),
+            ("acpdb key trust", "which are"),
+            ("acpdb key trust auditor.key --remove", ""),
+        ],
+    ),
+    ("checkpoint sign", &[("acpdb checkpoint sign", ""), ("acpdb checkpoint sign --key work", "")]),
+    ("checkpoint show", &[("acpdb checkpoint show", "")]),
+    (
+        "checkpoint export",
+        &[("acpdb checkpoint export > now.note", ""), ("acpdb checkpoint export '#100'", "an older one")],
+    ),
     ("doctor", &[("acpdb doctor", "")]),
     ("info", &[("acpdb info", ""), ("acpdb info --space", "by kind, by state, by segment")]),
     ("seal", &[("acpdb seal", ""), ("acpdb seal --all", "the segment that is being written, too")]),

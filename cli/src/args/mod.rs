@@ -7,6 +7,7 @@ mod export;
 mod live;
 mod memory;
 mod policy;
+mod proof;
 mod read;
 mod request;
 mod search;
@@ -34,6 +35,7 @@ pub(crate) use memory::{
     MemoryScope, MemorySupersede,
 };
 pub(crate) use policy::{Policy, PolicyAct, PolicySet};
+pub(crate) use proof::{Check, CheckpointAct, CheckpointVerb, Key, KeyAct, Prove};
 pub(crate) use read::{
     Ask, Explain, History, List, Log, SessionNamed, SessionOption, SessionSort, Sessions, Show, Simulate,
     SimulateMode, Stats, StatsStyle,
@@ -192,6 +194,14 @@ pub(crate) enum Verb {
     Verify(Verify),
     /// The durable end of the log: its seq and link, to be kept elsewhere
     Head(Head),
+    /// Keys that sign checkpoints, and keys of others that are believed
+    Key(Key),
+    /// Sign the history; show and export what was signed
+    Checkpoint(CheckpointVerb),
+    /// A file that proves one event, or that the history only grew, to those who have no store
+    Prove(Prove),
+    /// Whether a file proves what it claims; needs no store: 0 yes, 3 no, 4 older than what was seen
+    Check(Check),
     /// What is wrong with the store, if anything, and what to do next
     Doctor,
     /// A verified copy of the store, beside its writers

@@ -26,6 +26,9 @@ pub(crate) struct Verify {
     /// A file of links kept elsewhere: lines that acpdb head has printed, or its JSON
     #[arg(long, value_name = "FILE")]
     pub(crate) expect_file: Vec<PathBuf>,
+    /// The key that acpdb key show printed for this store, or a file with it: another store in its place is found
+    #[arg(long, value_name = "KEY", conflicts_with = "host")]
+    pub(crate) key: Option<String>,
     /// Instead: hold the requests of a session, or of all, against the digests that their host recorded of what it sent
     #[arg(long, value_name = "SESSION", num_args = 0..=1, default_missing_value = "",
         conflicts_with_all = ["deep", "expect", "expect_file"])]

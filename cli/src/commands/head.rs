@@ -41,7 +41,7 @@ fn line(head: &HeadPlace) -> String {
     format!("{seq} link {link} position {position} time {} store {store}", describe::time(*time))
 }
 
-fn seq_of(text: &str) -> Result<Seq, Failure> {
+pub(crate) fn seq_of(text: &str) -> Result<Seq, Failure> {
     let number = text.strip_prefix('#').unwrap_or(text).parse();
     number.map(Seq).map_err(|_| Failure::usage(format!("{text:?} is no seq, such as #812")))
 }

@@ -2,10 +2,13 @@
 
 use std::path::Path;
 
+use acpdb_engine::ids::StoreId;
 use acpdb_engine::log::{Standing, Witness, WitnessKind};
 use acpdb_engine::verify::{Report, Verdict};
 use acpdb_engine::{VerifyOptions, verify_store};
+use acpdb_proof::VerifierKey;
 
+use super::claims::{self, Claim, Judged};
 use super::{describe, head};
 use crate::args::{Global, Verify};
 use crate::failure::{Code, Failure};
@@ -39,14 +42,65 @@ pub(crate) fn run(global: &Global, args: &Verify, output: &mut Output) -> Result
             expected.seq
         )));
     }
-    let code = code_of(report.verdict());
+    let given = args.key.as_deref().map_or_else(|| Ok(Vec::new()), |key| given(key, report.store))?;
+    // What keeps it from being compared is told after all that was found.
+    let (signed, unread) = match signed(&report, &folder, &given) {
+        Ok(signed) => (signed, None),
+        Err(failure) => (None, Some(failure)),
+    };
+    let code = worse(code_of(report.verdict()), signed.as_ref().map_or(Code::Ok, Judged::code));
     if output.json {
-        output.json_line(&report)?;
-        return Ok(code);
+        let claims = signed.as_ref().map(|judged| judged.claims.as_slice()).unwrap_or_default();
+        output.json_line(&Verified { report: &report, signed: claims })?;
+        return unread.map_or(Ok(code), Err);
     }
     print(&report, &folder, output)?;
+    for text in signed.iter().flat_map(Judged::lines) {
+        output.line(format!("  {:<10} {text}", "signed"))?;
+    }
     advise(&report, &folder, output)?;
-    Ok(code)
+    unread.map_or(Ok(code), Err)
+}
+
+/// What is printed for programs.
+#[derive(serde::Serialize)]
+struct Verified<'a> {
+    #[serde(flatten)]
+    report: &'a Report,
+    signed: &'a [Claim],
+}
+
+/// The keys that were given, one of which has to be for this store.
+fn given(key: &str, store: StoreId) -> Result<Vec<VerifierKey>, Failure> {
+    let keys = crate::keys::verifiers(key)?;
+    if keys.iter().any(|key| key.name() == acpdb_proof::origin(store)) {
+        return Ok(keys);
+    }
+    let names: Vec<&str> = keys.iter().map(VerifierKey::name).collect();
+    let message = format!("it is of another store: this is {store}, the key is for {}", names.join(", "));
+    Err(Failure::new(Code::Damage, message).hint("look for the folder that was here before"))
+}
+
+/// What was signed, held against a log that is sound in itself.
+fn signed(report: &Report, folder: &Path, given: &[VerifierKey]) -> Result<Option<Judged>, Failure> {
+    if matches!(report.verdict(), Verdict::Damaged) && !report.violations.is_empty() {
+        return Ok(None);
+    }
+    let store = acpdb_engine::Store::builder(folder).registry(acpdb_hosts::registry()).read_only().open();
+    match store {
+        Ok(store) if claims::are_there(&store)? => claims::judge(&store, given).map(Some),
+        // Whatever keeps it from being opened was told by the report.
+        _ => Ok(None),
+    }
+}
+
+/// Damage is worse than a lost end, and both are worse than all else.
+fn worse(left: Code, right: Code) -> Code {
+    match (left, right) {
+        (Code::Damage, _) | (_, Code::Damage) => Code::Damage,
+        (Code::LostTail, _) | (_, Code::LostTail) => Code::LostTail,
+        _ => left,
+    }
 }
 
 /// The exit code of a verdict.

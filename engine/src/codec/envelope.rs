@@ -20,7 +20,7 @@ const NO_HOST_TIME: i64 = i64::MIN;
 /// Stands for the codec of a body whose row says what this program does not know.
 const NEWER_CODEC: u8 = u8::MAX;
 /// Row flag: the position is an offset from the start of the row's own frame.
-const ROW_IN_FRAME: u8 = 1;
+pub(super) const ROW_IN_FRAME: u8 = 1;
 
 /// What is known of an event without knowing its kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

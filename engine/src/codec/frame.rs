@@ -437,6 +437,22 @@ pub struct EventRef<'a> {
 }
 
 impl EventRef<'_> {
+    /// Its envelope as it stands in the spine.
+    pub(super) fn envelope_bytes(&self) -> &[u8] {
+        let local =
+            usize::try_from(self.seq.0.saturating_sub(self.frame.header.first_seq.0)).unwrap_or(usize::MAX);
+        let index = local.saturating_sub(self.span.first as usize);
+        let at = self.span.envelopes.saturating_add(index.saturating_mul(ENVELOPE_BYTES));
+        self.frame.bytes.get(at..at.saturating_add(ENVELOPE_BYTES)).unwrap_or(&[])
+    }
+
+    /// Its row `index` as it stands in the spine.
+    pub(super) fn row_bytes(&self, index: usize) -> &[u8] {
+        let number = self.first_row.saturating_add(index);
+        let at = self.span.rows.saturating_add(number.saturating_mul(BODY_ROW_BYTES));
+        self.frame.bytes.get(at..at.saturating_add(BODY_ROW_BYTES)).unwrap_or(&[])
+    }
+
     /// How many bodies (or chunks) it names.
     pub fn row_count(&self) -> usize {
         self.row_count

@@ -17,6 +17,7 @@ mod envelope;
 mod fields;
 mod frame;
 mod header;
+mod leaf;
 mod pages;
 pub mod payload;
 pub mod peek;
@@ -37,6 +38,8 @@ pub use envelope::{BodyRow, EncodedBody, EncodedEvent, Envelope, NO_KEY, SALT_BY
 pub use fields::{align16, is_zero};
 pub use frame::{EventRef, Frame, FrameCheck, decode_frame};
 pub use header::{FRAME_MAGIC, FrameHeader};
+pub(crate) use leaf::leaf_bytes;
+pub use leaf::{LEAF_DOMAIN, LeafEvent, LeafRow};
 pub use pages::{
     Busy, Checkpoint, PageCounts, TailPage, Written, busy_record, claim_record, committed, place_record,
     poison_word, settled,

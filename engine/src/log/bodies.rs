@@ -131,6 +131,14 @@ impl Log {
     /// [`LogError::Erased`] if salt and bytes are zeroed, [`LogError::Corrupt`] if they are not what the digest
     /// says.
     pub fn body(&self, row: &BodyRow) -> Result<Vec<u8>, LogError> {
+        self.salted_body(row).map(|(_, body)| body)
+    }
+
+    /// The salt and the bytes of a body, checked against their digest.
+    ///
+    /// # Errors
+    /// As [`Log::body`].
+    pub fn salted_body(&self, row: &BodyRow) -> Result<([u8; SALT_BYTES], Vec<u8>), LogError> {
         self.met(self.read_body(row).map_err(|fault| self.body_error(row, fault)))
     }
 
@@ -170,22 +178,24 @@ impl Log {
             .collect()
     }
 
-    fn read_body(&self, row: &BodyRow) -> Result<Vec<u8>, Fault> {
+    fn read_body(&self, row: &BodyRow) -> Result<([u8; SALT_BYTES], Vec<u8>), Fault> {
         let Some(file) = self.segment_of(row)? else { return Err(Fault::Nothing) };
         if let Some((ordinal, block)) = sealed_block(&file, row)? {
             let Some(tables) = &file.sealed else { return Err(Fault::Nothing) };
             let found = sealed::stored_block(file.source(), &tables.layout, ordinal, &block)?;
             let packed = Some((block.codec, block.checksum));
-            return settle(row, &found.salt, &found.stored, packed).map_err(invalid);
+            let body = settle(row, &found.salt, &found.stored, packed).map_err(invalid)?;
+            return Ok((found.salt, body));
         }
         let mut block = vec![0; SALT_BYTES.saturating_add(row.bytes as usize)];
         let count = read_up_to(&*file.file, &mut block, row.position.offset());
         let count = count.map_err(|error| Fault::Error(LogError::io("read", file.path.clone(), error)))?;
         block.truncate(count);
-        let Some((salt, bytes)) = block.split_first_chunk() else { return Err(Fault::Nothing) };
+        let Some((salt, bytes)) = block.split_first_chunk::<SALT_BYTES>() else { return Err(Fault::Nothing) };
         check_length(row, bytes).and_then(|()| check_body(salt, bytes, row)).map_err(invalid)?;
+        let salt = *salt;
         block.drain(..SALT_BYTES);
-        Ok(block)
+        Ok((salt, block))
     }
 
     /// The segment that a row points into, if its length is one that a body may have.

@@ -74,6 +74,8 @@ const READS: &[&str] = &[
     "trust --list",
     "hosts",
     "service install --dry-run --manager systemd",
+    "key trust",
+    "checkpoint show",
     "config list",
     "config path",
 ];
@@ -121,6 +123,14 @@ const ACTS: &[&str] = &[
     "detach claude",
     "step s1 --format anthropic --key k1 --tokens-max 10",
     "step s1 --format openai --key k2",
+    "key new",
+    "key show",
+    "checkpoint sign",
+    "checkpoint export",
+    "prove #6",
+    "prove #6 --with-body -o event",
+    "check event",
+    "verify",
 ];
 
 /// Runs them all; what they print, by shape. A verb that prints nothing for programs is a finding of its own.
@@ -153,6 +163,12 @@ pub(crate) fn answers() -> Answers {
         gather(&world, line, &mut answers);
     }
     follow(&world, &mut answers);
+    let key = world.run(&["key", "show"]).ok();
+    gather(&world, &format!("key trust {}", key.trim()), &mut answers);
+    world.write("old.note", world.run(&["checkpoint", "export"]).out);
+    for line in ["prove --from old.note -o growth", "check growth", "check old.note"] {
+        gather(&world, line, &mut answers);
+    }
     // What travels is told from rows of items by its schema.
     let lines = std::fs::read_to_string(world.path("lines.jsonl")).unwrap();
     let told: Vec<&str> = lines.lines().filter(|line| line.starts_with(r#"{"schema""#)).collect();

@@ -1,0 +1,108 @@
+//! Keys, signed checkpoints and proofs.
+
+use std::path::PathBuf;
+
+use clap::Subcommand;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Key {
+    #[command(subcommand)]
+    pub(crate) act: KeyAct,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum KeyAct {
+    /// Make a key to sign with; it is kept beside your settings, readable by you only
+    New {
+        /// Its name
+        #[arg(value_name = "NAME", default_value = "default")]
+        name: String,
+    },
+    /// What others need to check what it signed in this store
+    Show {
+        /// Its name
+        #[arg(value_name = "NAME", default_value = "default")]
+        name: String,
+    },
+    /// Believe what a key of others signs, or list the keys that are believed
+    Trust {
+        /// The key, as acpdb key show prints it there [default: list them]
+        #[arg(value_name = "KEY")]
+        key: Option<String>,
+        /// Believe it no longer
+        #[arg(long, requires = "key")]
+        remove: bool,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  acpdb checkpoint sign              all events up to now, with your key\n  \
+    acpdb checkpoint show              what was signed, and whether it still holds\n  \
+    acpdb checkpoint export > now.note for those who are to remember it\n\n\
+    A checkpoint is kept beside the log, and what was seen last is remembered beside your settings: if the\n\
+    whole folder is set back, acpdb verify says so."
+)]
+pub(crate) struct CheckpointVerb {
+    #[command(subcommand)]
+    pub(crate) act: CheckpointAct,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum CheckpointAct {
+    /// Sign the history up to now, once it agrees with all that was signed before
+    Sign {
+        /// The name of the key
+        #[arg(long, value_name = "NAME", default_value = "default")]
+        key: String,
+    },
+    /// What was signed, and whether the log still agrees
+    Show,
+    /// Print a signed checkpoint, as C2SP tlog-checkpoint has it
+    Export {
+        /// Its last event [default: the newest]
+        #[arg(value_name = "SEQ")]
+        seq: Option<String>,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  acpdb prove '#297' -o event.tlog-proof     one event, without its texts\n  \
+    acpdb prove '#297' --with-body             with them\n  \
+    acpdb prove --from '#100' -o grown.json    nothing before #100 was rewritten since\n  \
+    acpdb prove --from last-month.note         the same, against a checkpoint that was exported\n\n\
+    Needs a checkpoint over the event: acpdb checkpoint sign. Of other events nothing is shown."
+)]
+pub(crate) struct Prove {
+    /// The event
+    #[arg(value_name = "SEQ", required_unless_present = "from", conflicts_with_all = ["from", "to"])]
+    pub(crate) seq: Option<String>,
+    /// Show the event's texts, too
+    #[arg(long, requires = "seq")]
+    pub(crate) with_body: bool,
+    /// An earlier checkpoint: its last event, or a file
+    #[arg(long, value_name = "A")]
+    pub(crate) from: Option<String>,
+    /// The later one [default: the newest]
+    #[arg(long, value_name = "B", requires = "from")]
+    pub(crate) to: Option<String>,
+    /// Write it to this file
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  acpdb check event.tlog-proof --key auditor.key\n  \
+    acpdb check grown.json --key \"$(cat auditor.key)\"\n  \
+    acpdb check now.note\n\n\
+    Needs no store. 0: it proves what is printed; 3: it proves nothing, or contradicts what was seen here;\n\
+    4: a checkpoint older than what was seen here. docs/check_proof.py does the same without acpdb.")]
+pub(crate) struct Check {
+    /// What acpdb prove or acpdb checkpoint export wrote
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// A key as acpdb key show prints it, or a file with it [default: yours and those that you trust]
+    #[arg(long, value_name = "KEY")]
+    pub(crate) key: Vec<String>,
+}

@@ -1,0 +1,119 @@
+//! `acpdb checkpoint`: sign the history, show what was signed, print it for others.
+
+use acpdb_engine::Store;
+use acpdb_engine::ids::Seq;
+use acpdb_proof::{Checkpoint, Note};
+use serde_json::json;
+
+use super::claims::{self, Judged};
+use super::{describe, head};
+use crate::args::{CheckpointAct, CheckpointVerb, Global};
+use crate::failure::{Code, Failure};
+use crate::output::Output;
+use crate::{keys, place};
+
+pub(crate) fn run(global: &Global, args: &CheckpointVerb, output: &mut Output) -> Result<Code, Failure> {
+    super::at::refuse_now(global, "checkpoint")?;
+    match &args.act {
+        CheckpointAct::Sign { key } => sign(&place::write(global, output)?, key, output),
+        CheckpointAct::Show => show(&place::read(global, output)?, output),
+        CheckpointAct::Export { seq } => {
+            let seq = seq.as_deref().map(head::seq_of).transpose()?;
+            let store = place::read(global, output)?;
+            let (seq, note) = kept(&store, seq)?;
+            if output.json {
+                output.json_object("acpdb.checkpoint/1", &value_of(&store, seq, &note)?)?;
+            } else {
+                output.bytes(note.as_bytes())?;
+            }
+            Ok(Code::Ok)
+        }
+    }
+}
+
+fn value_of(store: &Store, seq: Seq, note: &str) -> Result<serde_json::Value, Failure> {
+    let parsed = Note::parse(note).and_then(|note| Checkpoint::parse(note.text_unchecked()));
+    let checkpoint = parsed.map_err(|error| damaged(seq, &error.to_string()))?;
+    let root: String = checkpoint.root.0.iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(json!({
+        "store": store.id(), "seq": checkpoint.seq, "root": root,
+        "time": claims::time_of(&checkpoint), "note": note,
+    }))
+}
+
+fn damaged(seq: Seq, why: &str) -> Failure {
+    Failure::new(Code::Damage, format!("the checkpoint at {seq} cannot be read: {why}"))
+}
+
+/// A checkpoint that is kept beside the log; the newest where none is named.
+pub(crate) fn kept(store: &Store, seq: Option<Seq>) -> Result<(Seq, String), Failure> {
+    let newest = || Ok::<_, Failure>(store.checkpoint_seqs()?.last().copied());
+    let seq = match seq {
+        Some(seq) => Some(seq),
+        None => newest()?,
+    };
+    let note = seq.map(|seq| store.kept_checkpoint(seq)).transpose()?.flatten();
+    seq.zip(note).ok_or_else(|| {
+        let which = seq.map(|seq| format!(" at {seq}")).unwrap_or_default();
+        Failure::not_found(format!("no checkpoint was signed{which}")).hint(
+            "acpdb checkpoint sign signs all events up to now; acpdb checkpoint show lists what was signed",
+        )
+    })
+}
+
+fn sign(store: &Store, name: &str, output: &mut Output) -> Result<Code, Failure> {
+    let key = keys::signer(name)?;
+    let judged = claims::judge(store, &[])?;
+    if judged.code() != Code::Ok {
+        let mut failure = contradicted(&judged);
+        failure.message = format!("nothing was signed: {}", failure.message);
+        return Err(failure);
+    }
+    if judged.head == Seq::ZERO {
+        return Err(Failure::not_found("nothing was recorded that could be signed"));
+    }
+    let time = u64::try_from(jiff::Timestamp::now().as_second()).unwrap_or_default();
+    let checkpoint = Checkpoint { store: store.id(), seq: judged.head, root: judged.root, time };
+    for before in judged.claims.iter().filter_map(|claim| claim.checkpoint) {
+        checkpoint.agrees_with(&before).map_err(|error| {
+            let failure = Failure::new(Code::Damage, format!("nothing was signed: {error}"));
+            failure.hint("look at the clock of this machine")
+        })?;
+    }
+    let note = checkpoint.sign(&key).map_err(|error| keys::refused(&error))?;
+    store.keep_checkpoint(checkpoint.seq, &note)?;
+    keys::pin(store.id(), &note)?;
+    if output.json {
+        output.json_object("acpdb.checkpoint/1", &value_of(store, checkpoint.seq, &note)?)?;
+    } else {
+        let events = describe::count(checkpoint.seq.get(), "event");
+        output.line(format!(
+            "{}: {events} signed with {name}, {}",
+            checkpoint.seq,
+            claims::time_of(&checkpoint)
+        ))?;
+    }
+    Ok(Code::Ok)
+}
+
+/// What was signed and does not fit.
+fn contradicted(judged: &Judged) -> Failure {
+    let wrong =
+        judged.claims.iter().zip(judged.lines()).find(|(claim, _)| claim.standing.code() == judged.code());
+    let line = wrong.map(|(_, line)| line).unwrap_or_default();
+    Failure::new(judged.code(), line)
+        .hint("acpdb checkpoint show lists what was signed; acpdb verify checks the rest")
+}
+
+fn show(store: &Store, output: &mut Output) -> Result<Code, Failure> {
+    let judged = claims::judge(store, &[])?;
+    if output.json {
+        output.json_items("acpdb.checkpoints/1", &judged.claims)?;
+    } else {
+        judged.lines().try_for_each(|line| output.line(line))?;
+        if judged.claims.is_empty() {
+            output.note("nothing was signed yet; acpdb checkpoint sign does it");
+        }
+    }
+    Ok(judged.code())
+}

@@ -1,0 +1,74 @@
+//! `acpdb key`: make a key, show its public part, believe those of others.
+
+use acpdb_proof::origin;
+use serde_json::json;
+
+use crate::args::{Global, Key, KeyAct};
+use crate::failure::{Code, Failure};
+use crate::output::Output;
+use crate::{keys, place};
+
+pub(crate) fn run(global: &Global, args: &Key, output: &mut Output) -> Result<Code, Failure> {
+    super::at::refuse_now(global, "key")?;
+    match &args.act {
+        KeyAct::New { name } => {
+            let path = keys::make(name)?;
+            if output.json {
+                output.json_object("acpdb.key_new/1", &json!({ "name": name, "path": path }))?;
+            } else {
+                output.line(format!("{} is a new key", path.display()))?;
+                output.note(
+                    "keep a copy elsewhere; acpdb key show prints what others need to check what it signs",
+                );
+            }
+        }
+        KeyAct::Show { name } => {
+            let key = keys::signer(name)?;
+            let store = place::read(global, output)?.id();
+            let verifier = key.verifier(&origin(store)).map_err(|error| keys::refused(&error))?;
+            let text = verifier.to_string();
+            if output.json {
+                let value = json!({ "name": name, "store": store, "key": text });
+                output.json_object("acpdb.key/1", &value)?;
+            } else {
+                output.line(text)?;
+            }
+        }
+        KeyAct::Trust { key, remove } => trust(key.as_deref(), *remove, output)?,
+    }
+    Ok(Code::Ok)
+}
+
+fn trust(key: Option<&str>, remove: bool, output: &mut Output) -> Result<(), Failure> {
+    let mut trusted = keys::trusted()?;
+    if let Some(text) = key {
+        let given = keys::verifiers(text)?;
+        if let Some(key) = given.iter().find(|key| acpdb_proof::store_of(key.name()).is_none()) {
+            return Err(Failure::usage(format!("the key {} is for no acpdb store", key.name())));
+        }
+        if remove {
+            let before = trusted.len();
+            trusted.retain(|known| !given.contains(known));
+            if trusted.len() == before {
+                return Err(
+                    Failure::not_found("that key is not on the list").hint("acpdb key trust shows what is")
+                );
+            }
+        } else {
+            let new: Vec<_> = given.into_iter().filter(|key| !trusted.contains(key)).collect();
+            trusted.extend(new);
+        }
+        let path = keys::write_trusted(&trusted)?;
+        output.note(format!("the list of keys that are believed is in {}", path.display()));
+    }
+    let lines: Vec<String> = trusted.iter().map(ToString::to_string).collect();
+    if output.json {
+        output.json_items("acpdb.key_trust/1", &lines)?;
+    } else if key.is_none() {
+        lines.iter().try_for_each(|line| output.line(line))?;
+        if lines.is_empty() {
+            output.note("no key of others is believed");
+        }
+    }
+    Ok(())
+}

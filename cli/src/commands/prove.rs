@@ -1,0 +1,141 @@
+//! `acpdb prove`: a file that shows one event, or that a history only grew, to those who have no store.
+
+use std::path::Path;
+
+use acpdb_engine::Store;
+use acpdb_engine::ids::Seq;
+use acpdb_proof::event::ShownBody;
+use acpdb_proof::tree::{consistency_ranges, inclusion_ranges};
+use acpdb_proof::{Checkpoint, ConsistencyProof, EventProof, Gather, Hash, Note, Opening, ProofError, event};
+use serde_json::json;
+
+use super::{checkpoint, head};
+use crate::args::{Global, Prove};
+use crate::failure::{Code, Failure};
+use crate::output::Output;
+use crate::{keys, place};
+
+pub(crate) fn run(global: &Global, args: &Prove, output: &mut Output) -> Result<Code, Failure> {
+    super::at::refuse_now(global, "prove")?;
+    let store = place::read(global, output)?;
+    let (text, checkpoint) = match (&args.seq, &args.from) {
+        (Some(seq), _) => of_event(&store, head::seq_of(seq)?, args.with_body)?,
+        (None, Some(from)) => of_growth(&store, from, args.to.as_deref())?,
+        (None, None) => return Err(Failure::usage("name an event, or --from a checkpoint")),
+    };
+    if let Some(path) = &args.output {
+        let failed = |error: &std::io::Error| Failure::io("write", &path.display().to_string(), error);
+        std::fs::write(path, &text).map_err(|error| failed(&error))?;
+        output.note(format!(
+            "{} proves it to those who have the key that acpdb key show prints",
+            path.display()
+        ));
+    }
+    if output.json {
+        let shown = args.output.is_none().then_some(&text);
+        let value = json!({
+            "seq": args.seq.as_deref().map(head::seq_of).transpose()?, "checkpoint": checkpoint.seq,
+            "path": args.output, "bytes": text.len(), "proof": shown,
+        });
+        output.json_object("acpdb.prove/1", &value)?;
+    } else if args.output.is_none() {
+        output.bytes(text.as_bytes())?;
+    }
+    Ok(Code::Ok)
+}
+
+/// A note and what it claims.
+fn read(note: String) -> Result<(String, Checkpoint), ProofError> {
+    let checkpoint = Checkpoint::parse(Note::parse(&note)?.text_unchecked())?;
+    Ok((note, checkpoint))
+}
+
+/// The checkpoint of a seq, of a file, or the newest.
+fn named(store: &Store, name: Option<&str>) -> Result<(String, Checkpoint), Failure> {
+    let (shown, note) = match name {
+        Some(path) if !path.starts_with('#') && Path::new(path).is_file() => {
+            let note = std::fs::read_to_string(path).map_err(|error| Failure::io("read", path, &error))?;
+            (path.to_owned(), note)
+        }
+        _ => {
+            let (seq, note) = checkpoint::kept(store, name.map(head::seq_of).transpose()?)?;
+            (format!("the checkpoint at {seq}"), note)
+        }
+    };
+    let (note, found) =
+        read(note).map_err(|error| Failure::new(Code::Damage, format!("{shown} cannot be read: {error}")))?;
+    if found.store != store.id() {
+        return Err(Failure::usage(format!("{shown} is of store {}, this is {}", found.store, store.id())));
+    }
+    Ok((note, found))
+}
+
+/// Roots over ranges of events, in one pass.
+fn gather(store: &Store, ranges: Vec<std::ops::Range<u64>>, to: Seq) -> Result<Vec<Hash>, Failure> {
+    let mut gather = Gather::new(ranges);
+    for leaf in store.leaves(Seq(1), to)? {
+        let leaf = leaf?;
+        gather.push(event::hash(&leaf.salt, &leaf.bytes));
+    }
+    gather.roots().ok_or_else(|| {
+        let failure =
+            Failure::new(Code::LostTail, format!("the log ends before {to}, up to which was signed"));
+        failure.hint("acpdb checkpoint show says what was signed, and what of it is gone")
+    })
+}
+
+/// A log that is not what was signed proves nothing.
+fn rewritten(checkpoint: &Checkpoint) -> Failure {
+    let message = format!("events up to {} are not those that were signed", checkpoint.seq);
+    Failure::new(Code::Damage, message)
+        .hint("acpdb checkpoint show compares all that was signed with the log")
+}
+
+fn of_event(store: &Store, seq: Seq, with_body: bool) -> Result<(String, Checkpoint), Failure> {
+    let Some(leaf) = store.leaf(seq)? else {
+        return Err(Failure::not_found(format!("the log has no event {seq}")));
+    };
+    let (note, checkpoint) = named(store, None)?;
+    let index = seq.get().saturating_sub(1);
+    let Some(mut ranges) = inclusion_ranges(index, checkpoint.seq.get()) else {
+        let newest = checkpoint.seq;
+        let failure = Failure::not_found(format!("no checkpoint covers {seq}; the newest ends at {newest}"));
+        return Err(failure.hint("acpdb checkpoint sign signs all events up to now"));
+    };
+    ranges.push(0..checkpoint.seq.get());
+    let mut hashes = gather(store, ranges, checkpoint.seq)?;
+    if hashes.pop() != Some(checkpoint.root) {
+        return Err(rewritten(&checkpoint));
+    }
+    let bodies = if with_body { store.salted_bodies(seq)? } else { Vec::new() };
+    let shown = |body: acpdb_engine::store::SaltedBody| ShownBody {
+        row: body.row,
+        salt: body.salt,
+        bytes: body.bytes,
+    };
+    let bodies = bodies.into_iter().map(shown).collect();
+    let opening = Opening { salt: leaf.salt, event: leaf.bytes, bodies };
+    let proof = EventProof { opening, index, hashes, note };
+    Ok((proof.to_text().map_err(|error| keys::refused(&error))?, checkpoint))
+}
+
+fn of_growth(store: &Store, from: &str, to: Option<&str>) -> Result<(String, Checkpoint), Failure> {
+    let (old, first) = named(store, Some(from))?;
+    let (new, last) = named(store, to)?;
+    let (old_size, new_size) = (first.seq.get(), last.seq.get());
+    let Some(mut ranges) = consistency_ranges(old_size, new_size) else {
+        let (first, last) = (first.seq, last.seq);
+        let failure =
+            Failure::usage(format!("the checkpoint to start from ends at {first}, the other one at {last}"));
+        return Err(failure.hint("acpdb checkpoint sign makes a newer one"));
+    };
+    ranges.extend([0..old_size, 0..new_size]);
+    let mut hashes = gather(store, ranges, last.seq)?;
+    for checkpoint in [&last, &first] {
+        if hashes.pop() != Some(checkpoint.root) {
+            return Err(rewritten(checkpoint));
+        }
+    }
+    let proof = ConsistencyProof { old, new, hashes };
+    Ok((proof.to_text().map_err(|error| keys::refused(&error))?, last))
+}

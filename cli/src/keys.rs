@@ -1,0 +1,190 @@
+//! Keys that sign, keys that are believed, and what was seen last of each store: files beside the user's settings.
+//!
+//! ```text
+//! keys/NAME.key     a private key, 0600, in a folder 0700
+//! keys/NAME.pub     its public part, which is of use when the private key is lost, or kept elsewhere
+//! keys/trusted      a public key a line
+//! pins/STORE.note   the newest checkpoint of a store that was seen here
+//! ```
+//!
+//! None of it is in a store's folder: whoever sets that back sets nothing back here.
+
+use std::io::{Read as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+
+use acpdb_engine::ids::StoreId;
+use acpdb_proof::{SignerKey, VerifierKey, origin};
+
+use crate::failure::{Code, Failure};
+use crate::settings;
+
+/// The name of a key in its file; it signs under the name of a store.
+const KEY_NAME: &str = "acpdb";
+/// Largest file that is read.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+/// Read or write for the group or for others.
+const OTHERS: u32 = 0o077;
+
+fn below(name: &str) -> Result<PathBuf, Failure> {
+    let settings = settings::path_or_failure()?;
+    let folder = settings.parent().filter(|folder| !folder.as_os_str().is_empty());
+    Ok(folder.unwrap_or_else(|| Path::new(".")).join(name))
+}
+
+/// The text of a file; `None` if there is none.
+fn read(path: &Path) -> Result<Option<String>, Failure> {
+    let failed = |error: &std::io::Error| Failure::io("read", &path.display().to_string(), error);
+    let file = match std::fs::File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(failed(&error)),
+    };
+    let mut text = String::new();
+    file.take(FILE_BYTES_MAX).read_to_string(&mut text).map_err(|error| failed(&error))?;
+    Ok(Some(text))
+}
+
+/// Puts a file in place as a whole, for its owner only; durable when it returns.
+fn write(path: &Path, text: &str, is_new: bool) -> Result<(), Failure> {
+    let shown = path.display().to_string();
+    let failed = |error: &std::io::Error| Failure::io("write", &shown, error);
+    let folder = path.parent().unwrap_or_else(|| Path::new("."));
+    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    made.map_err(|error| failed(&error))?;
+    // Made with mode 0600.
+    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(|error| failed(&error))?;
+    file.write_all(text.as_bytes()).map_err(|error| failed(&error))?;
+    file.as_file().sync_all().map_err(|error| failed(&error))?;
+    let kept = if is_new { file.persist_noclobber(path) } else { file.persist(path) };
+    kept.map_err(|error| failed(&error.error))?;
+    std::fs::File::open(folder).and_then(|folder| folder.sync_all()).map_err(|error| failed(&error))
+}
+
+fn key_path(name: &str) -> Result<PathBuf, Failure> {
+    let is_plain = name.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c));
+    if name.is_empty() || name.len() > 64 || !is_plain {
+        return Err(Failure::usage(format!("{name:?} is no name of a key; use letters, digits, - and _")));
+    }
+    below(&format!("keys/{name}.key"))
+}
+
+/// Makes a key, and says where it is.
+pub(crate) fn make(name: &str) -> Result<PathBuf, Failure> {
+    let path = key_path(name)?;
+    if path.symlink_metadata().is_ok() {
+        let failure =
+            Failure::new(Code::Conflict, format!("there is a key {name} already: {}", path.display()));
+        return Err(
+            failure.hint("give the new one another name; what a lost key signed cannot be signed again")
+        );
+    }
+    let mut seed = [0; 32];
+    getrandom::fill(&mut seed)
+        .map_err(|error| Failure::new(Code::Failure, format!("the system has no random bytes: {error}")))?;
+    let key = SignerKey::from_seed(&seed);
+    let public = key.verifier(KEY_NAME).map_err(|error| refused(&error))?;
+    let text = key.to_text(KEY_NAME).map_err(|error| refused(&error))?;
+    write(&path, &(text + "\n"), true)?;
+    write(&path.with_extension("pub"), &format!("{public}\n"), false)?;
+    Ok(path)
+}
+
+/// A key to sign with. It has to be its owner's alone.
+pub(crate) fn signer(name: &str) -> Result<SignerKey, Failure> {
+    let path = key_path(name)?;
+    let shown = path.display();
+    let Some(text) = read(&path)? else {
+        let failure = Failure::not_found(format!("there is no key {name}: {shown}"));
+        return Err(failure.hint(format!("make it with acpdb key new {name}")));
+    };
+    let mode = path.metadata().map_or(0, |found| found.mode());
+    if mode & OTHERS != 0 {
+        let message = format!("{shown} can be read or changed by others (mode {:o})", mode & 0o7777);
+        let failure = Failure::new(Code::Failure, message);
+        return Err(failure.hint(format!(
+            "chmod 600 {shown}; if others may have read it, make another one with acpdb key new"
+        )));
+    }
+    SignerKey::parse(&text).map_err(|error| {
+        let failure = Failure::new(Code::Failure, format!("{shown}: {error}"));
+        failure.hint("put it back from where you keep copies of it, or make another one with acpdb key new")
+    })
+}
+
+/// A line that names a key.
+pub(crate) fn verifier(text: &str) -> Result<VerifierKey, Failure> {
+    VerifierKey::parse(text)
+        .map_err(|error| Failure::usage(error.to_string()).hint("as acpdb key show prints it"))
+}
+
+/// A key, or a file with keys, one a line.
+pub(crate) fn verifiers(given: &str) -> Result<Vec<VerifierKey>, Failure> {
+    match read(Path::new(given)) {
+        Ok(Some(text)) => text.lines().filter(|line| !line.trim().is_empty()).map(verifier).collect(),
+        _ => verifier(given).map(|key| vec![key]),
+    }
+}
+
+/// Keys of others that are believed.
+pub(crate) fn trusted() -> Result<Vec<VerifierKey>, Failure> {
+    let text = read(&below("keys/trusted")?)?.unwrap_or_default();
+    text.lines().filter(|line| !line.trim().is_empty()).map(verifier).collect()
+}
+
+/// Writes the list of keys that are believed, and says where.
+pub(crate) fn write_trusted(keys: &[VerifierKey]) -> Result<PathBuf, Failure> {
+    let path = below("keys/trusted")?;
+    write(&path, &keys.iter().map(|key| format!("{key}\n")).collect::<String>(), false)?;
+    Ok(path)
+}
+
+/// Whether a key of others is believed about a store.
+pub(crate) fn is_trusted_for(store: StoreId) -> Result<bool, Failure> {
+    Ok(trusted()?.iter().any(|key| key.name() == origin(store)))
+}
+
+/// Keys that are believed about a store: the user's own, and those of others that are for it.
+pub(crate) fn known(store: StoreId) -> Result<Vec<VerifierKey>, Failure> {
+    let name = origin(store);
+    let mut keys = trusted()?;
+    keys.retain(|key| key.name() == name);
+    let names = below("keys")?.read_dir().into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut paths: Vec<PathBuf> = names.collect();
+    paths.sort();
+    for path in paths {
+        // A file that is damaged stands in nobody's way here: it signs nothing.
+        let Some(text) = read(&path).ok().flatten() else { continue };
+        let key = match path.extension().and_then(|end| end.to_str()) {
+            Some("key") => SignerKey::parse(&text).and_then(|key| key.verifier(&name)).ok(),
+            Some("pub") => VerifierKey::parse(&text).and_then(|key| key.named(&name)).ok(),
+            _ => None,
+        };
+        keys.extend(key.filter(|key| !keys.contains(key)));
+    }
+    Ok(keys)
+}
+
+fn pin_path(store: StoreId) -> Result<PathBuf, Failure> {
+    below(&format!("pins/{store}.note"))
+}
+
+/// The checkpoint of a store that was seen last, and the file that remembers it.
+pub(crate) fn pinned(store: StoreId) -> Result<Option<(PathBuf, String)>, Failure> {
+    // Without a home nothing is remembered, and what needs no memory works.
+    if settings::path().is_none() {
+        return Ok(None);
+    }
+    let path = pin_path(store)?;
+    Ok(read(&path)?.map(|note| (path, note)))
+}
+
+/// Remembers a checkpoint as the one that was seen last.
+pub(crate) fn pin(store: StoreId, note: &str) -> Result<(), Failure> {
+    write(&pin_path(store)?, note, false)
+}
+
+/// A failure of what should not fail.
+pub(crate) fn refused(error: &acpdb_proof::ProofError) -> Failure {
+    Failure::new(Code::Failure, error.to_string())
+}

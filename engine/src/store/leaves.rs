@@ -1,0 +1,218 @@
+//! What a proof is made of: every event as bytes that stay what they are, each with a salt that nobody can guess.
+//!
+//! Hashing, trees, signatures and files of proofs are not here: they are made of what this gives.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::scan::LogSource;
+use super::{Inner, Store};
+use crate::codec::{Frame, SALT_BYTES, leaf_bytes};
+use crate::error::Error;
+use crate::ids::{Micros, Seq};
+use crate::log::LogError;
+use crate::storage::{read_file, write_file};
+
+/// Where signed checkpoints are kept, below the store's folder.
+const FOLDER: &str = "checkpoints";
+/// Largest signed checkpoint that is kept or read.
+const CHECKPOINT_BYTES_MAX: usize = 1 << 20;
+
+/// An event as a proof commits to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Leaf {
+    /// Its seq.
+    pub seq: Seq,
+    /// When it was recorded.
+    pub time: Micros,
+    /// Hides the event from those who have a digest of salt and bytes alone. Keyed with the store's secret over the bytes: the same each
+    /// time, and of no use for any other event.
+    pub salt: [u8; 32],
+    /// See [`crate::codec::LeafEvent`].
+    pub bytes: Vec<u8>,
+}
+
+/// A body with the salt that its digest has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SaltedBody {
+    /// Its row among those of the event, from 0.
+    pub row: u32,
+    /// The salt.
+    pub salt: [u8; SALT_BYTES],
+    /// The body.
+    pub bytes: Vec<u8>,
+}
+
+/// Leaves in order. Made by [`Store::leaves`].
+pub struct Leaves {
+    inner: Arc<Inner>,
+    source: LogSource,
+    frame: Option<(Frame, VecDeque<Seq>)>,
+    next: Seq,
+    to: Seq,
+}
+
+impl std::fmt::Debug for Leaves {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Leaves").field("next", &self.next).field("to", &self.to).finish_non_exhaustive()
+    }
+}
+
+impl Iterator for Leaves {
+    type Item = Result<Leaf, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if self.next > self.to {
+                return None;
+            }
+            if let Some((frame, seqs)) = &mut self.frame
+                && let Some(event) = seqs.pop_front().and_then(|seq| frame.event(seq))
+            {
+                if event.seq != self.next {
+                    let missing = self.next;
+                    self.to = Seq::ZERO;
+                    return Some(Err(Error::Corrupt { detail: format!("event {missing} is missing") }));
+                }
+                self.next = Seq(self.next.get().saturating_add(1));
+                return Some(Ok(self.inner.leaf_of(frame, &event)));
+            }
+            match self.source.next()? {
+                Ok(frame) => {
+                    let seqs = frame.events().map(|event| event.seq).filter(|seq| *seq >= self.next);
+                    let seqs = seqs.collect();
+                    self.frame = Some((frame, seqs));
+                }
+                Err(error) => {
+                    self.to = Seq::ZERO;
+                    return Some(Err(error));
+                }
+            }
+        }
+    }
+}
+
+impl Inner {
+    fn leaf_of(&self, frame: &Frame, event: &crate::codec::EventRef<'_>) -> Leaf {
+        let bytes = leaf_bytes(self.log.store(), frame, event);
+        Leaf { seq: event.seq, time: frame.time(), salt: self.log.secret().leaf(&bytes), bytes }
+    }
+
+    fn check_secret(&self) -> Result<(), Error> {
+        if self.log.secret().is_known() {
+            return Ok(());
+        }
+        let detail = format!(
+            "{} is lost or damaged, and proofs are keyed with it; put it back from a backup",
+            self.root.join("secret").display()
+        );
+        Err(Error::Corrupt { detail })
+    }
+}
+
+impl Store {
+    /// All events from `from` to `to`, both included, in order and without gaps, as a proof commits to them.
+    ///
+    /// Ends at the durable end of the log, or with the first error: a tree of events that are not all there is none. Bodies are not read.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] if the store's secret is lost; [`Error::Io`]. Damage comes as an item.
+    pub fn leaves(&self, from: Seq, to: Seq) -> Result<Leaves, Error> {
+        let inner = &self.inner;
+        inner.check_secret()?;
+        let until = inner.log.refresh()?;
+        let start = inner.known_place(from);
+        let source = LogSource::new(Arc::clone(inner), from, start, until);
+        Ok(Leaves { inner: Arc::clone(inner), source, frame: None, next: from, to: to.min(until.seq) })
+    }
+
+    /// One event as a proof commits to it; `None` if there is no such event.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] if it is damaged or the store's secret is lost.
+    pub fn leaf(&self, seq: Seq) -> Result<Option<Leaf>, Error> {
+        let inner = &self.inner;
+        inner.check_secret()?;
+        let Some(frame) = inner.frame_of(seq)? else { return Ok(None) };
+        Ok(frame.event(seq).map(|event| inner.leaf_of(&frame, &event)))
+    }
+
+    /// The bodies of an event with the salts of their digests, each checked; those that were erased are left out.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] if one is damaged.
+    pub fn salted_bodies(&self, seq: Seq) -> Result<Vec<SaltedBody>, Error> {
+        let Some(frame) = self.inner.frame_of(seq)? else { return Ok(Vec::new()) };
+        let Some(event) = frame.event(seq) else { return Ok(Vec::new()) };
+        let mut found = Vec::new();
+        for (row, place) in (0..).zip(event.rows()) {
+            match self.inner.log.salted_body(&place) {
+                Ok((salt, bytes)) => found.push(SaltedBody { row, salt, bytes }),
+                Err(LogError::Erased { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(found)
+    }
+
+    /// Keeps a signed checkpoint over the events up to `seq` beside the log. Durable when it returns. In place of the one of that seq.
+    ///
+    /// What it says is not looked at: whoever may write to the folder may put any text there.
+    ///
+    /// # Errors
+    /// [`Error::ReadOnly`], [`Error::TooLarge`], [`Error::Io`].
+    pub fn keep_checkpoint(&self, seq: Seq, note: &str) -> Result<(), Error> {
+        let storage = self.inner.log.storage();
+        let name = checkpoint_name(seq);
+        if self.inner.read_only {
+            let detail = "it was opened for reading".to_owned();
+            return Err(Error::ReadOnly { path: storage.path(&name), detail });
+        }
+        if note.len() > CHECKPOINT_BYTES_MAX {
+            let (actual, limit) = (note.len() as u64, CHECKPOINT_BYTES_MAX as u64);
+            return Err(Error::TooLarge { what: "bytes of a signed checkpoint", actual, limit });
+        }
+        let failed = |source| Error::Io { action: "write", path: storage.path(&name), source };
+        storage.create_dir(FOLDER).map_err(failed)?;
+        storage.sync_dir("").map_err(failed)?;
+        write_file(&**storage, &name, note.as_bytes()).map_err(failed)
+    }
+
+    /// The seqs of the signed checkpoints that are kept beside the log, rising.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if their folder cannot be read.
+    pub fn checkpoint_seqs(&self) -> Result<Vec<Seq>, Error> {
+        let storage = self.inner.log.storage();
+        let names = match storage.list(FOLDER) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+            listed => {
+                listed.map_err(|source| Error::Io { action: "list", path: storage.path(FOLDER), source })?
+            }
+        };
+        let seqs = names.iter().filter_map(|name| name.strip_suffix(".note")?.parse().ok().map(Seq));
+        let mut seqs: Vec<Seq> = seqs.collect();
+        seqs.sort_unstable();
+        Ok(seqs)
+    }
+
+    /// The signed checkpoint of `seq` as it lies beside the log, unchecked; `None` if there is none.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; [`Error::Corrupt`] if it is no text.
+    pub fn kept_checkpoint(&self, seq: Seq) -> Result<Option<String>, Error> {
+        let storage = self.inner.log.storage();
+        let name = checkpoint_name(seq);
+        let bytes = read_file(&**storage, &name, CHECKPOINT_BYTES_MAX).map_err(|source| Error::Io {
+            action: "read",
+            path: storage.path(&name),
+            source,
+        })?;
+        let text = bytes.map(String::from_utf8).transpose();
+        text.map_err(|_| Error::Corrupt { detail: format!("{} is no text", storage.path(&name).display()) })
+    }
+}
+
+fn checkpoint_name(seq: Seq) -> String {
+    format!("{FOLDER}/{:012}.note", seq.get())
+}

@@ -1,0 +1,177 @@
+//! Files for those who have no store: one event, or two checkpoints of one history.
+//!
+//! ```text
+//! one event: C2SP tlog-proof                     two checkpoints: JSON
+//!   c2sp.org/tlog-proof@v1                         {"schema": "acpdb.consistency/1", "old": note, "new": note,
+//!   extra base64(what is shown of the event)        "hashes": [base64, ..]}
+//!   index 811
+//!   base64 hash, one a line
+//!                                                every byte is accounted for: what is written back is the file
+//!   the signed checkpoint
+//! ```
+
+use acpdb_engine::ids::Seq;
+use serde::{Deserialize, Serialize};
+
+use crate::ProofError;
+use crate::checkpoint::Checkpoint;
+use crate::event::{self, Opening};
+use crate::note::{VerifierKey, base64, from_base64};
+use crate::tree::{Hash, PROOF_HASH_COUNT_MAX, verify_consistency, verify_inclusion};
+
+/// The first line of an event's proof.
+pub const EVENT_PROOF: &str = "c2sp.org/tlog-proof@v1";
+const SCHEMA: &str = "acpdb.consistency/1";
+
+/// What a file proves, of which checkpoint, and by whose word.
+#[derive(Debug, Clone)]
+pub struct Checked<'k> {
+    /// The checkpoint; of two the larger one.
+    pub checkpoint: Checkpoint,
+    /// The key that signed it.
+    pub key: &'k VerifierKey,
+}
+
+/// That an event is in a tree that was signed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventProof {
+    /// The event.
+    pub opening: Opening,
+    /// Its leaf, from 0.
+    pub index: u64,
+    /// From the leaf to the root.
+    pub hashes: Vec<Hash>,
+    /// The signed checkpoint.
+    pub note: String,
+}
+
+fn hash_of(text: &str) -> Result<Hash, ProofError> {
+    let bytes = from_base64(text)?.try_into();
+    bytes.map(Hash).map_err(|_| ProofError::malformed("a hash of the proof has another length"))
+}
+
+impl EventProof {
+    /// The file.
+    ///
+    /// # Errors
+    /// As [`Opening::to_json`].
+    pub fn to_text(&self) -> Result<String, ProofError> {
+        let extra = base64(self.opening.to_json()?.as_bytes());
+        let mut text = format!("{EVENT_PROOF}\nextra {extra}\nindex {}\n", self.index);
+        for hash in &self.hashes {
+            text.push_str(&base64(&hash.0));
+            text.push('\n');
+        }
+        text.push('\n');
+        text.push_str(&self.note);
+        Ok(text)
+    }
+
+    /// Reads the file, in the one form that there is of it.
+    ///
+    /// # Errors
+    /// [`ProofError::Malformed`].
+    pub fn parse(text: &str) -> Result<Self, ProofError> {
+        let cut = || ProofError::malformed("the proof of the event is cut, or padded");
+        let (head, note) = text.split_once("\n\n").ok_or_else(cut)?;
+        let mut lines = head.split('\n');
+        let mut field = |name: &str| lines.next().and_then(|line| line.strip_prefix(name)).ok_or_else(cut);
+        if !field(EVENT_PROOF)?.is_empty() {
+            return Err(cut());
+        }
+        let opening = Opening::parse(&from_base64(field("extra ")?)?)?;
+        let index = field("index ")?.parse().map_err(|_| cut())?;
+        let hashes: Vec<Hash> =
+            lines.take(PROOF_HASH_COUNT_MAX + 1).map(hash_of).collect::<Result<_, ProofError>>()?;
+        let found = Self { opening, index, hashes, note: note.to_owned() };
+        if found.hashes.len() > PROOF_HASH_COUNT_MAX || found.to_text()? != text {
+            Err(cut())
+        } else {
+            Ok(found)
+        }
+    }
+
+    /// Checks all of it by the word of one of `keys`.
+    ///
+    /// # Errors
+    /// Any [`ProofError`] but those about two checkpoints.
+    pub fn check<'k>(&self, keys: &'k [VerifierKey]) -> Result<Checked<'k>, ProofError> {
+        let (checkpoint, key) = Checkpoint::open(&self.note, keys)?;
+        let event = self.opening.read()?;
+        if event.store != checkpoint.store {
+            return Err(ProofError::OtherStore { found: event.store });
+        }
+        let leaf = event::hash(&self.opening.salt, &self.opening.event);
+        let size = checkpoint.seq.get();
+        let is_placed = self.index.checked_add(1) == Some(event.seq.get());
+        if is_placed && verify_inclusion(self.index, size, leaf, &self.hashes, checkpoint.root) {
+            Ok(Checked { checkpoint, key })
+        } else {
+            Err(ProofError::NotIncluded { seq: event.seq })
+        }
+    }
+}
+
+/// That the history of one checkpoint is the beginning of that of another one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConsistencyProof {
+    /// The signed checkpoint of the smaller tree.
+    pub old: String,
+    /// That of the larger one.
+    pub new: String,
+    /// The proof.
+    pub hashes: Vec<Hash>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Text {
+    schema: String,
+    old: String,
+    new: String,
+    hashes: Vec<String>,
+}
+
+impl ConsistencyProof {
+    /// The file.
+    ///
+    /// # Errors
+    /// None that can be met: all of it is text.
+    pub fn to_text(&self) -> Result<String, ProofError> {
+        let hashes = self.hashes.iter().map(|hash| base64(&hash.0)).collect();
+        let text = Text { schema: SCHEMA.to_owned(), old: self.old.clone(), new: self.new.clone(), hashes };
+        let json = serde_json::to_string(&text);
+        Ok(json.map_err(|_| ProofError::malformed("the proof cannot be written as JSON"))? + "\n")
+    }
+
+    /// Reads the file, in the one form that there is of it.
+    ///
+    /// # Errors
+    /// [`ProofError::Malformed`].
+    pub fn parse(text: &str) -> Result<Self, ProofError> {
+        let cut =
+            || ProofError::malformed("the proof of consistency is cut, or padded, or of another version");
+        let read: Text = serde_json::from_str(text).map_err(|_| cut())?;
+        if read.hashes.len() > PROOF_HASH_COUNT_MAX || read.schema != SCHEMA {
+            return Err(cut());
+        }
+        let hashes = read.hashes.iter().map(|hash| hash_of(hash)).collect::<Result<_, ProofError>>()?;
+        let found = Self { old: read.old, new: read.new, hashes };
+        if found.to_text()? == text { Ok(found) } else { Err(cut()) }
+    }
+
+    /// Checks all of it by the word of one of `keys`; gives the larger checkpoint and the end of the smaller one.
+    ///
+    /// # Errors
+    /// Any [`ProofError`] but those about an event.
+    pub fn check<'k>(&self, keys: &'k [VerifierKey]) -> Result<(Seq, Checked<'k>), ProofError> {
+        let (old, _) = Checkpoint::open(&self.old, keys)?;
+        let (new, key) = Checkpoint::open(&self.new, keys)?;
+        old.agrees_with(&new)?;
+        if verify_consistency(old.seq.get(), new.seq.get(), old.root, new.root, &self.hashes) {
+            Ok((old.seq, Checked { checkpoint: new, key }))
+        } else {
+            Err(ProofError::NotConsistent { old: old.seq, new: new.seq })
+        }
+    }
+}

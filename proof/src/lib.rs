@@ -1,0 +1,98 @@
+//! Signed checkpoints of a store, and proofs that need no store.
+//!
+//! ```text
+//! engine: leaves ---> event::commitment ---> tree ---> checkpoint ---> note (Ed25519)
+//!                            |                 |            |
+//!                            +------------> file: one event, or two checkpoints, for those who have no store
+//! ```
+//!
+//! Pure: bytes and texts come in and go out. There are no files, clocks and random numbers here; where keys and checkpoints are kept is the
+//! business of the command line.
+//!
+//! What is built on: trees and proofs are those of RFC 6962 with SHA-256, checkpoints, notes and the file of an event those of C2SP
+//! (tlog-checkpoint, signed-note, tlog-proof). So tools that are not ours can check them.
+
+pub mod checkpoint;
+pub mod event;
+pub mod file;
+pub mod note;
+#[cfg(test)]
+mod tests;
+pub mod tree;
+
+use acpdb_engine::ids::{Seq, StoreId};
+
+/// Why something proves nothing.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProofError {
+    /// It cannot be read: cut, padded, or of another kind.
+    #[error("{what}")]
+    Malformed {
+        /// What is wrong with it.
+        what: &'static str,
+    },
+    /// A signature names the key and is not its own.
+    #[error("the signature is not that of the key that it names: the text was changed, or the signature was")]
+    Signature,
+    /// Signed by other keys.
+    #[error("it is signed with another key ({found})")]
+    OtherKey {
+        /// Names and ids of the keys.
+        found: String,
+    },
+    /// About another store than the key or the other part is for.
+    #[error("it is of another store, {found}")]
+    OtherStore {
+        /// That store.
+        found: StoreId,
+    },
+    /// The event is not the one that the tree has there.
+    #[error(
+        "event {seq} is not in the tree that was signed: the event was changed or moved, or the proof was"
+    )]
+    NotIncluded {
+        /// The event.
+        seq: Seq,
+    },
+    /// Text and digest of a body disagree.
+    #[error("body {row} of event {seq} is not the one that was recorded")]
+    Body {
+        /// The event.
+        seq: Seq,
+        /// Its row.
+        row: u32,
+    },
+    /// One history is not the beginning of the other.
+    #[error("the events up to {old} are not the beginning of those up to {new}: one history was rewritten")]
+    NotConsistent {
+        /// The end of the smaller tree.
+        old: Seq,
+        /// The end of the larger one.
+        new: Seq,
+    },
+    /// Two histories of the same length.
+    #[error("two histories up to {seq} were signed: the store was forked, or one of them was rewritten")]
+    Fork {
+        /// Where both end.
+        seq: Seq,
+    },
+    /// Signed for an earlier time than a smaller tree.
+    #[error("the checkpoint at {seq} claims an earlier time than one of fewer events: it is backdated")]
+    Backdated {
+        /// Its end.
+        seq: Seq,
+    },
+}
+
+impl ProofError {
+    pub(crate) const fn malformed(what: &'static str) -> Self {
+        Self::Malformed { what }
+    }
+}
+
+pub use checkpoint::{Checkpoint, origin, store_of};
+pub use event::{Opening, commitment};
+pub use file::{Checked, ConsistencyProof, EventProof};
+pub use note::{Note, SignerKey, VerifierKey};
+pub use tree::{Frontier, Gather, Hash};

@@ -1,0 +1,391 @@
+//! Signed checkpoints and proofs: what is true is accepted, by acpdb and by the checker in Python; each attack is refused and named.
+//!
+//! An attacker here may write all of a store's folder and has the store's secret, and no key. A rewritten history is made by acpdb itself,
+//! from a copy of the folder, so every digest, link and witness in it is right.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::format_collect,
+    reason = "tests: a failed step is a failed test"
+)]
+
+#[allow(dead_code, reason = "shared with other transcripts")]
+#[path = "cli/transcript.rs"]
+mod transcript;
+#[allow(dead_code, reason = "shared with the transcripts")]
+#[path = "cli/world.rs"]
+mod world;
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+
+use acpdb_engine::Store;
+use acpdb_engine::codec::LeafEvent;
+use acpdb_engine::ids::Seq;
+use acpdb_proof::{Checkpoint, Note, SignerKey};
+use acpdb_tests::binary::root;
+use world::{FEED, Ran, World, contents, finish};
+
+/// A line for `append`: one message of a session of its own.
+fn said(key: &str, text: &str) -> String {
+    let message = format!(r#"{{"key":"{key}","role":"user","text":"{text}"}}"#);
+    format!("{}\n", format_args!(r#"{{"session":"s9","turn":true,"message":{message}}}"#))
+}
+
+fn copy(from: &Path, to: &Path) {
+    let _ = std::fs::remove_dir_all(to);
+    for (path, bytes) in contents(from) {
+        let target = to.join(path.strip_prefix(from).unwrap());
+        std::fs::create_dir_all(target.parent().unwrap()).unwrap();
+        std::fs::write(&target, bytes).unwrap();
+    }
+    // What is copied is not another user's to write.
+    for folder in [to.to_owned(), to.join("log")] {
+        std::fs::set_permissions(folder, PermissionsExt::from_mode(0o700)).unwrap();
+    }
+}
+
+/// A store whose history was signed: first as it was in `base`, then with three messages more.
+fn signed() -> World {
+    let world = World::fed();
+    world.run(&["key", "new"]).ok();
+    world.run(&["checkpoint", "sign"]).ok();
+    copy(&world.path("store"), &world.path("base"));
+    let said = said("k1", "one") + &said("k2", "two") + &said("k3", "three");
+    world.run_with(&["append", "--stdin"], said).ok();
+    world.run(&["checkpoint", "sign"]).ok();
+    world
+}
+
+fn key(world: &World) -> String {
+    world.run(&["key", "show"]).ok().trim().to_owned()
+}
+
+/// Fails unless a run ended with `code` and said `words`, wherever it said them.
+#[track_caller]
+fn tells(ran: &Ran, code: i32, words: &[&str]) {
+    let text = format!("{}{}", ran.text(), ran.err);
+    assert_eq!(ran.code, code, "{text}");
+    for word in words {
+        assert!(text.contains(word), "{word:?} is not in {text}");
+    }
+    assert!(!text.contains("panicked"), "{text}");
+}
+
+/// What the checker in Python says of a file; `None` where there is no python3.
+fn python(world: &World, file: &str, key: &str) -> Option<(i32, String)> {
+    let mut command = Command::new("python3");
+    command.args([
+        "-B".as_ref(),
+        root().join("docs/check_proof.py").as_os_str(),
+        file.as_ref(),
+        key.as_ref(),
+    ]);
+    let done = command.current_dir(world.path(".")).output().ok()?;
+    let text = [done.stdout, done.stderr].concat();
+    Some((done.status.code().unwrap(), String::from_utf8(text).unwrap()))
+}
+
+/// What both checkers say of a file has to be the same: true or not.
+#[track_caller]
+fn both(world: &World, file: &str, key: &str, is_true: bool) {
+    let ran = world.run(&["check", file, "--key", key]);
+    tells(&ran, if is_true { 0 } else { 3 }, &[if is_true { "proves" } else { "proves nothing" }]);
+    match python(world, file, key) {
+        Some((code, text)) => assert_eq!(code, if is_true { 0 } else { 3 }, "{text}"),
+        None => println!("there is no python3: {file} was checked by acpdb alone"),
+    }
+}
+
+#[test]
+fn what_is_signed_proven_and_checked_in_words() {
+    let world = World::fed();
+    transcript::play(&world, "proofs.md");
+}
+
+#[test]
+fn both_checkers_accept_what_is_true_and_nothing_that_was_changed() {
+    let world = signed();
+    let key = key(&world);
+    world.run(&["prove", "#6", "--with-body", "-o", "event"]).ok();
+    world.run(&["prove", "#1", "-o", "first"]).ok();
+    world.run(&["prove", "--from", "#29", "-o", "growth"]).ok();
+    world.write("note", world.run(&["checkpoint", "export"]).out);
+    for file in ["event", "first", "growth", "note"] {
+        both(&world, file, &key, true);
+        let text = std::fs::read_to_string(world.path(file)).unwrap();
+        let count = text.len();
+        for number in 0..12_usize {
+            let at = (number * 7919 + 13) % (count - 1);
+            let mut bytes = text.clone().into_bytes();
+            match number % 4 {
+                0 => bytes[at] = if bytes[at] == b'A' { b'B' } else { b'A' },
+                1 => drop(bytes.remove(at)),
+                2 => bytes.truncate(at),
+                _ => bytes.extend(b"\n"),
+            }
+            // Half of a character is no text; the tests of the crate have such.
+            let changed = String::from_utf8_lossy(&bytes).into_owned();
+            world.write("changed", changed);
+            both(&world, "changed", &key, false);
+        }
+    }
+    // The proof of one event under the note of another tree.
+    let event = std::fs::read_to_string(world.path("event")).unwrap();
+    let older = world.run(&["checkpoint", "export", "#29"]).ok();
+    world.write("changed", format!("{}\n\n{older}", event.split_once("\n\n").unwrap().0));
+    both(&world, "changed", &key, false);
+    // Another store, and another key under the name of this one.
+    let other = signed();
+    let other_key = self::key(&other);
+    both(&world, "event", &other_key, false);
+    let thief = SignerKey::from_seed(&[3; 32]);
+    let note = std::fs::read_to_string(world.path("note")).unwrap();
+    let checkpoint = Checkpoint::parse(Note::parse(&note).unwrap().text_unchecked()).unwrap();
+    world.write("changed", checkpoint.sign(&thief).unwrap());
+    both(&world, "changed", &key, false);
+    // A file with the key, and one that is believed.
+    world.write("auditor.key", format!("{key}\n"));
+    both(&world, "event", "auditor.key", true);
+    let believing = |arguments: &[&str]| {
+        let mut command = world.command();
+        command.args(arguments).env("HOME", world.path("another"));
+        finish(command, b"")
+    };
+    tells(&believing(&["check", "event"]), 2, &["there is no key to check it with"]);
+    tells(&believing(&["key", "trust", "auditor.key"]), 0, &["keys/trusted"]);
+    tells(&believing(&["check", "event"]), 0, &["proves"]);
+    tells(&believing(&["key", "trust", &key, "--remove"]), 0, &[]);
+    tells(&believing(&["check", "event"]), 2, &[]);
+}
+
+#[test]
+fn a_history_that_was_rewritten_is_named() {
+    let world = signed();
+    let (one, two, three) = (said("k1", "one"), said("k2", "two"), said("k3", "three"));
+    for (attack, lines) in [
+        ("edit", [one.clone(), said("k2", "TWO"), three.clone()].concat()),
+        ("drop", [one.clone(), three.clone(), said("k4", "four"), said("k5", "five")].concat()),
+        ("insert", [one.clone(), said("k0", "zero"), two.clone(), three.clone()].concat()),
+        ("swap", [one.clone(), three.clone(), two.clone()].concat()),
+        ("reorder", [three, two, one].concat()),
+    ] {
+        let (forged, notes) = (world.path("forged"), world.path("store/checkpoints"));
+        copy(&world.path("base"), &forged);
+        world.run_with(&["--db", "forged", "append", "--stdin"], lines).ok();
+        copy_notes(&notes, &forged.join("checkpoints"));
+        // In itself it is sound: a user who saw nothing before finds nothing.
+        let mut stranger = world.command();
+        stranger.args(["--db", "forged", "verify"]).env("HOME", world.path("another"));
+        let ran = finish(stranger, b"");
+        assert!(ran.text().contains("forged: sound"), "{attack}: {}", ran.text());
+        // Whoever signed is told, by the words of the attack's kind, and signs nothing on top.
+        let ran = world.run(&["--db", "forged", "verify"]);
+        tells(&ran, 3, &["seen last at #", "contradicts the log: it was rewritten, or forked"]);
+        tells(&world.run(&["--db", "forged", "verify", "--json"]), 3, &["\"standing\":\"rewritten\""]);
+        tells(&world.run(&["--db", "forged", "checkpoint", "sign"]), 3, &["nothing was signed"]);
+        tells(&world.run(&["--db", "forged", "prove", "#6"]), 3, &["are not those that were signed"]);
+    }
+    tells(&world.run(&["verify"]), 0, &["seen last at #", "agrees"]);
+}
+
+fn copy_notes(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for (path, bytes) in contents(from) {
+        std::fs::write(to.join(path.file_name().unwrap()), bytes).unwrap();
+    }
+}
+
+#[test]
+fn a_folder_that_was_set_back_is_named() {
+    let world = signed();
+    let head = std::fs::read_dir(world.path("store/checkpoints")).unwrap().count();
+    assert_eq!(head, 2);
+    copy(&world.path("store"), &world.path("whole"));
+    // The end is cut, and the notes stay.
+    copy(&world.path("base"), &world.path("cut"));
+    copy_notes(&world.path("store/checkpoints"), &world.path("cut/checkpoints"));
+    tells(&world.run(&["--db", "cut", "verify"]), 4, &["seen last at #", "is ahead: the log was set back"]);
+    tells(&world.run(&["--db", "cut", "checkpoint", "sign"]), 4, &["nothing was signed"]);
+    // The whole folder is set back, with all that it says of itself.
+    copy(&world.path("base"), &world.path("store"));
+    tells(&world.run(&["verify"]), 4, &["store: sound", "seen last at #", "is ahead: the log was set back"]);
+    tells(&world.run(&["verify", "--json"]), 4, &["\"standing\":\"ahead\""]);
+    tells(&world.run(&["checkpoint", "show"]), 4, &["is ahead"]);
+    // Put back, it is as it was.
+    copy(&world.path("whole"), &world.path("store"));
+    tells(&world.run(&["verify"]), 0, &["agrees"]);
+    // An old checkpoint in the place of the new one.
+    world.write("old.note", world.run(&["checkpoint", "export", "#29"]).out);
+    let newest = contents(&world.path("store/checkpoints")).pop().unwrap().0;
+    std::fs::remove_file(newest).unwrap();
+    tells(&world.run(&["verify"]), 4, &["was replayed: a newer one was seen here"]);
+    tells(&world.run(&["check", "old.note"]), 4, &["is older than that of #"]);
+}
+
+#[test]
+fn two_faces_of_one_store_are_named() {
+    let world = signed();
+    copy(&world.path("base"), &world.path("face"));
+    let lines = said("k1", "un") + &said("k2", "deux") + &said("k3", "trois");
+    world.run_with(&["--db", "face", "append", "--stdin"], lines).ok();
+    // The owner shows another face from a machine that has seen nothing.
+    let elsewhere = |arguments: &[&str]| {
+        let mut command = world.command();
+        command.args(arguments).env("HOME", world.path("another"));
+        finish(command, b"")
+    };
+    std::fs::create_dir_all(world.path("another/.config/acpdb/keys")).unwrap();
+    let own = "home/.config/acpdb/keys/default.key";
+    std::fs::copy(world.path(own), world.path("another/.config/acpdb/keys/default.key")).unwrap();
+    elsewhere(&["--db", "face", "checkpoint", "sign"]).ok();
+    world.write("face.note", elsewhere(&["--db", "face", "checkpoint", "export"]).out);
+    let key = key(&world);
+    tells(&world.run(&["check", "face.note", "--key", &key]), 3, &["the store was forked"]);
+    // Each face has a proof for itself; what was seen before says which of them is new.
+    world.write("proof", elsewhere(&["--db", "face", "prove", "#6"]).out);
+    tells(&elsewhere(&["check", "proof"]), 0, &["proves"]);
+    tells(&world.run(&["check", "proof"]), 3, &["contradicts what was seen last", "forked"]);
+    tells(&world.run(&["prove", "--from", "face.note"]), 3, &["are not those that were signed"]);
+}
+
+#[test]
+fn checkpoints_of_others_are_named() {
+    let world = signed();
+    let newest = contents(&world.path("store/checkpoints")).pop().unwrap().0;
+    let note = std::fs::read_to_string(&newest).unwrap();
+    let checkpoint = Checkpoint::parse(Note::parse(&note).unwrap().text_unchecked()).unwrap();
+    // Signed with another key.
+    std::fs::write(&newest, checkpoint.sign(&SignerKey::from_seed(&[3; 32])).unwrap()).unwrap();
+    tells(&world.run(&["verify"]), 3, &["is signed with another key"]);
+    // Under the id of the key.
+    std::fs::write(&newest, note.replacen("time 1", "time 2", 1)).unwrap();
+    tells(&world.run(&["verify"]), 3, &["is damaged", "the signature is not that of the key"]);
+    // Of another store; and the folders of two stores exchanged.
+    let other = signed();
+    let theirs = contents(&other.path("store/checkpoints")).pop().unwrap().0;
+    std::fs::copy(theirs, &newest).unwrap();
+    tells(&world.run(&["verify"]), 3, &["is of another store"]);
+    std::fs::write(&newest, &note).unwrap();
+    let key = key(&world);
+    copy(&other.path("store"), &world.path("store"));
+    world.write("proof", world.run(&["prove", "#6"]).out);
+    tells(&world.run(&["check", "proof", "--key", &key]), 3, &["it is of another store"]);
+    tells(&world.run(&["verify", "--key", &key]), 3, &["it is of another store"]);
+    let shown = self::key(&other);
+    tells(&world.run(&["verify", "--key", &shown]), 0, &["agrees"]);
+}
+
+#[test]
+fn events_that_claim_to_be_older_than_a_checkpoint_before_them_are_named() {
+    let world = signed();
+    let newest = contents(&world.path("store/checkpoints")).pop().unwrap().0;
+    let note = std::fs::read_to_string(&newest).unwrap();
+    let mut checkpoint = Checkpoint::parse(Note::parse(&note).unwrap().text_unchecked()).unwrap();
+    checkpoint.time += 3600;
+    let text = std::fs::read_to_string(world.path("home/.config/acpdb/keys/default.key")).unwrap();
+    std::fs::write(&newest, checkpoint.sign(&SignerKey::parse(&text).unwrap()).unwrap()).unwrap();
+    tells(&world.run(&["verify"]), 0, &["agrees"]);
+    tells(&world.run(&["checkpoint", "sign"]), 0, &[]);
+    std::fs::write(&newest, checkpoint.sign(&SignerKey::parse(&text).unwrap()).unwrap()).unwrap();
+    world.run_with(&["append", "--stdin"], said("k4", "long ago")).ok();
+    tells(&world.run(&["verify"]), 3, &["events after it are backdated", "says"]);
+    tells(&world.run(&["checkpoint", "sign"]), 3, &["nothing was signed"]);
+}
+
+#[test]
+fn leaves_stay_what_they_are_and_each_has_a_salt_of_its_own() {
+    let world = World::fed();
+    world.run(&["import", "session.jsonl"]).ok();
+    world.run(&["key", "new"]).ok();
+    world.run(&["checkpoint", "sign"]).ok();
+    let open = || Store::builder(world.path("store")).any_file_system().read_only().open().unwrap();
+    let leaves = |store: &Store| -> Vec<_> {
+        store.leaves(Seq(1), store.head().unwrap()).unwrap().map(Result::unwrap).collect()
+    };
+    let store = open();
+    let before = leaves(&store);
+    assert_eq!(before.len() as u64, store.head().unwrap().get());
+    let mut salts = std::collections::BTreeSet::new();
+    for leaf in &before {
+        let event = LeafEvent::decode(&leaf.bytes).unwrap();
+        let recorded = store.event(leaf.seq).unwrap().unwrap();
+        assert_eq!((event.store, event.seq, event.time), (store.id(), recorded.seq, recorded.recorded_at));
+        assert_eq!(event.envelope.stream, recorded.event.stream);
+        assert_eq!(event.rows.len(), store.body_count(leaf.seq).unwrap() as usize);
+        for body in store.salted_bodies(leaf.seq).unwrap() {
+            assert!(event.rows[body.row as usize].is_of(&body.salt, &body.bytes));
+        }
+        assert!(salts.insert(leaf.salt), "{}", leaf.seq);
+    }
+    drop(store);
+    // Asked for alone, of a handle that has read nothing, in parts of large commits.
+    let store = open();
+    for leaf in before.iter().rev() {
+        assert_eq!(store.leaf(leaf.seq).unwrap().as_ref(), Some(leaf));
+    }
+    assert_eq!(store.leaf(Seq(1 << 40)).unwrap(), None);
+    drop(store);
+    let key = key(&world);
+    world.run(&["prove", "#6", "--with-body", "-o", "with"]).ok();
+    world.run(&["prove", "#6", "-o", "without"]).ok();
+    world.run(&["erase", "#6", "--reason", "a name"]).ok();
+    world.run(&["seal", "--all"]).ok();
+    assert_eq!(leaves(&open())[..before.len()], before);
+    tells(&world.run(&["verify"]), 0, &["agrees"]);
+    // Proofs that were made before still hold, and the same one can be made again; the text is gone.
+    both(&world, "with", &key, true);
+    both(&world, "without", &key, true);
+    world.run(&["prove", "#6", "--with-body", "-o", "after"]).ok();
+    assert_eq!(std::fs::read(world.path("after")).unwrap(), std::fs::read(world.path("without")).unwrap());
+}
+
+#[test]
+fn lost_and_wrong_keys_and_secrets_say_what_to_do() {
+    let world = World::fed();
+    tells(&world.run(&["checkpoint", "sign"]), 7, &["there is no key default", "acpdb key new default"]);
+    tells(&world.run(&["checkpoint", "export"]), 7, &["no checkpoint was signed", "acpdb checkpoint sign"]);
+    tells(&world.run(&["prove", "#6"]), 7, &["no checkpoint was signed"]);
+    tells(&world.run(&["key", "new", "../x"]), 2, &["is no name of a key"]);
+    world.run(&["key", "new"]).ok();
+    tells(&world.run(&["key", "new"]), 5, &["there is a key default already"]);
+    let path = world.path("home/.config/acpdb/keys/default.key");
+    let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(&path), mode(path.parent().unwrap())), (0o600, 0o700));
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o644)).unwrap();
+    tells(
+        &world.run(&["checkpoint", "sign"]),
+        1,
+        &["can be read or changed by others (mode 644)", "chmod 600"],
+    );
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o600)).unwrap();
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, &text[..text.len() - 9]).unwrap();
+    let ran = world.run(&["checkpoint", "sign"]);
+    tells(&ran, 1, &["this is no private key", "put it back"]);
+    assert!(!ran.err.contains("PRIVATE"), "{}", ran.err);
+    std::fs::write(&path, text).unwrap();
+    world.run(&["checkpoint", "sign"]).ok();
+    tells(&world.run(&["prove", "#999"]), 7, &["no event #999"]);
+    world.run_with(&["append", "--stdin"], FEED.replace("\"s1\"", "\"s7\"")).ok();
+    tells(&world.run(&["prove", "#35"]), 7, &["no checkpoint covers #35", "acpdb checkpoint sign"]);
+    tells(&world.run(&["check", "nothing"]), 1, &["cannot read nothing"]);
+    // What was seen last is known without the key.
+    std::fs::remove_file(&path).unwrap();
+    tells(&world.run(&["verify"]), 0, &["agrees"]);
+    // Without the secret nothing can be compared, and that is said.
+    std::fs::rename(world.path("store/secret"), world.path("secret")).unwrap();
+    tells(
+        &world.run(&["checkpoint", "show"]),
+        3,
+        &["secret is lost or damaged", "put it back from a backup"],
+    );
+    std::fs::rename(world.path("secret"), world.path("store/secret")).unwrap();
+    // A note that is none is named, and nothing else stops.
+    std::fs::write(world.path("store/checkpoints/000000000007.note"), "x\n".repeat(5000)).unwrap();
+    tells(&world.run(&["verify"]), 3, &["is damaged", "the signed note has no signatures"]);
+    world.run(&["context", "s1"]).ok();
+}
