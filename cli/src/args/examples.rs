@@ -343,12 +343,6 @@ const EXAMPLES: &[(&str, &[Example])] = &[
             ("acpdb key trust auditor.key --remove", ""),
         ],
     ),
-    ("checkpoint sign", &[("acpdb checkpoint sign", ""), ("acpdb checkpoint sign --key work", "")]),
-    ("checkpoint show", &[("acpdb checkpoint show", "")]),
-    (
-        "checkpoint export",
-        &[("acpdb checkpoint export > now.note", ""), ("acpdb checkpoint export '#100'", "an older one")],
-    ),
     ("doctor", &[("acpdb doctor", "")]),
     ("info", &[("acpdb info", ""), ("acpdb info --space", "by kind, by state, by segment")]),
     ("seal", &[("acpdb seal", ""), ("acpdb seal --all", "the segment that is being written, too")]),

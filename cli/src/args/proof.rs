@@ -37,9 +37,9 @@ pub(crate) enum KeyAct {
 
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  acpdb checkpoint sign              all events up to now, with your key\n  \
-    acpdb checkpoint show              what was signed, and whether it still holds\n  \
-    acpdb checkpoint export > now.note for those who are to remember it\n\n\
+    after_help = "Examples:\n  acpdb checkpoint sign                all events up to now, with your key\n  \
+    acpdb checkpoint show                what was signed, and whether it still holds\n  \
+    acpdb checkpoint export > now.note   for those who are to remember it\n\n\
     A checkpoint is kept beside the log, and what was seen last is remembered beside your settings: if the\n\
     whole folder is set back, acpdb verify says so."
 )]

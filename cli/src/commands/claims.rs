@@ -177,7 +177,7 @@ pub(crate) fn judge(store: &Store, given: &[VerifierKey]) -> Result<Judged, Fail
 /// Names the newest checkpoint beside the log, if it is older than the one that was seen last.
 fn replayed(claims: &mut [Claim]) {
     let seen = claims.first().filter(|claim| claim.source == "seen last").and_then(|claim| claim.seq);
-    let newest = claims.iter_mut().filter(|claim| claim.source == "kept").next_back();
+    let newest = claims.iter_mut().rfind(|claim| claim.source == "kept");
     if let (Some(seen), Some(newest)) = (seen, newest)
         && newest.standing == Standing::Agrees
         && newest.seq.is_some_and(|seq| seq < seen)
