@@ -473,6 +473,7 @@ mod tests {
                     .find_subcommand(group)
                     .and_then(Command::get_after_help)
                     .map(ToString::to_string);
+                help.push('\n');
                 help.push_str(&group.unwrap_or_default());
             }
             let examples = examples(&help);
