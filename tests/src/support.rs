@@ -22,6 +22,7 @@ pub type Failure = Box<dyn StdError>;
 ///
 /// # Panics
 /// If `ACPDB_RECORDINGS` names none.
+#[expect(clippy::expect_used, reason = "tests: what they were asked to read is missing")]
 pub fn recordings() -> PathBuf {
     let folder = std::env::var_os("ACPDB_RECORDINGS").map(PathBuf::from);
     folder.filter(|folder| folder.is_dir()).expect("ACPDB_RECORDINGS names a folder of recorded sessions")
