@@ -63,12 +63,14 @@ fn slow_subproof(old: usize, leaves: &[Hash], is_known: bool) -> Vec<Hash> {
 
 fn gathered(leaves: &[Hash], ranges: Vec<std::ops::Range<u64>>) -> Vec<Hash> {
     let mut gather = Gather::new(ranges);
-    leaves.iter().for_each(|leaf| gather.push(*leaf));
+    for leaf in leaves {
+        gather.push(*leaf);
+    }
     gather.roots().unwrap()
 }
 
 fn numbered(count: usize) -> Vec<Hash> {
-    (0..count).map(|number| leaf_hash(&number.to_le_bytes())).collect()
+    (0..count as u64).map(|number| leaf_hash(&number.to_le_bytes())).collect()
 }
 
 fn hex(hash: Hash) -> String {
@@ -92,7 +94,9 @@ fn roots_are_those_of_the_standard() {
     assert_eq!(hex(frontier.root()), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
     frontier.push(leaf_hash(leaves[0]));
     assert_eq!(hex(frontier.root()), "6e340b9cffb37a989ca544e6bb780a2c78901d3fb33738768511a30617afa01d");
-    leaves[1..].iter().for_each(|leaf| frontier.push(leaf_hash(leaf)));
+    for leaf in &leaves[1..] {
+        frontier.push(leaf_hash(leaf));
+    }
     assert_eq!(hex(frontier.root()), "5dc9da79a70659a9ad559cb701ded9a2ab9d823aad2f4960cfe370eff4604328");
 }
 
@@ -101,7 +105,9 @@ fn roots_and_proofs_are_those_of_the_definition_for_every_small_tree() {
     for count in 1..=40_usize {
         let leaves = numbered(count);
         let mut frontier = Frontier::default();
-        leaves.iter().for_each(|leaf| frontier.push(*leaf));
+        for leaf in &leaves {
+            frontier.push(*leaf);
+        }
         let (root, size) = (slow_root(&leaves), count as u64);
         assert_eq!((frontier.root(), frontier.size()), (root, size));
         for index in 0..count {
@@ -130,7 +136,7 @@ fn roots_and_proofs_are_those_of_the_definition_for_every_small_tree() {
 fn a_proof_of_the_largest_tree_is_short_and_the_end_of_leaves_is_told() {
     assert!(inclusion_ranges(u64::MAX - 1, u64::MAX).unwrap().len() < PROOF_HASH_COUNT_MAX);
     assert!(consistency_ranges(1, u64::MAX).unwrap().len() < PROOF_HASH_COUNT_MAX);
-    let mut gather = Gather::new([0..2]);
+    let mut gather = Gather::new(std::iter::once(0..2));
     gather.push(leaf_hash(b""));
     assert_eq!(gather.roots(), None);
 }
@@ -256,11 +262,15 @@ fn event(store: StoreId, seq: u64, time: i64, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
+/// What an attacker does to a history.
+type Change = fn(&mut History);
+
 /// A history: each event's salt and bytes.
 type History = Vec<([u8; 32], Vec<u8>)>;
 
 fn history(store: StoreId, count: u64) -> History {
-    let salted = |seq: u64| ([seq as u8; 32], event(store, seq, 1000 + seq as i64, &seq.to_le_bytes()));
+    let salted =
+        |seq: u64| ([seq as u8; 32], event(store, seq, 1000 + seq.cast_signed(), &seq.to_le_bytes()));
     (1..=count).map(salted).collect()
 }
 
@@ -306,7 +316,10 @@ fn true_proofs_are_accepted_and_say_what_was_recorded() {
         let checked = read.check(&keys).unwrap();
         assert_eq!((checked.checkpoint.seq, checked.checkpoint.time), (Seq(13), 60));
         let event = read.opening.read().unwrap();
-        assert_eq!((event.seq, event.time.get(), event.envelope.kind), (Seq(seq), 1000 + seq as i64, 0x102));
+        assert_eq!(
+            (event.seq, event.time.get(), event.envelope.kind),
+            (Seq(seq), 1000 + seq.cast_signed(), 0x102)
+        );
     }
     let read = ConsistencyProof::parse(&consistency(&whole, &old, 6, &new).to_text().unwrap()).unwrap();
     let (from, checked) = read.check(&keys).unwrap();
@@ -318,7 +331,6 @@ fn each_attack_on_a_history_is_refused_with_its_name() {
     let (key, keys) = signer();
     let whole = history(STORE, 13);
     let old = signed(STORE, &whole[..8].to_vec(), 50, &key);
-    type Change = fn(&mut History);
     let changes: [(&str, Change); 7] = [
         ("edit", |events| *events[4].1.last_mut().unwrap() ^= 1),
         ("drop", |events| drop(events.remove(4))),
@@ -412,7 +424,7 @@ fn no_file_that_was_changed_is_accepted() {
         let is_event = random.next_u32() & 1 == 1;
         let mut bytes = if is_event { event.clone() } else { pair.clone() }.into_bytes();
         let original = bytes.clone();
-        for _ in 0..1 + random.next_u32() % 3 {
+        for _ in 0..=random.next_u32() % 3 {
             let at = random.next_u32() as usize % bytes.len();
             match random.next_u32() % 5 {
                 0 => bytes[at] = b"ABCDEabcde01234567+/=\n "[random.next_u32() as usize % 23],
