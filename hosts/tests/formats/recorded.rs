@@ -1,4 +1,4 @@
-//! Counts over recorded sessions, which are not part of the project: ACPDB_RECORDINGS names them.
+//! Counts over recorded sessions, which are not part of the project: `ACPDB_RECORDINGS` names them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
