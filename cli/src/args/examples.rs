@@ -327,13 +327,7 @@ const EXAMPLES: &[(&str, &[Example])] = &[
             ("acpdb verify --host", "what hosts say that they sent"),
         ],
     ),
-    (
-        "key new",
-        &[
-            ("acpdb key new", ""),
-            ("acpdb key new work", "a second one, for acpdb checkpoint sign --key work"),
-        ],
-    ),
+    ("key new", &[("acpdb key new work", "for acpdb checkpoint sign --key work")]),
     ("key show", &[("acpdb key show > auditor.key", "for those who are to check")]),
     (
         "key trust",

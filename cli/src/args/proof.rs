@@ -70,8 +70,7 @@ pub(crate) enum CheckpointAct {
 #[command(
     after_help = "Examples:\n  acpdb prove '#297' -o event.tlog-proof     one event, without its texts\n  \
     acpdb prove '#297' --with-body             with them\n  \
-    acpdb prove --from '#100' -o grown.json    nothing before #100 was rewritten since\n  \
-    acpdb prove --from last-month.note         the same, against a checkpoint that was exported\n\n\
+    acpdb prove --from last-month.note -o grown.json   nothing was rewritten since\n\n\
     Needs a checkpoint over the event: acpdb checkpoint sign. Of other events nothing is shown."
 )]
 pub(crate) struct Prove {

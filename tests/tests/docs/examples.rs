@@ -89,6 +89,13 @@ fn prepared() -> World {
         "acpdb context --format openai --at t70 > first.json",
         "acpdb config set pager less",
         "acpdb head > ~/links",
+        "acpdb key new",
+        "acpdb key show > auditor.key",
+        "acpdb checkpoint sign",
+        "acpdb checkpoint export > now.note",
+        "cp now.note last-month.note",
+        "acpdb prove '#297' -o event.tlog-proof",
+        "acpdb prove --from last-month.note -o grown.json",
     ] {
         let ran = type_into(&world, line);
         assert_eq!(ran.code, 0, "{line}: {}", ran.err);
