@@ -19,7 +19,7 @@ fn engine_and_naive_implementation_agree_on_every_edge() {
     let mut edge_count = 0_usize;
     let mut released_count = 0_usize;
     let counts = std::cell::RefCell::new((&mut edge_count, &mut released_count));
-    let agree = runner(cases(400)).run(&numbers, |numbers| {
+    let agree = runner(cases(1000)).run(&numbers, |numbers| {
         let script = session(&numbers);
         let played = script.play(&Policy::default());
         let head = played.tape.head();
@@ -36,7 +36,7 @@ fn engine_and_naive_implementation_agree_on_every_edge() {
         Ok(())
     });
     agree.unwrap();
-    println!("{} sessions, {edge_count} edges, {released_count} released", cases(400));
+    println!("{} sessions, {edge_count} edges, {released_count} released", cases(1000));
     // A comparison of nothing with nothing proves nothing.
     assert!(edge_count > 1000 && released_count > 20, "{edge_count} edges, {released_count} released");
 }
