@@ -404,14 +404,14 @@ impl<P: Place + 'static> StateMachineTest for Real<P> {
 }
 
 prop_state_machine! {
-    #![proptest_config(Config { cases: cases(24), failure_persistence: None, max_shrink_iters: 300, ..Config::default() })]
+    #![proptest_config(Config { cases: cases(16), failure_persistence: None, max_shrink_iters: 300, ..Config::default() })]
 
     #[test]
     fn a_folder_agrees_with_a_list(sequential 1..22 => Real<Folder>);
 }
 
 prop_state_machine! {
-    #![proptest_config(Config { cases: cases(48), failure_persistence: None, max_shrink_iters: 300, ..Config::default() })]
+    #![proptest_config(Config { cases: cases(24), failure_persistence: None, max_shrink_iters: 300, ..Config::default() })]
 
     #[test]
     fn a_machine_of_two_processes_agrees_with_a_list(sequential 1..30 => Real<Machine>);

@@ -88,7 +88,7 @@ fn chains_end(state: &State, at: Seq) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(60), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(30), failure_persistence: None, ..ProptestConfig::default() })]
 
     /// Laws 1 and 2: live = replay = split, and reading at a seq = folding up to it, for every seq.
     #[test]

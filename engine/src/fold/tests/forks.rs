@@ -161,7 +161,7 @@ fn scripts() -> impl Strategy<Value = Script> {
 }
 
 /// Sessions a law is tried on.
-const CASES: u32 = 48;
+const CASES: u32 = 20;
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: CASES, ..ProptestConfig::default() })]
