@@ -197,6 +197,11 @@ fn restored() -> Result<(), Failure> {
 
 /// A fact is on its way, and is recorded again: it is known then, and not durable, for its sync fails.
 fn known_beside_its_original() -> Result<(), Failure> {
+    // A ticket is synced behind the caller. On a busy machine that may be before the repeat comes, and then there is nothing to see.
+    (0..100).try_for_each(|_| known_once())
+}
+
+fn known_once() -> Result<(), Failure> {
     use acpdb_engine::entry::Entry;
     use acpdb_engine::event::Role;
     let process = SimWorld::new(1).process(1);
