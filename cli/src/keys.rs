@@ -7,7 +7,7 @@
 //! pins/STORE.note   the newest checkpoint of a store that was seen here
 //! ```
 //!
-//! None of it is in a store's folder: whoever sets that back sets nothing back here.
+//! None of it is in a store's folder: setting the folder back sets nothing back here.
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
@@ -153,7 +153,7 @@ pub(crate) fn known(store: StoreId) -> Result<Vec<VerifierKey>, Failure> {
     let mut paths: Vec<PathBuf> = names.collect();
     paths.sort();
     for path in paths {
-        // A file that is damaged stands in nobody's way here: it signs nothing.
+        // A damaged file stops no check here: it signs nothing.
         let Some(text) = read(&path).ok().flatten() else { continue };
         let key = match path.extension().and_then(|end| end.to_str()) {
             Some("key") => SignerKey::parse(&text).and_then(|key| key.verifier(&name)).ok(),

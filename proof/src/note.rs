@@ -225,7 +225,7 @@ impl Note {
         Ok(Self { text: text.to_owned(), signatures })
     }
 
-    /// The text, whoever signed it.
+    /// The text. That a key signed it is not checked here.
     pub fn text_unchecked(&self) -> &str {
         &self.text
     }

@@ -343,14 +343,14 @@ fn each_attack_on_a_history_is_refused_with_its_name() {
     for (name, change) in changes {
         let mut forged = whole.clone();
         change(&mut forged);
-        // Whoever has no key can only show the note that there is.
+        // An attacker without the key can only show the note that there is.
         let shown = proof(&forged, 5, &old);
         assert_eq!(
             shown.check(&keys).unwrap_err(),
             ProofError::NotIncluded { seq: Seq::from_leaf(&forged, 4) },
             "{name}"
         );
-        // Whoever has the key signs a history that does not go on from the one that was signed.
+        // An owner of the key signs a history that does not go on from the one that was signed.
         let new = signed(STORE, &forged, 60, &key);
         let claimed = consistency(&forged, &old, 8, &new);
         let new_seq = Seq(forged.len() as u64);

@@ -8,7 +8,7 @@
 //!     [0,2)  [2,4)     [4,6)  [6]          leaves makes them all, each in a frontier of at most 64 hashes
 //! ```
 //!
-//! Leaves are counted from 0 here, so the event with seq n is leaf n - 1. Nothing is stored: whoever has the leaves has the tree.
+//! Leaves are counted from 0 here, so the event with seq n is leaf n - 1. Nothing is stored: the leaves give the tree.
 
 use std::ops::Range;
 

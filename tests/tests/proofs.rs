@@ -182,7 +182,7 @@ fn a_history_that_was_rewritten_is_named() {
         stranger.args(["--db", "forged", "verify"]).env("HOME", world.path("another"));
         let ran = finish(stranger, b"");
         assert!(ran.text().contains("forged: sound"), "{attack}: {}", ran.text());
-        // Whoever signed is told, by the words of the attack's kind, and signs nothing on top.
+        // The signer is told, by the words of the attack's kind, and signs nothing on top.
         let ran = world.run(&["--db", "forged", "verify"]);
         tells(&ran, 3, &["seen last at #", "contradicts the log: it was rewritten, or forked"]);
         tells(&world.run(&["--db", "forged", "verify", "--json"]), 3, &["\"standing\":\"rewritten\""]);

@@ -1,4 +1,4 @@
-//! What a proof is made of: every event as bytes that stay what they are, each with a salt that nobody can guess.
+//! What a proof is made of: every event as bytes that stay what they are, each with a salt that cannot be guessed.
 //!
 //! Hashing, trees, signatures and files of proofs are not here: they are made of what this gives.
 
@@ -157,7 +157,7 @@ impl Store {
 
     /// Keeps a signed checkpoint over the events up to `seq` beside the log. Durable when it returns. In place of the one of that seq.
     ///
-    /// What it says is not looked at: whoever may write to the folder may put any text there.
+    /// What it says is not looked at: any program that may write to the folder may put any text there.
     ///
     /// # Errors
     /// [`Error::ReadOnly`], [`Error::TooLarge`], [`Error::Io`].

@@ -74,7 +74,7 @@ impl Tokens {
 /// A row of a bill.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct CostRow {
-    /// The day, week, session, project, host or model; empty where nobody knows it.
+    /// The day, week, session, project, host or model; empty where it is not known.
     pub key: String,
     /// The session's title, where the row is of one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -138,7 +138,7 @@ pub struct Bill {
 pub struct Asked<'a> {
     /// Those that this lets pass.
     pub wanted: &'a dyn Fn(&Request) -> bool,
-    /// Dollars that went to stale items, by request; empty if nobody asked.
+    /// Dollars that went to stale items, by request; empty unless they were asked for.
     pub stale: Option<&'a BTreeMap<acpdb_engine::ids::Seq, f64>>,
 }
 
