@@ -14,6 +14,7 @@ pub mod auditor;
 pub mod crash;
 pub mod faults;
 pub mod flips;
+pub mod held;
 pub mod life;
 pub mod planted;
 pub mod sabotage;
