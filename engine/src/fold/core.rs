@@ -220,9 +220,9 @@ impl Step<'_> {
             Op::Abandon(message) => self.abandon(*message),
             Op::Revise(revision) => self.revise(*revision),
             Op::Hide(act) => self.hide(*act),
-            Op::Restore(items) => {
-                self.each(items, Self::restore);
-                self.subs.memory.restored(self.at, items);
+            Op::Restore(act) => {
+                self.each(&act.items, Self::restore);
+                self.subs.memory.restored(self.at, act.moment, &act.items);
             }
             Op::Pin(items) => self.each(items, Self::pin),
             Op::Unpin(items) => self.each(items, Self::unpin),

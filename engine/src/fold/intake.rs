@@ -7,7 +7,8 @@ use super::facts::{
     Act, ActItem, Eviction, Extra, Finish, FinishExtra, Item, ItemKind, Ix, NONE, NewCall, PartFact, Range,
     Revision, form_index, index, kind_of,
 };
-use super::memory::MemoryEvent;
+use super::memory::{MemoryEvent, Moment};
+use super::op::Restore;
 use super::policy::Policy;
 use super::state::State;
 use crate::event::{
@@ -85,7 +86,9 @@ impl State {
             }
             Payload::Discarded(act) => Op::Hide(self.take_act(seq, act.items.iter().map(act_item).collect())),
             Payload::Distilled(act) => Op::Hide(self.take_act(seq, act.items.iter().map(act_item).collect())),
-            Payload::Restored(act) => Op::Restore(Arc::new(act.items.clone())),
+            Payload::Restored(act) => {
+                Op::Restore(Arc::new(Restore { items: act.items.clone(), moment: Moment::of(recorded) }))
+            }
             Payload::Pinned(act) => Op::Pin(Arc::new(act.items.clone())),
             Payload::Unpinned(act) => Op::Unpin(Arc::new(act.items.clone())),
             Payload::SessionClosed(_) => Op::Closed,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::facts::{Ix, index};
-use super::memory::MemoryEvent;
+use super::memory::{MemoryEvent, Moment};
 use super::policy::Policy;
 use super::saved::{In, Out, flat};
 use crate::event::{TaskChanged, TodoChange, TodoList};
@@ -37,7 +37,7 @@ pub(crate) enum Op {
     Abandon(u32),
     Revise(u32),
     Hide(u32),
-    Restore(#[rkyv(with = super::saved::Apart)] Arc<Vec<ItemId>>),
+    Restore(#[rkyv(with = super::saved::Apart)] Arc<Restore>),
     Pin(#[rkyv(with = super::saved::Apart)] Arc<Vec<ItemId>>),
     Unpin(#[rkyv(with = super::saved::Apart)] Arc<Vec<ItemId>>),
     Closed,
@@ -51,6 +51,13 @@ pub(crate) enum Op {
         eviction: u32,
     },
     Memory(#[rkyv(with = super::saved::Apart)] Arc<MemoryEvent>),
+}
+
+/// What is shown again.
+#[derive(Clone, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
+pub(crate) struct Restore {
+    pub(crate) items: Vec<ItemId>,
+    pub(crate) moment: Moment,
 }
 
 /// Operations in their order. There is one for each event, so those of frequent kinds are plain rows.

@@ -40,7 +40,7 @@ use super::world::{Belongs, World};
 use crate::ids::{Seq, StreamId};
 
 /// Version of the layout: one more whenever any type in here changes.
-pub(crate) const LAYOUT_VERSION: u32 = 5;
+pub(crate) const LAYOUT_VERSION: u32 = 6;
 
 /// A policy, archived as its JSON.
 pub(crate) struct AsJson;

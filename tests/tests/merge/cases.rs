@@ -120,6 +120,37 @@ fn both_ways_of_a_session_go_on() {
     assert_eq!(view.text(text).unwrap(), "here 2");
 }
 
+/// Each laptop's host corrects one message in its own words: neither correction is taken for the other.
+#[test]
+fn a_fact_that_is_retold_in_other_words_goes_both_ways() {
+    let [one, other] = [1, 2].map(|seed| Laptop::new(seed).unwrap());
+    let info = session(0);
+    let _ = one.store.append(&info, message("m1", "hello")).unwrap();
+    let _ = other.merge(&one).unwrap();
+    let _ = one.store.append(&info, message("m1", "hello there")).unwrap();
+    let _ = other.store.append(&info, message("m1", "good day")).unwrap();
+    for (into, from) in [(&one, &other), (&other, &one)] {
+        let report = into.merge(from).unwrap();
+        assert_eq!(report.branches.len(), 1, "{report:#?}");
+    }
+    for laptop in [&one, &other] {
+        assert!(says(laptop, "hello there") && says(laptop, "good day"));
+        sound(laptop);
+    }
+    assert_eq!(stories(&one.store).unwrap(), stories(&other.store).unwrap());
+    for (into, from) in [(&one, &other), (&other, &one)] {
+        assert_eq!(into.merge(from).unwrap().events_new, 0);
+    }
+    // The same words on both are one fact.
+    let [one, other] = [1, 2].map(|seed| Laptop::new(seed).unwrap());
+    for laptop in [&one, &other] {
+        let _ = laptop.store.append(&info, message("m1", "hello")).unwrap();
+        let _ = laptop.store.append(&info, message("m1", "hello there")).unwrap();
+    }
+    let report = one.merge(&other).unwrap();
+    assert_eq!((report.events_new, report.branches.len()), (0, 0), "{report:#?}");
+}
+
 /// Two sessions that only share a name stay two.
 #[test]
 fn sessions_that_share_no_more_than_a_name_stay_apart() {

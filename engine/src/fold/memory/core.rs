@@ -15,7 +15,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::graph::{EdgeRow, Graph, Ix, MemoryRule, Nx, Reinforced, last_at, number, push_at};
-use super::op::{MemoryEvent, MemoryWhat};
+use super::op::{MemoryEvent, MemoryWhat, Moment};
 use crate::event::{Actor, Body, Lifespan, MemoryKind, MemoryRecorded};
 use crate::fold::few::Few;
 use crate::fold::table::{Table, hash_of};
@@ -212,7 +212,7 @@ impl Core {
             MemoryWhat::Recorded(record) => self.record(event, record),
             MemoryWhat::Superseded(link) => {
                 let (old, new) = (self.name(&link.old), self.name(&link.new));
-                self.link(seq, old, new, MemoryRule::Link, body_id(seq, link.reason));
+                self.link(seq, event.moment(), (old, new), MemoryRule::Link, body_id(seq, link.reason));
             }
             MemoryWhat::Reinforced(reinforced) => {
                 let nx = self.name(&reinforced.id);
@@ -231,8 +231,12 @@ impl Core {
             }
             MemoryWhat::Retracted(retracted) => {
                 let nx = self.name(&retracted.id);
-                if let Some(node) = self.graph.node_mut(nx) {
+                let moment = event.moment();
+                if let Some(node) = self.graph.node_mut(nx)
+                    && !(moment.is_dated && node.restored.is_some_and(|restored| moment.at < restored))
+                {
                     push_at(&mut node.retracted, seq, true);
+                    node.retraction_said = node.retraction_said.max(moment.at);
                 }
                 self.refresh(seq, nx);
             }
@@ -305,14 +309,15 @@ impl Core {
         }
     }
 
-    /// Shows items again: releases their edges and takes back a retraction.
-    pub(super) fn restored(&mut self, seq: Seq, items: &[ItemId]) {
+    /// Shows items again: releases their edges and takes back a retraction, if those were said before.
+    pub(super) fn restored(&mut self, seq: Seq, moment: Moment, items: &[ItemId]) {
         for item in items {
             let Some(row) = self.ix_of(*item).and_then(|ix| self.row(ix)) else { continue };
             let nx = row.node;
-            self.graph.release(seq, nx);
+            self.graph.release(seq, moment, nx);
             if let Some(node) = self.graph.node_mut(nx)
                 && node.retracted_at(Seq::MAX)
+                && !(moment.is_dated && moment.at <= node.retraction_said)
             {
                 push_at(&mut node.retracted, seq, false);
             }
@@ -372,25 +377,25 @@ impl Core {
             node.item = Some(ix);
         }
         if nx != before {
-            self.link(seq, before, nx, MemoryRule::Revised, None);
+            self.link(seq, event.moment(), (before, nx), MemoryRule::Revised, None);
         }
         for old in &record.replaces {
             let old = self.name(old);
-            self.link(seq, old, nx, MemoryRule::Link, None);
+            self.link(seq, event.moment(), (old, nx), MemoryRule::Link, None);
         }
         for new in &record.superseded_by {
             let new = self.name(new);
-            self.link(seq, nx, new, MemoryRule::Link, None);
+            self.link(seq, event.moment(), (nx, new), MemoryRule::Link, None);
         }
         self.refresh(seq, nx);
-        self.key_rule(ix, nx, &facts);
+        self.key_rule(ix, nx, &facts, event.moment());
     }
 
     /// A newer preference takes the place of the current one with the same scope, category and key.
     ///
     /// Newer is what came about later, so that an import in any order ends alike; of two of one time, the one recorded
     /// later. An item that arrives superseded or retracted takes nobody's place.
-    fn key_rule(&mut self, ix: Ix, nx: Nx, facts: &MemoryFacts) {
+    fn key_rule(&mut self, ix: Ix, nx: Nx, facts: &MemoryFacts, moment: Moment) {
         let Some(row) = self.row(ix).filter(|row| row.live_since.is_some()) else { return };
         if key_of(&facts.record).is_none() {
             return;
@@ -402,13 +407,21 @@ impl Core {
             .collect();
         for (other, created) in others {
             let (old, new) = if created <= facts.created { (other, nx) } else { (nx, other) };
-            self.link(facts.seq, old, new, MemoryRule::Key, None);
+            self.link(facts.seq, moment, (old, new), MemoryRule::Key, None);
         }
     }
 
-    fn link(&mut self, seq: Seq, old: Nx, new: Nx, rule: MemoryRule, reason: Option<BodyId>) {
-        let edge = EdgeRow { seq, old, new, rule, reason, closes_cycle: false, released: None };
-        if self.graph.add_edge(edge) {
+    fn link(
+        &mut self,
+        seq: Seq,
+        moment: Moment,
+        (old, new): (Nx, Nx),
+        rule: MemoryRule,
+        reason: Option<BodyId>,
+    ) {
+        let said = moment.at;
+        let edge = EdgeRow { seq, said, old, new, rule, reason, closes_cycle: false, released: None };
+        if self.graph.add_edge(edge, moment.is_dated) {
             self.refresh(seq, old);
         }
     }

@@ -11,6 +11,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::op::Moment;
 use crate::ids::{BodyId, Micros, Seq};
 
 /// Number of a node.
@@ -48,6 +49,8 @@ impl MemoryRule {
 #[derive(Clone, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(super) struct EdgeRow {
     pub(super) seq: Seq,
+    /// When it was said.
+    pub(super) said: Micros,
     pub(super) old: Nx,
     pub(super) new: Nx,
     pub(super) rule: MemoryRule,
@@ -77,6 +80,10 @@ pub(super) struct Node {
     /// How many edges hide it, from each seq on.
     pub(super) hidden_by: Vec<(Seq, u32)>,
     pub(super) retracted: Vec<(Seq, bool)>,
+    /// When the newest word on its retraction was said.
+    pub(super) retraction_said: Micros,
+    /// When it was restored last.
+    pub(super) restored: Option<Micros>,
     pub(super) reinforced: Vec<Reinforced>,
 }
 
@@ -156,8 +163,9 @@ impl Graph {
 
     /// Adds `edge` unless it is there and unreleased. True if it hides its old end from now on.
     ///
-    /// An edge that would close a circle is marked, whatever the caller said, and hides nothing.
-    pub(super) fn add_edge(&mut self, mut edge: EdgeRow) -> bool {
+    /// An edge that would close a circle is marked, whatever the caller said, and hides nothing. One that is dated before the old end's last
+    /// restore is released at once.
+    pub(super) fn add_edge(&mut self, mut edge: EdgeRow, is_dated: bool) -> bool {
         let known = self.between.get(&(edge.old, edge.new)).and_then(|ex| self.edge(*ex));
         // One that closed a circle hides nothing; said again once the circle is gone, it holds.
         let holds = |known: &EdgeRow| {
@@ -167,7 +175,12 @@ impl Graph {
             return false;
         }
         edge.closes_cycle = self.leads_to(edge.new, edge.old);
-        let (seq, old, new, hides) = (edge.seq, edge.old, edge.new, !edge.closes_cycle);
+        let restored = self.node(edge.old).and_then(|node| node.restored);
+        if is_dated && restored.is_some_and(|restored| edge.said < restored) {
+            edge.released = Some(edge.seq);
+        }
+        let (seq, old, new, hides) =
+            (edge.seq, edge.old, edge.new, !edge.closes_cycle && edge.released.is_none());
         let ex = number(self.edges.len());
         self.edges.push(edge);
         self.between.insert((old, new), ex);
@@ -184,16 +197,23 @@ impl Graph {
         hides
     }
 
-    /// Releases every edge that leaves `nx`: it is hidden by none of them from `seq` on.
-    pub(super) fn release(&mut self, seq: Seq, nx: Nx) {
+    /// Releases the edges that leave `nx`, of a dated restore those that were said before it: they hide nothing from `seq` on.
+    pub(super) fn release(&mut self, seq: Seq, moment: Moment, nx: Nx) {
         let Some(node) = self.nodes.get_mut(nx as usize) else { return };
-        if node.hidden_by_at(Seq::MAX) > 0 {
-            push_at(&mut node.hidden_by, seq, 0);
-        }
+        let mut hidden_by: u32 = 0;
         for ex in &node.out {
-            if let Some(edge) = self.edges.get_mut(*ex as usize) {
-                edge.released.get_or_insert(seq);
+            let Some(edge) = self.edges.get_mut(*ex as usize).filter(|edge| edge.released.is_none()) else {
+                continue;
+            };
+            if moment.is_dated && moment.at < edge.said {
+                hidden_by = hidden_by.saturating_add(u32::from(!edge.closes_cycle));
+            } else {
+                edge.released = Some(seq);
             }
+        }
+        node.restored = node.restored.max(Some(moment.at));
+        if node.hidden_by_at(Seq::MAX) != hidden_by {
+            push_at(&mut node.hidden_by, seq, hidden_by);
         }
     }
 

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use proptest::prelude::*;
 
-use super::testing::{HOUR, preference, record, recorded, stream};
+use super::testing::{HOUR, moment, preference, record, recorded, stream};
 use super::*;
 use crate::event::{
     Lifespan, MemoryKind, MemoryRecorded, MemoryReinforced, MemoryRetracted, MemorySuperseded, Payload,
@@ -70,7 +70,7 @@ fn apply(state: &mut MemoryState, seq: u64, op: &Op) {
         Op::Supersede(old, new) => MemorySuperseded { old: id_of(old), new: id_of(new), reason: None }.into(),
         Op::Reinforce(id, amount) => MemoryReinforced { id: id_of(id), amount: *amount, at: None }.into(),
         Op::Retract(id) => MemoryRetracted { id: id_of(id), ..MemoryRetracted::default() }.into(),
-        Op::Restore(item) => return state.restored(Seq(seq), &[ItemId::first(Seq(*item))]),
+        Op::Restore(item) => return state.restored(Seq(seq), moment(seq), &[ItemId::first(Seq(*item))]),
         Op::Close => return state.closed(Seq(seq)),
         Op::Rewind(_) => return,
     };
@@ -221,7 +221,7 @@ proptest! {
         state.apply(&recorded(seq + 1, stream(Lifespan::Session), link));
         let is_hidden = !current(&state).contains(&ends.0.1);
         prop_assert_eq!(is_hidden, ends.0.1 != ends.1.1);
-        state.restored(Seq(seq + 2), &[ends.0.1]);
+        state.restored(Seq(seq + 2), moment(seq + 2), &[ends.0.1]);
         prop_assert_eq!(before, current(&state));
     }
 

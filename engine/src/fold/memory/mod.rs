@@ -43,6 +43,7 @@ use crate::text::Signer;
 
 pub use self::core::MemoryFacts;
 pub(crate) use self::op::MemoryEvent;
+pub use self::op::Moment;
 pub use chain::{ChainMember, MemoryChain, MemoryEdge};
 pub use confidence::Confidence;
 pub use context::{ContextCounts, MemoryContext, memory_context};
@@ -97,12 +98,13 @@ impl MemoryState {
         }
     }
 
-    /// These items are shown again: every edge that hides them is released, a retraction is taken back.
+    /// These items are shown again: every edge that hides them is released, a retraction is taken back. Dated, it takes back only what was
+    /// said before it.
     ///
     /// Items that are no memory of this stream are left out. What a session's end hid stays hidden.
-    pub fn restored(&mut self, seq: Seq, items: &[ItemId]) {
+    pub fn restored(&mut self, seq: Seq, moment: Moment, items: &[ItemId]) {
         if let Some((_, core)) = self.branches.last_mut() {
-            core.restored(seq, items);
+            core.restored(seq, moment, items);
         }
     }
 

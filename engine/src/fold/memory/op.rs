@@ -7,6 +7,29 @@ use crate::event::{
 };
 use crate::ids::{Micros, Seq};
 
+/// When something was said, and by which clock.
+///
+/// Within one store the order of its log decides: clocks may go back. What another store recorded, or a host dates, takes its
+/// place by its time, so that two stores that take in each other end alike.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
+pub struct Moment {
+    /// The time that came with it, else that of recording.
+    pub at: Micros,
+    /// It came with a time.
+    pub is_dated: bool,
+}
+
+impl Moment {
+    /// When an event was said.
+    pub fn of(recorded: &Recorded) -> Self {
+        Self::new(recorded.event.host_time, recorded.recorded_at)
+    }
+
+    pub(super) fn new(host_time: Option<Micros>, recorded_at: Micros) -> Self {
+        Self { at: host_time.unwrap_or(recorded_at), is_dated: host_time.is_some() }
+    }
+}
+
 /// A memory event.
 #[derive(Clone, Debug, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(crate) struct MemoryEvent {
@@ -28,6 +51,10 @@ pub(super) enum MemoryWhat {
 }
 
 impl MemoryEvent {
+    pub(super) fn moment(&self) -> Moment {
+        Moment::new(self.host_time, self.recorded_at)
+    }
+
     /// The event, if it is about memory.
     pub(crate) fn of(recorded: &Recorded) -> Option<Self> {
         let what = match &recorded.event.payload {

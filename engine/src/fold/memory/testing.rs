@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{LIFESPANS_INNER_FIRST, MemoryLayer, MemoryState, MemoryView, value_signature};
+use super::{LIFESPANS_INNER_FIRST, MemoryLayer, MemoryState, MemoryView, Moment, value_signature};
 use crate::event::{Body, Event, Lifespan, MemoryKind, MemoryRecorded, Payload, Recorded, Stamp};
 use crate::ids::{BodyId, Micros, Origin, Seq, StreamId};
 use crate::text::Signer;
@@ -43,6 +43,11 @@ pub(crate) fn recorded(seq: u64, stream: StreamId, payload: impl Into<Payload>) 
         payload: payload.into(),
     };
     Recorded { seq: Seq(seq), recorded_at: Micros(i64::try_from(seq).unwrap() * HOUR), event }
+}
+
+/// When this store says something with an event of this seq.
+pub(crate) fn moment(seq: u64) -> Moment {
+    Moment { at: Micros(i64::try_from(seq).unwrap() * HOUR), is_dated: false }
 }
 
 /// Three streams of memory, one hour between events.

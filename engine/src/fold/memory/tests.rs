@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use expect_test::{Expect, expect};
 
-use super::testing::{Bench, HOUR, preference, record, recorded, signer, stream};
+use super::testing::{Bench, HOUR, moment, preference, record, recorded, signer, stream};
 use super::*;
 use crate::event::{
     Lifespan, MemoryKind, MemoryRecorded, MemoryReinforced, MemoryRetracted, MemorySuperseded, Payload,
@@ -214,7 +214,11 @@ fn what_was_retracted_has_no_successor() {
 #[test]
 fn a_restore_releases_edges_and_a_later_event_may_hide_again() {
     let mut state = fold(vec![preference("p1", "k", "a").into(), preference("p2", "k", "b").into()]);
-    state.restored(Seq(3), &[ItemId::first(Seq(1)), ItemId { seq: Seq(2), part: 2 }, ItemId::first(Seq(9))]);
+    state.restored(
+        Seq(3),
+        moment(3),
+        &[ItemId::first(Seq(1)), ItemId { seq: Seq(2), part: 2 }, ItemId::first(Seq(9))],
+    );
     expect![[r#"
         p1 current ->p2 (key) released
         p2 current
@@ -235,8 +239,53 @@ fn a_restore_releases_edges_and_a_later_event_may_hide_again() {
     "#]]
     .assert_eq(&dump(&state, Seq(2)));
     state.apply(&recorded(5, stream(PROJECT), retract("p3")));
-    state.restored(Seq(6), &[ItemId::first(Seq(4))]);
+    state.restored(Seq(6), moment(6), &[ItemId::first(Seq(4))]);
     assert_eq!(state.at(Seq::MAX).by_key(PROJECT, "tooling", "k", Micros(0)).unwrap().id(), "p3");
+}
+
+/// Two stores say something of one item and take in what the other said: the later word holds in both.
+#[test]
+fn of_a_retraction_and_a_restore_the_later_holds_in_any_order() {
+    let dated = |hour: i64| Moment { at: Micros(hour * HOUR), is_dated: true };
+    let told = |seq: u64, hour: i64, payload: Payload| {
+        let mut recorded = recorded(seq, stream(PROJECT), payload);
+        recorded.event.host_time = Some(Micros(hour * HOUR));
+        recorded
+    };
+    let superseded = || MemorySuperseded { old: "p1".into(), new: "p2".into(), reason: None };
+    // What hides p1, when it is said, when p1 is restored, whether it holds at the end.
+    let cases: [(Payload, i64, i64, bool); 4] = [
+        (retract("p1").into(), 10, 11, true),
+        (retract("p1").into(), 11, 10, false),
+        (superseded().into(), 10, 11, true),
+        (superseded().into(), 11, 10, false),
+    ];
+    for (hides, said, restored, holds) in cases {
+        for is_restored_first in [true, false] {
+            let mut state =
+                fold(vec![preference("p1", "k", "a").into(), preference("p2", "other", "b").into()]);
+            let restore = |state: &mut MemoryState, seq| {
+                state.restored(Seq(seq), dated(restored), &[ItemId::first(Seq(1))]);
+            };
+            if is_restored_first {
+                restore(&mut state, 3);
+            }
+            state.apply(&told(4, said, hides.clone()));
+            if !is_restored_first {
+                restore(&mut state, 5);
+            }
+            let is_shown = state.at(Seq::MAX).by_key(PROJECT, "tooling", "k", Micros(0)).is_some();
+            assert_eq!(
+                is_shown, holds,
+                "{hides:?} at {said}, restored at {restored}, first: {is_restored_first}"
+            );
+        }
+    }
+    // Without a time of its own the newest event of the log holds, whatever the clock says.
+    let mut state = fold(vec![preference("p1", "k", "a").into()]);
+    state.restored(Seq(9), moment(9), &[ItemId::first(Seq(1))]);
+    state.apply(&recorded(2, stream(PROJECT), retract("p1")));
+    assert!(state.at(Seq::MAX).by_key(PROJECT, "tooling", "k", Micros(0)).is_none());
 }
 
 #[test]

@@ -4,8 +4,8 @@
 //! spine of the log --one pass, no bodies--> a line an event: id, seq, whether it stands beside the history
 //! ```
 //!
-//! An id is the plain form of the event's origin. The second and later tellings of a fact are numbered; what follows from a
-//! telling without an origin of its own is known by what it follows; acts, which have none, are known by the secret. A branch that
+//! An id is the plain form of the event's origin. The second and later tellings of a fact are numbered, and told apart by their texts: two
+//! stores may have been told different ones. What follows from a telling without an origin of its own is known by what it follows; acts, which have none, are known by the secret. A branch that
 //! an earlier merge made goes on from the session that it was forked from, and its history is both.
 
 use std::collections::BTreeMap;
@@ -16,8 +16,8 @@ use crate::codec::EventRef;
 use crate::error::Error;
 use crate::event::{Payload, Recorded, Scope};
 use crate::ids::{FactId, Micros, Origin, Seq, StreamId};
-use crate::log::LogError;
-use crate::secret::{Secret, first_16_of};
+use crate::log::{Log, LogError};
+use crate::secret::first_16_of;
 use crate::travel::{FactRef, base_name, is_beside};
 
 use super::super::Inner;
@@ -245,15 +245,15 @@ pub(super) struct Namer {
 
 impl Namer {
     /// The id of the next event.
-    pub(super) fn name(&mut self, secret: &Secret, recorded: &Recorded, event: &EventRef<'_>) -> FactId {
-        let id = self.id(secret, recorded, event.payload);
+    pub(super) fn name(&mut self, log: &Log, recorded: &Recorded, event: &EventRef<'_>) -> FactId {
+        let id = self.id(log, recorded, event);
         let revises = matches!(recorded.event.payload, Payload::ItemRevised(_));
         self.last.insert(recorded.event.stream, (id, recorded.recorded_at, revises));
         id
     }
 
-    fn id(&mut self, secret: &Secret, recorded: &Recorded, bytes: &[u8]) -> FactId {
-        let event = &recorded.event;
+    fn id(&mut self, log: &Log, recorded: &Recorded, frame_event: &EventRef<'_>) -> FactId {
+        let (event, secret) = (&recorded.event, log.secret());
         let label = event.payload.label().as_bytes();
         if !event.origin.is_zero() {
             let plain = secret.plain(event.origin);
@@ -261,7 +261,7 @@ impl Namer {
             *count = count.saturating_add(1);
             return match *count {
                 1 => plain,
-                count => derived("acpdb 2026 fact told again v1", &[&plain.0, &count.to_le_bytes()]),
+                count => told_again(log, plain, count, frame_event),
             };
         }
         let before = self.last.get(&event.stream);
@@ -277,10 +277,23 @@ impl Namer {
             _ => {
                 let (seq, time) =
                     (recorded.seq.get().to_le_bytes(), recorded.recorded_at.get().to_le_bytes());
-                secret.act(&[event.stream.as_bytes(), &seq, &time, label, bytes])
+                secret.act(&[event.stream.as_bytes(), &seq, &time, label, frame_event.payload])
             }
         }
     }
+}
+
+/// The id of a later telling. A text that cannot be read counts by its length.
+fn told_again(log: &Log, plain: FactId, count: u32, event: &EventRef<'_>) -> FactId {
+    let mut texts = blake3::Hasher::new();
+    for row in event.rows() {
+        texts.update(&row.bytes.to_le_bytes());
+        if let Ok(text) = log.body(&row) {
+            texts.update(&text);
+        }
+    }
+    let texts = texts.finalize();
+    derived("acpdb 2026 fact told again v2", &[&plain.0, &count.to_le_bytes(), texts.as_bytes()])
 }
 
 fn after(before: Option<&(FactId, Micros, bool)>, label: &[u8]) -> FactId {
@@ -323,7 +336,7 @@ impl Inner {
                         continue;
                     }
                 };
-                let id = namer.name(self.log.secret(), &recorded, &event);
+                let id = namer.name(&self.log, &recorded, &event);
                 all.observe(&recorded, id);
             }
         }

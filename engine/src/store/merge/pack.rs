@@ -99,7 +99,7 @@ impl Packer<'_> {
                 }
                 Err(error) => return Err(error),
             };
-            let id = self.namer.name(self.inner.log.secret(), &recorded, &event);
+            let id = self.namer.name(&self.inner.log, &recorded, &event);
             if wanted.is_none_or(|wanted| wanted.contains(&recorded.event.stream)) {
                 todo.push((recorded, id, event));
             }
