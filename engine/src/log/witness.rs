@@ -70,8 +70,8 @@ pub enum WitnessKind {
     Index,
     /// A saved fold.
     Snapshot,
-    /// A saved ledger.
-    Ledger,
+    /// A saved ingest state.
+    IngestState,
     /// A link that was kept elsewhere.
     Expected,
 }
@@ -85,7 +85,7 @@ impl WitnessKind {
     /// Whether it is kept apart from the log and was made of durable events only, so that a contradiction is evidence that
     /// the log was rolled back.
     pub const fn is_kept_apart(self) -> bool {
-        matches!(self, Self::Index | Self::Snapshot | Self::Ledger)
+        matches!(self, Self::Index | Self::Snapshot | Self::IngestState)
     }
 }
 

@@ -11,7 +11,7 @@
 
 use rustc_hash::FxHashSet;
 
-use crate::command::ledger::OpenCall;
+use crate::command::ingest_state::OpenCall;
 use crate::entry::{Entry, Fact, PartEntry};
 use crate::error::Error;
 use crate::event::{Report, Role};

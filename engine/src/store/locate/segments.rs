@@ -1,7 +1,7 @@
-//! Complete segments that are known by their tables: what a handle without an index need not read.
+//! Which frames of complete segments hold which streams, by the segments' tables. The segments' frames are not read.
 //!
-//! Of each such segment only its streams are kept in memory, each with its first frame and newest seq; which frames of it hold a
-//! stream is asked of the table when somebody wants to know.
+//! Memory holds only the streams, each with its first frame and newest seq. The table on disk answers which frames of a segment
+//! hold a stream.
 
 use rustc_hash::FxHashMap;
 
@@ -10,11 +10,11 @@ use crate::ids::{Seq, StreamId};
 use crate::index::FramePlace;
 use crate::log::{CompleteSegment, Log, TableFrame};
 
-use super::places::StreamPlace;
+use super::StreamPlace;
 
-/// The segments, oldest first.
+/// The segments, oldest first, and the streams in them.
 #[derive(Debug, Default)]
-pub(super) struct Tabled {
+pub(super) struct SegmentFrames {
     segments: Vec<CompleteSegment>,
     streams: FxHashMap<StreamId, usize>,
     order: Vec<StreamPlace>,
@@ -24,8 +24,8 @@ fn place(frame: TableFrame) -> FramePlace {
     FramePlace { first_seq: frame.first_seq, last_seq: frame.last_seq, position: frame.position }
 }
 
-impl Tabled {
-    /// Takes a segment in. `false`: it has no usable tables.
+impl SegmentFrames {
+    /// Attaches a segment. `false`: it has no usable tables.
     pub(super) fn attach(&mut self, log: &Log, segment: CompleteSegment) -> Result<bool, Error> {
         let Some(streams) = log.segment_streams(segment.number)? else { return Ok(false) };
         let mut fresh = Vec::new();

@@ -1,4 +1,4 @@
-//! Saved ledgers, so that the first commit of a process to a long session need not read the session.
+//! Saved ingest states, so that the first commit of a process to a long session need not read the session.
 //!
 //! ```text
 //! snap/<stream>.ledger   header 144: magic, layout, program, store, stream, seq, position, link, lengths, digest
@@ -11,7 +11,7 @@
 //! They lie beside the saved folds and are as little: written whole under another name, not synced, removed by whoever
 //! likes. The digest covers the header and the root, and the root holds a digest of each page of rows; so a look-up checks
 //! the page it reads, and opening costs the same for any session. A page that is damaged, or gone because somebody saved
-//! anew, is found out when it is asked for: the ledger then says that it is not sound, and everything that was made of it
+//! anew, is found out when it is asked for: the ingest state then says that it is not sound, and everything that was made of it
 //! since the last commit is thrown away and made anew, from a newer file or from the log.
 //!
 //! What is saved costs all rows, what is not costs the next process the events since. So a handle saves when it is closed,
@@ -22,7 +22,7 @@ use std::sync::{Arc, PoisonError};
 
 use rkyv::util::AlignedVec;
 
-use crate::command::ledger::{LAYOUT_VERSION, Ledger, ReadRows, SavedLedger};
+use crate::command::ingest_state::{IngestState, LAYOUT_VERSION, ReadRows, SavedIngestState};
 use crate::error::Error;
 use crate::ids::{StoreId, StreamId};
 use crate::storage::{Access, Storage, StoredFile, read_up_to};
@@ -60,7 +60,7 @@ fn header_of(
     store: StoreId,
     stream: StreamId,
     footing: Footing,
-    saved: &SavedLedger,
+    saved: &SavedIngestState,
 ) -> Option<[u8; HEADER_BYTES]> {
     if saved.root.len() as u64 > ROOT_BYTES_MAX {
         return None;
@@ -73,14 +73,14 @@ fn header_of(
     header.try_into().ok()
 }
 
-/// The saved ledger of a stream, if it is whole but for its rows; whether the log bears it out is for the caller to ask.
+/// The saved ingest state of a stream, if it is whole but for its rows; whether the log bears it out is for the caller to ask.
 pub(super) fn read_saved(
     storage: &Arc<dyn Storage>,
     store: StoreId,
     stream: StreamId,
-) -> Option<(Footing, Ledger)> {
+) -> Option<(Footing, IngestState)> {
     let file = storage.open(&name(stream), Access::Read).ok()?;
-    decode(storage, &*file, store, stream).map(|restored| (restored.footing, restored.ledger))
+    decode(storage, &*file, store, stream).map(|restored| (restored.footing, restored.ingest_state))
 }
 
 /// What a header says, if it is one of this program for this stream of this store.
@@ -107,14 +107,14 @@ impl Header {
     }
 }
 
-/// A ledger that was read back.
+/// an ingest state that was read back.
 struct Restored {
     footing: Footing,
     digest: [u8; 32],
-    ledger: Ledger,
+    ingest_state: IngestState,
 }
 
-/// A file as a ledger, if it is one, whole but for its rows.
+/// A file as an ingest state, if it is one, whole but for its rows.
 fn decode(
     storage: &Arc<dyn Storage>,
     file: &dyn StoredFile,
@@ -145,36 +145,36 @@ fn decode(
         let count = read_up_to(&*file, &mut page, first.checked_add(offset)?).ok()?;
         (count == length).then_some(page)
     });
-    let ledger = Ledger::restore(&root, read)?;
-    (ledger.row_bytes() == header.row_bytes).then_some(Restored {
+    let ingest_state = IngestState::restore(&root, read)?;
+    (ingest_state.row_bytes() == header.row_bytes).then_some(Restored {
         footing: header.footing,
         digest: header.digest,
-        ledger,
+        ingest_state,
     })
 }
 
 impl StreamWriter {
     /// Events that no file holds.
     const fn new_count(&self) -> u64 {
-        self.ledger.event_count.saturating_sub(self.saved_count)
+        self.ingest_state.event_count.saturating_sub(self.saved_count)
     }
 
     /// Whether it is worth saving when the store is closed.
     const fn is_due(&self) -> bool {
         let new = self.new_count();
-        new >= NEW_COUNT_MIN && new.saturating_mul(new) >= self.ledger.event_count
+        new >= NEW_COUNT_MIN && new.saturating_mul(new) >= self.ingest_state.event_count
     }
 
     /// Whether so much had to be read that it is worth saving at once.
     const fn is_overdue(&self) -> bool {
         let new = self.new_count();
-        new >= READ_COUNT_MIN && new >= self.ledger.event_count / NEW_SHARE
+        new >= READ_COUNT_MIN && new >= self.ingest_state.event_count / NEW_SHARE
     }
 }
 
 impl Inner {
-    /// Takes up the saved ledger of a stream that nothing is known of yet, if there is one that the log bears out.
-    pub(super) fn take_saved_ledger(&self, stream: StreamId, writer: &mut StreamWriter) {
+    /// Takes up the saved ingest state of a stream that nothing is known of yet, if there is one that the log bears out.
+    pub(super) fn take_saved_ingest_state(&self, stream: StreamId, writer: &mut StreamWriter) {
         let snapshots = &self.snapshots;
         if !snapshots.uses.reads {
             return;
@@ -187,17 +187,17 @@ impl Inner {
                 && self.footing_at(restored.footing.position).map(|(footing, _)| footing)
                     == Some(restored.footing)
         });
-        let Some(Restored { footing, digest, ledger }) = sound else {
-            self.forget_ledger(stream);
+        let Some(Restored { footing, digest, ingest_state }) = sound else {
+            self.forget_ingest_state(stream);
             return;
         };
-        writer.saved_count = ledger.event_count;
+        writer.saved_count = ingest_state.event_count;
         writer.restored = Some(digest);
         writer.watermark = footing.seq;
-        writer.ledger = ledger;
+        writer.ingest_state = ingest_state;
     }
 
-    /// Throws away what a saved ledger that is not sound led to. What is known of the stream is to be read anew.
+    /// Throws away what a saved ingest state that is not sound led to. What is known of the stream is to be read anew.
     pub(super) fn start_over(&self, writer: &mut StreamWriter) -> Result<(), Error> {
         // The log only tells of what is durable.
         self.settle_known(writer)?;
@@ -205,34 +205,34 @@ impl Inner {
         Ok(())
     }
 
-    fn forget_ledger(&self, stream: StreamId) {
+    fn forget_ingest_state(&self, stream: StreamId) {
         if self.snapshots.uses.writes {
             let _ = self.snapshots.storage.remove(&name(stream));
         }
     }
 
     /// Saves what is known of a stream. `false` if it could not be, or is of no use yet.
-    pub(super) fn save_ledger(&self, stream: StreamId, writer: &mut StreamWriter) -> bool {
+    pub(super) fn save_ingest_state(&self, stream: StreamId, writer: &mut StreamWriter) -> bool {
         let Some(footing) = self.footing_of(writer.watermark) else { return false };
-        let Some(saved) = writer.ledger.save() else { return false };
+        let Some(saved) = writer.ingest_state.save() else { return false };
         let snapshots = &self.snapshots;
         let Some(header) = header_of(snapshots.store, stream, footing, &saved) else { return false };
         let parts = [header.as_slice(), &saved.root, &saved.rows];
         let written = put_in_place(&*snapshots.storage, &name(stream), &parts).is_ok();
         if written {
-            writer.saved_count = writer.ledger.event_count;
+            writer.saved_count = writer.ingest_state.event_count;
         }
         written
     }
 
     /// Saves what is known of a stream, having read all that is new.
-    pub(super) fn save_ledger_of(&self, stream: StreamId) -> Result<bool, Error> {
+    pub(super) fn save_ingest_state_of(&self, stream: StreamId) -> Result<bool, Error> {
         let writers = self.writers_of(std::iter::once(stream));
         let Some(writer) = writers.get(&stream) else { return Ok(false) };
         let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
         self.settle_known(&mut writer)?;
         self.catch_up(stream, &mut writer)?;
-        Ok(self.save_ledger(stream, &mut writer))
+        Ok(self.save_ingest_state(stream, &mut writer))
     }
 
     /// Saves what was just read, if that was much, and goes on from what was saved: it takes less memory.
@@ -240,14 +240,18 @@ impl Inner {
         let uses = self.snapshots.uses;
         // Commits of this handle that are not durable yet are in no file.
         let is_read = writer.placed.is_none();
-        if uses.writes && uses.by_itself && is_read && writer.is_overdue() && self.save_ledger(stream, writer)
+        if uses.writes
+            && uses.by_itself
+            && is_read
+            && writer.is_overdue()
+            && self.save_ingest_state(stream, writer)
         {
-            self.take_saved_ledger(stream, writer);
+            self.take_saved_ingest_state(stream, writer);
         }
     }
 
-    /// Saves the ledgers that are due, now: the store is being closed.
-    pub(super) fn save_ledgers(&self) {
+    /// Saves the ingest states that are due, now: the store is being closed.
+    pub(super) fn save_ingest_states(&self) {
         if !self.snapshots.uses.writes || !self.snapshots.uses.by_itself {
             return;
         }
@@ -258,7 +262,7 @@ impl Inner {
         for (stream, writer) in writers {
             let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
             if writer.is_due() {
-                self.save_ledger(stream, &mut writer);
+                self.save_ingest_state(stream, &mut writer);
             }
         }
     }

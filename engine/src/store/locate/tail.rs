@@ -1,7 +1,7 @@
-//! Which frames hold which streams: the log's table of contents, in memory.
+//! Which frames of the tail hold which streams, in memory.
 //!
-//! Read once from envelopes (or taken over from the index) and then fed with each new frame. It names positions, never
-//! contents, so it cannot be wrong about what an event says; a position that misleads is caught by the log's checks.
+//! Filled once from envelopes and then with each new frame. It holds positions only, so it cannot be wrong about an event's
+//! content; the log checks each frame that is read at a position.
 
 use rustc_hash::FxHashMap;
 
@@ -9,7 +9,7 @@ use crate::codec::Frame;
 use crate::ids::{Seq, StreamId};
 use crate::index::FramePlace;
 
-/// What is known of one stream without decoding it.
+/// The frames of one stream.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StreamPlaces {
     /// Its frames, oldest first.
@@ -20,7 +20,7 @@ pub(super) struct StreamPlaces {
 
 /// Frames by stream, up to a watermark.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Catalog {
+pub(super) struct TailFrames {
     /// Everything up to this seq is in here.
     pub(super) watermark: Seq,
     streams: FxHashMap<StreamId, StreamPlaces>,
@@ -29,13 +29,13 @@ pub(super) struct Catalog {
     place_count: usize,
 }
 
-impl Catalog {
-    /// An empty catalog that goes on after `watermark`.
+impl TailFrames {
+    /// An empty tail that begins after `watermark`.
     pub(super) fn after(watermark: Seq) -> Self {
         Self { watermark, ..Self::default() }
     }
 
-    /// Takes note of the next frame. Frames below the watermark are skipped.
+    /// Adds the next frame. Skips a frame below the watermark.
     pub(super) fn observe(&mut self, frame: &Frame) {
         let header = frame.header();
         if header.last_seq() <= self.watermark {
@@ -60,7 +60,7 @@ impl Catalog {
         self.watermark = header.last_seq();
     }
 
-    /// How many places it holds, of all streams: what it costs, at 24 bytes each.
+    /// How many places it holds, of all streams, at 24 bytes each.
     pub(super) const fn place_count(&self) -> usize {
         self.place_count
     }
@@ -76,7 +76,7 @@ impl Catalog {
         self.place_count = self.streams.values().map(|places| places.frames.len()).sum();
     }
 
-    /// What is known of a stream.
+    /// The frames of a stream.
     pub(super) fn stream(&self, stream: StreamId) -> Option<&StreamPlaces> {
         self.streams.get(&stream)
     }

@@ -24,7 +24,7 @@ pub(super) struct Stored {
 
 /// The cache: two generations, so that forgetting is cheap and what is used stays.
 #[derive(Debug)]
-pub(super) struct Contents {
+pub(super) struct BodyDedup {
     secret: [u8; 32],
     young: FxHashMap<[u8; 16], Stored>,
     old: FxHashMap<[u8; 16], Stored>,
@@ -32,7 +32,7 @@ pub(super) struct Contents {
     basis: Option<Seq>,
 }
 
-impl Contents {
+impl BodyDedup {
     pub(super) fn new(secret: [u8; 32]) -> Self {
         Self { secret, young: FxHashMap::default(), old: FxHashMap::default(), basis: None }
     }
@@ -86,15 +86,15 @@ mod tests {
 
     #[test]
     fn what_is_used_survives_a_change_of_generation() {
-        let mut contents = Contents::new([1; 32]);
+        let mut dedup = BodyDedup::new([1; 32]);
         let stored = Stored { digest: Digest::ZERO, bytes: 300, position: Position(7) };
-        let kept = contents.key(b"kept");
-        contents.put(kept, stored);
+        let kept = dedup.key(b"kept");
+        dedup.put(kept, stored);
         for number in 0..ENTRY_COUNT_MAX {
-            let key = contents.key(&number.to_be_bytes());
-            contents.put(key, stored);
-            assert_eq!(contents.get(&kept), Some(stored), "after {number}");
+            let key = dedup.key(&number.to_be_bytes());
+            dedup.put(key, stored);
+            assert_eq!(dedup.get(&kept), Some(stored), "after {number}");
         }
-        assert!(contents.young.len() + contents.old.len() <= ENTRY_COUNT_MAX);
+        assert!(dedup.young.len() + dedup.old.len() <= ENTRY_COUNT_MAX);
     }
 }

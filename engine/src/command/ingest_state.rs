@@ -1,10 +1,10 @@
 //! What must be known of a stream to record more of it: which facts are there already, and which calls are open.
 //!
-//! A ledger is much smaller than the fold's state and needs no policy, so an importer can append to a stream without
+//! an ingest state is much smaller than the fold's state and needs no policy, so an importer can append to a stream without
 //! folding it. It is fed with the stream's events in order and holds nothing that they do not say.
 //!
 //! ```text
-//! a fact's origin -> seen here, by this handle? -> else in the rows of a saved ledger, if it was restored from one
+//! a fact's origin -> seen here, by this handle? -> else in the rows of a saved ingest state, if it was restored from one
 //!                    hash map, changed freely      sorted pages, read when asked for, never changed
 //! ```
 //!
@@ -26,7 +26,7 @@ use crate::ids::{BodyId, ItemId, Origin, Seq, StreamId};
 
 use base::Base;
 pub(crate) use base::ReadRows;
-pub(crate) use saved::{LAYOUT_VERSION, SavedLedger};
+pub(crate) use saved::{LAYOUT_VERSION, SavedIngestState};
 
 /// A fact that is in the stream already.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -56,7 +56,7 @@ pub struct OpenCall {
 
 /// What is known of one stream.
 #[derive(Clone, Debug, Default)]
-pub struct Ledger {
+pub struct IngestState {
     /// Newest seq of the stream; [`Seq::ZERO`] if it has none.
     pub head: Seq,
     /// Whether the stream was opened.
@@ -89,7 +89,7 @@ pub struct Ledger {
     memory_ids: FxHashSet<String>,
 }
 
-impl Ledger {
+impl IngestState {
     /// Takes note of the next event of the stream. Events of other streams must not be given.
     pub fn observe(&mut self, recorded: &Recorded) {
         let event = &recorded.event;
@@ -180,8 +180,8 @@ impl Ledger {
         seen.has_wire |= fresh.has_wire;
     }
 
-    /// The fact with this origin, if it is there. Of a restored ledger it may read a page, and then it may find that the
-    /// ledger is not sound: ask that before anything is made of the answer.
+    /// The fact with this origin, if it is there. Of a restored ingest state it may read a page, and then it may find that the
+    /// ingest state is not sound: ask that before anything is made of the answer.
     pub fn seen(&self, origin: Origin) -> Option<Seen> {
         let fresh = self.seen.get(&origin).copied();
         fresh.or_else(|| self.base.as_deref()?.get(origin))

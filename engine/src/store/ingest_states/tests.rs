@@ -52,12 +52,12 @@ fn known(store: &Store) -> (Vec<u8>, u64) {
     let read = writer.new_count();
     for number in 0..30 {
         for origin in [format!("c{number}:start"), format!("c{number}:end"), format!("m{number}")] {
-            let _ = writer.ledger.seen(store.inner.log.secret().origin(&origin));
+            let _ = writer.ingest_state.seen(store.inner.log.secret().origin(&origin));
         }
     }
     // As a commit would find it.
     store.inner.catch_up(session().id(), &mut writer).unwrap();
-    let saved = writer.ledger.save().unwrap();
+    let saved = writer.ingest_state.save().unwrap();
     ([&*saved.root, &saved.rows].concat(), read)
 }
 
@@ -69,7 +69,7 @@ fn logged(folder: &TempDir) -> Vec<u8> {
 }
 
 fn save(store: &Store) {
-    assert!(store.inner.save_ledger_of(session().id()).unwrap());
+    assert!(store.inner.save_ingest_state_of(session().id()).unwrap());
 }
 
 #[test]
@@ -171,11 +171,11 @@ fn a_ledger_that_this_log_does_not_bear_out_is_not_taken() {
     std::fs::copy(file(&root), root.join(name(other.id()))).unwrap();
     let mut writer = StreamWriter::default();
     store.inner.catch_up(other.id(), &mut writer).unwrap();
-    assert_eq!((writer.restored, writer.ledger.event_count), (None, 4));
+    assert_eq!((writer.restored, writer.ingest_state.event_count), (None, 4));
     assert!(!root.join(name(other.id())).exists());
 }
 
-/// Whoever has taken a ledger up reads its rows later: by then somebody may have removed it, saved another, or damaged it.
+/// Whoever has taken an ingest state up reads its rows later: by then somebody may have removed it, saved another, or damaged it.
 #[test]
 fn rows_that_go_away_while_a_handle_reads_them_are_made_anew() {
     type Change = fn(&TempDir);
@@ -216,7 +216,7 @@ fn rows_that_go_away_while_a_handle_reads_them_are_made_anew() {
     }
 }
 
-/// Facts that a ledger knows of commits that are not durable yet are not forgotten with it.
+/// Facts that an ingest state knows of commits that are not durable yet are not forgotten with it.
 #[test]
 fn a_ledger_that_breaks_beside_a_commit_under_way_repeats_nothing() {
     let folder = TempDir::new().unwrap();
@@ -297,7 +297,7 @@ fn what_took_long_to_read_is_saved_at_once() {
     assert!(known(&store).0 == logged(&folder));
 }
 
-/// Power fails, or the process dies, at any call while a ledger is saved over another: what is known stays.
+/// Power fails, or the process dies, at any call while an ingest state is saved over another: what is known stays.
 #[test]
 fn a_crash_while_saving_harms_nothing() {
     let life = |crash: Option<(u64, Crash)>| {
@@ -316,7 +316,7 @@ fn a_crash_while_saving_harms_nothing() {
         if let Some((after, crash)) = crash {
             storage.crash_at(before + after, crash);
         }
-        let _ = store.inner.save_ledger_of(session().id());
+        let _ = store.inner.save_ingest_state_of(session().id());
         let count = storage.operation_count() - before;
         drop(store);
         if crash.is_some() {

@@ -1,4 +1,4 @@
-//! The facts of a saved ledger: rows of fixed length in pages, looked up where they lie.
+//! The facts of a saved ingest state: rows of fixed length in pages, looked up where they lie.
 //!
 //! ```text
 //! row    48: origin 16, seq 8, revision 8, item 8, parts 4, flags 4 (1: has a wire form)      rising by origin
@@ -36,7 +36,7 @@ const SINGLE_SHARE: usize = 4;
 const SINGLE_PAGE_COUNT_MIN: usize = 32;
 const GROUP_PAGE_COUNT: usize = 16;
 const HAS_WIRE: u32 = 1;
-/// More parts than any event can have: each takes some of its bytes. What tells of more is no ledger.
+/// More parts than any event can have: each takes some of its bytes. What tells of more is no ingest state.
 pub(super) const PART_COUNT_MAX: u32 = 1 << 16;
 
 type Row = [u8; ROW_BYTES];
@@ -101,7 +101,7 @@ impl std::fmt::Debug for Base {
 }
 
 fn digest(page: &[u8]) -> [u8; 16] {
-    let mut hasher = blake3::Hasher::new_derive_key("acpdb 2026 ledger page v1");
+    let mut hasher = blake3::Hasher::new_derive_key("acpdb 2026 ingest_state page v1");
     hasher.update(page);
     let mut digest = [0; 16];
     hasher.finalize_xof().fill(&mut digest);

@@ -1,4 +1,4 @@
-//! A ledger that was saved, restored and fed the rest is the ledger that was fed everything.
+//! an ingest state that was saved, restored and fed the rest is the ingest state that was fed everything.
 
 use std::sync::Arc;
 
@@ -61,12 +61,12 @@ fn tape_of(numbers: &[u16]) -> Tape {
     tape
 }
 
-fn observed(events: &[Recorded]) -> Ledger {
-    let mut ledger = Ledger::default();
+fn observed(events: &[Recorded]) -> IngestState {
+    let mut ingest_state = IngestState::default();
     for event in events {
-        ledger.observe(event);
+        ingest_state.observe(event);
     }
-    ledger
+    ingest_state
 }
 
 /// Reads of rows in memory.
@@ -77,32 +77,33 @@ fn reads(rows: Vec<u8>) -> ReadRows {
     })
 }
 
-fn through_bytes(ledger: &Ledger) -> Ledger {
-    let saved = ledger.save().unwrap();
-    let restored = Ledger::restore(&saved.root, reads(saved.rows.clone())).unwrap();
+fn through_bytes(ingest_state: &IngestState) -> IngestState {
+    let saved = ingest_state.save().unwrap();
+    let restored = IngestState::restore(&saved.root, reads(saved.rows.clone())).unwrap();
     assert_eq!(restored.row_bytes(), saved.rows.len() as u64);
     restored
 }
 
-/// All that a ledger can be asked of the small world.
-fn answers(ledger: &Ledger) -> String {
-    let mut out = format!("{:?} {:?}\n", ledger.open_calls(), ledger.free_memory_id('f', &|_| false));
+/// All that an ingest state can be asked of the small world.
+fn answers(ingest_state: &IngestState) -> String {
+    let mut out =
+        format!("{:?} {:?}\n", ingest_state.open_calls(), ingest_state.free_memory_id('f', &|_| false));
     for key in 0..5 {
         let mut names = vec![format!("msg:{key}"), format!("c{key}:start"), format!("c{key}:end")];
         names.extend((0..4).map(|text| format!("memory:{key}:{text}")));
         names.extend((0..2).map(|text| format!("more:{key}:{text}")));
         for name in names {
             let origin = origin_of(&name);
-            out += &format!("{name} {:?} {:?}\n", ledger.seen(origin), ledger.part_items(origin));
+            out += &format!("{name} {:?} {:?}\n", ingest_state.seen(origin), ingest_state.part_items(origin));
         }
         let (call, id) = (format!("c{key}"), format!("id{key}"));
-        out += &format!("{:?} {}\n", ledger.open_call(&call), ledger.has_memory(&id));
+        out += &format!("{:?} {}\n", ingest_state.open_call(&call), ingest_state.has_memory(&id));
     }
     out
 }
 
 #[track_caller]
-fn assert_alike(one: &Ledger, other: &Ledger) {
+fn assert_alike(one: &IngestState, other: &IngestState) {
     assert_eq!(answers(one), answers(other));
     assert!(one.is_sound() && other.is_sound());
     let (one, other) = (one.save().unwrap(), other.save().unwrap());
@@ -122,20 +123,20 @@ proptest! {
         let events = tape.events();
         let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(events.len() + 1)).collect();
         cuts.sort_unstable();
-        let mut ledger = Ledger::default();
+        let mut ingest_state = IngestState::default();
         let mut fed = 0;
         for cut in cuts {
             for event in &events[fed..cut] {
-                ledger.observe(event);
+                ingest_state.observe(event);
             }
-            ledger = through_bytes(&ledger);
+            ingest_state = through_bytes(&ingest_state);
             fed = cut;
         }
         for event in &events[fed..] {
-            ledger.observe(event);
+            ingest_state.observe(event);
         }
-        assert_alike(&ledger, &observed(events));
-        assert_eq!(ledger.event_count, events.len() as u64);
+        assert_alike(&ingest_state, &observed(events));
+        assert_eq!(ingest_state.event_count, events.len() as u64);
     }
 
     #[test]
@@ -144,13 +145,13 @@ proptest! {
         place in any::<prop::sample::Index>(),
         bit in 0..8,
     ) {
-        let ledger = observed(tape_of(&numbers).events());
-        let mut saved = ledger.save().unwrap();
+        let ingest_state = observed(tape_of(&numbers).events());
+        let mut saved = ingest_state.save().unwrap();
         prop_assume!(!saved.rows.is_empty());
         let place = place.index(saved.rows.len());
         saved.rows[place] ^= 1_u8 << bit;
-        let restored = Ledger::restore(&saved.root, reads(saved.rows)).unwrap();
-        assert!(answers(&restored) == answers(&ledger) || !restored.is_sound());
+        let restored = IngestState::restore(&saved.root, reads(saved.rows)).unwrap();
+        assert!(answers(&restored) == answers(&ingest_state) || !restored.is_sound());
         assert!(restored.save().is_none());
         assert!(!restored.is_sound());
     }
@@ -182,8 +183,8 @@ fn rows_are_found_in_any_page() {
 /// If this fails, what is saved means something else than it did: raise the number, then take the new digest.
 #[test]
 fn the_layout_has_a_number() {
-    let ledger = observed(tape_of(&(0..200).map(|number| number * 37).collect::<Vec<_>>()).events());
-    let saved = ledger.save().unwrap();
+    let ingest_state = observed(tape_of(&(0..200).map(|number| number * 37).collect::<Vec<_>>()).events());
+    let saved = ingest_state.save().unwrap();
     let digest = blake3::hash(&[&*saved.root, &saved.rows].concat());
     expect!["2 16831011d236efa5"].assert_eq(&format!("{LAYOUT_VERSION} {}", digest.to_hex().split_at(16).0));
 }
@@ -191,16 +192,16 @@ fn the_layout_has_a_number() {
 /// The digest above it keeps such roots away; they are safe to read all the same.
 #[test]
 fn a_changed_root_is_refused_or_harmless() {
-    let ledger = observed(tape_of(&(0..200).map(|number| number * 37).collect::<Vec<_>>()).events());
-    let saved = ledger.save().unwrap();
+    let ingest_state = observed(tape_of(&(0..200).map(|number| number * 37).collect::<Vec<_>>()).events());
+    let saved = ingest_state.save().unwrap();
     let mut root = saved.root;
     for place in 0..root.len() {
         let bit = 1 << (place % 8);
         root[place] ^= bit;
-        if let Some(restored) = Ledger::restore(&root, reads(saved.rows.clone())) {
+        if let Some(restored) = IngestState::restore(&root, reads(saved.rows.clone())) {
             let _ = answers(&restored);
         }
         root[place] ^= bit;
     }
-    assert_alike(&Ledger::restore(&root, reads(saved.rows)).unwrap(), &ledger);
+    assert_alike(&IngestState::restore(&root, reads(saved.rows)).unwrap(), &ingest_state);
 }

@@ -1,12 +1,12 @@
-//! A ledger as bytes and back.
+//! an ingest state as bytes and back.
 //!
 //! ```text
-//! Ledger --save--> root: rkyv archive of everything but rows, with their fence     rows: see `base`
+//! IngestState --save--> root: rkyv archive of everything but rows, with their fence     rows: see `base`
 //!        <-restore-- root, and a way to read rows when one is asked for
 //! ```
 //!
 //! Pure: where the bytes lie, whether the root is whole, and whether it belongs to the log at hand is for the caller to
-//! know. Equal ledgers give equal bytes, however they came to be. The form is that of this program alone: a layout, not a
+//! know. Equal ingest states give equal bytes, however they came to be. The form is that of this program alone: a layout, not a
 //! format.
 
 use std::sync::Arc;
@@ -19,17 +19,17 @@ use crate::event::Scope;
 use crate::ids::{BodyId, Origin, Seq};
 
 use super::base::{Base, PART_COUNT_MAX, Post, ROW_BYTES, ReadRows, fence_of, row_of};
-use super::{Ledger, OpenCall};
+use super::{IngestState, OpenCall};
 
 /// Version of the layout: one more whenever it changes, or what is made of events does.
 pub(crate) const LAYOUT_VERSION: u32 = 2;
 /// Most rows that are saved: a gigabyte and a half.
 const ROW_COUNT_MAX: usize = 1 << 25;
-/// Most parts that are added to one message: a ledger with more is not restored.
+/// Most parts that are added to one message: an ingest state with more is not restored.
 const ADDED_COUNT_MAX: u32 = PART_COUNT_MAX << 4;
 
-/// A ledger as bytes.
-pub(crate) struct SavedLedger {
+/// an ingest state as bytes.
+pub(crate) struct SavedIngestState {
     /// What is read to restore it.
     pub(crate) root: AlignedVec<16>,
     /// What is read piece by piece afterwards.
@@ -57,9 +57,9 @@ struct Root {
     fence: Vec<Post>,
 }
 
-impl Ledger {
-    /// The ledger as bytes; `None` if it is too large or not sound. Cost: all rows are read, hashed and copied.
-    pub(crate) fn save(&self) -> Option<SavedLedger> {
+impl IngestState {
+    /// The ingest state as bytes; `None` if it is too large or not sound. Cost: all rows are read, hashed and copied.
+    pub(crate) fn save(&self) -> Option<SavedIngestState> {
         let rows = self.rows()?;
         let mut added: Vec<_> = self.added.iter().map(|(origin, parts)| (*origin, parts.clone())).collect();
         added.sort_unstable_by_key(|(origin, _)| *origin);
@@ -84,7 +84,7 @@ impl Ledger {
             fence: fence_of(&rows),
         };
         let root = rkyv::api::high::to_bytes_in::<_, Failure>(&root, AlignedVec::new()).ok()?;
-        Some(SavedLedger { root, rows })
+        Some(SavedIngestState { root, rows })
     }
 
     /// All rows, one after the other, rising.
@@ -112,7 +112,7 @@ impl Ledger {
         Some(rows)
     }
 
-    /// The ledger with this root, whose rows are read by `read` when they are asked for; `None` if it is none.
+    /// The ingest state with this root, whose rows are read by `read` when they are asked for; `None` if it is none.
     pub(crate) fn restore(root: &AlignedVec<16>, read: ReadRows) -> Option<Self> {
         let root: Root = rkyv::from_bytes::<Root, Failure>(root).ok()?;
         let mut added = root.added.iter();
@@ -124,7 +124,7 @@ impl Ledger {
             return None;
         }
         let base = Base::new(&root.fence, root.row_count, read)?;
-        let mut ledger = Self {
+        let mut ingest_state = Self {
             head: root.head,
             opened: root.opened,
             scope: root.scope,
@@ -142,9 +142,9 @@ impl Ledger {
             ..Self::default()
         };
         for call in root.open {
-            ledger.open.entry(call.call.clone()).or_default().push(call);
+            ingest_state.open.entry(call.call.clone()).or_default().push(call);
         }
-        Some(ledger)
+        Some(ingest_state)
     }
 
     /// How many bytes of rows belong to this root, whoever reads them.
