@@ -36,8 +36,26 @@ const CRATES: &[(&str, &[&str])] = &[
 
 /// Modules of the engine: each may use those before it.
 const ENGINE_MODULES: &[&str] = &[
-    "planted", "ids", "secret", "text", "event", "registry", "entry", "travel", "fold", "propose", "serve",
-    "command", "codec", "storage", "log", "error", "index", "verify", "store", "testing",
+    "failpoints",
+    "ids",
+    "secret",
+    "text",
+    "event",
+    "registry",
+    "entry",
+    "travel",
+    "fold",
+    "propose",
+    "serve",
+    "command",
+    "codec",
+    "storage",
+    "log",
+    "error",
+    "index",
+    "verify",
+    "store",
+    "testing",
 ];
 
 /// Modules of the engine that do no IO.

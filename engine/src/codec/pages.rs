@@ -3,7 +3,7 @@
 //! ```text
 //! byte  0..64      64..576  576..640  640..656  704..768    768..776         776..848, 848..920    960          964
 //!       identity | slots  | written | busy    | confirmed | epoch, poison | two claims          | generation | upgrades
-//!                 '----------- under W ------------------' '------------ under S -------------'  under SEAL   under W
+//!                 '----------- write lock -------------' '---------- sync lock -------------'  lock of SEAL  write lock
 //! ```
 //!
 //! The page is bytes of a file, read and written while others do the same; what lies together is written at once, by whoever

@@ -13,10 +13,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::beside::{SHARED_BYTES_MIN, is_alone};
 use super::error::{Corruption, LogError};
 use super::files::{Fault, SegmentFile};
 use super::lookup::exactly;
+use super::parallel_verify::{SHARED_BYTES_MIN, is_alone};
 use super::{Log, sealed};
 use crate::codec::{
     BODY_CHUNK_BYTES_MAX, BlockRow, BodyRow, Invalid, Part, SALT_BYTES, SealedLayout, check_body, is_zero,

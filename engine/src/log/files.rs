@@ -14,14 +14,14 @@ use rkyv::util::AlignedVec;
 
 use super::error::LogError;
 use super::lookup::{Source, Tables};
-use super::map::MapFile;
 use super::sealed;
+use super::segment_tables::MapFile;
 use crate::codec::{
     BodyRow, FRAME_HEADER_BYTES, Frame, FrameCheck, FrameHeader, Invalid, Part, SEGMENT_HEADER_BYTES,
     SegmentHeader, Written, is_zero,
 };
+use crate::failpoints::{Failpoint, is_enabled};
 use crate::ids::{Position, Seq, StoreId};
-use crate::planted::{Bug, is_planted};
 use crate::storage::{Access, Storage, StoredFile, read_up_to};
 
 pub(crate) const STORE_FILE: &str = "acpdb.json";
@@ -241,7 +241,7 @@ pub(crate) fn after(header: &FrameHeader) -> Written {
 pub(crate) fn continues(place: &Written, header: &FrameHeader) -> Result<(), Invalid> {
     let fail =
         |offset, expected: String, found: String| Err(Invalid { part: Part::Link, offset, expected, found });
-    if is_planted(Bug::AcceptZeroLength) && header.event_count == 0 {
+    if is_enabled(Failpoint::AcceptZeroLength) && header.event_count == 0 {
         return Ok(());
     }
     if header.first_seq != place.seq.next() {
@@ -443,7 +443,7 @@ impl<'a> Cursor<'a> {
         let bytes = self.bytes(position.segment(), place, FRAME_HEADER_BYTES).map_err(Fault::Error)?;
         if is_zero(bytes) {
             // Zeros that are there: behind the end of the file, this bug would find frames for ever.
-            if is_planted(Bug::AcceptZeroLength) && bytes.len() == FRAME_HEADER_BYTES {
+            if is_enabled(Failpoint::AcceptZeroLength) && bytes.len() == FRAME_HEADER_BYTES {
                 return Ok(nothing_at(position, store));
             }
             return Err(Fault::Nothing);

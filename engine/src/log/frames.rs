@@ -13,7 +13,7 @@ use std::collections::HashSet;
 
 use super::error::{Corruption, LogError};
 use super::files::{Cursor, Fault, SCAN_WINDOW_BYTES, Segments, after, continues, segment_start};
-use super::survey::find_header;
+use super::recovery_scan::find_header;
 use super::{Head, Log};
 use crate::codec::{Frame, FrameCheck, FrameHeader, Part, SegmentHeader, Written};
 use crate::ids::{Position, Seq};

@@ -1,8 +1,8 @@
 //! The log: append whole commits durably, read them forward, find the end again after a crash.
 //!
 //! ```text
-//! prepare (caller's thread) -> queue -> leader: W { catch up, conditions, one write } -> one fdatasync -> ack
-//! open  -> tail clean? yes: done.  no: W { walk from the highest durable claim D to the end E;
+//! prepare (caller's thread) -> queue -> leader: write lock { catch up, conditions, one write } -> one fdatasync -> ack
+//! open  -> tail clean? yes: done.  no: write lock { walk from the highest durable claim D to the end E;
 //!                                          quarantine and zero what is torn; rewrite and sync [D, E) }
 //! read  -> frames up to the durable head; damage is reported and stepped over, never served
 //! ```
@@ -20,26 +20,26 @@
 
 mod append;
 mod backup;
-mod beside;
 mod bodies;
+mod commit_delay;
+mod commit_queue;
 mod create;
+mod durability;
 mod erase;
 mod error;
 mod files;
 mod frames;
-mod gather;
-mod group;
-mod handoff;
+mod group_commit;
 mod lookup;
-mod map;
 mod open;
+mod parallel_verify;
 mod parts;
+mod recovery_scan;
 mod repair;
 mod seal;
 mod sealed;
-mod settle;
+mod segment_tables;
 mod space;
-mod survey;
 mod tail;
 #[cfg(test)]
 mod tests;
@@ -75,8 +75,8 @@ pub(crate) use files::is_copy_name;
 use files::{Cursor, Fault, POINT_WINDOW_BYTES, Segments};
 pub use frames::Frames;
 pub use lookup::{TableFrame, TableStream};
-pub use map::CompleteSegment;
 pub use seal::{SealFigures, SealOutcome};
+pub use segment_tables::CompleteSegment;
 pub use space::{KindSpace, LogSpace, SegmentSpace};
 use tail::Tail;
 pub use verify::{LogReport, Violation};
@@ -193,7 +193,7 @@ struct Shared {
 /// What the one thread that writes uses.
 #[derive(Default)]
 struct Writer {
-    segment: Option<Arc<group::WriteSegment>>,
+    segment: Option<Arc<group_commit::WriteSegment>>,
     /// The end of the log as last known here.
     place: Head,
     /// Recovery is still to be done.
@@ -207,7 +207,7 @@ struct Writer {
     foreign: Seq,
     buffer: Vec<u8>,
     append_count: u64,
-    /// The page as it was last read under W, or left there.
+    /// The page as it was last read under the write lock, or left there.
     page: TailPage,
     /// The epoch when this handle was opened; `None`: it is not known yet.
     epoch: Option<u32>,
@@ -236,8 +236,8 @@ pub struct Log {
     /// Rung when the head has moved.
     bell: Bell,
     writer: Mutex<Writer>,
-    queue: handoff::Handoff<Log>,
-    patience: gather::Patience,
+    queue: commit_queue::CommitQueue<Log>,
+    commit_delay: commit_delay::CommitDelay,
     /// A sync failed; only another handle may append again.
     poisoned: AtomicBool,
     /// How far the log was durable when its page was last looked at.
@@ -314,7 +314,7 @@ impl Log {
     /// # Errors
     /// [`LogError::Io`] if the storage fails.
     pub(crate) fn holds(&self, place: &Head) -> Result<bool, LogError> {
-        survey::is_anchored(&self.segments, place)
+        recovery_scan::is_anchored(&self.segments, place)
     }
 
     /// Encodes and hashes a commit in the calling thread.
@@ -452,7 +452,7 @@ impl Log {
         Frames::new(self, from, until, FrameCheck::Checksum, files::SCAN_WINDOW_BYTES)
     }
 
-    /// Frames from the one that holds `from` on, up to a place that need not be durable. For those who hold W.
+    /// Frames from the one that holds `from` on, up to a place that need not be durable. For callers that hold the write lock.
     fn frames_until(&self, from: Seq, until: Head) -> Result<Frames<'_>, LogError> {
         let start = if from.0 <= 1 { Position::default() } else { self.start_before(from)? };
         let window = files::SCAN_WINDOW_BYTES;

@@ -14,7 +14,7 @@ use crate::codec::{FeatureBits, PageCounts, SEGMENT_HEADER_BYTES, SegmentHeader,
 use crate::storage::{Access, read_up_to, sync, write_all, write_file};
 
 impl Log {
-    /// Makes the tail of the log whole again. Call under W.
+    /// Makes the tail of the log whole again. Call under the write lock.
     ///
     /// Rules 10 to 12 of the recovery in `docs/FORMAT.md`.
     /// `epoch`: that of the handle, if it has one.
@@ -34,7 +34,7 @@ impl Log {
         // Whoever ends a poisoning keeps everybody from syncing meanwhile.
         let turn = || tail.lock_sync(&*self.clock, self.options.lock_wait);
         let poison_turn = page.poisoned.then(turn).transpose()?;
-        let found = self.survey(page, is_poisoned)?;
+        let found = self.recovery_scan(page, is_poisoned)?;
         if let Some(damage) = found.damage {
             locked(&self.shared).head = found.durable_place;
             self.note_damage(damage.clone(), found.durable)?;

@@ -157,7 +157,7 @@ fn next_header(
     Ok(None)
 }
 
-/// As `survey::find_header`, in a sealed segment: `offset` and `until` are those of positions.
+/// As `recovery_scan::find_header`, in a sealed segment: `offset` and `until` are those of positions.
 pub(crate) fn find_header(
     cursor: &mut Cursor<'_>,
     file: &SegmentFile,

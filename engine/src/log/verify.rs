@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use super::beside::{Batch, Damaged, check_alone};
 use super::create::{Identity, identify, read_secret, store_file_damage};
 use super::error::{Corruption, LogError};
 use super::files::{CHECKPOINT, Cursor, Fault, SCAN_WINDOW_BYTES, SECRET, Stretch, TAIL, after};
 use super::frames::{Step, Walk, corruption};
-use super::survey::{CheckpointFile, claims, read_checkpoint, strict, torn};
+use super::parallel_verify::{Batch, Damaged, check_alone};
+use super::recovery_scan::{CheckpointFile, claims, read_checkpoint, strict, torn};
 use super::witness::{Claim, Claims, Ending, Place, Standing, Witness, WitnessKind, add_segments, add_tail};
 use super::{Head, Log};
 use crate::codec::{Checkpoint, Frame, FrameCheck, Part, SALT_BYTES, TailPage, check_block};
@@ -410,7 +410,7 @@ impl Check<'_> {
     fn durable(&self, numbers: &[u32], page: &TailPage) -> Result<Position, LogError> {
         let claimed = claims(numbers, page, self.checkpoint.as_ref());
         let found =
-            super::survey::survey(&self.log.segments, numbers, page, self.checkpoint.as_ref(), false)?;
+            super::recovery_scan::scan(&self.log.segments, numbers, page, self.checkpoint.as_ref(), false)?;
         Ok(claimed.max(found.durable))
     }
 

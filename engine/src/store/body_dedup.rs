@@ -5,8 +5,8 @@
 
 use rustc_hash::FxHashMap;
 
+use crate::failpoints::{Failpoint, is_enabled};
 use crate::ids::{Digest, Position, Seq};
-use crate::planted::{Bug, is_planted};
 
 /// Bodies shorter than this cost less than looking them up.
 pub(super) const SHARE_BYTES_MIN: usize = 256;
@@ -39,7 +39,7 @@ impl BodyDedup {
 
     pub(super) fn key(&self, bytes: &[u8]) -> [u8; 16] {
         let length = bytes.len().to_be_bytes();
-        let content = if is_planted(Bug::DedupeByLength) { &length } else { bytes };
+        let content = if is_enabled(Failpoint::DedupeByLength) { &length } else { bytes };
         let hash = blake3::keyed_hash(&self.secret, content);
         let mut key = [0; 16];
         key.iter_mut().zip(hash.as_bytes()).for_each(|(to, from)| *to = *from);

@@ -23,9 +23,9 @@ use crate::command::record::{self, Draft, EventDraft, Recorder};
 use crate::entry::{Bytes, Entry, StreamInfo};
 use crate::error::Error;
 use crate::event::{Body, ERASED_TEXT, Event, Payload, Recorded, Text};
+use crate::failpoints::{Failpoint, is_enabled};
 use crate::ids::{Digest, ItemId, Micros, Seq, StreamId};
 use crate::log::{Appended, Condition, LogError, Placed};
-use crate::planted::{Bug, is_planted};
 use crate::secret::Withheld;
 use crate::text::Signer;
 
@@ -188,7 +188,7 @@ impl Inner {
             // What is known already may be known by a commit that is on its way: then it is waited for.
             let known = guards.values().filter_map(|writer| writer.placed.clone());
             let known = known.reduce(|last, next| last.later(&next).clone());
-            let known = known.filter(|_| !is_planted(Bug::KnownTooEarly));
+            let known = known.filter(|_| !is_enabled(Failpoint::KnownTooEarly));
             return Ok((receipt, last.or(known)));
         }
     }
@@ -466,7 +466,7 @@ impl Inner {
         let mut bodies = events.iter().flat_map(|event| &event.bodies);
         let shares = bodies.any(|body| matches!(body, EncodedBody::Existing { .. }));
         if may_share {
-            let shared = (shares && !is_planted(Bug::ShareErased)).then_some(basis);
+            let shared = (shares && !is_enabled(Failpoint::ShareErased)).then_some(basis);
             let oldest = shared.into_iter().chain(known.map(|(_, until)| *until)).min();
             conditions.extend(oldest.map(|basis| Condition { stream: StreamId::STORE, basis }));
         }

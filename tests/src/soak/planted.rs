@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use acpdb_engine::Store;
 use acpdb_engine::codec::{EncodedEvent, Envelope};
+use acpdb_engine::failpoints::{Failpoint, enable};
 use acpdb_engine::fold::Policy;
 use acpdb_engine::ids::{Micros, Origin, Seq, StreamId};
 use acpdb_engine::log::{Log, LogError, LogOptions};
-use acpdb_engine::planted::{Bug, plant};
 use acpdb_engine::storage::{
     Fault, FaultKind, FixedClock, FixedEntropy, Part, SimStorage, SimWorld, Storage,
 };
@@ -30,7 +30,7 @@ pub enum Planted {
     /// In the storage under the store.
     Below(Sabotage),
     /// In the engine itself.
-    Within(Bug),
+    Within(Failpoint),
 }
 
 /// All of them but `KnownTooEarly`: the thread that syncs behind a caller has become so quick that its check no longer meets a repeat
@@ -43,21 +43,21 @@ pub const ALL: [Planted; 22] = [
     Planted::Below(Sabotage::NoTailCut),
     Planted::Below(Sabotage::NoRewrite),
     Planted::Below(Sabotage::CutByTruncation),
-    Planted::Within(Bug::WrongPreviousLink),
-    Planted::Within(Bug::AcceptZeroLength),
-    Planted::Within(Bug::IndexAheadOfLog),
-    Planted::Within(Bug::TombstoneOnProtected),
-    Planted::Within(Bug::RestoreForgets),
-    Planted::Within(Bug::WatermarkOffByOne),
-    Planted::Within(Bug::UpcastToWrongKind),
-    Planted::Within(Bug::DedupeByLength),
-    Planted::Within(Bug::PoisonWithoutEpoch),
-    Planted::Within(Bug::ShareErased),
-    Planted::Within(Bug::CoveredReadLate),
-    Planted::Within(Bug::RewriteUnchecked),
-    Planted::Within(Bug::EpochUnread),
-    Planted::Within(Bug::UndoUnsynced),
-    Planted::Within(Bug::ReaderLooksOnce),
+    Planted::Within(Failpoint::WrongPreviousLink),
+    Planted::Within(Failpoint::AcceptZeroLength),
+    Planted::Within(Failpoint::IndexAheadOfLog),
+    Planted::Within(Failpoint::TombstoneOnProtected),
+    Planted::Within(Failpoint::RestoreForgets),
+    Planted::Within(Failpoint::WatermarkOffByOne),
+    Planted::Within(Failpoint::UpcastToWrongKind),
+    Planted::Within(Failpoint::DedupeByLength),
+    Planted::Within(Failpoint::PoisonWithoutEpoch),
+    Planted::Within(Failpoint::ShareErased),
+    Planted::Within(Failpoint::CoveredReadLate),
+    Planted::Within(Failpoint::RewriteUnchecked),
+    Planted::Within(Failpoint::EpochUnread),
+    Planted::Within(Failpoint::UndoUnsynced),
+    Planted::Within(Failpoint::ReaderLooksOnce),
 ];
 
 /// A check and its name.
@@ -85,15 +85,15 @@ const CHECKS: [Check; 16] = [
 ];
 
 /// Checks made for one bug are asked first about it: the others would take minutes to say nothing.
-const MADE_FOR: [(Bug, &str); 8] = [
-    (Bug::IndexAheadOfLog, "index ahead"),
-    (Bug::ShareErased, "erased and said again"),
-    (Bug::CoveredReadLate, "a failed sync beside another process"),
-    (Bug::KnownTooEarly, "known by what is not durable"),
-    (Bug::RewriteUnchecked, "damage before the first append"),
-    (Bug::EpochUnread, "a failed sync that was slept through"),
-    (Bug::UndoUnsynced, "an undone commit after a power cut"),
-    (Bug::ReaderLooksOnce, "a reader beside a writer"),
+const MADE_FOR: [(Failpoint, &str); 8] = [
+    (Failpoint::IndexAheadOfLog, "index ahead"),
+    (Failpoint::ShareErased, "erased and said again"),
+    (Failpoint::CoveredReadLate, "a failed sync beside another process"),
+    (Failpoint::KnownTooEarly, "known by what is not durable"),
+    (Failpoint::RewriteUnchecked, "damage before the first append"),
+    (Failpoint::EpochUnread, "a failed sync that was slept through"),
+    (Failpoint::UndoUnsynced, "an undone commit after a power cut"),
+    (Failpoint::ReaderLooksOnce, "a reader beside a writer"),
 ];
 
 /// The first check that catches it and what it said; `None` if all are content.
@@ -104,7 +104,7 @@ pub fn caught(planted: Option<Planted>) -> Option<(&'static str, String)> {
         Some(Planted::Below(sabotage)) => (Some(sabotage), None),
         Some(Planted::Within(bug)) => (None, Some(bug)),
     };
-    plant(bug);
+    enable(bug);
     let made = |name: &str| MADE_FOR.iter().any(|(own, check)| Some(*own) == bug && *check == name);
     let mut checks = CHECKS;
     checks.sort_by_key(|(name, _)| !made(name));
@@ -117,7 +117,7 @@ pub fn caught(planted: Option<Planted>) -> Option<(&'static str, String)> {
         });
         outcome.err().map(|wrong| (*name, wrong))
     });
-    plant(None);
+    enable(None);
     found
 }
 
@@ -208,7 +208,7 @@ fn known_once() -> Result<(), Failure> {
     let setting = Setting { segment_bytes_max: 1 << 20, goes_on: true, sabotage: None };
     let store = builder(&process, setting).open()?;
     let _ = store.append(&session(0), vec![Entry::message("m1", Role::User, "hello")])?;
-    process.plant(Fault { kind: FaultKind::SyncError, after: 0, once: true });
+    process.enable(Fault { kind: FaultKind::SyncError, after: 0, once: true });
     let fact = || vec![Entry::message("m2", Role::User, "a fact")];
     let ticket = store.submit(&session(0), fact())?;
     let known = store.append(&session(0), fact());
@@ -270,7 +270,7 @@ fn slept_through() -> Result<(), Failure> {
     let (one, process) = (log_of(&world.process(1))?, world.process(2));
     let two = log_of(&process)?;
     commit(&one, 100)?;
-    process.plant(Fault { kind: FaultKind::SyncError, after: 0, once: true });
+    process.enable(Fault { kind: FaultKind::SyncError, after: 0, once: true });
     if commit(&two, 100).is_ok() {
         return Err("a failed sync is acknowledged".into());
     }
@@ -291,7 +291,7 @@ fn undone_and_cut() -> Result<(), Failure> {
         let log = log_of(&process)?;
         commit(&log, 100)?;
         // Busy, the frame, the page.
-        process.plant(Fault { kind: FaultKind::WriteError, after: 2, once: true });
+        process.enable(Fault { kind: FaultKind::WriteError, after: 2, once: true });
         match commit(&log, 300) {
             Err(LogError::Io { .. }) => undone += 1,
             other => return Err(format!("the page could not be written: {other:?}").into()),
@@ -352,7 +352,7 @@ fn two_wait_for_one_sync() -> Result<(), Failure> {
     };
     log.settle(&place()?)?;
     let (first, second) = (place()?, place()?);
-    process.plant(Fault { kind: FaultKind::SyncError, after: 0, once: true });
+    process.enable(Fault { kind: FaultKind::SyncError, after: 0, once: true });
     let acknowledged = [log.settle(&first).is_ok(), log.settle(&second).is_ok()];
     if acknowledged == [false, false] {
         return Ok(());

@@ -93,14 +93,14 @@ fn what_is_placed_has_its_seq_and_shows_only_once_it_is_settled() {
 /// A simulated clock may move while a sync takes its time and stand still afterwards: then a leader waited forever.
 #[test]
 fn waiting_for_others_ends_though_nobody_comes_and_the_clock_stands_still() {
-    let patience = crate::log::gather::Patience::default();
-    patience.synced(std::time::Duration::from_millis(1));
+    let commit_delay = crate::log::commit_delay::CommitDelay::default();
+    commit_delay.synced(std::time::Duration::from_millis(1));
     let mut looks = 0;
     let nobody = || {
         looks += 1;
         false
     };
-    patience.gather(nobody, std::time::Duration::default);
+    commit_delay.wait(nobody, std::time::Duration::default);
     assert!((1..5000).contains(&looks), "{looks}");
 }
 

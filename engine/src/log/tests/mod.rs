@@ -6,10 +6,10 @@ mod crash;
 mod damage;
 mod faults;
 mod handles;
-mod map;
 mod newer;
 mod processes;
 mod seal;
+mod segment_tables;
 mod witness;
 
 use std::sync::Arc;

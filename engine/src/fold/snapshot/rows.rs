@@ -109,15 +109,15 @@ flat_numbers!(u8, u16, u32, u64, i64);
 /// A struct, field by field, in the order given.
 macro_rules! flat {
     ($name:ident { $($field:tt: $kind:ty),* $(,)? }) => {
-        impl $crate::fold::saved::Flat for $name {
-            const BYTES: usize = 0 $(+ <$kind as $crate::fold::saved::Flat>::BYTES)*;
+        impl $crate::fold::snapshot::Flat for $name {
+            const BYTES: usize = 0 $(+ <$kind as $crate::fold::snapshot::Flat>::BYTES)*;
 
-            fn put(&self, out: &mut $crate::fold::saved::Out) {
-                $(<$kind as $crate::fold::saved::Flat>::put(&self.$field, out);)*
+            fn put(&self, out: &mut $crate::fold::snapshot::Out) {
+                $(<$kind as $crate::fold::snapshot::Flat>::put(&self.$field, out);)*
             }
 
-            fn get(row: &mut $crate::fold::saved::Fields<'_>) -> Self {
-                Self { $($field: <$kind as $crate::fold::saved::Flat>::get(row)),* }
+            fn get(row: &mut $crate::fold::snapshot::Fields<'_>) -> Self {
+                Self { $($field: <$kind as $crate::fold::snapshot::Flat>::get(row)),* }
             }
         }
     };
@@ -127,17 +127,17 @@ pub(crate) use flat;
 /// An enum without fields, as the number of its variant.
 macro_rules! flat_enum {
     ($name:ident { $first:ident $(, $variant:ident)* $(,)? }) => {
-        impl $crate::fold::saved::Flat for $name {
+        impl $crate::fold::snapshot::Flat for $name {
             const BYTES: usize = 1;
 
-            fn put(&self, out: &mut $crate::fold::saved::Out) {
+            fn put(&self, out: &mut $crate::fold::snapshot::Out) {
                 // A variant to come is not forgotten.
                 match self {
                     Self::$first $(| Self::$variant)* => (*self as u8).put(out),
                 }
             }
 
-            fn get(row: &mut $crate::fold::saved::Fields<'_>) -> Self {
+            fn get(row: &mut $crate::fold::snapshot::Fields<'_>) -> Self {
                 match u8::get(row) {
                     number if number == Self::$first as u8 => Self::$first,
                     $(number if number == Self::$variant as u8 => Self::$variant,)*

@@ -1,9 +1,9 @@
 //! The frequent kinds as the fold reads them: borrowed, from values or straight from validated archive bytes.
 //!
 //! ```text
-//! payload bytes --validated once--> Lent::Archived --\
+//! payload bytes --validated once--> Borrowed::Archived --\
 //!                                                     >-- Frequent --> fold
-//! Payload of a new commit --------> Lent::Owned ----/
+//! Payload of a new commit --------> Borrowed::Owned ----/
 //! ```
 //!
 //! A call is two events and a step a third: nearly all of a replay. The fold keeps numbers and interned names of them, so
@@ -20,40 +20,40 @@ use super::{
 use crate::ids::Signature;
 
 /// A value, or its archive.
-pub(crate) enum Lent<'a, T: Archive> {
+pub(crate) enum Borrowed<'a, T: Archive> {
     Owned(&'a T),
     Archived(&'a T::Archived),
 }
 
-impl<T: Archive> Clone for Lent<'_, T> {
+impl<T: Archive> Clone for Borrowed<'_, T> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<T: Archive> Copy for Lent<'_, T> {}
+impl<T: Archive> Copy for Borrowed<'_, T> {}
 
 /// Several values, or their archives.
-pub(crate) enum LentList<'a, T: Archive> {
+pub(crate) enum BorrowedList<'a, T: Archive> {
     Owned(&'a [T]),
     Archived(&'a [T::Archived]),
 }
 
-impl<T: Archive> Clone for LentList<'_, T> {
+impl<T: Archive> Clone for BorrowedList<'_, T> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<T: Archive> Copy for LentList<'_, T> {}
+impl<T: Archive> Copy for BorrowedList<'_, T> {}
 
-impl<'a, T: Archive> LentList<'a, T> {
-    pub(crate) fn iter(self) -> impl DoubleEndedIterator<Item = Lent<'a, T>> {
+impl<'a, T: Archive> BorrowedList<'a, T> {
+    pub(crate) fn iter(self) -> impl DoubleEndedIterator<Item = Borrowed<'a, T>> {
         let (owned, archived): (&'a [T], &'a [T::Archived]) = match self {
             Self::Owned(all) => (all, &[]),
             Self::Archived(all) => (&[], all),
         };
-        owned.iter().map(Lent::Owned).chain(archived.iter().map(Lent::Archived))
+        owned.iter().map(Borrowed::Owned).chain(archived.iter().map(Borrowed::Archived))
     }
 
     pub(crate) fn len(self) -> usize {
@@ -76,7 +76,7 @@ fn body(archived: &rkyv::option::ArchivedOption<ArchivedBody>) -> Option<Body> {
     archived.as_ref().map(plain::<Body>)
 }
 
-impl<'a> Lent<'a, Key> {
+impl<'a> Borrowed<'a, Key> {
     pub(crate) fn kind(self) -> KeyKind {
         match self {
             Self::Owned(key) => key.kind,
@@ -114,7 +114,7 @@ impl<'a> Lent<'a, Key> {
     }
 }
 
-impl<'a> Lent<'a, Part> {
+impl<'a> Borrowed<'a, Part> {
     pub(crate) fn kind(self) -> PartKind {
         match self {
             Self::Owned(part) => part.kind,
@@ -158,7 +158,7 @@ impl<'a> Lent<'a, Part> {
     }
 }
 
-impl<T: Archive + Clone> Lent<'_, T>
+impl<T: Archive + Clone> Borrowed<'_, T>
 where
     T::Archived: rkyv::Deserialize<T, rkyv::api::high::HighDeserializer<Failure>>,
 {
@@ -173,11 +173,11 @@ where
 
 /// The forms of a signature.
 pub(crate) fn forms(
-    forms: LentList<'_, (SignatureForm, Signature)>,
+    forms: BorrowedList<'_, (SignatureForm, Signature)>,
 ) -> impl Iterator<Item = (SignatureForm, Signature)> {
     forms.iter().map(|form| match form {
-        Lent::Owned(form) => *form,
-        Lent::Archived(form) => (plain::<SignatureForm>(&form.0), Signature(form.1.0)),
+        Borrowed::Owned(form) => *form,
+        Borrowed::Archived(form) => (plain::<SignatureForm>(&form.0), Signature(form.1.0)),
     })
 }
 
@@ -190,12 +190,12 @@ pub(crate) struct Started<'a> {
     pub(crate) canonical_tokens: u32,
     pub(crate) label: u32,
     pub(crate) signature: Signature,
-    pub(crate) forms: LentList<'a, (SignatureForm, Signature)>,
+    pub(crate) forms: BorrowedList<'a, (SignatureForm, Signature)>,
     pub(crate) class: ToolClass,
-    pub(crate) keys: LentList<'a, Key>,
+    pub(crate) keys: BorrowedList<'a, Key>,
     pub(crate) volatile: bool,
     pub(crate) todo: TodoRole,
-    pub(crate) todos: Option<Lent<'a, TodoList>>,
+    pub(crate) todos: Option<Borrowed<'a, TodoList>>,
     pub(crate) shown: Shown,
     pub(crate) provider_signature: Option<Body>,
 }
@@ -204,9 +204,9 @@ pub(crate) struct Started<'a> {
 pub(crate) struct Finished<'a> {
     pub(crate) call: &'a str,
     pub(crate) outcome: Outcome,
-    pub(crate) output: LentList<'a, Part>,
+    pub(crate) output: BorrowedList<'a, Part>,
     pub(crate) details: Option<Body>,
-    pub(crate) todos: Option<Lent<'a, TodoUpdate>>,
+    pub(crate) todos: Option<Borrowed<'a, TodoUpdate>>,
 }
 
 /// Parts of a message.
@@ -215,7 +215,7 @@ pub(crate) struct Said<'a> {
     /// Who speaks; `None`: they continue a message that is known.
     pub(crate) role: Option<Role>,
     pub(crate) hidden_from_model: bool,
-    pub(crate) parts: LentList<'a, Part>,
+    pub(crate) parts: BorrowedList<'a, Part>,
 }
 
 /// An event of a frequent kind.
@@ -238,33 +238,33 @@ impl<'a> Frequent<'a> {
                 canonical_tokens: started.canonical_tokens,
                 label: started.label,
                 signature: started.signature,
-                forms: LentList::Owned(&started.forms),
+                forms: BorrowedList::Owned(&started.forms),
                 class: started.class,
-                keys: LentList::Owned(&started.keys),
+                keys: BorrowedList::Owned(&started.keys),
                 volatile: started.volatile,
                 todo: started.todo,
-                todos: started.todos.as_ref().map(Lent::Owned),
+                todos: started.todos.as_ref().map(Borrowed::Owned),
                 shown: started.shown,
                 provider_signature: started.provider_signature,
             }),
             Payload::ToolCallFinished(finished) => Self::Finished(Finished {
                 call: &finished.call,
                 outcome: finished.outcome,
-                output: LentList::Owned(&finished.output),
+                output: BorrowedList::Owned(&finished.output),
                 details: finished.details,
-                todos: finished.todos.as_ref().map(Lent::Owned),
+                todos: finished.todos.as_ref().map(Borrowed::Owned),
             }),
             Payload::MessageRecorded(message) => Self::Said(Said {
                 key: &message.key,
                 role: Some(message.role),
                 hidden_from_model: message.hidden_from_model,
-                parts: LentList::Owned(&message.parts),
+                parts: BorrowedList::Owned(&message.parts),
             }),
             Payload::MessageContinued(message) => Self::Said(Said {
                 key: &message.key,
                 role: None,
                 hidden_from_model: false,
-                parts: LentList::Owned(&message.parts),
+                parts: BorrowedList::Owned(&message.parts),
             }),
             Payload::TurnStarted(turn) => Self::Turn { kind: turn.kind, key: &turn.key, number: turn.number },
             _ => return None,
@@ -282,12 +282,12 @@ impl<'a> From<&'a <ToolCallStarted as Archive>::Archived> for Frequent<'a> {
             canonical_tokens: started.canonical_tokens.to_native(),
             label: started.label.to_native(),
             signature: Signature(started.signature.0),
-            forms: LentList::Archived(&started.forms),
+            forms: BorrowedList::Archived(&started.forms),
             class: plain::<ToolClass>(&started.class),
-            keys: LentList::Archived(&started.keys),
+            keys: BorrowedList::Archived(&started.keys),
             volatile: started.volatile,
             todo: plain::<TodoRole>(&started.todo),
-            todos: started.todos.as_ref().map(Lent::Archived),
+            todos: started.todos.as_ref().map(Borrowed::Archived),
             shown: plain::<Shown>(&started.shown),
             provider_signature: body(&started.provider_signature),
         })
@@ -299,9 +299,9 @@ impl<'a> From<&'a <ToolCallFinished as Archive>::Archived> for Frequent<'a> {
         Self::Finished(Finished {
             call: &finished.call,
             outcome: plain::<Outcome>(&finished.outcome),
-            output: LentList::Archived(&finished.output),
+            output: BorrowedList::Archived(&finished.output),
             details: body(&finished.details),
-            todos: finished.todos.as_ref().map(Lent::Archived),
+            todos: finished.todos.as_ref().map(Borrowed::Archived),
         })
     }
 }
@@ -312,7 +312,7 @@ impl<'a> From<&'a <MessageRecorded as Archive>::Archived> for Frequent<'a> {
             key: &message.key,
             role: Some(plain::<Role>(&message.role)),
             hidden_from_model: message.hidden_from_model,
-            parts: LentList::Archived(&message.parts),
+            parts: BorrowedList::Archived(&message.parts),
         })
     }
 }
@@ -323,7 +323,7 @@ impl<'a> From<&'a <MessageContinued as Archive>::Archived> for Frequent<'a> {
             key: &message.key,
             role: None,
             hidden_from_model: false,
-            parts: LentList::Archived(&message.parts),
+            parts: BorrowedList::Archived(&message.parts),
         })
     }
 }

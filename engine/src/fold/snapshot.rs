@@ -11,8 +11,8 @@
 //! The form is that of this program alone: a layout, not a format. [`LAYOUT_VERSION`] counts its changes, and a test
 //! fails when it changed and the number did not.
 
-mod flat;
 mod later;
+mod rows;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,8 +24,8 @@ use rkyv::string::{ArchivedString, StringResolver};
 use rkyv::with::{ArchiveWith, DeserializeWith, SerializeWith};
 use rkyv::{Archive, Deserialize, Place, Serialize};
 
-pub(crate) use flat::{Fields, Flat, In, Out, Pieces, TAKEN_BYTES_MAX, flat, flat_enum};
 pub(crate) use later::Later;
+pub(crate) use rows::{Fields, Flat, In, Out, Pieces, TAKEN_BYTES_MAX, flat, flat_enum};
 
 use super::claims::Claims;
 use super::core::{Core, Ops, Subs};
@@ -40,7 +40,7 @@ use super::world::{Belongs, World};
 use crate::ids::{Seq, StreamId};
 
 /// Version of the layout: one more whenever any type in here changes.
-pub(crate) const LAYOUT_VERSION: u32 = 5;
+pub(crate) const LAYOUT_VERSION: u32 = 6;
 
 /// A policy, archived as its JSON.
 pub(crate) struct AsJson;

@@ -50,7 +50,7 @@ pub(crate) fn read_checkpoint(segments: &Segments) -> Result<CheckpointFile, Log
 
 /// Where the log ends and what is beyond.
 #[derive(Debug)]
-pub(crate) struct Survey {
+pub(crate) struct RecoveryScan {
     /// The end of sound frames, E.
     pub(crate) end: Written,
     /// The highest durable claim, D.
@@ -141,13 +141,13 @@ pub(crate) fn is_anchored(segments: &Segments, place: &Written) -> Result<bool, 
 /// Walks from the highest trusted place to the end. Reads only.
 ///
 /// With `confirmed_only` (after a failed sync) nothing beyond D is trusted, sound or not.
-pub(crate) fn survey(
+pub(crate) fn scan(
     segments: &Segments,
     numbers: &[u32],
     page: &TailPage,
     checkpoint: Option<&Checkpoint>,
     confirmed_only: bool,
-) -> Result<Survey, LogError> {
+) -> Result<RecoveryScan, LogError> {
     let mut durable = claims(numbers, page, checkpoint);
     let Some(mut place) = anchor(segments, durable, page, checkpoint)? else {
         let fault = Fault::Nothing;
@@ -163,7 +163,14 @@ pub(crate) fn survey(
         let torn = None;
         let newer = newer.map(|invalid| corruption(segments, position, Fault::Invalid(invalid, None)));
         let damage = Some(newer.unwrap_or(damage));
-        return Ok(Survey { end, durable, durable_place: end, unconfirmed_event_count: 0, torn, damage });
+        return Ok(RecoveryScan {
+            end,
+            durable,
+            durable_place: end,
+            unconfirmed_event_count: 0,
+            torn,
+            damage,
+        });
     };
     let mut cursor = Cursor::new(segments, SCAN_WINDOW_BYTES);
     let mut durable_place = place;
@@ -216,7 +223,7 @@ pub(crate) fn survey(
         damage = Some(lost);
     }
     let unconfirmed_event_count = place.seq.0.saturating_sub(durable_place.seq.0);
-    Ok(Survey { end: place, durable, durable_place, unconfirmed_event_count, torn, damage })
+    Ok(RecoveryScan { end: place, durable, durable_place, unconfirmed_event_count, torn, damage })
 }
 
 fn next_header(

@@ -1,7 +1,7 @@
 //! Items in short, for those who send a whole context: what a message is built of, and since when it looks as it does.
 //!
 //! ```text
-//! brief(ix, at)      kind, role, message, call, tool, status; names shared, nothing computed
+//! item_header(ix, at) kind, role, message, call, tool, status; names shared, nothing computed
 //! changed(ix, at)    the newest seq up to `at` at which a stand-in came or went
 //! settled(ix, at)    the newest seq up to `at` at which its content came: the end of its call, a revision by the host
 //! turning_points     every seq at which something about it changed
@@ -23,7 +23,7 @@ use crate::ids::{BodyId, ItemId, Seq, Turn};
 
 /// An item, as far as building a message needs it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Brief {
+pub struct ItemHeader {
     /// Its id.
     pub item: ItemId,
     /// What it is.
@@ -52,7 +52,7 @@ pub struct Brief {
 
 impl State {
     /// An item in short; `None` if it was not recorded at `at`.
-    pub fn brief(&self, ix: Ix, at: Seq) -> Option<Brief> {
+    pub fn item_header(&self, ix: Ix, at: Seq) -> Option<ItemHeader> {
         let item = self.facts.item(ix).filter(|item| item.id.seq <= at)?;
         let call = self.facts.call(ix);
         let name = |name| self.facts.names.shared(name);
@@ -63,7 +63,7 @@ impl State {
             }
             _ => None,
         };
-        Some(Brief {
+        Some(ItemHeader {
             item: item.id,
             kind: item.kind,
             role: item.role,

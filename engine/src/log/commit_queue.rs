@@ -1,21 +1,20 @@
-//! The queue of a process's commits, and who writes and syncs them.
+//! The queue of a process's commits. One caller at a time leads: it writes the queued commits as a group.
 //!
 //! ```text
-//! submit -> queue -> nobody leads? lead : wait
-//! lead:  gather -> write all that wait -> [ keep the lead, wait until it is durable ] -> answer all -> hand on the lead
+//! submit -> queue -> no leader? lead : wait
+//! lead:  wait for others -> write the group -> [ keep the lead until the group is durable ] -> answer all -> hand on the lead
 //! ```
 //!
-//! There is no thread of its own and no timer: whoever finds no leader leads. A leader who waits for durability keeps the
-//! lead so long, which makes the next group the larger. One who only wants a place in the log hands it on right after
-//! the write, may take it from a leader who is only waiting, and leaves those of its group who want more to wait for
-//! themselves.
+//! The queue has no thread and no timer: a caller that finds no leader leads. A leader that waits for durability keeps the
+//! lead meanwhile; the next group grows. A leader that only needs a place in the log hands the lead on right after the write.
+//! Such a caller may also take the lead from a leader that waits for durability. Members of its group that need durability wait
+//! for it in their own threads.
 //!
-//! Generic over what a commit is and over the primitives (`super::primitives`), so that a model checker runs this very
-//! code.
+//! The code is generic over commits and over the primitives (`super::primitives`), so that a model checker runs it.
 
 use super::primitives::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// What a caller waits for.
+/// When a caller gets its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Until {
     /// A place in the log.
@@ -24,7 +23,7 @@ pub(crate) enum Until {
     Durable,
 }
 
-/// What is done with a group.
+/// The steps of a group, and what the queue asks about them.
 pub(crate) trait Stages {
     type Request;
     type Placed;
@@ -32,39 +31,39 @@ pub(crate) trait Stages {
 
     /// Writes a group; an answer for each, in order.
     fn write(&self, group: Vec<Self::Request>) -> Vec<Result<Self::Placed, Self::Failure>>;
-    /// Waits until what was placed, and all before it, is durable.
+    /// Waits until a placed commit, and every commit before it, is durable.
     fn settle(&self, placed: &Self::Placed) -> Result<(), Self::Failure>;
-    /// Whether a place is beyond another.
+    /// Whether `placed` ends after `other`.
     fn is_beyond(&self, placed: &Self::Placed, other: &Self::Placed) -> bool;
-    /// The same failure once more.
+    /// A copy of a failure, for another caller.
     fn again(&self, failure: &Self::Failure) -> Self::Failure;
-    /// Waits until all are here who are expected, not for long.
-    fn gather(&self, all_here: impl FnMut() -> bool);
+    /// Waits a short time until `all_here` says that the expected callers are here.
+    fn wait_for_others(&self, all_here: impl FnMut() -> bool);
 }
 
-enum Turn<P, F> {
+enum Progress<P, F> {
     Wait,
     Lead(u64),
-    /// Written; durability is still to be waited for.
+    /// The commit is written; the caller waits for durability itself.
     Written(P),
     Done(Result<P, F>),
 }
 
-/// Whether the caller sleeps; a wake that nobody needs is a system call.
+/// Whether the caller sleeps. Waking a caller that is awake would cost a system call.
 type Asleep = bool;
 
 /// One caller's place in the queue.
 struct Slot<P, F> {
-    turn: Mutex<(Turn<P, F>, Asleep)>,
+    progress: Mutex<(Progress<P, F>, Asleep)>,
     changed: Condvar,
     until: Until,
 }
 
 impl<P, F> Slot<P, F> {
-    fn tell(&self, turn: Turn<P, F>) {
+    fn tell(&self, progress: Progress<P, F>) {
         let asleep = {
-            let mut told = locked(&self.turn);
-            told.0 = turn;
+            let mut told = locked(&self.progress);
+            told.0 = progress;
             told.1
         };
         if asleep {
@@ -76,9 +75,9 @@ impl<P, F> Slot<P, F> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Lead {
     Free,
-    /// Somebody gathers or writes.
+    /// The leader waits for others, or writes.
     Writing,
-    /// Somebody has written, and waits for durability.
+    /// The leader has written, and waits for durability.
     Waiting,
 }
 
@@ -87,30 +86,32 @@ type Queued<R, P, F> = (R, Arc<Slot<P, F>>);
 struct Queue<R, P, F> {
     queued: Vec<Queued<R, P, F>>,
     lead: Lead,
-    /// Whose lead it is: rises when it changes hands.
+    /// Number of the present lead. Rises whenever another caller takes the lead.
     holder: u64,
-    /// How many callers the last group and those behind it were.
+    /// How many callers the last group had, with those that queued behind it.
     expected: usize,
 }
 
 /// The queue.
-pub(crate) struct Handoff<S: Stages>(Mutex<Queue<S::Request, S::Placed, S::Failure>>);
+pub(crate) struct CommitQueue<S: Stages>(Mutex<Queue<S::Request, S::Placed, S::Failure>>);
 
-impl<S: Stages> Default for Handoff<S> {
+impl<S: Stages> Default for CommitQueue<S> {
     fn default() -> Self {
         Self(Mutex::new(Queue { queued: Vec::new(), lead: Lead::Free, holder: 0, expected: 0 }))
     }
 }
 
-/// A thread that panicked while holding a lock left consistent data: all changes here are single assignments.
+/// Locks, also after another thread panicked with the lock held: each change here is a single assignment, so the data is
+/// consistent.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl<S: Stages> Handoff<S> {
-    /// Has `request` written, together with others, and returns when it is what the caller waits for.
+impl<S: Stages> CommitQueue<S> {
+    /// Has `request` written in a group. Returns once the commit is written or durable, as `until` says.
     pub(crate) fn run(&self, stages: &S, request: S::Request, until: Until) -> Result<S::Placed, S::Failure> {
-        let slot = Arc::new(Slot { turn: Mutex::new((Turn::Wait, false)), changed: Condvar::new(), until });
+        let slot =
+            Arc::new(Slot { progress: Mutex::new((Progress::Wait, false)), changed: Condvar::new(), until });
         let mut lead = {
             let mut queue = locked(&self.0);
             queue.queued.push((request, Arc::clone(&slot)));
@@ -125,29 +126,30 @@ impl<S: Stages> Handoff<S> {
             if let Some(holder) = lead.take() {
                 self.lead(stages, holder, until);
             }
-            let mut turn = locked(&slot.turn);
-            let turn = loop {
-                match std::mem::replace(&mut turn.0, Turn::Wait) {
-                    Turn::Wait => {
-                        turn.1 = true;
-                        turn = slot.changed.wait(turn).unwrap_or_else(PoisonError::into_inner);
-                        turn.1 = false;
+            let mut told = locked(&slot.progress);
+            let progress = loop {
+                match std::mem::replace(&mut told.0, Progress::Wait) {
+                    Progress::Wait => {
+                        told.1 = true;
+                        told = slot.changed.wait(told).unwrap_or_else(PoisonError::into_inner);
+                        told.1 = false;
                     }
                     other => break other,
                 }
             };
-            match turn {
-                Turn::Lead(holder) => lead = Some(holder),
-                Turn::Written(placed) => return stages.settle(&placed).map(|()| placed),
-                Turn::Done(outcome) => return outcome,
-                Turn::Wait => {}
+            drop(told);
+            match progress {
+                Progress::Lead(holder) => lead = Some(holder),
+                Progress::Written(placed) => return stages.settle(&placed).map(|()| placed),
+                Progress::Done(outcome) => return outcome,
+                Progress::Wait => {}
             }
         }
     }
 
-    /// Writes one group, which includes the caller's own request, and hands the lead on.
+    /// Writes one group, which includes the caller's own request, and passes the lead on.
     fn lead(&self, stages: &S, holder: u64, until: Until) {
-        stages.gather(|| {
+        stages.wait_for_others(|| {
             let queue = locked(&self.0);
             queue.queued.len() >= queue.expected
         });
@@ -158,7 +160,7 @@ impl<S: Stages> Handoff<S> {
         for (slot, answer) in slots.into_iter().zip(stages.write(requests)) {
             match answer {
                 Ok(placed) if slot.until == Until::Durable => carried.push((slot, placed)),
-                answer => slot.tell(Turn::Done(answer)),
+                answer => slot.tell(Progress::Done(answer)),
             }
         }
         let last = carried.iter().map(|(_, placed)| placed);
@@ -173,14 +175,14 @@ impl<S: Stages> Handoff<S> {
         self.hand_on(holder, size);
         for (slot, placed) in carried {
             slot.tell(match &settled {
-                None => Turn::Written(placed),
-                Some(Ok(())) => Turn::Done(Ok(placed)),
-                Some(Err(failure)) => Turn::Done(Err(stages.again(failure))),
+                None => Progress::Written(placed),
+                Some(Ok(())) => Progress::Done(Ok(placed)),
+                Some(Err(failure)) => Progress::Done(Err(stages.again(failure))),
             });
         }
     }
 
-    /// Passes the lead to whoever waits first, unless it was taken meanwhile.
+    /// Passes the lead to the first waiting caller, unless another caller has taken the lead meanwhile.
     fn hand_on(&self, holder: u64, size: usize) {
         let next = {
             let mut queue = locked(&self.0);
@@ -196,7 +198,7 @@ impl<S: Stages> Handoff<S> {
             next.map(|next| (next, queue.take_lead()))
         };
         if let Some((next, holder)) = next {
-            next.tell(Turn::Lead(holder));
+            next.tell(Progress::Lead(holder));
         }
     }
 }

@@ -12,7 +12,7 @@
 use std::collections::BTreeMap;
 
 use super::super::facts::{Ix, NONE, index};
-use super::super::saved::{In, Out, flat};
+use super::super::snapshot::{In, Out, flat};
 use super::rows::{Cause, EdgeRow, Evicted, Row, RuleKind, ShortenKind, Total};
 use crate::event::Face;
 use crate::ids::{Seq, Turn};

@@ -1,4 +1,4 @@
-//! What a leader does while it holds W: bring itself to the end of the log, check conditions, write a group.
+//! What a leader does while it holds the write lock: bring itself to the end of the log, check conditions, write a group.
 //!
 //! Nobody else can move the end meanwhile, so all that decides about the place of a commit happens here and is short:
 //! bytes were encoded and hashed before, what remains per frame is a header and one link. Frames that other processes
@@ -11,16 +11,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::append::{Placed, Request, Stretch};
+use super::durability::Outcome;
 use super::error::LogError;
 use super::files::{Cursor, Fault, SCAN_WINDOW_BYTES, after, segment_name, segment_start};
+use super::recovery_scan::{is_anchored, strict};
 use super::repair::{rewrite, zero};
-use super::settle::Outcome;
-use super::survey::{is_anchored, strict};
 use super::tail::Tail;
 use super::{Appended, Condition, Head, Log, Writer, locked};
 use crate::codec::{Busy, SEGMENT_HEADER_BYTES, TailPage, Written, is_zero};
+use crate::failpoints::{Failpoint, is_enabled};
 use crate::ids::{Position, Seq, StreamId};
-use crate::planted::{Bug, is_planted};
 use crate::storage::{Access, Storage, StoredFile, read_up_to, sync, write_all};
 
 /// Files grow by zeros ahead, an eighth of their length within these bounds: extending at every commit costs an
@@ -79,7 +79,7 @@ impl Log {
         self.tail.as_ref().ok_or_else(|| LogError::ReadOnly { path: self.storage.path("") })
     }
 
-    /// Takes W and writes a group; an answer for each request, in order.
+    /// Takes the write lock and writes a group; an answer for each request, in order.
     pub(super) fn write_requests(
         &self,
         writer: &mut Writer,
@@ -97,7 +97,7 @@ impl Log {
         }
     }
 
-    /// Writes a group. Call under W, caught up.
+    /// Writes a group. Call under the write lock, caught up.
     pub(super) fn write_held(
         &self,
         writer: &mut Writer,
@@ -137,13 +137,13 @@ impl Log {
         answers.into_iter().map(|answer| answer.unwrap_or_else(|| Err(failure.again()))).collect()
     }
 
-    /// Brings the writer to the end of the log; repairs what a dead writer left. Call under W.
+    /// Brings the writer to the end of the log; repairs what a dead writer left. Call under the write lock.
     pub(super) fn catch_up(&self, tail: &Tail, writer: &mut Writer, page: &TailPage) -> Result<(), LogError> {
         let own = page.store == Some(self.segments.store);
         self.check_upgrades(page)?;
         // A sync that failed since this handle was opened may have lost bytes that it takes for written.
-        let other_epoch =
-            writer.epoch.is_some_and(|epoch| own && epoch != page.epoch) && !is_planted(Bug::EpochUnread);
+        let other_epoch = writer.epoch.is_some_and(|epoch| own && epoch != page.epoch)
+            && !is_enabled(Failpoint::EpochUnread);
         if own && !writer.postponed && (page.poisoned || other_epoch) {
             self.poisoned.store(true, Ordering::SeqCst);
             return Err(LogError::Poisoned { path: self.storage.path("") });
@@ -174,7 +174,7 @@ impl Log {
         Ok(())
     }
 
-    /// Repairs the end of the log for a handle that is open. Call under W.
+    /// Repairs the end of the log for a handle that is open. Call under the write lock.
     fn repair_behind(&self, tail: &Tail, writer: &mut Writer, page: &TailPage) -> Result<Written, LogError> {
         let known = self.head();
         let repaired = self.repair(tail, page, writer.epoch)?;
@@ -192,7 +192,7 @@ impl Log {
 
     /// Whether the log ends at `written`, as the page says. The page may be an older one, put back by somebody: what is behind
     /// its end must not be overwritten. And before this handle first writes to a segment, all of it that is not known to be
-    /// durable must be sound: it will be written again as it is. Call under W.
+    /// durable must be sound: it will be written again as it is. Call under the write lock.
     fn ends_at(&self, writer: &Writer, written: &Written) -> Result<bool, LogError> {
         let number = written.position.segment();
         let fail = |error| LogError::io("read", self.segments.path(number), error);
@@ -202,7 +202,7 @@ impl Log {
             return Ok(is_zero(&next));
         }
         let mut cursor = Cursor::new(&self.segments, SCAN_WINDOW_BYTES);
-        if !is_planted(Bug::RewriteUnchecked) {
+        if !is_enabled(Failpoint::RewriteUnchecked) {
             let durable = writer.page.durable.filter(|durable| durable.position.segment() == number);
             let mut place = match durable.filter(|durable| durable.position <= written.position) {
                 Some(durable) => durable,
@@ -228,7 +228,7 @@ impl Log {
         Ok(is_zero(cursor.bytes(number, written.position.offset(), END_BYTES)?))
     }
 
-    /// Makes all that is written durable and visible. Call under W, caught up.
+    /// Makes all that is written durable and visible. Call under the write lock, caught up.
     pub(super) fn make_durable(&self, tail: &Tail, writer: &mut Writer) -> Result<(), LogError> {
         let end = writer.place;
         if tail.read()?.durable.is_some_and(|durable| durable.position == end.position) {
@@ -331,7 +331,7 @@ impl Log {
         Ok(newest)
     }
 
-    /// The segment where the log ends, opened for writing. Call under W.
+    /// The segment where the log ends, opened for writing. Call under the write lock.
     ///
     /// A sync through it covers all that is written: bytes that others wrote before it was opened, and that are not known
     /// to be durable, are written again, since the error of their failed write-back may have been told to another.
@@ -356,7 +356,7 @@ impl Log {
         Ok(segment)
     }
 
-    /// Completes the segment and begins the next. Call under W.
+    /// Completes the segment and begins the next. Call under the write lock.
     pub(super) fn roll(&self, tail: &Tail, writer: &mut Writer) -> Result<(), LogError> {
         let place = writer.place;
         let segment = self.write_segment(tail, writer)?;
@@ -388,7 +388,7 @@ impl Log {
         Ok(())
     }
 
-    /// Writes a run of commits with one write. Call under W.
+    /// Writes a run of commits with one write. Call under the write lock.
     fn write_run(
         &self,
         tail: &Tail,
@@ -491,7 +491,7 @@ impl Log {
     fn undo(&self, tail: &Tail, number: u32, (start, end): (u64, u64), error: LogError) -> LogError {
         let undone = self.storage.open(&segment_name(number), Access::Write).and_then(|file| {
             zero(&*file, start, end.min(file.len()?))?;
-            if is_planted(Bug::UndoUnsynced) { Ok(()) } else { sync(&*file) }
+            if is_enabled(Failpoint::UndoUnsynced) { Ok(()) } else { sync(&*file) }
         });
         if undone.is_err() {
             return self.sync_failed(tail);
