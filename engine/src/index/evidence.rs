@@ -15,9 +15,9 @@ use crate::log::Log;
 use crate::storage::{Access, Storage};
 
 use super::file::Table;
+use super::files::{self, INDEX_NAME, IndexOptions, LOCK_NAME};
 use super::layout::Fault;
 use super::lookup;
-use super::owner::{self, INDEX_NAME, IndexOptions, LOCK_NAME};
 use super::{Bypassed, FramePlace, Identity, Watermark};
 
 /// What an index says of the log.
@@ -160,13 +160,13 @@ pub(super) fn beside(log: &Log, identity: Identity, said: &Testimony) -> Option<
 /// # Errors
 /// [`Bypassed`] if somebody owns the index, or the name cannot be changed; then it stays as it is.
 pub fn set_aside(storage: &dyn Storage) -> Result<String, Bypassed> {
-    let _lock = owner::lock(storage)?;
-    let names = storage.list("").map_err(|error| owner::cannot("list", storage, "", &error))?;
+    let _lock = files::lock(storage)?;
+    let names = storage.list("").map_err(|error| files::cannot("list", storage, "", &error))?;
     let name = (0..=u32::MAX)
         .map(|count| format!("{INDEX_NAME}.evidence-{count}"))
         .find(|name| !names.contains(name))
         .ok_or_else(|| Fault::new("there is no name left for it"))?;
     let renamed = storage.rename(INDEX_NAME, &name).and_then(|()| storage.sync_dir(""));
-    renamed.map_err(|error| owner::cannot("rename", storage, INDEX_NAME, &error))?;
+    renamed.map_err(|error| files::cannot("rename", storage, INDEX_NAME, &error))?;
     Ok(name)
 }

@@ -23,6 +23,8 @@
 mod backend;
 mod evidence;
 mod file;
+mod files;
+mod frames;
 mod heads;
 mod indexer;
 mod layout;
@@ -41,9 +43,11 @@ use crate::ids::{Digest, Link, Position, Seq, StoreId, StreamId};
 
 pub use evidence::{Evidence, IndexWitness, Testimony, set_aside};
 pub use file::panic_is_contained;
-pub use indexer::{FrameSource, Indexer, IndexerOptions, SourceFault};
+pub use files::{INDEX_NAME, IndexOptions};
+pub use frames::{FrameSource, SourceFault};
+pub use indexer::{Indexer, IndexerOptions};
 pub use memory::MemoryIndex;
-pub use owner::{INDEX_NAME, Index, IndexOptions, IndexState};
+pub use owner::{Index, IndexState};
 pub use rebuild::{LiveComparison, Rebuilt, reindex};
 pub(crate) use rows::SESSION_OPENED;
 pub use rows::{Rows, rows_of};

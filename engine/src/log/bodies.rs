@@ -14,10 +14,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::error::{Corruption, LogError};
-use super::files::{Fault, SegmentFile};
+use super::fault::Fault;
+use super::files::SegmentFile;
 use super::lookup::exactly;
 use super::parallel_verify::{SHARED_BYTES_MIN, is_alone};
-use super::{Log, sealed};
+use super::{Log, sealed_blocks};
 use crate::codec::{
     BODY_CHUNK_BYTES_MAX, BlockRow, BodyRow, Invalid, Part, SALT_BYTES, SealedLayout, check_body, is_zero,
     unpack,
@@ -182,7 +183,7 @@ impl Log {
         let Some(file) = self.segment_of(row)? else { return Err(Fault::Nothing) };
         if let Some((ordinal, block)) = sealed_block(&file, row)? {
             let Some(tables) = &file.sealed else { return Err(Fault::Nothing) };
-            let found = sealed::stored_block(file.source(), &tables.layout, ordinal, &block)?;
+            let found = sealed_blocks::stored_block(file.source(), &tables.layout, ordinal, &block)?;
             let packed = Some((block.codec, block.checksum));
             let body = settle(row, &found.salt, &found.stored, packed).map_err(invalid)?;
             return Ok((found.salt, body));
@@ -321,7 +322,7 @@ fn sealed_block(file: &SegmentFile, row: &BodyRow) -> Result<Option<(u32, BlockR
     if file.sealed.is_none() {
         return Ok(None);
     }
-    sealed::block_row(file, row.position).map(Some)
+    sealed_blocks::block_row(file, row.position).map(Some)
 }
 
 /// A file, and where in it a body lies: with its salt, or packed.
@@ -333,7 +334,7 @@ fn place(file: Arc<SegmentFile>, row: &BodyRow) -> Result<Place, Fault> {
         return Ok((file, row.position.offset(), bytes, None));
     };
     let Some(tables) = &file.sealed else { return Err(Fault::Nothing) };
-    let offset = sealed::stored_place(&tables.layout, &block)?;
+    let offset = sealed_blocks::stored_place(&tables.layout, &block)?;
     let bytes = u64::from(block.stored_bytes);
     Ok((file, offset, bytes, Some((ordinal, block))))
 }

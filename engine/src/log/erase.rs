@@ -14,10 +14,11 @@ use std::io;
 use std::time::Duration;
 
 use super::error::LogError;
-use super::files::{Fault, LOG_DIR, QUARANTINE_DIR, SNAP_DIR, is_copy_name, segment_name};
+use super::fault::Fault;
+use super::files::{LOG_DIR, QUARANTINE_DIR, SNAP_DIR, is_copy_name, segment_name};
 use super::repair::zero;
 use super::seal::SealLock;
-use super::{Log, sealed};
+use super::{Log, sealed_blocks};
 use crate::codec::{BlockRow, BodyRow, SALT_BYTES, generation_offset, generation_record, is_zero};
 use crate::ids::{Position, Seq};
 use crate::storage::{Access, Storage, read_file, sync, write_all, write_file};
@@ -203,7 +204,7 @@ impl Erasing<'_> {
             };
             let damaged = |fault| match fault {
                 Fault::Error(error) => error,
-                fault => LogError::corrupt(super::frames::corruption(&log.segments, *position, fault)),
+                fault => LogError::corrupt(super::files::corruption(&log.segments, *position, fault)),
             };
             let Some((ordinal, row)) = tables.block(segment.source(), *position).map_err(damaged)? else {
                 continue;
@@ -232,7 +233,7 @@ impl Erasing<'_> {
         if let Some(segment) = log.segments.get(number)?.filter(|segment| segment.sealed.is_some()) {
             for (position, bytes) in blocks {
                 let length = SALT_BYTES.saturating_add(*bytes as usize);
-                if let Ok(block) = sealed::block(&segment, *position, length)
+                if let Ok(block) = sealed_blocks::block(&segment, *position, length)
                     && !is_zero(&block)
                 {
                     let gone = io::Error::other("a body is still there after it was zeroed");

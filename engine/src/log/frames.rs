@@ -11,36 +11,14 @@
 
 use std::collections::HashSet;
 
+use super::cursor::Cursor;
 use super::error::{Corruption, LogError};
-use super::files::{Cursor, Fault, SCAN_WINDOW_BYTES, Segments, after, continues, segment_start};
+use super::fault::Fault;
+use super::files::{SCAN_WINDOW_BYTES, Segments, after, continues, corruption, segment_start};
 use super::recovery_scan::find_header;
 use super::{Head, Log};
 use crate::codec::{Frame, FrameCheck, FrameHeader, Part, SegmentHeader, Written};
 use crate::ids::{Position, Seq};
-
-/// A report that something at `position` is wrong. The events it costs are for the caller to fill in.
-pub(crate) fn corruption(segments: &Segments, position: Position, fault: Fault) -> Corruption {
-    let segment = position.segment();
-    let mut report = Corruption {
-        part: Part::Missing,
-        path: segments.path(segment),
-        segment,
-        offset: position.offset(),
-        seq_first: None,
-        seq_last: None,
-        expected: "a frame".to_owned(),
-        found: "nothing".to_owned(),
-    };
-    if let Fault::Invalid(invalid, header) = fault {
-        report.part = invalid.part;
-        report.offset = report.offset.saturating_add(invalid.offset);
-        report.expected = invalid.expected;
-        report.found = invalid.found;
-        report.seq_first = header.as_ref().map(|header| header.first_seq);
-        report.seq_last = header.map(|header| header.last_seq());
-    }
-    report
-}
 
 /// Walks from a place to an end, stepping over damage.
 pub(crate) struct Walk<'a> {

@@ -8,20 +8,23 @@
 use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use super::append::{Placed, Request, Stretch};
+use super::cursor::Cursor;
 use super::durability::Outcome;
 use super::error::LogError;
-use super::files::{Cursor, Fault, SCAN_WINDOW_BYTES, after, segment_name, segment_start};
+use super::fault::Fault;
+use super::files::{SCAN_WINDOW_BYTES, after, segment_name, segment_start};
 use super::recovery_scan::{is_anchored, strict};
 use super::repair::{rewrite, zero};
 use super::tail::Tail;
+use super::write_segment::WriteSegment;
 use super::{Appended, Condition, Head, Log, Writer, locked};
 use crate::codec::{Busy, SEGMENT_HEADER_BYTES, TailPage, Written, is_zero};
 use crate::failpoints::{Failpoint, is_enabled};
 use crate::ids::{Position, Seq, StreamId};
-use crate::storage::{Access, Storage, StoredFile, read_up_to, sync, write_all};
+use crate::storage::{Access, read_up_to, sync, write_all};
 
 /// Files grow by zeros ahead, an eighth of their length within these bounds: extending at every commit costs an
 /// extra device write each, one long preallocation breaks the sizes of small stores.
@@ -33,32 +36,6 @@ const COPY_BYTES_MAX: u64 = 1 << 20;
 const END_BYTES: usize = 16;
 /// Stretches of other processes that are remembered apart, unread.
 const GAP_COUNT_MAX: usize = 256;
-
-/// The segment that is being written.
-pub(crate) struct WriteSegment {
-    pub(crate) number: u32,
-    pub(crate) file: Box<dyn StoredFile>,
-    /// Its length, at least.
-    length: AtomicU64,
-}
-
-impl WriteSegment {
-    pub(crate) fn open(storage: &dyn Storage, number: u32) -> Result<Self, LogError> {
-        let name = segment_name(number);
-        match storage.open(&name, Access::Write) {
-            Ok(file) => Ok(Self { number, file, length: AtomicU64::new(0) }),
-            Err(error) => Err(LogError::io("open", storage.path(&name), error)),
-        }
-    }
-
-    /// Cuts off preallocated zeros. If it fails they just stay.
-    pub(crate) fn give_back(&self, end: u64) {
-        if self.file.len().is_ok_and(|length| length > end) {
-            self.length.store(0, Ordering::Relaxed);
-            let _ = self.file.set_len(end);
-        }
-    }
-}
 
 impl Log {
     /// The tail, if appends are allowed here.
@@ -255,8 +232,8 @@ impl Log {
     }
 
     fn fork_found(&self, page: &Written, log: &Written) -> LogError {
-        let fault = super::files::Fault::Nothing;
-        let mut damage = super::frames::corruption(&self.segments, page.position, fault);
+        let fault = Fault::Nothing;
+        let mut damage = super::files::corruption(&self.segments, page.position, fault);
         damage.part = crate::codec::Part::Forked;
         damage.expected = format!("link {} after {}", page.link, page.seq);
         damage.found = format!("link {} after {}", log.link, log.seq);

@@ -8,10 +8,10 @@ use std::sync::{Arc, Mutex};
 use super::commit_delay::CommitDelay;
 use super::commit_queue::CommitQueue;
 use super::create::{Identity, identify, identity_from_log, make, open_tail, read_secret, store_file_damage};
+use super::cursor::Cursor;
 use super::error::{Corruption, LogError};
-use super::files::{
-    CHECKPOINT, Cursor, Fault, SCAN_WINDOW_BYTES, STORE_FILE, Segments, TAIL, after, segment_start,
-};
+use super::fault::Fault;
+use super::files::{CHECKPOINT, SCAN_WINDOW_BYTES, STORE_FILE, Segments, TAIL, after, segment_start};
 use super::recovery_scan::{
     CheckpointFile, RecoveryScan, first_gap, is_anchored, read_checkpoint, scan, strict, torn,
 };
@@ -457,7 +457,7 @@ impl Log {
                 }
                 Err(Fault::Error(error)) => return Err(error),
                 Err(fault) => {
-                    let damage = super::frames::corruption(&self.segments, place.position, fault);
+                    let damage = super::files::corruption(&self.segments, place.position, fault);
                     return self.met(Err(LogError::corrupt(damage)));
                 }
             }

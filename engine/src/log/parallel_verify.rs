@@ -13,8 +13,9 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+use super::cursor::{Cursor, Stretch};
 use super::error::LogError;
-use super::files::{Cursor, Stretch};
+
 use super::frames::{Step, Walk};
 use crate::codec::{BodyRow, Frame, Invalid};
 use crate::ids::Position;

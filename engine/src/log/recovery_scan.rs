@@ -1,8 +1,10 @@
 //! Finding the end of the log: what is claimed to be durable, how far sound frames go, what is torn after them.
 
+use super::cursor::Cursor;
 use super::error::{Corruption, LogError};
-use super::files::{CHECKPOINT, Cursor, Fault, SCAN_WINDOW_BYTES, Segments, after, continues, segment_start};
-use super::frames::corruption;
+use super::fault::Fault;
+use super::files::corruption;
+use super::files::{CHECKPOINT, SCAN_WINDOW_BYTES, Segments, after, continues, segment_start};
 use crate::codec::{
     CHECKPOINT_BYTES, Checkpoint, ENVELOPE_BYTES, FRAME_HEADER_BYTES, FRAME_MAGIC, FrameCheck, FrameHeader,
     Invalid, Part, SegmentHeader, TailPage, Written, is_zero,

@@ -6,8 +6,9 @@
 use std::io;
 use std::sync::atomic::Ordering;
 
+use super::cursor::Cursor;
 use super::error::LogError;
-use super::files::{Cursor, LOG_DIR, QUARANTINE_DIR, SCAN_WINDOW_BYTES, segment_name, segment_start};
+use super::files::{LOG_DIR, QUARANTINE_DIR, SCAN_WINDOW_BYTES, segment_name, segment_start};
 use super::tail::Tail;
 use super::{Log, locked};
 use crate::codec::{FeatureBits, PageCounts, SEGMENT_HEADER_BYTES, SegmentHeader, TailPage, Written};

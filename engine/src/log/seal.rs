@@ -12,13 +12,15 @@
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 
+use super::cursor::Cursor;
 use super::error::LogError;
+use super::fault::Fault;
+use super::files::corruption;
 use super::files::{
-    Cursor, Fault, LOG_DIR, SCAN_WINDOW_BYTES, SEAL, SegmentFile, Segments, after, continues, map_name,
-    segment_name, segment_number, segment_start,
+    LOG_DIR, SCAN_WINDOW_BYTES, SEAL, SegmentFile, Segments, after, continues, map_name, segment_name,
+    segment_number, segment_start,
 };
-use super::frames::corruption;
-use super::{Log, sealed};
+use super::{Log, sealed, sealed_blocks};
 use crate::codec::{BLOCK_ROW_BYTES, FRAME_ROW_BYTES, STREAM_ROW_BYTES};
 use crate::codec::{
     BlockRow, BodyRow, FRAME_HEADER_BYTES, Frame, FrameCheck, FrameRow, Invalid, Packer, Part, RecordKind,
@@ -549,7 +551,7 @@ impl Log {
             }
             let position = block.position;
             let length = SALT_BYTES.saturating_add(align16(block.bytes as usize));
-            let new = sealed::block(made, position, length).map_err(|found| fault(position, found))?;
+            let new = sealed_blocks::block(made, position, length).map_err(|found| fault(position, found))?;
             if cursor.bytes(number, position.offset(), length)? != new {
                 return Err(differs(position, "a body"));
             }

@@ -4,24 +4,17 @@
 //! in which the segment ends, so one that belongs to another segment is not used. A damaged or missing one costs the time of
 //! reading the segment's spines, never an answer.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::Log;
 use super::error::LogError;
-use super::files::{Fault, SegmentFile, Segments, map_name};
-use super::lookup::{Source, TableFrame, TableStream, Tables, exactly};
+use super::fault::Fault;
+use super::files::{SegmentFile, Segments, map_name};
+use super::lookup::{MapFile, Source, TableFrame, TableStream, Tables, exactly};
 use super::seal::Contents;
 use crate::codec::{RECORD_BYTES, RecordKind, SealedLayout, SegmentHeader};
 use crate::ids::{Position, Seq, StreamId};
-use crate::storage::{Access, StoredFile, write_file};
-
-/// A map open for reading.
-pub(crate) struct MapFile {
-    file: Box<dyn StoredFile>,
-    path: PathBuf,
-    tables: Tables,
-}
+use crate::storage::{Access, write_file};
 
 /// The tables of a complete segment, wherever they are.
 pub(crate) enum TableSource {

@@ -3,9 +3,12 @@
 use std::path::PathBuf;
 
 use super::create::{Identity, identify, read_secret, store_file_damage};
+use super::cursor::{Cursor, Stretch};
 use super::error::{Corruption, LogError};
-use super::files::{CHECKPOINT, Cursor, Fault, SCAN_WINDOW_BYTES, SECRET, Stretch, TAIL, after};
-use super::frames::{Step, Walk, corruption};
+use super::fault::Fault;
+use super::files::corruption;
+use super::files::{CHECKPOINT, SCAN_WINDOW_BYTES, SECRET, TAIL, after};
+use super::frames::{Step, Walk};
 use super::parallel_verify::{Batch, Damaged, check_alone};
 use super::recovery_scan::{CheckpointFile, claims, read_checkpoint, strict, torn};
 use super::witness::{Claim, Claims, Ending, Place, Standing, Witness, WitnessKind, add_segments, add_tail};
