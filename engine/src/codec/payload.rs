@@ -18,7 +18,7 @@ use crate::failpoints::{Failpoint, is_enabled};
 /// Version that this program writes for every kind.
 pub const PAYLOAD_VERSION: u16 = 1;
 
-/// What is archived for one event.
+/// The archived form of one event.
 #[derive(Archive, Serialize, Deserialize)]
 pub(super) struct Root<P> {
     pub(super) stamp: Stamp,

@@ -270,7 +270,7 @@ struct Placed<'a> {
     block: Block<'a>,
 }
 
-/// What a row stores in its frame.
+/// The bytes that a row stores in its frame.
 enum Block<'a> {
     /// Salt and bytes.
     Stored(&'a [u8; SALT_BYTES], &'a [u8]),

@@ -1,6 +1,6 @@
 //! What must be known of a stream to record more of it: which facts are there already, and which calls are open.
 //!
-//! an ingest state is much smaller than the fold's state and needs no policy, so an importer can append to a stream without
+//! An ingest state is much smaller than the fold's state and needs no policy, so an importer can append to a stream without
 //! folding it. It is fed with the stream's events in order and holds nothing that they do not say.
 //!
 //! ```text

@@ -11,7 +11,7 @@ pub trait FrameSource: Send + Sync {
     /// The last durable seq, and the end of its frame.
     fn durable_head(&self) -> (Seq, Position);
 
-    /// What keys the log.
+    /// The store's secret.
     fn secret(&self) -> Secret;
 
     /// Durable frames in order: from the one that follows `end`, or the first of all. As many as fit into `bytes_max`,

@@ -1,4 +1,4 @@
-//! The thread that feeds the index, after the ack and off everyone's path.
+//! The thread that feeds the index, after the acknowledgement.
 //!
 //! ```text
 //! commit -> nudge (never waits) -> gather a few ms -> frames_after -> rows_of -> apply, not yet on disk
@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Only frames that the log has made durable are read, so the index never knows more than the log after a power cut.
-//! Memory is bounded by one read. Nobody waits for this thread: readers add what is past the watermark themselves.
+//! Memory is bounded by one read. No caller waits for this thread: readers add events past the watermark themselves.
 
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -40,14 +40,14 @@ impl From<Fault> for Opening {
     }
 }
 
-/// What became of opening the index.
+/// The outcome of opening the index.
 #[derive(Debug)]
 pub enum IndexState {
     /// This process owns it.
     Owner(Arc<Index>),
     /// It is not used by this process.
     Bypassed(Bypassed),
-    /// It knows what the log does not. It is kept as it is, and used by nobody.
+    /// It is ahead of the log. It is kept and not used.
     Evidence(Evidence),
 }
 
@@ -163,8 +163,8 @@ impl Index {
         })
     }
 
-    /// Opens the index to look things up, and leaves its file as it is: one that is not there, is damaged or foreign is
-    /// only not used. Nobody else owns the index meanwhile.
+    /// Opens the index for look-ups and does not change its file. A missing, damaged or foreign index is not used. No other
+    /// process owns the index meanwhile.
     pub(super) fn open_reading(
         storage: &Arc<dyn Storage>,
         identity: Identity,
@@ -194,14 +194,13 @@ impl Index {
         state_of(opened())
     }
 
-    /// What the index in `storage` says of the log, without adopting, changing or making anything: a witness of the log's
-    /// end.
+    /// The index's claims about the log, as a witness of the log's end. Adopts, changes and makes nothing.
     pub fn witness(storage: &dyn Storage, options: IndexOptions) -> IndexWitness {
         evidence::ask(storage, options)
     }
 
-    /// Whether the index beside `log` knows what the log does not. Changes nothing; `None` also if somebody owns the index,
-    /// who has then asked this, or if it cannot be read. Cost: about 1 ms if there is an index.
+    /// Whether the index beside `log` is ahead of the log. Changes nothing. `None` also if another process owns the index (it
+    /// has made this check), or if the index cannot be read. Cost: about 1 ms if there is an index.
     pub fn evidence(log: &Log, options: IndexOptions) -> Option<Evidence> {
         let identity = Identity { store: log.store(), format: FORMAT_VERSION };
         match evidence::ask(&**log.storage(), options) {
@@ -210,7 +209,7 @@ impl Index {
         }
     }
 
-    /// What was wrong with the file that was there, if it had to be removed.
+    /// Why the old file had to be removed, if it had to.
     pub fn notice(&self) -> Option<&str> {
         self.notice.as_deref()
     }
@@ -367,7 +366,7 @@ impl Drop for Index {
     fn drop(&mut self) {
         let Some(table) = self.table.take() else { return };
         if self.is_reading {
-            // What redb writes to close its file is held back like all it wrote.
+            // Writes of redb at closing are held back, too.
             if self.broken.get().is_none() {
                 let _ = table.close();
             } else {
@@ -376,7 +375,7 @@ impl Drop for Index {
             return;
         }
         if self.is_worth_packing() && pack(&*self.storage, &table, self.options).is_ok() {
-            // Nobody finds this file any more.
+            // This file has no name any more.
             let _ = table.close();
             return;
         }
@@ -387,7 +386,7 @@ impl Drop for Index {
     }
 }
 
-/// What came of opening an index.
+/// The outcome of opening, as the caller sees it.
 fn state_of(opened: Result<Index, Opening>) -> IndexState {
     match opened {
         Ok(index) => IndexState::Owner(Arc::new(index)),
@@ -408,7 +407,7 @@ fn judged(table: Table, judge: Judge<'_>) -> Result<Table, Opening> {
         }
     };
     let Some(evidence) = said.as_ref().and_then(judge) else { return Ok(table) };
-    // What redb would write was held back, and goes with it.
+    // Writes of redb were held back and are dropped.
     let _ = table.close();
     Err(Opening::Evidence(evidence))
 }

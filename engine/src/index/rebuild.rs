@@ -41,7 +41,7 @@ pub enum LiveComparison {
     Different,
 }
 
-/// What a rebuild did.
+/// The outcome of a rebuild.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use = "a rebuild says whether the old index was right"]
 pub struct Rebuilt {
@@ -57,13 +57,13 @@ pub struct Rebuilt {
     pub bytes: u64,
     /// Digest over all rows.
     pub digest: Digest,
-    /// What was there before.
+    /// How the old index compared.
     pub live: LiveComparison,
 }
 
 /// Makes the index in `storage` anew from `source` and replaces the one that is there, once it is proven and on disk.
 ///
-/// Nobody may own the index meanwhile, this process included. Cost: 2 to 4 us an event, one sync of the file and one of the
+/// No process may own the index meanwhile, this one included. Cost: 2 to 4 us an event, one sync of the file and one of the
 /// folder, and memory for all rows up to [`IndexOptions::sort_bytes_max`].
 ///
 /// # Errors
@@ -262,7 +262,7 @@ fn each_batch(
     std::thread::scope(|scope| {
         scope.spawn(move || {
             let failed = make_rows(source, head, |batch| send.send(Ok(batch)).is_ok()).err();
-            // Nobody listens any more: then nobody needs to know.
+            // If the receiver is gone, no thread needs the error.
             let _ = failed.map(|failed| send.send(Err(failed)));
         });
         // Dropping the receiver at an error ends the other thread, too.

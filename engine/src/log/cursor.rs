@@ -93,7 +93,7 @@ impl<'a> Cursor<'a> {
         Ok(bytes.get(..length).unwrap_or(bytes))
     }
 
-    /// What the window holds from `offset` on: at least `length` bytes, fewer only at the end of the file.
+    /// The window from `offset` on: at least `length` bytes, fewer only at the end of the file.
     pub(crate) fn rest(&mut self, segment: u32, offset: u64, length: usize) -> Result<&[u8], LogError> {
         self.enter(segment)?;
         let Some((_, file)) = &self.current else { return Ok(&[]) };
@@ -184,7 +184,7 @@ impl<'a> Cursor<'a> {
         let header = match FrameHeader::decode(bytes) {
             Ok(header) => header,
             Err(mut invalid) => {
-                // What belongs elsewhere is no part of this log, whoever wrote it.
+                // A frame of another place or store is no part of this log.
                 if invalid.part == Part::Newer && !FrameHeader::is_newer_at(bytes, position, store) {
                     invalid.part = Part::FrameHeader;
                 }

@@ -14,11 +14,11 @@ use crate::ids::{Position, Seq, StoreId};
 use crate::storage::{Access, Storage, StoredFile, read_up_to};
 
 pub(crate) const STORE_FILE: &str = "acpdb.json";
-/// What keys the log.
+/// The file of the store's secret.
 pub(crate) const SECRET: &str = "secret";
 pub(crate) const CHECKPOINT: &str = "checkpoint";
 pub(crate) const TAIL: &str = "tail";
-/// Its lock is the turn to sync.
+/// Its lock is the sync lock.
 pub(crate) const SYNC: &str = "SYNC";
 /// Its lock guards every change of a complete segment.
 pub(crate) const SEAL: &str = "SEAL";
@@ -31,11 +31,11 @@ pub(crate) const SNAP_DIR: &str = "snap";
 const SEGMENT_BYTES_MAX: u64 = (u32::MAX as u64 + 1) * Position::GRAIN_BYTES;
 /// Segments kept open for reading at a time.
 const OPEN_SEGMENT_COUNT_MAX: usize = 64;
-/// What any reading begins with; windows grow as reading goes on.
+/// The first window of any reading; windows grow as reading goes on.
 pub(super) const FIRST_WINDOW_BYTES: usize = 8 << 10;
-/// What a scan reads at a time.
+/// Bytes that a scan reads at a time.
 pub(crate) const SCAN_WINDOW_BYTES: usize = 256 << 10;
-/// What a look at one frame reads at first.
+/// Bytes that a look at one frame reads at first.
 pub(crate) const POINT_WINDOW_BYTES: usize = 4 << 10;
 
 /// The name of a segment file.
@@ -246,7 +246,7 @@ pub(crate) fn continues(place: &Written, header: &FrameHeader) -> Result<(), Inv
     Ok(())
 }
 
-/// What a frame without events would be, for [`Bug::AcceptZeroLength`].
+/// A frame without events, for [`Failpoint::AcceptZeroLength`].
 pub(super) fn nothing_at(position: Position, store: StoreId) -> FrameHeader {
     FrameHeader {
         spine_bytes: 0,

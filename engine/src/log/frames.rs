@@ -290,7 +290,7 @@ impl<'a> Walk<'a> {
             self.place.position = self.until.position;
             Some(self.until.seq)
         };
-        // A stretch that holds no seq costs no event, unless nobody knows how many events were there.
+        // A damaged range without a seq costs no event, unless the number of events in it is unknown.
         let last = last.filter(|last| *last != Seq::ZERO);
         damage.seq_first = last.is_none_or(|last| seq < last).then_some(seq.next());
         damage.seq_last = damage.seq_first.and(last);

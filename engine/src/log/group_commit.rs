@@ -1,9 +1,9 @@
-//! What a leader does while it holds the write lock: bring itself to the end of the log, check conditions, write a group.
+//! A leader's work under the write lock: catch up with the end of the log, check conditions, write a group.
 //!
-//! Nobody else can move the end meanwhile, so all that decides about the place of a commit happens here and is short:
-//! bytes were encoded and hashed before, what remains per frame is a header and one link. Frames that other processes
-//! wrote are not read: the page says where the log ends and which streams may have moved; only a condition on a
-//! stream that may have moved has them decoded.
+//! No other process can move the end meanwhile. So every decision about a commit's place is made here, and the work is short:
+//! bytes were encoded and hashed before; each frame still needs a header and one link. Frames of other processes are not
+//! read: the page has the end of the log and the streams that may have moved. They are decoded only for a condition on a
+//! stream that may have moved.
 
 use std::collections::HashMap;
 use std::io;
@@ -160,16 +160,16 @@ impl Log {
         writer.page = tail.read()?;
         writer.epoch = Some(repaired.epoch);
         if repaired.place.position < known.position {
-            // What this handle has seen to be durable is gone: these are not the files that it opened.
+            // Events that this handle saw as durable are gone: these are not the files that it opened.
             self.poisoned.store(true, Ordering::SeqCst);
             return Err(LogError::Moved { path: self.segments.path(repaired.place.position.segment()) });
         }
         Ok(repaired.place)
     }
 
-    /// Whether the log ends at `written`, as the page says. The page may be an older one, put back by somebody: what is behind
-    /// its end must not be overwritten. And before this handle first writes to a segment, all of it that is not known to be
-    /// durable must be sound: it will be written again as it is. Call under the write lock.
+    /// Whether the log ends at `written`, as the page says. The page may be an older copy, put back by another program: frames
+    /// behind its end must not be overwritten. Before this handle first writes to a segment, the segment's unconfirmed part must be
+    /// sound, because it will be written again as it is. Call under the write lock.
     fn ends_at(&self, writer: &Writer, written: &Written) -> Result<bool, LogError> {
         let number = written.position.segment();
         let fail = |error| LogError::io("read", self.segments.path(number), error);
@@ -278,7 +278,7 @@ impl Log {
         if writer.foreign <= condition.basis || writer.gaps.is_empty() {
             return Ok(None);
         }
-        // What a slot says counts for what was written while this handle was open.
+        // A slot counts for events that were written while this handle was open.
         if writer.page.slot(&condition.stream) <= condition.basis {
             return Ok(None);
         }
@@ -450,7 +450,7 @@ impl Log {
         let written = write_all(&*segment.file, bytes, offset, &mut done);
         segment.length.store(length.max(offset.saturating_add(done as u64)), Ordering::Relaxed);
         match written {
-            // What a failed call has done to the file nobody says; a full disk says how much it took.
+            // A failed call may have written any part. A full disk reports how much it took.
             Err(error) if done == 0 && error.kind() == io::ErrorKind::StorageFull => {
                 let _ = tail.withdraw();
                 Err(fail("append to")(error))

@@ -37,7 +37,7 @@ impl Default for LogOptions {
     }
 }
 
-/// What opening found and did.
+/// The outcome of opening.
 #[derive(Debug, Clone)]
 #[must_use]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, to be reported as such")]
@@ -116,7 +116,7 @@ impl Appended {
     }
 }
 
-/// What readers share.
+/// State that readers share.
 pub(super) struct Shared {
     pub(super) head: Head,
     pub(super) damage: Option<Box<Corruption>>,
@@ -124,7 +124,7 @@ pub(super) struct Shared {
     pub(super) met: Option<Box<Corruption>>,
 }
 
-/// What the one thread that writes uses.
+/// State of the leader.
 #[derive(Default)]
 pub(super) struct Writer {
     pub(super) segment: Option<Arc<WriteSegment>>,
@@ -135,7 +135,7 @@ pub(super) struct Writer {
     /// Newest seq per stream, for events after `moved_from`, but for those in `gaps`.
     pub(super) moved: HashMap<StreamId, Seq>,
     pub(super) moved_from: Seq,
-    /// What other processes wrote and nobody here has read.
+    /// Ranges that other processes wrote and this handle has not read.
     pub(super) gaps: Vec<(Head, Position)>,
     /// Seq of the last event that another process wrote.
     pub(super) foreign: Seq,
@@ -160,7 +160,7 @@ pub struct Log {
     /// Why the secret cannot be had.
     pub(super) secret_fault: Option<String>,
     pub(super) segments: Segments,
-    /// What a program has to know to write here, and this one does not.
+    /// A feature that writing needs and this program does not know.
     pub(super) newer: Option<String>,
     pub(super) shared: Mutex<Shared>,
     /// `None`: read only.
@@ -198,7 +198,7 @@ impl Log {
         self.segments.store
     }
 
-    /// What keys the store; one that is [missing](Secret::missing) if its file cannot be read.
+    /// The store's secret; a [missing](Secret::missing) one if its file cannot be read.
     pub const fn secret(&self) -> &Secret {
         &self.secret
     }

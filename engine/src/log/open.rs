@@ -177,7 +177,7 @@ impl Log {
             .map_err(|error| LogError::io("write", self.storage.path(STORE_FILE), error))
     }
 
-    /// What a program has to know to write here, and this one does not; reading is allowed all the same.
+    /// A feature that writing needs and this program does not know. Reading is allowed.
     pub fn newer(&self) -> Option<&str> {
         self.newer.as_deref()
     }
@@ -220,7 +220,7 @@ impl Log {
         }
         let head = locked(&self.shared).head;
         if self.tail.is_some() && head.seq == Seq::ZERO && !writer.postponed {
-            // Whoever made the store may have died before its names were durable.
+            // The process that made the store may have died before its names were durable.
             for directory in ["", ".."] {
                 let synced = self.storage.sync_dir(directory);
                 synced.map_err(|error| LogError::io("sync", self.storage.path(directory), error))?;
@@ -379,8 +379,8 @@ impl Log {
             }
         }
         head.position = until.position;
-        // A witness may claim anything: its checksum is no proof, and whoever goes through all seqs would be on the way for
-        // ever. `verify` tells what it says in full.
+        // A witness may claim any seq: its checksum is no proof, and a loop over all seqs would not end. `verify` reports the
+        // whole claim.
         let believed = Seq(sound.0.saturating_add(CLAIMED_COUNT_MAX));
         head.seq = sound.max(until.seq.min(believed));
         let mut shared = locked(&self.shared);
@@ -475,7 +475,7 @@ impl Log {
         self.write_checkpoint()
     }
 
-    /// What [`Log::close`] does, for a handle that goes on.
+    /// The work of [`Log::close`], for a handle that stays open.
     ///
     /// # Errors
     /// As [`Log::close`].
@@ -507,7 +507,7 @@ impl Log {
     }
 }
 
-/// What a program has to know to write to the store, as its file or its last segment says, if this one does not.
+/// A feature that writing needs and this program does not know, by the store's file or by its last segment.
 fn unknown_writes(segments: &Segments, names: &[String]) -> Result<Option<String>, LogError> {
     if !names.is_empty() {
         return Ok(Some(format!("is written to with the features {}", names.join(", "))));

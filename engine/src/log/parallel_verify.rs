@@ -57,7 +57,7 @@ impl Unchecked {
     }
 }
 
-/// What is damaged of the bodies of one frame, in the order of its rows.
+/// The damaged bodies of one frame, in the order of its rows.
 pub(super) fn check_alone(frame: &Frame, cursor: &mut Cursor<'_>) -> Result<Vec<Damaged>, LogError> {
     let mut damaged = Vec::new();
     cursor.check_bodies(frame, |row, invalid| damaged.push((row, invalid)))?;

@@ -22,7 +22,7 @@ use crate::ids::{Position, Seq, StreamId};
 /// Frames that are stepped over by their headers alone, before a look-up asks the tables of the segment.
 const STEP_COUNT_MAX: usize = 4096;
 
-/// What is at a position: a small frame, or the table of a large one.
+/// A small frame, or the table of a large one.
 enum Found {
     Small(Frame),
     Large(Arc<PieceTable>),
@@ -68,7 +68,7 @@ impl Log {
         }
     }
 
-    /// What holds events of `streams` past `after` in the frame at `position`: the frame, or parts of a large one, which may
+    /// The frame, or its parts, with events of `streams` past `after` in the frame at `position`: the frame, or parts of a large one, which may
     /// hold other events, too.
     ///
     /// # Errors

@@ -136,7 +136,7 @@ impl Log {
         self.frames_until(from, if until.position > head.position { head } else { until })
     }
 
-    /// The damage that a body of zeros is where nobody recorded its erasure.
+    /// The report of a body that is zeros although no erasure of it is recorded.
     pub(crate) fn zeroed(&self, seq: Seq, position: Position) -> LogError {
         let (segment, offset) = (position.segment(), position.offset());
         LogError::corrupt(Corruption {

@@ -103,11 +103,11 @@ fn anchor(
     Ok(header.filter(|_| is_held == Some(true)).map(|header| segment_start(&header)))
 }
 
-/// Events for each segment that nobody has to account for.
+/// Events of each segment that need not be accounted for.
 const UNASKED_EVENT_COUNT: u64 = 1 << 21;
 
-/// Whether the files before a segment are long enough for the events that its header says are in them. Anybody can write a
-/// header; who believes one that begins at an immense seq looks for all those events.
+/// Whether the files before a segment are long enough for the events that its header says are in them. A forged
+/// header may begin at an immense seq; believing it would mean looking for all those events.
 fn could_hold(segments: &Segments, header: &SegmentHeader) -> Result<bool, LogError> {
     let events = header.first_seq.0.saturating_sub(1);
     let earlier = u64::from(header.number).saturating_sub(1);
@@ -256,7 +256,7 @@ pub(crate) fn strict(cursor: &mut Cursor<'_>, place: &Written, whole: bool) -> R
 /// First and last offset (+ 1) of bytes after `place` in its segment that are not zero.
 pub(crate) fn torn(cursor: &mut Cursor<'_>, place: &Written) -> Result<Option<(u64, u64)>, LogError> {
     if cursor.sealed(place.position.segment())?.is_some() {
-        // What was after the end is not in the file any more.
+        // The bytes after the end are no longer in the file.
         return Ok(None);
     }
     let mut offset = place.position.offset();

@@ -6,8 +6,8 @@
 //!
 //! Headers and spines stay byte for byte what they were, so links, positions and digests stay valid; bodies are packed one by
 //! one, equal ones once. A crash at any step leaves the old file or the new one, and perhaps a temporary file that the next
-//! holder of SEAL removes. Whoever has the old file open reads on in it. A segment with any damage is left as it is: sealing
-//! never makes a guess permanent.
+//! holder of SEAL removes. Handles that have the old file open read on in it. A damaged segment is not sealed, so
+//! that no guess becomes permanent.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -30,7 +30,7 @@ use crate::codec::{
 use crate::ids::{Position, StreamId};
 use crate::storage::{Access, StoredFile, sync, write_all};
 
-/// What came of sealing one segment.
+/// The outcome of sealing one segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 #[must_use]
@@ -45,7 +45,7 @@ pub enum SealOutcome {
     Stopped,
 }
 
-/// What sealing one segment did.
+/// Figures of sealing one segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 pub struct SealFigures {
     /// The segment.
@@ -74,7 +74,7 @@ impl Drop for SealLock {
     }
 }
 
-/// What a segment holds, found by walking all of it.
+/// The contents of a segment, found by walking it.
 pub(crate) struct Contents {
     pub(crate) header: SegmentHeader,
     end: Written,

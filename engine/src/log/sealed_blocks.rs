@@ -8,7 +8,7 @@ use crate::codec::{
 };
 use crate::ids::Position;
 
-/// What a row says that is stored, and the salt: as they are in the file, the stored bytes checked by their length only.
+/// The salt and the stored bytes of a block, as they are in the file; only their length was checked.
 pub(crate) struct StoredBlock {
     pub(crate) salt: [u8; SALT_BYTES],
     pub(crate) stored: Vec<u8>,
@@ -17,7 +17,7 @@ pub(crate) struct StoredBlock {
 /// Where the stored bytes of a block begin in the file.
 pub(crate) fn stored_place(layout: &SealedLayout, row: &BlockRow) -> Result<u64, Fault> {
     let end = u64::from(row.stored_at).saturating_add(u64::from(row.stored_bytes));
-    // What is packed is no longer than what it was.
+    // Packed bytes are never longer than the body.
     if end > layout.stored_bytes || row.stored_bytes as usize > BODY_CHUNK_BYTES_MAX {
         let found = format!("{} bytes up to {end}", row.stored_bytes);
         let invalid =

@@ -1,8 +1,8 @@
-//! Where seqs and streams are in complete segments: by the footer of a sealed one, by `n.map` beside another.
+//! Where seqs and streams are in complete segments: the footer of a sealed segment, or the file `n.map` beside an unsealed one.
 //!
-//! A map is made from its segment whenever somebody who may write misses it, and may be deleted at any time. It names the link
-//! in which the segment ends, so one that belongs to another segment is not used. A damaged or missing one costs the time of
-//! reading the segment's spines, never an answer.
+//! A handle that may write makes a missing map from its segment. A map may be deleted at any time. It names the link in
+//! which its segment ends; a map of another segment is not used. A damaged or missing map costs the time to read the segment's
+//! spines; answers stay the same.
 
 use std::sync::Arc;
 
@@ -67,7 +67,7 @@ impl Segments {
         }
         let name = map_name(number);
         let path = self.storage.path(&name);
-        // Whatever is wrong with a map, the log answers without it.
+        // The log answers without a map that cannot be read.
         let Ok(file) = self.storage.open(&name, Access::Read) else { return Ok(None) };
         let source = Source { file: &*file, path: &path };
         let Ok(record) = exactly(source, 0, RECORD_BYTES) else { return Ok(None) };

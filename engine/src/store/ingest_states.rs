@@ -107,7 +107,7 @@ impl Header {
     }
 }
 
-/// an ingest state that was read back.
+/// An ingest state that was read back.
 struct Restored {
     footing: Footing,
     digest: [u8; 32],

@@ -101,7 +101,7 @@ impl std::fmt::Debug for Base {
 }
 
 fn digest(page: &[u8]) -> [u8; 16] {
-    let mut hasher = blake3::Hasher::new_derive_key("acpdb 2026 ingest_state page v1");
+    let mut hasher = blake3::Hasher::new_derive_key("acpdb 2026 ledger page v1");
     hasher.update(page);
     let mut digest = [0; 16];
     hasher.finalize_xof().fill(&mut digest);

@@ -1,4 +1,4 @@
-//! an ingest state as bytes and back.
+//! An ingest state as bytes and back.
 //!
 //! ```text
 //! IngestState --save--> root: rkyv archive of everything but rows, with their fence     rows: see `base`
@@ -28,7 +28,7 @@ const ROW_COUNT_MAX: usize = 1 << 25;
 /// Most parts that are added to one message: an ingest state with more is not restored.
 const ADDED_COUNT_MAX: u32 = PART_COUNT_MAX << 4;
 
-/// an ingest state as bytes.
+/// An ingest state as bytes.
 pub(crate) struct SavedIngestState {
     /// What is read to restore it.
     pub(crate) root: AlignedVec<16>,

@@ -1,4 +1,4 @@
-//! an ingest state that was saved, restored and fed the rest is the ingest state that was fed everything.
+//! An ingest state that was saved, restored and fed the rest is the ingest state that was fed everything.
 
 use std::sync::Arc;
 
