@@ -200,6 +200,33 @@ fn crates_depend_in_one_direction() -> io::Result<()> {
     Ok(())
 }
 
+#[test]
+fn every_dependency_has_a_reason_in_the_design() -> io::Result<()> {
+    let design = std::fs::read_to_string(root().join("docs/DESIGN.md"))?;
+    let table = design.split_once("\n## Dependencies").map_or("", |(_, section)| section);
+    let mut findings = Vec::new();
+    for (folder, _) in CRATES {
+        let manifest = std::fs::read_to_string(root().join(folder).join("Cargo.toml"))?;
+        let rows = table.lines().filter(|line| line.starts_with("| `"));
+        let of_folder: Vec<&str> = rows
+            .filter_map(|row| {
+                let mut cells = row.split('|').skip(1);
+                let (names, places) = (cells.next()?, cells.next()?);
+                let is_here = places.contains(folder) || places.contains("all") || places.contains("tests");
+                is_here.then_some(names)
+            })
+            .collect();
+        for (line, dependency) in dependencies(&manifest) {
+            let is_told = of_folder.iter().any(|names| names.contains(&format!("`{dependency}`")));
+            if !is_told && dependency != "workspace" && !dependency.starts_with("acpdb") {
+                findings.push(format!("{folder}/Cargo.toml:{line}: no row of {dependency} for {folder}"));
+            }
+        }
+    }
+    report(findings, "say in the table of docs/DESIGN.md, Dependencies, what the crate saves and how to leave it.");
+    Ok(())
+}
+
 /// Top-level names that `code` reaches through `crate::` or enough `super::`, with the offset of each.
 ///
 /// `depth` is how many modules deep the file is; that many `super::` lead to the crate's root.

@@ -215,6 +215,16 @@ pub(crate) fn segment_start(header: &SegmentHeader) -> Written {
     }
 }
 
+/// Where a segment begins.
+pub(crate) const fn segment_begin(number: u32) -> Position {
+    Position((number as u64) << 32)
+}
+
+/// The grain of a position: its offset in a segment, in units of 16 bytes. The lower half of the position, so it always fits.
+pub(crate) fn grain_of(position: Position) -> u32 {
+    u32::try_from(position.0 & u64::from(u32::MAX)).unwrap_or(u32::MAX)
+}
+
 /// The place right after a frame.
 pub(crate) fn after(header: &FrameHeader) -> Written {
     Written {
@@ -222,7 +232,7 @@ pub(crate) fn after(header: &FrameHeader) -> Written {
         seq: header.last_seq(),
         time: header.time_max,
         link: header.link(),
-        last_frame: u32::try_from(header.position.offset() / Position::GRAIN_BYTES).unwrap_or(0),
+        last_frame: grain_of(header.position),
     }
 }
 

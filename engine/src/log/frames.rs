@@ -14,7 +14,7 @@ use std::collections::HashSet;
 use super::cursor::Cursor;
 use super::error::{Corruption, LogError};
 use super::fault::Fault;
-use super::files::{SCAN_WINDOW_BYTES, Segments, after, continues, corruption, segment_start};
+use super::files::{SCAN_WINDOW_BYTES, Segments, after, continues, corruption, segment_begin, segment_start};
 use super::recovery_scan::find_header;
 use super::{Head, Log};
 use crate::codec::{Frame, FrameCheck, FrameHeader, Part, SegmentHeader, Written};
@@ -113,7 +113,7 @@ impl<'a> Walk<'a> {
     fn start(&mut self) -> Result<Option<Corruption>, LogError> {
         let position = self.place.position;
         if position.segment() == 0 {
-            self.place = Written { position: Position::new(1, 0).unwrap_or_default(), ..Written::default() };
+            self.place = Written { position: segment_begin(1), ..Written::default() };
             self.link_known = true;
             if self.until.position <= self.place.position {
                 return Ok(None);
@@ -164,7 +164,7 @@ impl<'a> Walk<'a> {
             Err(invalid) => {
                 // Frames say themselves where they belong, so a segment can be read without its header.
                 self.place.position = start;
-                let position = Position::new(number, 0).unwrap_or_default();
+                let position = segment_begin(number);
                 Ok(Some(corruption(self.segments, position, Fault::Invalid(invalid, None))))
             }
         }
@@ -172,8 +172,7 @@ impl<'a> Walk<'a> {
 
     /// Steps over a segment that is not there.
     fn skip_segment(&mut self, number: u32) -> Result<Corruption, LogError> {
-        let mut damage =
-            corruption(self.segments, Position::new(number, 0).unwrap_or_default(), Fault::Nothing);
+        let mut damage = corruption(self.segments, segment_begin(number), Fault::Nothing);
         damage.part = Part::SegmentMissing;
         "the file".clone_into(&mut damage.expected);
         "no file".clone_into(&mut damage.found);

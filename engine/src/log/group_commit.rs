@@ -15,7 +15,7 @@ use super::cursor::Cursor;
 use super::durability::Outcome;
 use super::error::LogError;
 use super::fault::Fault;
-use super::files::{SCAN_WINDOW_BYTES, after, segment_name, segment_start};
+use super::files::{SCAN_WINDOW_BYTES, after, grain_of, segment_name, segment_start};
 use super::recovery_scan::{is_anchored, strict};
 use super::repair::{rewrite, zero};
 use super::tail::Tail;
@@ -397,7 +397,7 @@ impl Log {
                 seq: Seq(place.seq.0.saturating_add(u64::from(event_count))),
                 time: highest,
                 link,
-                last_frame: u32::try_from(position.offset() / Position::GRAIN_BYTES).unwrap_or(0),
+                last_frame: grain_of(position),
             };
             let rows = frame.rows_at(position);
             appended.push((*index, Appended { first_seq, event_count, time, position, rows, moved: *moved }));

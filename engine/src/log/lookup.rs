@@ -145,7 +145,8 @@ impl Table {
             } else {
                 for page in 0..self.shape.page_count() {
                     let rows = self.page(file, page)?;
-                    keys.push(rows.first_chunk::<FENCE_KEY_BYTES>().copied().unwrap_or_default());
+                    let first = rows.first_chunk::<FENCE_KEY_BYTES>().copied();
+                    keys.push(first.ok_or_else(|| damaged("an empty page"))?);
                 }
             }
         }
@@ -345,8 +346,9 @@ impl Tables {
         let postings = self.postings.rows(file, row.posting / 2, pairs)?;
         let postings =
             postings.chunks_exact(POSTING_BYTES).skip(odd as usize).take(row.posting_count as usize);
+        let ordinals = postings.map(|bytes| u32::try_from(first_half(bytes)));
         let ordinals: Vec<u32> =
-            postings.map(|bytes| u32::try_from(first_half(bytes)).unwrap_or(0)).collect();
+            ordinals.collect::<Result<_, _>>().map_err(|_| damaged("a posting beyond 32 bits"))?;
         let (Some(first), Some(last)) = (ordinals.first().copied(), ordinals.last().copied()) else {
             return Ok(Vec::new());
         };

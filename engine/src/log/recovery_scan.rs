@@ -4,7 +4,7 @@ use super::cursor::Cursor;
 use super::error::{Corruption, LogError};
 use super::fault::Fault;
 use super::files::corruption;
-use super::files::{CHECKPOINT, SCAN_WINDOW_BYTES, Segments, after, continues, segment_start};
+use super::files::{CHECKPOINT, SCAN_WINDOW_BYTES, Segments, after, continues, segment_begin, segment_start};
 use crate::codec::{
     CHECKPOINT_BYTES, Checkpoint, ENVELOPE_BYTES, FRAME_HEADER_BYTES, FRAME_MAGIC, FrameCheck, FrameHeader,
     Invalid, Part, SegmentHeader, TailPage, Written, is_zero,
@@ -153,7 +153,7 @@ pub(crate) fn scan(
     let mut durable = claims(numbers, page, checkpoint);
     let Some(mut place) = anchor(segments, durable, page, checkpoint)? else {
         let fault = Fault::Nothing;
-        let position = Position::new(durable.segment().max(1), 0).unwrap_or_default();
+        let position = segment_begin(durable.segment().max(1));
         let mut damage = corruption(segments, position, fault);
         let exists = numbers.contains(&position.segment());
         let newer = segments.get(position.segment())?.and_then(|file| file.header.clone().err());
@@ -218,7 +218,7 @@ pub(crate) fn scan(
         damage = Some(corruption(segments, position, Fault::Invalid(invalid, None)));
     }
     if let Some(gap) = first_gap(numbers) {
-        let mut lost = corruption(segments, Position::new(gap, 0).unwrap_or_default(), Fault::Nothing);
+        let mut lost = corruption(segments, segment_begin(gap), Fault::Nothing);
         lost.part = Part::SegmentMissing;
         "the file".clone_into(&mut lost.expected);
         "no file".clone_into(&mut lost.found);

@@ -17,8 +17,8 @@ use super::error::LogError;
 use super::fault::Fault;
 use super::files::corruption;
 use super::files::{
-    LOG_DIR, SCAN_WINDOW_BYTES, SEAL, SegmentFile, Segments, after, continues, map_name, segment_name,
-    segment_number, segment_start,
+    LOG_DIR, SCAN_WINDOW_BYTES, SEAL, SegmentFile, Segments, after, continues, map_name, segment_begin,
+    segment_name, segment_number, segment_start,
 };
 use super::{Log, sealed, sealed_blocks};
 use crate::codec::{BLOCK_ROW_BYTES, FRAME_ROW_BYTES, STREAM_ROW_BYTES};
@@ -481,6 +481,7 @@ impl Log {
             checksum: 0,
             codec: 0,
         };
+        // A block without a whole salt fails the check, so its salt is never used.
         let salt = bytes.first_chunk::<SALT_BYTES>().copied().unwrap_or_default();
         match check_block(bytes, block) {
             Ok(()) => {}
@@ -524,7 +525,7 @@ impl Log {
             generation_torn: false,
             ..contents.header
         };
-        let start = Position::new(number, 0).unwrap_or_default();
+        let start = segment_begin(number);
         let (Ok(header), Some(tables)) = (&made.header, &made.sealed) else {
             return Err(differs(start, "a header"));
         };
@@ -540,7 +541,8 @@ impl Log {
             let position = Position(u64::from(number) << 32 | u64::from(row.grain));
             let old = self.header_and_spine(&mut cursor, position)?;
             let place = tables.place(made.source(), position).map_err(|found| fault(position, found))?;
-            let new = super::lookup::exactly(made.source(), place.unwrap_or(0), old.len());
+            let Some(place) = place else { return Err(differs(position, "a frame")) };
+            let new = super::lookup::exactly(made.source(), place, old.len());
             if new.map_err(|found| fault(position, found))? != old {
                 return Err(differs(position, "a frame"));
             }

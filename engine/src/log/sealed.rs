@@ -4,7 +4,7 @@ use super::cursor::{Cursor, next_header};
 use super::error::{Corruption, LogError};
 use super::fault::Fault;
 use super::files::corruption;
-use super::files::{SCAN_WINDOW_BYTES, SegmentFile, Segments};
+use super::files::{SCAN_WINDOW_BYTES, SegmentFile, Segments, segment_begin};
 use super::lookup::{Source, exactly};
 use crate::codec::{
     BLOCK_ROW_BYTES, BlockRow, DIGESTED_RECORD_BYTES, FrameHeader, Invalid, Part, RECORD_BYTES,
@@ -66,7 +66,7 @@ pub(crate) fn check_file(segments: &Segments, file: &SegmentFile) -> Result<Vec<
     let layout = &tables.layout;
     let mut found = Vec::new();
     let mut report = |part, offset: u64, expected: String, actual: String| {
-        let position = Position::new(layout.number, 0).unwrap_or_default();
+        let position = segment_begin(layout.number);
         let invalid = Invalid { part, offset: 0, expected, found: actual };
         let mut damage = corruption(segments, position, Fault::Invalid(invalid, None));
         damage.offset = offset;

@@ -52,7 +52,7 @@ pub(crate) fn stored_block(
     let stored_at = stored_place(layout, row)?;
     let at = layout.salts_offset().saturating_add(u64::from(ordinal).saturating_mul(SALT_BYTES as u64));
     let salt = exactly(source, at, SALT_BYTES)?;
-    let salt = salt.first_chunk::<SALT_BYTES>().copied().unwrap_or_default();
+    let Some(salt) = salt.first_chunk::<SALT_BYTES>().copied() else { return Err(Fault::Nothing) };
     let stored = exactly(source, stored_at, row.stored_bytes as usize)?;
     Ok(StoredBlock { salt, stored })
 }
