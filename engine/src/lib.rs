@@ -13,12 +13,12 @@ pub mod command;
 pub mod entry;
 pub mod error;
 pub mod event;
+#[doc(hidden)]
+pub mod failpoints;
 pub mod fold;
 pub mod ids;
 pub mod index;
 pub mod log;
-#[doc(hidden)]
-pub mod planted;
 pub mod propose;
 pub mod registry;
 pub mod secret;

@@ -87,7 +87,7 @@ pub struct Report {
     pub missing: Option<(Seq, Seq)>,
     /// Whatever else says where the log was, and how that compares.
     pub witnesses: Vec<Witness>,
-    /// Saved folds and ledgers that do not say what the log says; only looked for by a deep verification of a folder.
+    /// Saved folds and ingest states that do not say what the log says; only looked for by a deep verification of a folder.
     pub saved: Vec<SavedFault>,
     /// What was concluded and cannot be; only looked for by a deep verification.
     pub contradictions: Vec<Contradiction>,
@@ -126,7 +126,7 @@ impl Report {
         self.witnesses.iter().filter(|witness| witness.contradicts())
     }
 
-    /// Adds what is wrong with saved folds and ledgers.
+    /// Adds what is wrong with saved folds and ingest states.
     pub(crate) fn add_saved(&mut self, faults: Vec<SavedFault>) {
         self.saved.extend(faults);
         self.verdict = judge(self, self.verdict == Verdict::TailLost);

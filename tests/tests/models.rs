@@ -1,13 +1,13 @@
 //! Orders of steps that threads rarely take by themselves: the queue of commits, and the wait for durability.
 //!
 //! ```text
-//! callers -> handoff.rs, settle.rs: the engine's own code, over a scheduler's mutexes and threads
-//!              -> models/: a page, a file, a disk, the locks W and S, processes, a sync that fails
+//! callers -> commit_queue.rs, durability.rs: the engine's own code, over a scheduler's mutexes and threads
+//!              -> models/: a page, a file, a disk, the write lock and the sync lock, processes, a sync that fails
 //! ```
 //!
 //! A scheduler (shuttle) picks who takes the next step, from a seed that a failure prints. In each schedule: what is
-//! acknowledged is on the disk and in the log, what is shown only grows, every caller gets its own answer, and nobody waits for a
-//! wake that does not come. What processes share is words, one step each; records of several may be read half written.
+//! acknowledged is on the disk and in the log, what is shown only grows, every caller gets its own answer, and no caller waits for
+//! a wake that does not come. What processes share is words, one step each; records of several may be read half written.
 //!
 //! Not here: what `models/` stands for (the writing of frames, the page's records, the death of processes); the
 //! simulated machine of `crash.rs` and `damage.rs` runs the real ones.
@@ -29,14 +29,14 @@ mod primitives {
     pub(super) use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 }
 
-#[path = "../../engine/src/log/gather.rs"]
-mod gather;
+#[path = "../../engine/src/log/commit_delay.rs"]
+mod commit_delay;
 
-#[path = "../../engine/src/log/handoff.rs"]
-mod handoff;
-#[path = "../../engine/src/log/settle.rs"]
+#[path = "../../engine/src/log/commit_queue.rs"]
+mod commit_queue;
+#[path = "../../engine/src/log/durability.rs"]
 #[allow(dead_code, reason = "turns are always to be had here, and the model begins no segments")]
-mod settle;
+mod durability;
 
 #[path = "models/machine.rs"]
 mod machine;
@@ -45,7 +45,7 @@ use std::panic::catch_unwind;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use acpdb_tests::support::cases;
-use handoff::Until;
+use commit_queue::Until;
 use machine::{Flaw, Process, World, follow};
 use primitives::Arc;
 
@@ -134,27 +134,27 @@ fn a_sync_that_fails_is_told_to_all_whom_it_concerns() {
     }
 }
 
-/// Found by a test that hung while one thread began a segment and another one synced: a turn that was taken was refused
-/// by making one and dropping it, under the mutex that dropping takes.
+/// Found by a test that hung while one thread began a segment and another one synced: an attempt on a held lock made a
+/// guard and dropped it, under the mutex that dropping takes.
 #[test]
-fn a_turn_that_is_taken_is_refused_and_stays_taken() {
+fn a_lock_that_is_held_is_refused_and_stays_held() {
     let takes = || {
-        let settling = Arc::new(settle::Settling::<()>::default());
+        let sync_wait = Arc::new(durability::SyncWait::<()>::default());
         let holders = Arc::new(AtomicU64::new(0));
         let takers: Vec<_> = (0..3)
             .map(|_| {
-                let (settling, holders) = (Arc::clone(&settling), Arc::clone(&holders));
+                let (sync_wait, holders) = (Arc::clone(&sync_wait), Arc::clone(&holders));
                 shuttle::thread::spawn(move || {
-                    let turn = loop {
-                        match settling.try_take() {
-                            Some(turn) => break turn,
+                    let lock = loop {
+                        match sync_wait.try_lock() {
+                            Some(lock) => break lock,
                             None => shuttle::thread::yield_now(),
                         }
                     };
                     assert_eq!(holders.fetch_add(1, Ordering::SeqCst), 0, "one at a time");
                     shuttle::thread::yield_now();
                     holders.fetch_sub(1, Ordering::SeqCst);
-                    drop(turn);
+                    drop(lock);
                 })
             })
             .collect();

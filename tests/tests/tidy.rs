@@ -4,9 +4,14 @@
 //! whether links in the documents lead anywhere, which words must not be there. Builds nothing, changes nothing.
 //! Words that are banned are put together from pieces here, so that this file does not find itself.
 
+#[path = "tidy/rooms.rs"]
+mod rooms;
 #[path = "tidy/source.rs"]
 mod source;
+#[path = "tidy/words.rs"]
+mod words;
 
+use rooms::Room;
 use source::{File, code, files, is_word, line_of, lines_with, root, without_tests};
 use std::collections::BTreeMap;
 use std::io;
@@ -36,14 +41,90 @@ const CRATES: &[(&str, &[&str])] = &[
 
 /// Modules of the engine: each may use those before it.
 const ENGINE_MODULES: &[&str] = &[
-    "planted", "ids", "secret", "text", "event", "registry", "entry", "travel", "fold", "propose", "serve",
-    "command", "codec", "storage", "log", "error", "index", "verify", "store", "testing",
+    "failpoints",
+    "ids",
+    "secret",
+    "text",
+    "event",
+    "registry",
+    "entry",
+    "travel",
+    "fold",
+    "propose",
+    "serve",
+    "command",
+    "codec",
+    "storage",
+    "log",
+    "error",
+    "index",
+    "verify",
+    "store",
+    "testing",
 ];
 
 /// Modules of the engine that do no IO.
 const PURE_MODULES: &[&str] = &[
     "ids", "secret", "text", "event", "registry", "entry", "travel", "fold", "propose", "serve", "command",
     "codec",
+];
+
+/// Folders whose members must not form circles: a title, the folder, the crate's folder.
+const ROOMS: &[(&str, &str, &str)] = &[
+    ("the engine", "engine/src/", "engine/src/"),
+    ("fold", "engine/src/fold/", "engine/src/"),
+    ("codec", "engine/src/codec/", "engine/src/"),
+    ("log", "engine/src/log/", "engine/src/"),
+    ("index", "engine/src/index/", "engine/src/"),
+    ("store", "engine/src/store/", "engine/src/"),
+    ("the command line", "cli/src/", "cli/src/"),
+];
+
+/// Circles that are there: the room's folder, the circle's members, and how many arrows lie between them. This list only shrinks.
+const CIRCLES: &[(&str, &[&str], usize)] = &[
+    ("engine/src/codec/", &["envelope", "header", "mod", "pages", "sealed", "segment", "store_file"], 14),
+    ("engine/src/codec/", &["frame", "pieces", "prepare"], 4),
+    (
+        "engine/src/fold/",
+        &[
+            "claims",
+            "core",
+            "facts",
+            "history",
+            "intake",
+            "memory",
+            "names",
+            "op",
+            "policy",
+            "policy_keys",
+            "protect",
+            "rules",
+            "shelf",
+            "snapshot",
+            "state",
+            "world",
+        ],
+        65,
+    ),
+    (
+        "engine/src/store/",
+        &[
+            "builder",
+            "erasures",
+            "events",
+            "folds",
+            "locate",
+            "mod",
+            "redact",
+            "scan",
+            "snapshots",
+            "ticket",
+            "view",
+            "writer",
+        ],
+        35,
+    ),
+    ("cli/src/", &["args", "commands", "complete", "follow", "known", "output", "place", "reader"], 22),
 ];
 
 /// What a pure module may not name: files, network, clocks, threads, environment, randomness, output.
@@ -116,6 +197,33 @@ fn crates_depend_in_one_direction() -> io::Result<()> {
         }
     }
     report(findings, "move what is shared down into the engine; arrows point cli -> hosts, query -> engine.");
+    Ok(())
+}
+
+#[test]
+fn every_dependency_has_a_reason_in_the_design() -> io::Result<()> {
+    let design = std::fs::read_to_string(root().join("docs/DESIGN.md"))?;
+    let table = design.split_once("\n## Dependencies").map_or("", |(_, section)| section);
+    let mut findings = Vec::new();
+    for (folder, _) in CRATES {
+        let manifest = std::fs::read_to_string(root().join(folder).join("Cargo.toml"))?;
+        let rows = table.lines().filter(|line| line.starts_with("| `"));
+        let of_folder: Vec<&str> = rows
+            .filter_map(|row| {
+                let mut cells = row.split('|').skip(1);
+                let (names, places) = (cells.next()?, cells.next()?);
+                let is_here = places.contains(folder) || places.contains("all") || places.contains("tests");
+                is_here.then_some(names)
+            })
+            .collect();
+        for (line, dependency) in dependencies(&manifest) {
+            let is_told = of_folder.iter().any(|names| names.contains(&format!("`{dependency}`")));
+            if !is_told && dependency != "workspace" && !dependency.starts_with("acpdb") {
+                findings.push(format!("{folder}/Cargo.toml:{line}: no row of {dependency} for {folder}"));
+            }
+        }
+    }
+    report(findings, "say in the table of docs/DESIGN.md, Dependencies, what the crate saves and how to leave it.");
     Ok(())
 }
 
@@ -234,6 +342,79 @@ fn a_back_arrow_is_seen_in_every_spelling() {
     assert_eq!(back_arrows("engine/src/fold/mod.rs", "use crate::View;", &exports).len(), 1);
     assert_eq!(back_arrows("engine/src/fold/mod.rs", "use crate::Seq;", &exports).len(), 0);
     assert_eq!(back_arrows("engine/src/misc.rs", "", &none).len(), 1, "a module without a place");
+}
+
+#[test]
+fn no_circle_is_added_inside_a_folder() -> io::Result<()> {
+    let all = files()?;
+    let mut findings = Vec::new();
+    for (title, folder, crate_folder) in ROOMS {
+        let mut listed: Vec<_> = CIRCLES.iter().filter(|(room, ..)| room == folder).collect();
+        for circle in Room::read(&all, folder, crate_folder).circles() {
+            let names: Vec<&str> = circle.members.iter().map(String::as_str).collect();
+            let place = listed.iter().position(|(_, known, _)| names.iter().all(|name| known.contains(name)));
+            let Some((_, known, arrow_count)) = place.map(|place| listed.swap_remove(place)) else {
+                findings.push(format!("{title}: a new circle of {}", names.join(", ")));
+                continue;
+            };
+            let now = circle.arrow_count;
+            if now > *arrow_count {
+                findings.push(format!(
+                    "{title}: {now} arrows in the circle of {}, were {arrow_count}",
+                    names.join(", ")
+                ));
+            } else if now < *arrow_count || names.len() < known.len() {
+                findings
+                    .push(format!("{title}: the circle has shrunk to {now} arrows of {}", names.join(", ")));
+            }
+        }
+        findings
+            .extend(listed.iter().map(|(_, known, _)| format!("{title}: no circle of {}", known.join(", "))));
+    }
+    report(
+        findings,
+        "move the shared piece into a file that both may use. A circle that has shrunk or gone is entered so in \
+         CIRCLES (tests/tests/tidy.rs); that list only shrinks.",
+    );
+    Ok(())
+}
+
+const MAP_START: &str = "<!-- map: drawn by tests/tests/tidy.rs, UPDATE_EXPECT=1 draws it anew -->\n";
+const MAP_END: &str = "<!-- end of the map -->";
+
+/// The map of all rooms, as it stands in docs/ARCHITECTURE.md.
+fn map(all: &[File]) -> String {
+    let mut text = String::from("```text\n");
+    for (title, folder, crate_folder) in ROOMS {
+        let room = Room::read(all, folder, crate_folder).draw();
+        text += &format!("{title} ({})\n{room}\n\n", folder.trim_end_matches('/'));
+    }
+    text.trim_end().to_owned() + "\n```\n"
+}
+
+#[test]
+fn the_map_in_architecture_is_what_the_sources_say() -> io::Result<()> {
+    let path = root().join("docs/ARCHITECTURE.md");
+    let text = std::fs::read_to_string(&path)?;
+    let parts =
+        text.split_once(MAP_START).and_then(|(before, rest)| Some((before, rest.split_once(MAP_END)?)));
+    let Some((before, (written, after))) = parts else {
+        report(vec!["docs/ARCHITECTURE.md: no map".to_owned()], "put the two comments around the map back.");
+        return Ok(());
+    };
+    let drawn = map(&files()?);
+    if drawn != written && std::env::var_os("UPDATE_EXPECT").is_some() {
+        return std::fs::write(&path, format!("{before}{MAP_START}{drawn}{MAP_END}{after}"));
+    }
+    let differs = |line: &str| format!("docs/ARCHITECTURE.md: the sources say: {line}");
+    let findings =
+        drawn.lines().filter(|line| !written.lines().any(|known| known == *line)).map(differs).collect();
+    report(
+        findings,
+        "read what has changed; then UPDATE_EXPECT=1 cargo test -p acpdb-tests --test tidy the_map.",
+    );
+    assert_eq!(drawn, written, "the map in docs/ARCHITECTURE.md: UPDATE_EXPECT=1 draws it anew");
+    Ok(())
 }
 
 /// Lines of `code` that name something impure.

@@ -213,7 +213,7 @@ fn witnesses(report: &Report) -> Vec<String> {
             WitnessKind::Seal => "record of a sealed segment",
             WitnessKind::Map => "map",
             WitnessKind::Snapshot => "saved fold",
-            WitnessKind::Ledger => "saved ledger",
+            WitnessKind::IngestState => "saved ingest state",
             _ => {
                 lines.push(of_witness(first));
                 rest = others;

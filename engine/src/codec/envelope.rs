@@ -1,4 +1,4 @@
-//! What an event is to the log: an envelope, payload bytes, and rows that name its bodies.
+//! An event as the log sees it: an envelope, payload bytes, and rows that name its bodies.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ pub const SALT_BYTES: usize = 16;
 /// The key id of an event or a body that is not encrypted.
 pub const NO_KEY: u32 = 0;
 
-/// Stands for the version of an event whose payload has a form that this program does not know: encrypted, say. Like any version
-/// that it does not know, such an event is kept, counted and shown by nobody.
+/// Stands for the version of an event whose payload has a form that this program does not know: encrypted, say. Like an event of any
+/// unknown version, such an event is kept and counted, and no view shows it.
 pub(crate) const NEWER_VERSION: u16 = u16::MAX;
 
 /// Stands for "the host gave no time".
@@ -22,10 +22,10 @@ const NEWER_CODEC: u8 = u8::MAX;
 /// Row flag: the position is an offset from the start of the row's own frame.
 pub(super) const ROW_IN_FRAME: u8 = 1;
 
-/// What is known of an event without knowing its kind.
+/// The fields of an event that need no knowledge of its kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Envelope {
-    /// What happened, as `event` numbers it.
+    /// The kind, as `event` numbers it.
     pub kind: u16,
     /// Version of the kind's payload.
     pub version: u16,
@@ -37,7 +37,7 @@ pub struct Envelope {
     pub host_time: Option<Micros>,
 }
 
-/// What an envelope says beside [`Envelope`]: in format 1 nothing but the length of the payload.
+/// The fields of an envelope beside [`Envelope`]: in format 1 nothing but the length of the payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PayloadForm {
     pub(crate) bytes: u32,
@@ -221,7 +221,7 @@ impl DiskRow {
         let (bytes, stored_bytes, event) = (fields.u32(), fields.u32(), fields.u32());
         let (codec, cipher, digest_algorithm, flags) = (fields.u8(), fields.u8(), fields.u8(), fields.u8());
         let (key, reserved) = (fields.u32(), fields.u32());
-        // Whatever the unknown bits mean, the body is not there to be read as it is.
+        // The body cannot be read without knowing the unknown bits.
         let codec = if flags > ROW_IN_FRAME || reserved != 0 { NEWER_CODEC } else { codec };
         let row =
             BodyRow { event, digest, bytes, stored_bytes, position, codec, cipher, digest_algorithm, key };

@@ -177,7 +177,7 @@ impl Frame {
         Ok(())
     }
 
-    /// What can be said of pieces without the others: payloads fit, rows are of their events and name bodies that can be.
+    /// Checks pieces without the other pieces: payloads fit, rows are of their events and name bodies that can be.
     pub(super) fn check_part(&self) -> Result<(), Invalid> {
         self.check_payloads()?;
         for span in self.spans() {
@@ -198,7 +198,7 @@ impl Frame {
         Err(Invalid::new(Part::Spine, offset, expected, "another"))
     }
 
-    /// What a row may say, whatever the others say.
+    /// Checks one row alone.
     fn check_row(&self, disk: &DiskRow) -> Result<(), &'static str> {
         let row = &disk.row;
         let limits = 1..=BODY_CHUNK_BYTES_MAX;

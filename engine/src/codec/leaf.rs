@@ -41,7 +41,7 @@ pub(crate) fn leaf_bytes(store: StoreId, frame: &Frame, event: &EventRef<'_>) ->
     bytes
 }
 
-/// What a leaf says.
+/// The contents of a leaf.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeafEvent<'a> {
     /// The store it is of.
@@ -58,7 +58,7 @@ pub struct LeafEvent<'a> {
     pub rows: Vec<LeafRow>,
 }
 
-/// What a leaf says of a body.
+/// A body in a leaf.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LeafRow {
     /// Digest of the body.

@@ -104,13 +104,13 @@ const _: () = assert!(FRAME_HEADER_BYTES + ENVELOPE_BYTES + 8 + BODY_ROW_BYTES +
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{part} is invalid at byte {offset}: expected {expected}, found {found}")]
 pub struct Invalid {
-    /// What kind of thing is wrong.
+    /// The damaged part.
     pub part: Part,
     /// Where, in bytes from the start of what was decoded.
     pub offset: u64,
-    /// What would have been right.
+    /// The expected value.
     pub expected: String,
-    /// What is there.
+    /// The found value.
     pub found: String,
 }
 
@@ -197,7 +197,7 @@ pub enum EncodeError {
     /// Something is over its limit; split the commit or chunk the body.
     #[error("{what} has {actual}, the limit is {limit}")]
     TooLarge {
-        /// What is too large.
+        /// The part that is too large.
         what: &'static str,
         /// How large it is.
         actual: u64,

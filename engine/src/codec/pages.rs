@@ -1,14 +1,13 @@
-//! The tail page, by which processes tell each other where the log ends, and the checkpoint, its durable witness.
+//! The tail page, which shares the end of the log between processes, and the checkpoint, its durable witness.
 //!
 //! ```text
 //! byte  0..64      64..576  576..640  640..656  704..768    768..776         776..848, 848..920    960          964
 //!       identity | slots  | written | busy    | confirmed | epoch, poison | two claims          | generation | upgrades
-//!                 '----------- under W ------------------' '------------ under S -------------'  under SEAL   under W
+//!                 '----------- write lock -------------' '---------- sync lock -------------'  lock of SEAL  write lock
 //! ```
 //!
-//! The page is bytes of a file, read and written while others do the same; what lies together is written at once, by whoever
-//! holds the lock that it belongs to. Records that take more than a word carry a checksum: one that is caught half written
-//! reads as missing.
+//! The page is part of a file that several processes read and write. Bytes that lie together are written with one call, under
+//! the lock that covers them. A record of more than a word carries a checksum; a half-written record reads as missing.
 
 use super::fields::{Fields, Put, is_zero, put_trailing_checksum, trailing_checksum};
 use super::{CHECKPOINT_BYTES, FORMAT_VERSION, Invalid, Part, TAIL_BYTES};
@@ -52,7 +51,7 @@ pub struct Written {
 /// Whether a write has begun and not ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Busy {
-    /// Nobody is writing.
+    /// No process is writing.
     #[default]
     Idle,
     /// Process `process` is writing, or died doing so.
@@ -62,11 +61,11 @@ pub enum Busy {
         /// Which process does it.
         process: u32,
     },
-    /// The record is torn, so somebody was.
+    /// The record is torn, so a process was writing.
     Torn,
 }
 
-/// What a page counts beside places.
+/// The counters of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PageCounts {
     /// Failed syncs.
@@ -90,11 +89,11 @@ pub struct TailPage {
     pub durable: Option<Written>,
     /// The records that say what is durable, each by its name.
     pub durable_records: [(&'static str, Option<Written>); 3],
-    /// Whether somebody is writing.
+    /// Whether a process is writing.
     pub busy: Busy,
     /// Rises at each failed sync.
     pub epoch: u32,
-    /// A sync failed; nobody may append until the store is reopened.
+    /// A sync failed; no process may append until the store is reopened.
     pub poisoned: bool,
     /// Rises when files of the log were replaced by others that say the same.
     pub generation: u32,
@@ -249,7 +248,7 @@ impl TailPage {
     }
 }
 
-/// What poisons a store whose durable end this is; never 0.
+/// The word that poisons a store with this durable end; never 0.
 pub fn poison_word(durable: Position) -> u32 {
     crc32c::crc32c(&durable.0.to_le_bytes()) | 1
 }
@@ -291,7 +290,7 @@ pub fn place_record(written: &Written) -> [u8; RECORD_BYTES] {
     record
 }
 
-/// What is written at [`TailPage::SLOTS_OFFSET`] after a commit: the slots, its end, and that nobody writes.
+/// The bytes at [`TailPage::SLOTS_OFFSET`] after a commit: the slots, the end of the log, no writer.
 pub fn committed(written: &Written, slots: &[Seq; SLOT_COUNT]) -> [u8; COMMIT_BYTES] {
     let mut bytes = [0; COMMIT_BYTES];
     let mut put = Put(&mut bytes);

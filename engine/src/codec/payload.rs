@@ -13,12 +13,12 @@ use rkyv::{Archive, Deserialize, Serialize};
 
 use super::{EventRef, Frame};
 use crate::event::{self, Event, Frequent, Payload, Recorded, Stamp};
-use crate::planted::{Bug, is_planted};
+use crate::failpoints::{Failpoint, is_enabled};
 
 /// Version that this program writes for every kind.
 pub const PAYLOAD_VERSION: u16 = 1;
 
-/// What is archived for one event.
+/// The archived form of one event.
 #[derive(Archive, Serialize, Deserialize)]
 pub(super) struct Root<P> {
     pub(super) stamp: Stamp,
@@ -78,7 +78,7 @@ macro_rules! encode_kinds {
         /// # Errors
         /// [`PayloadError::Invalid`] if the bytes are not an archive of that kind.
         pub fn decode(number: u16, version: u16, bytes: &[u8]) -> Result<(Stamp, Payload), PayloadError> {
-            let is_wrong = number == 83 && is_planted(Bug::UpcastToWrongKind);
+            let is_wrong = number == 83 && is_enabled(Failpoint::UpcastToWrongKind);
             let number = if is_wrong { 84 } else { number };
             match (number, version) {
                 $(
@@ -219,7 +219,7 @@ mod tests {
         }
     }
 
-    /// Lent and owned are one thing: a fold of either ends alike.
+    /// Borrowed and owned events are equal: a fold of either ends alike.
     #[test]
     fn a_frequent_kind_is_lent_as_it_is_decoded() {
         let mut lent = Vec::new();

@@ -4,7 +4,7 @@
 //! envelope (fixed)  ->  peek (archived bytes, validated, read in place)  ->  decode (owned)
 //! ```
 //!
-//! What a filter asks most stands here: who acted, which tool and call, which files, how many tokens. Everything else
+//! The fields that filters ask for most: who acted, which tool and call, which files, how many tokens. Everything else
 //! is for [`super::payload::decode`]. Bytes are validated before anything is read, as there.
 
 use rkyv::rancor::Failure;
@@ -15,16 +15,16 @@ use crate::event::{self, Actor, KeyKind, PartKind, Role};
 type Parts<'a> = &'a [<event::Part as rkyv::Archive>::Archived];
 type Keys<'a> = &'a [<event::Key as rkyv::Archive>::Archived];
 
-/// What an encoded event says, borrowed from its bytes.
+/// Fields of an encoded event, borrowed from its bytes.
 #[derive(Clone, Copy)]
 pub struct Peek<'a> {
-    /// Who made it happen.
+    /// The actor.
     pub actor: Actor,
     /// Name of the tool, of a call that starts.
     pub tool: Option<&'a str>,
     /// The host's id of the call.
     pub call: Option<&'a str>,
-    /// Who speaks, in a message.
+    /// The role of a message.
     pub role: Option<Role>,
     /// Estimated tokens of parameters, output or parts; `None` for kinds that have none of these.
     pub tokens: Option<u64>,
@@ -166,7 +166,7 @@ mod tests {
     use crate::codec::payload::encode;
     use crate::event::{Payload, samples};
 
-    /// What is seen in place is what decoding says, for every kind.
+    /// For every kind, the fields seen in place equal the decoded ones.
     #[test]
     fn a_peek_agrees_with_the_decoded_event() {
         for payload in samples::payloads() {

@@ -6,8 +6,8 @@
 //! a row of the table          where the piece ends: byte of the spine, event, body row | checksum | streams, 64 bits
 //! ```
 //!
-//! The checksum of a frame's header covers the table alone, and the table has the checksum of each piece. So whoever wants one event
-//! reads header, table and piece, and all three were checked before use. A stream sets one bit of 64 in each piece that
+//! The checksum of a frame's header covers the table alone, and the table has the checksum of each piece. Reading one event takes
+//! the header, the table and one piece; each is checked before use. A stream sets one bit of 64 in each piece that
 //! holds events of it: a piece without the bit has none, a piece with it may.
 //!
 //! Not here: reading files. Pieces are named by their numbers, bytes by offsets in the spine.

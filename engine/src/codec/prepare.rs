@@ -19,8 +19,8 @@ use super::{
     BODY_CHUNK_BYTES_MAX, BODY_ROW_BYTES, BodyRow, COMMIT_EVENT_COUNT_MAX, ENVELOPE_BYTES, EVENT_BYTES_MAX,
     EncodeError, EncodedBody, EncodedEvent, FRAME_BYTES_MAX, FRAME_HEADER_BYTES, FrameHeader, SALT_BYTES,
 };
+use crate::failpoints::{Failpoint, is_enabled};
 use crate::ids::{Digest, Link, Micros, Position, Seq, StoreId, StreamId};
-use crate::planted::{Bug, is_planted};
 
 /// A commit, encoded and hashed, that has no place in the log yet.
 #[derive(Clone)]
@@ -72,7 +72,7 @@ impl PreparedFrame {
         store: StoreId,
         previous: Link,
     ) -> (&[u8], Link) {
-        let is_wrong = is_planted(Bug::WrongPreviousLink) && first_seq.0.is_multiple_of(3);
+        let is_wrong = is_enabled(Failpoint::WrongPreviousLink) && first_seq.0.is_multiple_of(3);
         let previous = if is_wrong { Link::ZERO } else { previous };
         self.header =
             FrameHeader { first_seq, time, time_max, position, durable, store, previous, ..self.header };
@@ -270,7 +270,7 @@ struct Placed<'a> {
     block: Block<'a>,
 }
 
-/// What a row stores in its frame.
+/// The bytes that a row stores in its frame.
 enum Block<'a> {
     /// Salt and bytes.
     Stored(&'a [u8; SALT_BYTES], &'a [u8]),

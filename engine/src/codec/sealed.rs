@@ -1,4 +1,4 @@
-//! What a sealed segment says of itself: the record in its header and at its end, and the rows of its tables.
+//! The description of a sealed segment: the record in its header and at its end, and the rows of its tables.
 //!
 //! ```text
 //! header 4096 | headers and spines | salts, 16 each | stored bodies, zeros up to 16 | tables | record again
@@ -44,7 +44,7 @@ const POSTING_ROW_BYTES: usize = 8;
 /// Longest segment that is sealed: places in a sealed file are 32 bits.
 pub(crate) const SEALED_BYTES_MAX: u64 = 1 << 31;
 
-/// What a record stands for.
+/// The kind of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RecordKind {
     /// A sealed segment; `digest` covers header, spines and tables.

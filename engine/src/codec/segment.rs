@@ -30,7 +30,7 @@ pub struct SegmentHeader {
     pub abandoned: bool,
     /// How the file is laid out, if the segment is sealed.
     pub sealed: Option<SealedLayout>,
-    /// What a program has to know to read the store, and to write to it, as of this segment.
+    /// The features that reading and writing the store need, as of this segment.
     pub features: FeatureBits,
     /// How often bodies were erased in this segment.
     pub generation: u32,
@@ -41,9 +41,9 @@ pub struct SegmentHeader {
 /// Features as bits; none has a meaning yet. The names are in the store file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FeatureBits {
-    /// Who does not know all of these must not read.
+    /// A program that does not know all of these must not read.
     pub needs: u64,
-    /// Who does not know all of these must not write.
+    /// A program that does not know all of these must not write.
     pub writes: u64,
 }
 

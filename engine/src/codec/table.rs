@@ -11,7 +11,7 @@ use super::fields::trailing_checksum;
 
 /// Rows of a whole page.
 pub(crate) const PAGE_ROW_COUNT: usize = 64;
-/// What the fence keeps of each page: the beginning of its first row.
+/// The fence's entry for a page: the beginning of its first row.
 pub(crate) const FENCE_KEY_BYTES: usize = 8;
 const CHECKSUM_BYTES: usize = 4;
 

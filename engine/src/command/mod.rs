@@ -3,7 +3,7 @@
 pub mod bodies;
 pub mod context;
 pub mod draft;
-pub mod ledger;
+pub mod ingest_state;
 pub mod memory;
 pub mod record;
 mod revision;

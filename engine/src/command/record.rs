@@ -25,7 +25,7 @@ use crate::text::signature::Signer;
 use crate::text::tokens;
 
 use super::bodies::Bodies;
-use super::ledger::{Ledger, Seen};
+use super::ingest_state::{IngestState, Seen};
 use super::revision::revision_of;
 
 /// An event that is not yet in the log, with the bytes of its bodies, one a row.
@@ -53,11 +53,11 @@ pub enum Draft {
 /// Turns the entries of one stream into drafts. Make one for each commit.
 #[derive(Debug)]
 pub struct Recorder<'a> {
-    ledger: &'a Ledger,
+    ingest_state: &'a IngestState,
     registry: &'a dyn Registry,
     signer: &'a Signer,
     withheld: &'a Withheld,
-    /// Facts drafted by this recorder and not in the ledger yet.
+    /// Facts drafted by this recorder and not in the ingest state yet.
     pending: rustc_hash::FxHashMap<Origin, u64>,
     pending_tools: rustc_hash::FxHashMap<String, String>,
     pending_memory: rustc_hash::FxHashSet<String>,
@@ -91,36 +91,36 @@ pub fn opening(info: &StreamInfo, key: [u8; 32]) -> EventDraft {
     EventDraft { event, bodies: bodies.into_rows(), lost: Vec::new() }
 }
 
-/// What `info` knows better than the ledger of an open stream; `None` if nothing.
-pub fn change(info: &StreamInfo, ledger: &Ledger) -> Option<Fact> {
+/// What `info` knows better than the ingest state of an open stream; `None` if nothing.
+pub fn change(info: &StreamInfo, ingest_state: &IngestState) -> Option<Fact> {
     let newer = |new: &Option<String>, now: &Option<String>| new.clone().filter(|_| new != now);
-    let title = newer(&info.title, &ledger.title);
+    let title = newer(&info.title, &ingest_state.title);
     // A session may visit many folders; the one it began in is what relative paths mean.
-    let cwd = info.cwd.clone().filter(|_| ledger.cwd.is_none());
-    let project = newer(&info.project, &ledger.project);
-    let host_version = newer(&info.host_version, &ledger.host_version);
+    let cwd = info.cwd.clone().filter(|_| ingest_state.cwd.is_none());
+    let project = newer(&info.project, &ingest_state.project);
+    let host_version = newer(&info.host_version, &ingest_state.host_version);
     let any = title.is_some() || cwd.is_some() || project.is_some() || host_version.is_some();
     any.then_some(Fact::SessionChanged { title, cwd, project, host_version })
 }
 
 impl<'a> Recorder<'a> {
-    /// A recorder for the stream of this ledger. `cwd` resolves paths until the ledger knows better.
+    /// A recorder for the stream of this ingest state. `cwd` resolves paths until the ingest state knows better.
     pub fn new(
-        ledger: &'a Ledger,
+        ingest_state: &'a IngestState,
         registry: &'a dyn Registry,
         signer: &'a Signer,
         withheld: &'a Withheld,
         cwd: Option<&str>,
     ) -> Self {
         Self {
-            ledger,
+            ingest_state,
             registry,
             signer,
             withheld,
             pending: rustc_hash::FxHashMap::default(),
             pending_tools: rustc_hash::FxHashMap::default(),
             pending_memory: rustc_hash::FxHashSet::default(),
-            cwd: ledger.cwd.clone().or_else(|| cwd.map(str::to_owned)),
+            cwd: ingest_state.cwd.clone().or_else(|| cwd.map(str::to_owned)),
         }
     }
 
@@ -135,7 +135,7 @@ impl<'a> Recorder<'a> {
             if let Some(pending) = self.pending.get(&origin) {
                 return if *pending == revision { Draft::Known } else { Draft::RecordOthersFirst };
             }
-            if let Some(seen) = self.ledger.seen(origin) {
+            if let Some(seen) = self.ingest_state.seen(origin) {
                 // What came from another store with texts missing is told by nothing, and known all the same.
                 if seen.revision == revision || seen.revision == 0 {
                     return match self.late_wire(info, entry, origin, &seen) {
@@ -162,7 +162,7 @@ impl<'a> Recorder<'a> {
             }
             (fact, revised) => {
                 if let (Fact::ToolStarted { call, .. }, Some(seen)) = (fact, revised)
-                    && self.ledger.open_call(call).is_some_and(|open| open.seq == seen.item)
+                    && self.ingest_state.open_call(call).is_some_and(|open| open.seq == seen.item)
                 {
                     drafts.push(template.given_up(call));
                 }
@@ -183,13 +183,13 @@ impl<'a> Recorder<'a> {
     /// Whether a finish ends a call that began after the one whose end is known by the same origin.
     fn ends_another(&self, call: &str, seen: &Seen) -> bool {
         self.pending_tools.contains_key(call)
-            || self.ledger.open_call(call).is_some_and(|open| open.seq > seen.seq)
+            || self.ingest_state.open_call(call).is_some_and(|open| open.seq > seen.seq)
     }
 
     /// Drafts a message that was recorded with other parts: those that were there are rewritten, or emptied; what is more
     /// is added to it.
     fn revise_message(&self, template: &Template<'_>, parts: &[PartEntry], drafts: &mut Vec<EventDraft>) {
-        let items = self.ledger.part_items(template.origin);
+        let items = self.ingest_state.part_items(template.origin);
         for (place, item) in items.iter().enumerate() {
             let parts = parts.get(place..=place).unwrap_or_default();
             let revised = ItemRevised { item: *item, face: Face::Output, parts: Vec::new() };
@@ -260,7 +260,7 @@ impl<'a> Recorder<'a> {
         let known = items.iter().filter_map(|item| match item {
             ItemRef::Id(id) => Some(*id),
             ItemRef::Origin(text, part) => {
-                let seen = self.ledger.seen(self.secret().origin(text))?;
+                let seen = self.ingest_state.seen(self.secret().origin(text))?;
                 Some(ItemId { seq: seen.item, part: *part })
             }
         });
@@ -268,10 +268,10 @@ impl<'a> Recorder<'a> {
     }
 
     fn point(&self, point: &PointRef) -> Seq {
-        let seen = |text: &str| self.ledger.seen(self.secret().origin(text)).map(|seen| seen.seq);
+        let seen = |text: &str| self.ingest_state.seen(self.secret().origin(text)).map(|seen| seen.seq);
         match point {
             PointRef::Seq(seq) => *seq,
-            PointRef::After(text) => seen(text).unwrap_or(self.ledger.head),
+            PointRef::After(text) => seen(text).unwrap_or(self.ingest_state.head),
             PointRef::Before(text) => seen(text).map_or(Seq::ZERO, |seq| Seq(seq.get().saturating_sub(1))),
         }
     }
@@ -391,7 +391,7 @@ impl<'a> Recorder<'a> {
             MemoryKind::Note => ('n', "other", Lifespan::Project),
         };
         let id = if memory.id.is_empty() {
-            self.ledger.free_memory_id(letter, &|id| self.pending_memory.contains(id))
+            self.ingest_state.free_memory_id(letter, &|id| self.pending_memory.contains(id))
         } else {
             memory.id.clone()
         };

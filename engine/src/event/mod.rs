@@ -14,8 +14,8 @@
 //!
 //! This module does no IO and knows neither the log nor the fold.
 
+mod borrowed;
 mod context;
-mod lent;
 mod memory;
 mod message;
 #[cfg(any(test, feature = "testing"))]
@@ -34,11 +34,11 @@ use serde::{Deserialize as FromJson, Serialize as ToJson};
 use crate::ids::{Micros, Origin, Seq, StreamId};
 use crate::secret::first_16_of;
 
+pub(crate) use borrowed::{Borrowed, BorrowedList, Finished, Frequent, Started, forms};
 pub use context::{
     BodyAddress, ContextRebased, ContextServed, DamageNoted, Discarded, Distilled, Erased, Hidden, Injected,
     InjectedKind, Pinned, PolicySet, RebaseCause, Restored, Unpinned,
 };
-pub(crate) use lent::{Finished, Frequent, Lent, LentList, Started, forms};
 pub use memory::{
     Lifespan, MemoryKind, MemoryRecorded, MemoryReinforced, MemoryRetracted, MemorySource, MemorySuperseded,
 };

@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 
 use super::facts::{Ix, NONE, index};
 use super::rules::Slot;
-use super::saved::{In, Out, flat};
+use super::snapshot::{In, Out, flat};
 
 #[derive(Clone, Copy, Debug)]
 struct Head {

@@ -14,10 +14,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
 
 use super::claims::{Claims, Keep};
 use super::facts::{Facts, Ix, NONE, Size, index};
-use super::few::Few;
 use super::history::{Cause, FileTouch, History, Order, RuleKind};
 use super::memory::MemoryState;
 use super::names::Name;
@@ -27,7 +27,7 @@ use super::policy::Policy;
 use super::protect::Lists;
 use super::rules::quiet::{Pair, Quiet};
 use super::rules::{Clear, FILE_RULE, Look, RULES, SHORTENING, Slot, Subject};
-use super::saved::{Later, flat, flat_enum};
+use super::snapshot::{Later, flat, flat_enum};
 use super::task::TaskState;
 use super::todo::TodoState;
 use crate::event::{Face, InjectedKind, KeyKind, Outcome, TodoList, TodoUpdate, ToolClass};
@@ -101,7 +101,7 @@ pub(crate) struct Subs {
 /// The present of a stream.
 #[derive(Clone, Debug, Default, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
 pub(crate) struct Core {
-    #[rkyv(with = super::saved::AsJson)]
+    #[rkyv(with = super::snapshot::AsJson)]
     pub(crate) policy: Arc<Policy>,
     /// The policy is the stream's own, not the store's.
     pub(crate) own_policy: bool,
@@ -109,7 +109,7 @@ pub(crate) struct Core {
     #[rkyv(with = rkyv::with::Skip)]
     pub(super) live: Vec<Live>,
     #[rkyv(with = rkyv::with::AsVec)]
-    open: FxHashMap<Name, Few<Ix>>,
+    open: FxHashMap<Name, SmallVec<[Ix; 1]>>,
     #[rkyv(with = rkyv::with::Skip)]
     pub(super) claims: Claims,
     /// Names of steps that have begun.

@@ -18,9 +18,9 @@ pub use rows::ItemKind;
 pub(crate) use rows::*;
 
 use super::names::{Name, Names};
-use super::saved::{Fields, Flat, Later, Out, flat};
+use super::snapshot::{Fields, Flat, Later, Out, flat};
 use super::table::{Lazy, hash_of};
-use crate::event::{Body, KeyKind, Lent, Role, Shown, SignatureForm, TodoList, TodoRole, ToolClass};
+use crate::event::{Body, Borrowed, KeyKind, Role, Shown, SignatureForm, TodoList, TodoRole, ToolClass};
 use crate::ids::{ItemId, Seq, Signature, Turn};
 
 /// Index of an item within its stream, in the order of recording.
@@ -212,7 +212,7 @@ impl Facts {
     }
 
     /// Interns a key of a call or of a changed file.
-    pub(crate) fn key(&mut self, key: Lent<'_, crate::event::Key>) -> KeyFact {
+    pub(crate) fn key(&mut self, key: Borrowed<'_, crate::event::Key>) -> KeyFact {
         let (kind, class) = (key.kind(), key.class());
         let given = self.names.intern(key.given());
         let resolved = key.resolved().map(|text| self.names.intern(text));

@@ -10,19 +10,19 @@
 //! what had ended after it, all stamped with its own seq. So the state at `w` is what holds at `w`, whatever came
 //! later, and equals a fold of the events up to `w`.
 
-mod packed;
+mod encoding;
 mod rows;
 
-pub(crate) use packed::{Edges, Rows, Totals};
+pub(crate) use encoding::{Edges, Rows, Totals};
 pub(crate) use rows::*;
 pub use rows::{RuleKind, ShortenKind};
 use rustc_hash::FxHashMap;
 
 use super::facts::{Ix, KeyId, NONE, index};
-use super::saved::{In, Out, flat};
+use super::snapshot::{In, Out, flat};
 use crate::event::Face;
+use crate::failpoints::{Failpoint, is_enabled};
 use crate::ids::{Seq, Turn};
-use crate::planted::{Bug, is_planted};
 
 #[cfg(test)]
 thread_local! {
@@ -225,7 +225,7 @@ impl History {
                 self.edges.set(&EdgeRow { released: at, ..edge });
             }
         }
-        if is_planted(Bug::RestoreForgets) {
+        if is_enabled(Failpoint::RestoreForgets) {
             return 0;
         }
         self.end(ix, at, |row| row.cause.is_restorable())

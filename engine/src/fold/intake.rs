@@ -12,8 +12,8 @@ use super::op::Restore;
 use super::policy::Policy;
 use super::state::State;
 use crate::event::{
-    Body, Finished, Frequent, Hidden, Lent, LentList, Part, Payload, Recorded, Role, SignatureForm, Started,
-    TurnKind, forms,
+    Body, Borrowed, BorrowedList, Finished, Frequent, Hidden, Part, Payload, Recorded, Role, SignatureForm,
+    Started, TurnKind, forms,
 };
 use crate::ids::{ItemId, Micros, Seq};
 
@@ -56,7 +56,7 @@ impl State {
                 Op::Abandon(self.facts.message_by_key(key)?)
             }
             Payload::ItemRevised(revised) => {
-                let parts = self.take_part_list(LentList::Owned(&revised.parts));
+                let parts = self.take_part_list(BorrowedList::Owned(&revised.parts));
                 let number = index(self.facts.revisions.len());
                 self.facts.revisions.push(Revision { seq, item: revised.item, face: revised.face, parts });
                 Op::Revise(number)
@@ -80,7 +80,7 @@ impl State {
                 own: self.core.own_policy,
             })),
             Payload::FileChanged(changed) => {
-                let key = self.facts.key(Lent::Owned(&changed.key));
+                let key = self.facts.key(Borrowed::Owned(&changed.key));
                 self.facts.keys.push(key);
                 Op::FileChanged(index(self.facts.keys.len().saturating_sub(1)))
             }
@@ -165,7 +165,7 @@ impl State {
         ix
     }
 
-    fn take_parts(&mut self, at: Place, number: u32, parts: LentList<'_, Part>) -> Op {
+    fn take_parts(&mut self, at: Place, number: u32, parts: BorrowedList<'_, Part>) -> Op {
         let first = self.facts.next_ix();
         let (role, hidden) = self
             .facts
@@ -187,7 +187,7 @@ impl State {
         Op::Parts { first, count: index(parts.len()) }
     }
 
-    fn extra_of(&mut self, part: Lent<'_, Part>) -> Extra {
+    fn extra_of(&mut self, part: Borrowed<'_, Part>) -> Extra {
         Extra {
             media_type: part.media_type().map(|text| self.facts.names.intern(text)),
             task: part.task().map(|text| self.facts.names.intern(text)),
@@ -197,7 +197,7 @@ impl State {
     }
 
     /// Parts that are no items: of an output, or of what a face was rewritten to.
-    fn take_part_list(&mut self, parts: LentList<'_, Part>) -> Range {
+    fn take_part_list(&mut self, parts: BorrowedList<'_, Part>) -> Range {
         let first = index(self.facts.parts.len());
         for part in parts.iter() {
             let extra = self.extra_of(part);
@@ -233,7 +233,7 @@ impl State {
             Some(key) => self.facts.message(at.seq, key, Role::Assistant),
             None => NONE,
         };
-        let todos = match started.todos.and_then(Lent::to_owned) {
+        let todos = match started.todos.and_then(Borrowed::to_owned) {
             Some(list) => {
                 self.facts.todo_lists.0.push(Arc::new(list));
                 index(self.facts.todo_lists.0.len().saturating_sub(1))
@@ -267,10 +267,10 @@ impl State {
     }
 
     fn take_finish(&mut self, at: Place, finished: &Finished<'_>) -> u32 {
-        let tag = finished.output.iter().rev().find_map(Lent::task);
+        let tag = finished.output.iter().rev().find_map(Borrowed::task);
         let task = tag.map(|text| self.facts.names.intern(text));
         let output = self.take_part_list(finished.output);
-        let todos = finished.todos.and_then(Lent::to_owned).map(Arc::new);
+        let todos = finished.todos.and_then(Borrowed::to_owned).map(Arc::new);
         let extra = if finished.details.is_some() || todos.is_some() {
             self.facts.rare.finish_extras.push(FinishExtra { details: finished.details, todos });
             index(self.facts.rare.finish_extras.len().saturating_sub(1))

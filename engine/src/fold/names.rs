@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use super::facts::index;
-use super::saved::{In, Out};
+use super::snapshot::{In, Out};
 use super::table::{Lazy, Table, hash_of};
 
 /// An interned string of one stream.

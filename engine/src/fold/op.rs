@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::facts::{Ix, index};
 use super::memory::{MemoryEvent, Moment};
 use super::policy::Policy;
-use super::saved::{In, Out, flat};
+use super::snapshot::{In, Out, flat};
 use crate::event::{TaskChanged, TodoChange, TodoList};
 use crate::ids::{ItemId, Seq, Turn};
 
@@ -25,32 +25,32 @@ pub(crate) enum Op {
     },
     Prompt,
     Policy {
-        #[rkyv(with = super::saved::AsJson)]
+        #[rkyv(with = super::snapshot::AsJson)]
         policy: Arc<Policy>,
         own: bool,
     },
-    Replace(#[rkyv(with = super::saved::Apart)] Arc<Vec<ItemId>>),
+    Replace(#[rkyv(with = super::snapshot::Apart)] Arc<Vec<ItemId>>),
     Clear(u32),
-    Rewound(#[rkyv(with = super::saved::Apart)] Arc<Rewind>),
+    Rewound(#[rkyv(with = super::snapshot::Apart)] Arc<Rewind>),
     /// Index of the key.
     FileChanged(u32),
     Abandon(u32),
     Revise(u32),
     Hide(u32),
-    Restore(#[rkyv(with = super::saved::Apart)] Arc<Restore>),
-    Pin(#[rkyv(with = super::saved::Apart)] Arc<Vec<ItemId>>),
-    Unpin(#[rkyv(with = super::saved::Apart)] Arc<Vec<ItemId>>),
+    Restore(#[rkyv(with = super::snapshot::Apart)] Arc<Restore>),
+    Pin(#[rkyv(with = super::snapshot::Apart)] Arc<Vec<ItemId>>),
+    Unpin(#[rkyv(with = super::snapshot::Apart)] Arc<Vec<ItemId>>),
     Closed,
     Injected(Ix),
-    TodosReplaced(#[rkyv(with = super::saved::Apart)] Arc<TodoList>),
-    TodoChanged(#[rkyv(with = super::saved::Apart)] Arc<TodoChange>),
-    TaskChanged(#[rkyv(with = super::saved::Apart)] Arc<TaskChanged>),
+    TodosReplaced(#[rkyv(with = super::snapshot::Apart)] Arc<TodoList>),
+    TodoChanged(#[rkyv(with = super::snapshot::Apart)] Arc<TodoChange>),
+    TaskChanged(#[rkyv(with = super::snapshot::Apart)] Arc<TaskChanged>),
     TaskEvicted {
-        #[rkyv(with = super::saved::Apart)]
+        #[rkyv(with = super::snapshot::Apart)]
         event: Arc<crate::event::TaskEvicted>,
         eviction: u32,
     },
-    Memory(#[rkyv(with = super::saved::Apart)] Arc<MemoryEvent>),
+    Memory(#[rkyv(with = super::snapshot::Apart)] Arc<MemoryEvent>),
 }
 
 /// What is shown again.
@@ -178,7 +178,7 @@ impl FromIterator<(Seq, Op)> for Ops {
 pub(crate) struct Rewind {
     pub(crate) to: Seq,
     pub(crate) turn: Turn,
-    #[rkyv(with = super::saved::AsJson)]
+    #[rkyv(with = super::snapshot::AsJson)]
     pub(crate) policy: Arc<Policy>,
     pub(crate) own: bool,
 }

@@ -10,7 +10,7 @@ use super::names::Name;
 use super::policy::Policy;
 use super::rules::Guard;
 use crate::event::KeyKind;
-use crate::planted::{Bug, is_planted};
+use crate::failpoints::{Failpoint, is_enabled};
 
 /// Lists that a tool is on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -69,7 +69,7 @@ impl Lists {
     /// Whether a call names a protected file.
     pub(crate) fn is_file_protected(&self, facts: &Facts, ix: Ix) -> bool {
         let Some(call) = facts.call(ix) else { return false };
-        !is_planted(Bug::TombstoneOnProtected)
+        !is_enabled(Failpoint::TombstoneOnProtected)
             && !self.files.is_empty()
             && facts.keys_of(call).iter().filter(|key| key.kind == KeyKind::File).any(|key| {
                 let named = |name| self.files.get(&name).copied().unwrap_or_default();

@@ -23,7 +23,7 @@ use crate::storage::{StoredFile, read_up_to, sync, write_all};
 const HELD_BYTES_MAX: usize = 1 << 20;
 const HELD_COUNT_MAX: usize = 128;
 
-/// What redb asked for.
+/// A request of redb.
 enum Op {
     Write { offset: u64, bytes: Vec<u8> },
     Length(u64),
@@ -40,7 +40,7 @@ struct Inner {
     file: Box<dyn StoredFile>,
     /// `None`: let through.
     held: Mutex<Option<Held>>,
-    /// Whether redb's syncs are left out: of a file that nobody opens before its maker has synced it whole.
+    /// Whether redb's syncs are left out: of a file that no process opens before its maker has synced it whole.
     is_draft: bool,
     /// Whether nothing is ever let through.
     is_reading: bool,
@@ -149,7 +149,7 @@ impl Held {
                         out.copy_from_slice(bytes);
                     }
                 }
-                // What is cut off comes back as zeros, if at all.
+                // Truncated bytes come back as zeros, if at all.
                 Op::Length(length) if *length < end => {
                     let kept = usize::try_from(length.saturating_sub(offset)).unwrap_or(usize::MAX);
                     out.get_mut(kept..).unwrap_or_default().fill(0);

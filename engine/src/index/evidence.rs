@@ -1,26 +1,26 @@
-//! An index that knows what the log does not: evidence that the log was rolled back.
+//! An index that is ahead of the log: evidence that the log was rolled back.
 //!
 //! ```text
 //! index: "#812 ends at 1:40960 with link ab.."      log: that commit is there? -> nothing to say, however far it is confirmed
 //!                                                        another one, or none  -> evidence: kept as it is, told, not used
 //! ```
 //!
-//! Frames are indexed only once they are durable, so a crash never makes an index know more than the log. An older copy put in
-//! the place of a store does, and so does a hand that takes records back. Which of them it was is for a person to say:
-//! until then the file is neither removed nor replaced, and answers come from the log.
+//! Frames are indexed only once they are durable, so a crash never puts an index ahead of the log. Putting an
+//! older copy in the place of a store does, and so does cutting records off. A person must say which it was: until then the file
+//! is neither removed nor replaced, and answers come from the log.
 
+use crate::failpoints::{Failpoint, is_enabled};
 use crate::ids::{Position, Seq};
 use crate::log::Log;
-use crate::planted::{Bug, is_planted};
 use crate::storage::{Access, Storage};
 
 use super::file::Table;
+use super::files::{self, INDEX_NAME, IndexOptions, LOCK_NAME};
 use super::layout::Fault;
 use super::lookup;
-use super::owner::{self, INDEX_NAME, IndexOptions, LOCK_NAME};
 use super::{Bypassed, FramePlace, Identity, Watermark};
 
-/// What an index says of the log.
+/// An index's claims about the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Testimony {
     /// Which store it is of.
@@ -39,20 +39,20 @@ pub struct Evidence {
     pub watermark: Watermark,
     /// Where the log ends.
     pub head: Seq,
-    /// What it knows and the log does not, in a line.
+    /// How the index is ahead of the log, in one line.
     pub detail: String,
 }
 
-/// What came of asking an index.
+/// The answer of an index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IndexWitness {
     /// There is none, or an empty file.
     Absent,
-    /// Somebody owns it.
+    /// Another process owns it.
     InUse,
     /// It cannot be read, and why.
     Unreadable(String),
-    /// What it says.
+    /// Its claims.
     Says(Testimony),
 }
 
@@ -79,7 +79,7 @@ pub(super) fn ask(storage: &dyn Storage, options: IndexOptions) -> IndexWitness 
     let open = || storage.open(INDEX_NAME, Access::Read);
     // Locked by a handle of its own: one that redb gave up on is never closed.
     let (Ok(file), Ok(locked)) = (open(), open()) else { return IndexWitness::Absent };
-    // Without its lock file nobody owns it.
+    // Without its lock file no process owns it.
     let lock = storage.open(LOCK_NAME, Access::Read).ok();
     if lock.as_ref().is_some_and(|lock| !matches!(lock.try_lock(), Ok(true))) {
         return IndexWitness::InUse;
@@ -93,7 +93,7 @@ pub(super) fn ask(storage: &dyn Storage, options: IndexOptions) -> IndexWitness 
     // Each row has a checksum of its own, so that pages need not be checked first.
     let found = Table::open(file, options.cache_bytes, false).and_then(|table| match testimony(&table) {
         Ok(found) => {
-            // What redb would write was held back, and goes with it.
+            // Writes of redb were held back and are dropped.
             let _ = table.close();
             Ok(found)
         }
@@ -113,7 +113,7 @@ pub(super) fn ask(storage: &dyn Storage, options: IndexOptions) -> IndexWitness 
 pub(super) fn beyond(identity: Identity, durable: (Seq, Position), said: &Testimony) -> Option<Evidence> {
     let Watermark { seq, end, .. } = said.watermark;
     let is_ahead = seq > durable.0 || end.is_some_and(|end| end > durable.1);
-    if said.identity != identity || !is_ahead || is_planted(Bug::IndexAheadOfLog) {
+    if said.identity != identity || !is_ahead || is_enabled(Failpoint::IndexAheadOfLog) {
         return None;
     }
     let detail = format!("the index knows events up to {seq}, the log ends at {}", durable.0);
@@ -140,12 +140,12 @@ pub(super) fn beside(log: &Log, identity: Identity, said: &Testimony) -> Option<
     if let Some(evidence) = beyond(identity, (head.seq, head.position), said) {
         return Some(evidence);
     }
-    // Below the head: another commit is there, unless nobody can tell what was.
+    // Below the head: another commit is there, unless the frame cannot be read.
     let found = match log.locate(watermark.seq) {
         Ok(Some(frame)) => frame.header().link(),
         Ok(None) | Err(_) => return None,
     };
-    if is_planted(Bug::IndexAheadOfLog) {
+    if is_enabled(Failpoint::IndexAheadOfLog) {
         return None;
     }
     let (seq, link) = (watermark.seq, watermark.link);
@@ -153,20 +153,20 @@ pub(super) fn beside(log: &Log, identity: Identity, said: &Testimony) -> Option<
     Some(Evidence { watermark, head: head.seq, detail })
 }
 
-/// Gives an index that is evidence another name, under which nobody opens it: a person has said that it is explained.
+/// Renames an index that is evidence, so that no program opens it. Call when a person has explained the difference.
 ///
 /// Returns the name.
 ///
 /// # Errors
-/// [`Bypassed`] if somebody owns the index, or the name cannot be changed; then it stays as it is.
+/// [`Bypassed`] if another process owns the index, or the name cannot be changed; then it stays as it is.
 pub fn set_aside(storage: &dyn Storage) -> Result<String, Bypassed> {
-    let _lock = owner::lock(storage)?;
-    let names = storage.list("").map_err(|error| owner::cannot("list", storage, "", &error))?;
+    let _lock = files::lock(storage)?;
+    let names = storage.list("").map_err(|error| files::cannot("list", storage, "", &error))?;
     let name = (0..=u32::MAX)
         .map(|count| format!("{INDEX_NAME}.evidence-{count}"))
         .find(|name| !names.contains(name))
         .ok_or_else(|| Fault::new("there is no name left for it"))?;
     let renamed = storage.rename(INDEX_NAME, &name).and_then(|()| storage.sync_dir(""));
-    renamed.map_err(|error| owner::cannot("rename", storage, INDEX_NAME, &error))?;
+    renamed.map_err(|error| files::cannot("rename", storage, INDEX_NAME, &error))?;
     Ok(name)
 }

@@ -42,7 +42,7 @@ pub fn panic_is_contained() -> bool {
 /// Runs `action` so that a panic in it becomes a fault.
 pub(super) fn contained<T>(action: impl FnOnce() -> Result<T, Fault>) -> Result<T, Fault> {
     let outer = CONTAINED.replace(true);
-    // What `action` touches is abandoned after a panic, so that nobody sees it half changed.
+    // The table is abandoned after a panic, so that no later call sees it half changed.
     let result = catch_unwind(AssertUnwindSafe(action));
     CONTAINED.set(outer);
     result.unwrap_or_else(|panic| Err(Fault(format!("redb gave up on its file: {}", message(&*panic)))))

@@ -1,4 +1,4 @@
-//! What must be known to add a frame: the watermark, and each stream's number and head. Pure.
+//! The state that adding a frame needs: the watermark, and each stream's number and head. Pure.
 //!
 //! Absorbing rows updates this and collects the table rows that change, each once however many frames changed it, in
 //! the order of their keys.

@@ -1,4 +1,4 @@
-//! The thread that feeds the index, after the ack and off everyone's path.
+//! The thread that feeds the index, after the acknowledgement.
 //!
 //! ```text
 //! commit -> nudge (never waits) -> gather a few ms -> frames_after -> rows_of -> apply, not yet on disk
@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Only frames that the log has made durable are read, so the index never knows more than the log after a power cut.
-//! Memory is bounded by one read. Nobody waits for this thread: readers add what is past the watermark themselves.
+//! Memory is bounded by one read. No caller waits for this thread: readers add events past the watermark themselves.
 
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,42 +16,9 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError, bounded, never, select};
 
-use crate::codec::Frame;
-use crate::ids::{Position, Seq};
-use crate::secret::Secret;
-
+use super::frames::{FrameSource, SourceFault};
 use super::rows::{Rows, rows_of};
 use super::{Bypassed, Durability, Index, Lookup as _};
-
-/// Where frames come from: the log.
-pub trait FrameSource: Send + Sync {
-    /// The last durable seq, and the end of its frame.
-    fn durable_head(&self) -> (Seq, Position);
-
-    /// What keys the log.
-    fn secret(&self) -> Secret;
-
-    /// Durable frames in order: from the one that follows `end`, or the first of all. As many as fit into `bytes_max`,
-    /// at least one if there is one.
-    ///
-    /// # Errors
-    /// If a frame cannot be read; nothing past it is indexed.
-    fn frames_after(&self, end: Option<Position>, bytes_max: usize) -> Result<Vec<Frame>, SourceFault>;
-}
-
-/// Frames could not be read.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{reason}")]
-pub struct SourceFault {
-    /// Why, in one line.
-    pub reason: String,
-}
-
-impl From<SourceFault> for Bypassed {
-    fn from(fault: SourceFault) -> Self {
-        Self { reason: fault.reason }
-    }
-}
 
 /// When the thread works. The defaults come from measured runs: small commits cost 10 to 14 us an event, large ones
 /// half, and a durable one each 8k events bounds what is indexed again after a crash to 100 ms.

@@ -302,8 +302,8 @@ const START_BYTES: usize = 14;
 /// and so many of their digest.
 const DIGEST_BYTES: usize = 6;
 
-/// What is kept of a name: all, or its beginning and a digest. Call ids and paths are long, and would be most of an index;
-/// whoever asks for one knows it whole. Two names of a stream that share both parts would be one: one pair in 2^48.
+/// The stored form of a name: all of it, or its beginning and a digest. Call ids and paths are long, and would be most of an index;
+/// a caller that asks for one knows it whole. Two names of a stream that share both parts would be one: one pair in 2^48.
 pub(super) fn kept_name(text: &str) -> Vec<u8> {
     match text.as_bytes().get(..START_BYTES).filter(|_| text.len() > WHOLE_BYTES_MAX) {
         None => text.as_bytes().to_vec(),
@@ -353,7 +353,7 @@ pub(super) fn may_begin(kept: &[u8], text: &str) -> bool {
     kept.starts_with(text.get(..known).unwrap_or(text))
 }
 
-/// What is kept of a name, the number of its stream, and the newest seq.
+/// The stored form of a name, the number of its stream, and the newest seq.
 pub(super) fn read_name(key: &[u8], value: &[u8]) -> Result<(Vec<u8>, u32, Seq), Fault> {
     let mut take = Take::open(key, value, "name")?;
     let mut start = Take::key(key, "name");

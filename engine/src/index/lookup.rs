@@ -43,7 +43,7 @@ pub(super) fn no_meta() -> Fault {
     Fault::new("its first row is missing")
 }
 
-/// What to go on with: the heads that these rows say.
+/// The heads that these rows hold, to go on from.
 pub(super) fn resume(rows: &dyn Sorted) -> Result<Heads, Fault> {
     let meta = rows.meta()?;
     Heads::resume(&meta, streams(rows)?)
@@ -203,7 +203,7 @@ pub(super) fn digest(rows: &dyn Sorted) -> Result<Digest, Fault> {
 }
 
 /// A digest of rows that does not depend on their order and can be kept while rows are put in and replaced: the sum of
-/// the digests of each. It finds accidents; whoever chooses rows could make two sums equal.
+/// the digests of each. It finds accidents; a forger that chooses rows could make two sums equal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Tally {
     count: u64,

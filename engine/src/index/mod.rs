@@ -7,12 +7,12 @@
 //! ```
 //!
 //! The log is the truth and the index a cache: `index.redb` may be deleted at any time, is rebuilt from frames, and a
-//! rebuilt index equals the live one row by row. It holds places and names, never contents: whoever finds a place
-//! reads the log there, and the log's checks decide.
+//! rebuilt index equals the live one row by row. It holds places and names, never contents. A caller reads the
+//! log at the place that was found, and the log's checks decide.
 //!
 //! Nothing here can fail a caller. An index that another process holds, that is damaged, of another store or version, is
-//! removed and begun anew, or [`Bypassed`]: then answers come from the log, slower. One that knows what the log does not is
-//! [`Evidence`]: kept as it is, and told of, until a person sets it aside. redb can
+//! removed and begun anew, or [`Bypassed`]: then answers come from the log, slower. An index that is ahead of the log is
+//! [`Evidence`]: it is kept and reported until a person sets it aside. redb can
 //! panic on damaged files, so every call into it is contained (see [`panic_is_contained`]). Every row carries a
 //! checksum over key and value, rows of a stream are numbered, and counts are kept: a garbled or missing place is
 //! noticed. Only a lost name goes unnoticed in a file too large to be checked at open, so a name that is not found is
@@ -23,6 +23,8 @@
 mod backend;
 mod evidence;
 mod file;
+mod files;
+mod frames;
 mod heads;
 mod indexer;
 mod layout;
@@ -41,9 +43,11 @@ use crate::ids::{Digest, Link, Position, Seq, StoreId, StreamId};
 
 pub use evidence::{Evidence, IndexWitness, Testimony, set_aside};
 pub use file::panic_is_contained;
-pub use indexer::{FrameSource, Indexer, IndexerOptions, SourceFault};
+pub use files::{INDEX_NAME, IndexOptions};
+pub use frames::{FrameSource, SourceFault};
+pub use indexer::{Indexer, IndexerOptions};
 pub use memory::MemoryIndex;
-pub use owner::{INDEX_NAME, Index, IndexOptions, IndexState};
+pub use owner::{Index, IndexState};
 pub use rebuild::{LiveComparison, Rebuilt, reindex};
 pub(crate) use rows::SESSION_OPENED;
 pub use rows::{Rows, rows_of};
@@ -75,7 +79,7 @@ pub struct Watermark {
     pub link: Link,
 }
 
-/// What is known of one stream.
+/// A stream in the index.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct StreamEntry {
     /// The stream.
@@ -101,7 +105,7 @@ pub struct Contents {
     pub streams: Vec<(StreamEntry, Vec<FramePlace>)>,
 }
 
-/// What a name names.
+/// The kind of thing that a name names.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u8)]
 pub enum NameKind {
@@ -158,7 +162,7 @@ pub struct Bypassed {
     pub reason: String,
 }
 
-/// What an index can be asked.
+/// The questions to an index.
 ///
 /// Each answer is of one moment, at or after [`Lookup::watermark`] as read before: it may know later frames, never
 /// fewer.
@@ -175,7 +179,7 @@ pub trait Lookup {
     /// The last `limit` frames of `stream`, oldest first.
     fn last_frames_of(&self, stream: StreamId, limit: usize) -> Result<Vec<FramePlace>, Bypassed>;
 
-    /// The log's table of contents, all of one moment: to begin a catalog with, instead of reading the log. Cost: one
+    /// The log's table of contents at one moment, for a caller that would otherwise read the log. Cost: one
     /// row for each frame of each stream.
     fn contents(&self) -> Result<Contents, Bypassed>;
 

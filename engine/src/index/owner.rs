@@ -4,7 +4,6 @@
 //! opened, removed, made anew and used; all others are told [`IndexState::Bypassed`] and answer from the log.
 
 use std::fmt;
-use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
@@ -15,45 +14,19 @@ use crate::storage::{Access, Storage, StoredFile};
 
 use super::evidence::{self, Evidence, IndexWitness, Judge};
 use super::file::Table;
+use super::files::{
+    INDEX_NAME, IndexOptions, NEW_NAME, adopt, lock, lock_with, open_table, open_to_read, remove,
+};
 use super::heads::Heads;
 use super::layout::Fault;
 use super::lookup::{self, Sorted};
 use super::memory::MemoryIndex;
-use super::rebuild::{NEW_NAME, pack};
+use super::rebuild::pack;
 use super::recent::Recent;
 use super::rows::Rows;
 use super::{
     Bypassed, Contents, Durability, FramePlace, Identity, Lookup, NameEntry, NameKind, StreamEntry, Watermark,
 };
-
-/// The index's file.
-pub const INDEX_NAME: &str = "index.redb";
-/// An empty file, whose lock makes a process the owner.
-pub(super) const LOCK_NAME: &str = "INDEX";
-
-/// How to use an index.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct IndexOptions {
-    /// Memory for pages, in bytes. More than 8 MiB gained nothing in measured reads.
-    pub cache_bytes: usize,
-    /// Files up to this size have every page checked when they are opened.
-    pub check_bytes_max: u64,
-    /// Memory for rows that a rebuild sorts at once, in bytes. Stores with more are put in by parts, which takes longer.
-    pub sort_bytes_max: usize,
-    /// An index that its owner made a quarter of, and so many events of, is written anew with full pages when it is closed.
-    pub pack_event_count_min: u64,
-}
-
-impl Default for IndexOptions {
-    fn default() -> Self {
-        Self {
-            cache_bytes: 16 << 20,
-            check_bytes_max: 4 << 20,
-            sort_bytes_max: 128 << 20,
-            pack_event_count_min: 4096,
-        }
-    }
-}
 
 /// Why there is no index to be had.
 enum Opening {
@@ -67,14 +40,14 @@ impl From<Fault> for Opening {
     }
 }
 
-/// What became of opening the index.
+/// The outcome of opening the index.
 #[derive(Debug)]
 pub enum IndexState {
     /// This process owns it.
     Owner(Arc<Index>),
     /// It is not used by this process.
     Bypassed(Bypassed),
-    /// It knows what the log does not. It is kept as it is, and used by nobody.
+    /// It is ahead of the log. It is kept and not used.
     Evidence(Evidence),
 }
 
@@ -190,8 +163,8 @@ impl Index {
         })
     }
 
-    /// Opens the index to look things up, and leaves its file as it is: one that is not there, is damaged or foreign is
-    /// only not used. Nobody else owns the index meanwhile.
+    /// Opens the index for look-ups and does not change its file. A missing, damaged or foreign index is not used. No other
+    /// process owns the index meanwhile.
     pub(super) fn open_reading(
         storage: &Arc<dyn Storage>,
         identity: Identity,
@@ -221,14 +194,13 @@ impl Index {
         state_of(opened())
     }
 
-    /// What the index in `storage` says of the log, without adopting, changing or making anything: a witness of the log's
-    /// end.
+    /// The index's claims about the log, as a witness of the log's end. Adopts, changes and makes nothing.
     pub fn witness(storage: &dyn Storage, options: IndexOptions) -> IndexWitness {
         evidence::ask(storage, options)
     }
 
-    /// Whether the index beside `log` knows what the log does not. Changes nothing; `None` also if somebody owns the index,
-    /// who has then asked this, or if it cannot be read. Cost: about 1 ms if there is an index.
+    /// Whether the index beside `log` is ahead of the log. Changes nothing. `None` also if another process owns the index (it
+    /// has made this check), or if the index cannot be read. Cost: about 1 ms if there is an index.
     pub fn evidence(log: &Log, options: IndexOptions) -> Option<Evidence> {
         let identity = Identity { store: log.store(), format: FORMAT_VERSION };
         match evidence::ask(&**log.storage(), options) {
@@ -237,7 +209,7 @@ impl Index {
         }
     }
 
-    /// What was wrong with the file that was there, if it had to be removed.
+    /// Why the old file had to be removed, if it had to.
     pub fn notice(&self) -> Option<&str> {
         self.notice.as_deref()
     }
@@ -394,7 +366,7 @@ impl Drop for Index {
     fn drop(&mut self) {
         let Some(table) = self.table.take() else { return };
         if self.is_reading {
-            // What redb writes to close its file is held back like all it wrote.
+            // Writes of redb at closing are held back, too.
             if self.broken.get().is_none() {
                 let _ = table.close();
             } else {
@@ -403,7 +375,7 @@ impl Drop for Index {
             return;
         }
         if self.is_worth_packing() && pack(&*self.storage, &table, self.options).is_ok() {
-            // Nobody finds this file any more.
+            // This file has no name any more.
             let _ = table.close();
             return;
         }
@@ -414,41 +386,7 @@ impl Drop for Index {
     }
 }
 
-/// Takes the lock that makes this process the owner of the index.
-pub(super) fn lock(storage: &dyn Storage) -> Result<Box<dyn StoredFile>, Fault> {
-    lock_with(storage, Access::Create)
-}
-
-fn lock_with(storage: &dyn Storage, access: Access) -> Result<Box<dyn StoredFile>, Fault> {
-    let file = storage.open(LOCK_NAME, access).map_err(|error| cannot("open", storage, LOCK_NAME, &error))?;
-    match file.try_lock() {
-        Ok(true) => Ok(file),
-        Ok(false) => Err(Fault::new("another process holds it")),
-        Err(error) => Err(cannot("lock", storage, LOCK_NAME, &error)),
-    }
-}
-
-/// Whether there is a file of that name.
-pub(super) fn exists(storage: &dyn Storage, name: &str) -> bool {
-    storage.open(name, Access::Read).is_ok()
-}
-
-/// `None` if someone else has the file open, without being its owner.
-pub(super) fn open_table(
-    storage: &dyn Storage,
-    name: &str,
-    options: IndexOptions,
-) -> Result<Option<Table>, Fault> {
-    let file = storage.open(name, Access::Create).map_err(|error| cannot("open", storage, name, &error))?;
-    // Whoever looks into the file with another program is left in peace.
-    if !file.try_lock().map_err(|error| cannot("lock", storage, name, &error))? {
-        return Ok(None);
-    }
-    let bytes = file.len().map_err(|error| cannot("look at", storage, name, &error))?;
-    Table::open(file, options.cache_bytes, bytes > 0 && bytes <= options.check_bytes_max).map(Some)
-}
-
-/// What came of opening an index.
+/// The outcome of opening, as the caller sees it.
 fn state_of(opened: Result<Index, Opening>) -> IndexState {
     match opened {
         Ok(index) => IndexState::Owner(Arc::new(index)),
@@ -469,59 +407,9 @@ fn judged(table: Table, judge: Judge<'_>) -> Result<Table, Opening> {
         }
     };
     let Some(evidence) = said.as_ref().and_then(judge) else { return Ok(table) };
-    // What redb would write was held back, and goes with it.
+    // Writes of redb were held back and are dropped.
     let _ = table.close();
     Err(Opening::Evidence(evidence))
-}
-
-/// The table of an index that is there, to be read from.
-fn open_to_read(storage: &dyn Storage, options: IndexOptions) -> Result<Table, Fault> {
-    let cannot = |error| cannot("open", storage, INDEX_NAME, &error);
-    let file = storage.open(INDEX_NAME, Access::Read).map_err(cannot)?;
-    if !file.try_lock().map_err(cannot)? {
-        return Err(Fault::new("another process has its file open"));
-    }
-    let bytes = file.len().map_err(cannot)?;
-    if bytes == 0 {
-        return Err(Fault::new("its file is empty"));
-    }
-    Table::reading(file, options.cache_bytes, bytes <= options.check_bytes_max)
-}
-
-/// Checks that what is in the table is ours. An empty table is begun. Whether it agrees with the log was asked before.
-pub(super) fn adopt(table: Table, identity: Identity) -> Result<(Table, Heads), Fault> {
-    let result = heads_of(&table, identity);
-    match result {
-        Ok(heads) => Ok((table, heads)),
-        Err(fault) => {
-            table.abandon();
-            Err(fault)
-        }
-    }
-}
-
-fn heads_of(table: &Table, identity: Identity) -> Result<Heads, Fault> {
-    let Some((meta, heads)) = table.read(|rows| Ok((rows.meta()?, lookup::resume(rows)?)))? else {
-        let heads = Heads::new(identity);
-        let (key, value) = heads.meta().row();
-        table.commit(&[(key, value)].into(), Durability::None)?;
-        return Ok(heads);
-    };
-    if meta.identity != identity {
-        return Err(Fault::new("it belongs to another store"));
-    }
-    Ok(heads)
-}
-
-pub(super) fn remove(storage: &dyn Storage, name: &str) -> Result<(), Fault> {
-    match storage.remove(name) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(cannot("remove", storage, name, &error)),
-        _ => Ok(()),
-    }
-}
-
-pub(super) fn cannot(action: &str, storage: &dyn Storage, name: &str, error: &io::Error) -> Fault {
-    Fault(format!("cannot {action} {}: {error}", storage.path(name).display()))
 }
 
 fn hex(bytes: &[u8]) -> String {

@@ -11,10 +11,10 @@ use crate::ids::{Digest, Position, Seq};
 use crate::storage::{Access, Storage};
 
 use super::file::Table;
+use super::files::{self, INDEX_NAME, IndexOptions, NEW_NAME};
 use super::heads::Heads;
 use super::layout::Fault;
 use super::lookup::{self, Tally};
-use super::owner::{self, INDEX_NAME, IndexOptions};
 use super::rows::{Rows, rows_of};
 use super::sorting::Sorting;
 use super::{Bypassed, Durability, FrameSource, Identity, evidence};
@@ -24,8 +24,6 @@ const BATCH_BYTES_MAX: usize = 4 << 20;
 const BATCH_COUNT_MAX: usize = 2;
 /// Memory for pages meanwhile.
 const CACHE_BYTES: usize = 32 << 20;
-/// The rebuilt index, until it is proven.
-pub(super) const NEW_NAME: &str = "index.redb.new";
 
 /// How the index that was there compares with the rebuilt one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -43,7 +41,7 @@ pub enum LiveComparison {
     Different,
 }
 
-/// What a rebuild did.
+/// The outcome of a rebuild.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use = "a rebuild says whether the old index was right"]
 pub struct Rebuilt {
@@ -59,13 +57,13 @@ pub struct Rebuilt {
     pub bytes: u64,
     /// Digest over all rows.
     pub digest: Digest,
-    /// What was there before.
+    /// How the old index compared.
     pub live: LiveComparison,
 }
 
 /// Makes the index in `storage` anew from `source` and replaces the one that is there, once it is proven and on disk.
 ///
-/// Nobody may own the index meanwhile, this process included. Cost: 2 to 4 us an event, one sync of the file and one of the
+/// No process may own the index meanwhile, this one included. Cost: 2 to 4 us an event, one sync of the file and one of the
 /// folder, and memory for all rows up to [`IndexOptions::sort_bytes_max`].
 ///
 /// # Errors
@@ -87,17 +85,17 @@ fn replace(
     source: &dyn FrameSource,
     options: IndexOptions,
 ) -> Result<Rebuilt, Bypassed> {
-    let _lock = owner::lock(storage)?;
+    let _lock = files::lock(storage)?;
     let durable = source.durable_head();
     refuse_evidence(storage, identity, durable, options)?;
-    owner::remove(storage, NEW_NAME)?;
+    files::remove(storage, NEW_NAME)?;
     let result = build(storage, identity, source, durable.0, options).and_then(|mut rebuilt| {
         rebuilt.live = compare(storage, identity, options, &rebuilt);
         take_place(storage)?;
         Ok(rebuilt)
     });
     if result.is_err() {
-        let _ = owner::remove(storage, NEW_NAME);
+        let _ = files::remove(storage, NEW_NAME);
     }
     result
 }
@@ -109,10 +107,10 @@ fn refuse_evidence(
     durable: (Seq, Position),
     options: IndexOptions,
 ) -> Result<(), Bypassed> {
-    if !owner::exists(storage, INDEX_NAME) {
+    if !files::exists(storage, INDEX_NAME) {
         return Ok(());
     }
-    let Ok(Some(table)) = owner::open_table(storage, INDEX_NAME, options) else { return Ok(()) };
+    let Ok(Some(table)) = files::open_table(storage, INDEX_NAME, options) else { return Ok(()) };
     let Ok(said) = evidence::testimony(&table) else {
         table.abandon();
         return Ok(());
@@ -142,7 +140,7 @@ fn draft<T>(
     options: IndexOptions,
     make: impl FnOnce(&Table) -> Result<T, Bypassed>,
 ) -> Result<(T, u64), Bypassed> {
-    let cannot = |error| owner::cannot("open", storage, NEW_NAME, &error);
+    let cannot = |error| files::cannot("open", storage, NEW_NAME, &error);
     let file = storage.open(NEW_NAME, Access::Create).map_err(cannot)?;
     let mut table = Table::draft(file, options.cache_bytes.max(CACHE_BYTES))?;
     let made = make(&table).and_then(|made| {
@@ -160,7 +158,7 @@ fn draft<T>(
 
 /// Puts the draft where the index was.
 fn take_place(storage: &dyn Storage) -> Result<(), Fault> {
-    let cannot = |error| owner::cannot("replace", storage, INDEX_NAME, &error);
+    let cannot = |error| files::cannot("replace", storage, INDEX_NAME, &error);
     storage.rename(NEW_NAME, INDEX_NAME).and_then(|()| storage.sync_dir("")).map_err(cannot)
 }
 
@@ -169,7 +167,7 @@ fn take_place(storage: &dyn Storage) -> Result<(), Fault> {
 ///
 /// Its caller holds the lock that makes it the owner. Cost: about 1 us a row, one sync of the file and one of the folder.
 pub(super) fn pack(storage: &dyn Storage, table: &Table, options: IndexOptions) -> Result<(), Bypassed> {
-    owner::remove(storage, NEW_NAME)?;
+    files::remove(storage, NEW_NAME)?;
     let packed = draft(storage, options, |packed| {
         let mut put = Tally::default();
         packed.fill(|next| {
@@ -187,7 +185,7 @@ pub(super) fn pack(storage: &dyn Storage, table: &Table, options: IndexOptions) 
     });
     let result = packed.and_then(|_| Ok(take_place(storage)?));
     if result.is_err() {
-        let _ = owner::remove(storage, NEW_NAME);
+        let _ = files::remove(storage, NEW_NAME);
     }
     result
 }
@@ -264,7 +262,7 @@ fn each_batch(
     std::thread::scope(|scope| {
         scope.spawn(move || {
             let failed = make_rows(source, head, |batch| send.send(Ok(batch)).is_ok()).err();
-            // Nobody listens any more: then nobody needs to know.
+            // If the receiver is gone, no thread needs the error.
             let _ = failed.map(|failed| send.send(Err(failed)));
         });
         // Dropping the receiver at an error ends the other thread, too.
@@ -302,13 +300,13 @@ fn compare(
     options: IndexOptions,
     rebuilt: &Rebuilt,
 ) -> LiveComparison {
-    if !owner::exists(storage, INDEX_NAME) {
+    if !files::exists(storage, INDEX_NAME) {
         return LiveComparison::Absent;
     }
-    let Ok(Some(table)) = owner::open_table(storage, INDEX_NAME, options) else {
+    let Ok(Some(table)) = files::open_table(storage, INDEX_NAME, options) else {
         return LiveComparison::Different;
     };
-    let Ok((table, heads)) = owner::adopt(table, identity) else { return LiveComparison::Different };
+    let Ok((table, heads)) = files::adopt(table, identity) else { return LiveComparison::Different };
     let seq = heads.watermark().seq;
     let Ok(digest) = table.read(lookup::digest) else {
         table.abandon();

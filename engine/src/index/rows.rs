@@ -1,4 +1,4 @@
-//! What one frame adds to an index. Pure: the same frame always gives the same rows.
+//! The rows that one frame adds to an index. Pure: the same frame always gives the same rows.
 
 use crate::codec::{EventRef, Frame, payload};
 use crate::event::{Key, KeyKind, Payload};
@@ -8,7 +8,7 @@ use crate::text::label::Label;
 
 use super::{FramePlace, NAME_BYTES_MAX, NameKind};
 
-/// What one frame adds to an index; made by [`rows_of`].
+/// The rows that one frame adds to an index; made by [`rows_of`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Rows {
     pub(super) place: FramePlace,
@@ -56,7 +56,7 @@ pub(super) const TOOL_CALL_STARTED: u16 = 32;
 pub(super) const FILE_CHANGED: u16 = 34;
 pub(super) const MEMORY_RECORDED: u16 = 64;
 
-/// What `frame` adds to an index. `secret`: the store's, to read the labels of calls.
+/// The rows that `frame` adds to an index. `secret`: the store's, to read the labels of calls.
 ///
 /// Total: payloads that are unknown or do not decode bear no names, and their events are placed all the same. Cost:
 /// decodes only the kinds that bear names.

@@ -34,7 +34,7 @@ impl Sorting {
     pub(super) fn put(&mut self, key: &[u8], value: &[u8]) {
         let mut start = [0; 8];
         start.iter_mut().zip(key).for_each(|(to, from)| *to = *from);
-        // Rows are short and their bytes bounded by whoever puts them: a row that does not fit would be missed by the proof.
+        // Rows are short; their makers bound them. The proof would miss a row that does not fit.
         let fits = |length| u16::try_from(length).ok();
         let (Some(key_bytes), Some(value_bytes)) = (fits(key.len()), fits(value.len())) else { return };
         let Ok(offset) = u32::try_from(self.bytes.len()) else { return };

@@ -5,7 +5,8 @@ use crate::ids::{Position, Seq};
 use crate::log::Log;
 use crate::secret::Secret;
 
-use super::owner::{Index, IndexOptions, IndexState};
+use super::files::IndexOptions;
+use super::owner::{Index, IndexState};
 use super::{FrameSource, Identity, SourceFault, evidence};
 
 impl FrameSource for Log {

@@ -1,51 +1,51 @@
 //! Appending: many callers, one leader, one write, one sync.
 //!
 //! ```text
-//! caller: prepare -> handoff: lead, or wait
-//! leader: gather -> W { page; repair or catch up; conditions; seal; busy; write; written } -> settle -> wake all
+//! caller: prepare -> commit queue: lead, or wait
+//! leader: wait for others -> write lock { page; repair or catch up; conditions; link; busy; write; written } -> settle -> wake all
 //! ```
 //!
-//! W is given back before the sync, so that while one group waits for the disk another, of any process, is written
-//! behind it; one sync then covers both.
+//! The write lock is released before the sync. So while one group waits for the disk, another group, of any process, is written
+//! behind it, and one sync covers both.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
+use super::commit_queue::{Stages, Until};
+use super::durability::{self, Attempt, Outcome, State, SyncOps};
 use super::error::LogError;
 use super::files::TAIL;
-use super::group::WriteSegment;
-use super::handoff::{Stages, Until};
-use super::settle::{self, Outcome, Shore, State, Turn};
-use super::survey::is_anchored;
+use super::recovery_scan::is_anchored;
 use super::tail::{Lost, SyncLock, Tail, WriteLock};
+use super::write_segment::WriteSegment;
 use super::{Appended, Condition, Head, Log, Prepared, Writer, locked};
 use crate::codec::{SEGMENT_HEADER_BYTES, TailPage};
+use crate::failpoints::{Failpoint, is_enabled};
 use crate::ids::{Position, Seq};
-use crate::planted::{Bug, is_planted};
 use crate::storage::sync;
 
-/// How long to wait for what others wrote to become durable before doing it oneself.
+/// How long to wait for another process to make its commit durable, before this process does it.
 const REACH_WAIT: Duration = Duration::from_millis(5);
-/// How long whoever has the turn to sync may be stopped before others do without.
-const TURN_WAIT: Duration = Duration::from_secs(1);
-/// The same for clocks that stand still.
-const TURN_WAIT_COUNT: u32 = 1000;
-/// How long whoever did without a turn waits for W to tell what is durable.
-const TELL_WAIT: Duration = Duration::from_millis(1);
-/// So often others are let run before time passes in pauses between looks at the page: of a share of a sync's time.
+/// How long the holder of the sync lock may be stopped before other processes sync without the lock.
+const SYNC_LOCK_WAIT: Duration = Duration::from_secs(1);
+/// The same as a count of pauses, for clocks that stand still.
+const SYNC_LOCK_WAIT_COUNT: u32 = 1000;
+/// How long a process that synced without the sync lock waits for the write lock, to publish.
+const PUBLISH_WAIT: Duration = Duration::from_millis(1);
+/// Pauses between reads of the page: at first only yields, then a share of a sync's time within these bounds.
 const PAUSE_YIELD_COUNT: u32 = 2;
 const PAUSE_SHARE: u32 = 4;
 const PAUSE_MIN: Duration = Duration::from_micros(20);
 const PAUSE_MAX: Duration = Duration::from_millis(1);
-/// How often others are waited for to sync what they wrote.
+/// How often [`REACH_WAIT`] is waited for.
 const REACH_WAIT_COUNT: u32 = 4;
 
 /// A commit on its way into the log.
 pub(crate) struct Request {
     pub(crate) prepared: Prepared,
     pub(crate) conditions: Vec<Condition>,
-    /// Whether a stream that moved has the commit handed back; otherwise that is only told.
+    /// `true`: a moved stream refuses the commit. `false`: the answer only reports it.
     pub(crate) strict: bool,
 }
 
@@ -54,22 +54,22 @@ pub(crate) struct Request {
 #[must_use]
 pub struct Placed {
     pub(crate) appended: Appended,
-    /// What was written together with it, and is to be made durable.
+    /// The group that the commit was written in; it becomes durable as a whole.
     pub(crate) stretch: Stretch,
 }
 
-/// A stretch of the log that was written at once.
+/// The part of the log that one write filled.
 #[derive(Clone)]
 pub(crate) struct Stretch {
     pub(crate) start: Position,
     pub(crate) end: Head,
     pub(crate) epoch: u32,
-    /// The file it is in.
+    /// The segment that holds it.
     pub(crate) segment: Arc<WriteSegment>,
 }
 
 impl Placed {
-    /// Of two, the one that covers the other once it is durable.
+    /// The later of two commits: once it is durable, so is the other.
     pub(crate) fn later<'a>(&'a self, other: &'a Self) -> &'a Self {
         if other.is_beyond(self) { other } else { self }
     }
@@ -82,7 +82,7 @@ impl Placed {
         self.appended
     }
 
-    /// What was written, and where.
+    /// The written commit and its place.
     pub fn appended(&self) -> &Appended {
         &self.appended
     }
@@ -109,8 +109,8 @@ impl Stages for Log {
         failure.again()
     }
 
-    fn gather(&self, all_here: impl FnMut() -> bool) {
-        self.patience.gather(all_here, || self.clock.elapsed());
+    fn wait_for_others(&self, all_here: impl FnMut() -> bool) {
+        self.commit_delay.wait(all_here, || self.clock.elapsed());
     }
 }
 
@@ -118,9 +118,9 @@ impl Log {
     /// Appends a commit. When it returns `Ok` the commit is durable and visible; otherwise nothing was recorded,
     /// except that after [`LogError::Poisoned`] the next open may find the commit whole.
     ///
-    /// Each condition names the newest seq the caller had seen when it decided; if the stream went on since, by
-    /// this or another process, the commit is handed back. One flush a commit; commits of other threads and processes
-    /// that come at the same time share it.
+    /// Each condition names the newest seq that the caller had seen when it decided. If the stream has moved since, by
+    /// this or another process, the commit is refused. Cost: one sync, shared with commits of other threads and processes
+    /// that arrive at the same time.
     ///
     /// # Errors
     /// [`LogError::HeadMoved`], [`LogError::Busy`], [`LogError::NoSpace`], [`LogError::Poisoned`],
@@ -130,8 +130,8 @@ impl Log {
         Ok(self.submit(request, Until::Durable)?.appended)
     }
 
-    /// Writes a commit and returns once it has its place in the log, without waiting for a sync: not durable, not
-    /// visible, and lost in a power cut until [`Log::settle`] returns.
+    /// Writes a commit and returns once it has its place in the log, without waiting for a sync. Until [`Log::settle`]
+    /// returns, the commit is not visible, and a power cut loses it.
     ///
     /// # Errors
     /// As [`Log::append`].
@@ -150,22 +150,22 @@ impl Log {
         placed
     }
 
-    /// Waits until `seq`, which is written, is durable: whoever decides again must see why.
+    /// Waits until a written `seq` is durable: a caller that decides again must see the events that moved its stream.
     fn reach(&self, seq: Seq) -> Result<(), LogError> {
         for _ in 0..REACH_WAIT_COUNT {
             if self.wait_for_commit(Seq(seq.0.saturating_sub(1)), REACH_WAIT)?.seq >= seq {
                 return Ok(());
             }
         }
-        // Whoever wrote it may be gone.
+        // The process that wrote it may have ended.
         self.exclusive().map(drop)
     }
 
-    /// Waits until what was placed is durable and visible; syncs if nobody else does.
+    /// Waits until a placed commit is durable and visible. Syncs if no other caller does.
     ///
     /// # Errors
-    /// [`LogError::Poisoned`] if a sync failed since it was written, [`LogError::Replaced`] if the store's files are others
-    /// now: it may be in the log or not.
+    /// [`LogError::Poisoned`] if a sync failed since the write, [`LogError::Replaced`] if the store's files were replaced. In
+    /// both cases the commit may be in the log or not.
     pub fn settle(&self, placed: &Placed) -> Result<(), LogError> {
         self.check_process()?;
         let Some(tail) = &self.tail else {
@@ -180,15 +180,15 @@ impl Log {
         Ok(())
     }
 
-    /// Waits until a stretch is durable. `holds_lock`: the caller has W.
+    /// Waits until a stretch is durable. `holds_lock`: the caller holds the write lock.
     pub(super) fn await_stretch(&self, tail: &Tail, stretch: &Stretch, holds_lock: bool) -> Outcome<Lost> {
         let waits = std::cell::Cell::new((0, None));
-        let surf = Surf { log: self, tail, stretch, holds_lock, waits };
+        let ops = LogSync { log: self, tail, stretch, holds_lock, waits };
         let (start, end) = (stretch.start.0, stretch.end.position.0);
-        tail.settling.settle(&surf, settle::Stretch { start, end, epoch: stretch.epoch })
+        tail.sync_wait.settle(&ops, durability::Stretch { start, end, epoch: stretch.epoch })
     }
 
-    /// What became of this handle's writes cannot be known: it writes no more.
+    /// Poisons this handle: the state of its writes is unknown, so it writes no more.
     pub(super) fn lost(&self, lost: Lost) -> LogError {
         self.poisoned.store(true, Ordering::SeqCst);
         match lost {
@@ -197,8 +197,7 @@ impl Log {
         }
     }
 
-    /// Whether a stretch is in the log, durable, when the page that should say so says nothing: that is made anew from the
-    /// log, and the log is asked.
+    /// Whether a stretch is durable in the log, when the page cannot be read: makes the page anew from the log, then compares.
     fn is_kept(&self, stretch: &Stretch) -> bool {
         let Ok(held) = self.exclusive() else { return false };
         let is_reached =
@@ -206,7 +205,7 @@ impl Log {
         is_reached && is_anchored(&self.segments, &stretch.end).unwrap_or(false)
     }
 
-    /// Makes a durable end visible to readers of this handle.
+    /// Moves the head that readers of this handle see.
     pub(crate) fn show(&self, head: Head) {
         let mut shared = locked(&self.shared);
         if head.position > shared.head.position {
@@ -216,7 +215,7 @@ impl Log {
         }
     }
 
-    /// Completes the segment that is being written and begins the next one, unless it has no frame yet. Durable.
+    /// Completes the current segment and begins the next one, unless the current one has no frame yet. Durable.
     ///
     /// # Errors
     /// As [`Log::append`].
@@ -233,8 +232,7 @@ impl Log {
         self.roll(tail, &mut writer)
     }
 
-    /// The log to oneself: nobody else writes, all that is written is durable and visible. For commits that keep finding
-    /// that their stream moved.
+    /// Takes the write lock, and makes every written event durable and visible. For commits whose stream keeps moving.
     ///
     /// # Errors
     /// As [`Log::append`].
@@ -250,7 +248,7 @@ impl Log {
     }
 }
 
-/// The log, held by one caller. Give it back soon: no other process can append meanwhile.
+/// The write lock, held by one caller. Release it soon: no other process can append meanwhile.
 pub struct Exclusive<'a> {
     log: &'a Log,
     writer: MutexGuard<'a, Writer>,
@@ -258,10 +256,10 @@ pub struct Exclusive<'a> {
 }
 
 impl Exclusive<'_> {
-    /// Appends a commit, as [`Log::append`] does, and gives the log back.
+    /// Appends a commit, as [`Log::append`] does, and releases the lock.
     ///
     /// # Errors
-    /// As [`Log::append`]; never that a stream moved, if the caller has read up to the head.
+    /// As [`Log::append`]. A caller that has read up to the head never gets [`LogError::HeadMoved`].
     pub fn append(mut self, prepared: Prepared, conditions: &[Condition]) -> Result<Appended, LogError> {
         let request = Request { prepared, conditions: conditions.to_vec(), strict: true };
         let answer = self.log.write_held(&mut self.writer, vec![request]).pop();
@@ -273,37 +271,37 @@ impl Exclusive<'_> {
     }
 }
 
-/// What waits for the log to become durable, with the file to sync at hand.
-struct Surf<'a> {
+/// The steps of a wait for durability over the log's files.
+struct LogSync<'a> {
     log: &'a Log,
     tail: &'a Tail,
     stretch: &'a Stretch,
-    /// Whoever waits has W.
+    /// The caller holds the write lock.
     holds_lock: bool,
-    /// How often it was waited, and since when.
+    /// How many pauses there were, and the time of the first.
     waits: std::cell::Cell<(u32, Option<Duration>)>,
 }
 
-impl Surf<'_> {
-    /// Whether a file that was synced is the one that others read.
+impl LogSync<'_> {
+    /// Whether the synced file is still the one that other processes read.
     fn is_in_place(&self) -> bool {
         let is_current = self.tail.is_current().unwrap_or(false);
         is_current && self.stretch.segment.file.is_linked().unwrap_or(false)
     }
 
-    /// Tells what is durable without a turn, which takes W instead. If that is not to be had others find out for
-    /// themselves.
-    fn tell_under_lock(&self, place: &Head) {
+    /// Publishes a durable place without the sync lock, under the write lock instead. If that lock is held, the next process
+    /// that syncs publishes.
+    fn publish_under_write_lock(&self, place: &Head) {
         if self.holds_lock {
-            return self.tell_held(place);
+            return self.publish_held(place);
         }
         let Ok(_writer) = self.log.writer.try_lock() else { return };
-        if let Ok(_lock) = self.tail.lock(&*self.log.clock, TELL_WAIT) {
-            self.tell_held(place);
+        if let Ok(_lock) = self.tail.lock(&*self.log.clock, PUBLISH_WAIT) {
+            self.publish_held(place);
         }
     }
 
-    fn tell_held(&self, place: &Head) {
+    fn publish_held(&self, place: &Head) {
         let Ok(page) = self.tail.read() else { return };
         if self.state(&page).is_some_and(|state| state.epoch == self.stretch.epoch) {
             let _ = self.tail.confirm_durable(&page, place);
@@ -311,13 +309,13 @@ impl Surf<'_> {
     }
 }
 
-impl<'a> Shore for Surf<'a> {
-    type Turn = SyncLock<'a>;
+impl<'a> SyncOps for LogSync<'a> {
+    type Lock = SyncLock<'a>;
     type Page = TailPage;
     type Failure = Lost;
 
     fn look(&self) -> TailPage {
-        // What cannot be read says nothing; whoever needs it then reads it again, and reports why it cannot be.
+        // An unreadable page counts as empty. A caller that needs the page reads it again and reports the error.
         self.tail.read().unwrap_or_default()
     }
 
@@ -337,14 +335,14 @@ impl<'a> Shore for Surf<'a> {
         Lost::Sync
     }
 
-    fn try_turn(&self) -> Turn<SyncLock<'a>> {
+    fn try_lock(&self) -> Attempt<SyncLock<'a>> {
         self.tail.try_lock_sync()
     }
 
-    fn sync(&self, turn: Option<&SyncLock<'a>>, page: &TailPage) -> Result<u64, Lost> {
+    fn sync(&self, lock: Option<&SyncLock<'a>>, page: &TailPage) -> Result<u64, Lost> {
         let segment = &*self.stretch.segment;
-        // Its writer may have died in the middle of telling where it ends; up to here it is written all the same. In the
-        // next segment: then all of this one was made durable before that began.
+        // Its writer may have died before it published the end; this stretch is written all the same. If the page names the
+        // next segment, this one was made durable before that one began.
         let covered = |page: &TailPage| {
             let written = page.written.filter(|written| written.position.segment() == segment.number);
             written.filter(|written| written.position > self.stretch.end.position).unwrap_or(self.stretch.end)
@@ -355,12 +353,12 @@ impl<'a> Shore for Surf<'a> {
             self.tail.poison();
             return Err(Lost::Sync);
         }
-        self.log.patience.synced(self.log.clock.elapsed().saturating_sub(began));
-        if is_planted(Bug::CoveredReadLate) {
+        self.log.commit_delay.synced(self.log.clock.elapsed().saturating_sub(began));
+        if is_enabled(Failpoint::CoveredReadLate) {
             place = covered(&self.look());
         }
-        if turn.is_none() {
-            // Others may have gone on meanwhile as far as to give up what was not confirmed.
+        if lock.is_none() {
+            // Meanwhile another process may have given up the unconfirmed events.
             let page = self.look();
             let state = self.state(&page).ok_or(Lost::Replaced)?;
             if state.epoch != self.stretch.epoch {
@@ -373,10 +371,10 @@ impl<'a> Shore for Surf<'a> {
         if !self.is_in_place() {
             return Err(Lost::Replaced);
         }
-        // It is durable whether or not this can be told; if not, whoever syncs next will.
-        match turn {
+        // The stretch is durable even if publishing fails; then the next sync publishes it.
+        match lock {
             Some(_) => drop(self.tail.claim(page, &place)),
-            None => self.tell_under_lock(&place),
+            None => self.publish_under_write_lock(&place),
         }
         self.log.show(place);
         Ok(place.position.0)
@@ -390,13 +388,13 @@ impl<'a> Shore for Surf<'a> {
         if count < PAUSE_YIELD_COUNT {
             std::thread::yield_now();
         } else {
-            let share = self.log.patience.sync_time() / PAUSE_SHARE;
+            let share = self.log.commit_delay.sync_time() / PAUSE_SHARE;
             self.log.clock.sleep(share.clamp(PAUSE_MIN, PAUSE_MAX));
         }
-        count < TURN_WAIT_COUNT && now.saturating_sub(since) < TURN_WAIT
+        count < SYNC_LOCK_WAIT_COUNT && now.saturating_sub(since) < SYNC_LOCK_WAIT
     }
 
-    fn gather(&self, all_here: impl FnMut() -> bool) {
-        self.log.patience.gather(all_here, || self.log.clock.elapsed());
+    fn wait_for_others(&self, all_here: impl FnMut() -> bool) {
+        self.log.commit_delay.wait(all_here, || self.log.clock.elapsed());
     }
 }

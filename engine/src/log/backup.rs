@@ -5,12 +5,12 @@
 //! ```
 //!
 //! Writers are not held up and need not stop. The head is taken after the complete segments were copied: a body is
-//! erased only in a complete segment and only after its erasure is on record, so whatever erasure the copied segments
-//! show is on record in the copy, too. If one was under way meanwhile, the copy may have some of its bodies still, or half
-//! of one: then it gets a note of its own, and whoever opens it ends that erasure in it. The store file comes last: a copy
-//! that was interrupted is no store.
+//! erased only in a complete segment and only after its erasure is on record, so every erasure that the copied segments
+//! show is on record in the copy, too. If an erasure is under way during the copy, the copy may still hold some of its bodies, or
+//! half of one. The copy then gets a note of its own, and the next opening ends the erasure there. The store file is copied last:
+//! an interrupted copy is no store.
 //!
-//! Not here: whether the copy is sound. `verify` tells, and who makes a backup should ask it.
+//! Not here: whether the copy is sound. Run `verify` on it.
 
 use std::collections::BTreeSet;
 

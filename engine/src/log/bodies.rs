@@ -6,18 +6,19 @@
 //!
 //! One body of a segment as written is one read; of a sealed one, two, and a look at its table. Many at a time share reads
 //! with their neighbours: what lies between two of them is read, too, where that is cheaper than another call to the system.
-//! Every body is checked against its own digest, whoever reads it and however.
+//! Every read of a body checks its digest.
 //!
 //! Reading is done by the caller's thread alone, so that a simulated disk sees the same calls in the same order every time.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::beside::{SHARED_BYTES_MIN, is_alone};
 use super::error::{Corruption, LogError};
-use super::files::{Fault, SegmentFile};
+use super::fault::Fault;
+use super::files::SegmentFile;
 use super::lookup::exactly;
-use super::{Log, sealed};
+use super::parallel_verify::{SHARED_BYTES_MIN, is_alone};
+use super::{Log, sealed_blocks};
 use crate::codec::{
     BODY_CHUNK_BYTES_MAX, BlockRow, BodyRow, Invalid, Part, SALT_BYTES, SealedLayout, check_body, is_zero,
     unpack,
@@ -28,10 +29,10 @@ use crate::storage::read_up_to;
 const BATCH_BYTES: usize = 4 << 20;
 /// Most bytes of one read of neighbours.
 const STRETCH_BYTES: u64 = 256 << 10;
-/// What may lie between two neighbours.
+/// Most bytes between two neighbours.
 const GAP_BYTES: u64 = 2 << 10;
 
-/// What a body is made of, as it was read.
+/// The stored bytes and the salt of a body.
 struct Piece<'r> {
     /// Which of the rows that were asked for.
     number: usize,
@@ -47,7 +48,7 @@ struct Piece<'r> {
 type Read = Result<Vec<u8>, Invalid>;
 
 /// The body, unpacked and checked.
-fn settle(row: &BodyRow, salt: &[u8; SALT_BYTES], stored: &[u8], packed: Option<(u8, u32)>) -> Read {
+fn checked_body(row: &BodyRow, salt: &[u8; SALT_BYTES], stored: &[u8], packed: Option<(u8, u32)>) -> Read {
     let length = row.bytes as usize;
     let Some((codec, checksum)) = packed else {
         check_length(row, stored)?;
@@ -70,7 +71,7 @@ fn settle(row: &BodyRow, salt: &[u8; SALT_BYTES], stored: &[u8], packed: Option<
     Ok(body)
 }
 
-/// What was read short is no body.
+/// A short read gives no body.
 fn check_length(row: &BodyRow, bytes: &[u8]) -> Result<(), Invalid> {
     if bytes.len() == row.bytes as usize {
         return Ok(());
@@ -81,10 +82,10 @@ fn check_length(row: &BodyRow, bytes: &[u8]) -> Result<(), Invalid> {
 fn settle_all(pieces: &[Piece<'_>], stretches: &[Vec<u8>]) -> Vec<Read> {
     let stored = |piece: &Piece<'_>| {
         let stretch = stretches.get(piece.stretch).map_or(&[][..], Vec::as_slice);
-        // What was read short is as long as the file had it; the check says so.
+        // A short read ends where the file ends; the digest's check reports it.
         stretch.get(piece.at.start.min(stretch.len())..piece.at.end.min(stretch.len())).unwrap_or(&[])
     };
-    pieces.iter().map(|piece| settle(piece.row, &piece.salt, stored(piece), piece.packed)).collect()
+    pieces.iter().map(|piece| checked_body(piece.row, &piece.salt, stored(piece), piece.packed)).collect()
 }
 
 /// The same on two threads, if that is worth it and there are two.
@@ -182,9 +183,9 @@ impl Log {
         let Some(file) = self.segment_of(row)? else { return Err(Fault::Nothing) };
         if let Some((ordinal, block)) = sealed_block(&file, row)? {
             let Some(tables) = &file.sealed else { return Err(Fault::Nothing) };
-            let found = sealed::stored_block(file.source(), &tables.layout, ordinal, &block)?;
+            let found = sealed_blocks::stored_block(file.source(), &tables.layout, ordinal, &block)?;
             let packed = Some((block.codec, block.checksum));
-            let body = settle(row, &found.salt, &found.stored, packed).map_err(invalid)?;
+            let body = checked_body(row, &found.salt, &found.stored, packed).map_err(invalid)?;
             return Ok((found.salt, body));
         }
         let mut block = vec![0; SALT_BYTES.saturating_add(row.bytes as usize)];
@@ -288,7 +289,7 @@ impl Log {
         }
     }
 
-    /// What is wrong with a body, as an error.
+    /// A fault of a body as an error.
     fn body_error(&self, row: &BodyRow, fault: Fault) -> LogError {
         let (segment, offset) = (row.position.segment(), row.position.offset());
         let (expected, found) = match fault {
@@ -321,7 +322,7 @@ fn sealed_block(file: &SegmentFile, row: &BodyRow) -> Result<Option<(u32, BlockR
     if file.sealed.is_none() {
         return Ok(None);
     }
-    sealed::block_row(file, row.position).map(Some)
+    sealed_blocks::block_row(file, row.position).map(Some)
 }
 
 /// A file, and where in it a body lies: with its salt, or packed.
@@ -333,7 +334,7 @@ fn place(file: Arc<SegmentFile>, row: &BodyRow) -> Result<Place, Fault> {
         return Ok((file, row.position.offset(), bytes, None));
     };
     let Some(tables) = &file.sealed else { return Err(Fault::Nothing) };
-    let offset = sealed::stored_place(&tables.layout, &block)?;
+    let offset = sealed_blocks::stored_place(&tables.layout, &block)?;
     let bytes = u64::from(block.stored_bytes);
     Ok((file, offset, bytes, Some((ordinal, block))))
 }

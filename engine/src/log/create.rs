@@ -15,7 +15,7 @@ use crate::ids::{Link, Position, Seq, StoreId};
 use crate::secret::Secret;
 use crate::storage::{Access, Clock, Entropy, Storage, read_file, read_up_to, write_file};
 
-/// What the store file says.
+/// The contents of the store file.
 pub(crate) enum Identity {
     Store(StoreFile),
     Missing,

@@ -5,7 +5,8 @@
 //! ```
 //!
 //! A spine holds only the salted digest of a body, so every link, digest and seal still verifies. The note `erasing` is durable before
-//! the erasure is recorded and goes after the last zero: whoever opens the store next finds it and ends what was begun.
+//! the erasure is recorded, and is removed after the last zero. If a process dies between, the next opening finds the note and ends the
+//! erasure.
 //!
 //! Not here: which bodies, who asked and why; that is in the event.
 
@@ -14,10 +15,11 @@ use std::io;
 use std::time::Duration;
 
 use super::error::LogError;
-use super::files::{Fault, LOG_DIR, QUARANTINE_DIR, SNAP_DIR, is_copy_name, segment_name};
+use super::fault::Fault;
+use super::files::{LOG_DIR, QUARANTINE_DIR, SNAP_DIR, is_copy_name, segment_name};
 use super::repair::zero;
 use super::seal::SealLock;
-use super::{Log, sealed};
+use super::{Log, sealed_blocks};
 use crate::codec::{BlockRow, BodyRow, SALT_BYTES, generation_offset, generation_record, is_zero};
 use crate::ids::{Position, Seq};
 use crate::storage::{Access, Storage, read_file, sync, write_all, write_file};
@@ -39,7 +41,7 @@ pub struct Erasing<'a> {
     is_fresh: bool,
 }
 
-/// What was zeroed.
+/// Counts of zeroed bodies and bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 pub struct ErasedFigures {
     /// Bodies whose salt and bytes were zeroed; equal ones counted each time they were stored.
@@ -109,7 +111,7 @@ impl Log {
         }
     }
 
-    /// Takes up an erasure that did not end, if there is one and nobody else is at it.
+    /// Takes up an unfinished erasure, if there is one and no other process works on it.
     ///
     /// # Errors
     /// As [`Log::begin_erasing`], but never [`LogError::Busy`].
@@ -154,7 +156,7 @@ impl Erasing<'_> {
         self.zero_leftovers()?;
         figures.files_removed = self.remove_copies()?;
         log.segments.forget();
-        // Whoever still has the file from before a segment was sealed lets go of it.
+        // Other handles close the file that a sealed segment replaced.
         log.generation_changed();
         Ok(figures)
     }
@@ -203,7 +205,7 @@ impl Erasing<'_> {
             };
             let damaged = |fault| match fault {
                 Fault::Error(error) => error,
-                fault => LogError::corrupt(super::frames::corruption(&log.segments, *position, fault)),
+                fault => LogError::corrupt(super::files::corruption(&log.segments, *position, fault)),
             };
             let Some((ordinal, row)) = tables.block(segment.source(), *position).map_err(damaged)? else {
                 continue;
@@ -227,12 +229,12 @@ impl Erasing<'_> {
             sync(&*file).map_err(fail("sync"))?;
         }
         drop(file);
-        // What a later reader finds is what was meant to be there.
+        // A later reader finds the expected zeros.
         log.segments.forget_one(number);
         if let Some(segment) = log.segments.get(number)?.filter(|segment| segment.sealed.is_some()) {
             for (position, bytes) in blocks {
                 let length = SALT_BYTES.saturating_add(*bytes as usize);
-                if let Ok(block) = sealed::block(&segment, *position, length)
+                if let Ok(block) = sealed_blocks::block(&segment, *position, length)
                     && !is_zero(&block)
                 {
                     let gone = io::Error::other("a body is still there after it was zeroed");
@@ -265,7 +267,7 @@ impl Erasing<'_> {
                     let path = storage.path(&name);
                     move |error| LogError::io(action, path, error)
                 };
-                // Zeros first: whoever has the file open, or a disk that keeps what was removed, keeps zeros.
+                // Zeros first: another program may have the file open, and a disk may keep the blocks of removed files.
                 if let Ok(file) = storage.open(&name, Access::Write) {
                     let length = file.len().map_err(fail("inspect"))?;
                     zero(&*file, 0, length).map_err(fail("zero"))?;
@@ -285,7 +287,7 @@ impl Erasing<'_> {
 
     /// Gives up an erasure of which nothing is on record: its note goes, unless an earlier one left it.
     ///
-    /// If the note cannot be taken away it stays, and whoever opens the store next finds nothing to do and removes it.
+    /// If the note cannot be removed it stays; the next opening finds nothing to do and removes it.
     pub fn give_up(self) {
         let storage = &self.log.storage;
         if self.is_fresh && storage.remove(ERASING).is_ok() {

@@ -1,4 +1,4 @@
-//! What can go wrong with a log, by what the caller can do about it.
+//! Errors of a log, by what the caller can do about them.
 
 use std::io;
 use std::path::PathBuf;
@@ -39,7 +39,7 @@ pub enum LogError {
     /// The disk is full. Nothing was recorded; the store stays readable and takes appends once there is space.
     #[error("no space left to {action} {}; free some and retry", path.display())]
     NoSpace {
-        /// What was being done.
+        /// The action that failed.
         action: &'static str,
         /// To which file.
         path: PathBuf,
@@ -58,7 +58,7 @@ pub enum LogError {
     /// The store, or a part of it, was written by a later version of the program; upgrade. Nothing of it is touched.
     #[error("{} {found}, which this program does not know; use a newer acpdb", path.display())]
     NewerFormat {
-        /// What it has or needs: a format version, or features by their names.
+        /// The store's format version, or the names of unknown features.
         found: String,
         /// The file that says so.
         path: PathBuf,
@@ -102,15 +102,15 @@ pub enum LogError {
     /// This handle was inherited over a fork; a child must open the store itself.
     #[error("this handle belongs to process {owner}; process {process} must open the store itself")]
     Forked {
-        /// Who opened it.
+        /// The process that opened the log.
         owner: u32,
-        /// Who used it.
+        /// The process that used the handle.
         process: u32,
     },
     /// Any other failure of the storage.
     #[error("cannot {action} {}", path.display())]
     Io {
-        /// What was being done.
+        /// The action that failed.
         action: &'static str,
         /// To which file.
         path: PathBuf,
@@ -171,7 +171,7 @@ impl LogError {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{part} is damaged at byte {offset} of {}: expected {expected}, found {found}", path.display())]
 pub struct Corruption {
-    /// What is damaged.
+    /// The damaged part.
     pub part: Part,
     /// The file.
     pub path: PathBuf,
@@ -183,8 +183,8 @@ pub struct Corruption {
     pub seq_first: Option<Seq>,
     /// Last event it costs, if it costs any.
     pub seq_last: Option<Seq>,
-    /// What should be there.
+    /// The expected value.
     pub expected: String,
-    /// What is there.
+    /// The found value.
     pub found: String,
 }

@@ -11,36 +11,14 @@
 
 use std::collections::HashSet;
 
+use super::cursor::Cursor;
 use super::error::{Corruption, LogError};
-use super::files::{Cursor, Fault, SCAN_WINDOW_BYTES, Segments, after, continues, segment_start};
-use super::survey::find_header;
+use super::fault::Fault;
+use super::files::{SCAN_WINDOW_BYTES, Segments, after, continues, corruption, segment_begin, segment_start};
+use super::recovery_scan::find_header;
 use super::{Head, Log};
 use crate::codec::{Frame, FrameCheck, FrameHeader, Part, SegmentHeader, Written};
 use crate::ids::{Position, Seq};
-
-/// A report that something at `position` is wrong. The events it costs are for the caller to fill in.
-pub(crate) fn corruption(segments: &Segments, position: Position, fault: Fault) -> Corruption {
-    let segment = position.segment();
-    let mut report = Corruption {
-        part: Part::Missing,
-        path: segments.path(segment),
-        segment,
-        offset: position.offset(),
-        seq_first: None,
-        seq_last: None,
-        expected: "a frame".to_owned(),
-        found: "nothing".to_owned(),
-    };
-    if let Fault::Invalid(invalid, header) = fault {
-        report.part = invalid.part;
-        report.offset = report.offset.saturating_add(invalid.offset);
-        report.expected = invalid.expected;
-        report.found = invalid.found;
-        report.seq_first = header.as_ref().map(|header| header.first_seq);
-        report.seq_last = header.map(|header| header.last_seq());
-    }
-    report
-}
 
 /// Walks from a place to an end, stepping over damage.
 pub(crate) struct Walk<'a> {
@@ -135,7 +113,7 @@ impl<'a> Walk<'a> {
     fn start(&mut self) -> Result<Option<Corruption>, LogError> {
         let position = self.place.position;
         if position.segment() == 0 {
-            self.place = Written { position: Position::new(1, 0).unwrap_or_default(), ..Written::default() };
+            self.place = Written { position: segment_begin(1), ..Written::default() };
             self.link_known = true;
             if self.until.position <= self.place.position {
                 return Ok(None);
@@ -186,7 +164,7 @@ impl<'a> Walk<'a> {
             Err(invalid) => {
                 // Frames say themselves where they belong, so a segment can be read without its header.
                 self.place.position = start;
-                let position = Position::new(number, 0).unwrap_or_default();
+                let position = segment_begin(number);
                 Ok(Some(corruption(self.segments, position, Fault::Invalid(invalid, None))))
             }
         }
@@ -194,8 +172,7 @@ impl<'a> Walk<'a> {
 
     /// Steps over a segment that is not there.
     fn skip_segment(&mut self, number: u32) -> Result<Corruption, LogError> {
-        let mut damage =
-            corruption(self.segments, Position::new(number, 0).unwrap_or_default(), Fault::Nothing);
+        let mut damage = corruption(self.segments, segment_begin(number), Fault::Nothing);
         damage.part = Part::SegmentMissing;
         "the file".clone_into(&mut damage.expected);
         "no file".clone_into(&mut damage.found);
@@ -312,7 +289,7 @@ impl<'a> Walk<'a> {
             self.place.position = self.until.position;
             Some(self.until.seq)
         };
-        // A stretch that holds no seq costs no event, unless nobody knows how many events were there.
+        // A damaged range without a seq costs no event, unless the number of events in it is unknown.
         let last = last.filter(|last| *last != Seq::ZERO);
         damage.seq_first = last.is_none_or(|last| seq < last).then_some(seq.next());
         damage.seq_last = damage.seq_first.and(last);

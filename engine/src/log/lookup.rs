@@ -8,16 +8,16 @@
 //! damaged ones is told that there is no table. What a table says is only where to look: frames and bodies check themselves.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::error::LogError;
-use super::files::Fault;
+use super::fault::Fault;
 use crate::codec::{
-    FENCE_KEY_BYTES, FRAME_ROW_BYTES, FrameRow, Invalid, PAGE_ROW_COUNT, POSTING_BYTES, Part,
-    STREAM_ROW_BYTES, SealedLayout, StreamRow, TableShape, checked,
+    FENCE_KEY_BYTES, FRAME_ROW_BYTES, FrameRow, Invalid, PAGE_ROW_COUNT, POSTING_BYTES, Part, RECORD_BYTES,
+    RecordKind, STREAM_ROW_BYTES, SealedLayout, StreamRow, TableShape, checked,
 };
-use crate::ids::{Position, Seq, StreamId};
+use crate::ids::{Position, Seq, StoreId, StreamId};
 use crate::storage::{StoredFile, read_up_to};
 
 /// An open file and its name, for errors.
@@ -145,7 +145,8 @@ impl Table {
             } else {
                 for page in 0..self.shape.page_count() {
                     let rows = self.page(file, page)?;
-                    keys.push(rows.first_chunk::<FENCE_KEY_BYTES>().copied().unwrap_or_default());
+                    let first = rows.first_chunk::<FENCE_KEY_BYTES>().copied();
+                    keys.push(first.ok_or_else(|| damaged("an empty page"))?);
                 }
             }
         }
@@ -345,8 +346,9 @@ impl Tables {
         let postings = self.postings.rows(file, row.posting / 2, pairs)?;
         let postings =
             postings.chunks_exact(POSTING_BYTES).skip(odd as usize).take(row.posting_count as usize);
+        let ordinals = postings.map(|bytes| u32::try_from(first_half(bytes)));
         let ordinals: Vec<u32> =
-            postings.map(|bytes| u32::try_from(first_half(bytes)).unwrap_or(0)).collect();
+            ordinals.collect::<Result<_, _>>().map_err(|_| damaged("a posting beyond 32 bits"))?;
         let (Some(first), Some(last)) = (ordinals.first().copied(), ordinals.last().copied()) else {
             return Ok(Vec::new());
         };
@@ -395,4 +397,30 @@ impl Tables {
         let found = self.blocks.lower_bound(file, grain, first_half)?;
         Ok(found.filter(|(_, row)| first_half(row) == grain))
     }
+}
+
+/// A map open for reading.
+pub(crate) struct MapFile {
+    pub(crate) file: Box<dyn StoredFile>,
+    pub(crate) path: PathBuf,
+    pub(crate) tables: Tables,
+}
+
+/// The record at the end of a file, if it is that of this sealed segment: what is left when the header is damaged.
+pub(crate) fn last_record(
+    source: Source<'_>,
+    number: u32,
+    store: StoreId,
+) -> Result<Option<SealedLayout>, LogError> {
+    let length = source.file.len();
+    let length = length.map_err(|error| LogError::io("inspect", source.path.to_owned(), error))?;
+    let Some(start) = length.checked_sub(RECORD_BYTES as u64) else { return Ok(None) };
+    let bytes = match exactly(source, start, RECORD_BYTES) {
+        Ok(bytes) => bytes,
+        Err(Fault::Error(error)) => return Err(error),
+        Err(_) => return Ok(None),
+    };
+    let layout = SealedLayout::decode(&bytes, RecordKind::Sealed).ok();
+    Ok(layout
+        .filter(|layout| layout.number == number && layout.store == store && layout.file_bytes() == length))
 }

@@ -5,19 +5,21 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
+use super::commit_delay::CommitDelay;
+use super::commit_queue::CommitQueue;
 use super::create::{Identity, identify, identity_from_log, make, open_tail, read_secret, store_file_damage};
+use super::cursor::Cursor;
 use super::error::{Corruption, LogError};
-use super::files::{
-    CHECKPOINT, Cursor, Fault, SCAN_WINDOW_BYTES, STORE_FILE, Segments, TAIL, after, segment_start,
+use super::fault::Fault;
+use super::files::{CHECKPOINT, SCAN_WINDOW_BYTES, STORE_FILE, Segments, TAIL, after, segment_start};
+use super::recovery_scan::{
+    CheckpointFile, RecoveryScan, first_gap, is_anchored, read_checkpoint, scan, strict, torn,
 };
-use super::gather::Patience;
-use super::handoff::Handoff;
-use super::survey::{CheckpointFile, Survey, first_gap, is_anchored, read_checkpoint, strict, survey, torn};
 use super::tail::{Tail, read_page};
 use super::{Head, Log, LogOptions, Recovery, Shared, Writer, locked};
 use crate::codec::{Busy, Checkpoint, FrameCheck, FrameHeader, SegmentHeader, TailPage, Written};
+use crate::failpoints::{Failpoint, is_enabled};
 use crate::ids::{Position, Seq, StoreId};
-use crate::planted::{Bug, is_planted};
 use crate::secret::Secret;
 use crate::storage::{Access, Bell, Clock, Entropy, Storage, write_file};
 
@@ -117,8 +119,8 @@ impl Log {
             reader_tail: Mutex::new(None),
             bell: Bell::default(),
             writer: Mutex::default(),
-            queue: Handoff::default(),
-            patience: Patience::default(),
+            queue: CommitQueue::default(),
+            commit_delay: CommitDelay::default(),
             poisoned: AtomicBool::new(false),
             looked_at: AtomicU64::new(u64::MAX),
             generation: AtomicU32::new(0),
@@ -175,7 +177,7 @@ impl Log {
             .map_err(|error| LogError::io("write", self.storage.path(STORE_FILE), error))
     }
 
-    /// What a program has to know to write here, and this one does not; reading is allowed all the same.
+    /// A feature that writing needs and this program does not know. Reading is allowed.
     pub fn newer(&self) -> Option<&str> {
         self.newer.as_deref()
     }
@@ -205,7 +207,7 @@ impl Log {
             writer.epoch = Some(page.epoch);
             locked(&self.shared).head = place;
         } else if self.tail.is_none() {
-            let found = self.survey_beside(page)?;
+            let found = self.scan_while_others_write(page)?;
             let shown = if on_read_only_disk { found.end } else { found.durable_place };
             recovery.torn_bytes = found.torn.map_or(0, |(start, end)| end.saturating_sub(start));
             recovery.unconfirmed_event_count = found.end.seq.0.saturating_sub(shown.seq.0);
@@ -218,7 +220,7 @@ impl Log {
         }
         let head = locked(&self.shared).head;
         if self.tail.is_some() && head.seq == Seq::ZERO && !writer.postponed {
-            // Whoever made the store may have died before its names were durable.
+            // The process that made the store may have died before its names were durable.
             for directory in ["", ".."] {
                 let synced = self.storage.sync_dir(directory);
                 synced.map_err(|error| LogError::io("sync", self.storage.path(directory), error))?;
@@ -231,7 +233,7 @@ impl Log {
         Ok(recovery)
     }
 
-    /// Recovers under W. Whatever stops it now is left to the next append.
+    /// Recovers under the write lock. If recovery cannot finish now, the next append tries again.
     fn recover_locked(&self, writer: &mut Writer, recovery: &mut Recovery) -> Result<(), LogError> {
         let Some(tail) = &self.tail else { return Ok(()) };
         let outcome = match tail.lock(&*self.clock, self.options.lock_wait) {
@@ -260,7 +262,7 @@ impl Log {
             Err(error @ (LogError::Busy { .. } | LogError::NoSpace { .. } | LogError::Poisoned { .. })) => {
                 self.poisoned.fetch_or(matches!(error, LogError::Poisoned { .. }), Ordering::SeqCst);
                 let page = tail.read()?;
-                let found = self.survey(&page, false)?;
+                let found = self.recovery_scan(&page, false)?;
                 locked(&self.shared).head = found.durable_place;
                 writer.place = found.durable_place;
                 writer.postponed = true;
@@ -292,19 +294,19 @@ impl Log {
 
     /// Surveys the log without a lock. Others may write meanwhile: what looks like damage is looked at again as long as they
     /// do, from the durable end that they tell by then.
-    fn survey_beside(&self, mut page: TailPage) -> Result<Survey, LogError> {
+    fn scan_while_others_write(&self, mut page: TailPage) -> Result<RecoveryScan, LogError> {
         for _ in 0..LOOK_COUNT_MAX {
-            let found = self.survey(&page, false);
+            let found = self.recovery_scan(&page, false);
             let is_sound = found.as_ref().is_ok_and(|found| found.damage.is_none());
             let again = self.read_page()?;
-            if is_sound || again == page || is_planted(Bug::ReaderLooksOnce) {
+            if is_sound || again == page || is_enabled(Failpoint::ReaderLooksOnce) {
                 return found;
             }
             page = again;
             self.segments.forget();
             std::thread::yield_now();
         }
-        let mut found = self.survey(&page, false)?;
+        let mut found = self.recovery_scan(&page, false)?;
         // They are faster than this handle looks. Up to where they say the log is durable it was checked by them.
         if let Some(durable) = page.durable
             && page.store == Some(self.segments.store)
@@ -334,7 +336,11 @@ impl Log {
         Ok(rest.is_none().then_some(*place))
     }
 
-    pub(crate) fn survey(&self, page: &TailPage, confirmed_only: bool) -> Result<Survey, LogError> {
+    pub(crate) fn recovery_scan(
+        &self,
+        page: &TailPage,
+        confirmed_only: bool,
+    ) -> Result<RecoveryScan, LogError> {
         let own = page.store == Some(self.segments.store);
         let page = if own { *page } else { TailPage::default() };
         let checkpoint = match read_checkpoint(&self.segments)? {
@@ -342,7 +348,7 @@ impl Log {
             CheckpointFile::Missing | CheckpointFile::Damaged(_) => None,
         };
         let numbers = self.segments.numbers()?;
-        survey(&self.segments, &numbers, &page, checkpoint.as_ref(), confirmed_only)
+        scan(&self.segments, &numbers, &page, checkpoint.as_ref(), confirmed_only)
     }
 
     /// Remembers that the log is damaged, and finds how far reading can go.
@@ -373,8 +379,8 @@ impl Log {
             }
         }
         head.position = until.position;
-        // A witness may claim anything: its checksum is no proof, and whoever goes through all seqs would be on the way for
-        // ever. `verify` tells what it says in full.
+        // A witness may claim any seq: its checksum is no proof, and a loop over all seqs would not end. `verify` reports the
+        // whole claim.
         let believed = Seq(sound.0.saturating_add(CLAIMED_COUNT_MAX));
         head.seq = sound.max(until.seq.min(believed));
         let mut shared = locked(&self.shared);
@@ -451,7 +457,7 @@ impl Log {
                 }
                 Err(Fault::Error(error)) => return Err(error),
                 Err(fault) => {
-                    let damage = super::frames::corruption(&self.segments, place.position, fault);
+                    let damage = super::files::corruption(&self.segments, place.position, fault);
                     return self.met(Err(LogError::corrupt(damage)));
                 }
             }
@@ -469,7 +475,7 @@ impl Log {
         self.write_checkpoint()
     }
 
-    /// What [`Log::close`] does, for a handle that goes on.
+    /// The work of [`Log::close`], for a handle that stays open.
     ///
     /// # Errors
     /// As [`Log::close`].
@@ -501,7 +507,7 @@ impl Log {
     }
 }
 
-/// What a program has to know to write to the store, as its file or its last segment says, if this one does not.
+/// A feature that writing needs and this program does not know, by the store's file or by its last segment.
 fn unknown_writes(segments: &Segments, names: &[String]) -> Result<Option<String>, LogError> {
     if !names.is_empty() {
         return Ok(Some(format!("is written to with the features {}", names.join(", "))));

@@ -8,56 +8,21 @@
 //! Header, table and pieces each pass their checksum before they are used. Tables are kept, since frames never change once they
 //! are durable, and sealing moves their bytes without changing them. A small frame is read whole.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
-
+use super::cursor::Cursor;
 use super::error::LogError;
-use super::files::{Cursor, Fault, POINT_WINDOW_BYTES};
-use super::{Log, frames, locked};
+use super::fault::Fault;
+use super::files::{POINT_WINDOW_BYTES, corruption};
+use super::{Log, locked};
 use crate::codec::{Frame, FrameCheck, FrameHeader, PieceTable, SegmentHeader};
 use crate::ids::{Position, Seq, StreamId};
 
-/// Most memory for tables: of some 2 million events in large commits.
-const BYTES_MAX: usize = 8 << 20;
 /// Frames that are stepped over by their headers alone, before a look-up asks the tables of the segment.
 const STEP_COUNT_MAX: usize = 4096;
 
-/// Tables by where their frames begin.
-#[derive(Default)]
-pub(super) struct Tables {
-    by_seq: BTreeMap<Seq, Arc<PieceTable>>,
-    by_position: FxHashMap<Position, Seq>,
-    bytes: usize,
-}
-
-impl Tables {
-    fn holding(&self, seq: Seq) -> Option<Arc<PieceTable>> {
-        let (_, table) = self.by_seq.range(..=seq).next_back()?;
-        (seq <= table.header().last_seq()).then(|| Arc::clone(table))
-    }
-
-    fn at(&self, position: Position) -> Option<Arc<PieceTable>> {
-        self.by_seq.get(self.by_position.get(&position)?).cloned()
-    }
-
-    /// Keeps a table; if there are too many, all others go.
-    fn keep(&mut self, table: &Arc<PieceTable>) {
-        let bytes = table.memory_bytes();
-        if self.bytes.saturating_add(bytes) > BYTES_MAX {
-            *self = Self::default();
-        }
-        let (seq, position) = (table.header().first_seq, table.header().position);
-        self.by_position.insert(position, seq);
-        let before = self.by_seq.insert(seq, Arc::clone(table));
-        self.bytes = self.bytes.saturating_add(bytes);
-        self.bytes = self.bytes.saturating_sub(before.map_or(0, |table| table.memory_bytes()));
-    }
-}
-
-/// What is at a position: a small frame, or the table of a large one.
+/// A small frame, or the table of a large one.
 enum Found {
     Small(Frame),
     Large(Arc<PieceTable>),
@@ -103,7 +68,7 @@ impl Log {
         }
     }
 
-    /// What holds events of `streams` past `after` in the frame at `position`: the frame, or parts of a large one, which may
+    /// The frame, or its parts, with events of `streams` past `after` in the frame at `position`: the frame, or parts of a large one, which may
     /// hold other events, too.
     ///
     /// # Errors
@@ -191,7 +156,7 @@ impl Log {
         let found = cursor.header(position).and_then(|header| self.found(&mut cursor, &header));
         found.map_err(|fault| match fault {
             Fault::Error(error) => error,
-            fault => LogError::corrupt(frames::corruption(&self.segments, position, fault)),
+            fault => LogError::corrupt(corruption(&self.segments, position, fault)),
         })
     }
 
@@ -219,7 +184,7 @@ impl Log {
             Ok(part) => Ok(part),
             Err(Fault::Error(error)) => Err(error),
             Err(fault) => {
-                let mut damage = frames::corruption(&self.segments, position, fault);
+                let mut damage = corruption(&self.segments, position, fault);
                 let seqs = table.seqs(pieces);
                 (damage.seq_first, damage.seq_last) = (Some(*seqs.start()), Some(*seqs.end()));
                 Err(LogError::corrupt(damage))

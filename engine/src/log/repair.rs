@@ -6,15 +6,16 @@
 use std::io;
 use std::sync::atomic::Ordering;
 
+use super::cursor::Cursor;
 use super::error::LogError;
-use super::files::{Cursor, LOG_DIR, QUARANTINE_DIR, SCAN_WINDOW_BYTES, segment_name, segment_start};
+use super::files::{LOG_DIR, QUARANTINE_DIR, SCAN_WINDOW_BYTES, segment_name, segment_start};
 use super::tail::Tail;
 use super::{Log, locked};
 use crate::codec::{FeatureBits, PageCounts, SEGMENT_HEADER_BYTES, SegmentHeader, TailPage, Written};
 use crate::storage::{Access, read_up_to, sync, write_all, write_file};
 
 impl Log {
-    /// Makes the tail of the log whole again. Call under W.
+    /// Makes the tail of the log whole again. Call under the write lock.
     ///
     /// Rules 10 to 12 of the recovery in `docs/FORMAT.md`.
     /// `epoch`: that of the handle, if it has one.
@@ -31,10 +32,10 @@ impl Log {
         // Poison of another moment than the durable end beside it: a power cut tore the page. What is behind that end is
         // judged as after any crash.
         let is_poisoned = page.poisoned && page.poison_is_whole;
-        // Whoever ends a poisoning keeps everybody from syncing meanwhile.
-        let turn = || tail.lock_sync(&*self.clock, self.options.lock_wait);
-        let poison_turn = page.poisoned.then(turn).transpose()?;
-        let found = self.survey(page, is_poisoned)?;
+        // Ending a poisoning excludes every other sync meanwhile.
+        let locks = || tail.lock_sync(&*self.clock, self.options.lock_wait);
+        let poison_locks = page.poisoned.then(locks).transpose()?;
+        let found = self.recovery_scan(page, is_poisoned)?;
         if let Some(damage) = found.damage {
             locked(&self.shared).head = found.durable_place;
             self.note_damage(damage.clone(), found.durable)?;
@@ -75,7 +76,7 @@ impl Log {
             // Others may wait for what is given up here: what comes next will be where it was.
             let gives_up = page.written.is_some_and(|written| written.position > place.position);
             if gives_up && !page.poisoned {
-                let _turn = turn()?;
+                let _locks = locks()?;
                 epoch = tail.raise_epoch(page)?;
             }
             tail.publish(&mut page.clone(), &place)?;
@@ -92,7 +93,7 @@ impl Log {
             let counts = PageCounts { epoch, generation, upgrades: self.upgrades.load(Ordering::SeqCst) };
             tail.write_page(self.segments.store, &place, counts)?;
         }
-        drop(poison_turn);
+        drop(poison_locks);
         self.segments.forget();
         locked(&self.shared).head = place;
         let confirmed_event_count = found.unconfirmed_event_count;
@@ -154,7 +155,7 @@ impl Log {
     }
 }
 
-/// What a repair did.
+/// The outcome of a repair.
 pub(crate) struct Repaired {
     pub(crate) place: Written,
     pub(crate) torn_bytes: u64,
@@ -168,7 +169,7 @@ pub(crate) fn zero(file: &dyn crate::storage::StoredFile, start: u64, end: u64) 
     let zeros = vec![0; SCAN_WINDOW_BYTES];
     let mut offset = start;
     while offset < end {
-        // What was never written is zeros, and takes no room as long as nobody writes it.
+        // A range that was never written reads as zeros and takes no space.
         let Some(data) = file.data_from(offset)?.filter(|data| *data < end) else { break };
         offset = data;
         let rest = usize::try_from(end.saturating_sub(offset)).unwrap_or(usize::MAX);

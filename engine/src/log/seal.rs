@@ -6,19 +6,21 @@
 //!
 //! Headers and spines stay byte for byte what they were, so links, positions and digests stay valid; bodies are packed one by
 //! one, equal ones once. A crash at any step leaves the old file or the new one, and perhaps a temporary file that the next
-//! holder of SEAL removes. Whoever has the old file open reads on in it. A segment with any damage is left as it is: sealing
-//! never makes a guess permanent.
+//! holder of SEAL removes. Handles that have the old file open read on in it. A damaged segment is not sealed, so
+//! that no guess becomes permanent.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 
+use super::cursor::Cursor;
 use super::error::LogError;
+use super::fault::Fault;
+use super::files::corruption;
 use super::files::{
-    Cursor, Fault, LOG_DIR, SCAN_WINDOW_BYTES, SEAL, SegmentFile, Segments, after, continues, map_name,
+    LOG_DIR, SCAN_WINDOW_BYTES, SEAL, SegmentFile, Segments, after, continues, map_name, segment_begin,
     segment_name, segment_number, segment_start,
 };
-use super::frames::corruption;
-use super::{Log, sealed};
+use super::{Log, sealed, sealed_blocks};
 use crate::codec::{BLOCK_ROW_BYTES, FRAME_ROW_BYTES, STREAM_ROW_BYTES};
 use crate::codec::{
     BlockRow, BodyRow, FRAME_HEADER_BYTES, Frame, FrameCheck, FrameRow, Invalid, Packer, Part, RecordKind,
@@ -28,7 +30,7 @@ use crate::codec::{
 use crate::ids::{Position, StreamId};
 use crate::storage::{Access, StoredFile, sync, write_all};
 
-/// What came of sealing one segment.
+/// The outcome of sealing one segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 #[must_use]
@@ -43,7 +45,7 @@ pub enum SealOutcome {
     Stopped,
 }
 
-/// What sealing one segment did.
+/// Figures of sealing one segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 pub struct SealFigures {
     /// The segment.
@@ -72,7 +74,7 @@ impl Drop for SealLock {
     }
 }
 
-/// What a segment holds, found by walking all of it.
+/// The contents of a segment, found by walking it.
 pub(crate) struct Contents {
     pub(crate) header: SegmentHeader,
     end: Written,
@@ -479,6 +481,7 @@ impl Log {
             checksum: 0,
             codec: 0,
         };
+        // A block without a whole salt fails the check, so its salt is never used.
         let salt = bytes.first_chunk::<SALT_BYTES>().copied().unwrap_or_default();
         match check_block(bytes, block) {
             Ok(()) => {}
@@ -522,7 +525,7 @@ impl Log {
             generation_torn: false,
             ..contents.header
         };
-        let start = Position::new(number, 0).unwrap_or_default();
+        let start = segment_begin(number);
         let (Ok(header), Some(tables)) = (&made.header, &made.sealed) else {
             return Err(differs(start, "a header"));
         };
@@ -538,7 +541,8 @@ impl Log {
             let position = Position(u64::from(number) << 32 | u64::from(row.grain));
             let old = self.header_and_spine(&mut cursor, position)?;
             let place = tables.place(made.source(), position).map_err(|found| fault(position, found))?;
-            let new = super::lookup::exactly(made.source(), place.unwrap_or(0), old.len());
+            let Some(place) = place else { return Err(differs(position, "a frame")) };
+            let new = super::lookup::exactly(made.source(), place, old.len());
             if new.map_err(|found| fault(position, found))? != old {
                 return Err(differs(position, "a frame"));
             }
@@ -549,7 +553,7 @@ impl Log {
             }
             let position = block.position;
             let length = SALT_BYTES.saturating_add(align16(block.bytes as usize));
-            let new = sealed::block(made, position, length).map_err(|found| fault(position, found))?;
+            let new = sealed_blocks::block(made, position, length).map_err(|found| fault(position, found))?;
             if cursor.bytes(number, position.offset(), length)? != new {
                 return Err(differs(position, "a body"));
             }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::error::LogError;
+use super::fault::Fault;
 use super::{Log, locked};
 use crate::codec::{BLOCK_ROW_BYTES, BODY_ROW_BYTES, BlockRow, ENVELOPE_BYTES};
 use crate::ids::Position;
@@ -78,9 +79,13 @@ impl Log {
                 segment.sealed = true;
                 segment.stored_bytes = tables.layout.stored_bytes;
                 let mut last = None;
-                for row in
-                    tables.blocks.rows(file.source(), 0, u32::MAX).unwrap_or_default().chunks(BLOCK_ROW_BYTES)
-                {
+                let rows = match tables.blocks.rows(file.source(), 0, u32::MAX) {
+                    Ok(rows) => rows,
+                    Err(Fault::Error(error)) => return Err(error),
+                    // `verify` reports damaged tables; their bodies cannot be counted.
+                    Err(_) => Vec::new(),
+                };
+                for row in rows.chunks(BLOCK_ROW_BYTES) {
                     let Some(row) = BlockRow::decode(row).filter(|row| row.stored_bytes > 0) else {
                         continue;
                     };

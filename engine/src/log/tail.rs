@@ -1,33 +1,33 @@
-//! The tail page, the write lock W, which is its lock, and the sync lock S.
+//! The tail page, the write lock and the sync lock.
 //!
 //! ```text
-//! W  writes: takes the next place in the log            changes `written`, `busy`, the slots, `confirmed`
-//! S  syncs for all who wait; a file of its own          changes the claims of what is durable; epoch and poison
+//! write lock   a lock on the page's file       covers `written`, `busy`, the slots, `confirmed`
+//! sync lock    a lock on a file of its own     covers the durable claims, the epoch and the poison
 //! ```
 //!
-//! The page is a file that is read and written, never memory: a host must not be ended by a signal because somebody cut the
-//! file, or because a disk that copies on writing is full. Each part of it has one lock under which it changes, and is written
-//! with one call; who reads without the lock may get a record half old and half new, which its checksum tells, and reads
-//! again.
+//! The page is a file that is read and written, and never mapped: a mapped file that another program truncates, or a full
+//! copy-on-write disk, would end the host with a signal. Each part of the page changes under one lock and with one call. A
+//! reader without the lock may read a record that is half old and half new. The record's checksum finds that, and the reader reads again.
 //!
-//! What the locks are for: W alone keeps the log from forking. S only saves syncs, except that whoever begins a new
-//! segment or ends a poisoning holds both, W first; nobody takes W while holding S. What is durable is the furthest of what
-//! `confirmed` and the claims say, so whoever had to sync without S tells it under W.
+//! The write lock alone keeps the log from forking. The sync lock only saves syncs, with one exception: beginning a segment and
+//! ending a poisoning take both locks, the write lock first. No code takes the write lock while it holds the sync lock. The
+//! durable end is the furthest of `confirmed` and the claims; a process that synced without the sync lock publishes `confirmed` under the
+//! write lock.
 
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use super::durability::{Attempt, ProcessLock, SyncWait};
 use super::error::LogError;
 use super::files::{SYNC, TAIL};
-use super::settle::{OwnTurn, Settling, Turn};
 use crate::codec::{
     Busy, PageCounts, TAIL_BYTES, TailPage, Written, busy_record, claim_record, committed, place_record,
     poison_word, settled,
 };
+use crate::failpoints::{Failpoint, is_enabled};
 use crate::ids::{Position, Seq, StoreId, StreamId};
-use crate::planted::{Bug, is_planted};
 use crate::storage::{Access, Clock, Storage, StoredFile, read_up_to, sync, write_all};
 
 /// How often a page that looks torn is read again: another process may be in the middle of writing it.
@@ -35,7 +35,7 @@ const READ_COUNT_MAX: u32 = 20;
 const WAIT_MIN: Duration = Duration::from_micros(20);
 const WAIT_MAX: Duration = Duration::from_millis(1);
 
-/// Why nobody can know what became of what was written.
+/// Why the state of written bytes is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lost {
     /// A sync failed.
@@ -47,13 +47,13 @@ pub(crate) enum Lost {
 pub(crate) struct Tail {
     storage: Arc<dyn Storage>,
     file: Box<dyn StoredFile>,
-    /// The file of S; opened when it is first needed.
+    /// The sync lock's file; opened at first use.
     sync_file: OnceLock<Box<dyn StoredFile>>,
-    /// Whose turn it is within this process. A lock on a file does not tell threads apart.
-    pub(crate) settling: Settling<Lost>,
+    /// The in-process sync lock: a lock on a file does not tell threads apart.
+    pub(crate) sync_wait: SyncWait<Lost>,
 }
 
-/// Reads a page; again if it is torn.
+/// Reads a page. Reads again while it is torn.
 pub(crate) fn read_page(file: &dyn StoredFile) -> io::Result<TailPage> {
     let mut page = TailPage::default();
     for round in 0..READ_COUNT_MAX {
@@ -72,7 +72,7 @@ pub(crate) fn read_page(file: &dyn StoredFile) -> io::Result<TailPage> {
 
 impl Tail {
     pub(crate) fn new(storage: Arc<dyn Storage>, file: Box<dyn StoredFile>) -> Self {
-        Self { storage, file, sync_file: OnceLock::new(), settling: Settling::default() }
+        Self { storage, file, sync_file: OnceLock::new(), sync_wait: SyncWait::default() }
     }
 
     fn path(&self) -> PathBuf {
@@ -87,7 +87,7 @@ impl Tail {
         write_all(&*self.file, bytes, offset, &mut 0).map_err(self.fail("write"))
     }
 
-    /// Reads the page; again if it is torn.
+    /// Reads the page. Reads again while it is torn.
     pub(crate) fn read(&self) -> Result<TailPage, LogError> {
         read_page(&*self.file).map_err(self.fail("read"))
     }
@@ -97,7 +97,7 @@ impl Tail {
         Ok(self.file.len().map_err(self.fail("inspect"))? >= TAIL_BYTES as u64)
     }
 
-    /// Writes the whole page anew and syncs it. Call under W.
+    /// Writes the whole page anew and syncs it. Call under the write lock.
     pub(crate) fn write_page(
         &self,
         store: StoreId,
@@ -113,13 +113,13 @@ impl Tail {
         sync(&*self.file)
     }
 
-    /// Says that a write of this process up to `end` begins. Call under W.
+    /// Publishes that this process begins a write up to `end`. Call under the write lock.
     pub(crate) fn begin(&self, end: Position, process: u32) -> Result<(), LogError> {
         self.write(&busy_record(end, process), TailPage::BUSY_OFFSET)
     }
 
-    /// Says that everything up to `written` is in the file, and what streams it moved to which seq. Nobody is writing any
-    /// more. Call under W, with the page as it was read under it.
+    /// Publishes that the file holds everything up to `written`, the new heads of the written streams, and that no process
+    /// is writing. Call under the write lock, with the page as it was read under it.
     pub(crate) fn publish_written<'a>(
         &self,
         page: &mut TailPage,
@@ -134,12 +134,13 @@ impl Tail {
         Ok(())
     }
 
-    /// Says that nobody is writing after all. Call under W.
+    /// Withdraws [`Tail::begin`]: no process is writing. Call under the write lock.
     pub(crate) fn withdraw(&self) -> Result<(), LogError> {
         self.write(&[0; 16], TailPage::BUSY_OFFSET)
     }
 
-    /// Says that everything up to `place` is durable, if the page, as it was read under S, does not say so. Call under S.
+    /// Publishes that everything up to `place` is durable, unless `page`, read under the sync lock, already has it. Call under the
+    /// sync lock.
     pub(crate) fn claim(&self, page: &TailPage, place: &Written) -> Result<(), LogError> {
         let known = page.durable.unwrap_or_default();
         if known.position >= place.position {
@@ -150,7 +151,7 @@ impl Tail {
         self.write(&claim_record(place, covered.saturating_add(behind)), page.claim_offset)
     }
 
-    /// As [`Tail::claim`], for whoever has no turn. Call under W.
+    /// As [`Tail::claim`], for a caller without the sync lock. Call under the write lock.
     pub(crate) fn confirm_durable(&self, page: &TailPage, place: &Written) -> Result<(), LogError> {
         if page.durable.is_some_and(|known| known.position >= place.position) {
             return Ok(());
@@ -158,14 +159,14 @@ impl Tail {
         self.write(&place_record(place), TailPage::CONFIRMED_OFFSET)
     }
 
-    /// Says that everything up to `place` is written and durable, that nobody writes, and that any stream may have moved.
-    /// Call under W.
+    /// Publishes that everything up to `place` is written and durable, that no process writes, and that any stream may have moved.
+    /// Call under the write lock.
     pub(crate) fn publish(&self, page: &mut TailPage, place: &Written) -> Result<(), LogError> {
         page.raise_slots(place.seq);
         self.confirm(page, place)
     }
 
-    /// The same, when no stream has moved. Call under W.
+    /// As [`Tail::publish`], when no stream has moved. Call under the write lock.
     pub(crate) fn confirm(&self, page: &mut TailPage, place: &Written) -> Result<(), LogError> {
         self.write(&settled(place, &page.slots), TailPage::SLOTS_OFFSET)?;
         (page.written, page.busy) = (Some(*place), Busy::Idle);
@@ -173,16 +174,18 @@ impl Tail {
         Ok(())
     }
 
-    /// Says that a sync failed: nobody may append, and whoever waits is told. Call under S, if it is to be had.
+    /// Publishes that a sync failed: no process may append, and every waiting process reports it. Call under the sync lock, if it
+    /// could be taken.
     pub(crate) fn poison(&self) {
         let Ok(page) = self.read() else { return };
         let poison = poison_word(page.durable.unwrap_or_default().position);
-        let epoch = if is_planted(Bug::PoisonWithoutEpoch) { page.epoch } else { page.epoch.wrapping_add(1) };
-        // In one word: whoever sees the one must see the other. If it cannot be written this handle refuses all the same.
+        let epoch =
+            if is_enabled(Failpoint::PoisonWithoutEpoch) { page.epoch } else { page.epoch.wrapping_add(1) };
+        // One word, so that a reader sees both or neither. If the write fails, this handle refuses appends all the same.
         let _ = self.put_epoch(epoch, poison);
     }
 
-    /// Says that what was written is given up: whoever waits for it is told. Call under W and S.
+    /// Publishes that unconfirmed events are given up: every process that waits for them reports it. Call under the write lock and the sync lock.
     pub(crate) fn raise_epoch(&self, page: &TailPage) -> Result<u32, LogError> {
         let epoch = page.epoch.wrapping_add(1);
         self.put_epoch(epoch, 0)?;
@@ -194,12 +197,12 @@ impl Tail {
         self.write(&word.to_le_bytes(), TailPage::EPOCH_OFFSET)
     }
 
-    /// Says that the store was recovered after a failed sync; the epoch stays. Call under W and S.
+    /// Publishes that the store was recovered after a failed sync. The epoch stays. Call under the write lock and the sync lock.
     pub(crate) fn clear_poison(&self) -> Result<(), LogError> {
         self.write(&[0; 4], TailPage::EPOCH_OFFSET + 4)
     }
 
-    /// Says that the store's file is about to name a new feature, durably. Call under W.
+    /// Publishes durably that the store's file is about to name a new feature. Call under the write lock.
     pub(crate) fn raise_upgrades(&self) -> Result<(), LogError> {
         let next = self.read()?.upgrades.wrapping_add(1);
         self.write(&next.to_le_bytes(), TailPage::UPGRADES_OFFSET)?;
@@ -212,14 +215,14 @@ impl Tail {
         self.write(&next.to_le_bytes(), TailPage::GENERATION_OFFSET)
     }
 
-    /// Takes W, waiting at most `wait`.
+    /// Takes the write lock, waiting at most `wait`.
     pub(crate) fn lock(&self, clock: &dyn Clock, wait: Duration) -> Result<WriteLock<'_>, LogError> {
-        let taken = patiently(clock, wait, || self.file.try_lock().map_err(self.fail("lock")))?;
+        let taken = retry_for(clock, wait, || self.file.try_lock().map_err(self.fail("lock")))?;
         if !taken {
             return Err(self.busy());
         }
         let lock = WriteLock(self);
-        // A lock on a file that was replaced keeps nobody out.
+        // A lock on a file that was replaced excludes no other process.
         self.check_current()?;
         Ok(lock)
     }
@@ -243,41 +246,41 @@ impl Tail {
         LogError::Busy { process, path: self.storage.path("") }
     }
 
-    /// Takes this process's turn to sync and S, waiting at most `wait`.
-    pub(crate) fn lock_sync(&self, clock: &dyn Clock, wait: Duration) -> Result<SyncTurn<'_>, LogError> {
-        let mut turn = None;
-        patiently(clock, wait, || {
-            let Some(own) = self.settling.try_take() else { return Ok(false) };
+    /// Takes the in-process sync lock and the sync lock, waiting at most `wait`.
+    pub(crate) fn lock_sync(&self, clock: &dyn Clock, wait: Duration) -> Result<SyncLocks<'_>, LogError> {
+        let mut taken = None;
+        retry_for(clock, wait, || {
+            let Some(own) = self.sync_wait.try_lock() else { return Ok(false) };
             let lock = match self.try_lock_sync() {
-                Turn::Mine(lock) => Some(lock),
-                // More syncs than needed, nothing worse.
-                Turn::None => None,
-                Turn::Taken => return Ok(false),
+                Attempt::Locked(lock) => Some(lock),
+                // Without the lock there are more syncs than needed, and no other harm.
+                Attempt::NoLock => None,
+                Attempt::HeldElsewhere => return Ok(false),
             };
-            turn = Some(SyncTurn { _lock: lock, _own: own });
+            taken = Some(SyncLocks { _lock: lock, _own: own });
             Ok(true)
         })?;
-        turn.ok_or_else(|| self.busy())
+        taken.ok_or_else(|| self.busy())
     }
 
-    /// Takes S, if no other process has it. Whoever calls has the turn within this process.
-    pub(crate) fn try_lock_sync(&self) -> Turn<SyncLock<'_>> {
+    /// Tries to take the sync lock. The caller holds the in-process lock.
+    pub(crate) fn try_lock_sync(&self) -> Attempt<SyncLock<'_>> {
         if self.sync_file.get().is_none()
             && let Ok(file) = self.storage.open(SYNC, Access::Create)
         {
             let _ = self.sync_file.set(file);
         }
-        let Some(file) = self.sync_file.get() else { return Turn::None };
+        let Some(file) = self.sync_file.get() else { return Attempt::NoLock };
         match file.try_lock() {
-            Ok(true) => Turn::Mine(SyncLock(&**file)),
-            Ok(false) => Turn::Taken,
-            Err(_) => Turn::None,
+            Ok(true) => Attempt::Locked(SyncLock(&**file)),
+            Ok(false) => Attempt::HeldElsewhere,
+            Err(_) => Attempt::NoLock,
         }
     }
 }
 
-/// Tries until it works or `wait` has passed, more and more slowly.
-fn patiently(
+/// Tries until an attempt succeeds or `wait` has passed, with growing pauses.
+fn retry_for(
     clock: &dyn Clock,
     wait: Duration,
     mut attempt: impl FnMut() -> Result<bool, LogError>,
@@ -304,17 +307,17 @@ fn patiently(
     }
 }
 
-/// The write lock; given back when dropped.
+/// The write lock; released when dropped.
 pub(crate) struct WriteLock<'a>(&'a Tail);
 
 impl Drop for WriteLock<'_> {
     fn drop(&mut self) {
-        // If unlocking fails the lock still dies with the file.
+        // If unlocking fails, closing the file still releases the lock.
         let _ = self.0.file.unlock();
     }
 }
 
-/// S; given back when dropped.
+/// The sync lock; released when dropped.
 pub(crate) struct SyncLock<'a>(&'a dyn StoredFile);
 
 impl Drop for SyncLock<'_> {
@@ -323,8 +326,8 @@ impl Drop for SyncLock<'_> {
     }
 }
 
-/// S, and the turn within this process, in this order given back.
-pub(crate) struct SyncTurn<'a> {
+/// The sync lock and the in-process lock; released in this order when dropped.
+pub(crate) struct SyncLocks<'a> {
     _lock: Option<SyncLock<'a>>,
-    _own: OwnTurn<'a, Lost>,
+    _own: ProcessLock<'a, Lost>,
 }

@@ -2,12 +2,15 @@
 
 use std::path::PathBuf;
 
-use super::beside::{Batch, Damaged, check_alone};
 use super::create::{Identity, identify, read_secret, store_file_damage};
+use super::cursor::{Cursor, Stretch};
 use super::error::{Corruption, LogError};
-use super::files::{CHECKPOINT, Cursor, Fault, SCAN_WINDOW_BYTES, SECRET, Stretch, TAIL, after};
-use super::frames::{Step, Walk, corruption};
-use super::survey::{CheckpointFile, claims, read_checkpoint, strict, torn};
+use super::fault::Fault;
+use super::files::corruption;
+use super::files::{CHECKPOINT, SCAN_WINDOW_BYTES, SECRET, TAIL, after};
+use super::frames::{Step, Walk};
+use super::parallel_verify::{Batch, Damaged, check_alone};
+use super::recovery_scan::{CheckpointFile, claims, read_checkpoint, strict, torn};
 use super::witness::{Claim, Claims, Ending, Place, Standing, Witness, WitnessKind, add_segments, add_tail};
 use super::{Head, Log};
 use crate::codec::{Checkpoint, Frame, FrameCheck, Part, SALT_BYTES, TailPage, check_block};
@@ -17,7 +20,7 @@ use crate::storage::Access;
 /// Something that is not as it was written.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Violation {
-    /// What is damaged.
+    /// The damaged part.
     pub kind: Part,
     /// The file.
     pub path: PathBuf,
@@ -29,7 +32,7 @@ pub struct Violation {
     pub seq_first: Option<Seq>,
     /// Last event it costs, if any and if known.
     pub seq_last: Option<Seq>,
-    /// What was expected and what was found.
+    /// The expected and the found value.
     pub detail: String,
 }
 
@@ -47,7 +50,7 @@ impl From<Corruption> for Violation {
     }
 }
 
-/// What [`Log::verify`] found.
+/// The findings of [`Log::verify`].
 #[derive(Debug, Clone, serde::Serialize)]
 #[must_use]
 pub struct LogReport {
@@ -73,7 +76,7 @@ pub struct LogReport {
     pub unconfirmed_events: u64,
     /// Everything that is wrong, in the order of the log.
     pub violations: Vec<Violation>,
-    /// Whatever else says where the log was, and how that compares. Without any, a lost end cannot be seen.
+    /// Witnesses of the log's end, and how each compares. Without a witness a lost end cannot be seen.
     pub witnesses: Vec<Witness>,
     /// Acknowledged events that are not there at the end of the log.
     pub missing: Option<(Seq, Seq)>,
@@ -272,7 +275,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// What a newer program wrote, and the secret.
+    /// Parts that a newer program wrote, and the secret.
     fn check_surroundings(&mut self) {
         let log = self.log;
         // It may be past the end of what this program can follow.
@@ -333,7 +336,7 @@ impl Check<'_> {
     fn judge_cut(&mut self, sound_count: usize, last: Seq) {
         let Some(cut) = self.cut else { return };
         let lost = self.report.violations.get(sound_count..).unwrap_or_default();
-        // What stands there and belongs elsewhere was put there.
+        // A sound frame of another place was put there.
         let is_moved = |part| matches!(part, Part::FrameMisplaced | Part::Link);
         if lost.iter().any(|lost| lost.segment != cut.segment() || is_moved(lost.kind)) {
             return;
@@ -410,7 +413,7 @@ impl Check<'_> {
     fn durable(&self, numbers: &[u32], page: &TailPage) -> Result<Position, LogError> {
         let claimed = claims(numbers, page, self.checkpoint.as_ref());
         let found =
-            super::survey::survey(&self.log.segments, numbers, page, self.checkpoint.as_ref(), false)?;
+            super::recovery_scan::scan(&self.log.segments, numbers, page, self.checkpoint.as_ref(), false)?;
         Ok(claimed.max(found.durable))
     }
 

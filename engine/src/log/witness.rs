@@ -34,7 +34,7 @@ pub enum Standing {
     Damaged,
     /// There is none.
     Absent,
-    /// The log is damaged where it points, or somebody else holds it.
+    /// The log is damaged where the witness points, or another process holds the witness.
     NotCompared,
 }
 
@@ -52,7 +52,7 @@ impl std::fmt::Display for Standing {
     }
 }
 
-/// What kind of witness it is: what follows if it contradicts the log.
+/// The kind of a witness. It decides what a contradiction to the log means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WitnessKind {
@@ -70,8 +70,8 @@ pub enum WitnessKind {
     Index,
     /// A saved fold.
     Snapshot,
-    /// A saved ledger.
-    Ledger,
+    /// A saved ingest state.
+    IngestState,
     /// A link that was kept elsewhere.
     Expected,
 }
@@ -85,11 +85,11 @@ impl WitnessKind {
     /// Whether it is kept apart from the log and was made of durable events only, so that a contradiction is evidence that
     /// the log was rolled back.
     pub const fn is_kept_apart(self) -> bool {
-        matches!(self, Self::Index | Self::Snapshot | Self::Ledger)
+        matches!(self, Self::Index | Self::Snapshot | Self::IngestState)
     }
 }
 
-/// What a witness says, and how that compares with the log.
+/// A witness's claim, and how it compares with the log.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Witness {
     /// Which kind.
@@ -98,7 +98,7 @@ pub struct Witness {
     pub name: String,
     /// How it stands to the log.
     pub standing: Standing,
-    /// What was compared: of `seq`, `position`, `link`.
+    /// The compared fields: of `seq`, `position`, `link`.
     pub compared: Vec<&'static str>,
     /// The place it names: everything before it was durable. Of a saved fold, where its last commit begins.
     pub position: Option<Position>,
@@ -106,7 +106,7 @@ pub struct Witness {
     pub seq: Option<Seq>,
     /// The link there.
     pub link: Option<Link>,
-    /// What the log holds there instead, or why nothing was compared.
+    /// The log's own value there, or why nothing was compared.
     pub detail: Option<String>,
 }
 
@@ -137,7 +137,7 @@ impl Witness {
     }
 }
 
-/// What a position in a claim means.
+/// The meaning of a position in a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
     /// Where the commit that ends with the seq ends.
@@ -148,14 +148,14 @@ pub(crate) enum Place {
     Anywhere,
 }
 
-/// What a witness claims, until it is judged.
+/// A witness's claim, before it is compared.
 #[derive(Debug, Clone)]
 pub(crate) struct Claim {
     pub(crate) witness: Witness,
     pub(crate) place: Place,
     pub(crate) seq: Seq,
     pub(crate) link: Option<Link>,
-    /// What it says was never told to be durable: that it is ahead, or of a write that was given up, means nothing.
+    /// The claim was never acknowledged: it may be ahead of the log, or name a write that was given up.
     pub(crate) is_hint: bool,
 }
 
@@ -169,7 +169,7 @@ impl Claim {
         Self { witness, place, seq, link, is_hint: false }
     }
 
-    /// A link that somebody kept, of the commit that holds `seq`.
+    /// A link, kept elsewhere, of the commit that holds `seq`.
     pub(crate) fn expected(seq: Seq, link: Link) -> Self {
         Self::new(Witness::new(WitnessKind::Expected, seq.to_string()), Place::Anywhere, seq, Some(link))
     }
@@ -205,7 +205,7 @@ pub(crate) enum Ending {
     Whole,
     /// Acknowledged events are missing at its end.
     Missing,
-    /// What follows is damaged.
+    /// The next frame is damaged.
     Damaged,
 }
 
@@ -325,7 +325,7 @@ fn compare(segments: &Segments, claim: Claim, header: &FrameHeader) -> Result<Wi
     Ok(claim.judged(Standing::Forked, Some(found)))
 }
 
-/// What the headers and records of complete segments claim of where those end.
+/// The ends of complete segments, by their headers and records.
 pub(crate) fn add_segments(
     claims: &mut Claims,
     segments: &Segments,
@@ -363,7 +363,7 @@ pub(crate) fn add_segments(
     Ok(())
 }
 
-/// What the tail page claims. `page` is that of the file, whosever it is; `None`: there is no file.
+/// The tail page's claims. `page` is the file's, of this store or another; `None`: there is no file.
 pub(crate) fn add_tail(claims: &mut Claims, page: Option<&TailPage>, store: StoreId) {
     let named = |part: &str| Witness::new(WitnessKind::Tail, format!("tail {part}").trim_end().to_owned());
     let Some(page) = page else { return claims.tell(named("").standing(Standing::Absent, "")) };
@@ -381,7 +381,7 @@ pub(crate) fn add_tail(claims: &mut Claims, page: Option<&TailPage>, store: Stor
             Some(place) => {
                 let mut claim =
                     Claim::new(named(name), Place::End(place.position), place.seq, Some(place.link));
-                // Only what the page as a whole calls durable was ever told to anybody.
+                // A record was acknowledged only if the page as a whole calls it durable.
                 claim.is_hint = name == "written" && page.clean().is_none();
                 found.push(claim);
             }

@@ -6,13 +6,12 @@
 //!                       '- a file:    looked at, opened without waiting, looked at again
 //! ```
 //!
-//! A store's folder may come from anybody: unpacked from an archive, cloned with a project. Whatever is in it, only regular
-//! files below it are opened. A link, a pipe, a device, a socket is refused by its name, before it is opened, and once more
-//! after: opening never waits for somebody at the other end, and never makes a terminal ours. What is opened for writing,
-//! emptied or removed has one name only and belongs to the user or to the folder's owner, so that nothing outside changes
-//! by way of a second name.
+//! A store's folder may come from an untrusted source: unpacked from an archive, cloned with a project. Only regular files below it are
+//! opened. A link, a pipe, a device or a socket is refused by its name before it is opened, and checked again after. So
+//! opening never waits for another program, and never takes over a terminal. A file that is opened for writing, emptied or removed
+//! has one name only and belongs to the user or to the folder's owner, so that no file outside changes through a second name.
 //!
-//! Not here: links on the way to the folder, which are their owner's business, and who the folder belongs to.
+//! Not here: links on the way to the folder, and the folder's owner.
 
 use std::fs::File;
 use std::io;
@@ -31,7 +30,7 @@ use super::Access;
 const PASSING: OFlags = OFlags::PATH;
 #[cfg(not(target_os = "linux"))]
 const PASSING: OFlags = OFlags::RDONLY;
-/// How often a name is looked up again that somebody renames meanwhile.
+/// How often a name is looked up again while another program renames it.
 #[cfg(target_os = "linux")]
 const LOOKUP_COUNT_MAX: usize = 16;
 
@@ -209,7 +208,7 @@ impl Beneath {
                     IS_ABSENT.store(true, Ordering::Relaxed);
                     return None;
                 }
-                // What keeps a process in its box may not know the call, and says so in this way.
+                // A sandbox that does not know the call answers so.
                 Err(Errno::PERM) => return None,
                 result => return Some(result),
             }
@@ -277,7 +276,7 @@ fn check_part(part: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// What a name names, without following it; `None` if nothing does.
+/// The kind of file under a name, without following links; `None` if there is none.
 fn look(folder: impl AsFd, own: &str) -> io::Result<Option<Stat>> {
     match again(|| rustix::fs::statat(&folder, own, AtFlags::SYMLINK_NOFOLLOW)) {
         Ok(found) => Ok(Some(found)),
@@ -403,7 +402,7 @@ mod tests {
         }
     }
 
-    /// A pipe in the place of a file held whoever opened it for ever. It is refused by its name now.
+    /// A pipe in the place of a file blocked its opener for ever. It is refused by its name now.
     #[test]
     fn what_is_no_file_is_refused_without_waiting_for_it() {
         let (_folder, beneath) = world();

@@ -22,7 +22,7 @@ pub trait Clock: Send + Sync {
     }
 }
 
-/// What threads of one process wait for besides time.
+/// A signal that threads of one process wait for besides time.
 #[derive(Debug, Default)]
 pub struct Bell {
     rung: Mutex<(u64, bool)>,
@@ -46,7 +46,7 @@ impl Bell {
             rung.0 = rung.0.wrapping_add(1);
             std::mem::take(&mut rung.1)
         };
-        // A wake that nobody needs is a system call.
+        // A wake without waiters would still cost a system call.
         if asleep {
             self.changed.notify_all();
         }
@@ -55,7 +55,7 @@ impl Bell {
 
 /// A source of random bytes.
 pub trait Entropy: Send + Sync {
-    /// Fills `bytes` with bytes nobody can guess.
+    /// Fills `bytes` with unpredictable bytes.
     fn fill(&self, bytes: &mut [u8]) -> std::io::Result<()>;
 }
 

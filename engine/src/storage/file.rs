@@ -25,7 +25,7 @@ impl FileStorage {
         Self { root: root.into(), read_only: false }
     }
 
-    /// The same, for reading: whatever would change a file, a name or a time of it is refused, whoever asks.
+    /// The same, for reading: refuses every change of a file, a name or a time, for every caller.
     #[must_use]
     pub fn read_only(mut self) -> Self {
         self.read_only = true;
@@ -166,7 +166,7 @@ impl StoredFile for DiskFile {
     fn data_from(&self, offset: u64) -> io::Result<Option<u64>> {
         #[cfg(any(target_os = "linux", target_os = "macos", target_os = "freebsd"))]
         match rustix::fs::seek(&self.file, rustix::fs::SeekFrom::Data(offset)) {
-            // Nobody uses the file's own cursor, which this moves.
+            // This moves the file's own cursor, which no code uses.
             Ok(place) => return Ok(Some(place)),
             Err(rustix::io::Errno::NXIO) => return Ok(None),
             // A file system that knows of no holes.

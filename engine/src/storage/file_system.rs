@@ -4,10 +4,10 @@
 //! that what one process wrote is what the next one reads. File systems over a network give some of them on some servers with some mount
 //! options; file systems in user space give what their program gives. Neither can be found out by trying, so they are
 //! refused by name: by the number that the kernel has for them, and by the name under which they are mounted. Linux and
-//! macOS say what a folder is on; elsewhere nothing is refused. A file system that nobody here has heard of is taken for a
-//! local one.
+//! macOS say what a folder is on; elsewhere nothing is refused. An unknown file system counts as
+//! a local one.
 //!
-//! What this does not do: find network disks below a local file system (those keep their promises), or look again
+//! Not here: finding network disks below a local file system (those keep their promises), or looking again
 //! after the store was opened.
 
 use std::io;
@@ -33,7 +33,7 @@ pub fn untrusted(path: &Path) -> io::Result<Option<String>> {
     Ok(None)
 }
 
-/// Nobody is asked.
+/// Unknown; no question is asked.
 #[cfg(not(any(target_os = "linux", target_os = "macos")))]
 #[expect(clippy::unnecessary_wraps, reason = "the signature of the other one")]
 pub fn untrusted(_path: &Path) -> io::Result<Option<String>> {
@@ -61,7 +61,7 @@ fn judge(_place: &Path, found: &rustix::fs::StatFs) -> Option<String> {
     of_type(&String::from_utf8_lossy(&name))
 }
 
-/// The usual ones, for which nobody need look at what is mounted.
+/// The usual ones, for which the list of mounts is not read.
 #[cfg(any(target_os = "linux", test))]
 fn is_local(magic: u32) -> bool {
     // ext4, xfs, btrfs, zfs, tmpfs, overlay, f2fs, bcachefs
@@ -202,7 +202,7 @@ mod tests {
             (0x1983_0326, Some("BeeGFS")),
             (0x0bd0_0bd0, Some("Lustre")),
             (0x4750_4653, Some("GPFS")),
-            // ext4, xfs, btrfs, zfs, tmpfs, overlay, f2fs, bcachefs, and one that nobody knows
+            // ext4, xfs, btrfs, zfs, tmpfs, overlay, f2fs, bcachefs, and unknown ones
             (0xef53, None),
             (0x5846_5342, None),
             (0x9123_683e, None),

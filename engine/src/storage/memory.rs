@@ -1,4 +1,4 @@
-//! A word to the system about memory that is about to be filled: larger pages, and all at once.
+//! Prefaults a buffer before a large snapshot is read into it, with large pages where the system has them.
 //!
 //! Touching a fresh page of 4 KiB costs a trap into the kernel, 1.5 us on a measured virtual machine, four times what
 //! filling it does. Where the system knows pages of 2 MiB they are asked for (64 MiB: 7 ms instead of 24); the others are
@@ -19,7 +19,7 @@ pub(crate) fn expect_filled(start: *const u8, bytes: usize) {
         let whole = bytes.saturating_add(before).div_ceil(SMALL_BYTES).saturating_mul(SMALL_BYTES);
         if bytes >= LARGE_BYTES / 2 {
             let first = start.wrapping_sub(before).cast_mut().cast();
-            // SAFETY: this advice changes neither contents nor access rights of any memory, whoever owns it; an address
+            // SAFETY: this advice changes neither contents nor access rights of any memory; an address
             // that is not mapped is an error that is of no interest.
             #[expect(unsafe_code, reason = "advice about memory has no safe form")]
             let _ = unsafe { madvise(first, whole, Advice::LinuxHugepage) };

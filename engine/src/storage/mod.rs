@@ -7,10 +7,10 @@
 //! ```
 //!
 //! Names are relative, `/`-separated and made by the engine, never by a host: `tail`, `log/000000000001.seg`.
-//! The trait promises as little as a disk does: reads and writes may be short or interrupted, what was not synced
+//! The trait promises as little as a disk does: reads and writes may be short or interrupted, unsynced bytes
 //! may be lost in any part and any order, and a name is durable only once its directory was synced. Processes that read and
 //! write the same bytes at once may see some of them old and some new, but for 8 aligned ones. Nothing is ever mapped into
-//! memory: a file that somebody cuts, or a disk that is full or gone, is an error that is returned and never a signal. Helpers here
+//! memory: if a file is truncated by another program, or a disk is full or gone, a call returns an error and no signal ends the process. Helpers here
 //! loop over short calls; the order of syncs is the caller's business.
 
 mod beneath;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! headers under snap/ -> claims \
-//! links kept elsewhere -> claims -> verify walks the log -> deep: each saved fold and ledger, made anew and compared
+//! links kept elsewhere -> claims -> verify walks the log -> deep: each saved fold and ingest state, made anew and compared
 //! ```
 //!
 //! Who can write the folder can change a saved fold and its digest together. Nothing inside the file tells; the log does.
@@ -19,7 +19,7 @@ use crate::verify::{Expected, Report, SavedFault, verify_claims};
 
 use super::Store;
 use super::snapshots::{self, FOLDER, Footing};
-use super::{ledgers, writer::StreamWriter};
+use super::{ingest_states, writer::StreamWriter};
 
 /// Both kinds of file have a header of so many bytes.
 const HEADER_BYTES: usize = 144;
@@ -83,13 +83,13 @@ fn shows_the_same(left: &World, right: &World, end: Seq) -> bool {
 /// A file under `snap/`, by its name.
 fn named(name: &str) -> Option<(WitnessKind, StreamId)> {
     let (kind, stream) = match name.strip_suffix(".ledger") {
-        Some(stream) => (WitnessKind::Ledger, stream),
+        Some(stream) => (WitnessKind::IngestState, stream),
         None => (WitnessKind::Snapshot, name),
     };
     Some((kind, StreamId::from_hex(stream)?))
 }
 
-/// What saved folds and ledgers claim of the log.
+/// What saved folds and ingest states claim of the log.
 fn saved_claims(storage: &dyn Storage, store: StoreId) -> (Vec<Claim>, Vec<Witness>) {
     let (mut claims, mut told) = (Vec::new(), Vec::new());
     for name in storage.list(FOLDER).unwrap_or_default() {
@@ -118,14 +118,14 @@ fn footing_in(
     if read_up_to(&*file, &mut header, 0).ok()? < HEADER_BYTES {
         return None;
     }
-    let kind = if kind == WitnessKind::Ledger { ledgers::KIND } else { snapshots::KIND };
+    let kind = if kind == WitnessKind::IngestState { ingest_states::KIND } else { snapshots::KIND };
     snapshots::Fields(&header).footing(kind, store, stream)
 }
 
-/// Saved folds and ledgers that the log bears out by their links, and that are not what it makes of them.
+/// Saved folds and ingest states that the log bears out by their links, and that are not what it makes of them.
 fn saved_faults(storage: &Arc<dyn Storage>, report: &Report) -> Result<Vec<SavedFault>, Error> {
     let borne_out = |witness: &&Witness| {
-        matches!(witness.kind, WitnessKind::Snapshot | WitnessKind::Ledger)
+        matches!(witness.kind, WitnessKind::Snapshot | WitnessKind::IngestState)
             && matches!(witness.standing, Standing::Agrees | Standing::Behind)
     };
     let mut faults = Vec::new();
@@ -141,7 +141,7 @@ fn saved_faults(storage: &Arc<dyn Storage>, report: &Report) -> Result<Vec<Saved
         }
         let Some(store) = &store else { continue };
         let found = match kind {
-            WitnessKind::Ledger => store.ledger_fault(storage, stream)?,
+            WitnessKind::IngestState => store.ingest_state_fault(storage, stream)?,
             _ => store.snapshot_fault(storage, stream)?,
         };
         if let Some(detail) = found {
@@ -176,11 +176,15 @@ impl Store {
         }))
     }
 
-    /// What is wrong with the saved ledger of a stream, if its digests hold and it is not what the log says.
-    fn ledger_fault(&self, storage: &Arc<dyn Storage>, stream: StreamId) -> Result<Option<String>, Error> {
-        let saved = ledgers::read_saved(storage, self.id(), stream);
+    /// What is wrong with the saved ingest state of a stream, if its digests hold and it is not what the log says.
+    fn ingest_state_fault(
+        &self,
+        storage: &Arc<dyn Storage>,
+        stream: StreamId,
+    ) -> Result<Option<String>, Error> {
+        let saved = ingest_states::read_saved(storage, self.id(), stream);
         // Rows that an accident changed are found by their digests, here as when one is asked for.
-        let saved = saved.and_then(|(footing, ledger)| Some((footing, ledger.save()?)));
+        let saved = saved.and_then(|(footing, ingest_state)| Some((footing, ingest_state.save()?)));
         let Some((footing, saved)) = saved else { return Ok(None) };
         let mut writer = StreamWriter::default();
         match self.inner.observe_until(stream, &mut writer, footing.seq) {
@@ -188,7 +192,7 @@ impl Store {
             Err(Error::Corrupt { .. }) => return Ok(None),
             read => read?,
         }
-        let Some(anew) = writer.ledger.save() else { return Ok(None) };
+        let Some(anew) = writer.ingest_state.save() else { return Ok(None) };
         let is_same = saved.root.as_slice() == anew.root.as_slice() && saved.rows == anew.rows;
         Ok((!is_same)
             .then(|| format!("its digests hold, and it is not what the events up to {} are", footing.seq)))
@@ -196,7 +200,7 @@ impl Store {
 }
 
 impl Store {
-    /// Gives saved folds and ledgers whose links the log contradicts other names, under which nobody opens them.
+    /// Gives saved folds and ingest states whose links the log contradicts other names, under which nobody opens them.
     pub(super) fn set_saved_aside(&self) -> Result<Vec<String>, Error> {
         let inner = &self.inner;
         let storage = inner.log.storage();

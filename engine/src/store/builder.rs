@@ -13,9 +13,9 @@ use crate::log::{Condition, Log, LogOptions};
 use crate::registry::{NoTools, Registry};
 use crate::storage::{Clock, Entropy, FileStorage, Storage, SystemClock, SystemEntropy, untrusted};
 
-use super::contents::Contents;
+use super::body_dedup::BodyDedup;
 use super::erasures::Erasures;
-use super::places::Places;
+use super::locate::Locator;
 use super::salts::Salts;
 use super::snapshots::{Snapshots, Uses};
 use super::ticket::{Durability, Settler};
@@ -209,7 +209,7 @@ impl Builder {
             log.store(),
             Uses { reads: self.snapshots, writes: self.snapshots && !read_only, by_itself: own_files },
         );
-        let (salts, contents) = seed.split_at(32);
+        let (salts, dedup) = seed.split_at(32);
         let array = |half: &[u8]| <[u8; 32]>::try_from(half).unwrap_or_default();
         let inner = Inner {
             root: self.root,
@@ -218,9 +218,9 @@ impl Builder {
             entropy: Salts::new(array(salts)),
             read_only,
             recovery,
-            places: RwLock::new(Places::new(index, read_only)),
+            locator: RwLock::new(Locator::new(index, read_only)),
             writers: Mutex::default(),
-            contents: Mutex::new(Contents::new(array(contents))),
+            body_dedup: Mutex::new(BodyDedup::new(array(dedup))),
             folds: Mutex::default(),
             frames: Mutex::default(),
             erasures: Mutex::new(Erasures::new(log.secret().clone())),
@@ -274,12 +274,12 @@ impl Drop for Inner {
         if self.log.check_process().is_err() {
             // The store is the parent's, and so are the threads, which a child has not got: nothing is waited for, written or
             // removed. What would be closed by writing to its file is left open.
-            std::mem::forget(std::mem::take(self.places.get_mut().unwrap_or_else(PoisonError::into_inner)));
+            std::mem::forget(std::mem::take(self.locator.get_mut().unwrap_or_else(PoisonError::into_inner)));
             return;
         }
         self.settler.finish();
         self.save_folds();
-        self.save_ledgers();
+        self.save_ingest_states();
         // Nothing becomes durable here: a checkpoint only witnesses what is.
         self.upkeep.finish(&self.log);
         let _ = self.log.write_checkpoint();

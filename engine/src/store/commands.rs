@@ -3,7 +3,7 @@
 //! ```text
 //! lock the stream -> catch up -> decide(State at the head) -> refused: Error::Rejected
 //!        ^                            |
-//!        |                            +-> drafts -> one commit, if nobody else wrote to the stream -> ledger
+//!        |                            +-> drafts -> one commit, if nobody else wrote to the stream -> ingest state
 //!        +---------------------------------------------- somebody did -+
 //! ```
 //!
@@ -305,7 +305,7 @@ impl Inner {
         for (id, writer) in &writers {
             guards.insert(*id, writer.lock().unwrap_or_else(PoisonError::into_inner));
         }
-        // A decision rests on what is durable: all that the ledgers know must be.
+        // A decision rests on what is durable: all that the ingest states know must be.
         for writer in guards.values_mut() {
             self.settle_known(writer)?;
         }
@@ -320,7 +320,7 @@ impl Inner {
             }
             let mut keys = BTreeMap::new();
             for info in
-                opening.iter().filter(|info| guards.get(&info.id()).is_some_and(|it| !it.ledger.opened))
+                opening.iter().filter(|info| guards.get(&info.id()).is_some_and(|it| !it.ingest_state.opened))
             {
                 let key = self.entropy.array::<32>();
                 signers.insert(info.id(), self.signer_with(&key));
@@ -356,14 +356,14 @@ impl Inner {
                     for draft in drafts {
                         let recorded = Recorded { seq, recorded_at: appended.time, event: draft.event };
                         if let Some(writer) = guards.get_mut(&recorded.event.stream) {
-                            writer.ledger.observe(&recorded);
+                            writer.ingest_state.observe(&recorded);
                         }
                         last_seq = seq;
                         seq = seq.next();
                     }
                     for (id, writer) in &mut guards {
                         writer.watermark = writer.watermark.max(last_seq);
-                        if writer.ledger.opened && writer.signer.is_none() {
+                        if writer.ingest_state.opened && writer.signer.is_none() {
                             writer.signer = signers.get(id).cloned();
                         }
                     }

@@ -449,7 +449,7 @@ impl Inner {
 
     /// Forgets where contents are: what was erased must not be named again.
     fn forget_contents(&self) {
-        self.contents.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.body_dedup.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 }
 

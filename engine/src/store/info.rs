@@ -11,7 +11,7 @@ use crate::index::{FramePlace, NAME_BYTES_MAX, NameKind};
 use crate::log::LogError;
 
 use super::events::bare;
-use super::places::StreamPlace;
+use super::locate::StreamPlace;
 use super::{At, Inner, Store, View};
 
 /// Names that are asked of the index before it is given up: so many streams are better looked at all.
@@ -330,7 +330,7 @@ impl Store {
     /// # Errors
     /// If the log cannot be read.
     pub fn info(&self) -> Result<StoreInfo, Error> {
-        let head = self.inner.catch_up_places()?;
+        let head = self.inner.catch_up_locator()?;
         let names = self.stream_names()?;
         let (segment_count, log_bytes) = self.inner.files("log", ".seg")?;
         let (_, quarantine_bytes) = self.inner.files("quarantine", "")?;

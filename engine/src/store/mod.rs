@@ -7,17 +7,16 @@
 //! ```
 //!
 //! A [`Store`] is cheap to clone and may be used from any thread; any number of processes may open the same folder. The
-//! log is the truth: what is kept here (catalog, ledgers, folds) can be thrown away and read again.
+//! log is the truth: everything kept here (locator, ingest states, folds) can be thrown away and made again.
 
 mod aside;
 mod audit;
 mod backup;
+mod body_dedup;
 mod builder;
-mod catalog;
 mod commands;
 #[cfg(test)]
 mod commands_tests;
-mod contents;
 mod erase;
 mod erase_parts;
 mod erasures;
@@ -25,12 +24,12 @@ mod events;
 mod folds;
 mod frames;
 mod info;
+mod ingest_states;
 mod injections;
 mod leaves;
-mod ledgers;
+mod locate;
 mod memory;
 mod merge;
-mod places;
 mod pointing;
 mod redact;
 mod routes;
@@ -45,7 +44,6 @@ mod snapshots;
 mod space;
 mod spelling;
 mod subscribe;
-mod tabled;
 #[cfg(test)]
 mod tests;
 mod ticket;
@@ -95,11 +93,11 @@ pub use ticket::{Durability, Ticket};
 pub use view::{At, Reading, ShownFace, View};
 pub use writer::{Atomicity, Batch, Receipt};
 
-use contents::Contents;
+use body_dedup::BodyDedup;
 use erasures::Erasures;
 use folds::{FoldKey, Loaded};
 use frames::FrameCache;
-use places::Places;
+use locate::Locator;
 use salts::Salts;
 use scan::{LogSource, Source};
 use snapshots::Snapshots;
@@ -122,9 +120,9 @@ struct Inner {
     redactor: Option<Arc<dyn Redactor>>,
     read_only: bool,
     recovery: Recovery,
-    places: RwLock<Places>,
+    locator: RwLock<Locator>,
     writers: Mutex<FxHashMap<StreamId, Arc<Mutex<StreamWriter>>>>,
-    contents: Mutex<Contents>,
+    body_dedup: Mutex<BodyDedup>,
     folds: Mutex<FxHashMap<FoldKey, Arc<RwLock<Loaded>>>>,
     frames: Mutex<FrameCache>,
     erasures: Mutex<Erasures>,

@@ -1,7 +1,7 @@
 //! Frames for whoever reads many events: the places of one stream, or the log from one seq on.
 //!
 //! ```text
-//! one stream   places (index, catalog) -> frame, frame, ..
+//! one stream   places (from the locator) -> frame, frame, ..
 //! all          position -> a chunk of frames -> position behind it -> ..
 //! ```
 //!

@@ -2,7 +2,7 @@
 
 use std::sync::PoisonError;
 
-use crate::command::ledger::OpenCall;
+use crate::command::ingest_state::OpenCall;
 use crate::entry::{Entry, StreamInfo};
 use crate::error::Error;
 use crate::ids::StreamId;

@@ -11,7 +11,7 @@
 
 use rustc_hash::FxHashSet;
 
-use crate::command::ledger::OpenCall;
+use crate::command::ingest_state::OpenCall;
 use crate::entry::{Entry, Fact, PartEntry};
 use crate::error::Error;
 use crate::event::{Report, Role};
@@ -79,7 +79,7 @@ impl Session {
             state.message_reports(at).iter().map(|(_, report)| report.key.as_str()).collect();
         let mut open: Vec<String> = Vec::new();
         for ix in state.current(at) {
-            let Some(item) = state.brief(ix, at) else { continue };
+            let Some(item) = state.item_header(ix, at) else { continue };
             let key = item.message.filter(|_| item.role == Role::Assistant);
             if let Some(key) = key.filter(|key| !finished.contains(&**key))
                 && open.last().is_none_or(|last| **last != *key)

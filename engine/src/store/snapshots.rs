@@ -442,7 +442,7 @@ impl Store {
         let bytes = encode(inner.snapshots.store, stream, footing, &loaded);
         drop(loaded);
         // Its own errors concern those who append.
-        let _ = inner.save_ledger_of(stream);
+        let _ = inner.save_ingest_state_of(stream);
         Ok(bytes.is_some_and(|bytes| write(&*inner.snapshots.storage, stream, &bytes).is_ok()))
     }
 

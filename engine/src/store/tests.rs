@@ -386,7 +386,7 @@ fn the_index_is_taken_over_when_its_owner_goes() {
 
 /// What the index knows is not kept in memory, too; answers stay the same while the base moves.
 #[test]
-fn the_catalog_forgets_what_the_index_knows() {
+fn the_tail_forgets_frames_that_the_index_has() {
     let folder = TempDir::new().unwrap();
     let store = open(&folder);
     let sessions: Vec<StreamInfo> =
@@ -400,9 +400,9 @@ fn the_catalog_forgets_what_the_index_knows() {
     for number in 8..40 {
         say(number);
         if number % 10 == 0 {
-            let mut places = store.inner.places.write().unwrap();
-            places.index_all_for_test(&store.inner);
-            assert_eq!(places.delta_place_count_for_test(), 0);
+            let mut locator = store.inner.locator.write().unwrap();
+            locator.index_all_for_test(&store.inner);
+            assert_eq!(locator.tail_place_count_for_test(), 0);
         }
         let plain = Store::builder(store.root()).read_only().open().unwrap();
         for session in &sessions {

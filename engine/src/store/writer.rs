@@ -1,13 +1,13 @@
 //! The way in: entries of one or several streams become one commit.
 //!
 //! ```text
-//! lock the streams -> catch up their ledgers -> draft (skip what is known) -> encode and hash -> log.place -> observe
+//! lock the streams -> catch up their ingest states -> draft (skip what is known) -> encode and hash -> log.place -> observe
 //!          ^                                                                           |              |
 //!          +-------------------- another process wrote to one of them -----------------+    unlock -> settle
 //! ```
 //!
 //! Streams are locked in order of their ids, so that two commits never wait for each other, and only until the commit has
-//! its place in the log: commits of different streams, and of one, share one sync. A ledger may so know what is not durable
+//! its place in the log: commits of different streams, and of one, share one sync. an ingest state may so know what is not durable
 //! yet; what is decided on it lies behind that in the log, and neither is ever there without it. Whether a fact is known is decided under the log's own condition: if the
 //! stream moved meanwhile, everything is drafted again.
 
@@ -18,19 +18,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::codec::payload;
 use crate::codec::{EncodedBody, EncodedEvent, Envelope};
 use crate::command::bodies::CHUNK_BYTES_MAX;
-use crate::command::ledger::Ledger;
+use crate::command::ingest_state::IngestState;
 use crate::command::record::{self, Draft, EventDraft, Recorder};
 use crate::entry::{Bytes, Entry, StreamInfo};
 use crate::error::Error;
 use crate::event::{Body, ERASED_TEXT, Event, Payload, Recorded, Text};
+use crate::failpoints::{Failpoint, is_enabled};
 use crate::ids::{Digest, ItemId, Micros, Seq, StreamId};
 use crate::log::{Appended, Condition, LogError, Placed};
-use crate::planted::{Bug, is_planted};
 use crate::secret::Withheld;
 use crate::text::Signer;
 
 use super::Inner;
-use super::contents::{SHARE_BYTES_MIN, Stored};
+use super::body_dedup::{SHARE_BYTES_MIN, Stored};
 
 /// Facts of one stream that belong together.
 #[derive(Clone, Debug)]
@@ -63,21 +63,21 @@ pub struct Receipt {
 /// What one handle knows of a stream, to append to it.
 #[derive(Default)]
 pub(super) struct StreamWriter {
-    pub(super) ledger: Ledger,
+    pub(super) ingest_state: IngestState,
     pub(super) signer: Option<Signer>,
     pub(super) watermark: Seq,
     /// The last commit of this handle to it, durable or not.
     pub(super) placed: Option<Placed>,
-    /// How many of the ledger's events a saved one holds.
+    /// How many of the ingest state's events a saved one holds.
     pub(super) saved_count: u64,
-    /// Digest of the saved ledger that was taken up last.
+    /// Digest of the saved ingest state that was taken up last.
     pub(super) restored: Option<[u8; 32]>,
 }
 
 impl StreamWriter {
     /// Calls that have not ended, oldest first.
-    pub(super) fn open_calls(&self) -> Vec<crate::command::ledger::OpenCall> {
-        self.ledger.open_calls().into_iter().cloned().collect()
+    pub(super) fn open_calls(&self) -> Vec<crate::command::ingest_state::OpenCall> {
+        self.ingest_state.open_calls().into_iter().cloned().collect()
     }
 }
 
@@ -100,7 +100,7 @@ pub enum Atomicity {
 
 /// The key of a stream that was not opened after all must not be used.
 pub(super) fn forget_unused_keys(streams: &mut BTreeMap<StreamId, &mut StreamWriter>) {
-    for writer in streams.values_mut().filter(|writer| !writer.ledger.opened) {
+    for writer in streams.values_mut().filter(|writer| !writer.ingest_state.opened) {
         writer.signer = None;
     }
 }
@@ -162,7 +162,7 @@ impl Inner {
             let mut streams: BTreeMap<StreamId, &mut StreamWriter> =
                 guards.iter_mut().map(|(id, guard)| (*id, &mut **guard)).collect();
             let planned = self.plan(&mut streams, todo, atomicity, &known.0);
-            if streams.values().any(|writer| !writer.ledger.is_sound()) {
+            if streams.values().any(|writer| !writer.ingest_state.is_sound()) {
                 // What was drafted rests on answers that were none. Nothing was recorded; they are asked again.
                 forget_unused_keys(&mut streams);
                 continue;
@@ -188,7 +188,7 @@ impl Inner {
             // What is known already may be known by a commit that is on its way: then it is waited for.
             let known = guards.values().filter_map(|writer| writer.placed.clone());
             let known = known.reduce(|last, next| last.later(&next).clone());
-            let known = known.filter(|_| !is_planted(Bug::KnownTooEarly));
+            let known = known.filter(|_| !is_enabled(Failpoint::KnownTooEarly));
             return Ok((receipt, last.or(known)));
         }
     }
@@ -212,22 +212,22 @@ impl Inner {
         streams.map(|id| (id, Arc::clone(all.entry(id).or_default()))).collect()
     }
 
-    /// Brings a stream's ledger up to the durable head. It is sound then.
+    /// Brings a stream's ingest state up to the durable head. It is sound then.
     pub(super) fn catch_up(&self, stream: StreamId, writer: &mut StreamWriter) -> Result<(), Error> {
-        if !writer.ledger.is_sound() {
+        if !writer.ingest_state.is_sound() {
             self.start_over(writer)?;
         }
-        if writer.watermark == Seq::ZERO && writer.ledger.head == Seq::ZERO {
-            self.take_saved_ledger(stream, writer);
+        if writer.watermark == Seq::ZERO && writer.ingest_state.head == Seq::ZERO {
+            self.take_saved_ingest_state(stream, writer);
         }
         self.observe_new(stream, writer)?;
-        if !writer.ledger.is_sound() {
+        if !writer.ingest_state.is_sound() {
             self.start_over(writer)?;
             self.observe_new(stream, writer)?;
         }
         self.save_if_overdue(stream, writer);
         if writer.signer.is_none()
-            && let Some(key) = writer.ledger.key
+            && let Some(key) = writer.ingest_state.key
         {
             let bytes = match self.body(key) {
                 Ok(bytes) => bytes,
@@ -265,7 +265,7 @@ impl Inner {
         event.map(|event| self.decode(&frame, &event)).transpose()
     }
 
-    /// Takes note of the events of a stream that its ledger does not know yet.
+    /// Takes note of the events of a stream that its ingest state does not know yet.
     fn observe_new(&self, stream: StreamId, writer: &mut StreamWriter) -> Result<(), Error> {
         self.observe_until(stream, writer, Seq::MAX)
     }
@@ -280,10 +280,10 @@ impl Inner {
         let (mut places, watermark) = self.frames_of(&[stream], writer.watermark)?;
         places.retain(|place| place.last_seq <= until);
         for place in places {
-            for frame in self.parts_of(place.position, &[stream], writer.ledger.head)? {
+            for frame in self.parts_of(place.position, &[stream], writer.ingest_state.head)? {
                 for event in frame.events().filter(|event| event.envelope.stream == stream) {
-                    if event.seq > writer.ledger.head {
-                        writer.ledger.observe(&self.decode(&frame, &event)?);
+                    if event.seq > writer.ingest_state.head {
+                        writer.ingest_state.observe(&self.decode(&frame, &event)?);
                     }
                 }
             }
@@ -303,10 +303,10 @@ impl Inner {
         let mut planned = Planned::default();
         let mut recorders: BTreeMap<StreamId, Recorder<'_>> = BTreeMap::new();
         let mut body_bytes = 0;
-        // Opening comes first: a recorder borrows the ledger and needs the signer.
+        // Opening comes first: a recorder borrows the ingest state and needs the signer.
         for batch in todo.batches.get(todo.batch..).unwrap_or_default() {
             let Some(writer) = streams.get_mut(&batch.stream.id()) else { continue };
-            if !writer.ledger.opened && writer.signer.is_none() {
+            if !writer.ingest_state.opened && writer.signer.is_none() {
                 let key = self.entropy.array::<32>();
                 writer.signer = Some(self.signer_with(&key));
                 planned.drafts.push((None, record::opening(&batch.stream, key)));
@@ -317,7 +317,8 @@ impl Inner {
             let signer = writer.signer.as_ref().unwrap_or(&fallback);
             let info = todo.batches.iter().find(|batch| batch.stream.id() == *id).map(|batch| &batch.stream);
             let cwd = info.and_then(|info| info.cwd.as_deref());
-            recorders.insert(*id, Recorder::new(&writer.ledger, &*self.registry, signer, withheld, cwd));
+            recorders
+                .insert(*id, Recorder::new(&writer.ingest_state, &*self.registry, signer, withheld, cwd));
         }
         let mut first_entry = todo.entry;
         // Batches of one stream may alternate with others; what changed about it is told once a commit.
@@ -328,8 +329,8 @@ impl Inner {
             if first_entry == 0
                 && changed.insert(id)
                 && let Some(writer) = streams.get(&id)
-                && writer.ledger.opened
-                && let Some(change) = record::change(&batch.stream, &writer.ledger)
+                && writer.ingest_state.opened
+                && let Some(change) = record::change(&batch.stream, &writer.ingest_state)
                 && let Draft::Record(drafts) = recorder.draft(&batch.stream, &change.into())
             {
                 planned.drafts.extend(drafts.into_iter().map(|draft| (None, draft)));
@@ -392,7 +393,7 @@ impl Inner {
         for draft in drafts {
             let recorded = Recorded { seq, recorded_at: time, event: draft.event.clone() };
             if let Some(writer) = streams.get_mut(&recorded.event.stream) {
-                writer.ledger.observe(&recorded);
+                writer.ingest_state.observe(&recorded);
             }
             receipt.last_seq = seq;
             receipt.event_count += 1;
@@ -436,7 +437,7 @@ impl Inner {
                     if !conditions.iter().any(|condition| condition.stream == StreamId::STORE)
                         && known.is_none_or(|(_, until)| actual <= *until) =>
                 {
-                    self.contents.lock().unwrap_or_else(PoisonError::into_inner).clear();
+                    self.body_dedup.lock().unwrap_or_else(PoisonError::into_inner).clear();
                 }
                 outcome => return outcome,
             }
@@ -452,7 +453,7 @@ impl Inner {
         known: Option<&(Withheld, Seq)>,
     ) -> Result<Placed, Error> {
         // Taken first: what is looked up afterwards was stored after it, or is of a later basis.
-        let basis = self.contents.lock().unwrap_or_else(PoisonError::into_inner).basis();
+        let basis = self.body_dedup.lock().unwrap_or_else(PoisonError::into_inner).basis();
         let mut conditions = conditions.to_vec();
         // Those that are about the store's own stream have a basis of their own, and share nothing.
         let may_share = !conditions.iter().any(|condition| condition.stream == StreamId::STORE);
@@ -465,30 +466,30 @@ impl Inner {
         let mut bodies = events.iter().flat_map(|event| &event.bodies);
         let shares = bodies.any(|body| matches!(body, EncodedBody::Existing { .. }));
         if may_share {
-            let shared = (shares && !is_planted(Bug::ShareErased)).then_some(basis);
+            let shared = (shares && !is_enabled(Failpoint::ShareErased)).then_some(basis);
             let oldest = shared.into_iter().chain(known.map(|(_, until)| *until)).min();
             conditions.extend(oldest.map(|basis| Condition { stream: StreamId::STORE, basis }));
         }
         let prepared = self.log.prepare(&events)?;
         match self.log.place(prepared, &conditions) {
             Ok(placed) => {
-                let mut contents = self.contents.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut body_dedup = self.body_dedup.lock().unwrap_or_else(PoisonError::into_inner);
                 let first_seq = placed.appended().first_seq;
-                contents.begin(Seq(first_seq.get().saturating_sub(1)));
+                body_dedup.begin(Seq(first_seq.get().saturating_sub(1)));
                 // What is known now may have been begun anew since, after an erasure of what this commit names.
-                let keys: &[_] = if first_seq > contents.basis() { &keys } else { &[] };
+                let keys: &[_] = if first_seq > body_dedup.basis() { &keys } else { &[] };
                 for (key, row) in keys.iter().zip(&placed.appended().rows) {
                     if let Some(key) = key {
                         let stored = Stored { digest: row.digest, bytes: row.bytes, position: row.position };
-                        contents.put(*key, stored);
+                        body_dedup.put(*key, stored);
                     }
                 }
-                drop(contents);
+                drop(body_dedup);
                 Ok(placed)
             }
             Err(error) => {
                 if !matches!(error, LogError::HeadMoved { .. }) {
-                    self.contents.lock().unwrap_or_else(PoisonError::into_inner).clear();
+                    self.body_dedup.lock().unwrap_or_else(PoisonError::into_inner).clear();
                 }
                 Err(error.into())
             }
@@ -550,10 +551,10 @@ impl Inner {
             keys.push(None);
             return EncodedBody::New { bytes: body.clone(), salt: self.entropy.salt() };
         }
-        let mut contents = self.contents.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = contents.key(body);
+        let mut body_dedup = self.body_dedup.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = body_dedup.key(body);
         keys.push(Some(key));
-        match contents.get(&key).filter(|_| may_share) {
+        match body_dedup.get(&key).filter(|_| may_share) {
             Some(Stored { digest, bytes, position }) => EncodedBody::Existing { digest, bytes, position },
             None => EncodedBody::New { bytes: body.clone(), salt: self.entropy.salt() },
         }

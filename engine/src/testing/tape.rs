@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::command::ledger::Ledger;
+use crate::command::ingest_state::IngestState;
 use crate::command::record::{Draft, Recorder, opening};
 use crate::command::{Command, Decision, Rejection, decide};
 use crate::entry::{Entry, StreamInfo};
@@ -28,7 +28,7 @@ pub struct Tape {
     registry: Arc<dyn Registry>,
     signer: Signer,
     withheld: Withheld,
-    ledger: Ledger,
+    ingest_state: IngestState,
     world: World,
     events: Vec<Recorded>,
     bodies: BTreeMap<BodyId, Vec<u8>>,
@@ -43,7 +43,7 @@ impl Tape {
             signer: Signer::new([7; 32]),
             // What it records is folded as it is, with labels in the clear.
             withheld: Withheld::new(Secret::missing()),
-            ledger: Ledger::default(),
+            ingest_state: IngestState::default(),
             world: World::default(),
             events: Vec::new(),
             bodies: BTreeMap::new(),
@@ -68,7 +68,7 @@ impl Tape {
         let recorded = Recorded { seq, recorded_at, event };
         let _ = self.world.apply(&recorded);
         if recorded.event.stream == self.stream() {
-            self.ledger.observe(&recorded);
+            self.ingest_state.observe(&recorded);
         }
         self.events.push(recorded);
         seq
@@ -78,7 +78,7 @@ impl Tape {
     pub fn entry(&mut self, entry: impl Into<Entry>) -> Seq {
         let draft = {
             let mut recorder =
-                Recorder::new(&self.ledger, self.registry.as_ref(), &self.signer, &self.withheld, None);
+                Recorder::new(&self.ingest_state, self.registry.as_ref(), &self.signer, &self.withheld, None);
             recorder.draft(&self.info, &entry.into())
         };
         if let Draft::Record(drafts) = draft {

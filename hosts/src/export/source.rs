@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use acpdb_engine::event::Face;
 use acpdb_engine::fold::{
-    Brief, CauseView, FaceState, ItemKind, Ix, PartView, ServedPlace, StandIn, State, Status,
+    CauseView, FaceState, ItemHeader, ItemKind, Ix, PartView, ServedPlace, StandIn, State, Status,
 };
 use acpdb_engine::ids::{BodyId, ItemId, Seq, Turn};
 use acpdb_engine::store::Served;
@@ -40,7 +40,7 @@ pub(super) enum Shown {
 #[derive(Debug)]
 pub(super) struct Item {
     pub(super) ix: Ix,
-    pub(super) brief: Brief,
+    pub(super) brief: ItemHeader,
     pub(super) input: Shown,
     pub(super) output: Shown,
     /// Parts of the content or result, where it is shown whole.
@@ -141,10 +141,10 @@ impl<'v> Source<'v> {
         if let Some(model) = &options.model {
             prompt.model = Some(model.clone());
         }
-        let mut briefs: Vec<(Ix, Brief)> = match served {
+        let mut briefs: Vec<(Ix, ItemHeader)> = match served {
             Some(served) => {
                 let listed = served.items().iter().map(|item| item.place.ix);
-                listed.filter_map(|ix| Some((ix, state.brief(ix, at)?))).collect()
+                listed.filter_map(|ix| Some((ix, state.item_header(ix, at)?))).collect()
             }
             None => listed(state, options.selection, at),
         };
@@ -308,13 +308,13 @@ impl<'v> Source<'v> {
 }
 
 /// Items of a selection, in the order of the conversation.
-fn listed(state: &State, selection: Selection, at: Seq) -> Vec<(Ix, Brief)> {
+fn listed(state: &State, selection: Selection, at: Seq) -> Vec<(Ix, ItemHeader)> {
     let list: Vec<Ix> = match selection {
         Selection::Current | Selection::Whole | Selection::Recorded => state.current(at),
         Selection::History => state.items(at).collect(),
     };
-    let mut briefs: Vec<(Ix, Brief)> =
-        list.into_iter().filter_map(|ix| Some((ix, state.brief(ix, at)?))).collect();
+    let mut briefs: Vec<(Ix, ItemHeader)> =
+        list.into_iter().filter_map(|ix| Some((ix, state.item_header(ix, at)?))).collect();
     if selection == Selection::History {
         // Rewound and abandoned items were taken back; what a compaction took out was sent before it.
         briefs.retain(|(ix, _)| {
@@ -360,7 +360,7 @@ impl Faces<'_> {
     /// The items as they are shown. `open`: reasoning that led to the calls at hand.
     fn items(
         &self,
-        briefs: Vec<(Ix, Brief)>,
+        briefs: Vec<(Ix, ItemHeader)>,
         open: &[bool],
         moments: &Moments,
         earlier: &FxHashMap<Ix, ServedPlace>,
@@ -386,7 +386,7 @@ impl Faces<'_> {
     }
 
     /// An item of the current context. `open`: reasoning that led to the calls at hand, which stays with them.
-    fn current(&self, ix: Ix, brief: Brief, open: bool, report: &mut Report) -> Item {
+    fn current(&self, ix: Ix, brief: ItemHeader, open: bool, report: &mut Report) -> Item {
         let (state, at) = (self.state, self.at);
         let face = |face: Face, report: &mut Report| {
             let Some(now) = state.stand_in(ix, face, at) else { return Shown::Whole };
@@ -425,7 +425,7 @@ impl Faces<'_> {
     fn served(
         &self,
         ix: Ix,
-        brief: Brief,
+        brief: ItemHeader,
         moment: &ServedPlace,
         earlier: Option<&ServedPlace>,
         pointed: Option<&str>,

@@ -14,7 +14,7 @@
 //! answer the user's move before it. So the same log gives the same bytes, and a context that was sent can be made again.
 
 use acpdb_engine::event::Body;
-use acpdb_engine::fold::{Brief, ItemKind, Ix, State};
+use acpdb_engine::fold::{ItemHeader, ItemKind, Ix, State};
 use acpdb_engine::ids::{BodyId, Seq};
 
 use super::turns::Group;
@@ -34,7 +34,7 @@ impl Binding {
     pub(super) fn of(
         state: &State,
         at: Seq,
-        briefs: &[(Ix, Brief)],
+        briefs: &[(Ix, ItemHeader)],
         groups: &[Group],
         preserved: bool,
         same: &dyn Fn(BodyId, BodyId) -> bool,

@@ -12,7 +12,7 @@
 
 use acpdb_engine::Error;
 use acpdb_engine::event::{PartKind, Role};
-use acpdb_engine::fold::{Brief, FaceState, ItemKind, Ix, PartView, StandIn};
+use acpdb_engine::fold::{FaceState, ItemHeader, ItemKind, Ix, PartView, StandIn};
 use acpdb_engine::ids::{ItemId, Seq, Turn};
 
 use super::calls::{CallIds, object_type};
@@ -43,16 +43,16 @@ impl Group {
     }
 }
 
-fn is_models(brief: &Brief) -> bool {
+fn is_models(brief: &ItemHeader) -> bool {
     brief.kind == ItemKind::Call
         || (brief.role == Role::Assistant && !matches!(brief.kind, ItemKind::Result | ItemKind::Injected))
 }
 
 /// Groups items in the order of the conversation.
-pub(super) fn group(briefs: &[(Ix, Brief)]) -> Vec<Group> {
+pub(super) fn group(briefs: &[(Ix, ItemHeader)]) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     // Of the newest group with something of the model's: its last such item, and the first result that came.
-    let mut last: Option<&Brief> = None;
+    let mut last: Option<&ItemHeader> = None;
     let mut answered: Option<Seq> = None;
     for (place, (_, brief)) in briefs.iter().enumerate() {
         if !is_models(brief) {
@@ -79,7 +79,7 @@ pub(super) fn group(briefs: &[(Ix, Brief)]) -> Vec<Group> {
     groups
 }
 
-fn is_same_reply(last: &Brief, next: &Brief, spoken_to: bool, answered: Option<Seq>) -> bool {
+fn is_same_reply(last: &ItemHeader, next: &ItemHeader, spoken_to: bool, answered: Option<Seq>) -> bool {
     if last.turn != next.turn {
         return false;
     }
@@ -102,7 +102,7 @@ fn is_same_reply(last: &Brief, next: &Brief, spoken_to: bool, answered: Option<S
 }
 
 /// For each item, whether it is reasoning that led to the calls whose results the model is about to be told.
-pub(super) fn open_reasoning(briefs: &[(Ix, Brief)], groups: &[Group]) -> Vec<bool> {
+pub(super) fn open_reasoning(briefs: &[(Ix, ItemHeader)], groups: &[Group]) -> Vec<bool> {
     let last = groups.last().filter(|last| last.has_calls);
     let mut open = vec![false; briefs.len()];
     for place in last.map(|last| last.model.as_slice()).unwrap_or_default() {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use acpdb_engine::command::ledger::Ledger;
+use acpdb_engine::command::ingest_state::IngestState;
 use acpdb_engine::command::record::{Draft, EventDraft, Recorder, opening};
 use acpdb_engine::event::Recorded;
 use acpdb_engine::ids::{Micros, Seq, StreamId};
@@ -12,10 +12,10 @@ use proptest::prelude::*;
 
 use super::support::import;
 
-/// What a store would know: a ledger a stream. Counts what is recorded.
+/// What a store would know: an ingest state for each stream. Counts what is recorded.
 #[derive(Default)]
 pub(crate) struct Store {
-    ledgers: BTreeMap<StreamId, Ledger>,
+    ingest_states: BTreeMap<StreamId, IngestState>,
     pub(crate) event_count: u64,
 }
 
@@ -26,13 +26,13 @@ impl Store {
         let registry = acpdb_hosts::registry();
         for batch in batches {
             let id = batch.stream.id();
-            if !self.ledgers.entry(id).or_default().opened {
+            if !self.ingest_states.entry(id).or_default().opened {
                 self.record(id, opening(&batch.stream, [7; 32]));
             }
             for entry in &batch.entries {
                 let drafts = {
                     let mut recorder =
-                        Recorder::new(&self.ledgers[&id], &*registry, &signer, &withheld, None);
+                        Recorder::new(&self.ingest_states[&id], &*registry, &signer, &withheld, None);
                     match recorder.draft(&batch.stream, entry) {
                         Draft::Record(drafts) => drafts,
                         Draft::Known => continue,
@@ -50,7 +50,7 @@ impl Store {
         self.event_count += 1;
         let seq = Seq(self.event_count);
         let recorded = Recorded { seq, recorded_at: Micros(0), event: draft.event };
-        self.ledgers.get_mut(&id).unwrap().observe(&recorded);
+        self.ingest_states.get_mut(&id).unwrap().observe(&recorded);
     }
 }
 

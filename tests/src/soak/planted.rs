@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use acpdb_engine::codec::{EncodedEvent, Envelope};
+use acpdb_engine::failpoints::{Failpoint, enable};
 use acpdb_engine::fold::Policy;
 use acpdb_engine::ids::{Micros, Origin, Seq, StreamId};
 use acpdb_engine::log::{Log, LogError, LogOptions};
-use acpdb_engine::planted::{Bug, plant};
 use acpdb_engine::storage::{
     Fault, FaultKind, FixedClock, FixedEntropy, Part, SimStorage, SimWorld, Storage,
 };
@@ -32,7 +32,7 @@ pub enum Planted {
     /// In the storage under the store.
     Below(Sabotage),
     /// In the engine itself.
-    Within(Bug),
+    Within(Failpoint),
 }
 
 /// All of them.
@@ -44,22 +44,22 @@ pub const ALL: [Planted; 23] = [
     Planted::Below(Sabotage::NoTailCut),
     Planted::Below(Sabotage::NoRewrite),
     Planted::Below(Sabotage::CutByTruncation),
-    Planted::Within(Bug::WrongPreviousLink),
-    Planted::Within(Bug::AcceptZeroLength),
-    Planted::Within(Bug::IndexAheadOfLog),
-    Planted::Within(Bug::TombstoneOnProtected),
-    Planted::Within(Bug::RestoreForgets),
-    Planted::Within(Bug::WatermarkOffByOne),
-    Planted::Within(Bug::UpcastToWrongKind),
-    Planted::Within(Bug::DedupeByLength),
-    Planted::Within(Bug::PoisonWithoutEpoch),
-    Planted::Within(Bug::ShareErased),
-    Planted::Within(Bug::CoveredReadLate),
-    Planted::Within(Bug::KnownTooEarly),
-    Planted::Within(Bug::RewriteUnchecked),
-    Planted::Within(Bug::EpochUnread),
-    Planted::Within(Bug::UndoUnsynced),
-    Planted::Within(Bug::ReaderLooksOnce),
+    Planted::Within(Failpoint::WrongPreviousLink),
+    Planted::Within(Failpoint::AcceptZeroLength),
+    Planted::Within(Failpoint::IndexAheadOfLog),
+    Planted::Within(Failpoint::TombstoneOnProtected),
+    Planted::Within(Failpoint::RestoreForgets),
+    Planted::Within(Failpoint::WatermarkOffByOne),
+    Planted::Within(Failpoint::UpcastToWrongKind),
+    Planted::Within(Failpoint::DedupeByLength),
+    Planted::Within(Failpoint::PoisonWithoutEpoch),
+    Planted::Within(Failpoint::ShareErased),
+    Planted::Within(Failpoint::CoveredReadLate),
+    Planted::Within(Failpoint::KnownTooEarly),
+    Planted::Within(Failpoint::RewriteUnchecked),
+    Planted::Within(Failpoint::EpochUnread),
+    Planted::Within(Failpoint::UndoUnsynced),
+    Planted::Within(Failpoint::ReaderLooksOnce),
 ];
 
 /// A check and its name.
@@ -87,15 +87,15 @@ const CHECKS: [Check; 16] = [
 ];
 
 /// Checks made for one bug are asked first about it: the others would take minutes to say nothing.
-const MADE_FOR: [(Bug, &str); 8] = [
-    (Bug::IndexAheadOfLog, "index ahead"),
-    (Bug::ShareErased, "erased and said again"),
-    (Bug::CoveredReadLate, "a failed sync beside another process"),
-    (Bug::KnownTooEarly, "known by what is not durable"),
-    (Bug::RewriteUnchecked, "damage before the first append"),
-    (Bug::EpochUnread, "a failed sync that was slept through"),
-    (Bug::UndoUnsynced, "an undone commit after a power cut"),
-    (Bug::ReaderLooksOnce, "a reader beside a writer"),
+const MADE_FOR: [(Failpoint, &str); 8] = [
+    (Failpoint::IndexAheadOfLog, "index ahead"),
+    (Failpoint::ShareErased, "erased and said again"),
+    (Failpoint::CoveredReadLate, "a failed sync beside another process"),
+    (Failpoint::KnownTooEarly, "known by what is not durable"),
+    (Failpoint::RewriteUnchecked, "damage before the first append"),
+    (Failpoint::EpochUnread, "a failed sync that was slept through"),
+    (Failpoint::UndoUnsynced, "an undone commit after a power cut"),
+    (Failpoint::ReaderLooksOnce, "a reader beside a writer"),
 ];
 
 /// The first check that catches it and what it said; `None` if all are content.
@@ -106,7 +106,7 @@ pub fn caught(planted: Option<Planted>) -> Option<(&'static str, String)> {
         Some(Planted::Below(sabotage)) => (Some(sabotage), None),
         Some(Planted::Within(bug)) => (None, Some(bug)),
     };
-    plant(bug);
+    enable(bug);
     let made = |name: &str| MADE_FOR.iter().any(|(own, check)| Some(*own) == bug && *check == name);
     let mut checks = CHECKS;
     checks.sort_by_key(|(name, _)| !made(name));
@@ -119,7 +119,7 @@ pub fn caught(planted: Option<Planted>) -> Option<(&'static str, String)> {
         });
         outcome.err().map(|wrong| (*name, wrong))
     });
-    plant(None);
+    enable(None);
     found
 }
 

@@ -150,7 +150,7 @@ fn copilot_cli(bytes: &[u8]) -> Held {
 fn folded(state: &State) -> Held {
     let mut held = Held::default();
     for ix in state.current(Seq::MAX) {
-        let brief = state.brief(ix, Seq::MAX).unwrap();
+        let brief = state.item_header(ix, Seq::MAX).unwrap();
         match (brief.kind, brief.call, brief.message) {
             (ItemKind::Call, Some(call), _) => held.calls.push(call.to_string()),
             (ItemKind::Call, ..) => {}

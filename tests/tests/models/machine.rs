@@ -12,9 +12,9 @@ use shuttle::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::SeqCst};
 use shuttle::sync::{Arc, Mutex};
 use shuttle::thread::yield_now;
 
-use crate::gather::Patience;
-use crate::handoff::{Handoff, Stages, Until};
-use crate::settle::{Outcome, Settling, Shore, State, Stretch, Turn, serve};
+use crate::commit_delay::CommitDelay;
+use crate::commit_queue::{CommitQueue, Stages, Until};
+use crate::durability::{Attempt, Outcome, State, Stretch, SyncOps, SyncWait, serve};
 
 /// A rule that is broken on purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,9 +30,9 @@ pub(crate) enum Flaw {
     /// Nobody asks whether a sync failed since he wrote.
     EpochUnread,
     /// Threads of one process sync at once. So it was once, for those who had waited too long.
-    SyncedOutOfTurn,
+    SyncedWithoutLock,
     /// Who has no turn tells what is durable as if he had one.
-    ClaimedWithoutTurn,
+    ClaimedWithoutLock,
     /// There is one claim of what is durable, written over while others read it.
     OneClaim,
     /// What is known by a commit that is not durable is acknowledged at once. So it was once.
@@ -46,18 +46,18 @@ impl Flaw {
         Self::PoisonWithoutEpoch,
         Self::WrittenToldEarly,
         Self::EpochUnread,
-        Self::SyncedOutOfTurn,
-        Self::ClaimedWithoutTurn,
+        Self::SyncedWithoutLock,
+        Self::ClaimedWithoutLock,
         Self::OneClaim,
         Self::KnownTooEarly,
     ];
 
     pub(crate) fn needs_a_failing_sync(self) -> bool {
-        matches!(self, Self::PoisonWithoutEpoch | Self::EpochUnread | Self::SyncedOutOfTurn)
+        matches!(self, Self::PoisonWithoutEpoch | Self::EpochUnread | Self::SyncedWithoutLock)
     }
 
     pub(crate) fn needs_impatience(self) -> bool {
-        matches!(self, Self::SyncedOutOfTurn | Self::ClaimedWithoutTurn)
+        matches!(self, Self::SyncedWithoutLock | Self::ClaimedWithoutLock)
     }
 }
 
@@ -241,9 +241,9 @@ pub(crate) fn follow(world: &World, all: u64) {
 /// One process: its queue, its turn to sync, its open file, what it knows.
 pub(crate) struct Process {
     world: Arc<World>,
-    queue: Handoff<Self>,
-    settling: Settling<()>,
-    patience: Patience,
+    queue: CommitQueue<Self>,
+    sync_wait: SyncWait<()>,
+    commit_delay: CommitDelay,
     poisoned: AtomicBool,
     epoch: u32,
     file_number: u64,
@@ -267,9 +267,9 @@ impl Process {
     pub(crate) fn new(world: &Arc<World>) -> Arc<Self> {
         Arc::new(Self {
             world: Arc::clone(world),
-            queue: Handoff::default(),
-            settling: Settling::default(),
-            patience: Patience::default(),
+            queue: CommitQueue::default(),
+            sync_wait: SyncWait::default(),
+            commit_delay: CommitDelay::default(),
             poisoned: AtomicBool::new(false),
             epoch: world.epoch.load(SeqCst),
             file_number: world.file_number.load(SeqCst),
@@ -337,7 +337,7 @@ impl Process {
         if is_own && !world.is_lost.load(SeqCst) {
             world.disk.fetch_max(in_file, SeqCst);
         }
-        self.patience.synced(Duration::ZERO);
+        self.commit_delay.synced(Duration::ZERO);
         self.errors_seen.swap(errors, SeqCst) == errors
     }
 
@@ -373,8 +373,8 @@ impl Stages for Process {
         let stretch = Stretch { start: placed.start, end: placed.end, epoch: placed.epoch };
         let wait = Wait { process: self, world: &self.world, stretch };
         let is_hasty =
-            self.world.flaw == Some(Flaw::SyncedOutOfTurn) && shuttle::rand::thread_rng().gen_ratio(1, 4);
-        let outcome = if is_hasty { serve(&wait, stretch) } else { self.settling.settle(&wait, stretch) };
+            self.world.flaw == Some(Flaw::SyncedWithoutLock) && shuttle::rand::thread_rng().gen_ratio(1, 4);
+        let outcome = if is_hasty { serve(&wait, stretch) } else { self.sync_wait.settle(&wait, stretch) };
         if matches!(outcome, Outcome::Durable(_)) {
             return Ok(());
         }
@@ -388,15 +388,15 @@ impl Stages for Process {
 
     fn again(&self, (): &()) {}
 
-    fn gather(&self, all_here: impl FnMut() -> bool) {
-        self.patience.gather(all_here, Duration::default);
+    fn wait_for_others(&self, all_here: impl FnMut() -> bool) {
+        self.commit_delay.wait(all_here, Duration::default);
     }
 }
 
-/// S; given back when dropped.
-pub(crate) struct SyncTurn<'a>(&'a World);
+/// The sync lock; released when dropped.
+pub(crate) struct SyncLock<'a>(&'a World);
 
-impl Drop for SyncTurn<'_> {
+impl Drop for SyncLock<'_> {
     fn drop(&mut self) {
         self.0.sync_lock.store(false, SeqCst);
     }
@@ -409,8 +409,8 @@ struct Wait<'a> {
     stretch: Stretch,
 }
 
-impl<'a> Shore for Wait<'a> {
-    type Turn = SyncTurn<'a>;
+impl<'a> SyncOps for Wait<'a> {
+    type Lock = SyncLock<'a>;
     type Page = Page;
     type Failure = ();
 
@@ -431,11 +431,15 @@ impl<'a> Shore for Wait<'a> {
 
     fn failed_elsewhere(&self) {}
 
-    fn try_turn(&self) -> Turn<SyncTurn<'a>> {
-        if self.world.sync_lock.swap(true, SeqCst) { Turn::Taken } else { Turn::Mine(SyncTurn(self.world)) }
+    fn try_lock(&self) -> Attempt<SyncLock<'a>> {
+        if self.world.sync_lock.swap(true, SeqCst) {
+            Attempt::HeldElsewhere
+        } else {
+            Attempt::Locked(SyncLock(self.world))
+        }
     }
 
-    fn sync(&self, turn: Option<&SyncTurn<'a>>, page: &Page) -> Result<u64, ()> {
+    fn sync(&self, lock: Option<&SyncLock<'a>>, page: &Page) -> Result<u64, ()> {
         let (world, stretch) = (self.world, self.stretch);
         let covered =
             |page: &Page| page.written.filter(|written| *written > stretch.end).unwrap_or(stretch.end);
@@ -450,11 +454,11 @@ impl<'a> Shore for Wait<'a> {
         if world.flaw == Some(Flaw::CoveredReadLate) {
             position = covered(&world.look());
         }
-        match turn {
+        match lock {
             Some(_) => world.claim(page, position),
-            None if world.flaw == Some(Flaw::ClaimedWithoutTurn) => world.claim(page, position),
+            None if world.flaw == Some(Flaw::ClaimedWithoutLock) => world.claim(page, position),
             None => {
-                // Under W.
+                // Under the write lock.
                 let _frames = world.frames.lock().unwrap();
                 let page = world.look();
                 if self.process.reads_epoch() && page.epoch != stretch.epoch {
@@ -475,7 +479,7 @@ impl<'a> Shore for Wait<'a> {
         !(self.world.impatient && shuttle::rand::thread_rng().gen_ratio(1, 4))
     }
 
-    fn gather(&self, all_here: impl FnMut() -> bool) {
-        self.process.patience.gather(all_here, Duration::default);
+    fn wait_for_others(&self, all_here: impl FnMut() -> bool) {
+        self.process.commit_delay.wait(all_here, Duration::default);
     }
 }

@@ -144,7 +144,7 @@ fn the_bytes_of_other_events_are_refused() {
     }
 }
 
-/// Whoever can make checksums right cannot make a table that leads out of the spine.
+/// A forger with right checksums cannot make a table that leads out of the spine.
 #[test]
 fn a_table_that_lies_under_a_right_checksum_is_refused_or_stays_within() {
     let (frame, spine) = frame(&[1; 40]);

@@ -147,7 +147,7 @@ impl Recorder<'_> {
             return Some(TodoUpdate::Change(self.todo_change(change, bodies)));
         }
         let pending = self.pending_tools.get(call).map(String::as_str);
-        let tool = pending.or_else(|| self.ledger.open_call(call).map(|open| open.tool.as_str()))?;
+        let tool = pending.or_else(|| self.ingest_state.open_call(call).map(|open| open.tool.as_str()))?;
         let text = output.iter().find(|part| part.kind == PartKind::Text)?;
         let list = self.registry.todos_in_output(&info.host, tool, &text.bytes)?;
         self.todo_list(&Bytes::from(list), bodies).map(TodoUpdate::List)

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use super::super::names::Name;
-use super::super::saved::{flat, flat_enum};
+use super::super::snapshot::{flat, flat_enum};
 use crate::event::{
     Body, Face, InjectedKind, KeyKind, Outcome, PartKind, Role, Shown, TodoRole, TodoUpdate, ToolClass,
 };

@@ -5,7 +5,7 @@
 use std::sync::OnceLock;
 
 use super::super::names::{Name, Names};
-use super::super::saved::{In, Later, Out};
+use super::super::snapshot::{In, Later, Out};
 use super::super::table::{Lazy, Table, hash_of};
 use super::{Facts, Message, swap};
 use crate::event::KeyKind;

@@ -2,8 +2,8 @@
 
 use super::super::facts::Ix;
 use crate::event::Face;
+use crate::failpoints::{Failpoint, is_enabled};
 use crate::ids::{Seq, Turn};
-use crate::planted::{Bug, is_planted};
 
 /// The rule that made an edge, by the number of its label. What is told of it stands with the rule.
 #[derive(
@@ -143,7 +143,7 @@ pub(crate) struct Row {
 
 impl Row {
     pub(crate) fn holds(&self, at: Seq) -> bool {
-        let is_late = is_planted(Bug::WatermarkOffByOne) && self.since == at;
+        let is_late = is_enabled(Failpoint::WatermarkOffByOne) && self.since == at;
         self.since <= at && is_before(at, self.until) && !is_late
     }
 }

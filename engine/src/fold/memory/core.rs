@@ -13,11 +13,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
 use super::graph::{EdgeRow, Graph, Ix, MemoryRule, Nx, Reinforced, last_at, number, push_at};
 use super::op::{MemoryEvent, MemoryWhat, Moment};
 use crate::event::{Actor, Body, Lifespan, MemoryKind, MemoryRecorded};
-use crate::fold::few::Few;
 use crate::fold::table::{Table, hash_of};
 use crate::ids::{BodyId, ItemId, Micros, Seq, Signature};
 
@@ -196,7 +196,7 @@ pub(super) struct Core {
     pub(super) has_session_items: bool,
     /// Nodes of each id, oldest first.
     #[rkyv(with = rkyv::with::Skip)]
-    by_id: FxHashMap<Arc<str>, Few<Nx>>,
+    by_id: FxHashMap<Arc<str>, SmallVec<[Nx; 1]>>,
     closes: Vec<Seq>,
     kind_counts: [u32; 4],
     /// Seq of the last change, and how many there were: equal in two folds only if they folded the same events.

@@ -9,20 +9,20 @@
 //! Every read takes `at` and is a function of the state; nothing is cached and nothing is changed. Bodies are named,
 //! never read: [`StandIn::needs`] says which body a text is made from, [`render`] makes it.
 
-mod brief;
 mod chain;
 mod digest;
 mod explain;
 mod item;
+mod item_header;
 mod lookup;
 mod served;
 mod stand_in;
 mod stats;
 
-pub use brief::Brief;
 pub use chain::{CHAIN_MEMBER_COUNT_MAX, Chain, ChainMember, EdgeView};
 pub use explain::{Explanation, Protection, Visibility};
 pub use item::{CauseView, FaceState, FaceView, ItemView, PartView};
+pub use item_header::ItemHeader;
 pub use lookup::{HashForm, TurnTokens};
 pub use served::{PendingItem, ServedChange, ServedPlace};
 pub use stand_in::{Render, StandIn, render};

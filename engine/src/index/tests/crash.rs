@@ -116,7 +116,7 @@ fn ownership_passes_on_when_its_owner_dies() {
     let second = open_log(&world.process(2)).unwrap();
     assert!(open_index(&second).is_none());
     first.kill();
-    let heir = open_index(&second).expect("nobody owns it");
+    let heir = open_index(&second).expect("no process owns it");
     assert_eq!((heir.notice(), heir.watermark().seq), (None, Seq(48)));
     drop(owner);
 }

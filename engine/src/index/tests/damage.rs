@@ -47,7 +47,7 @@ impl Sound {
         fs::write(folder.path().join("index.redb"), damaged).unwrap();
         let path = folder.path().join("index.redb");
         let state = Index::open(&storage(folder.path()), IDENTITY, head(&self.frames), options);
-        let index = state.owner().expect("nobody else owns it and it can be removed");
+        let index = state.owner().expect("no other process owns it and it can be removed");
         let noticed = index.notice().is_some();
         look(&index);
         let broken = index.broken().is_some();

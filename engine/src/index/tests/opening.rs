@@ -170,7 +170,7 @@ fn an_index_that_another_owns_is_bypassed_and_stays() {
     assert_eq!(place.bypass(), "the index is not used: another process holds it");
     drop(owner);
 
-    // Not an acpdb, but someone has the file open.
+    // Another program, not acpdb, has the file open.
     let database = Builder::new().open(place.path()).unwrap();
     assert_eq!(place.bypass(), "the index is not used: another process has its file open");
     drop(database);

@@ -136,7 +136,7 @@ fn a_rebuild_that_fails_leaves_the_index_that_was_there() {
 
     let index = open(&folder, &frames, IndexOptions::default());
     assert_eq!((index.notice(), index.watermark().seq), (None, Seq(60)));
-    // Nor is it rebuilt while someone owns it.
+    // Nor is it rebuilt while another process owns it.
     assert_eq!(
         rebuild(&folder, &Log::new(frames)).unwrap_err(),
         "the index cannot be rebuilt: another process holds it"

@@ -286,7 +286,7 @@ impl Judge {
         let mut texts: Vec<_> = self.events.iter().flat_map(|event| event.3.clone()).collect();
         texts.sort();
         texts.dedup();
-        texts.extend(NameKind::ALL.map(|kind| (kind, "nobody".to_owned())));
+        texts.extend(NameKind::ALL.map(|kind| (kind, "unknown".to_owned())));
         texts
     }
 

@@ -182,7 +182,7 @@ fn plain_edits_are_told_apart() {
     let mut inserted = bytes.clone();
     inserted.splice(at(1)..at(1), frame(0));
     let altered = {
-        // Someone who knows the format changes a payload and every checksum of its frame, but not the links.
+        // A forger that knows the format changes a payload and every checksum of its frame, but not the links.
         let mut altered = bytes.clone();
         let payload = at(1) + 160 + 96;
         altered[payload] ^= 1;

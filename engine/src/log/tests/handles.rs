@@ -83,7 +83,7 @@ fn what_is_placed_has_its_seq_and_shows_only_once_it_is_settled() {
     one.settle(&second).unwrap();
     one.settle(&first).unwrap();
     assert_eq!(sound_listing(&one), sound_listing(&two));
-    // A placed commit that nobody settles is no loss for the next one to open.
+    // A placed commit that is never settled is no loss for the next opening.
     let _ = one.place(prepared(&one, 3), &[]).unwrap();
     let third = place.open();
     assert_eq!(third.head().seq, Seq(5));
@@ -92,15 +92,15 @@ fn what_is_placed_has_its_seq_and_shows_only_once_it_is_settled() {
 
 /// A simulated clock may move while a sync takes its time and stand still afterwards: then a leader waited forever.
 #[test]
-fn waiting_for_others_ends_though_nobody_comes_and_the_clock_stands_still() {
-    let patience = crate::log::gather::Patience::default();
-    patience.synced(std::time::Duration::from_millis(1));
+fn waiting_for_others_ends_though_none_come_and_the_clock_stands_still() {
+    let commit_delay = crate::log::commit_delay::CommitDelay::default();
+    commit_delay.synced(std::time::Duration::from_millis(1));
     let mut looks = 0;
-    let nobody = || {
+    let none_come = || {
         looks += 1;
         false
     };
-    patience.gather(nobody, std::time::Duration::default);
+    commit_delay.wait(none_come, std::time::Duration::default);
     assert!((1..5000).contains(&looks), "{looks}");
 }
 
@@ -117,7 +117,7 @@ fn a_condition_counts_what_is_written_and_not_yet_durable() {
     let slot = [Condition { stream: stream(64), basis: Seq::ZERO }];
     assert_eq!(two.append(on(&two, 4), &slot).unwrap().first_seq, Seq(2));
     one.settle(&placed).unwrap();
-    // Whoever holds the log sees all of it.
+    // The holder of the write lock sees the whole log.
     let held = two.exclusive().unwrap();
     let basis = two.head().seq;
     assert_eq!(basis, Seq(2));
@@ -180,7 +180,7 @@ fn who_died_writing_is_repaired_and_who_died_syncing_is_not_waited_for() {
     crate::storage::write_all(&*segment, &[0xaa; 100], end.offset(), &mut 0).unwrap();
     assert_eq!(append(&two, 1).unwrap().first_seq, Seq(3));
     assert!(place.path("quarantine").is_dir());
-    // Holds the turn to sync and does nothing: others wait a second at most, then sync for themselves, and tell it.
+    // Holds the sync lock and does nothing: others wait a second at most, then sync for themselves, and tell it.
     let turn = tail.lock_sync(&*one.clock, Duration::ZERO).unwrap();
     let placed = two.place(two.prepare(&[event(&two, 2, 0)]).unwrap(), &[]).unwrap();
     let _ = append(&two, 3).unwrap();
@@ -190,7 +190,7 @@ fn who_died_writing_is_repaired_and_who_died_syncing_is_not_waited_for() {
     assert!(one.verify(true).unwrap().is_sound());
 }
 
-/// What tells where the log ends was put back as it had been a few commits before, by a copy over it. Whoever wrote next
+/// The page was put back as it had been a few commits before, by a copy over it. The process that wrote next
 /// trusted it, and wrote over what had been acknowledged since.
 #[test]
 fn a_tail_of_the_past_costs_nothing_acknowledged() {
@@ -294,7 +294,7 @@ fn what_was_given_up_behind_a_tail_that_was_cut_is_not_acknowledged() {
     assert!(two.verify(true).unwrap().is_sound());
 }
 
-/// Another file under the name of the tail: two writers would hold two locks. Whoever has the old one open is told.
+/// Another file under the name of the tail: two writers would hold two locks. A handle on the old one gets an error.
 #[test]
 fn a_tail_that_is_another_file_now_stops_who_has_the_old_one() {
     let place = Place::new();
@@ -331,7 +331,7 @@ fn a_tail_that_is_another_file_now_stops_who_has_the_old_one() {
     assert_eq!(append(&place.open(), 5).unwrap().first_seq, Seq(6));
 }
 
-/// Commits of another process that are not durable are written again by whoever appends first, so that its sync counts for
+/// Commits of another process that are not durable are written again by the first append, so that its sync counts for
 /// them. What was damaged meanwhile was written again as it was, and acknowledged with what came behind it.
 #[test]
 fn what_is_not_durable_is_looked_at_before_it_is_built_upon() {
@@ -410,7 +410,7 @@ fn a_reader_sees_commits_and_writes_nothing() {
     );
 }
 
-/// Sealing told nobody: whoever had the old file open kept it, and its space, until it ended.
+/// Other handles did not learn of a seal: each kept the old file open, and its space, until it ended.
 #[test]
 fn a_seal_makes_other_handles_let_go_of_the_old_file() {
     let place = Place::new();

@@ -6,18 +6,20 @@ mod crash;
 mod damage;
 mod faults;
 mod handles;
-mod map;
 mod newer;
 mod processes;
 mod seal;
+mod segment_tables;
 mod witness;
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use super::tail::Tail;
 use super::*;
-use crate::codec::{EncodedBody, Envelope};
-use crate::ids::Origin;
-use crate::storage::{FixedClock, FixedEntropy, SimStorage, SimWorld};
+use crate::codec::{BodyRow, EncodedBody, EncodedEvent, Envelope, Frame, Part, SegmentHeader};
+use crate::ids::{Micros, Origin, Position, Seq, StoreId, StreamId};
+use crate::storage::{FixedClock, FixedEntropy, SimStorage, SimWorld, Storage as _};
 
 /// Small segments, so that a short script rolls.
 pub(super) const SMALL: u64 = 4096 + 2600;

@@ -50,7 +50,7 @@ fn a_busy_store_is_reported_and_not_waited_for_without_end() {
     let (other, recovery) = open(&world.process(3)).unwrap();
     assert!(recovery.postponed);
     drop(lock);
-    // The holder died in its write: whoever comes next repairs.
+    // The holder died in its write: the next process repairs.
     let _ = append(&log, 0).unwrap();
     let _ = append(&other, 1).unwrap();
     assert_eq!(sound_listing(&other).len(), 4);

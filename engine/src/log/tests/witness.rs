@@ -73,7 +73,7 @@ fn a_tail_that_lies_is_found() {
             let report = verified(&copy);
             let standing = standings(&report, WitnessKind::Tail);
             let found = standing.iter().find(|(found, _)| found == name).unwrap().1;
-            // A written record that the page itself does not call durable was never told to anybody.
+            // A written record that the page itself does not call durable was never acknowledged.
             let is_hint = name == "tail written" && matches!(lie, "position" | "ahead");
             let expected = match lie {
                 _ if is_hint => Standing::NotCompared,
@@ -181,7 +181,7 @@ fn records_of_maps_and_seals_are_compared() {
         let report = verified(&copy);
         let standing = standings(&report, WitnessKind::Map);
         assert!(standing.contains(&("map 1".to_owned(), Standing::Forked)), "{lie}: {report:#?}");
-        // Nobody uses it, so nothing is lost with it.
+        // It is not used, so nothing is lost with it.
         assert!(report.is_sound(), "{lie}");
     }
     let (log, _) = open(&world.process(2)).unwrap();
@@ -196,7 +196,7 @@ fn records_of_maps_and_seals_are_compared() {
     );
 }
 
-/// A link that somebody wrote down is compared with the commit that holds its seq, wherever in that commit the seq is.
+/// A link kept elsewhere is compared with the commit that holds its seq, wherever in that commit the seq is.
 #[test]
 fn links_that_were_kept_elsewhere_are_compared() {
     let world = closed_store(12);

@@ -6,7 +6,7 @@ use super::process::SimStorage;
 use crate::ids::Micros;
 use crate::storage::Clock;
 
-/// What the wall clock shows when the machine starts.
+/// The wall clock at the start of the machine.
 const START_MICROS: i64 = 1_700_000_000_000_000;
 
 /// A simulated process's clock: every operation of any process takes a microsecond, sleeping takes what it takes and

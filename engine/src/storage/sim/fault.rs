@@ -1,4 +1,4 @@
-//! What can go wrong on purpose.
+//! Faults that tests put into the simulated machine.
 
 use std::io;
 
@@ -11,7 +11,7 @@ pub enum Crash {
     Power,
 }
 
-/// What goes wrong.
+/// The kind of fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FaultKind {
@@ -70,7 +70,7 @@ impl FaultKind {
 /// A fault that is planted in one process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fault {
-    /// What goes wrong.
+    /// The kind of fault.
     pub kind: FaultKind,
     /// From which matching operation on, counted from 0 after planting.
     pub after: u64,

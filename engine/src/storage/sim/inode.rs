@@ -11,9 +11,9 @@ const VERSION_COUNT_MAX: usize = 6;
 
 #[derive(Clone, Default)]
 pub(super) struct Inode {
-    /// What every process sees: the page cache.
+    /// The page cache: the bytes that every process sees.
     pub(super) cached: Bytes,
-    /// What a power cut leaves for certain.
+    /// The bytes that a power cut leaves for certain.
     durable: Bytes,
     /// Unsynced sectors, each with the contents it had since the last sync, oldest first, without the newest.
     dirty: BTreeMap<usize, Vec<Arc<Sector>>>,
@@ -21,7 +21,7 @@ pub(super) struct Inode {
     lengths: Vec<usize>,
     /// How many write-backs failed. Each open file remembers the count it knows of, as Linux does (`errseq_t`).
     errors: u32,
-    /// Whether somebody was told of the last one; if not, whoever opens the file next will be.
+    /// Whether the last failure was reported; if not, the next handle on the file gets it.
     error_was_seen: bool,
 }
 
@@ -99,7 +99,7 @@ impl Inode {
             }
             let mut old = self.durable.sector(number);
             if start >= durable_length && mood == 5 && chance.one_in(4) {
-                // The block was somebody else's before, and the file system shows what it held.
+                // The block belonged to another file, and the file system shows its old bytes.
                 old = chance.garbage();
             }
             let newest = self.cached.sector(number);
@@ -141,7 +141,7 @@ impl Inode {
         self.error_was_seen = seen;
     }
 
-    /// What an open file is to remember about failures of the past.
+    /// The failures that a new handle counts as known.
     pub(super) fn sample_errors(&self) -> u32 {
         let is_news = self.errors != 0 && !self.error_was_seen;
         self.errors.wrapping_sub(u32::from(is_news))

@@ -16,21 +16,21 @@
 //! - **Power cut** ([`Crash::Power`]): all processes stop. Every unsynced sector of 512 bytes is on the disk in any of
 //!   the versions it had since the last sync, or torn: a prefix of one version and the rest of another, or each word
 //!   from another moment, since write-back runs while others write. Sectors are independent of each other, so anything
-//!   may come before anything. A file is as long as it was at any moment since. Bytes that a file grew by and nobody
-//!   synced are zeros or what another file left there.
+//!   may come before anything. A file is as long as it was at any moment since. Unsynced bytes that a file
+//!   grew by are zeros or bytes of another file.
 //! - **Names** are apart from files: of unsynced names all, a prefix, any mix or none survive. A file can be durable
 //!   without its name, a name without the bytes, a whole new store without its directory.
 //! - **Errors** ([`FaultKind`]): any operation of a kind fails from the k-th on, once or for ever: input/output errors, a
 //!   full disk (part of the bytes is written first), short reads and writes, interruptions.
 //! - **A failed sync** loses: some sectors reach the disk, the others do not, all count as clean, and the next sync
 //!   returns success without writing them. Each open file is told once of a failure since it was opened; of an older
-//!   one only if nobody had been told before it was opened. So a sync counts only for what was written since the file
-//!   was opened by whoever syncs. That is what Linux does since 4.17; older ones tell less.
+//!   one only if it was not reported before the file was opened. So a sync counts only for bytes that were written since the
+//!   syncing handle was opened. Linux behaves so since 4.17; older kernels report less.
 //! - **A lying sync** ([`FaultKind::SyncLies`]) returns success and does nothing, as disks do whose cache is volatile.
 //!   Nothing can be promised then but honesty: what is lost is reported, what is shown is true.
 //! - **Interleaving** ([`SimWorld::interleave`]): processes on threads of their own, of which one runs at a time; at
-//!   every operation the seed decides who goes on, and in the middle of reads and writes of more than 8 bytes, too: who
-//!   reads then may get the beginning of an old record and the end of a new one. Waiting takes virtual time.
+//!   every operation the seed decides who goes on, and in the middle of reads and writes of more than 8 bytes, too: a reader
+//!   may then get the beginning of an old record and the end of a new one. Waiting takes virtual time.
 //!
 //! The same seed gives the same world, to the byte; [`SimWorld::trace`] tells two runs apart. There is no real time and
 //! no real randomness in it. [`SimWorld::record`] hands out a copy of the disk before every operation, cheap enough for
@@ -105,7 +105,7 @@ struct World {
 #[derive(Default)]
 struct Inner {
     world: Mutex<World>,
-    /// Notified whenever it is somebody else's turn.
+    /// Notified whenever another process's turn begins.
     turn: Condvar,
 }
 
@@ -138,7 +138,7 @@ impl SimWorld {
         SimStorage { world: self.clone(), process: world.processes.len() - 1 }
     }
 
-    /// An independent copy of disk and page cache as they are, in which nobody runs and all locks are free.
+    /// An independent copy of disk and page cache as they are, without a running process, with all locks free.
     #[must_use]
     pub fn fork(&self, seed: u64) -> Self {
         let mut disk = self.lock().disk.clone();
@@ -199,7 +199,7 @@ impl SimWorld {
         self.fail_write_back(name, true);
     }
 
-    /// As [`SimWorld::lose_write_back`]; with `seen` false nobody was told yet, so the next to open the file will be.
+    /// As [`SimWorld::lose_write_back`]; with `seen` false the failure is not reported yet, and the next handle on the file gets it.
     pub fn fail_write_back(&self, name: &str, seen: bool) {
         let mut world = self.lock();
         if let Some(inode) = world.disk.named(name) {

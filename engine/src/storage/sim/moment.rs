@@ -5,7 +5,7 @@ use super::disk::Disk;
 use super::process::Act;
 use super::{Crash, SimWorld, World};
 
-/// What an operation is about to do to bytes.
+/// The change that an operation is about to make to bytes.
 #[derive(Clone, Copy)]
 pub(super) enum Pending<'a> {
     Nothing,
@@ -28,12 +28,12 @@ pub struct Moment {
     write: Option<(usize, usize, Vec<u8>)>,
     /// The number of the process whose operation it is.
     pub process: u32,
-    /// What it is about to do, for a person.
+    /// The coming operation as text.
     pub operation: String,
 }
 
 impl Moment {
-    /// A machine that stopped here, in which nobody runs: killed (all processes), or without power. `seed` decides how
+    /// A machine that stopped here, without a running process: killed (all processes), or without power. `seed` decides how
     /// much of a write under way was done and what the disk kept.
     #[must_use]
     pub fn image(&self, crash: Crash, seed: u64) -> SimWorld {

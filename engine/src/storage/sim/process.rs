@@ -46,7 +46,7 @@ pub struct SimStorage {
     pub(super) process: usize,
 }
 
-/// What an operation may do after faults and crashes had their say.
+/// The permitted part of an operation, after faults and crashes were applied.
 pub(super) enum Permit {
     Go,
     /// Do part of it, then the process is dead.

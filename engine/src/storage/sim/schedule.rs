@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! operation -> is it my turn? no: sleep.  yes: the seed picks who goes on: me -> do it; another -> wake it, sleep
-//! sleep     -> somebody else goes on, until the time has come, or nobody can go on and time must pass
+//! sleep     -> another process goes on, until the time has come, or none can go on and time must pass
 //! ```
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -13,14 +13,14 @@ use super::chance::Chance;
 use super::process::SimStorage;
 use super::{SimWorld, World};
 
-/// Of so many operations, one hands the turn to somebody else (if the pick falls on them).
+/// Of so many operations, one hands the turn to another process (if the pick falls on them).
 const SWITCH_ONE_IN: u64 = 3;
 /// Of so many reads and writes of more than a word, one is interrupted half way.
 const TORN_ONE_IN: u64 = 4;
-/// What is read and written in one step.
+/// Bytes that are read or written in one step.
 const WORD_BYTES: usize = 8;
 
-/// What a process does when it runs interleaved with others.
+/// The program of a process that runs interleaved with others.
 pub type Part<'a, T> = Box<dyn FnOnce(SimStorage) -> T + Send + 'a>;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -63,7 +63,7 @@ impl Schedule {
         }
     }
 
-    /// Picks who goes on, letting time pass if nobody can.
+    /// Picks who goes on, letting time pass if none can.
     fn pick(&mut self, micros: &mut u64) {
         let can_go = |mode: &Mode, micros: u64| match mode {
             Mode::Ready => true,
@@ -115,7 +115,7 @@ impl SimStorage {
         (cut > 0 && cut < length).then_some(cut)
     }
 
-    /// Lets somebody else go on in the middle of an operation.
+    /// Lets another process go on in the middle of an operation.
     pub(super) fn give_way<'a>(&'a self, world: MutexGuard<'a, World>) -> MutexGuard<'a, World> {
         match world.schedule.actor(self.process) {
             Some(actor) => self.pass(world, actor),

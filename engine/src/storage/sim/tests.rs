@@ -83,10 +83,10 @@ fn each_open_file_is_told_once_of_a_failed_write_back() {
     assert!(left.sync_data().is_err());
     assert!(left.sync_data().is_ok(), "once");
     assert!(right.sync_data().is_err(), "it was open");
-    assert!(open(&two).sync_data().is_ok(), "it was opened after somebody had been told");
+    assert!(open(&two).sync_data().is_ok(), "it was opened after the failure was reported");
     world.fail_write_back("a", false);
     let late = open(&two);
-    assert!(late.sync_data().is_err(), "nobody had been told");
+    assert!(late.sync_data().is_err(), "the failure was not reported before");
     assert!(open(&two).sync_data().is_ok());
 }
 

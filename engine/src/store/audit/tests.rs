@@ -94,7 +94,7 @@ fn a_forged_fold_is_found_with_its_stream_and_file() {
 }
 
 #[test]
-fn a_forged_ledger_is_found() {
+fn a_forged_ingest_state_is_found() {
     let folder = TempDir::new().unwrap();
     let store = open(&folder);
     record(&store, 0, 12);
@@ -141,7 +141,10 @@ fn what_was_saved_later_shows_that_the_log_was_rolled_back() {
     let report = deep(&folder);
     assert_eq!((report.verdict(), report.violations.len(), report.missing), (Verdict::TailLost, 0, None));
     let ahead: Vec<_> = report.contradicting().map(|witness| (witness.kind, witness.standing)).collect();
-    assert_eq!(ahead, [(WitnessKind::Snapshot, Standing::Ahead), (WitnessKind::Ledger, Standing::Ahead)]);
+    assert_eq!(
+        ahead,
+        [(WitnessKind::Snapshot, Standing::Ahead), (WitnessKind::IngestState, Standing::Ahead)]
+    );
 }
 
 /// The place of the head, and of the commit that holds a seq, is what `verify` finds by reading everything.

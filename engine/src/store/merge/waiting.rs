@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::PoisonError;
 
-use crate::command::ledger::Ledger;
+use crate::command::ingest_state::IngestState;
 use crate::command::record::{self, EventDraft, Recorder};
 use crate::entry::StreamInfo;
 use crate::error::Error;
@@ -76,8 +76,8 @@ impl Taker<'_> {
         for (id, writer) in &mut guards {
             inner.catch_up(*id, writer)?;
             let expected = self.here.streams.get(id).map_or(Seq::ZERO, super::lineage::Lineage::head);
-            if writer.ledger.head != expected {
-                return Err(Error::HeadMoved { stream: *id, expected, actual: writer.ledger.head });
+            if writer.ingest_state.head != expected {
+                return Err(Error::HeadMoved { stream: *id, expected, actual: writer.ingest_state.head });
             }
         }
         let mut streams: BTreeMap<StreamId, &mut StreamWriter> =
@@ -121,10 +121,10 @@ impl Taker<'_> {
         let fallback = Signer::new([0; 32]);
         let mut recorders: BTreeMap<StreamId, (Recorder<'_>, StreamInfo)> = BTreeMap::new();
         for (id, writer) in streams.iter() {
-            let info = self.infos.get(id).cloned().unwrap_or_else(|| info_of(&writer.ledger));
+            let info = self.infos.get(id).cloned().unwrap_or_else(|| info_of(&writer.ingest_state));
             let signer = writer.signer.as_ref().unwrap_or(&fallback);
             let recorder =
-                Recorder::new(&writer.ledger, &*inner.registry, signer, withheld, info.cwd.as_deref());
+                Recorder::new(&writer.ingest_state, &*inner.registry, signer, withheld, info.cwd.as_deref());
             recorders.insert(*id, (recorder, info));
         }
         for one in waiting {
@@ -170,7 +170,7 @@ impl Taker<'_> {
             }
             let recorded = Recorded { seq, recorded_at: time, event: draft.event };
             if let Some(writer) = streams.get_mut(&recorded.event.stream) {
-                writer.ledger.observe(&recorded);
+                writer.ingest_state.observe(&recorded);
                 writer.watermark = writer.watermark.max(seq);
                 writer.placed = Some(placed.clone());
             }
@@ -256,13 +256,13 @@ impl Taker<'_> {
     }
 }
 
-/// A stream as its ledger knows it.
-fn info_of(ledger: &Ledger) -> StreamInfo {
+/// A stream as its ingest state knows it.
+fn info_of(ingest_state: &IngestState) -> StreamInfo {
     StreamInfo {
-        scope: ledger.scope,
-        host: ledger.host.clone(),
-        name: ledger.name.clone(),
-        cwd: ledger.cwd.clone(),
+        scope: ingest_state.scope,
+        host: ingest_state.host.clone(),
+        name: ingest_state.name.clone(),
+        cwd: ingest_state.cwd.clone(),
         ..StreamInfo::default()
     }
 }

@@ -1,0 +1,237 @@
+//! What must be known of a stream to record more of it: which facts are there already, and which calls are open.
+//!
+//! An ingest state is much smaller than the fold's state and needs no policy, so an importer can append to a stream without
+//! folding it. It is fed with the stream's events in order and holds nothing that they do not say.
+//!
+//! ```text
+//! a fact's origin -> seen here, by this handle? -> else in the rows of a saved ingest state, if it was restored from one
+//!                    hash map, changed freely      sorted pages, read when asked for, never changed
+//! ```
+//!
+//! One that was restored and fed the rest of the events is the one that was fed all of them, or says that it is not sound.
+
+mod base;
+mod saved;
+#[cfg(test)]
+mod tests;
+
+use std::collections::hash_map::Entry;
+use std::sync::Arc;
+
+use rkyv::{Archive, Deserialize, Serialize};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::event::{Payload, Recorded, Scope};
+use crate::ids::{BodyId, ItemId, Origin, Seq, StreamId};
+
+use base::Base;
+pub(crate) use base::ReadRows;
+pub(crate) use saved::{LAYOUT_VERSION, SavedIngestState};
+
+/// A fact that is in the stream already.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Seen {
+    /// The event that recorded it first; of a call's start or end the newest that did.
+    pub seq: Seq,
+    /// Digest of its content, as last revised.
+    pub revision: u64,
+    /// The event whose item a revision would revise: the start of the call of a finish, else the event itself.
+    pub item: Seq,
+    /// How many parts it has.
+    pub parts: u32,
+    /// Whether an event carries a wire form of it.
+    pub has_wire: bool,
+}
+
+/// A call that has not ended yet.
+#[derive(Clone, PartialEq, Eq, Debug, Archive, Serialize, Deserialize)]
+pub struct OpenCall {
+    /// The event that started it.
+    pub seq: Seq,
+    /// The host's id of the call.
+    pub call: String,
+    /// Name of the tool.
+    pub tool: String,
+}
+
+/// What is known of one stream.
+#[derive(Clone, Debug, Default)]
+pub struct IngestState {
+    /// Newest seq of the stream; [`Seq::ZERO`] if it has none.
+    pub head: Seq,
+    /// Whether the stream was opened.
+    pub opened: bool,
+    /// Session, project or user.
+    pub scope: Scope,
+    /// The host program.
+    pub host: String,
+    /// The host's id of the stream.
+    pub name: String,
+    /// Title, as last changed.
+    pub title: Option<String>,
+    /// Working folder, as last changed.
+    pub cwd: Option<String>,
+    /// Project, as last changed.
+    pub project: Option<String>,
+    /// Host version, as last changed.
+    pub host_version: Option<String>,
+    /// Where the key of the stream's signatures stands.
+    pub key: Option<BodyId>,
+    /// How many events went into it.
+    pub event_count: u64,
+    /// Facts that are new or changed since it was restored.
+    seen: FxHashMap<Origin, Seen>,
+    /// All others.
+    base: Option<Arc<Base>>,
+    /// Parts that a revision added to a message: the event that holds them, and how many.
+    added: FxHashMap<Origin, Vec<(Seq, u32)>>,
+    open: FxHashMap<String, Vec<OpenCall>>,
+    memory_ids: FxHashSet<String>,
+}
+
+impl IngestState {
+    /// Takes note of the next event of the stream. Events of other streams must not be given.
+    pub fn observe(&mut self, recorded: &Recorded) {
+        let event = &recorded.event;
+        self.head = recorded.seq;
+        self.event_count = self.event_count.saturating_add(1);
+        let mut item = recorded.seq;
+        let mut parts = 1;
+        match &event.payload {
+            Payload::SessionOpened(opened) => {
+                self.opened = true;
+                self.scope = opened.scope;
+                self.host.clone_from(&opened.host);
+                self.name.clone_from(&opened.name);
+                self.title = opened.title.as_ref().map(ToString::to_string);
+                self.cwd.clone_from(&opened.cwd);
+                self.project.clone_from(&opened.project);
+                self.host_version.clone_from(&opened.host_version);
+                self.key = Some(opened.key.id(recorded.seq));
+            }
+            Payload::SessionChanged(changed) => {
+                if let Some(title) = &changed.title {
+                    self.title = Some(title.to_string());
+                }
+                for (now, new) in [
+                    (&mut self.cwd, &changed.cwd),
+                    (&mut self.project, &changed.project),
+                    (&mut self.host_version, &changed.host_version),
+                ] {
+                    if new.is_some() {
+                        now.clone_from(new);
+                    }
+                }
+            }
+            Payload::MessageRecorded(message) => parts = message.parts.len(),
+            Payload::MessageContinued(message) => parts = message.parts.len(),
+            Payload::ToolCallStarted(started) => {
+                let open =
+                    OpenCall { seq: recorded.seq, call: started.call.clone(), tool: started.tool.clone() };
+                self.open.entry(started.call.clone()).or_default().push(open);
+            }
+            Payload::ToolCallFinished(finished) => {
+                if let Some(open) = self.open.get_mut(&finished.call) {
+                    if let Some(started) = open.pop() {
+                        item = started.seq;
+                    }
+                    if open.is_empty() {
+                        self.open.remove(&finished.call);
+                    }
+                }
+            }
+            Payload::MemoryRecorded(memory) => {
+                self.memory_ids.insert(memory.id.clone());
+            }
+            _ => {}
+        }
+        if event.origin.is_zero() {
+            return;
+        }
+        let fresh = Seen {
+            seq: recorded.seq,
+            revision: event.stamp.revision,
+            item,
+            parts: u32::try_from(parts).unwrap_or(u32::MAX),
+            has_wire: event.stamp.wire.is_some(),
+        };
+        let seen = match self.seen.entry(event.origin) {
+            Entry::Occupied(seen) => seen.into_mut(),
+            Entry::Vacant(vacant) => {
+                let saved = self.base.as_deref().and_then(|base| base.get(event.origin));
+                let Some(saved) = saved else {
+                    vacant.insert(fresh);
+                    return;
+                };
+                vacant.insert(saved)
+            }
+        };
+        match &event.payload {
+            // Another call: it is the one that is meant from now on.
+            Payload::ToolCallStarted(_) | Payload::ToolCallFinished(_) => {
+                (seen.seq, seen.item) = (fresh.seq, fresh.item);
+            }
+            Payload::MessageRecorded(_) | Payload::MessageContinued(_) => {
+                self.added.entry(event.origin).or_default().push((fresh.seq, fresh.parts));
+            }
+            _ => {}
+        }
+        seen.revision = event.stamp.revision;
+        seen.has_wire |= fresh.has_wire;
+    }
+
+    /// The fact with this origin, if it is there. Of a restored ingest state it may read a page, and then it may find that the
+    /// ingest state is not sound: ask that before anything is made of the answer.
+    pub fn seen(&self, origin: Origin) -> Option<Seen> {
+        let fresh = self.seen.get(&origin).copied();
+        fresh.or_else(|| self.base.as_deref()?.get(origin))
+    }
+
+    /// Whether all that it was asked so far could be looked up. One that is not sound is to be thrown away, with every answer
+    /// that it gave: a page of what it was restored from is damaged or gone.
+    pub fn is_sound(&self) -> bool {
+        self.base.as_ref().is_none_or(|base| !base.is_broken())
+    }
+
+    /// The items of a message's parts, in order, those that revisions added included.
+    pub fn part_items(&self, origin: Origin) -> Vec<ItemId> {
+        let Some(seen) = self.seen(origin) else { return Vec::new() };
+        let added = self.added.get(&origin).into_iter().flatten().copied();
+        let events = std::iter::once((seen.item, seen.parts)).chain(added);
+        events.flat_map(|(seq, parts)| (1..=parts).map(move |part| ItemId { seq, part })).collect()
+    }
+
+    /// The open call that a finish of `call` would end: the newest.
+    pub fn open_call(&self, call: &str) -> Option<&OpenCall> {
+        self.open.get(call).and_then(|open| open.last())
+    }
+
+    /// All open calls, oldest first.
+    pub fn open_calls(&self) -> Vec<&OpenCall> {
+        let mut all: Vec<_> = self.open.values().flatten().collect();
+        all.sort_by_key(|open| open.seq);
+        all
+    }
+
+    /// Whether the stream has a memory item with this id.
+    pub fn has_memory(&self, id: &str) -> bool {
+        self.memory_ids.contains(id)
+    }
+
+    /// An id that no memory item of the stream has: the letter and the next free number.
+    pub fn free_memory_id(&self, letter: char, taken: &dyn Fn(&str) -> bool) -> String {
+        let mut number = self.memory_ids.len() + 1;
+        loop {
+            let id = format!("{letter}{number}");
+            if !self.has_memory(&id) && !taken(&id) {
+                return id;
+            }
+            number += 1;
+        }
+    }
+
+    /// Which stream a child's parent link names. Convenience for callers that only know names.
+    pub fn stream(&self) -> StreamId {
+        crate::event::stream_id(self.scope, &self.host, &self.name)
+    }
+}

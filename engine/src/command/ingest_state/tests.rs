@@ -1,0 +1,207 @@
+//! An ingest state that was saved, restored and fed the rest is the ingest state that was fed everything.
+
+use std::sync::Arc;
+
+use expect_test::expect;
+use proptest::prelude::*;
+
+use super::*;
+use crate::entry::{Entry, Fact, MemoryEntry, PartEntry, WirePiece};
+use crate::event::{MemoryKind, Role, TurnKind};
+use crate::ids::Origin;
+use crate::secret::Secret;
+use crate::testing::{Tape, TestTools};
+
+/// A fact of a small world, so that many are told again, changed, continued or ended.
+/// The origin on a tape, which has no secret.
+fn origin_of(fact: &str) -> Origin {
+    Secret::missing().origin(fact)
+}
+
+fn entry_of(number: u16) -> Entry {
+    let (kind, key, text) = (number % 10, number / 10 % 5, number / 50 % 4);
+    let parts = |count: u16| {
+        (0..count).map(|part| PartEntry::text(format!("text {text} part {part}"))).collect::<Vec<_>>()
+    };
+    let call = format!("c{key}");
+    let entry: Entry = match kind {
+        0 | 1 => Entry::message_parts(format!("m{key}"), Role::Assistant, parts(1 + text % 3))
+            .origin(format!("msg:{key}")),
+        2 => Entry::from(Fact::MessageContinued { key: format!("m{key}"), parts: parts(1 + text % 2) })
+            .origin(format!("more:{key}:{}", text % 2)),
+        3 | 4 => Entry::tool_started(&call, "read", format!(r#"{{"filePath":"f{text}"}}"#))
+            .origin(format!("{call}:start")),
+        5 | 6 => Entry::tool_completed(&call, format!("output {text}")).origin(format!("{call}:end")),
+        7 => {
+            let id = if text == 0 { String::new() } else { format!("id{text}") };
+            let memory = MemoryEntry {
+                id,
+                kind: MemoryKind::Fact,
+                value: format!("value {key}"),
+                ..MemoryEntry::default()
+            };
+            Entry::from(Fact::Memory(memory)).origin(format!("memory:{key}:{text}"))
+        }
+        8 => Entry::from(Fact::SessionChanged {
+            title: Some(format!("title {text}")),
+            cwd: (key == 0).then(|| "/w".to_owned()),
+            project: (key == 1).then(|| "p".to_owned()),
+            host_version: None,
+        }),
+        _ => Entry::from(Fact::TurnStarted { kind: TurnKind::Step, key: format!("t{key}"), number: None }),
+    };
+    if number.is_multiple_of(3) { entry.wire(vec![WirePiece::Literal(b"{}".to_vec())]) } else { entry }
+}
+
+fn tape_of(numbers: &[u16]) -> Tape {
+    let mut tape = Tape::new("test", "s", Arc::new(TestTools));
+    for number in numbers {
+        tape.entry(entry_of(*number));
+    }
+    tape
+}
+
+fn observed(events: &[Recorded]) -> IngestState {
+    let mut ingest_state = IngestState::default();
+    for event in events {
+        ingest_state.observe(event);
+    }
+    ingest_state
+}
+
+/// Reads of rows in memory.
+fn reads(rows: Vec<u8>) -> ReadRows {
+    Box::new(move |offset, length| {
+        let start = usize::try_from(offset).unwrap();
+        rows.get(start..start + length).map(<[u8]>::to_vec)
+    })
+}
+
+fn through_bytes(ingest_state: &IngestState) -> IngestState {
+    let saved = ingest_state.save().unwrap();
+    let restored = IngestState::restore(&saved.root, reads(saved.rows.clone())).unwrap();
+    assert_eq!(restored.row_bytes(), saved.rows.len() as u64);
+    restored
+}
+
+/// All that an ingest state can be asked of the small world.
+fn answers(ingest_state: &IngestState) -> String {
+    let mut out =
+        format!("{:?} {:?}\n", ingest_state.open_calls(), ingest_state.free_memory_id('f', &|_| false));
+    for key in 0..5 {
+        let mut names = vec![format!("msg:{key}"), format!("c{key}:start"), format!("c{key}:end")];
+        names.extend((0..4).map(|text| format!("memory:{key}:{text}")));
+        names.extend((0..2).map(|text| format!("more:{key}:{text}")));
+        for name in names {
+            let origin = origin_of(&name);
+            out += &format!("{name} {:?} {:?}\n", ingest_state.seen(origin), ingest_state.part_items(origin));
+        }
+        let (call, id) = (format!("c{key}"), format!("id{key}"));
+        out += &format!("{:?} {}\n", ingest_state.open_call(&call), ingest_state.has_memory(&id));
+    }
+    out
+}
+
+#[track_caller]
+fn assert_alike(one: &IngestState, other: &IngestState) {
+    assert_eq!(answers(one), answers(other));
+    assert!(one.is_sound() && other.is_sound());
+    let (one, other) = (one.save().unwrap(), other.save().unwrap());
+    assert!(one.rows == other.rows, "other rows");
+    assert!(*one.root == *other.root, "other roots");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn saved_anywhere_and_fed_the_rest_it_is_what_the_log_says(
+        numbers in prop::collection::vec(any::<u16>(), 0..80),
+        cuts in prop::collection::vec(any::<prop::sample::Index>(), 1..4),
+    ) {
+        let tape = tape_of(&numbers);
+        let events = tape.events();
+        let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(events.len() + 1)).collect();
+        cuts.sort_unstable();
+        let mut ingest_state = IngestState::default();
+        let mut fed = 0;
+        for cut in cuts {
+            for event in &events[fed..cut] {
+                ingest_state.observe(event);
+            }
+            ingest_state = through_bytes(&ingest_state);
+            fed = cut;
+        }
+        for event in &events[fed..] {
+            ingest_state.observe(event);
+        }
+        assert_alike(&ingest_state, &observed(events));
+        assert_eq!(ingest_state.event_count, events.len() as u64);
+    }
+
+    #[test]
+    fn damaged_rows_are_never_an_answer(
+        numbers in prop::collection::vec(any::<u16>(), 1..60),
+        place in any::<prop::sample::Index>(),
+        bit in 0..8,
+    ) {
+        let ingest_state = observed(tape_of(&numbers).events());
+        let mut saved = ingest_state.save().unwrap();
+        prop_assume!(!saved.rows.is_empty());
+        let place = place.index(saved.rows.len());
+        saved.rows[place] ^= 1_u8 << bit;
+        let restored = IngestState::restore(&saved.root, reads(saved.rows)).unwrap();
+        assert!(answers(&restored) == answers(&ingest_state) || !restored.is_sound());
+        assert!(restored.save().is_none());
+        assert!(!restored.is_sound());
+    }
+}
+
+/// More than one page, and all pages at once.
+#[test]
+fn rows_are_found_in_any_page() {
+    let mut tape = Tape::new("test", "s", Arc::new(TestTools));
+    for number in 0..20_000 {
+        tape.entry(Entry::message(format!("m{number}"), Role::User, "x").origin(format!("m{number}")));
+    }
+    let (half, rest) = tape.events().split_at(10_000);
+    let whole = observed(tape.events());
+    let mut restored = through_bytes(&observed(half));
+    for number in 0..20_000 {
+        let origin = origin_of(&format!("m{number}"));
+        let known = whole.seen(origin).filter(|seen| seen.seq <= restored.head);
+        assert_eq!(restored.seen(origin), known, "{number}");
+    }
+    for event in rest {
+        restored.observe(event);
+    }
+    assert_alike(&restored, &whole);
+    let again = through_bytes(&restored);
+    assert_alike(&again, &whole);
+}
+
+/// If this fails, what is saved means something else than it did: raise the number, then take the new digest.
+#[test]
+fn the_layout_has_a_number() {
+    let ingest_state = observed(tape_of(&(0..200).map(|number| number * 37).collect::<Vec<_>>()).events());
+    let saved = ingest_state.save().unwrap();
+    let digest = blake3::hash(&[&*saved.root, &saved.rows].concat());
+    expect!["2 16831011d236efa5"].assert_eq(&format!("{LAYOUT_VERSION} {}", digest.to_hex().split_at(16).0));
+}
+
+/// The digest above it keeps such roots away; they are safe to read all the same.
+#[test]
+fn a_changed_root_is_refused_or_harmless() {
+    let ingest_state = observed(tape_of(&(0..200).map(|number| number * 37).collect::<Vec<_>>()).events());
+    let saved = ingest_state.save().unwrap();
+    let mut root = saved.root;
+    for place in 0..root.len() {
+        let bit = 1 << (place % 8);
+        root[place] ^= bit;
+        if let Some(restored) = IngestState::restore(&root, reads(saved.rows.clone())) {
+            let _ = answers(&restored);
+        }
+        root[place] ^= bit;
+    }
+    assert_alike(&IngestState::restore(&root, reads(saved.rows)).unwrap(), &ingest_state);
+}

@@ -1,0 +1,417 @@
+//! Rows and edges as they are kept: without what hardly any of them has.
+//!
+//! ```text
+//! Rows   one of 32 bytes each   + the ends of those that have ended
+//! Edges  one of 40 bytes each   + the fates of those that were released, undone, or brought back by a rewind
+//! Totals one of 16 bytes each while numbers fit, then of 32
+//! ```
+//!
+//! A session of 200,000 calls has 400,000 rows and as many totals, and what a fold costs is the memory that it touches.
+//! They are handed out by value, whole.
+
+use std::collections::BTreeMap;
+
+use super::super::facts::{Ix, NONE, index};
+use super::super::snapshot::{In, Out, flat};
+use super::rows::{Cause, EdgeRow, Evicted, Row, RuleKind, ShortenKind, Total};
+use crate::event::Face;
+use crate::ids::{Seq, Turn};
+
+/// A row that has not ended, or its greater part.
+#[derive(Clone, Copy, Debug)]
+struct PackedRow {
+    since: Seq,
+    ix: Ix,
+    turn: Turn,
+    prev: u32,
+    /// What the cause names: an act, an edge, a finish.
+    first: u32,
+    second: u32,
+    cause: u8,
+    /// What else the cause says.
+    detail: u8,
+    face: Face,
+    /// It has an entry among the ends.
+    has_ended: bool,
+}
+
+const _: () = assert!(size_of::<PackedRow>() == 32);
+
+flat!(PackedRow {
+    since: Seq,
+    ix: Ix,
+    turn: Turn,
+    prev: u32,
+    first: u32,
+    second: u32,
+    cause: u8,
+    detail: u8,
+    face: Face,
+    has_ended: bool,
+});
+
+/// A cause as its number, a detail, and what it names.
+const fn pack(cause: Cause) -> (u8, u8, u32, u32) {
+    match cause {
+        Cause::Erased => (0, 0, NONE, 0),
+        Cause::OffBranch => (1, 0, NONE, 0),
+        Cause::Left => (2, 0, NONE, 0),
+        Cause::Cleared { act } => (3, 0, act, 0),
+        Cause::Distilled { act, at } => (4, 0, act, at),
+        Cause::Evicted { eviction, how, last } => (5, how as u8, eviction, last as u32),
+        Cause::Superseded { edge } => (6, 0, edge, 0),
+        Cause::Discarded { act, at } => (7, 0, act, at),
+        Cause::Shortened { rule } => (8, rule as u8, NONE, 0),
+        Cause::Answered { finish } => (9, 0, finish, 0),
+        Cause::Revised { revision } => (10, 0, revision, 0),
+        Cause::Pinned => (11, 0, NONE, 0),
+    }
+}
+
+const fn evicted(how: u8) -> Evicted {
+    match how {
+        0 => Evicted::Output,
+        1 => Evicted::Assistant,
+        2 => Evicted::Dropped,
+        _ => Evicted::Rolling,
+    }
+}
+
+const fn shortened(rule: u8) -> ShortenKind {
+    match rule {
+        0 => ShortenKind::PurgeErrors,
+        1 => ShortenKind::Truncate,
+        2 => ShortenKind::CompressReasoning,
+        _ => ShortenKind::Shelve,
+    }
+}
+
+const fn unpack(cause: u8, detail: u8, first: u32, second: u32) -> Cause {
+    match cause {
+        0 => Cause::Erased,
+        1 => Cause::OffBranch,
+        2 => Cause::Left,
+        3 => Cause::Cleared { act: first },
+        4 => Cause::Distilled { act: first, at: second },
+        5 => Cause::Evicted { eviction: first, how: evicted(detail), last: second != 0 },
+        6 => Cause::Superseded { edge: first },
+        7 => Cause::Discarded { act: first, at: second },
+        8 => Cause::Shortened { rule: shortened(detail) },
+        9 => Cause::Answered { finish: first },
+        10 => Cause::Revised { revision: first },
+        _ => Cause::Pinned,
+    }
+}
+
+/// Causes of faces, in the order in which they came about.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Rows {
+    packed: Vec<PackedRow>,
+    /// `until` and `undone` by number.
+    ends: BTreeMap<u32, (Seq, Seq)>,
+}
+
+impl Rows {
+    pub(crate) fn len(&self) -> u32 {
+        index(self.packed.len())
+    }
+
+    pub(crate) fn push(&mut self, row: &Row) {
+        let number = self.len();
+        let (cause, detail, first, second) = pack(row.cause);
+        let Row { ix, face, since, until, undone, turn, prev, .. } = *row;
+        let has_ended = (until, undone) != (Seq::MAX, Seq::MAX);
+        if has_ended {
+            self.ends.insert(number, (until, undone));
+        }
+        self.packed.push(PackedRow { since, ix, turn, prev, first, second, cause, detail, face, has_ended });
+    }
+
+    fn whole(&self, number: u32, packed: &PackedRow) -> Row {
+        let PackedRow { since, ix, turn, prev, first, second, cause, detail, face, has_ended } = *packed;
+        let ends = if has_ended { self.ends.get(&number).copied() } else { None };
+        let (until, undone) = ends.unwrap_or((Seq::MAX, Seq::MAX));
+        Row { ix, face, cause: unpack(cause, detail, first, second), since, until, undone, turn, prev }
+    }
+
+    pub(crate) fn get(&self, number: u32) -> Option<Row> {
+        Some(self.whole(number, self.packed.get(number as usize)?))
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Row> {
+        (0..).zip(&self.packed).map(|(number, packed)| self.whole(number, packed))
+    }
+
+    /// Ends a row.
+    pub(super) fn end(&mut self, number: u32, until: Seq, undone: Seq) {
+        if let Some(packed) = self.packed.get_mut(number as usize) {
+            packed.has_ended = true;
+            self.ends.insert(number, (until, undone));
+        }
+    }
+
+    pub(super) fn save(&self, out: &mut Out) {
+        out.rows(&self.packed);
+        out.all(self.ends.iter().map(|(number, (until, undone))| (*number, *until, *undone)));
+    }
+
+    pub(super) fn read(saved: &mut In<'_>) -> Option<Self> {
+        let packed = saved.rows()?;
+        let ends = saved.rows::<(u32, Seq, Seq)>()?;
+        Some(Self {
+            packed,
+            ends: ends.into_iter().map(|(number, until, undone)| (number, (until, undone))).collect(),
+        })
+    }
+}
+
+/// An edge, or its greater part.
+#[derive(Clone, Copy, Debug)]
+struct PackedEdge {
+    seq: Seq,
+    old: Ix,
+    new: u32,
+    key: u32,
+    turn: Turn,
+    next_of_old: u32,
+    next_of_new: u32,
+    kind: RuleKind,
+    hide_input: bool,
+    /// It has an entry among the fates.
+    has_fate: bool,
+}
+
+const _: () = assert!(size_of::<PackedEdge>() == 40);
+
+flat!(PackedEdge {
+    seq: Seq,
+    old: Ix,
+    new: u32,
+    key: u32,
+    turn: Turn,
+    next_of_old: u32,
+    next_of_new: u32,
+    kind: RuleKind,
+    hide_input: bool,
+    has_fate: bool,
+});
+
+/// What became of an edge.
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Fate {
+    since: Seq,
+    released: Seq,
+    undone: Seq,
+    rank: u32,
+}
+
+flat!(Fate { since: Seq, released: Seq, undone: Seq, rank: u32 });
+
+/// Edges, in the order in which they came about or were brought back.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Edges {
+    packed: Vec<PackedEdge>,
+    fates: BTreeMap<u32, Fate>,
+}
+
+impl Edges {
+    pub(crate) fn len(&self) -> usize {
+        self.packed.len()
+    }
+
+    pub(super) fn push(&mut self, edge: &EdgeRow) {
+        let EdgeRow { old, new, kind, key, seq, turn, hide_input, next_of_old, next_of_new, .. } = *edge;
+        self.packed.push(PackedEdge {
+            seq,
+            old,
+            new,
+            key,
+            turn,
+            next_of_old,
+            next_of_new,
+            kind,
+            hide_input,
+            has_fate: false,
+        });
+        let number = index(self.packed.len().saturating_sub(1));
+        self.set(&EdgeRow { number, ..*edge });
+    }
+
+    fn whole(&self, number: u32, packed: &PackedEdge) -> EdgeRow {
+        let PackedEdge { seq, old, new, key, turn, next_of_old, next_of_new, kind, hide_input, has_fate } =
+            *packed;
+        let fate = if has_fate { self.fates.get(&number).copied() } else { None };
+        let Fate { since, released, undone, rank } =
+            fate.unwrap_or(Fate { since: seq, released: Seq::MAX, undone: Seq::MAX, rank: number });
+        EdgeRow {
+            number,
+            old,
+            new,
+            kind,
+            key,
+            seq,
+            turn,
+            hide_input,
+            since,
+            released,
+            undone,
+            rank,
+            next_of_old,
+            next_of_new,
+        }
+    }
+
+    pub(crate) fn get(&self, number: u32) -> Option<EdgeRow> {
+        Some(self.whole(number, self.packed.get(number as usize)?))
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = EdgeRow> {
+        (0..).zip(&self.packed).map(|(number, packed)| self.whole(number, packed))
+    }
+
+    /// Keeps what became of an edge.
+    pub(super) fn set(&mut self, edge: &EdgeRow) {
+        let EdgeRow { number, since, released, undone, rank, seq, .. } = *edge;
+        let is_plain = (since, released, undone, rank) == (seq, Seq::MAX, Seq::MAX, number);
+        if let Some(packed) = self.packed.get_mut(number as usize)
+            && (packed.has_fate || !is_plain)
+        {
+            packed.has_fate = true;
+            self.fates.insert(number, Fate { since, released, undone, rank });
+        }
+    }
+
+    pub(super) fn save(&self, out: &mut Out) {
+        out.rows(&self.packed);
+        out.all(self.fates.iter().map(|(number, fate)| (*number, *fate)));
+    }
+
+    pub(super) fn read(saved: &mut In<'_>) -> Option<Self> {
+        let packed = saved.rows()?;
+        Some(Self { packed, fates: saved.rows::<(u32, Fate)>()?.into_iter().collect() })
+    }
+}
+
+/// Tokens after each event that changed any.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Totals {
+    /// Seq, whole, shown and recorded, as long as all of them fit.
+    small: Vec<[u32; 4]>,
+    large: Vec<Total>,
+}
+
+flat!(Total { seq: Seq, whole: u64, shown: u64, recorded: u64 });
+
+const fn total([seq, whole, shown, recorded]: [u32; 4]) -> Total {
+    Total { seq: Seq(seq as u64), whole: whole as u64, shown: shown as u64, recorded: recorded as u64 }
+}
+
+impl Totals {
+    pub(crate) fn push(&mut self, total: Total) {
+        let Total { seq, whole, shown, recorded } = total;
+        let small = [seq.0, whole, shown, recorded].map(|number| u32::try_from(number).unwrap_or(NONE));
+        if self.large.is_empty() && !small.contains(&NONE) {
+            self.small.push(small);
+        } else {
+            self.large.push(total);
+        }
+    }
+
+    /// The last one, or nothing.
+    pub(crate) fn last(&self) -> Total {
+        let small = || self.small.last().map(|numbers| total(*numbers));
+        self.large.last().copied().or_else(small).unwrap_or_default()
+    }
+
+    /// The last one up to `at`, or nothing.
+    pub(crate) fn at(&self, at: Seq) -> Total {
+        let count = self.large.partition_point(|total| total.seq <= at);
+        if let Some(found) = count.checked_sub(1).and_then(|last| self.large.get(last)) {
+            return *found;
+        }
+        let count = self.small.partition_point(|[seq, ..]| u64::from(*seq) <= at.0);
+        let found = count.checked_sub(1).and_then(|last| self.small.get(last));
+        found.map_or_else(Total::default, |numbers| total(*numbers))
+    }
+
+    pub(super) fn save(&self, out: &mut Out) {
+        out.rows(&self.small);
+        out.rows(&self.large);
+    }
+
+    pub(super) fn read(saved: &mut In<'_>) -> Option<Self> {
+        Some(Self { small: saved.rows()?, large: saved.rows()? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn cause() -> impl Strategy<Value = Cause> {
+        (0_u8..12, 0_u8..4, any::<u32>(), any::<u32>())
+            .prop_map(|(cause, detail, first, second)| unpack(cause, detail, first, second))
+    }
+
+    #[test]
+    fn every_cause_is_itself_again() {
+        for detail in 0..4 {
+            let how = evicted(detail);
+            let cause = Cause::Evicted { eviction: 3, how, last: detail == 0 };
+            assert_eq!((how as u8, shortened(detail) as u8), (detail, detail));
+            for cause in [cause, Cause::Shortened { rule: shortened(detail) }] {
+                let (number, detail, first, second) = pack(cause);
+                assert_eq!(unpack(number, detail, first, second), cause);
+            }
+        }
+        let act = Cause::Discarded { act: 1, at: 2 };
+        for cause in [
+            act,
+            Cause::Distilled { act: 1, at: 2 },
+            Cause::Cleared { act: 1 },
+            Cause::Superseded { edge: 1 },
+        ] {
+            let (number, detail, first, second) = pack(cause);
+            assert_eq!(unpack(number, detail, first, second), cause);
+        }
+        for cause in
+            [Cause::Erased, Cause::OffBranch, Cause::Left, Cause::Pinned, Cause::Answered { finish: 1 }]
+        {
+            let (number, detail, first, second) = pack(cause);
+            assert_eq!(unpack(number, detail, first, second), cause);
+        }
+    }
+
+    proptest! {
+        /// What is taken out is what was put in.
+        #[test]
+        fn a_row_is_kept_whole(cause in cause(), ends in prop::option::of((0_u64..9, 0_u64..9)), numbers in any::<[u32; 3]>()) {
+            let [ix, turn, prev] = numbers;
+            let (until, undone) = ends.map_or((Seq::MAX, Seq::MAX), |(until, undone)| (Seq(until), Seq(undone)));
+            let row = Row { ix: Ix(ix), face: Face::Input, cause, since: Seq(5), until, undone, turn: Turn(turn), prev };
+            let mut rows = Rows::default();
+            rows.push(&Row { until: Seq::MAX, ..row });
+            rows.push(&row);
+            prop_assert_eq!(format!("{:?}", rows.get(1)), format!("{:?}", Some(row)));
+            rows.end(0, until, undone);
+            prop_assert_eq!(format!("{:?}", rows.get(0)), format!("{:?}", Some(row)));
+        }
+
+        /// Numbers that do not fit into small ones change nothing but the room they take.
+        #[test]
+        fn totals_are_found_whatever_their_size(steps in prop::collection::vec((1_u64..4, any::<bool>()), 0..12), at in 0_u64..30) {
+            let (mut totals, mut all, mut seq) = (Totals::default(), vec![Total::default()], 0);
+            for (step, is_large) in steps {
+                seq += step;
+                let whole = if is_large { u64::from(u32::MAX) + seq } else { seq };
+                let total = Total { seq: Seq(seq), whole, shown: 2, recorded: 3 };
+                totals.push(total);
+                all.push(total);
+            }
+            prop_assert_eq!(Some(&totals.last()), all.last());
+            prop_assert_eq!(Some(&totals.at(Seq(at))), all.iter().rfind(|total| total.seq.0 <= at));
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! Items in short, for those who send a whole context: what a message is built of, and since when it looks as it does.
+//!
+//! ```text
+//! item_header(ix, at) kind, role, message, call, tool, status; names shared, nothing computed
+//! changed(ix, at)    the newest seq up to `at` at which a stand-in came or went
+//! settled(ix, at)    the newest seq up to `at` at which its content came: the end of its call, a revision by the host
+//! turning_points     every seq at which something about it changed
+//! departed(at)       items that are not in the context any more, with the seq at which each left
+//! ```
+//!
+//! A provider may bind reasoning to everything before it. Whether what stands before a part is still what it was when
+//! the part was made is decided from these seqs alone, offline.
+
+use std::sync::Arc;
+
+use crate::event::{Face, InjectedKind, Role};
+use crate::fold::FaceState;
+use crate::fold::core::Status;
+use crate::fold::facts::{ItemKind, Ix};
+use crate::fold::history::{Cause, Row, is_before};
+use crate::fold::state::State;
+use crate::ids::{BodyId, ItemId, Seq, Turn};
+
+/// An item, as far as building a message needs it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ItemHeader {
+    /// Its id.
+    pub item: ItemId,
+    /// What it is.
+    pub kind: ItemKind,
+    /// Who speaks.
+    pub role: Role,
+    /// The turn it was recorded in.
+    pub turn: Turn,
+    /// Key of its message.
+    pub message: Option<Arc<str>>,
+    /// The host's id of the call.
+    pub call: Option<Arc<str>>,
+    /// Name of the tool.
+    pub tool: Option<Arc<str>>,
+    /// Where the call stands.
+    pub status: Option<Status>,
+    /// The event that finished the call.
+    pub finished: Option<Seq>,
+    /// What was injected.
+    pub injected: Option<InjectedKind>,
+    /// Parameters of a call.
+    pub params: Option<BodyId>,
+    /// The provider's signature on the part or call.
+    pub signature: Option<BodyId>,
+}
+
+impl State {
+    /// An item in short; `None` if it was not recorded at `at`.
+    pub fn item_header(&self, ix: Ix, at: Seq) -> Option<ItemHeader> {
+        let item = self.facts.item(ix).filter(|item| item.id.seq <= at)?;
+        let call = self.facts.call(ix);
+        let name = |name| self.facts.names.shared(name);
+        let finish = match item.kind {
+            ItemKind::Call | ItemKind::Result => {
+                let finish = self.history.answer(ix, at);
+                finish.and_then(|finish| self.facts.finishes.get(finish as usize))
+            }
+            _ => None,
+        };
+        Some(ItemHeader {
+            item: item.id,
+            kind: item.kind,
+            role: item.role,
+            turn: item.turn,
+            message: self.facts.messages.get(item.message as usize).map(|message| name(message.key)),
+            call: call
+                .map(|call| name(call.host_id))
+                .or_else(|| finish.filter(|_| item.kind == ItemKind::Result).map(|it| name(it.host_id))),
+            tool: call.map(|call| name(call.tool)),
+            status: call.map(|_| finish.map_or(Status::Pending, |finish| Status::from(finish.outcome))),
+            finished: finish.map(|finish| finish.seq),
+            injected: self.facts.extra(item.extra).injected,
+            params: self.input_body(ix, at).map(|(seq, body)| body.id(seq)),
+            signature: self.facts.extra(item.extra).signature.map(|body| body.id(item.id.seq)),
+        })
+    }
+
+    /// The newest seq up to `at` at which a face of the item began or ceased to be shown as something else; zero if that
+    /// never happened. Leaving the context is not among it.
+    pub fn changed(&self, ix: Ix, at: Seq) -> Seq {
+        let mut newest = Seq::ZERO;
+        for row in self.history.rows_of(ix).filter(|row| row.since <= at) {
+            let Some(_) = row.cause.rank().filter(|_| !matches!(row.cause, Cause::OffBranch | Cause::Left))
+            else {
+                continue;
+            };
+            // A call may be cleared before its result is there: that shows once it is.
+            let born = self.face_size(ix, row.face, row.since).map(|size| (size, row.since));
+            let late = || Some((self.face_size(ix, row.face, at)?, self.settled(ix, at).max(row.since)));
+            // A stand-in longer than the face never showed.
+            let showed = born.or_else(late).filter(|(size, since)| {
+                self.stand_in_for(ix, row.face, &row, *size, *since).state != FaceState::Whole
+            });
+            if let Some((_, since)) = showed {
+                newest = newest.max(since);
+                if row.until != Seq::MAX && row.until <= at {
+                    newest = newest.max(row.until);
+                }
+            }
+        }
+        newest
+    }
+
+    /// Whether what an act of a person made of an item holds at `at`: hidden by it, or pinned by it.
+    pub fn act_holds(&self, ix: Ix, act: Seq, at: Seq) -> bool {
+        let rows = self.history.rows_of(ix).chain(self.history.facts_of(ix));
+        // A rewind begins anew what holds behind it.
+        let anew = |row: &Row| {
+            row.cause == Cause::Pinned
+                && row.since > act
+                && self.rewinds(at).iter().any(|(seq, _)| *seq == row.since)
+        };
+        rows.filter(|row| row.holds(at)).any(|row| self.act_of(&row) == Some(act) || anew(&row))
+    }
+
+    /// The first act after `act`, up to `at`, by which a person hid an item (or pinned it), whether it holds or not.
+    pub fn acted_after(&self, ix: Ix, act: Seq, pins: bool, at: Seq) -> Option<Seq> {
+        let rows = self.history.rows_of(ix).chain(self.history.facts_of(ix));
+        let of_kind = rows.filter(|row| (row.cause == Cause::Pinned) == pins && is_before(at, row.undone));
+        of_kind.filter_map(|row| self.act_of(&row)).filter(|seq| *seq > act && *seq <= at).min()
+    }
+
+    /// The act of a person behind a cause.
+    fn act_of(&self, row: &Row) -> Option<Seq> {
+        match row.cause {
+            Cause::Discarded { act, .. } | Cause::Distilled { act, .. } => {
+                self.facts.rare.acts.get(act as usize).map(|act| act.seq)
+            }
+            Cause::Pinned => Some(row.since),
+            _ => None,
+        }
+    }
+
+    /// The newest seq up to `at` at which the content of the item became what it is: the end of its call, or a revision
+    /// by the host. Zero for what is as it was recorded.
+    pub fn settled(&self, ix: Ix, at: Seq) -> Seq {
+        let rows = self.history.facts_of(ix).filter(|row| row.since <= at);
+        let content = rows.filter(|row| matches!(row.cause, Cause::Answered { .. } | Cause::Revised { .. }));
+        content.map(|row| row.since).max().unwrap_or(Seq::ZERO)
+    }
+
+    /// Every seq up to `at` at which something about the item began or ceased to hold, oldest first: between two of them
+    /// its faces, its place in the context and its pin stay as they are. Its recording comes first. Cost: O(what ever
+    /// held of it).
+    pub fn turning_points(&self, ix: Ix, at: Seq) -> Vec<Seq> {
+        let Some(item) = self.facts.item(ix).filter(|item| item.id.seq <= at) else { return Vec::new() };
+        let mut points = vec![item.id.seq];
+        for row in self.history.rows_of(ix).chain(self.history.facts_of(ix)) {
+            let both = [row.since, row.until].into_iter();
+            points.extend(both.filter(|seq| *seq > item.id.seq && *seq <= at && *seq != Seq::MAX));
+        }
+        points.sort_unstable();
+        points.dedup();
+        points
+    }
+
+    /// Items that have left the context by `at`, in the order of recording, with the seq at which each left.
+    pub fn departed(&self, at: Seq) -> Vec<(Ix, Seq)> {
+        let mut departed: Vec<(Ix, Seq)> = Vec::new();
+        for row in self.history.rows.iter() {
+            if matches!(row.cause, Cause::OffBranch | Cause::Left)
+                && row.holds(at)
+                && row.face == Face::Output
+            {
+                departed.push((row.ix, row.since));
+            }
+        }
+        departed.sort_unstable();
+        departed.dedup_by_key(|(ix, _)| *ix);
+        departed
+    }
+
+    /// The seq of the order that the host gave the context last, up to `at`; zero if it never did.
+    pub fn reordered(&self, at: Seq) -> Seq {
+        self.history.order(at).filter(|order| !order.list.is_empty()).map_or(Seq::ZERO, |order| order.since)
+    }
+}

@@ -1,0 +1,277 @@
+//! A [`World`] as bytes and back: what a snapshot holds.
+//!
+//! ```text
+//! World --rows of plain fields, archives between them--> bytes, front to back
+//! bytes --a piece at a time, each number checked--> World, with tables for finding things filled when they are asked
+//! ```
+//!
+//! Pure: where the bytes lie, whether they are whole, and whether they belong to the log at hand is for the caller to know.
+//! Validation makes any bytes safe to read, not right; so a caller checks the digest of the whole before it uses what came out.
+//!
+//! The form is that of this program alone: a layout, not a format. [`LAYOUT_VERSION`] counts its changes, and a test
+//! fails when it changed and the number did not.
+
+mod later;
+mod rows;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use rkyv::boxed::{ArchivedBox, BoxResolver};
+use rkyv::rancor::{Fallible, Source};
+use rkyv::ser::Writer;
+use rkyv::string::{ArchivedString, StringResolver};
+use rkyv::with::{ArchiveWith, DeserializeWith, SerializeWith};
+use rkyv::{Archive, Deserialize, Place, Serialize};
+
+pub(crate) use later::Later;
+pub(crate) use rows::{Fields, Flat, In, Out, Pieces, TAKEN_BYTES_MAX, flat, flat_enum};
+
+use super::claims::Claims;
+use super::core::{Core, Ops, Subs};
+use super::facts::Facts;
+use super::history::History;
+use super::memory::MemoryState;
+use super::policy::Policy;
+use super::state::{State, StreamFacts};
+use super::task::TaskState;
+use super::todo::TodoState;
+use super::world::{Belongs, World};
+use crate::ids::{Seq, StreamId};
+
+/// Version of the layout: one more whenever any type in here changes.
+pub(crate) const LAYOUT_VERSION: u32 = 6;
+
+/// A policy, archived as its JSON.
+pub(crate) struct AsJson;
+
+impl ArchiveWith<Arc<Policy>> for AsJson {
+    type Archived = ArchivedString;
+    type Resolver = StringResolver;
+
+    fn resolve_with(policy: &Arc<Policy>, resolver: StringResolver, out: Place<ArchivedString>) {
+        ArchivedString::resolve_from_str(&policy.to_json(), resolver, out);
+    }
+}
+
+impl<S: Fallible<Error: Source> + Writer + ?Sized> SerializeWith<Arc<Policy>, S> for AsJson {
+    fn serialize_with(policy: &Arc<Policy>, serializer: &mut S) -> Result<StringResolver, S::Error> {
+        ArchivedString::serialize_from_str(&policy.to_json(), serializer)
+    }
+}
+
+impl<D: Fallible<Error: Source> + ?Sized> DeserializeWith<ArchivedString, Arc<Policy>, D> for AsJson {
+    fn deserialize_with(json: &ArchivedString, _: &mut D) -> Result<Arc<Policy>, D::Error> {
+        Policy::from_json(json).map(Arc::new).map_err(Source::new)
+    }
+}
+
+/// A shared text, archived as a text.
+pub(crate) struct AsText;
+
+impl ArchiveWith<Arc<str>> for AsText {
+    type Archived = ArchivedString;
+    type Resolver = StringResolver;
+
+    fn resolve_with(text: &Arc<str>, resolver: StringResolver, out: Place<ArchivedString>) {
+        ArchivedString::resolve_from_str(text, resolver, out);
+    }
+}
+
+impl<S: Fallible<Error: Source> + Writer + ?Sized> SerializeWith<Arc<str>, S> for AsText {
+    fn serialize_with(text: &Arc<str>, serializer: &mut S) -> Result<StringResolver, S::Error> {
+        ArchivedString::serialize_from_str(text, serializer)
+    }
+}
+
+impl<D: Fallible + ?Sized> DeserializeWith<ArchivedString, Arc<str>, D> for AsText {
+    fn deserialize_with(text: &ArchivedString, _: &mut D) -> Result<Arc<str>, D::Error> {
+        Ok(Arc::from(text.as_str()))
+    }
+}
+
+/// A shared value, archived apart from what holds it: nothing is shared in an archive, and rows stay small.
+pub(crate) struct Apart;
+
+impl<T: Archive> ArchiveWith<Arc<T>> for Apart {
+    type Archived = ArchivedBox<T::Archived>;
+    type Resolver = BoxResolver;
+
+    fn resolve_with(value: &Arc<T>, resolver: BoxResolver, out: Place<Self::Archived>) {
+        ArchivedBox::resolve_from_ref(&**value, resolver, out);
+    }
+}
+
+impl<T, S> SerializeWith<Arc<T>, S> for Apart
+where
+    T: Serialize<S>,
+    S: Fallible + Writer + ?Sized,
+{
+    fn serialize_with(value: &Arc<T>, serializer: &mut S) -> Result<BoxResolver, S::Error> {
+        ArchivedBox::serialize_from_ref(&**value, serializer)
+    }
+}
+
+impl<T, D> DeserializeWith<ArchivedBox<T::Archived>, Arc<T>, D> for Apart
+where
+    T: Archive<Archived: Deserialize<T, D>>,
+    D: Fallible + ?Sized,
+{
+    fn deserialize_with(value: &ArchivedBox<T::Archived>, deserializer: &mut D) -> Result<Arc<T>, D::Error> {
+        value.get().deserialize(deserializer).map(Arc::new)
+    }
+}
+
+fn texts(policies: &[(Seq, Arc<Policy>)]) -> Vec<(Seq, String)> {
+    policies.iter().map(|(since, policy)| (*since, policy.to_json())).collect()
+}
+
+fn parsed(texts: Vec<(Seq, String)>) -> Option<Vec<(Seq, Arc<Policy>)>> {
+    let parse = |(since, json): (Seq, String)| Some((since, Arc::new(Policy::from_json(&json).ok()?)));
+    texts.into_iter().map(parse).collect()
+}
+
+impl State {
+    fn save(&self, out: &mut Out) -> Option<()> {
+        // By name, so that a field to come is not forgotten.
+        let Self {
+            id,
+            facts,
+            core,
+            history,
+            subs: Subs { todos, tasks, memory },
+            ops,
+            infos,
+            policies,
+            prompts,
+            finished,
+            rebases,
+            served,
+            closed,
+            forks,
+            rewinds,
+            counts,
+            first,
+            head,
+            times,
+        } = self;
+        let infos: Vec<(Seq, StreamFacts)> =
+            infos.iter().map(|(since, info)| (*since, (**info).clone())).collect();
+        out.archive(id)?;
+        facts.save(out)?;
+        core.save(out)?;
+        history.save(out)?;
+        todos.save(out)?;
+        out.archive(tasks)?;
+        out.archive(memory)?;
+        ops.save(out)?;
+        out.archive(&infos)?;
+        out.archive(&texts(policies))?;
+        out.archive(prompts)?;
+        out.archive(finished)?;
+        out.archive(rebases)?;
+        out.archive(served)?;
+        out.rows(closed);
+        out.archive(forks)?;
+        out.rows(rewinds);
+        out.archive(counts)?;
+        out.rows(&[*first, *head]);
+        out.rows(times);
+        Some(())
+    }
+
+    fn read(saved: &mut In<'_>) -> Option<Self> {
+        // In the order of `save`.
+        let (id, facts) = (saved.archive()?, Facts::read(saved)?);
+        let (core, history) = (Core::read(saved)?, History::read(saved)?);
+        let (todos, tasks) = (Later::<TodoState>::read(saved)?, saved.archive::<TaskState>()?);
+        let mut memory: MemoryState = saved.archive()?;
+        memory.find_anew();
+        let ops = Ops::read(saved)?;
+        let infos: Vec<(Seq, StreamFacts)> = saved.archive()?;
+        let policies = parsed(saved.archive()?)?;
+        let (prompts, finished) = (saved.archive()?, saved.archive()?);
+        let (rebases, served) = (saved.archive()?, saved.archive()?);
+        let (closed, forks, rewinds) = (saved.rows()?, saved.archive()?, saved.rows()?);
+        let counts = saved.archive()?;
+        let [first, head] = *saved.rows::<Seq>()?.first_chunk()?;
+        Some(Self {
+            id,
+            facts,
+            core,
+            history,
+            subs: Subs { todos, tasks, memory },
+            ops,
+            infos: infos.into_iter().map(|(since, info)| (since, Arc::new(info))).collect(),
+            policies,
+            prompts,
+            finished,
+            rebases,
+            served,
+            closed,
+            forks,
+            rewinds,
+            counts,
+            first,
+            head,
+            times: saved.rows()?,
+        })
+    }
+}
+
+impl Core {
+    fn save(&self, out: &mut Out) -> Option<()> {
+        out.archive(self)?;
+        out.rows(&self.live);
+        self.claims.save(out);
+        Some(())
+    }
+
+    fn read(saved: &mut In<'_>) -> Option<Self> {
+        let mut core: Self = saved.archive()?;
+        core.live = saved.rows()?;
+        core.claims = Claims::read(saved)?;
+        Some(core)
+    }
+}
+
+impl World {
+    /// The world as bytes, behind `before`. `None` if it is larger than what can be read back.
+    pub(crate) fn save(&self, before: Vec<u8>) -> Option<Vec<u8>> {
+        let Self { streams, policies, projects, session_memory, head } = self;
+        let mut out = Out::behind(before);
+        out.archive(&texts(policies))?;
+        out.archive(&projects.iter().map(|(id, belongs)| (*id, *belongs)).collect::<Vec<_>>())?;
+        out.archive(&session_memory.iter().copied().collect::<Vec<_>>())?;
+        out.rows(&[*head]);
+        out.number(streams.len());
+        for state in streams.values() {
+            state.save(&mut out)?;
+        }
+        out.finish()
+    }
+
+    /// The world out of bytes that [`World::save`] made. `None` if they are not such bytes, to the last one.
+    pub(crate) fn restore(pieces: &mut dyn Pieces) -> Option<Self> {
+        let mut saved = In::new(pieces);
+        let policies = parsed(saved.archive()?)?;
+        let projects: Vec<(StreamId, Belongs)> = saved.archive()?;
+        let session_memory: Vec<StreamId> = saved.archive()?;
+        let [head] = *saved.rows::<Seq>()?.first_chunk()?;
+        let mut streams = BTreeMap::new();
+        for _ in 0..saved.number()? {
+            let state = State::read(&mut saved)?;
+            streams.insert(state.id, state);
+        }
+        (pieces.left() == 0).then_some(Self {
+            streams,
+            policies,
+            projects: projects.into_iter().collect(),
+            session_memory: session_memory.into_iter().collect(),
+            head,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,131 @@
+//! The index's files: their names, the lock that makes a process the owner, and opening a table.
+//!
+//! One process at a time owns the index. It holds the lock on the empty file `INDEX` while it opens, removes, remakes and uses
+//! the table file.
+
+use std::io;
+
+use crate::storage::{Access, Storage, StoredFile};
+
+use super::file::Table;
+use super::heads::Heads;
+use super::layout::Fault;
+use super::lookup;
+use super::{Durability, Identity};
+
+/// A new table, until it replaces the index's file.
+pub(super) const NEW_NAME: &str = "index.redb.new";
+
+/// The index's file.
+pub const INDEX_NAME: &str = "index.redb";
+
+/// An empty file. The process that holds its lock owns the index.
+pub(super) const LOCK_NAME: &str = "INDEX";
+
+/// How to use an index.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct IndexOptions {
+    /// Memory for pages, in bytes. More than 8 MiB gained nothing in measured reads.
+    pub cache_bytes: usize,
+    /// Files up to this size have every page checked when they are opened.
+    pub check_bytes_max: u64,
+    /// Memory for rows that a rebuild sorts at once, in bytes. Stores with more are put in by parts, which takes longer.
+    pub sort_bytes_max: usize,
+    /// An index that its owner made a quarter of, and so many events of, is written anew with full pages when it is closed.
+    pub pack_event_count_min: u64,
+}
+
+impl Default for IndexOptions {
+    fn default() -> Self {
+        Self {
+            cache_bytes: 16 << 20,
+            check_bytes_max: 4 << 20,
+            sort_bytes_max: 128 << 20,
+            pack_event_count_min: 4096,
+        }
+    }
+}
+
+/// Takes the lock that makes this process the owner of the index.
+pub(super) fn lock(storage: &dyn Storage) -> Result<Box<dyn StoredFile>, Fault> {
+    lock_with(storage, Access::Create)
+}
+
+pub(super) fn lock_with(storage: &dyn Storage, access: Access) -> Result<Box<dyn StoredFile>, Fault> {
+    let file = storage.open(LOCK_NAME, access).map_err(|error| cannot("open", storage, LOCK_NAME, &error))?;
+    match file.try_lock() {
+        Ok(true) => Ok(file),
+        Ok(false) => Err(Fault::new("another process holds it")),
+        Err(error) => Err(cannot("lock", storage, LOCK_NAME, &error)),
+    }
+}
+
+/// Whether a file of that name exists.
+pub(super) fn exists(storage: &dyn Storage, name: &str) -> bool {
+    storage.open(name, Access::Read).is_ok()
+}
+
+/// `None` if another program has the file open without owning the index.
+pub(super) fn open_table(
+    storage: &dyn Storage,
+    name: &str,
+    options: IndexOptions,
+) -> Result<Option<Table>, Fault> {
+    let file = storage.open(name, Access::Create).map_err(|error| cannot("open", storage, name, &error))?;
+    // Another program may look into the file; it is left alone.
+    if !file.try_lock().map_err(|error| cannot("lock", storage, name, &error))? {
+        return Ok(None);
+    }
+    let bytes = file.len().map_err(|error| cannot("look at", storage, name, &error))?;
+    Table::open(file, options.cache_bytes, bytes > 0 && bytes <= options.check_bytes_max).map(Some)
+}
+
+/// The table of an existing index, for reading.
+pub(super) fn open_to_read(storage: &dyn Storage, options: IndexOptions) -> Result<Table, Fault> {
+    let cannot = |error| cannot("open", storage, INDEX_NAME, &error);
+    let file = storage.open(INDEX_NAME, Access::Read).map_err(cannot)?;
+    if !file.try_lock().map_err(cannot)? {
+        return Err(Fault::new("another process has its file open"));
+    }
+    let bytes = file.len().map_err(cannot)?;
+    if bytes == 0 {
+        return Err(Fault::new("its file is empty"));
+    }
+    Table::reading(file, options.cache_bytes, bytes <= options.check_bytes_max)
+}
+
+/// Checks that a table is of this store and version. Begins an empty table. The caller has compared it with the log.
+pub(super) fn adopt(table: Table, identity: Identity) -> Result<(Table, Heads), Fault> {
+    let result = heads_of(&table, identity);
+    match result {
+        Ok(heads) => Ok((table, heads)),
+        Err(fault) => {
+            table.abandon();
+            Err(fault)
+        }
+    }
+}
+
+fn heads_of(table: &Table, identity: Identity) -> Result<Heads, Fault> {
+    let Some((meta, heads)) = table.read(|rows| Ok((rows.meta()?, lookup::resume(rows)?)))? else {
+        let heads = Heads::new(identity);
+        let (key, value) = heads.meta().row();
+        table.commit(&[(key, value)].into(), Durability::None)?;
+        return Ok(heads);
+    };
+    if meta.identity != identity {
+        return Err(Fault::new("it belongs to another store"));
+    }
+    Ok(heads)
+}
+
+pub(super) fn remove(storage: &dyn Storage, name: &str) -> Result<(), Fault> {
+    match storage.remove(name) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(cannot("remove", storage, name, &error)),
+        _ => Ok(()),
+    }
+}
+
+pub(super) fn cannot(action: &str, storage: &dyn Storage, name: &str, error: &io::Error) -> Fault {
+    Fault(format!("cannot {action} {}: {error}", storage.path(name).display()))
+}

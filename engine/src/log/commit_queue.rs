@@ -1,0 +1,212 @@
+//! The queue of a process's commits. One caller at a time leads: it writes the queued commits as a group.
+//!
+//! ```text
+//! submit -> queue -> no leader? lead : wait
+//! lead:  wait for others -> write the group -> [ keep the lead until the group is durable ] -> answer all -> hand on the lead
+//! ```
+//!
+//! The queue has no thread and no timer: a caller that finds no leader leads. A leader that waits for durability keeps the
+//! lead meanwhile; the next group grows. A leader that only needs a place in the log hands the lead on right after the write.
+//! Such a caller may also take the lead from a leader that waits for durability. Members of its group that need durability wait
+//! for it in their own threads.
+//!
+//! The code is generic over commits and over the primitives (`super::primitives`), so that a model checker runs it.
+
+use super::primitives::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+/// When a caller gets its answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Until {
+    /// A place in the log.
+    Written,
+    /// Durability.
+    Durable,
+}
+
+/// The steps of a group, and what the queue asks about them.
+pub(crate) trait Stages {
+    type Request;
+    type Placed;
+    type Failure;
+
+    /// Writes a group; an answer for each, in order.
+    fn write(&self, group: Vec<Self::Request>) -> Vec<Result<Self::Placed, Self::Failure>>;
+    /// Waits until a placed commit, and every commit before it, is durable.
+    fn settle(&self, placed: &Self::Placed) -> Result<(), Self::Failure>;
+    /// Whether `placed` ends after `other`.
+    fn is_beyond(&self, placed: &Self::Placed, other: &Self::Placed) -> bool;
+    /// A copy of a failure, for another caller.
+    fn again(&self, failure: &Self::Failure) -> Self::Failure;
+    /// Waits a short time until `all_here` says that the expected callers are here.
+    fn wait_for_others(&self, all_here: impl FnMut() -> bool);
+}
+
+enum Progress<P, F> {
+    Wait,
+    Lead(u64),
+    /// The commit is written; the caller waits for durability itself.
+    Written(P),
+    Done(Result<P, F>),
+}
+
+/// Whether the caller sleeps. Waking a caller that is awake would cost a system call.
+type Asleep = bool;
+
+/// One caller's place in the queue.
+struct Slot<P, F> {
+    progress: Mutex<(Progress<P, F>, Asleep)>,
+    changed: Condvar,
+    until: Until,
+}
+
+impl<P, F> Slot<P, F> {
+    fn tell(&self, progress: Progress<P, F>) {
+        let asleep = {
+            let mut told = locked(&self.progress);
+            told.0 = progress;
+            told.1
+        };
+        if asleep {
+            self.changed.notify_one();
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Lead {
+    Free,
+    /// The leader waits for others, or writes.
+    Writing,
+    /// The leader has written, and waits for durability.
+    Waiting,
+}
+
+type Queued<R, P, F> = (R, Arc<Slot<P, F>>);
+
+struct Queue<R, P, F> {
+    queued: Vec<Queued<R, P, F>>,
+    lead: Lead,
+    /// Number of the present lead. Rises whenever another caller takes the lead.
+    holder: u64,
+    /// How many callers the last group had, with those that queued behind it.
+    expected: usize,
+}
+
+/// The queue.
+pub(crate) struct CommitQueue<S: Stages>(Mutex<Queue<S::Request, S::Placed, S::Failure>>);
+
+impl<S: Stages> Default for CommitQueue<S> {
+    fn default() -> Self {
+        Self(Mutex::new(Queue { queued: Vec::new(), lead: Lead::Free, holder: 0, expected: 0 }))
+    }
+}
+
+/// Locks, also after another thread panicked with the lock held: each change here is a single assignment, so the data is
+/// consistent.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<S: Stages> CommitQueue<S> {
+    /// Has `request` written in a group. Returns once the commit is written or durable, as `until` says.
+    pub(crate) fn run(&self, stages: &S, request: S::Request, until: Until) -> Result<S::Placed, S::Failure> {
+        let slot =
+            Arc::new(Slot { progress: Mutex::new((Progress::Wait, false)), changed: Condvar::new(), until });
+        let mut lead = {
+            let mut queue = locked(&self.0);
+            queue.queued.push((request, Arc::clone(&slot)));
+            let free = match queue.lead {
+                Lead::Free => true,
+                Lead::Waiting => until == Until::Written,
+                Lead::Writing => false,
+            };
+            free.then(|| queue.take_lead())
+        };
+        loop {
+            if let Some(holder) = lead.take() {
+                self.lead(stages, holder, until);
+            }
+            let mut told = locked(&slot.progress);
+            let progress = loop {
+                match std::mem::replace(&mut told.0, Progress::Wait) {
+                    Progress::Wait => {
+                        told.1 = true;
+                        told = slot.changed.wait(told).unwrap_or_else(PoisonError::into_inner);
+                        told.1 = false;
+                    }
+                    other => break other,
+                }
+            };
+            drop(told);
+            match progress {
+                Progress::Lead(holder) => lead = Some(holder),
+                Progress::Written(placed) => return stages.settle(&placed).map(|()| placed),
+                Progress::Done(outcome) => return outcome,
+                Progress::Wait => {}
+            }
+        }
+    }
+
+    /// Writes one group, which includes the caller's own request, and passes the lead on.
+    fn lead(&self, stages: &S, holder: u64, until: Until) {
+        stages.wait_for_others(|| {
+            let queue = locked(&self.0);
+            queue.queued.len() >= queue.expected
+        });
+        let group = std::mem::take(&mut locked(&self.0).queued);
+        let size = group.len();
+        let (requests, slots): (Vec<_>, Vec<_>) = group.into_iter().unzip();
+        let mut carried = Vec::new();
+        for (slot, answer) in slots.into_iter().zip(stages.write(requests)) {
+            match answer {
+                Ok(placed) if slot.until == Until::Durable => carried.push((slot, placed)),
+                answer => slot.tell(Progress::Done(answer)),
+            }
+        }
+        let last = carried.iter().map(|(_, placed)| placed);
+        let last = last.reduce(|last, next| if stages.is_beyond(next, last) { next } else { last });
+        let settled = match last {
+            Some(last) if until == Until::Durable => {
+                locked(&self.0).lead = Lead::Waiting;
+                Some(stages.settle(last))
+            }
+            _ => None,
+        };
+        self.hand_on(holder, size);
+        for (slot, placed) in carried {
+            slot.tell(match &settled {
+                None => Progress::Written(placed),
+                Some(Ok(())) => Progress::Done(Ok(placed)),
+                Some(Err(failure)) => Progress::Done(Err(stages.again(failure))),
+            });
+        }
+    }
+
+    /// Passes the lead to the first waiting caller, unless another caller has taken the lead meanwhile.
+    fn hand_on(&self, holder: u64, size: usize) {
+        let next = {
+            let mut queue = locked(&self.0);
+            if queue.holder != holder {
+                return;
+            }
+            let behind = queue.queued.len();
+            queue.expected = if size <= 1 && behind == 0 { 0 } else { size.saturating_add(behind) };
+            let next = queue.queued.first().map(|(_, slot)| Arc::clone(slot));
+            if next.is_none() {
+                queue.lead = Lead::Free;
+            }
+            next.map(|next| (next, queue.take_lead()))
+        };
+        if let Some((next, holder)) = next {
+            next.tell(Progress::Lead(holder));
+        }
+    }
+}
+
+impl<R, P, F> Queue<R, P, F> {
+    fn take_lead(&mut self) -> u64 {
+        self.lead = Lead::Writing;
+        self.holder = self.holder.wrapping_add(1);
+        self.holder
+    }
+}

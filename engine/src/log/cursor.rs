@@ -1,0 +1,369 @@
+//! A cursor: reads headers, frames and bodies at positions, in windows that grow.
+//!
+//! A sealed segment keeps the positions of its frames and bodies. The cursor finds where each lies now, and unpacks bodies; a
+//! caller need not know whether a segment is sealed.
+
+use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::Arc;
+
+use rkyv::util::AlignedVec;
+
+use super::error::LogError;
+use super::fault::Fault;
+use super::files::{FIRST_WINDOW_BYTES, SegmentFile, Segments, nothing_at};
+use super::lookup::Tables;
+use super::sealed_blocks;
+use crate::codec::{
+    BodyRow, FRAME_HEADER_BYTES, FRAME_MAGIC, Frame, FrameCheck, FrameHeader, Invalid, Part,
+    SEGMENT_HEADER_BYTES, SealedLayout, is_zero,
+};
+use crate::failpoints::{Failpoint, is_enabled};
+use crate::ids::Position;
+use crate::storage::read_up_to;
+/// Bytes that were read one after the other. Its memory is used again without being filled with zeros.
+#[derive(Default)]
+pub(crate) struct Stretch {
+    memory: Vec<u8>,
+    used: usize,
+}
+
+impl Stretch {
+    pub(crate) fn bytes(&self) -> &[u8] {
+        self.memory.get(..self.used).unwrap_or(&[])
+    }
+
+    /// The same memory, with nothing in it.
+    pub(crate) fn emptied(mut self) -> Self {
+        self.used = 0;
+        self
+    }
+
+    /// Room for `length` more bytes.
+    fn room(&mut self, length: usize) -> &mut [u8] {
+        let end = self.used.saturating_add(length);
+        if end > self.memory.len() {
+            self.memory.resize(end, 0);
+        }
+        self.memory.get_mut(self.used..end).unwrap_or_default()
+    }
+
+    /// The place of `length` bytes that were put into that room.
+    fn take(&mut self, length: usize) -> Range<usize> {
+        let start = self.used;
+        self.used = start.saturating_add(length).min(self.memory.len());
+        start..self.used
+    }
+}
+
+/// Reads frames through a window, so that neighbours cost one read.
+pub(crate) struct Cursor<'a> {
+    pub(crate) segments: &'a Segments,
+    current: Option<(u32, Arc<SegmentFile>)>,
+    /// Keeps its length, so that nothing is filled with zeros before each reading; `held` bytes of it were read.
+    window: Vec<u8>,
+    window_start: u64,
+    held: usize,
+    /// Length of the next window, and of the longest.
+    next_bytes: usize,
+    window_bytes: usize,
+    /// In a sealed segment: positions whose places were found, and those places. The last frame, and the one after it.
+    pub(super) places: [(Position, u64); 2],
+}
+
+impl<'a> Cursor<'a> {
+    pub(crate) fn new(segments: &'a Segments, window_bytes: usize) -> Self {
+        let next_bytes = window_bytes.min(FIRST_WINDOW_BYTES);
+        let places = [(Position::default(), 0); 2];
+        Self {
+            segments,
+            current: None,
+            window: Vec::new(),
+            window_start: 0,
+            held: 0,
+            next_bytes,
+            window_bytes,
+            places,
+        }
+    }
+
+    /// `length` bytes at `offset` of a segment; fewer at the end of the file, none if there is no such segment.
+    pub(crate) fn bytes(&mut self, segment: u32, offset: u64, length: usize) -> Result<&[u8], LogError> {
+        let bytes = self.rest(segment, offset, length)?;
+        Ok(bytes.get(..length).unwrap_or(bytes))
+    }
+
+    /// The window from `offset` on: at least `length` bytes, fewer only at the end of the file.
+    pub(crate) fn rest(&mut self, segment: u32, offset: u64, length: usize) -> Result<&[u8], LogError> {
+        self.enter(segment)?;
+        let Some((_, file)) = &self.current else { return Ok(&[]) };
+        let start = offset.checked_sub(self.window_start).and_then(|start| usize::try_from(start).ok());
+        let held = start.is_some_and(|start| start.saturating_add(length) <= self.held);
+        if !held {
+            let mut wanted = length.max(self.next_bytes);
+            if length > self.window_bytes {
+                // A length from the disk may lie: no more memory than the file can fill.
+                let fail = |error| LogError::io("inspect", self.segments.path(segment), error);
+                let rest = file.file.len().map_err(fail)?.saturating_sub(offset);
+                wanted = wanted.min(usize::try_from(rest).unwrap_or(usize::MAX));
+            }
+            if wanted > self.window.len() {
+                self.window = vec![0; wanted];
+            }
+            self.held = 0;
+            self.next_bytes = self.next_bytes.saturating_mul(4).min(self.window_bytes);
+            self.window_start = offset;
+            let window = self.window.get_mut(..wanted).unwrap_or_default();
+            let count = read_up_to(&*file.file, window, offset);
+            let count = count.map_err(|error| LogError::io("read", self.segments.path(segment), error))?;
+            self.held = count;
+        }
+        let start = usize::try_from(offset.saturating_sub(self.window_start)).unwrap_or(usize::MAX);
+        Ok(self.window.get(start..self.held).unwrap_or(&[]))
+    }
+
+    /// The first byte at or after `offset` of a segment that is in no hole of the file; `None`: none to its end. A file of
+    /// many gigabytes may hold a few bytes: what was never written need not be read to know that it is zeros.
+    pub(crate) fn data_from(&mut self, segment: u32, offset: u64) -> Result<Option<u64>, LogError> {
+        let Some(file) = self.enter(segment)? else { return Ok(None) };
+        let found = file.file.data_from(offset);
+        found.map_err(|error| LogError::io("inspect", self.segments.path(segment), error))
+    }
+
+    /// Opens a segment if it is not the one that is open.
+    fn enter(&mut self, segment: u32) -> Result<Option<Arc<SegmentFile>>, LogError> {
+        if self.current.as_ref().is_none_or(|(number, _)| *number != segment) {
+            self.current = self.segments.get(segment)?.map(|file| (segment, file));
+            self.held = 0;
+            self.places = [(Position::default(), 0); 2];
+        }
+        Ok(self.current.as_ref().map(|(_, file)| file.clone()))
+    }
+
+    /// The segment, if it is sealed.
+    pub(crate) fn sealed(&mut self, segment: u32) -> Result<Option<Arc<SegmentFile>>, LogError> {
+        Ok(self.enter(segment)?.filter(|file| file.sealed.is_some()))
+    }
+
+    /// The byte of the file where the frame that belongs to `position` begins.
+    fn place(&mut self, position: Position) -> Result<u64, Fault> {
+        let Some(file) = self.sealed(position.segment()).map_err(Fault::Error)? else {
+            return Ok(position.offset());
+        };
+        let Some(tables) = &file.sealed else { return Ok(position.offset()) };
+        let known = self.places.iter().find(|(known, _)| *known == position && position.0 != 0);
+        if let Some((_, place)) = known {
+            return Ok(*place);
+        }
+        if position >= tables.layout.end {
+            return Err(Fault::Nothing);
+        }
+        let place = match tables.place(file.source(), position) {
+            Ok(place) => place,
+            Err(Fault::Error(error)) => return Err(Fault::Error(error)),
+            // Without tables the frames themselves say where they belong.
+            Err(_) => find_place(self, tables, position).map_err(Fault::Error)?,
+        };
+        let place = place.filter(|place| *place < tables.layout.salts_offset()).ok_or(Fault::Nothing)?;
+        self.places = [(position, place), self.places[1]];
+        Ok(place)
+    }
+
+    /// The header at `position`, checked to belong there.
+    pub(crate) fn header(&mut self, position: Position) -> Result<FrameHeader, Fault> {
+        let store = self.segments.store;
+        let place = self.place(position)?;
+        let bytes = self.bytes(position.segment(), place, FRAME_HEADER_BYTES).map_err(Fault::Error)?;
+        if is_zero(bytes) {
+            // Zeros that are there: behind the end of the file, this bug would find frames for ever.
+            if is_enabled(Failpoint::AcceptZeroLength) && bytes.len() == FRAME_HEADER_BYTES {
+                return Ok(nothing_at(position, store));
+            }
+            return Err(Fault::Nothing);
+        }
+        let header = match FrameHeader::decode(bytes) {
+            Ok(header) => header,
+            Err(mut invalid) => {
+                // A frame of another place or store is no part of this log.
+                if invalid.part == Part::Newer && !FrameHeader::is_newer_at(bytes, position, store) {
+                    invalid.part = Part::FrameHeader;
+                }
+                return Err(Fault::Invalid(invalid, None));
+            }
+        };
+        if header.position != position || header.store != store {
+            let invalid = Invalid {
+                part: Part::FrameMisplaced,
+                offset: 40,
+                expected: format!("a frame of {position} of store {store}"),
+                found: format!("one of {} of store {}", header.position, header.store),
+            };
+            return Err(Fault::Invalid(invalid, None));
+        }
+        if self.current.as_ref().is_some_and(|(_, file)| file.sealed.is_some()) {
+            let next =
+                place.saturating_add(FRAME_HEADER_BYTES as u64).saturating_add(u64::from(header.spine_bytes));
+            self.places = [(position, place), (header.end(), next)];
+        }
+        Ok(header)
+    }
+
+    /// The frame at `position`, checked by itself; whether it continues the log is the caller's question.
+    pub(crate) fn frame(&mut self, position: Position, check: FrameCheck) -> Result<Frame, Fault> {
+        let header = self.header(position)?;
+        let length = header.spine_bytes as usize;
+        let offset = self.place(position)?.saturating_add(FRAME_HEADER_BYTES as u64);
+        let spine = self.aligned(position.segment(), offset, length).map_err(Fault::Error)?;
+        Frame::new(header, spine, check).map_err(|invalid| Fault::Invalid(invalid, Some(Box::new(header))))
+    }
+
+    /// `length` bytes of the spine of the frame at `position`, from byte `start` of the spine on; fewer only at the end of the
+    /// file.
+    pub(crate) fn spine_part(
+        &mut self,
+        position: Position,
+        start: usize,
+        length: usize,
+    ) -> Result<AlignedVec<16>, Fault> {
+        let offset = self.place(position)?.saturating_add((FRAME_HEADER_BYTES + start) as u64);
+        self.aligned(position.segment(), offset, length).map_err(Fault::Error)
+    }
+
+    /// As [`Cursor::bytes`], aligned; what is longer than a window is read to where it stays.
+    fn aligned(&mut self, segment: u32, offset: u64, length: usize) -> Result<AlignedVec<16>, LogError> {
+        let mut aligned = AlignedVec::new();
+        if length <= self.window_bytes {
+            aligned.extend_from_slice(self.bytes(segment, offset, length)?);
+            return Ok(aligned);
+        }
+        let Some(file) = self.enter(segment)? else { return Ok(aligned) };
+        // A length from the disk may lie: no more memory than the file can fill.
+        let fail = |action, error| LogError::io(action, self.segments.path(segment), error);
+        let rest = file.file.len().map_err(|error| fail("inspect", error))?.saturating_sub(offset);
+        aligned.resize(length.min(usize::try_from(rest).unwrap_or(usize::MAX)), 0);
+        let count = read_up_to(&*file.file, &mut aligned, offset);
+        let count = count.map_err(|error| fail("read", error))?;
+        aligned.resize(count, 0);
+        Ok(aligned)
+    }
+
+    /// A block, or as much of it as there is: salt and bytes, unpacked; `length` is that of both.
+    pub(crate) fn block(&mut self, position: Position, length: usize) -> Result<Cow<'_, [u8]>, Fault> {
+        if let Some(file) = self.sealed(position.segment()).map_err(Fault::Error)? {
+            return sealed_blocks::block(&file, position, length).map(Cow::Owned);
+        }
+        self.bytes(position.segment(), position.offset(), length).map(Cow::Borrowed).map_err(Fault::Error)
+    }
+
+    /// All that follows the spine of a frame; `None` if the segment is sealed, where bodies lie elsewhere.
+    fn stored_bodies(&mut self, frame: &Frame) -> Result<Option<&[u8]>, LogError> {
+        let Some((segment, offset, length)) = self.bodies_place(frame)? else { return Ok(None) };
+        self.bytes(segment, offset, length).map(Some)
+    }
+
+    /// The same, read to the end of `to`, of which it takes the place that is returned.
+    pub(crate) fn add_bodies(
+        &mut self,
+        frame: &Frame,
+        to: &mut Stretch,
+    ) -> Result<Option<Range<usize>>, LogError> {
+        let Some((segment, offset, length)) = self.bodies_place(frame)? else { return Ok(None) };
+        if length <= self.window_bytes {
+            let bytes = self.bytes(segment, offset, length)?;
+            let room = to.room(bytes.len());
+            room.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
+            let count = bytes.len();
+            return Ok(Some(to.take(count)));
+        }
+        let Some(file) = self.enter(segment)? else { return Ok(Some(to.take(0))) };
+        // A length from the disk may lie: no more memory than the file can fill.
+        let fail = |action, error| LogError::io(action, self.segments.path(segment), error);
+        let rest = file.file.len().map_err(|error| fail("inspect", error))?.saturating_sub(offset);
+        let length = length.min(usize::try_from(rest).unwrap_or(usize::MAX));
+        let count = read_up_to(&*file.file, to.room(length), offset).map_err(|error| fail("read", error))?;
+        Ok(Some(to.take(count)))
+    }
+
+    /// Segment, offset and length of all that follows the spine; `None`: sealed.
+    fn bodies_place(&mut self, frame: &Frame) -> Result<Option<(u32, u64, usize)>, LogError> {
+        let header = frame.header();
+        let segment = header.position.segment();
+        if self.sealed(segment)?.is_some() {
+            return Ok(None);
+        }
+        let start = FRAME_HEADER_BYTES as u64 + u64::from(header.spine_bytes);
+        Ok(Some((segment, header.position.offset().saturating_add(start), header.bodies_bytes as usize)))
+    }
+
+    /// Checks every body stored in a frame; calls `damaged` with each row whose bytes are not what its digest says.
+    pub(crate) fn check_bodies(
+        &mut self,
+        frame: &Frame,
+        mut damaged: impl FnMut(BodyRow, Invalid),
+    ) -> Result<(), LogError> {
+        if let Some(bodies) = self.stored_bodies(frame)? {
+            frame.check_bodies(bodies, damaged);
+            return Ok(());
+        }
+        let mut failed = None;
+        frame.check_blocks(
+            |row, length| match self.block(row.position, length) {
+                Ok(block) => Ok(block.into_owned()),
+                Err(Fault::Invalid(invalid, _)) => Err(invalid),
+                Err(Fault::Nothing) => Ok(Vec::new()),
+                Err(Fault::Error(error)) => {
+                    failed = Some(error);
+                    Ok(Vec::new())
+                }
+            },
+            &mut damaged,
+        );
+        failed.map_or(Ok(()), Err)
+    }
+}
+
+/// Looks through headers and spines for the frame of `position`, when the tables cannot say where it is.
+fn find_place(cursor: &mut Cursor<'_>, tables: &Tables, position: Position) -> Result<Option<u64>, LogError> {
+    let mut at = SEGMENT_HEADER_BYTES as u64;
+    while let Some((place, header)) = next_header(cursor, &tables.layout, at)? {
+        if header.position == position {
+            return Ok(Some(place));
+        }
+        at = place.saturating_add(Position::GRAIN_BYTES);
+    }
+    Ok(None)
+}
+
+/// The first sound header of this segment at byte `at` of the file or after it, and where it is.
+pub(super) fn next_header(
+    cursor: &mut Cursor<'_>,
+    layout: &SealedLayout,
+    mut at: u64,
+) -> Result<Option<(u64, FrameHeader)>, LogError> {
+    let end = layout.salts_offset();
+    while at < end {
+        let bytes = cursor.rest(layout.number, at, FRAME_HEADER_BYTES)?;
+        let rest = usize::try_from(end.saturating_sub(at)).unwrap_or(usize::MAX);
+        let bytes = bytes.get(..rest).unwrap_or(bytes);
+        if bytes.len() < FRAME_HEADER_BYTES {
+            return Ok(None);
+        }
+        let grains = bytes.len().saturating_sub(FRAME_HEADER_BYTES) / 16 + 1;
+        let candidate = bytes.chunks(16).take(grains).position(|chunk| chunk.starts_with(&FRAME_MAGIC));
+        let Some(grain) = candidate else {
+            at = at.saturating_add(grains as u64 * Position::GRAIN_BYTES);
+            continue;
+        };
+        at = at.saturating_add(grain as u64 * Position::GRAIN_BYTES);
+        let bytes = cursor.bytes(layout.number, at, FRAME_HEADER_BYTES)?;
+        if let Ok(header) = FrameHeader::decode(bytes)
+            && header.store == layout.store
+            && header.position.segment() == layout.number
+            && header.position < layout.end
+        {
+            return Ok(Some((at, header)));
+        }
+        at = at.saturating_add(Position::GRAIN_BYTES);
+    }
+    Ok(None)
+}

@@ -1,0 +1,281 @@
+//! The open log: its options, its state, and the types of a commit.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::commit_delay::CommitDelay;
+use super::commit_queue::CommitQueue;
+use super::error::{Corruption, LogError};
+use super::files::Segments;
+use super::piece_tables::Tables;
+use super::recovery_scan::is_anchored;
+use super::tail::Tail;
+use super::write_segment::WriteSegment;
+use crate::codec::{
+    BodyRow, EncodedEvent, PreparedFrame, SALT_BYTES, TailPage, Written as Head, encode_frame,
+};
+use crate::ids::{Micros, Position, Seq, StoreId, StreamId};
+use crate::secret::Secret;
+use crate::storage::{Bell, Clock, Entropy, Storage, StoredFile};
+
+/// How a log is opened.
+#[derive(Debug, Clone)]
+pub struct LogOptions {
+    /// A segment is complete once the next commit would make it longer than this. Default 64 MiB.
+    pub segment_bytes_max: u64,
+    /// How long to wait for another process that is writing. Default 5 s.
+    pub lock_wait: Duration,
+    /// Never write, not even to recover. Default `false`.
+    pub read_only: bool,
+}
+
+impl Default for LogOptions {
+    fn default() -> Self {
+        Self { segment_bytes_max: 64 << 20, lock_wait: Duration::from_secs(5), read_only: false }
+    }
+}
+
+/// The outcome of opening.
+#[derive(Debug, Clone)]
+#[must_use]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, to be reported as such")]
+pub struct Recovery {
+    /// The store was made by this open.
+    pub created: bool,
+    /// The last writer left everything settled; nothing had to be checked.
+    pub was_clean: bool,
+    /// The log was opened without the right or the wish to write.
+    pub read_only: bool,
+    /// The durable end.
+    pub head: Head,
+    /// Bytes of an unfinished write that were (or, if read only, would be) moved to quarantine.
+    pub torn_bytes: u64,
+    /// Events found written but not confirmed, now confirmed.
+    pub confirmed_event_count: u64,
+    /// Events found written and not confirmed, which a handle that only reads leaves so and does not show.
+    pub unconfirmed_event_count: u64,
+    /// An erasure was begun and had not ended when the log was opened; a handle that writes ends it.
+    pub was_erasing: bool,
+    /// Recovery could not be finished now (the store is busy or the disk full); the next append tries again.
+    pub postponed: bool,
+    /// Damage that was met; appends are refused. [`Log::verify`] finds all of it.
+    pub damage: Option<Corruption>,
+}
+
+/// A stream that must not have moved for a commit to be valid.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Condition {
+    /// The stream.
+    pub stream: StreamId,
+    /// The newest seq, of any stream, that the caller has seen.
+    pub basis: Seq,
+}
+
+/// A commit, encoded and hashed, ready for [`Log::append`].
+#[derive(Clone)]
+pub struct Prepared {
+    pub(super) frame: PreparedFrame,
+}
+
+impl Prepared {
+    /// Length of its frame.
+    pub fn frame_bytes(&self) -> usize {
+        self.frame.frame_bytes()
+    }
+
+    /// How many events it has.
+    pub fn event_count(&self) -> u32 {
+        self.frame.event_count()
+    }
+}
+
+/// A commit that is durable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use]
+pub struct Appended {
+    /// The seq of its first event.
+    pub first_seq: Seq,
+    /// How many events it has.
+    pub event_count: u32,
+    /// When it was recorded.
+    pub time: Micros,
+    /// Where its frame is.
+    pub position: Position,
+    /// All rows of its body table, with positions.
+    pub rows: Vec<BodyRow>,
+    /// Whether a stream had moved that the caller named without insisting on it.
+    pub(crate) moved: bool,
+}
+
+impl Appended {
+    /// The seq of its last event.
+    pub fn last_seq(&self) -> Seq {
+        Seq(self.first_seq.0.saturating_add(u64::from(self.event_count)).saturating_sub(1))
+    }
+}
+
+/// State that readers share.
+pub(super) struct Shared {
+    pub(super) head: Head,
+    pub(super) damage: Option<Box<Corruption>>,
+    /// Damage that reading met after the log was opened.
+    pub(super) met: Option<Box<Corruption>>,
+}
+
+/// State of the leader.
+#[derive(Default)]
+pub(super) struct Writer {
+    pub(super) segment: Option<Arc<WriteSegment>>,
+    /// The end of the log as last known here.
+    pub(super) place: Head,
+    /// Recovery is still to be done.
+    pub(super) postponed: bool,
+    /// Newest seq per stream, for events after `moved_from`, but for those in `gaps`.
+    pub(super) moved: HashMap<StreamId, Seq>,
+    pub(super) moved_from: Seq,
+    /// Ranges that other processes wrote and this handle has not read.
+    pub(super) gaps: Vec<(Head, Position)>,
+    /// Seq of the last event that another process wrote.
+    pub(super) foreign: Seq,
+    pub(super) buffer: Vec<u8>,
+    pub(super) append_count: u64,
+    /// The page as it was last read under the write lock, or left there.
+    pub(super) page: TailPage,
+    /// The epoch when this handle was opened; `None`: it is not known yet.
+    pub(super) epoch: Option<u32>,
+}
+
+/// An open log. Usable from any number of threads; other processes may append to the same store.
+pub struct Log {
+    pub(super) storage: Arc<dyn Storage>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) entropy: Arc<dyn Entropy>,
+    pub(super) options: LogOptions,
+    pub(super) process: u32,
+    /// This handle may not write; known once, so that asking needs no lock.
+    pub(super) read_only: bool,
+    pub(super) secret: Secret,
+    /// Why the secret cannot be had.
+    pub(super) secret_fault: Option<String>,
+    pub(super) segments: Segments,
+    /// A feature that writing needs and this program does not know.
+    pub(super) newer: Option<String>,
+    pub(super) shared: Mutex<Shared>,
+    /// `None`: read only.
+    pub(super) tail: Option<Tail>,
+    /// The tail of a handle that only reads.
+    pub(super) reader_tail: Mutex<Option<Box<dyn StoredFile>>>,
+    /// Rung when the head has moved.
+    pub(super) bell: Bell,
+    pub(super) writer: Mutex<Writer>,
+    pub(super) queue: CommitQueue<Log>,
+    pub(super) commit_delay: CommitDelay,
+    /// A sync failed; only another handle may append again.
+    pub(super) poisoned: AtomicBool,
+    /// How far the log was durable when its page was last looked at.
+    pub(super) looked_at: AtomicU64,
+    /// The generation of files that was last seen.
+    pub(super) generation: AtomicU32,
+    /// How often features had been added when this handle was opened, and those that writing needed then.
+    pub(super) upgrades: AtomicU32,
+    pub(super) writes: Vec<String>,
+    /// Tables of pieces of large frames that were met.
+    pub(super) tables: Mutex<Tables>,
+    /// Positions of frames by first seq, at least [`MAP_STEP_BYTES`] apart.
+    pub(super) map: Mutex<BTreeMap<Seq, Position>>,
+}
+
+/// A thread that panicked while holding a lock left consistent data: all changes here are single assignments.
+pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Log {
+    /// The id of the store.
+    pub fn store(&self) -> StoreId {
+        self.segments.store
+    }
+
+    /// The store's secret; a [missing](Secret::missing) one if its file cannot be read.
+    pub const fn secret(&self) -> &Secret {
+        &self.secret
+    }
+
+    /// Why the store's secret cannot be had, if it cannot.
+    pub fn secret_fault(&self) -> Option<&str> {
+        self.secret_fault.as_deref()
+    }
+
+    /// The storage it lies on, for those who keep other files beside it.
+    pub fn storage(&self) -> &Arc<dyn Storage> {
+        &self.storage
+    }
+
+    /// The clock it was opened with.
+    pub fn clock(&self) -> &Arc<dyn Clock> {
+        &self.clock
+    }
+
+    /// The source of randomness it was opened with.
+    pub fn entropy(&self) -> &Arc<dyn Entropy> {
+        &self.entropy
+    }
+
+    /// Fresh salt for a body; never all zeros.
+    ///
+    /// # Errors
+    /// [`LogError::Io`] if the system has no random bytes.
+    pub fn salt(&self) -> Result<[u8; SALT_BYTES], LogError> {
+        let mut salt = [0; SALT_BYTES];
+        let fill = self.entropy.fill(&mut salt);
+        fill.map_err(|error| LogError::io("draw random bytes for", self.storage.path(""), error))?;
+        if salt == [0; SALT_BYTES] {
+            salt = [1; SALT_BYTES];
+        }
+        Ok(salt)
+    }
+
+    /// The durable head as this handle last saw it: own commits are in it when `append` returns, those of other
+    /// processes after [`Log::refresh`].
+    pub fn head(&self) -> Head {
+        locked(&self.shared).head
+    }
+
+    /// Whether the log holds, right before a place, the commit that the place says is there.
+    ///
+    /// # Errors
+    /// [`LogError::Io`] if the storage fails.
+    pub(crate) fn holds(&self, place: &Head) -> Result<bool, LogError> {
+        is_anchored(&self.segments, place)
+    }
+
+    /// Encodes and hashes a commit in the calling thread.
+    ///
+    /// # Errors
+    /// [`LogError::Encode`] if it is over a limit.
+    pub fn prepare(&self, events: &[EncodedEvent]) -> Result<Prepared, LogError> {
+        Ok(Prepared { frame: encode_frame(events)? })
+    }
+
+    /// Refuses a handle that a child got by `fork`: the child's lock would be the parent's, and giving it back would give back
+    /// the parent's. Cost: one system call that does nothing.
+    pub(crate) fn check_process(&self) -> Result<(), LogError> {
+        let process = self.storage.process();
+        if process == self.process { Ok(()) } else { Err(LogError::Forked { owner: self.process, process }) }
+    }
+
+    /// Takes note of damage that reading met: appending to a damaged log would bury it.
+    pub(crate) fn met<T>(&self, outcome: Result<T, LogError>) -> Result<T, LogError> {
+        if let Err(LogError::Corrupt(damage)) = &outcome {
+            locked(&self.shared).met.get_or_insert_with(|| damage.clone());
+        }
+        outcome
+    }
+
+    /// Whether this handle may not write.
+    pub(super) fn is_read_only(&self) -> bool {
+        self.read_only
+    }
+}

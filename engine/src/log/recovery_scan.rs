@@ -1,0 +1,361 @@
+//! Finding the end of the log: what is claimed to be durable, how far sound frames go, what is torn after them.
+
+use super::cursor::Cursor;
+use super::error::{Corruption, LogError};
+use super::fault::Fault;
+use super::files::corruption;
+use super::files::{CHECKPOINT, SCAN_WINDOW_BYTES, Segments, after, continues, segment_begin, segment_start};
+use crate::codec::{
+    CHECKPOINT_BYTES, Checkpoint, ENVELOPE_BYTES, FRAME_HEADER_BYTES, FRAME_MAGIC, FrameCheck, FrameHeader,
+    Invalid, Part, SegmentHeader, TailPage, Written, is_zero,
+};
+use crate::ids::{Position, Seq};
+use crate::storage::read_file;
+
+/// The checkpoint file as it was found.
+pub(crate) enum CheckpointFile {
+    Sound(Checkpoint),
+    Missing,
+    Damaged(Corruption),
+}
+
+/// Reads the checkpoint.
+pub(crate) fn read_checkpoint(segments: &Segments) -> Result<CheckpointFile, LogError> {
+    let path = segments.storage.path(CHECKPOINT);
+    let damaged = |offset, expected: String, found: String| {
+        let part = Part::Checkpoint;
+        let (segment, seq_first, seq_last) = (0, None, None);
+        CheckpointFile::Damaged(Corruption {
+            part,
+            path: path.clone(),
+            segment,
+            offset,
+            seq_first,
+            seq_last,
+            expected,
+            found,
+        })
+    };
+    match read_file(&*segments.storage, CHECKPOINT, CHECKPOINT_BYTES) {
+        Ok(None) => Ok(CheckpointFile::Missing),
+        Ok(Some(bytes)) => Ok(match Checkpoint::decode(&bytes) {
+            Ok(found) if found.store == segments.store => CheckpointFile::Sound(found),
+            Ok(found) => damaged(16, format!("store {}", segments.store), format!("store {}", found.store)),
+            Err(invalid) => damaged(invalid.offset, invalid.expected, invalid.found),
+        }),
+        Err(error) if error.kind() == std::io::ErrorKind::InvalidData => {
+            Ok(damaged(0, format!("{CHECKPOINT_BYTES} bytes"), error.to_string()))
+        }
+        Err(error) => Err(LogError::io("read", path, error)),
+    }
+}
+
+/// Where the log ends and what is beyond.
+#[derive(Debug)]
+pub(crate) struct RecoveryScan {
+    /// The end of sound frames, E.
+    pub(crate) end: Written,
+    /// The highest durable claim, D.
+    pub(crate) durable: Position,
+    /// The last place that is not beyond D.
+    pub(crate) durable_place: Written,
+    /// Sound frames beyond D: events that were never confirmed.
+    pub(crate) unconfirmed_event_count: u64,
+    /// Bytes that are not zero after E in its segment: first and last offset + 1.
+    pub(crate) torn: Option<(u64, u64)>,
+    /// Something below D is wrong.
+    pub(crate) damage: Option<Corruption>,
+}
+
+/// The highest durable position that the tail, the checkpoint or the existence of a segment claims. A segment is
+/// made only after all before it was synced.
+pub(crate) fn claims(numbers: &[u32], page: &TailPage, checkpoint: Option<&Checkpoint>) -> Position {
+    let tail = page.durable.unwrap_or_default().position;
+    let segment = numbers.last().map(|number| SegmentHeader::start(*number)).unwrap_or_default();
+    checkpoint.map(|checkpoint| checkpoint.written.position).unwrap_or_default().max(tail).max(segment)
+}
+
+/// The first segment that should be there and is not, if a later one is.
+pub(crate) fn first_gap(numbers: &[u32]) -> Option<u32> {
+    (1..).zip(numbers).find(|(expected, number)| expected != *number).map(|(expected, _)| expected)
+}
+
+/// A trusted place, not beyond `durable`, to start walking from.
+fn anchor(
+    segments: &Segments,
+    durable: Position,
+    page: &TailPage,
+    checkpoint: Option<&Checkpoint>,
+) -> Result<Option<Written>, LogError> {
+    let checkpoint = checkpoint.map(|checkpoint| checkpoint.written);
+    let mut places: Vec<Written> = page.durable.into_iter().chain(checkpoint).collect();
+    places.sort_by_key(|place| std::cmp::Reverse(place.position));
+    for place in places {
+        if place.position <= durable
+            && place.position.segment() == durable.segment()
+            && is_anchored(segments, &place)?
+        {
+            return Ok(Some(place));
+        }
+    }
+    let header = segments.header(durable.segment())?;
+    let is_held = header.as_ref().map(|header| could_hold(segments, header)).transpose()?;
+    Ok(header.filter(|_| is_held == Some(true)).map(|header| segment_start(&header)))
+}
+
+/// Events of each segment that need not be accounted for.
+const UNASKED_EVENT_COUNT: u64 = 1 << 21;
+
+/// Whether the files before a segment are long enough for the events that its header says are in them. A forged
+/// header may begin at an immense seq; believing it would mean looking for all those events.
+fn could_hold(segments: &Segments, header: &SegmentHeader) -> Result<bool, LogError> {
+    let events = header.first_seq.0.saturating_sub(1);
+    let earlier = u64::from(header.number).saturating_sub(1);
+    if events <= earlier.saturating_mul(UNASKED_EVENT_COUNT) {
+        return Ok(true);
+    }
+    let mut bytes = 0_u64;
+    for number in segments.numbers()?.into_iter().filter(|number| *number < header.number) {
+        if let Some(file) = segments.get(number)? {
+            let length = file.file.len();
+            let length = length.map_err(|error| LogError::io("inspect", file.path.clone(), error))?;
+            bytes = bytes.saturating_add(length);
+        }
+    }
+    Ok(bytes / ENVELOPE_BYTES as u64 >= events)
+}
+
+/// Whether the log holds, right before `place`, the frame that `place` says is there.
+pub(crate) fn is_anchored(segments: &Segments, place: &Written) -> Result<bool, LogError> {
+    let Some(header) = segments.header(place.position.segment())? else { return Ok(false) };
+    if place.last_frame == 0 {
+        return Ok(segment_start(&header) == *place && could_hold(segments, &header)?);
+    }
+    let offset = u64::from(place.last_frame) * Position::GRAIN_BYTES;
+    let Some(position) = Position::new(place.position.segment(), offset) else { return Ok(false) };
+    match Cursor::new(segments, super::files::POINT_WINDOW_BYTES).frame(position, FrameCheck::Checksum) {
+        Ok(frame) => Ok(after(frame.header()) == *place),
+        Err(Fault::Error(error)) => Err(error),
+        Err(_) => Ok(false),
+    }
+}
+
+/// Walks from the highest trusted place to the end. Reads only.
+///
+/// With `confirmed_only` (after a failed sync) nothing beyond D is trusted, sound or not.
+pub(crate) fn scan(
+    segments: &Segments,
+    numbers: &[u32],
+    page: &TailPage,
+    checkpoint: Option<&Checkpoint>,
+    confirmed_only: bool,
+) -> Result<RecoveryScan, LogError> {
+    let mut durable = claims(numbers, page, checkpoint);
+    let Some(mut place) = anchor(segments, durable, page, checkpoint)? else {
+        let fault = Fault::Nothing;
+        let position = segment_begin(durable.segment().max(1));
+        let mut damage = corruption(segments, position, fault);
+        let exists = numbers.contains(&position.segment());
+        let newer = segments.get(position.segment())?.and_then(|file| file.header.clone().err());
+        let newer = newer.filter(|invalid| invalid.part == Part::Newer);
+        damage.part = if exists { Part::SegmentHeader } else { Part::SegmentMissing };
+        "a sound segment".clone_into(&mut damage.expected);
+        if exists { "a damaged header" } else { "no file" }.clone_into(&mut damage.found);
+        let end = Written::default();
+        let torn = None;
+        let newer = newer.map(|invalid| corruption(segments, position, Fault::Invalid(invalid, None)));
+        let damage = Some(newer.unwrap_or(damage));
+        return Ok(RecoveryScan {
+            end,
+            durable,
+            durable_place: end,
+            unconfirmed_event_count: 0,
+            torn,
+            damage,
+        });
+    };
+    let mut cursor = Cursor::new(segments, SCAN_WINDOW_BYTES);
+    let mut durable_place = place;
+    let mut beyond: Vec<Written> = Vec::new();
+    let mut next = next_header(segments, numbers, place.position)?;
+    let fault = loop {
+        if confirmed_only && place.position >= durable {
+            break None;
+        }
+        if let Some(header) =
+            next.filter(|next| next.previous_end == place.position && next.previous == place.link)
+        {
+            place = segment_start(&header);
+            next = next_header(segments, numbers, place.position)?;
+        } else {
+            let whole = place.position >= durable;
+            match strict(&mut cursor, &place, whole) {
+                Ok(header) => {
+                    durable = durable.max(header.durable);
+                    place = after(&header);
+                }
+                Err(Fault::Error(error)) => return Err(error),
+                Err(fault) => break Some(fault),
+            }
+        }
+        beyond.push(place);
+        let confirmed = beyond.iter().take_while(|place| place.position <= durable).count();
+        durable_place = beyond.drain(..confirmed).next_back().unwrap_or(durable_place);
+    };
+    let torn = torn(&mut cursor, &place)?;
+    if let (Some((_, torn_end)), false) = (torn, confirmed_only) {
+        durable = durable.max(later_claim(&mut cursor, &place, torn_end)?);
+    }
+    let mut damage = (place.position < durable).then(|| {
+        let mut damage = corruption(segments, place.position, fault.unwrap_or(Fault::Nothing));
+        damage.seq_first = Some(place.seq.next());
+        damage
+    });
+    // Sound, whatever it says: it is neither torn nor damaged, and not for this program to touch.
+    if let Some((_, torn_end)) = torn
+        && let Some((position, invalid)) = find_newer(&mut cursor, &place, torn_end)?
+    {
+        damage = Some(corruption(segments, position, Fault::Invalid(invalid, None)));
+    }
+    if let Some(gap) = first_gap(numbers) {
+        let mut lost = corruption(segments, segment_begin(gap), Fault::Nothing);
+        lost.part = Part::SegmentMissing;
+        "the file".clone_into(&mut lost.expected);
+        "no file".clone_into(&mut lost.found);
+        damage = Some(lost);
+    }
+    let unconfirmed_event_count = place.seq.0.saturating_sub(durable_place.seq.0);
+    Ok(RecoveryScan { end: place, durable, durable_place, unconfirmed_event_count, torn, damage })
+}
+
+fn next_header(
+    segments: &Segments,
+    numbers: &[u32],
+    position: Position,
+) -> Result<Option<SegmentHeader>, LogError> {
+    let number = position.segment().saturating_add(1);
+    if numbers.contains(&number) { segments.header(number) } else { Ok(None) }
+}
+
+/// The header at `place` if a sound frame continues the log there; with `whole`, spine digest and bodies too.
+pub(crate) fn strict(cursor: &mut Cursor<'_>, place: &Written, whole: bool) -> Result<FrameHeader, Fault> {
+    let header = cursor.header(place.position)?;
+    let invalid = |invalid| Fault::Invalid(invalid, Some(Box::new(header)));
+    continues(place, &header).map_err(invalid)?;
+    if whole && header.event_count > 0 {
+        let frame = cursor.frame(place.position, FrameCheck::Digest)?;
+        let mut first = None;
+        cursor.check_bodies(&frame, |_, found| first = first.take().or(Some(found))).map_err(Fault::Error)?;
+        if let Some(found) = first {
+            return Err(invalid(found));
+        }
+    }
+    Ok(header)
+}
+
+/// First and last offset (+ 1) of bytes after `place` in its segment that are not zero.
+pub(crate) fn torn(cursor: &mut Cursor<'_>, place: &Written) -> Result<Option<(u64, u64)>, LogError> {
+    if cursor.sealed(place.position.segment())?.is_some() {
+        // The bytes after the end are no longer in the file.
+        return Ok(None);
+    }
+    let mut offset = place.position.offset();
+    let mut found: Option<(u64, u64)> = None;
+    loop {
+        let Some(data) = cursor.data_from(place.position.segment(), offset)? else { return Ok(found) };
+        offset = data;
+        let bytes = cursor.rest(place.position.segment(), offset, 1)?;
+        if bytes.is_empty() {
+            return Ok(found);
+        }
+        if !is_zero(bytes) {
+            let first = bytes.iter().position(|byte| *byte != 0).unwrap_or(0) as u64;
+            let last = bytes.iter().rposition(|byte| *byte != 0).unwrap_or(0) as u64 + 1;
+            let start = found.map_or(offset.saturating_add(first), |(start, _)| start);
+            found = Some((start, offset.saturating_add(last)));
+        }
+        offset = offset.saturating_add(bytes.len() as u64);
+    }
+}
+
+/// The highest durable claim of a frame header after `place`: if it is beyond `place`, what is torn was durable.
+fn later_claim(cursor: &mut Cursor<'_>, place: &Written, until: u64) -> Result<Position, LogError> {
+    let segment = place.position.segment();
+    let mut claim = Position::default();
+    let mut offset = place.position.offset();
+    while let Some(header) = find_header(cursor, segment, offset, until, place.seq)? {
+        claim = claim.max(header.durable);
+        offset = header.position.offset().saturating_add(Position::GRAIN_BYTES);
+    }
+    Ok(claim)
+}
+
+/// The first frame header at or after `place` that a newer program wrote.
+fn find_newer(
+    cursor: &mut Cursor<'_>,
+    place: &Written,
+    until: u64,
+) -> Result<Option<(Position, Invalid)>, LogError> {
+    let segment = place.position.segment();
+    let mut offset = place.position.offset();
+    while let Some(candidate) = next_magic(cursor, segment, offset, until)? {
+        match cursor.header(candidate) {
+            Err(Fault::Invalid(invalid, _)) if invalid.part == Part::Newer => {
+                return Ok(Some((candidate, invalid)));
+            }
+            Err(Fault::Error(error)) => return Err(error),
+            Ok(_) | Err(_) => offset = candidate.offset().saturating_add(Position::GRAIN_BYTES),
+        }
+    }
+    Ok(None)
+}
+
+/// The first place at or after `offset`, and before `until`, where a frame header may begin.
+fn next_magic(
+    cursor: &mut Cursor<'_>,
+    segment: u32,
+    mut offset: u64,
+    until: u64,
+) -> Result<Option<Position>, LogError> {
+    while offset < until {
+        // No header lies in a hole; the last piece of one may.
+        let Some(data) = cursor.data_from(segment, offset)? else { return Ok(None) };
+        offset = offset.max(data / Position::GRAIN_BYTES * Position::GRAIN_BYTES);
+        let bytes = cursor.rest(segment, offset, FRAME_HEADER_BYTES)?;
+        if bytes.len() < FRAME_HEADER_BYTES {
+            return Ok(None);
+        }
+        let grains = bytes.len().saturating_sub(FRAME_HEADER_BYTES) / 16 + 1;
+        let candidate = bytes.chunks(16).take(grains).position(|chunk| chunk.starts_with(&FRAME_MAGIC));
+        if let Some(grain) = candidate {
+            let found = offset.saturating_add(grain as u64 * Position::GRAIN_BYTES);
+            return Ok(Position::new(segment, found).filter(|_| found < until));
+        }
+        offset = offset.saturating_add(grains as u64 * Position::GRAIN_BYTES);
+    }
+    Ok(None)
+}
+
+/// The first sound frame header at or after `offset` that says it belongs right where it is.
+///
+/// Positions and the store id are part of a header, so a copy of a frame inside a body is not taken for one.
+pub(crate) fn find_header(
+    cursor: &mut Cursor<'_>,
+    segment: u32,
+    mut offset: u64,
+    until: u64,
+    after_seq: Seq,
+) -> Result<Option<FrameHeader>, LogError> {
+    if let Some(file) = cursor.sealed(segment)? {
+        return super::sealed::find_header(cursor, &file, offset, until, after_seq);
+    }
+    while let Some(position) = next_magic(cursor, segment, offset, until)? {
+        match cursor.header(position) {
+            Ok(header) if header.first_seq > after_seq => return Ok(Some(header)),
+            Err(Fault::Error(error)) => return Err(error),
+            Ok(_) | Err(_) => {}
+        }
+        offset = position.offset().saturating_add(Position::GRAIN_BYTES);
+    }
+    Ok(None)
+}

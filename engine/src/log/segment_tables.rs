@@ -1,0 +1,221 @@
+//! Where seqs and streams are in complete segments: the footer of a sealed segment, or the file `n.map` beside an unsealed one.
+//!
+//! A handle that may write makes a missing map from its segment. A map may be deleted at any time. It names the link in
+//! which its segment ends; a map of another segment is not used. A damaged or missing map costs the time to read the segment's
+//! spines; answers stay the same.
+
+use std::sync::Arc;
+
+use super::Log;
+use super::error::LogError;
+use super::fault::Fault;
+use super::files::{SegmentFile, Segments, map_name};
+use super::lookup::{MapFile, Source, TableFrame, TableStream, Tables, exactly};
+use super::seal::Contents;
+use crate::codec::{RECORD_BYTES, RecordKind, SealedLayout, SegmentHeader};
+use crate::ids::{Position, Seq, StreamId};
+use crate::storage::{Access, write_file};
+
+/// The tables of a complete segment, wherever they are.
+pub(crate) enum TableSource {
+    Footer(Arc<SegmentFile>),
+    Map(Arc<MapFile>),
+}
+
+impl TableSource {
+    fn parts(&self) -> Option<(Source<'_>, &Tables)> {
+        match self {
+            Self::Footer(file) => file.sealed.as_ref().map(|tables| (file.source(), tables)),
+            Self::Map(map) => Some((Source { file: &*map.file, path: &map.path }, &map.tables)),
+        }
+    }
+
+    /// Asks the tables. Damaged ones have no answer.
+    fn ask<T>(
+        &self,
+        question: impl FnOnce(Source<'_>, &Tables) -> Result<T, Fault>,
+    ) -> Result<Option<T>, LogError> {
+        let Some((source, tables)) = self.parts() else { return Ok(None) };
+        match question(source, tables) {
+            Ok(answer) => Ok(Some(answer)),
+            Err(Fault::Error(error)) => Err(error),
+            Err(_) => Ok(None),
+        }
+    }
+}
+
+/// A complete segment: its number and its seqs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CompleteSegment {
+    /// Its number.
+    pub number: u32,
+    /// Seq of its first event.
+    pub first_seq: Seq,
+    /// Seq of its last.
+    pub last_seq: Seq,
+}
+
+impl Segments {
+    /// The tables of segment `number` that ends as `next` says; `None` if there are none to be used.
+    pub(crate) fn tables(&self, number: u32, next: &SegmentHeader) -> Result<Option<TableSource>, LogError> {
+        let Some(file) = self.get(number)? else { return Ok(None) };
+        if file.sealed.is_some() {
+            return Ok(Some(TableSource::Footer(file)));
+        }
+        if let Some(map) = self.known_map(number) {
+            return Ok(Some(TableSource::Map(map)));
+        }
+        let name = map_name(number);
+        let path = self.storage.path(&name);
+        // The log answers without a map that cannot be read.
+        let Ok(file) = self.storage.open(&name, Access::Read) else { return Ok(None) };
+        let source = Source { file: &*file, path: &path };
+        let Ok(record) = exactly(source, 0, RECORD_BYTES) else { return Ok(None) };
+        let Ok(layout) = SealedLayout::decode(&record, RecordKind::Map) else { return Ok(None) };
+        let length = (RECORD_BYTES as u64).saturating_add(layout.tables_bytes());
+        let belongs = layout.number == number
+            && layout.store == self.store
+            && layout.end == next.previous_end
+            && layout.last_seq.next() == next.first_seq
+            && layout.digest == *next.previous.as_bytes()
+            && file.len().is_ok_and(|actual| actual == length);
+        if !belongs {
+            return Ok(None);
+        }
+        let map = Arc::new(MapFile { file, path, tables: Tables::new(layout, RECORD_BYTES as u64) });
+        self.keep_map(number, map.clone());
+        Ok(Some(TableSource::Map(map)))
+    }
+}
+
+impl Log {
+    /// The complete segment that holds `seq`, if the segment and the one after it have sound headers.
+    ///
+    /// # Errors
+    /// [`LogError::Io`] if the storage fails.
+    pub fn complete_segment(&self, seq: Seq) -> Result<Option<CompleteSegment>, LogError> {
+        let last = self.head().position.segment();
+        let (mut low, mut high) = (1_u32, last);
+        // The first segment that begins after `seq`; a damaged header ends the search without an answer.
+        while low < high {
+            let middle = low.midpoint(high);
+            match self.segments.header(middle)? {
+                Some(header) if header.first_seq <= seq => low = middle.saturating_add(1),
+                Some(_) => high = middle,
+                None => return Ok(None),
+            }
+        }
+        for number in [low.saturating_sub(1), low] {
+            if number == 0 || number >= last {
+                continue;
+            }
+            let (Some(header), Some(next)) =
+                (self.segments.header(number)?, self.segments.header(number.saturating_add(1))?)
+            else {
+                return Ok(None);
+            };
+            if header.first_seq <= seq && seq < next.first_seq && next.previous_end.segment() == number {
+                let last_seq = Seq(next.first_seq.0.saturating_sub(1));
+                return Ok(Some(CompleteSegment { number, first_seq: header.first_seq, last_seq }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The tables of a complete segment. Makes a missing map if this handle may write.
+    fn tables(&self, number: u32) -> Result<Option<TableSource>, LogError> {
+        let Some(next) = self.segments.header(number.saturating_add(1))? else { return Ok(None) };
+        if let Some(tables) = self.segments.tables(number, &next)? {
+            return Ok(Some(tables));
+        }
+        if self.options.read_only || self.is_read_only() || !self.write_map(number)? {
+            return Ok(None);
+        }
+        self.segments.tables(number, &next)
+    }
+
+    /// Makes the map of a complete segment that has no tables. Says whether there is one now; the log needs none.
+    pub(crate) fn write_map(&self, number: u32) -> Result<bool, LogError> {
+        let contents = match Contents::read(&self.segments, number, &|| false) {
+            Ok(Some(contents)) => contents,
+            Ok(None) => return Ok(false),
+            Err(refused) => match refused.into_error() {
+                None | Some(LogError::Corrupt(_)) => return Ok(false),
+                Some(error) => return Err(error),
+            },
+        };
+        Ok(write_file(&*self.storage, &map_name(number), &contents.map()).is_ok())
+    }
+
+    /// Makes the maps that are missing, oldest first, at most `count` of them.
+    ///
+    /// # Errors
+    /// [`LogError::Io`] if the storage fails.
+    pub fn write_maps(&self, count: usize) -> Result<(), LogError> {
+        for number in self.unsealed()?.into_iter().take(count) {
+            let _ = self.tables(number)?;
+        }
+        Ok(())
+    }
+
+    /// The position of the frame that holds `seq`, from the tables of a complete segment.
+    pub(crate) fn table_position(&self, segment: u32, seq: Seq) -> Result<Option<Position>, LogError> {
+        let Some(tables) = self.tables(segment)? else { return Ok(None) };
+        Ok(tables.ask(|source, tables| tables.holding(source, seq))?.flatten())
+    }
+
+    /// The streams of a complete segment with the frames of their first events there; `None` without usable tables.
+    ///
+    /// # Errors
+    /// [`LogError::Io`] if the storage fails.
+    pub fn segment_streams(&self, segment: u32) -> Result<Option<Vec<TableStream>>, LogError> {
+        let Some(tables) = self.tables(segment)? else { return Ok(None) };
+        tables.ask(|source, tables| tables.streams(source))
+    }
+
+    /// The frame of a complete segment that holds `seq`; `None` without usable tables.
+    ///
+    /// # Errors
+    /// [`LogError::Io`] if the storage fails.
+    pub fn segment_frame(&self, segment: u32, seq: Seq) -> Result<Option<TableFrame>, LogError> {
+        let Some(tables) = self.tables(segment)? else { return Ok(None) };
+        Ok(tables.ask(|source, tables| tables.frame_of(source, seq))?.flatten())
+    }
+
+    /// The frames of a complete segment that hold events of `stream` past `after`. Without usable tables all its frames are
+    /// read.
+    ///
+    /// # Errors
+    /// [`LogError::Io`] if the storage fails. Damaged frames are left out.
+    pub fn segment_frames_of(
+        &self,
+        segment: u32,
+        stream: StreamId,
+        after: Seq,
+    ) -> Result<Vec<TableFrame>, LogError> {
+        if let Some(tables) = self.tables(segment)?
+            && let Some(frames) = tables.ask(|source, tables| tables.frames_of(source, stream, after))?
+        {
+            return Ok(frames);
+        }
+        let mut until = self.head();
+        if let Some(next) = self.segments.header(segment.saturating_add(1))? {
+            until.position = until.position.min(next.previous_end);
+            until.seq = until.seq.min(Seq(next.first_seq.0.saturating_sub(1)));
+        }
+        let mut found = Vec::new();
+        for frame in self.frames(SegmentHeader::start(segment), until) {
+            let frame = match frame {
+                Ok(frame) => frame,
+                Err(LogError::Corrupt(_)) => continue,
+                Err(error) => return Err(error),
+            };
+            let header = frame.header();
+            if header.last_seq() > after && frame.events().any(|event| event.envelope.stream == stream) {
+                let (first_seq, last_seq) = (header.first_seq, header.last_seq());
+                found.push(TableFrame { first_seq, last_seq, position: header.position });
+            }
+        }
+        Ok(found)
+    }
+}

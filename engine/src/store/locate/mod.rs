@@ -1,0 +1,552 @@
+//! Where the events of a stream are: in the index, in tables of complete segments, or in the tail that was read.
+//!
+//! ```text
+//! seq 1 ........ base | base+1 ........ base+n | ........ head
+//!       index.redb    |   segment tables       |   tail: a map in memory, from the log's envelopes
+//! ```
+//!
+//! Without a usable index `base` is 0; segment tables and the tail then cover the whole log. If the index fails during a
+//! look-up, it is dropped and the question is asked again without it. If another process owns the index, this handle tries
+//! again while the log grows, at growing intervals; so one of the handles takes the index over when its owner ends. Once the
+//! tail has grown, the base moves up to the index's watermark, and the tail forgets the frames below.
+
+mod segments;
+mod tail;
+
+use std::cell::RefCell;
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::codec::{FORMAT_VERSION, SegmentHeader};
+use crate::error::Error;
+use crate::ids::{Position, Seq, StreamId};
+use crate::index::{
+    Bypassed, Evidence, FramePlace, INDEX_NAME, Identity, Index, IndexOptions, IndexState, Indexer,
+    IndexerOptions, Lookup as _, NameEntry, NameKind, Rebuilt, reindex, set_aside,
+};
+use crate::log::LogError;
+use crate::storage::Access;
+
+use super::{Inner, Store};
+use segments::SegmentFrames;
+use tail::TailFrames;
+
+/// Frames that may hold something, and the seq up to which that is all.
+type Found = (Vec<FramePlace>, Seq);
+/// A question to the locator: which frames may hold something.
+type FramesQuestion<'a> = dyn Fn(&Locator) -> Result<Vec<FramePlace>, Bypassed> + 'a;
+
+/// A store with fewer events gets no index: reading it is as fast.
+const INDEX_EVENT_COUNT_MIN: u64 = 4096;
+/// Pause before an index that could not be opened is tried again: the first and the longest. Each doubles the last.
+const RETRY_MIN: Duration = Duration::from_millis(250);
+const RETRY_MAX: Duration = Duration::from_secs(30);
+/// How long a handle that only reads may keep writers from owning the index.
+const READING_MAX: Duration = Duration::from_secs(10);
+/// Once the tail holds so many places, it forgets those that the index knows.
+const FORGET_PLACE_COUNT: usize = 16_384;
+
+/// Finds frames by stream: the index if this handle uses one, tables of segments, and the tail.
+#[derive(Debug, Default)]
+pub(super) struct Locator {
+    /// Whether this handle uses an index.
+    enabled: bool,
+    /// Whether it only looks things up in it; then since when, and for how long others go without.
+    is_reading: bool,
+    opened: Option<Instant>,
+    index: Option<Arc<Index>>,
+    indexer: Option<Indexer>,
+    /// Why there is no index, in a line.
+    reason: Option<String>,
+    /// When to try to own it again.
+    retry: Option<Retry>,
+    /// When a small store was last looked through for an index that another process made.
+    looked: Option<Instant>,
+    /// The index answers up to here.
+    base: Seq,
+    /// Complete segments after the base, known by their tables.
+    segments: SegmentFrames,
+    tail: TailFrames,
+    /// Once the tail holds so many places, the base moves.
+    forget_at: usize,
+    /// End of the last frame in the tail, if all frames up to it were sound. Reading goes on here.
+    resume: Option<Position>,
+}
+
+/// A stream's first frame and its newest seq, without decoding an event.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct StreamPlace {
+    pub(super) stream: StreamId,
+    pub(super) first: FramePlace,
+    pub(super) head: Seq,
+}
+
+impl Locator {
+    pub(super) fn new(enabled: bool, is_reading: bool) -> Self {
+        Self { enabled, is_reading, forget_at: FORGET_PLACE_COUNT, ..Self::default() }
+    }
+
+    /// Leaves the index alone for a while.
+    fn postpone(&mut self, why: String) {
+        self.reason = Some(why);
+        self.retry = Some(Retry::after(self.retry));
+    }
+
+    /// Moves the base to where the index is, and forgets what lies below.
+    fn advance_base(&mut self) {
+        let Some(index) = &self.index else { return };
+        let base = index.watermark().seq.min(self.tail.watermark);
+        if base > self.base {
+            self.base = base;
+            self.tail.forget(base);
+        }
+        // An index that is far behind is not asked at each commit.
+        self.forget_at = self.tail.place_count().saturating_mul(2).max(FORGET_PLACE_COUNT);
+    }
+
+    fn drop_index(&mut self, why: &Bypassed) {
+        self.postpone(why.reason.clone());
+        self.opened = None;
+        self.indexer = None;
+        self.index = None;
+        self.base = Seq::ZERO;
+        self.segments = SegmentFrames::default();
+        self.tail = TailFrames::default();
+        self.forget_at = FORGET_PLACE_COUNT;
+        self.resume = None;
+    }
+}
+
+/// When an index is tried again.
+#[derive(Clone, Copy, Debug)]
+struct Retry {
+    at: Instant,
+    pause: Duration,
+}
+
+impl Retry {
+    fn after(last: Option<Self>) -> Self {
+        let pause = last.map_or(RETRY_MIN, |last| last.pause.saturating_mul(2).min(RETRY_MAX));
+        let now = Instant::now();
+        Self { at: now.checked_add(pause).unwrap_or(now), pause }
+    }
+}
+
+impl Inner {
+    fn identity(&self) -> Identity {
+        Identity { store: self.log.store(), format: FORMAT_VERSION }
+    }
+
+    /// Opens the index if it is there, or worth making.
+    fn open_index(&self, locator: &mut Locator, head: Seq) {
+        if !locator.enabled
+            || locator.index.is_some()
+            || locator.retry.is_some_and(|retry| Instant::now() < retry.at)
+        {
+            return;
+        }
+        if head.get() < INDEX_EVENT_COUNT_MIN {
+            // Not at each commit: the look costs as much as the commit's own system calls.
+            if locator.looked.is_some_and(|looked| looked.elapsed() < RETRY_MIN) {
+                return;
+            }
+            locator.looked = Some(Instant::now());
+            if !self.has_index_file() {
+                return;
+            }
+        }
+        let opened = if locator.is_reading {
+            Index::open_reading_for(&self.log, IndexOptions::default())
+        } else {
+            Index::open_for(&self.log, IndexOptions::default())
+        };
+        match opened {
+            IndexState::Bypassed(why) => locator.postpone(why.reason),
+            IndexState::Evidence(evidence) => {
+                locator.postpone(format!("the index is kept and not used: {evidence}"));
+            }
+            IndexState::Owner(index) => {
+                locator.reason = index.notice().map(str::to_owned);
+                if locator.is_reading {
+                    locator.opened = Some(Instant::now());
+                } else {
+                    let source = Arc::clone(&self.log);
+                    locator.indexer =
+                        Indexer::start(Arc::clone(&index), source, IndexerOptions::default()).ok();
+                }
+                let watermark = index.watermark();
+                locator.index = Some(index);
+                if locator.tail.watermark < watermark.seq {
+                    locator.segments = SegmentFrames::default();
+                    locator.tail = TailFrames::after(watermark.seq);
+                    locator.base = watermark.seq;
+                    locator.resume = watermark.end;
+                } else {
+                    // Taken over from another process: the frames that were read meanwhile stay in the tail.
+                    locator.advance_base();
+                }
+            }
+        }
+    }
+
+    fn has_index_file(&self) -> bool {
+        self.log.storage().open(INDEX_NAME, Access::Read).is_ok()
+    }
+
+    /// Closes an index that is open for reading, after a while: another process may want to write it.
+    fn let_index_go(&self) {
+        let is_due = |locator: &Locator| locator.opened.is_some_and(|opened| opened.elapsed() > READING_MAX);
+        if !is_due(&self.locator.read().unwrap_or_else(PoisonError::into_inner)) {
+            return;
+        }
+        let mut locator = self.locator.write().unwrap_or_else(PoisonError::into_inner);
+        if is_due(&locator) {
+            locator.drop_index(&Bypassed { reason: "the index was left to those who write".to_owned() });
+            locator.enabled = false;
+        }
+    }
+
+    /// Whether it is known where the streams are past `after`; with `by_index` also if an index may know.
+    pub(super) fn knows_places(&self, after: Seq, by_index: bool) -> bool {
+        let locator = self.locator.read().unwrap_or_else(PoisonError::into_inner);
+        locator.tail.watermark > after || by_index && locator.enabled
+    }
+
+    /// Tells the indexer that the log has grown. Never waits.
+    pub(super) fn nudge_index(&self) {
+        if let Ok(locator) = self.locator.try_read()
+            && let Some(indexer) = &locator.indexer
+        {
+            indexer.nudge();
+        }
+    }
+
+    /// Brings the locator up to the durable head and returns it.
+    pub(super) fn catch_up_locator(&self) -> Result<Seq, Error> {
+        let until = self.log.refresh()?;
+        {
+            let locator = self.locator.read().unwrap_or_else(PoisonError::into_inner);
+            if locator.tail.watermark >= until.seq {
+                return Ok(until.seq);
+            }
+        }
+        let mut locator = self.locator.write().unwrap_or_else(PoisonError::into_inner);
+        self.open_index(&mut locator, until.seq);
+        if let Some(indexer) = &locator.indexer {
+            indexer.nudge();
+        }
+        if locator.tail.watermark >= until.seq {
+            return Ok(until.seq);
+        }
+        self.attach_tables(&mut locator)?;
+        let from = locator.tail.watermark.next();
+        let frames = match locator.resume {
+            Some(end) => self.log.frames(end, until).skip_before(from),
+            None => self.log.frames_from(from, until)?,
+        };
+        let mut resume = None;
+        let mut sound = true;
+        for frame in frames {
+            match frame {
+                Ok(frame) => {
+                    locator.tail.observe(&frame);
+                    resume = Some(frame.header().end());
+                    // A caller that asks for a stream's frames reads them next.
+                    self.cache().keep_if_room(&frame);
+                }
+                // Readable events are served all the same.
+                Err(error @ LogError::Corrupt(_)) => {
+                    sound = false;
+                    self.note_damage(error.to_string());
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        locator.resume = resume.filter(|_| sound);
+        locator.tail.watermark = locator.tail.watermark.max(until.seq);
+        if locator.tail.place_count() >= locator.forget_at {
+            locator.advance_base();
+        }
+        Ok(until.seq)
+    }
+
+    /// Attaches the tables of complete segments, instead of reading their frames, until a segment is reached whose frames were read.
+    fn attach_tables(&self, locator: &mut Locator) -> Result<(), Error> {
+        loop {
+            let from = locator.tail.watermark.next();
+            let Some(segment) = self.log.complete_segment(from)? else { return Ok(()) };
+            let known = segment.first_seq < from && locator.tail.place_count() > 0;
+            if known || !locator.segments.attach(&self.log, segment)? {
+                return Ok(());
+            }
+            locator.tail.watermark = segment.last_seq;
+            locator.resume = Some(SegmentHeader::start(segment.number.saturating_add(1)));
+        }
+    }
+
+    /// Brings the locator up to the durable head and asks it.
+    fn ask<T>(&self, question: &dyn Fn(&Locator) -> Result<T, Bypassed>) -> Result<(T, Seq), Error> {
+        self.let_index_go();
+        self.catch_up_locator()?;
+        self.ask_known(question)
+    }
+
+    /// Asks the locator as it is. If the index fails, drops it and asks again.
+    fn ask_known<T>(&self, question: &dyn Fn(&Locator) -> Result<T, Bypassed>) -> Result<(T, Seq), Error> {
+        let failed = {
+            let locator = self.locator.read().unwrap_or_else(PoisonError::into_inner);
+            match question(&locator) {
+                Ok(answer) => return Ok((answer, locator.tail.watermark)),
+                Err(why) => why,
+            }
+        };
+        self.locator.write().unwrap_or_else(PoisonError::into_inner).drop_index(&failed);
+        self.catch_up_locator()?;
+        let locator = self.locator.read().unwrap_or_else(PoisonError::into_inner);
+        match question(&locator) {
+            Ok(answer) => Ok((answer, locator.tail.watermark)),
+            Err(why) => Err(Error::Corrupt { detail: why.reason }),
+        }
+    }
+
+    /// Frames with events of `streams` past `after`, oldest first, and the seq up to which that is all.
+    pub(super) fn frames_of(
+        &self,
+        streams: &[StreamId],
+        after: Seq,
+    ) -> Result<(Vec<FramePlace>, Seq), Error> {
+        self.ask_frames(streams, after, &|question| self.ask(question))
+    }
+
+    /// As [`Inner::frames_of`], without a look for commits of other processes. For callers whose commit carries a condition:
+    /// the log refuses it if another process wrote meanwhile.
+    pub(super) fn known_frames_of(
+        &self,
+        streams: &[StreamId],
+        after: Seq,
+    ) -> Result<(Vec<FramePlace>, Seq), Error> {
+        self.ask_frames(streams, after, &|question| self.ask_known(question))
+    }
+
+    fn ask_frames(
+        &self,
+        streams: &[StreamId],
+        after: Seq,
+        ask: &dyn Fn(&FramesQuestion<'_>) -> Result<Found, Error>,
+    ) -> Result<Found, Error> {
+        let failed = RefCell::new(None);
+        let answer = ask(&|locator: &Locator| {
+            let mut found = Vec::new();
+            if after < locator.base
+                && let Some(index) = &locator.index
+            {
+                for stream in streams {
+                    let known = index.frames_of(*stream, after)?;
+                    found.extend(known.into_iter().filter(|place| place.last_seq <= locator.base));
+                }
+            }
+            let past = after.max(locator.base);
+            for stream in streams {
+                match locator.segments.frames_of(&self.log, *stream, past) {
+                    Ok(known) => found.extend(known),
+                    Err(error) => *failed.borrow_mut() = Some(error),
+                }
+            }
+            found.extend(locator.tail.frames_of(streams, past));
+            if !found.is_sorted_by(|left, right| left < right) {
+                found.sort_unstable();
+                found.dedup();
+            }
+            Ok(found)
+        });
+        failed.into_inner().map_or(answer, Err)
+    }
+
+    /// All frames with events past `after`.
+    pub(super) fn all_frames(&self, after: Seq) -> Result<(Vec<FramePlace>, Seq), Error> {
+        let streams: Vec<StreamId> = self.stream_places()?.iter().map(|place| place.stream).collect();
+        self.frames_of(&streams, after)
+    }
+
+    /// All streams, in order of their first event.
+    pub(super) fn stream_places(&self) -> Result<Vec<StreamPlace>, Error> {
+        let (found, _) = self.ask(&|locator| {
+            let mut found: Vec<StreamPlace> = Vec::new();
+            let mut known = rustc_hash::FxHashMap::default();
+            if let Some(index) = &locator.index {
+                for entry in index.streams()? {
+                    // What the index knows beyond the base is in the tail, too.
+                    if entry.first_seq <= locator.base {
+                        known.insert(entry.stream, found.len());
+                        found.push(StreamPlace {
+                            stream: entry.stream,
+                            first: entry.first_frame,
+                            head: entry.head,
+                        });
+                    }
+                }
+            }
+            for place in locator.segments.streams().iter().filter(|place| place.head > locator.base) {
+                if let Some(old) = known.get(&place.stream).and_then(|at: &usize| found.get_mut(*at)) {
+                    old.head = old.head.max(place.head);
+                } else {
+                    known.insert(place.stream, found.len());
+                    found.push(*place);
+                }
+            }
+            for stream in locator.tail.streams() {
+                let Some(fresh) = locator.tail.stream(*stream) else { continue };
+                if let Some(old) = known.get(stream).and_then(|place| found.get_mut(*place)) {
+                    old.head = old.head.max(fresh.head);
+                } else if let Some(first) = fresh.frames.first() {
+                    found.push(StreamPlace { stream: *stream, first: *first, head: fresh.head });
+                }
+            }
+            Ok(found)
+        })?;
+        Ok(found)
+    }
+
+    /// Where the frame of a seq begins, if the index is open and has it. Opens no index.
+    pub(super) fn known_place(&self, seq: Seq) -> Option<Position> {
+        let locator = self.locator.read().unwrap_or_else(PoisonError::into_inner);
+        let index = locator.index.as_ref().filter(|index| seq > Seq(1) && seq <= index.watermark().seq)?;
+        index.place_of(seq).ok().flatten().map(|place| place.position)
+    }
+
+    /// As [`Store::named`].
+    fn named(&self, kind: NameKind, text: &str, prefix: bool, limit: usize) -> Option<Vec<NameEntry>> {
+        self.catch_up_locator().ok()?;
+        let locator = self.locator.read().unwrap_or_else(PoisonError::into_inner);
+        let index = locator.index.as_ref()?;
+        if index.watermark().seq < locator.tail.watermark {
+            return None;
+        }
+        index.names(kind, text, prefix, limit).ok()
+    }
+
+    /// Whether the index is used, and if not, why.
+    pub(super) fn index_state(&self) -> String {
+        let locator = self.locator.read().unwrap_or_else(PoisonError::into_inner);
+        match (&locator.index, &locator.reason) {
+            (Some(index), _) => format!("used, up to {}", index.watermark().seq),
+            (None, Some(reason)) => reason.clone(),
+            (None, None) if !locator.enabled => "not used by this handle".to_owned(),
+            (None, None) => format!("not needed below {INDEX_EVENT_COUNT_MIN} events"),
+        }
+    }
+}
+
+impl Store {
+    /// Why the index is not used, in one line for people; `None` if it is used or not needed. Answers do not depend on it.
+    pub fn index_notice(&self) -> Option<String> {
+        self.inner.locator.read().unwrap_or_else(PoisonError::into_inner).reason.clone()
+    }
+
+    /// The watermark of this handle's index; [`Seq::ZERO`] without one.
+    pub fn indexed_until(&self) -> Seq {
+        let locator = self.inner.locator.read().unwrap_or_else(PoisonError::into_inner);
+        locator.index.as_ref().map_or(Seq::ZERO, |index| index.watermark().seq)
+    }
+
+    /// Waits until the index has reached the head, at most `limit`. `false`: there is no index, or it is still behind.
+    ///
+    /// Answers never depend on it; for measurements, and before a copy of the folder is made.
+    pub fn wait_for_index(&self, limit: Duration) -> bool {
+        let started = Instant::now();
+        loop {
+            let Ok(head) = self.inner.catch_up_locator() else { return false };
+            self.inner.nudge_index();
+            let index = self.inner.locator.read().unwrap_or_else(PoisonError::into_inner).index.clone();
+            match index {
+                Some(index) if index.watermark().seq >= head => return true,
+                Some(index) if index.broken().is_none() && started.elapsed() < limit => {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                _ => return false,
+            }
+        }
+    }
+
+    /// Streams whose events bear a name, as the index knows them: at most `limit`, each with its newest such event.
+    ///
+    /// `None` if there is no index, or it does not go up to the head: then only a fold can tell. A name that is not found is
+    /// a hint, not a proof.
+    pub fn named(&self, kind: NameKind, text: &str, prefix: bool, limit: usize) -> Option<Vec<NameEntry>> {
+        self.inner.named(kind, text, prefix, limit)
+    }
+
+    /// What the index knows and the log does not: evidence that the log was rolled back, or that an older copy of it was put
+    /// in its place. Such an index is kept as it is, and answers come from the log, until
+    /// [`Store::discard_evidence`]. Cost: about 1 ms if there is an index that this handle does not use.
+    pub fn index_evidence(&self) -> Option<Evidence> {
+        if self.inner.locator.read().unwrap_or_else(PoisonError::into_inner).index.is_some() {
+            return None;
+        }
+        Index::evidence(&self.inner.log, IndexOptions::default())
+    }
+
+    /// Gives an index that is evidence another name, and so saved folds and ingest states that contradict the log: a person has said
+    /// that it is explained. The next handle makes new ones. Returns the new names.
+    ///
+    /// # Errors
+    /// [`Error::ReadOnly`]; [`Error::Busy`] if another process holds the index; [`Error::Io`].
+    pub fn discard_evidence(&self) -> Result<Vec<String>, Error> {
+        self.inner.check_writable()?;
+        let mut names = Vec::new();
+        if self.index_evidence().is_some() {
+            let name = set_aside(&**self.inner.log.storage());
+            names.push(name.map_err(|why| Error::Busy { detail: why.reason })?);
+            self.inner.locator.write().unwrap_or_else(PoisonError::into_inner).retry = None;
+        }
+        names.extend(self.set_saved_aside()?);
+        Ok(names)
+    }
+
+    /// Makes the index anew from the log, and replaces the old one once the new one is proven.
+    ///
+    /// # Errors
+    /// [`Error::RolledBack`] if the old one is evidence; [`Error::ReadOnly`]; [`Error::Busy`] if another process holds the index, or the log cannot be read; the old index stays.
+    pub fn reindex(&self) -> Result<Rebuilt, Error> {
+        let inner = &self.inner;
+        let mut locator = inner.locator.write().unwrap_or_else(PoisonError::into_inner);
+        let read_only =
+            |detail: &str| Error::ReadOnly { path: inner.root.clone(), detail: detail.to_owned() };
+        if inner.recovery.read_only {
+            return Err(read_only("it is open for reading only"));
+        }
+        if !locator.enabled {
+            return Err(read_only("this handle uses no index"));
+        }
+        locator.drop_index(&Bypassed { reason: "the index is being rebuilt".to_owned() });
+        let head = inner.log.refresh()?;
+        if let Some(evidence) = Index::evidence(&inner.log, IndexOptions::default()) {
+            return Err(Error::RolledBack { detail: evidence.detail });
+        }
+        let rebuilt = reindex(&**inner.log.storage(), inner.identity(), &*inner.log, IndexOptions::default())
+            .map_err(|why| Error::Busy { detail: why.reason });
+        (locator.retry, locator.reason, locator.looked) = (None, None, None);
+        inner.open_index(&mut locator, head.seq);
+        rebuilt
+    }
+}
+
+#[cfg(test)]
+impl Locator {
+    /// Indexes all frames that the tail knows, and moves the base there.
+    pub(super) fn index_all_for_test(&mut self, inner: &Inner) {
+        use crate::index::{Durability, FrameSource as _, rows_of};
+        let index = self.index.as_ref().expect("an index");
+        while index.watermark().seq < self.tail.watermark {
+            let frames = inner.log.frames_after(index.watermark().end, 1 << 20).expect("frames");
+            let rows: Vec<_> = frames.iter().map(|frame| rows_of(frame, inner.log.secret())).collect();
+            // The indexer's thread may have been faster.
+            let _ = index.apply(&rows, Durability::None);
+        }
+        self.advance_base();
+    }
+
+    pub(super) const fn tail_place_count_for_test(&self) -> usize {
+        self.tail.place_count()
+    }
+}

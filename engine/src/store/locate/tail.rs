@@ -1,0 +1,103 @@
+//! Which frames of the tail hold which streams, in memory.
+//!
+//! Filled once from envelopes and then with each new frame. It holds positions only, so it cannot be wrong about an event's
+//! content; the log checks each frame that is read at a position.
+
+use rustc_hash::FxHashMap;
+
+use crate::codec::Frame;
+use crate::ids::{Seq, StreamId};
+use crate::index::FramePlace;
+
+/// The frames of one stream.
+#[derive(Clone, Debug, Default)]
+pub(super) struct StreamPlaces {
+    /// Its frames, oldest first.
+    pub(super) frames: Vec<FramePlace>,
+    /// Its newest seq.
+    pub(super) head: Seq,
+}
+
+/// Frames by stream, up to a watermark.
+#[derive(Clone, Debug, Default)]
+pub(super) struct TailFrames {
+    /// Everything up to this seq is in here.
+    pub(super) watermark: Seq,
+    streams: FxHashMap<StreamId, StreamPlaces>,
+    /// Streams in order of their first event.
+    order: Vec<StreamId>,
+    place_count: usize,
+}
+
+impl TailFrames {
+    /// An empty tail that begins after `watermark`.
+    pub(super) fn after(watermark: Seq) -> Self {
+        Self { watermark, ..Self::default() }
+    }
+
+    /// Adds the next frame. Skips a frame below the watermark.
+    pub(super) fn observe(&mut self, frame: &Frame) {
+        let header = frame.header();
+        if header.last_seq() <= self.watermark {
+            return;
+        }
+        let place = FramePlace {
+            first_seq: header.first_seq,
+            last_seq: header.last_seq(),
+            position: header.position,
+        };
+        for event in frame.events() {
+            let places = self.streams.entry(event.envelope.stream).or_default();
+            if places.frames.is_empty() {
+                self.order.push(event.envelope.stream);
+            }
+            places.head = event.seq;
+            if places.frames.last() != Some(&place) {
+                places.frames.push(place);
+                self.place_count = self.place_count.saturating_add(1);
+            }
+        }
+        self.watermark = header.last_seq();
+    }
+
+    /// How many places it holds, of all streams, at 24 bytes each.
+    pub(super) const fn place_count(&self) -> usize {
+        self.place_count
+    }
+
+    /// Forgets frames that end at or before `base`. Cost: all places that stay.
+    pub(super) fn forget(&mut self, base: Seq) {
+        self.streams.retain(|_, places| {
+            places.frames.retain(|place| place.last_seq > base);
+            places.frames.shrink_to_fit();
+            !places.frames.is_empty()
+        });
+        self.order.retain(|stream| self.streams.contains_key(stream));
+        self.place_count = self.streams.values().map(|places| places.frames.len()).sum();
+    }
+
+    /// The frames of a stream.
+    pub(super) fn stream(&self, stream: StreamId) -> Option<&StreamPlaces> {
+        self.streams.get(&stream)
+    }
+
+    /// All streams, in order of their first event.
+    pub(super) fn streams(&self) -> &[StreamId] {
+        &self.order
+    }
+
+    /// Frames that hold events of any of `streams` past `after`, oldest first, each once.
+    pub(super) fn frames_of(&self, streams: &[StreamId], after: Seq) -> Vec<FramePlace> {
+        let mut places: Vec<FramePlace> = Vec::new();
+        for stream in streams {
+            let Some(known) = self.streams.get(stream) else { continue };
+            let from = known.frames.partition_point(|place| place.last_seq <= after);
+            places.extend(known.frames.get(from..).unwrap_or_default());
+        }
+        if streams.len() > 1 {
+            places.sort_unstable();
+            places.dedup();
+        }
+        places
+    }
+}

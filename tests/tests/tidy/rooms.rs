@@ -1,0 +1,328 @@
+//! Who uses whom inside a folder of modules, drawn from the sources.
+//!
+//! A room is a folder whose files and folders are its members; its root file is the member `mod`. A member uses another one if
+//! its code names a path into that member. A name that the root file imports belongs to the member that it comes from. A circle
+//! is a set of members that all use each other, directly or through others.
+//!
+//! ```text
+//! sources -> paths -> arrows between members -> circles -> layers: a member stands above all members that it uses
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::source::{File, code, is_word, without_tests};
+
+/// The member that stands for a room's root file.
+const ROOT: &str = "mod";
+
+/// A folder of modules, with what its members use of each other.
+pub(super) struct Room {
+    members: BTreeSet<String>,
+    arrows: BTreeSet<(String, String)>,
+}
+
+/// A circle: its members, and how many arrows there are between them.
+pub(super) struct Circle {
+    pub(super) members: BTreeSet<String>,
+    pub(super) arrow_count: usize,
+}
+
+/// A file of a room: its path of modules below the room, and its code.
+struct Source {
+    modules: Vec<String>,
+    code: String,
+}
+
+impl Source {
+    fn is_root(&self) -> bool {
+        self.modules.is_empty()
+    }
+
+    fn member(&self) -> String {
+        self.modules.first().cloned().unwrap_or_else(|| ROOT.to_owned())
+    }
+}
+
+fn is_root_name(part: &str) -> bool {
+    matches!(part, "mod" | "lib" | "main")
+}
+
+impl Room {
+    /// The room `folder` of a crate whose root is `crate_folder`; both end in `/`.
+    pub(super) fn read(files: &[File], folder: &str, crate_folder: &str) -> Self {
+        let sources = files.iter().filter_map(|file| {
+            let below = file.path.strip_prefix(folder)?.strip_suffix(".rs")?;
+            let is_test = file.is_test() || below.ends_with("_tests");
+            let modules = below.split('/').filter(|part| !is_root_name(part)).map(str::to_owned).collect();
+            let code = without_tests(&code(file.text.as_ref()?));
+            (!is_test).then_some(Source { modules, code })
+        });
+        let above = folder.strip_prefix(crate_folder).unwrap_or_default();
+        let above: Vec<String> =
+            above.split('/').filter(|part| !part.is_empty()).map(str::to_owned).collect();
+        Self::of(&sources.collect::<Vec<_>>(), &above)
+    }
+
+    fn of(sources: &[Source], above: &[String]) -> Self {
+        let children: BTreeSet<String> =
+            sources.iter().filter(|source| !source.is_root()).map(Source::member).collect();
+        let root = sources.iter().find(|source| source.is_root()).map_or("", |source| source.code.as_str());
+        let (imports, body) = imports(root, &children, above);
+        let mut arrows = BTreeSet::new();
+        for source in sources {
+            let own: Vec<&str> = above.iter().chain(&source.modules).map(String::as_str).collect();
+            for path in paths(&source.code) {
+                let whole = absolute(&path, &own);
+                let Some(inside) = whole.strip_prefix(above) else { continue };
+                let Some(name) = inside.first() else { continue };
+                let target = match imports.get(name) {
+                    _ if children.contains(name) => name.clone(),
+                    Some(Some(member)) => member.clone(),
+                    Some(None) => continue, // the root file imports it from elsewhere
+                    None => ROOT.to_owned(),
+                };
+                if target != source.member() && !source.is_root() {
+                    arrows.insert((source.member(), target));
+                }
+            }
+        }
+        for child in &children {
+            let is_named =
+                find_words(&body, child).iter().any(|at| after(&body, *at, child).starts_with("::"));
+            let mut of_child = imports.iter().filter(|(_, member)| member.as_ref() == Some(child));
+            if is_named || of_child.any(|(name, _)| !find_words(&body, name).is_empty()) {
+                arrows.insert((ROOT.to_owned(), child.clone()));
+            }
+        }
+        let mut members = children;
+        members.insert(ROOT.to_owned());
+        Self { members, arrows }
+    }
+
+    fn used_by(&self, member: &str) -> impl Iterator<Item = &str> {
+        let of_member = self.arrows.iter().filter(move |(from, _)| from == member);
+        of_member.map(|(_, to)| to.as_str())
+    }
+
+    /// All members that can be reached from `member` along arrows.
+    fn reach(&self, member: &str) -> BTreeSet<&str> {
+        let mut found = BTreeSet::new();
+        let mut open: Vec<&str> = self.used_by(member).collect();
+        while let Some(next) = open.pop() {
+            if found.insert(next) {
+                open.extend(self.used_by(next));
+            }
+        }
+        found
+    }
+
+    /// The members in sets: a circle is one set, every other member a set of its own.
+    fn sets(&self) -> Vec<BTreeSet<String>> {
+        let reach: BTreeMap<&str, BTreeSet<&str>> =
+            self.members.iter().map(|member| (member.as_str(), self.reach(member))).collect();
+        let mut sets: Vec<BTreeSet<String>> = Vec::new();
+        for member in &self.members {
+            let is_mutual = |other: &&String| {
+                reach.get(member.as_str()).is_some_and(|found| found.contains(other.as_str()))
+                    && reach.get(other.as_str()).is_some_and(|found| found.contains(member.as_str()))
+            };
+            if sets.iter().any(|set| set.contains(member)) {
+                continue;
+            }
+            let mut set: BTreeSet<String> = self.members.iter().filter(is_mutual).cloned().collect();
+            set.insert(member.clone());
+            sets.push(set);
+        }
+        sets
+    }
+
+    pub(super) fn circles(&self) -> Vec<Circle> {
+        let circles = self.sets().into_iter().filter(|set| set.len() > 1);
+        let with_arrows = circles.map(|members| {
+            let inside = |(from, to): &&(String, String)| members.contains(from) && members.contains(to);
+            Circle { arrow_count: self.arrows.iter().filter(inside).count(), members: members.clone() }
+        });
+        with_arrows.collect()
+    }
+
+    /// The room as text: a line for each layer, the lowest first. A layer uses layers below it only.
+    pub(super) fn draw(&self) -> String {
+        let mut left = self.sets();
+        let mut below: BTreeSet<String> = BTreeSet::new();
+        let mut lines = Vec::new();
+        while !left.is_empty() {
+            let is_free = |set: &BTreeSet<String>| {
+                set.iter().all(|member| self.used_by(member).all(|to| below.contains(to) || set.contains(to)))
+            };
+            let (layer, rest): (Vec<_>, Vec<_>) = left.into_iter().partition(is_free);
+            let names = layer.iter().map(|set| {
+                let names: Vec<&str> = set.iter().map(String::as_str).collect();
+                if set.len() > 1 { format!("({})", names.join(" ")) } else { names.join(" ") }
+            });
+            lines.push(format!("{:>4}  {}", lines.len() + 1, names.collect::<Vec<_>>().join(", ")));
+            below.extend(layer.into_iter().flatten());
+            left = rest;
+        }
+        lines.join("\n")
+    }
+}
+
+/// `path`, which begins with `crate`, `self` or `super`, as the module `own` means it.
+fn absolute(path: &[String], own: &[&str]) -> Vec<String> {
+    let mut base: Vec<String> = own.iter().map(|part| (*part).to_owned()).collect();
+    let mut rest = path;
+    while let Some((first, tail)) = rest.split_first() {
+        match first.as_str() {
+            "crate" => base.clear(),
+            "super" => drop(base.pop()),
+            "self" => {}
+            _ => break,
+        }
+        rest = tail;
+    }
+    base.extend(rest.iter().cloned());
+    base
+}
+
+/// What a root file imports: each name with the child it comes from, `None` for names from elsewhere. And the file's code
+/// without its imports.
+fn imports(
+    code: &str,
+    children: &BTreeSet<String>,
+    above: &[String],
+) -> (BTreeMap<String, Option<String>>, String) {
+    let (mut found, mut body) = (BTreeMap::new(), String::new());
+    for statement in code.split_inclusive(';') {
+        let Some((before, tree)) = statement.split_once("use ").filter(|(before, _)| is_import(before))
+        else {
+            body.push_str(statement);
+            continue;
+        };
+        body.push_str(before.rsplit_once('}').map_or("", |(code, _)| code));
+        for mut path in expand(tree.trim_end_matches(';')) {
+            let inside = match path.split_first() {
+                Some((first, rest)) if first == "crate" => rest.strip_prefix(above).unwrap_or_default(),
+                Some((first, rest)) if first == "self" => rest,
+                _ => path.as_slice(),
+            };
+            let member = inside.first().filter(|first| children.contains(*first)).cloned();
+            if let Some(name) = path.pop().filter(|name| !children.contains(name)) {
+                found.insert(name, member);
+            }
+        }
+    }
+    (found, body)
+}
+
+/// Whether the text right before `use ` ends as the beginning of an import does.
+fn is_import(before: &str) -> bool {
+    let last = before.lines().next_back().unwrap_or_default().trim();
+    last.is_empty() || last.starts_with("pub") && !last.contains(['{', '='])
+}
+
+/// All paths in `code` that begin with `crate`, `self` or `super`; a group gives one for each of its names.
+fn paths(code: &str) -> Vec<Vec<String>> {
+    let mut found = Vec::new();
+    for head in ["crate::", "self::", "super::"] {
+        for (at, _) in code.match_indices(head) {
+            let begins = code.get(..at).is_some_and(|before| !before.ends_with(|c| is_word(c) || c == ':'));
+            if begins {
+                found.extend(expand(code.get(at..).unwrap_or_default()));
+            }
+        }
+    }
+    found
+}
+
+/// The paths of a tree such as `a::{b, c::d as e}`; of a renamed one the last part is the new name.
+fn expand(tree: &str) -> Vec<Vec<String>> {
+    let tree = tree.trim_start();
+    if let Some(group) = tree.strip_prefix('{') {
+        return group_parts(group).iter().flat_map(|part| expand(part)).collect();
+    }
+    let name: String = tree.chars().take_while(|c| is_word(*c)).collect();
+    if name.is_empty() {
+        return Vec::new();
+    }
+    let rest = tree.get(name.len()..).unwrap_or_default().trim_start();
+    if let Some(tail) = rest.strip_prefix("::") {
+        let tails = expand(tail);
+        if tails.is_empty() {
+            return vec![vec![name]];
+        }
+        return tails.into_iter().map(|tail| std::iter::once(name.clone()).chain(tail).collect()).collect();
+    }
+    let renamed = rest
+        .strip_prefix("as ")
+        .map(|tail| -> String { tail.trim_start().chars().take_while(|c| is_word(*c)).collect() });
+    // The old name stays in the path, so that a renamed name keeps its module.
+    vec![std::iter::once(name).chain(renamed).collect()]
+}
+
+/// The parts of a group, up to its closing brace.
+fn group_parts(group: &str) -> Vec<&str> {
+    let (mut depth, mut start, mut parts) = (0_usize, 0, Vec::new());
+    for (at, c) in group.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' if depth > 0 => depth -= 1,
+            ',' | '}' if depth == 0 => {
+                parts.push(group.get(start..at).unwrap_or_default());
+                start = at + 1;
+                if c == '}' {
+                    break;
+                }
+            }
+            _ => {}
+        }
+    }
+    parts
+}
+
+/// Where `word` stands in `code` as a whole word that is not part of a longer path.
+fn find_words(code: &str, word: &str) -> Vec<usize> {
+    let is_whole = |at: &usize| {
+        let before = code.get(..*at).is_some_and(|before| !before.ends_with(|c| is_word(c) || c == ':'));
+        before && !after(code, *at, word).starts_with(is_word)
+    };
+    code.match_indices(word).map(|(at, _)| at).filter(is_whole).collect()
+}
+
+fn after<'a>(code: &'a str, at: usize, word: &str) -> &'a str {
+    code.get(at + word.len()..).unwrap_or_default()
+}
+
+#[cfg(test)]
+fn room(files: &[(&str, &str)]) -> Room {
+    let source = |(path, code): &(&str, &str)| Source {
+        modules: path.split('/').filter(|part| !is_root_name(part)).map(str::to_owned).collect(),
+        code: (*code).to_owned(),
+    };
+    Room::of(&files.iter().map(source).collect::<Vec<_>>(), &["log".to_owned()])
+}
+
+#[test]
+fn layers_stand_on_the_layers_below() {
+    let room = room(&[
+        ("mod", "mod a; mod b; mod c;\npub use b::Big;\nuse c::{C, D as E};\nstruct Own; fn f(e: E) {}"),
+        ("a", "use super::Big;\nuse crate::index::Other;"),
+        ("b", "fn f(x: crate::log::c::C) {}"),
+        ("c/deep", "use super::super::Nothing as None; use crate::log::c::more;"),
+    ]);
+    // `c/deep` names something that the root file does not import: it is the root's own, and the root uses `c`.
+    assert_eq!(room.draw(), "   1  (c mod)\n   2  b\n   3  a");
+    let circles = room.circles();
+    assert_eq!(circles.len(), 1);
+    assert_eq!(circles[0].arrow_count, 2);
+}
+
+#[test]
+fn a_name_of_the_root_file_belongs_to_its_member() {
+    let room = room(&[
+        ("mod", "mod a; mod b;\npub use crate::codec::Written as Head;\nuse b::locked;"),
+        ("a", "use super::{Head, locked};"),
+        ("b", "use crate::codec::x;"),
+    ]);
+    assert_eq!(room.draw(), "   1  b, mod\n   2  a");
+    assert!(room.circles().is_empty());
+}
