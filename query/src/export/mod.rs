@@ -15,6 +15,7 @@ pub mod otlp;
 pub mod page;
 mod page_data;
 mod page_past;
+mod page_session;
 pub mod parcels;
 pub mod tables;
 mod texts;

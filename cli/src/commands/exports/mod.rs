@@ -50,7 +50,7 @@ fn html(global: &Global, args: &ExportPage, output: &mut Output) -> Result<Code,
     let store = place::read(global, output)?;
     let session = super::sessions::default_session_noted(&store, args.session.name(), output)?;
     let view = super::find::view(&store, global, &session)?;
-    let (report, to) = sink.fill(|out| Ok(page::page(&store, &view, store.now(), out)?))?;
+    let (report, to) = sink.fill(|out| Ok(page::page(&store, &view, store.now(), &page::PageOptions::default(), out)?))?;
     finish("html", &to, report, output)
 }
 
