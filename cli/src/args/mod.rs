@@ -27,7 +27,7 @@ use crate::settings::Settings;
 pub(crate) use context::{Context, ContextAct, RestoreTargets, Targets};
 pub(crate) use cost::{Cost, CostBy};
 pub(crate) use export::{
-    Export, ExportAct, ExportLines, ExportPage, ExportSpans, ExportTables, Lines, Target,
+    Export, ExportAct, ExportLines, ExportPage, ExportPoster, ExportSpans, ExportTables, Lines, Target,
 };
 pub(crate) use live::{Attach, AttachReach, Detach, Hook, HookMode, HostName, Mcp, Proxy, Step};
 pub(crate) use memory::{

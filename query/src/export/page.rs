@@ -26,10 +26,11 @@ use super::page_session::Making;
 use super::texts::Texts;
 use super::{ExportError, JsonText, html_text};
 
-const STYLE: &str = include_str!("assets/page.css");
+const STYLE: &str = concat!(include_str!("assets/base.css"), include_str!("assets/page.css"));
 const BODY: &str = include_str!("assets/page.html");
 const SCRIPT: &str = concat!(
     "'use strict';\n",
+    include_str!("assets/common.js"),
     include_str!("assets/model.js"),
     include_str!("assets/draw.js"),
     include_str!("assets/text.js"),
@@ -84,7 +85,7 @@ pub fn page(
     frame(&making.title()?, STYLE, SCRIPT, BODY, out)?;
     out.write_all(b"<script type=\"application/json\" id=\"texts\">")?;
     let mut texts = Texts::new(out, redaction.clone())?;
-    let mut data = PageData { schema: "acpdb.page/2", ..PageData::default() };
+    let mut data = PageData { schema: "acpdb.html/2", ..PageData::default() };
     data.sessions.push(making.whole(store, now, &mut texts)?);
     let (below, subagents_left_out) = subagents(store, view)?;
     for (view, parent) in &below {

@@ -341,7 +341,8 @@ impl Events {
             let report = &finished.report;
             let at = self.times.get(seq).copied();
             let price = report.model.as_deref().and_then(|model| table.as_ref()?.price(model, at));
-            let dollars = price.and_then(|price| price.dollars(&report.usage, report.service_tier.as_deref()));
+            let dollars =
+                price.and_then(|price| price.dollars(&report.usage, report.service_tier.as_deref()));
             let model = place(report.model.as_ref().map(|model| words.number(model)));
             let count = |tokens: Option<u64>| tokens.unwrap_or_default();
             RequestData(

@@ -1,21 +1,5 @@
 // Pictures: the context over turns, a chain as a graph, todos over time. Plain SVG.
 
-const SVG = 'http://www.w3.org/2000/svg';
-function svg(name, attributes, ...children) {
-  const element = document.createElementNS(SVG, name);
-  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
-  element.append(...children);
-  return element;
-}
-
-// An element with a class and children; texts become text nodes, never markup.
-function el(name, kind, ...children) {
-  const element = document.createElement(name);
-  if (kind) element.className = kind;
-  element.append(...children);
-  return element;
-}
-
 // A link that selects an item.
 function jump(item, label) {
   const link = el('button', 'jump', label || item.id);

@@ -9,24 +9,11 @@ let data, words, session, items, byId, edges, marks, turns, requests, timeline;
 const word = place => place < 0 ? '' : words[place];
 const text = place => place < 0 ? '' : texts[place];
 
-// Control, bidi and invisible characters are shown as what they are; letters of any script stay letters.
-const HOSTILE = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]|[\u{e0000}-\u{e007f}]/gu;
-const visible = it => it.replace(HOSTILE, c => c === '\r' ? '' : '\\u{' + c.codePointAt(0).toString(16) + '}');
-const oneLine = (it, most = 300) => visible(it.slice(0, most * 2).replace(/\s+/g, ' ').trim().slice(0, most));
-const brief = n => n < 1000 ? String(n) : n < 999950 ? (n / 1000).toFixed(1).replace(/\.0$/, '') + 'k' : (n / 1e6).toFixed(1).replace(/\.0$/, '') + 'M';
-const plural = (n, what) => n + ' ' + (n === 1 ? what : what.replace(/y$/, 'ie') + 's');
-const dollars = n => n === null ? '' : n > 0 && n < 0.005 ? '<$0.01' : '$' + n.toFixed(2);
-
 // Times are UTC: the page says the same wherever it is read.
 const hasTimes = () => session.began > 0;
 const timeOf = seconds => new Date(session.began / 1000 + seconds * 1000).toISOString();
 const clock = seconds => hasTimes() ? timeOf(seconds).slice(11, 19) : '';
 const dateTime = seconds => hasTimes() ? timeOf(seconds).slice(0, 19).replace('T', ' ') : '';
-function lasted(seconds) {
-  if (seconds < 60) return seconds + ' s';
-  if (seconds < 3600) return Math.floor(seconds / 60) + ' min ' + (seconds % 60) + ' s';
-  return Math.floor(seconds / 3600) + ' h ' + Math.floor(seconds % 3600 / 60) + ' min';
-}
 
 const STATES = ['whole', 'tombstone', 'summary', 'shortened', 'gone', 'absent'];
 const STATUSES = ['', 'pending', 'completed', 'failed', 'aborted'];
@@ -184,7 +171,8 @@ function nearPath(path) {
 
 // What an item is about, in a line.
 function about(item, at) {
-  if (item.about) return nearPath(item.about);
+  // A key that is a digest tells nothing.
+  if (item.about && !/^[\w-]+::~[0-9a-f]+$/.test(item.about)) return nearPath(item.about);
   const place = item.kind === 'call' ? inputOf(item, at) : contentOf(item, at)[0] ?? -1;
   return text(place);
 }

@@ -67,7 +67,7 @@ function excerptOf(item, at) {
   const hit = places.map(text).find(it => now.pattern.test(it));
   if (hit === undefined || now.pattern.test(item.about)) return about(item, at) || '';
   const place = hit.search(now.pattern);
-  return (place > 40 ? '…' : '') + hit.slice(Math.max(0, place - 40), place + 260);
+  return (place > 12 ? '…' : '') + hit.slice(Math.max(0, place - 12), place + 280);
 }
 
 // Whether a row says what is looked for.
@@ -195,7 +195,7 @@ function open(place) {
   setQuery('');
   $('search').value = '';
   const longest = items.reduce((most, item) => Math.max(most, item.id.length), 3);
-  document.documentElement.style.setProperty('--id', longest + 'ch');
+  document.documentElement.style.setProperty('--id', longest + 1 + 'ch');
   $('title').textContent = oneLine(session.title, 200);
   const end = turns[turns.length - 1];
   const sum = field => turns.reduce((total, turn) => total + (turn[field] || 0), 0);

@@ -1,12 +1,15 @@
 // The conversation as one would read it: a part for each turn, made when it comes near to the part in sight.
 
 const TEXT_MOST = 20000, LINES_SHOWN = 12;
+// Turns that a browser lays out together.
+const CHUNK = 20;
 
 class Talk {
   constructor(box, opened) {
     this.box = box;
     this.opened = opened;
     this.parts = [];
+    this.chunks = [];
     this.all = false;
     box.addEventListener('scroll', () => this.fill(), { passive: true });
     new ResizeObserver(() => this.fill()).observe(box);
@@ -21,7 +24,12 @@ class Talk {
     if (this.of !== data) {
       this.of = data;
       this.parts = turns.map(turn => ({ turn, element: el('section', 'part') }));
-      this.box.replaceChildren(...this.parts.map(part => part.element));
+      this.chunks = [];
+      for (let n = 0; n < this.parts.length; n += CHUNK) {
+        const parts = this.parts.slice(n, n + CHUNK);
+        this.chunks.push({ parts, element: el('div', 'chunk', ...parts.map(part => part.element)) });
+      }
+      this.box.replaceChildren(...this.chunks.map(chunk => chunk.element));
       this.box.scrollTop = 0;
     }
     for (const part of this.parts) {
@@ -29,22 +37,29 @@ class Talk {
       part.element.hidden = !part.rows.length;
       if (part.isFull) { part.isFull = false; part.element.replaceChildren(); }
     }
+    for (const chunk of this.chunks) chunk.element.hidden = chunk.parts.every(part => part.element.hidden);
     this.fill();
   }
 
   // Makes the parts in sight, and some around them. Heights of what was never made are guessed by the style.
   fill() {
     if (this.box.hidden) return;
-    const parts = this.parts.filter(part => !part.element.hidden);
-    if (this.all) { parts.forEach(part => this.make(part)); return; }
+    if (this.all) { this.parts.filter(part => !part.element.hidden).forEach(part => this.make(part)); return; }
     const top = this.box.scrollTop - 800, bottom = this.box.scrollTop + this.box.clientHeight + 800;
-    let low = 0, high = parts.length;
+    const isAbove = ({ element }) => element.offsetTop + element.offsetHeight < top;
+    const chunks = this.chunks.filter(chunk => !chunk.element.hidden);
+    let low = 0, high = chunks.length;
     while (low < high) {
       const middle = (low + high) >> 1;
-      const element = parts[middle].element;
-      if (element.offsetTop + element.offsetHeight < top) low = middle + 1; else high = middle;
+      if (isAbove(chunks[middle])) low = middle + 1; else high = middle;
     }
-    for (let n = low; n < parts.length && parts[n].element.offsetTop <= bottom; n += 1) this.make(parts[n]);
+    for (let n = low; n < chunks.length && chunks[n].element.offsetTop <= bottom; n += 1) {
+      for (const part of chunks[n].parts) {
+        if (part.element.hidden || part.isFull || isAbove(part)) continue;
+        if (part.element.offsetTop > bottom) return;
+        this.make(part);
+      }
+    }
   }
 
   make(part) {
@@ -89,10 +104,15 @@ class Talk {
     block.dataset.id = row.id;
     if (it && !isRead(it)) block.classList.add('unread');
     if (it && it.status === 'failed') block.classList.add('failed');
-    const head = el('header', '', el('span', 'who', oneLine(whatOf(row), 40)), ' ', el('bdi', 'about', isCall ? oneLine(nearPath(row.about), 160) : ''), el('span', 'when', clock(row.seconds)), jump(row));
+    const head = el('header', '', el('span', 'who', oneLine(whatOf(row), 40)), ' ', el('bdi', 'about', isCall ? oneLine(about(row, this.at), 160) : ''), el('span', 'when', clock(row.seconds)), jump(row));
     block.append(head);
     const why = it ? stale(row, this.at) : [];
-    if (it && standing(it)) why.push((why.length ? ', ' : '') + standing(it));
+    if (why.length) block.classList.add('stale');
+    if (it && standing(it)) {
+      // What left with a compaction is told by its border: that is most of a long session.
+      if (why.length || it.cause !== 'left') why.push((why.length ? ', ' : '') + standing(it));
+      else head.title = standing(it);
+    }
     if (why.length) block.append(el('p', 'why', ...why));
     if (it && it.outputText >= 0) block.append(el('p', 'why', 'the model sees: ', el('bdi', '', oneLine(text(it.outputText), 300))));
     const input = isCall ? inputOf(row, this.at) : -1;
