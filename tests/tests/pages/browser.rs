@@ -118,7 +118,7 @@ fn ten_thousand_events_are_scrolled_searched_and_followed() {
         rows: 5000
         rows in the document at most 60: true
         the last row: true
-        dimmed: true, superseded by #N hash
+        dimmed: true, superseded by #N repeat
         followed: true
         chain: 2 members, 1 edge
         back: true

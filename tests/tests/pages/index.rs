@@ -79,7 +79,7 @@ fn an_index_is_filtered_ordered_and_summed() {
         with subagents: 30
         of a host: 9 9 sessions, 9 of 30 sessions
         searched: 3
-        of a project: 8
+        of a project: 7
         ordered: ascending
         and back: true
         a link: pages/1-x.html

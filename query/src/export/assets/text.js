@@ -76,7 +76,8 @@ function markdown(it, depth = 0) {
     } else {
       let end = n + 1;
       const ends = next => !next.trim() || BULLET.test(next) || /^\s*(`{3,}|~{3,}|>)/.test(next) || /^ {0,3}#{1,6}\s/.test(next);
-      while (end < lines.length && !ends(lines[end])) end += 1;
+      const isTable = at => lines[at].includes('|') && TABLE.test(lines[at + 1] || '');
+      while (end < lines.length && !ends(lines[end]) && !isTable(end)) end += 1;
       box.append(inline(el('p', ''), lines.slice(n, end).join('\n')));
       n = end;
     }
