@@ -218,18 +218,15 @@ mod tests {
     #[test]
     fn what_has_no_room_is_cut_then_left_out_and_never_wrapped() {
         for (width, shown) in [
-            (
-                60,
-                "name  what it is about                        calls    sum\nsrc   a long text that says what it is about   1200  34567",
-            ),
-            (40, "name  what it is about    calls    sum\nsrc   a long text that …   1200  34567"),
-            (34, "name  what it is a…  calls    sum\nsrc   a long text th…   1200  34567"),
-            (28, "name  what it is ab…    sum\nsrc   a long text t…  34567"),
+            (60, "src   a long text that says what it is about   1200  34567"),
+            (40, "src   a long text that sa…   1200  34567"),
+            (34, "src   a long text t…   1200  34567"),
+            (28, "src   a long text t…  34567"),
         ] {
             let text = rows(width, false).to_string();
             assert!(text.lines().all(|line| line.width() <= width), "{width}:\n{text}");
             assert_eq!(text.lines().count(), 3, "{width}:\n{text}");
-            assert!(text.starts_with(shown), "{width}:\n{text}");
+            assert_eq!(text.lines().nth(1), Some(shown), "{width}:\n{text}");
         }
     }
 
