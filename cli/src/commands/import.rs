@@ -49,7 +49,10 @@ pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result
         if args.paths.is_empty() { usual(&hosts, output)? } else { named(&args.paths, &mut skipped) };
     if candidates.is_empty() && skipped.is_empty() {
         // Where it looked tells what to set or to name.
-        for place in places(&hosts)? {
+        let mut places = places(&hosts)?;
+        // A place may be there once for each way in which its host names files.
+        places.dedup_by(|one, other| one.folder == other.folder);
+        for place in places {
             let state = if place.folder.is_dir() { "holds no session" } else { "is not there" };
             output.note(format!("looked in {}: {state} ({})", place.folder.display(), place.format));
         }

@@ -23,6 +23,8 @@ pub(crate) struct Rows {
     width: usize,
     color: bool,
     tabs: bool,
+    /// The last column is prose, which goes on in the next line: cut off it would say nothing.
+    prose: bool,
 }
 
 /// A table with these headings, as wide as the terminal.
@@ -35,6 +37,7 @@ pub(crate) fn new(output: &Output, headings: &[&str]) -> Rows {
         width: output.width,
         color: output.color,
         tabs: output.tabs,
+        prose: false,
     }
 }
 
@@ -47,6 +50,11 @@ impl Rows {
     /// Sets these columns, from 0, one blank apart.
     pub(crate) fn tight(&mut self, columns: std::ops::Range<usize>) {
         self.tight.extend(columns);
+    }
+
+    /// Lets the last column go on in the next line.
+    pub(crate) const fn prose(&mut self) {
+        self.prose = true;
     }
 
     /// Adds a row.
@@ -66,6 +74,9 @@ impl Rows {
         };
         let mut kept: Vec<(usize, usize)> =
             (0..self.headings.len()).map(|column| (column, natural(column))).collect();
+        if self.prose {
+            return kept;
+        }
         loop {
             let gap = |column: &usize| if self.tight.contains(column) { 1 } else { 2 };
             let needed: usize = kept.iter().map(|(column, width)| width + gap(column)).sum();
@@ -101,7 +112,13 @@ impl std::fmt::Display for Rows {
         let kept = self.fit();
         let mut table = Table::new();
         table.load_style(TableStyle::new());
-        table.set_content_arrangement(ContentArrangement::Disabled);
+        if self.prose {
+            table.set_content_arrangement(ContentArrangement::Dynamic);
+            // Below this, columns would be a character wide: the terminal may wrap the lines instead.
+            table.set_width(u16::try_from(self.width.max(72)).unwrap_or(u16::MAX));
+        } else {
+            table.set_content_arrangement(ContentArrangement::Disabled);
+        }
         if self.color {
             table.enforce_styling();
         } else {
@@ -209,6 +226,7 @@ mod tests {
             width,
             color: false,
             tabs,
+            prose: false,
         };
         rows.row(["src", "a long text that says what it is about", "1200", "34567"].map(str::to_owned));
         rows.row(["文件", "short", "3", "4"].map(str::to_owned));
