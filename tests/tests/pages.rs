@@ -5,6 +5,8 @@
     clippy::indexing_slicing,
     clippy::panic,
     clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_precision_loss,
     reason = "tests: a failed step is a failed test"
 )]
 

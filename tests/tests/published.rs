@@ -1,6 +1,11 @@
 //! What a registry and its readers need: every crate that is published says what it is, and the files that they look for are there.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests: a failed step is a failed test")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests: a failed step is a failed test"
+)]
 
 use std::path::{Path, PathBuf};
 

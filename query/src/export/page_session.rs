@@ -310,12 +310,13 @@ impl Events {
             Payload::ContextReplaced(_) | Payload::Rewound(_) => self.orders.push(seq),
             Payload::MessageFinished(finished) if finished.report.usage != Usage::default() => {
                 let finished = MessageFinished::clone(&finished);
-                match self.by_message.get(&finished.key).and_then(|place| self.finished.get_mut(*place)) {
-                    Some(known) => *known = (seq, finished),
-                    None => {
-                        self.by_message.insert(finished.key.clone(), self.finished.len());
-                        self.finished.push((seq, finished));
-                    }
+                let known =
+                    self.by_message.get(&finished.key).and_then(|place| self.finished.get_mut(*place));
+                if let Some(known) = known {
+                    *known = (seq, finished);
+                } else {
+                    self.by_message.insert(finished.key.clone(), self.finished.len());
+                    self.finished.push((seq, finished));
                 }
             }
             _ => {}
