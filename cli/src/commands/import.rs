@@ -48,16 +48,7 @@ pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result
     let candidates =
         if args.paths.is_empty() { usual(&hosts, output)? } else { named(&args.paths, &mut skipped) };
     if candidates.is_empty() && skipped.is_empty() {
-        // Where it looked tells what to set or to name.
-        let mut places = places(&hosts)?;
-        // A place may be there once for each way in which its host names files.
-        places.dedup_by(|one, other| one.folder == other.folder);
-        for place in places {
-            let state = if place.folder.is_dir() { "holds no session" } else { "is not there" };
-            output.note(format!("looked in {}: {state} ({})", place.folder.display(), place.format));
-        }
-        let failure = Failure::not_found("no sessions were found");
-        return Err(failure.hint("give a file or folder: acpdb import PATH; or try acpdb demo"));
+        return Err(nothing_found(&hosts, output)?);
     }
     // A store that is there tells which files it knows.
     let is_there = place::folder(global, output)?.join("acpdb.json").is_file();
@@ -132,6 +123,19 @@ pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result
     let is_nothing = reports.is_empty() && merged.is_empty() && partly_count == 0;
     render(&reports, &merged, &skipped, (other_count, is_nothing), output)?;
     Ok(code_of(is_nothing, &merged, &skipped))
+}
+
+/// Says where sessions were looked for, which tells what to set or to name.
+fn nothing_found(hosts: &[Format], output: &Output) -> Result<Failure, Failure> {
+    let mut places = places(hosts)?;
+    // A place may be there once for each way in which its host names files.
+    places.dedup_by(|one, other| one.folder == other.folder);
+    for place in places {
+        let state = if place.folder.is_dir() { "holds no session" } else { "is not there" };
+        output.note(format!("looked in {}: {state} ({})", place.folder.display(), place.format));
+    }
+    let failure = Failure::not_found("no sessions were found");
+    Ok(failure.hint("give a file or folder: acpdb import PATH; or try acpdb demo"))
 }
 
 /// Standard input (`-`) as a file, since formats are told by looking at a file more than once; and the arguments that name it.
