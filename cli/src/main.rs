@@ -34,6 +34,10 @@ use output::Output;
 fn main() -> ExitCode {
     tell_of_bugs();
     clap_complete::CompleteEnv::with_factory(args::command).var(complete::VARIABLE).complete();
+    if let Some(text) = args::topic(std::env::args_os()) {
+        let _ = write!(anstream::stdout(), "{text}");
+        return Code::Ok.into();
+    }
     let mut args = match Args::read(std::env::args_os()) {
         Ok(args) => args,
         // A host would take the usual exit code for a refusal of what its agent is about to do.

@@ -37,6 +37,8 @@ pub(crate) struct Output {
     pub(crate) terminal: bool,
     /// Columns of the terminal, 100 if there is none.
     pub(crate) width: usize,
+    /// Lists go to a program: whole cells, a tab between them. So it is where neither a terminal nor `COLUMNS` says how wide.
+    pub(crate) tabs: bool,
     /// The store that is read.
     store: RefCell<Option<Store>>,
     /// Damage that was told of already, in the words it was told in.
@@ -65,6 +67,7 @@ impl Output {
             progress: !global.quiet && !global.json && global.settings.progress != Some(false),
             terminal,
             width: width.max(20),
+            tabs: !terminal && columns.is_none(),
             store: RefCell::default(),
             told: RefCell::default(),
             held: RefCell::default(),

@@ -136,6 +136,11 @@ fn list(candidates: &[Candidate], count: usize) -> String {
 /// [`FindError`], by what was wrong with the text; [`FindError::Store`] if the store cannot be read.
 pub fn find(store: &Store, text: &str, session: Option<&StreamName>) -> Result<Found, FindError> {
     let text = text.trim();
+    // A shell takes `#812` for a comment: `@812` is the same.
+    let marked = text.strip_prefix('@').filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+    if let Some(item) = marked.and_then(|rest| rest.parse::<ItemId>().ok()) {
+        return by_seq(store, item, store.head()?, session);
+    }
     if let Ok(item) = text.parse::<ItemId>() {
         let head = store.head()?;
         // Six digits may be a bare hash or a call id; a seq that exists goes first unless it is written otherwise.

@@ -161,6 +161,11 @@ pub fn parse(text: &str, now: Micros) -> Result<Point, WhenError> {
     if let Some(seq) = plain.strip_prefix('#') {
         return number(seq).map(|seq| Point::Seq(Seq(seq))).ok_or_else(wrong);
     }
+    // A shell takes `#812` for a comment: `812` and `@812` are the same.
+    let bare = plain.strip_prefix('@').unwrap_or(plain);
+    if !bare.is_empty() && bare.bytes().all(|byte| byte.is_ascii_digit()) {
+        return number(bare).map(|seq| Point::Seq(Seq(seq))).ok_or_else(wrong);
+    }
     if let Some(mark) = plain.strip_prefix('@') {
         let (name, count) = match mark.rsplit_once('-') {
             Some((name, count)) => (name, number(count).and_then(|count| u32::try_from(count).ok())),

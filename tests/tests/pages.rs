@@ -5,11 +5,17 @@
     clippy::indexing_slicing,
     clippy::panic,
     clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_precision_loss,
     reason = "tests: a failed step is a failed test"
 )]
 
 #[path = "pages/browser.rs"]
 mod browser;
+#[path = "pages/faults.rs"]
+mod faults;
+#[path = "pages/index.rs"]
+mod index;
 #[path = "pages/structure.rs"]
 mod structure;
 
@@ -21,7 +27,7 @@ use acpdb_engine::ids::Micros;
 use acpdb_engine::storage::SimWorld;
 use acpdb_engine::testing::TestTools;
 use acpdb_engine::{Batch, Store};
-use acpdb_query::export::page::page;
+use acpdb_query::export::page::{PageOptions, page};
 
 /// An empty store in memory.
 fn store() -> Store {
@@ -51,9 +57,13 @@ fn exchange(number: usize, prompt: &str, file: &str, output: &str) -> Vec<Entry>
 
 /// The page of the session `s1`.
 fn rendered(store: &Store) -> String {
+    rendered_with(store, &PageOptions::default())
+}
+
+fn rendered_with(store: &Store, options: &PageOptions) -> String {
     let session = store.find_stream("s1").unwrap();
     let mut out = Vec::new();
-    let report = page(store, &store.view(session.id).unwrap(), Micros(0), &mut out).unwrap();
+    let report = page(store, &store.view(session.id).unwrap(), Micros(0), options, &mut out).unwrap();
     assert!(report.items > 0);
     String::from_utf8(out).unwrap()
 }

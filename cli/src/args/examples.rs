@@ -207,8 +207,14 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         &[
             ("acpdb export html -o session.html", "a page to look at and to hand on"),
             ("acpdb export html latest --at t12 > then.html", "as it was after turn 12"),
+            ("acpdb export html --redact -o share.html", "without what looks like a secret"),
+            (
+                "acpdb export html --all --pages sessions -o index.html",
+                "all sessions, with links to their pages",
+            ),
         ],
     ),
+    ("export poster", &[("acpdb export poster -o tokens.svg", "figures only, and no text of the session")]),
     (
         "export jsonl",
         &[

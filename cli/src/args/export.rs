@@ -12,8 +12,10 @@ pub(crate) struct Export {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ExportAct {
-    /// One page that needs nothing else: history, context at any turn, chains, todos, memory
+    /// One page that needs nothing else: conversation, history, context at any turn, chains, todos, memory; or an index
     Html(ExportPage),
+    /// A picture of a session's tokens to show to others (SVG): figures, and no text of the session
+    Poster(ExportPoster),
     /// A line of JSON for each item, with its texts, states and reasons, and one for each event, to be imported elsewhere
     Jsonl(ExportLines),
     /// A database with tables sessions, turns, items, states, edges
@@ -37,6 +39,26 @@ pub(crate) struct Target {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ExportPage {
+    #[command(flatten)]
+    pub(crate) session: super::SessionNamed,
+    /// An index over all sessions, with filters and totals
+    #[arg(long, conflicts_with = "session")]
+    pub(crate) all: bool,
+    /// With --all: each session's page too, in this folder beside the index, which links to them
+    #[arg(long, value_name = "FOLDER", requires = "all", requires = "output")]
+    pub(crate) pages: Option<String>,
+    /// Without what looks like a secret (acpdb scan)
+    #[arg(long)]
+    pub(crate) redact: bool,
+    /// Also without what this pattern matches
+    #[arg(long, value_name = "NAME=REGEX")]
+    pub(crate) redact_rule: Vec<String>,
+    #[command(flatten)]
+    pub(crate) target: Target,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct ExportPoster {
     #[command(flatten)]
     pub(crate) session: super::SessionNamed,
     #[command(flatten)]

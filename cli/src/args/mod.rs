@@ -4,6 +4,7 @@ mod context;
 mod cost;
 mod examples;
 mod export;
+mod groups;
 mod live;
 mod memory;
 mod policy;
@@ -27,7 +28,7 @@ use crate::settings::Settings;
 pub(crate) use context::{Context, ContextAct, RestoreTargets, Targets};
 pub(crate) use cost::{Cost, CostBy};
 pub(crate) use export::{
-    Export, ExportAct, ExportLines, ExportPage, ExportSpans, ExportTables, Lines, Target,
+    Export, ExportAct, ExportLines, ExportPage, ExportPoster, ExportSpans, ExportTables, Lines, Target,
 };
 pub(crate) use live::{Attach, AttachReach, Detach, Hook, HookMode, HostName, Mcp, Proxy, Step};
 pub(crate) use memory::{
@@ -228,7 +229,16 @@ pub(crate) enum Verb {
 
 /// The table of arguments, with the examples of each verb.
 pub(crate) fn command() -> clap::Command {
-    examples::with(Args::command())
+    groups::with(examples::with(Args::command()))
+}
+
+/// What `acpdb help TOPIC` says, if there is such a topic.
+pub(crate) fn topic(words: impl IntoIterator<Item = std::ffi::OsString>) -> Option<&'static str> {
+    let words: Vec<_> = words.into_iter().skip(1).collect();
+    match words.as_slice() {
+        [help, topic] if help == "help" => groups::topic(topic.to_str()?),
+        _ => None,
+    }
 }
 
 /// The help of the verb that these words lead to, as far as they do.

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Import {
-    /// Files or folders; none: the usual places of every host
+    /// Files or folders, - for standard input; none: the usual places of every host
     #[arg(value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
     /// Go on until Ctrl-C or SIGTERM: what hosts write is in the store within a second
@@ -63,7 +63,7 @@ pub(crate) struct Append {
 }
 
 /// What counts as a secret.
-#[derive(Debug, Default, clap::Args)]
+#[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct RedactOptions {
     /// Take well-known forms of keys and tokens out before anything is recorded
     #[arg(long)]

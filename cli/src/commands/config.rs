@@ -39,6 +39,7 @@ pub(crate) fn run(args: &Config, output: &mut Output) -> Result<Code, Failure> {
                 return Ok(Code::Ok);
             }
             let mut table = super::table::new(output, &["setting", "value", "what it is"]);
+            table.prose();
             for row in rows {
                 let value = row.value.unwrap_or_else(|| format!("({})", row.default));
                 table.row([row.key.to_owned(), value, row.about.to_owned()]);

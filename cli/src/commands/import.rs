@@ -35,7 +35,12 @@ pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result
         limits,
         beside: None,
     };
+    let (piped, args) = piped(args)?;
+    let args = args.as_ref();
     if args.follow {
+        if piped.is_some() {
+            return Err(Failure::usage("standard input cannot be followed").hint("name a file or a folder"));
+        }
         return follow(global, args, (format, options), output);
     }
     let hosts = hosts(args)?;
@@ -43,8 +48,7 @@ pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result
     let candidates =
         if args.paths.is_empty() { usual(&hosts, output)? } else { named(&args.paths, &mut skipped) };
     if candidates.is_empty() && skipped.is_empty() {
-        let failure = Failure::not_found("no sessions were found");
-        return Err(failure.hint("give a file or folder: acpdb import PATH"));
+        return Err(nothing_found(&hosts, output)?);
     }
     // A store that is there tells which files it knows.
     let is_there = place::folder(global, output)?.join("acpdb.json").is_file();
@@ -119,6 +123,40 @@ pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result
     let is_nothing = reports.is_empty() && merged.is_empty() && partly_count == 0;
     render(&reports, &merged, &skipped, (other_count, is_nothing), output)?;
     Ok(code_of(is_nothing, &merged, &skipped))
+}
+
+/// Says where sessions were looked for, which tells what to set or to name.
+fn nothing_found(hosts: &[Format], output: &Output) -> Result<Failure, Failure> {
+    let mut places = places(hosts)?;
+    // A place may be there once for each way in which its host names files.
+    places.dedup_by(|one, other| one.folder == other.folder);
+    for place in places {
+        let state = if place.folder.is_dir() { "holds no session" } else { "is not there" };
+        output.note(format!("looked in {}: {state} ({})", place.folder.display(), place.format));
+    }
+    let failure = Failure::not_found("no sessions were found");
+    Ok(failure.hint("give a file or folder: acpdb import PATH; or try acpdb demo"))
+}
+
+/// Standard input (`-`) as a file, since formats are told by looking at a file more than once; and the arguments that name it.
+fn piped(args: &Import) -> Result<(Option<tempfile::TempDir>, std::borrow::Cow<'_, Import>), Failure> {
+    let is_piped = |path: &PathBuf| path.as_os_str() == "-";
+    if !args.paths.iter().any(is_piped) {
+        return Ok((None, std::borrow::Cow::Borrowed(args)));
+    }
+    let failed = |error: std::io::Error| Failure::io("keep", "what came on standard input", &error);
+    let folder = tempfile::Builder::new().prefix("acpdb-import-").tempdir().map_err(failed)?;
+    let path = folder.path().join("stdin.jsonl");
+    let mut file = std::fs::File::create(&path).map_err(failed)?;
+    let bytes = std::io::copy(&mut std::io::stdin().lock(), &mut file).map_err(failed)?;
+    if bytes == 0 {
+        return Err(Failure::usage("nothing came on standard input").hint("acpdb import - < session.jsonl"));
+    }
+    let mut args = args.clone();
+    for given in args.paths.iter_mut().filter(|given| is_piped(given)) {
+        given.clone_from(&path);
+    }
+    Ok((Some(folder), std::borrow::Cow::Owned(args)))
 }
 
 /// How an import ended.

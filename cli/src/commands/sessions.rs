@@ -144,10 +144,11 @@ fn title(row: &SessionRow) -> String {
 
 fn table(rows: &[SessionRow], output: &mut Output) -> Result<(), Failure> {
     let names: Vec<&str> = rows.iter().map(|row| row.summary.name.name.as_str()).collect();
-    let lengths = id_lengths(&names);
+    let lengths = if output.tabs { vec![usize::MAX; names.len()] } else { id_lengths(&names) };
     let room = (output.width / 4).max(ID_LENGTH_MIN);
     let ids = lengths.iter().copied().max().unwrap_or_default().min(room);
-    let when_width = if output.width >= WIDE_FROM { 16 } else { 10 };
+    let ids = if output.tabs { usize::MAX } else { ids };
+    let when_width = if output.tabs || output.width >= WIDE_FROM { 16 } else { 10 };
     let text = |heading, rank| Column { heading, right: false, rank };
     let number = |heading, rank| Column { heading, right: true, rank };
     let columns = [
@@ -173,8 +174,12 @@ fn table(rows: &[SessionRow], output: &mut Output) -> Result<(), Failure> {
             row.matches.map(|count| count.to_string()).unwrap_or_default(),
             session.turns.get().to_string(),
             session.calls.to_string(),
-            describe::tokens(session.tokens),
-            describe::tokens(session.tokens_shown),
+            if output.tabs { session.tokens.to_string() } else { describe::tokens(session.tokens) },
+            if output.tabs {
+                session.tokens_shown.to_string()
+            } else {
+                describe::tokens(session.tokens_shown)
+            },
             session.superseded.to_string(),
             row.cost.map_or_else(|| "-".to_owned(), dollars),
             when(session, when_width),

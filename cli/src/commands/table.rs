@@ -1,4 +1,7 @@
-//! Plain tables: a heading, rows, no lines.
+//! Plain tables: a heading, rows, no lines. On a terminal what has no room is left out, never wrapped; to a program cells
+//! are whole, with a tab between them.
+
+use std::collections::BTreeSet;
 
 use comfy_table::{Attribute, Cell, CellAlignment, ContentArrangement, Table, TableStyle};
 
@@ -7,64 +10,138 @@ use unicode_width::UnicodeWidthStr as _;
 use super::lines::clip;
 use crate::output::Output;
 
+/// Narrowest a column of texts is made before columns are left out.
+const TEXT_WIDTH_MIN: usize = 14;
+
 /// A table in the making.
 #[derive(Debug)]
 pub(crate) struct Rows {
-    table: Table,
+    headings: Vec<String>,
+    cells: Vec<Vec<String>>,
+    right: BTreeSet<usize>,
+    tight: BTreeSet<usize>,
+    width: usize,
+    color: bool,
+    tabs: bool,
+    /// The last column is prose, which goes on in the next line: cut off it would say nothing.
+    prose: bool,
 }
 
 /// A table with these headings, as wide as the terminal.
 pub(crate) fn new(output: &Output, headings: &[&str]) -> Rows {
-    let mut table = Table::new();
-    table.load_style(TableStyle::new());
-    table.set_content_arrangement(ContentArrangement::Dynamic);
-    // Below this, columns would be a character wide: the terminal may wrap the lines instead.
-    table.set_width(u16::try_from(output.width.max(72)).unwrap_or(u16::MAX));
-    if output.color {
-        table.enforce_styling();
-    } else {
-        table.force_no_tty();
+    Rows {
+        headings: headings.iter().map(|heading| (*heading).to_owned()).collect(),
+        cells: Vec::new(),
+        right: BTreeSet::new(),
+        tight: BTreeSet::new(),
+        width: output.width,
+        color: output.color,
+        tabs: output.tabs,
+        prose: false,
     }
-    table.set_header(headings.iter().map(|heading| Cell::new(heading).add_attribute(Attribute::Dim)));
-    // Columns begin at the left edge, two blanks apart.
-    for column in table.column_iter_mut() {
-        column.set_padding((0, 2));
-    }
-    Rows { table }
 }
 
 impl Rows {
     /// Aligns these columns, from 0, to the right.
     pub(crate) fn right(&mut self, columns: std::ops::Range<usize>) {
-        for column in columns {
-            if let Some(column) = self.table.column_mut(column) {
-                column.set_cell_alignment(CellAlignment::Right);
-            }
-        }
+        self.right.extend(columns);
     }
 
     /// Sets these columns, from 0, one blank apart.
     pub(crate) fn tight(&mut self, columns: std::ops::Range<usize>) {
-        for column in columns {
-            if let Some(column) = self.table.column_mut(column) {
-                column.set_padding((0, 1));
-            }
-        }
+        self.tight.extend(columns);
+    }
+
+    /// Lets the last column go on in the next line.
+    pub(crate) const fn prose(&mut self) {
+        self.prose = true;
     }
 
     /// Adds a row.
     pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
-        self.table.add_row(cells);
+        self.cells.push(cells.into_iter().collect());
+    }
+
+    /// Cells and headings from the first line to the last.
+    fn lines(&self) -> impl Iterator<Item = &Vec<String>> {
+        std::iter::once(&self.headings).chain(&self.cells)
+    }
+
+    /// The columns that fit, and how wide each is: texts are cut first, then columns are left out. Nothing is wrapped.
+    fn fit(&self) -> Vec<(usize, usize)> {
+        let natural = |column: usize| {
+            self.lines().filter_map(|cells| cells.get(column)).map(|cell| cell.width()).max().unwrap_or(0)
+        };
+        let mut kept: Vec<(usize, usize)> =
+            (0..self.headings.len()).map(|column| (column, natural(column))).collect();
+        if self.prose {
+            return kept;
+        }
+        loop {
+            let gap = |column: &usize| if self.tight.contains(column) { 1 } else { 2 };
+            let needed: usize = kept.iter().map(|(column, width)| width + gap(column)).sum();
+            // The last column needs no gap behind it.
+            let over = needed.saturating_sub(2).saturating_sub(self.width);
+            if over == 0 {
+                return kept;
+            }
+            let columns = kept.len();
+            let texts = kept.iter_mut().filter(|(column, _)| !self.right.contains(column));
+            let widest = texts.filter(|(_, width)| *width > TEXT_WIDTH_MIN).max_by_key(|(_, width)| *width);
+            if let Some((_, width)) = widest {
+                *width = width.saturating_sub(over).max(TEXT_WIDTH_MIN);
+            } else if columns > 2 {
+                // What a row is of, and what it comes to, stand at its ends.
+                kept.remove(columns - 2);
+            } else {
+                return kept;
+            }
+        }
     }
 }
 
 impl std::fmt::Display for Rows {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // Lines without the blanks that pad the last column.
-        for (number, line) in self.table.lines().enumerate() {
-            if number > 0 {
-                f.write_str("\n")?;
+        if self.tabs {
+            for (number, cells) in self.lines().enumerate() {
+                f.write_str(if number == 0 { "" } else { "\n" })?;
+                f.write_str(&cells.join("\t"))?;
             }
+            return Ok(());
+        }
+        let kept = self.fit();
+        let mut table = Table::new();
+        table.load_style(TableStyle::new());
+        if self.prose {
+            table.set_content_arrangement(ContentArrangement::Dynamic);
+            // Below this, columns would be a character wide: the terminal may wrap the lines instead.
+            table.set_width(u16::try_from(self.width.max(72)).unwrap_or(u16::MAX));
+        } else {
+            table.set_content_arrangement(ContentArrangement::Disabled);
+        }
+        if self.color {
+            table.enforce_styling();
+        } else {
+            table.force_no_tty();
+        }
+        let cell = |cells: &[String], (column, width): (usize, usize)| {
+            cells.get(column).map(|cell| clip(cell, width)).unwrap_or_default()
+        };
+        let heading = |column| Cell::new(cell(&self.headings, column)).add_attribute(Attribute::Dim);
+        table.set_header(kept.iter().copied().map(heading));
+        for cells in &self.cells {
+            table.add_row(kept.iter().map(|column| cell(cells, *column)));
+        }
+        // Columns begin at the left edge, two blanks apart.
+        for (column, (own, _)) in table.column_iter_mut().zip(&kept) {
+            column.set_padding((0, if self.tight.contains(own) { 1 } else { 2 }));
+            if self.right.contains(own) {
+                column.set_cell_alignment(CellAlignment::Right);
+            }
+        }
+        // Lines without the blanks that pad the last column.
+        for (number, line) in table.lines().enumerate() {
+            f.write_str(if number == 0 { "" } else { "\n" })?;
             f.write_str(line.trim_end())?;
         }
         Ok(())
@@ -109,13 +186,13 @@ pub(crate) fn fitted(
     let needed = |kept: &[usize]| -> usize {
         kept.iter().filter_map(|column| widths.get(*column)).map(|width| width + 2).sum::<usize>()
     };
-    while needed(&kept) > output.width {
+    while needed(&kept) > output.width && !output.tabs {
         let rank = |place: &usize| columns.get(*place).map_or(0, |column| column.rank);
         let ranked = kept.iter().copied().filter(|place| rank(place) > 0);
         let Some(last) = ranked.max_by_key(|place| rank(place)) else { break };
         kept.retain(|place| *place != last);
     }
-    if let Some(wide) = wide {
+    if let Some(wide) = wide.filter(|_| !output.tabs) {
         let spare = output.width.saturating_sub(needed(&kept));
         let room = least(wide.column) + spare;
         for cell in cells.iter_mut().filter_map(|row| row.get_mut(wide.column)) {
@@ -134,4 +211,46 @@ pub(crate) fn fitted(
         rows.row(kept.iter().map(|place| row.get_mut(*place).map(std::mem::take).unwrap_or_default()));
     }
     rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows(width: usize, tabs: bool) -> Rows {
+        let mut rows = Rows {
+            headings: ["name", "what it is about", "calls", "sum"].map(str::to_owned).to_vec(),
+            cells: Vec::new(),
+            right: BTreeSet::from([2, 3]),
+            tight: BTreeSet::new(),
+            width,
+            color: false,
+            tabs,
+            prose: false,
+        };
+        rows.row(["src", "a long text that says what it is about", "1200", "34567"].map(str::to_owned));
+        rows.row(["文件", "short", "3", "4"].map(str::to_owned));
+        rows
+    }
+
+    #[test]
+    fn what_has_no_room_is_cut_then_left_out_and_never_wrapped() {
+        for (width, shown) in [
+            (60, "src   a long text that says what it is about   1200  34567"),
+            (40, "src   a long text that sa…   1200  34567"),
+            (34, "src   a long text t…   1200  34567"),
+            (28, "src   a long text t…  34567"),
+        ] {
+            let text = rows(width, false).to_string();
+            assert!(text.lines().all(|line| line.width() <= width), "{width}:\n{text}");
+            assert_eq!(text.lines().count(), 3, "{width}:\n{text}");
+            assert_eq!(text.lines().nth(1), Some(shown), "{width}:\n{text}");
+        }
+    }
+
+    #[test]
+    fn programs_get_whole_cells_with_a_tab_between_them() {
+        let text = rows(10, true).to_string();
+        assert_eq!(text.lines().nth(1), Some("src\ta long text that says what it is about\t1200\t34567"));
+    }
 }

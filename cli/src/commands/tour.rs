@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use acpdb_engine::verify::{Report, Verdict};
 use acpdb_engine::{Store, StreamName};
+use acpdb_query::cost::{PriceTable, Request};
 use acpdb_query::{ChainReport, HalfTime, StatsReport};
 use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr as _;
@@ -52,7 +53,32 @@ pub(crate) struct Tour {
     chain: Option<ChainReport>,
     half_time: HalfTime,
     verified: Report,
+    money: Option<Money>,
     next: Vec<(String, &'static str)>,
+}
+
+/// What a session cost, its subagents included.
+#[derive(Clone, Debug, serde::Serialize)]
+struct Money {
+    requests: u64,
+    dollars: f64,
+    prices: String,
+}
+
+/// What a session cost; `None` where no request of it has a price.
+fn money(store: &Store, session: &StreamName) -> Result<Option<Money>, Failure> {
+    // A table that cannot be used would be a fault of the program: costs are unknown then.
+    let Ok(table) = PriceTable::built_in() else { return Ok(None) };
+    let told = acpdb_query::cost::requests(store, store.head()?)?;
+    let own = told.all.iter().filter(|request| told.root(request.stream) == session.id);
+    let price = |request: &Request| {
+        let price = table.price(request.model.as_deref()?, request.at)?;
+        Some(price.dollars(&request.usage, request.tier.as_deref())?.total())
+    };
+    let prices: Vec<f64> = own.filter_map(price).collect();
+    let dollars = (prices.iter().sum::<f64>() * 1e6).round() / 1e6;
+    let requests = prices.len() as u64;
+    Ok((requests > 0).then_some(Money { requests, dollars, prices: table.checked }))
 }
 
 /// Looks at an imported session. `keep` is the store that stays, if one does.
@@ -75,8 +101,9 @@ pub(crate) fn look(
     };
     let title = acpdb_query::titles::title_of(store, session, title.as_deref())?;
     let next = next(keep, global, &source, &short_name(store, session), chain.as_ref());
+    let money = money(store, session)?;
     let (session, host) = (session.name.clone(), session.host.clone());
-    Ok(Tour { source, session, host, title, turns, prompts, stats, chain, half_time, verified, next })
+    Ok(Tour { source, session, host, title, turns, prompts, stats, chain, half_time, verified, money, next })
 }
 
 /// The shortest beginning of a session's id, of 8 or 16 characters, that still names it; else all of it.
@@ -86,7 +113,7 @@ fn short_name(store: &Store, session: &StreamName) -> String {
     [8, 16].map(short).into_iter().find(names_it).unwrap_or_else(|| session.name.clone())
 }
 
-/// Three commands that work as they stand.
+/// Commands that work as they stand.
 fn next(
     keep: Option<&Path>,
     global: &Global,
@@ -116,6 +143,11 @@ fn next(
             Source::Bundled { .. } => vec![
                 (kept(" --bundled"), kept_words),
                 (format!("{program} --db .acpdb context"), "then: what the model should see now, and why"),
+                (
+                    format!("{program} --db .acpdb search clampLimit"),
+                    "where it was said, and whether it is still seen",
+                ),
+                (format!("{program} --db .acpdb export html -o demo.html"), "a page to look at in a browser"),
                 (format!("{program} import --help"), "how to read sessions of your own"),
             ],
         };
@@ -136,6 +168,7 @@ fn next(
         next.push((format!("{program}{db} history"), "everything that was ever in it"));
         next.push((format!("{program}{db} stats"), "what is saved, by rule"));
     }
+    next.push((format!("{program}{db} export html -o demo.html"), "a page to look at in a browser"));
     next
 }
 
@@ -183,6 +216,7 @@ impl Tour {
             "items": self.stats.items,
             "chain": self.chain,
             "half_time": {"half": self.half_time.half, "now": self.half_time.now},
+            "money": self.money,
             "verify": self.verified,
             "next": self.next.iter().map(|(command, _)| command).collect::<Vec<_>>(),
         })
@@ -211,6 +245,15 @@ impl Tour {
         output.line("")?;
         self.then_and_now(output)?;
         output.line("")?;
+        if let Some(Money { requests, dollars, prices }) = &self.money {
+            let title = output.paint(describe::BOLD, "Money");
+            let count = describe::count(*requests, "request");
+            output.line(format!(
+                "{title}  {} for {count}, by prices of {prices}",
+                super::cost::dollars(*dollars)
+            ))?;
+            output.line("")?;
+        }
         self.soundness(output)?;
         output.line("")?;
         let title = output.paint(describe::BOLD, "Try next");

@@ -2,8 +2,10 @@
 //!
 //! ```text
 //! View --items, edges, turning points--> page    one self-contained HTML file
+//!                                    |-> poster   the tokens of a session as a picture, without any text of it
 //!                                    |-> tables   rows: sessions, items, edges, turns, states  --> JSON lines, SQLite, Parquet
 //!                                    `-> otlp     spans as OTLP JSON
+//! SessionRow --> index_page   one HTML file over many sessions
 //! ```
 //!
 //! Everything is written to an `impl Write` as it is read; texts are not gathered. What comes out is a function of the
@@ -11,11 +13,14 @@
 //! and the rest is exported all the same.
 
 mod escape;
+pub mod index_page;
 pub mod otlp;
 pub mod page;
 mod page_data;
 mod page_past;
+mod page_session;
 pub mod parcels;
+pub mod poster;
 pub mod tables;
 mod texts;
 

@@ -3,8 +3,11 @@
 //! Rows are arrays. Items are named by their place in `items`, texts by their place among the texts, short words (tools,
 //! rules, kinds) by their place in `words`; -1 is "none".
 
+use std::borrow::Cow;
 use std::collections::HashMap;
+use std::sync::Arc;
 
+use acpdb_engine::store::Redactor;
 use serde::Serialize;
 
 use super::texts::TextNumber;
@@ -21,6 +24,15 @@ pub(super) fn place(number: Option<u32>) -> Place {
 #[derive(Debug, Default, Serialize)]
 pub(super) struct PageData {
     pub(super) schema: &'static str,
+    /// The session that the page is of, then the subagents that it started, and those that these started.
+    pub(super) sessions: Vec<SessionPage>,
+    /// Texts that only say why there is none.
+    pub(super) problems: Vec<TextNumber>,
+}
+
+/// A session.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct SessionPage {
     pub(super) session: SessionData,
     /// Turn, its last seq, tokens shown, tokens of the same as recorded, tokens of everything recorded.
     pub(super) turns: Vec<(u32, u64, u64, u64, u64)>,
@@ -33,14 +45,19 @@ pub(super) struct PageData {
     pub(super) orders: Vec<(u64, usize, Vec<u32>)>,
     pub(super) todos: TodoData,
     pub(super) memory: Vec<MemoryData>,
-    /// Texts that only say why there is none.
-    pub(super) problems: Vec<TextNumber>,
+    /// Turn, first and last second of it.
+    pub(super) spans: Vec<(u32, i64, i64)>,
+    pub(super) requests: Vec<RequestData>,
     pub(super) words: Vec<String>,
 }
 
 /// What the page is of.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct SessionData {
+    /// Place of the session that started it, among those of the page; -1 for none.
+    pub(super) parent: i64,
+    /// The host's id of the call that started it.
+    pub(super) call: Option<String>,
     pub(super) id: String,
     pub(super) host: String,
     pub(super) title: String,
@@ -51,6 +68,20 @@ pub(super) struct SessionData {
     pub(super) began: i64,
     pub(super) program: &'static str,
 }
+
+/// A request: seq, turn, model as a word, tokens of input, read from the cache, written to it, output; dollars, if the
+/// table of prices knows the model.
+#[derive(Debug, Serialize)]
+pub(super) struct RequestData(
+    pub(super) u64,
+    pub(super) u32,
+    pub(super) Place,
+    pub(super) u64,
+    pub(super) u64,
+    pub(super) u64,
+    pub(super) u64,
+    pub(super) Option<f64>,
+);
 
 /// An item.
 #[derive(Debug, Serialize)]
@@ -145,22 +176,49 @@ pub(super) struct MemoryData {
     pub(super) by: Option<String>,
 }
 
+/// What takes secrets out of a page, if that was asked for.
+#[derive(Clone, Default)]
+pub(super) struct Redaction(pub(super) Option<Arc<dyn Redactor>>);
+
+impl Redaction {
+    /// The text, without secrets.
+    pub(super) fn of<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let redacted = self.0.as_ref().and_then(|redactor| redactor.redact(text.as_bytes()));
+        redacted.map_or(Cow::Borrowed(text), |(bytes, _)| String::from_utf8_lossy(&bytes).into_owned().into())
+    }
+}
+
+impl std::fmt::Debug for Redaction {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(if self.0.is_some() { "Redaction(on)" } else { "Redaction(off)" })
+    }
+}
+
 /// Short texts that occur often.
 #[derive(Debug, Default)]
 pub(super) struct Words {
     list: Vec<String>,
     numbers: HashMap<String, u32>,
+    redaction: Redaction,
 }
 
 impl Words {
+    pub(super) fn new(redaction: Redaction) -> Self {
+        Self { redaction, ..Self::default() }
+    }
+
     pub(super) fn number(&mut self, word: &str) -> u32 {
         if let Some(number) = self.numbers.get(word) {
             return *number;
         }
         let number = u32::try_from(self.list.len()).unwrap_or(u32::MAX);
-        self.list.push(word.to_owned());
+        self.list.push(self.redaction.of(word).into_owned());
         self.numbers.insert(word.to_owned(), number);
         number
+    }
+
+    pub(super) const fn redaction(&self) -> &Redaction {
+        &self.redaction
     }
 
     pub(super) fn into_list(self) -> Vec<String> {

@@ -97,6 +97,7 @@ pub(super) fn memory(
         kind: &'static str,
         standing: &'static str,
     }
+    let redaction = words.redaction().clone();
     let memory = store.memory(&MemoryScope::session(view.stream()), view.at())?;
     let read: Vec<Read> = memory.read(now, |memory| {
         let mut read = Vec::new();
@@ -117,7 +118,7 @@ pub(super) fn memory(
                     id: item.id().to_owned(),
                     seq: item.item().seq.get(),
                     kind: 0,
-                    place,
+                    place: redaction.of(&place).into_owned(),
                     value: -1,
                     confidence: item.confidence(now).as_f64(),
                     standing: 0,

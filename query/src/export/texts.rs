@@ -13,6 +13,7 @@ use acpdb_engine::ids::BodyId;
 use acpdb_engine::{Error, View};
 use sha2::{Digest as _, Sha256};
 
+use super::page_data::Redaction;
 use super::{ExportError, JsonText};
 
 /// Longest text that a page holds whole, in bytes; a browser gets slow with more.
@@ -30,16 +31,19 @@ pub(super) struct Texts<'w> {
     problems: Vec<TextNumber>,
     /// Bytes of the texts, each once.
     bytes: u64,
+    redaction: Redaction,
 }
 
 impl<'w> Texts<'w> {
-    pub(super) fn new(out: &'w mut dyn Write) -> Result<Self, ExportError> {
+    pub(super) fn new(out: &'w mut dyn Write, redaction: Redaction) -> Result<Self, ExportError> {
         out.write_all(b"[")?;
-        Ok(Self { out, known: HashMap::new(), bodies: HashMap::new(), problems: Vec::new(), bytes: 0 })
+        let (known, bodies) = (HashMap::new(), HashMap::new());
+        Ok(Self { out, known, bodies, problems: Vec::new(), bytes: 0, redaction })
     }
 
     /// The number of a text.
     pub(super) fn number(&mut self, text: &str) -> Result<TextNumber, ExportError> {
+        let text = &*self.redaction.of(text);
         let digest: [u8; 32] = Sha256::digest(text.as_bytes()).into();
         if let Some(number) = self.known.get(&digest) {
             return Ok(*number);
@@ -59,7 +63,11 @@ impl<'w> Texts<'w> {
             return Ok(*number);
         }
         let number = match view.text(body) {
-            Ok(text) => self.number(&clipped(text, body))?,
+            Ok(text) => {
+                // What is cut off could end within a secret.
+                let text = self.redaction.of(&text).into_owned();
+                self.number(&clipped(text, body))?
+            }
             Err(error @ (Error::Corrupt { .. } | Error::Erased { .. })) => self.problem(&error)?,
             Err(error) => return Err(error.into()),
         };

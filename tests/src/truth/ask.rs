@@ -7,7 +7,7 @@ use acpdb_engine::store::ServedItem;
 use acpdb_engine::{Error, Store, StreamName, View};
 use acpdb_hosts::export::{Format, Options, Thinking, export, export_served};
 use acpdb_query::context::Layer;
-use acpdb_query::export::page::page;
+use acpdb_query::export::page::{PageOptions, page};
 use acpdb_query::export::tables::{JsonLines, TablesReport, rows};
 use acpdb_query::{Window, explain};
 use serde_json::Value;
@@ -41,7 +41,7 @@ pub fn testimony(
     let records =
         lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).map(serde_json::from_slice);
     let mut html = Vec::new();
-    let _ = page(store, view, NOW, &mut html)?;
+    let _ = page(store, view, NOW, &PageOptions::default(), &mut html)?;
     let mut said = Testimony {
         context: serde_json::to_value(&context)?,
         recorded: serde_json::to_value(&recorded)?,

@@ -283,6 +283,8 @@ fn page(said: &Testimony, out: &mut Vec<String>) {
     let start = "<script type=\"application/json\" id=\"data\">";
     let data = said.page.split_once(start).and_then(|(_, rest)| rest.split_once("</script>"));
     let data: Value = data.and_then(|(data, _)| serde_json::from_str(data).ok()).unwrap_or_default();
+    // The first is the session that the page is of; its subagents follow.
+    let data = data.pointer("/sessions/0").cloned().unwrap_or_default();
     let explained: BTreeMap<(u64, u64), &Value> = said
         .explained
         .iter()

@@ -14,14 +14,14 @@ use super::*;
 /// Names under which the browser is known.
 const NAMES: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "chrome"];
 
-fn browser() -> PathBuf {
+pub(super) fn browser() -> PathBuf {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path).flat_map(|folder| NAMES.map(|name| folder.join(name)));
     found.into_iter().find(|path| path.is_file()).unwrap_or_else(|| panic!("none of {}", NAMES.join(", ")))
 }
 
 /// What the document is after its scripts have run, as HTML.
-fn dumped(browser: &Path, page: &str, size: &str) -> String {
+pub(super) fn dumped(browser: &Path, page: &str, size: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("page.html");
     std::fs::write(&file, page).unwrap();
@@ -36,7 +36,7 @@ fn dumped(browser: &Path, page: &str, size: &str) -> String {
 }
 
 /// Lets a script act on the page, and gives what it said.
-fn driven(browser: &Path, page: &str, script: &str, size: &str) -> String {
+pub(super) fn driven(browser: &Path, page: &str, script: &str, size: &str) -> String {
     let driver = format!(
         "const out = []; const say = (what, is) => out.push(what + ': ' + is);\n\
          const frame = () => {{ $('list').dispatchEvent(new Event('scroll')); return new Promise(done => setTimeout(done, 20)); }};\n\
@@ -65,7 +65,7 @@ fn the_page_runs_as_it_is_and_what_was_recorded_does_not() {
         "</script><script>document.title='taken'</script><img src=x onerror=\"document.title='taken'\">";
     record(&store, &exchange(0, hostile, hostile, hostile));
     let html = dumped(&browser, &rendered(&store), "1200,800");
-    assert!(html.contains("class=\"row"), "rows are shown: {html}");
+    assert!(html.contains("class=\"said user"), "the conversation is shown: {html}");
     assert!(html.contains("&lt;/script&gt;&lt;script&gt;document.title"), "as text");
     assert!(!html.contains("<img") && !html.contains("<title>taken"), "nothing of it is markup");
     assert!(html.contains("--back"), "the style is there");
@@ -87,6 +87,7 @@ fn ten_thousand_events_are_scrolled_searched_and_followed() {
     }
     record(&store, &entries);
     let script = "
+        setTab('history');
         say('rows', list.rows.length);
         let most = 0;
         for (let n = 0; n <= 40; n += 1) {
@@ -109,7 +110,7 @@ fn ten_thousand_events_are_scrolled_searched_and_followed() {
         press('p'); say('back', now.selected.newer[0].next === byId.get(target).ix);
         press('n'); say('forth', now.selected.id === target);
         press('Escape'); say('closed', $('detail').hidden);
-        $('search').value = 'prompt 1234'; now.query = 'prompt 1234'; show();
+        $('search').value = 'prompt 1234'; setQuery('prompt 1234'); show();
         say('found', list.rows.length);
         say('network', await fetch('data:,x').then(() => 'allowed', () => 'refused'));
     ";
@@ -117,7 +118,7 @@ fn ten_thousand_events_are_scrolled_searched_and_followed() {
         rows: 5000
         rows in the document at most 60: true
         the last row: true
-        dimmed: true, superseded by #N hash
+        dimmed: true, superseded by #N repeat
         followed: true
         chain: 2 members, 1 edge
         back: true

@@ -23,7 +23,7 @@ fn every_reference_leads_somewhere() {
     let page = rendered(&store);
     let texts: Vec<String> = serde_json::from_str(block(&page, "texts")).unwrap();
     let data: Value = serde_json::from_str(block(&page, "data")).unwrap();
-    let list = |name: &str| data[name].as_array().unwrap().clone();
+    let list = |name: &str| data["sessions"][0][name].as_array().unwrap().clone();
     let (items, words) = (list("items"), list("words"));
     let is_of = |value: &Value, count: usize| {
         value.as_i64().is_some_and(|place| place >= -1 && place < i64::try_from(count).unwrap())
@@ -69,6 +69,52 @@ fn erased_texts_are_told_and_not_there() {
     let problems: Vec<usize> =
         data["problems"].as_array().unwrap().iter().map(|place| place.as_u64().unwrap() as usize).collect();
     assert!(!problems.is_empty() && problems.iter().all(|place| texts[*place].contains("eras")), "{texts:?}");
+}
+
+/// What looks like a secret is taken out of texts, of words and of titles alike; the rest is there.
+#[test]
+fn a_redacted_page_holds_no_secret() {
+    let store = store();
+    let key = "AKIAIOSFODNN7EXAMPLE";
+    record(
+        &store,
+        &exchange(0, &format!("my key is {key}"), &format!("/src/{key}.rs"), &format!("id={key}\nrest")),
+    );
+    assert!(rendered(&store).contains(key), "it is in the page that nothing was taken out of");
+    let rules = acpdb_hosts::redact::Rules::usual().unwrap();
+    let page = rendered_with(&store, &PageOptions { redactor: Some(Arc::new(rules)) });
+    assert!(!page.contains(key));
+    let texts: Vec<String> = serde_json::from_str(block(&page, "texts")).unwrap();
+    assert!(texts.iter().any(|text| text == "id=[redacted:aws-access-key]\nrest"), "{texts:?}");
+    assert!(page.contains("<title>my key is [redacted:aws-access-key] - acpdb"), "the title, too");
+}
+
+/// Subagents are in the page of the session that started them, and those that they started.
+#[test]
+fn subagents_are_inside() {
+    let store = store();
+    record(&store, &exchange(0, "ask others", "/src/a.rs", "text"));
+    let mut above = StreamInfo::session("acpdb", "s1");
+    for name in ["helper", "helper-of-helper"] {
+        let mut info = StreamInfo::session("acpdb", name);
+        info.parent = Some((above.id(), Some("call-0".to_owned())));
+        let batch = Batch { stream: info.clone(), entries: exchange(1, name, "/src/b.rs", "seen") };
+        let _ = store.commit(&[batch], acpdb_engine::Atomicity::Split).unwrap();
+        above = info;
+    }
+    let data: Value = serde_json::from_str(block(&rendered(&store), "data")).unwrap();
+    let sessions: Vec<(String, i64)> = data["sessions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| {
+            let session = &it["session"];
+            (session["id"].as_str().unwrap().to_owned(), session["parent"].as_i64().unwrap())
+        })
+        .collect();
+    let expected = [("s1", -1), ("helper", 0), ("helper-of-helper", 1)];
+    assert_eq!(sessions, expected.map(|(id, parent)| (id.to_owned(), parent)));
+    assert_eq!(data["sessions"][1]["session"]["call"], "call-0");
 }
 
 /// A text too long for a browser is cut, and says how the rest is had.

@@ -2,6 +2,7 @@
 //!
 //! What is in them is decided in `acpdb_query::export`; here are the files, and the two formats whose libraries are heavy.
 
+mod pages;
 #[cfg(feature = "parquet")]
 mod parquet;
 #[cfg(feature = "sqlite")]
@@ -13,21 +14,23 @@ use std::path::Path;
 use acpdb_engine::event::Scope;
 use acpdb_engine::ids::StreamId;
 use acpdb_engine::{Store, StreamName};
+use acpdb_query::export::otlp;
 use acpdb_query::export::parcels::parcels;
 use acpdb_query::export::tables::{self, JsonLines, TablesReport};
-use acpdb_query::export::{otlp, page};
 use serde::Serialize;
 
 pub(crate) use self::target::{Sink, To};
 use super::describe;
-use crate::args::{Export, ExportAct, ExportLines, ExportPage, ExportSpans, ExportTables, Global, Lines};
+use crate::args::{Export, ExportAct, ExportLines, ExportSpans, ExportTables, Global, Lines};
 use crate::failure::{Code, Failure};
 use crate::output::Output;
 use crate::place;
 
 pub(crate) fn run(global: &Global, args: &Export, output: &mut Output) -> Result<Code, Failure> {
     match &args.act {
-        ExportAct::Html(args) => html(global, args, output),
+        ExportAct::Html(args) if args.all => pages::index(global, args, output),
+        ExportAct::Html(args) => pages::page(global, args, output),
+        ExportAct::Poster(args) => pages::poster(global, args, output),
         ExportAct::Jsonl(args) => jsonl(global, args, output),
         ExportAct::Sqlite(args) => sqlite(global, args, output),
         ExportAct::Parquet(args) => parquet(global, args, output),
@@ -45,17 +48,8 @@ struct Written<'a, R: Serialize> {
     report: R,
 }
 
-fn html(global: &Global, args: &ExportPage, output: &mut Output) -> Result<Code, Failure> {
-    let sink = Sink::open(&args.target, output)?;
-    let store = place::read(global, output)?;
-    let session = super::sessions::default_session_noted(&store, args.session.name(), output)?;
-    let view = super::find::view(&store, global, &session)?;
-    let (report, to) = sink.fill(|out| Ok(page::page(&store, &view, store.now(), out)?))?;
-    finish("html", &to, report, output)
-}
-
 /// Says what was written.
-fn finish(
+pub(super) fn finish(
     format: &'static str,
     to: &To,
     report: impl Serialize,

@@ -1,21 +1,5 @@
 // Pictures: the context over turns, a chain as a graph, todos over time. Plain SVG.
 
-const SVG = 'http://www.w3.org/2000/svg';
-function svg(name, attributes, ...children) {
-  const element = document.createElementNS(SVG, name);
-  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
-  element.append(...children);
-  return element;
-}
-
-// An element with a class and children; texts become text nodes, never markup.
-function el(name, kind, ...children) {
-  const element = document.createElement(name);
-  if (kind) element.className = kind;
-  element.append(...children);
-  return element;
-}
-
 // A link that selects an item.
 function jump(item, label) {
   const link = el('button', 'jump', label || item.id);
@@ -43,7 +27,7 @@ function drawTokens(box, onPick) {
     svg('path', { class: 'area-freed', d: area(turn => turn.whole) }),
     svg('path', { class: 'area-shown', d: area(turn => turn.shown) }), cursor);
   const legend = el('div', 'legend');
-  box.append(picture, legend);
+  box.append(el('div', 'picture', picture, ...cuts()), axis(), legend);
   const pick = event => {
     const place = (event.clientX - picture.getBoundingClientRect().left) / picture.getBoundingClientRect().width;
     onPick(Math.max(0, Math.min(turns.length - 1, Math.round(place * (turns.length - 1)))));
@@ -58,6 +42,40 @@ function drawTokens(box, onPick) {
     legend.replaceChildren(entry('shown', 'shown', at.shown), entry('freed', 'hidden', at.whole - at.shown),
       entry('left', 'left the context', at.recorded - at.whole), el('span', '', 'of ' + brief(at.recorded) + ' tokens recorded'));
   };
+}
+
+// What changes a context as a whole.
+const CUTS = { 'context replaced': 'compaction', rewound: 'rewind', forked: 'fork', 'host cleared': 'clearing', 'context rebased': 'rewrite', 'prompt set': 'model' };
+const placeOfTurn = turn => { const place = turns.findIndex(other => other.turn >= turn); return place < 0 ? turns.length - 1 : place; };
+const leftOf = place => (turns.length < 2 ? 100 : place * 100 / (turns.length - 1)) + '%';
+
+// A line through the picture for each of them; a click goes there.
+function cuts() {
+  return marks.filter(mark => CUTS[mark.kind] && mark.kind !== 'prompt set').map(mark => {
+    const cut = el('button', 'cut ' + CUTS[mark.kind]);
+    cut.type = 'button';
+    cut.title = CUTS[mark.kind] + ' in turn ' + mark.turn + ': ' + oneLine(mark.says, 100);
+    cut.setAttribute('aria-label', cut.title);
+    cut.style.left = leftOf(placeOfTurn(mark.turn));
+    cut.addEventListener('click', () => { setTurn(placeOfTurn(mark.turn)); select(mark, true); });
+    return cut;
+  });
+}
+
+// Turns and times below the picture, as many as have room.
+function axis() {
+  const box = el('div', 'axis');
+  const count = Math.min(turns.length, document.documentElement.clientWidth < 700 ? 3 : 7);
+  for (let n = 0; n < count; n += 1) {
+    const place = count < 2 ? 0 : Math.round(n * (turns.length - 1) / (count - 1));
+    const turn = turns[place], before = turns[Math.max(0, place - 1)];
+    const isNewDay = n === 0 || (turn.first !== null && before.first !== null && dateTime(turn.first).slice(0, 10) !== dateTime(turns[Math.round((n - 1) * (turns.length - 1) / (count - 1))].first || 0).slice(0, 10));
+    const time = turn.first === null || !hasTimes() ? '' : ' ' + dateTime(turn.first).slice(isNewDay ? 5 : 11, 16);
+    const tick = el('span', n === 0 ? 'begin' : n === count - 1 ? 'end' : '', 't' + turn.turn + time);
+    tick.style.left = leftOf(place);
+    box.append(tick);
+  }
+  return box;
 }
 
 // Members from the oldest down, each edge an arc from the older to the newer one.

@@ -8,6 +8,8 @@ class VirtualList {
     this.rows = [];
     this.made = new Map();
     this.picked = -1;
+    // On paper all rows exist.
+    this.all = false;
     // Browsers tell of scrolling once a frame.
     box.addEventListener('scroll', () => this.draw(), { passive: true });
     new ResizeObserver(() => { this.forget(); this.draw(); }).observe(box);
@@ -28,10 +30,12 @@ class VirtualList {
   }
 
   draw() {
+    // The other views have rows of their own.
+    if (this.box.hidden) return;
     const height = this.height();
     this.inner.style.height = this.rows.length * height + 'px';
-    const from = Math.max(0, Math.floor(this.box.scrollTop / height) - 8);
-    const to = Math.min(this.rows.length, Math.ceil((this.box.scrollTop + this.box.clientHeight) / height) + 8);
+    const from = this.all ? 0 : Math.max(0, Math.floor(this.box.scrollTop / height) - 8);
+    const to = this.all ? this.rows.length : Math.min(this.rows.length, Math.ceil((this.box.scrollTop + this.box.clientHeight) / height) + 8);
     for (const [place, element] of this.made) {
       if (place < from || place >= to) { element.remove(); this.made.delete(place); }
     }
@@ -52,11 +56,19 @@ class VirtualList {
     else this.box.removeAttribute('aria-activedescendant');
   }
 
+  // Brings a row into sight, without picking it.
+  reveal(place) {
+    if (place < 0 || this.box.hidden) return;
+    const height = this.height(), top = place * height, room = this.box.clientHeight;
+    if (top < this.box.scrollTop || top + height > this.box.scrollTop + room) this.box.scrollTop = Math.max(0, top - room + 2 * height);
+    this.draw();
+  }
+
   pick(place, center) {
     const before = this.made.get(this.picked);
     if (before) before.setAttribute('aria-selected', 'false');
     this.picked = place;
-    if (place >= 0) {
+    if (place >= 0 && !this.box.hidden) {
       const height = this.height(), top = place * height, room = this.box.clientHeight;
       if (center && (top < this.box.scrollTop || top + height > this.box.scrollTop + room)) this.box.scrollTop = top - room / 2;
       else if (top < this.box.scrollTop) this.box.scrollTop = top;

@@ -2,41 +2,78 @@
 
 const read = id => JSON.parse(document.getElementById(id).textContent);
 const texts = read('texts');
-const data = read('data');
-const words = data.words;
-const problems = new Set(data.problems);
+const page = read('data');
+const problems = new Set(page.problems);
+// What is shown of the page's sessions: the one it is of, or a subagent of it.
+let data, words, session, items, byId, edges, marks, turns, requests, timeline;
 const word = place => place < 0 ? '' : words[place];
 const text = place => place < 0 ? '' : texts[place];
 
-// Control, bidi and invisible characters are shown as what they are; letters of any script stay letters.
-const HOSTILE = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]|[\u{e0000}-\u{e007f}]/gu;
-const visible = it => it.replace(HOSTILE, c => c === '\r' ? '' : '\\u{' + c.codePointAt(0).toString(16) + '}');
-const oneLine = (it, most = 300) => visible(it.slice(0, most * 2).replace(/\s+/g, ' ').trim().slice(0, most));
-const brief = n => n < 1000 ? String(n) : n < 999950 ? (n / 1000).toFixed(1).replace(/\.0$/, '') + 'k' : (n / 1e6).toFixed(1).replace(/\.0$/, '') + 'M';
-const plural = (n, what) => n + ' ' + what + (n === 1 ? '' : 's');
+// Times are UTC: the page says the same wherever it is read.
+const hasTimes = () => session.began > 0;
+const timeOf = seconds => new Date(session.began / 1000 + seconds * 1000).toISOString();
+const clock = seconds => hasTimes() ? timeOf(seconds).slice(11, 19) : '';
+const dateTime = seconds => hasTimes() ? timeOf(seconds).slice(0, 19).replace('T', ' ') : '';
 
 const STATES = ['whole', 'tombstone', 'summary', 'shortened', 'gone', 'absent'];
 const STATUSES = ['', 'pending', 'completed', 'failed', 'aborted'];
 
-const items = data.items.map((row, ix) => {
-  const [seq, part, kind, role, turn, seconds, tool, about, hash, call, tokens, inputs, contents, points] = row;
-  const id = '#' + seq + (part > 1 ? '.' + part : '');
-  return { ix, id, seq, kind: word(kind), role: word(role), turn, seconds, tool: word(tool), about: word(about),
-    hash, call, tokens, inputs, contents, points, newer: [], older: [] };
-});
-const byId = new Map(items.map(item => [item.id, item]));
-
-const edges = data.edges.map(([old, next, rule, key, seq, turn, released]) =>
-  ({ old, next, rule: word(rule), key: word(key), seq, turn, released: released === 1 }));
-for (const edge of edges) {
-  items[edge.old].newer.push(edge);
-  if (edge.next >= 0) items[edge.next].older.push(edge);
+// Makes a session of the page the one that everything below is about.
+function load(place) {
+  data = page.sessions[place];
+  words = data.words;
+  session = data.session;
+  items = data.items.map((row, ix) => {
+    const [seq, part, kind, role, turn, seconds, tool, about, hash, call, tokens, inputs, contents, points] = row;
+    const id = '#' + seq + (part > 1 ? '.' + part : '');
+    return { ix, id, seq, kind: word(kind), role: word(role), turn, seconds, tool: word(tool), about: word(about),
+      hash, call, tokens, inputs, contents, points, newer: [], older: [] };
+  });
+  byId = new Map(items.map(item => [item.id, item]));
+  edges = data.edges.map(([old, next, rule, key, seq, turn, released]) =>
+    ({ old, next, rule: word(rule), key: word(key), seq, turn, released: released === 1 }));
+  for (const edge of edges) {
+    items[edge.old].newer.push(edge);
+    if (edge.next >= 0) items[edge.next].older.push(edge);
+  }
+  marks = data.marks.map(([seq, turn, kind, says]) => ({ mark: true, id: '#' + seq, seq, turn, kind: word(kind), says }));
+  timeline = items.concat(marks).sort((a, b) => a.seq - b.seq || (a.mark ? 1 : 0) - (b.mark ? 1 : 0) || a.ix - b.ix);
+  requests = data.requests.map(([seq, turn, model, input, cacheRead, cacheWrite, output, cost]) =>
+    ({ seq, turn, model: word(model), input, cacheRead, cacheWrite, output, cost }));
+  turns = data.turns.map(([turn, seq, shown, whole, recorded]) => ({ row: 'turn', turn, seq, shown, whole, recorded, first: null, last: null,
+    items: [], calls: 0, failed: 0, requests: 0, input: 0, cacheRead: 0, cacheWrite: 0, output: 0, cost: null }));
+  // What belongs to the newest turn goes on until the page was made.
+  if (turns.length) turns[turns.length - 1].seq = session.at;
+  const byTurn = new Map(turns.map(turn => [turn.turn, turn]));
+  for (const [turn, first, last] of data.spans) {
+    const of = byTurn.get(turn);
+    if (of) { of.first = first; of.last = last; }
+  }
+  for (const row of timeline) {
+    const of = byTurn.get(row.turn) || turns[0];
+    if (!of) continue;
+    of.items.push(row);
+    if (row.kind === 'call') of.calls += 1;
+  }
+  for (const request of requests) {
+    const of = byTurn.get(request.turn) || turns[0];
+    if (!of) continue;
+    of.requests += 1;
+    for (const field of ['input', 'cacheRead', 'cacheWrite', 'output']) of[field] += request[field];
+    if (request.cost !== null) of.cost = (of.cost || 0) + request.cost;
+  }
 }
 
-const marks = data.marks.map(([seq, turn, kind, says]) => ({ mark: true, id: '#' + seq, seq, turn, kind: word(kind), says }));
-const turns = data.turns.map(([turn, seq, shown, whole, recorded]) => ({ turn, seq, shown, whole, recorded }));
-// What belongs to the newest turn goes on until the page was made.
-if (turns.length) turns[turns.length - 1].seq = data.session.at;
+// The subagents that a session started, by the call that did; `''` for those of which no call is known.
+function startedBy(place) {
+  const started = new Map();
+  page.sessions.forEach((other, number) => {
+    if (other.session.parent !== place) return;
+    const call = other.session.call || '';
+    started.set(call, (started.get(call) || []).concat(number));
+  });
+  return started;
+}
 
 // The last of rows that begin with a seq, up to `at`.
 function last(rows, at) {
@@ -134,7 +171,8 @@ function nearPath(path) {
 
 // What an item is about, in a line.
 function about(item, at) {
-  if (item.about) return nearPath(item.about);
+  // A key that is a digest tells nothing.
+  if (item.about && !/^[\w-]+::~[0-9a-f]+$/.test(item.about)) return nearPath(item.about);
   const place = item.kind === 'call' ? inputOf(item, at) : contentOf(item, at)[0] ?? -1;
   return text(place);
 }

@@ -1,11 +1,9 @@
 // The page: tabs, the point in time, the list, what is selected, keys.
 
 const $ = id => document.getElementById(id);
-const session = data.session;
-const TABS = [['history', 'History'], ['context', 'Context'], ['chains', 'Chains'], ['todos', 'Todos'], ['memory', 'Memory']];
-const now = { tab: 'history', turn: Math.max(0, turns.length - 1), selected: null, query: '' };
+const TABS = [['talk', 'Conversation'], ['history', 'History'], ['context', 'Context'], ['chains', 'Chains'], ['turns', 'Turns'], ['todos', 'Todos'], ['memory', 'Memory']];
+const now = { session: 0, tab: 'talk', turn: 0, selected: null, query: '', pattern: null };
 const seqNow = () => now.turn >= turns.length - 1 ? session.at : turns[now.turn].seq;
-const timeline = items.concat(marks).sort((a, b) => a.seq - b.seq || (a.mark ? 1 : 0) - (b.mark ? 1 : 0) || a.ix - b.ix);
 
 function cells(row, kind, lane, id, turn, what, said, tokens, stands) {
   const dot = el('i', 'lane-' + lane);
@@ -28,7 +26,7 @@ function itemRow(item) {
   const later = !it;
   const shows = it ? stale(item, at) : [];
   if (it) shows.push((shows.length && standing(it) ? ', ' : '') + standing(it));
-  const plain = now.tab === 'context' && it && !isRead(it) && it.outputText >= 0 ? text(it.outputText) : about(item, later ? item.seq : at) || '';
+  const plain = now.pattern ? excerptOf(item, at) : now.tab === 'context' && it && !isRead(it) && it.outputText >= 0 ? text(it.outputText) : about(item, later ? item.seq : at) || '';
   const kind = (later ? 'later ' : '') + (it && !isRead(it) ? 'faded ' : '') + (it && edgeOf(item, at) ? 'stale ' : '') + (it && it.status === 'failed' ? 'failed' : '');
   const tokens = now.tab === 'context' ? it.tokens : item.tokens[0] + item.tokens[1];
   return cells(item, kind, laneOf(item), item.id, 't' + item.turn, oneLine(whatOf(item), 40), plain, brief(tokens), shows);
@@ -51,24 +49,50 @@ function memoryRow(memory) {
   return cells(memory, (later ? 'later ' : '') + (holds(memory) ? '' : 'faded'), 3, '#' + memory.seq, '', word(memory.kind), memory.place + '  ' + text(memory.value), '', [says]);
 }
 
-const makers = { history: row => row.mark ? markRow(row) : itemRow(row), context: itemRow, chains: chainRow, memory: memoryRow };
-const list = new VirtualList($('list'), $('rows'), row => makers[now.tab](row));
+const TURN_COLUMNS = ['turn', 'time', 'duration', 'calls', 'context', 'input', 'read', 'written', 'output', 'cost'];
+function turnRow(turn) {
+  const some = n => turn.requests ? brief(n) : '';
+  const cells = ['t' + turn.turn, turn.first === null ? '' : dateTime(turn.first), turn.first === null ? '' : lasted(turn.last - turn.first), turn.calls || '',
+    brief(turn.shown), some(turn.input), some(turn.cacheRead), some(turn.cacheWrite), some(turn.output), dollars(turn.cost)];
+  return el('div', 'row turn-row' + (turn.seq > seqNow() ? ' later' : ''), ...cells.map((cell, n) => el('span', TURN_COLUMNS[n], String(cell))));
+}
 
-// Lower-case texts of a row, for the search.
-function matches(row, query) {
-  const has = it => it.toLowerCase().includes(query);
+const makers = { history: row => row.mark ? markRow(row) : itemRow(row), context: itemRow, chains: chainRow, memory: memoryRow, turns: turnRow };
+const list = new VirtualList($('list'), $('rows'), row => highlight(makers[now.tab](row), now.pattern));
+const talk = new Talk($('talk'), open);
+
+// The line in which a row was found.
+function excerptOf(item, at) {
+  const places = item.inputs.map(([, place]) => place).concat(...item.contents.map(([, found]) => found));
+  const hit = places.map(text).find(it => now.pattern.test(it));
+  if (hit === undefined || now.pattern.test(item.about)) return about(item, at) || '';
+  const place = hit.search(now.pattern);
+  return (place > 12 ? '…' : '') + hit.slice(Math.max(0, place - 12), place + 280);
+}
+
+// Whether a row says what is looked for.
+function matches(row) {
+  const has = it => now.pattern.test(it);
+  if (row.row === 'turn') return row.items.some(matches);
   if (row.mark) return has(row.id) || has(row.kind) || has(row.says);
-  if (row.members) return row.members.some(item => matches(item, query));
-  if (row.place !== undefined && row.kind !== undefined && row.value !== undefined) return has(row.id) || has(row.place) || has(text(row.value));
+  if (row.members) return row.members.some(matches);
+  if (row.value !== undefined) return has(row.id) || has(row.place) || has(text(row.value));
   const it = stands(row, seqNow());
   return has(row.id) || has(whatOf(row)) || has(row.about) || has(row.call) || has(row.hash) || (it && has(standing(it))) || row.newer.some(edge => has(edge.rule))
     || row.inputs.some(([, place]) => has(text(place))) || row.contents.some(([, places]) => places.some(place => has(text(place))));
+}
+
+function setQuery(query) {
+  now.query = query.trim();
+  now.pattern = now.query ? new RegExp(now.query.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'), 'i') : null;
 }
 
 function rowsOf(tab) {
   if (tab === 'context') return contextAt(seqNow());
   if (tab === 'chains') return chainsAt(seqNow());
   if (tab === 'memory') return data.memory;
+  if (tab === 'turns') return turns;
+  if (tab === 'talk') return timeline.filter(row => row.seq <= seqNow());
   return timeline;
 }
 
@@ -77,7 +101,9 @@ const isHidden = row => !row.mark && row.points && (() => { const it = stands(ro
 function show() {
   const isBoard = now.tab === 'todos';
   $('board').hidden = !isBoard;
-  $('list').hidden = isBoard;
+  $('talk').hidden = now.tab !== 'talk';
+  $('list').hidden = isBoard || now.tab === 'talk';
+  $('columns').hidden = now.tab !== 'turns';
   $('tools').hidden = isBoard;
   $('narrow').hidden = now.tab !== 'history' && now.tab !== 'context';
   for (const tab of $('tabs').children) {
@@ -89,55 +115,15 @@ function show() {
   $('turn').value = now.turn;
   $('point').textContent = turn ? 'turn ' + turn.turn + ' of ' + turns[turns.length - 1].turn + ', #' + seqNow() : '#' + session.at;
   if (turn) cursor(now.turn);
-  if (isBoard) { drawTodos($('board'), seqNow()); return; }
-  let rows = rowsOf(now.tab);
+  let rows = isBoard ? [] : rowsOf(now.tab);
   const all = rows.length;
   if (!$('narrow').hidden && $('hidden-only').checked) rows = rows.filter(isHidden);
-  if (now.query) rows = rows.filter(row => matches(row, now.query));
+  if (now.pattern) rows = rows.filter(matches);
   list.set(rows, rows.indexOf(now.selected));
+  if (isBoard) drawTodos($('board'), seqNow());
+  if (now.tab === 'talk') talk.set(seqNow(), rows, now.pattern);
   $('count').textContent = rows.length === all ? plural(all, 'row') : rows.length + ' of ' + plural(all, 'row');
-}
-
-function textBlock(place) {
-  const block = el('pre', problems.has(place) ? 'problem' : '', visible(text(place)));
-  block.dir = 'auto';
-  block.tabIndex = 0;
-  return block;
-}
-
-function section(box, heading, ...children) {
-  box.append(el('h3', '', heading), ...children);
-}
-
-function describeItem(box, item) {
-  const at = Math.max(seqNow(), item.seq);
-  const it = stands(item, at);
-  box.append(el('h2', '', item.id + ' ' + oneLine(whatOf(item), 60)), el('p', '', el('bdi', '', oneLine(item.about, 200))));
-  const facts = ['turn ' + item.turn];
-  if (session.began > 0) facts.push(new Date(session.began / 1000 + item.seconds * 1000).toISOString().slice(0, 19).replace('T', ' '));
-  facts.push('~' + brief(item.tokens[0] + item.tokens[1]) + ' tokens recorded, ' + brief(it.tokens) + ' shown');
-  if (item.hash) facts.push(item.hash);
-  if (item.call) facts.push(oneLine(item.call, 80));
-  box.append(el('p', 'why', facts.join(' · ')));
-  const why = stale(item, at);
-  if (why.length) why.push(' since #' + edgeOf(item, at).seq, standing(it) ? ', ' : '');
-  box.append(el('p', '', ...why, standing(it) || (why.length ? '' : 'current, whole')));
-  if (item.newer.length || item.older.length) section(box, 'Chain', drawChain(chainOf(item, at), item, at));
-  if (it.inputText >= 0) section(box, 'Current, of the parameters', textBlock(it.inputText));
-  if (it.outputText >= 0) section(box, 'Current', textBlock(it.outputText));
-  const input = inputOf(item, at);
-  if (input >= 0) section(box, 'Parameters as recorded', textBlock(input));
-  const content = contentOf(item, at);
-  if (content.length) section(box, item.kind === 'call' ? 'Result as recorded' : 'As recorded', ...content.map(textBlock));
-  else if (item.kind === 'call') section(box, 'Result', el('p', 'why', 'none yet'));
-}
-
-function describeMemory(box, memory) {
-  box.append(el('h2', '', word(memory.kind) + ' ' + memory.place), el('p', '', memory.id + ' · #' + memory.seq + ' · ' + word(memory.standing) + ' · confidence ' + memory.confidence.toFixed(2)));
-  if (memory.value >= 0) section(box, 'Value', textBlock(memory.value));
-  const past = data.memory.filter(other => other.by === memory.id);
-  if (memory.by) section(box, 'Superseded by', el('p', '', memory.by + ' at #' + memory.ended));
-  if (past.length) section(box, 'It superseded', ...past.map(other => el('p', '', other.id + ': ' + oneLine(text(other.value), 200))));
+  tellAddress();
 }
 
 // Selects a row of the list, or an item wherever it is.
@@ -145,32 +131,31 @@ function select(row, center) {
   now.selected = row;
   const box = $('detail');
   box.replaceChildren();
-  if (!row) { box.hidden = true; list.pick(-1); return; }
+  tellAddress();
+  if (!row) { box.hidden = true; list.pick(-1); talk.reveal({}); return; }
   const close = el('button', 'close', 'Close');
   close.type = 'button';
   close.addEventListener('click', () => { select(null); $('list').focus(); });
   box.append(close);
-  if (row.mark) box.append(el('h2', '', row.id + ' ' + row.kind), el('p', '', 'turn ' + row.turn), textOf(row.says));
+  if (row.mark) box.append(el('h2', '', row.id + ' ' + row.kind), el('p', '', 'turn ' + row.turn), codeBlock(row.says));
+  else if (row.row === 'turn') describeTurn(box, row);
   else if (row.members) { box.append(el('h2', '', plural(row.members.length, 'member') + ', ' + brief(row.freed) + ' tokens freed')); box.append(drawChain(row, null, seqNow())); }
   else if (row.points) describeItem(box, row);
   else describeMemory(box, row);
+  highlight(box, now.pattern);
   box.hidden = false;
   box.scrollTop = 0;
   list.pick(list.rows.indexOf(row), center);
-}
-
-function textOf(it) {
-  const block = el('pre', '', visible(it));
-  block.dir = 'auto';
-  return block;
+  if (now.tab === 'talk') talk.reveal(row);
 }
 
 // Goes to an item, in the list if it is there, else in the history.
 function follow(id) {
   const item = byId.get(id);
   if (!item) return;
-  if (now.tab !== 'history' && !(now.tab === 'context' && list.rows.includes(item))) setTab('history');
-  if (!list.rows.includes(item)) { now.query = ''; $('search').value = ''; $('hidden-only').checked = false; show(); }
+  if (!list.rows.includes(item) && now.tab !== 'talk') setTab('history');
+  if (item.seq > seqNow()) setTurn(turns.findIndex(turn => turn.turn >= item.turn));
+  if (!list.rows.includes(item)) { setQuery(''); $('search').value = ''; $('hidden-only').checked = false; show(); }
   select(item, true);
 }
 
@@ -180,14 +165,92 @@ function setTab(tab) {
   now.selected = null;
   $('detail').hidden = true;
   show();
+  if (now.turn < turns.length - 1) revealTurn();
+}
+
+// Brings into sight what was newest at the end of the turn.
+function revealTurn() {
+  const turn = turns[now.turn], at = seqNow();
+  if (now.tab === 'talk') talk.revealTurn(turn);
+  else if (now.tab === 'turns') list.reveal(list.rows.indexOf(turn));
+  else if (now.tab === 'history' || now.tab === 'context' || now.tab === 'memory') list.reveal(list.rows.findLastIndex(row => row.seq <= at));
 }
 
 function setTurn(turn) {
   if (!turns.length) return;
   now.turn = Math.max(0, Math.min(turns.length - 1, turn));
-  const kept = now.selected && (now.selected.mark || now.selected.points || now.selected.place !== undefined) ? now.selected : null;
+  const kept = now.selected && !now.selected.members ? now.selected : null;
   show();
   if (kept && !$('detail').hidden) select(kept); else if (!kept) $('detail').hidden = true;
+  revealTurn();
+}
+
+// Shows another session of the page: a subagent, or the one that started it.
+function open(place) {
+  now.session = place;
+  load(place);
+  now.turn = Math.max(0, turns.length - 1);
+  now.selected = null;
+  $('detail').hidden = true;
+  setQuery('');
+  $('search').value = '';
+  const longest = items.reduce((most, item) => Math.max(most, item.id.length), 3);
+  document.documentElement.style.setProperty('--id', longest + 1 + 'ch');
+  $('title').textContent = oneLine(session.title, 200);
+  const end = turns[turns.length - 1];
+  const sum = field => turns.reduce((total, turn) => total + (turn[field] || 0), 0);
+  const isPriced = turns.some(turn => turn.cost !== null);
+  $('facts').textContent = [session.host, session.id, hasTimes() ? dateTime(0) + ' UTC' : '', plural(turns.length, 'turn'), plural(items.length, 'item'), plural(edges.length, 'supersession'),
+    end ? '~' + brief(end.shown) + ' of ' + brief(end.recorded) + ' tokens shown' : '', isPriced ? dollars(sum('cost')) : '', 'policy ' + session.policy, session.program].filter(Boolean).map(it => oneLine(it, 100)).join(' · ');
+  const ways = [];
+  if (session.parent >= 0) ways.push([session.parent, 'back to ' + (page.sessions[session.parent].session.title || 'what started it')]);
+  for (const numbers of startedBy(place).values()) for (const number of numbers) ways.push([number, 'subagent: ' + (page.sessions[number].session.title || page.sessions[number].session.id)]);
+  $('ways').replaceChildren(...ways.map(([number, label]) => {
+    const way = el('button', 'way', oneLine(label, 60));
+    way.type = 'button';
+    way.addEventListener('click', () => open(number));
+    return way;
+  }));
+  $('ways').hidden = !ways.length;
+  $('tokens').replaceChildren();
+  cursor = turns.length ? drawTokens($('tokens'), setTurn) : null;
+  $('slider').hidden = turns.length < 2;
+  $('turn').max = Math.max(0, turns.length - 1);
+  $('list').scrollTop = 0;
+  show();
+}
+
+// The address of what is shown: `#t40`, `#812`, `#context/t40/812`; `s2` is the page's second further session.
+function address() {
+  const parts = [];
+  if (now.session > 0) parts.push('s' + now.session);
+  if (now.tab !== 'talk') parts.push(now.tab);
+  if (now.turn < turns.length - 1) parts.push('t' + turns[now.turn].turn);
+  if (now.selected && now.selected.points) parts.push(now.selected.id.slice(1));
+  return parts.length ? '#' + parts.join('/') : '';
+}
+
+let told = null;
+function tellAddress() {
+  const it = address();
+  if (it === told) return;
+  told = it;
+  // Some browsers refuse this for files; the page works without.
+  try { window.history.replaceState(null, '', it || '#'); } catch { told = null; }
+}
+
+function goTo(hash) {
+  const parts = hash.replace(/^#/, '').split('/').filter(Boolean);
+  const place = Number((parts.find(part => /^s\d+$/.test(part)) || 's0').slice(1));
+  if (place !== now.session && page.sessions[place]) open(place);
+  const tab = parts.find(part => TABS.some(([name]) => name === part));
+  const turn = parts.find(part => /^t\d+$/.test(part));
+  const id = parts.find(part => byId.has('#' + part));
+  // What follows tells addresses of its own.
+  if ((tab || 'talk') !== now.tab) setTab(tab || 'talk');
+  const found = turn ? turns.findIndex(it => it.turn >= Number(turn.slice(1))) : turns.length - 1;
+  if (found >= 0 && found !== now.turn) setTurn(found);
+  if (id) follow('#' + id);
 }
 
 function step(by) {
@@ -214,10 +277,7 @@ function keys(event) {
   if (acts[event.key]) { acts[event.key](); event.preventDefault(); }
 }
 
-$('title').textContent = oneLine(session.title, 200);
-const end = turns[turns.length - 1];
-$('facts').textContent = [session.host, session.id, plural(turns.length, 'turn'), plural(items.length, 'item'), plural(edges.length, 'supersession'),
-  end ? '~' + brief(end.shown) + ' of ' + brief(end.recorded) + ' tokens shown' : '', 'policy ' + session.policy, session.program].filter(Boolean).map(it => oneLine(it, 100)).join(' · ');
+let cursor = null;
 for (const [tab, label] of TABS) {
   const button = el('button', '', label);
   button.type = 'button';
@@ -234,16 +294,13 @@ $('tabs').addEventListener('keydown', event => {
   setTab(TABS[(place + by + TABS.length) % TABS.length][0]);
   $('tabs').querySelector('[aria-selected="true"]').focus();
 });
-const cursor = turns.length ? drawTokens($('tokens'), setTurn) : null;
-if (turns.length < 2) $('slider').hidden = true;
-$('turn').max = Math.max(0, turns.length - 1);
 $('turn').addEventListener('input', () => setTurn(Number($('turn').value)));
 $('earlier').addEventListener('click', () => setTurn(now.turn - 1));
 $('later').addEventListener('click', () => setTurn(now.turn + 1));
 let typed = 0;
 $('search').addEventListener('input', () => {
   clearTimeout(typed);
-  typed = setTimeout(() => { now.query = $('search').value.trim().toLowerCase(); $('list').scrollTop = 0; show(); }, 80);
+  typed = setTimeout(() => { setQuery($('search').value); $('list').scrollTop = 0; $('talk').scrollTop = 0; show(); }, 120);
 });
 $('hidden-only').addEventListener('change', show);
 $('list').addEventListener('click', event => {
@@ -255,9 +312,14 @@ document.addEventListener('click', event => {
   if (link) follow(link.dataset.item);
 });
 document.addEventListener('keydown', keys);
-for (const [key, says] of [['j k', 'rows'], ['n', 'superseder'], ['p', 'superseded'], ['[ ]', 'turn'], ['/', 'search'], ['1-5', 'views'], ['Esc', 'close']]) {
+for (const [key, says] of [['j k', 'rows'], ['n', 'superseder'], ['p', 'superseded'], ['[ ]', 'turn'], ['/', 'search'], ['1-7', 'views'], ['Esc', 'close']]) {
   $('keys').append(el('kbd', '', key), ' ' + says + '  ');
 }
-show();
-// `#812` or `#812.2` behind the file's name selects an item.
-if (byId.has(location.hash)) follow(location.hash);
+$('columns').append(...TURN_COLUMNS.map(name => el('span', name, name)));
+// On paper everything is there.
+window.addEventListener('beforeprint', () => { list.all = talk.all = true; list.draw(); talk.fill(); });
+window.addEventListener('afterprint', () => { list.all = talk.all = false; list.forget(); list.draw(); });
+const asked = location.hash;
+open(0);
+goTo(asked);
+window.addEventListener('hashchange', () => goTo(location.hash));

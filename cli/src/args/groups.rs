@@ -1,0 +1,170 @@
+//! The help of the program itself: its verbs in groups, and topics that belong to no verb.
+//!
+//! The texts of the verbs are those of the table of arguments; here is only which stands where. A test compares, so that a new
+//! verb cannot be forgotten.
+
+use std::fmt::Write as _;
+
+use clap::builder::styling::{Effects, Style};
+use unicode_width::UnicodeWidthStr as _;
+
+/// Widest line of the help, as of clap's own.
+const WIDTH_MAX: usize = 100;
+/// Where the texts begin.
+const TEXT_COLUMN: usize = 15;
+
+/// Verbs by what one wants to do.
+const GROUPS: &[(&str, &[&str])] = &[
+    ("Start here", &["demo", "import", "attach", "sessions", "search", "cost"]),
+    ("Look", &["context", "history", "explain", "show", "log", "list", "stats", "simulate", "todo", "task"]),
+    ("Time", &["at", "diff", "blame", "rewind", "fork", "undo", "redo"]),
+    ("Memory and rules", &["memory", "policy"]),
+    ("Beside an agent", &["step", "mcp", "hook", "proxy", "service", "append", "detach", "lint"]),
+    ("Hand on", &["export", "merge", "backup"]),
+    ("Secrets and proofs", &["scan", "erase", "key", "checkpoint", "prove", "check"]),
+    ("The store", &["info", "verify", "doctor", "head", "hosts", "seal", "reindex", "salvage", "trust"]),
+    ("The program", &["config", "completions", "man", "help"]),
+];
+
+/// What is asked of the program and is no verb.
+const TOPICS: &[(&str, &str)] = &[
+    ("ids", "\
+Ids
+
+  #812, 812, @812    an event, or the item that it began; a shell wants quotes around #812, and none around the others
+  #812.2             the second part of a message
+  r_3d86c            an item by its short hash, as tombstones show it
+  toolu_01AbC        a call by the id that its host gave it
+  e38a074a           a session by the beginning of its id; `latest` is the newest
+
+A beginning that fits several names them and changes nothing.
+"),
+    ("points", "\
+Points in time, for --at, diff, rewind and fork
+
+  812, @812, #812    the end of that event
+  t12                the end of turn 12
+  -3t                three turns back
+  @compact-1         before the newest compaction; @rewind-1 before the newest rewind
+  2026-01-31         the end of that day; \"2026-01-31 14:05\", 14:05, \"yesterday 14:05\", \"last Tuesday\"
+  10m ago            so long before now
+  head               what is newest
+"),
+    ("filters", "\
+Filters, for list, log, history, sessions and search
+
+  tool:grep          calls of a tool            file:src/*.ts    what touched a file
+  kind:call          calls, texts, results      status:failed    how a call ended
+  is:superseded      what is stale              turn:10..20      a range; also seq:, tokens:
+  session:e38a       one session                host:codex       sessions of a host
+  title:, project:, model:, cost:>1, duration:>1h                of whole sessions
+
+Words stand together, `or` between them, `not` before them, brackets around them. docs/QUESTIONS.md has all of them.
+"),
+    ("codes", "\
+Exit codes
+
+  0  done            3  damage                            6  busy: another process writes
+  1  failure         4  acknowledged events are missing   7  not found
+  2  usage           5  conflict: read again              8  done in part        130  interrupted
+"),
+    ("output", "\
+Output
+
+Answers go to standard output, remarks and errors to standard error. On a terminal a table leaves out columns that have no room.
+Where standard output is no terminal, and COLUMNS is not set, cells are whole, with a tab between them: acpdb sessions | cut -f1,3.
+--json prints one value a line, whose `schema` is described in docs/schema/. NO_COLOR and --color never take colours away.
+"),
+];
+
+/// The text of a topic.
+pub(super) fn topic(name: &str) -> Option<&'static str> {
+    TOPICS.iter().find(|(topic, _)| *topic == name).map(|(_, text)| *text)
+}
+
+/// The table of arguments whose help lists its verbs in groups.
+pub(super) fn with(command: clap::Command) -> clap::Command {
+    let width = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
+    let width = width.or_else(|| comfy_table::Table::new().width().map(usize::from));
+    let template = template(&command, width.unwrap_or(WIDTH_MAX).clamp(40, WIDTH_MAX));
+    command.help_template(template)
+}
+
+fn template(command: &clap::Command, width: usize) -> String {
+    let heading = Style::new().effects(Effects::BOLD | Effects::UNDERLINE);
+    let name = Style::new().bold();
+    let mut text = "{before-help}{about-with-newline}\n{usage-heading} {usage}\n".to_owned();
+    for (group, verbs) in GROUPS {
+        let _ = writeln!(text, "\n{heading}{group}:{heading:#}");
+        for verb in *verbs {
+            let about = match command.find_subcommand(verb) {
+                Some(found) => found.get_about().map(ToString::to_string).unwrap_or_default(),
+                None => "The help of a verb, or of a topic".to_owned(),
+            };
+            let lines = wrapped(&about, width.saturating_sub(TEXT_COLUMN));
+            let mut lines = lines.iter();
+            let first = lines.next().map_or("", String::as_str);
+            let _ = writeln!(
+                text,
+                "  {name}{verb}{name:#}{}{first}",
+                " ".repeat(TEXT_COLUMN.saturating_sub(2 + verb.len()))
+            );
+            for line in lines {
+                let _ = writeln!(text, "{}{line}", " ".repeat(TEXT_COLUMN));
+            }
+        }
+    }
+    let topics: Vec<&str> = TOPICS.iter().map(|(topic, _)| *topic).collect();
+    let _ = writeln!(text, "\n{heading}Topics:{heading:#} {}  (acpdb help TOPIC)", topics.join(", "));
+    let _ = write!(text, "\n{heading}Options:{heading:#}\n{{options}}{{after-help}}");
+    text
+}
+
+/// A text in lines of so many columns; a word that is longer stands alone.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.width() + 1 + word.width() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_verb_stands_in_one_group_and_no_topic_hides_one() {
+        let command = super::super::command();
+        let grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, verbs)| verbs.iter().copied()).collect();
+        for verb in command.get_subcommands().filter(|verb| !verb.is_hide_set()) {
+            let count = grouped.iter().filter(|name| **name == verb.get_name()).count();
+            assert_eq!(count, 1, "{} stands in {count} groups", verb.get_name());
+        }
+        for name in grouped.iter().filter(|name| **name != "help") {
+            assert!(command.find_subcommand(name).is_some(), "{name} is no verb");
+        }
+        for (topic, text) in TOPICS {
+            assert!(command.find_subcommand(topic).is_none(), "{topic} is a verb");
+            assert!(text.ends_with('\n') && text.lines().all(|line| line.width() <= 132), "{topic}");
+        }
+    }
+
+    #[test]
+    fn help_is_as_wide_as_the_terminal() {
+        for width in [40, 80, 100] {
+            let text = template(&<super::super::Args as clap::CommandFactory>::command(), width);
+            let plain = anstream::adapter::strip_str(&text).to_string();
+            let verbs = plain.split("Topics:").next().unwrap_or_default();
+            let wide: Vec<&str> =
+                verbs.lines().filter(|line| line.width() > width && !line.contains('{')).collect();
+            assert!(wide.is_empty(), "{width}: {wide:?}");
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Pages for browsers, and the picture of a session's tokens.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use acpdb_engine::event::Scope;
+use acpdb_engine::store::Redactor;
+use acpdb_engine::{Store, StreamName};
+use acpdb_query::export::index_page::{self, IndexEntry};
+use acpdb_query::export::page::{self, PageOptions};
+use acpdb_query::export::poster;
+use acpdb_query::filter::Filter;
+use acpdb_query::{SessionRow, SessionsAsked};
+
+use super::{Sink, finish, view};
+use crate::args::{ExportPage, ExportPoster, Global, RedactOptions, Target};
+use crate::commands::{at, find, scan, sessions, spread};
+use crate::failure::{Code, Failure};
+use crate::output::Output;
+use crate::place;
+
+/// A page of one session.
+pub(super) fn page(global: &Global, args: &ExportPage, output: &mut Output) -> Result<Code, Failure> {
+    let options = PageOptions { redactor: redactor(args)? };
+    let sink = Sink::open(&args.target, output)?;
+    let store = place::read(global, output)?;
+    let session = sessions::default_session_noted(&store, args.session.name(), output)?;
+    let view = find::view(&store, global, &session)?;
+    let (report, to) = sink.fill(|out| Ok(page::page(&store, &view, store.now(), &options, out)?))?;
+    finish("html", &to, report, output)
+}
+
+/// The picture of a session's tokens.
+pub(super) fn poster(global: &Global, args: &ExportPoster, output: &mut Output) -> Result<Code, Failure> {
+    let sink = Sink::open(&args.target, output)?;
+    let store = place::read(global, output)?;
+    let session = sessions::default_session_noted(&store, args.session.name(), output)?;
+    let view = find::view(&store, global, &session)?;
+    let (report, to) = sink.fill(|out| Ok(poster::poster(&view, &session.host, out)?))?;
+    finish("poster", &to, report, output)
+}
+
+/// An index over all sessions, and their pages if they are asked for.
+pub(super) fn index(global: &Global, args: &ExportPage, output: &mut Output) -> Result<Code, Failure> {
+    let options = PageOptions { redactor: redactor(args)? };
+    let sink = Sink::open(&args.target, output)?;
+    let store = place::read(global, output)?;
+    let until = at::end(&store, global, None)?.unwrap_or(store.head()?);
+    let asked = SessionsAsked::new(&store, until, &Filter::default())?;
+    let rows = spread::each(&asked.names, "sessions", output, |name| asked.row(name))?;
+    let rows: Vec<SessionRow> = rows.into_iter().flatten().collect();
+    let links = match (&args.pages, &args.target.output) {
+        (Some(folder), Some(index)) => {
+            pages(&store, global, (args, &options), (folder, index), &rows, output)?
+        }
+        _ => vec![None; rows.len()],
+    };
+    let entries: Vec<IndexEntry<'_>> =
+        rows.iter().zip(&links).map(|(row, link)| IndexEntry { row, file: link.as_deref() }).collect();
+    let (report, to) = sink.fill(|out| Ok(index_page::index(&entries, options.redactor.clone(), out)?))?;
+    finish("html", &to, report, output)
+}
+
+/// Writes the page of each session that no other one started; gives the links to them from the index.
+fn pages(
+    store: &Store,
+    global: &Global,
+    (args, options): (&ExportPage, &PageOptions),
+    (folder, index): (&str, &Path),
+    rows: &[SessionRow],
+    output: &mut Output,
+) -> Result<Vec<Option<String>>, Failure> {
+    let is_plain = !folder.is_empty() && !folder.contains(['/', '\\', ':']) && !folder.starts_with('.');
+    if !is_plain {
+        return Err(Failure::usage(format!("--pages wants the plain name of a folder, not {folder:?}"))
+            .hint("it is made beside the index, so that both can be moved together"));
+    }
+    let place = index.parent().unwrap_or(Path::new("")).join(folder);
+    std::fs::create_dir_all(&place)
+        .map_err(|error| Failure::io("make", &place.display().to_string(), &error))?;
+    let mut links = Vec::with_capacity(rows.len());
+    for (number, row) in rows.iter().enumerate() {
+        let name = &row.summary.name;
+        // The pages of subagents are within that of the session which started them.
+        if name.scope != Scope::Session || name.parent.is_some() {
+            links.push(None);
+            continue;
+        }
+        let file = format!("{}-{}.html", number + 1, file_name(name));
+        let target = Target { output: Some(place.join(&file)), force: args.target.force };
+        let Some(view) = once(store, global, name)? else {
+            links.push(None);
+            continue;
+        };
+        let sink = Sink::open(&target, output)?;
+        let _ = sink.fill(|out| Ok(page::page(store, &view, store.now(), options, out)?))?;
+        links.push(Some(format!("{folder}/{file}")));
+    }
+    Ok(links)
+}
+
+fn once(store: &Store, global: &Global, name: &StreamName) -> Result<Option<acpdb_engine::View>, Failure> {
+    view(store, global, name).map_err(|stop| match stop {
+        super::target::Stop::Failure(failure) => failure,
+        super::target::Stop::Export(error) => Failure::new(Code::Failure, error.to_string()),
+    })
+}
+
+/// The beginning of a session's id, in letters that any file system takes and no link has to escape.
+fn file_name(name: &StreamName) -> String {
+    let plain = name.name.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-' || *c == '_');
+    plain.take(24).collect()
+}
+
+/// What takes secrets out, if that is asked for.
+fn redactor(args: &ExportPage) -> Result<Option<Arc<dyn Redactor>>, Failure> {
+    let options =
+        RedactOptions { redact: args.redact, redact_rule: args.redact_rule.clone(), redact_entropy: false };
+    let rules = scan::rules(&options, false)?;
+    Ok(rules.map(|rules| Arc::new(rules) as Arc<dyn Redactor>))
+}

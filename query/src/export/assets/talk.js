@@ -1,0 +1,170 @@
+// The conversation as one would read it: a part for each turn, made when it comes near to the part in sight.
+
+const TEXT_MOST = 20000, LINES_SHOWN = 12;
+// Turns that a browser lays out together.
+const CHUNK = 20;
+
+class Talk {
+  constructor(box, opened) {
+    this.box = box;
+    this.opened = opened;
+    this.parts = [];
+    this.chunks = [];
+    this.all = false;
+    box.addEventListener('scroll', () => this.fill(), { passive: true });
+    new ResizeObserver(() => this.fill()).observe(box);
+  }
+
+  // Shows the turns up to a seq; of those only rows that a pattern finds, if there is one.
+  set(at, rows, pattern) {
+    this.at = at;
+    this.pattern = pattern;
+    this.wanted = pattern ? new Set(rows) : null;
+    this.started = startedBy(now.session);
+    if (this.of !== data) {
+      this.of = data;
+      this.parts = turns.map(turn => ({ turn, element: el('section', 'part') }));
+      this.chunks = [];
+      for (let n = 0; n < this.parts.length; n += CHUNK) {
+        const parts = this.parts.slice(n, n + CHUNK);
+        this.chunks.push({ parts, element: el('div', 'chunk', ...parts.map(part => part.element)) });
+      }
+      this.box.replaceChildren(...this.chunks.map(chunk => chunk.element));
+      this.box.scrollTop = 0;
+    }
+    for (const part of this.parts) {
+      part.rows = part.turn.items.filter(row => row.seq <= at && (!this.wanted || this.wanted.has(row)));
+      part.element.hidden = !part.rows.length;
+      if (part.isFull) { part.isFull = false; part.element.replaceChildren(); }
+    }
+    for (const chunk of this.chunks) chunk.element.hidden = chunk.parts.every(part => part.element.hidden);
+    this.fill();
+  }
+
+  // Makes the parts in sight, and some around them. Heights of what was never made are guessed by the style.
+  fill() {
+    if (this.box.hidden) return;
+    if (this.all) { this.parts.filter(part => !part.element.hidden).forEach(part => this.make(part)); return; }
+    const top = this.box.scrollTop - 800, bottom = this.box.scrollTop + this.box.clientHeight + 800;
+    const isAbove = ({ element }) => element.offsetTop + element.offsetHeight < top;
+    const chunks = this.chunks.filter(chunk => !chunk.element.hidden);
+    let low = 0, high = chunks.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (isAbove(chunks[middle])) low = middle + 1; else high = middle;
+    }
+    for (let n = low; n < chunks.length && chunks[n].element.offsetTop <= bottom; n += 1) {
+      for (const part of chunks[n].parts) {
+        if (part.element.hidden || part.isFull || isAbove(part)) continue;
+        if (part.element.offsetTop > bottom) return;
+        this.make(part);
+      }
+    }
+  }
+
+  make(part) {
+    if (part.isFull) return;
+    part.isFull = true;
+    part.element.replaceChildren(headingOf(part.turn), ...part.rows.map(row => this.block(row)));
+    highlight(part.element, this.pattern);
+  }
+
+  // Brings a row into sight, and marks it.
+  reveal(row) {
+    const part = this.parts.find(part => part.rows && part.rows.includes(row));
+    if (this.picked) this.picked.classList.remove('picked');
+    if (!part) return;
+    this.make(part);
+    const block = [...part.element.children].find(child => child.dataset.id === row.id && !child.dataset.mark === !row.mark);
+    if (!block) return;
+    block.scrollIntoView({ block: 'nearest' });
+    this.fill();
+    block.scrollIntoView({ block: 'nearest' });
+    block.classList.add('picked');
+    this.picked = block;
+  }
+
+  // Brings the end of a turn into sight.
+  revealTurn(turn) {
+    const part = this.parts.find(part => part.turn === turn);
+    if (!part || part.element.hidden) return;
+    for (let round = 0; round < 3; round += 1) { part.element.scrollIntoView({ block: 'start' }); this.fill(); }
+  }
+
+  block(row) {
+    if (row.mark) {
+      const block = el('div', 'said mark', el('span', 'who', visible(row.kind)), ' ', el('bdi', '', visible(row.says)));
+      block.dataset.id = row.id;
+      block.dataset.mark = '1';
+      return block;
+    }
+    const it = stands(row, this.at);
+    const isCall = row.kind === 'call';
+    const block = el('article', 'said ' + (isCall ? 'tool' : row.kind === 'reasoning' || row.kind === 'injected' ? 'aside' : row.role));
+    block.dataset.id = row.id;
+    if (it && !isRead(it)) block.classList.add('unread');
+    if (it && it.status === 'failed') block.classList.add('failed');
+    const head = el('header', '', el('span', 'who', oneLine(whatOf(row), 40)), ' ', el('bdi', 'about', isCall ? oneLine(about(row, this.at), 160) : ''), el('span', 'when', clock(row.seconds)), jump(row));
+    block.append(head);
+    const why = it ? stale(row, this.at) : [];
+    if (why.length) block.classList.add('stale');
+    if (it && standing(it)) {
+      // What left with a compaction is told by its border: that is most of a long session.
+      if (why.length || it.cause !== 'left') why.push((why.length ? ', ' : '') + standing(it));
+      else head.title = standing(it);
+    }
+    if (why.length) block.append(el('p', 'why', ...why));
+    if (it && it.outputText >= 0) block.append(el('p', 'why', 'the model sees: ', el('bdi', '', oneLine(text(it.outputText), 300))));
+    const input = isCall ? inputOf(row, this.at) : -1;
+    if (input >= 0) block.append(this.cut(input, () => parametersOf(text(input))));
+    const prose = !isCall && row.kind !== 'result';
+    const contents = contentOf(row, this.at).map(place => this.cut(place, () => textBlock(place, prose)));
+    if (row.kind === 'reasoning' || row.kind === 'injected') {
+      const fold = el('details', '', el('summary', '', oneLine(about(row, this.at), 140)), ...contents);
+      fold.open = Boolean(this.pattern);
+      block.append(fold);
+    } else if (isCall && contents.length) block.append(this.result(row, contents));
+    else block.append(...contents);
+    for (const number of this.started.get(row.call || null) || []) block.append(this.way(number));
+    return block;
+  }
+
+  // A long result is folded, with its first lines.
+  result(row, contents) {
+    const said = contentOf(row, this.at).map(text).join('\n');
+    const lines = said.split('\n', 2000);
+    if (lines.length <= LINES_SHOWN || this.pattern) return el('div', 'result', ...contents);
+    const fold = el('details', 'result', el('summary', '', plural(lines.length, 'line') + (lines.length === 2000 ? ' and more' : '')), ...contents);
+    return el('div', '', codeBlock(lines.slice(0, 4).join('\n'), 'first'), fold);
+  }
+
+  // A text that is very long is read in the detail.
+  cut(place, make) {
+    if (text(place).length <= TEXT_MOST) return make();
+    return el('div', '', codeBlock(text(place).slice(0, 2000)), el('p', 'why', brief(text(place).length) + ' characters; open the item to read all'));
+  }
+
+  way(number) {
+    const of = page.sessions[number];
+    const way = el('button', 'way', 'subagent: ' + oneLine(of.session.title || of.session.id, 100) + ' · ' + plural(of.turns.length, 'turn') + ' · ' + plural(of.items.length, 'item'));
+    way.type = 'button';
+    way.addEventListener('click', () => this.opened(number));
+    return way;
+  }
+}
+
+// The figures of a turn, in a line.
+function figuresOf(turn) {
+  const said = [];
+  if (turn.first !== null) said.push(dateTime(turn.first));
+  if (turn.first !== null && turn.last > turn.first) said.push(lasted(turn.last - turn.first));
+  if (turn.calls) said.push(plural(turn.calls, 'call'));
+  said.push('context ' + brief(turn.shown));
+  if (turn.requests) said.push('in ' + brief(turn.input + turn.cacheRead + turn.cacheWrite), 'out ' + brief(turn.output));
+  if (turn.cost !== null) said.push(dollars(turn.cost));
+  return said;
+}
+
+function headingOf(turn) {
+  return el('h2', 'turn', el('span', '', 'Turn ' + turn.turn), el('span', 'figures', figuresOf(turn).join(' · ')));
+}

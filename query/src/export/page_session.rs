@@ -1,0 +1,398 @@
+//! A session of a page: its items and where they stood when, what its turns took, and what its provider reported.
+//!
+//! ```text
+//! events -> times, marks, requests | fold -> items, turning points, edges | both -> one `SessionPage`
+//! ```
+//!
+//! What this does not do: write anything but texts, which are shared by all sessions of a page.
+
+use std::collections::{BTreeMap, HashMap};
+
+use acpdb_engine::event::{Face, MessageFinished, PartKind, Payload, Recorded, Role, Usage};
+use acpdb_engine::fold::{CauseView, FaceState, FaceView, ItemKind, ItemView, Ix, State, Status};
+use acpdb_engine::ids::{ItemId, Micros, Seq};
+use acpdb_engine::{Error, Store, View};
+
+use super::page_data::{
+    HiddenData, ItemData, PointData, Redaction, RequestData, SessionData, SessionPage, Words, place,
+};
+use super::texts::{TextNumber, Texts};
+use super::{ExportError, page_past};
+use crate::cost::PriceTable;
+use crate::items::cause_label;
+use crate::titles::prompt_in;
+
+/// Longest title, in characters.
+const TITLE_LENGTH_MAX: usize = 120;
+/// Prompts that are looked at for a title.
+const PROMPT_COUNT_MAX: usize = 6;
+
+/// A session of a page in the making.
+pub(super) struct Making<'v> {
+    view: &'v View,
+    data: SessionPage,
+    words: Words,
+    /// Items by id.
+    places: HashMap<ItemId, u32>,
+    redaction: Redaction,
+    all: Vec<Ix>,
+    /// The host's time of each event, where it gave one.
+    times: HashMap<Seq, Micros>,
+}
+
+impl<'v> Making<'v> {
+    pub(super) fn new(store: &Store, view: &'v View, redaction: &Redaction) -> Result<Self, ExportError> {
+        let mut words = Words::new(redaction.clone());
+        let mut data = SessionPage::default();
+        let mut events = Events::default();
+        for recorded in store.stream_events(view.stream(), Seq(1), view.at())? {
+            // What is damaged is left out; the rest shows.
+            let recorded = match recorded {
+                Err(Error::Corrupt { .. }) => continue,
+                other => other?,
+            };
+            if let Some(text) = page_past::mark(&recorded.event.payload) {
+                let kind = words.number(&recorded.event.payload.label().replace('_', " "));
+                let turn = view.read().state().turn(recorded.seq).get();
+                data.marks.push((recorded.seq.get(), turn, kind, redaction.of(&text).into_owned()));
+            }
+            events.take(recorded);
+        }
+        let (all, places) = {
+            let reading = view.read();
+            let state = reading.state();
+            let all: Vec<Ix> = state.items(view.at()).collect();
+            let ids = all.iter().map(|ix| state.item_id(*ix));
+            let places: HashMap<ItemId, u32> =
+                ids.zip(0..).filter_map(|(id, place)| Some((id?, place))).collect();
+            data.turns = state
+                .tokens_by_turn(view.at())
+                .iter()
+                .map(|turn| (turn.turn.get(), turn.seq.get(), turn.shown, turn.whole, turn.recorded))
+                .collect();
+            data.orders = events.orders.iter().map(|seq| order(state, *seq, &places)).collect();
+            data.requests = events.requests(state, &mut words);
+            let first = all.first().and_then(|ix| state.item(*ix, view.at()));
+            data.session.began = first.map_or(0, |item| {
+                events.times.get(&item.item.seq).copied().unwrap_or(item.recorded_at).get()
+            });
+            data.spans = events.spans(state, data.session.began);
+            (all, places)
+        };
+        Ok(Self { view, data, words, redaction: redaction.clone(), places, all, times: events.times })
+    }
+
+    /// The session with all that is about it, and its title.
+    pub(super) fn whole(
+        mut self,
+        store: &Store,
+        now: Micros,
+        texts: &mut Texts<'_>,
+    ) -> Result<SessionPage, ExportError> {
+        let title = self.title()?;
+        self.items(texts)?;
+        self.data.todos = page_past::todos(self.view, texts, &mut self.words)?;
+        self.data.memory = page_past::memory(store, self.view, now, texts, &mut self.words)?;
+        self.rest(title);
+        Ok(self.data)
+    }
+
+    fn item(&self, ix: Ix) -> Option<ItemView> {
+        self.view.read().state().item(ix, self.view.at())
+    }
+
+    /// The session's title, else what the user asked first.
+    pub(super) fn title(&self) -> Result<String, ExportError> {
+        let short = |title: &str| short(&self.redaction.of(title));
+        let info = self.view.read().state().info(self.view.at()).cloned().unwrap_or_default();
+        if let Some(title) = info.title {
+            return Ok(short(&title));
+        }
+        let items = self.all.iter().filter_map(|ix| self.item(*ix));
+        let prompts = items.filter(|item| item.role == Role::User && item.kind == ItemKind::Text);
+        for item in prompts.take(PROMPT_COUNT_MAX) {
+            let Some(part) = item.content.first() else { continue };
+            match self.view.text(part.body) {
+                Ok(text) => {
+                    if let Some(prompt) = prompt_in(&text) {
+                        return Ok(short(&prompt));
+                    }
+                }
+                Err(Error::Corrupt { .. } | Error::Erased { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(short(&info.name))
+    }
+
+    fn items(&mut self, texts: &mut Texts<'_>) -> Result<(), ExportError> {
+        let all = std::mem::take(&mut self.all);
+        for ix in &all {
+            let Some(item) = self.item(*ix) else { continue };
+            let time = self.times.get(&item.item.seq).copied().unwrap_or(item.recorded_at);
+            let seconds = time.get().saturating_sub(self.data.session.began).div_euclid(1_000_000);
+            let (inputs, contents, points) = self.history(&item, texts)?;
+            let data = ItemData(
+                item.item.seq.get(),
+                item.item.part,
+                self.words.number(&page_past::word(&item.kind)),
+                self.words.number(&page_past::word(&item.role)),
+                item.turn.get(),
+                seconds,
+                place(item.tool.as_ref().map(|tool| self.words.number(tool))),
+                place(item.keys.first().map(|key| self.words.number(&page_past::clip(key)))),
+                item.hash.clone().unwrap_or_default(),
+                item.call.as_ref().map(ToString::to_string).unwrap_or_default(),
+                (item.input.tokens, item.output.tokens),
+                inputs,
+                contents,
+                points,
+            );
+            self.data.items.push(data);
+        }
+        self.all = all;
+        Ok(())
+    }
+
+    /// What an item was, at each of its turning points.
+    #[expect(clippy::type_complexity, reason = "three lists that belong to the row they go into")]
+    fn history(
+        &mut self,
+        item: &ItemView,
+        texts: &mut Texts<'_>,
+    ) -> Result<(Vec<(u64, TextNumber)>, Vec<(u64, Vec<TextNumber>)>, Vec<PointData>), ExportError> {
+        let then: Vec<Then> = {
+            let reading = self.view.read();
+            let state = reading.state();
+            let points = state.turning_points(item.ix, self.view.at());
+            if points.len() == 1 {
+                // Nothing ever happened to it.
+                vec![Then { since: item.item.seq, item: item.clone() }]
+            } else {
+                let then = |since| Some(Then { since, item: state.item(item.ix, since)? });
+                points.into_iter().filter_map(then).collect()
+            }
+        };
+        let mut inputs: Vec<(u64, TextNumber)> = Vec::new();
+        let mut contents: Vec<(u64, Vec<TextNumber>)> = Vec::new();
+        let mut points: Vec<PointData> = Vec::new();
+        for then in &then {
+            let seq = then.since.get();
+            if let Some(params) = then.item.params {
+                let text = texts.body(self.view, params)?;
+                if inputs.last().is_none_or(|(_, last)| *last != text) {
+                    inputs.push((seq, text));
+                }
+            }
+            let mut content = Vec::new();
+            for part in &then.item.content {
+                content.push(if part.kind == PartKind::Media {
+                    let media_type = part.media_type.as_deref().unwrap_or("of unknown type");
+                    texts.number(&format!("[media {media_type}, {} B]", part.bytes))?
+                } else {
+                    texts.body(self.view, part.body)?
+                });
+            }
+            if contents.last().map_or(!content.is_empty(), |(_, last)| *last != content) {
+                contents.push((seq, content));
+            }
+            let point = self.point(then, texts)?;
+            let same = |last: &PointData| {
+                (last.flags, last.input, last.output, &last.hidden)
+                    == (point.flags, point.input, point.output, &point.hidden)
+            };
+            if !points.last().is_some_and(same) {
+                points.push(point);
+            }
+        }
+        Ok((inputs, contents, points))
+    }
+
+    fn point(&mut self, then: &Then, texts: &mut Texts<'_>) -> Result<PointData, ExportError> {
+        let item = &then.item;
+        let cause = item.output.cause.as_ref().or(item.input.cause.as_ref());
+        let is_superseded = matches!(cause, Some(CauseView::Superseded { .. }));
+        let status = match item.status {
+            None => 0,
+            Some(Status::Pending) => 1,
+            Some(Status::Completed) => 2,
+            Some(Status::Failed) => 3,
+            Some(Status::Aborted) => 4,
+        };
+        let flags = u8::from(item.in_context)
+            | u8::from(item.pinned) << 1
+            | u8::from(is_superseded) << 2
+            | status << 3;
+        let is_plain = |face: &FaceView| matches!(face.state, FaceState::Whole | FaceState::Absent);
+        let hidden = if cause.is_none() && is_plain(&item.input) && is_plain(&item.output) {
+            None
+        } else {
+            let by = match cause {
+                Some(CauseView::Superseded { by, .. }) => by.and_then(|by| self.places.get(&by).copied()),
+                _ => None,
+            };
+            let cause = cause.map(|cause| self.words.number(&cause_label(cause).replace('_', " ")));
+            let shown = (item.input.tokens_shown, item.output.tokens_shown);
+            let input = self.stand_in(then, Face::Input, texts)?;
+            let output = self.stand_in(then, Face::Output, texts)?;
+            Some(HiddenData(place(cause), place(by), shown, place(input), place(output)))
+        };
+        let (input, output) = (state_number(item.input.state), state_number(item.output.state));
+        Ok(PointData { seq: then.since.get(), flags, input, output, hidden })
+    }
+
+    /// The text that stands in for a face.
+    fn stand_in(
+        &self,
+        then: &Then,
+        face: Face,
+        texts: &mut Texts<'_>,
+    ) -> Result<Option<TextNumber>, ExportError> {
+        let state = if face == Face::Input { then.item.input.state } else { then.item.output.state };
+        if !matches!(state, FaceState::Tombstone | FaceState::Summary | FaceState::Shortened) {
+            return Ok(None);
+        }
+        match self.view.with_at(then.since).shown(then.item.ix, face) {
+            Ok(shown) => texts.number(&shown.text).map(Some),
+            Err(error @ (Error::Corrupt { .. } | Error::Erased { .. })) => texts.problem(&error).map(Some),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn rest(&mut self, title: String) {
+        let at = self.view.at();
+        let reading = self.view.read();
+        let state = reading.state();
+        let info = state.info(at).cloned().unwrap_or_default();
+        for edge in state.edges(at) {
+            let Some(old) = self.places.get(&edge.old).copied() else { continue };
+            let new = edge.new.and_then(|new| self.places.get(&new).copied());
+            let rule = self.words.number(&edge.rule.label().replace('_', " "));
+            let key = edge.key.as_ref().map(|key| self.words.number(&page_past::clip(key)));
+            let (seq, turn, released) = (edge.seq.get(), edge.turn.get(), u8::from(edge.released));
+            self.data.edges.push((old, place(new), rule, place(key), seq, turn, released));
+        }
+        self.data.session = SessionData {
+            parent: -1,
+            call: info.parent.as_ref().and_then(|parent| parent.call.clone()),
+            id: info.name.clone(),
+            host: info.host.clone(),
+            title,
+            project: info.project.as_ref().map(|project| self.redaction.of(project).into_owned()),
+            policy: state.policy(at).preset.clone(),
+            at: at.get(),
+            began: self.data.session.began,
+            program: concat!("acpdb ", env!("CARGO_PKG_VERSION")),
+        };
+        self.data.words = std::mem::take(&mut self.words).into_list();
+    }
+}
+
+/// What the events of a session say beside its items.
+#[derive(Default)]
+struct Events {
+    /// The host's time of each event, where it gave one.
+    times: HashMap<Seq, Micros>,
+    /// Where the order of the context was told anew.
+    orders: Vec<Seq>,
+    /// What a provider reported of a message; what was said later replaces what was said before.
+    finished: Vec<(Seq, MessageFinished)>,
+    by_message: HashMap<String, usize>,
+}
+
+impl Events {
+    fn take(&mut self, recorded: Recorded) {
+        let seq = recorded.seq;
+        if let Some(time) = recorded.event.host_time {
+            self.times.insert(seq, time);
+        }
+        match recorded.event.payload {
+            Payload::ContextReplaced(_) | Payload::Rewound(_) => self.orders.push(seq),
+            Payload::MessageFinished(finished) if finished.report.usage != Usage::default() => {
+                let finished = MessageFinished::clone(&finished);
+                let known =
+                    self.by_message.get(&finished.key).and_then(|place| self.finished.get_mut(*place));
+                if let Some(known) = known {
+                    *known = (seq, finished);
+                } else {
+                    self.by_message.insert(finished.key.clone(), self.finished.len());
+                    self.finished.push((seq, finished));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// First and last second of each turn, as far as the host told times.
+    fn spans(&self, state: &State, began: i64) -> Vec<(u32, i64, i64)> {
+        let mut spans: BTreeMap<u32, (i64, i64)> = BTreeMap::new();
+        for (seq, time) in &self.times {
+            let second = time.get().saturating_sub(began).div_euclid(1_000_000);
+            let span = spans.entry(state.turn(*seq).get()).or_insert((second, second));
+            *span = (span.0.min(second), span.1.max(second));
+        }
+        spans.into_iter().map(|(turn, (first, last))| (turn, first, last)).collect()
+    }
+
+    /// Requests with their counts, and what they cost by the table of prices.
+    fn requests(&self, state: &State, words: &mut Words) -> Vec<RequestData> {
+        // A table that cannot be used would be a fault of the program: costs are unknown then.
+        let table = PriceTable::built_in().ok();
+        let row = |(seq, finished): &(Seq, MessageFinished)| {
+            let report = &finished.report;
+            let at = self.times.get(seq).copied();
+            let price = report.model.as_deref().and_then(|model| table.as_ref()?.price(model, at));
+            let dollars =
+                price.and_then(|price| price.dollars(&report.usage, report.service_tier.as_deref()));
+            let model = place(report.model.as_ref().map(|model| words.number(model)));
+            let count = |tokens: Option<u64>| tokens.unwrap_or_default();
+            RequestData(
+                seq.get(),
+                state.turn(*seq).get(),
+                model,
+                count(report.usage.input),
+                count(report.usage.cache_read),
+                count(report.usage.cache_write),
+                count(report.usage.output),
+                dollars.map(|dollars| (dollars.total() * 1e6).round() / 1e6),
+            )
+        };
+        self.finished.iter().map(row).collect()
+    }
+}
+
+/// An item as it was since a seq.
+struct Then {
+    since: Seq,
+    item: ItemView,
+}
+
+const fn state_number(state: FaceState) -> u8 {
+    match state {
+        FaceState::Whole => 0,
+        FaceState::Tombstone => 1,
+        FaceState::Summary => 2,
+        FaceState::Shortened => 3,
+        FaceState::Gone => 4,
+        FaceState::Absent => 5,
+    }
+}
+
+/// The order of the context since a seq: the items that stand first, unless they stand as they were recorded.
+fn order(state: &State, seq: Seq, places: &HashMap<ItemId, u32>) -> (u64, usize, Vec<u32>) {
+    let current = state.current(seq).into_iter();
+    let listed: Vec<u32> = current.filter_map(|ix| places.get(&state.item_id(ix)?).copied()).collect();
+    if listed.is_sorted() {
+        return (seq.get(), 0, Vec::new());
+    }
+    (seq.get(), state.items(seq).count(), listed)
+}
+
+/// The first line of a text, as a title.
+fn short(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(TITLE_LENGTH_MAX) {
+        Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default()),
+        None => line,
+    }
+}

@@ -1,0 +1,139 @@
+//! What a registry and its readers need: every crate that is published says what it is, and the files that they look for are there.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests: a failed step is a failed test"
+)]
+
+use std::path::{Path, PathBuf};
+
+use toml::{Table, Value};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
+}
+
+fn manifest(path: &Path) -> Table {
+    std::fs::read_to_string(path)
+        .unwrap()
+        .parse()
+        .unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// What of a package's metadata is missing or too long for a registry.
+fn findings(package: &Table, workspace: &Table, folder: &Path) -> Vec<String> {
+    let value = |field: &str| -> Option<Value> {
+        let own = package.get(field)?;
+        let is_inherited = own.get("workspace").and_then(Value::as_bool) == Some(true);
+        if is_inherited { workspace.get(field).cloned() } else { Some(own.clone()) }
+    };
+    let mut found = Vec::new();
+    for field in [
+        "description",
+        "license",
+        "repository",
+        "homepage",
+        "documentation",
+        "rust-version",
+        "edition",
+        "version",
+    ] {
+        if value(field).and_then(|it| it.as_str().map(str::is_empty)) != Some(false) {
+            found.push(format!("{field} is missing"));
+        }
+    }
+    for (field, most) in [("keywords", 5), ("categories", 5)] {
+        let list = value(field).and_then(|it| it.as_array().cloned()).unwrap_or_default();
+        if list.is_empty() || list.len() > most {
+            found.push(format!("{field} has {} entries, of 1 to {most}", list.len()));
+        }
+        if list.iter().filter_map(Value::as_str).any(|word| field == "keywords" && word.len() > 20) {
+            found.push(format!("{field} has one that is longer than 20 letters"));
+        }
+    }
+    let readme = value("readme").and_then(|it| it.as_str().map(str::to_owned)).unwrap_or_default();
+    if readme.is_empty() || !folder.join(&readme).is_file() {
+        found.push(format!("readme {readme:?} is not there"));
+    }
+    let metadata = package.get("metadata");
+    if metadata.and_then(|it| it.get("docs")).and_then(|it| it.get("rs")).is_none() {
+        found.push("metadata for docs.rs is missing".to_owned());
+    }
+    found
+}
+
+#[test]
+fn every_published_crate_says_what_it_is() {
+    let whole = manifest(&root().join("Cargo.toml"));
+    let workspace = whole["workspace"]["package"].as_table().unwrap();
+    let mut published = Vec::new();
+    for member in whole["workspace"]["members"].as_array().unwrap() {
+        let folder = root().join(member.as_str().unwrap());
+        let manifest = manifest(&folder.join("Cargo.toml"));
+        let package = manifest["package"].as_table().unwrap();
+        if package.get("publish").and_then(Value::as_bool) == Some(false) {
+            continue;
+        }
+        let name = package["name"].as_str().unwrap();
+        assert_eq!(findings(package, workspace, &folder), Vec::<String>::new(), "{name}");
+        published.push(name.to_owned());
+    }
+    published.sort();
+    assert_eq!(
+        published,
+        ["acpdb", "acpdb-engine", "acpdb-hosts", "acpdb-live", "acpdb-proof", "acpdb-query"]
+    );
+    // A path alone means nothing to a registry.
+    let version = workspace["version"].as_str();
+    for (name, dependency) in whole["workspace"]["dependencies"].as_table().unwrap() {
+        if dependency.get("path").is_some() {
+            assert_eq!(dependency.get("version").and_then(Value::as_str), version, "{name}");
+        }
+    }
+    let cli = manifest(&root().join("cli/Cargo.toml"));
+    assert!(cli["package"]["metadata"]["binstall"]["pkg-url"].as_str().unwrap().contains("{ target }"));
+}
+
+/// The check can fail.
+#[test]
+fn a_missing_field_is_found() {
+    let package: Table =
+        "name = \"x\"\nversion = \"1.0.0\"\nkeywords = []\nlicense.workspace = true".parse().unwrap();
+    let workspace: Table = "license = \"MIT\"".parse().unwrap();
+    let found = findings(&package, &workspace, Path::new("."));
+    assert!(
+        found.contains(&"description is missing".to_owned())
+            && found.iter().any(|it| it.starts_with("keywords")),
+        "{found:?}"
+    );
+    assert!(!found.contains(&"license is missing".to_owned()), "{found:?}");
+}
+
+#[test]
+fn what_readers_look_for_is_there() {
+    let files = [
+        "README.md",
+        "CHANGELOG.md",
+        "CONTRIBUTING.md",
+        "SECURITY.md",
+        "CODE_OF_CONDUCT.md",
+        "LICENSE-MIT",
+        "LICENSE-APACHE",
+        "Containerfile",
+        "docs/STABILITY.md",
+        ".github/workflows/release.yml",
+        ".github/ISSUE_TEMPLATE/bug.yml",
+        ".ci/dev",
+    ];
+    for file in files {
+        assert!(std::fs::metadata(root().join(file)).is_ok_and(|file| file.len() > 100), "{file}");
+    }
+    let changes = std::fs::read_to_string(root().join("CHANGELOG.md")).unwrap();
+    assert!(changes.contains("\n## [Unreleased]\n"));
+    let promised = std::fs::read_to_string(root().join("docs/STABILITY.md")).unwrap();
+    let whole = manifest(&root().join("Cargo.toml"));
+    let oldest = whole["workspace"]["package"]["rust-version"].as_str().unwrap();
+    assert!(promised.contains(&format!("({oldest})")), "the oldest Rust is {oldest}");
+}
