@@ -18,6 +18,8 @@ pub(crate) enum HostName {
     /// Copilot CLI
     #[value(alias = "copilot")]
     CopilotCli,
+    /// opencode
+    Opencode,
     /// Cursor
     Cursor,
     /// The chat of VS Code
@@ -32,7 +34,7 @@ pub(crate) enum HookMode {
     Record,
     /// Also give what is due: open todos, decisions and preferences, reminders
     Suggest,
-    /// Also put a pointer in place of a result that the model still sees
+    /// Also keep results away from the model that it has elsewhere, or that are superseded
     Prune,
 }
 
@@ -90,6 +92,23 @@ pub(crate) struct Hook {
     /// Give up after so many milliseconds, and let the host go on
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub(crate) deadline: u64,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Plugin {
+    /// The host whose plug-in asks
+    #[arg(value_name = "HOST")]
+    pub(crate) host: PluginHost,
+    /// What acpdb may do
+    #[arg(long, value_name = "MODE", default_value = "record")]
+    pub(crate) mode: HookMode,
+}
+
+/// Hosts that take a plug-in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PluginHost {
+    /// opencode
+    Opencode,
 }
 
 #[derive(Debug, clap::Args)]
