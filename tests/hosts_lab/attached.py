@@ -66,7 +66,7 @@ def shown(scene, store, name):
     """What a session shows, without what differs from store to store."""
     answer = json.loads(acpdb(scene, store, "context", name, "--json") or "{}")
     return [(row.get("role"), row.get("tool"), row.get("status"), (row.get("input") or {}).get("text"),
-             (row.get("output") or {}).get("text")) for row in answer.get("items", []) if not row.get("injected")]
+             (row.get("output") or {}).get("text")) for row in answer.get("items", []) if row.get("kind") != "injected"]
 
 
 def compare(scene):
@@ -244,6 +244,25 @@ def tools(scene):
     accepted(scene)
 
 
+def packaged(scene):
+    """The plug-in of the repository, loaded from its folder: it records, and its commands answer without a model."""
+    scene.environment.update(ACPDB_PROGRAM=PROGRAM, ACPDB_PATH=scene.root + "/store", ACPDB_MODE="prune")
+    words = ["--plugin-dir", os.path.join(lab.HERE, "../../plugins/claude-code")]
+    ends(scene, hosts.claude(scene, *words, prompt="Rename the greeting. <play:main>", flags=()))
+    compare(scene)
+    count = len(bodies(scene))
+    for ask, part in (("why src/a.py", "a.py"), ("stats", "hidden"), ("restore", "restore what?"), ("dance", "acpdb knows")):
+        ends(scene, hosts.claude(scene, "--continue", *words, prompt="/acpdb " + ask, flags=()))
+        with open("%s/%d.out" % (scene.root, scene.said), encoding="utf-8") as file:
+            said = file.read()
+        if part not in said:
+            fault(scene, "/acpdb %s answers %s" % (ask, said[:400]))
+    if len(bodies(scene)) != count:
+        fault(scene, "a command asked the model")
+    scene.environment["ACPDB_PROGRAM"] = "/no/such/acpdb"
+    ends(scene, hosts.claude(scene, *words, prompt="Look at it. <play:second>", flags=()))
+
+
 def slow(scene):
     """acpdb takes 30 seconds for each line: the host goes on with its own messages."""
     path = os.path.join(scene.root, "acpdb")
@@ -299,8 +318,39 @@ def ends(scene, code):
         fault(scene, "the host ended with %s" % code)
 
 
+def through_the_proxy(scene, mode):
+    """Starts a proxy before the provider, and has the host speak to it."""
+    command = [PROGRAM, "--db", scene.root + "/store", "proxy", scene.url, "--listen", "127.0.0.1:0", "--mode", mode]
+    with open(scene.root + "/proxy.err", "wb") as errors:
+        process = subprocess.Popen(command, cwd=scene.project, env=scene.environment, stdout=subprocess.PIPE, stderr=errors, text=True)
+    scene.url = process.stdout.readline().split()[0]
+    return process
+
+
+def proxied(scene):
+    """No hook, only the proxy: superseded results are absent at the provider, whatever the host goes on having."""
+    eager = [PROGRAM, "--db", scene.root + "/store", "policy", "set", "acp", "serve.mode=eager"]
+    subprocess.run(eager, cwd=scene.project, env=scene.environment, capture_output=True, check=True)
+    process = through_the_proxy(scene, "prune")
+    try:
+        ends(scene, play(scene, "Rename the greeting. <play:main>"))
+        ends(scene, play(scene, "Look at it. <play:second>", "--continue"))
+    finally:
+        process.kill()
+    results = calls_on_the_wire(bodies(scene)[-1])
+    reads = [text for _, tool, text in results if tool == "Read"]
+    if sum("def greet" in text for text in reads) != 1 or not any("superseded" in text for text in reads):
+        fault(scene, "through the proxy the reads on the wire are %s" % reads)
+    accepted(scene)
+    again(scene)
+    compare(scene)
+    rows = acpdb(scene, "store", "log", "--kind", "host_recorded", "--json")
+    if "proxy/request" not in rows:
+        fault(scene, "no request of the proxy is in the log")
+
+
 SCENES = {
-    "claude": [plain, agent, pruned, resumed, missing, killed, damaged, unwritable],
+    "claude": [plain, agent, packaged, proxied, pruned, resumed, missing, killed, damaged, unwritable],
     "codex": [plain, pruned, resumed, missing, killed],
     "gemini": [plain, missing],
     "opencode": [plain, agent, superseded, stable, tools, resumed, missing, killed, slow, damaged, unwritable],

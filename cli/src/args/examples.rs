@@ -67,7 +67,10 @@ const EXAMPLES: &[(&str, &[Example])] = &[
     ),
     ("detach", &[("acpdb detach claude", "its settings are as they were")]),
     ("hook", &[("acpdb hook claude-code --mode suggest", "what the host runs; its JSON on standard input")]),
-    ("plugin", &[("acpdb plugin opencode --mode prune", "what opencode's plug-in starts; a line in, a line out")]),
+    (
+        "plugin",
+        &[("acpdb plugin opencode --mode prune", "what opencode's plug-in starts; a line in, a line out")],
+    ),
     (
         "mcp",
         &[
@@ -318,7 +321,10 @@ const EXAMPLES: &[(&str, &[Example])] = &[
             ("acpdb policy set retry=on --session e38a074a --reason trial", ""),
         ],
     ),
-    ("policy import", &[("acpdb policy import agent-context-pruning.jsonc --dry-run", "a plug-in's settings as a policy")]),
+    (
+        "policy import",
+        &[("acpdb policy import agent-context-pruning.jsonc --dry-run", "a plug-in's settings as a policy")],
+    ),
     ("policy presets", &[("acpdb policy presets", "")]),
     (
         "verify",

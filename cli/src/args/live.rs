@@ -143,11 +143,23 @@ pub(crate) struct Mcp {
     pub(crate) session: Option<String>,
 }
 
+/// What a proxy does with requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ProxyMode {
+    /// Pass them on byte for byte
+    Record,
+    /// Send what acpdb serves: superseded, discarded and repeated results show their stand-ins
+    Prune,
+}
+
 #[derive(Debug, clap::Args)]
 pub(crate) struct Proxy {
     /// The provider's address, beginning with its scheme
     #[arg(value_name = "URL")]
     pub(crate) upstream: String,
+    /// What it does with requests
+    #[arg(long, value_name = "MODE", default_value = "record")]
+    pub(crate) mode: ProxyMode,
     /// Where to listen; port 0 takes a free one
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:4141")]
     pub(crate) listen: std::net::SocketAddr,

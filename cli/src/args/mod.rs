@@ -29,7 +29,9 @@ pub(crate) use cost::{Cost, CostBy};
 pub(crate) use export::{
     Export, ExportAct, ExportLines, ExportPage, ExportSpans, ExportTables, Lines, Target,
 };
-pub(crate) use live::{Attach, AttachReach, Detach, Hook, HookMode, HostName, Mcp, Plugin, PluginHost, Proxy, Step};
+pub(crate) use live::{
+    Attach, AttachReach, Detach, Hook, HookMode, HostName, Mcp, Plugin, PluginHost, Proxy, ProxyMode, Step,
+};
 pub(crate) use memory::{
     Memory, MemoryAct, MemoryAdd, MemoryImport, MemoryKey, MemoryList, MemoryPropose, MemoryRetract,
     MemoryScope, MemorySupersede,
@@ -138,7 +140,7 @@ pub(crate) enum Verb {
     Plugin(Plugin),
     /// Tools for a model, by the Model Context Protocol on standard input and output
     Mcp(Mcp),
-    /// A proxy to a provider that changes nothing, and records what was sent and billed
+    /// A proxy to a provider that records what was sent and billed, and sends what acpdb serves if asked to
     Proxy(Proxy),
     /// Begin a step of the model: prints the body to send, recorded as sent
     Step(Step),

@@ -70,7 +70,8 @@ pub(crate) fn run(global: &Global, args: &PolicyImport, output: &mut Output) -> 
     super::at::refuse(global)?;
     let text = read(&args.file)?;
     let imported = imported(&text).map_err(|reason| {
-        Failure::usage(format!("{}: {reason}", args.file)).hint("give the plug-in's own configuration, as JSON")
+        Failure::usage(format!("{}: {reason}", args.file))
+            .hint("give the plug-in's own configuration, as JSON")
     })?;
     let policy = Rules::from_value(&Value::Object(imported.keys)).map_err(|error| {
         Failure::usage(format!("{}: {error}", args.file)).hint("acpdb policy show lists the keys")
@@ -93,7 +94,10 @@ pub(crate) fn run(global: &Global, args: &PolicyImport, output: &mut Output) -> 
         return Ok(Code::Ok);
     }
     let done = seq.map_or_else(|| "would be".to_owned(), |seq| format!("{seq}"));
-    output.line(escape(&format!("{done} policy of the store from here on: {}", policy.compact()), Escape::Text))?;
+    output.line(escape(
+        &format!("{done} policy of the store from here on: {}", policy.compact()),
+        Escape::Text,
+    ))?;
     for name in &imported.left {
         output.note(format!("{} has no counterpart here, and is left out", escape(name, Escape::Line)));
     }
@@ -113,14 +117,17 @@ fn read(name: &str) -> Result<String, Failure> {
     let file = std::fs::File::open(name).map_err(failed)?;
     let _ = file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text).map_err(failed)?;
     if text.len() as u64 > FILE_BYTES_MAX {
-        return Err(Failure::usage(format!("{name} is longer than {FILE_BYTES_MAX} bytes; that is no configuration")));
+        return Err(Failure::usage(format!(
+            "{name} is longer than {FILE_BYTES_MAX} bytes; that is no configuration"
+        )));
     }
     Ok(text)
 }
 
 /// What a configuration says, in keys of the policy.
 fn imported(text: &str) -> Result<Imported, String> {
-    let config: Value = serde_json::from_str(&plain(text)).map_err(|error| format!("not valid JSON: {error}"))?;
+    let config: Value =
+        serde_json::from_str(&plain(text)).map_err(|error| format!("not valid JSON: {error}"))?;
     if !config.is_object() {
         return Err("not a JSON object".to_owned());
     }
@@ -248,7 +255,10 @@ mod tests {
     #[test]
     fn every_row_names_a_key_that_there_is() {
         for (pointer, key) in COPIED {
-            assert!(acpdb_engine::fold::policy_keys().iter().any(|known| known.name == *key), "{pointer} -> {key}");
+            assert!(
+                acpdb_engine::fold::policy_keys().iter().any(|known| known.name == *key),
+                "{pointer} -> {key}"
+            );
         }
     }
 

@@ -10,13 +10,13 @@
 //! The host makes the request, so this is all of it that acpdb decides, and what it records as sent. The lines stand in the
 //! order of the conversation: as long as nothing is newly hidden, each context begins with the one before it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use acpdb_engine::Error;
 use acpdb_engine::event::{Face, Role};
 use acpdb_engine::fold::{FaceState, ItemKind};
-use acpdb_engine::ids::Seq;
+use acpdb_engine::ids::{ItemId, Seq};
 use acpdb_engine::store::{Rendered, Renderer, Served, ServedItem};
 use serde_json::{Map, Value};
 
@@ -25,16 +25,23 @@ use serde_json::{Map, Value};
 pub struct Shown {
     /// Reasoning is bound to all that stands before it.
     is_bound: bool,
+    /// Each call is told with the hash by which a model names it.
+    has_hashes: bool,
 }
 
 impl Shown {
     /// For a model that binds its reasoning to what stands before it, or for one that does not.
     pub const fn new(is_bound: bool) -> Self {
-        Self { is_bound }
+        Self { is_bound, has_hashes: true }
     }
 
-    /// Both of them: what `context --served` looks through.
-    pub const ALL: [Self; 2] = [Self::new(false), Self::new(true)];
+    /// The same without hashes, where a model has no tool that takes them.
+    pub const fn bare(is_bound: bool) -> Self {
+        Self { is_bound, has_hashes: false }
+    }
+
+    /// All of them: what `context --served` looks through.
+    pub const ALL: [Self; 4] = [Self::new(false), Self::new(true), Self::bare(false), Self::bare(true)];
 
     /// Only what was injected.
     ///
@@ -55,7 +62,12 @@ impl Shown {
 
 impl Renderer for Shown {
     fn format(&self) -> &'static str {
-        if self.is_bound { "changes-bound" } else { "changes" }
+        match (self.is_bound, self.has_hashes) {
+            (false, true) => "changes",
+            (true, true) => "changes-bound",
+            (false, false) => "changes-bare",
+            (true, false) => "changes-bare-bound",
+        }
     }
 
     fn version(&self) -> u32 {
@@ -65,8 +77,7 @@ impl Renderer for Shown {
     fn render(&self, context: &Served) -> Result<Rendered, Error> {
         let mut out = Vec::new();
         let mut last: Option<Arc<str>> = None;
-        // The newest moment at which something before this place was changed after it had been sent.
-        let mut changed = Seq::ZERO;
+        let stale = if self.is_bound { stale(context) } else { HashSet::new() };
         let mut places: HashMap<(Arc<str>, ItemKind), usize> = HashMap::new();
         for item in context.items() {
             let view = &item.view;
@@ -92,7 +103,7 @@ impl Renderer for Shown {
                         }
                     }
                     // A result that ended later than the context was made is not there yet.
-                    if let Some(hash) = view.hash.as_deref().filter(|_| view.finished.is_some()) {
+                    if let Some(hash) = view.hash.as_deref().filter(|_| self.has_hashes && view.finished.is_some()) {
                         line.insert("hash".to_owned(), hash.into());
                         differs = true;
                     }
@@ -106,23 +117,34 @@ impl Renderer for Shown {
                     push(&line, &mut out);
                 }
                 ItemKind::Reasoning if view.role == Role::Assistant => {
-                    let is_stale = self.is_bound && changed > view.item.seq;
                     let is_gone = view.output.state == FaceState::Gone;
-                    if is_stale || is_gone {
+                    if is_gone || stale.contains(&view.item) {
                         line.insert("reasoning".to_owned(), place.into());
                         push(&line, &mut out);
                     }
                 }
                 _ => {}
             }
-            for face in [Face::Input, Face::Output] {
-                if is_other(item, face) {
-                    changed = changed.max(item.place.at(face));
-                }
-            }
         }
         Ok(Rendered { bytes: out, notes: Vec::new() })
     }
+}
+
+/// Reasoning before which something was changed after it had been made.
+pub fn stale(context: &Served) -> HashSet<ItemId> {
+    let mut changed = Seq::ZERO;
+    let mut found = HashSet::new();
+    for item in context.items() {
+        if item.view.kind == ItemKind::Reasoning && changed > item.view.item.seq {
+            found.insert(item.view.item);
+        }
+        for face in [Face::Input, Face::Output] {
+            if is_other(item, face) {
+                changed = changed.max(item.place.at(face));
+            }
+        }
+    }
+    found
 }
 
 /// Whether a face is shown otherwise than the host has it.

@@ -129,7 +129,7 @@ mod through {
     fn proxy(folder: &std::path::Path, upstream: String) -> (Store, SocketAddr) {
         let store = Store::builder(folder.join("store")).any_file_system().open().unwrap();
         let (tell, told) = std::sync::mpsc::channel();
-        let options = Options { listen: "127.0.0.1:0".parse().unwrap(), upstream, token: None };
+        let options = Options { listen: "127.0.0.1:0".parse().unwrap(), upstream, token: None, prune: None };
         let own = store.clone();
         std::thread::spawn(move || {
             let _ = serve(own, &options, &mut |address| tell.send(address).unwrap());
