@@ -334,15 +334,22 @@ def proxied(scene):
     process = through_the_proxy(scene, "prune")
     try:
         ends(scene, play(scene, "Rename the greeting. <play:main>"))
+        # Reasoning of this model is bound to what stands before it: what comes up within a turn waits for the next prompt.
         ends(scene, play(scene, "Look at it. <play:second>", "--continue"))
+        ends(scene, play(scene, "And the other. <play:helper>", "--continue"))
     finally:
         process.kill()
     results = calls_on_the_wire(bodies(scene)[-1])
     reads = [text for _, tool, text in results if tool == "Read"]
     if sum("def greet" in text for text in reads) != 1 or not any("superseded" in text for text in reads):
         fault(scene, "through the proxy the reads on the wire are %s" % reads)
+    signed = [block for message in bodies(scene)[-1]["messages"] for block in message["content"]
+              if isinstance(block, dict) and block.get("type") == "thinking"]
+    print("  %d blocks of reasoning are sent, of %d requests" % (len(signed), len(bodies(scene))))
     accepted(scene)
     again(scene)
+    # The last answer came behind the last request.
+    acpdb(scene, "store", "import", scene.home + RECORDINGS[scene.host])
     compare(scene)
     rows = acpdb(scene, "store", "log", "--kind", "host_recorded", "--json")
     if "proxy/request" not in rows:

@@ -25,7 +25,8 @@ use crate::host::{Host, Mode};
 const FILE_BYTES_MAX: u64 = 16 << 20;
 
 /// Folders that attaching may have made.
-const FOLDERS: &[&str] = &[".claude", ".codex", ".gemini", ".cursor", "hooks", ".github", ".opencode", "plugin"];
+const FOLDERS: &[&str] =
+    &[".claude", ".codex", ".gemini", ".cursor", "hooks", ".github", ".opencode", "plugin"];
 
 /// Whose settings are meant.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -111,7 +111,9 @@ fn group(host: Host, event: &str, command: &str) -> Value {
         }
         Host::CopilotCli => json!({"type": "command", "bash": command, "timeoutSec": TIMEOUT_SECONDS}),
         Host::Cursor => json!({"command": command, "timeout": TIMEOUT_SECONDS}),
-        Host::VsCode | Host::Opencode => json!({"type": "command", "command": command, "timeout": TIMEOUT_SECONDS}),
+        Host::VsCode | Host::Opencode => {
+            json!({"type": "command", "command": command, "timeout": TIMEOUT_SECONDS})
+        }
     }
 }
 

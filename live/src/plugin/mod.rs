@@ -120,7 +120,11 @@ pub struct Desk {
 
 impl std::fmt::Debug for Desk {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Desk").field("host", &self.host).field("mode", &self.mode).finish_non_exhaustive()
+        formatter
+            .debug_struct("Desk")
+            .field("host", &self.host)
+            .field("mode", &self.mode)
+            .finish_non_exhaustive()
     }
 }
 
@@ -211,7 +215,9 @@ impl Desk {
         } else {
             let named = |name: &&str| {
                 let tool = catalog::tools().into_iter().find(|tool| tool.name == *name)?;
-                Some(json!({"name": format!("acpdb_{name}"), "description": tool.description, "input": tool.input}))
+                Some(
+                    json!({"name": format!("acpdb_{name}"), "description": tool.description, "input": tool.input}),
+                )
             };
             std::iter::once(context_tool()).chain(TOOLS.iter().filter_map(named)).collect()
         };
@@ -235,7 +241,8 @@ impl Desk {
             done.has_answered = !notes.is_empty();
             return Ok(json!({"changes": lines(&notes)}));
         }
-        let options = ServeOptions { inject: true, mode: self.waits(&session, request), ..ServeOptions::default() };
+        let options =
+            ServeOptions { inject: true, mode: self.waits(&session, request), ..ServeOptions::default() };
         let context = session.step_begun(request.key.as_str()).context(&shown, &options)?;
         let view = session.view()?;
         done.has_answered = !context.bytes.is_empty();
@@ -250,11 +257,17 @@ impl Desk {
     }
 
     /// Where reasoning is bound to all that stands before it, what was sent stays until the user's next message.
-    fn waits(&self, session: &Session, request: &Request<'_>) -> Option<acpdb_engine::fold::serving::ServeMode> {
+    fn waits(
+        &self,
+        session: &Session,
+        request: &Request<'_>,
+    ) -> Option<acpdb_engine::fold::serving::ServeMode> {
         let is_bound = preserves_thinking(&request.model) && !request.is_prompt;
         let has_reasoning = || {
             session.view().is_ok_and(|view| {
-                view.current().iter().any(|item| item.kind == ItemKind::Reasoning && item.role == Role::Assistant)
+                view.current()
+                    .iter()
+                    .any(|item| item.kind == ItemKind::Reasoning && item.role == Role::Assistant)
             })
         };
         (is_bound && has_reasoning()).then_some(acpdb_engine::fold::serving::ServeMode::AppendOnly)
@@ -270,7 +283,8 @@ impl Desk {
         let mut texts = Vec::new();
         let todos = crate::due::todos(&view);
         if !todos.is_empty() {
-            let rows: Vec<String> = todos.iter().map(|(text, status)| format!("- [{status}] {text}")).collect();
+            let rows: Vec<String> =
+                todos.iter().map(|(text, status)| format!("- [{status}] {text}")).collect();
             texts.push(format!("Open todos, to be kept as they are:\n{}", rows.join("\n")));
         }
         let mut facts = Vec::new();
@@ -322,7 +336,8 @@ fn record(store: &Store, request: &Request<'_>, done: &mut Done) -> Result<(), P
     }
     let named: Named = serde_json::from_str(info).map_err(|_| lacks("info.id"))?;
     done.session = named.id;
-    done.event_count = recording::opencode_messages(store, &format!(r#"{{"info":{info},"messages":{messages}}}"#))?;
+    done.event_count =
+        recording::opencode_messages(store, &format!(r#"{{"info":{info},"messages":{messages}}}"#))?;
     Ok(())
 }
 

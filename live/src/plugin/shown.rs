@@ -103,7 +103,9 @@ impl Renderer for Shown {
                         }
                     }
                     // A result that ended later than the context was made is not there yet.
-                    if let Some(hash) = view.hash.as_deref().filter(|_| self.has_hashes && view.finished.is_some()) {
+                    if let Some(hash) =
+                        view.hash.as_deref().filter(|_| self.has_hashes && view.finished.is_some())
+                    {
                         line.insert("hash".to_owned(), hash.into());
                         differs = true;
                     }

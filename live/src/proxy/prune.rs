@@ -94,7 +94,11 @@ impl<'a> Request<'a> {
 
     /// Whether the user speaks last: nothing of this turn was sent yet.
     fn is_prompt(&self) -> bool {
-        let spoken = self.messages.iter().rev().map(|message| json::pick(message, ["role", "content"]).unwrap_or_default());
+        let spoken = self
+            .messages
+            .iter()
+            .rev()
+            .map(|message| json::pick(message, ["role", "content"]).unwrap_or_default());
         // A host may put words of its own behind the user's.
         let mut spoken = spoken.filter(|[role, _]| json::string(*role).as_deref() != Some("system"));
         let Some([role, content]) = spoken.next() else { return false };
@@ -111,7 +115,13 @@ impl<'a> Request<'a> {
 ///
 /// Durable when it returns, if anything was recorded. Cost: a pass over the body and over the host's recording, and a fold of
 /// the session (kept by snapshots).
-pub fn prune(store: &Store, identity: &Identity, path: &str, body: &[u8], places: &Places) -> (Option<Vec<u8>>, Pruned) {
+pub fn prune(
+    store: &Store,
+    identity: &Identity,
+    path: &str,
+    body: &[u8],
+    places: &Places,
+) -> (Option<Vec<u8>>, Pruned) {
     let mut pruned = Pruned { bytes_before: body.len(), ..Pruned::default() };
     let untouched = |mut pruned: Pruned, why: &str| {
         pruned.untouched = Some(why.to_owned());
@@ -119,7 +129,9 @@ pub fn prune(store: &Store, identity: &Identity, path: &str, body: &[u8], places
     };
     let Some(api) = Api::of(path) else { return untouched(pruned, "another API") };
     let Ok(text) = std::str::from_utf8(body) else { return untouched(pruned, "the body is no text") };
-    let Some(request) = Request::parse(api, text) else { return untouched(pruned, "the body is not understood") };
+    let Some(request) = Request::parse(api, text) else {
+        return untouched(pruned, "the body is not understood");
+    };
     if !request.has_tools {
         return untouched(pruned, "a request without tools");
     }
@@ -218,7 +230,8 @@ impl<'a> Edits<'a> {
                 self.drop_stale(&blocks);
                 for block in blocks {
                     let [kind, id, input, of, content] =
-                        json::pick(block, ["type", "id", "input", "tool_use_id", "content"]).unwrap_or_default();
+                        json::pick(block, ["type", "id", "input", "tool_use_id", "content"])
+                            .unwrap_or_default();
                     match json::string(kind).as_deref() {
                         Some("tool_use") => self.input(id, input, false),
                         Some("tool_result") => self.output(of, content),
@@ -237,13 +250,15 @@ impl<'a> Edits<'a> {
             }
             Api::Chat => {
                 let [role, of, content, calls] =
-                    json::pick(message, ["role", "tool_call_id", "content", "tool_calls"]).unwrap_or_default();
+                    json::pick(message, ["role", "tool_call_id", "content", "tool_calls"])
+                        .unwrap_or_default();
                 if json::string(role).as_deref() == Some("tool") {
                     self.output(of, content);
                 }
                 for call in calls.and_then(json::elements).unwrap_or_default() {
                     let [id, function] = json::pick(call, ["id", "function"]).unwrap_or_default();
-                    let [arguments] = function.and_then(|it| json::pick(it, ["arguments"])).unwrap_or_default();
+                    let [arguments] =
+                        function.and_then(|it| json::pick(it, ["arguments"])).unwrap_or_default();
                     self.input(id, arguments, true);
                 }
             }
@@ -267,7 +282,8 @@ impl<'a> Edits<'a> {
             }
         }
         // Those at the end go with the comma before them.
-        if let (Some(kept), Some(end)) = (blocks.get(last), blocks.last().filter(|_| last + 1 < blocks.len())) {
+        if let (Some(kept), Some(end)) = (blocks.get(last), blocks.last().filter(|_| last + 1 < blocks.len()))
+        {
             gone.push(start(kept).saturating_add(kept.len())..start(end).saturating_add(end.len()));
         }
         self.list.extend(gone.into_iter().map(|range| (range, String::new())));
@@ -278,7 +294,10 @@ impl<'a> Edits<'a> {
     }
 
     fn input(&mut self, id: Option<&str>, value: Option<&'a str>, is_text: bool) {
-        let Some((input, value)) = self.change(id).and_then(|change| change.input.as_deref()).zip(value) else { return };
+        let Some((input, value)) = self.change(id).and_then(|change| change.input.as_deref()).zip(value)
+        else {
+            return;
+        };
         // A provider takes an object there, and nothing else.
         let is_object = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(input).is_ok();
         if is_object {
@@ -340,7 +359,8 @@ impl Places {
     pub fn usual(variable: &dyn Fn(&str) -> Option<String>) -> Self {
         let set = |name: &str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let home = |folder: &str| Some(set("HOME")?.join(folder));
-        let claude = set("CLAUDE_CONFIG_DIR").or_else(|| home(".claude")).map(|folder| folder.join("projects"));
+        let claude =
+            set("CLAUDE_CONFIG_DIR").or_else(|| home(".claude")).map(|folder| folder.join("projects"));
         let codex = set("CODEX_HOME").or_else(|| home(".codex")).map(|folder| folder.join("sessions"));
         Self { claude, codex }
     }
@@ -351,7 +371,8 @@ impl Places {
             Some((session, agent)) => (session, Some(agent)),
             None => (&*identity.session, None),
         };
-        let is_name = |name: &str| name.chars().all(|char| char.is_ascii_alphanumeric() || char == '-' || char == '_');
+        let is_name =
+            |name: &str| name.chars().all(|char| char.is_ascii_alphanumeric() || char == '-' || char == '_');
         if !is_name(session) || !agent.is_none_or(is_name) {
             return None;
         }
@@ -387,8 +408,11 @@ impl Places {
 /// The folders in a folder, in the order of their names.
 fn folders(folder: &Path) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
-    let mut folders: Vec<PathBuf> =
-        entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| path.is_dir()).take(FOLDER_COUNT_MAX).collect();
+    let mut folders: Vec<PathBuf> = entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.is_dir())
+        .take(FOLDER_COUNT_MAX)
+        .collect();
     folders.sort();
     folders
 }

@@ -209,7 +209,9 @@ impl Proxy {
             let (path, body) = (path.to_owned(), body.clone());
             tokio::task::spawn_blocking(move || prune(&store, &identity, &path, &body, &places))
         };
-        let late = |why: &str| (None, Pruned { untouched: Some(why.to_owned()), bytes_before: body.len(), ..Pruned::default() });
+        let late = |why: &str| {
+            (None, Pruned { untouched: Some(why.to_owned()), bytes_before: body.len(), ..Pruned::default() })
+        };
         let (made, pruned) = match tokio::time::timeout(PRUNE_WAIT, work).await {
             Ok(Ok(done)) => done,
             Ok(Err(_)) => late("a bug ended what was being done"),

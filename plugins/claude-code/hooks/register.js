@@ -1,5 +1,5 @@
 // The command /acpdb, where the host runs modules in its own process. Whatever is missing here, the hooks record all the same,
-// and /acpdb:why, /acpdb:restore and /acpdb:stats are there.
+// and /acpdb:ask is there.
 export function register(on) {
   on('session.start', async ($, e, next) => {
     const started = await next(e)
