@@ -251,7 +251,7 @@ def packaged(scene):
     ends(scene, hosts.claude(scene, *words, prompt="Rename the greeting. <play:main>", flags=()))
     compare(scene)
     count = len(bodies(scene))
-    for ask, part in (("why src/a.py", "a.py"), ("stats", "hidden"), ("restore", "restore what?"), ("dance", "acpdb knows")):
+    for ask, part in (("why src/a.py", "a.py"), ("stats", "superseded"), ("restore", "restore what?"), ("dance", "acpdb knows")):
         ends(scene, hosts.claude(scene, "--continue", *words, prompt="/acpdb " + ask, flags=()))
         with open("%s/%d.out" % (scene.root, scene.said), encoding="utf-8") as file:
             said = file.read()
@@ -356,9 +356,46 @@ def proxied(scene):
         fault(scene, "no request of the proxy is in the log")
 
 
+def proxied_responses(scene):
+    """The same over OpenAI's responses."""
+    eager = [PROGRAM, "--db", scene.root + "/store", "policy", "set", "acp", "serve.mode=eager"]
+    subprocess.run(eager, cwd=scene.project, env=scene.environment, capture_output=True, check=True)
+    process = through_the_proxy(scene, "prune")
+    try:
+        ends(scene, play(scene, "Rename the greeting. <play:main>"))
+    finally:
+        process.kill()
+    last = bodies(scene)[-1]
+    outputs = [item.get("output") for item in last["input"] if item.get("type", "").endswith("_output")]
+    hidden = [text for text in outputs if isinstance(text, str) and text.startswith("[auto-superseded: ")]
+    if not hidden or len(hidden) == len(outputs):
+        fault(scene, "%d of %d results are stand-ins on the wire" % (len(hidden), len(outputs)))
+    for path in sorted(glob.glob(scene.wire + "/*.body")):
+        done = subprocess.run([PROGRAM, "lint", "--format", "responses", path], capture_output=True, text=True, check=False)
+        if done.returncode:
+            fault(scene, "lint refuses %s: %s" % (os.path.basename(path), done.stdout[:300] + done.stderr[:300]))
+    again(scene)
+
+
+def proxied_damaged(scene):
+    """The store is damaged, then gone, while the proxy runs: requests go through as they are."""
+    process = through_the_proxy(scene, "prune")
+    try:
+        ends(scene, play(scene, "Look at it. <play:second>"))
+        for path in glob.glob(scene.root + "/store/log/*"):
+            with open(path, "r+b") as file:
+                file.seek(max(0, os.path.getsize(path) // 2 - 32))
+                file.write(random.Random(1).randbytes(64))
+        ends(scene, play(scene, "Look at it. <play:second>", "--continue"))
+        shutil.rmtree(scene.root + "/store")
+        ends(scene, play(scene, "Look at it. <play:second>", "--continue"))
+    finally:
+        process.kill()
+
+
 SCENES = {
-    "claude": [plain, agent, packaged, proxied, pruned, resumed, missing, killed, damaged, unwritable],
-    "codex": [plain, pruned, resumed, missing, killed],
+    "claude": [plain, agent, packaged, proxied, proxied_damaged, pruned, resumed, missing, killed, damaged, unwritable],
+    "codex": [plain, proxied_responses, pruned, resumed, missing, killed],
     "gemini": [plain, missing],
     "opencode": [plain, agent, superseded, stable, tools, resumed, missing, killed, slow, damaged, unwritable],
 }

@@ -188,11 +188,11 @@ impl Desk {
             }
             "stats" => {
                 let name = session_name(request, done)?;
-                Ok(json!({"text": store.view(self.info(&name).id())?.stats().acp_block()}))
+                Ok(json!({"text": store.view(store.find_stream(&name)?.id)?.stats().acp_block()}))
             }
             "log" => {
                 let name = session_name(request, done)?;
-                let view = store.view(self.info(&name).id())?;
+                let view = store.view(store.find_stream(&name)?.id)?;
                 let lines = view.read().state().log_lines(view.at(), HashForm::Shown);
                 Ok(json!({"text": lines.join("\n")}))
             }

@@ -78,18 +78,19 @@ impl Renderer for Shown {
         let mut out = Vec::new();
         let mut last: Option<Arc<str>> = None;
         let stale = if self.is_bound { stale(context) } else { HashSet::new() };
-        let mut places: HashMap<(Arc<str>, ItemKind), usize> = HashMap::new();
+        let mut places: HashMap<(Option<Arc<str>>, ItemKind), usize> = HashMap::new();
         for item in context.items() {
             let view = &item.view;
             if view.kind == ItemKind::Injected {
                 note(context, item, last.as_deref(), &mut out)?;
                 continue;
             }
-            let Some(message) = view.message.clone() else { continue };
-            last = Some(Arc::clone(&message));
+            // Some hosts put calls into no message; their ids are enough.
+            let message = view.message.clone();
+            last = message.clone().or(last);
             let mut line = Map::new();
-            line.insert("message".to_owned(), (*message).into());
-            let count = places.entry((Arc::clone(&message), view.kind)).or_default();
+            line.insert("message".to_owned(), message.as_deref().into());
+            let count = places.entry((message, view.kind)).or_default();
             let place = *count;
             *count += 1;
             match view.kind {

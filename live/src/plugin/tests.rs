@@ -47,6 +47,10 @@ fn reads(id: &str, call: &str, output: &str) -> Value {
     json!({"info": {"id": id, "role": "assistant", "time": {"created": 2, "completed": 3}}, "parts": parts})
 }
 
+/// Longer than what stands in its place.
+const LONG: &str =
+    "fn main() { println!(\"a line that is long enough to be worth hiding, and another one behind it\"); }";
+
 const EAGER: &str = r#"{"preset": "acp", "serve.mode": "eager"}"#;
 
 fn outputs(answer: &Value) -> Vec<(String, String)> {
@@ -58,16 +62,12 @@ fn outputs(answer: &Value) -> Vec<(String, String)> {
 #[test]
 fn a_repeat_hides_the_earlier_result_and_the_same_is_told_once() {
     let mut room = Room::new(Mode::Prune, EAGER);
-    let first = room.context(&json!([user("m1", "Look."), reads("m2", "c1", "fn main() {}")]));
+    let first = room.context(&json!([user("m1", "Look."), reads("m2", "c1", LONG)]));
     assert_eq!(outputs(&first), [], "{first}");
-    let second = room.context(&json!([reads("m3", "c2", "fn main() {}")]));
+    let second = room.context(&json!([reads("m3", "c2", LONG)]));
     assert_eq!(outputs(&second), [("c1".to_owned(), "[auto-superseded: hash duplicate]".to_owned())]);
     // A program that was started anew is told everything again.
-    let again = room.context(&json!([
-        user("m1", "Look."),
-        reads("m2", "c1", "fn main() {}"),
-        reads("m3", "c2", "fn main() {}")
-    ]));
+    let again = room.context(&json!([user("m1", "Look."), reads("m2", "c1", LONG), reads("m3", "c2", LONG)]));
     assert_eq!(again.get("changes"), second.get("changes"));
 }
 
@@ -83,8 +83,7 @@ fn in_mode_record_nothing_is_changed() {
 #[test]
 fn what_is_discarded_goes_with_the_next_request_and_comes_back() {
     let mut room = Room::new(Mode::Prune, r#"{"preset": "acp"}"#);
-    let answer =
-        room.context(&json!([user("m1", "Look."), reads("m2", "c1", "fn main() {}"), user("m3", "Go on.")]));
+    let answer = room.context(&json!([user("m1", "Look."), reads("m2", "c1", LONG), user("m3", "Go on.")]));
     let hash = answer.pointer("/changes/0/hash").and_then(Value::as_str).unwrap().to_owned();
     let mut act = |action: &str| {
         let arguments = json!({"action": action, "targets": [[hash]]});
