@@ -84,8 +84,9 @@ class Program {
     if (done) done(answer)
   }
 
-  /** The answer; undefined if there is none in time. */
-  ask(op, request) {
+  /** The answer; undefined if there is none in time. `life`: only the program of that start may be asked. */
+  ask(op, request, life) {
+    if (life !== undefined && (!this.child || this.life !== life)) return Promise.resolve(undefined)
     // One answer that is late is enough to wait for.
     if (!this.start() || (this.isLate && op !== "record")) return Promise.resolve(undefined)
     const id = ++this.number
@@ -123,6 +124,8 @@ class Session {
     this.told = new Set()
     this.gathered = new Map()
     this.life = 0
+    // The life of the program that was told all there is, in its order. Only that one may be told what comes behind.
+    this.synced = 0
   }
 
   message(id) {
@@ -271,8 +274,11 @@ const server = async (host, options) => {
     } catch {}
   }
 
-  /** Tells what events have brought, of one message or of all that are whole. */
+  const isSynced = (known) => program.child !== undefined && known.synced === program.life
+
+  /** Tells what events have brought, of one message or of all. A program that was started anew waits for the whole. */
   const tell = (known, ids) => {
+    if (!isSynced(known)) return
     const messages = []
     for (const id of ids) {
       const message = known.gathered.get(id)
@@ -281,7 +287,7 @@ const server = async (host, options) => {
       known.told.add(id)
       known.gathered.delete(id)
     }
-    if (messages.length > 0) program.ask("record", { info: known.info, messages })
+    if (messages.length > 0) program.ask("record", { info: known.info, messages }, known.synced)
   }
 
   const hooks = {
@@ -311,7 +317,13 @@ const server = async (host, options) => {
       } else if (event.type === "session.idle") {
         const known = session(about.sessionID)
         await learn(known)
-        tell(known, [...known.gathered.keys()])
+        if (isSynced(known)) return tell(known, [...known.gathered.keys()])
+        const all = await host.client.session.messages({ path: { id: known.info.id } })
+        if (!Array.isArray(all?.data) || !program.start()) return
+        const messages = all.data.map((message) => plain({ info: message.info, parts: new Map(message.parts.entries()) }))
+        known.gathered.clear()
+        known.synced = program.life
+        program.ask("record", { info: known.info, messages })
       } else if (event.type === "session.deleted") sessions.delete(about.info.id)
     }),
 
@@ -333,6 +345,7 @@ const server = async (host, options) => {
         known.told.add(message.info.id)
         known.gathered.delete(message.info.id)
       }
+      known.synced = known.life
       const user = messages.findLast((message) => message.info.role === "user")?.info
       const steps = messages.flatMap((message) => message.parts.filter((part) => part.type === "step-start"))
       const answer = await program.ask("context", {
@@ -341,7 +354,7 @@ const server = async (host, options) => {
         model: user?.model?.modelID ?? "",
         is_prompt: last.info.role === "user",
         key: steps.at(-1)?.id ?? last.info.id,
-      })
+      }, known.life)
       if (!Array.isArray(answer?.changes)) return
       apply(messages, answer.changes)
       if (answer.toast) toast(answer.toast)
