@@ -92,6 +92,12 @@ struct Request<'a> {
     key: String,
 }
 
+/// What a host's record of a session is named by.
+#[derive(Deserialize)]
+struct Named {
+    id: String,
+}
+
 /// What was done for a line, for the journal.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Done {
@@ -242,7 +248,7 @@ impl Desk {
             return Ok(json!({"changes": lines(&notes)}));
         }
         let options =
-            ServeOptions { inject: true, mode: self.waits(&session, request), ..ServeOptions::default() };
+            ServeOptions { inject: true, mode: Self::waits(&session, request), ..ServeOptions::default() };
         let context = session.step_begun(request.key.as_str()).context(&shown, &options)?;
         let view = session.view()?;
         done.has_answered = !context.bytes.is_empty();
@@ -257,11 +263,7 @@ impl Desk {
     }
 
     /// Where reasoning is bound to all that stands before it, what was sent stays until the user's next message.
-    fn waits(
-        &self,
-        session: &Session,
-        request: &Request<'_>,
-    ) -> Option<acpdb_engine::fold::serving::ServeMode> {
+    fn waits(session: &Session, request: &Request<'_>) -> Option<acpdb_engine::fold::serving::ServeMode> {
         let is_bound = preserves_thinking(&request.model) && !request.is_prompt;
         let has_reasoning = || {
             session.view().is_ok_and(|view| {
@@ -330,10 +332,6 @@ fn record(store: &Store, request: &Request<'_>, done: &mut Done) -> Result<(), P
     let lacks = |member| PluginError::Lacks { op: request.op.clone(), member };
     let info = request.info.ok_or_else(|| lacks("info"))?.get();
     let messages = request.messages.map_or("[]", RawValue::get);
-    #[derive(Deserialize)]
-    struct Named {
-        id: String,
-    }
     let named: Named = serde_json::from_str(info).map_err(|_| lacks("info.id"))?;
     done.session = named.id;
     done.event_count =

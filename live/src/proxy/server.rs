@@ -148,7 +148,7 @@ impl Proxy {
                     Err(error) => return said(StatusCode::BAD_REQUEST, &chained(&error)),
                 }
             }
-            _ => request.map(|body| body.boxed()),
+            _ => request.map(http_body_util::BodyExt::boxed),
         };
         let request = request.map(|body| Copied::new(body, sent));
         let answered = self.client.request(request).await;
