@@ -186,6 +186,7 @@ fn act(verb: &Verb, global: &args::Global, output: &mut Output) -> Result<Code, 
             commands::hook::run(global, args);
             Ok(Code::Ok)
         }
+        Verb::Plugin(args) => commands::plugin::run(global, args),
         Verb::Mcp(args) => commands::mcp::run(global, args, output),
         Verb::Proxy(args) => commands::proxy::run(global, args, output),
         Verb::Step(args) => commands::step::run(global, args, output),

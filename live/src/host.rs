@@ -13,6 +13,8 @@ pub enum Host {
     GeminiCli,
     /// Copilot CLI.
     CopilotCli,
+    /// opencode, which takes a plug-in.
+    Opencode,
     /// Cursor.
     Cursor,
     /// The chat of VS Code.
@@ -51,8 +53,15 @@ impl Mode {
 
 impl Host {
     /// All of them.
-    pub const ALL: [Self; 6] =
-        [Self::ClaudeCode, Self::Codex, Self::GeminiCli, Self::CopilotCli, Self::Cursor, Self::VsCode];
+    pub const ALL: [Self; 7] = [
+        Self::ClaudeCode,
+        Self::Codex,
+        Self::GeminiCli,
+        Self::CopilotCli,
+        Self::Cursor,
+        Self::VsCode,
+        Self::Opencode,
+    ];
 
     /// Its name, as commands spell it; for those whose recordings are imported also the host's name in the store.
     pub const fn name(self) -> &'static str {
@@ -61,6 +70,7 @@ impl Host {
             Self::Codex => "codex",
             Self::GeminiCli => "gemini-cli",
             Self::CopilotCli => "copilot-cli",
+            Self::Opencode => "opencode",
             Self::Cursor => "cursor",
             Self::VsCode => "vscode",
         }
@@ -85,13 +95,19 @@ impl Host {
             Self::Codex => Some(Format::Codex),
             Self::GeminiCli => Some(Format::GeminiCli),
             Self::CopilotCli => Some(Format::CopilotCli),
-            Self::Cursor | Self::VsCode => None,
+            // Its plug-in tells more than a hook could.
+            Self::Cursor | Self::VsCode | Self::Opencode => None,
         }
     }
 
-    /// Whether a hook can put another result in place of the tool's own without making an error of it.
+    /// Whether a result can be replaced there without making an error of it.
     pub const fn can_replace(self) -> bool {
-        matches!(self, Self::ClaudeCode | Self::Codex)
+        matches!(self, Self::ClaudeCode | Self::Codex | Self::Opencode)
+    }
+
+    /// Whether it takes a plug-in, which asks all the time, rather than hooks.
+    pub const fn takes_plugin(self) -> bool {
+        matches!(self, Self::Opencode)
     }
 }
 

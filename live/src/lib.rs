@@ -4,6 +4,7 @@
 //! host --JSON--> dialect --Told--> hook --Answer--> dialect --JSON--> host
 //!                                   |
 //!                                   '-> store: what the host recorded so far, and what only the hook was told
+//! plugin: what a plug-in inside a host asks before each request; it changes what the host sends
 //! proxy: what was really sent and billed, on the way to the provider
 //! mcp: tools that a model calls, over the same store
 //! attach / detach: the host's own settings, merged and taken apart again
@@ -20,6 +21,7 @@ pub mod hook;
 pub mod host;
 pub mod journal;
 pub mod mcp;
+pub mod plugin;
 pub mod proxy;
 pub mod recording;
 pub mod told;

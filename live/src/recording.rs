@@ -39,6 +39,9 @@ pub enum RecordingError {
         /// Why.
         source: ImportError,
     },
+    /// Messages that a plug-in told.
+    #[error("cannot import the messages")]
+    Messages(#[source] ImportError),
     /// The store.
     #[error("cannot record")]
     Store(#[from] Error),
@@ -67,6 +70,21 @@ pub fn import(store: &Store, path: &Path, format: Format) -> Result<u64, Recordi
     match (gather.error, read) {
         (Some(error), _) => Err(error.into()),
         (None, Err(source)) => Err(RecordingError::Import { path: path.to_owned(), source }),
+        (None, Ok(_)) => Ok(gather.events),
+    }
+}
+
+/// Records messages of an opencode session that its plug-in tells, as JSON; how many events were new. Durable when it returns.
+///
+/// # Errors
+/// If they are no such messages, or the store cannot be written.
+pub fn opencode_messages(store: &Store, messages: &str) -> Result<u64, RecordingError> {
+    let mut gather = Gather { store, batches: Vec::new(), count: 0, events: 0, error: None };
+    let read = import::read_opencode_messages(messages.as_bytes(), &Options::default(), &mut gather);
+    gather.flush();
+    match (gather.error, read) {
+        (Some(error), _) => Err(error.into()),
+        (None, Err(source)) => Err(RecordingError::Messages(source)),
         (None, Ok(_)) => Ok(gather.events),
     }
 }

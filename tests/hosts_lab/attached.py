@@ -21,7 +21,8 @@ import lab
 
 PROGRAM = os.path.abspath(sys.argv[1])
 LONG = "".join("value_%d = compute(%d)\n" % (n, n) for n in range(60))
-RECORDINGS = {"claude": "/.claude/projects", "codex": "/.codex/sessions", "gemini": "/.gemini/tmp"}
+RECORDINGS = {"claude": "/.claude/projects", "codex": "/.codex/sessions", "gemini": "/.gemini/tmp",
+              "opencode": "/.local/share/opencode/opencode.db"}
 FAULTS = []
 
 
@@ -40,7 +41,8 @@ def attach(scene, mode, program=None):
     scene.environment.setdefault("CODEX_HOME", scene.home + "/.codex")
     acpdb(scene, "store", "attach", scene.host, "--mode", mode)
     if program:
-        for path in glob.glob(scene.home + "/.*/settings.json") + glob.glob(scene.home + "/.*/hooks.json"):
+        places = ("/.*/settings.json", "/.*/hooks.json", "/.config/opencode/plugin/acpdb.js")
+        for path in [path for place in places for path in glob.glob(scene.home + place)]:
             with open(path, encoding="utf-8") as file:
                 text = file.read()
             with open(path, "w", encoding="utf-8") as file:
@@ -52,6 +54,9 @@ def play(scene, prompt, *words):
         return hosts.claude(scene, *words, prompt=prompt)
     if scene.host == "codex":
         return hosts.codex(scene, *words, prompt=prompt, exec_words=["--dangerously-bypass-hook-trust"])
+    if scene.host == "opencode":
+        # Plug-ins are looked for when a version of their library is there; none is fetched.
+        return hosts.opencode(scene, *words, prompt=prompt, model=scene.model)
     with open(scene.home + "/.gemini/settings.json", encoding="utf-8") as file:
         hooks = json.load(file)
     return hosts.gemini(scene, *words, prompt=prompt, more=hooks)
@@ -61,7 +66,7 @@ def shown(scene, store, name):
     """What a session shows, without what differs from store to store."""
     answer = json.loads(acpdb(scene, store, "context", name, "--json") or "{}")
     return [(row.get("role"), row.get("tool"), row.get("status"), (row.get("input") or {}).get("text"),
-             (row.get("output") or {}).get("text")) for row in answer.get("items", [])]
+             (row.get("output") or {}).get("text")) for row in answer.get("items", []) if row.get("kind") != "injected"]
 
 
 def compare(scene):
@@ -73,8 +78,10 @@ def compare(scene):
     names = [row["id"] for row in json.loads(acpdb(scene, "fresh", "sessions", "--all", "--json") or "{}").get("items", [])]
     if not names:
         fault(scene, "the host recorded no session")
+    # The document of a session is put together by its import alone.
+    new -= len(names) if scene.host == "opencode" else 0
     # Gemini CLI's hooks end before its last lines are written.
-    if new and scene.host != "gemini":
+    if new > 0 and scene.host != "gemini":
         fault(scene, "an import adds %d events to what hooks recorded" % new)
     for name in names:
         if shown(scene, "store", name) != shown(scene, "fresh", name):
@@ -124,6 +131,148 @@ def resumed(scene):
     compare(scene)
 
 
+def bodies(scene):
+    """The requests that carry tools, oldest first."""
+    found = []
+    for path in sorted(glob.glob(scene.wire + "/*.body")):
+        with open(path, encoding="utf-8") as file:
+            body = json.load(file)
+        if body.get("tools"):
+            found.append(body)
+    return found
+
+
+def accepted(scene):
+    """No request is refused by lint."""
+    for path in sorted(glob.glob(scene.wire + "/*.body")):
+        done = subprocess.run([PROGRAM, "lint", "--format", "anthropic", path], capture_output=True, text=True, check=False)
+        if done.returncode:
+            fault(scene, "lint refuses %s: %s" % (os.path.basename(path), done.stdout[:300] + done.stderr[:300]))
+
+
+def calls_on_the_wire(body):
+    """(id, tool, its result as a text) of each call of a request."""
+    uses, results = {}, []
+    for message in body["messages"]:
+        for block in message["content"] if isinstance(message["content"], list) else []:
+            if block.get("type") == "tool_use":
+                uses[block["id"]] = block["name"]
+            elif block.get("type") == "tool_result":
+                content = block["content"]
+                text = content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
+                results.append((block["tool_use_id"], uses.get(block["tool_use_id"]), text))
+    return results
+
+
+def superseded(scene):
+    """What is superseded is really absent on the wire, and stays in the host's own recording and in the store."""
+    eager = [PROGRAM, "--db", scene.root + "/store", "policy", "set", "acp", "serve.mode=eager"]
+    subprocess.run(eager, cwd=scene.project, env=scene.environment, capture_output=True, check=True)
+    attach(scene, "prune")
+    ends(scene, play(scene, "Rename the greeting. <play:main>"))
+    reads = [text for _, tool, text in calls_on_the_wire(bodies(scene)[-1]) if tool and tool.lower() == "read"]
+    whole = [text for text in reads if "def greet" in text]
+    if len(whole) != 1 or "good day" not in whole[0]:
+        fault(scene, "%d of 3 reads of the file are whole on the wire; the newest alone should be: %s" % (len(whole), reads))
+    if not any("superseded" in text for text in reads):
+        fault(scene, "no read stands as superseded on the wire: %s" % reads)
+    ends(scene, play(scene, "Look at it. <play:second>", "--continue"))
+    reads = [text for _, tool, text in calls_on_the_wire(bodies(scene)[-1]) if tool and tool.lower() == "read"]
+    if sum("def greet" in text for text in reads) != 1:
+        fault(scene, "after a resume the reads on the wire are %s" % reads)
+    accepted(scene)
+    again(scene)
+    if scene.host == "opencode":
+        compare(scene)
+
+
+def again(scene):
+    """What was served last can be made again from the log, byte for byte."""
+    for name in sessions(scene):
+        done = subprocess.run([PROGRAM, "--db", scene.root + "/store", "context", name, "--served"], cwd=scene.project,
+                              env=scene.environment, capture_output=True, text=True, check=False)
+        if done.returncode:
+            fault(scene, "what was served of %s is not made again: %s" % (name, done.stderr))
+
+
+def sessions(scene):
+    answer = json.loads(acpdb(scene, "store", "sessions", "--all", "--json") or "{}")
+    return [row["id"] for row in answer.get("items", [])]
+
+
+def stable(scene):
+    """Between two rewrites each request begins with the one before it: nothing is rewritten where that does not pay."""
+    attach(scene, "prune")
+    ends(scene, play(scene, "Rename the greeting. <play:main>"))
+    before = None
+    breaks = 0
+    for body in bodies(scene):
+        messages = [json.dumps(uncached(message)) for message in body["messages"]]
+        if before is not None and messages[:len(before)] != before:
+            breaks += 1
+        before = messages
+    if breaks > 2:
+        fault(scene, "the beginning changed in %d of %d requests" % (breaks, len(bodies(scene))))
+    again(scene)
+
+
+def uncached(value):
+    if isinstance(value, dict):
+        return {name: uncached(item) for name, item in value.items() if name != "cache_control"}
+    return [uncached(item) for item in value] if isinstance(value, list) else value
+
+
+def tools(scene):
+    """The context tool discards and restores by the hash that stands under a result."""
+    attach(scene, "prune")
+    ends(scene, play(scene, "Tidy up. <play:tidy>"))
+    all_bodies = bodies(scene)
+    names = [tool["name"] for tool in all_bodies[0]["tools"]]
+    for name in ("context", "acpdb_recall", "acpdb_memory_remember"):
+        if name not in names:
+            fault(scene, "the tool %s is not offered: %s" % (name, names))
+    seen = [[text for _, tool, text in calls_on_the_wire(body) if tool == "read"] for body in all_bodies]
+    hidden = [texts for texts in seen if texts and "Output removed" in texts[0]]
+    if not hidden:
+        fault(scene, "what was discarded is still on the wire: %s" % seen[-1])
+    if "def greet" not in seen[-1][0]:
+        fault(scene, "what was restored is not back: %s" % seen[-1])
+    text = json.dumps(all_bodies[-1], ensure_ascii=False)
+    for said in ("pruned: read", "Restored 1 tool(s)", "Jobs wait in Postgres"):
+        if said not in text:
+            fault(scene, "%r is not on the wire" % said)
+    accepted(scene)
+
+
+def packaged(scene):
+    """The plug-in of the repository, loaded from its folder: it records, and its commands answer without a model."""
+    scene.environment.update(ACPDB_PROGRAM=PROGRAM, ACPDB_PATH=scene.root + "/store", ACPDB_MODE="prune")
+    words = ["--plugin-dir", os.path.join(lab.HERE, "../../plugins/claude-code")]
+    ends(scene, hosts.claude(scene, *words, prompt="Rename the greeting. <play:main>", flags=()))
+    compare(scene)
+    count = len(bodies(scene))
+    for ask, part in (("why src/a.py", "a.py"), ("stats", "superseded"), ("restore", "restore what?"), ("dance", "acpdb knows")):
+        ends(scene, hosts.claude(scene, "--continue", *words, prompt="/acpdb " + ask, flags=()))
+        with open("%s/%d.out" % (scene.root, scene.said), encoding="utf-8") as file:
+            said = file.read()
+        if part not in said:
+            fault(scene, "/acpdb %s answers %s" % (ask, said[:400]))
+    if len(bodies(scene)) != count:
+        fault(scene, "a command asked the model")
+    scene.environment["ACPDB_PROGRAM"] = "/no/such/acpdb"
+    ends(scene, hosts.claude(scene, *words, prompt="Look at it. <play:second>", flags=()))
+
+
+def slow(scene):
+    """acpdb takes 30 seconds for each line: the host goes on with its own messages."""
+    path = os.path.join(scene.root, "acpdb")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("#!/bin/bash\nsleep 30\nexec %s \"$@\"\n" % PROGRAM)
+    os.chmod(path, 0o755)
+    attach(scene, "prune", program=path)
+    ends(scene, play(scene, "Look at it. <play:second>"))
+
+
 def missing(scene):
     attach(scene, "prune", program="/no/such/acpdb")
     ends(scene, play(scene, "Read it twice. <play:again>"))
@@ -133,7 +282,9 @@ def killed(scene):
     """Each hook is killed after a moment; what it had not recorded, an import adds, and nothing twice."""
     path = os.path.join(scene.root, "acpdb")
     with open(path, "w", encoding="utf-8") as file:
-        file.write("#!/bin/bash\nexec timeout -s KILL 0.0$((RANDOM %% 6 + 1)) %s \"$@\"\n" % PROGRAM)
+        # A plug-in's program lives as long as its host; it is killed after a while, and started again.
+        while_ = "$((RANDOM %% 3)).$((RANDOM %% 9))" if scene.host == "opencode" else "0.0$((RANDOM %% 6 + 1))"
+        file.write(("#!/bin/bash\nexec timeout -s KILL " + while_ + " %s \"$@\"\n") % PROGRAM)
     os.chmod(path, 0o755)
     attach(scene, "record", program=path)
     ends(scene, play(scene, "Rename the greeting. <play:main>"))
@@ -167,10 +318,86 @@ def ends(scene, code):
         fault(scene, "the host ended with %s" % code)
 
 
+def through_the_proxy(scene, mode):
+    """Starts a proxy before the provider, and has the host speak to it."""
+    command = [PROGRAM, "--db", scene.root + "/store", "proxy", scene.url, "--listen", "127.0.0.1:0", "--mode", mode]
+    with open(scene.root + "/proxy.err", "wb") as errors:
+        process = subprocess.Popen(command, cwd=scene.project, env=scene.environment, stdout=subprocess.PIPE, stderr=errors, text=True)
+    scene.url = process.stdout.readline().split()[0]
+    return process
+
+
+def proxied(scene):
+    """No hook, only the proxy: superseded results are absent at the provider, whatever the host goes on having."""
+    eager = [PROGRAM, "--db", scene.root + "/store", "policy", "set", "acp", "serve.mode=eager"]
+    subprocess.run(eager, cwd=scene.project, env=scene.environment, capture_output=True, check=True)
+    process = through_the_proxy(scene, "prune")
+    try:
+        ends(scene, play(scene, "Rename the greeting. <play:main>"))
+        # Reasoning of this model is bound to what stands before it: what comes up within a turn waits for the next prompt.
+        ends(scene, play(scene, "Look at it. <play:second>", "--continue"))
+        ends(scene, play(scene, "And the other. <play:helper>", "--continue"))
+    finally:
+        process.kill()
+    results = calls_on_the_wire(bodies(scene)[-1])
+    reads = [text for _, tool, text in results if tool == "Read"]
+    if sum("def greet" in text for text in reads) != 1 or not any("superseded" in text for text in reads):
+        fault(scene, "through the proxy the reads on the wire are %s" % reads)
+    signed = [block for message in bodies(scene)[-1]["messages"] for block in message["content"]
+              if isinstance(block, dict) and block.get("type") == "thinking"]
+    print("  %d blocks of reasoning are sent, of %d requests" % (len(signed), len(bodies(scene))))
+    accepted(scene)
+    again(scene)
+    # The last answer came behind the last request.
+    acpdb(scene, "store", "import", scene.home + RECORDINGS[scene.host])
+    compare(scene)
+    rows = acpdb(scene, "store", "log", "--kind", "host_recorded", "--json")
+    if "proxy/request" not in rows:
+        fault(scene, "no request of the proxy is in the log")
+
+
+def proxied_responses(scene):
+    """The same over OpenAI's responses."""
+    eager = [PROGRAM, "--db", scene.root + "/store", "policy", "set", "acp", "serve.mode=eager"]
+    subprocess.run(eager, cwd=scene.project, env=scene.environment, capture_output=True, check=True)
+    process = through_the_proxy(scene, "prune")
+    try:
+        ends(scene, play(scene, "Rename the greeting. <play:main>"))
+    finally:
+        process.kill()
+    last = bodies(scene)[-1]
+    outputs = [item.get("output") for item in last["input"] if item.get("type", "").endswith("_output")]
+    hidden = [text for text in outputs if isinstance(text, str) and text.startswith("[auto-superseded: ")]
+    if not hidden or len(hidden) == len(outputs):
+        fault(scene, "%d of %d results are stand-ins on the wire" % (len(hidden), len(outputs)))
+    for path in sorted(glob.glob(scene.wire + "/*.body")):
+        done = subprocess.run([PROGRAM, "lint", "--format", "responses", path], capture_output=True, text=True, check=False)
+        if done.returncode:
+            fault(scene, "lint refuses %s: %s" % (os.path.basename(path), done.stdout[:300] + done.stderr[:300]))
+    again(scene)
+
+
+def proxied_damaged(scene):
+    """The store is damaged, then gone, while the proxy runs: requests go through as they are."""
+    process = through_the_proxy(scene, "prune")
+    try:
+        ends(scene, play(scene, "Look at it. <play:second>"))
+        for path in glob.glob(scene.root + "/store/log/*"):
+            with open(path, "r+b") as file:
+                file.seek(max(0, os.path.getsize(path) // 2 - 32))
+                file.write(random.Random(1).randbytes(64))
+        ends(scene, play(scene, "Look at it. <play:second>", "--continue"))
+        shutil.rmtree(scene.root + "/store")
+        ends(scene, play(scene, "Look at it. <play:second>", "--continue"))
+    finally:
+        process.kill()
+
+
 SCENES = {
-    "claude": [plain, agent, pruned, resumed, missing, killed, damaged, unwritable],
-    "codex": [plain, pruned, resumed, missing, killed],
+    "claude": [plain, agent, packaged, proxied, proxied_damaged, pruned, resumed, missing, killed, damaged, unwritable],
+    "codex": [plain, proxied_responses, pruned, resumed, missing, killed],
     "gemini": [plain, missing],
+    "opencode": [plain, agent, superseded, stable, tools, resumed, missing, killed, slow, damaged, unwritable],
 }
 
 
@@ -183,6 +410,7 @@ def main():
                 continue
             scene = lab.Scene(host, "attached-" + name)
             scene.put("project/src/long.py", LONG)
+            scene.model = "claude-lab"
             before = len(FAULTS)
             try:
                 scene_play(scene)

@@ -23,7 +23,7 @@ from provider import PICTURE
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 LAB = os.environ.get("HOSTS_LAB") or os.path.expanduser("~/.cache/acpdb-hosts")
-STAGE = "/tmp/acpdb-lab"
+STAGE = os.environ.get("HOSTS_STAGE") or "/tmp/acpdb-lab"
 PINS = {
     "claude": "@anthropic-ai/claude-code@2.1.330",
     "codex": "@openai/codex@0.169.0",

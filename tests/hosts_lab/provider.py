@@ -129,6 +129,9 @@ class Stage:
         said = lines[line]
         calls = []
         for number, call in enumerate(said.get("calls") or []):
+            if "hash" in call:  # The hash that stands under the first result of a tool.
+                found = re.search(r"\[(%s_[0-9a-f]{5,})\]" % call["hash"][0], json.dumps(body))
+                call = dict(call, hash=found.group(1) if found else "none")
             made = call_of(self.host, call, self.project)
             if made is None:  # The host has nothing for it: something else is called, so that the play goes on.
                 made = call_of(self.host, {"do": "run", "command": "true"}, self.project)

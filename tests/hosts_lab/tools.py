@@ -34,6 +34,8 @@ def opencode(call, path):
         "agent": lambda: ("task", {"description": "Look", "prompt": call["prompt"], "subagent_type": "general"}),
         "image": lambda: ("read", {"filePath": path}),
         "mcp": lambda: ("labsrv_recall", {"what": call["what"]}),
+        "context": lambda: ("context", {"action": call["action"], "targets": [[call["hash"]]]}),
+        "remember": lambda: ("acpdb_memory_remember", {"kind": "decision", "text": call["text"], "key": "", "rationale": ""}),
     }[call["do"]]()
 
 

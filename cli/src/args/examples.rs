@@ -68,6 +68,10 @@ const EXAMPLES: &[(&str, &[Example])] = &[
     ("detach", &[("acpdb detach claude", "its settings are as they were")]),
     ("hook", &[("acpdb hook claude-code --mode suggest", "what the host runs; its JSON on standard input")]),
     (
+        "plugin",
+        &[("acpdb plugin opencode --mode prune", "what opencode's plug-in starts; a line in, a line out")],
+    ),
+    (
         "mcp",
         &[
             ("acpdb mcp", "what a host runs as a server of tools"),
@@ -322,6 +326,10 @@ const EXAMPLES: &[(&str, &[Example])] = &[
             ("acpdb policy set repeat=off", "one rule less"),
             ("acpdb policy set retry=on --session e38a074a --reason trial", ""),
         ],
+    ),
+    (
+        "policy import",
+        &[("acpdb policy import agent-context-pruning.jsonc --dry-run", "a plug-in's settings as a policy")],
     ),
     ("policy presets", &[("acpdb policy presets", "")]),
     (

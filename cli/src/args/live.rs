@@ -18,6 +18,8 @@ pub(crate) enum HostName {
     /// Copilot CLI
     #[value(alias = "copilot")]
     CopilotCli,
+    /// opencode
+    Opencode,
     /// Cursor
     Cursor,
     /// The chat of VS Code
@@ -32,7 +34,7 @@ pub(crate) enum HookMode {
     Record,
     /// Also give what is due: open todos, decisions and preferences, reminders
     Suggest,
-    /// Also put a pointer in place of a result that the model still sees
+    /// Also keep results away from the model that it has elsewhere, or that are superseded
     Prune,
 }
 
@@ -93,6 +95,23 @@ pub(crate) struct Hook {
 }
 
 #[derive(Debug, clap::Args)]
+pub(crate) struct Plugin {
+    /// The host whose plug-in asks
+    #[arg(value_name = "HOST")]
+    pub(crate) host: PluginHost,
+    /// What acpdb may do
+    #[arg(long, value_name = "MODE", default_value = "record")]
+    pub(crate) mode: HookMode,
+}
+
+/// Hosts that take a plug-in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PluginHost {
+    /// opencode
+    Opencode,
+}
+
+#[derive(Debug, clap::Args)]
 pub(crate) struct Step {
     /// The session: its id, the beginning of one, or latest
     #[arg(value_name = "SESSION", add = crate::complete::sessions())]
@@ -124,11 +143,23 @@ pub(crate) struct Mcp {
     pub(crate) session: Option<String>,
 }
 
+/// What a proxy does with requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ProxyMode {
+    /// Pass them on byte for byte
+    Record,
+    /// Send what acpdb serves: superseded, discarded and repeated results show their stand-ins
+    Prune,
+}
+
 #[derive(Debug, clap::Args)]
 pub(crate) struct Proxy {
     /// The provider's address, beginning with its scheme
     #[arg(value_name = "URL")]
     pub(crate) upstream: String,
+    /// What it does with requests
+    #[arg(long, value_name = "MODE", default_value = "record")]
+    pub(crate) mode: ProxyMode,
     /// Where to listen; port 0 takes a free one
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:4141")]
     pub(crate) listen: std::net::SocketAddr,

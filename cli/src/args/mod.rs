@@ -30,12 +30,14 @@ pub(crate) use cost::{Cost, CostBy};
 pub(crate) use export::{
     Export, ExportAct, ExportLines, ExportPage, ExportPoster, ExportSpans, ExportTables, Lines, Target,
 };
-pub(crate) use live::{Attach, AttachReach, Detach, Hook, HookMode, HostName, Mcp, Proxy, Step};
+pub(crate) use live::{
+    Attach, AttachReach, Detach, Hook, HookMode, HostName, Mcp, Plugin, PluginHost, Proxy, ProxyMode, Step,
+};
 pub(crate) use memory::{
     Memory, MemoryAct, MemoryAdd, MemoryImport, MemoryKey, MemoryList, MemoryPropose, MemoryRetract,
     MemoryScope, MemorySupersede,
 };
-pub(crate) use policy::{Policy, PolicyAct, PolicySet};
+pub(crate) use policy::{Policy, PolicyAct, PolicyImport, PolicySet};
 pub(crate) use proof::{Check, CheckpointAct, CheckpointVerb, Key, KeyAct, Prove};
 pub(crate) use read::{
     Ask, Explain, History, List, Log, SessionNamed, SessionOption, SessionSort, Sessions, Show, Simulate,
@@ -135,9 +137,11 @@ pub(crate) enum Verb {
     Detach(Detach),
     /// One event of a host, on standard input; what attach lets a host run
     Hook(Hook),
+    /// What the plug-in of a host asks, JSON lines on standard input; what attach lets a host's plug-in run
+    Plugin(Plugin),
     /// Tools for a model, by the Model Context Protocol on standard input and output
     Mcp(Mcp),
-    /// A proxy to a provider that changes nothing, and records what was sent and billed
+    /// A proxy to a provider that records what was sent and billed, and sends what acpdb serves if asked to
     Proxy(Proxy),
     /// Begin a step of the model: prints the body to send, recorded as sent
     Step(Step),
@@ -289,7 +293,7 @@ impl Verb {
                 matches!(args.act, MemoryAct::List(_) | MemoryAct::History(_) | MemoryAct::Insights(_))
             }
             Self::Task(args) => !matches!(args.act, TaskAct::Update(_)),
-            Self::Policy(args) => !matches!(args.act, PolicyAct::Set(_)),
+            Self::Policy(args) => !matches!(args.act, PolicyAct::Set(_) | PolicyAct::Import(_)),
             _ => false,
         }
     }

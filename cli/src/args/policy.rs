@@ -16,8 +16,20 @@ pub(crate) enum PolicyAct {
     Show(SessionOption),
     /// Change the policy for what comes: a preset, a TOML file, or key=value pairs
     Set(PolicySet),
+    /// Take the policy from the configuration of a pruning plug-in
+    Import(PolicyImport),
     /// The presets
     Presets,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct PolicyImport {
+    /// The plug-in's configuration: JSON, with comments or without
+    #[arg(value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub(crate) file: String,
+    /// Show the policy and set none
+    #[arg(long)]
+    pub(crate) dry_run: bool,
 }
 
 #[derive(Debug, clap::Args)]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use acpdb_engine::ids::Micros;
 use acpdb_live::attach::settings as host_settings;
-use acpdb_live::attach::{self, AttachError, Plan, Reach};
+use acpdb_live::attach::{self, AttachError, Plan, Reach, plugin};
 use acpdb_live::journal::{self, Line};
 use acpdb_live::{Host, Mode};
 use serde::Serialize;
@@ -45,6 +45,7 @@ fn failure(error: &AttachError) -> Failure {
     match error {
         AttachError::Settings { .. } => Failure::new(Code::Failure, message)
             .hint("mend the file, or add the hook by hand; see docs/LIVE.md"),
+        AttachError::Taken { .. } => Failure::new(Code::Failure, message).hint("move that file away first"),
         AttachError::NoPlace { .. } | AttachError::NoHome => Failure::usage(message),
         _ => Failure::new(Code::Failure, message),
     }
@@ -67,7 +68,7 @@ fn carry_out(
     done: &str,
     output: &mut Output,
 ) -> Result<Code, Failure> {
-    let diff = plan.diff();
+    let diff = if host.takes_plugin() { plan.summary() } else { plan.diff() };
     if !is_dry {
         plan.apply().map_err(|error| failure(&error))?;
     }
@@ -103,8 +104,13 @@ pub(crate) fn attach(global: &Global, args: &Attach, output: &mut Output) -> Res
         }
         None => None,
     };
-    let words = attach::words(&program, store.as_deref(), host, mode);
-    let plan = attach::attach(&path, &words, host).map_err(|error| failure(&error))?;
+    let plan = if host.takes_plugin() {
+        plugin::attach(&path, host, &program, store.as_deref(), mode)
+    } else {
+        let words = attach::words(&program, store.as_deref(), host, mode);
+        attach::attach(&path, &words, host)
+    };
+    let plan = plan.map_err(|error| failure(&error))?;
     let code = carry_out(&plan, host, args.dry_run, &format!("attached, mode {mode}"), output)?;
     for remark in remarks(host, mode) {
         output.note(remark);
@@ -130,7 +136,8 @@ fn remarks(host: Host, mode: Mode) -> Vec<&'static str> {
 pub(crate) fn detach(args: &Detach, output: &mut Output) -> Result<Code, Failure> {
     let host = host_of(args.host);
     let path = place(host, &args.reach)?;
-    let plan = attach::detach(&path, host).map_err(|error| failure(&error))?;
+    let plan = if host.takes_plugin() { plugin::detach(&path) } else { attach::detach(&path, host) };
+    let plan = plan.map_err(|error| failure(&error))?;
     carry_out(&plan, host, args.dry_run, "detached", output)
 }
 
@@ -169,6 +176,10 @@ fn status(asked: Option<Host>, output: &mut Output) -> Result<Code, Failure> {
         let mut attached = Vec::new();
         for reach in [Reach::Project, Reach::User] {
             let Ok(path) = attach::place(host, reach, &project, &variable) else { continue };
+            if host.takes_plugin() {
+                attached.extend(plugin::found(&path).map(|command| Place { path, command }));
+                continue;
+            }
             let Ok(text) = std::fs::read_to_string(&path) else { continue };
             let commands = host_settings::found(&text, host).unwrap_or_default();
             attached.extend(commands.into_iter().next().map(|command| Place { path, command }));

@@ -105,6 +105,7 @@ pub(crate) const fn host(name: HostName) -> Host {
         HostName::CopilotCli => Host::CopilotCli,
         HostName::Cursor => Host::Cursor,
         HostName::VsCode => Host::VsCode,
+        HostName::Opencode => Host::Opencode,
     }
 }
 

@@ -19,6 +19,7 @@ pub(crate) fn run(global: &Global, args: &Policy, output: &mut Output) -> Result
     match &args.act {
         PolicyAct::Show(session) => show(global, session, output),
         PolicyAct::Set(args) => set(global, args, output),
+        PolicyAct::Import(args) => super::policy_import::run(global, args, output),
         PolicyAct::Presets => presets(output),
     }
 }

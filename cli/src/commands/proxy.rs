@@ -6,6 +6,8 @@ use crate::output::Output;
 
 #[cfg(feature = "proxy")]
 pub(crate) fn run(global: &Global, args: &Proxy, output: &mut Output) -> Result<Code, Failure> {
+    use crate::args::ProxyMode;
+    use acpdb_live::proxy::prune::Places;
     use acpdb_live::proxy::server::{Options, serve};
     use acpdb_live::proxy::{ProxyError, may_listen};
     super::at::refuse(global)?;
@@ -19,7 +21,12 @@ pub(crate) fn run(global: &Global, args: &Proxy, output: &mut Output) -> Result<
     };
     may_listen(args.listen, args.token.as_deref()).map_err(|error| failure(&error))?;
     let store = crate::place::open(global, output)?;
-    let options = Options { listen: args.listen, upstream: args.upstream.clone(), token: args.token.clone() };
+    let prune = match args.mode {
+        ProxyMode::Record => None,
+        ProxyMode::Prune => Some(Places::usual(&|name| std::env::var(name).ok())),
+    };
+    let options =
+        Options { listen: args.listen, upstream: args.upstream.clone(), token: args.token.clone(), prune };
     let mut told = Ok(());
     let served = serve(store.clone(), &options, &mut |address| {
         told = output

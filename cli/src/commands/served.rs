@@ -45,6 +45,7 @@ pub(crate) fn run(
     };
     let exporters: Vec<Exporter> = FORMATS.iter().map(|format| Exporter::new(*format)).collect();
     let mut renderers: Vec<&dyn Renderer> = vec![&PlainText];
+    renderers.extend(acpdb_live::plugin::shown::Shown::ALL.iter().map(|shown| -> &dyn Renderer { shown }));
     renderers.extend(exporters.iter().map(|exporter| -> &dyn Renderer { exporter }));
     let again = store.served_again(session.id, &at, &renderers)?;
     if !again.is_same {

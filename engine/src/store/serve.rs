@@ -123,6 +123,12 @@ impl Session {
         Ok(Step { session: self.clone(), key })
     }
 
+    /// A step whose beginning the host's own recording tells: nothing is recorded for it. `key` names it where the context is
+    /// recorded as sent.
+    pub fn step_begun(&self, key: impl Into<String>) -> Step {
+        Step { session: self.clone(), key: key.into() }
+    }
+
     /// What a flush would change, cost and save, under the policy in force. Records nothing. Cost: O(items).
     ///
     /// # Errors

@@ -223,6 +223,23 @@ pub fn read(
     Ok(context.report)
 }
 
+/// Imports messages of an opencode session that a plug-in tells: `{info, messages[{info, parts[]}]}` with those that are new
+/// or changed. The facts are those of an export or of the database, but for the document that an export is.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_opencode_messages(
+    input: impl BufRead,
+    options: &Options,
+    sink: &mut dyn Sink,
+) -> Result<ImportReport, ImportError> {
+    let input: Box<dyn BufRead + '_> = Box::new(BufReader::with_capacity(1 << 16, BoxedRead(input)));
+    let report = ImportReport::new(Format::Opencode);
+    let mut context = Context { name: "opencode", options, sink, report, offset: 0, facts: 0 };
+    opencode::read_messages(input, &mut context)?;
+    Ok(context.report)
+}
+
 struct BoxedRead<R>(R);
 
 impl<R: Read> Read for BoxedRead<R> {

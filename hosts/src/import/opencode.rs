@@ -80,6 +80,28 @@ pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), Im
     Ok(())
 }
 
+/// Imports messages of a session that are told one after the other: a document that need not hold them all. What is between
+/// its records is not kept, for the host has no such document.
+pub(super) fn read_messages(input: Input<'_>, context: &mut Context<'_>) -> Result<(), ImportError> {
+    let mut values = ValueReader::documents(input, &context.options.limits);
+    while let Some(value) = values.read()? {
+        let (line, offset) = (value.line, value.offset);
+        let Admitted::Text(text) = context.report.admit(&value) else {
+            return Err(other_format(line, offset, "the text is too long or too deep"));
+        };
+        let [info, messages] = json::pick(text, ["info", "messages"]).unwrap_or_default();
+        let (Some(info), Some(messages)) = (info, messages.and_then(json::elements)) else {
+            return Err(other_format(line, offset, "no info and messages"));
+        };
+        let end = offset + text.len() as u64;
+        let mut session = Session::open(info, context);
+        for message in messages {
+            session.message(message, end, context)?;
+        }
+    }
+    Ok(())
+}
+
 fn other_format(line: u64, offset: u64, reason: &'static str) -> ImportError {
     ImportError::OtherFormat { format: Format::Opencode, line, offset, reason }
 }

@@ -8,6 +8,7 @@
 //! Detaching gives back the very bytes of before where nothing else changed the file: that is so when the backup, with
 //! our hooks put in once more, is what the file holds now. Else our hooks are taken out of what it holds.
 
+pub mod plugin;
 pub mod settings;
 
 #[cfg(test)]
@@ -24,7 +25,8 @@ use crate::host::{Host, Mode};
 const FILE_BYTES_MAX: u64 = 16 << 20;
 
 /// Folders that attaching may have made.
-const FOLDERS: &[&str] = &[".claude", ".codex", ".gemini", ".cursor", "hooks", ".github"];
+const FOLDERS: &[&str] =
+    &[".claude", ".codex", ".gemini", ".cursor", "hooks", ".github", ".opencode", "plugin"];
 
 /// Whose settings are meant.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -59,6 +61,12 @@ pub enum AttachError {
         path: PathBuf,
         /// Why not.
         source: std::io::Error,
+    },
+    /// A file of that name is there, and acpdb did not write it.
+    #[error("{} is there already and is not the plug-in of acpdb; it is left alone", path.display())]
+    Taken {
+        /// The file.
+        path: PathBuf,
     },
     /// What it holds is not understood, so nothing of it is changed.
     #[error("{} is left alone: {source}", path.display())]
@@ -113,6 +121,14 @@ pub fn place(
         (Host::CopilotCli, Reach::Project) => project.join(".github/hooks/acpdb-copilot.json"),
         (Host::Cursor, Reach::Project) => project.join(".cursor/hooks.json"),
         (Host::Cursor, Reach::User) => home()?.join(".cursor/hooks.json"),
+        (Host::Opencode, Reach::Project) => project.join(".opencode/plugin/acpdb.js"),
+        (Host::Opencode, Reach::User) => match set("OPENCODE_CONFIG_DIR") {
+            Some(folder) => folder.join("plugin/acpdb.js"),
+            None => match set("XDG_CONFIG_HOME") {
+                Some(folder) => folder.join("opencode/plugin/acpdb.js"),
+                None => home()?.join(".config/opencode/plugin/acpdb.js"),
+            },
+        },
         (Host::VsCode, Reach::Project) => project.join(".github/hooks/acpdb-vscode.json"),
         (Host::CopilotCli | Host::VsCode, Reach::User) => {
             return Err(AttachError::NoPlace { host, takes: "a project (--project)" });

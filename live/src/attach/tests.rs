@@ -9,6 +9,11 @@ use super::*;
 
 const WORDS: &str = "/bin/acpdb hook claude-code --mode prune";
 
+/// Hosts that take hooks.
+fn hooked() -> impl Iterator<Item = Host> {
+    Host::ALL.into_iter().filter(|host| !host.takes_plugin())
+}
+
 fn command(host: Host) -> Command {
     Command { words: words(Path::new("/bin/acpdb"), None, host, Mode::Prune), host }
 }
@@ -72,7 +77,7 @@ const FILES: &[&str] = &[
 
 #[test]
 fn what_was_attached_twice_is_attached_once() {
-    for host in Host::ALL {
+    for host in hooked() {
         for file in FILES {
             let once = settings::attached(file, &command(host)).unwrap();
             assert_eq!(settings::attached(&once, &command(host)).unwrap(), once, "{host} {file:?}");
@@ -100,7 +105,7 @@ fn hooks_of_others_stay_even_in_the_same_group() {
 
 #[test]
 fn detaching_gives_back_the_very_bytes() {
-    for host in Host::ALL {
+    for host in hooked() {
         for file in FILES.iter().filter(|file| !file.is_empty()) {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("settings.json");
@@ -121,7 +126,7 @@ fn detaching_gives_back_the_very_bytes() {
 fn a_file_that_attaching_made_goes_with_its_folder() {
     let folder = tempfile::tempdir().unwrap();
     let none = |_: &str| None;
-    for host in Host::ALL {
+    for host in hooked() {
         let path = place(host, Reach::Project, folder.path(), &none).unwrap();
         let plan = attach(&path, &command(host).words, host).unwrap();
         assert!(plan.diff().contains("\n+"), "{}", plan.diff());
@@ -186,8 +191,31 @@ fn places_follow_the_environment() {
         copilot-cli: /p/.github/hooks/acpdb-copilot.json | copilot-cli takes hooks of a project (--project) only
         cursor: /p/.cursor/hooks.json | /home/ada/.cursor/hooks.json
         vscode: /p/.github/hooks/acpdb-vscode.json | vscode takes hooks of a project (--project) only
+        opencode: /p/.opencode/plugin/acpdb.js | /home/ada/.config/opencode/plugin/acpdb.js
     "#]].assert_eq(&said);
     let moved = |name: &str| (name == "CLAUDE_CONFIG_DIR").then(|| "/c".to_owned());
     assert_eq!(at(Host::ClaudeCode, Reach::User, &moved), "/c/settings.json");
     assert!(at(Host::Cursor, Reach::User, &|_| None).contains("no home folder"));
+}
+
+#[test]
+fn a_plugin_is_a_file_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = place(Host::Opencode, Reach::Project, folder.path(), &|_: &str| None).unwrap();
+    let (program, store) = (Path::new("/bin/it's acpdb"), Path::new("/p/.acpdb"));
+    let attach = |mode| plugin::attach(&path, Host::Opencode, program, Some(store), mode).unwrap();
+    attach(Mode::Record).apply().unwrap();
+    assert!(attach(Mode::Record).is_nothing());
+    attach(Mode::Prune).apply().unwrap();
+    let settings: serde_json::Value = serde_json::from_str(&plugin::found(&path).unwrap()).unwrap();
+    let expected = serde_json::json!({"program": "/bin/it's acpdb", "db": "/p/.acpdb", "mode": "prune"});
+    assert_eq!(settings, expected);
+    plugin::detach(&path).unwrap().apply().unwrap();
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is left");
+    assert!(plugin::detach(&path).unwrap().is_nothing());
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(&path, "export default 1").unwrap();
+    for plan in [plugin::detach(&path), plugin::attach(&path, Host::Opencode, program, None, Mode::Prune)] {
+        assert!(plan.unwrap_err().to_string().contains("left alone"));
+    }
 }

@@ -28,7 +28,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use crate::host::Host;
-use crate::told::{Answer, Told};
+use crate::told::{Answer, Event, Told};
 
 /// Why something is no event.
 #[derive(Debug, thiserror::Error)]
@@ -67,6 +67,7 @@ pub fn parse(host: Host, text: &str, event: Option<&str>) -> Result<Told, Dialec
         Host::GeminiCli => gemini::event(&name, &value),
         Host::CopilotCli => copilot::event(&name, &value),
         Host::Cursor => cursor::event(&name, &value),
+        Host::Opencode => Event::Other,
     };
     Ok(Told { session, name, cwd, transcript, event })
 }
@@ -82,6 +83,7 @@ pub fn render(host: Host, told: &Told, answer: &Answer) -> Value {
         Host::GeminiCli => gemini::render(told, answer),
         Host::CopilotCli => copilot::render(answer),
         Host::Cursor => cursor::render(answer),
+        Host::Opencode => json!({}),
     }
 }
 

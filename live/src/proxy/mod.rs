@@ -11,6 +11,7 @@
 //! in them.
 
 pub mod identity;
+pub mod prune;
 pub mod record;
 #[cfg(feature = "proxy")]
 pub mod server;

@@ -5,6 +5,7 @@ use acpdb_engine::{Error, Store};
 use serde_json::{Value, json};
 
 use super::identity::Identity;
+use super::prune::Pruned;
 
 /// Most bytes of a request or an answer that are kept until it is recorded. What is longer goes through all the same.
 pub const KEPT_BYTES_MAX: usize = 64 << 20;
@@ -28,6 +29,8 @@ pub struct Exchange {
     pub milliseconds: u64,
     /// Why the answer is not whole, if it is not.
     pub error: Option<String>,
+    /// What was changed on the way; `None`: nothing, and nothing was to be.
+    pub pruned: Option<Pruned>,
 }
 
 /// Records an exchange in its session. Durable when it returns.
@@ -60,6 +63,7 @@ pub fn summary(exchange: &Exchange) -> Value {
         "first_milliseconds": exchange.first_milliseconds,
         "milliseconds": exchange.milliseconds,
         "error": exchange.error,
+        "pruned": exchange.pruned,
     })
 }
 

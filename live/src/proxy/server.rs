@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use acpdb_engine::Store;
 use http_body_util::{BodyExt as _, Full, combinators::BoxBody};
@@ -19,13 +19,14 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 
 use super::identity::{self, Identity};
+use super::prune::{Places, Pruned, prune};
 use super::record::{Exchange, KEPT_BYTES_MAX, record};
 use super::{ProxyError, may_listen};
 
 /// The header in which a client sends the token of a proxy that others can reach.
 const TOKEN: HeaderName = HeaderName::from_static("x-acpdb-token");
 
-type Outgoing = Client<HttpsConnector<HttpConnector>, Copied<Incoming>>;
+type Outgoing = Client<HttpsConnector<HttpConnector>, Copied<BoxBody<Bytes, hyper::Error>>>;
 type Answer = Response<BoxBody<Bytes, hyper::Error>>;
 
 /// How a proxy is run.
@@ -37,7 +38,12 @@ pub struct Options {
     pub upstream: String,
     /// What clients have to send in `x-acpdb-token`.
     pub token: Option<String>,
+    /// Requests are sent as acpdb serves them; the places where hosts keep what they record.
+    pub prune: Option<Places>,
 }
+
+/// How long a request is held up for what is served; past it, it goes on as it is.
+const PRUNE_WAIT: Duration = Duration::from_secs(3);
 
 struct Proxy {
     store: Store,
@@ -46,6 +52,7 @@ struct Proxy {
     /// A path of the provider's own, before those of its API.
     base: String,
     token: Option<String>,
+    prune: Option<Places>,
     client: Outgoing,
 }
 
@@ -73,6 +80,7 @@ pub fn serve(store: Store, options: &Options, ready: &mut dyn FnMut(SocketAddr))
         authority: authority.to_owned(),
         base: upstream.path().trim_end_matches('/').to_owned(),
         token: options.token.clone(),
+        prune: options.prune.clone(),
         client: client.http1_preserve_header_case(true).build(connector),
     });
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -129,9 +137,21 @@ impl Proxy {
         request.headers_mut().insert(HOST, host);
         let began = Instant::now();
         let (sent, sent_told) = tokio::sync::oneshot::channel();
+        let mut exchange = Exchange { path: plain, ..Exchange::default() };
+        let request = match (&self.prune, &identity) {
+            (Some(places), Some(identity)) if is_plain(&request) => {
+                match self.pruned(request, identity, places, &exchange.path).await {
+                    Ok((request, pruned)) => {
+                        exchange.pruned = Some(pruned);
+                        request
+                    }
+                    Err(error) => return said(StatusCode::BAD_REQUEST, &chained(&error)),
+                }
+            }
+            _ => request.map(http_body_util::BodyExt::boxed),
+        };
         let request = request.map(|body| Copied::new(body, sent));
         let answered = self.client.request(request).await;
-        let mut exchange = Exchange { path: plain, ..Exchange::default() };
         exchange.first_milliseconds = elapsed(began);
         let (answer, got_told) = match answered {
             Ok(answer) => {
@@ -163,6 +183,47 @@ impl Proxy {
             });
         }
         answer
+    }
+}
+
+/// Whether a request has a body that can be read here: short enough, and not packed.
+fn is_plain(request: &Request<Incoming>) -> bool {
+    let fits = request.body().size_hint().upper().is_none_or(|bytes| bytes <= KEPT_BYTES_MAX as u64);
+    let is_packed = request.headers().contains_key(hyper::header::CONTENT_ENCODING);
+    request.method() == hyper::Method::POST && fits && !is_packed
+}
+
+impl Proxy {
+    /// The request as acpdb serves it; as it was where that fails, takes too long, or is not understood.
+    async fn pruned(
+        &self,
+        request: Request<Incoming>,
+        identity: &Identity,
+        places: &Places,
+        path: &str,
+    ) -> Result<(Request<BoxBody<Bytes, hyper::Error>>, Pruned), hyper::Error> {
+        let (mut head, body) = request.into_parts();
+        let body = body.collect().await?.to_bytes();
+        let work = {
+            let (store, identity, places) = (self.store.clone(), identity.clone(), places.clone());
+            let (path, body) = (path.to_owned(), body.clone());
+            tokio::task::spawn_blocking(move || prune(&store, &identity, &path, &body, &places))
+        };
+        let late = |why: &str| {
+            (None, Pruned { untouched: Some(why.to_owned()), bytes_before: body.len(), ..Pruned::default() })
+        };
+        let (made, pruned) = match tokio::time::timeout(PRUNE_WAIT, work).await {
+            Ok(Ok(done)) => done,
+            Ok(Err(_)) => late("a bug ended what was being done"),
+            Err(_) => late("the store is slow"),
+        };
+        let body = made.map_or(body, Bytes::from);
+        if head.headers.remove(hyper::header::TRANSFER_ENCODING).is_some()
+            || head.headers.contains_key(hyper::header::CONTENT_LENGTH)
+        {
+            head.headers.insert(hyper::header::CONTENT_LENGTH, HeaderValue::from(body.len()));
+        }
+        Ok((Request::from_parts(head, Full::new(body).map_err(|never| match never {}).boxed()), pruned))
     }
 }
 

@@ -129,7 +129,7 @@ mod through {
     fn proxy(folder: &std::path::Path, upstream: String) -> (Store, SocketAddr) {
         let store = Store::builder(folder.join("store")).any_file_system().open().unwrap();
         let (tell, told) = std::sync::mpsc::channel();
-        let options = Options { listen: "127.0.0.1:0".parse().unwrap(), upstream, token: None };
+        let options = Options { listen: "127.0.0.1:0".parse().unwrap(), upstream, token: None, prune: None };
         let own = store.clone();
         std::thread::spawn(move || {
             let _ = serve(own, &options, &mut |address| tell.send(address).unwrap());
@@ -228,5 +228,142 @@ mod through {
         let answer = String::from_utf8(asked(address, b"{}")).unwrap();
         assert!(answer.starts_with("HTTP/1.1 502") && answer.contains("cannot be reached"), "{answer}");
         assert!(recorded(&store).contains("\"status\":0"));
+    }
+}
+
+mod pruning {
+    use acpdb_engine::Store;
+    use acpdb_engine::entry::{Entry, StreamInfo};
+    use acpdb_engine::event::Role;
+    use acpdb_engine::fold::Policy;
+    use serde_json::{Value, json};
+
+    use crate::proxy::identity::Identity;
+    use crate::proxy::prune::{Places, prune};
+
+    fn store(folder: &std::path::Path) -> Store {
+        let store = Store::builder(folder.join("store"))
+            .registry(acpdb_hosts::registry())
+            .any_file_system()
+            .open()
+            .unwrap();
+        let policy = Policy::from_json(r#"{"preset": "acp", "serve.mode": "eager"}"#).unwrap();
+        let _ = store.set_policy(None, &policy, None).unwrap();
+        let read = |step: &str, call: &str| {
+            [
+                Entry::step(step),
+                Entry::tool_started(call, "Read", r#"{"file_path":"/p/a.rs"}"#),
+                Entry::tool_completed(call, LONG),
+            ]
+        };
+        let prompt = [Entry::prompt("p1"), Entry::message("p1", Role::User, "Look.")];
+        let entries = prompt.into_iter().chain(read("s1", "c1")).chain(read("s2", "c2")).collect();
+        let _ = store.append(&StreamInfo::session("claude-code", "one"), entries).unwrap();
+        store
+    }
+
+    /// Longer than what stands in its place.
+    const LONG: &str =
+        "fn main() { println!(\"a line that is long enough to be worth hiding, and another one\"); }";
+
+    const HIDDEN: &str = "[auto-superseded: hash duplicate]";
+
+    #[test]
+    fn only_the_values_of_superseded_results_differ() {
+        let result = |id: &str| {
+            json!({"type": "tool_result", "tool_use_id": id, "content": [{"type": "text", "text": "é \\ fn"}],
+            "cache_control": {"type": "ephemeral"}})
+        };
+        let anthropic = json!({"model": "claude-lab", "big": 1e21, "tools": [{"name": "Read"}], "messages": [
+            {"role": "user", "content": "Look."},
+            {"role": "user", "content": [result("c1"), result("c2"), result("c9")]}]});
+        let output = |id: &str| json!({"type": "function_call_output", "call_id": id, "output": "long"});
+        let responses = json!({"model": "gpt", "tools": [{"name": "x"}], "input": [output("c1"), output("c2"), output("c9")]});
+        let tool = |id: &str| json!({"role": "tool", "tool_call_id": id, "content": "long"});
+        let chat = json!({"model": "gpt", "tools": [{"name": "x"}], "messages": [tool("c1"), tool("c2"), tool("c9")]});
+        for (path, body, place) in [
+            ("/v1/messages", anthropic, "/messages/1/content/0/content"),
+            ("/v1/responses", responses, "/input/0/output"),
+            ("/v1/chat/completions", chat, "/messages/0/content"),
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            let store = store(folder.path());
+            let identity = Identity { host: "claude-code", session: "one".to_owned() };
+            let (made, pruned) =
+                prune(&store, &identity, path, body.to_string().as_bytes(), &Places::default());
+            let mut expected = body.clone();
+            *expected.pointer_mut(place).unwrap() = HIDDEN.into();
+            let made = String::from_utf8(made.unwrap()).unwrap();
+            assert_eq!(made, expected.to_string(), "{path}");
+            assert_eq!((pruned.changes, pruned.unknown), (1, 1), "{path}");
+            // Asked again, the same; the log says what was sent.
+            let (again, _) = prune(&store, &identity, path, body.to_string().as_bytes(), &Places::default());
+            assert_eq!(again.unwrap(), made.as_bytes());
+        }
+    }
+
+    #[test]
+    fn what_is_not_understood_goes_through_and_says_why() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = store(folder.path());
+        let identity = |session: &str| Identity { host: "claude-code", session: session.to_owned() };
+        let whole = r#"{"model":"m","tools":[{}],"messages":[]}"#;
+        for (session, path, body, why) in [
+            ("one", "/v1/models", whole, "another API"),
+            ("one", "/v1/messages/count_tokens", whole, "another API"),
+            ("one", "/v1/messages", "no JSON", "the body is not understood"),
+            ("one", "/v1/messages", r#"{"messages":[]}"#, "a request without tools"),
+            ("none", "/v1/messages", whole, "there is no"),
+        ] {
+            let (made, pruned) = prune(&store, &identity(session), path, body.as_bytes(), &Places::default());
+            assert_eq!(made, None, "{path} {body}");
+            let said = pruned.untouched.unwrap_or_default();
+            assert!(said.contains(why) || session == "none" && !said.is_empty(), "{path} {body}: {said}");
+        }
+    }
+
+    #[test]
+    fn reasoning_behind_a_change_goes_with_the_next_prompt() {
+        use acpdb_engine::entry::PartEntry;
+        use acpdb_engine::event::PartKind;
+        let folder = tempfile::tempdir().unwrap();
+        let store = store(folder.path());
+        let mut thought = PartEntry::of(PartKind::Reasoning, "Once more.");
+        thought.signature = Some(b"sig==".as_slice().into());
+        let info = StreamInfo::session("claude-code", "two");
+        let read = |step: &str, call: &str| {
+            [
+                Entry::step(step),
+                Entry::tool_started(call, "Read", r#"{"file_path":"/p/a.rs"}"#),
+                Entry::tool_completed(call, LONG),
+            ]
+        };
+        let _ = store.append(&info, read("s1", "c1").to_vec()).unwrap();
+        let identity = Identity { host: "claude-code", session: "two".to_owned() };
+        let result = |id: &str| json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": id, "content": LONG}]});
+        let thinks = json!({"role": "assistant", "content": [
+            {"type": "thinking", "thinking": "Once more.", "signature": "sig=="},
+            {"type": "tool_use", "id": "c2", "name": "Read", "input": {}}]});
+        let ask = |messages: Value| {
+            let body = json!({"model": "claude-opus-5-5", "tools": [{}], "messages": messages}).to_string();
+            let (made, _) = prune(&store, &identity, "/v1/messages", body.as_bytes(), &Places::default());
+            let made: Option<Value> = made.map(|made| serde_json::from_slice(&made).unwrap());
+            made.unwrap_or_else(|| serde_json::from_str(&body).unwrap())
+        };
+        let first = ask(json!([result("c1")]));
+        assert_eq!(first.pointer("/messages/0/content/0/content"), Some(&json!(LONG)));
+        let mut entries = vec![Entry::step("s2"), Entry::message_parts("m2", Role::Assistant, vec![thought])];
+        entries.extend(read("s2", "c2").into_iter().skip(1));
+        let _ = store.append(&info, entries).unwrap();
+        let within = ask(json!([result("c1"), thinks, result("c2")]));
+        assert_eq!(within.pointer("/messages/0/content/0/content"), Some(&json!(LONG)), "it waits");
+        assert_eq!(within.pointer("/messages/1"), Some(&thinks));
+        let prompt = json!({"role": "user", "content": "Go on."});
+        let _ = store
+            .append(&info, vec![Entry::prompt("p2"), Entry::message("p2", Role::User, "Go on.")])
+            .unwrap();
+        let later = ask(json!([result("c1"), thinks, result("c2"), prompt]));
+        assert_eq!(later.pointer("/messages/0/content/0/content"), Some(&json!(HIDDEN)));
+        assert_eq!(later.pointer("/messages/1/content/0/type"), Some(&json!("tool_use")), "{later}");
     }
 }

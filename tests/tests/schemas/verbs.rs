@@ -100,6 +100,7 @@ const ACTS: &[&str] = &[
     "memory import memory.jsonl",
     "policy set balanced --session s1",
     "policy set file.edit_quiet_steps=3",
+    "policy import plugin.jsonc --dry-run",
     "fork s1 --id s4",
     "rewind t3 --session s4",
     "export html s1 -o page.html",
@@ -137,6 +138,10 @@ const ACTS: &[&str] = &[
 pub(crate) fn answers() -> Answers {
     let world = World::fed();
     world.write("empty.jsonl", "");
+    world.write(
+        "plugin.jsonc",
+        "{\"debug\": true, \"tools\": {\"todoReminder\": {\"initialTurns\": 3}}} // a plug-in's",
+    );
     world.write(
         "request.json",
         r#"{"model":"claude","max_tokens":5,"messages":[{"role":"assistant","content":"hi"}]}"#,

@@ -1,0 +1,70 @@
+//! `acpdb plugin HOST`: what the plug-in of a host asks, a JSON object a line, and a line back for each.
+//!
+//! It ends when standard input does. A fault is an answer like any other: what the host makes of it is the plug-in's to
+//! say. What was done stands in the journal of hooks.
+
+use std::io::{BufRead as _, Write as _};
+use std::time::Instant;
+
+use acpdb_live::Host;
+use acpdb_live::journal::{self, Line};
+use acpdb_live::plugin::Desk;
+
+use super::hook::mode;
+use crate::args::{Global, Plugin, PluginHost};
+use crate::failure::{Code, Failure};
+use crate::output::Output;
+use crate::place;
+
+pub(crate) fn run(global: &Global, args: &Plugin) -> Result<Code, Failure> {
+    super::at::refuse(global)?;
+    let host = match args.host {
+        PluginHost::Opencode => Host::Opencode,
+    };
+    let (db, settings) = (global.db.clone(), global.settings.clone());
+    let open = move || {
+        let global = Global { db: db.clone(), quiet: true, settings: settings.clone(), ..Global::default() };
+        let output = Output::new(&global);
+        place::open(&global, &output).map_err(|failure| failure.message)
+    };
+    let mut desk = Desk::new(host, mode(args.mode), Box::new(open));
+    let journal = journal::path(&|name| std::env::var(name).ok());
+    let mut input = std::io::stdin().lock();
+    let mut out = std::io::stdout().lock();
+    let mut text = String::new();
+    loop {
+        text.clear();
+        let read =
+            input.read_line(&mut text).map_err(|error| Failure::io("read", "standard input", &error))?;
+        if read == 0 {
+            break;
+        }
+        if text.trim().is_empty() {
+            continue;
+        }
+        let began = Instant::now();
+        let (answer, done) = desk.answer(&text);
+        // A host that is gone needs no answer; what it told is recorded.
+        if writeln!(out, "{answer}").and_then(|()| out.flush()).is_err() {
+            continue;
+        }
+        let line = Line {
+            at: super::at::now().0,
+            host: host.name().to_owned(),
+            event: done.op,
+            session: done.session,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            milliseconds: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
+            event_count: done.event_count,
+            has_answered: done.has_answered,
+            error: done.error,
+        };
+        if let Some(path) = &journal {
+            let _ = journal::add(path, &line);
+        }
+    }
+    if let Some(store) = desk.into_store() {
+        store.close()?;
+    }
+    Ok(Code::Ok)
+}

@@ -1,0 +1,271 @@
+//! `acpdb policy import FILE`: the configuration of a pruning plug-in as a policy.
+//!
+//! ```text
+//! JSON with comments -> rows of the table -> keys of the policy         what is in no row is named, never dropped in silence
+//! ```
+
+use acpdb_engine::fold::Policy as Rules;
+use acpdb_engine::ids::Seq;
+use serde_json::{Map, Value, json};
+
+use crate::args::{Global, PolicyImport};
+use crate::failure::{Code, Failure};
+use crate::output::{Escape, Output, escape};
+use crate::place;
+
+/// Largest configuration that is read.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// Where a setting stands, and the key of the policy that says the same.
+const COPIED: &[(&str, &str)] = &[
+    ("/protectedTools", "protected_tools"),
+    ("/tools/settings/protectedTools", "protected_tools"),
+    ("/protectedFilePatterns", "protected_files"),
+    ("/turnProtection/enabled", "turn_protection"),
+    ("/turnProtection/turns", "turn_protection.turns"),
+    ("/strategies/deduplication/protectedTools", "repeat.protected_tools"),
+    ("/strategies/supersedeWrites/protectedTools", "file.protected_tools"),
+    ("/strategies/supersedeReads/protectedTools", "file.protected_tools"),
+    ("/strategies/purgeErrors/enabled", "purge_errors"),
+    ("/strategies/purgeErrors/turns", "purge_errors.turns"),
+    ("/strategies/purgeErrors/protectedTools", "purge_errors.protected_tools"),
+    ("/strategies/aggressivePruning/aggressiveFilePrune", "file.any_call"),
+    ("/strategies/truncation/enabled", "truncate"),
+    ("/strategies/truncation/maxTokens", "truncate.max_tokens"),
+    ("/strategies/truncation/headRatio", "truncate.head_ratio"),
+    ("/strategies/truncation/tailRatio", "truncate.tail_ratio"),
+    ("/strategies/truncation/minTurnsOld", "truncate.turns_min"),
+    ("/strategies/truncation/targetTools", "truncate.tools"),
+    ("/strategies/thinkingCompression/enabled", "compress_reasoning"),
+    ("/strategies/thinkingCompression/maxTokens", "compress_reasoning.max_tokens"),
+    ("/strategies/thinkingCompression/minTurnsOld", "compress_reasoning.turns_min"),
+    ("/tools/todoReminder/enabled", "todo_reminder"),
+    ("/tools/todoReminder/initialTurns", "todo_reminder.initial_turns"),
+    ("/tools/todoReminder/repeatTurns", "todo_reminder.repeat_turns"),
+    ("/tools/todoReminder/stuckTaskTurns", "todo_reminder.stuck_task_turns"),
+    ("/tools/automataMode/enabled", "automata"),
+    ("/tools/automataMode/initialTurns", "automata.initial_turns"),
+];
+
+/// Settings that are read in other ways.
+const READ: &[&str] = &[
+    "/$schema",
+    "/strategies/deduplication/enabled",
+    "/strategies/supersedeWrites/enabled",
+    "/strategies/supersedeReads/enabled",
+    "/manualMode/enabled",
+    "/manualMode/automaticStrategies",
+];
+
+/// What becomes of a configuration.
+#[derive(Debug, PartialEq)]
+struct Imported {
+    /// Keys of the policy.
+    keys: Map<String, Value>,
+    /// Settings that no key stands for.
+    left: Vec<String>,
+}
+
+pub(crate) fn run(global: &Global, args: &PolicyImport, output: &mut Output) -> Result<Code, Failure> {
+    super::at::refuse(global)?;
+    let text = read(&args.file)?;
+    let imported = imported(&text).map_err(|reason| {
+        Failure::usage(format!("{}: {reason}", args.file))
+            .hint("give the plug-in's own configuration, as JSON")
+    })?;
+    let policy = Rules::from_value(&Value::Object(imported.keys)).map_err(|error| {
+        Failure::usage(format!("{}: {error}", args.file)).hint("acpdb policy show lists the keys")
+    })?;
+    let seq = if args.dry_run {
+        None
+    } else {
+        let store = place::open(global, output)?;
+        let seq = store.set_policy(None, &policy, Some("imported"))?;
+        debug_assert!(seq > Seq::ZERO, "a policy that is set has a place in the log");
+        Some(seq)
+    };
+    if output.json {
+        output.json_line(&json!({
+            "schema": "acpdb.policy_import/1",
+            "seq": seq,
+            "changed": policy.compact(),
+            "left": imported.left,
+        }))?;
+        return Ok(Code::Ok);
+    }
+    let done = seq.map_or_else(|| "would be".to_owned(), |seq| format!("{seq}"));
+    output.line(escape(
+        &format!("{done} policy of the store from here on: {}", policy.compact()),
+        Escape::Text,
+    ))?;
+    for name in &imported.left {
+        output.note(format!("{} has no counterpart here, and is left out", escape(name, Escape::Line)));
+    }
+    Ok(Code::Ok)
+}
+
+fn read(name: &str) -> Result<String, Failure> {
+    use std::io::Read as _;
+    let failed = |error: std::io::Error| {
+        let mut failure = Failure::io("read", name, &error);
+        if error.kind() == std::io::ErrorKind::NotFound {
+            failure.code = Code::NotFound;
+        }
+        failure
+    };
+    let mut text = String::new();
+    let file = std::fs::File::open(name).map_err(failed)?;
+    let _ = file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text).map_err(failed)?;
+    if text.len() as u64 > FILE_BYTES_MAX {
+        return Err(Failure::usage(format!(
+            "{name} is longer than {FILE_BYTES_MAX} bytes; that is no configuration"
+        )));
+    }
+    Ok(text)
+}
+
+/// What a configuration says, in keys of the policy.
+fn imported(text: &str) -> Result<Imported, String> {
+    let config: Value =
+        serde_json::from_str(&plain(text)).map_err(|error| format!("not valid JSON: {error}"))?;
+    if !config.is_object() {
+        return Err("not a JSON object".to_owned());
+    }
+    let mut keys = Map::new();
+    keys.insert("preset".to_owned(), json!("acp"));
+    for (pointer, key) in COPIED {
+        if let Some(value) = config.pointer(pointer) {
+            keys.insert((*key).to_owned(), value.clone());
+        }
+    }
+    let off = |pointer: &str| config.pointer(pointer) == Some(&Value::Bool(false));
+    if off("/strategies/deduplication/enabled") {
+        keys.insert("repeat".to_owned(), json!("off"));
+    }
+    if off("/strategies/supersedeWrites/enabled") || off("/strategies/supersedeReads/enabled") {
+        for class in ["write", "edit", "delete", "read", "search"] {
+            keys.insert(format!("file.{class}_clears"), json!([]));
+        }
+    }
+    let is_manual = config.pointer("/manualMode/enabled") == Some(&Value::Bool(true));
+    if is_manual && off("/manualMode/automaticStrategies") {
+        keys.insert("automatic".to_owned(), json!(false));
+    }
+    let mut left = Vec::new();
+    leaves(&config, "", &mut left);
+    left.retain(|pointer| {
+        let is_known = COPIED.iter().any(|(known, _)| pointer == known) || READ.contains(&pointer.as_str());
+        !is_known
+    });
+    let left = left.iter().map(|pointer| pointer.trim_start_matches('/').replace('/', ".")).collect();
+    Ok(Imported { keys, left })
+}
+
+/// Pointers to all that is no object.
+fn leaves(value: &Value, at: &str, found: &mut Vec<String>) {
+    match value.as_object() {
+        Some(members) => {
+            for (name, member) in members {
+                leaves(member, &format!("{at}/{name}"), found);
+            }
+        }
+        None => found.push(at.to_owned()),
+    }
+}
+
+/// JSON without comments and without commas before a closing bracket.
+fn plain(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut chars = text.chars().peekable();
+    let mut in_string = false;
+    while let Some(char) = chars.next() {
+        if in_string {
+            out.push(char);
+            match char {
+                '\\' => out.extend(chars.next()),
+                '"' => in_string = false,
+                _ => {}
+            }
+            continue;
+        }
+        match (char, chars.peek()) {
+            ('/', Some('/')) => while chars.next_if(|char| *char != '\n').is_some() {},
+            ('/', Some('*')) => {
+                let _ = chars.next();
+                let mut before = ' ';
+                for char in chars.by_ref() {
+                    if before == '*' && char == '/' {
+                        break;
+                    }
+                    before = char;
+                }
+                out.push(' ');
+            }
+            (']' | '}', _) => {
+                let kept = out.trim_end();
+                if let Some(kept) = kept.strip_suffix(',') {
+                    out.truncate(kept.len());
+                }
+                out.push(char);
+            }
+            _ => {
+                in_string = char == '"';
+                out.push(char);
+            }
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn policy(text: &str) -> (Value, Vec<String>) {
+        let imported = imported(text).unwrap();
+        (Rules::from_value(&Value::Object(imported.keys)).unwrap().compact(), imported.left)
+    }
+
+    #[test]
+    fn settings_become_keys_and_the_rest_is_named() {
+        for (text, changed, left) in [
+            ("{}", json!({"preset": "acp"}), vec![]),
+            (
+                "{ // reminders\n \"tools\": {\"todoReminder\": {\"initialTurns\": 3, /* few */ \"stuckTaskTurns\": 5,}}}",
+                json!({"preset": "acp", "todo_reminder.initial_turns": 3, "todo_reminder.stuck_task_turns": 5}),
+                vec![],
+            ),
+            (
+                r#"{"strategies": {"deduplication": {"enabled": false}}, "debug": true, "x": "// no comment, }"}"#,
+                json!({"preset": "acp", "repeat": "off"}),
+                vec!["debug", "x"],
+            ),
+            (
+                r#"{"manualMode": {"enabled": true, "automaticStrategies": false}, "turnProtection": {"enabled": true, "turns": 2}}"#,
+                json!({"preset": "acp", "automatic": false, "turn_protection": true, "turn_protection.turns": 2}),
+                vec![],
+            ),
+        ] {
+            let (found, names) = policy(text);
+            assert_eq!(found, changed, "{text}");
+            assert_eq!(names, left, "{text}");
+        }
+    }
+
+    #[test]
+    fn every_row_names_a_key_that_there_is() {
+        for (pointer, key) in COPIED {
+            assert!(
+                acpdb_engine::fold::policy_keys().iter().any(|known| known.name == *key),
+                "{pointer} -> {key}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_no_configuration_is_refused() {
+        for text in ["", "[]", "{", "nothing"] {
+            assert!(imported(text).is_err(), "{text}");
+        }
+    }
+}

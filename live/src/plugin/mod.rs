@@ -1,0 +1,395 @@
+//! What a plug-in of a host asks, all the time: a JSON object a line, and one back for each.
+//!
+//! ```text
+//! {"id":1,"op":"hello"}                                     -> tools that the plug-in may offer
+//! {"id":2,"op":"record","info":{..},"messages":[..]}        -> how many events were new
+//! {"id":3,"op":"context","info":{..},"messages":[..],..}    -> what to show otherwise than the host has it
+//! {"id":4,"op":"tool","session":"s","name":"..","arguments":{..}}  -> the reply for the model
+//! {"id":5,"op":"compacting"|"stats"|"log","session":"s"}    -> a text
+//! ```
+//!
+//! `messages` are those that are new or changed since the plug-in told them; `info` is the host's record of the session.
+//! A mistake or a fault comes back as `error`, and the plug-in lets its host go on with what it has. The store is opened by
+//! the first line that needs it, and again by the next one if that failed.
+
+pub mod shown;
+
+#[cfg(test)]
+mod tests;
+
+use acpdb_engine::entry::StreamInfo;
+use acpdb_engine::event::{Face, InjectedKind, Role};
+use acpdb_engine::fold::{FaceState, HashForm, ItemKind};
+use acpdb_engine::store::{Renderer as _, ServeOptions, Session};
+use acpdb_engine::{Error, Store, View};
+use acpdb_hosts::export::preserves_thinking;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use crate::host::{Host, Mode};
+use crate::mcp::catalog;
+use crate::mcp::tools::{ToolError, Tools};
+use crate::recording::{self, RecordingError};
+use shown::Shown;
+
+/// Version of what is spoken here.
+const PROTOCOL: u32 = 1;
+/// Tools that a model needs beside a host's own; the context tool stands before them.
+const TOOLS: &[&str] =
+    &["recall", "explain", "history_chain", "memory_remember", "memory_recall", "memory_forget"];
+/// Kept facts that are named when a host makes its context shorter.
+const FACT_COUNT_MAX: usize = 40;
+
+/// Why a line was not answered as it asked.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PluginError {
+    /// It is no request.
+    #[error("this is no request: {0}")]
+    Request(String),
+    /// Something that the request needs is not in it.
+    #[error("`{op}` needs `{member}`")]
+    Lacks {
+        /// What was asked.
+        op: String,
+        /// What is missing.
+        member: &'static str,
+    },
+    /// The store cannot be opened.
+    #[error("{0}")]
+    Open(String),
+    /// What the host has.
+    #[error(transparent)]
+    Recording(#[from] RecordingError),
+    /// A tool.
+    #[error(transparent)]
+    Tool(#[from] ToolError),
+    /// The store.
+    #[error(transparent)]
+    Store(#[from] Error),
+}
+
+#[derive(Deserialize)]
+struct Request<'a> {
+    #[serde(default)]
+    id: Value,
+    op: String,
+    #[serde(borrow)]
+    info: Option<&'a RawValue>,
+    #[serde(borrow)]
+    messages: Option<&'a RawValue>,
+    session: Option<String>,
+    name: Option<String>,
+    #[serde(default)]
+    arguments: Value,
+    #[serde(default)]
+    model: String,
+    /// The newest message is the user's: nothing of this turn was sent yet.
+    #[serde(default)]
+    is_prompt: bool,
+    #[serde(default)]
+    key: String,
+}
+
+/// What a host's record of a session is named by.
+#[derive(Deserialize)]
+struct Named {
+    id: String,
+}
+
+/// What was done for a line, for the journal.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Done {
+    /// What was asked.
+    pub op: String,
+    /// The session.
+    pub session: String,
+    /// Events that are new in the store.
+    pub event_count: u64,
+    /// Something was changed or given.
+    pub has_answered: bool,
+    /// What went wrong.
+    pub error: Option<String>,
+}
+
+/// Opens the store.
+pub type Open = dyn Fn() -> Result<Store, String>;
+
+/// Answers a plug-in of one host.
+pub struct Desk {
+    host: Host,
+    mode: Mode,
+    open: Box<Open>,
+    store: Option<Store>,
+}
+
+impl std::fmt::Debug for Desk {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Desk")
+            .field("host", &self.host)
+            .field("mode", &self.mode)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Desk {
+    /// A desk for a host's plug-in. `open` is called once something needs the store.
+    pub fn new(host: Host, mode: Mode, open: Box<Open>) -> Self {
+        Self { host, mode, open, store: None }
+    }
+
+    /// The store, if it is open.
+    pub fn into_store(self) -> Option<Store> {
+        self.store
+    }
+
+    /// Answers a line with one line, without a line feed. What is recorded is durable when it returns.
+    pub fn answer(&mut self, line: &str) -> (String, Done) {
+        let mut done = Done::default();
+        let request: Request<'_> = match serde_json::from_str(line) {
+            Ok(request) => request,
+            Err(error) => {
+                let error = PluginError::Request(error.to_string());
+                done.error = Some(error.to_string());
+                return (json!({"id": null, "error": error.to_string()}).to_string(), done);
+            }
+        };
+        done.op.clone_from(&request.op);
+        let id = request.id.clone();
+        match self.act(&request, &mut done) {
+            Ok(mut answer) => {
+                if let Some(answer) = answer.as_object_mut() {
+                    answer.insert("id".to_owned(), id);
+                }
+                (answer.to_string(), done)
+            }
+            Err(error) => {
+                let said = chained(&error);
+                done.error = Some(said.clone());
+                (json!({"id": id, "error": said}).to_string(), done)
+            }
+        }
+    }
+
+    fn act(&mut self, request: &Request<'_>, done: &mut Done) -> Result<Value, PluginError> {
+        if request.op == "hello" {
+            return Ok(self.hello());
+        }
+        let store = self.store()?;
+        match &*request.op {
+            "record" => {
+                record(&store, request, done)?;
+                Ok(json!({"events": done.event_count}))
+            }
+            "context" => {
+                record(&store, request, done)?;
+                self.context(&store, request, done)
+            }
+            "tool" => tool(&store, request, session_name(request, done)?),
+            "compacting" => {
+                let name = session_name(request, done)?;
+                Ok(json!({"texts": self.kept(&store, &name)?}))
+            }
+            "stats" => {
+                let name = session_name(request, done)?;
+                Ok(json!({"text": store.view(store.find_stream(&name)?.id)?.stats().acp_block()}))
+            }
+            "log" => {
+                let name = session_name(request, done)?;
+                let view = store.view(store.find_stream(&name)?.id)?;
+                let lines = view.read().state().log_lines(view.at(), HashForm::Shown);
+                Ok(json!({"text": lines.join("\n")}))
+            }
+            other => Err(PluginError::Request(format!("there is no `{other}`"))),
+        }
+    }
+
+    fn store(&mut self) -> Result<Store, PluginError> {
+        if let Some(store) = &self.store {
+            return Ok(store.clone());
+        }
+        let store = (self.open)().map_err(PluginError::Open)?;
+        self.store = Some(store.clone());
+        Ok(store)
+    }
+
+    fn hello(&self) -> Value {
+        let tools: Vec<Value> = if self.mode == Mode::Record {
+            Vec::new()
+        } else {
+            let named = |name: &&str| {
+                let tool = catalog::tools().into_iter().find(|tool| tool.name == *name)?;
+                Some(
+                    json!({"name": format!("acpdb_{name}"), "description": tool.description, "input": tool.input}),
+                )
+            };
+            std::iter::once(context_tool()).chain(TOOLS.iter().filter_map(named)).collect()
+        };
+        json!({"protocol": PROTOCOL, "version": env!("CARGO_PKG_VERSION"), "mode": self.mode.name(), "tools": tools})
+    }
+
+    fn info(&self, session: &str) -> StreamInfo {
+        StreamInfo::session(self.host.name(), session)
+    }
+
+    /// What the host is to show otherwise than it has it.
+    fn context(&self, store: &Store, request: &Request<'_>, done: &mut Done) -> Result<Value, PluginError> {
+        let session = store.session(self.info(&done.session));
+        if self.mode == Mode::Record {
+            return Ok(json!({"changes": []}));
+        }
+        let shown = Shown::new(preserves_thinking(&request.model));
+        if self.mode == Mode::Suggest {
+            let _ = session.inject()?;
+            let notes = shown.notes(&session.view()?.served())?;
+            done.has_answered = !notes.is_empty();
+            return Ok(json!({"changes": lines(&notes)}));
+        }
+        let options =
+            ServeOptions { inject: true, mode: Self::waits(&session, request), ..ServeOptions::default() };
+        let context = session.step_begun(request.key.as_str()).context(&shown, &options)?;
+        let view = session.view()?;
+        done.has_answered = !context.bytes.is_empty();
+        let rebased = context.rebased.is_some();
+        Ok(json!({
+            "changes": lines(&context.bytes),
+            "format": shown.format(),
+            "epoch": context.served.epoch(),
+            "tokens": context.tokens,
+            "toast": rebased.then(|| toast(&view)),
+        }))
+    }
+
+    /// Where reasoning is bound to all that stands before it, what was sent stays until the user's next message.
+    fn waits(session: &Session, request: &Request<'_>) -> Option<acpdb_engine::fold::serving::ServeMode> {
+        let is_bound = preserves_thinking(&request.model) && !request.is_prompt;
+        let has_reasoning = || {
+            session.view().is_ok_and(|view| {
+                view.current()
+                    .iter()
+                    .any(|item| item.kind == ItemKind::Reasoning && item.role == Role::Assistant)
+            })
+        };
+        (is_bound && has_reasoning()).then_some(acpdb_engine::fold::serving::ServeMode::AppendOnly)
+    }
+
+    /// What is to be kept when the host makes its context shorter: open todos, what is remembered, summaries.
+    fn kept(&self, store: &Store, name: &str) -> Result<Vec<String>, PluginError> {
+        if self.mode == Mode::Record {
+            return Ok(Vec::new());
+        }
+        let session = store.session(self.info(name));
+        let view = session.view()?;
+        let mut texts = Vec::new();
+        let todos = crate::due::todos(&view);
+        if !todos.is_empty() {
+            let rows: Vec<String> =
+                todos.iter().map(|(text, status)| format!("- [{status}] {text}")).collect();
+            texts.push(format!("Open todos, to be kept as they are:\n{}", rows.join("\n")));
+        }
+        let mut facts = Vec::new();
+        for item in view.current() {
+            let is_memory = item.injected == Some(InjectedKind::Memory);
+            let is_distilled = item.output.state == FaceState::Summary;
+            if (is_memory || is_distilled) && facts.len() < FACT_COUNT_MAX {
+                facts.push(view.shown(item.ix, Face::Output)?.text);
+            }
+        }
+        if !facts.is_empty() {
+            texts.push(format!("Facts to be kept:\n{}", facts.join("\n")));
+        }
+        Ok(texts)
+    }
+}
+
+/// The context tool, as its documents have it.
+fn context_tool() -> Value {
+    json!({
+        "name": "context",
+        "description": "Makes room in the context. discard hides, distill hides behind a summary of what matters, restore shows \
+            again. A target is the hash under a result, such as r_a1b2c, or `beginning...end` of a text of yours; distill \
+            takes a summary with each. Nothing is lost: everything stays in the history.",
+        "input": {
+            "type": "object",
+            "properties": {
+                "action": {"type": "string", "enum": ["discard", "distill", "restore"]},
+                "targets": {
+                    "type": "array", "minItems": 1,
+                    "description": "[[target], ..]; for distill [[target, summary], ..]",
+                    "items": {"type": "array", "minItems": 1, "maxItems": 2, "items": {"type": "string"}},
+                },
+            },
+            "required": ["action", "targets"],
+            "additionalProperties": false,
+        },
+    })
+}
+
+/// Records the messages of a request.
+fn record(store: &Store, request: &Request<'_>, done: &mut Done) -> Result<(), PluginError> {
+    let lacks = |member| PluginError::Lacks { op: request.op.clone(), member };
+    let info = request.info.ok_or_else(|| lacks("info"))?.get();
+    let messages = request.messages.map_or("[]", RawValue::get);
+    let named: Named = serde_json::from_str(info).map_err(|_| lacks("info.id"))?;
+    done.session = named.id;
+    done.event_count =
+        recording::opencode_messages(store, &format!(r#"{{"info":{info},"messages":{messages}}}"#))?;
+    Ok(())
+}
+
+fn session_name(request: &Request<'_>, done: &mut Done) -> Result<String, PluginError> {
+    let lacks = || PluginError::Lacks { op: request.op.clone(), member: "session" };
+    let name = request.session.clone().ok_or_else(lacks)?;
+    done.session.clone_from(&name);
+    Ok(name)
+}
+
+fn tool(store: &Store, request: &Request<'_>, session: String) -> Result<Value, PluginError> {
+    let lacks = || PluginError::Lacks { op: request.op.clone(), member: "name" };
+    let name = request.name.as_deref().ok_or_else(lacks)?;
+    if name == "context" {
+        let stream = store.find_stream(&session)?.id;
+        let reply = store.context_tool(stream, &request.arguments.to_string())?;
+        // The model expects it on the next request, whatever a rewrite of the cache costs.
+        if !reply.hidden.is_empty() || !reply.shown.is_empty() {
+            let name = store.session(StreamInfo::session(Host::Opencode.name(), session));
+            let _ = name.flush()?;
+        }
+        return Ok(json!({"text": reply.text}));
+    }
+    let tools = Tools::new(store.clone(), Some(session), None);
+    let empty = serde_json::Map::new();
+    let arguments = request.arguments.as_object().unwrap_or(&empty);
+    let reply = tools.call(name.strip_prefix("acpdb_").unwrap_or(name), arguments)?;
+    Ok(json!({"text": reply.text}))
+}
+
+/// Lines of JSON as a list.
+fn lines(bytes: &[u8]) -> Vec<Value> {
+    let text = String::from_utf8_lossy(bytes);
+    text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+}
+
+/// What a rewrite of the context did, in a line.
+fn toast(view: &View) -> String {
+    let now = view.stats();
+    let freed = now.tokens_whole.saturating_sub(now.tokens_shown);
+    format!("acpdb: ~{freed} tokens of {} are hidden, each can be restored", now.tokens_whole)
+}
+
+/// An error with its causes, on one line.
+fn chained(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let said = error.to_string();
+        if !text.ends_with(&said) {
+            text.push_str(": ");
+            text.push_str(&said);
+        }
+        cause = error.source();
+    }
+    text
+}

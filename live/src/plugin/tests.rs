@@ -1,0 +1,143 @@
+//! What a plug-in asks, and what it is answered.
+
+use acpdb_engine::Store;
+use serde_json::{Value, json};
+
+use super::Desk;
+use crate::host::{Host, Mode};
+
+struct Room {
+    _folder: tempfile::TempDir,
+    desk: Desk,
+}
+
+impl Room {
+    fn new(mode: Mode, policy: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store");
+        let store = Store::builder(&path).registry(acpdb_hosts::registry()).any_file_system().open().unwrap();
+        let policy = acpdb_engine::fold::Policy::from_json(policy).unwrap();
+        let _ = store.set_policy(None, &policy, None).unwrap();
+        let open = Box::new(move || Ok(store.clone()));
+        Self { _folder: folder, desk: Desk::new(Host::Opencode, mode, open) }
+    }
+
+    fn ask(&mut self, request: &Value) -> Value {
+        let (answer, _) = self.desk.answer(&request.to_string());
+        serde_json::from_str(&answer).unwrap()
+    }
+
+    fn context(&mut self, messages: &Value) -> Value {
+        let model = "claude-lab";
+        self.ask(&json!({"id": 1, "op": "context", "info": {"id": "ses_1", "directory": "/p"}, "messages": messages,
+            "model": model, "is_prompt": false, "key": "prt_1"}))
+    }
+}
+
+fn user(id: &str, text: &str) -> Value {
+    let part = json!({"id": format!("{id}-p"), "type": "text", "text": text});
+    json!({"info": {"id": id, "role": "user", "time": {"created": 1}}, "parts": [part]})
+}
+
+fn reads(id: &str, call: &str, output: &str) -> Value {
+    let state = json!({"status": "completed", "input": {"filePath": "/p/a.rs"}, "output": output,
+        "time": {"start": 2, "end": 3}});
+    let parts = json!([{"id": format!("{id}-s"), "type": "step-start"},
+        {"id": format!("{id}-t"), "type": "tool", "tool": "read", "callID": call, "state": state}]);
+    json!({"info": {"id": id, "role": "assistant", "time": {"created": 2, "completed": 3}}, "parts": parts})
+}
+
+/// Longer than what stands in its place.
+const LONG: &str =
+    "fn main() { println!(\"a line that is long enough to be worth hiding, and another one behind it\"); }";
+
+const EAGER: &str = r#"{"preset": "acp", "serve.mode": "eager"}"#;
+
+fn outputs(answer: &Value) -> Vec<(String, String)> {
+    let text = |change: &Value, name: &str| change.get(name).and_then(Value::as_str).map(str::to_owned);
+    let changes = answer.get("changes").and_then(Value::as_array).unwrap();
+    changes.iter().filter_map(|change| Some((text(change, "call")?, text(change, "output")?))).collect()
+}
+
+#[test]
+fn a_repeat_hides_the_earlier_result_and_the_same_is_told_once() {
+    let mut room = Room::new(Mode::Prune, EAGER);
+    let first = room.context(&json!([user("m1", "Look."), reads("m2", "c1", LONG)]));
+    assert_eq!(outputs(&first), [], "{first}");
+    let second = room.context(&json!([reads("m3", "c2", LONG)]));
+    assert_eq!(outputs(&second), [("c1".to_owned(), "[auto-superseded: hash duplicate]".to_owned())]);
+    // A program that was started anew is told everything again.
+    let again = room.context(&json!([user("m1", "Look."), reads("m2", "c1", LONG), reads("m3", "c2", LONG)]));
+    assert_eq!(again.get("changes"), second.get("changes"));
+}
+
+#[test]
+fn in_mode_record_nothing_is_changed() {
+    let mut room = Room::new(Mode::Record, EAGER);
+    room.context(&json!([user("m1", "Look."), reads("m2", "c1", "x")]));
+    let answer = room.context(&json!([reads("m3", "c2", "x")]));
+    assert_eq!(answer.get("changes"), Some(&json!([])));
+    assert_eq!(room.ask(&json!({"id": 2, "op": "hello"})).get("tools"), Some(&json!([])));
+}
+
+#[test]
+fn what_is_discarded_goes_with_the_next_request_and_comes_back() {
+    let mut room = Room::new(Mode::Prune, r#"{"preset": "acp"}"#);
+    let answer = room.context(&json!([user("m1", "Look."), reads("m2", "c1", LONG), user("m3", "Go on.")]));
+    let hash = answer.pointer("/changes/0/hash").and_then(Value::as_str).unwrap().to_owned();
+    let mut act = |action: &str| {
+        let arguments = json!({"action": action, "targets": [[hash]]});
+        room.ask(
+            &json!({"id": 3, "op": "tool", "session": "ses_1", "name": "context", "arguments": arguments}),
+        );
+        outputs(&room.context(&json!([])))
+    };
+    let hidden = act("discard");
+    assert!(hidden.iter().any(|(call, text)| call == "c1" && text.contains("removed")), "{hidden:?}");
+    assert_eq!(act("restore"), []);
+}
+
+#[test]
+fn what_is_remembered_stands_behind_the_same_message_each_time() {
+    let mut room = Room::new(Mode::Suggest, EAGER);
+    room.context(&json!([user("m1", "Look.")]));
+    let arguments = json!({"kind": "decision", "text": "Jobs wait in Postgres"});
+    let named = json!({"id": 4, "op": "tool", "session": "ses_1", "name": "acpdb_memory_remember", "arguments": arguments});
+    assert_eq!(room.ask(&named).get("error"), None);
+    let first = room.context(&json!([]));
+    assert_eq!(first.pointer("/changes/0/after"), Some(&json!("m1")), "{first}");
+    let later = room.context(&json!([reads("m2", "c1", "x")]));
+    assert_eq!(first.get("changes"), later.get("changes"));
+}
+
+#[test]
+fn mistakes_are_answered_and_end_nothing() {
+    let mut room = Room::new(Mode::Prune, EAGER);
+    for (line, said) in [
+        ("nothing", "no request"),
+        ("{}", "no request"),
+        (r#"{"id":7,"op":"dance"}"#, "there is no `dance`"),
+        (r#"{"id":7,"op":"context"}"#, "needs `info`"),
+        (r#"{"id":7,"op":"context","info":{}}"#, "needs `info.id`"),
+        (r#"{"id":7,"op":"context","info":{"id":"s"},"messages":7}"#, "cannot import the messages"),
+        (r#"{"id":7,"op":"stats","session":"none"}"#, "none"),
+        (r#"{"id":7,"op":"stats"}"#, "needs `session`"),
+    ] {
+        let (answer, done) = room.desk.answer(line);
+        let answer: Value = serde_json::from_str(&answer).unwrap();
+        let error = answer.get("error").and_then(Value::as_str).unwrap_or_default();
+        assert!(error.contains(said), "{line}: {answer}");
+        assert!(done.error.is_some(), "{line}");
+    }
+    let answer = room.context(&json!([user("m1", "Look.")]));
+    assert_eq!(answer.get("error"), None);
+}
+
+#[test]
+fn a_store_that_cannot_be_opened_is_tried_again() {
+    let mut desk = Desk::new(Host::Opencode, Mode::Prune, Box::new(|| Err("the disk is full".to_owned())));
+    for _ in 0..2 {
+        let (answer, _) = desk.answer(r#"{"id":1,"op":"stats","session":"s"}"#);
+        assert!(answer.contains("the disk is full"), "{answer}");
+    }
+}

@@ -1,0 +1,418 @@
+//! A request as acpdb serves it: results and parameters that are superseded, discarded or repeated show their stand-ins.
+//!
+//! ```text
+//! body -> whose calls -> the host's own recording, read as far as it is -> Step::context -> changes, by the ids of calls
+//!      -> the same body with these values in the place of others, byte for byte what it was elsewhere
+//! ```
+//!
+//! The host makes the request and goes on having everything whole, so each request is changed anew, in the same way until a
+//! rewrite pays. What is not understood stays: another API, a body that is packed, a request without tools, calls that the
+//! store does not know. All of these are counted.
+
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use acpdb_engine::entry::StreamInfo;
+use acpdb_engine::fold::ItemKind;
+use acpdb_engine::fold::serving::ServeMode;
+use acpdb_engine::store::ServeOptions;
+use acpdb_engine::{Error, Store};
+use acpdb_hosts::export::preserves_thinking;
+use acpdb_hosts::import::{Format, json};
+use serde::{Deserialize, Serialize};
+
+use super::identity::Identity;
+use crate::plugin::shown::{self, Shown};
+use crate::recording;
+
+/// Most folders that are looked through for a recording.
+const FOLDER_COUNT_MAX: usize = 10_000;
+
+/// What was changed in a request.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct Pruned {
+    /// Values that stand in the place of others.
+    pub changes: usize,
+    /// Results whose calls the store does not know: they went through untouched.
+    pub unknown: usize,
+    /// Bytes of the body as the host made it.
+    pub bytes_before: usize,
+    /// The context that was recorded as sent.
+    pub seq: Option<u64>,
+    /// Why nothing was changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub untouched: Option<String>,
+}
+
+/// What stands in the place of a call's parts.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize)]
+pub struct Change {
+    /// Its parameters, as JSON.
+    pub input: Option<String>,
+    /// Its result.
+    pub output: Option<String>,
+}
+
+/// The API of a request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Api {
+    /// Anthropic's messages.
+    Messages,
+    /// `OpenAI`'s responses.
+    Responses,
+    /// `OpenAI`'s chat completions.
+    Chat,
+}
+
+impl Api {
+    /// The API whose path this is.
+    pub fn of(path: &str) -> Option<Self> {
+        [("/messages", Self::Messages), ("/responses", Self::Responses), ("/chat/completions", Self::Chat)]
+            .into_iter()
+            .find_map(|(end, api)| path.ends_with(end).then_some(api))
+    }
+}
+
+/// What a request holds that matters here.
+#[derive(Debug)]
+struct Request<'a> {
+    model: Cow<'a, str>,
+    has_tools: bool,
+    messages: Vec<&'a str>,
+}
+
+impl<'a> Request<'a> {
+    fn parse(api: Api, body: &'a str) -> Option<Self> {
+        let list = if api == Api::Responses { "input" } else { "messages" };
+        let [model, tools, messages] = json::pick(body, ["model", "tools", list])?;
+        let has_tools = tools.and_then(json::elements).is_some_and(|tools| !tools.is_empty());
+        let messages = json::elements(messages?)?;
+        Some(Self { model: json::string(model).unwrap_or_default(), has_tools, messages })
+    }
+
+    /// Whether the user speaks last: nothing of this turn was sent yet.
+    fn is_prompt(&self) -> bool {
+        let spoken = self
+            .messages
+            .iter()
+            .rev()
+            .map(|message| json::pick(message, ["role", "content"]).unwrap_or_default());
+        // A host may put words of its own behind the user's.
+        let mut spoken = spoken.filter(|[role, _]| json::string(*role).as_deref() != Some("system"));
+        let Some([role, content]) = spoken.next() else { return false };
+        let blocks = content.and_then(json::elements).unwrap_or_default();
+        let has_result = blocks.iter().any(|block| {
+            let [kind] = json::pick(block, ["type"]).unwrap_or_default();
+            json::string(kind).as_deref() == Some("tool_result")
+        });
+        json::string(role).as_deref() == Some("user") && !has_result
+    }
+}
+
+/// A request as it is to be sent; `None`: as it is. What was done is told either way.
+///
+/// Durable when it returns, if anything was recorded. Cost: a pass over the body and over the host's recording, and a fold of
+/// the session (kept by snapshots).
+pub fn prune(
+    store: &Store,
+    identity: &Identity,
+    path: &str,
+    body: &[u8],
+    places: &Places,
+) -> (Option<Vec<u8>>, Pruned) {
+    let mut pruned = Pruned { bytes_before: body.len(), ..Pruned::default() };
+    let untouched = |mut pruned: Pruned, why: &str| {
+        pruned.untouched = Some(why.to_owned());
+        (None, pruned)
+    };
+    let Some(api) = Api::of(path) else { return untouched(pruned, "another API") };
+    let Ok(text) = std::str::from_utf8(body) else { return untouched(pruned, "the body is no text") };
+    let Some(request) = Request::parse(api, text) else {
+        return untouched(pruned, "the body is not understood");
+    };
+    if !request.has_tools {
+        return untouched(pruned, "a request without tools");
+    }
+    match changes(store, identity, api, &request, places) {
+        Ok((changes, seq)) => {
+            pruned.seq = Some(seq);
+            let mut edits = Edits::of(text, &changes);
+            for message in &request.messages {
+                edits.message(api, message);
+            }
+            (pruned.changes, pruned.unknown) = (edits.list.len(), edits.unknown);
+            if edits.list.is_empty() {
+                return (None, pruned);
+            }
+            (Some(edits.apply().into_bytes()), pruned)
+        }
+        Err(error) => untouched(pruned, &error.to_string()),
+    }
+}
+
+/// What the store serves of a session.
+#[derive(Debug, Default)]
+struct Changes {
+    calls: HashMap<String, Change>,
+    /// Signatures of reasoning that is not to be sent any more.
+    signatures: HashSet<String>,
+}
+
+/// What is to be changed, by the ids of calls; all that the store knows are among them.
+fn changes(
+    store: &Store,
+    identity: &Identity,
+    api: Api,
+    request: &Request<'_>,
+    places: &Places,
+) -> Result<(Changes, u64), Error> {
+    if let Some((format, path)) = places.recording(identity) {
+        // What cannot be read now is read by the next request.
+        let _ = recording::import(store, &path, format);
+    }
+    let session = store.session(StreamInfo::session(identity.host, identity.session.as_str()));
+    let view = session.view()?;
+    let is_bound = api == Api::Messages && preserves_thinking(&request.model);
+    let has_reasoning = || view.current().iter().any(|item| item.kind == ItemKind::Reasoning);
+    // Where reasoning is bound to all that stands before it, what was sent stays until the user's next message; then the
+    // reasoning behind a change goes with it.
+    let waits = is_bound && !request.is_prompt() && has_reasoning();
+    let mode = waits.then_some(ServeMode::AppendOnly);
+    let options = ServeOptions { mode, ..ServeOptions::default() };
+    let key = format!("request-{}", request.messages.len());
+    let context = session.step_begun(key).context(&Shown::bare(is_bound), &options)?;
+    let mut changes = Changes::default();
+    let stale = if is_bound { shown::stale(&context.served) } else { HashSet::new() };
+    for item in context.served.items() {
+        if stale.contains(&item.view.item)
+            && let Some(signature) = item.view.provider_signature
+        {
+            changes.signatures.insert(view.text(signature)?);
+        }
+        if let (ItemKind::Call, Some(call)) = (item.view.kind, &item.view.call) {
+            changes.calls.entry(call.to_string()).or_default();
+        }
+    }
+    for line in String::from_utf8_lossy(&context.bytes).lines() {
+        #[derive(Deserialize)]
+        struct Line {
+            call: Option<String>,
+            #[serde(flatten)]
+            change: Change,
+        }
+        if let Ok(Line { call: Some(call), change }) = serde_json::from_str(line) {
+            changes.calls.insert(call, change);
+        }
+    }
+    Ok((changes, context.seq.get()))
+}
+
+/// Values of a text that give way to others.
+struct Edits<'a> {
+    text: &'a str,
+    changes: &'a Changes,
+    list: Vec<(Range<usize>, String)>,
+    unknown: usize,
+}
+
+impl<'a> Edits<'a> {
+    const fn of(text: &'a str, changes: &'a Changes) -> Self {
+        Self { text, changes, list: Vec::new(), unknown: 0 }
+    }
+
+    fn message(&mut self, api: Api, message: &'a str) {
+        match api {
+            Api::Messages => {
+                let [content] = json::pick(message, ["content"]).unwrap_or_default();
+                let blocks = content.and_then(json::elements).unwrap_or_default();
+                self.drop_stale(&blocks);
+                for block in blocks {
+                    let [kind, id, input, of, content] =
+                        json::pick(block, ["type", "id", "input", "tool_use_id", "content"])
+                            .unwrap_or_default();
+                    match json::string(kind).as_deref() {
+                        Some("tool_use") => self.input(id, input, false),
+                        Some("tool_result") => self.output(of, content),
+                        _ => {}
+                    }
+                }
+            }
+            Api::Responses => {
+                let [kind, call, arguments, output] =
+                    json::pick(message, ["type", "call_id", "arguments", "output"]).unwrap_or_default();
+                match json::string(kind).as_deref() {
+                    Some("function_call") => self.input(call, arguments, true),
+                    Some("function_call_output" | "custom_tool_call_output") => self.output(call, output),
+                    _ => {}
+                }
+            }
+            Api::Chat => {
+                let [role, of, content, calls] =
+                    json::pick(message, ["role", "tool_call_id", "content", "tool_calls"])
+                        .unwrap_or_default();
+                if json::string(role).as_deref() == Some("tool") {
+                    self.output(of, content);
+                }
+                for call in calls.and_then(json::elements).unwrap_or_default() {
+                    let [id, function] = json::pick(call, ["id", "function"]).unwrap_or_default();
+                    let [arguments] =
+                        function.and_then(|it| json::pick(it, ["arguments"])).unwrap_or_default();
+                    self.input(id, arguments, true);
+                }
+            }
+        }
+    }
+
+    /// Takes blocks of reasoning out of a message, unless nothing would be left of it.
+    fn drop_stale(&mut self, blocks: &[&'a str]) {
+        let is_stale = |block: &&str| {
+            let [kind, signature] = json::pick(block, ["type", "signature"]).unwrap_or_default();
+            let is_thinking = json::string(kind).as_deref() == Some("thinking");
+            is_thinking && json::string(signature).is_some_and(|it| self.changes.signatures.contains(&*it))
+        };
+        let stale: Vec<bool> = blocks.iter().map(is_stale).collect();
+        let Some(last) = stale.iter().rposition(|is_stale| !is_stale) else { return };
+        let start = |block: &str| block.as_ptr().addr().saturating_sub(self.text.as_ptr().addr());
+        let mut gone = Vec::new();
+        for (place, pair) in blocks.windows(2).enumerate().take(last) {
+            if let (Some(true), [one, next]) = (stale.get(place), pair) {
+                gone.push(start(one)..start(next));
+            }
+        }
+        // Those at the end go with the comma before them.
+        if let (Some(kept), Some(end)) = (blocks.get(last), blocks.last().filter(|_| last + 1 < blocks.len()))
+        {
+            gone.push(start(kept).saturating_add(kept.len())..start(end).saturating_add(end.len()));
+        }
+        self.list.extend(gone.into_iter().map(|range| (range, String::new())));
+    }
+
+    fn change(&self, id: Option<&str>) -> Option<&'a Change> {
+        self.changes.calls.get(&*json::string(id)?)
+    }
+
+    fn input(&mut self, id: Option<&str>, value: Option<&'a str>, is_text: bool) {
+        let Some((input, value)) = self.change(id).and_then(|change| change.input.as_deref()).zip(value)
+        else {
+            return;
+        };
+        // A provider takes an object there, and nothing else.
+        let is_object = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(input).is_ok();
+        if is_object {
+            self.put(value, if is_text { quoted(input) } else { input.to_owned() });
+        }
+    }
+
+    fn output(&mut self, id: Option<&str>, value: Option<&'a str>) {
+        let Some(change) = self.change(id) else {
+            self.unknown = self.unknown.saturating_add(1);
+            return;
+        };
+        if let Some((output, value)) = change.output.as_deref().zip(value) {
+            self.put(value, quoted(output));
+        }
+    }
+
+    /// Puts `new` in the place of `value`, a slice of the text.
+    fn put(&mut self, value: &str, new: String) {
+        let start = value.as_ptr().addr().saturating_sub(self.text.as_ptr().addr());
+        if value != new {
+            self.list.push((start..start.saturating_add(value.len()), new));
+        }
+    }
+
+    fn apply(mut self) -> String {
+        self.list.sort_by_key(|(range, _)| range.start);
+        let mut out = String::with_capacity(self.text.len());
+        let mut done = 0;
+        for (range, new) in self.list {
+            // Slices of one text, none inside of another: they follow each other.
+            let Some(between) = self.text.get(done..range.start) else { continue };
+            out.push_str(between);
+            out.push_str(&new);
+            done = range.end;
+        }
+        out.push_str(self.text.get(done..).unwrap_or_default());
+        out
+    }
+}
+
+fn quoted(text: &str) -> String {
+    let mut out = Vec::new();
+    json::quote(&mut out, text);
+    String::from_utf8(out).unwrap_or_default()
+}
+
+/// Where hosts keep their recordings.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Places {
+    /// Claude Code's folder of projects.
+    pub claude: Option<PathBuf>,
+    /// Codex's folder of sessions.
+    pub codex: Option<PathBuf>,
+}
+
+impl Places {
+    /// The usual ones. `variable` answers for the environment.
+    pub fn usual(variable: &dyn Fn(&str) -> Option<String>) -> Self {
+        let set = |name: &str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let home = |folder: &str| Some(set("HOME")?.join(folder));
+        let claude =
+            set("CLAUDE_CONFIG_DIR").or_else(|| home(".claude")).map(|folder| folder.join("projects"));
+        let codex = set("CODEX_HOME").or_else(|| home(".codex")).map(|folder| folder.join("sessions"));
+        Self { claude, codex }
+    }
+
+    /// The recording of a session, if it can be found by its name.
+    fn recording(&self, identity: &Identity) -> Option<(Format, PathBuf)> {
+        let (session, agent) = match identity.session.split_once('/') {
+            Some((session, agent)) => (session, Some(agent)),
+            None => (&*identity.session, None),
+        };
+        let is_name =
+            |name: &str| name.chars().all(|char| char.is_ascii_alphanumeric() || char == '-' || char == '_');
+        if !is_name(session) || !agent.is_none_or(is_name) {
+            return None;
+        }
+        match identity.host {
+            "claude-code" => {
+                let found = folders(self.claude.as_ref()?).into_iter().find_map(|folder| {
+                    let path = match agent {
+                        None => folder.join(format!("{session}.jsonl")),
+                        Some(agent) => folder.join(session).join(format!("subagents/agent-{agent}.jsonl")),
+                    };
+                    path.is_file().then_some(path)
+                });
+                Some((Format::ClaudeCode, found?))
+            }
+            "codex" => {
+                let mut days = vec![self.codex.clone()?];
+                for _ in ["year", "month", "day"] {
+                    days = days.iter().flat_map(|folder| folders(folder)).take(FOLDER_COUNT_MAX).collect();
+                }
+                let end = format!("{session}.jsonl");
+                // The newest day first: there the session is most likely.
+                let found = days.iter().rev().find_map(|day| {
+                    let files = std::fs::read_dir(day).ok()?.filter_map(|entry| Some(entry.ok()?.path()));
+                    files.into_iter().find(|path| path.to_string_lossy().ends_with(&end))
+                });
+                Some((Format::Codex, found?))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The folders in a folder, in the order of their names.
+fn folders(folder: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+    let mut folders: Vec<PathBuf> = entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.is_dir())
+        .take(FOLDER_COUNT_MAX)
+        .collect();
+    folders.sort();
+    folders
+}
