@@ -50,9 +50,44 @@ fn presets_differ_in_these_keys() {
         dcp-supersede-reads protected_tools []
         dcp-supersede-reads protected_files []
         economy file.edit_quiet_steps 3
-        economy hide_input "changes"
-        economy shelf true
+        economy state_query true
+        economy command_family true
+        economy idle.tokens_min 40
+        economy idle.cold_share 0.5
         economy serve.pointing true
+        economy serve.pointing_tokens_min 60
+        economy idle.subagents 60
+        economy idle.notes 7
+        economy idle.reads [30,80,80]
+        economy idle.shell_reads [12,24,36]
+        economy idle.searches [4,10,16]
+        economy idle.changes 10
+        economy idle.others [5,10,16]
+        economy idle.edits 120
+        economy idle.writes 80
+        economy idle.inputs 40
+        economy idle.reasoning 1
+        calm file.edit_quiet_steps 3
+        calm state_query true
+        calm command_family true
+        calm idle.tokens_min 40
+        calm idle.cold_share 0.5
+        calm serve.rule "prompts"
+        calm serve.pointing true
+        calm serve.pointing_tokens_min 60
+        calm idle.subagents 60
+        calm idle.notes 7
+        calm idle.reads [30,80,80]
+        calm idle.shell_reads [12,24,36]
+        calm idle.searches [4,10,16]
+        calm idle.changes 10
+        calm idle.others [5,10,16]
+        calm idle.edits 120
+        calm idle.writes 80
+        calm idle.inputs 40
+        calm idle.reasoning 1
+        safe file.edit_clears []
+        safe serve.pointing true
     "#]]
     .assert_eq(&table);
 }

@@ -21,7 +21,7 @@ mod stats;
 
 pub use brief::Brief;
 pub use chain::{CHAIN_MEMBER_COUNT_MAX, Chain, ChainMember, EdgeView};
-pub use explain::{Explanation, Protection, Visibility};
+pub use explain::{Explanation, Protection, Rested, Visibility};
 pub use item::{CauseView, FaceState, FaceView, ItemView, PartView};
 pub use lookup::{HashForm, TurnTokens};
 pub use served::{PendingItem, ServedChange, ServedPlace};

@@ -10,7 +10,7 @@ fn bounds(ends: &[(usize, u64)]) -> Vec<Bound> {
 
 fn cache(ends: &[(usize, u64)]) -> Cache {
     let last_tokens = ends.last().map_or(0, |end| end.1);
-    Cache { cold: false, bounds: bounds(ends), prefix_tokens: 1000, last_tokens }
+    Cache { bounds: bounds(ends), prefix_tokens: 1000, last_tokens, ..Cache::default() }
 }
 
 fn candidate(position: usize, gain: i64, waited: u32) -> Candidate {
