@@ -438,6 +438,9 @@ impl Step<'_> {
         self.core.set(old, SUPERSEDED);
         let edge = History::edge(old, new, kind, key, self.at, self.core.turn, hide_input);
         self.history.supersede(edge);
+        if !hide_input {
+            self.idle_when_superseded(old);
+        }
     }
 
     /// Lays a ready or failed call under every rule that is on.

@@ -73,7 +73,8 @@ impl Step<'_> {
         let tool = self.facts.tool(ix);
         let steers = policy.shelf.except.is_match(tool);
         let look = Look { facts: &*self.facts, policy, lists: &self.core.lists };
-        let resting = Resting { ix, face, tokens, call, tool, steers };
+        let is_superseded = self.core.live(ix).is(SUPERSEDED);
+        let resting = Resting { ix, face, tokens, call, tool, steers, is_superseded };
         (0..).zip(SHORTENING).find_map(|(number, rule)| {
             let Acts::Idle { turns, ages } = &rule.acts else { return None };
             if ages.is_some() && tokens < u64::from(policy.idle.tokens_min) {
@@ -137,6 +138,16 @@ impl Step<'_> {
         }
     }
 
+    /// A call was superseded and shows its input still: another rule may mean that now.
+    pub(super) fn idle_when_superseded(&mut self, ix: Ix) {
+        if !self.core.policy.has_idle_rules() || self.core.live(ix).status != Status::Completed {
+            return;
+        }
+        if let Some((_, turns)) = self.idle_rule(ix, Face::Input) {
+            self.idle_at(self.core.turn.0, turns, ix, Face::Input);
+        }
+    }
+
     /// Looks at a face again `turns` after `touched`.
     fn idle_at(&mut self, touched: u32, turns: u32, ix: Ix, face: Face) {
         self.core.idle.due.entry(touched.saturating_add(turns)).or_default().push((ix, face));
@@ -157,8 +168,9 @@ impl Step<'_> {
         due.dedup();
         for (ix, face) in due {
             let live = self.core.live(ix);
-            let shortened = if face == Face::Output { SHORTENED } else { 0 };
-            if !live.is(BORN) || live.is(SUPERSEDED | LEFT | CLEARED | PINNED | RESTORED | shortened) {
+            // Of a superseded call the output is hidden already; the input may still be whole.
+            let hidden = if face == Face::Output { SUPERSEDED | SHORTENED } else { 0 };
+            if !live.is(BORN) || live.is(LEFT | CLEARED | PINNED | RESTORED | hidden) {
                 continue;
             }
             if self.history.cause(ix, face, Seq::MAX).is_some() {

@@ -20,7 +20,7 @@ use serde_json::{Map, Value};
 use super::policy_keys::{KeyError, policy_keys};
 use super::reminder::{ReflectionSettings, ReminderSettings};
 pub use super::rules::Ages;
-use super::rules::shorten::ages_keys;
+use super::rules::shorten::{TURNS_MIN, ages_keys};
 use super::rules::{SHORTENING, switches};
 use super::serving::ServeSettings;
 use crate::event::ToolClass;
@@ -255,7 +255,7 @@ impl IdleRules {
         }
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a part of a u32")]
         let part = (f64::from(turns) * self.cold_share.max(0.0)).ceil() as u32;
-        Some(part.max(1))
+        Some(part.max(TURNS_MIN))
     }
 }
 

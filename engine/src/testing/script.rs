@@ -284,7 +284,7 @@ impl Played {
         let name = match tool {
             "webfetch" => "url",
             "grep" => "pattern",
-            "bash" => "command",
+            "bash" | "shell" => "command",
             _ => "filePath",
         };
         let value = match (tool, path) {

@@ -162,14 +162,16 @@ impl Policy {
                 policy.idle.cold_share = 0.5;
                 policy.serve.pointing = true;
                 policy.serve.pointing_tokens_min = 60;
+                policy.serve.horizon = 6.0;
             }
             "calm" => {
                 policy = Self { preset: name.to_owned(), ..Self::preset("economy")? };
                 policy.serve.rule = FlushRule::Prompts;
             }
             "safe" => {
+                policy = Self { preset: name.to_owned(), ..Self::preset("economy")? };
                 policy.file.edit_clears.clear();
-                policy.serve.pointing = true;
+                policy.serve.rule = FlushRule::Cold;
             }
             _ => return None,
         }

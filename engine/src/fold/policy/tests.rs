@@ -54,6 +54,7 @@ fn presets_differ_in_these_keys() {
         economy command_family true
         economy idle.tokens_min 40
         economy idle.cold_share 0.5
+        economy serve.horizon 6.0
         economy serve.pointing true
         economy serve.pointing_tokens_min 60
         economy idle.subagents 60
@@ -63,6 +64,7 @@ fn presets_differ_in_these_keys() {
         economy idle.searches [4,10,16]
         economy idle.changes 10
         economy idle.others [5,10,16]
+        economy idle.superseded 40
         economy idle.edits 120
         economy idle.writes 80
         economy idle.inputs 40
@@ -73,6 +75,7 @@ fn presets_differ_in_these_keys() {
         calm idle.tokens_min 40
         calm idle.cold_share 0.5
         calm serve.rule "prompts"
+        calm serve.horizon 6.0
         calm serve.pointing true
         calm serve.pointing_tokens_min 60
         calm idle.subagents 60
@@ -82,12 +85,33 @@ fn presets_differ_in_these_keys() {
         calm idle.searches [4,10,16]
         calm idle.changes 10
         calm idle.others [5,10,16]
+        calm idle.superseded 40
         calm idle.edits 120
         calm idle.writes 80
         calm idle.inputs 40
         calm idle.reasoning 1
         safe file.edit_clears []
+        safe file.edit_quiet_steps 3
+        safe state_query true
+        safe command_family true
+        safe idle.tokens_min 40
+        safe idle.cold_share 0.5
+        safe serve.rule "cold"
+        safe serve.horizon 6.0
         safe serve.pointing true
+        safe serve.pointing_tokens_min 60
+        safe idle.subagents 60
+        safe idle.notes 7
+        safe idle.reads [30,80,80]
+        safe idle.shell_reads [12,24,36]
+        safe idle.searches [4,10,16]
+        safe idle.changes 10
+        safe idle.others [5,10,16]
+        safe idle.superseded 40
+        safe idle.edits 120
+        safe idle.writes 80
+        safe idle.inputs 40
+        safe idle.reasoning 1
     "#]]
     .assert_eq(&table);
 }

@@ -66,6 +66,7 @@ shortening! {
     idle_searches
     idle_changes
     idle_others
+    idle_superseded
     idle_edits
     idle_writes
     idle_inputs

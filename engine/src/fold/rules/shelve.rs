@@ -19,7 +19,7 @@ pub(crate) const RULE: Shortening = Shortening {
 fn turns(look: Look<'_>, resting: &Resting<'_>, _: Ages) -> Option<u32> {
     let rule = &look.policy.shelf;
     let class = resting.call.class;
-    let meant = rule.on && !resting.steers && resting.tokens >= u64::from(rule.tokens_min);
+    let meant = rule.on && !resting.steers && resting.tokens >= u64::from(rule.tokens_min) && !resting.is_superseded;
     match resting.face {
         _ if !meant => None,
         Face::Input if !matches!(class, ToolClass::Write | ToolClass::Edit) => None,

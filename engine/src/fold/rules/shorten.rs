@@ -92,6 +92,8 @@ pub(crate) struct Resting<'a> {
     pub(crate) tool: &'a str,
     /// Its tool steers the work (`shelf.except`).
     pub(crate) steers: bool,
+    /// A newer call superseded it.
+    pub(crate) is_superseded: bool,
 }
 
 impl Resting<'_> {
@@ -141,6 +143,9 @@ const LARGE_TOKENS_MIN: u64 = 1_500;
 /// Tokens from which on a face is of medium size.
 const MEDIUM_TOKENS_MIN: u64 = 300;
 
+/// Turns that any output stays: in the next turn it is sent for the first time.
+pub(crate) const TURNS_MIN: u32 = 2;
+
 impl Ages {
     /// Ages of three sizes.
     pub const fn of(large: u32, medium: u32, small: u32) -> Self {
@@ -159,7 +164,11 @@ impl Ages {
             MEDIUM_TOKENS_MIN.. => self.medium,
             _ => self.small,
         };
-        if turns == 0 { None } else { Some(turns) }
+        match turns {
+            0 => None,
+            1..TURNS_MIN => Some(TURNS_MIN),
+            turns => Some(turns),
+        }
     }
 }
 

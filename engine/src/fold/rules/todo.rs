@@ -20,7 +20,7 @@ pub(super) const LABEL: Label = Label {
 
 pub(crate) const RULE: Rule = Rule {
     labels: &[&LABEL],
-    on: On::Switch(Switch { key: "todo", presets: &["acp", "balanced", "careful", "acp-head", "economy", "safe"], is_late: false }),
+    on: On::Switch(Switch { key: "todo", presets: &["acp", "balanced", "careful", "acp-head", "economy"], is_late: false }),
     kind: |_| RuleKind::of(&LABEL),
     guard: Guard::FilesOnly,
     failed: Failed::No,

@@ -42,6 +42,16 @@ fn a_cut_takes_everything_behind_it_along() {
     assert_eq!(planned.tokens_removed, 9_000);
 }
 
+#[test]
+fn prompts_are_the_only_time_for_some() {
+    let mut cache = cache(&[(10, 20_000)]);
+    let prompts = settings(FlushRule::Prompts, ServeMode::Batched);
+    let advice = |cache: &Cache| plan(&[candidate(10, 9_000, 0)], cache, &prompts, None).advice;
+    assert_eq!(advice(&cache), Advice::Wait);
+    cache.is_after_prompt = true;
+    assert_eq!(advice(&cache), Advice::Flush);
+}
+
 /// A rewrite that promised hardly more than it cost made a session that ended soon afterwards dearer than doing nothing:
 /// 672 tokens against 289 rewritten, in the eighth of twelve requests.
 #[test]
