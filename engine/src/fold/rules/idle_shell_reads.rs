@@ -43,3 +43,25 @@ fn is_read(command: &str) -> bool {
     });
     all && reads
 }
+
+#[cfg(test)]
+mod tests {
+    use super::is_read;
+
+    #[test]
+    fn a_command_line_that_only_shows_files_is_a_read() {
+        for command in [
+            "cat a",
+            "/bin/cat -n a b",
+            "sed -n 1,9p a",
+            "cd x && nl a | sed -n 1,9p",
+            "head -20 a; tail -20 b",
+            "cd x && cat a && wc -l a",
+        ] {
+            assert!(is_read(command), "{command}");
+        }
+        for command in ["cat", "cat -", "cat a > b", "sed -i s/a/b/ c", "cat a && make", "grep a b", "cd x", "ls | head -3", ""] {
+            assert!(!is_read(command), "{command}");
+        }
+    }
+}
