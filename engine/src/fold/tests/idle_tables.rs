@@ -105,7 +105,12 @@ fn the_input_of_a_superseded_change_rests_as_well() {
          4 turn
          5 edit b ok
          7 turn",
-        &expect![[r#""#]],
+        &expect![[r#"
+            c1 write a: input shortened (idle_superseded); superseded by c2 (file, t2)
+            c2 edit a: current
+            c3 write b: superseded by c4 (file, t5)
+            c4 edit b: current
+        "#]],
     );
 }
 
@@ -120,7 +125,13 @@ fn reasoning() {
             "1 think a; 1 say b; 2 prompt; 2 think d; 3 prompt",
             "1 think a; 1 say b; 2 prompt; 2 think d; 3 prompt; 4 rewind #8; 4 prompt",
         ],
-        &expect![[r#""#]],
+        &expect![[r#"
+            1 think a; 2 turn; 3 turn  ->  nothing
+            1 think a; 1 say b; 2 prompt  ->  #4 idle_reasoning t2
+            1 think a; 1 say b; 2 prompt; 2 think d; 3 turn  ->  #4 idle_reasoning t2
+            1 think a; 1 say b; 2 prompt; 2 think d; 3 prompt  ->  #4 idle_reasoning t2, #8 idle_reasoning t3
+            1 think a; 1 say b; 2 prompt; 2 think d; 3 prompt; 4 rewind #8; 4 prompt  ->  #4 idle_reasoning t2, #8 idle_reasoning t3
+        "#]],
     );
 }
 
