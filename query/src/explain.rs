@@ -2,7 +2,7 @@
 
 use acpdb_engine::View;
 use acpdb_engine::fold::{
-    CauseView, Explanation, FaceState, ItemKind, ItemView, Ix, Protection, ShortenKind, State, Status,
+    CauseView, Explanation, FaceState, ItemKind, ItemView, Ix, Protection, State, Status,
 };
 use acpdb_engine::ids::Seq;
 use serde::Serialize;
@@ -216,14 +216,16 @@ fn cause_sentence(state: &State, cause: &CauseView, why: &Explanation, at: Seq) 
             )
         }
         CauseView::Shortened { turn, rule, .. } => {
-            let what = match rule {
-                ShortenKind::PurgeErrors => "the parameters of a failed call are purged after some turns",
-                ShortenKind::Truncate => "long outputs are cut in the middle after some turns",
-                ShortenKind::CompressReasoning => "long reasoning is compressed after some turns",
-                ShortenKind::Shelve => "what nothing has touched for some turns is shelved",
-            };
-            let label = crate::items::shorten_label(*rule);
-            format!("It was shortened in turn {}: {what} (rule {label}, policy {}).", turn.get(), why.policy)
+            let (label, what) = (rule.label(), rule.reason());
+            let rested = why.rested.filter(|_| rule.is_idle()).map(|rested| {
+                format!(", {} turns after the last touch in turn {}", rested.turns, rested.last_touch.get())
+            });
+            format!(
+                "It was shortened in turn {}{}: {what} (rule {label}, policy {}).",
+                turn.get(),
+                rested.unwrap_or_default(),
+                why.policy
+            )
         }
     }
 }

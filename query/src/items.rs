@@ -7,9 +7,7 @@ use std::collections::BTreeMap;
 
 use acpdb_engine::View;
 use acpdb_engine::event::Role;
-use acpdb_engine::fold::{
-    CauseView, FaceState, ItemKind, ItemView, Ix, RuleKind, ShortenKind, State, Status,
-};
+use acpdb_engine::fold::{CauseView, FaceState, ItemKind, ItemView, Ix, RuleKind, State, Status};
 use acpdb_engine::ids::{ItemId, Seq};
 use acpdb_engine::text::mask::is_masked;
 use acpdb_engine::text::paths::ends_in;
@@ -120,17 +118,7 @@ pub fn cause_label(cause: &CauseView) -> &'static str {
         CauseView::Evicted { .. } => "evicted",
         CauseView::Superseded { rule, .. } => rule.label(),
         CauseView::Discarded { .. } => "discarded",
-        CauseView::Shortened { rule, .. } => shorten_label(*rule),
-    }
-}
-
-/// The name of a rule that shortens.
-pub const fn shorten_label(rule: ShortenKind) -> &'static str {
-    match rule {
-        ShortenKind::PurgeErrors => "purge_errors",
-        ShortenKind::Truncate => "truncate",
-        ShortenKind::CompressReasoning => "compress_reasoning",
-        ShortenKind::Shelve => "shelve",
+        CauseView::Shortened { rule, .. } => rule.label(),
     }
 }
 

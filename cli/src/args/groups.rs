@@ -19,7 +19,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Look", &["context", "history", "explain", "show", "log", "list", "stats", "simulate", "todo", "task"]),
     ("Time", &["at", "diff", "blame", "rewind", "fork", "undo", "redo"]),
     ("Memory and rules", &["memory", "policy"]),
-    ("Beside an agent", &["step", "mcp", "hook", "proxy", "service", "append", "detach", "lint"]),
+    ("Beside an agent", &["step", "mcp", "hook", "plugin", "proxy", "service", "append", "detach", "lint"]),
     ("Hand on", &["export", "merge", "backup"]),
     ("Secrets and proofs", &["scan", "erase", "key", "checkpoint", "prove", "check"]),
     ("The store", &["info", "verify", "doctor", "head", "hosts", "seal", "reindex", "salvage", "trust"]),

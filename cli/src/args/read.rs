@@ -226,7 +226,7 @@ pub(crate) struct Simulate {
     /// When what is concluded is sent [default: each]
     #[arg(long, short, value_name = "MODE")]
     pub(crate) mode: Vec<SimulateMode>,
-    /// Prices: anthropic, anthropic-1h, openai, flat, or a TOML file [default: anthropic]
+    /// Prices: model (each session's own), anthropic, anthropic-1h, openai, flat, or a TOML file [default: anthropic]
     #[arg(long, value_name = "PRICES")]
     pub(crate) price: Option<String>,
     /// Write a page with the picture here

@@ -39,7 +39,7 @@ pub(crate) fn run(global: &Global, args: &Cost, output: &mut Output) -> Result<C
         output.bytes(cost::BUILT_IN.as_bytes())?;
         return Ok(Code::Ok);
     }
-    let table = table(global, args)?;
+    let table = table(global, args.prices.as_deref())?;
     let now = super::at::now();
     let moment = |text: &Option<String>, option: &str| -> Result<Option<when::Stretch>, Failure> {
         let wrong = |reason: String| {
@@ -91,9 +91,10 @@ pub(crate) fn run(global: &Global, args: &Cost, output: &mut Output) -> Result<C
     Ok(Code::Ok)
 }
 
-fn table(global: &Global, args: &Cost) -> Result<PriceTable, Failure> {
+/// The program's table of prices, with the user's before it.
+pub(super) fn table(global: &Global, own: Option<&std::path::Path>) -> Result<PriceTable, Failure> {
     let built_in = PriceTable::built_in().map_err(|error| Failure::usage(error.to_string()))?;
-    let Some(path) = args.prices.as_deref().or(global.settings.prices.as_deref()) else {
+    let Some(path) = own.or(global.settings.prices.as_deref()) else {
         return Ok(built_in);
     };
     let shown = path.display().to_string();

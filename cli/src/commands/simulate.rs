@@ -2,12 +2,15 @@
 //!
 //! Sessions are spread over the cores, each read once for all policies and modes.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use acpdb_engine::event::Scope;
 use acpdb_engine::fold::Policy as Rules;
 use acpdb_engine::fold::serving::{Prices, ServeMode};
+use acpdb_engine::ids::{Seq, StreamId};
 use acpdb_engine::{Store, StreamName};
+use acpdb_query::cost::{self, PriceTable, Reported, Request};
 use acpdb_query::export::ExportError;
 use acpdb_query::simulate::{self, Chart, Outcome, PriceList, Recording, Row, Setup};
 
@@ -26,6 +29,8 @@ const CHART_COUNT_MAX: usize = 12;
 /// What a session came to: doing nothing, then each setup in order.
 struct Simulated {
     title: String,
+    /// What the provider reported, at prices by model.
+    reported: Option<Reported>,
     nothing: Outcome,
     outcomes: Vec<Outcome>,
 }
@@ -36,6 +41,7 @@ pub(crate) fn run(global: &Global, args: &Simulate, output: &mut Output) -> Resu
     let sink = target.map(|target| Sink::open(&target, output)).transpose()?;
     let store = place::read(global, output)?;
     let (list, prices) = prices(global, args)?;
+    let by_model = price_name(global, args) == BY_MODEL;
     let setups = setups(args, prices)?;
     let streams = if args.all {
         let meant = |stream: &StreamName| {
@@ -49,14 +55,17 @@ pub(crate) fn run(global: &Global, args: &Simulate, output: &mut Output) -> Resu
         let failure = Failure::not_found("the store holds no such session");
         return Err(failure.hint("acpdb sessions lists those it holds; acpdb import reads some"));
     }
-    let simulated = each(&store, &streams, &setups, prices, output)?;
+    let models = by_model.then(|| Models::read(global, &store)).transpose()?;
+    let simulated = each(&store, &streams, &setups, (prices, models.as_ref()), output)?;
     let rows: Vec<Row> = setups
         .iter()
         .enumerate()
         .map(|(place, setup)| {
             let outcomes =
                 simulated.iter().filter_map(|session| Some((session.outcomes.get(place)?, &session.nothing)));
-            simulate::row(&setup.name, setup.mode.unwrap_or_default(), outcomes)
+            let mut row = simulate::row(&setup.name, setup.mode.unwrap_or_default(), outcomes);
+            row.dollars = by_model.then(|| dollars(&simulated, |session| session.outcomes.get(place)));
+            row
         })
         .collect();
     if let Some(sink) = sink {
@@ -78,8 +87,77 @@ pub(crate) fn run(global: &Global, args: &Simulate, output: &mut Output) -> Resu
             describe::tokens(row.peak_tokens_unpruned)
         ));
     }
+    if by_model {
+        bills(&simulated, &rows, output);
+        output.note(
+            "prices by model, as acpdb cost --show-prices has them; other sessions at those of anthropic",
+        );
+    }
     output.note(conditions(&list));
     Ok(Code::Ok)
+}
+
+/// Dollars of what was simulated, in sessions whose model is known.
+fn dollars<'s>(simulated: &'s [Simulated], outcome: impl Fn(&'s Simulated) -> Option<&'s Outcome>) -> f64 {
+    let known = simulated.iter().filter_map(|session| Some((session.reported?, outcome(session)?)));
+    known.map(|(reported, outcome)| outcome.price() * reported.token_dollars).sum()
+}
+
+/// The recorded bill beside the modelled ones.
+fn bills(simulated: &[Simulated], rows: &[Row], output: &mut Output) {
+    let ratios: Vec<f64> = simulated
+        .iter()
+        .filter_map(|session| {
+            let reported = session.reported.filter(|reported| reported.input_dollars > 0.0)?;
+            Some(session.nothing.price() * reported.token_dollars / reported.input_dollars)
+        })
+        .collect();
+    if ratios.is_empty() {
+        output.note("no session tells its usage and a model that has a price");
+        return;
+    }
+    let recorded: f64 = simulated.iter().filter_map(|session| Some(session.reported?.input_dollars)).sum();
+    let nothing = dollars(simulated, |session| Some(&session.nothing));
+    let near = ratios.iter().filter(|ratio| (0.85..=1.15).contains(*ratio)).count();
+    output.note(format!(
+        "input as reported: ${recorded:.2}; as modelled, doing nothing: ${nothing:.2} ({:.2}); {near} of {} sessions within 15 %",
+        if recorded > 0.0 { nothing / recorded } else { 0.0 },
+        ratios.len()
+    ));
+    for row in rows {
+        if let Some(dollars) = row.dollars {
+            output.note(format!("{}, {}: ${dollars:.2}", row.policy, row.mode.replace('_', "-")));
+        }
+    }
+}
+
+/// Prices of each session's own model.
+const BY_MODEL: &str = "model";
+
+/// What providers reported of the sessions, and the prices of their models.
+struct Models {
+    table: PriceTable,
+    requests: BTreeMap<StreamId, Vec<Request>>,
+}
+
+impl Models {
+    fn read(global: &Global, store: &Store) -> Result<Self, Failure> {
+        let table = super::cost::table(global, None)?;
+        let mut requests: BTreeMap<StreamId, Vec<Request>> = BTreeMap::new();
+        for request in cost::requests(store, Seq::MAX)?.all {
+            requests.entry(request.stream).or_default().push(request);
+        }
+        Ok(Self { table, requests })
+    }
+
+    fn reported(&self, stream: StreamId) -> Option<Reported> {
+        let requests: Vec<&Request> = self.requests.get(&stream)?.iter().collect();
+        cost::reported(&self.table, &requests)
+    }
+}
+
+fn price_name<'a>(global: &'a Global, args: &'a Simulate) -> &'a str {
+    args.price.as_deref().or(global.settings.price.as_deref()).unwrap_or("anthropic")
 }
 
 fn conditions(list: &PriceList) -> String {
@@ -91,7 +169,10 @@ fn conditions(list: &PriceList) -> String {
 }
 
 fn prices(global: &Global, args: &Simulate) -> Result<(PriceList, Prices), Failure> {
-    let name = args.price.as_deref().or(global.settings.price.as_deref()).unwrap_or("anthropic");
+    let name = match price_name(global, args) {
+        BY_MODEL => "anthropic",
+        name => name,
+    };
     let path = std::path::Path::new(name);
     let list = if path.is_file() {
         let text = std::fs::read_to_string(path).map_err(|error| Failure::io("read", name, &error))?;
@@ -152,15 +233,19 @@ fn each(
     store: &Store,
     streams: &[StreamName],
     setups: &[Setup],
-    prices: Prices,
+    (prices, models): (Prices, Option<&Models>),
     output: &Output,
 ) -> Result<Vec<Simulated>, Failure> {
     spread::each(streams, "sessions", output, |stream| {
         let recording = Recording::read(store, stream.id)?;
+        let reported = models.and_then(|models| models.reported(stream.id));
+        let prices = reported.map_or(prices, |reported| reported.prices);
         let nothing = simulate::run(&recording, &Setup::nothing(Some(prices)));
-        let outcomes = setups.iter().map(|setup| simulate::run(&recording, setup)).collect();
+        let outcome =
+            |setup: &Setup| simulate::run(&recording, &Setup { prices: Some(prices), ..setup.clone() });
+        let outcomes = setups.iter().map(outcome).collect();
         let title = format!("{} {}", recording.host, recording.session);
-        Ok(Simulated { title, nothing, outcomes })
+        Ok(Simulated { title, reported, nothing, outcomes })
     })
 }
 

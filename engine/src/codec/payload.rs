@@ -227,7 +227,7 @@ mod tests {
             let (version, bytes) = encode(&samples::stamp(), &payload).unwrap();
             let mut aligned: AlignedVec<ALIGN> = AlignedVec::new();
             aligned.extend_from_slice(&bytes);
-            let place = Place { seq: Seq(7), recorded_at: Micros(9) };
+            let place = Place { seq: Seq(7), recorded_at: Micros(9), host_time: None };
             let [mut owned, mut borrowed] = [World::default(), World::default()];
             let Some(frequent) = frequent(payload.number(), version, &aligned).unwrap() else {
                 assert!(Frequent::of(&payload).is_none(), "{}", payload.label());

@@ -26,7 +26,8 @@ pub(crate) use super::op::{Op, Ops, Rewind};
 use super::policy::Policy;
 use super::protect::Lists;
 use super::rules::quiet::{Pair, Quiet};
-use super::rules::{Clear, FILE_RULE, Look, RULES, SHORTENING, Slot, Subject};
+use super::rules::shorten::{Acts, Subject};
+use super::rules::{Clear, FILE_RULE, Look, RULES, SHORTENING, Slot};
 use super::snapshot::{Later, flat, flat_enum};
 use super::task::TaskState;
 use super::todo::TodoState;
@@ -119,10 +120,10 @@ pub(crate) struct Core {
     #[rkyv(with = rkyv::with::AsVec)]
     protected: BTreeMap<u32, Vec<Ix>>,
     pub(super) quiet: Quiet,
-    pub(super) shelf: super::shelf::Shelf,
-    /// Per shortening rule: items by the turn in which it acts on them.
+    pub(super) idle: super::idle::Idle,
+    /// Per shortening rule, as far as any is on: items by the turn in which it acts on them.
     #[rkyv(with = rkyv::with::Map<rkyv::with::AsVec>)]
-    shorten: [BTreeMap<u32, Vec<Ix>>; 3],
+    shorten: Vec<BTreeMap<u32, Vec<Ix>>>,
     reminder: Option<Ix>,
     reflection: Option<Ix>,
     todo_latest: Option<(Turn, u32)>,
@@ -205,8 +206,11 @@ impl Step<'_> {
             Op::Start(ix) => self.start(*ix),
             Op::Finish(finish) => self.finish(*finish),
             Op::Parts { first, count } => self.parts(*first, *count),
-            Op::Turn { key, number } => self.turn(*key, *number),
-            Op::Prompt => self.history.prompts.push(self.at),
+            Op::Turn { key, number, idle_seconds } => self.turn(*key, *number, *idle_seconds),
+            Op::Prompt => {
+                self.history.prompts.push(self.at);
+                self.prompted();
+            }
             Op::Policy { policy, own } => self.policy(policy, *own),
             Op::Replace(order) => self.replace(order),
             Op::Clear(act) => self.clear(*act),
@@ -434,6 +438,9 @@ impl Step<'_> {
         self.core.set(old, SUPERSEDED);
         let edge = History::edge(old, new, kind, key, self.at, self.core.turn, hide_input);
         self.history.supersede(edge);
+        if !hide_input {
+            self.idle_when_superseded(old);
+        }
     }
 
     /// Lays a ready or failed call under every rule that is on.
@@ -452,7 +459,7 @@ impl Step<'_> {
         }
     }
 
-    fn turn(&mut self, key: u32, number: Option<u32>) {
+    fn turn(&mut self, key: u32, number: Option<u32>, idle_seconds: u32) {
         if key != NONE && !self.core.steps.insert(key) {
             return;
         }
@@ -477,10 +484,11 @@ impl Step<'_> {
         let steps = self.core.policy.file.edit_quiet_steps;
         let pairs = self.core.quiet.take_due(turn, self.core.policy.paths, steps);
         self.fire(&pairs);
-        for number in 0..SHORTENING.len() {
+        for number in 0..self.core.shorten.len() {
             self.shorten_due(number);
         }
-        self.shelve_due();
+        let ttl_seconds = self.core.policy.serve.price.ttl_seconds;
+        self.idle_due(ttl_seconds > 0 && idle_seconds > ttl_seconds);
         self.roll();
     }
 
@@ -493,18 +501,15 @@ impl Step<'_> {
         }
         due.sort_unstable();
         due.dedup();
-        let Some(rule) = SHORTENING.get(number) else { return };
+        let Some(Acts::AtAge { face, .. }) = SHORTENING.get(number).map(|rule| &rule.acts) else { return };
+        let rule = super::history::ShortenKind::numbered(u8::try_from(number).unwrap_or(u8::MAX));
         for ix in due {
             let live = self.core.live(ix);
             if !live.is(BORN) || live.is(SUPERSEDED | LEFT | CLEARED | PINNED | RESTORED | SHORTENED) {
                 continue;
             }
-            let face = match rule.kind {
-                super::history::ShortenKind::PurgeErrors => Face::Input,
-                _ => Face::Output,
-            };
             self.core.set(ix, SHORTENED);
-            self.begin(ix, face, Cause::Shortened { rule: rule.kind });
+            self.begin(ix, *face, Cause::Shortened { rule });
         }
     }
 
@@ -524,12 +529,18 @@ impl Step<'_> {
         }
         let subject =
             Subject { ix, failed: live.failed(), completed: live.status == Status::Completed, output };
-        for (rule, queue) in SHORTENING.iter().zip(&mut self.core.shorten) {
-            if let Some(age) = (rule.age)(look, subject) {
+        for (number, rule) in SHORTENING.iter().enumerate() {
+            let Acts::AtAge { age, .. } = rule.acts else { continue };
+            let Some(age) = age(look, subject) else { continue };
+            if self.core.shorten.len() <= number {
+                self.core.shorten.resize_with(number.saturating_add(1), BTreeMap::new);
+            }
+            if let Some(queue) = self.core.shorten.get_mut(number) {
                 queue.entry(item.turn.0.saturating_add(age)).or_default().push(ix);
             }
         }
-        self.shelve_later(ix);
+        self.idle_later(ix);
+        self.prompt_later(ix);
     }
 
     fn parts(&mut self, first: Ix, count: u32) {
@@ -555,10 +566,8 @@ impl Step<'_> {
         self.core.own_policy = own;
         self.core.lists.clear();
         self.core.claims.clear();
-        for queue in &mut self.core.shorten {
-            queue.clear();
-        }
-        self.core.shelf.clear();
+        self.core.shorten.clear();
+        self.core.idle.clear();
         let (steps, paths) = (policy.file.edit_quiet_steps, policy.paths);
         if before != (steps, paths) {
             let look = Look { facts: &*self.facts, policy, lists: &self.core.lists };

@@ -22,11 +22,41 @@ use crate::ids::{ItemId, Micros, Seq};
 pub(crate) struct Place {
     pub(crate) seq: Seq,
     pub(crate) recorded_at: Micros,
+    /// When it took place, by the host's clock.
+    pub(crate) host_time: Option<Micros>,
+}
+
+impl Place {
+    pub(crate) const fn of(recorded: &Recorded) -> Self {
+        let Recorded { seq, recorded_at, event } = recorded;
+        Self { seq: *seq, recorded_at: *recorded_at, host_time: event.host_time }
+    }
+
+    /// When the event took place: by the host's clock, where the host says so.
+    fn time(self) -> Micros {
+        self.host_time.unwrap_or(self.recorded_at)
+    }
+}
+
+/// Whole seconds from one time to another; none if the clock was set back.
+fn seconds_between(then: Micros, now: Micros) -> u32 {
+    let seconds = now.0.saturating_sub(then.0).max(0) / 1_000_000;
+    u32::try_from(seconds).unwrap_or(u32::MAX)
 }
 
 impl State {
     /// The operation for an event of a frequent kind.
     pub(super) fn take_in_frequent(&mut self, at: Place, event: &Frequent<'_>) -> Op {
+        let heard_at = self.heard_at;
+        // The model is heard when it begins a step, speaks or calls; a prompt or a result is not heard from it.
+        let is_heard = match event {
+            Frequent::Started(_) | Frequent::Turn { kind: TurnKind::Step, .. } => true,
+            Frequent::Said(said) => said.role.unwrap_or(Role::Assistant) == Role::Assistant,
+            Frequent::Finished(_) | Frequent::Turn { kind: TurnKind::Prompt, .. } => false,
+        };
+        if is_heard {
+            self.heard_at = self.heard_at.max(Some(at.time()));
+        }
         match event {
             Frequent::Started(started) => Op::Start(self.take_start(at, started)),
             Frequent::Finished(finished) => Op::Finish(self.take_finish(at, finished)),
@@ -40,7 +70,8 @@ impl State {
             }
             Frequent::Turn { kind: TurnKind::Step, key, number } => {
                 let key = if key.is_empty() { NONE } else { self.facts.names.intern(key).0 };
-                Op::Turn { key, number: *number }
+                let idle_seconds = heard_at.map_or(0, |then| seconds_between(then, at.time()));
+                Op::Turn { key, number: *number, idle_seconds }
             }
             Frequent::Turn { kind: TurnKind::Prompt, .. } => Op::Prompt,
         }
@@ -49,7 +80,7 @@ impl State {
     /// The operation for any other event; `None` if the stream's items do not depend on it.
     pub(super) fn take_in(&mut self, recorded: &Recorded) -> Option<Op> {
         let seq = recorded.seq;
-        let at = Place { seq, recorded_at: recorded.recorded_at };
+        let at = Place::of(recorded);
         Some(match &recorded.event.payload {
             Payload::MessageAbandoned(message) => {
                 let key = self.facts.names.find(&message.key)?;

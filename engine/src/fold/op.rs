@@ -18,10 +18,11 @@ pub(crate) enum Op {
         first: Ix,
         count: u32,
     },
-    /// The name of its key, or [`NONE`].
+    /// The name of its key, or [`NONE`]; its number, if the host gives one; seconds since the model was last heard.
     Turn {
         key: u32,
         number: Option<u32>,
+        idle_seconds: u32,
     },
     Prompt,
     Policy {
@@ -108,7 +109,9 @@ impl Ops {
             Op::Parts { first, count } if count < 1 << (32 - KIND_BITS) => {
                 (PARTS | count << KIND_BITS, first.0)
             }
-            Op::Turn { key, number: None } => (TURN, key),
+            Op::Turn { key, number: None, idle_seconds } => {
+                (TURN | idle_seconds.min(u32::MAX >> KIND_BITS) << KIND_BITS, key)
+            }
             Op::Prompt => (PROMPT, 0),
             Op::Injected(ix) => (INJECTED, ix.0),
             op => {
@@ -135,7 +138,7 @@ impl Ops {
             START => Op::Start(Ix(row.value)),
             FINISH => Op::Finish(row.value),
             PARTS => Op::Parts { first: Ix(row.value), count: row.kind >> KIND_BITS },
-            TURN => Op::Turn { key: row.value, number: None },
+            TURN => Op::Turn { key: row.value, number: None, idle_seconds: row.kind >> KIND_BITS },
             PROMPT => Op::Prompt,
             INJECTED => Op::Injected(Ix(row.value)),
             _ => self.rare.get(row.value as usize)?.clone(),

@@ -19,7 +19,9 @@ use serde_json::{Map, Value};
 
 use super::policy_keys::{KeyError, policy_keys};
 use super::reminder::{ReflectionSettings, ReminderSettings};
-use super::rules::switches;
+pub use super::rules::Ages;
+use super::rules::shorten::{TURNS_MIN, ages_keys};
+use super::rules::{SHORTENING, switches};
 use super::serving::ServeSettings;
 use crate::event::ToolClass;
 use crate::text::Globs;
@@ -212,6 +214,51 @@ pub struct ShelfRule {
     pub except: Globs,
 }
 
+/// Rules that set aside what nothing has touched, each with ages of its own.
+#[derive(Clone, PartialEq, Debug)]
+pub struct IdleRules {
+    /// Estimated tokens from which on they act.
+    pub tokens_min: u32,
+    /// Part of an age that is enough when the cache is cold; 1: no part.
+    pub cold_share: f64,
+    /// Ages by the number of the rule.
+    ages: Vec<Ages>,
+}
+
+impl IdleRules {
+    /// Those of a preset.
+    fn of(preset: &str) -> Self {
+        let mut rules =
+            Self { tokens_min: 300, cold_share: 1.0, ages: vec![Ages::default(); SHORTENING.len()] };
+        for (number, key) in ages_keys() {
+            if let Some((_, ages)) = key.presets.iter().find(|(name, _)| *name == preset) {
+                rules.set_ages(number, *ages);
+            }
+        }
+        rules
+    }
+
+    pub(crate) fn ages(&self, number: usize) -> Ages {
+        self.ages.get(number).copied().unwrap_or_default()
+    }
+
+    pub(crate) fn set_ages(&mut self, number: usize, ages: Ages) {
+        if let Some(known) = self.ages.get_mut(number) {
+            *known = ages;
+        }
+    }
+
+    /// The age that is enough when the cache is cold, if that is less.
+    pub(crate) fn turns_when_cold(&self, turns: u32) -> Option<u32> {
+        if self.cold_share >= 1.0 {
+            return None;
+        }
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a part of a u32")]
+        let part = (f64::from(turns) * self.cold_share.max(0.0)).ceil() as u32;
+        Some(part.max(TURNS_MIN))
+    }
+}
+
 /// Calls of the newest turns supersede nothing yet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct TurnProtection {
@@ -284,6 +331,8 @@ pub struct Policy {
     pub protected_files: Globs,
     /// What nothing has touched for some turns.
     pub shelf: ShelfRule,
+    /// The same by kind and size.
+    pub idle: IdleRules,
     /// When what is concluded is sent.
     pub serve: ServeSettings,
     /// Calls of the newest turns.
@@ -399,8 +448,21 @@ impl Policy {
             name: name.to_owned(),
             suggestion: nearest(name, PRESETS.iter().copied()),
         })?;
+        if is_whole(keys) {
+            policy.forget_late_keys();
+        }
         policy.change(keys)?;
         Ok(policy)
+    }
+
+    /// Late keys as if the preset did not know them. A policy that was recorded whole names those that it means, and a
+    /// preset that changed since does not change what was recorded.
+    fn forget_late_keys(&mut self) {
+        let plain = Self::default();
+        for key in policy_keys().iter().filter(|key| is_late(key.name)) {
+            // A value that a key gave is one that it takes.
+            let _ = key.set(self, &key.value(&plain));
+        }
     }
 
     /// Changes the keys that `keys` names, all or none.
@@ -441,13 +503,11 @@ impl Policy {
         let mut map = Map::new();
         map.insert("preset".to_owned(), Value::String(self.preset.clone()));
         let plain = Self::default();
-        let preset = Self::preset(&self.preset).unwrap_or_default();
         for key in policy_keys() {
             let value = key.value(self);
             // Keys that later versions brought are left out where they change nothing: what was recorded without them
-            // means the same, and has the same digest. A preset that has them otherwise needs them said.
-            let is_plain = value == key.value(&plain) && value == key.value(&preset);
-            if !(is_late(key.name) && is_plain) {
+            // means the same, and has the same digest.
+            if !(is_late(key.name) && value == key.value(&plain)) {
                 map.insert(key.name.to_owned(), value);
             }
         }
@@ -473,6 +533,18 @@ impl Policy {
         Value::Object(map)
     }
 
+    /// Whether any rule sets aside what is idle.
+    pub(crate) fn has_idle_rules(&self) -> bool {
+        self.shelf.on || self.idle.ages.iter().any(|ages| *ages != Ages::default())
+    }
+
+    /// Turns for which an output of medium size stays that no rule takes for another reason; `None`: for ever.
+    pub fn other_turns(&self) -> Option<u32> {
+        let shelf = self.shelf.on.then_some(self.shelf.other_turns);
+        let searches = self.idle.ages.iter().zip(SHORTENING).find(|(_, rule)| rule.name == "idle_searches");
+        shelf.or_else(|| searches.map(|(ages, _)| ages.medium).filter(|turns| *turns > 0))
+    }
+
     /// Whether hashes are shown as six digits without a letter, as `acp-head` does.
     pub fn bare_hashes(&self) -> bool {
         self.preset == "acp-head"
@@ -481,8 +553,13 @@ impl Policy {
 
 /// Keys that are absent from policies recorded by the first version. Their defaults change nothing, and stay for ever.
 fn is_late(key: &str) -> bool {
-    key.split('.').next().is_some_and(|group| matches!(group, "shelf" | "serve"))
+    key.split('.').next().is_some_and(|group| matches!(group, "shelf" | "serve" | "idle"))
         || switches().any(|(_, switch)| switch.is_late && switch.key == key)
+}
+
+/// Whether a policy names every key but late ones, as recorded policies do.
+fn is_whole(keys: &Map<String, Value>) -> bool {
+    policy_keys().iter().all(|key| is_late(key.name) || keys.contains_key(key.name))
 }
 
 impl serde::Serialize for Policy {

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use serde_json::Value;
 
 use super::policy::Policy;
+use super::rules::shorten::ages_keys;
 use super::rules::switches;
 use crate::text::{GlobError, Globs};
 
@@ -31,6 +32,8 @@ enum Place {
     },
     /// The switch of the rule with this number.
     Switch(u8),
+    /// The ages of the shortening rule with this number.
+    Ages(usize),
 }
 
 impl PolicyKey {
@@ -39,6 +42,7 @@ impl PolicyKey {
         match self.place {
             Place::Field { get, .. } => get(policy),
             Place::Switch(number) => Value::Bool(policy.switches.is_on(number)),
+            Place::Ages(number) => ages::get(policy.idle.ages(number)),
         }
     }
 
@@ -49,6 +53,10 @@ impl PolicyKey {
                 let mut on = policy.switches.is_on(number);
                 flag::set(&mut on, value)?;
                 policy.switches.set(number, on);
+                Ok(())
+            }
+            Place::Ages(number) => {
+                policy.idle.set_ages(number, ages::read(value)?);
                 Ok(())
             }
         }
@@ -78,7 +86,8 @@ pub fn policy_keys() -> &'static [PolicyKey] {
     static ALL: LazyLock<Vec<PolicyKey>> = LazyLock::new(|| {
         let switches =
             switches().map(|(number, switch)| PolicyKey { name: switch.key, place: Place::Switch(number) });
-        supersession().into_iter().chain(switches).chain(others()).collect()
+        let ages = ages_keys().map(|(number, ages)| PolicyKey { name: ages.key, place: Place::Ages(number) });
+        supersession().into_iter().chain(switches).chain(others()).chain(ages).collect()
     });
     &ALL
 }
@@ -139,6 +148,8 @@ fn others() -> impl IntoIterator<Item = PolicyKey> {
     "shelf.input_turns" shelf.input_turns: count;
     "shelf.tokens_min" shelf.tokens_min: count;
     "shelf.except" shelf.except: names;
+    "idle.tokens_min" idle.tokens_min: count;
+    "idle.cold_share" idle.cold_share: ratio;
     "serve.mode" serve.mode: word;
     "serve.rule" serve.rule: word;
     "serve.horizon" serve.horizon: amount;
@@ -239,7 +250,7 @@ mod word {
         const EXPECTED: &'static str = "`append_only`, `batched` or `eager`";
     }
     impl Word for crate::fold::serving::FlushRule {
-        const EXPECTED: &'static str = "`hybrid`, `ski_rental` or `cold`";
+        const EXPECTED: &'static str = "`hybrid`, `ski_rental`, `cold` or `prompts`";
     }
     impl Word for crate::fold::policy::TaskArchive {
         const EXPECTED: &'static str = "`command` or `file`";
@@ -311,6 +322,36 @@ mod classes {
         *place = Vec::deserialize(value)
             .map_err(|_| KeyError::Kind("a list of `read`, `write`, `edit`, `delete`, `search`"))?;
         Ok(())
+    }
+}
+
+mod ages {
+    use super::{KeyError, Value};
+    use crate::fold::rules::shorten::Ages;
+
+    const EXPECTED: &str = "a number of turns (0: never), or three: for 1500 tokens, for 300, for fewer";
+
+    /// One number where all sizes have the same age.
+    pub(super) fn get(ages: Ages) -> Value {
+        if ages == Ages::all(ages.large) {
+            return Value::from(ages.large);
+        }
+        Value::from(vec![ages.large, ages.medium, ages.small])
+    }
+
+    pub(super) fn read(value: &Value) -> Result<Ages, KeyError> {
+        let turns = |value: &Value| value.as_u64().and_then(|turns| u32::try_from(turns).ok());
+        let ages = match value {
+            Value::Array(values) => match values.as_slice() {
+                [large, medium, small] => turns(large)
+                    .zip(turns(medium))
+                    .zip(turns(small))
+                    .map(|((large, medium), small)| Ages::of(large, medium, small)),
+                _ => None,
+            },
+            value => turns(value).map(Ages::all),
+        };
+        ages.ok_or(KeyError::Kind(EXPECTED))
     }
 }
 

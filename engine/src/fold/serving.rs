@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! mode        append_only   batched (default)   eager
-//! rule        hybrid (default)   ski_rental   cold          when a batch is worth its rewrite
+//! rule        hybrid (default)   ski_rental   cold   prompts    when a batch is worth its rewrite
 //! price       read, write, input, ttl                        of one token, relative to whatever unit all share
 //! ```
 //!
@@ -48,6 +48,8 @@ pub enum FlushRule {
     SkiRental,
     /// Only when the cache is cold and the rewrite costs nothing.
     Cold,
+    /// As `hybrid`, but only with the first request after a prompt: while the model works, nothing changes under it.
+    Prompts,
 }
 
 /// What a token of input costs, in a unit that all share: providers' price lists are relative to the plain input price.

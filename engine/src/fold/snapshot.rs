@@ -40,7 +40,7 @@ use super::world::{Belongs, World};
 use crate::ids::{Seq, StreamId};
 
 /// Version of the layout: one more whenever any type in here changes.
-pub(crate) const LAYOUT_VERSION: u32 = 6;
+pub(crate) const LAYOUT_VERSION: u32 = 7;
 
 /// A policy, archived as its JSON.
 pub(crate) struct AsJson;
@@ -154,6 +154,7 @@ impl State {
             first,
             head,
             times,
+            heard_at,
         } = self;
         let infos: Vec<(Seq, StreamFacts)> =
             infos.iter().map(|(since, info)| (*since, (**info).clone())).collect();
@@ -177,6 +178,7 @@ impl State {
         out.archive(counts)?;
         out.rows(&[*first, *head]);
         out.rows(times);
+        out.rows(heard_at.as_slice());
         Some(())
     }
 
@@ -215,6 +217,7 @@ impl State {
             first,
             head,
             times: saved.rows()?,
+            heard_at: saved.rows()?.first().copied(),
         })
     }
 }

@@ -107,6 +107,8 @@ pub struct State {
     pub(crate) first: Seq,
     pub(crate) head: Seq,
     pub(crate) times: Vec<(Seq, Micros)>,
+    /// When the model was last heard: it began a step, spoke or called.
+    pub(crate) heard_at: Option<Micros>,
 }
 
 /// What is only counted.
@@ -138,6 +140,7 @@ impl State {
             first: Seq::ZERO,
             head: Seq::ZERO,
             times: Vec::new(),
+            heard_at: None,
         }
     }
 
@@ -158,7 +161,7 @@ impl State {
 
     /// Folds one event of this stream. Total. Cost: what it changes; a rewind, a fork and a policy cost the stream.
     pub(crate) fn apply(&mut self, recorded: &Recorded) -> Effects {
-        let at = Place { seq: recorded.seq, recorded_at: recorded.recorded_at };
+        let at = Place::of(recorded);
         if let Some(event) = Frequent::of(&recorded.event.payload) {
             let edges_before = self.run_frequent(at, &event);
             return self.effects(at.seq, edges_before);

@@ -8,6 +8,7 @@
 //! S = tokens from b to the end, without R                  kappa = what rewriting costs beyond reading, in readings
 //! hybrid: of the c with  horizon * R + waiting * W >= 2 * kappa * S,  apply from that of the greatest difference
 //! ski rental: apply from the deepest c with  W >= kappa * S
+//! prompts: as hybrid, but only with the first request after a prompt
 //! ```
 //!
 //! What a rewrite costs is certain, what it saves is a guess about how long the context goes on: so it has to promise twice
@@ -50,6 +51,8 @@ pub struct Bound {
 pub struct Cache {
     /// Nothing of it can be read: the first request, too long ago, another model.
     pub cold: bool,
+    /// The next request is the first one after a prompt.
+    pub is_after_prompt: bool,
     /// Ends of earlier requests, first to last.
     pub bounds: Vec<Bound>,
     /// Tokens before the first item: system prompt and tools.
@@ -159,7 +162,7 @@ pub fn plan(
         let rewritten = rewritten(cache, candidate.position, removed, settings.price.ttl_seconds, now).0;
         let cost = kappa * float(signed(rewritten));
         let (pays, score) = match settings.rule {
-            FlushRule::Hybrid => {
+            FlushRule::Hybrid | FlushRule::Prompts => {
                 let promised = settings.horizon * float(removed) + settings.waiting * waited;
                 (promised > 0.0 && promised >= HYBRID_RETURN_MIN * cost, promised - cost)
             }
@@ -179,7 +182,9 @@ pub fn plan(
         }
     }
     let Some((pays, _, place)) = best else { return FlushPlan::default() };
-    let advice = if pays && settings.mode == ServeMode::Batched { Advice::Flush } else { Advice::Wait };
+    let may = settings.rule != FlushRule::Prompts || cache.is_after_prompt;
+    let advice =
+        if pays && may && settings.mode == ServeMode::Batched { Advice::Flush } else { Advice::Wait };
     cut_at(place).map_or_else(FlushPlan::default, |cut| FlushPlan { advice, ..cut.plan })
 }
 

@@ -216,7 +216,8 @@ impl Inner {
             };
             match lend(&event, self.log.secret()) {
                 Ok(Some(frequent)) => {
-                    let place = Place { seq: event.seq, recorded_at: frame.time() };
+                    let host_time = event.envelope.host_time;
+                    let place = Place { seq: event.seq, recorded_at: frame.time(), host_time };
                     loaded.world.replay(place, stream, &frequent);
                     continue;
                 }

@@ -332,7 +332,7 @@ impl Situation {
             (_, None, None) => return (None, Vec::new()),
         };
         let applied: Vec<ItemId> =
-            self.pending.iter().filter(|item| item.position >= from).map(|item| item.item).collect();
+            self.pending.iter().filter(|item| item.cut_at >= from).map(|item| item.item).collect();
         // Named one by one unless it is everything: an empty list means that.
         if applied.len() == self.pending.len() { (why, Vec::new()) } else { (why, applied) }
     }
@@ -351,15 +351,16 @@ fn situation(view: &View, options: &ServeOptions, now: Micros) -> Situation {
     let turn = state.turn(at);
     // What saves nothing never pays; it goes along where that is not asked.
     let all = settings.mode == ServeMode::Eager || cache.cold;
-    let candidates: Vec<Candidate> = pending
+    let mut candidates: Vec<Candidate> = pending
         .iter()
         .filter(|item| all || item.gain() > 0)
         .map(|item| {
             let since = state.turn(item.since);
             let waited = if item.since > last { 0 } else { turn.since(since) };
-            Candidate { position: item.position, gain: item.gain(), waited }
+            Candidate { position: item.cut_at, gain: item.gain(), waited }
         })
         .collect();
+    candidates.sort_by_key(|candidate| candidate.position);
     let plan = plan(&candidates, &cache, &settings, Some(now));
     let broken_at = broken_at(state, &places, at);
     Situation { plan, pending, broken_at }
@@ -404,7 +405,9 @@ fn cache(
         || last.is_none()
         || idle.is_some_and(|then| is_cold(then, now, settings.price.ttl_seconds));
     let last_tokens = last.map_or(options.prefix_tokens, |bound| bound.tokens);
-    Cache { cold, bounds, prefix_tokens: options.prefix_tokens, last_tokens }
+    let before = state.served(at).last().map_or(Seq::ZERO, |(seq, _)| *seq);
+    let is_after_prompt = state.prompt_count(at) > state.prompt_count(before);
+    Cache { cold, is_after_prompt, bounds, prefix_tokens: options.prefix_tokens, last_tokens }
 }
 
 /// The first place at which the context that was sent last is not the beginning of this one.

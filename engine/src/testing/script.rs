@@ -4,7 +4,7 @@
 //! 1 read src/app.ts ok          turn, tool, key (`path` or `path:offset`, `-` for none), outcome: ok fail abort open
 //! 2 finish c1 ok                a call that was left open ends; calls are c1, c2, .. in order
 //! 2 say The plan is this.       also: think, user
-//! 3 turn                        time passes
+//! 3 turn                        time passes                   4 prompt         the person moves
 //! 3 discard c1                  also: distill, restore, pin, unpin, clear (by the host), erase
 //! 4 compact                     4 changed src/app.ts      4 rewind c2      4 remind      4 reflect
 //! 5 task T start                5 task T done             5 policy {"todo":false}
@@ -187,6 +187,13 @@ impl Played {
         let (verb, rest) = step.what.split_once(' ').unwrap_or((&step.what, ""));
         match verb {
             "turn" => {}
+            "prompt" => {
+                self.tape.entry(Fact::TurnStarted {
+                    kind: TurnKind::Prompt,
+                    key: String::new(),
+                    number: None,
+                });
+            }
             "note" => {
                 self.tape.entry(Entry::host_record("note", None));
             }
@@ -284,7 +291,7 @@ impl Played {
         let name = match tool {
             "webfetch" => "url",
             "grep" => "pattern",
-            "bash" => "command",
+            "bash" | "shell" => "command",
             _ => "filePath",
         };
         let value = match (tool, path) {

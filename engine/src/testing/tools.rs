@@ -40,6 +40,7 @@ impl Registry for TestTools {
                 facts.keys.push(key(KeyKind::Search, format!("grep::{}:", text("pattern")), fields));
             }
             "webfetch" => facts.keys.push(key(KeyKind::Url, text("url"), Vec::new())),
+            "shell" => facts.keys.push(key(KeyKind::Exec, text("command"), Vec::new())),
             "bash" if text("command").starts_with("git status") => {
                 let fields = vec!["bash:git:status".to_owned()];
                 facts.keys.push(key(KeyKind::State, "bash:git:status".to_owned(), fields));

@@ -196,6 +196,11 @@ impl ModelPrice {
         Prices { input: 1.0, read: self.read, write, ttl_seconds }
     }
 
+    /// Dollars of a token of input that is neither read from a cache nor written to one.
+    pub fn token_dollars(&self) -> f64 {
+        self.input / MILLION
+    }
+
     /// Where the provider says so.
     pub fn source(&self) -> &str {
         &self.source

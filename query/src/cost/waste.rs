@@ -14,7 +14,7 @@ use acpdb_engine::{At, Error, Store};
 use serde::Serialize;
 
 use super::requests::Request;
-use super::table::{Dollars, PriceTable};
+use super::table::{Dollars, ModelPrice, PriceTable};
 use crate::simulate::{self, Recording, Setup};
 
 /// The ways that are reckoned: a name, the preset, how it is served.
@@ -75,6 +75,46 @@ impl Waste {
 /// The prices of a session's input, relative to plain input: those of the model that most of its requests went to, its
 /// caches kept as long as the usage says. `None`: no table knows the model.
 pub fn prices_of<'r>(table: &PriceTable, requests: impl Iterator<Item = &'r Request>) -> Option<Prices> {
+    usual(table, requests).map(|(_, prices)| prices)
+}
+
+/// What a session's input cost as its provider reported it, and what a simulation of the session is to be reckoned at.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Reported {
+    /// The prices of its model, relative to plain input.
+    pub prices: Prices,
+    /// Dollars of a token of plain input.
+    pub token_dollars: f64,
+    /// Dollars of all its input.
+    pub input_dollars: f64,
+}
+
+/// What a session's provider reported of it. `None`: no table knows its model.
+pub fn reported(table: &PriceTable, requests: &[&Request]) -> Option<Reported> {
+    let (model, prices) = usual(table, requests.iter().copied())?;
+    Some(Reported {
+        prices,
+        token_dollars: model.token_dollars(),
+        input_dollars: paid(table, requests).all_input(),
+    })
+}
+
+/// Dollars of all requests that the table prices.
+fn paid(table: &PriceTable, requests: &[&Request]) -> Dollars {
+    let mut paid = Dollars::default();
+    for request in requests {
+        let price = request.model.as_deref().and_then(|model| table.price(model, request.at));
+        let dollars = price.and_then(|price| price.dollars(&request.usage, request.tier.as_deref()));
+        paid.add(&dollars.unwrap_or_default());
+    }
+    paid
+}
+
+/// The model that most requests went to, and its prices.
+fn usual<'t, 'r>(
+    table: &'t PriceTable,
+    requests: impl Iterator<Item = &'r Request>,
+) -> Option<(&'t ModelPrice, Prices)> {
     let mut counts: BTreeMap<&str, (u64, &Request)> = BTreeMap::new();
     let (mut written, mut long) = (0_u64, 0_u64);
     for request in requests {
@@ -85,8 +125,8 @@ pub fn prices_of<'r>(table: &PriceTable, requests: impl Iterator<Item = &'r Requ
         }
     }
     let (model, (_, request)) = counts.into_iter().max_by_key(|(_, (count, _))| *count)?;
-    let prices = table.price(model, request.at)?.relative(long.saturating_mul(2) > written);
-    prices.checked().ok()
+    let price = table.price(model, request.at)?;
+    Some((price, price.relative(long.saturating_mul(2) > written).checked().ok()?))
 }
 
 /// Dollars that each request of a session spent on stale items. Nothing for sessions that were served by the store: what
@@ -136,15 +176,9 @@ pub fn waste(
     requests: &[&Request],
 ) -> Result<Option<Waste>, Error> {
     let Some(prices) = prices_of(table, requests.iter().copied()) else { return Ok(None) };
-    let mut paid = Dollars::default();
-    for request in requests {
-        let price = request.model.as_deref().and_then(|model| table.price(model, request.at));
-        let dollars = price.and_then(|price| price.dollars(&request.usage, request.tier.as_deref()));
-        paid.add(&dollars.unwrap_or_default());
-    }
     let recording = Recording::read(store, stream)?;
     let nothing = simulate::run(&recording, &Setup::nothing(Some(prices))).price();
-    let input = paid.all_input();
+    let input = paid(table, requests).all_input();
     if nothing <= 0.0 || input <= 0.0 {
         return Ok(None);
     }

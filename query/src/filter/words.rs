@@ -3,7 +3,7 @@
 use acpdb_engine::event::{Actor, KIND_LABELS, PartKind};
 use acpdb_engine::fold::{FaceState, ItemKind, RuleKind, ShortenKind, Status};
 
-use crate::items::{ItemRow, shorten_label};
+use crate::items::ItemRow;
 
 /// Fields, each with an example of its values.
 pub const FIELDS: &[(&str, &str)] = &[
@@ -234,8 +234,7 @@ pub(super) const ACTORS: &[(&str, Actor)] = &[
 pub(super) fn rules() -> Vec<&'static str> {
     let mut names: Vec<&str> = RuleKind::all().map(RuleKind::label).collect();
     names.dedup();
-    let shorten = [ShortenKind::PurgeErrors, ShortenKind::Truncate, ShortenKind::CompressReasoning];
-    names.extend(shorten.map(shorten_label));
+    names.extend(ShortenKind::all().map(ShortenKind::label));
     names
 }
 

@@ -40,6 +40,9 @@ pub struct Row {
     pub blind_edits: f64,
     /// Of all requests: the answer used what was hidden.
     pub steps_affected: f64,
+    /// What the input of the sessions costs whose model is known, in dollars; only at prices by model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dollars: Option<f64>,
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^52")]
@@ -78,6 +81,7 @@ pub fn row<'o>(
         needed_again: 0.0,
         blind_edits: 0.0,
         steps_affected: 0.0,
+        dollars: None,
     };
     let (mut price, mut with_fetches, mut price_unpruned) = (0.0, 0.0, 0.0);
     let (mut tokens, mut tokens_unpruned, mut read) = (0_u64, 0_u64, 0_u64);

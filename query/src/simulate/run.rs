@@ -48,6 +48,8 @@ struct Slot {
     words_shown: bool,
     files: Vec<Arc<str>>,
     is_edit: bool,
+    /// Reasoning: the number of prompts before it.
+    run: Option<u64>,
 }
 
 impl Slot {
@@ -151,6 +153,9 @@ fn play(recording: &Recording, setup: &Setup, traced: Option<Vec<Traced>>) -> (O
             }
         }
         match &recorded.event.payload {
+            Payload::TurnStarted(turn) if turn.kind == TurnKind::Prompt => {
+                simulation.cache.is_after_prompt = true;
+            }
             Payload::TurnStarted(turn) if turn.kind == TurnKind::Step => {
                 let now = Recording::time(recorded);
                 let model = recording.models.get(&turn.key).cloned();
@@ -221,8 +226,7 @@ impl Simulation<'_> {
         self.settings.mode = setup.mode.unwrap_or(self.settings.mode);
         self.settings.price = setup.prices.unwrap_or(self.settings.price);
         self.prices = self.settings.price;
-        let shelf = &state.policy(at).shelf;
-        self.fetch_turns = if shelf.on { shelf.other_turns } else { u32::MAX };
+        self.fetch_turns = state.policy(at).other_turns().unwrap_or(u32::MAX);
     }
 
     /// The host put another context in place of this one.
@@ -310,6 +314,7 @@ impl Simulation<'_> {
     fn slot(state: &State, ix: Ix, face: Face, at: Seq, whole: u64, current: u64) -> Slot {
         let mut slot = Slot { whole, current, ..Slot::default() };
         let Some(item) = state.item(ix, at) else { return slot };
+        slot.run = (item.kind == ItemKind::Reasoning).then(|| state.prompt_count(item.item.seq).into());
         slot.written = is_written_by_model(item.role, item.kind, face);
         let is_change = matches!(item.class, Some(ToolClass::Write | ToolClass::Edit));
         if face == Face::Input {
@@ -373,6 +378,7 @@ impl Simulation<'_> {
         });
         self.cache.bounds.push(Bound { position: self.slots.len(), tokens: total, used_at: now });
         self.cache.last_tokens = total;
+        self.cache.is_after_prompt = false;
     }
 
     /// Tokens read from the cache; bounds behind the cut are gone.
@@ -403,6 +409,7 @@ impl Simulation<'_> {
     /// From where on what is pending is applied, and from where on it must be.
     fn cut(&mut self, now: Option<Micros>) -> (Option<usize>, Option<usize>) {
         self.pending.sort_unstable();
+        let runs = self.runs();
         let mut candidates: Vec<Candidate> = Vec::new();
         let mut forced: Option<usize> = None;
         for place in &self.pending {
@@ -413,9 +420,11 @@ impl Simulation<'_> {
             let gain =
                 signed(slot.sent).saturating_sub(signed(slot.current)).saturating_sub(self.taken_back(slot));
             if gain > 0 {
-                candidates.push(Candidate { position: *place, gain, waited: slot.waited });
+                let position = runs.get(&slot.run).copied().unwrap_or(*place);
+                candidates.push(Candidate { position, gain, waited: slot.waited });
             }
         }
+        candidates.sort_by_key(|candidate| candidate.position);
         let planned = plan(&candidates, &self.cache, &self.settings, now);
         let planned = match planned.advice {
             Advice::Flush | Advice::FlushCold => planned.first_changed,
@@ -426,6 +435,19 @@ impl Simulation<'_> {
             (planned, forced) => planned.or(forced),
         };
         (cut, forced)
+    }
+
+    /// The first pending slot of each run of reasoning: it goes whole.
+    fn runs(&self) -> HashMap<Option<u64>, usize> {
+        let mut runs = HashMap::new();
+        for place in &self.pending {
+            let run = self.slots.get(*place).and_then(|slot| slot.run);
+            if run.is_some() {
+                let first = runs.entry(run).or_insert(*place);
+                *first = (*first).min(*place);
+            }
+        }
+        runs
     }
 
     /// Tokens that pointers to a slot take back when it is hidden; those that are pending themselves do not count.
@@ -440,12 +462,14 @@ impl Simulation<'_> {
     fn apply(&mut self, cut: usize) -> bool {
         let mut changed = false;
         let mut left = Vec::new();
+        let runs = self.runs();
         for place in std::mem::take(&mut self.pending) {
             let worth = self.slots.get(place).is_some_and(|slot| {
                 let gain = signed(slot.sent) - signed(slot.current) - self.taken_back(slot);
                 slot.forced || gain > 0 || slot.current > slot.sent
             });
-            if place < cut || !worth {
+            let first = self.slots.get(place).and_then(|slot| runs.get(&slot.run)).copied().unwrap_or(place);
+            if first < cut || !worth {
                 left.push(place);
                 continue;
             }

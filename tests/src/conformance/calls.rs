@@ -334,7 +334,7 @@ impl Run {
             concluded.push((edge.seq, edge.old, edge.new.map(name), kind(edge.rule), edge.turn));
         }
         for change in state.shortened(Seq::MAX) {
-            if change.rule == ShortenKind::PurgeErrors {
+            if change.rule == ShortenKind::PURGE_ERRORS {
                 concluded.push((change.seq, change.item, None, "purge_error", change.turn));
             }
         }

@@ -319,3 +319,11 @@ impl Life {
         self.request();
     }
 }
+
+/// Every rule by age, at ages that short sessions reach.
+pub(crate) fn every_age() -> serde_json::Value {
+    serde_json::json!({"idle.tokens_min": 5, "idle.cold_share": 0.5, "idle.subagents": 2, "idle.notes": 2,
+            "idle.reads": 2, "idle.shell_reads": 2, "idle.searches": 2, "idle.changes": 2, "idle.others": 2,
+            "idle.superseded": 2, "idle.edits": 3, "idle.writes": 3, "idle.inputs": 3, "idle.reasoning": 1,
+            "command_family": true, "state_query": true})
+}

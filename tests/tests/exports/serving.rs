@@ -54,6 +54,9 @@ fn check(numbers: &[u16], mode: ServeMode, format: Format, preset: &str, seen: &
     life.begin();
     let mut policy = Policy::preset(preset).unwrap();
     policy.turn_protection.enabled = false;
+    if preset == "calm" {
+        policy.change(super::life::every_age().as_object().unwrap()).unwrap();
+    }
     life.store.set_policy(Some(life.info.id()), &policy, None).unwrap();
     let session = life.store.session(life.info.clone());
     let exporter = Exporter::new(format);
@@ -136,7 +139,7 @@ fn what_is_sent_begins_with_what_was_sent() {
     let seen_by = std::cell::RefCell::new(&mut seen);
     let config = ProptestConfig { cases: cases(40), failure_persistence: None, ..ProptestConfig::default() };
     let numbers = prop::collection::vec(any::<u16>(), 1..20);
-    let presets = prop::sample::select(vec!["acp", "economy", "balanced", "acp-head"]);
+    let presets = prop::sample::select(vec!["acp", "economy", "balanced", "acp-head", "calm", "safe"]);
     proptest!(config, |(
         numbers in numbers,
         mode in prop::sample::select(ServeMode::ALL.to_vec()),
@@ -175,6 +178,7 @@ fn a_provider_that_clears_by_itself_is_told_the_policy_and_sent_everything() {
     let mut life = Life::new(store(&world, 1), "claude-opus-4-5");
     life.begin();
     let mut policy = Policy::preset("economy").unwrap();
+    policy.hide_input = acpdb_engine::fold::HideInput::Changes;
     policy.compress_reasoning.on = true;
     policy.turn_protection.enabled = true;
     policy.turn_protection.turns = 5;

@@ -19,7 +19,7 @@ use acpdb_tests::truth::judge;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-const PRESETS: [&str; 5] = ["acp", "acp-head", "economy", "dcp", "balanced"];
+const PRESETS: [&str; 7] = ["acp", "acp-head", "economy", "dcp", "balanced", "calm", "safe"];
 
 /// A session whose every text bears a mark of its own.
 struct Told {
@@ -59,6 +59,9 @@ impl Told {
             keys["paths"] = json!("raw");
         }
         policy.change(keys.as_object().unwrap()).unwrap();
+        if shape & 16 == 16 {
+            policy.change(super::life::every_age().as_object().unwrap()).unwrap();
+        }
         self.store.set_policy(Some(self.info.id()), &policy, None).unwrap();
     }
 

@@ -10,8 +10,8 @@ use acpdb_engine::verify::{payload_round_trip, state_contradictions, world_contr
 use acpdb_tests::support::{cases, folded};
 use proptest::prelude::*;
 
-const PRESETS: [&str; 7] =
-    ["acp", "balanced", "careful", "acp-head", "dcp", "dcp-supersede-reads", "economy"];
+const PRESETS: [&str; 9] =
+    ["acp", "balanced", "careful", "acp-head", "dcp", "dcp-supersede-reads", "economy", "calm", "safe"];
 
 fn numbers() -> impl Strategy<Value = Vec<u16>> {
     prop::collection::vec(any::<u16>(), 1..50)

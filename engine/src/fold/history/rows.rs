@@ -21,19 +21,20 @@ impl RuleKind {
     }
 }
 
-/// A rule that shortens what is shown.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize)]
-#[serde(rename_all = "snake_case")]
-#[derive(rkyv::Archive, rkyv::Serialize, rkyv::Deserialize)]
-pub enum ShortenKind {
-    /// Long parameters of a failed call.
-    PurgeErrors,
-    /// A long output.
-    Truncate,
-    /// Long reasoning.
-    CompressReasoning,
-    /// What nothing has touched for some turns.
-    Shelve,
+/// A rule that shortens what is shown, by its number. What is told of it stands with the rule.
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, rkyv::Archive, rkyv::Serialize, rkyv::Deserialize,
+)]
+pub struct ShortenKind(u8);
+
+impl ShortenKind {
+    pub(crate) const fn numbered(number: u8) -> Self {
+        Self(number)
+    }
+
+    pub(crate) const fn number(self) -> u8 {
+        self.0
+    }
 }
 
 /// What an eviction makes of a face.

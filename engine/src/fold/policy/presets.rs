@@ -1,10 +1,10 @@
 //! The presets, and the lists of names that they begin with.
 
 use super::super::reminder::{ReflectionSettings, ReminderSettings};
-use super::super::serving::ServeSettings;
+use super::super::serving::{FlushRule, ServeSettings};
 use super::{
-    CompressReasoning, FileKind, FileRule, HideInput, Paths, Policy, PurgeErrors, Repeat, RepeatMode,
-    ShelfRule, Switches, TaskArchive, Truncate, TurnProtection,
+    CompressReasoning, FileKind, FileRule, HideInput, IdleRules, Paths, Policy, PurgeErrors, Repeat,
+    RepeatMode, ShelfRule, Switches, TaskArchive, Truncate, TurnProtection,
 };
 use crate::event::ToolClass;
 use crate::text::Globs;
@@ -74,7 +74,7 @@ pub const SHELF_EXCEPT: &[&str] = &[
 
 /// Names of the presets, in the order in which they are listed.
 pub const PRESETS: &[&str] =
-    &["acp", "balanced", "careful", "acp-head", "dcp", "dcp-supersede-reads", "economy"];
+    &["acp", "balanced", "careful", "acp-head", "dcp", "dcp-supersede-reads", "economy", "calm", "safe"];
 
 impl Default for Policy {
     /// The preset `acp`.
@@ -116,6 +116,7 @@ impl Default for Policy {
                 tokens_min: 300,
                 except: names(SHELF_EXCEPT),
             },
+            idle: IdleRules::of("acp"),
             serve: ServeSettings::default(),
             turn_protection: TurnProtection { enabled: false, turns: 4 },
             reminder: ReminderSettings::default(),
@@ -129,7 +130,8 @@ impl Default for Policy {
 impl Policy {
     /// The preset called `name` ([`PRESETS`]), or `None`.
     pub fn preset(name: &str) -> Option<Self> {
-        let mut policy = Self { preset: name.to_owned(), switches: Switches::of(name), ..Self::default() };
+        let (preset, switches, idle) = (name.to_owned(), Switches::of(name), IdleRules::of(name));
+        let mut policy = Self { preset, switches, idle, ..Self::default() };
         match name {
             "acp" => {}
             "balanced" => policy.file.edit_quiet_steps = 4,
@@ -156,9 +158,20 @@ impl Policy {
             }
             "economy" => {
                 policy.file.edit_quiet_steps = 3;
-                policy.hide_input = HideInput::Changes;
-                policy.shelf.on = true;
+                policy.idle.tokens_min = 40;
+                policy.idle.cold_share = 0.5;
                 policy.serve.pointing = true;
+                policy.serve.pointing_tokens_min = 60;
+                policy.serve.horizon = 6.0;
+            }
+            "calm" => {
+                policy = Self { preset: name.to_owned(), ..Self::preset("economy")? };
+                policy.serve.rule = FlushRule::Prompts;
+            }
+            "safe" => {
+                policy = Self { preset: name.to_owned(), ..Self::preset("economy")? };
+                policy.file.edit_clears.clear();
+                policy.serve.rule = FlushRule::Cold;
             }
             _ => return None,
         }

@@ -3,7 +3,8 @@
 use crate::event::{Face, KeyKind, ToolClass};
 use crate::fold::core::Status;
 use crate::fold::facts::Ix;
-use crate::fold::history::is_before;
+use crate::fold::history::{Cause, is_before};
+use crate::fold::policy::Paths;
 use crate::fold::protect::{names_protected_file, tool_lists};
 use crate::fold::state::State;
 use crate::ids::{ItemId, Seq, Turn};
@@ -60,8 +61,20 @@ pub struct Explanation {
     pub protection: Option<Protection>,
     /// The file it shows was changed, by no call, in this event.
     pub stale: Option<Seq>,
+    /// Where a rule set it aside for its age: when it had last been touched.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rested: Option<Rested>,
     /// Preset of the policy that was in force when it was hidden, else of the one in force now.
     pub policy: String,
+}
+
+/// How long an item had rested when a rule set it aside.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
+pub struct Rested {
+    /// The turn in which it was made, or a file of it was last touched.
+    pub last_touch: Turn,
+    /// Turns from then until it was set aside.
+    pub turns: u32,
 }
 
 impl State {
@@ -90,8 +103,36 @@ impl State {
             supersedes: self.supersedes(ix, at),
             protection: self.protection(ix, at),
             stale: self.stale(ix, at),
+            rested: self.rested(ix, at),
             policy: self.policy(since).preset.clone(),
         })
+    }
+
+    /// How long an item had rested when it was set aside for that. Cost: O(items).
+    fn rested(&self, ix: Ix, at: Seq) -> Option<Rested> {
+        let row = [Face::Output, Face::Input].into_iter().find_map(|face| {
+            let row = self.history.cause(ix, face, at)?;
+            matches!(row.cause, Cause::Shortened { rule } if rule.is_idle()).then_some(row)
+        })?;
+        let paths = self.policy(row.since).paths;
+        let files = |ix: Ix| {
+            let keys = self.facts.call(ix).map_or(&[][..], |call| self.facts.keys_of(call));
+            let files = keys.iter().filter(|key| key.kind == KeyKind::File);
+            files.map(move |key| if paths == Paths::Raw { key.id_given } else { key.id_resolved })
+        };
+        let own: Vec<_> = files(ix).collect();
+        let touches =
+            self.items(row.since).filter(|other| *other == ix || files(*other).any(|id| own.contains(&id)));
+        let last_touch = touches
+            .filter_map(|other| {
+                let finish = self.history.answer(other, row.since);
+                let finish = finish.and_then(|finish| self.facts.finishes.get(finish as usize));
+                let ended =
+                    finish.filter(|_| other != ix || !own.is_empty()).map(|finish| self.turn(finish.seq));
+                self.facts.item(other).map(|item| item.turn).max(ended)
+            })
+            .max()?;
+        Some(Rested { last_touch, turns: row.turn.since(last_touch) })
     }
 
     /// What keeps the rules from an item at `at`: the first protection that holds.

@@ -20,7 +20,7 @@ mod stand_in;
 mod stats;
 
 pub use chain::{CHAIN_MEMBER_COUNT_MAX, Chain, ChainMember, EdgeView};
-pub use explain::{Explanation, Protection, Visibility};
+pub use explain::{Explanation, Protection, Rested, Visibility};
 pub use item::{CauseView, FaceState, FaceView, ItemView, PartView};
 pub use item_header::ItemHeader;
 pub use lookup::{HashForm, TurnTokens};

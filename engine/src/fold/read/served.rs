@@ -56,6 +56,9 @@ pub struct PendingItem {
     pub ix: Ix,
     /// Its place in the served context, from 0.
     pub position: usize,
+    /// The place of the first item that changes together with it: its own, except for reasoning, which goes in whole runs.
+    #[serde(skip)]
+    pub cut_at: usize,
     /// Why, for the face that changes (the output, if both do).
     pub cause: Option<CauseView>,
     /// How its content would be shown.
@@ -295,12 +298,22 @@ impl State {
 
     /// What is concluded and not yet served at `at`, in the order of the served context.
     pub fn pending(&self, at: Seq) -> Vec<PendingItem> {
-        let places = self.served_places(at);
-        places
-            .iter()
-            .enumerate()
-            .filter_map(|(position, place)| self.pending_item(position, place, at))
-            .collect()
+        let places = self.served_places(at).into_iter().enumerate();
+        let mut pending: Vec<PendingItem> =
+            places.filter_map(|(position, place)| self.pending_item(position, &place, at)).collect();
+        self.cut_in_runs(&mut pending);
+        pending
+    }
+
+    /// Reasoning goes in whole runs: what is pending between two prompts changes at the first of it.
+    fn cut_in_runs(&self, pending: &mut [PendingItem]) {
+        let mut runs = std::collections::BTreeMap::new();
+        for item in pending.iter_mut() {
+            let is_reasoning = self.facts.item(item.ix).is_some_and(|it| it.kind == ItemKind::Reasoning);
+            if is_reasoning {
+                item.cut_at = *runs.entry(self.prompt_count(item.item.seq)).or_insert(item.position);
+            }
+        }
     }
 
     fn pending_item(&self, position: usize, place: &ServedPlace, at: Seq) -> Option<PendingItem> {
@@ -326,6 +339,7 @@ impl State {
                 item: self.facts.item(place.ix).map_or(ItemId::first(at), |item| item.id),
                 ix: place.ix,
                 position,
+                cut_at: position,
                 cause: None,
                 state: current.state,
                 since,

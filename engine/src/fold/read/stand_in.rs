@@ -11,6 +11,7 @@ use crate::fold::facts::{ItemKind, Ix, NONE, Size};
 use crate::fold::history::{Cause, Evicted, Row, RuleKind, ShortenKind};
 use crate::fold::policy::TaskArchive;
 use crate::fold::rules::Tombstone;
+use crate::fold::rules::shorten::Leaves;
 use crate::fold::state::State;
 use crate::ids::{BodyId, Seq};
 use crate::registry::Registry;
@@ -25,8 +26,6 @@ const PART_REMOVED: &str = "[Assistant message part removed to save context]";
 const REMOVED: &str = "[removed]";
 const REMOVED_SHORT: &str = "-";
 const DISTILLED: &str = "[distilled] ";
-/// What stands in place of a shelved output.
-const SHELVED: &str = "[shelved: not used lately; restore it, or run the call again, to see it]";
 /// Between a call and its status in a tombstone.
 const ARROW: &str = " → ";
 
@@ -292,11 +291,7 @@ impl State {
                 None => Self::whole(size),
             },
             Cause::Discarded { .. } => self.discarded(ix, size, at),
-            Cause::Shortened { rule: ShortenKind::Shelve } if face == Face::Input => {
-                self.shown_params(ix, row.since, size)
-            }
-            Cause::Shortened { rule: ShortenKind::Shelve } => Self::fitting(size, SHELVED.to_owned()),
-            Cause::Shortened { rule } => self.shortened_stand_in(ix, rule, row, size, at),
+            Cause::Shortened { rule } => self.shortened_stand_in(ix, face, rule, row, size, at),
             Cause::Answered { .. } | Cause::Revised { .. } | Cause::Pinned => Self::whole(size),
         }
     }
@@ -446,15 +441,26 @@ impl State {
         }
     }
 
-    fn shortened_stand_in(&self, ix: Ix, rule: ShortenKind, row: &Row, size: Size, at: Seq) -> StandIn {
+    fn shortened_stand_in(
+        &self,
+        ix: Ix,
+        face: Face,
+        rule: ShortenKind,
+        row: &Row,
+        size: Size,
+        at: Seq,
+    ) -> StandIn {
         let policy = self.policy(row.since);
-        let (limit, render) = match rule {
-            ShortenKind::PurgeErrors => {
+        let (limit, render) = match (rule.described().leaves)(face) {
+            Leaves::Nothing => return Self::nothing(),
+            Leaves::Text(text) => return Self::fitting(size, text.to_owned()),
+            Leaves::ShownParams => return self.shown_params(ix, row.since, size),
+            Leaves::PurgedParams => {
                 let Some((seq, params)) = self.input_body(ix, at) else { return Self::whole(size) };
                 let shown = self.facts.call(ix).map_or(0, |call| call.shown.object_tokens);
                 (u64::from(shown).saturating_add(12), Render::PurgedParams { params: params.id(seq) })
             }
-            ShortenKind::Truncate => {
+            Leaves::HeadAndTail => {
                 let rule = &policy.truncate;
                 let Some((seq, parts)) = self.output_parts(ix, at) else { return Self::whole(size) };
                 let share = f64::from(rule.max_tokens) * (rule.head_ratio + rule.tail_ratio);
@@ -466,8 +472,7 @@ impl State {
                 };
                 (whole_tokens(share).saturating_add(16), render)
             }
-            ShortenKind::Shelve => return Self::whole(size),
-            ShortenKind::CompressReasoning => {
+            Leaves::Conclusions => {
                 let max_tokens = policy.compress_reasoning.max_tokens;
                 let Some(part) = self.content(ix, at).into_iter().next() else { return Self::whole(size) };
                 let share = f64::from(max_tokens) * 0.8;

@@ -17,14 +17,8 @@ use super::HashForm;
 pub enum StatsKind {
     /// Superseded, by this rule.
     Rule(RuleKind),
-    /// Long parameters of failed calls.
-    PurgeErrors,
-    /// Long outputs.
-    Truncate,
-    /// Long reasoning.
-    CompressReasoning,
-    /// Not touched for some turns.
-    Shelve,
+    /// Shortened or set aside, by this rule.
+    Shortened(ShortenKind),
     /// Hidden on request.
     Discard,
     /// Hidden behind a summary.
@@ -48,10 +42,7 @@ impl StatsKind {
     pub fn label(self) -> &'static str {
         match self {
             Self::Rule(rule) => rule.label(),
-            Self::PurgeErrors => "purge_errors",
-            Self::Truncate => "truncate",
-            Self::CompressReasoning => "compress_reasoning",
-            Self::Shelve => "shelve",
+            Self::Shortened(rule) => rule.label(),
             Self::Discard => "discard",
             Self::Distill => "distill",
             Self::Evict => "evict",
@@ -74,12 +65,7 @@ impl StatsKind {
             Cause::Evicted { .. } => Self::Evict,
             Cause::Superseded { edge } => Self::rule(edges.get(edge)?.kind),
             Cause::Discarded { .. } => Self::Discard,
-            Cause::Shortened { rule } => match rule {
-                ShortenKind::PurgeErrors => Self::PurgeErrors,
-                ShortenKind::Truncate => Self::Truncate,
-                ShortenKind::CompressReasoning => Self::CompressReasoning,
-                ShortenKind::Shelve => Self::Shelve,
-            },
+            Cause::Shortened { rule } => Self::Shortened(rule),
             Cause::OffBranch
             | Cause::Left
             | Cause::Answered { .. }
@@ -173,8 +159,8 @@ impl Stats {
             supersede.acp_saved += stats.acp_saved;
         }
         let mut strategies = vec![("Auto-Supersede", supersede)];
-        for (name, kind) in STRATEGIES {
-            let stats = self.of(*kind);
+        for (name, kind) in listed() {
+            let stats = self.of(kind);
             if stats.count > 0 {
                 strategies.push((name, stats));
             }
@@ -209,15 +195,14 @@ impl Stats {
     }
 }
 
-const STRATEGIES: &[(&str, StatsKind)] = &[
-    ("Purge Errors", StatsKind::PurgeErrors),
-    ("Manual Discard", StatsKind::Discard),
-    ("Distillation", StatsKind::Distill),
-    ("Truncation", StatsKind::Truncate),
-    ("Thinking Compress", StatsKind::CompressReasoning),
-    ("Shelving", StatsKind::Shelve),
-    ("Task Eviction", StatsKind::Evict),
-];
+/// What the block of figures lists below the rules that supersede. Acts on request stand behind the first rule that
+/// shortens, as in the originals.
+fn listed() -> impl Iterator<Item = (&'static str, StatsKind)> {
+    let rules = ShortenKind::all().map(|rule| (rule.figure(), StatsKind::Shortened(rule)));
+    let first = rules.clone().take(1);
+    let asked = [("Manual Discard", StatsKind::Discard), ("Distillation", StatsKind::Distill)];
+    first.chain(asked).chain(rules.skip(1)).chain([("Task Eviction", StatsKind::Evict)])
+}
 
 /// Below 1000 plain, else with one decimal and `k`.
 fn short_tokens(tokens: u64) -> String {

@@ -20,7 +20,7 @@ const LABEL: Label = Label {
 
 pub(crate) const RULE: Rule = Rule {
     labels: &[&LABEL],
-    on: On::Switch(Switch { key: "command_family", presets: &[], is_late: true }),
+    on: On::Switch(Switch { key: "command_family", presets: &["economy"], is_late: true }),
     kind: |_| RuleKind::of(&LABEL),
     guard: Guard::Common,
     failed: Failed::Yes,

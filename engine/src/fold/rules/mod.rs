@@ -8,11 +8,13 @@
 //! A rule says that, what its edges are called and what is told of them ([`Label`]), and how a policy turns it on ([`On`]).
 //! Finding candidates, protection, order and edges are the same for all and stand in [`core`](super::core). One file a
 //! rule, one line in the list of [`RULES`], in the order in which they are asked.
-//! Rules that shorten instead are in [`SHORTENING`].
+//! Rules that shorten stand in the list of [`SHORTENING`] in the same way, as [`Shortening`].
 
 mod label;
+pub(crate) mod shorten;
 
 pub(crate) use label::{Label, Line, Tombstone};
+pub use shorten::Ages;
 
 /// The rules by their files, in the order in which they are asked.
 macro_rules! rules {
@@ -21,6 +23,9 @@ macro_rules! rules {
 
         /// All rules, in the order in which they are asked.
         pub(crate) const RULES: &[Rule] = &[$($file::RULE),+];
+
+        /// Their files.
+        const FILES: &[&str] = &[$(stringify!($file)),+];
     };
 }
 
@@ -36,13 +41,44 @@ rules! {
     command_family
 }
 
-pub(crate) mod compress_reasoning;
-pub(crate) mod purge_errors;
-pub(crate) mod quiet;
-pub(crate) mod truncate;
+/// The rules that shorten by their files. Their place is their number.
+macro_rules! shortening {
+    ($($file:ident)+) => {
+        $(pub(crate) mod $file;)+
 
-use super::facts::{Call, Facts, Ix, KeyFact, KeyId, NONE, Size};
-use super::history::{RuleKind, ShortenKind};
+        /// All rules that shorten, in the order in which they are asked.
+        pub(crate) const SHORTENING: &[Shortening] = &[$($file::RULE),+];
+
+        /// Their files.
+        const SHORTENING_FILES: &[&str] = &[$(stringify!($file)),+];
+    };
+}
+
+shortening! {
+    purge_errors
+    truncate
+    compress_reasoning
+    shelve
+    idle_subagents
+    idle_notes
+    idle_reads
+    idle_shell_reads
+    idle_searches
+    idle_changes
+    idle_others
+    idle_superseded
+    idle_edits
+    idle_writes
+    idle_inputs
+    idle_reasoning
+}
+
+pub(crate) mod quiet;
+
+use shorten::Shortening;
+
+use super::facts::{Call, Facts, Ix, KeyFact, KeyId, NONE};
+use super::history::RuleKind;
 use super::policy::{Paths, Policy};
 use super::protect::Lists;
 
@@ -189,23 +225,28 @@ impl Rule {
 }
 
 /// Place of the file rule: edges that wait for a file to rest come about just before it is asked.
-pub(crate) const FILE_RULE: usize = 1;
+pub(crate) const FILE_RULE: usize = place_of("file", FILES);
 
-/// What a shortening rule looks at.
-#[derive(Clone, Copy)]
-pub(crate) struct Subject {
-    pub(crate) ix: Ix,
-    pub(crate) failed: bool,
-    pub(crate) completed: bool,
-    pub(crate) output: Size,
+/// The place of a name in a list. A name that is not there ends the build.
+const fn place_of(name: &str, names: &[&str]) -> usize {
+    let mut place = 0;
+    let mut rest = names;
+    while let [first, more @ ..] = rest {
+        if is_same(first.as_bytes(), name.as_bytes()) {
+            return place;
+        }
+        place += 1;
+        rest = more;
+    }
+    panic!("the list does not hold the name")
 }
 
-/// A rule that shortens what is shown.
-pub(crate) struct Shortening {
-    pub(crate) kind: ShortenKind,
-    /// Age in turns at which it acts on the subject; `None`: never.
-    pub(crate) age: fn(Look<'_>, Subject) -> Option<u32>,
+const fn is_same(mut one: &[u8], mut other: &[u8]) -> bool {
+    while let ([a, one_rest @ ..], [b, other_rest @ ..]) = (one, other) {
+        if *a != *b {
+            return false;
+        }
+        (one, other) = (one_rest, other_rest);
+    }
+    one.is_empty() && other.is_empty()
 }
-
-/// All rules that shorten, in the order in which they act.
-pub(crate) const SHORTENING: &[Shortening] = &[purge_errors::RULE, truncate::RULE, compress_reasoning::RULE];

@@ -18,7 +18,7 @@ const LABEL: Label = Label {
 
 pub(crate) const RULE: Rule = Rule {
     labels: &[&LABEL],
-    on: On::Switch(Switch { key: "state_query", presets: &["acp-head"], is_late: false }),
+    on: On::Switch(Switch { key: "state_query", presets: &["acp-head", "economy"], is_late: false }),
     kind: |_| RuleKind::of(&LABEL),
     guard: Guard::Common,
     failed: Failed::No,

@@ -20,7 +20,7 @@ use rkyv::{Archive, Deserialize, Serialize};
 
 use crate::event::{Body, Face, InjectedKind, KeyKind, Outcome, PartKind, Role, Shown, TodoRole, ToolClass};
 use crate::fold::facts::{Ix, KeyId, NONE};
-use crate::fold::history::{RuleKind, ShortenKind};
+use crate::fold::history::RuleKind;
 use crate::fold::names::Name;
 use crate::ids::{ItemId, Micros, Seq, Signature, Turn};
 
@@ -165,7 +165,6 @@ flat_enum!(KeyKind { File, Search, Url, Exec, State, Task, Check });
 flat_enum!(Outcome { Completed, Failed, Aborted });
 flat_enum!(PartKind { Text, Reasoning, Media, Call, Result, Opaque });
 flat_enum!(Role { System, User, Assistant, Tool });
-flat_enum!(ShortenKind { PurgeErrors, Truncate, CompressReasoning, Shelve });
 flat_enum!(TodoRole { None, Write, Read, Delta });
 flat_enum!(ToolClass { Read, Write, Edit, Delete, Search, Other });
 

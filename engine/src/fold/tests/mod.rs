@@ -2,6 +2,7 @@
 
 mod forks;
 mod growth;
+mod idle_tables;
 mod laws;
 mod metamorphic;
 mod points;

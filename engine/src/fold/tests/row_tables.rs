@@ -579,17 +579,17 @@ fn purge_errors() {
         ],
         &expect![[r#"
             1 read a fail; 4 turn  ->  nothing
-            1 read a fail; 5 turn  ->  c1 PurgeErrors t5
-            1 read a fail; 9 turn  ->  c1 PurgeErrors t9
-            1 read a abort; 5 turn  ->  c1 PurgeErrors t5
+            1 read a fail; 5 turn  ->  c1 purge_errors t5
+            1 read a fail; 9 turn  ->  c1 purge_errors t9
+            1 read a abort; 5 turn  ->  c1 purge_errors t5
             1 read a ok; 5 turn  ->  nothing
             1 read a open; 5 turn  ->  nothing
-            1 read a open; 5 finish c1 fail; 6 turn  ->  c1 PurgeErrors t6
+            1 read a open; 5 finish c1 fail; 6 turn  ->  c1 purge_errors t6
             1 read .env fail; 5 turn  ->  nothing
             1 task a fail; 5 turn  ->  nothing
             1 read a fail; 1 pin c1; 5 turn  ->  nothing
             1 read a fail; 5 turn; 6 restore c1; 20 turn  ->  nothing
-            1 read a fail; 5 turn; 6 rewind c1; 7 turn  ->  c1 PurgeErrors t7
+            1 read a fail; 5 turn; 6 rewind c1; 7 turn  ->  c1 purge_errors t7
         "#]],
     );
     rows(
@@ -597,7 +597,7 @@ fn purge_errors() {
         &["1 read a fail; 1 turn", "1 read a fail; 2 turn", "1 edit a fail; 2 turn"],
         &expect![[r#"
             1 read a fail; 1 turn  ->  nothing
-            1 read a fail; 2 turn  ->  c1 PurgeErrors t2
+            1 read a fail; 2 turn  ->  c1 purge_errors t2
             1 edit a fail; 2 turn  ->  nothing
         "#]],
     );
@@ -622,14 +622,14 @@ fn truncate() {
         ],
         &expect![[r#"
             1 read a ok; 2 turn  ->  nothing
-            1 read a ok; 3 turn  ->  c1 Truncate t3
+            1 read a ok; 3 turn  ->  c1 truncate t3
             1 read a fail; 3 turn  ->  nothing
-            1 read a open; 3 finish c1 ok; 4 turn  ->  c1 Truncate t4
+            1 read a open; 3 finish c1 ok; 4 turn  ->  c1 truncate t4
             1 edit a ok; 3 turn  ->  nothing
             1 read .env ok; 3 turn  ->  nothing
             1 read a ok; 1 pin c1; 3 turn  ->  nothing
-            1 read a ok; 1 pin c1; 3 unpin c1; 4 turn  ->  c1 Truncate t4
-            1 read a ok; 2 read a ok; 4 turn  ->  c1 by c2 (repeat t2), c2 Truncate t4
+            1 read a ok; 1 pin c1; 3 unpin c1; 4 turn  ->  c1 truncate t4
+            1 read a ok; 2 read a ok; 4 turn  ->  c1 by c2 (repeat t2), c2 truncate t4
             1 read a ok; 3 turn; 4 restore c1; 9 turn  ->  nothing
             1 read a ok; 3 turn; 4 restore c1; 5 read a ok  ->  c1 by c2 (repeat t5)
         "#]],
@@ -665,12 +665,12 @@ fn compress_reasoning() {
         r#"{"compress_reasoning":true,"compress_reasoning.max_tokens":5}"#,
         &scripts,
         &expect![[r#"
-        1 think a\nb\nc\nd\ne\nf\ng\nh\ni\nj\nk\nl and more; 3 turn  ->  nothing
-        1 think a\nb\nc\nd\ne\nf\ng\nh\ni\nj\nk\nl and more; 4 turn  ->  #4 CompressReasoning t4
-        1 say a\nb\nc\nd\ne\nf\ng\nh\ni\nj\nk\nl and more; 4 turn  ->  nothing
-        1 think a\nb\nc; 4 turn  ->  nothing
-        1 think a\nb\nc\nd\ne\nf\ng\nh\ni\nj\nk\nl and more; 4 turn; 5 compact  ->  #4 left
-    "#]],
+            1 think a\nb\nc\nd\ne\nf\ng\nh\ni\nj\nk\nl and more; 3 turn  ->  nothing
+            1 think a\nb\nc\nd\ne\nf\ng\nh\ni\nj\nk\nl and more; 4 turn  ->  #4 compress_reasoning t4
+            1 say a\nb\nc\nd\ne\nf\ng\nh\ni\nj\nk\nl and more; 4 turn  ->  nothing
+            1 think a\nb\nc; 4 turn  ->  nothing
+            1 think a\nb\nc\nd\ne\nf\ng\nh\ni\nj\nk\nl and more; 4 turn; 5 compact  ->  #4 left
+        "#]],
     );
     rows(
         r#"{"compress_reasoning":true}"#,

@@ -10,7 +10,7 @@ fn bounds(ends: &[(usize, u64)]) -> Vec<Bound> {
 
 fn cache(ends: &[(usize, u64)]) -> Cache {
     let last_tokens = ends.last().map_or(0, |end| end.1);
-    Cache { cold: false, bounds: bounds(ends), prefix_tokens: 1000, last_tokens }
+    Cache { bounds: bounds(ends), prefix_tokens: 1000, last_tokens, ..Cache::default() }
 }
 
 fn candidate(position: usize, gain: i64, waited: u32) -> Candidate {
@@ -40,6 +40,16 @@ fn a_cut_takes_everything_behind_it_along() {
     let planned = plan(&both, &cache, &batched, None);
     assert_eq!((planned.advice, planned.first_changed, planned.item_count), (Advice::Flush, Some(2), 2));
     assert_eq!(planned.tokens_removed, 9_000);
+}
+
+#[test]
+fn prompts_are_the_only_time_for_some() {
+    let mut cache = cache(&[(10, 20_000)]);
+    let prompts = settings(FlushRule::Prompts, ServeMode::Batched);
+    let advice = |cache: &Cache| plan(&[candidate(10, 9_000, 0)], cache, &prompts, None).advice;
+    assert_eq!(advice(&cache), Advice::Wait);
+    cache.is_after_prompt = true;
+    assert_eq!(advice(&cache), Advice::Flush);
 }
 
 /// A rewrite that promised hardly more than it cost made a session that ended soon afterwards dearer than doing nothing:

@@ -1,0 +1,19 @@
+//! Idle others: the output of a tool that no other rule of this kind means steps aside some turns later.
+use super::Look;
+use super::shorten::{Acts, Ages, AgesKey, Leaves, Resting, Shortening, TEXT_ASIDE};
+use crate::event::ToolClass;
+
+pub(crate) const RULE: Shortening = Shortening {
+    name: "idle_others",
+    figure: "Idle Others",
+    reason: "the output of a call is set aside after some turns",
+    leaves: |_| Leaves::Text(TEXT_ASIDE),
+    acts: Acts::Idle { ages: Some(AgesKey { key: "idle.others", presets: PRESETS }), turns },
+};
+
+const PRESETS: &[(&str, Ages)] = &[("economy", Ages::of(5, 10, 16))];
+
+fn turns(look: Look<'_>, resting: &Resting<'_>, ages: Ages) -> Option<u32> {
+    let meant = resting.is_output_of(ToolClass::Other) && !resting.is_command(look);
+    ages.turns(resting.tokens).filter(|_| meant)
+}

@@ -1,0 +1,20 @@
+//! Idle searches: what a search or a command line gave steps aside a few turns later.
+use super::Look;
+use super::shorten::{Acts, Ages, AgesKey, Leaves, Resting, Shortening, TEXT_ASIDE};
+use crate::event::ToolClass;
+
+pub(crate) const RULE: Shortening = Shortening {
+    name: "idle_searches",
+    figure: "Idle Searches",
+    reason: "the output of a search or a command line is set aside after some turns",
+    leaves: |_| Leaves::Text(TEXT_ASIDE),
+    acts: Acts::Idle { ages: Some(AgesKey { key: "idle.searches", presets: PRESETS }), turns },
+};
+
+const PRESETS: &[(&str, Ages)] = &[("economy", Ages::of(4, 10, 16))];
+
+fn turns(look: Look<'_>, resting: &Resting<'_>, ages: Ages) -> Option<u32> {
+    let meant = resting.is_output_of(ToolClass::Search)
+        || resting.is_output_of(ToolClass::Other) && resting.is_command(look);
+    ages.turns(resting.tokens).filter(|_| meant)
+}

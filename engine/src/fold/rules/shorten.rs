@@ -1,0 +1,239 @@
+//! Rules that shorten what is shown, or set it aside, because of its age.
+//!
+//! ```text
+//! AtAge   so many turns after its birth                       failed inputs, long outputs, long reasoning
+//! Idle    so many turns after the last touch of its files     outputs and inputs, by kind and size
+//! AtPrompt  so many prompts after its birth                   reasoning
+//! ```
+//!
+//! Such a rule is a file and a line in the list of [`SHORTENING`]: its name, its texts, its key in policies and the presets
+//! that set it stand in its [`Shortening`]. Queues, touches and cold caches are the same for all rules and stand in
+//! [`core`](crate::fold::core) and [`idle`](crate::fold::idle).
+
+use super::{Look, SHORTENING, SHORTENING_FILES, place_of};
+use crate::event::{Face, KeyKind, ToolClass};
+use crate::fold::facts::{Call, Item, Ix, Size};
+use crate::fold::history::ShortenKind;
+
+/// A rule that shortens what is shown.
+pub(crate) struct Shortening {
+    /// The name in policies, queries, JSON and words.
+    pub(crate) name: &'static str,
+    /// The name in the block of figures.
+    pub(crate) figure: &'static str,
+    /// What the rule does, in words.
+    pub(crate) reason: &'static str,
+    /// What stands in place of a face.
+    pub(crate) leaves: fn(Face) -> Leaves,
+    pub(crate) acts: Acts,
+}
+
+/// What a shortened face shows.
+#[derive(Clone, Copy)]
+pub(crate) enum Leaves {
+    /// A text.
+    Text(&'static str),
+    /// Nothing.
+    Nothing,
+    /// The parameters that tombstones show.
+    ShownParams,
+    /// The parameters without long values.
+    PurgedParams,
+    /// The leading and the trailing lines.
+    HeadAndTail,
+    /// The beginning and the conclusions.
+    Conclusions,
+}
+
+/// When a rule acts.
+pub(crate) enum Acts {
+    /// At an age in turns.
+    AtAge {
+        /// The face that it shortens.
+        face: Face,
+        /// The age; `None`: never.
+        age: fn(Look<'_>, Subject) -> Option<u32>,
+    },
+    /// So many turns after the last touch.
+    Idle {
+        /// The key of policies that holds the rule's ages.
+        ages: Option<AgesKey>,
+        /// Turns without a touch; `None`: the rule does not mean the face. Gets the ages that the policy has for the rule.
+        turns: fn(Look<'_>, &Resting<'_>, Ages) -> Option<u32>,
+    },
+    /// So many prompts after its birth, in whole runs.
+    AtPrompt {
+        /// The key of policies that holds the number of prompts.
+        ages: AgesKey,
+        /// Whether the rule means an item.
+        means: fn(&Item) -> bool,
+    },
+}
+
+/// What stands in place of an idle output.
+pub(crate) const TEXT_ASIDE: &str = "[set aside: restore it, or run the call again]";
+
+/// What a rule with an age looks at.
+#[derive(Clone, Copy)]
+pub(crate) struct Subject {
+    pub(crate) ix: Ix,
+    pub(crate) failed: bool,
+    pub(crate) completed: bool,
+    pub(crate) output: Size,
+}
+
+/// What an idle rule looks at: a face of a completed call.
+#[derive(Clone, Copy)]
+pub(crate) struct Resting<'a> {
+    pub(crate) ix: Ix,
+    pub(crate) face: Face,
+    pub(crate) tokens: u64,
+    pub(crate) call: &'a Call,
+    pub(crate) tool: &'a str,
+    /// Its tool steers the work (`shelf.except`).
+    pub(crate) steers: bool,
+    /// A newer call superseded it.
+    pub(crate) is_superseded: bool,
+}
+
+impl Resting<'_> {
+    /// The output of a call of this class; no tool that steers the work.
+    pub(crate) fn is_output_of(&self, class: ToolClass) -> bool {
+        !self.steers && self.face == Face::Output && self.call.class == class
+    }
+
+    /// The input of a call of one of these classes; no tool that steers the work.
+    pub(crate) fn is_input_of(&self, classes: &[ToolClass]) -> bool {
+        !self.steers && self.face == Face::Input && classes.contains(&self.call.class)
+    }
+
+    /// The command line of the call, if it is one.
+    pub(crate) fn command<'l>(&self, look: Look<'l>) -> Option<&'l str> {
+        let (_, key) = look.keys(self.ix).find(|(_, key)| key.kind == KeyKind::Exec)?;
+        Some(look.facts.names.text(key.given))
+    }
+
+    /// Whether the call runs a command line.
+    pub(crate) fn is_command(&self, look: Look<'_>) -> bool {
+        look.keys(self.ix).any(|(_, key)| key.kind == KeyKind::Exec)
+    }
+}
+
+/// A key of policies that holds the ages of one rule.
+#[derive(Clone, Copy)]
+pub(crate) struct AgesKey {
+    pub(crate) key: &'static str,
+    /// The presets that have the rule on.
+    pub(crate) presets: &'static [(&'static str, Ages)],
+}
+
+/// Turns without a touch, by size; 0: never.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Ages {
+    /// For 1,500 tokens and more.
+    pub large: u32,
+    /// For 300 tokens and more.
+    pub medium: u32,
+    /// For fewer tokens.
+    pub small: u32,
+}
+
+/// Tokens from which on a face is large.
+const LARGE_TOKENS_MIN: u64 = 1_500;
+/// Tokens from which on a face is of medium size.
+const MEDIUM_TOKENS_MIN: u64 = 300;
+
+/// Turns that any output stays: in the next turn it is sent for the first time.
+pub(crate) const TURNS_MIN: u32 = 2;
+
+impl Ages {
+    /// Ages of three sizes.
+    pub const fn of(large: u32, medium: u32, small: u32) -> Self {
+        Self { large, medium, small }
+    }
+
+    /// One age for all sizes.
+    pub const fn all(turns: u32) -> Self {
+        Self::of(turns, turns, turns)
+    }
+
+    /// The age for so many tokens; `None`: never.
+    pub(crate) const fn turns(self, tokens: u64) -> Option<u32> {
+        let turns = match tokens {
+            LARGE_TOKENS_MIN.. => self.large,
+            MEDIUM_TOKENS_MIN.. => self.medium,
+            _ => self.small,
+        };
+        match turns {
+            0 => None,
+            1..TURNS_MIN => Some(TURNS_MIN),
+            turns => Some(turns),
+        }
+    }
+}
+
+/// The keys of rules that have ages, each with the rule's number.
+pub(crate) fn ages_keys() -> impl Iterator<Item = (usize, AgesKey)> {
+    SHORTENING.iter().enumerate().filter_map(|(number, rule)| match rule.acts {
+        Acts::Idle { ages: Some(ages), .. } | Acts::AtPrompt { ages, .. } => Some((number, ages)),
+        Acts::Idle { ages: None, .. } | Acts::AtAge { .. } => None,
+    })
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "at compile time; there are few rules")]
+const fn kind(name: &str) -> ShortenKind {
+    ShortenKind::numbered(place_of(name, SHORTENING_FILES) as u8)
+}
+
+impl ShortenKind {
+    /// Long parameters of a failed call.
+    pub const PURGE_ERRORS: Self = kind("purge_errors");
+    /// A long output.
+    pub const TRUNCATE: Self = kind("truncate");
+    /// Long reasoning.
+    pub const COMPRESS_REASONING: Self = kind("compress_reasoning");
+    /// What nothing has touched for some turns.
+    pub const SHELVE: Self = kind("shelve");
+
+    /// All rules that shorten, in their order.
+    pub fn all() -> impl Iterator<Item = Self> + Clone {
+        (0..).zip(SHORTENING).map(|(number, _)| Self::numbered(number))
+    }
+
+    pub(crate) fn described(self) -> &'static Shortening {
+        const FIRST: &Shortening = &super::purge_errors::RULE;
+        SHORTENING.get(usize::from(self.number())).unwrap_or(FIRST)
+    }
+
+    /// The name of the rule in policies, queries, JSON and words.
+    pub fn label(self) -> &'static str {
+        self.described().name
+    }
+
+    /// The name of the rule in the block of figures.
+    pub(crate) fn figure(self) -> &'static str {
+        self.described().figure
+    }
+
+    /// What the rule does, in words.
+    pub fn reason(self) -> &'static str {
+        self.described().reason
+    }
+
+    /// Whether the rule counts turns without a touch, not turns since birth.
+    pub fn is_idle(self) -> bool {
+        matches!(self.described().acts, Acts::Idle { .. })
+    }
+}
+
+impl std::fmt::Debug for ShortenKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.label())
+    }
+}
+
+impl serde::Serialize for ShortenKind {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.label())
+    }
+}

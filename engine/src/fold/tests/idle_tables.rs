@@ -1,0 +1,200 @@
+//! Rules by age: one row a situation for each, and what holds for all of them.
+
+use expect_test::expect;
+
+use super::row_tables::rows;
+use super::{Policy, Seq, check_under};
+use crate::event::{Face, Payload};
+use crate::fold::{CauseView, World};
+use crate::ids::Micros;
+use crate::testing::Script;
+
+#[test]
+fn reads_and_notes() {
+    rows(
+        r#"{"preset":"acp","idle.tokens_min":0,"idle.reads":4,"idle.notes":2}"#,
+        &[
+            "1 read a.rs ok; 4 turn",
+            "1 read a.rs ok; 5 turn",
+            "1 read a.rs ok; 3 grep a.rs ok; 5 turn",
+            "1 read a.rs ok; 3 changed a.rs; 5 turn",
+            "1 read a.rs ok; 3 changed a.rs; 5 turn; 7 turn",
+            "1 read a.md ok; 2 turn",
+            "1 read a.md ok; 3 turn",
+            "1 read /tmp/a.rs ok; 3 turn",
+            "1 read x/node_modules/y/a.js ok; 3 turn",
+            "1 read a.rs fail; 5 turn",
+            "1 read a.rs open; 5 turn",
+            "1 read .env ok; 5 turn",
+            "1 read a.rs ok; 1 pin c1; 5 turn",
+            "1 read a.rs ok; 5 turn; 6 restore c1; 20 turn",
+            "1 read a.rs ok; 5 turn; 6 rewind c1; 7 turn",
+            "1 read a.rs ok; 5 policy {\"idle.reads\":0}; 9 turn",
+        ],
+        &expect![[r#"
+            1 read a.rs ok; 4 turn  ->  nothing
+            1 read a.rs ok; 5 turn  ->  c1 idle_reads t5
+            1 read a.rs ok; 3 grep a.rs ok; 5 turn  ->  c1 idle_reads t5
+            1 read a.rs ok; 3 changed a.rs; 5 turn  ->  nothing
+            1 read a.rs ok; 3 changed a.rs; 5 turn; 7 turn  ->  c1 idle_reads t7
+            1 read a.md ok; 2 turn  ->  nothing
+            1 read a.md ok; 3 turn  ->  c1 idle_notes t3
+            1 read /tmp/a.rs ok; 3 turn  ->  c1 idle_notes t3
+            1 read x/node_modules/y/a.js ok; 3 turn  ->  c1 idle_notes t3
+            1 read a.rs fail; 5 turn  ->  nothing
+            1 read a.rs open; 5 turn  ->  nothing
+            1 read .env ok; 5 turn  ->  nothing
+            1 read a.rs ok; 1 pin c1; 5 turn  ->  nothing
+            1 read a.rs ok; 5 turn; 6 restore c1; 20 turn  ->  nothing
+            1 read a.rs ok; 5 turn; 6 rewind c1; 7 turn  ->  c1 idle_reads t7
+            1 read a.rs ok; 5 policy {"idle.reads":0}; 9 turn  ->  c1 idle_reads t5
+        "#]],
+    );
+}
+
+#[test]
+fn searches_commands_and_others() {
+    rows(
+        r#"{"preset":"acp","idle.tokens_min":0,"idle.searches":3,"idle.shell_reads":5,"idle.others":7,"idle.changes":2,"idle.subagents":4}"#,
+        &[
+            "1 grep x ok; 4 turn",
+            "1 shell make ok; 4 turn",
+            "1 webfetch x ok; 7 turn",
+            "1 webfetch x ok; 8 turn",
+            "1 todowrite - ok; 20 turn",
+            "1 skill x ok; 20 turn",
+            "1 agent x ok; 4 turn",
+            "1 agent x ok; 5 turn",
+            "1 edit a ok; 3 turn",
+        ],
+        &expect![[r#"
+            1 grep x ok; 4 turn  ->  c1 idle_searches t4
+            1 shell make ok; 4 turn  ->  c1 idle_searches t4
+            1 webfetch x ok; 7 turn  ->  nothing
+            1 webfetch x ok; 8 turn  ->  c1 idle_others t8
+            1 todowrite - ok; 20 turn  ->  nothing
+            1 skill x ok; 20 turn  ->  nothing
+            1 agent x ok; 4 turn  ->  nothing
+            1 agent x ok; 5 turn  ->  c1 idle_subagents t5
+            1 edit a ok; 3 turn  ->  c1 idle_changes t3
+        "#]],
+    );
+}
+
+#[test]
+fn inputs() {
+    rows(
+        r#"{"preset":"acp","idle.tokens_min":0,"idle.superseded":3,"idle.edits":5,"idle.writes":6,"idle.inputs":4}"#,
+        &["1 edit a ok; 5 turn", "1 edit a ok; 6 turn", "1 write a ok; 7 turn", "1 webfetch a ok; 5 turn"],
+        &expect![[r#"
+            1 edit a ok; 5 turn  ->  nothing
+            1 edit a ok; 6 turn  ->  c1 idle_edits t6
+            1 write a ok; 7 turn  ->  c1 idle_writes t7
+            1 webfetch a ok; 5 turn  ->  c1 idle_inputs t5
+        "#]],
+    );
+}
+
+#[test]
+fn the_input_of_a_superseded_change_rests_as_well() {
+    check_under(
+        r#"{"preset":"acp","idle.tokens_min":0,"idle.superseded":3}"#,
+        "1 write a ok
+         2 edit a ok
+         3 write b ok
+         4 turn
+         5 edit b ok
+         7 turn",
+        &expect![[r#"
+            c1 write a: input shortened (idle_superseded); superseded by c2 (file, t2)
+            c2 edit a: current
+            c3 write b: superseded by c4 (file, t5)
+            c4 edit b: current
+        "#]],
+    );
+}
+
+#[test]
+fn reasoning() {
+    rows(
+        r#"{"preset":"acp","idle.reasoning":1}"#,
+        &[
+            "1 think a; 2 turn; 3 turn",
+            "1 think a; 1 say b; 2 prompt",
+            "1 think a; 1 say b; 2 prompt; 2 think d; 3 turn",
+            "1 think a; 1 say b; 2 prompt; 2 think d; 3 prompt",
+            "1 think a; 1 say b; 2 prompt; 2 think d; 3 prompt; 4 rewind #8; 4 prompt",
+        ],
+        &expect![[r#"
+            1 think a; 2 turn; 3 turn  ->  nothing
+            1 think a; 1 say b; 2 prompt  ->  #4 idle_reasoning t2
+            1 think a; 1 say b; 2 prompt; 2 think d; 3 turn  ->  #4 idle_reasoning t2
+            1 think a; 1 say b; 2 prompt; 2 think d; 3 prompt  ->  #4 idle_reasoning t2, #8 idle_reasoning t3
+            1 think a; 1 say b; 2 prompt; 2 think d; 3 prompt; 4 rewind #8; 4 prompt  ->  #4 idle_reasoning t2, #8 idle_reasoning t3
+        "#]],
+    );
+}
+
+/// In the turn behind its own an output is sent for the first time: no setting hides it before.
+#[test]
+fn no_age_hides_what_was_never_sent() {
+    rows(
+        r#"{"preset":"acp","idle.tokens_min":0,"idle.reads":1,"idle.searches":1,"idle.cold_share":0}"#,
+        &["1 read a ok; 2 turn", "1 read a ok; 3 turn", "1 grep a ok; 2 turn", "1 grep a ok; 3 turn"],
+        &expect![[r#"
+            1 read a ok; 2 turn  ->  nothing
+            1 read a ok; 3 turn  ->  c1 idle_reads t3
+            1 grep a ok; 2 turn  ->  nothing
+            1 grep a ok; 3 turn  ->  c1 idle_searches t3
+        "#]],
+    );
+}
+
+#[test]
+fn a_preset_that_changed_does_not_change_what_was_recorded() {
+    // As the version before these rules recorded it: whole, without keys that it did not know.
+    let mut recorded = Policy::default().to_value();
+    let object = recorded.as_object_mut().unwrap();
+    for (key, value) in
+        [("preset", "economy".into()), ("shelf", true.into()), ("serve.pointing", true.into())]
+    {
+        object.insert(key.to_owned(), value);
+    }
+    let policy = Policy::from_value(&recorded).unwrap();
+    assert!(policy.shelf.on && policy.serve.pointing);
+    assert_eq!((policy.shelf.read_turns, policy.idle.cold_share, policy.serve.horizon), (40, 1.0, 8.0));
+    assert_eq!(policy.to_value(), recorded);
+    // Asked for by name, it is the preset of today.
+    assert_ne!(Policy::from_json(r#""economy""#).unwrap(), policy);
+}
+
+/// The turn in which the read is set aside, with a pause of so many seconds before turn 3.
+fn set_aside_after(pause_seconds: i64) -> Option<u32> {
+    let policy = r#"{"preset":"acp","idle.tokens_min":0,"idle.reads":4,"idle.cold_share":0.5}"#;
+    let played = Script::parse("1 read a ok\n2 turn\n3 turn\n4 turn\n5 turn")
+        .play(&Policy::from_json(policy).unwrap());
+    let mut world = World::default();
+    let (mut steps, mut later) = (0, 0);
+    for recorded in played.tape.events() {
+        let mut recorded = recorded.clone();
+        if matches!(recorded.event.payload, Payload::TurnStarted(_)) {
+            steps += 1;
+            later = if steps >= 3 { pause_seconds * 1_000_000 } else { 0 };
+        }
+        recorded.event.host_time = Some(Micros(recorded.recorded_at.0 + later));
+        let _ = world.apply(&recorded);
+    }
+    let state = world.stream(played.tape.stream()).unwrap();
+    let first = state.items(Seq::MAX).next().unwrap();
+    match state.face(first, Face::Output, Seq::MAX).cause? {
+        CauseView::Shortened { turn, .. } => Some(turn.0),
+        _ => None,
+    }
+}
+
+#[test]
+fn half_the_age_is_enough_when_the_cache_is_cold_anyway() {
+    assert_eq!(set_aside_after(0), Some(5));
+    assert_eq!(set_aside_after(250), Some(5));
+    assert_eq!(set_aside_after(400), Some(3));
+}
