@@ -127,9 +127,9 @@ impl Session {
         let at = point(at)?;
         let (view, stream) = self.held.ask(py, |store| {
             let session = store.session(self.info.clone());
-            let stream = store.stream_name(session.id())?;
             // What was acknowledged before its sync is seen, too.
             store.sync()?;
+            let stream = store.stream_name(session.id())?;
             let stream = match stream {
                 Some(stream) => stream,
                 None => {

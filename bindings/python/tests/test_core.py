@@ -94,14 +94,14 @@ def test_an_item_is_explained_and_its_chain_told(store: Store) -> None:
     session = store.session("s1")
     first, second = reads(session)
     chain = session.chain(first)
-    assert [row["item"] for row in chain["members"]] == [first, second]
+    assert [row["item"] for row in chain["items"]] == [first, second]
     assert [(edge["old"], edge["new"], edge["rule"]) for edge in chain["edges"]] == [(first, second, "repeat")]
     explained = session.explain(first)
     assert not explained["visible"] and explained["sentences"]
     assert session.explain(first, at="t1")["visible"]
     assert [row["item"] for row in session.history(file="src/main.rs", limit=1)] == [first]
     assert session.history(tool="write") == []
-    assert [row["item"] for row in session.history(filter="is:superseded")] == [first]
+    assert [row["item"] for row in session.history(filter="state:superseded")] == [first]
 
 
 def test_what_is_hidden_is_shown_again(store: Store) -> None:
@@ -118,7 +118,7 @@ def test_what_is_hidden_is_shown_again(store: Store) -> None:
     session.unpin(item)
     assert session.discard(item)["hidden"]
     assert not session.view().is_visible(item)
-    session.context_tool({"action": "restore", "targets": [[item]]})
+    session.context_tool({"action": "restore", "targets": [[session.history()[0]["hash"]]]})
     assert session.view().is_visible(item)
 
 

@@ -159,6 +159,13 @@ class Session:
         """
         return Ticket(self._native.submit(entries))
 
+    def append_lines(self, format: str, lines: bytes, *, prefix: str = "", salt: str | None = None) -> int:
+        """Appends lines of a host's own recording, such as `"claude-code"`; how many events were new.
+
+        Lines with an id are known again; of others, those of one call with the same `salt` are. `prefix` makes all differ.
+        """
+        return self._native.append_lines(format, lines, prefix, uuid.uuid4().hex if salt is None else salt)
+
     def resume(self) -> shapes.Resumed:
         """Opens the session if it is new; else says what its last host left open. Durable when it returns."""
         return cast(shapes.Resumed, self._native.resume())

@@ -115,7 +115,7 @@ class Chain(_ServedOptional):
     item: str
     session: str
     at: int
-    members: list[ItemRow]
+    items: list[ItemRow]
     edges: list[EdgeRow]
     tokens_freed: int
     is_cut: bool
@@ -214,13 +214,20 @@ class Found(TypedDict):
     scanned: Scanned
 
 
+class ItemId(TypedDict):
+    """An item by its parts: `#12` is seq 12, part 1; `#12.2` part 2."""
+
+    seq: int
+    part: int
+
+
 class ActReply(TypedDict):
     """What a command on the context did."""
 
     reply: str
     last_seq: int | None
-    hidden: list[str]
-    shown: list[str]
+    hidden: list[ItemId]
+    shown: list[ItemId]
 
 
 class OpenCall(TypedDict):
