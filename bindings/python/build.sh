@@ -31,6 +31,6 @@ fi
 "$scratch/empty/bin/pip" install -q -r tests/requirements.txt
 if [ "${BARE:-0}" = 0 ]; then "$scratch/empty/bin/pip" install -q -r tests/adapters/requirements.txt; fi
 # The sources stay behind: what is tested is what was installed. Examples and types are checked beside it.
-cp -r tests examples pyproject.toml "$scratch/"
+cp -r tests examples pyproject.toml ../surface.toml "$scratch/"
 cd "$scratch"
 "$scratch/empty/bin/python" -m pytest -c pyproject.toml tests

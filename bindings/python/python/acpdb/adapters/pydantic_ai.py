@@ -1,0 +1,102 @@
+"""pydantic-ai: a history processor over acpdb.
+
+```python
+agent = Agent(model, capabilities=[ProcessHistory(AcpdbHistory(store.session("run-1")))])
+```
+
+Each request's messages are recorded as they pass, what is known only once; the model is sent what acpdb's context shows of
+results that were superseded. Calls and results stay together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from hashlib import blake2b
+
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelMessagesTypeAdapter,
+    ModelRequest,
+    ModelResponse,
+    RetryPromptPart,
+    SystemPromptPart,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
+
+from .. import Entry, Part, Session
+from . import _records
+
+
+class AcpdbHistory:
+    """Records the messages of requests, and prunes what the model is sent."""
+
+    def __init__(self, session: Session, *, pruned: bool = True) -> None:
+        self.session = session
+        self.pruned = pruned
+
+    async def __call__(self, messages: list[ModelMessage]) -> list[ModelMessage]:
+        entries = [entry for place, message in enumerate(messages) for entry in _entries(place, message)]
+        await self.session.submit(*entries)
+        if not self.pruned:
+            return messages
+        shown = _records.pruned_outputs(self.session)
+        return [_pruned(message, shown) for message in messages]
+
+
+def _entries(place: int, message: ModelMessage) -> Iterator[Entry]:
+    """The facts of a message. Their origins name its place and content, so that they are known the next time."""
+    raw = ModelMessagesTypeAdapter.dump_json([message])[1:-1]
+    name = f"{place}:{blake2b(raw, digest_size=12).hexdigest()}"
+    made: list[Entry] = []
+    if isinstance(message, ModelResponse):
+        yield Entry.step(name, origin=f"step:{name}")
+    for number, part in enumerate(message.parts):
+        origin, key = f"{name}/{number}", f"message:{name}"
+        match part:
+            case SystemPromptPart():
+                made.append(Entry.message("system", part.content, origin=origin))
+            case UserPromptPart():
+                made.append(Entry.message("user", _records.text(_plain(part.content)), origin=origin))
+            case ToolReturnPart():
+                made.append(Entry.tool_finished(part.tool_call_id, part.model_response_str(), origin=origin))
+            case RetryPromptPart() if part.tool_name is not None:
+                made.append(Entry.tool_finished(part.tool_call_id, error=part.model_response(), origin=origin))
+            case RetryPromptPart():
+                made.append(Entry.message("user", part.model_response(), origin=origin))
+            case TextPart():
+                made.append(Entry.message("assistant", part.content, key=f"{key}/{number}", origin=origin))
+            case ThinkingPart():
+                thought = [Part.reasoning(part.content, part.signature)]
+                made.append(Entry.message("assistant", thought, key=f"{key}/{number}", origin=origin))
+            case ToolCallPart():
+                call = Entry.tool_started(part.tool_call_id, part.tool_name, part.args_as_dict(), origin=origin)
+                made.append(call)
+            case _:
+                made.append(Entry.host_record(part.part_kind, origin=origin))
+    if made:
+        made[0] = made[0].of_record(raw)
+    yield from made
+
+
+def _plain(content: object) -> object:
+    """Texts of a prompt; what is no text is in the record."""
+    if isinstance(content, (list, tuple)):
+        return [part for part in content if isinstance(part, str)]
+    return content
+
+
+def _pruned(message: ModelMessage, shown: dict[str, str]) -> ModelMessage:
+    if not isinstance(message, ModelRequest):
+        return message
+    parts = [
+        replace(part, content=shown[part.tool_call_id])
+        if isinstance(part, ToolReturnPart) and part.tool_call_id in shown
+        else part
+        for part in message.parts
+    ]
+    return replace(message, parts=parts)
