@@ -30,7 +30,10 @@ fi
 (cd "$scratch" && "$scratch/empty/bin/python" -c 'import acpdb; acpdb.open("store").close()')
 "$scratch/empty/bin/pip" install -q -r tests/requirements.txt
 if [ "${BARE:-0}" = 0 ]; then "$scratch/empty/bin/pip" install -q -r tests/adapters/requirements.txt; fi
-# The sources stay behind: what is tested is what was installed. Examples and types are checked beside it.
-cp -r tests examples pyproject.toml ../surface.toml "$scratch/"
-cd "$scratch"
-"$scratch/empty/bin/python" -m pytest -c pyproject.toml tests
+# The sources stay behind: what is tested is what was installed.
+mkdir -p "$scratch/bindings/python"
+cp -r tests pyproject.toml README.md "$scratch/bindings/python/"
+cp ../surface.toml "$scratch/bindings/"
+cp -r ../../docs ../../README.md "$scratch/"
+cd "$scratch/bindings/python"
+BARE=${BARE:-0} "$scratch/empty/bin/python" -m pytest

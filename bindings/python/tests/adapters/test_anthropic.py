@@ -8,8 +8,6 @@ from typing import Any
 
 import acpdb
 import pytest
-
-pytest.importorskip("anthropic")
 from acpdb.adapters.anthropic import AcpdbMemoryTool
 from anthropic.lib.tools import ToolError
 from anthropic.tools import BetaLocalFilesystemMemoryTool

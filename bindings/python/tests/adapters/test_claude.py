@@ -6,9 +6,6 @@ import asyncio
 from pathlib import Path
 
 import acpdb
-import pytest
-
-pytest.importorskip("claude_agent_sdk")
 from acpdb.adapters.claude import AcpdbSessionStore
 from claude_agent_sdk.testing import run_session_store_conformance
 

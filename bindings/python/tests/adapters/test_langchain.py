@@ -5,9 +5,6 @@ from __future__ import annotations
 import asyncio
 
 import acpdb
-import pytest
-
-pytest.importorskip("langchain_core")
 from acpdb.adapters.langchain import AcpdbChatMessageHistory
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 

@@ -7,9 +7,6 @@ from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import acpdb
-import pytest
-
-pytest.importorskip("langgraph.checkpoint.conformance")
 from acpdb.adapters.langgraph import AcpdbSaver
 from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.conformance import checkpointer_test, validate

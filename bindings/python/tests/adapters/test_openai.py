@@ -6,9 +6,6 @@ import asyncio
 from typing import Any
 
 import acpdb
-import pytest
-
-pytest.importorskip("agents")
 from acpdb.adapters.openai import AcpdbSession
 
 LONG = "fn main() {}\n" * 100

@@ -16,7 +16,6 @@ from hashlib import blake2b
 
 from pydantic_ai.messages import (
     ModelMessage,
-    ModelMessagesTypeAdapter,
     ModelRequest,
     ModelResponse,
     RetryPromptPart,
@@ -49,42 +48,47 @@ class AcpdbHistory:
 
 
 def _entries(place: int, message: ModelMessage) -> Iterator[Entry]:
-    """The facts of a message. Their origins name its place and content, so that they are known the next time."""
-    raw = ModelMessagesTypeAdapter.dump_json([message])[1:-1]
-    name = f"{place}:{blake2b(raw, digest_size=12).hexdigest()}"
-    made: list[Entry] = []
+    """The facts of a message. Calls and results are known again by the id of the call, others by place and text: the framework
+    adds to messages that it has sent before."""
     if isinstance(message, ModelResponse):
-        yield Entry.step(name, origin=f"step:{name}")
+        calls = [part.tool_call_id for part in message.parts if isinstance(part, ToolCallPart)]
+        key = calls[0] if calls else _digest(place, message.parts)
+        yield Entry.step(key, origin=f"step:{key}")
+    made: list[Entry] = []
     for number, part in enumerate(message.parts):
-        origin, key = f"{name}/{number}", f"message:{name}"
+        origin = f"{number}:{_digest(place, getattr(part, 'content', part.part_kind))}"
         match part:
             case SystemPromptPart():
                 made.append(Entry.message("system", part.content, origin=origin))
             case UserPromptPart():
                 made.append(Entry.message("user", _records.text(_plain(part.content)), origin=origin))
             case ToolReturnPart():
-                made.append(Entry.tool_finished(part.tool_call_id, part.model_response_str(), origin=origin))
+                said, finish = part.model_response_str(), f"call:{part.tool_call_id}:finish"
+                made.append(Entry.tool_finished(part.tool_call_id, said, origin=finish))
             case RetryPromptPart() if part.tool_name is not None:
-                made.append(Entry.tool_finished(part.tool_call_id, error=part.model_response(), origin=origin))
+                said, finish = part.model_response(), f"call:{part.tool_call_id}:finish"
+                made.append(Entry.tool_finished(part.tool_call_id, error=said, origin=finish))
             case RetryPromptPart():
                 made.append(Entry.message("user", part.model_response(), origin=origin))
             case TextPart():
-                made.append(Entry.message("assistant", part.content, key=f"{key}/{number}", origin=origin))
+                made.append(Entry.message("assistant", part.content, origin=origin))
             case ThinkingPart():
                 thought = [Part.reasoning(part.content, part.signature)]
-                made.append(Entry.message("assistant", thought, key=f"{key}/{number}", origin=origin))
+                made.append(Entry.message("assistant", thought, origin=origin))
             case ToolCallPart():
-                call = Entry.tool_started(part.tool_call_id, part.tool_name, part.args_as_dict(), origin=origin)
-                made.append(call)
+                start = f"call:{part.tool_call_id}:start"
+                made.append(Entry.tool_started(part.tool_call_id, part.tool_name, part.args_as_dict(), origin=start))
             case _:
                 made.append(Entry.host_record(part.part_kind, origin=origin))
-    if made:
-        made[0] = made[0].of_record(raw)
     yield from made
 
 
+def _digest(place: int, content: object) -> str:
+    return f"{place}:{blake2b(repr(content).encode(errors='replace'), digest_size=12).hexdigest()}"
+
+
 def _plain(content: object) -> object:
-    """Texts of a prompt; what is no text is in the record."""
+    """Texts of a prompt; what is no text is left out."""
     if isinstance(content, (list, tuple)):
         return [part for part in content if isinstance(part, str)]
     return content
