@@ -152,17 +152,16 @@ pub(crate) fn hits(
     question: &SearchQuestion,
     limit: usize,
 ) -> Result<Value, Error> {
-    let streams = match only {
-        Some(only) => vec![only],
-        None => {
-            let mut streams = store.stream_names()?;
-            streams.retain(|name| {
-                (name.scope == Scope::Session || question.filter.is_empty())
-                    && acpdb_query::may_hold(&question.filter, name)
-            });
-            streams.sort_by_key(|name| std::cmp::Reverse((name.began, name.head)));
-            streams
-        }
+    let streams = if let Some(only) = only {
+        vec![only]
+    } else {
+        let mut streams = store.stream_names()?;
+        streams.retain(|name| {
+            (name.scope == Scope::Session || question.filter.is_empty())
+                && acpdb_query::may_hold(&question.filter, name)
+        });
+        streams.sort_by_key(|name| std::cmp::Reverse((name.began, name.head)));
+        streams
     };
     let mut scanned = Scanned::default();
     let mut items: Vec<Hit> = Vec::new();

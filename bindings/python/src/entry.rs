@@ -76,11 +76,10 @@ fn parts(what: &str, value: &Bound<'_, PyAny>) -> PyResult<Vec<PartEntry>> {
     if let Ok(part) = value.cast::<Part>() {
         return Ok(vec![part.get().part.clone()]);
     }
-    let bytes =
-        bytes_of(what, value).map_err(|error| match value.is_instance_of::<pyo3::types::PyString>() {
-            true => error,
-            false => wrong_type(what, "str, bytes or a list of acpdb.Part", value),
-        })?;
+    let is_text = value.is_instance_of::<pyo3::types::PyString>();
+    let bytes = bytes_of(what, value).map_err(|error| {
+        if is_text { error } else { wrong_type(what, "str, bytes or a list of acpdb.Part", value) }
+    })?;
     Ok(vec![PartEntry { kind: PartKind::Text, bytes, media_type: None, signature: None }])
 }
 

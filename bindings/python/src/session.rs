@@ -130,12 +130,9 @@ impl Session {
             // What was acknowledged before its sync is seen, too.
             store.sync()?;
             let stream = store.stream_name(session.id())?;
-            let stream = match stream {
-                Some(stream) => stream,
-                None => {
-                    let (name, nearest) = (session.info().name.clone(), None);
-                    return Err(Error::NotFound { what: "session", name, nearest }.into());
-                }
+            let Some(stream) = stream else {
+                let (name, nearest) = (session.info().name.clone(), None);
+                return Err(Error::NotFound { what: "session", name, nearest }.into());
             };
             let (view, _) = when::view(store, &stream, at.as_deref(), store.now())?;
             Ok::<_, when::WhenError>((view, stream))

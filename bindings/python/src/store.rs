@@ -37,26 +37,21 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    /// The stream of a session that is named by its key, its host if that is not clear.
+    /// Whose memory is meant: the project that is named, else the only one there is.
     fn scope(&self, py: Python<'_>, project: Option<String>) -> PyResult<MemoryScope> {
-        match project {
-            Some(project) => Ok(MemoryScope::project(project)),
-            None => {
-                let projects = self.held.run(py, |store| {
-                    let names = store.stream_names()?.into_iter();
-                    Ok(names
-                        .filter(|name| name.scope == Scope::Project)
-                        .map(|name| name.name)
-                        .collect::<Vec<_>>())
-                })?;
-                match projects.as_slice() {
-                    [only] => Ok(MemoryScope::project(only)),
-                    many => Err(invalid(format!(
-                        "there are {} projects in this store; say whose memory is meant with project=..",
-                        many.len()
-                    ))),
-                }
-            }
+        if let Some(project) = project {
+            return Ok(MemoryScope::project(project));
+        }
+        let projects = self.held.run(py, |store| {
+            let names = store.stream_names()?.into_iter();
+            Ok(names.filter(|name| name.scope == Scope::Project).map(|name| name.name).collect::<Vec<_>>())
+        })?;
+        match projects.as_slice() {
+            [only] => Ok(MemoryScope::project(only)),
+            many => Err(invalid(format!(
+                "there are {} projects in this store; say whose memory is meant with project=..",
+                many.len()
+            ))),
         }
     }
 }
