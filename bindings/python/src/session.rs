@@ -145,11 +145,7 @@ impl Session {
     }
 
     /// The context of a step, recorded as sent.
-    #[expect(
-        clippy::too_many_arguments,
-        clippy::fn_params_excessive_bools,
-        reason = "called by the wrapper alone"
-    )]
+    #[expect(clippy::too_many_arguments, reason = "called by the wrapper alone")]
     fn serve<'py>(
         &self,
         py: Python<'py>,

@@ -274,12 +274,11 @@ impl Store {
             }));
         }
         let rows = self.held.run(py, |store| {
-            let streams: Vec<StreamId> = match session {
-                Some(name) => vec![store.find_stream(name)?.id],
-                None => {
-                    let names = store.stream_names()?.into_iter();
-                    names.filter(|name| name.scope == Scope::Session).map(|name| name.id).collect()
-                }
+            let streams: Vec<StreamId> = if let Some(name) = session {
+                vec![store.find_stream(name)?.id]
+            } else {
+                let names = store.stream_names()?.into_iter();
+                names.filter(|name| name.scope == Scope::Session).map(|name| name.id).collect()
             };
             let mut outcomes = Vec::new();
             for stream in streams {
@@ -306,13 +305,11 @@ impl Store {
     }
 
     fn set_policy(&self, py: Python<'_>, policy: &Bound<'_, PyAny>, reason: Option<&str>) -> PyResult<u64> {
-        let policy = match policy.extract::<String>() {
-            Ok(name) => preset(&name)?,
-            Err(_) => {
-                let json = dumped("policy", policy)?;
-                Policy::from_json(&String::from_utf8_lossy(&json))
-                    .map_err(|error| invalid(error.to_string()))?
-            }
+        let policy = if let Ok(name) = policy.extract::<String>() {
+            preset(&name)?
+        } else {
+            let json = dumped("policy", policy)?;
+            Policy::from_json(&String::from_utf8_lossy(&json)).map_err(|error| invalid(error.to_string()))?
         };
         Ok(self.held.run(py, |store| store.set_policy(None, &policy, reason))?.get())
     }

@@ -19,13 +19,13 @@ use crate::value::shown;
 #[pyclass(frozen, module = "acpdb._acpdb")]
 pub(crate) struct View {
     held: Held,
-    view: Owned<Engine>,
+    frozen: Owned<Engine>,
     stream: StreamName,
 }
 
 impl View {
     pub(crate) fn new(held: Held, view: Engine, stream: StreamName) -> Self {
-        Self { held, view: Owned::new(view), stream }
+        Self { held, frozen: Owned::new(view), stream }
     }
 
     /// Asks without the interpreter's lock.
@@ -37,7 +37,7 @@ impl View {
     where
         Result<T, E>: fault::Fault<T>,
     {
-        let view = self.view.get()?;
+        let view = self.frozen.get()?;
         self.held.ask(py, |store| work(store, view, &self.stream))
     }
 }
@@ -87,7 +87,7 @@ impl View {
     /// The seq it is as of.
     #[getter]
     fn seq(&self) -> PyResult<u64> {
-        Ok(self.view.get()?.at().get())
+        Ok(self.frozen.get()?.at().get())
     }
 
     fn context<'py>(&self, py: Python<'py>, layer: &str, last: Option<usize>) -> PyResult<Bound<'py, PyAny>> {
@@ -190,7 +190,7 @@ impl View {
 
     fn search<'py>(&self, py: Python<'py>, looked: Looked) -> PyResult<Bound<'py, PyAny>> {
         let store = self.held.store()?;
-        let question = looked.question(&store, self.view.get()?.at())?;
+        let question = looked.question(&store, self.frozen.get()?.at())?;
         let found = self
             .ask(py, |store, _, stream| asks::hits(store, Some(stream.clone()), &question, looked.limit))?;
         shown(py, &found)
