@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds the wheel, installs it into an empty environment, and runs all tests from there: not from the sources.
 #
-#   build.sh           the wheel is in dist/
+#   build.sh           the wheel is in target/wheels/
 #   PYTHON=python3.12  another interpreter; one wheel serves 3.10 and later
 #   BARE=1             only the package's own tests, without frameworks (they are many megabytes)
 set -euo pipefail
@@ -13,10 +13,10 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 "$python" -m venv "$scratch/build"
 "$scratch/build/bin/pip" install -q 'maturin>=1.9,<2'
-rm -rf dist
-"$scratch/build/bin/maturin" build --release --locked --out dist
+rm -rf target/wheels
+"$scratch/build/bin/maturin" build --release --locked --out target/wheels
 
-wheel=$(ls dist/*.whl)
+wheel=$(ls target/wheels/*.whl)
 bytes=$(wc -c <"$wheel")
 printf '%s: %s bytes\n' "$wheel" "$bytes"
 if [ "$bytes" -gt "$wheel_bytes_max" ]; then
