@@ -1,7 +1,7 @@
 //! Lines of a host's own recording, appended as the host writes them.
 //!
 //! The importer of the host turns each line into facts, of which one bears the line itself, so that `records` gives it back
-//! byte for byte. Whatever session the lines name, they belong to the session that they are appended to.
+//! byte for byte. The lines belong to the session that they are appended to, also where they name another one.
 
 use acpdb_engine::entry::{Entry, Fact, StreamInfo, WirePiece};
 use acpdb_engine::secret::DERIVED;

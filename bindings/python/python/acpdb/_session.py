@@ -181,7 +181,7 @@ class Session:
         return Step(self._native, key)
 
     def flush(self) -> int | None:
-        """Applies everything that is pending from the next context on, whatever it costs; the seq, or None."""
+        """Applies everything that is pending from the next context on, at any cost; the seq, or None."""
         return self._native.flush()
 
     # Ask

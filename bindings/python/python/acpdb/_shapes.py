@@ -15,7 +15,7 @@ ExportFormat = Literal["anthropic", "openai", "responses", "gemini", "markdown",
 Selection = Literal["current", "served", "whole", "recorded", "history"]
 Mode = Literal["append_only", "batched", "eager"]
 Json = Any
-"""Whatever `json` writes and reads."""
+"""All that `json` writes and reads."""
 
 
 class ItemRow(TypedDict):

@@ -82,7 +82,7 @@ class View:
         return self._native.is_visible(item)
 
     def body(self, item: str, face: Literal["input", "output"] = "output") -> bytes:
-        """What was recorded of an item, byte for byte, whatever the context shows of it."""
+        """What was recorded of an item, byte for byte. What the context shows of it plays no part."""
         return self._native.body(item, face)
 
     def tokens(self) -> tuple[int, int]:

@@ -11,6 +11,7 @@ written to the disk but the store.
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from anthropic.lib.tools import BetaAbstractMemoryTool, ToolError
@@ -45,7 +46,7 @@ class AcpdbMemoryTool(BetaAbstractMemoryTool):
         if at is None:
             records = [record for _, record in _records.load(self.session)]
         else:
-            records = [_records.json.loads(raw) for _, raw in self.session.records(at=at)]
+            records = [json.loads(raw) for _, raw in self.session.records(at=at)]
         files: dict[str, str] = {}
         for record in records:
             for path in record.get("gone", []):
