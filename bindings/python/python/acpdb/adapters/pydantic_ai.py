@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from hashlib import blake2b
+from typing import cast
 
 from pydantic_ai.messages import (
     ModelMessage,
@@ -98,8 +99,8 @@ def _pruned(message: ModelMessage, shown: dict[str, str]) -> ModelMessage:
     if not isinstance(message, ModelRequest):
         return message
     parts = [
-        replace(part, content=shown[part.tool_call_id])
-        if isinstance(part, ToolReturnPart) and part.tool_call_id in shown
+        replace(cast(ToolReturnPart, part), content=shown[part.tool_call_id])
+        if type(part) is ToolReturnPart and part.tool_call_id in shown
         else part
         for part in message.parts
     ]
