@@ -18,7 +18,8 @@ use world::{FEED, World};
 
 /// README, changelog and the pages of the book.
 fn pages() -> Vec<PathBuf> {
-    let pages = root().join("docs").read_dir().unwrap().map(|entry| entry.unwrap().path());
+    let folders = ["docs", "docs/adapters"].map(|folder| root().join(folder).read_dir().unwrap());
+    let pages = folders.into_iter().flatten().map(|entry| entry.unwrap().path());
     let mut pages: Vec<PathBuf> =
         pages.filter(|path| path.extension().is_some_and(|kind| kind == "md")).collect();
     pages.push(root().join("README.md"));
@@ -79,6 +80,11 @@ fn every_block_is_of_a_kind_that_is_checked() {
                 "toml" => {
                     toml::from_str::<toml::Table>(&block)
                         .unwrap_or_else(|error| panic!("{name}:{line}: {error}"));
+                }
+                "python" => {
+                    let run =
+                        std::fs::read_to_string(root().join("bindings/python/tests/test_docs.py")).unwrap();
+                    assert!(run.contains(&format!("\"{name}\"")), "{name}:{line}: Python that nothing runs");
                 }
                 "console" | "sh" | "text" => {}
                 other => panic!("{name}:{line}: a block of kind {other:?}, which nothing checks"),

@@ -223,7 +223,10 @@ fn every_dependency_has_a_reason_in_the_design() -> io::Result<()> {
             }
         }
     }
-    report(findings, "say in the table of docs/DESIGN.md, Dependencies, what the crate saves and how to leave it.");
+    report(
+        findings,
+        "say in the table of docs/DESIGN.md, Dependencies, what the crate saves and how to leave it.",
+    );
     Ok(())
 }
 

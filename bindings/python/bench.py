@@ -1,0 +1,65 @@
+"""What the package costs beside the library: the same appends and contexts from Python and from Rust, in one run.
+
+cargo build --release --example append; python bench.py PATH-OF-THAT-EXAMPLE [COUNT]
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from statistics import median
+
+import acpdb
+
+
+def ours(folder: str, count: int) -> list[float]:
+    """Nanoseconds of an append, and of a context of a megabyte."""
+    text = "x" * 200
+    with acpdb.open(folder, durability="os", index=False) as store:
+        session = store.session("s1")
+        session.append(acpdb.Entry.message("user", text))
+        begun = time.perf_counter_ns()
+        for _ in range(count):
+            session.append(acpdb.Entry.message("user", text))
+        append = (time.perf_counter_ns() - begun) / count
+        large = store.session("large")
+        large.append(*[acpdb.Entry.message("user", "y" * (16 << 10)) for _ in range(64)])
+        view = large.view()
+        view.export("anthropic")
+        begun = time.perf_counter_ns()
+        for _ in range(20):
+            view.export("anthropic")
+        return [append, (time.perf_counter_ns() - begun) / 20]
+
+
+def resident() -> int:
+    """Bytes of memory that this process has."""
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def main() -> None:
+    program, count = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 20_000
+    python: list[list[float]] = []
+    rust: list[list[float]] = []
+    for _ in range(5):
+        with tempfile.TemporaryDirectory() as folder:
+            python.append(ours(folder, count))
+        with tempfile.TemporaryDirectory() as folder:
+            told = subprocess.run([program, folder, str(count)], capture_output=True, text=True, check=True).stdout
+            rust.append([float(line) for line in told.split()])
+    for place, what in enumerate(["append", "context of 1 MiB"]):
+        own, theirs = median(run[place] for run in python), median(run[place] for run in rust)
+        print(f"{what}: {own / 1000:.2f} us in Python, {theirs / 1000:.2f} us in Rust, {own / theirs:.2f}x")
+    entries = [acpdb.Entry.message("user", "x" * 200) for _ in range(1000)]
+    before = resident()
+    for _ in range(1_000_000):
+        entries[0].of_record("{}")
+    print(f"memory after 10^6 calls: {resident() - before:+} bytes; load {os.getloadavg()[0]:.1f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,83 @@
+"""acpdb: the context of AI agents as an append-only log, with the reason each thing is in or out.
+
+>>> import acpdb, tempfile
+>>> with acpdb.open(tempfile.mkdtemp()) as store:
+...     session = store.session("s1", project="shop")
+...     receipt = session.append(acpdb.Entry.message("user", "why is the build red?"))
+...     request = session.step().context("anthropic").body
+"""
+
+from importlib.metadata import PackageNotFoundError, version as _version
+
+from ._acpdb import Entry, Part, Receipt
+from ._errors import (
+    AmbiguousError,
+    BusyError,
+    ClosedError,
+    CorruptError,
+    ErasedError,
+    Error,
+    ForkedError,
+    HeadMovedError,
+    InvalidError,
+    NewerFormatError,
+    NoSpaceError,
+    NotAStoreError,
+    NotFoundError,
+    PoisonedError,
+    ReadOnlyError,
+    RejectedError,
+    ReplacedError,
+    RolledBackError,
+    StorageError,
+    TooLargeError,
+    UntrustedFileSystemError,
+    UpgradedError,
+)
+from ._session import Served, Session, Step, Ticket
+from ._store import Store, Subscription, lint, open, verify
+from ._view import View
+
+try:
+    __version__ = _version("acpdb")
+except PackageNotFoundError:
+    __version__ = "unknown"
+
+__all__ = [
+    "AmbiguousError",
+    "BusyError",
+    "ClosedError",
+    "CorruptError",
+    "Entry",
+    "ErasedError",
+    "Error",
+    "ForkedError",
+    "HeadMovedError",
+    "InvalidError",
+    "NewerFormatError",
+    "NoSpaceError",
+    "NotAStoreError",
+    "NotFoundError",
+    "Part",
+    "PoisonedError",
+    "ReadOnlyError",
+    "Receipt",
+    "RejectedError",
+    "ReplacedError",
+    "RolledBackError",
+    "Served",
+    "Session",
+    "Step",
+    "StorageError",
+    "Store",
+    "Subscription",
+    "Ticket",
+    "TooLargeError",
+    "UntrustedFileSystemError",
+    "UpgradedError",
+    "View",
+    "__version__",
+    "lint",
+    "open",
+    "verify",
+]

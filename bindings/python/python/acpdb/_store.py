@@ -1,0 +1,303 @@
+"""The store: open, sessions, questions over all of them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from types import TracebackType
+from typing import Literal, cast
+
+from . import _shapes as shapes
+from ._acpdb import Entry, Store as NativeStore, Subscription as NativeSubscription, lint_request, verify_store
+from ._errors import InvalidError
+from ._session import Session
+from ._view import Looked, texts
+
+#: How long one wait of an iterator is, in seconds; it then waits again.
+_WAIT = 0.25
+
+
+class Subscription:
+    """Commits of every process, each once, in order, as they become durable: an iterator, and an asynchronous one.
+
+    It pulls: a slow reader slows no writer. With a `timeout` it ends when no commit came for so many seconds.
+    """
+
+    __slots__ = ("_native", "_timeout")
+
+    def __init__(self, native: NativeSubscription, timeout: float | None) -> None:
+        self._native = native
+        self._timeout = timeout
+
+    @property
+    def next_seq(self) -> int:
+        """The first seq that was not handed out: where another subscription would go on."""
+        return self._native.next_seq
+
+    def next_within(self, seconds: float) -> shapes.Commit | None:
+        """The next commit; None if none came within so many seconds. 0 only looks."""
+        return cast("shapes.Commit | None", self._native.next_within(seconds))
+
+    def __iter__(self) -> Iterator[shapes.Commit]:
+        return self
+
+    def __next__(self) -> shapes.Commit:
+        if self._timeout is not None:
+            commit = self.next_within(self._timeout)
+            if commit is None:
+                raise StopIteration
+            return commit
+        while True:
+            commit = self.next_within(_WAIT)
+            if commit is not None:
+                return commit
+
+    async def __aiter__(self) -> AsyncIterator[shapes.Commit]:
+        loop = asyncio.get_running_loop()
+        waiter: ThreadPoolExecutor | None = None
+        try:
+            while True:
+                commit = self.next_within(0)
+                if commit is None:
+                    waiter = waiter or ThreadPoolExecutor(1, "acpdb-subscription")
+                    end = None if self._timeout is None else loop.time() + self._timeout
+                    while commit is None:
+                        left = _WAIT if end is None else min(_WAIT, end - loop.time())
+                        if left <= 0:
+                            return
+                        commit = await loop.run_in_executor(waiter, self.next_within, left)
+                yield commit
+        finally:
+            if waiter is not None:
+                waiter.shutdown(wait=False, cancel_futures=True)
+
+
+class Store:
+    """An open store, made by `acpdb.open`. May be used by all threads of the process; close it, or use `with`."""
+
+    __slots__ = ("_native", "__weakref__")
+
+    def __init__(self, native: NativeStore) -> None:
+        self._native = native
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes the store for all handles that came from it. What was appended is durable already. Twice is once."""
+        self._native.close()
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed."""
+        return self._native.closed
+
+    @property
+    def path(self) -> str:
+        """The folder it lies in."""
+        return os.fspath(self._native.path)
+
+    @property
+    def id(self) -> str:
+        """Id of the store."""
+        return self._native.id
+
+    def head(self) -> int:
+        """The newest durable seq, of any process."""
+        return self._native.head()
+
+    def sync(self) -> None:
+        """Makes durable what was acknowledged under `durability="os"`."""
+        self._native.sync()
+
+    def info(self) -> shapes.StoreInfo:
+        """What the store holds, in figures."""
+        return cast(shapes.StoreInfo, self._native.info())
+
+    # Sessions
+
+    def session(
+        self,
+        key: str,
+        *,
+        host: str = "acpdb",
+        project: str | None = None,
+        cwd: str | None = None,
+        title: str | None = None,
+        parent: str | None = None,
+        parent_call: str | None = None,
+    ) -> Session:
+        """A handle on one session. Nothing is read or written until it is used.
+
+        `host` says whose tools it calls; `project` whose memory it shares; `parent` and `parent_call` which session and call
+        started it.
+        """
+        return Session(self._native.session(key, host, project, cwd, title, parent, parent_call))
+
+    def sessions(self, filter: str = "") -> list[shapes.SessionRow]:
+        """Sessions in a line each, in order of their first events; those that hold what a filter lets pass."""
+        return cast("list[shapes.SessionRow]", self._native.sessions(filter))
+
+    def names(self) -> list[shapes.StreamName]:
+        """Names of all sessions and projects, without a look into them."""
+        return cast("list[shapes.StreamName]", self._native.names())
+
+    def find_session(self, name: str) -> Session:
+        """The session of this key, of any host, or whose key begins so."""
+        key, host = self._native.find_session(name)
+        return self.session(key, host=host)
+
+    # Ask
+
+    def search(
+        self,
+        *patterns: str,
+        filter: str = "",
+        regex: bool = False,
+        word: bool = False,
+        case: bool = False,
+        lines: int = 0,
+        limit: int = 1000,
+    ) -> shapes.Found:
+        """Items of all sessions whose texts hold all patterns, the newest sessions first.
+
+        >>> import acpdb, tempfile
+        >>> with acpdb.open(tempfile.mkdtemp()) as store:
+        ...     _ = store.session("s1").append(acpdb.Entry.message("user", "why is the build red?"))
+        ...     [(hit["session"], hit["matches"]) for hit in store.search("build")["items"]]
+        [('s1', 1)]
+        """
+        looked = Looked(texts("patterns", patterns), filter, regex, word, case, lines, limit)
+        return cast(shapes.Found, self._native.search(looked))
+
+    def event(self, seq: int) -> shapes.EventRow | None:
+        """An event in a line; None if there is none."""
+        return cast("shapes.EventRow | None", self._native.event(seq))
+
+    def subscribe(self, after: int = 0, *, timeout: float | None = None) -> Subscription:
+        """Follows the store behind a seq: first what is there, then what comes.
+
+        >>> import acpdb, tempfile
+        >>> with acpdb.open(tempfile.mkdtemp()) as store:
+        ...     head = store.head()
+        ...     _ = store.session("s1").append(acpdb.Entry.message("user", "hello"))
+        ...     for commit in store.subscribe(head, timeout=0):
+        ...         print([event["kind"] for event in commit["events"]])
+        ['session_opened', 'message_recorded']
+        """
+        return Subscription(self._native.subscribe(after), timeout)
+
+    # Remember
+
+    def memory(self, *, project: str | None = None, at: shapes.At | None = None) -> list[shapes.MemoryRow]:
+        """All that a project was ever told to remember; without a name, the only project's."""
+        return cast("list[shapes.MemoryRow]", self._native.memory(project, at))
+
+    def remember(self, entry: Entry, *, project: str | None = None) -> shapes.MemoryReceipt:
+        """Remembers what `Entry.memory` says for a project, which comes about by it."""
+        return cast(shapes.MemoryReceipt, self._native.remember(project, entry))
+
+    def retract(self, item: str, *, project: str | None = None, reason: str | None = None) -> shapes.MemoryReceipt:
+        """The memory item no longer holds, and nothing takes its place."""
+        return cast(shapes.MemoryReceipt, self._native.memory_act(project, "retract", item, None, reason))
+
+    # Weigh, check, move
+
+    def simulate(
+        self,
+        *,
+        session: str | None = None,
+        policies: Sequence[str] = (),
+        modes: Sequence[shapes.Mode] = (),
+        price: str = "anthropic",
+    ) -> list[shapes.SimulationRow]:
+        """What policies and modes would have cost: of one session, or of all."""
+        rows = self._native.simulate(session, texts("policies", policies), texts("modes", modes), price)
+        return cast("list[shapes.SimulationRow]", rows)
+
+    def policy(self) -> dict[str, shapes.Json]:
+        """The policy in force for sessions that set none of theirs."""
+        return self._native.policy()
+
+    def set_policy(self, policy: str | Mapping[str, shapes.Json], *, reason: str | None = None) -> int:
+        """Sets the policy for what comes, by a preset's name or as data; its seq."""
+        return self._native.set_policy(policy if isinstance(policy, str) else dict(policy), reason)
+
+    def verify(self, *, deep: bool = False) -> shapes.Report:
+        """Checks every digest and link of the store; `deep` also what was concluded."""
+        return cast(shapes.Report, self._native.verify(deep))
+
+    def merge(self, path: str | os.PathLike[str], *, erase: bool = False) -> shapes.MergeReport:
+        """Adds what is new in another store; `erase` also erases here what was erased there."""
+        return cast(shapes.MergeReport, self._native.merge(path, erase))
+
+    def export(self, format: Literal["jsonl"] = "jsonl") -> bytes:
+        """All events with all bytes, as JSON lines that `acpdb import` reads again."""
+        if format != "jsonl":
+            raise InvalidError(
+                f"a store is exported as 'jsonl', not {format!r}; Session.export has more formats"
+            )
+        return self._native.export()
+
+    def __repr__(self) -> str:
+        return "<acpdb.Store, closed>" if self.closed else f"<acpdb.Store {self.path!r}>"
+
+
+def open(
+    path: str | os.PathLike[str],
+    *,
+    read_only: bool = False,
+    create: bool = True,
+    durability: Literal["sync", "os"] = "sync",
+    lock_wait: float = 5.0,
+    index: bool = True,
+    redact: bool = False,
+    any_file_system: bool = False,
+) -> Store:
+    """Opens the store in a folder, making or recovering it as needed.
+
+    With `durability="os"` an append returns before the disk has it. `lock_wait` is how many seconds an append waits for another
+    process. `redact` takes secrets out of what is recorded. `read_only` changes nothing in the folder.
+
+    >>> import acpdb, tempfile
+    >>> with acpdb.open(tempfile.mkdtemp()) as store:
+    ...     session = store.session("s1")
+    ...     _ = session.append(acpdb.Entry.message("user", "hello"))
+    ...     session.context()["items"][0]["output"]["text"]
+    'hello'
+    """
+    native = NativeStore(
+        path, read_only, create, durability, lock_wait, index, redact, any_file_system
+    )
+    return Store(native)
+
+
+def verify(path: str | os.PathLike[str], *, deep: bool = False) -> shapes.Report:
+    """Checks every digest and link of the store in a folder, without opening it: also of one that cannot be opened."""
+    return cast(shapes.Report, verify_store(path, deep))
+
+
+def lint(
+    body: bytes | str | Mapping[str, shapes.Json],
+    format: shapes.RequestFormat,
+    *,
+    model: str | None = None,
+    previous: bytes | None = None,
+) -> list[shapes.Finding]:
+    """What a provider would refuse of the body of a request; empty if nothing.
+
+    >>> import acpdb
+    >>> answer = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": "?"}]}
+    >>> findings = acpdb.lint({"model": "m", "max_tokens": 1, "messages": [answer]}, "anthropic")
+    >>> [finding["pointer"] for finding in findings]
+    ['/messages/0/content/0/tool_use_id']
+    """
+    given = body if isinstance(body, (bytes, str)) else dict(body)
+    return cast("list[shapes.Finding]", lint_request(given, format, model, previous))

@@ -1,0 +1,131 @@
+"""Frozen views of a session."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, cast
+
+from . import _shapes as shapes
+from ._acpdb import View as Native
+
+
+def texts(what: str, values: Sequence[object]) -> list[str]:
+    """The values, each of which has to be a text."""
+    for value in values:
+        if not isinstance(value, str):
+            raise TypeError(f"{what} are str, not {type(value).__name__}")
+    return cast("list[str]", list(values))
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What is looked for."""
+
+    patterns: list[str]
+    filter: str
+    regex: bool
+    word: bool
+    case: bool
+    lines: int
+    limit: int
+
+
+class View:
+    """One session as of one seq. Later appends do not show through it. May be used by several threads."""
+
+    __slots__ = ("_native",)
+
+    def __init__(self, native: Native) -> None:
+        self._native = native
+
+    @property
+    def seq(self) -> int:
+        """The seq it is as of."""
+        return self._native.seq
+
+    def context(
+        self, *, layer: Literal["current", "recorded"] = "current", last: int | None = None
+    ) -> shapes.Context:
+        """The context as data: what the model sees, or with `layer="recorded"` what the host had; of the newest items `last`."""
+        return cast(shapes.Context, self._native.context(layer, last))
+
+    def history(
+        self, *, file: str | None = None, tool: str | None = None, filter: str = "", limit: int | None = None
+    ) -> list[shapes.ItemRow]:
+        """Every item, oldest first: of one file or tool, or those that a filter lets pass.
+
+        >>> import acpdb, tempfile
+        >>> with acpdb.open(tempfile.mkdtemp()) as store:
+        ...     session = store.session("s1")
+        ...     for turn in ("t1", "t2"):
+        ...         _ = session.append(
+        ...             acpdb.Entry.step(turn),
+        ...             acpdb.Entry.tool_started(turn, "read", {"filePath": "src/main.rs"}),
+        ...             acpdb.Entry.tool_finished(turn, "fn main() {} // and so on" * 20),
+        ...         )
+        ...     [(row["call"], row["rule"]) for row in session.view().history(file="src/main.rs")]
+        [('t1', 'repeat'), ('t2', None)]
+        """
+        return cast("list[shapes.ItemRow]", self._native.history(file, tool, filter, limit))
+
+    def chain(self, item: str) -> shapes.Chain:
+        """An item and what superseded it, oldest first."""
+        return cast(shapes.Chain, self._native.chain(item))
+
+    def explain(self, item: str) -> shapes.Explained:
+        """Why an item is in the context, or is not."""
+        return cast(shapes.Explained, self._native.explain(item))
+
+    def is_visible(self, item: str) -> bool:
+        """Whether the model sees an item, whole."""
+        return self._native.is_visible(item)
+
+    def body(self, item: str, face: Literal["input", "output"] = "output") -> bytes:
+        """What was recorded of an item, byte for byte. What the context shows of it plays no part."""
+        return self._native.body(item, face)
+
+    def tokens(self) -> tuple[int, int]:
+        """Estimated tokens of the context: as shown, and whole."""
+        return self._native.tokens()
+
+    def search(
+        self,
+        *patterns: str,
+        filter: str = "",
+        regex: bool = False,
+        word: bool = False,
+        case: bool = False,
+        lines: int = 0,
+        limit: int = 1000,
+    ) -> shapes.Found:
+        """Items whose texts hold all patterns; `lines` around each match come along."""
+        looked = Looked(texts("patterns", patterns), filter, regex, word, case, lines, limit)
+        return cast(shapes.Found, self._native.search(looked))
+
+    def todos(self) -> shapes.Todos:
+        """The todo list."""
+        return cast(shapes.Todos, self._native.todos())
+
+    def memory(self) -> list[shapes.MemoryRow]:
+        """All that was ever to be remembered; `standing` says what holds."""
+        return cast("list[shapes.MemoryRow]", self._native.memory())
+
+    def records(self, *, after: int = 0) -> list[tuple[int, bytes]]:
+        """The host's own records on the active branch, byte for byte, each with its seq."""
+        return self._native.records(after)
+
+    def export(
+        self,
+        format: shapes.ExportFormat,
+        *,
+        selection: shapes.Selection = "current",
+        model: str | None = None,
+        synthetic_results: bool = False,
+        server_side: bool = False,
+    ) -> bytes:
+        """The body of a request, a transcript, a page (`html`) or spans (`otlp`)."""
+        return self._native.export(format, selection, model, synthetic_results, server_side)
+
+    def __repr__(self) -> str:
+        return f"<acpdb.View at #{self.seq}>"

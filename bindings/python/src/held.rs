@@ -1,0 +1,153 @@
+//! A store that is shared by handles, may be closed, and belongs to one process.
+//!
+//! - Every use asks first whether the handle is closed, and whether this is the process that opened it.
+//! - What is let go of may close files and join threads: that happens without the interpreter's lock.
+//! - A child after a fork lets go of nothing: locks may be held by threads that it has not got.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use acpdb_engine::{Error, Store};
+use pyo3::prelude::*;
+
+use crate::fault::{self, raise};
+
+/// A value of the engine that is dropped without the interpreter's lock, and not at all in a child process.
+pub(crate) struct Owned<T: Send> {
+    value: Option<T>,
+    process: u32,
+}
+
+impl<T: Send> Owned<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Self { value: Some(value), process: std::process::id() }
+    }
+
+    /// The value; an error in another process than the one that made it.
+    pub(crate) fn get(&self) -> PyResult<&T> {
+        self.check()?;
+        self.value.as_ref().ok_or_else(closed)
+    }
+
+    /// As [`Owned::get`], to change it.
+    pub(crate) fn get_mut(&mut self) -> PyResult<&mut T> {
+        self.check()?;
+        self.value.as_mut().ok_or_else(closed)
+    }
+
+    /// The value, to be used up.
+    pub(crate) fn take(mut self) -> PyResult<Option<T>> {
+        self.check()?;
+        Ok(self.value.take())
+    }
+
+    fn check(&self) -> PyResult<()> {
+        if self.process == std::process::id() {
+            return Ok(());
+        }
+        Err(fault::of(&Error::Forked { owner: self.process }))
+    }
+}
+
+impl<T: Send> Drop for Owned<T> {
+    fn drop(&mut self) {
+        let Some(value) = self.value.take() else { return };
+        if self.process != std::process::id() {
+            std::mem::forget(value);
+            return;
+        }
+        let mut value = Some(value);
+        // While the interpreter ends there is no lock to give back; no thread of the engine ever wants it.
+        let _ = Python::try_attach(|py| {
+            let value = value.take();
+            py.detach(move || drop(value));
+        });
+    }
+}
+
+pub(crate) fn closed() -> PyErr {
+    raise("ClosedError", "the store was closed; open it again with acpdb.open".to_owned())
+}
+
+/// The store behind all handles that came from one `open`.
+#[derive(Clone)]
+pub(crate) struct Held(Arc<Shared>);
+
+struct Shared {
+    store: RwLock<Option<Owned<Store>>>,
+    process: u32,
+}
+
+impl Held {
+    pub(crate) fn new(store: Store) -> Self {
+        Self(Arc::new(Shared { store: RwLock::new(Some(Owned::new(store))), process: std::process::id() }))
+    }
+
+    /// The store.
+    pub(crate) fn store(&self) -> PyResult<Store> {
+        if self.0.process != std::process::id() {
+            return Err(fault::of(&Error::Forked { owner: self.0.process }));
+        }
+        let store = self.0.store.read().unwrap_or_else(PoisonError::into_inner);
+        Ok(store.as_ref().ok_or_else(closed)?.get()?.clone())
+    }
+
+    /// Runs `work` on the store without the interpreter's lock.
+    pub(crate) fn run<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&Store) -> Result<T, Error> + Send,
+    ) -> PyResult<T> {
+        let store = self.store()?;
+        let done = py.detach(move || {
+            let done = work(&store);
+            drop(store);
+            done
+        });
+        fault::Fault::or_raise(done)
+    }
+
+    /// As [`Held::run`], with errors of other kinds.
+    pub(crate) fn ask<T: Send, E: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&Store) -> Result<T, E> + Send,
+    ) -> PyResult<T>
+    where
+        Result<T, E>: fault::Fault<T>,
+    {
+        let store = self.store()?;
+        let done = py.detach(move || {
+            let done = work(&store);
+            drop(store);
+            done
+        });
+        fault::Fault::or_raise(done)
+    }
+
+    /// Closes the store for all handles. Twice is once.
+    pub(crate) fn close(&self, py: Python<'_>) -> PyResult<()> {
+        if self.0.process != std::process::id() {
+            return Ok(());
+        }
+        let store = self.0.store.write().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(owned) = store else { return Ok(()) };
+        let store = owned.get()?.clone();
+        let done = py.detach(move || {
+            // A store that is only read has nothing to leave behind.
+            let done = match store.close() {
+                Err(Error::ReadOnly { .. }) => Ok(()),
+                done => done,
+            };
+            drop(store);
+            done
+        });
+        drop(owned);
+        fault::Fault::or_raise(done)
+    }
+
+    /// Whether it was closed.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.0.process == std::process::id()
+            && self.0.store.read().unwrap_or_else(PoisonError::into_inner).is_none()
+    }
+}

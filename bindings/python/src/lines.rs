@@ -1,0 +1,79 @@
+//! Lines of a host's own recording, appended as the host writes them.
+//!
+//! The importer of the host turns each line into facts, of which one bears the line itself, so that `records` gives it back
+//! byte for byte. The lines belong to the session that they are appended to, also where they name another one.
+
+use acpdb_engine::entry::{Entry, Fact, StreamInfo, WirePiece};
+use acpdb_engine::secret::DERIVED;
+use acpdb_engine::{Atomicity, Batch, Error, Store};
+use acpdb_hosts::import::{self, Format, Options, wire};
+
+/// Facts of one call, ready to be recorded.
+pub(crate) struct Lines {
+    batches: Vec<Batch>,
+}
+
+/// Reads `lines` with the importer of `format`. `salt` makes origins of this call differ from those of others where a line has
+/// no id of its own; `prefix` makes all of them differ.
+pub(crate) fn read(
+    format: Format,
+    lines: &[u8],
+    home: &StreamInfo,
+    prefix: &str,
+    salt: &str,
+) -> Result<Lines, String> {
+    let mut read: Vec<import::Batch> = Vec::new();
+    let _ = import::read(format, &home.name, lines, &Options::default(), &mut read)
+        .map_err(|error| error.to_string())?;
+    let mut batches: Vec<Batch> = Vec::new();
+    let mut push = |stream: StreamInfo, entry: Entry| match batches.last_mut() {
+        Some(last) if last.stream.name == stream.name => last.entries.push(entry),
+        _ => batches.push(Batch { stream, entries: vec![entry] }),
+    };
+    for batch in read {
+        // A subagent's lines in the file of the session that started it.
+        let is_beside = batch.stream.parent.is_some() && home.parent.is_none();
+        for mut entry in batch.entries {
+            let origin = entry.origin.take();
+            entry.origin = origin.map(|origin| with_prefix(&origin, prefix, salt));
+            if !is_beside {
+                push(
+                    StreamInfo {
+                        title: batch.stream.title.clone(),
+                        cwd: batch.stream.cwd.clone(),
+                        ..home.clone()
+                    },
+                    entry,
+                );
+                continue;
+            }
+            if let Some(line) = wire::resolve(&entry.wire).filter(|line| !line.is_empty()) {
+                let record: Entry =
+                    Fact::HostRecorded { record: "subagent".to_owned(), about: None, raw: None }.into();
+                let record = Entry {
+                    origin: entry.origin.as_ref().map(|origin| format!("line:{origin}")),
+                    wire: vec![WirePiece::Literal(line)],
+                    ..record
+                };
+                push(home.clone(), record);
+            }
+            entry.wire.clear();
+            let agent = batch.stream.name.rsplit('/').next().unwrap_or_default();
+            let name = format!("{}/{agent}", home.name);
+            let parent = Some((home.id(), None));
+            push(StreamInfo { name, parent, title: None, ..home.clone() }, entry);
+        }
+    }
+    Ok(Lines { batches })
+}
+
+/// Lines without an id of their own are told apart by their digest and number, which begin anew with each call.
+fn with_prefix(origin: &str, prefix: &str, salt: &str) -> String {
+    let is_derived = origin.split_once(':').is_some_and(|(_, rest)| rest.starts_with(DERIVED));
+    if is_derived { format!("{prefix}{origin}@{salt}") } else { format!("{prefix}{origin}") }
+}
+
+/// Records them as one commit; how many events were new.
+pub(crate) fn record(store: &Store, lines: &Lines) -> Result<u64, Error> {
+    Ok(store.commit(&lines.batches, Atomicity::Split)?.event_count)
+}

@@ -1,0 +1,188 @@
+//! Receipts, and commits that are on their way.
+//!
+//! ```text
+//! Ticket.wait   takes part in the sync, without the interpreter's lock
+//! Ticket.poll   leaves a `Bell` behind: the engine's thread rings it (one byte into a socket) when the commit is durable
+//! ```
+//!
+//! So no thread of the engine ever waits for the interpreter, also not while it ends.
+
+use std::future::Future as _;
+use std::io::Write as _;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+
+use acpdb_engine::store as engine;
+use pyo3::prelude::*;
+
+use crate::fault::{Fault as _, raise};
+use crate::held::Owned;
+
+/// What was recorded. Durable and atomic when you hold it.
+#[pyclass(frozen, module = "acpdb")]
+pub(crate) struct Receipt {
+    receipt: engine::Receipt,
+}
+
+impl From<engine::Receipt> for Receipt {
+    fn from(receipt: engine::Receipt) -> Self {
+        Self { receipt }
+    }
+}
+
+#[pymethods]
+impl Receipt {
+    /// First seq of the commit; 0 if everything was known already.
+    #[getter]
+    fn first_seq(&self) -> u64 {
+        self.receipt.first_seq.get()
+    }
+
+    /// Last seq of the commit.
+    #[getter]
+    fn last_seq(&self) -> u64 {
+        self.receipt.last_seq.get()
+    }
+
+    /// Events recorded.
+    #[getter]
+    fn event_count(&self) -> u64 {
+        self.receipt.event_count
+    }
+
+    /// Entries that were known already and were skipped.
+    #[getter]
+    fn known_count(&self) -> u64 {
+        self.receipt.known_count
+    }
+
+    /// When the commit was recorded: microseconds since 1970.
+    #[getter]
+    fn recorded_at(&self) -> i64 {
+        self.receipt.recorded_at.0
+    }
+
+    /// First item of each entry, in order; `None` for those that were known.
+    #[getter]
+    fn items(&self) -> Vec<Option<String>> {
+        self.receipt.items.iter().map(|item| item.map(|item| item.to_string())).collect()
+    }
+
+    fn __repr__(&self) -> String {
+        format!(
+            "<acpdb.Receipt #{}..#{}, {} events>",
+            self.receipt.first_seq.get(),
+            self.receipt.last_seq.get(),
+            self.receipt.event_count
+        )
+    }
+}
+
+/// What the engine rings when a commit is durable. Made for an event loop, which reads the other end.
+#[pyclass(frozen, module = "acpdb._acpdb")]
+pub(crate) struct Bell {
+    ringer: Arc<Ringer>,
+    /// The other end, until it is taken.
+    reader: Mutex<Option<Reader>>,
+}
+
+#[cfg(unix)]
+type Reader = std::os::unix::net::UnixStream;
+#[cfg(not(unix))]
+type Reader = ();
+
+struct Ringer {
+    #[cfg(unix)]
+    stream: std::os::unix::net::UnixStream,
+}
+
+impl Wake for Ringer {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        // A full socket has bytes to read, and so will be read.
+        #[cfg(unix)]
+        let _ = (&self.stream).write(&[1]);
+    }
+}
+
+#[pymethods]
+impl Bell {
+    #[new]
+    fn new() -> PyResult<Self> {
+        #[cfg(unix)]
+        {
+            let (reader, stream) = std::os::unix::net::UnixStream::pair()?;
+            reader.set_nonblocking(true)?;
+            stream.set_nonblocking(true)?;
+            Ok(Self { ringer: Arc::new(Ringer { stream }), reader: Mutex::new(Some(reader)) })
+        }
+        #[cfg(not(unix))]
+        Err(pyo3::exceptions::PyNotImplementedError::new_err("there are no such sockets here"))
+    }
+
+    /// The file descriptor of the other end, for the caller to keep and to close; once.
+    fn take_reader(&self) -> PyResult<i32> {
+        let reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let reader = reader.ok_or_else(|| raise("Error", "the bell's other end was taken".to_owned()))?;
+        #[cfg(unix)]
+        return Ok(std::os::fd::IntoRawFd::into_raw_fd(reader));
+        #[cfg(not(unix))]
+        Ok(i32::from(reader == ()))
+    }
+}
+
+/// A commit that was submitted.
+#[pyclass(frozen, module = "acpdb._acpdb")]
+pub(crate) struct Ticket {
+    ticket: Mutex<Option<Owned<engine::Ticket>>>,
+    last_seq: u64,
+}
+
+impl Ticket {
+    pub(crate) fn new(ticket: engine::Ticket) -> Self {
+        let last_seq = ticket.receipt().last_seq.get();
+        Self { ticket: Mutex::new(Some(Owned::new(ticket))), last_seq }
+    }
+
+    fn used() -> PyErr {
+        raise("ClosedError", "this ticket was waited for already; keep the receipt that it gave".to_owned())
+    }
+}
+
+#[pymethods]
+impl Ticket {
+    /// The seq that the commit's last event has, or will have.
+    #[getter]
+    fn last_seq(&self) -> u64 {
+        self.last_seq
+    }
+
+    /// Waits until the commit is durable.
+    fn wait(&self, py: Python<'_>) -> PyResult<Receipt> {
+        let owned = self.ticket.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let ticket = owned.ok_or_else(Self::used)?.take()?.ok_or_else(Self::used)?;
+        Ok(py.detach(move || ticket.wait()).or_raise()?.into())
+    }
+
+    /// The receipt, if the commit is durable; else `bell` rings once it is.
+    fn poll(&self, bell: &Bell) -> PyResult<Option<Receipt>> {
+        let mut slot = self.ticket.lock().unwrap_or_else(PoisonError::into_inner);
+        let waker = Waker::from(Arc::clone(&bell.ringer));
+        let mut context = Context::from_waker(&waker);
+        let ticket = slot.as_mut().ok_or_else(Self::used)?.get_mut()?;
+        let polled = Pin::new(ticket).poll(&mut context);
+        match polled {
+            Poll::Pending => Ok(None),
+            Poll::Ready(done) => {
+                let owned = slot.take();
+                drop(slot);
+                drop(owned);
+                Ok(Some(done.or_raise()?.into()))
+            }
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Values across the border: JSON to Python, Python to JSON bytes, names of points in time.
+
+use acpdb_engine::entry::Bytes;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList, PyString};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::fault::{invalid, json_options, raise, text_error};
+
+/// A value of the engine as Python's dicts, lists, strings and numbers, with the names that the program's JSON has.
+pub(crate) fn shown<'py>(py: Python<'py>, value: &impl Serialize) -> PyResult<Bound<'py, PyAny>> {
+    let value = serde_json::to_value(value)
+        .map_err(|error| raise("Error", format!("the answer has no form in JSON: {error}")))?;
+    from_json(py, &value)
+}
+
+/// A JSON value as Python's.
+pub(crate) fn from_json<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
+    Ok(match value {
+        Value::Null => py.None().into_bound(py),
+        Value::Bool(yes) => yes.into_pyobject(py)?.to_owned().into_any(),
+        Value::Number(number) => match (number.as_u64(), number.as_i64(), number.as_f64()) {
+            (Some(number), ..) => number.into_pyobject(py)?.into_any(),
+            (_, Some(number), _) => number.into_pyobject(py)?.into_any(),
+            (.., number) => number.unwrap_or(f64::NAN).into_pyobject(py)?.into_any(),
+        },
+        Value::String(text) => PyString::new(py, text).into_any(),
+        Value::Array(values) => {
+            let list = PyList::empty(py);
+            for value in values {
+                list.append(from_json(py, value)?)?;
+            }
+            list.into_any()
+        }
+        Value::Object(fields) => {
+            let dict = PyDict::new(py);
+            for (name, value) in fields {
+                dict.set_item(name, from_json(py, value)?)?;
+            }
+            dict.into_any()
+        }
+    })
+}
+
+/// The bytes of a text or of bytes: one copy, into what the log is given.
+pub(crate) fn bytes_of(what: &str, value: &Bound<'_, PyAny>) -> PyResult<Bytes> {
+    if let Ok(text) = value.cast::<PyString>() {
+        let text = text.to_str().map_err(|error| text_error(value.py(), what, error))?;
+        return Ok(Bytes::from(text.as_bytes()));
+    }
+    if let Ok(bytes) = value.cast::<PyBytes>() {
+        return Ok(Bytes::from(bytes.as_bytes()));
+    }
+    Err(wrong_type(what, "str or bytes", value))
+}
+
+/// Bytes as they are, or any other value as compact JSON. A `str` is JSON already.
+pub(crate) fn json_bytes(what: &str, value: &Bound<'_, PyAny>) -> PyResult<Bytes> {
+    if value.is_instance_of::<PyString>() || value.is_instance_of::<PyBytes>() {
+        let bytes = bytes_of(what, value)?;
+        serde_json::from_slice::<&serde_json::value::RawValue>(&bytes).map_err(|error| {
+            invalid(format!("{what} is no JSON: {error}; give a dict to have it written as JSON"))
+        })?;
+        return Ok(bytes);
+    }
+    dumped(what, value)
+}
+
+/// Any value as compact JSON.
+pub(crate) fn dumped(what: &str, value: &Bound<'_, PyAny>) -> PyResult<Bytes> {
+    let py = value.py();
+    let text = py.import("json")?.call_method("dumps", (value,), Some(&json_options(py)?));
+    let text = text.map_err(|error| {
+        // NaN and cycles are ValueErrors, what JSON has no form for a TypeError, depth a RecursionError.
+        invalid(format!("{what} has no form in JSON: {}", error.value(py)))
+    })?;
+    bytes_of(what, &text)
+}
+
+/// A word of a closed set, such as a role.
+pub(crate) fn word<T: DeserializeOwned>(what: &str, text: &str) -> PyResult<T> {
+    serde_json::from_value(Value::String(text.to_owned()))
+        .map_err(|error| invalid(format!("{what}: {error}")))
+}
+
+/// A point in time as the command line spells it: a seq, `t3`, a time, ..
+pub(crate) fn point(at: Option<&Bound<'_, PyAny>>) -> PyResult<Option<String>> {
+    let Some(at) = at.filter(|at| !at.is_none()) else { return Ok(None) };
+    if let Ok(text) = at.cast::<PyString>() {
+        let text = text.to_str().map_err(|error| text_error(at.py(), "at", error))?;
+        return Ok(Some(text.to_owned()));
+    }
+    if let Ok(yes) = at.extract::<bool>() {
+        return Err(invalid(format!("at is a seq, a text such as 't3', or a datetime, not {yes}")));
+    }
+    if let Ok(seq) = at.extract::<u64>() {
+        return Ok(Some(format!("#{seq}")));
+    }
+    if at.hasattr("isoformat")? {
+        // A time without a zone is meant as local time, as everywhere in Python.
+        return Ok(Some(at.call_method0("isoformat")?.extract::<String>()?.replace(' ', "T")));
+    }
+    if at.is_instance_of::<pyo3::types::PyInt>() {
+        return Err(invalid("at: a seq is from 1 to 18446744073709551615"));
+    }
+    Err(wrong_type("at", "a seq, a text such as 't3', or a datetime", at))
+}
+
+/// A `TypeError` that says what was expected and what was given.
+pub(crate) fn wrong_type(what: &str, expected: &str, found: &Bound<'_, PyAny>) -> PyErr {
+    let found = found.get_type().name().map_or_else(|_| "another type".to_owned(), |name| name.to_string());
+    pyo3::exceptions::PyTypeError::new_err(format!("{what} is {expected}, not {found}"))
+}

@@ -1,0 +1,214 @@
+"""Input that is wrong: an error of the right class that says what to do; no panic, no hang, and nothing recorded."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+import acpdb
+import pytest
+from blake3 import blake3
+from acpdb import Entry, Part, Store
+
+#: Wrong values are handed over on purpose.
+Wrong = cast(Any, Entry)
+LONE = "\ud800"
+
+
+def nested(depth: int) -> Any:
+    value: Any = 0
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+def cycle() -> Any:
+    value: dict[str, Any] = {}
+    value["self"] = value
+    return value
+
+
+FACTS: list[tuple[Callable[[], object], type[Exception], str]] = [
+    (lambda: Wrong.message("user", None), TypeError, "text is str, bytes or a list of acpdb.Part, not NoneType"),
+    (lambda: Wrong.message("user", 1), TypeError, "not int"),
+    (lambda: Wrong.message("user", ["text"]), TypeError, "acpdb.Part, not str"),
+    (lambda: Wrong.message(None, "x"), TypeError, "str"),
+    (lambda: Wrong.message("robot", "x"), acpdb.InvalidError, "expected one of"),
+    (lambda: Wrong.message("user", LONE), acpdb.InvalidError, "surrogate"),
+    (lambda: Wrong.message("user", "x", key=LONE), acpdb.InvalidError, "key holds half of a surrogate"),
+    (lambda: Wrong.message("user", "x", key=1), TypeError, "key is str, not int"),
+    (lambda: Wrong.message("user", "x", colour="red"), TypeError, "colour"),
+    (lambda: Wrong.tool_started("c", "t", {"n": math.nan}), acpdb.InvalidError, "no form in JSON"),
+    (lambda: Wrong.tool_started("c", "t", {"n": math.inf}), acpdb.InvalidError, "no form in JSON"),
+    (lambda: Wrong.tool_started("c", "t", {"n": object()}), acpdb.InvalidError, "no form in JSON"),
+    (lambda: Wrong.tool_started("c", "t", {"n": LONE}), acpdb.InvalidError, "surrogate"),
+    (lambda: Wrong.tool_started("c", "t", cycle()), acpdb.InvalidError, "no form in JSON"),
+    (lambda: Wrong.tool_started("c", "t", nested(100_000)), acpdb.InvalidError, "no form in JSON"),
+    (lambda: Wrong.tool_started("c", "t", "{"), acpdb.InvalidError, "params is no JSON"),
+    (lambda: Wrong.tool_started("c", None, {}), TypeError, "tool is str, not NoneType"),
+    (lambda: Wrong.tool_finished("c", "x", error="y"), acpdb.InvalidError, "not with both"),
+    (lambda: Wrong.tool_finished("c", "x", outcome="fine"), acpdb.InvalidError, "outcome"),
+    (lambda: Wrong.step(number=2**40), OverflowError, "int"),
+    (lambda: Wrong.step(number=-1), OverflowError, "int"),
+    (lambda: Wrong.todos("[1]"), acpdb.InvalidError, "a list of dicts"),
+    (lambda: Wrong.todos({"content": "x"}), acpdb.InvalidError, "a list of dicts"),
+    (lambda: Wrong.memory(""), acpdb.InvalidError, "empty"),
+    (lambda: Wrong.memory("x", kind="idea"), acpdb.InvalidError, "expected one of"),
+    (lambda: Wrong.memory("x", kind="preference"), acpdb.InvalidError, "needs key"),
+    (lambda: Wrong.memory("x", confidence=math.nan), acpdb.InvalidError, "confidence"),
+    (lambda: Wrong.memory("x", confidence=1.5), acpdb.InvalidError, "confidence"),
+    (lambda: Wrong.file_changed(Path("a")), TypeError, "path is str"),
+    (lambda: Wrong.host_record("r", bytearray(b"x")), TypeError, "raw is str or bytes, not bytearray"),
+    (lambda: cast(Any, Part).text(None), TypeError, "text is str or bytes"),
+    (lambda: Wrong.message("user", "x").of_record("{"), acpdb.InvalidError, "raw is no JSON"),
+    (lambda: Wrong.message("user", "x").at_time(2**70), OverflowError, "int"),
+]
+
+
+@pytest.mark.parametrize("number", range(len(FACTS)))
+def test_a_wrong_fact_is_refused_as_it_is_made(number: int) -> None:
+    make, kind, says = FACTS[number]
+    with pytest.raises(kind) as caught:
+        make()
+    assert says in str(caught.value)
+
+
+ASKED: list[tuple[Callable[[Any], object], type[Exception], str]] = [
+    (lambda it: it.append("x"), TypeError, "an acpdb.Entry, not str"),
+    (lambda it: it.append(None), TypeError, "an acpdb.Entry, not NoneType"),
+    (lambda it: it.submit({}), TypeError, "an acpdb.Entry, not dict"),
+    (lambda it: it.view(-1), acpdb.InvalidError, "a seq is from 1"),
+    (lambda it: it.view(2**64), acpdb.InvalidError, "a seq is from 1"),
+    (lambda it: it.view(10**9), acpdb.NotFoundError, "1000000000"),
+    (lambda it: it.view("t99"), acpdb.NotFoundError, "turn"),
+    (lambda it: it.view("yesterday-ish"), acpdb.InvalidError, "yesterday-ish"),
+    (lambda it: it.view(True), acpdb.InvalidError, "not true"),
+    (lambda it: it.view(LONE), acpdb.InvalidError, "surrogate"),
+    (lambda it: it.view(1.5), TypeError, "not float"),
+    (lambda it: it.explain("#999"), acpdb.NotFoundError, "999"),
+    (lambda it: it.explain(7), TypeError, "str"),
+    (lambda it: it.chain("nothing"), acpdb.NotFoundError, "nothing"),
+    (lambda it: it.history(filter="colour:red"), acpdb.InvalidError, "colour"),
+    (lambda it: it.history(file="a", tool="b"), acpdb.InvalidError, "file or tool"),
+    (lambda it: it.history(limit=-1), OverflowError, "negative"),
+    (lambda it: it.search(), acpdb.InvalidError, "nothing to look for"),
+    (lambda it: it.search("("  , regex=True), acpdb.InvalidError, "regular expression"),
+    (lambda it: it.search(None), TypeError, "patterns are str"),
+    (lambda it: it.discard(), acpdb.InvalidError, "at least one target"),
+    (lambda it: it.discard("#999"), acpdb.RejectedError, ""),
+    (lambda it: it.distill({"#999": "x"}), acpdb.RejectedError, ""),
+    (lambda it: it.context_tool({"action": "burn", "targets": []}), acpdb.RejectedError, "discard"),
+    (lambda it: it.rewind(-1), OverflowError, "negative"),
+    (lambda it: it.rewind(10**9), acpdb.RejectedError, ""),
+    (lambda it: it.update_tasks([{"id": math.nan}]), acpdb.InvalidError, "no form in JSON"),
+    (lambda it: it.export("pdf"), acpdb.InvalidError, "there is no format"),
+    (lambda it: it.export("anthropic", selection="some"), acpdb.InvalidError, "selection"),
+    (lambda it: it.context(layer="middle"), acpdb.InvalidError, "layer"),
+    (lambda it: it.step("s").context("anthropic", mode="lazy"), acpdb.InvalidError, "mode"),
+    (lambda it: it.step("s").context("anthropic", tokens_max=-1), OverflowError, "negative"),
+    (lambda it: it.remember(Entry.message("user", "x")), acpdb.InvalidError, "Entry.memory"),
+    (lambda it: it.retract("d99"), acpdb.RejectedError, "d99"),
+    (lambda it: it.view().body("#2", "side"), acpdb.InvalidError, "face"),
+]
+
+
+@pytest.mark.parametrize("number", range(len(ASKED)))
+def test_a_wrong_question_is_refused_and_records_nothing(store: Store, number: int) -> None:
+    ask, kind, says = ASKED[number]
+    session = store.session("s1")
+    session.append(Entry.message("user", "hello"))
+    session.step("s")
+    head = store.head()
+    with pytest.raises(kind) as caught:
+        ask(session)
+    assert says in str(caught.value), str(caught.value)
+    assert store.head() == head
+
+
+def test_a_store_is_asked_wrongly(store: Store, tmp_path: Path) -> None:
+    wrong = cast(Any, store)
+    cases: list[tuple[Callable[[], object], type[Exception]]] = [
+        (lambda: wrong.session(""), acpdb.InvalidError),
+        (lambda: wrong.session(None), TypeError),
+        (lambda: wrong.find_session("unheard-of"), acpdb.NotFoundError),
+        (lambda: store.session("new").view(), acpdb.NotFoundError),
+        (lambda: wrong.subscribe(-1), OverflowError),
+        (lambda: store.subscribe().next_within(math.nan), acpdb.InvalidError),
+        (lambda: store.subscribe().next_within(-1), acpdb.InvalidError),
+        (lambda: wrong.simulate(policies="acp"), acpdb.InvalidError),
+        (lambda: wrong.simulate(modes=["lazy"]), acpdb.InvalidError),
+        (lambda: wrong.simulate(price="unheard-of"), acpdb.InvalidError),
+        (lambda: wrong.set_policy("unheard-of"), acpdb.InvalidError),
+        (lambda: wrong.set_policy({"unheard-of": 1}), acpdb.InvalidError),
+        (lambda: store.merge(tmp_path / "nothing"), acpdb.NotAStoreError),
+        (lambda: wrong.export("pdf"), acpdb.InvalidError),
+        (lambda: store.memory(), acpdb.InvalidError),
+        (lambda: acpdb.lint(b"{", "anthropic"), acpdb.InvalidError),
+        (lambda: cast(Any, acpdb).lint({}, "markdown"), acpdb.InvalidError),
+        (lambda: acpdb.verify(tmp_path / "nothing"), acpdb.NotAStoreError),
+        (lambda: cast(Any, acpdb).open(None), TypeError),
+        (lambda: cast(Any, acpdb).open(tmp_path / "a", durability="never"), acpdb.InvalidError),
+        (lambda: acpdb.open(tmp_path / "b", lock_wait=-1), acpdb.InvalidError),
+        (lambda: acpdb.open(tmp_path / "c", create=False), acpdb.NotAStoreError),
+        (lambda: acpdb.open(tmp_path / "d", read_only=True), acpdb.NotAStoreError),
+    ]
+    for number, (ask, kind) in enumerate(cases):
+        with pytest.raises(kind):
+            ask()
+            pytest.fail(f"case {number} was not refused")
+
+
+def test_a_closed_handle_says_so(tmp_path: Path) -> None:
+    store = acpdb.open(tmp_path / "store")
+    session = store.session("s1")
+    session.append(Entry.message("user", "hello"))
+    view, feed, ticket = session.view(), store.subscribe(), session.submit(Entry.message("user", "more"))
+    store.close()
+    store.close()
+    assert store.closed and "closed" in repr(store)
+    for use in (store.head, session.view, view.context, lambda: feed.next_within(0), lambda: store.session("s2")):
+        with pytest.raises(acpdb.ClosedError, match="open it again"):
+            use()
+    # A commit that was submitted is as durable as ever.
+    assert ticket.wait().event_count == 1
+    with acpdb.open(tmp_path / "store") as again:
+        assert len(again.session("s1").history()) == 2
+
+
+def test_a_store_for_reading_refuses_to_write(store: Store) -> None:
+    with acpdb.open(store.path, read_only=True) as reader:
+        with pytest.raises(acpdb.ReadOnlyError):
+            reader.session("s1").append(Entry.message("user", "hello"))
+
+
+def test_a_store_of_a_newer_format_is_not_touched(tmp_path: Path) -> None:
+    acpdb.open(tmp_path / "store").close()
+    file = tmp_path / "store" / "acpdb.json"
+    checked, _ = file.read_text().rsplit(',\n  "check": "', 1)
+    checked = checked.replace('"acpdb": 1,', '"acpdb": 1001,')
+    file.write_text(f'{checked},\n  "check": "{blake3(checked.encode()).hexdigest()}"\n}}\n')
+    with pytest.raises(acpdb.NewerFormatError, match="update acpdb"):
+        acpdb.open(tmp_path / "store")
+
+
+def test_damage_is_found(tmp_path: Path) -> None:
+    with acpdb.open(tmp_path / "store") as store:
+        for number in range(20):
+            store.session("s1").append(Entry.message("user", f"message {number}"))
+    segment = max((tmp_path / "store").rglob("*"), key=lambda path: path.stat().st_size if path.is_file() else 0)
+    report = acpdb.verify(tmp_path / "store")
+    assert report["verdict"] == "sound"
+    data = bytearray(segment.read_bytes())
+    at = data.index(b"message 7")
+    data[at] ^= 0xFF
+    segment.write_bytes(data)
+    assert acpdb.verify(tmp_path / "store")["verdict"] == "damaged"
+
+
+def test_every_class_of_errors_has_a_code_of_its_own() -> None:
+    classes = [getattr(acpdb, name) for name in acpdb.__all__ if name.endswith("Error")]
+    assert all(issubclass(kind, acpdb.Error) for kind in classes)
+    codes = [kind.code for kind in classes]
+    assert len(set(codes)) == len(codes)
