@@ -30,8 +30,10 @@ pub(crate) use cost::{Cost, CostBy};
 pub(crate) use export::{
     Export, ExportAct, ExportLines, ExportPage, ExportPoster, ExportSpans, ExportTables, Lines, Target,
 };
+#[cfg(feature = "proxy")]
+pub(crate) use live::ProxyMode;
 pub(crate) use live::{
-    Attach, AttachReach, Detach, Hook, HookMode, HostName, Mcp, Plugin, PluginHost, Proxy, ProxyMode, Step,
+    Attach, AttachReach, Detach, Hook, HookMode, HostName, Mcp, Plugin, PluginHost, Proxy, Step,
 };
 pub(crate) use memory::{
     Memory, MemoryAct, MemoryAdd, MemoryImport, MemoryKey, MemoryList, MemoryPropose, MemoryRetract,
