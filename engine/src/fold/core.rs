@@ -123,7 +123,7 @@ pub(crate) struct Core {
     pub(super) idle: super::idle::Idle,
     /// Per shortening rule, as far as any is on: items by the turn in which it acts on them.
     #[rkyv(with = rkyv::with::Map<rkyv::with::AsVec>)]
-    shorten: Vec<BTreeMap<u32, Vec<Ix>>>,
+    pub(super) shorten: Vec<BTreeMap<u32, Vec<Ix>>>,
     reminder: Option<Ix>,
     reflection: Option<Ix>,
     todo_latest: Option<(Turn, u32)>,
@@ -490,27 +490,6 @@ impl Step<'_> {
         let ttl_seconds = self.core.policy.serve.price.ttl_seconds;
         self.idle_due(ttl_seconds > 0 && idle_seconds > ttl_seconds);
         self.roll();
-    }
-
-    fn shorten_due(&mut self, number: usize) {
-        let turn = self.core.turn.0;
-        let Some(queue) = self.core.shorten.get_mut(number) else { return };
-        let mut due = Vec::new();
-        while let Some(entry) = queue.first_entry().filter(|entry| *entry.key() <= turn) {
-            due.extend(entry.remove());
-        }
-        due.sort_unstable();
-        due.dedup();
-        let Some(Acts::AtAge { face, .. }) = SHORTENING.get(number).map(|rule| &rule.acts) else { return };
-        let rule = super::history::ShortenKind::numbered(u8::try_from(number).unwrap_or(u8::MAX));
-        for ix in due {
-            let live = self.core.live(ix);
-            if !live.is(BORN) || live.is(SUPERSEDED | LEFT | CLEARED | PINNED | RESTORED | SHORTENED) {
-                continue;
-            }
-            self.core.set(ix, SHORTENED);
-            self.begin(ix, *face, Cause::Shortened { rule });
-        }
     }
 
     /// Puts an item into the queues of the rules that will shorten it.

@@ -55,6 +55,28 @@ fn take(queue: &mut BTreeMap<u32, Vec<(Ix, Face)>>, turn: u32) -> Vec<(Ix, Face)
 }
 
 impl Step<'_> {
+    /// Shortens the faces whose age a rule names.
+    pub(super) fn shorten_due(&mut self, number: usize) {
+        let turn = self.core.turn.0;
+        let Some(queue) = self.core.shorten.get_mut(number) else { return };
+        let mut due = Vec::new();
+        while let Some(entry) = queue.first_entry().filter(|entry| *entry.key() <= turn) {
+            due.extend(entry.remove());
+        }
+        due.sort_unstable();
+        due.dedup();
+        let Some(Acts::AtAge { face, .. }) = SHORTENING.get(number).map(|rule| &rule.acts) else { return };
+        let rule = ShortenKind::numbered(u8::try_from(number).unwrap_or(u8::MAX));
+        for ix in due {
+            let live = self.core.live(ix);
+            if !live.is(BORN) || live.is(SUPERSEDED | LEFT | CLEARED | PINNED | RESTORED | SHORTENED) {
+                continue;
+            }
+            self.core.set(ix, SHORTENED);
+            self.begin(ix, *face, Cause::Shortened { rule });
+        }
+    }
+
     /// The rule that means a face, and its age in turns.
     fn idle_rule(&self, ix: Ix, face: Face) -> Option<(ShortenKind, u32)> {
         let (item, call) = self.facts.item(ix).zip(self.facts.call(ix))?;

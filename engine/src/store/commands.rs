@@ -11,7 +11,7 @@
 //! it needs, and records what comes out. Memory has its own file, [`super::memory`].
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use serde::Deserialize;
 
@@ -30,7 +30,7 @@ use crate::log::Condition;
 use crate::secret::Withheld;
 use crate::text::{Signer, tokens};
 
-use super::folds::FoldKey;
+use super::folds::{FoldKey, whole};
 use super::redact::Pass;
 use super::writer::RETRY_COUNT_MAX;
 use super::{Inner, Store, View};
@@ -188,7 +188,7 @@ impl Store {
             return Ok(Arc::clone(self.view(stream)?.read().state().policy(at)));
         }
         let loaded = self.inner.fold(FoldKey::Stream(StreamId::STORE))?;
-        let loaded = loaded.read().unwrap_or_else(PoisonError::into_inner);
+        let loaded = whole(&loaded)?;
         Ok(loaded.world.policy(at))
     }
 
@@ -303,7 +303,7 @@ impl Inner {
         let writers = self.writers_of(opening.iter().map(StreamInfo::id).chain(streams.iter().copied()));
         let mut guards: BTreeMap<StreamId, _> = BTreeMap::new();
         for (id, writer) in &writers {
-            guards.insert(*id, writer.lock().unwrap_or_else(PoisonError::into_inner));
+            guards.insert(*id, self.lock_writer(writer)?);
         }
         // A decision rests on what is durable: all that the ingest states know must be.
         for writer in guards.values_mut() {

@@ -28,6 +28,7 @@ use crate::storage::{Access, FileStorage, Storage as _};
 use crate::text::mask::is_masked;
 use crate::verify::recorded_erasures;
 
+use super::folds::whole;
 use super::wanted::Wanted;
 use super::{Inner, Store};
 
@@ -230,7 +231,7 @@ impl Inner {
         let mut only: Option<Vec<BodyId>> = None;
         {
             let loaded = self.fold_once(stream)?;
-            let loaded = loaded.read().unwrap_or_else(PoisonError::into_inner);
+            let loaded = whole(&loaded)?;
             if let Some(state) = loaded.world.stream(stream) {
                 let view = state.find(item).and_then(|ix| state.item(ix, state.head()));
                 seqs.extend(view.as_ref().and_then(|view| view.finished));
@@ -410,7 +411,7 @@ impl Inner {
             |address: &(Seq, u32)| hits.get(address).is_some_and(|hit| hit.why == ErasedWhy::Asked);
         for (stream, addresses) in streams {
             let loaded = self.fold_once(stream)?;
-            let loaded = loaded.read().unwrap_or_else(PoisonError::into_inner);
+            let loaded = whole(&loaded)?;
             let Some(state) = loaded.world.stream(stream) else { continue };
             for view in state.items(state.head()).filter_map(|ix| state.item(ix, state.head())) {
                 let mut asked = false;

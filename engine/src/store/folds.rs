@@ -3,7 +3,7 @@
 //! A session is folded together with what its view needs: the store's own stream (policy), its project (memory) and, for a
 //! fork, the streams it shares history with. Readers take a watermark; what is folded later does not show through it.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use crate::codec::Frame;
 use crate::error::Error;
@@ -34,6 +34,16 @@ pub(super) struct Loaded {
     /// Events that went into it, and how many of them a snapshot holds.
     pub(super) event_count: u64,
     pub(super) saved_count: u64,
+}
+
+/// Access to a fold, unless a panic left it half folded.
+pub(super) fn whole(shared: &RwLock<Loaded>) -> Result<RwLockReadGuard<'_, Loaded>, Error> {
+    shared.read().map_err(|_| half_folded())
+}
+
+/// The next call folds anew.
+fn half_folded() -> Error {
+    Error::Busy { detail: "another thread panicked while it folded this session; ask again".to_owned() }
 }
 
 /// So many events behind a snapshot are read one after the other sooner than an index is asked which of them matter.
@@ -71,7 +81,12 @@ impl Inner {
     pub(super) fn fold(&self, key: FoldKey) -> Result<Arc<RwLock<Loaded>>, Error> {
         let shared = {
             let mut folds = self.folds.lock().unwrap_or_else(PoisonError::into_inner);
-            folds.entry(key).or_insert_with(|| Arc::new(RwLock::new(Loaded::of(key)))).clone()
+            let shared = folds.entry(key).or_insert_with(|| Arc::new(RwLock::new(Loaded::of(key))));
+            if shared.is_poisoned() {
+                // A panic left it half folded. Views of it begin anew, too.
+                *shared = Arc::new(RwLock::new(Loaded::of(key)));
+            }
+            Arc::clone(shared)
         };
         let FoldKey::Stream(stream) = key;
         self.catch_up_fold(stream, &shared)?;
@@ -90,12 +105,12 @@ impl Inner {
     fn catch_up_fold(&self, stream: StreamId, shared: &RwLock<Loaded>) -> Result<(), Error> {
         let head = self.refresh()?;
         {
-            let loaded = shared.read().unwrap_or_else(PoisonError::into_inner);
+            let loaded = whole(shared)?;
             if loaded.watermark >= head {
                 return Ok(());
             }
         }
-        let mut loaded = shared.write().unwrap_or_else(PoisonError::into_inner);
+        let mut loaded = shared.write().map_err(|_| half_folded())?;
         if loaded.watermark == Seq::ZERO
             && let Some(saved) = self.saved_fold(stream)
         {

@@ -229,7 +229,7 @@ impl Inner {
     pub(super) fn save_ingest_state_of(&self, stream: StreamId) -> Result<bool, Error> {
         let writers = self.writers_of(std::iter::once(stream));
         let Some(writer) = writers.get(&stream) else { return Ok(false) };
-        let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut writer = self.lock_writer(writer)?;
         self.settle_known(&mut writer)?;
         self.catch_up(stream, &mut writer)?;
         Ok(self.save_ingest_state(stream, &mut writer))
@@ -260,7 +260,8 @@ impl Inner {
             writers.iter().map(|(stream, writer)| (*stream, Arc::clone(writer))).collect()
         };
         for (stream, writer) in writers {
-            let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
+            // One that a panic left half done is not saved.
+            let Ok(mut writer) = writer.lock() else { continue };
             if writer.is_due() {
                 self.save_ingest_state(stream, &mut writer);
             }

@@ -97,7 +97,7 @@ impl Session {
             let mut all = inner.writers.lock().unwrap_or_else(PoisonError::into_inner);
             all.entry(self.id()).or_default().clone()
         };
-        let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut writer = inner.lock_writer(&writer)?;
         inner.catch_up(self.id(), &mut writer)?;
         Ok(writer.open_calls())
     }

@@ -25,7 +25,7 @@ use crate::ids::{Link, Position, Seq, StoreId, StreamId};
 use crate::log::is_copy_name;
 use crate::storage::{Access, Storage, expect_filled, read_up_to, write_all};
 
-use super::folds::{FoldKey, Loaded};
+use super::folds::{FoldKey, Loaded, whole};
 use super::{Inner, Store};
 
 /// Where they lie.
@@ -367,7 +367,8 @@ impl Inner {
             return;
         }
         let watermark = {
-            let loaded = shared.read().unwrap_or_else(PoisonError::into_inner);
+            // What a panic left half folded is not saved, here and below.
+            let Ok(loaded) = shared.read() else { return };
             if !is_due(&loaded) {
                 return;
             }
@@ -396,7 +397,7 @@ impl Inner {
         };
         for (key, shared) in folds {
             let watermark = {
-                let loaded = shared.read().unwrap_or_else(PoisonError::into_inner);
+                let Ok(loaded) = shared.read() else { continue };
                 is_due(&loaded).then_some(loaded.watermark)
             };
             let FoldKey::Stream(stream) = key;
@@ -410,7 +411,7 @@ impl Inner {
 /// Saves a fold, if it still ends at `footing`. Appends to it wait while it is laid out, not while it is written.
 fn save(storage: &dyn Storage, store: StoreId, stream: StreamId, footing: Footing, shared: &RwLock<Loaded>) {
     let bytes = {
-        let loaded = shared.read().unwrap_or_else(PoisonError::into_inner);
+        let Ok(loaded) = shared.read() else { return };
         if loaded.watermark != footing.seq {
             return;
         }
@@ -418,7 +419,7 @@ fn save(storage: &dyn Storage, store: StoreId, stream: StreamId, footing: Footin
     };
     // One that is too large is not tried again until it has grown by as much as any other.
     let written = bytes.is_none_or(|bytes| write(storage, stream, &bytes).is_ok());
-    let mut loaded = shared.write().unwrap_or_else(PoisonError::into_inner);
+    let Ok(mut loaded) = shared.write() else { return };
     if written && loaded.watermark >= footing.seq {
         loaded.saved_count = loaded.event_count;
     }
@@ -437,7 +438,7 @@ impl Store {
         inner.check_writable()?;
         let _ = self.view(stream)?;
         let shared = inner.fold(FoldKey::Stream(stream))?;
-        let loaded = shared.read().unwrap_or_else(PoisonError::into_inner);
+        let loaded = whole(&shared)?;
         let Some(footing) = inner.footing_of(loaded.watermark) else { return Ok(false) };
         let bytes = encode(inner.snapshots.store, stream, footing, &loaded);
         drop(loaded);

@@ -1,7 +1,6 @@
 //! Sealing on demand, and where the bytes of a store are.
 
 use std::collections::BTreeMap;
-use std::sync::PoisonError;
 
 use crate::error::Error;
 use crate::event::{Face, KIND_LABELS};
@@ -9,6 +8,7 @@ use crate::fold::CauseView;
 use crate::log::{KindSpace, SealFigures, SealOutcome, SegmentSpace};
 
 use super::Store;
+use super::folds::whole;
 
 /// What sealing a store did.
 #[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize)]
@@ -139,7 +139,7 @@ impl Store {
         let mut states: BTreeMap<String, StateSpace> = BTreeMap::new();
         for place in self.inner.stream_places()? {
             let loaded = self.inner.fold_once(place.stream)?;
-            let loaded = loaded.read().unwrap_or_else(PoisonError::into_inner);
+            let loaded = whole(&loaded)?;
             let Some(state) = loaded.world.stream(place.stream) else { continue };
             for ix in state.items(head) {
                 // A fork shows its parent's items; they are counted with the parent.

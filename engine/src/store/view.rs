@@ -1,7 +1,7 @@
 //! Frozen views: a fold and a watermark, with the bodies that what is shown is made of.
 
 use std::fmt::Write as _;
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard};
 
 use crate::error::Error;
 use crate::event::{Face, PartKind};
@@ -10,7 +10,7 @@ use crate::fold::{
 };
 use crate::ids::{BodyId, ItemId, Seq, StreamId, Turn};
 
-use super::folds::{FoldKey, Loaded};
+use super::folds::{FoldKey, Loaded, whole};
 use super::{Inner, Store};
 
 /// A point in a stream's time.
@@ -30,6 +30,7 @@ pub enum At {
 pub struct View {
     pub(super) inner: Arc<Inner>,
     loaded: Arc<RwLock<Loaded>>,
+    anew: OnceLock<Arc<RwLock<Loaded>>>,
     stream: StreamId,
     at: Seq,
 }
@@ -62,8 +63,14 @@ impl Reading<'_> {
 
 /// A state without events, for the case that cannot happen.
 fn empty_state() -> &'static State {
-    static EMPTY: std::sync::OnceLock<State> = std::sync::OnceLock::new();
+    static EMPTY: OnceLock<State> = OnceLock::new();
     EMPTY.get_or_init(|| State::new(StreamId::STORE, Arc::default()))
+}
+
+/// A fold of nothing, which no thread ever writes.
+fn empty_fold() -> &'static RwLock<Loaded> {
+    static EMPTY: OnceLock<RwLock<Loaded>> = OnceLock::new();
+    EMPTY.get_or_init(RwLock::default)
 }
 
 /// What the model sees of one face.
@@ -90,7 +97,7 @@ impl View {
     fn of(store: &Store, loaded: Arc<RwLock<Loaded>>, stream: StreamId, at: &At) -> Result<Self, Error> {
         let inner = Arc::clone(&store.inner);
         let watermark = {
-            let reading = loaded.read().unwrap_or_else(PoisonError::into_inner);
+            let reading = whole(&loaded)?;
             let not_found = |what, name: String| Error::NotFound { what, name, nearest: None };
             let state = reading.world.stream(stream).ok_or_else(|| not_found("stream", stream.to_hex()))?;
             match at {
@@ -100,7 +107,7 @@ impl View {
                 At::Turn(turn) => state.turn_end(*turn).ok_or_else(|| not_found("turn", turn.to_string()))?,
             }
         };
-        Ok(Self { inner, loaded, stream, at: watermark })
+        Ok(Self { inner, loaded, anew: OnceLock::new(), stream, at: watermark })
     }
 
     /// The stream.
@@ -161,8 +168,16 @@ impl View {
     /// Let go of it before calling another method of the view: those take it, too, and an append that waits in between
     /// would have both wait for ever.
     pub fn read(&self) -> Reading<'_> {
-        let guard = self.loaded.read().unwrap_or_else(PoisonError::into_inner);
+        // A panic of another thread may have left the fold half done: it is folded anew, or shows nothing.
+        let guard = self.loaded.read().or_else(|_| self.anew().read());
+        let guard = guard.or_else(|_| empty_fold().read()).unwrap_or_else(PoisonError::into_inner);
         Reading { guard, stream: self.stream }
+    }
+
+    /// The fold in place of one that a panic left half done.
+    fn anew(&self) -> &RwLock<Loaded> {
+        let fold = || self.inner.fold(FoldKey::Stream(self.stream)).unwrap_or_default();
+        self.anew.get_or_init(fold)
     }
 
     /// The bytes of a body, checked against their digest.

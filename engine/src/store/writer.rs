@@ -13,7 +13,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::codec::payload;
 use crate::codec::{EncodedBody, EncodedEvent, Envelope};
@@ -148,7 +148,7 @@ impl Inner {
         let writers = self.writers_of(batches.iter().map(|batch| batch.stream.id()));
         let mut guards: BTreeMap<StreamId, _> = BTreeMap::new();
         for (id, writer) in &writers {
-            guards.insert(*id, writer.lock().unwrap_or_else(PoisonError::into_inner));
+            guards.insert(*id, self.lock_writer(writer)?);
         }
         let mut receipt = Receipt::default();
         let mut todo = Todo { batches, batch: 0, entry: 0 };
@@ -201,6 +201,23 @@ impl Inner {
             writer.placed = None;
         }
         Ok(())
+    }
+
+    /// Locks what this handle knows of a stream. A panic while it was locked may have left it half done: it is thrown away, and the
+    /// log is asked again.
+    pub(super) fn lock_writer<'w>(
+        &self,
+        writer: &'w Mutex<StreamWriter>,
+    ) -> Result<MutexGuard<'w, StreamWriter>, Error> {
+        match writer.lock() {
+            Ok(guard) => Ok(guard),
+            Err(poisoned) => {
+                let mut guard = poisoned.into_inner();
+                self.start_over(&mut guard)?;
+                writer.clear_poison();
+                Ok(guard)
+            }
+        }
     }
 
     /// The writers of these streams, to be locked in the order of the map.

@@ -9,7 +9,7 @@ use super::{AttachError, Plan, backup, read};
 use crate::host::{Host, Mode};
 
 /// The plug-in for opencode, as it is published.
-const OPENCODE: &str = include_str!("../../../plugins/opencode/index.js");
+const OPENCODE: &str = include_str!("../../assets/opencode.js");
 /// How the file begins that acpdb writes.
 const MARK: &str = "// acpdb wrote this file; `acpdb detach ";
 /// The line in which the plug-in keeps how it was attached.

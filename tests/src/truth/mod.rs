@@ -494,7 +494,8 @@ mod tests {
         let mut context = sums.clone();
         context["items"] = json!([item]);
         let point = json!([[2, 1, 0, 0]]);
-        let data = json!({"items": [[2, 1, 0, 0, 1, 0, -1, -1, "", "", [0, 9], [], [], point]]});
+        let items = json!([[2, 1, 0, 0, 1, 0, -1, -1, "", "", [0, 9], [], [], point]]);
+        let data = json!({"sessions": [{"items": items}]});
         let sent = |text: &str| Sent {
             name: "request".to_owned(),
             bytes: json!({"content": text}).to_string().into_bytes(),

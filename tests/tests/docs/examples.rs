@@ -6,6 +6,7 @@
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::Stdio;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use acpdb_tests::binary::root;
 
@@ -71,6 +72,7 @@ fn prepared() -> World {
     std::fs::copy(session, world.path("home/.claude/projects/shop/session.jsonl")).unwrap();
     let says = r#"{"session":"e38a074a-4e13-5065-90bf-50e0880d827b","host":"claude-code","message":{"role":"user","text":"I prefer pnpm here."}}"#;
     world.write("events.jsonl", format!("{says}\n"));
+    world.write("agent-context-pruning.jsonc", "{ // as the plug-in has it\n\"enabled\": true }\n");
     world.write("decisions.jsonl", r#"{"kind":"decision","value":"pages of fifty"}"#);
     world.write("tasks.json", r#"{"tasks":[{"id":"4","content":"Sort the list","status":"in_progress"}]}"#);
     for line in [
@@ -122,6 +124,46 @@ fn begins(world: &World, line: &str) -> bool {
     read.is_ok() && !first.is_empty()
 }
 
+/// What became of examples.
+#[derive(Default)]
+struct Tried {
+    count: usize,
+    failed: Vec<String>,
+    left_out: Vec<String>,
+}
+
+impl Tried {
+    fn with(mut self, other: Self) -> Self {
+        self.count += other.count;
+        self.failed.extend(other.failed);
+        self.left_out.extend(other.left_out);
+        self
+    }
+
+    /// Tries the examples of a group, one after the other in one world.
+    fn group(&mut self, group: &str, examples: &[Example]) {
+        if examples.is_empty() {
+            return;
+        }
+        let world = prepared();
+        for Example { line, about } in examples {
+            self.count += 1;
+            if about.contains(ENDLESS) {
+                if !begins(&world, line) {
+                    self.failed.push(format!("{group}: {line}: says nothing"));
+                }
+                continue;
+            }
+            let ran = type_into(&world, line);
+            if about.contains(NEEDS) && ran.err.contains("was built without") {
+                self.left_out.push(format!("{line}: {about}"));
+            } else if ran.code != 0 {
+                self.failed.push(format!("{group}: {line}: exit {}: {}", ran.code, ran.err.trim()));
+            }
+        }
+    }
+}
+
 /// `policy set search=on` stood in the help for long, and no such key was ever known: examples were parsed, not run.
 #[test]
 fn every_example_works_as_it_is_typed() {
@@ -130,28 +172,24 @@ fn every_example_works_as_it_is_typed() {
         let examples = of_page(&page);
         groups.push((page.file_name().unwrap().to_string_lossy().into_owned(), examples));
     }
-    let (mut count, mut failed, mut left_out) = (0, Vec::new(), Vec::new());
-    for (group, examples) in &groups {
-        if examples.is_empty() {
-            continue;
-        }
-        let world = prepared();
-        for Example { line, about } in examples {
-            count += 1;
-            if about.contains(ENDLESS) {
-                if !begins(&world, line) {
-                    failed.push(format!("{group}: {line}: says nothing"));
-                }
-                continue;
-            }
-            let ran = type_into(&world, line);
-            if about.contains(NEEDS) && ran.err.contains("was built without") {
-                left_out.push(format!("{line}: {about}"));
-            } else if ran.code != 0 {
-                failed.push(format!("{group}: {line}: exit {}: {}", ran.code, ran.err.trim()));
-            }
-        }
-    }
+    // Each group has a world of its own, so as many as there are cores are tried at once.
+    let next = AtomicUsize::new(0);
+    let workers = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
+    let tried = std::thread::scope(|scope| {
+        let begun: Vec<_> = (0..workers)
+            .map(|_| {
+                scope.spawn(|| {
+                    let mut tried = Tried::default();
+                    while let Some((group, examples)) = groups.get(next.fetch_add(1, Ordering::Relaxed)) {
+                        tried.group(group, examples);
+                    }
+                    tried
+                })
+            })
+            .collect();
+        begun.into_iter().map(|worker| worker.join().unwrap()).reduce(Tried::with).unwrap()
+    });
+    let Tried { count, failed, left_out } = tried;
     println!("{count} examples, {} left out:", left_out.len());
     for line in &left_out {
         println!("  {line}");

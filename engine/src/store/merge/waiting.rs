@@ -1,7 +1,6 @@
 //! What waits becomes a commit like any other.
 
 use std::collections::BTreeMap;
-use std::sync::PoisonError;
 
 use crate::command::ingest_state::IngestState;
 use crate::command::record::{self, EventDraft, Recorder};
@@ -71,7 +70,7 @@ impl Taker<'_> {
         let writers = inner.writers_of(waiting.iter().map(Waiting::stream));
         let mut guards: BTreeMap<StreamId, _> = BTreeMap::new();
         for (id, writer) in &writers {
-            guards.insert(*id, writer.lock().unwrap_or_else(PoisonError::into_inner));
+            guards.insert(*id, inner.lock_writer(writer)?);
         }
         for (id, writer) in &mut guards {
             inner.catch_up(*id, writer)?;

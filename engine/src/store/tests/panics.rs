@@ -1,0 +1,64 @@
+//! A thread panics while it holds a state: what it left half done is never used, shown or saved.
+
+use super::*;
+use crate::store::folds::{FoldKey, Loaded};
+
+fn session() -> StreamInfo {
+    StreamInfo::session("acpdb", "s1")
+}
+
+fn said(number: u32) -> Vec<Entry> {
+    let key = format!("m{number}");
+    vec![Entry::message(&key, Role::User, format!("message {number}")).origin(key)]
+}
+
+fn shown(view: &View) -> usize {
+    view.current().len()
+}
+
+#[test]
+fn a_fold_that_was_left_half_done_is_folded_anew() {
+    let folder = TempDir::new().unwrap();
+    let store = open(&folder);
+    for number in 0..3 {
+        let _ = store.append(&session(), said(number)).unwrap();
+    }
+    let before = store.view(session().id()).unwrap();
+    let fold = store.inner.fold(FoldKey::Stream(session().id())).unwrap();
+    let poisoned = std::thread::spawn(move || {
+        let mut loaded = fold.write().unwrap();
+        let ahead = Loaded { watermark: Seq(999), ..Loaded::default() };
+        *loaded = ahead;
+        panic!("in the middle of a fold");
+    });
+    assert!(poisoned.join().is_err());
+    // Views of before show what they showed; new ones are made of a new fold.
+    assert_eq!(shown(&before), 3);
+    assert_eq!(shown(&store.view(session().id()).unwrap()), 3);
+    let _ = store.append(&session(), said(3)).unwrap();
+    assert_eq!((shown(&before), shown(&store.view(session().id()).unwrap())), (3, 4));
+    assert!(store.save_snapshot(session().id()).unwrap());
+    drop((before, store));
+    assert_eq!(shown(&open(&folder).view(session().id()).unwrap()), 4);
+}
+
+#[test]
+fn what_a_handle_knows_of_a_stream_is_asked_of_the_log_again() {
+    let folder = TempDir::new().unwrap();
+    let store = open(&folder);
+    let _ = store.append(&session(), said(0)).unwrap();
+    let writers = store.inner.writers_of(std::iter::once(session().id()));
+    let writer = writers[&session().id()].clone();
+    let poisoned = std::thread::spawn(move || {
+        let mut known = writer.lock().unwrap();
+        known.ingest_state = crate::command::ingest_state::IngestState::default();
+        panic!("in the middle of a draft");
+    });
+    assert!(poisoned.join().is_err());
+    // A repeat is still known, and what is new gets its place behind what there is.
+    let receipt = store.append(&session(), said(0)).unwrap();
+    assert_eq!((receipt.event_count, receipt.known_count), (0, 1));
+    let receipt = store.append(&session(), said(1)).unwrap();
+    assert_eq!((receipt.event_count, receipt.known_count), (1, 0));
+    assert_eq!(store.view(session().id()).unwrap().current().len(), 2);
+}
