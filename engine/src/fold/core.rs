@@ -22,7 +22,7 @@ use super::history::{Cause, FileTouch, History, Order, RuleKind};
 use super::memory::MemoryState;
 use super::names::Name;
 use super::op::Marks;
-pub(crate) use super::op::{Op, Ops, Rewind};
+pub(crate) use super::op::{Op, Ops, Restore, Rewind};
 use super::policy::Policy;
 use super::protect::Lists;
 use super::rules::quiet::{Pair, Quiet};

@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use super::core::{Op, Rewind};
+use super::core::{Op, Restore, Rewind};
 use super::facts::{
     Act, ActItem, Eviction, Extra, Finish, FinishExtra, Item, ItemKind, Ix, NONE, NewCall, PartFact, Range,
     Revision, form_index, index, kind_of,
 };
 use super::memory::{MemoryEvent, Moment};
-use super::op::Restore;
 use super::policy::Policy;
 use super::state::State;
 use crate::event::{

@@ -18,7 +18,7 @@
 //! once the events since the last time are as many as the square root of all: for a chain of processes of one commit each,
 //! both costs are then some milliseconds at half a million events. A handle that had to read many events saves at once; it may never be closed.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rkyv::util::AlignedVec;
 
@@ -195,6 +195,23 @@ impl Inner {
         writer.restored = Some(digest);
         writer.watermark = footing.seq;
         writer.ingest_state = ingest_state;
+    }
+
+    /// Locks what this handle knows of a stream. A panic while it was locked may have left it half done: it is thrown away, and the
+    /// log is asked again.
+    pub(super) fn lock_writer<'w>(
+        &self,
+        writer: &'w Mutex<StreamWriter>,
+    ) -> Result<MutexGuard<'w, StreamWriter>, Error> {
+        match writer.lock() {
+            Ok(guard) => Ok(guard),
+            Err(poisoned) => {
+                let mut guard = poisoned.into_inner();
+                self.start_over(&mut guard)?;
+                writer.clear_poison();
+                Ok(guard)
+            }
+        }
     }
 
     /// Throws away what a saved ingest state that is not sound led to. What is known of the stream is to be read anew.

@@ -13,7 +13,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::codec::payload;
 use crate::codec::{EncodedBody, EncodedEvent, Envelope};
@@ -201,23 +201,6 @@ impl Inner {
             writer.placed = None;
         }
         Ok(())
-    }
-
-    /// Locks what this handle knows of a stream. A panic while it was locked may have left it half done: it is thrown away, and the
-    /// log is asked again.
-    pub(super) fn lock_writer<'w>(
-        &self,
-        writer: &'w Mutex<StreamWriter>,
-    ) -> Result<MutexGuard<'w, StreamWriter>, Error> {
-        match writer.lock() {
-            Ok(guard) => Ok(guard),
-            Err(poisoned) => {
-                let mut guard = poisoned.into_inner();
-                self.start_over(&mut guard)?;
-                writer.clear_poison();
-                Ok(guard)
-            }
-        }
     }
 
     /// The writers of these streams, to be locked in the order of the map.

@@ -32,5 +32,5 @@ fn is_note(path: &str) -> bool {
     let ending = path.rsplit_once('.').map_or("", |(_, ending)| ending);
     let begins = |folder: &&str| path.starts_with(*folder);
     let holds = |folder: &&str| path.starts_with(*folder) || path.contains(&format!("/{folder}"));
-    ENDINGS.contains(&ending) || TEMPORARY.iter().any(|folder| begins(folder)) || VENDORED.iter().any(|folder| holds(folder))
+    ENDINGS.contains(&ending) || TEMPORARY.iter().any(begins) || VENDORED.iter().any(holds)
 }

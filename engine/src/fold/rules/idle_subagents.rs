@@ -19,6 +19,6 @@ const TOOLS: &[&str] =
 
 fn turns(_: Look<'_>, resting: &Resting<'_>, ages: Ages) -> Option<u32> {
     let named = |tool: &&str| tool.eq_ignore_ascii_case(resting.tool);
-    let meant = resting.face == Face::Output && TOOLS.iter().any(|tool| named(tool));
+    let meant = resting.face == Face::Output && TOOLS.iter().any(named);
     ages.turns(resting.tokens).filter(|_| meant)
 }
