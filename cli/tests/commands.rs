@@ -7,23 +7,18 @@
     reason = "a test stops at what it did not expect"
 )]
 
-use std::io::Write as _;
+mod done;
+
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use tempfile::TempDir;
+
+use done::{Done, finish};
 
 /// A store with one session of two calls, a text and a todo list.
 struct Shell {
     folder: TempDir,
-}
-
-/// What a command printed, and how it ended.
-#[derive(Debug)]
-struct Done {
-    out: String,
-    err: String,
-    code: i32,
 }
 
 impl Shell {
@@ -48,16 +43,7 @@ impl Shell {
     fn run(&self, args: &[&str], stdin: &str) -> Done {
         let mut command = Command::new(env!("CARGO_BIN_EXE_acpdb"));
         command.args(args).arg("--db").arg(self.store()).env_remove("ACPDB_PATH").env("COLUMNS", "120");
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        // A command that reads nothing may be gone already.
-        let _ = child.stdin.take().unwrap().write_all(stdin.as_bytes());
-        let output = child.wait_with_output().unwrap();
-        Done {
-            out: String::from_utf8(output.stdout).unwrap(),
-            err: String::from_utf8(output.stderr).unwrap(),
-            code: output.status.code().unwrap(),
-        }
+        finish(&mut command, stdin)
     }
 
     /// Prints this and ends well.

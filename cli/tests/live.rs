@@ -8,6 +8,8 @@
     reason = "a test stops at what it did not expect"
 )]
 
+mod done;
+
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -15,18 +17,12 @@ use std::process::{Command, Stdio};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use done::{Done, finish};
+
 /// A home, a project and a store; and a recording that grows as a host's does.
 struct Desk {
     folder: TempDir,
     lines: usize,
-}
-
-/// What a command printed, and how it ended.
-#[derive(Debug)]
-struct Done {
-    out: String,
-    err: String,
-    code: i32,
 }
 
 impl Desk {
@@ -47,15 +43,7 @@ impl Desk {
         command.args(args).current_dir(self.path("project")).env_clear();
         command.env("HOME", self.path("home")).env("PATH", "/usr/bin:/bin").env("COLUMNS", "120");
         command.env("ACPDB_PATH", self.path("store"));
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let _ = child.stdin.take().unwrap().write_all(stdin.as_bytes());
-        let output = child.wait_with_output().unwrap();
-        Done {
-            out: String::from_utf8(output.stdout).unwrap(),
-            err: String::from_utf8(output.stderr).unwrap(),
-            code: output.status.code().unwrap(),
-        }
+        finish(&mut command, stdin)
     }
 
     fn ok(&self, args: &[&str]) -> String {

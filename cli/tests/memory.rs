@@ -2,23 +2,19 @@
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops at what it did not expect")]
 
+mod done;
+
 use std::collections::BTreeMap;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use serde_json::Value;
 use tempfile::TempDir;
 
+use done::{Done, finish};
+
 struct Shell {
     folder: TempDir,
-}
-
-#[derive(Debug)]
-struct Done {
-    out: String,
-    err: String,
-    code: i32,
 }
 
 impl Shell {
@@ -30,16 +26,7 @@ impl Shell {
         let mut command = Command::new(env!("CARGO_BIN_EXE_acpdb"));
         command.arg("--db").arg(self.folder.path().join("store")).args(args);
         command.env_remove("ACPDB_PATH").env("COLUMNS", "160");
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        // A command that reads nothing may be gone already.
-        let _ = child.stdin.take().unwrap().write_all(stdin.as_bytes());
-        let output = child.wait_with_output().unwrap();
-        Done {
-            out: String::from_utf8(output.stdout).unwrap(),
-            err: String::from_utf8(output.stderr).unwrap(),
-            code: output.status.code().unwrap(),
-        }
+        finish(&mut command, stdin)
     }
 
     /// What a command prints that ends well.

@@ -2,22 +2,19 @@
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops at what it did not expect")]
 
+mod done;
+
 use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use done::{Done, finish};
+
 /// A store of three sessions: one of Claude Code in each of two folders, a week apart, and one from a file without times.
 struct World {
     folder: TempDir,
-}
-
-#[derive(Debug)]
-struct Done {
-    out: String,
-    err: String,
-    code: i32,
 }
 
 impl World {
@@ -75,13 +72,8 @@ impl World {
     fn run(&self, folder: impl AsRef<Path>, zone: &str, args: &[&str]) -> Done {
         let mut command = Command::new(env!("CARGO_BIN_EXE_acpdb"));
         command.args(args).current_dir(self.folder.path().join(folder)).env("ACPDB_PATH", self.path("store"));
-        let output =
-            command.env("HOME", self.folder.path()).env("TZ", zone).env("COLUMNS", "160").output().unwrap();
-        Done {
-            out: String::from_utf8(output.stdout).unwrap(),
-            err: String::from_utf8(output.stderr).unwrap(),
-            code: output.status.code().unwrap(),
-        }
+        command.env("HOME", self.folder.path()).env("TZ", zone).env("COLUMNS", "160");
+        finish(&mut command, "")
     }
 
     fn json(&self, folder: &str, zone: &str, args: &[&str]) -> Value {

@@ -95,7 +95,7 @@ that is equal to one of them, and the hosts' records that quote them. --dry-run 
 the store still verifies, and reads of what is gone say who erased it and why. If a crash interrupts it, the next command
 that opens the store ends it.
 
-What was erased is not recorded again, whoever brings it: something stands in its place.
+An erased text is not recorded again, from whichever source: a note stands in its place.
 
 Not covered: ids, names of tools, paths, and quotations inside other texts: acpdb scan and acpdb log 'text:WORD' find those;
 --from-scan erases all that a scan finds. Nor copies outside of the store: backups, exports, the host's own files, what a
