@@ -3,7 +3,7 @@
 use acpdb_engine::event::Outcome;
 use serde_json::{Value, json};
 
-use super::{additional_context, claude, params, string};
+use super::{additional_context, claude, ended, string};
 use crate::told::{Answer, Call, Event, Told};
 
 /// The event behind a name.
@@ -21,16 +21,8 @@ pub(super) fn event(name: &str, value: &Value) -> Event {
 fn call(value: &Value) -> Call {
     let raw = value.get("tool_response").cloned().unwrap_or_default();
     let text = raw.as_str().map(str::to_owned);
-    Call {
-        id: string(value, &["tool_use_id"]),
-        tool: string(value, &["tool_name"]).unwrap_or_default(),
-        params: params(value.get("tool_input")),
-        outcome: Outcome::Completed,
-        // What the model sees has a head that the hook is not told.
-        shown: None,
-        text,
-        raw,
-    }
+    // What the model sees has a head that the hook is not told.
+    Call { shown: None, ..ended(value, raw, text, Outcome::Completed) }
 }
 
 /// What the host is answered.

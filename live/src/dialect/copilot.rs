@@ -3,7 +3,7 @@
 use acpdb_engine::event::Outcome;
 use serde_json::{Value, json};
 
-use super::{claude, params, string};
+use super::{claude, ended, string};
 use crate::told::{Answer, Call, Event};
 
 /// The event behind a name.
@@ -29,15 +29,7 @@ fn call(value: &Value) -> Call {
         Some("success") | None => Outcome::Completed,
         Some(_) => Outcome::Failed,
     };
-    Call {
-        id: string(value, &["toolCallId"]),
-        tool: string(value, &["toolName"]).unwrap_or_default(),
-        params: params(value.get("toolArgs")),
-        outcome,
-        shown: text.clone(),
-        text,
-        raw,
-    }
+    ended(value, raw, text, outcome)
 }
 
 /// What the host is answered.

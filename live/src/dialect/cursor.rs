@@ -3,7 +3,7 @@
 use acpdb_engine::event::Outcome;
 use serde_json::{Value, json};
 
-use super::{claude, params, string};
+use super::{claude, ended, string};
 use crate::told::{Answer, Call, Event};
 
 /// The event behind a name.
@@ -33,15 +33,7 @@ fn call(value: &Value, outcome: Outcome) -> Call {
         Value::Null => None,
         other => Some(other.to_string()),
     };
-    Call {
-        id: string(value, &["tool_use_id"]),
-        tool: string(value, &["tool_name"]).unwrap_or_default(),
-        params: params(value.get("tool_input")),
-        outcome,
-        shown: text.clone(),
-        text,
-        raw,
-    }
+    ended(value, raw, text, outcome)
 }
 
 /// What the host is answered.

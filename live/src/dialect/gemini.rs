@@ -3,7 +3,7 @@
 use acpdb_engine::event::Outcome;
 use serde_json::{Value, json};
 
-use super::{additional_context, claude, params, string};
+use super::{additional_context, claude, ended, string};
 use crate::told::{Answer, Call, Event, Told};
 
 /// The event behind a name.
@@ -27,15 +27,7 @@ fn call(value: &Value) -> Call {
     } else {
         Outcome::Completed
     };
-    Call {
-        id: None,
-        tool: string(value, &["tool_name"]).unwrap_or_default(),
-        params: params(value.get("tool_input")),
-        outcome,
-        shown: text.clone(),
-        text,
-        raw,
-    }
+    Call { id: None, ..ended(value, raw, text, outcome) }
 }
 
 /// What the host is answered.

@@ -25,10 +25,11 @@ mod tests;
 
 use std::path::PathBuf;
 
+use acpdb_engine::event::Outcome;
 use serde_json::{Value, json};
 
 use crate::host::Host;
-use crate::told::{Answer, Event, Told};
+use crate::told::{Answer, Call, Event, Told};
 
 /// Why something is no event.
 #[derive(Debug, thiserror::Error)]
@@ -90,6 +91,19 @@ pub fn render(host: Host, told: &Told, answer: &Answer) -> Value {
 /// The first of these fields that is a text.
 fn string(value: &Value, names: &[&str]) -> Option<String> {
     names.iter().find_map(|name| value.get(name).and_then(Value::as_str)).map(str::to_owned)
+}
+
+/// A call that ended, by the names that hosts give its fields. The model saw its text.
+fn ended(value: &Value, raw: Value, text: Option<String>, outcome: Outcome) -> Call {
+    Call {
+        id: string(value, &["tool_use_id", "toolCallId"]),
+        tool: string(value, &["tool_name", "toolName"]).unwrap_or_default(),
+        params: params(value.get("tool_input").or_else(|| value.get("toolArgs"))),
+        outcome,
+        shown: text.clone(),
+        text,
+        raw,
+    }
 }
 
 /// Parameters of a call as JSON; a text that is JSON already stays as it is.
