@@ -120,7 +120,7 @@ const CIRCLES: &[(&str, &[&str], usize)] = &[
             "snapshots",
             "ticket",
             "view",
-            "writer",
+            "write",
         ],
         35,
     ),

@@ -46,6 +46,11 @@ impl Bodies {
         Body { tokens: tokens::estimate(bytes), lines: line_count(bytes), ..body }
     }
 
+    /// As [`Bodies::add`], for bytes that are not shared yet.
+    pub fn add_copied(&mut self, bytes: impl AsRef<[u8]>) -> Body {
+        self.add(&Bytes::from(bytes.as_ref()))
+    }
+
     /// Adds a body that the model never sees: nothing is counted.
     pub fn add_uncounted(&mut self, bytes: &Bytes) -> Body {
         match self.stand_in(bytes) {

@@ -13,9 +13,11 @@
 
 use std::collections::BTreeSet;
 
-use super::draft::{EventDraft, push_body};
+use super::bodies::Bodies;
+use super::draft::EventDraft;
 use crate::event::{
-    Discarded, Distilled, Face, Hidden, Pinned, PolicySet, Restored, Rewound, Role, Text, Unpinned,
+    Body, Discarded, Distilled, Face, Hidden, Payload, Pinned, PolicySet, Restored, Rewound, Role, Text,
+    Unpinned,
 };
 use crate::fold::policy::Policy;
 use crate::fold::{CauseView, FaceState, HashForm, ItemKind, Ix, State, Status};
@@ -137,6 +139,13 @@ pub struct Decision {
     pub parts: Vec<ItemId>,
 }
 
+impl Decision {
+    /// One event without bodies.
+    fn one(payload: impl Into<Payload>, reply: String) -> Self {
+        Self { drafts: vec![EventDraft::of(payload, Bodies::default())], reply, ..Self::default() }
+    }
+}
+
 /// Why a command is refused. The text is the exact error.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -236,44 +245,22 @@ pub fn decide(
         Command::Pin { targets } => {
             let items = named(state, targets)?;
             let reply = format!("Pinned {} item(s)", items.len());
-            let payload = Pinned { items }.into();
-            Ok(Decision {
-                drafts: vec![EventDraft { payload, bodies: Vec::new() }],
-                reply,
-                ..Decision::default()
-            })
+            Ok(Decision::one(Pinned { items }, reply))
         }
         Command::Unpin { targets } => {
             let items = named(state, targets)?;
             let reply = format!("Unpinned {} item(s)", items.len());
-            let payload = Unpinned { items }.into();
-            Ok(Decision {
-                drafts: vec![EventDraft { payload, bodies: Vec::new() }],
-                reply,
-                ..Decision::default()
-            })
+            Ok(Decision::one(Unpinned { items }, reply))
         }
         Command::SetPolicy { policy, reason } => {
-            let payload =
-                PolicySet { policy: policy.to_json(), reason: reason.as_ref().map(Text::from) }.into();
-            let reply = format!("Policy set: {}", policy.compact());
-            Ok(Decision {
-                drafts: vec![EventDraft { payload, bodies: Vec::new() }],
-                reply,
-                ..Decision::default()
-            })
+            let set = PolicySet { policy: policy.to_json(), reason: reason.as_ref().map(Text::from) };
+            Ok(Decision::one(set, format!("Policy set: {}", policy.compact())))
         }
         Command::Rewind { to } => {
             if *to > state.head() {
                 return Err(Rejection::AfterHead { to: *to, head: state.head() });
             }
-            let payload = Rewound { to: *to }.into();
-            let reply = format!("Rewound to {to}");
-            Ok(Decision {
-                drafts: vec![EventDraft { payload, bodies: Vec::new() }],
-                reply,
-                ..Decision::default()
-            })
+            Ok(Decision::one(Rewound { to: *to }, format!("Rewound to {to}")))
         }
     }
 }
@@ -362,7 +349,9 @@ struct Gathered {
     calls: Vec<Ix>,
     parts: Vec<Ix>,
     hidden: Vec<Hidden>,
-    bodies: Vec<Vec<u8>>,
+    bodies: Bodies,
+    /// The targets as they were given, in `bodies`.
+    targets: Body,
     previews: Vec<String>,
     asked_calls: bool,
     asked_parts: bool,
@@ -394,7 +383,7 @@ impl Asked<'_> {
 
     fn hide(&self, targets: &[(Target, Option<String>)]) -> Result<Decision, Rejection> {
         let mut gathered = Gathered::default();
-        gathered.bodies.push(typed(targets));
+        gathered.targets = gathered.bodies.add_copied(typed(targets));
         for (target, summary) in targets {
             let summary = summary.as_deref().filter(|_| self.action == ContextAction::Distill);
             match target {
@@ -508,7 +497,7 @@ impl Asked<'_> {
             return;
         }
         let Some(item) = self.state.item_id(ix) else { return };
-        let body = summary.map(|summary| push_body(&mut gathered.bodies, summary.as_bytes()));
+        let body = summary.map(|summary| gathered.bodies.add_copied(summary));
         gathered.hidden.push(Hidden { item, pattern, summary: body });
         if self.state.tool(ix).is_some() {
             gathered.calls.push(ix);
@@ -545,16 +534,13 @@ impl Asked<'_> {
         }
         let mut drafts = Vec::new();
         if !gathered.hidden.is_empty() {
-            let mut bodies = Vec::new();
-            let targets = push_body(&mut bodies, &gathered.bodies.first().cloned().unwrap_or_default());
-            bodies.extend(gathered.bodies.drain(..).skip(1));
+            let (targets, bodies) = (gathered.targets, std::mem::take(&mut gathered.bodies));
             let items = std::mem::take(&mut gathered.hidden);
-            let payload = if distill {
-                Distilled { targets, items }.into()
+            drafts.push(if distill {
+                EventDraft::of(Distilled { targets, items }, bodies)
             } else {
-                Discarded { targets, items }.into()
-            };
-            drafts.push(EventDraft { payload, bodies });
+                EventDraft::of(Discarded { targets, items }, bodies)
+            });
         }
         self.decision(drafts, lines.join("\n"), &gathered)
     }
@@ -628,12 +614,12 @@ impl Asked<'_> {
             pinned.dedup();
         }
         if !items.is_empty() {
-            let mut bodies = Vec::new();
-            let targets = push_body(&mut bodies, &typed(targets));
-            drafts.push(EventDraft { payload: Restored { targets, items }.into(), bodies });
+            let mut bodies = Bodies::default();
+            let targets = bodies.add_copied(typed(targets));
+            drafts.push(EventDraft::of(Restored { targets, items }, bodies));
         }
         if pin && !pinned.is_empty() {
-            drafts.push(EventDraft { payload: Pinned { items: pinned }.into(), bodies: Vec::new() });
+            drafts.push(EventDraft::of(Pinned { items: pinned }, Bodies::default()));
         }
         Ok(self.decision(drafts, lines.join("\n"), &gathered))
     }

@@ -1,30 +1,40 @@
-//! Events that a command wants recorded, before they have a stream, a place in the log or bodies on disk.
+//! An event before it has a place in the log, and its bodies one on disk.
 
-use super::bodies::line_count;
-use crate::event::{Body, Payload};
+use super::bodies::Bodies;
+use crate::entry::Bytes;
+use crate::event::{Actor, Event, Payload, Stamp};
+use crate::ids::{Origin, StreamId};
 use crate::text::tokens;
 
-/// A payload and the bytes of the bodies it names.
+/// An event that is not yet in the log, with the bytes of its bodies, one a row.
 #[derive(Clone, PartialEq, Debug)]
 pub struct EventDraft {
-    /// What happened. Its bodies name rows of `bodies`.
-    pub payload: Payload,
-    /// One row each.
-    pub bodies: Vec<Vec<u8>>,
+    /// The event.
+    pub event: Event,
+    /// Its bodies, in order of their rows.
+    pub bodies: Vec<Bytes>,
+    /// Rows whose bytes are gone, with how many there were.
+    pub lost: Vec<(u32, u32)>,
 }
 
-/// Adds a row for `bytes` to `bodies` and describes it. An empty body has no row.
-pub fn push_body(bodies: &mut Vec<Vec<u8>>, bytes: &[u8]) -> Body {
-    if bytes.is_empty() {
-        return Body::default();
+impl EventDraft {
+    /// An event with its bodies, none of them lost.
+    pub fn new(event: Event, bodies: Bodies) -> Self {
+        Self { event, bodies: bodies.into_rows(), lost: Vec::new() }
     }
-    let first = u32::try_from(bodies.len()).unwrap_or(u32::MAX);
-    bodies.push(bytes.to_vec());
-    Body {
-        first,
-        chunks: 1,
-        bytes: bytes.len() as u64,
-        tokens: tokens::estimate(bytes),
-        lines: line_count(bytes),
+
+    /// What a command wants recorded. A command knows neither stream nor actor: [`EventDraft::said_in`] sets both.
+    pub fn of(payload: impl Into<Payload>, bodies: Bodies) -> Self {
+        let stamp = Stamp { estimator: tokens::ESTIMATOR_VERSION, ..Stamp::default() };
+        let (stream, origin, payload) = (StreamId::STORE, Origin::ZERO, payload.into());
+        Self::new(Event { stream, origin, host_time: None, stamp, payload }, bodies)
+    }
+
+    /// The same event as one of `stream`, by `actor`.
+    #[must_use]
+    pub fn said_in(mut self, stream: StreamId, actor: Actor) -> Self {
+        self.event.stream = stream;
+        self.event.stamp.actor = actor;
+        self
     }
 }

@@ -12,11 +12,12 @@ mod rejection;
 #[cfg(test)]
 mod tests;
 
-use super::draft::{EventDraft, push_body};
+use super::bodies::Bodies;
+use super::draft::EventDraft;
 use crate::entry::MemoryEntry;
 use crate::event::{
     Lifespan, MemoryKind, MemoryRecorded, MemoryReinforced, MemoryRetracted, MemorySource, MemorySuperseded,
-    Payload, Restored, Text,
+    Restored, Text,
 };
 use crate::fold::memory::{
     MemoryItem, MemoryView, Standing, default_category, default_lifespan, kind_label, lifespan_label,
@@ -167,17 +168,17 @@ pub fn decide(view: &MemoryView<'_>, command: &MemoryCommand) -> Result<MemoryDe
         MemoryCommand::Supersede { old, new, reason } => supersede(view, old, new, reason.as_deref()),
         MemoryCommand::Reinforce { item } => {
             let (stream, found) = find(view, item)?;
-            Ok(one(stream, found.id(), draft(reinforcement(found.id()), Vec::new())))
+            Ok(one(stream, found.id(), EventDraft::of(reinforcement(found.id()), Bodies::default())))
         }
         MemoryCommand::Retract { item, reason } => {
             let (stream, found) = find(view, item)?;
             if found.is_retracted() {
                 return Err(MemoryRejection::AlreadyRetracted { item: item.clone() });
             }
-            let mut rows = Vec::new();
+            let mut rows = Bodies::default();
             let reason = text_body(&mut rows, "reason", reason.as_deref())?;
             let payload = MemoryRetracted { id: found.id().to_owned(), reason, at: None };
-            Ok(one(stream, found.id(), draft(payload, rows)))
+            Ok(one(stream, found.id(), EventDraft::of(payload, rows)))
         }
         MemoryCommand::Restore { item } => restore(view, item),
     }
@@ -221,14 +222,14 @@ fn add(view: &MemoryView<'_>, entry: &MemoryEntry) -> Result<MemoryDecision, Mem
         return Err(MemoryRejection::IdTaken { id: entry.id.clone(), item: taken.item() });
     }
     let id = if entry.id.is_empty() { free_id(view, entry.kind) } else { entry.id.clone() };
-    let mut rows = Vec::new();
-    let value = push_body(&mut rows, entry.value.as_bytes());
+    let mut rows = Bodies::default();
+    let value = rows.add_copied(&entry.value);
     let rationale = text_body(&mut rows, "rationale", entry.rationale.as_deref())?;
     let mut alternatives = Vec::with_capacity(entry.alternatives.len());
     for text in &entry.alternatives {
         alternatives.extend(text_body(&mut rows, "alternative", Some(text))?);
     }
-    let extra = entry.extra.as_ref().map(|extra| push_body(&mut rows, extra));
+    let extra = entry.extra.as_ref().map(|extra| rows.add_copied(extra));
     let payload = MemoryRecorded {
         id: id.clone(),
         kind: entry.kind,
@@ -249,7 +250,7 @@ fn add(view: &MemoryView<'_>, entry: &MemoryEntry) -> Result<MemoryDecision, Mem
         status: entry.status.as_ref().map(Text::from),
         extra,
     };
-    Ok(one(stream, &id, draft(payload, rows)))
+    Ok(one(stream, &id, EventDraft::of(payload, rows)))
 }
 
 /// The stream that items of a lifespan are recorded in: the session's, project's or user's, else the nearest there is;
@@ -303,7 +304,7 @@ fn reinforce_instead(
     equal: &MemoryItem<'_>,
     replaces: &[String],
 ) -> Result<MemoryDecision, MemoryRejection> {
-    let mut decision = one(stream, equal.id(), draft(reinforcement(equal.id()), Vec::new()));
+    let mut decision = one(stream, equal.id(), EventDraft::of(reinforcement(equal.id()), Bodies::default()));
     for old in replaces.iter().filter(|old| old.as_str() != equal.id()) {
         let link = supersede(view, &MemoryRef::Id(old.clone()), &MemoryRef::Item(equal.item()), None)?;
         decision.drafts.extend(link.drafts);
@@ -333,10 +334,10 @@ fn supersede(
     if view.stream(old_stream).is_some_and(|(_, memory)| memory.leads_to(&new_item, &old_item)) {
         return Err(MemoryRejection::Cycle { old: old.clone(), new: new.clone() });
     }
-    let mut rows = Vec::new();
+    let mut rows = Bodies::default();
     let reason = text_body(&mut rows, "reason", reason)?;
     let payload = MemorySuperseded { old: old_item.id().to_owned(), new: new_item.id().to_owned(), reason };
-    Ok(one(old_stream, new_item.id(), draft(payload, rows)))
+    Ok(one(old_stream, new_item.id(), EventDraft::of(payload, rows)))
 }
 
 fn restore(view: &MemoryView<'_>, item: &MemoryRef) -> Result<MemoryDecision, MemoryRejection> {
@@ -347,10 +348,9 @@ fn restore(view: &MemoryView<'_>, item: &MemoryRef) -> Result<MemoryDecision, Me
             return Err(MemoryRejection::NothingToRestore { item: item.clone(), standing });
         }
     }
-    let mut rows = Vec::new();
-    let targets =
-        push_body(&mut rows, serde_json::json!([[found.item().to_string()]]).to_string().as_bytes());
-    Ok(one(stream, found.id(), draft(Restored { targets, items: vec![found.item()] }, rows)))
+    let mut rows = Bodies::default();
+    let targets = rows.add_copied(serde_json::json!([[found.item().to_string()]]).to_string());
+    Ok(one(stream, found.id(), EventDraft::of(Restored { targets, items: vec![found.item()] }, rows)))
 }
 
 /// The item that a command names, which must be the newest of its id.
@@ -472,21 +472,17 @@ fn check_length(what: &'static str, text: &str, max: usize) -> Result<(), Memory
 }
 
 fn text_body(
-    rows: &mut Vec<Vec<u8>>,
+    rows: &mut Bodies,
     what: &'static str,
     text: Option<&str>,
 ) -> Result<Option<crate::event::Body>, MemoryRejection> {
     let Some(text) = text else { return Ok(None) };
     check_length(what, text, VALUE_BYTES_MAX)?;
-    Ok(Some(push_body(rows, text.as_bytes())))
+    Ok(Some(rows.add_copied(text)))
 }
 
 fn reinforcement(id: &str) -> MemoryReinforced {
     MemoryReinforced { id: id.to_owned(), amount: REINFORCEMENT, at: None }
-}
-
-fn draft(payload: impl Into<Payload>, bodies: Vec<Vec<u8>>) -> EventDraft {
-    EventDraft { payload: payload.into(), bodies }
 }
 
 fn one(stream: StreamId, id: &str, draft: EventDraft) -> MemoryDecision {

@@ -25,19 +25,9 @@ use crate::text::signature::Signer;
 use crate::text::tokens;
 
 use super::bodies::Bodies;
+use super::draft::EventDraft;
 use super::ingest_state::{IngestState, Seen};
 use super::revision::revision_of;
-
-/// An event that is not yet in the log, with the bytes of its bodies, one a row.
-#[derive(Clone, PartialEq, Debug)]
-pub struct EventDraft {
-    /// The event.
-    pub event: Event,
-    /// Its bodies, in order of their rows.
-    pub bodies: Vec<Bytes>,
-    /// Rows whose bytes are gone, with how many there were.
-    pub lost: Vec<(u32, u32)>,
-}
 
 /// What became of an entry.
 #[derive(Clone, PartialEq, Debug)]
@@ -88,7 +78,7 @@ pub fn opening(info: &StreamInfo, key: [u8; 32]) -> EventDraft {
         stamp,
         payload: payload.into(),
     };
-    EventDraft { event, bodies: bodies.into_rows(), lost: Vec::new() }
+    EventDraft::new(event, bodies)
 }
 
 /// What `info` knows better than the ingest state of an open stream; `None` if nothing.
@@ -472,7 +462,7 @@ impl Template<'_> {
             stamp,
             payload,
         };
-        EventDraft { event, bodies: bodies.into_rows(), lost: Vec::new() }
+        EventDraft::new(event, bodies)
     }
 }
 

@@ -17,7 +17,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::draft::{EventDraft, push_body};
+use super::bodies::Bodies;
+use super::draft::EventDraft;
 use crate::event::{TaskChanged, TaskEvicted, TaskFields, TaskStatus};
 use crate::fold::task::{TaskState, TaskView};
 use crate::fold::validate::{Requirements, validate};
@@ -291,8 +292,8 @@ fn merged_summary(
 }
 
 fn changed_draft(update: &TaskUpdate, message: Option<&str>) -> EventDraft {
-    let mut bodies = Vec::new();
-    let mut body = |text: &Option<String>| text.as_ref().map(|text| push_body(&mut bodies, text.as_bytes()));
+    let mut bodies = Bodies::default();
+    let mut body = |text: &Option<String>| text.as_ref().map(|text| bodies.add_copied(text));
     let tasks = update
         .tasks
         .iter()
@@ -304,8 +305,7 @@ fn changed_draft(update: &TaskUpdate, message: Option<&str>) -> EventDraft {
             summary: body(&entry.result_summary),
         })
         .collect();
-    let payload = TaskChanged { tasks, message: message.map(str::to_owned) }.into();
-    EventDraft { payload, bodies }
+    EventDraft::of(TaskChanged { tasks, message: message.map(str::to_owned) }, bodies)
 }
 
 fn evicted_draft(
@@ -323,13 +323,10 @@ fn evicted_draft(
     });
     let validation = judged.as_ref().map(crate::fold::validate::Validated::to_event);
     let annotated = judged.map_or(summary, |judged| judged.annotated_summary);
-    let mut bodies = Vec::new();
-    let summary = Some(push_body(&mut bodies, annotated.as_bytes()));
+    let mut bodies = Bodies::default();
+    let summary = Some(bodies.add_copied(annotated));
     let message = message.map(str::to_owned);
-    EventDraft {
-        payload: TaskEvicted { task: entry.id.clone(), summary, validation, message }.into(),
-        bodies,
-    }
+    EventDraft::of(TaskEvicted { task: entry.id.clone(), summary, validation, message }, bodies)
 }
 
 #[cfg(test)]

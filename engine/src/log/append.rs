@@ -261,13 +261,27 @@ impl Exclusive<'_> {
     /// # Errors
     /// As [`Log::append`]. A caller that has read up to the head never gets [`LogError::HeadMoved`].
     pub fn append(mut self, prepared: Prepared, conditions: &[Condition]) -> Result<Appended, LogError> {
-        let request = Request { prepared, conditions: conditions.to_vec(), strict: true };
-        let answer = self.log.write_held(&mut self.writer, vec![request]).pop();
         let log = self.log;
+        let placed = self.place(prepared, conditions);
         drop(self);
-        let placed = answer.unwrap_or_else(|| Err(LogError::ReadOnly { path: log.storage.path("") }))?;
+        let placed = placed?;
         log.settle(&placed)?;
         Ok(placed.appended)
+    }
+
+    /// Writes a commit, as [`Log::place`] does, and keeps the lock.
+    ///
+    /// # Errors
+    /// As [`Exclusive::append`].
+    pub fn place(&mut self, prepared: Prepared, conditions: &[Condition]) -> Result<Placed, LogError> {
+        let request = Request { prepared, conditions: conditions.to_vec(), strict: true };
+        let answer = self.log.write_held(&mut self.writer, vec![request]).pop();
+        answer.unwrap_or_else(|| Err(LogError::ReadOnly { path: self.log.storage.path("") }))
+    }
+
+    /// The seq that the next commit begins with.
+    pub fn next_seq(&self) -> Seq {
+        self.writer.place.seq.next()
     }
 }
 

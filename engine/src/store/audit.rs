@@ -19,7 +19,7 @@ use crate::verify::{Expected, Report, SavedFault, verify_claims};
 
 use super::Store;
 use super::snapshots::{self, FOLDER, Footing};
-use super::{ingest_states, writer::StreamWriter};
+use super::{ingest_states, write::StreamWriter};
 
 /// Both kinds of file have a header of so many bytes.
 const HEADER_BYTES: usize = 144;

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
-use crate::command::record::EventDraft;
+use crate::command::bodies::Bodies;
+use crate::command::draft::EventDraft;
 use crate::error::{ANY_FILE_SYSTEM_VARIABLE, Error};
 use crate::event::{Actor, Event, PolicySet, Stamp};
 use crate::fold::Policy;
@@ -259,9 +260,9 @@ impl Inner {
             stamp: Stamp { actor: Actor::Policy, ..Stamp::default() },
             payload: payload.into(),
         };
-        let draft = EventDraft { event, bodies: Vec::new(), lost: Vec::new() };
+        let draft = EventDraft::new(event, Bodies::default());
         let condition = Condition { stream: StreamId::STORE, basis: Seq::ZERO };
-        match self.append_drafts(&[&draft], &[condition], None) {
+        match self.append_drafts(&[draft], &[condition], None) {
             // Another process was first: its policy holds.
             Ok(_) | Err(Error::HeadMoved { .. }) => Ok(()),
             Err(error) => Err(error),

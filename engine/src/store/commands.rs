@@ -10,29 +10,25 @@
 //! What may be asked and what it answers is decided in `command`, without IO; this module brings the state and the texts
 //! it needs, and records what comes out. Memory has its own file, [`super::memory`].
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::Deserialize;
 
-use crate::command::draft::EventDraft as CommandDraft;
-use crate::command::record::{self, EventDraft};
+use crate::command::bodies::Bodies;
+use crate::command::draft::EventDraft;
 use crate::command::task::{self, TaskUpdate};
 use crate::command::{Command, ContextAction, Decision, Rejection, Target, decide};
-use crate::entry::{Bytes, StreamInfo};
+use crate::entry::Bytes;
 use crate::error::Error;
-use crate::event::{Actor, Event, Payload, Recorded, Stamp};
+use crate::event::{Actor, Payload};
 use crate::fold::Policy;
 use crate::fold::reminder::{Reflection, Reminder};
-use crate::ids::{BodyId, ItemId, Micros, Origin, Seq, StreamId};
+use crate::ids::{BodyId, ItemId, Micros, Seq, StreamId};
 use crate::index::FramePlace;
-use crate::log::Condition;
-use crate::secret::Withheld;
-use crate::text::{Signer, tokens};
 
 use super::folds::{FoldKey, whole};
 use super::redact::Pass;
-use super::writer::RETRY_COUNT_MAX;
+use super::write::{Recording, unsigned};
 use super::{Inner, Store, View};
 
 /// What a command on a context did. Durable when you hold it.
@@ -49,25 +45,6 @@ pub struct ActReply {
     /// Items that are shown from now on, likewise.
     pub shown: Vec<ItemId>,
 }
-
-/// What a command records in one stream.
-pub(super) struct Recording {
-    pub(super) stream: StreamId,
-    pub(super) actor: Actor,
-    pub(super) drafts: Vec<CommandDraft>,
-}
-
-/// What was recorded by a command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Written {
-    pub(super) first_seq: Seq,
-    pub(super) last_seq: Seq,
-}
-
-/// What a decision is made with: the signers of the streams that are locked.
-pub(super) type Signers = BTreeMap<StreamId, Signer>;
-/// What a decision comes to: what to record, and what to answer.
-pub(super) type Decided<T> = Result<(Vec<Recording>, T), Error>;
 
 /// The JSON of the context tool.
 #[derive(Deserialize)]
@@ -222,7 +199,7 @@ impl Store {
             let policy = change(&*self.policy(stream, Seq::MAX)?).map_err(Rejection::from)?;
             let payload =
                 crate::event::PolicySet { policy: policy.to_json(), reason: reason.as_ref().map(Into::into) };
-            let draft = CommandDraft { payload: payload.into(), bodies: Vec::new() };
+            let draft = EventDraft::of(payload, Bodies::default());
             Ok((vec![Recording { stream: home, actor: Actor::User, drafts: vec![draft] }], ()))
         })?;
         Ok(written.map(|written| written.last_seq).unwrap_or_default())
@@ -245,7 +222,7 @@ impl Store {
             let drafts = drafts.map_err(Rejection::from)?;
             let completed: Vec<String> = drafts
                 .iter()
-                .filter_map(|draft| match &draft.payload {
+                .filter_map(|draft| match &draft.event.payload {
                     Payload::TaskEvicted(evicted) => Some(evicted.task.clone()),
                     _ => None,
                 })
@@ -283,96 +260,7 @@ impl View {
     }
 }
 
-/// A signer for streams that have lost their key: nothing it signs was signed before.
-pub(super) fn unsigned() -> Signer {
-    Signer::new([0; 32])
-}
-
 impl Inner {
-    /// Decides and records, and does both again if one of the streams moved between.
-    ///
-    /// `opening`: streams to open if they are new; `streams`: further streams that the decision looks at. All of them
-    /// are locked within this process and conditions of the commit. `decide` is given their signers.
-    pub(super) fn decided<T>(
-        &self,
-        opening: &[StreamInfo],
-        streams: &[StreamId],
-        decide: &mut dyn FnMut(&Signers) -> Decided<T>,
-    ) -> Result<(T, Option<Written>), Error> {
-        self.check_writable()?;
-        let writers = self.writers_of(opening.iter().map(StreamInfo::id).chain(streams.iter().copied()));
-        let mut guards: BTreeMap<StreamId, _> = BTreeMap::new();
-        for (id, writer) in &writers {
-            guards.insert(*id, self.lock_writer(writer)?);
-        }
-        // A decision rests on what is durable: all that the ingest states know must be.
-        for writer in guards.values_mut() {
-            self.settle_known(writer)?;
-        }
-        let mut retry_count = 0;
-        loop {
-            for (id, writer) in &mut guards {
-                self.catch_up(*id, writer)?;
-            }
-            let mut signers = Signers::new();
-            for (id, writer) in &guards {
-                signers.extend(writer.signer.clone().map(|signer| (*id, signer)));
-            }
-            let mut keys = BTreeMap::new();
-            for info in
-                opening.iter().filter(|info| guards.get(&info.id()).is_some_and(|it| !it.ingest_state.opened))
-            {
-                let key = self.entropy.array::<32>();
-                signers.insert(info.id(), self.signer_with(&key));
-                keys.insert(info.id(), (info, key));
-            }
-            let known = self.withheld()?;
-            let (recordings, answer) = decide(&signers)?;
-            let mut drafts = Vec::new();
-            for recording in recordings {
-                if let Some((info, key)) = keys.remove(&recording.stream) {
-                    drafts.push(record::opening(info, key));
-                }
-                let Recording { stream, actor, drafts: more } = recording;
-                drafts.extend(more.into_iter().map(|draft| event_draft(stream, actor, draft)));
-            }
-            if drafts.is_empty() {
-                return Ok((answer, None));
-            }
-            if drafts.iter().any(|draft| says_erased(draft, &known.0)) {
-                return Err(Rejection::Malformed(SAYS_ERASED.to_owned()).into());
-            }
-            let conditions: Vec<Condition> = guards
-                .iter()
-                .map(|(id, writer)| Condition { stream: *id, basis: writer.watermark })
-                .collect();
-            let all: Vec<&EventDraft> = drafts.iter().collect();
-            match self.append_drafts(&all, &conditions, Some(&known)) {
-                Err(Error::HeadMoved { .. }) if retry_count < RETRY_COUNT_MAX => retry_count += 1,
-                Err(error) => return Err(error),
-                Ok(appended) => {
-                    let mut seq = appended.first_seq;
-                    let mut last_seq = seq;
-                    for draft in drafts {
-                        let recorded = Recorded { seq, recorded_at: appended.time, event: draft.event };
-                        if let Some(writer) = guards.get_mut(&recorded.event.stream) {
-                            writer.ingest_state.observe(&recorded);
-                        }
-                        last_seq = seq;
-                        seq = seq.next();
-                    }
-                    for (id, writer) in &mut guards {
-                        writer.watermark = writer.watermark.max(last_seq);
-                        if writer.ingest_state.opened && writer.signer.is_none() {
-                            writer.signer = signers.get(id).cloned();
-                        }
-                    }
-                    return Ok((answer, Some(Written { first_seq: appended.first_seq, last_seq })));
-                }
-            }
-        }
-    }
-
     /// The text of a body whose frame is among `places`; of another stream's, too. `None` if it cannot be read.
     ///
     /// Reads one frame by its position, so that thousands of texts in order cost one pass over the log.
@@ -418,22 +306,4 @@ impl Inner {
     pub(super) fn now(&self) -> Micros {
         self.log.clock().now()
     }
-}
-
-const SAYS_ERASED: &str =
-    "it says what was erased from this store, which is not recorded again; say it in other words";
-
-/// Whether something of an event was erased before.
-fn says_erased(draft: &EventDraft, withheld: &Withheld) -> bool {
-    let mut says = draft.bodies.iter().any(|body| withheld.holds(body));
-    if !says && draft.event.payload.may_have_texts() {
-        draft.event.payload.clone().texts_mut(&mut |text| says |= withheld.holds(text.as_bytes()));
-    }
-    says
-}
-
-fn event_draft(stream: StreamId, actor: Actor, draft: CommandDraft) -> EventDraft {
-    let stamp = Stamp { actor, estimator: tokens::ESTIMATOR_VERSION, ..Stamp::default() };
-    let event = Event { stream, origin: Origin::ZERO, host_time: None, stamp, payload: draft.payload };
-    EventDraft { event, bodies: draft.bodies.into_iter().map(Bytes::from).collect(), lost: Vec::new() }
 }

@@ -18,7 +18,8 @@ use std::sync::PoisonError;
 use rustc_hash::FxHashSet;
 
 use crate::codec::{BodyRow, Frame};
-use crate::command::record::EventDraft;
+use crate::command::bodies::Bodies;
+use crate::command::draft::EventDraft;
 use crate::error::Error;
 use crate::event::{Actor, Body, BodyAddress, Erased, Event, Payload, Stamp};
 use crate::fold::ItemView;
@@ -385,7 +386,7 @@ impl Inner {
                 stamp: Stamp { actor: Actor::User, ..Stamp::default() },
                 payload: erased.into(),
             };
-            EventDraft { event, bodies: Vec::new(), lost: Vec::new() }
+            EventDraft::new(event, Bodies::default())
         };
         let mut contents = self.contents_of(hits, wanted)?;
         let drafts: Vec<EventDraft> = addresses
@@ -395,7 +396,6 @@ impl Inner {
                 draft(bodies, contents.drain(..count).collect())
             })
             .collect();
-        let drafts: Vec<&EventDraft> = drafts.iter().collect();
         Ok(self.append_drafts(&drafts, &[], None)?.first_seq)
     }
 

@@ -10,15 +10,16 @@
 use std::ops::Range;
 
 use crate::command::Rejection;
-use crate::command::draft::{EventDraft, push_body};
+use crate::command::bodies::Bodies;
+use crate::command::draft::EventDraft;
 use crate::error::Error;
 use crate::event::{Actor, BodyAddress, Face, ItemRevised, Part};
 use crate::fold::PartView;
 use crate::ids::{BodyId, ItemId, Seq, StreamId};
 use crate::log::LogError;
 
-use super::commands::Recording;
 use super::wanted::Wanted;
+use super::write::Recording;
 use super::{At, EraseReport, Inner, Store, View};
 
 impl Store {
@@ -59,14 +60,14 @@ impl Store {
             let mut rest = text.get(..span.start).unwrap_or_default().to_owned();
             rest.push_str(&format!("[{} bytes erased]", span.len()));
             rest.push_str(text.get(span.end..).unwrap_or_default());
-            let mut bodies = Vec::new();
-            let body = push_body(&mut bodies, rest.as_bytes());
+            let mut bodies = Bodies::default();
+            let body = bodies.add_copied(rest);
             let revised = ItemRevised {
                 item,
                 face: Face::Output,
                 parts: vec![Part { kind: part.kind, body, media_type: part.media_type, ..Part::default() }],
             };
-            let drafts = vec![EventDraft { payload: revised.into(), bodies }];
+            let drafts = vec![EventDraft::of(revised, bodies)];
             Ok((vec![Recording { stream, actor: Actor::User, drafts }], ()))
         })?;
         self.erase_bodies(&addresses(part.body), by, reason)

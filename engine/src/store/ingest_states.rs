@@ -29,7 +29,7 @@ use crate::storage::{Access, Storage, StoredFile, read_up_to};
 
 use super::Inner;
 use super::snapshots::{FOLDER, Fields, Footing, Kind, header_start, put_in_place};
-use super::writer::StreamWriter;
+use super::write::StreamWriter;
 
 pub(super) const KIND: Kind = Kind { magic: b"acpdbLDG", layout: LAYOUT_VERSION };
 const HEADER_BYTES: usize = 144;

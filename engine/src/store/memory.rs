@@ -24,10 +24,10 @@ use crate::ids::{BodyId, ItemId, Micros, Seq, StreamId};
 use crate::propose::{Proposal, propose};
 use crate::text::Signer;
 
-use super::commands::{Recording, Signers, unsigned};
 use super::events::bare;
 use super::redact::Pass;
 use super::view::At;
+use super::write::{Recording, Signers, unsigned};
 use super::{Inner, Store, View};
 
 /// Whose memory is meant: a session's together with its project's, or a project's alone.
@@ -156,7 +156,8 @@ impl Store {
             let memory = self.memory_of(scope, signers)?;
             let decision =
                 memory.read(self.now(), |view| command::decide(view, command)).map_err(Rejection::from)?;
-            let adds = decision.drafts.iter().any(|it| matches!(it.payload, Payload::MemoryRecorded(_)));
+            let adds =
+                decision.drafts.iter().any(|it| matches!(it.event.payload, Payload::MemoryRecorded(_)));
             let (id, stream, drafts) = (decision.id, decision.stream, decision.drafts);
             // A project that is named comes about, though what it is named for may live with the user.
             let named = scope.project.as_deref().filter(|_| matches!(command, MemoryCommand::Add(_)));

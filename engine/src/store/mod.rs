@@ -1,7 +1,7 @@
 //! The public handle: open, append, read, view, verify.
 //!
 //! ```text
-//! Entry, Command -> writer (draft, decide) -> log (one write, one sync) -> ack
+//! Entry, Command -> write (draft, decide) -> log (one write, one sync) -> ack
 //!                                              |
 //! View (folds, pinned at a seq)  <-------------+--> index, in the background
 //! ```
@@ -52,7 +52,7 @@ mod ticket_tests;
 mod upkeep;
 mod view;
 mod wanted;
-mod writer;
+mod write;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -91,7 +91,7 @@ pub use space::{SealReport, Space, StateSpace};
 pub use subscribe::{Commit, Subscription};
 pub use ticket::{Durability, Ticket};
 pub use view::{At, Reading, ShownFace, View};
-pub use writer::{Atomicity, Batch, Receipt};
+pub use write::{Atomicity, Batch, Receipt};
 
 use body_dedup::BodyDedup;
 use erasures::Erasures;
@@ -103,7 +103,7 @@ use scan::{LogSource, Source};
 use snapshots::Snapshots;
 use ticket::Settler;
 use upkeep::Upkeep;
-use writer::StreamWriter;
+use write::StreamWriter;
 
 /// An open store.
 #[derive(Clone, Debug)]

@@ -19,8 +19,8 @@ use crate::event::{Lifespan, Scope};
 use crate::fold::memory::default_lifespan;
 use crate::ids::{Seq, StreamId};
 
-use super::commands::Signers;
 use super::memory::MemoryScope;
+use super::write::Signers;
 use super::{Batch, Store};
 
 fn memory_of(entry: &Entry) -> Option<&MemoryEntry> {

@@ -26,7 +26,7 @@ use crate::secret::Withheld;
 use crate::storage::{Clock, FileStorage, Storage, SystemClock, SystemEntropy};
 use crate::verify::recorded_erasures;
 
-use super::writer::settle_text;
+use super::write::settle_text;
 
 /// Notes written in one commit.
 const NOTES_PER_COMMIT: u64 = 4096;

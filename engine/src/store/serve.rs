@@ -11,20 +11,21 @@
 //! again. A digest that does not match is told and stops nothing.
 
 use crate::command::Rejection;
-use crate::command::draft::{EventDraft, push_body};
+use crate::command::bodies::Bodies;
+use crate::command::draft::EventDraft;
 use crate::entry::Entry;
 use crate::error::Error;
 use crate::event::{
-    Actor, ContextRebased, ContextServed, Discarded, Face, Hidden, Payload, RebaseCause, Role, ToolClass,
+    Actor, ContextRebased, ContextServed, Discarded, Face, Hidden, RebaseCause, Role, ToolClass,
 };
 use crate::fold::serving::{ServeMode, ServeSettings};
 use crate::fold::{FaceState, ItemKind, PendingItem, ServedPlace, State};
 use crate::ids::{BodyId, ItemId, Micros, Seq, StreamId, Turn};
 use crate::serve::plan::{Advice, Bound, Cache, Candidate, FlushPlan, is_cold, plan};
 
-use super::commands::Recording;
 use super::served::{Renderer, Served};
 use super::session::Session;
+use super::write::Recording;
 use super::{At, Store, View};
 
 /// Items that are named as standing in the way of a budget.
@@ -205,7 +206,7 @@ impl Step {
                 tokens,
                 format: renderer.format().to_owned(),
             };
-            let drafts = vec![EventDraft { payload: record.into(), bodies: Vec::new() }];
+            let drafts = vec![EventDraft::of(record, Bodies::default())];
             let made = (served, rendered, first_changed, tokens);
             Ok((vec![Recording { stream, actor: Actor::Host, drafts }], made))
         })?;
@@ -306,7 +307,7 @@ impl Store {
 
 fn rebase(view: &View, why: RebaseCause, items: Vec<ItemId>) -> EventDraft {
     let epoch = view.read().state().epoch(view.at()).saturating_add(1);
-    EventDraft { payload: Payload::from(ContextRebased { epoch, why, items }), bodies: Vec::new() }
+    EventDraft::of(ContextRebased { epoch, why, items }, Bodies::default())
 }
 
 /// What is known before a context is made.
@@ -499,8 +500,8 @@ fn shortening(view: &View, excess: u64) -> Option<EventDraft> {
         let class = state.item(place.ix, at).and_then(|item| item.class);
         (class == Some(ToolClass::Read), place.ix)
     });
-    let mut bodies = Vec::new();
-    let targets = push_body(&mut bodies, br#"[["budget"]]"#);
+    let mut bodies = Bodies::default();
+    let targets = bodies.add_copied(r#"[["budget"]]"#);
     let mut items = Vec::new();
     let mut freed = 0_u64;
     for place in may {
@@ -512,7 +513,7 @@ fn shortening(view: &View, excess: u64) -> Option<EventDraft> {
         freed = freed.saturating_add(tokens.saturating_sub(40));
         items.extend(state.item_id(place.ix).map(|item| Hidden { item, pattern: None, summary: None }));
     }
-    (!items.is_empty()).then(|| EventDraft { payload: Discarded { targets, items }.into(), bodies })
+    (!items.is_empty()).then(|| EventDraft::of(Discarded { targets, items }, bodies))
 }
 
 fn obstacles(served: &Served) -> Vec<Obstacle> {

@@ -1,6 +1,7 @@
 //! The handle on a real folder: append, repeat, revise, reopen, two handles.
 
 mod names;
+mod one_commit;
 mod panics;
 mod parts;
 mod serving;

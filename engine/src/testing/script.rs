@@ -359,7 +359,7 @@ impl Played {
         let read = |body| self.tape.body(body);
         let drafts = accept(self.tape.state().tasks(), Seq::MAX, &update, message.as_deref(), &read);
         for draft in drafts.unwrap_or_default() {
-            self.tape.payload(draft.payload, draft.bodies);
+            self.tape.drafted(draft);
         }
     }
 }

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::command::draft::EventDraft;
 use crate::command::ingest_state::IngestState;
 use crate::command::record::{Draft, Recorder, opening};
 use crate::command::{Command, Decision, Rejection, decide};
 use crate::entry::{Entry, StreamInfo};
-use crate::event::{Event, Payload, Recorded, Stamp};
+use crate::event::{Actor, Event, Payload, Recorded, Stamp};
 use crate::fold::{State, World};
 use crate::ids::{BodyId, Micros, Origin, Seq, StreamId};
 use crate::registry::Registry;
@@ -94,6 +95,12 @@ impl Tape {
         self.payload_in(self.stream(), payload, bodies)
     }
 
+    /// Records what a command drafted.
+    pub fn drafted(&mut self, draft: EventDraft) -> Seq {
+        let draft = draft.said_in(self.stream(), Actor::default());
+        self.record(draft.event, draft.bodies.iter().map(|bytes| bytes.to_vec()).collect())
+    }
+
     /// Records a payload in another stream.
     pub fn payload_in(&mut self, stream: StreamId, payload: impl Into<Payload>, bodies: Vec<Vec<u8>>) -> Seq {
         let event = Event {
@@ -115,7 +122,7 @@ impl Tape {
         let texts = |body: BodyId| text_of(bodies, body);
         let decision = decide(self.state(), command, &texts, &self.signer)?;
         for draft in &decision.drafts {
-            self.payload(draft.payload.clone(), draft.bodies.clone());
+            self.drafted(draft.clone());
         }
         Ok(decision)
     }

@@ -109,7 +109,8 @@ fn run_memory(vector: &Value) -> Value {
             let command = MemoryCommand::accept(&proposal, None);
             let Ok(decision) = memory.with_view(|view| decide(view, &command)) else { continue };
             for draft in decision.drafts {
-                memory.record(decision.stream, draft.payload, draft.bodies);
+                let bodies = draft.bodies.iter().map(|bytes| bytes.to_vec()).collect();
+                memory.record(decision.stream, draft.event.payload, bodies);
             }
         }
     }

@@ -4,7 +4,8 @@
 //! history --messages, calls, results; then the updates of tasks--> Tape --> State --faces, stand-ins--> history
 //! ```
 
-use acpdb_engine::command::draft::push_body;
+use acpdb_engine::command::bodies::Bodies;
+use acpdb_engine::command::draft::EventDraft;
 use acpdb_engine::command::task::TaskUpdate;
 use acpdb_engine::entry::{Entry, Fact, PartEntry};
 use acpdb_engine::event::{
@@ -58,9 +59,10 @@ pub fn evict(vector: &Value) -> Result<Value, String> {
             // The tags of the history say what belongs to the task; its end is the update that completed it.
             let known = tape.state().tasks().task(task, Seq::MAX);
             let message = known.and_then(|task| task.ended?.message.clone());
-            let mut bodies = Vec::new();
-            let summary = text("/op/summary").map(|summary| push_body(&mut bodies, summary.as_bytes()));
-            tape.payload(TaskEvicted { task: task.to_owned(), summary, message, validation: None }, bodies);
+            let mut bodies = Bodies::default();
+            let summary = text("/op/summary").map(|summary| bodies.add_copied(summary));
+            let evicted = TaskEvicted { task: task.to_owned(), summary, message, validation: None };
+            tape.drafted(EventDraft::of(evicted, bodies));
         }
         Some("rolling") => {
             let threshold = vector.pointer("/op/threshold").and_then(Value::as_u64);

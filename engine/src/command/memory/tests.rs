@@ -30,7 +30,7 @@ fn outcome(bench: &Bench, command: &MemoryCommand) -> String {
                 .find(|lifespan| stream(*lifespan) == decision.stream)
                 .map(lifespan_label);
             let drafts = decision.drafts.iter().map(|draft| {
-                let what = match &draft.payload {
+                let what = match &draft.event.payload {
                     Payload::MemoryRecorded(record) => format!(
                         "{} {}/{:?} .{:02} {} replaces {:?}",
                         kind_label(record.kind),
@@ -47,7 +47,7 @@ fn outcome(bench: &Bench, command: &MemoryCommand) -> String {
                     other => other.label().to_owned(),
                 };
                 let bodies: Vec<_> = draft.bodies.iter().map(|body| String::from_utf8_lossy(body)).collect();
-                format!("  {} {what} {bodies:?}\n", draft.payload.label())
+                format!("  {} {what} {bodies:?}\n", draft.event.payload.label())
             });
             format!("{} in {}\n{}", decision.id, scope.unwrap_or("?"), drafts.collect::<String>())
         }
@@ -232,7 +232,7 @@ fn what_is_decided_folds_to_what_was_asked() {
             for draft in decision.drafts {
                 let bodies: Vec<_> =
                     draft.bodies.iter().map(|body| std::str::from_utf8(body).unwrap()).collect();
-                bench.push(Lifespan::Project, draft.payload, &bodies);
+                bench.push(Lifespan::Project, draft.event.payload, &bodies);
             }
         }
         bench.view(|view| {

@@ -16,7 +16,11 @@ struct Tasks {
 impl Tasks {
     fn read(&self, body: BodyId) -> Option<Vec<u8>> {
         let draft = self.drafts.get(usize::try_from(body.seq.get()).unwrap() - 1)?;
-        if body.chunks == 0 { Some(Vec::new()) } else { draft.bodies.get(body.first as usize).cloned() }
+        if body.chunks == 0 {
+            Some(Vec::new())
+        } else {
+            draft.bodies.get(body.first as usize).map(|it| it.to_vec())
+        }
     }
 
     fn text(&self, body: Option<BodyId>) -> String {
@@ -29,7 +33,7 @@ impl Tasks {
         for draft in &drafts {
             self.drafts.push(draft.clone());
             let seq = Seq(self.drafts.len() as u64);
-            match &draft.payload {
+            match &draft.event.payload {
                 Payload::TaskChanged(changed) => self.state.changed(seq, Turn(1), changed, seq),
                 Payload::TaskEvicted(evicted) => self.state.evicted(seq, evicted),
                 other => panic!("{}", other.label()),
@@ -61,7 +65,7 @@ fn check(script: &str, expected: &Expect) {
     for line in script.lines().map(str::trim) {
         let reply = match tasks.update(&update(line)) {
             Ok(drafts) => {
-                let labels: Vec<_> = drafts.iter().map(|draft| draft.payload.label()).collect();
+                let labels: Vec<_> = drafts.iter().map(|draft| draft.event.payload.label()).collect();
                 format!("{}; active {}", labels.join(" "), tasks.state.active(Seq::MAX).unwrap_or("-"))
             }
             Err(rejection) => rejection.reply(),
@@ -144,7 +148,7 @@ fn a_summary_given_earlier_counts_and_the_judge_sees_the_merged_task() {
         {"citations": [1], "grounding_confidence": "high"}, "acceptance_criteria": null}]}))
         .unwrap();
     let drafts = tasks.update(&update("t=completed")).unwrap();
-    let Payload::TaskEvicted(evicted) = &drafts[1].payload else { panic!("{drafts:?}") };
+    let Payload::TaskEvicted(evicted) = &drafts[1].event.payload else { panic!("{drafts:?}") };
     let validation = Validation { valid: true, score: 100, evidence_found: Some(true) };
     assert_eq!((evicted.validation.as_ref(), evicted.message.as_deref()), (Some(&validation), Some("m")));
     let task = tasks.state.task("t", Seq::MAX).unwrap();

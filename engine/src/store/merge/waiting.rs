@@ -2,17 +2,18 @@
 
 use std::collections::BTreeMap;
 
+use crate::command::bodies::Bodies;
+use crate::command::draft::EventDraft;
 use crate::command::ingest_state::IngestState;
-use crate::command::record::{self, EventDraft, Recorder};
+use crate::command::record::Recorder;
 use crate::entry::StreamInfo;
 use crate::error::Error;
 use crate::event::{Actor, BodyAddress, Erased, Event, Payload, Recorded, Stamp};
 use crate::ids::{FactId, Origin, Seq, StreamId};
-use crate::log::Condition;
 use crate::text::Signer;
 use crate::travel::{Row, is_beside};
 
-use super::super::writer::StreamWriter;
+use super::super::write::Streams;
 use super::lineage::{Line, derived};
 use super::take::{Taker, Waiting};
 
@@ -68,37 +69,34 @@ impl Taker<'_> {
     fn record(&mut self, waiting: Vec<Waiting>) -> Result<(), Error> {
         let inner = self.inner;
         let writers = inner.writers_of(waiting.iter().map(Waiting::stream));
-        let mut guards: BTreeMap<StreamId, _> = BTreeMap::new();
-        for (id, writer) in &writers {
-            guards.insert(*id, inner.lock_writer(writer)?);
-        }
-        for (id, writer) in &mut guards {
-            inner.catch_up(*id, writer)?;
-            let expected = self.here.streams.get(id).map_or(Seq::ZERO, super::lineage::Lineage::head);
+        let mut streams = Streams::lock(inner, &writers)?;
+        streams.catch_up(inner)?;
+        for (stream, writer) in streams.iter() {
+            let expected = self.here.streams.get(&stream).map_or(Seq::ZERO, super::lineage::Lineage::head);
             if writer.ingest_state.head != expected {
-                return Err(Error::HeadMoved { stream: *id, expected, actual: writer.ingest_state.head });
+                return Err(Error::HeadMoved { stream, expected, actual: writer.ingest_state.head });
             }
         }
-        let mut streams: BTreeMap<StreamId, &mut StreamWriter> =
-            guards.iter_mut().map(|(id, guard)| (*id, &mut **guard)).collect();
         let known = inner.withheld()?;
-        let drafts = self.drafts(&mut streams, waiting, &known.0)?;
-        let outcome = if drafts.is_empty() { Ok(()) } else { self.place(&mut streams, drafts, &known) };
-        if outcome.is_err() {
-            super::super::writer::forget_unused_keys(&mut streams);
-        }
-        outcome
+        let (ids, drafts) = match self.drafts(&mut streams, waiting, &known.0) {
+            Ok((ids, drafts)) if !drafts.is_empty() => (ids, drafts),
+            other => {
+                streams.forget_unused_keys();
+                return other.map(drop);
+            }
+        };
+        self.place(&mut streams, &ids, drafts, &known)
     }
 
     /// Drafts what waits, with the id of each event.
     fn drafts(
         &mut self,
-        streams: &mut BTreeMap<StreamId, &mut StreamWriter>,
+        streams: &mut Streams<'_>,
         waiting: Vec<Waiting>,
         withheld: &crate::secret::Withheld,
-    ) -> Result<Vec<(FactId, EventDraft)>, Error> {
+    ) -> Result<(Vec<FactId>, Vec<EventDraft>), Error> {
         let inner = self.inner;
-        let mut drafts = Vec::with_capacity(waiting.len());
+        let (mut ids, mut drafts) = (Vec::new(), Vec::with_capacity(waiting.len()));
         for one in &waiting {
             let Waiting::Open { info, from } = one else { continue };
             // A branch signs as what it goes on from: calls before and after are compared.
@@ -111,20 +109,18 @@ impl Taker<'_> {
             };
             let key = key.unwrap_or_else(|| inner.entropy.array::<32>());
             self.keys.insert(info.id(), key);
-            if let Some(writer) = streams.get_mut(&info.id()) {
-                writer.signer = Some(inner.signer_with(&key));
-            }
-            let id = derived("acpdb 2026 stream opened v1", &[info.id().as_bytes()]);
-            drafts.push((id, record::opening(info, key)));
+            let Some(draft) = streams.open_with(inner, info, || key) else { continue };
+            ids.push(derived("acpdb 2026 stream opened v1", &[info.id().as_bytes()]));
+            drafts.push(draft);
         }
         let fallback = Signer::new([0; 32]);
         let mut recorders: BTreeMap<StreamId, (Recorder<'_>, StreamInfo)> = BTreeMap::new();
         for (id, writer) in streams.iter() {
-            let info = self.infos.get(id).cloned().unwrap_or_else(|| info_of(&writer.ingest_state));
+            let info = self.infos.get(&id).cloned().unwrap_or_else(|| info_of(&writer.ingest_state));
             let signer = writer.signer.as_ref().unwrap_or(&fallback);
             let recorder =
                 Recorder::new(&writer.ingest_state, &*inner.registry, signer, withheld, info.cwd.as_deref());
-            recorders.insert(*id, (recorder, info));
+            recorders.insert(id, (recorder, info));
         }
         for one in waiting {
             let (stream, mut parcel) = match one {
@@ -133,7 +129,8 @@ impl Taker<'_> {
                     let stamp = Stamp { actor: Actor::Policy, ..Stamp::default() };
                     let origin = inner.log.secret().keyed(id);
                     let event = Event { stream, origin, host_time: time, stamp, payload: *payload };
-                    drafts.push((id, EventDraft { event, bodies: Vec::new(), lost: Vec::new() }));
+                    ids.push(id);
+                    drafts.push(EventDraft::new(event, Bodies::default()));
                     continue;
                 }
                 Waiting::Parcel { stream, parcel } => (stream, parcel),
@@ -143,44 +140,36 @@ impl Taker<'_> {
                 self.report.redacted += super::super::redact::parcel(redactor, &mut parcel);
             }
             match recorder.adopt(info, &parcel) {
-                Ok(draft) => drafts.push((parcel.id, draft)),
+                Ok(draft) => {
+                    ids.push(parcel.id);
+                    drafts.push(draft);
+                }
                 Err(why) => self.report.leave_out(format!("event {}: {why}", parcel.seq)),
             }
         }
-        Ok(drafts)
+        Ok((ids, drafts))
     }
 
     fn place(
         &mut self,
-        streams: &mut BTreeMap<StreamId, &mut StreamWriter>,
-        drafts: Vec<(FactId, EventDraft)>,
+        streams: &mut Streams<'_>,
+        ids: &[FactId],
+        drafts: Vec<EventDraft>,
         known: &(crate::secret::Withheld, Seq),
     ) -> Result<(), Error> {
-        let all: Vec<&EventDraft> = drafts.iter().map(|(_, draft)| draft).collect();
-        let conditions: Vec<Condition> =
-            streams.iter().map(|(id, writer)| Condition { stream: *id, basis: writer.watermark }).collect();
-        let placed = self.inner.place_drafts(&all, &conditions, Some(known))?;
-        let (mut seq, time) = (placed.appended().first_seq, placed.appended().time);
-        self.report.first_seq = self.report.first_seq.or(Some(seq));
-        for (id, draft) in drafts {
-            for (row, _) in &draft.lost {
-                self.lost.push(BodyAddress { seq, row: *row });
+        let placed = streams.place(self.inner, &drafts, known)?;
+        self.report.first_seq = self.report.first_seq.or(Some(placed.appended().first_seq));
+        self.report.last_seq = Some(placed.appended().last_seq());
+        streams.observe(drafts, &placed, &mut |index, recorded, lost| {
+            for (row, _) in lost {
+                self.lost.push(BodyAddress { seq: recorded.seq, row: *row });
                 self.report.texts_lost += 1;
             }
-            let recorded = Recorded { seq, recorded_at: time, event: draft.event };
-            if let Some(writer) = streams.get_mut(&recorded.event.stream) {
-                writer.ingest_state.observe(&recorded);
-                writer.watermark = writer.watermark.max(seq);
-                writer.placed = Some(placed.clone());
+            if let Some(id) = ids.get(index) {
+                self.note(*id, recorded);
             }
-            self.note(id, &recorded);
             self.report.events_new += 1;
-            self.report.last_seq = Some(seq);
-            seq = seq.next();
-        }
-        for writer in streams.values_mut() {
-            writer.watermark = writer.watermark.max(self.report.last_seq.unwrap_or_default());
-        }
+        });
         self.placed = Some(placed);
         Ok(())
     }
@@ -244,10 +233,9 @@ impl Taker<'_> {
         if let Some(placed) = self.placed.take() {
             self.inner.settle(&placed)?;
         }
-        let drafts =
-            events.into_iter().map(|event| EventDraft { event, bodies: Vec::new(), lost: Vec::new() });
+        let drafts = events.into_iter().map(|event| EventDraft::new(event, Bodies::default()));
         let drafts: Vec<EventDraft> = drafts.collect();
-        let appended = self.inner.append_drafts(&drafts.iter().collect::<Vec<_>>(), &[], None)?;
+        let appended = self.inner.append_drafts(&drafts, &[], None)?;
         self.report.events_new += drafts.len() as u64;
         self.report.first_seq = self.report.first_seq.or(Some(appended.first_seq));
         self.report.last_seq = Some(appended.last_seq());

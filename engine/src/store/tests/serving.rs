@@ -186,13 +186,13 @@ fn bytes_that_do_not_match_their_digest_are_told_and_stop_nothing() {
         format: "plain".to_owned(),
     };
     let stream = step.session().id();
-    let draft = crate::command::draft::EventDraft { payload: served.into(), bodies: Vec::new() };
+    let draft = crate::command::draft::EventDraft::of(served, crate::command::bodies::Bodies::default());
     let store = fixture.session.store().clone();
     store
         .inner
         .decided(&[], &[stream], &mut |_| {
             let drafts = vec![draft.clone()];
-            Ok((vec![commands::Recording { stream, actor: crate::event::Actor::Host, drafts }], ()))
+            Ok((vec![write::Recording { stream, actor: crate::event::Actor::Host, drafts }], ()))
         })
         .unwrap();
     assert!(!store.served_again(stream, &At::Head, &[&PlainText]).unwrap().is_same);

@@ -1,0 +1,92 @@
+//! Decisions of commands: what they rest on is durable, and it is decided anew if one of the streams moves.
+
+use std::collections::BTreeMap;
+
+use crate::command::Rejection;
+use crate::command::draft::EventDraft;
+use crate::entry::StreamInfo;
+use crate::error::Error;
+use crate::event::Actor;
+use crate::ids::{Seq, StreamId};
+use crate::secret::Withheld;
+use crate::text::Signer;
+
+use super::super::Inner;
+use super::{Drafted, Streams};
+
+/// What a command records in one stream.
+pub(in crate::store) struct Recording {
+    pub(in crate::store) stream: StreamId,
+    pub(in crate::store) actor: Actor,
+    pub(in crate::store) drafts: Vec<EventDraft>,
+}
+
+/// What was recorded by a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::store) struct Written {
+    pub(in crate::store) first_seq: Seq,
+    pub(in crate::store) last_seq: Seq,
+}
+
+/// What a decision is made with: the signers of the streams that are locked.
+pub(in crate::store) type Signers = BTreeMap<StreamId, Signer>;
+/// What a decision comes to: what to record, and what to answer.
+pub(in crate::store) type Decided<T> = Result<(Vec<Recording>, T), Error>;
+
+/// A signer for streams that have lost their key: nothing it signs was signed before.
+pub(in crate::store) fn unsigned() -> Signer {
+    Signer::new([0; 32])
+}
+
+impl Inner {
+    /// Decides and records. Durable when it returns.
+    ///
+    /// `opening`: streams to open if something is recorded in them and they are new; `streams`: further streams that the
+    /// decision looks at. All of them are locked within this process and conditions of the commit. `decide` is given their
+    /// signers, and is called again if one of the streams moved meanwhile.
+    pub(in crate::store) fn decided<T>(
+        &self,
+        opening: &[StreamInfo],
+        streams: &[StreamId],
+        decide: &mut dyn FnMut(&Signers) -> Decided<T>,
+    ) -> Result<(T, Option<Written>), Error> {
+        self.check_writable()?;
+        let writers = self.writers_of(opening.iter().map(StreamInfo::id).chain(streams.iter().copied()));
+        let mut streams = Streams::lock(self, &writers)?;
+        streams.settle_known(self)?;
+        let mut draft = |streams: &mut Streams<'_>, withheld: &Withheld, _: Option<Seq>| {
+            let mut openings = BTreeMap::new();
+            for info in opening {
+                openings.extend(streams.open(self, info).map(|draft| (info.id(), draft)));
+            }
+            let (recordings, answer) = decide(&streams.signers())?;
+            let mut drafts = Vec::new();
+            for Recording { stream, actor, drafts: more } in recordings {
+                drafts.extend(openings.remove(&stream));
+                drafts.extend(more.into_iter().map(|draft| draft.said_in(stream, actor)));
+            }
+            if drafts.iter().any(|draft| says_erased(draft, withheld)) {
+                return Err(Rejection::Malformed(SAYS_ERASED.to_owned()).into());
+            }
+            Ok(Some(Drafted { drafts, answer }))
+        };
+        let (answer, placed) = self.place_one(&mut streams, &mut draft)?;
+        drop(streams);
+        let Some(placed) = placed else { return Ok((answer, None)) };
+        self.settle(&placed)?;
+        let appended = placed.into_appended();
+        Ok((answer, Some(Written { first_seq: appended.first_seq, last_seq: appended.last_seq() })))
+    }
+}
+
+const SAYS_ERASED: &str =
+    "it says what was erased from this store, which is not recorded again; say it in other words";
+
+/// Whether something of an event was erased before.
+fn says_erased(draft: &EventDraft, withheld: &Withheld) -> bool {
+    let mut says = draft.bodies.iter().any(|body| withheld.holds(body));
+    if !says && draft.event.payload.may_have_texts() {
+        draft.event.payload.clone().texts_mut(&mut |text| says |= withheld.holds(text.as_bytes()));
+    }
+    says
+}

@@ -1,0 +1,272 @@
+//! Entries of hosts: what a commit of them records, what is known already, and when one commit is not enough.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::command::draft::EventDraft;
+use crate::command::ingest_state::IngestState;
+use crate::command::record::{self, Draft, Recorder};
+use crate::entry::{Entry, StreamInfo};
+use crate::error::Error;
+use crate::event::{Payload, Recorded};
+use crate::failpoints::{Failpoint, is_enabled};
+use crate::ids::{ItemId, Micros, Seq, StreamId};
+use crate::log::Placed;
+use crate::secret::Withheld;
+use crate::text::Signer;
+
+use super::super::{Inner, redact};
+use super::{Drafted, Streams};
+
+/// Facts of one stream that belong together.
+#[derive(Clone, Debug)]
+pub struct Batch {
+    /// The stream; opened if it is new.
+    pub stream: StreamInfo,
+    /// Its facts, in order.
+    pub entries: Vec<Entry>,
+}
+
+/// What was recorded. Durable and atomic when you hold it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[must_use = "a receipt says what was recorded and what was known already"]
+pub struct Receipt {
+    /// First seq of the commit; [`Seq::ZERO`] if everything was known already.
+    pub first_seq: Seq,
+    /// Last seq of the commit.
+    pub last_seq: Seq,
+    /// Events recorded.
+    pub event_count: u64,
+    /// Entries that were known already and were skipped.
+    pub known_count: u64,
+    /// When the commit was recorded.
+    pub recorded_at: Micros,
+    /// First item of each entry, in order; of a revision the item revised; absent for those that were known. An entry that
+    /// makes no item (the end of a call, a turn) names its event.
+    pub items: Vec<Option<ItemId>>,
+}
+
+/// Bytes of new bodies after which a splitting commit is written.
+const SPLIT_BYTES: usize = 8 << 20;
+/// Events after which a splitting commit is written.
+const SPLIT_EVENT_COUNT: usize = 8192;
+
+/// Whether a commit may become several.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Atomicity {
+    /// One commit, whole or not at all, whatever its facts refer to; too large is an error. A fact that names or revises
+    /// another of the same call is drafted under the write lock, since only there the seqs of a commit are certain.
+    One,
+    /// Several commits in order, each whole or not at all: for imports, which can be repeated.
+    Split,
+}
+
+impl Inner {
+    /// Records `batches`, without the secrets that are known to be some. The last commit has its place, the ones before it
+    /// are durable; if nothing was to be recorded, it is the one by which all was known, and `None` if that is durable.
+    pub(in crate::store) fn commit(
+        &self,
+        batches: &[Batch],
+        atomicity: Atomicity,
+    ) -> Result<(Receipt, Option<Placed>), Error> {
+        let clean = redact::settled(self.redactor.as_deref(), self.log.secret(), batches);
+        let (mut receipt, placed) = self.commit_clean(clean.as_deref().unwrap_or(batches), atomicity)?;
+        // What is said about them has no entry of the caller's.
+        receipt.items.truncate(batches.iter().map(|batch| batch.entries.len()).sum());
+        Ok((receipt, placed))
+    }
+
+    /// Records `batches`.
+    fn commit_clean(
+        &self,
+        batches: &[Batch],
+        atomicity: Atomicity,
+    ) -> Result<(Receipt, Option<Placed>), Error> {
+        self.check_writable()?;
+        let writers = self.writers_of(batches.iter().map(|batch| batch.stream.id()));
+        let mut streams = Streams::lock(self, &writers)?;
+        let mut receipt = Receipt::default();
+        let mut todo = Todo { batches, batch: 0, entry: 0 };
+        let mut last = None;
+        loop {
+            let mut one = |streams: &mut Streams<'_>, withheld: &Withheld, next: Option<Seq>| {
+                let plan = self.plan(streams, todo, atomicity, withheld, next);
+                if plan.rest.is_some() && atomicity == Atomicity::One {
+                    return Ok(None);
+                }
+                let Plan { drafts, entries, known_count, rest } = plan;
+                Ok(Some(Drafted { drafts, answer: (entries, known_count, rest) }))
+            };
+            let ((entries, known_count, rest), placed) = self.place_one(&mut streams, &mut one)?;
+            receipt.take(&entries, known_count, placed.as_ref());
+            last = placed.or(last);
+            let Some(rest) = rest else { break };
+            if let Some(placed) = last.take() {
+                self.settle(&placed)?;
+            }
+            todo = rest;
+        }
+        // What is known already may be known by a commit that is on its way: then it is waited for.
+        let known = streams.placed().filter(|_| !is_enabled(Failpoint::KnownTooEarly));
+        Ok((receipt, last.or(known)))
+    }
+
+    /// Drafts as much as fits into one commit. `next`: the seq that it will begin with, if that is certain.
+    fn plan<'b>(
+        &self,
+        streams: &mut Streams<'_>,
+        todo: Todo<'b>,
+        atomicity: Atomicity,
+        withheld: &Withheld,
+        next: Option<Seq>,
+    ) -> Plan<'b> {
+        let mut plan = Plan { rest: Some(todo), ..Plan::default() };
+        for batch in todo.batches.get(todo.batch..).unwrap_or_default() {
+            if let Some(draft) = streams.open(self, &batch.stream) {
+                plan.drafts.push(draft);
+            }
+        }
+        // The streams as they will be, where facts of this commit name each other.
+        let mut ahead: BTreeMap<StreamId, IngestState> = BTreeMap::new();
+        let mut observed = 0;
+        let mut told = BTreeSet::new();
+        while let Some(todo) = plan.rest.take() {
+            let is_full = self.plan_until(streams, &ahead, todo, atomicity, withheld, &mut plan, &mut told);
+            let Some(first_seq) = next.filter(|_| plan.rest.is_some() && !is_full) else { break };
+            for (index, draft) in (0_u64..).zip(&plan.drafts).skip(observed) {
+                let stream = draft.event.stream;
+                let now = streams.get(stream).map(|writer| &writer.ingest_state);
+                let state = ahead.entry(stream).or_insert_with(|| now.cloned().unwrap_or_default());
+                let seq = Seq(first_seq.get().saturating_add(index));
+                state.observe(&Recorded { seq, recorded_at: self.now(), event: draft.event.clone() });
+            }
+            observed = plan.drafts.len();
+        }
+        plan
+    }
+
+    /// Drafts until all is drafted, the commit is full (`true`), or an entry names others of this commit.
+    #[expect(clippy::too_many_arguments, reason = "the state of one plan, which nothing else holds")]
+    fn plan_until<'b>(
+        &self,
+        streams: &Streams<'_>,
+        ahead: &BTreeMap<StreamId, IngestState>,
+        todo: Todo<'b>,
+        atomicity: Atomicity,
+        withheld: &Withheld,
+        plan: &mut Plan<'b>,
+        told: &mut BTreeSet<StreamId>,
+    ) -> bool {
+        let fallback = Signer::new([0; 32]);
+        let mut recorders: BTreeMap<StreamId, Recorder<'_>> = BTreeMap::new();
+        for (id, writer) in streams.iter() {
+            let signer = writer.signer.as_ref().unwrap_or(&fallback);
+            let info = todo.batches.iter().find(|batch| batch.stream.id() == id).map(|batch| &batch.stream);
+            let cwd = info.and_then(|info| info.cwd.as_deref());
+            let state = ahead.get(&id).unwrap_or(&writer.ingest_state);
+            recorders.insert(id, Recorder::new(state, &*self.registry, signer, withheld, cwd));
+        }
+        let mut body_bytes: usize = 0;
+        let mut first_entry = todo.entry;
+        for (batch_index, batch) in todo.batches.iter().enumerate().skip(todo.batch) {
+            let id = batch.stream.id();
+            let Some(recorder) = recorders.get_mut(&id) else { continue };
+            // Batches of one stream may alternate with others; what changed about it is told once a commit.
+            if first_entry == 0
+                && told.insert(id)
+                && let Some(writer) = streams.get(id)
+                && writer.ingest_state.opened
+                && let Some(change) = record::change(&batch.stream, &writer.ingest_state)
+                && let Draft::Record(drafts) = recorder.draft(&batch.stream, &change.into())
+            {
+                plan.drafts.extend(drafts);
+            }
+            for (entry_index, entry) in batch.entries.iter().enumerate().skip(first_entry) {
+                let rest = Todo { batches: todo.batches, batch: batch_index, entry: entry_index };
+                let is_full = body_bytes >= SPLIT_BYTES || plan.drafts.len() >= SPLIT_EVENT_COUNT;
+                if is_full && atomicity == Atomicity::Split {
+                    plan.rest = Some(rest);
+                    return true;
+                }
+                match recorder.draft(&batch.stream, entry) {
+                    Draft::Known => {
+                        plan.known_count += 1;
+                        plan.entries.push(None);
+                    }
+                    Draft::RecordOthersFirst => {
+                        plan.rest = Some(rest);
+                        return false;
+                    }
+                    Draft::Record(drafts) => {
+                        body_bytes +=
+                            drafts.iter().flat_map(|it| &it.bodies).map(|it| it.len()).sum::<usize>();
+                        plan.record(drafts);
+                    }
+                }
+            }
+            first_entry = 0;
+        }
+        false
+    }
+}
+
+impl Receipt {
+    /// Adds a commit.
+    fn take(&mut self, entries: &[Option<Stands>], known_count: u64, placed: Option<&Placed>) {
+        self.known_count += known_count;
+        let first_seq = placed.map(|placed| placed.appended().first_seq).unwrap_or_default();
+        self.items.extend(entries.iter().map(|entry| {
+            entry.map(|stands| match stands {
+                Stands::Draft(index) => ItemId::first(Seq(first_seq.get().saturating_add(index))),
+                Stands::Item(item) => item,
+            })
+        }));
+        let Some(placed) = placed else { return };
+        let appended = placed.appended();
+        if self.first_seq == Seq::ZERO {
+            self.first_seq = first_seq;
+        }
+        self.last_seq = appended.last_seq();
+        self.event_count += self.last_seq.get() + 1 - first_seq.get();
+        self.recorded_at = appended.time;
+    }
+}
+
+/// What is left to record.
+#[derive(Clone, Copy, Debug)]
+struct Todo<'b> {
+    batches: &'b [Batch],
+    batch: usize,
+    entry: usize,
+}
+
+/// The item that an entry made.
+#[derive(Clone, Copy, Debug)]
+enum Stands {
+    /// Of a draft, by its number in the commit.
+    Draft(u64),
+    /// An item that the entry revised.
+    Item(ItemId),
+}
+
+/// One commit's worth of drafts.
+#[derive(Debug, Default)]
+struct Plan<'b> {
+    drafts: Vec<EventDraft>,
+    /// Of each entry, the item that stands for it; none if the entry was known.
+    entries: Vec<Option<Stands>>,
+    known_count: u64,
+    rest: Option<Todo<'b>>,
+}
+
+impl Plan<'_> {
+    /// Adds the drafts of one entry.
+    fn record(&mut self, drafts: Vec<EventDraft>) {
+        // The event that stands for the entry bears its origin.
+        let own = drafts.iter().position(|draft| !draft.event.origin.is_zero()).unwrap_or(0);
+        self.entries.push(drafts.get(own).map(|draft| match &draft.event.payload {
+            Payload::ItemRevised(revised) => Stands::Item(revised.item),
+            _ => Stands::Draft((self.drafts.len() + own) as u64),
+        }));
+        self.drafts.extend(drafts);
+    }
+}

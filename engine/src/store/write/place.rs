@@ -1,0 +1,221 @@
+//! Drafts become bytes: each event is encoded, its bodies are salted or shared, and the commit gets its place in the log.
+
+use std::borrow::Cow;
+use std::sync::PoisonError;
+
+use crate::codec::payload;
+use crate::codec::{EncodedBody, EncodedEvent, Envelope};
+use crate::command::bodies::CHUNK_BYTES_MAX;
+use crate::command::draft::EventDraft;
+use crate::entry::Bytes;
+use crate::error::Error;
+use crate::event::{Body, ERASED_TEXT, Event, Text};
+use crate::failpoints::{Failpoint, is_enabled};
+use crate::ids::{Digest, Seq, StreamId};
+use crate::log::{Appended, Condition, Exclusive, LogError, Placed, Prepared};
+use crate::secret::Withheld;
+
+use super::super::Inner;
+use super::super::body_dedup::{SHARE_BYTES_MIN, Stored};
+
+/// How often a commit that names stored bodies is encoded anew because something was erased meanwhile.
+const SHARE_TRIES: usize = 3;
+
+/// The way a commit takes to the log.
+pub(super) enum Door<'a> {
+    /// The queue: commits of other threads are written with it.
+    Queue,
+    /// The write lock, which the caller holds.
+    Held(Exclusive<'a>),
+}
+
+impl Door<'_> {
+    /// The seq of the next commit, if no other commit can come before it.
+    pub(super) fn next_seq(&self) -> Option<Seq> {
+        match self {
+            Self::Queue => None,
+            Self::Held(held) => Some(held.next_seq()),
+        }
+    }
+
+    fn place(
+        &mut self,
+        inner: &Inner,
+        prepared: Prepared,
+        conditions: &[Condition],
+    ) -> Result<Placed, LogError> {
+        match self {
+            Self::Queue => inner.log.place(prepared, conditions),
+            Self::Held(held) => held.place(prepared, conditions),
+        }
+    }
+}
+
+/// Gives a free text its rows behind those of the event: erased ones say so.
+pub(in crate::store) fn settle_text(text: &mut Text, rows: &mut Vec<Bytes>, withheld: &Withheld) {
+    if withheld.holds(text.as_bytes()) {
+        text.replace(ERASED_TEXT.to_owned());
+    }
+    if text.settle_plain() {
+        return;
+    }
+    let number = |rows: &Vec<Bytes>| u32::try_from(rows.len()).unwrap_or(u32::MAX);
+    let first = number(rows);
+    rows.extend(text.as_bytes().chunks(CHUNK_BYTES_MAX).map(Bytes::from));
+    let chunks = number(rows).saturating_sub(first);
+    text.settle(Body { first, chunks, ..Body::default() });
+}
+
+impl Inner {
+    /// Appends drafted events as one commit. Durable when it returns. `known`: as for [`Inner::place_drafts`].
+    pub(in crate::store) fn append_drafts(
+        &self,
+        drafts: &[EventDraft],
+        conditions: &[Condition],
+        known: Option<&(Withheld, Seq)>,
+    ) -> Result<Appended, Error> {
+        let placed = self.place_drafts(&mut Door::Queue, drafts, conditions, known)?;
+        self.settle(&placed)?;
+        Ok(placed.into_appended())
+    }
+
+    /// Gives drafted events their place in the log, as one commit. `known`: what had been erased up to which seq when they
+    /// were drafted; if something else was erased since, they must be drafted again.
+    pub(super) fn place_drafts(
+        &self,
+        door: &mut Door<'_>,
+        drafts: &[EventDraft],
+        conditions: &[Condition],
+        known: Option<&(Withheld, Seq)>,
+    ) -> Result<Placed, Error> {
+        for _ in 0..SHARE_TRIES {
+            match self.place_sharing(door, drafts, conditions, known) {
+                // Something was erased since: what is known of stored bodies may name zeros now.
+                Err(Error::HeadMoved { stream: StreamId::STORE, actual, .. })
+                    if !conditions.iter().any(|condition| condition.stream == StreamId::STORE)
+                        && known.is_none_or(|(_, until)| actual <= *until) =>
+                {
+                    self.body_dedup.lock().unwrap_or_else(PoisonError::into_inner).clear();
+                }
+                outcome => return outcome,
+            }
+        }
+        self.place_sharing(door, drafts, conditions, known)
+    }
+
+    /// Places drafts whose bodies may name stored ones: on condition that none was erased since those were stored.
+    fn place_sharing(
+        &self,
+        door: &mut Door<'_>,
+        drafts: &[EventDraft],
+        conditions: &[Condition],
+        known: Option<&(Withheld, Seq)>,
+    ) -> Result<Placed, Error> {
+        // Taken first: what is looked up afterwards was stored after it, or is of a later basis.
+        let basis = self.body_dedup.lock().unwrap_or_else(PoisonError::into_inner).basis();
+        let mut conditions = conditions.to_vec();
+        // Those that are about the store's own stream have a basis of their own, and share nothing.
+        let may_share = !conditions.iter().any(|condition| condition.stream == StreamId::STORE);
+        let mut events = Vec::with_capacity(drafts.len());
+        let mut keys: Vec<Option<[u8; 16]>> = Vec::new();
+        for draft in drafts {
+            let withheld = known.map(|(withheld, _)| withheld);
+            events.push(self.encode(draft, withheld, &mut keys, may_share)?);
+        }
+        let mut bodies = events.iter().flat_map(|event| &event.bodies);
+        let shares = bodies.any(|body| matches!(body, EncodedBody::Existing { .. }));
+        if may_share {
+            let shared = (shares && !is_enabled(Failpoint::ShareErased)).then_some(basis);
+            let oldest = shared.into_iter().chain(known.map(|(_, until)| *until)).min();
+            conditions.extend(oldest.map(|basis| Condition { stream: StreamId::STORE, basis }));
+        }
+        let prepared = self.log.prepare(&events)?;
+        match door.place(self, prepared, &conditions) {
+            Ok(placed) => {
+                let mut body_dedup = self.body_dedup.lock().unwrap_or_else(PoisonError::into_inner);
+                let first_seq = placed.appended().first_seq;
+                body_dedup.begin(Seq(first_seq.get().saturating_sub(1)));
+                // What is known now may have been begun anew since, after an erasure of what this commit names.
+                let keys: &[_] = if first_seq > body_dedup.basis() { &keys } else { &[] };
+                for (key, row) in keys.iter().zip(&placed.appended().rows) {
+                    if let Some(key) = key {
+                        let stored = Stored { digest: row.digest, bytes: row.bytes, position: row.position };
+                        body_dedup.put(*key, stored);
+                    }
+                }
+                drop(body_dedup);
+                Ok(placed)
+            }
+            Err(error) => {
+                if !matches!(error, LogError::HeadMoved { .. }) {
+                    self.body_dedup.lock().unwrap_or_else(PoisonError::into_inner).clear();
+                }
+                Err(error.into())
+            }
+        }
+    }
+
+    fn encode(
+        &self,
+        draft: &EventDraft,
+        withheld: Option<&Withheld>,
+        keys: &mut Vec<Option<[u8; 16]>>,
+        may_share: bool,
+    ) -> Result<EncodedEvent, Error> {
+        let Event { stream, origin, host_time, stamp, payload } = &draft.event;
+        let mut rows = Cow::Borrowed(draft.bodies.as_slice());
+        let mut payload = Cow::Borrowed(payload);
+        if payload.may_have_texts() {
+            let (rows, nothing) = (rows.to_mut(), Withheld::default());
+            let withheld = withheld.unwrap_or(&nothing);
+            payload.to_mut().texts_mut(&mut |text| settle_text(text, rows, withheld));
+        }
+        let payload = &*payload;
+        let (version, bytes) = payload::encode(stamp, payload).map_err(|error| Error::TooLarge {
+            what: payload.label(),
+            actual: match error {
+                payload::PayloadError::Invalid { bytes, .. } => bytes as u64,
+                payload::PayloadError::TooLarge { .. } => u64::MAX,
+            },
+            limit: crate::codec::EVENT_BYTES_MAX as u64,
+        })?;
+        let envelope = Envelope {
+            kind: payload.number(),
+            version,
+            stream: *stream,
+            origin: *origin,
+            host_time: *host_time,
+        };
+        let mut bodies = Vec::with_capacity(rows.len());
+        for (number, body) in (0_u32..).zip(rows.iter()) {
+            let lost = draft.lost.iter().find(|(row, _)| *row == number);
+            bodies.push(match lost {
+                Some((_, bytes)) => {
+                    keys.push(None);
+                    self.lost_body(*bytes)
+                }
+                None => self.encode_body(body, keys, may_share),
+            });
+        }
+        Ok(EncodedEvent { envelope, payload: bytes, bodies })
+    }
+
+    /// A body whose bytes are gone. What its digest is of cannot be known.
+    fn lost_body(&self, bytes: u32) -> EncodedBody {
+        EncodedBody::Lost { digest: Digest(self.entropy.array::<32>()), bytes }
+    }
+
+    fn encode_body(&self, body: &Bytes, keys: &mut Vec<Option<[u8; 16]>>, may_share: bool) -> EncodedBody {
+        if body.len() < SHARE_BYTES_MIN {
+            keys.push(None);
+            return EncodedBody::New { bytes: body.clone(), salt: self.entropy.salt() };
+        }
+        let mut body_dedup = self.body_dedup.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = body_dedup.key(body);
+        keys.push(Some(key));
+        match body_dedup.get(&key).filter(|_| may_share) {
+            Some(Stored { digest, bytes, position }) => EncodedBody::Existing { digest, bytes, position },
+            None => EncodedBody::New { bytes: body.clone(), salt: self.entropy.salt() },
+        }
+    }
+}

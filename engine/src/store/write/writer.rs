@@ -1,0 +1,139 @@
+//! What a handle knows of a stream, to append to it, and how that is brought up to date.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::command::ingest_state::IngestState;
+use crate::error::Error;
+use crate::event::{Payload, Recorded};
+use crate::ids::{Seq, StreamId};
+use crate::log::Placed;
+use crate::text::Signer;
+
+use super::super::Inner;
+
+/// What one handle knows of a stream, to append to it.
+#[derive(Default)]
+pub(in crate::store) struct StreamWriter {
+    pub(in crate::store) ingest_state: IngestState,
+    pub(in crate::store) signer: Option<Signer>,
+    pub(in crate::store) watermark: Seq,
+    /// The last commit of this handle to it, durable or not.
+    pub(in crate::store) placed: Option<Placed>,
+    /// How many of the ingest state's events a saved one holds.
+    pub(in crate::store) saved_count: u64,
+    /// Digest of the saved ingest state that was taken up last.
+    pub(in crate::store) restored: Option<[u8; 32]>,
+}
+
+impl StreamWriter {
+    /// Calls that have not ended, oldest first.
+    pub(in crate::store) fn open_calls(&self) -> Vec<crate::command::ingest_state::OpenCall> {
+        self.ingest_state.open_calls().into_iter().cloned().collect()
+    }
+}
+
+impl Inner {
+    /// Makes durable what is known of a stream.
+    pub(in crate::store) fn settle_known(&self, writer: &mut StreamWriter) -> Result<(), Error> {
+        if let Some(placed) = &writer.placed {
+            self.settle(placed)?;
+            // Not before: if it failed, nobody is told of it again as of something known.
+            writer.placed = None;
+        }
+        Ok(())
+    }
+
+    /// The writers of these streams, to be locked in the order of the map.
+    pub(in crate::store) fn writers_of(
+        &self,
+        streams: impl Iterator<Item = StreamId>,
+    ) -> BTreeMap<StreamId, Arc<Mutex<StreamWriter>>> {
+        let mut all = self.writers.lock().unwrap_or_else(PoisonError::into_inner);
+        streams.map(|id| (id, Arc::clone(all.entry(id).or_default()))).collect()
+    }
+
+    /// Brings a stream's ingest state up to the durable head. It is sound then.
+    pub(in crate::store) fn catch_up(
+        &self,
+        stream: StreamId,
+        writer: &mut StreamWriter,
+    ) -> Result<(), Error> {
+        if !writer.ingest_state.is_sound() {
+            self.start_over(writer)?;
+        }
+        if writer.watermark == Seq::ZERO && writer.ingest_state.head == Seq::ZERO {
+            self.take_saved_ingest_state(stream, writer);
+        }
+        self.observe_new(stream, writer)?;
+        if !writer.ingest_state.is_sound() {
+            self.start_over(writer)?;
+            self.observe_new(stream, writer)?;
+        }
+        self.save_if_overdue(stream, writer);
+        if writer.signer.is_none()
+            && let Some(key) = writer.ingest_state.key
+        {
+            let bytes = match self.body(key) {
+                Ok(bytes) => bytes,
+                // Nobody knows the key any more: what is recorded from here on is recognised by nobody, and nothing before is.
+                Err(Error::Erased { .. }) => self.entropy.array::<32>().to_vec(),
+                Err(error) => return Err(error),
+            };
+            let key: [u8; 32] = bytes.as_slice().try_into().map_err(|_| Error::Corrupt {
+                detail: format!(
+                    "the signature key of stream {stream} has {} bytes, expected 32",
+                    bytes.len()
+                ),
+            })?;
+            writer.signer = Some(self.signer_with(&key));
+        }
+        Ok(())
+    }
+
+    /// The key of a stream's signatures; `None` if it is lost.
+    pub(in crate::store) fn key_of(&self, stream: StreamId) -> Result<Option<[u8; 32]>, Error> {
+        let Some(recorded) = self.stream_opening(stream)? else { return Ok(None) };
+        let Payload::SessionOpened(opened) = &recorded.event.payload else { return Ok(None) };
+        match self.body(opened.key.id(recorded.seq)) {
+            Ok(bytes) => Ok(bytes.as_slice().try_into().ok()),
+            Err(Error::Erased { .. } | Error::Corrupt { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn stream_opening(&self, stream: StreamId) -> Result<Option<Recorded>, Error> {
+        let (places, _) = self.frames_of(&[stream], Seq::ZERO)?;
+        let Some(place) = places.first() else { return Ok(None) };
+        let frame = self.first_part_of(place.position, stream)?;
+        let event = frame.events().find(|event| event.envelope.stream == stream);
+        event.map(|event| self.decode(&frame, &event)).transpose()
+    }
+
+    /// Takes note of the events of a stream that its ingest state does not know yet.
+    fn observe_new(&self, stream: StreamId, writer: &mut StreamWriter) -> Result<(), Error> {
+        self.observe_until(stream, writer, Seq::MAX)
+    }
+
+    /// As `observe_new`, up to a seq at which a commit ends.
+    pub(in crate::store) fn observe_until(
+        &self,
+        stream: StreamId,
+        writer: &mut StreamWriter,
+        until: Seq,
+    ) -> Result<(), Error> {
+        let (mut places, watermark) = self.frames_of(&[stream], writer.watermark)?;
+        places.retain(|place| place.last_seq <= until);
+        for place in places {
+            for frame in self.parts_of(place.position, &[stream], writer.ingest_state.head)? {
+                for event in frame.events().filter(|event| event.envelope.stream == stream) {
+                    if event.seq > writer.ingest_state.head {
+                        writer.ingest_state.observe(&self.decode(&frame, &event)?);
+                    }
+                }
+            }
+        }
+        writer.watermark = writer.watermark.max(watermark.min(until));
+        Ok(())
+    }
+}
