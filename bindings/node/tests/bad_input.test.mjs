@@ -5,6 +5,7 @@ import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
+import { fileURLToPath } from "node:url";
 import { Worker } from "node:worker_threads";
 
 import { blake3 } from "@noble/hashes/blake3.js";
@@ -150,7 +151,7 @@ test("worker threads open the store themselves; a handle is not sent to them", a
       await store.close();
       parentPort.postMessage("done");
     })();`;
-  const module = new URL("../dist/index.js", import.meta.url).pathname;
+  const module = fileURLToPath(import.meta.resolve("acpdb"));
   const ended = (key, leave) =>
     new Promise((resolve, reject) => {
       const worker = new Worker(code, { eval: true, workerData: { module, path: store.path, key, leave } });
@@ -167,7 +168,7 @@ test("worker threads open the store themselves; a handle is not sent to them", a
 test("a process ends by itself with an open store, a pending commit and a subscription", () => {
   const path = join(folder(), "store");
   const code = `
-    const acpdb = require(${JSON.stringify(new URL("../dist/index.js", import.meta.url).pathname)});
+    const acpdb = require(${JSON.stringify(fileURLToPath(import.meta.resolve("acpdb")))});
     (async () => {
       const store = await acpdb.open(${JSON.stringify(path)}, { anyFileSystem: true });
       store.subscribe();
@@ -175,7 +176,7 @@ test("a process ends by itself with an open store, a pending commit and a subscr
     })();`;
   execFileSync(process.execPath, ["-e", code], { timeout: 20_000 });
   const program = `
-    const acpdb = require(${JSON.stringify(new URL("../dist/index.js", import.meta.url).pathname)});
+    const acpdb = require(${JSON.stringify(fileURLToPath(import.meta.resolve("acpdb")))});
     (async () => {
       const store = await acpdb.open(${JSON.stringify(path)}, { anyFileSystem: true });
       console.log((await store.session("s1").context()).items.length);

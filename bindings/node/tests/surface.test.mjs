@@ -5,7 +5,8 @@ import { existsSync, readFileSync } from "node:fs";
 import { test } from "node:test";
 
 import * as acpdb from "acpdb";
-import { defaults } from "../dist/options.js";
+
+const { defaults } = await import(new URL("options.js", import.meta.resolve("acpdb")));
 
 const file = ["../../surface.toml", "../surface.toml"].map((path) => new URL(path, import.meta.url)).find((path) => existsSync(path));
 assert.ok(file, "surface.toml is above the tests");
