@@ -60,13 +60,14 @@ echo '{"private": true}' >"$empty/package.json"
 (cd "$empty" && node -e 'require("acpdb").open("store", { anyFileSystem: true }).then((store) => store.close())')
 cp -r tests "$empty/"
 cp ../surface.toml "$scratch/bindings/"
-cp -r ../../docs "$scratch/"
+cp -r ../../docs ../../README.md "$scratch/"
+cp README.md "$empty/"
 # Frameworks, the checker of types and the suites come from the sources' folder, as the lock file has them.
 for name in node_modules/* node_modules/.bin; do
   [ -e "$empty/$name" ] || ln -s "$here/$name" "$empty/$name"
 done
 cd "$empty"
-node --test tests/*.test.mjs
+BARE=${BARE:-0} node --test tests/*.test.mjs
 node_modules/.bin/tsc -p tests
 if [ "${BARE:-0}" = 0 ]; then
   # Frameworks find the package that was installed, and the package finds the frameworks: neither through a link.
