@@ -81,7 +81,7 @@ pub fn served(session: &Session, serving: Serving) -> Result<(Vec<u8>, Value), F
         "notes": context.notes,
         "over_budget": context.over_budget,
     });
-    Ok((context.bytes.to_vec(), facts))
+    Ok((context.bytes, facts))
 }
 
 /// Targets by what an agent would call them; `#seq` is an item, the exact id of a call that call.

@@ -43,7 +43,6 @@ pub fn filter(store: &Store, text: &str) -> Result<Filter, Fault> {
 }
 
 /// The session that a host's words name; nothing is read or written.
-#[expect(clippy::too_many_arguments, reason = "each has a name and a default where a language calls it")]
 pub fn session(
     key: String,
     host: String,

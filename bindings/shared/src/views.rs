@@ -68,13 +68,10 @@ impl Asked<'_> {
             (None, None) => Which::All,
             (Some(_), Some(_)) => return Err(Fault::invalid("give file or tool, or put both into filter")),
         };
-        let chosen: Option<BTreeSet<String>> = match which {
-            Which::All => None,
-            _ => {
-                let rows = acpdb_query::items(self.view, &self.stream.name, which).into_iter();
-                Some(rows.map(|row| row.item).collect())
-            }
-        };
+        let chosen: Option<BTreeSet<String>> = (file.is_some() || tool.is_some()).then(|| {
+            let rows = acpdb_query::items(self.view, &self.stream.name, which).into_iter();
+            rows.map(|row| row.item).collect()
+        });
         let question = ItemsQuestion { filter, ..ItemsQuestion::default() };
         let rows = acpdb_query::item_rows(self.store, self.view, self.stream, question)?;
         let is_chosen = |row: &Result<ItemRow, Error>| {
