@@ -13,12 +13,9 @@ type Work<T> = Box<dyn FnOnce() -> Result<T, Fault> + Send>;
 pub struct Job<T>(Option<Work<T>>);
 
 /// A promise of what `work` gives.
-pub(crate) fn promise<T: Send + 'static>(
+pub(crate) fn promise<T: Send + ToNapiValue + TypeName + 'static>(
     work: impl FnOnce() -> Result<T, Fault> + Send + 'static,
-) -> AsyncTask<Job<T>>
-where
-    T: ToNapiValue + TypeName,
-{
+) -> AsyncTask<Job<T>> {
     AsyncTask::new(Job(Some(Box::new(work))))
 }
 

@@ -10,6 +10,8 @@
 
 // The macros of napi make functions for Node that have neither docs nor bounds of their own.
 #![allow(missing_docs, clippy::trivially_copy_pass_by_ref)]
+// Numbers of JavaScript are exact up to 2^53; seqs, counts and microseconds stay below.
+#![allow(clippy::cast_precision_loss)]
 
 mod job;
 mod lane;

@@ -37,7 +37,6 @@ pub struct Receipt {
 }
 
 impl From<engine::Receipt> for Receipt {
-    #[expect(clippy::cast_precision_loss, reason = "none of these reaches 2^53")]
     fn from(receipt: engine::Receipt) -> Self {
         Self {
             first_seq: receipt.first_seq.get() as f64,
@@ -60,7 +59,6 @@ pub struct NativeTicket {
 #[napi]
 impl NativeTicket {
     #[napi(getter)]
-    #[expect(clippy::cast_precision_loss, reason = "a seq counts events; there are not 2^53 of them")]
     pub fn last_seq(&self) -> f64 {
         self.last_seq.get() as f64
     }
@@ -210,9 +208,7 @@ impl NativeSession {
             let format = acpdb_hosts::import::Format::from_name(&format)
                 .ok_or_else(|| Fault::invalid(format!("there is no recording of kind {format:?}")))?;
             let read = lines::read(format, &given, &info, &prefix, &salt).map_err(Fault::invalid)?;
-            #[expect(clippy::cast_precision_loss, reason = "a count of lines in memory")]
-            let count = lines::record(&held.store()?, &read)? as f64;
-            Ok(count)
+            Ok(lines::record(&held.store()?, &read)? as f64)
         }))
     }
 

@@ -282,7 +282,6 @@ pub struct NativeSubscription {
 #[napi]
 impl NativeSubscription {
     #[napi(getter)]
-    #[expect(clippy::cast_precision_loss, reason = "a seq counts events; there are not 2^53 of them")]
     pub fn next_seq(&self) -> f64 {
         self.next_seq.lock().unwrap_or_else(PoisonError::into_inner).get() as f64
     }

@@ -7,7 +7,7 @@ use acpdb_bindings::stores::Looked;
 use acpdb_bindings::views::{Asked, Exporting};
 use acpdb_engine::ids::Seq;
 use acpdb_engine::{StreamName, View};
-use napi::bindgen_prelude::{AsyncTask, Buffer};
+use napi::bindgen_prelude::{AsyncTask, Buffer, ToNapiValue, TypeName};
 use napi_derive::napi;
 use serde::Deserialize;
 
@@ -52,13 +52,10 @@ impl NativeView {
         Self { held, frozen: Arc::new(Frozen { view, stream }) }
     }
 
-    fn asked<T: Send + 'static>(
+    fn asked<T: Send + ToNapiValue + TypeName + 'static>(
         &self,
         ask: impl FnOnce(&Asked<'_>) -> Result<T, Fault> + Send + 'static,
-    ) -> AsyncTask<Job<T>>
-    where
-        T: napi::bindgen_prelude::ToNapiValue + napi::bindgen_prelude::TypeName,
-    {
+    ) -> AsyncTask<Job<T>> {
         let (held, frozen) = (Arc::clone(&self.held), Arc::clone(&self.frozen));
         promise(move || ask(&Asked { store: &held.store()?, view: &frozen.view, stream: &frozen.stream }))
     }
@@ -87,7 +84,6 @@ fn answer(asked: &Asked<'_>, question: &str, json: &str) -> Result<String, Fault
 impl NativeView {
     /// The seq it is as of.
     #[napi(getter)]
-    #[expect(clippy::cast_precision_loss, reason = "a seq counts events; there are not 2^53 of them")]
     pub fn seq(&self) -> f64 {
         self.frozen.view.at().get() as f64
     }
@@ -115,7 +111,6 @@ impl NativeView {
     pub fn records(&self, after: i64) -> AsyncTask<Job<Vec<Record>>> {
         self.asked(move |asked| {
             let all = asked.records(Seq(after.unsigned_abs()))?.into_iter();
-            #[expect(clippy::cast_precision_loss, reason = "a seq counts events; there are not 2^53 of them")]
             let records = all.map(|(seq, bytes)| Record { seq: seq as f64, bytes: bytes.into() });
             Ok(records.collect())
         })
