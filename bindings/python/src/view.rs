@@ -1,4 +1,8 @@
 //! A frozen view of one session, and what may be asked of it.
+//!
+//! Questions without arguments are closures all the same: the bare method is of one lifetime, and any is asked for.
+
+#![allow(clippy::redundant_closure_for_method_calls)]
 
 use acpdb_bindings::views::{Asked, Exporting};
 use acpdb_bindings::{Fault, stores};
