@@ -6,8 +6,8 @@
 # The wheel is made by build.sh.
 set -euo pipefail
 cd "$(dirname "$0")"
-built=${CARGO_TARGET_DIR:-target}
-cargo build "$@"
+built=${CARGO_TARGET_DIR:-../target}
+cargo build -p acpdb-python "$@"
 case " $* " in *" --release "*) kind=release ;; *) kind=debug ;; esac
 rm -rf target/dev
 mkdir -p target/dev

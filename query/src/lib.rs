@@ -24,6 +24,7 @@ pub mod filter;
 pub mod find;
 pub mod half;
 pub mod items;
+pub mod memory;
 mod names;
 pub mod rows;
 pub mod search;
@@ -32,6 +33,7 @@ pub mod sessions;
 pub mod simulate;
 pub mod stats;
 pub mod titles;
+pub mod todos;
 pub mod undo;
 pub mod when;
 

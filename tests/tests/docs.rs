@@ -86,6 +86,14 @@ fn every_block_is_of_a_kind_that_is_checked() {
                         std::fs::read_to_string(root().join("bindings/python/tests/test_docs.py")).unwrap();
                     assert!(run.contains(&format!("\"{name}\"")), "{name}:{line}: Python that nothing runs");
                 }
+                "js" => {
+                    let run =
+                        std::fs::read_to_string(root().join("bindings/node/tests/docs.test.mjs")).unwrap();
+                    assert!(
+                        run.contains(&format!("\"{name}\"")),
+                        "{name}:{line}: JavaScript that nothing runs"
+                    );
+                }
                 "console" | "sh" | "text" => {}
                 other => panic!("{name}:{line}: a block of kind {other:?}, which nothing checks"),
             }

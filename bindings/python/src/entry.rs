@@ -8,7 +8,7 @@ use acpdb_hosts::import::wire;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
-use crate::fault::{invalid, text_error};
+use crate::fault::{OrRaise as _, invalid, text_error};
 use crate::value::{bytes_of, json_bytes, word, wrong_type};
 
 /// A part of a message or of an output.
@@ -252,12 +252,7 @@ impl Entry {
             replaces,
             ..MemoryEntry::default()
         };
-        if entry.value.is_empty() {
-            return Err(invalid("value is empty: there is nothing to remember"));
-        }
-        if entry.kind == MemoryKind::Preference && entry.key.as_deref().unwrap_or_default().is_empty() {
-            return Err(invalid("a preference needs key, such as key='package_manager'"));
-        }
+        let entry = acpdb_bindings::stores::checked(entry).or_raise()?;
         Self::one(Fact::Memory(entry), origin)
     }
 

@@ -1,11 +1,8 @@
-//! Errors of the engine as Python's: one class each, by what a caller can do about it.
+//! Errors as Python's: one class each, by what a caller can do about it.
 //!
-//! The classes live in `acpdb._errors`, where people find them; here is which error becomes which.
+//! The classes live in `acpdb._errors`, where people find them; the code of an error says which it is.
 
-use acpdb_engine::Error;
-use acpdb_query::FindError;
-use acpdb_query::export::ExportError;
-use acpdb_query::when::WhenError;
+use acpdb_bindings::Fault;
 use pyo3::exceptions::PyUnicodeEncodeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
@@ -27,87 +24,28 @@ pub(crate) fn invalid(text: impl Into<String>) -> PyErr {
     raise("InvalidError", text.into())
 }
 
-/// The class of an error.
-const fn class_of(error: &Error) -> &'static str {
-    match error {
-        Error::Busy { .. } => "BusyError",
-        Error::HeadMoved { .. } => "HeadMovedError",
-        Error::Rejected(_) => "RejectedError",
-        Error::NotFound { .. } => "NotFoundError",
-        Error::Ambiguous { .. } => "AmbiguousError",
-        Error::TooLarge { .. } => "TooLargeError",
-        Error::NoSpace { .. } => "NoSpaceError",
-        Error::ReadOnly { .. } => "ReadOnlyError",
-        Error::Poisoned => "PoisonedError",
-        Error::Replaced { .. } => "ReplacedError",
-        Error::Forked { .. } => "ForkedError",
-        Error::UntrustedFileSystem { .. } => "UntrustedFileSystemError",
-        Error::NotAStore { .. } => "NotAStoreError",
-        Error::NewerFormat { .. } => "NewerFormatError",
-        Error::Upgraded { .. } => "UpgradedError",
-        Error::Corrupt { .. } => "CorruptError",
-        Error::RolledBack { .. } => "RolledBackError",
-        Error::Erased { .. } => "ErasedError",
-        Error::Io { .. } => "StorageError",
-        _ => "Error",
-    }
-}
-
-/// An error of the engine, with its causes in one line.
-pub(crate) fn of(error: &Error) -> PyErr {
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(source) = cause {
-        text.push_str(": ");
-        text.push_str(&source.to_string());
-        cause = source.source();
-    }
-    raise(class_of(error), text)
+/// An error of any operation as an exception of the class that its code belongs to: `not_found` is `NotFoundError`.
+pub(crate) fn of(fault: &Fault) -> PyErr {
+    let words = fault.code.split('_').map(|word| {
+        let (first, rest) = word.split_at_checked(1).unwrap_or((word, ""));
+        format!("{}{rest}", first.to_ascii_uppercase())
+    });
+    let class: String = words.collect();
+    raise(
+        if fault.code == "error" { "Error".to_owned() } else { format!("{class}Error") }.as_str(),
+        fault.text.clone(),
+    )
 }
 
 /// What can be turned into an exception.
-pub(crate) trait Fault<T> {
+pub(crate) trait OrRaise<T> {
     /// The value, or the exception.
     fn or_raise(self) -> PyResult<T>;
 }
 
-impl<T> Fault<T> for Result<T, Error> {
+impl<T, E: Into<Fault>> OrRaise<T> for Result<T, E> {
     fn or_raise(self) -> PyResult<T> {
-        self.map_err(|error| of(&error))
-    }
-}
-
-impl<T> Fault<T> for Result<T, FindError> {
-    fn or_raise(self) -> PyResult<T> {
-        self.map_err(|error| match error {
-            FindError::Store(error) => of(&error),
-            FindError::NotFound { nearest: Some(ref nearest), .. } => {
-                raise("NotFoundError", format!("{error}; did you mean {nearest}?"))
-            }
-            FindError::Ambiguous { .. } => {
-                raise("AmbiguousError", format!("{error}; give the #seq, or more of the id"))
-            }
-            other => raise("NotFoundError", other.to_string()),
-        })
-    }
-}
-
-impl<T> Fault<T> for Result<T, WhenError> {
-    fn or_raise(self) -> PyResult<T> {
-        self.map_err(|error| match error {
-            WhenError::Store(error) => of(&error),
-            WhenError::Unreadable { .. } => invalid(error.to_string()),
-            other => raise("NotFoundError", other.to_string()),
-        })
-    }
-}
-
-impl<T> Fault<T> for Result<T, ExportError> {
-    fn or_raise(self) -> PyResult<T> {
-        self.map_err(|error| match error {
-            ExportError::Store(error) => of(&error),
-            other => raise("StorageError", other.to_string()),
-        })
+        self.map_err(|error| of(&error.into()))
     }
 }
 

@@ -3,12 +3,11 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use acpdb_engine::event::Recorded;
-use acpdb_engine::{Commit, Store, Subscription as Engine};
+use acpdb_bindings::stores;
+use acpdb_engine::Subscription as Engine;
 use pyo3::prelude::*;
-use serde_json::{Value, json};
 
-use crate::fault::{Fault as _, invalid};
+use crate::fault::{OrRaise as _, invalid};
 use crate::held::{Held, Owned};
 use crate::value::shown;
 
@@ -49,7 +48,7 @@ impl Subscription {
             let slice = left.min(SLICE);
             let commit = py.detach(|| {
                 let commit = feed.lock().unwrap_or_else(PoisonError::into_inner).next_within(slice);
-                let told = commit.map(|commit| commit.map(|commit| told(&store, &commit)));
+                let told = commit.map(|commit| commit.map(|commit| stores::commit(&store, &commit)));
                 drop(store);
                 told
             });
@@ -63,25 +62,4 @@ impl Subscription {
             }
         }
     }
-}
-
-/// A commit for Python.
-fn told(store: &Store, commit: &Commit) -> Value {
-    let events: Vec<Value> = commit.events.iter().map(|event| event_row(store, event)).collect();
-    json!({"last_seq": commit.last_seq(), "recorded_at": commit.recorded_at.0, "events": events})
-}
-
-/// An event in a line: what it is and whose.
-pub(crate) fn event_row(store: &Store, recorded: &Recorded) -> Value {
-    let stream = recorded.event.stream;
-    let name = store.stream_name(stream).ok().flatten();
-    json!({
-        "seq": recorded.seq,
-        "kind": recorded.event.payload.label(),
-        "stream": stream,
-        "host": name.as_ref().map(|name| name.host.as_str()),
-        "session": name.as_ref().map(|name| name.name.as_str()),
-        "scope": name.as_ref().map(|name| name.scope),
-        "recorded_at": recorded.recorded_at.0,
-    })
 }

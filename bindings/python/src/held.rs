@@ -6,10 +6,11 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
+use acpdb_bindings::{Fault, stores};
 use acpdb_engine::{Error, Store};
 use pyo3::prelude::*;
 
-use crate::fault::{self, raise};
+use crate::fault::{self, OrRaise as _, raise};
 
 /// A value of the engine that is dropped without the interpreter's lock, and not at all in a child process.
 pub(crate) struct Owned<T: Send> {
@@ -44,7 +45,7 @@ impl<T: Send> Owned<T> {
         if self.process == std::process::id() {
             return Ok(());
         }
-        Err(fault::of(&Error::Forked { owner: self.process }))
+        Err(fault::of(&Error::Forked { owner: self.process }.into()))
     }
 }
 
@@ -85,17 +86,17 @@ impl Held {
     /// The store.
     pub(crate) fn store(&self) -> PyResult<Store> {
         if self.0.process != std::process::id() {
-            return Err(fault::of(&Error::Forked { owner: self.0.process }));
+            return Err(fault::of(&Error::Forked { owner: self.0.process }.into()));
         }
         let store = self.0.store.read().unwrap_or_else(PoisonError::into_inner);
         Ok(store.as_ref().ok_or_else(closed)?.get()?.clone())
     }
 
     /// Runs `work` on the store without the interpreter's lock.
-    pub(crate) fn run<T: Send>(
+    pub(crate) fn run<T: Send, E: Send + Into<Fault>>(
         &self,
         py: Python<'_>,
-        work: impl FnOnce(&Store) -> Result<T, Error> + Send,
+        work: impl FnOnce(&Store) -> Result<T, E> + Send,
     ) -> PyResult<T> {
         let store = self.store()?;
         let done = py.detach(move || {
@@ -103,25 +104,7 @@ impl Held {
             drop(store);
             done
         });
-        fault::Fault::or_raise(done)
-    }
-
-    /// As [`Held::run`], with errors of other kinds.
-    pub(crate) fn ask<T: Send, E: Send>(
-        &self,
-        py: Python<'_>,
-        work: impl FnOnce(&Store) -> Result<T, E> + Send,
-    ) -> PyResult<T>
-    where
-        Result<T, E>: fault::Fault<T>,
-    {
-        let store = self.store()?;
-        let done = py.detach(move || {
-            let done = work(&store);
-            drop(store);
-            done
-        });
-        fault::Fault::or_raise(done)
+        done.or_raise()
     }
 
     /// Closes the store for all handles. Twice is once.
@@ -133,16 +116,12 @@ impl Held {
         let Some(owned) = store else { return Ok(()) };
         let store = owned.get()?.clone();
         let done = py.detach(move || {
-            // A store that is only read has nothing to leave behind.
-            let done = match store.close() {
-                Err(Error::ReadOnly { .. }) => Ok(()),
-                done => done,
-            };
+            let done = stores::close(store.clone());
             drop(store);
             done
         });
         drop(owned);
-        fault::Fault::or_raise(done)
+        done.or_raise()
     }
 
     /// Whether it was closed.

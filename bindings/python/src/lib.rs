@@ -1,19 +1,17 @@
 //! acpdb for Python: the engine in the interpreter's process, without a server.
 //!
 //! ```text
-//! acpdb (Python: names, iterators, await, `with`)  ->  acpdb._acpdb (this crate: types across the border)  ->  engine, query, hosts
+//! acpdb (Python: names, iterators, await, `with`)  ->  acpdb._acpdb (this crate: types across the border)  ->  acpdb-bindings  ->  engine, query, hosts
 //! ```
 //!
 //! - What waits or folds does so without the interpreter's lock. No thread of the engine ever asks for that lock.
 //! - Handles know the process that made them, and say so to a child.
 //! - Answers are dicts with the names of the program's JSON. Nothing here decides anything.
 
-mod asks;
 mod entry;
 mod fault;
 mod feed;
 mod held;
-mod lines;
 mod session;
 mod store;
 mod ticket;
@@ -22,18 +20,16 @@ mod view;
 
 use std::path::PathBuf;
 
-use acpdb_engine::VerifyOptions;
-use acpdb_hosts::lint::Known;
+use acpdb_bindings::stores;
 use pyo3::prelude::*;
 use pyo3::types::{PyAny, PyBytes};
 
-use fault::{Fault as _, invalid};
+use fault::OrRaise as _;
 
 /// Checks every digest and link of the store in a folder, without opening it.
 #[pyfunction]
 fn verify_store(py: Python<'_>, path: PathBuf, deep: bool) -> PyResult<Bound<'_, PyAny>> {
-    let options = VerifyOptions { deep, expected: Vec::new() };
-    let report = py.detach(|| acpdb_engine::verify_store(&path, &options)).or_raise()?;
+    let report = py.detach(|| stores::verified_at(&path, deep)).or_raise()?;
     value::shown(py, &report)
 }
 
@@ -46,14 +42,9 @@ fn lint_request<'py>(
     model: Option<&str>,
     previous: Option<&Bound<'py, PyBytes>>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let format = view::format(format)?;
-    if format.provider().is_none() {
-        return Err(invalid("transcripts are for people; no provider has rules for them"));
-    }
     let body = value::json_bytes("body", body)?;
     let previous = previous.map(|bytes| bytes.as_bytes().to_vec());
-    let findings =
-        py.detach(|| acpdb_hosts::lint::lint(format, &body, Known { model, previous: previous.as_deref() }));
+    let findings = py.detach(|| stores::linted(&body, format, model, previous.as_deref())).or_raise()?;
     value::shown(py, &findings)
 }
 

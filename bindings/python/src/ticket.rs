@@ -16,7 +16,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use acpdb_engine::store as engine;
 use pyo3::prelude::*;
 
-use crate::fault::{Fault as _, raise};
+use crate::fault::{OrRaise as _, raise};
 use crate::held::Owned;
 
 /// What was recorded. Durable and atomic when you hold it.

@@ -81,8 +81,7 @@ pub(crate) fn dumped(what: &str, value: &Bound<'_, PyAny>) -> PyResult<Bytes> {
 
 /// A word of a closed set, such as a role.
 pub(crate) fn word<T: DeserializeOwned>(what: &str, text: &str) -> PyResult<T> {
-    serde_json::from_value(Value::String(text.to_owned()))
-        .map_err(|error| invalid(format!("{what}: {error}")))
+    acpdb_bindings::word(what, text).map_err(|fault| crate::fault::of(&fault))
 }
 
 /// A point in time as the command line spells it: a seq, `t3`, a time, ..

@@ -1,17 +1,16 @@
 //! A frozen view of one session, and what may be asked of it.
+//!
+//! Questions without arguments are closures all the same: the bare method is of one lifetime, and any is asked for.
 
-use acpdb_engine::event::Face;
-use acpdb_engine::ids::{ItemId, Seq};
-use acpdb_engine::{Error, MemoryScope, Store, StreamName, View as Engine};
-use acpdb_hosts::export::{Format, Options, Selection, Unfinished, export, export_served};
-use acpdb_query::export::{ExportError, otlp, page};
-use acpdb_query::search::{Patterns, Reading, SearchQuestion};
-use acpdb_query::{Filter, FindError, ItemsQuestion, Layer, Which, Window};
+#![allow(clippy::redundant_closure_for_method_calls)]
+
+use acpdb_bindings::views::{Asked, Exporting};
+use acpdb_bindings::{Fault, stores};
+use acpdb_engine::ids::Seq;
+use acpdb_engine::{StreamName, View as Engine};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::asks;
-use crate::fault::{self, invalid, raise};
 use crate::held::{Held, Owned};
 use crate::value::shown;
 
@@ -29,56 +28,32 @@ impl View {
     }
 
     /// Asks without the interpreter's lock.
-    fn ask<T: Send, E: Send>(
+    fn ask<T: Send>(
         &self,
         py: Python<'_>,
-        work: impl FnOnce(&Store, &Engine, &StreamName) -> Result<T, E> + Send,
-    ) -> PyResult<T>
-    where
-        Result<T, E>: fault::Fault<T>,
-    {
+        work: impl FnOnce(&Asked<'_>) -> Result<T, Fault> + Send,
+    ) -> PyResult<T> {
         let view = self.frozen.get()?;
-        self.held.ask(py, |store| work(store, view, &self.stream))
+        self.held.run(py, |store| work(&Asked { store, view, stream: &self.stream }))
     }
-}
-
-/// The format of this name.
-pub(crate) fn format(name: &str) -> PyResult<Format> {
-    Format::from_name(name).ok_or_else(|| {
-        let known: Vec<&str> = Format::ALL.iter().map(|format| format.name()).collect();
-        invalid(format!("there is no format {name:?}; there are {}", known.join(", ")))
-    })
-}
-
-/// The filter of this text.
-pub(crate) fn filter(store: &Store, text: &str) -> PyResult<Filter> {
-    Filter::parse(text, store.now()).map_err(|error| {
-        let hint = error.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
-        invalid(format!("{error}{hint}"))
-    })
 }
 
 /// What is looked for.
 #[derive(Clone, FromPyObject)]
 pub(crate) struct Looked {
-    pub(crate) patterns: Vec<String>,
-    pub(crate) filter: String,
-    pub(crate) regex: bool,
-    pub(crate) word: bool,
-    pub(crate) case: bool,
-    pub(crate) lines: usize,
-    pub(crate) limit: usize,
+    patterns: Vec<String>,
+    filter: String,
+    regex: bool,
+    word: bool,
+    case: bool,
+    lines: usize,
+    limit: usize,
 }
 
-impl Looked {
-    pub(crate) fn question(&self, store: &Store, at: Seq) -> PyResult<SearchQuestion> {
-        if self.patterns.iter().all(String::is_empty) {
-            return Err(invalid("there is nothing to look for: give a text"));
-        }
-        let reading = Reading { regex: self.regex, word: self.word, case: self.case };
-        let patterns = Patterns::new(&self.patterns, reading).map_err(|error| invalid(error.to_string()))?;
-        let filter = fault::Fault::or_raise(acpdb_query::settled(store, filter(store, &self.filter)?))?;
-        Ok(SearchQuestion { patterns, filter, at, context: self.lines, places: 3 })
+impl From<Looked> for stores::Looked {
+    fn from(it: Looked) -> Self {
+        let Looked { patterns, filter, regex, word, case, lines, limit } = it;
+        Self { patterns, filter, regex, word, case, lines, limit }
     }
 }
 
@@ -91,15 +66,7 @@ impl View {
     }
 
     fn context<'py>(&self, py: Python<'py>, layer: &str, last: Option<usize>) -> PyResult<Bound<'py, PyAny>> {
-        let layer = match layer {
-            "current" => Layer::Current,
-            "recorded" => Layer::Recorded,
-            other => return Err(invalid(format!("layer is 'current' or 'recorded', not {other:?}"))),
-        };
-        let context = self.ask(py, |store, view, _| {
-            acpdb_query::context(store, view, Window { last, layer }, store.now())
-        })?;
-        shown(py, &context)
+        shown(py, &self.ask(py, |asked| asked.context(layer, last))?)
     }
 
     fn history<'py>(
@@ -110,94 +77,37 @@ impl View {
         text: &str,
         limit: Option<usize>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let store = self.held.store()?;
-        let filter = filter(&store, text)?;
-        let which = match (file, tool) {
-            (Some(path), None) => Which::File(path),
-            (None, Some(tool)) => Which::Tool(tool),
-            (None, None) => Which::All,
-            (Some(_), Some(_)) => return Err(invalid("give file or tool, or put both into filter")),
-        };
-        let rows = self.ask(py, |store, view, stream| {
-            let filter = acpdb_query::settled(store, filter)?;
-            let chosen: Option<std::collections::BTreeSet<String>> = match which {
-                Which::All => None,
-                _ => Some(
-                    acpdb_query::items(view, &stream.name, which).into_iter().map(|row| row.item).collect(),
-                ),
-            };
-            let question = ItemsQuestion { filter, ..ItemsQuestion::default() };
-            let rows = acpdb_query::item_rows(store, view, stream, question)?;
-            let is_chosen = |row: &Result<acpdb_query::ItemRow, Error>| {
-                row.as_ref()
-                    .map_or(true, |row| chosen.as_ref().is_none_or(|chosen| chosen.contains(&row.item)))
-            };
-            rows.filter(is_chosen).take(limit.unwrap_or(usize::MAX)).collect::<Result<Vec<_>, Error>>()
-        })?;
-        shown(py, &rows)
+        shown(py, &self.ask(py, |asked| asked.history(file, tool, text, limit))?)
     }
 
     fn chain<'py>(&self, py: Python<'py>, item: &str) -> PyResult<Bound<'py, PyAny>> {
-        let chain = self.ask(py, |store, view, stream| {
-            let ix = asks::item(store, view, stream, item)?;
-            Ok::<_, FindError>(acpdb_query::chain(view, &stream.name, ix))
-        })?;
-        shown(py, &chain.ok_or_else(|| self.miss(item))?)
+        shown(py, &self.ask(py, |asked| asked.chain(item))?)
     }
 
     fn explain<'py>(&self, py: Python<'py>, item: &str) -> PyResult<Bound<'py, PyAny>> {
-        let explained = self.ask(py, |store, view, stream| {
-            let ix = asks::item(store, view, stream, item)?;
-            Ok::<_, FindError>(acpdb_query::explain(view, &stream.name, ix))
-        })?;
-        shown(py, &explained.ok_or_else(|| self.miss(item))?)
+        shown(py, &self.ask(py, |asked| asked.explain(item))?)
     }
 
     /// The recorded bytes of an item: `input` of a call, else its content or output.
     fn body<'py>(&self, py: Python<'py>, item: &str, face: &str) -> PyResult<Bound<'py, PyBytes>> {
-        let face = match face {
-            "input" => Face::Input,
-            "output" => Face::Output,
-            other => return Err(invalid(format!("face is 'input' or 'output', not {other:?}"))),
-        };
-        let bytes = self.ask(py, |store, view, stream| {
-            let ix = asks::item(store, view, stream, item)?;
-            let found = view.read().state().item(ix, view.at());
-            let bodies = found.map(|item| match face {
-                Face::Input => item.params.into_iter().collect(),
-                Face::Output => item.content.iter().map(|part| part.body).collect::<Vec<_>>(),
-            });
-            let mut all = Vec::new();
-            for body in view.bodies(&bodies.unwrap_or_default()) {
-                all.extend(body?);
-            }
-            Ok::<_, FindError>(all)
-        })?;
-        Ok(PyBytes::new(py, &bytes))
+        Ok(PyBytes::new(py, &self.ask(py, |asked| asked.body(item, face))?))
     }
 
     fn todos<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let todos = self.ask(py, |_, view, stream| asks::todos(view, &stream.name))?;
-        shown(py, &todos)
+        shown(py, &self.ask(py, |asked| asked.todos())?)
     }
 
     fn memory<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let rows = self.ask(py, |store, view, stream| {
-            asks::memory(store, &MemoryScope::session(stream.id), view.at(), store.now())
-        })?;
-        shown(py, &rows)
+        shown(py, &self.ask(py, |asked| asked.memory())?)
     }
 
     fn search<'py>(&self, py: Python<'py>, looked: Looked) -> PyResult<Bound<'py, PyAny>> {
-        let store = self.held.store()?;
-        let question = looked.question(&store, self.frozen.get()?.at())?;
-        let found = self
-            .ask(py, |store, _, stream| asks::hits(store, Some(stream.clone()), &question, looked.limit))?;
-        shown(py, &found)
+        let looked = looked.into();
+        shown(py, &self.ask(py, |asked| asked.search(&looked))?)
     }
 
     fn records<'py>(&self, py: Python<'py>, after: u64) -> PyResult<Vec<(u64, Bound<'py, PyBytes>)>> {
-        let all = self.ask(py, |store, view, _| asks::records(store, view, Seq(after)))?;
+        let all = self.ask(py, |asked| asked.records(Seq(after)))?;
         Ok(all.into_iter().map(|(seq, bytes)| (seq, PyBytes::new(py, &bytes))).collect())
     }
 
@@ -205,74 +115,22 @@ impl View {
     fn export<'py>(
         &self,
         py: Python<'py>,
-        name: &str,
-        selection: &str,
+        format: String,
+        selection: String,
         model: Option<String>,
         synthetic_results: bool,
         server_side: bool,
     ) -> PyResult<Bound<'py, PyBytes>> {
-        if name == "html" || name == "otlp" {
-            let bytes = self.ask(py, |store, view, _| {
-                let mut out = Vec::new();
-                if name == "html" {
-                    page::page(store, view, store.now(), &mut out)?;
-                } else {
-                    let options = otlp::SpanOptions::default();
-                    otlp::spans(store, view, options, &mut out, &mut otlp::SpansReport::default())?;
-                }
-                Ok::<_, ExportError>(out)
-            })?;
-            return Ok(PyBytes::new(py, &bytes));
-        }
-        let format = format(name)?;
-        let mut is_served = false;
-        let selection = match selection {
-            "current" => Selection::Current,
-            "whole" => Selection::Whole,
-            "recorded" => Selection::Recorded,
-            "history" => Selection::History,
-            "served" => {
-                is_served = true;
-                Selection::Current
-            }
-            other => {
-                return Err(invalid(format!(
-                    "selection is current, served, whole, recorded or history, not {other:?}"
-                )));
-            }
-        };
-        let unfinished = if synthetic_results { Unfinished::Synthetic } else { Unfinished::LeaveOut };
-        let options = Options { selection, unfinished, model, server_side, ..Options::default() };
-        let export = self.ask(py, |_, view, _| {
-            if is_served {
-                export_served(&view.to_send()?, format, &options)
-            } else {
-                export(view, format, &options)
-            }
-        })?;
-        Ok(PyBytes::new(py, &export.bytes))
+        let exporting = Exporting { format, selection, model, synthetic_results, server_side };
+        Ok(PyBytes::new(py, &self.ask(py, |asked| asked.export(exporting))?))
     }
 
     fn tokens(&self, py: Python<'_>) -> PyResult<(u64, u64)> {
-        let stats = self.ask(py, |_, view, _| {
-            let tokens = view.read().state().tokens(view.at());
-            Ok::<_, Error>((tokens.shown, tokens.whole))
-        })?;
-        Ok(stats)
+        self.ask(py, |asked| Ok(asked.tokens()))
     }
 
     /// Whether an item can be read in the current context.
     fn is_visible(&self, py: Python<'_>, item: &str) -> PyResult<bool> {
-        self.ask(py, |store, view, stream| {
-            let ix = asks::item(store, view, stream, item)?;
-            let id: Option<ItemId> = view.read().state().item_id(ix);
-            Ok::<_, FindError>(id.and_then(|id| view.visible(id)).is_some_and(|seen| seen.visible))
-        })
-    }
-}
-
-impl View {
-    fn miss(&self, item: &str) -> PyErr {
-        raise("NotFoundError", format!("{item} was not recorded yet in session {}", self.stream.name))
+        self.ask(py, |asked| asked.is_visible(item))
     }
 }

@@ -13,6 +13,7 @@ PAGES = ["README.md", "bindings/python/README.md", "docs/PYTHON.md"]
 ADAPTERS = [
     "docs/adapters/ANTHROPIC_MEMORY.md",
     "docs/adapters/CLAUDE.md",
+    "docs/adapters/GOOGLE_ADK.md",
     "docs/adapters/LANGCHAIN.md",
     "docs/adapters/LANGGRAPH.md",
     "docs/adapters/OPENAI.md",

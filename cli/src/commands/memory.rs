@@ -13,7 +13,7 @@ use serde_json::json;
 
 use super::describe;
 use super::lines::{clip, one_line};
-use super::memory_rows::Row;
+use super::memory_rows::{Row, Words as _};
 use acpdb_query::when::{self, Point};
 
 use crate::args::{
@@ -77,17 +77,12 @@ impl<'s> Opened<'s> {
     }
 
     pub(crate) fn text(&self, body: BodyId) -> Option<String> {
-        let bytes = self.store.body(body).ok()?;
-        Some(String::from_utf8_lossy(&bytes).into_owned())
+        acpdb_query::memory::text(self.store, body)
     }
 
     /// Everything ever recorded, in order.
     pub(crate) fn rows(&self) -> Vec<Row> {
-        let texts = |body: BodyId| self.text(body);
-        self.read(|view| {
-            let all = view.all();
-            all.iter().map(|(stream, item)| Row::new(view, *stream, item, &texts)).collect()
-        })
+        acpdb_query::memory::rows(self.store, &self.memory, self.now)
     }
 }
 

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use super::describe;
 use super::lines::{clip, one_line, pad};
 use super::memory::{Opened, miss, named, scopes};
-use super::memory_rows::Row;
+use super::memory_rows::{Row, Words as _};
 use crate::args::{Global, MemoryKey};
 use crate::failure::{Code, Failure};
 use crate::output::Output;

@@ -4,9 +4,10 @@ use std::collections::HashMap;
 
 use acpdb_engine::View;
 use acpdb_engine::event::Scope;
-use acpdb_engine::fold::todo::{IN_PROGRESS, TodoEntry, TodoSource, TodoView};
-use acpdb_engine::ids::{BodyId, Seq, Turn};
-use serde_json::{Map, Value, json};
+use acpdb_engine::fold::todo::{IN_PROGRESS, TodoView};
+use acpdb_engine::ids::{Seq, Turn};
+use acpdb_query::todos::{self, Entry, Texts};
+use serde_json::{Value, json};
 
 use super::describe;
 use super::lines::{clip, one_line};
@@ -23,112 +24,6 @@ pub(crate) fn run(global: &Global, args: &Todo, output: &mut Output) -> Result<C
     }
 }
 
-/// An entry with its text.
-#[derive(Clone, Debug)]
-struct Entry {
-    id: Option<String>,
-    content: String,
-    status: String,
-    priority: Option<String>,
-    position: u32,
-    since: Option<Turn>,
-    /// All fields as the host gave them.
-    fields: Map<String, Value>,
-}
-
-impl Entry {
-    /// The entry for programs: the host's fields, overlaid by what is known of it.
-    fn json(&self) -> Value {
-        let mut fields = self.fields.clone();
-        if let Some(id) = &self.id {
-            fields.insert("id".to_owned(), json!(id));
-        }
-        fields.insert("content".to_owned(), json!(self.content));
-        fields.insert("status".to_owned(), json!(self.status));
-        if let Some(priority) = &self.priority {
-            fields.insert("priority".to_owned(), json!(priority));
-        }
-        fields.insert("position".to_owned(), json!(self.position));
-        match self.since {
-            Some(since) => fields.insert("inProgressSince".to_owned(), json!(since.get())),
-            None => fields.remove("inProgressSince"),
-        };
-        Value::Object(fields)
-    }
-
-    /// What the entry is called: its id, else its content.
-    fn is(&self, name: &str) -> bool {
-        self.id.as_deref() == Some(name) || self.content == name
-    }
-}
-
-/// Reads the texts of entries; each body once.
-struct Texts<'v> {
-    view: &'v View,
-    lists: HashMap<BodyId, Vec<Value>>,
-}
-
-impl<'v> Texts<'v> {
-    fn new(view: &'v View) -> Self {
-        Self { view, lists: HashMap::new() }
-    }
-
-    fn entries(&mut self, list: &TodoView) -> Result<Vec<Entry>, Failure> {
-        list.items.iter().filter(|item| !item.is_deleted()).map(|item| self.entry(item)).collect()
-    }
-
-    fn entry(&mut self, item: &TodoEntry) -> Result<Entry, Failure> {
-        let mut fields = Map::new();
-        for source in &item.entry {
-            let value = match source {
-                TodoSource::List { body, index } => {
-                    self.list(*body)?.get(*index as usize).cloned().unwrap_or_default()
-                }
-                TodoSource::Change { body } => parsed(&read(self.view, *body)?),
-            };
-            if let Value::Object(more) = value {
-                fields.extend(more.into_iter().filter(|(_, value)| !value.is_null()));
-            }
-        }
-        // Hosts call it by different names.
-        let names = ["content", "step", "description", "subject", "title"];
-        let content =
-            names.iter().find_map(|name| fields.get(*name).and_then(Value::as_str)).unwrap_or_default();
-        Ok(Entry {
-            id: item.id.clone(),
-            content: content.to_owned(),
-            status: item.status.clone(),
-            priority: item.priority.clone(),
-            position: item.position,
-            since: item.in_progress_since,
-            fields,
-        })
-    }
-
-    fn list(&mut self, body: BodyId) -> Result<&[Value], Failure> {
-        if !self.lists.contains_key(&body) {
-            let items = match parsed(&read(self.view, body)?) {
-                Value::Array(items) => items,
-                _ => Vec::new(),
-            };
-            self.lists.insert(body, items);
-        }
-        Ok(self.lists.get(&body).map(Vec::as_slice).unwrap_or_default())
-    }
-}
-
-/// A body's text; what was erased is empty.
-fn read(view: &View, body: BodyId) -> Result<String, Failure> {
-    match view.text(body) {
-        Err(acpdb_engine::Error::Erased { .. }) => Ok(String::new()),
-        other => Ok(other?),
-    }
-}
-
-fn parsed(text: &str) -> Value {
-    serde_json::from_str(text).unwrap_or_default()
-}
-
 fn view(global: &Global, session: &SessionOption, output: &mut Output) -> Result<(View, String), Failure> {
     let store = place::read(global, output)?;
     let session = super::sessions::default_session_noted(&store, session.session.as_deref(), output)?;
@@ -137,35 +32,27 @@ fn view(global: &Global, session: &SessionOption, output: &mut Output) -> Result
 
 fn list(global: &Global, session: &SessionOption, output: &mut Output) -> Result<Code, Failure> {
     let (view, name) = view(global, session, output)?;
-    let found = view.read().state().todos().list(view.at()).cloned();
-    let entries = found.as_ref().map(|list| Texts::new(&view).entries(list)).transpose()?.unwrap_or_default();
-    let reminder = view.reminder_due();
+    let list = todos::list(&view)?;
     if output.json {
-        output.json_line(&json!({
-            "schema": "acpdb.todo/1",
-            "session": name,
-            "seq": found.as_ref().map(|list| list.seq),
-            "turn": found.as_ref().map(|list| list.turn),
-            "items": entries.iter().map(Entry::json).collect::<Vec<_>>(),
-            "reminder_due": reminder,
-        }))?;
+        let mut value = json!({"schema": "acpdb.todo/1"});
+        if let (Some(all), Value::Object(fields)) = (value.as_object_mut(), list.json(&name)) {
+            all.extend(fields);
+        }
+        output.json_line(&value)?;
         return Ok(Code::Ok);
     }
-    let Some(found) = found else {
+    let (Some(seq), Some(turn)) = (list.seq, list.turn) else {
         output.note(format!("session {name} has no todo list"));
         return Ok(Code::Ok);
     };
     let now = view.read().state().turn(view.at());
-    let seq = output.paint(describe::SEQ, &found.seq.to_string());
-    output.line(format!(
-        "{seq} {} {}",
-        found.turn,
-        describe::count(entries.len() as u64, "entry").replace("entrys", "entries")
-    ))?;
-    for entry in &entries {
+    let seq = output.paint(describe::SEQ, &seq.to_string());
+    let count = describe::count(list.entries.len() as u64, "entry").replace("entrys", "entries");
+    output.line(format!("{seq} {turn} {count}"))?;
+    for entry in &list.entries {
         print(entry, now, output)?;
     }
-    if let Some(reminder) = reminder {
+    if let Some(reminder) = list.reminder_due {
         output.note(format!("a reminder is due: not updated for {} turns", reminder.turns_since_update));
     }
     Ok(Code::Ok)

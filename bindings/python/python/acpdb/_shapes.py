@@ -162,6 +162,8 @@ class MemoryRow(TypedDict):
     confidence: float
     confirmed: float
     lifespan: str
+    created: str
+    reinforced: str | None
     source: str | None
     standing: str
     shadowed: bool

@@ -9,13 +9,13 @@ use acpdb_engine::{Atomicity, Batch, Error, Store};
 use acpdb_hosts::import::{self, Format, Options, wire};
 
 /// Facts of one call, ready to be recorded.
-pub(crate) struct Lines {
+pub struct Lines {
     batches: Vec<Batch>,
 }
 
 /// Reads `lines` with the importer of `format`. `salt` makes origins of this call differ from those of others where a line has
 /// no id of its own; `prefix` makes all of them differ.
-pub(crate) fn read(
+pub fn read(
     format: Format,
     lines: &[u8],
     home: &StreamInfo,
@@ -74,6 +74,6 @@ fn with_prefix(origin: &str, prefix: &str, salt: &str) -> String {
 }
 
 /// Records them as one commit; how many events were new.
-pub(crate) fn record(store: &Store, lines: &Lines) -> Result<u64, Error> {
+pub fn record(store: &Store, lines: &Lines) -> Result<u64, Error> {
     Ok(store.commit(&lines.batches, Atomicity::Split)?.event_count)
 }

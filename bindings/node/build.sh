@@ -1,0 +1,76 @@
+#!/usr/bin/env bash
+# Builds the packages, installs them into an empty folder, and runs all tests from there: not from the sources.
+#
+#   build.sh   the packages are in target/: `acpdb`, and the engine for this platform
+#   BARE=1     only the package's own tests, without frameworks
+#   KEEP=DIR   leaves the folder that they were installed into in DIR
+set -euo pipefail
+cd "$(dirname "$0")"
+package_bytes_max=$((12 << 20))
+here=$PWD
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+[ -d node_modules ] || npm ci --legacy-peer-deps --silent
+rm -rf dist target && mkdir -p target
+npx tsc
+(cd .. && cargo build --release --locked -p acpdb-node)
+
+platform=$(node platform.cjs)
+built=${CARGO_TARGET_DIR:-../target}/release
+mkdir -p "$scratch/engine" "$scratch/acpdb"
+for library in "$built"/libacpdb_node.so "$built"/libacpdb_node.dylib "$built"/acpdb_node.dll; do
+  if [ -f "$library" ]; then cp "$library" "$scratch/engine/acpdb.node"; fi
+done
+cp -r dist README.md "$scratch/acpdb/"
+# What is published names its engines as optional dependencies, and nothing that is for development.
+node -e '
+  const { readFileSync, writeFileSync } = require("node:fs");
+  const [, platform, scratch] = process.argv;
+  const source = JSON.parse(readFileSync("package.json", "utf8"));
+  const { devDependencies, scripts, ...kept } = source;
+  const { version, license, repository, engines } = source;
+  const all = ["darwin-arm64", "darwin-x64", "linux-arm64-gnu", "linux-arm64-musl", "linux-x64-gnu", "linux-x64-musl", "win32-x64-msvc"];
+  kept.optionalDependencies = Object.fromEntries(all.map((one) => [`@acpdb/${one}`, version]));
+  writeFileSync(`${scratch}/acpdb/package.json`, JSON.stringify(kept, null, 2));
+  const [os, cpu, libc] = platform.split("-");
+  const engine = {
+    name: `@acpdb/${platform}`, version, description: `The engine of acpdb for ${platform}`, license, repository, engines,
+    main: "acpdb.node", files: ["acpdb.node"], os: [os], cpu: [cpu],
+    ...(os === "linux" && { libc: [libc === "gnu" ? "glibc" : "musl"] }),
+  };
+  writeFileSync(`${scratch}/engine/package.json`, JSON.stringify(engine, null, 2));
+' "$platform" "$scratch"
+(cd "$scratch/engine" && npm pack --silent --pack-destination "$here/target" >/dev/null)
+(cd "$scratch/acpdb" && npm pack --silent --pack-destination "$here/target" >/dev/null)
+for package in target/*.tgz; do
+  bytes=$(wc -c <"$package")
+  printf '%s: %s bytes\n' "$package" "$bytes"
+  if [ "$bytes" -gt "$package_bytes_max" ]; then
+    echo "$package is larger than $package_bytes_max bytes" >&2
+    exit 1
+  fi
+done
+
+# Without anything else installed it has to work, and nothing is run at install.
+empty=$scratch/bindings/node
+mkdir -p "$empty"
+echo '{"private": true}' >"$empty/package.json"
+(cd "$empty" && npm install --silent --ignore-scripts --no-audit --no-fund --omit=optional "$here"/target/*.tgz)
+(cd "$empty" && node -e 'require("acpdb").open("store", { anyFileSystem: true }).then((store) => store.close())')
+cp -r tests "$empty/"
+cp ../surface.toml "$scratch/bindings/"
+cp -r ../../docs ../../README.md "$scratch/"
+cp README.md "$empty/"
+# Frameworks, the checker of types and the suites come from the sources' folder, as the lock file has them.
+for name in node_modules/* node_modules/.bin; do
+  [ -e "$empty/$name" ] || ln -s "$here/$name" "$empty/$name"
+done
+cd "$empty"
+BARE=${BARE:-0} node --test tests/*.test.mjs
+node_modules/.bin/tsc -p tests
+if [ "${BARE:-0}" = 0 ]; then
+  # Frameworks find the package that was installed, and the package finds the frameworks: neither through a link.
+  node --preserve-symlinks --test tests/adapters/*.test.mjs
+fi
+if [ -n "${KEEP:-}" ]; then mkdir -p "$KEEP" && cp -r "$empty/node_modules/acpdb" "$empty/node_modules/@acpdb" "$KEEP/"; fi

@@ -1,0 +1,23 @@
+/**
+ * acpdb: the context of AI agents as an append-only log, with the reason each thing is in or out.
+ *
+ * ```ts
+ * await using store = await open("agent.db");
+ * const session = store.session("run-1", { project: "shop" });
+ * await session.append(Entry.message("user", "why is the build red?"));
+ * const request = (await (await session.step()).context("anthropic")).body;
+ * ```
+ */
+
+export { Entry, Part, type Parts } from "./entry.js";
+export {
+  AcpdbError, AmbiguousError, BusyError, ClosedError, CorruptError, ErasedError, ForkedError, HeadMovedError, InvalidError,
+  NewerFormatError, NoSpaceError, NotAStoreError, NotFoundError, PoisonedError, ReadOnlyError, RejectedError, ReplacedError,
+  RolledBackError, StorageError, TooLargeError, UntrustedFileSystemError, UpgradedError,
+} from "./errors.js";
+export type { Receipt } from "./native.js";
+export { Session, Step, Ticket, type AtOption, type ServeOptions, type Served } from "./session.js";
+export type * from "./shapes.js";
+export { Store, Subscription, lint, open, verify, type OpenOptions, type SessionOptions } from "./store.js";
+export type { Text } from "./values.js";
+export { View, type ContextOptions, type ExportOptions, type HistoryOptions, type SearchOptions } from "./view.js";

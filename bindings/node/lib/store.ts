@@ -1,0 +1,294 @@
+/** The store: open, sessions, questions over all of them. */
+
+import { setTimeout as after_ } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+
+import { type Entry, described } from "./entry.js";
+import { InvalidError, done, settled } from "./errors.js";
+import { native, type NativeStore, type NativeSubscription } from "./native.js";
+import { read } from "./options.js";
+import { Session, type AtOption } from "./session.js";
+import type * as shapes from "./shapes.js";
+import { count, duration, json, list, optional, point, snake, text, wrongType, type At, type Json, type Text } from "./values.js";
+import { looked, type SearchOptions } from "./view.js";
+
+/** How long a subscription waits between two looks, in milliseconds. */
+const LOOK_EVERY = 20;
+
+/** Commits of every process, each once, in order, as they become durable. It pulls: a slow reader slows no writer. */
+export class Subscription implements AsyncIterableIterator<shapes.Commit> {
+  readonly #native: NativeSubscription;
+  readonly #timeout: number | undefined;
+  #returned = false;
+  /** @internal */
+  constructor(given: NativeSubscription, timeout: number | undefined) {
+    this.#native = given;
+    this.#timeout = timeout;
+  }
+
+  /** The first seq that was not handed out: where another subscription would go on. */
+  get nextSeq(): number {
+    return this.#native.nextSeq;
+  }
+
+  /** The next commit; null if none came within so many seconds. 0 only looks. */
+  async nextWithin(seconds: number): Promise<shapes.Commit | null> {
+    const end = performance.now() + duration("seconds", seconds) * 1000;
+    for (;;) {
+      const commit = await settled(this.#native.look());
+      if (commit !== null) return JSON.parse(commit) as shapes.Commit;
+      const left = end - performance.now();
+      if (left <= 0 || this.#returned) return null;
+      await after_(Math.min(left, LOOK_EVERY));
+    }
+  }
+
+  async next(): Promise<IteratorResult<shapes.Commit, undefined>> {
+    while (!this.#returned) {
+      const value = await this.nextWithin(this.#timeout ?? 1);
+      if (value !== null) return { done: false, value };
+      if (this.#timeout !== undefined) break;
+    }
+    return { done: true, value: undefined };
+  }
+
+  async return(): Promise<IteratorResult<shapes.Commit, undefined>> {
+    this.#returned = true;
+    return { done: true, value: undefined };
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+}
+
+export interface SessionOptions {
+  /** Whose tools it calls. */
+  host?: string;
+  /** Whose memory it shares. */
+  project?: string;
+  cwd?: string;
+  title?: string;
+  /** Which session started it, and which call of that. */
+  parent?: string;
+  parentCall?: string;
+}
+
+/** An open store, made by `open`. Close it, or use `using` or `await using`. */
+export class Store {
+  readonly #native: NativeStore;
+  /** @internal */
+  constructor(given: NativeStore) {
+    this.#native = given;
+  }
+
+  /** Closes the store for all handles that came from it, behind everything that was called before. Twice is once. */
+  async close(): Promise<void> {
+    return settled(this.#native.close());
+  }
+
+  [Symbol.dispose](): void {
+    done(() => this.#native.closeNow());
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  /** Whether it was closed. */
+  get closed(): boolean {
+    return this.#native.closed;
+  }
+
+  /** The folder it lies in. */
+  get path(): string {
+    return this.#native.path;
+  }
+
+  /** Id of the store. */
+  get id(): string {
+    return this.#native.id;
+  }
+
+  async #ask<T>(question: string, values: object): Promise<T> {
+    return JSON.parse(await settled(this.#native.ask(question, JSON.stringify(snake(values))))) as T;
+  }
+
+  async #act<T>(act: string, values: object): Promise<T> {
+    return JSON.parse(await settled(this.#native.act(act, JSON.stringify(values)))) as T;
+  }
+
+  /** The newest durable seq, of any process. */
+  async head(): Promise<number> {
+    return this.#ask("head", {});
+  }
+
+  /** Makes durable what was acknowledged under the durability `os`. */
+  async sync(): Promise<void> {
+    await this.#ask("sync", {});
+  }
+
+  /** What the store holds, in figures. */
+  async info(): Promise<shapes.StoreInfo> {
+    return this.#ask("info", {});
+  }
+
+  /** A handle on one session. Nothing is read or written until it is used. */
+  session(key: string, options?: SessionOptions): Session {
+    const it = read("Store.session", options);
+    for (const [name, value] of Object.entries(it)) optional(name, value);
+    const named = JSON.stringify(snake({ key: text("key", key), ...it }));
+    return new Session(done(() => this.#native.session(named)));
+  }
+
+  /** Sessions in a line each, in order of their first events; those that hold what a filter lets pass. */
+  async sessions(filter = ""): Promise<shapes.SessionRow[]> {
+    return this.#ask("sessions", { filter: text("filter", filter) });
+  }
+
+  /** Names of all sessions and projects, without a look into them. */
+  async names(): Promise<shapes.StreamName[]> {
+    return this.#ask("names", {});
+  }
+
+  /** The session of this key, of any host, or whose key begins so. */
+  async findSession(name: string): Promise<Session> {
+    const [key, host] = await this.#ask<[string, string]>("find_session", { name: text("name", name) });
+    return this.session(key, { host });
+  }
+
+  /** Items of all sessions whose texts hold all patterns, the newest sessions first. */
+  async search(patterns: string | readonly string[], options?: SearchOptions): Promise<shapes.Found> {
+    const question = looked(patterns, read("Store.search", options));
+    return JSON.parse(await settled(this.#native.ask("search", question))) as shapes.Found;
+  }
+
+  /** An event in a line; null if there is none. */
+  async event(seq: number): Promise<shapes.EventRow | null> {
+    return this.#ask("event", { seq: count("seq", seq) });
+  }
+
+  /** Follows the store behind a seq: first what is there, then what comes. With a `timeout` in seconds it ends after a quiet time. */
+  subscribe(after = 0, options?: { timeout?: number }): Subscription {
+    const { timeout } = read("Store.subscribe", options);
+    const limit = timeout === undefined ? undefined : duration("timeout", timeout);
+    const from = count("after", after);
+    return new Subscription(done(() => this.#native.subscribe(from)), limit);
+  }
+
+  /** All that a project was ever told to remember; without a name, the only project's. */
+  async memory(options?: AtOption & { project?: string }): Promise<shapes.MemoryRow[]> {
+    const it = read("Store.memory", options);
+    return this.#ask("memory", { project: optional("project", it.project), at: point(it.at) });
+  }
+
+  /** Remembers what `Entry.memory` says for a project, which comes about by it. */
+  async remember(entry: Entry, options?: { project?: string }): Promise<shapes.MemoryReceipt> {
+    const project = optional("project", read("Store.remember", options).project);
+    return JSON.parse(await settled(this.#native.remember(...described([entry]), project))) as shapes.MemoryReceipt;
+  }
+
+  /** The memory item no longer holds, and nothing takes its place. */
+  async retract(item: string, options?: { project?: string; reason?: string }): Promise<shapes.MemoryReceipt> {
+    const it = read("Store.retract", options);
+    const words = { project: optional("project", it.project), reason: optional("reason", it.reason) };
+    return this.#act("memory", { act: "retract", item: text("item", item), ...words });
+  }
+
+  /** What policies and modes would have cost, of one session or of all. */
+  async simulate(options?: {
+    session?: string;
+    policies?: readonly string[];
+    modes?: readonly shapes.Mode[];
+    price?: string;
+  }): Promise<shapes.SimulationRow[]> {
+    const it = read("Store.simulate", options);
+    return this.#ask("simulate", {
+      session: optional("session", it.session),
+      policies: list("policies", it.policies),
+      modes: list("modes", it.modes),
+      price: text("price", it.price),
+    });
+  }
+
+  /** The policy in force for sessions that set none of theirs. */
+  async policy(): Promise<Record<string, Json>> {
+    return this.#ask("policy", {});
+  }
+
+  /** Sets the policy for what comes, by a preset's name or as data; its seq. */
+  async setPolicy(policy: string | Record<string, Json>, options?: { reason?: string }): Promise<number> {
+    const reason = optional("reason", read("Store.set_policy", options).reason);
+    const named = typeof policy === "string" ? text("policy", policy) : (JSON.parse(json("policy", policy) as string) as Json);
+    return this.#act("set_policy", { policy: named, reason });
+  }
+
+  /** Checks every digest and link of the store; `deep` also what was concluded. */
+  async verify(options?: { deep?: boolean }): Promise<shapes.Report> {
+    return this.#ask("verify", read("Store.verify", options));
+  }
+
+  /** Adds what is new in another store; `erase` also erases here what was erased there. */
+  async merge(path: string | URL, options?: { erase?: boolean }): Promise<shapes.MergeReport> {
+    return this.#act("merge", { path: folder(path), ...read("Store.merge", options) });
+  }
+
+  /** All events with all bytes, as JSON lines that `acpdb import` reads again. */
+  async export(format: "jsonl" = "jsonl"): Promise<Buffer> {
+    if (format !== "jsonl") {
+      throw new InvalidError(`a store is exported as 'jsonl', not ${JSON.stringify(format)}; Session.export has more formats`);
+    }
+    return settled(this.#native.export());
+  }
+}
+
+/** How a store is opened. */
+export interface OpenOptions {
+  /** Changes nothing in the folder. */
+  readOnly?: boolean;
+  /** Makes the store if there is none. */
+  create?: boolean;
+  /** With `os` an append does not wait for the disk. */
+  durability?: "sync" | "os";
+  /** How many seconds an append waits for another process. */
+  lockWait?: number;
+  index?: boolean;
+  /** Takes secrets out of what is recorded. */
+  redact?: boolean;
+  anyFileSystem?: boolean;
+}
+
+function folder(path: unknown): string {
+  if (path instanceof URL) return fileURLToPath(path);
+  if (typeof path !== "string") throw wrongType("path", "a string or a file URL", path);
+  if (path.includes("\0")) throw new InvalidError("path holds a NUL, which no file name can");
+  return text("path", path);
+}
+
+/** Opens the store in a folder, making or recovering it as needed. */
+export async function open(path: string | URL, options?: OpenOptions): Promise<Store> {
+  const it = read("open", options);
+  const lockWait = duration("lockWait", it.lockWait);
+  const opening = snake({ path: folder(path), ...it, lockWait });
+  return new Store(await settled(native.openStore(JSON.stringify(opening))));
+}
+
+/** Checks every digest and link of the store in a folder, without opening it: also of one that cannot be opened. */
+export async function verify(path: string | URL, options?: { deep?: boolean }): Promise<shapes.Report> {
+  const { deep } = read("verify", options);
+  return JSON.parse(await settled(native.verifyStore(folder(path), deep === true))) as shapes.Report;
+}
+
+/** What a provider would refuse of the body of a request; empty if nothing. */
+export async function lint(
+  body: Text | Record<string, Json>,
+  format: shapes.RequestFormat,
+  options?: { model?: string; previous?: Uint8Array },
+): Promise<shapes.Finding[]> {
+  const { model, previous } = read("lint", options);
+  if (previous !== undefined && !(previous instanceof Uint8Array)) throw wrongType("previous", "a Uint8Array", previous);
+  const work = native.lintRequest(json("body", body), text("format", format), optional("model", model), previous);
+  return JSON.parse(await settled(work)) as shapes.Finding[];
+}
+
+export type { At };

@@ -1,0 +1,61 @@
+//! Work of a promise: run on a thread of Node's pool; an error is told by its code and text, never by a panic.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use acpdb_bindings::Fault;
+use napi::bindgen_prelude::{AsyncTask, ToNapiValue, TypeName};
+use napi::{Env, Error, Status, Task};
+use serde::de::DeserializeOwned;
+
+type Work<T> = Box<dyn FnOnce() -> Result<T, Fault> + Send>;
+
+/// Work that becomes a promise.
+pub struct Job<T>(Option<Work<T>>);
+
+/// A promise of what `work` gives.
+pub(crate) fn promise<T: Send + ToNapiValue + TypeName + 'static>(
+    work: impl FnOnce() -> Result<T, Fault> + Send + 'static,
+) -> AsyncTask<Job<T>> {
+    AsyncTask::new(Job(Some(Box::new(work))))
+}
+
+impl<T: Send + ToNapiValue + TypeName + 'static> Task for Job<T> {
+    type Output = T;
+    type JsValue = T;
+
+    fn compute(&mut self) -> napi::Result<T> {
+        let work = self.0.take().ok_or_else(|| raise(Fault::new("error", "the work was done already")))?;
+        caught(work).map_err(raise)
+    }
+
+    fn resolve(&mut self, _: Env, output: T) -> napi::Result<T> {
+        Ok(output)
+    }
+}
+
+/// What `work` gives; a panic is an error, and what it had in hand is not used again.
+pub(crate) fn caught<T>(work: impl FnOnce() -> Result<T, Fault>) -> Result<T, Fault> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
+        Err(Fault::new(
+            "error",
+            "acpdb has a fault and gave up this call; close the store, open it again, and report it",
+        ))
+    })
+}
+
+/// The error for JavaScript: the package makes one of its classes of it.
+pub(crate) fn raise(fault: Fault) -> Error {
+    let told = serde_json::json!({"code": fault.code, "text": fault.text});
+    Error::new(Status::GenericFailure, told.to_string())
+}
+
+/// Arguments of an operation, by their names.
+pub(crate) fn arguments<T: DeserializeOwned>(json: &str) -> Result<T, Fault> {
+    serde_json::from_str(json).map_err(|error| Fault::invalid(format!("an argument cannot be used: {error}")))
+}
+
+/// An answer as JSON.
+pub(crate) fn told(value: &impl serde::Serialize) -> Result<String, Fault> {
+    serde_json::to_string(value)
+        .map_err(|error| Fault::new("error", format!("the answer has no form in JSON: {error}")))
+}

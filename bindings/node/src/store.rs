@@ -1,0 +1,302 @@
+//! The store: open, close, questions over all sessions.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
+
+use acpdb_bindings::stores::{self, Looked};
+use acpdb_bindings::{Described, Fault, Opening};
+use acpdb_engine::Store;
+use acpdb_engine::ids::Seq;
+use napi::bindgen_prelude::{AsyncTask, Buffer, Either, Uint8Array};
+use napi_derive::napi;
+use serde::Deserialize;
+
+use crate::job::{Job, arguments, promise, raise, told};
+use crate::lane::Lane;
+use crate::session::{NativeSession, texts};
+
+/// A store that is shared by handles and may be closed.
+pub(crate) struct Held {
+    store: RwLock<Option<Store>>,
+    pub(crate) lane: Arc<Lane>,
+}
+
+impl Held {
+    pub(crate) fn store(&self) -> Result<Store, Fault> {
+        self.store.read().unwrap_or_else(PoisonError::into_inner).clone().ok_or_else(Fault::closed)
+    }
+
+    /// Closes it behind all that was queued. Twice is once.
+    fn close(&self) -> Result<(), Fault> {
+        self.lane.run();
+        let taken = self.store.write().unwrap_or_else(PoisonError::into_inner).take();
+        taken.map_or(Ok(()), stores::close)
+    }
+}
+
+/// Opens the store in a folder.
+#[napi]
+pub fn open_store(options: String) -> AsyncTask<Job<NativeStore>> {
+    promise(move || {
+        let store = arguments::<Opening>(&options)?.open()?;
+        let (path, id) = (store.root().to_string_lossy().into_owned(), store.id().to_string());
+        let held = Held { store: RwLock::new(Some(store)), lane: Arc::default() };
+        Ok(NativeStore { held: Arc::new(held), path, id })
+    })
+}
+
+/// Checks the store in a folder, without opening it.
+#[napi]
+pub fn verify_store(path: String, deep: bool) -> AsyncTask<Job<String>> {
+    promise(move || told(&stores::verified_at(Path::new(&path), deep)?))
+}
+
+/// What a provider would refuse of the body of a request.
+#[napi]
+pub fn lint_request(
+    body: Either<String, Uint8Array>,
+    format: String,
+    model: Option<String>,
+    previous: Option<Uint8Array>,
+) -> AsyncTask<Job<String>> {
+    let body = texts(vec![body]).pop().unwrap_or_default();
+    let previous = previous.map(|bytes| bytes.to_vec());
+    promise(move || {
+        serde_json::from_slice::<&serde_json::value::RawValue>(&body)
+            .map_err(|error| Fault::invalid(format!("body is no JSON: {error}")))?;
+        told(&stores::linted(&body, &format, model.as_deref(), previous.as_deref())?)
+    })
+}
+
+/// An open store.
+#[napi]
+pub struct NativeStore {
+    held: Arc<Held>,
+    path: String,
+    id: String,
+}
+
+#[derive(Deserialize)]
+struct SessionOf {
+    key: String,
+    host: String,
+    project: Option<String>,
+    cwd: Option<String>,
+    title: Option<String>,
+    parent: Option<String>,
+    parent_call: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Simulating {
+    session: Option<String>,
+    policies: Vec<String>,
+    modes: Vec<String>,
+    price: String,
+}
+
+#[derive(Deserialize)]
+struct MemoryAct {
+    project: Option<String>,
+    act: String,
+    item: String,
+    other: Option<String>,
+    reason: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Asked {
+    #[serde(default)]
+    filter: String,
+    project: Option<String>,
+    at: Option<String>,
+    #[serde(default)]
+    seq: u64,
+    #[serde(default)]
+    deep: bool,
+    #[serde(default)]
+    name: String,
+}
+
+#[derive(Deserialize)]
+struct Acted {
+    project: Option<String>,
+    policy: Option<serde_json::Value>,
+    reason: Option<String>,
+    #[serde(default)]
+    path: String,
+    #[serde(default)]
+    erase: bool,
+}
+
+/// A question by its name.
+fn asked(store: &Store, question: &str, json: &str) -> Result<String, Fault> {
+    match question {
+        "search" => return told(&stores::found(store, &arguments::<Looked>(json)?)?),
+        "simulate" => {
+            let it: Simulating = arguments(json)?;
+            let rows = stores::simulated(store, it.session.as_deref(), it.policies, &it.modes, &it.price)?;
+            return told(&rows);
+        }
+        _ => {}
+    }
+    let it: Asked = arguments(json)?;
+    match question {
+        "head" => told(&store.head()?),
+        "sync" => told(&store.sync()?),
+        "info" => told(&store.info()?),
+        "names" => told(&store.stream_names()?),
+        "sessions" => told(&stores::sessions(store, &it.filter)?),
+        "memory" => told(&stores::memory(store, it.project, it.at.as_deref())?),
+        "event" => told(&store.event(Seq(it.seq))?.map(|event| stores::event_row(store, &event))),
+        "policy" => told(&stores::policy(store)?),
+        "verify" => told(&stores::verified(store, it.deep)?),
+        "find_session" => {
+            let found = store.find_stream(&it.name)?;
+            told(&(found.name, found.host))
+        }
+        other => Err(Fault::new("error", format!("there is no question {other:?}"))),
+    }
+}
+
+/// An act by its name.
+fn acted(store: &Store, act: &str, json: &str) -> Result<String, Fault> {
+    if act == "memory" {
+        let it: MemoryAct = arguments(json)?;
+        let command = stores::memory_command(&it.act, &it.item, it.other.as_deref(), it.reason)?;
+        return told(&store.remember(&stores::scope(store, it.project)?, &command)?);
+    }
+    let it: Acted = arguments(json)?;
+    match act {
+        "set_policy" => {
+            let policy = match it.policy {
+                Some(serde_json::Value::String(name)) => stores::preset(&name)?,
+                data => stores::policy_of(data.unwrap_or_default().to_string().as_bytes())?,
+            };
+            told(&stores::set_policy(store, &policy, it.reason.as_deref())?)
+        }
+        "merge" => told(&stores::merged(store, it.path.into(), it.erase)?),
+        other => Err(Fault::new("error", format!("there is no act {other:?} ({:?})", it.project))),
+    }
+}
+
+#[napi]
+impl NativeStore {
+    #[napi(getter)]
+    pub fn path(&self) -> String {
+        self.path.clone()
+    }
+
+    #[napi(getter)]
+    pub fn id(&self) -> String {
+        self.id.clone()
+    }
+
+    #[napi(getter)]
+    pub fn closed(&self) -> bool {
+        self.held.store().is_err()
+    }
+
+    #[napi]
+    pub fn close(&self) -> AsyncTask<Job<()>> {
+        let held = Arc::clone(&self.held);
+        promise(move || held.close())
+    }
+
+    /// As `close`, at once: for `using`.
+    #[napi]
+    pub fn close_now(&self) -> napi::Result<()> {
+        crate::job::caught(|| self.held.close()).map_err(raise)
+    }
+
+    #[napi]
+    pub fn session(&self, options: String) -> napi::Result<NativeSession> {
+        let made = || {
+            self.held.store()?;
+            let it: SessionOf = arguments(&options)?;
+            let parent = it.parent.as_deref();
+            stores::session(it.key, it.host, it.project, it.cwd, it.title, parent, it.parent_call)
+        };
+        Ok(NativeSession::new(Arc::clone(&self.held), made().map_err(raise)?))
+    }
+
+    /// Asks; the answer is JSON.
+    #[napi]
+    pub fn ask(&self, question: String, json: String) -> AsyncTask<Job<String>> {
+        let held = Arc::clone(&self.held);
+        promise(move || asked(&held.store()?, &question, &json))
+    }
+
+    /// Records something, in the order of the calls; the answer is JSON.
+    #[napi]
+    pub fn act(&self, act: String, json: String) -> AsyncTask<Job<String>> {
+        let held = Arc::clone(&self.held);
+        promise(self.held.lane.queued(move || acted(&held.store()?, &act, &json)))
+    }
+
+    /// Remembers for a project.
+    #[napi]
+    pub fn remember(
+        &self,
+        described: String,
+        given: Vec<Either<String, Uint8Array>>,
+        project: Option<String>,
+    ) -> AsyncTask<Job<String>> {
+        let (held, given) = (Arc::clone(&self.held), texts(given));
+        promise(self.held.lane.queued(move || {
+            let entries = acpdb_bindings::entries(&arguments::<Vec<Described>>(&described)?, &given)?;
+            told(&stores::remember(&held.store()?, project, stores::memory_entry(&entries)?)?)
+        }))
+    }
+
+    /// All events as JSON lines.
+    #[napi]
+    pub fn export(&self) -> AsyncTask<Job<Buffer>> {
+        let held = Arc::clone(&self.held);
+        promise(move || Ok(stores::exported(&held.store()?)?.into()))
+    }
+
+    /// Follows the store behind a seq.
+    #[napi]
+    pub fn subscribe(&self, after: i64) -> napi::Result<NativeSubscription> {
+        let store = self.held.store().map_err(raise)?;
+        let feed = store.subscribe(Seq(after.unsigned_abs()).next());
+        let next_seq = feed.next_seq();
+        Ok(NativeSubscription {
+            held: Arc::clone(&self.held),
+            feed: Arc::new(Mutex::new(feed)),
+            next_seq: Arc::new(Mutex::new(next_seq)),
+        })
+    }
+}
+
+/// Follows a store. It only looks: waiting is done by timers of JavaScript, so that no thread of the pool is held.
+#[napi]
+pub struct NativeSubscription {
+    held: Arc<Held>,
+    feed: Arc<Mutex<acpdb_engine::Subscription>>,
+    next_seq: Arc<Mutex<Seq>>,
+}
+
+#[napi]
+impl NativeSubscription {
+    #[napi(getter)]
+    pub fn next_seq(&self) -> f64 {
+        self.next_seq.lock().unwrap_or_else(PoisonError::into_inner).get() as f64
+    }
+
+    /// The next commit as JSON, if there is one.
+    #[napi]
+    pub fn look(&self) -> AsyncTask<Job<Option<String>>> {
+        let (held, feed, next_seq) =
+            (Arc::clone(&self.held), Arc::clone(&self.feed), Arc::clone(&self.next_seq));
+        promise(move || {
+            let store = held.store()?;
+            let mut feed = feed.lock().unwrap_or_else(PoisonError::into_inner);
+            let commit = feed.next_within(Duration::ZERO)?;
+            *next_seq.lock().unwrap_or_else(PoisonError::into_inner) = feed.next_seq();
+            commit.map(|commit| told(&stores::commit(&store, &commit))).transpose()
+        })
+    }
+}

@@ -1,0 +1,173 @@
+// What the package does: record, serve, ask, act, follow.
+
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { test } from "node:test";
+
+import * as acpdb from "acpdb";
+import { anywhere, folder, opened, played } from "./help.mjs";
+
+const { Entry, Part } = acpdb;
+
+test("a session is recorded, served and told of", async () => {
+  const store = await opened();
+  const session = await played(store);
+  const [old, new_] = await session.history({ tool: "read" });
+  assert.equal(old.rule, "repeat");
+  assert.equal(new_.rule, null);
+  assert.ok((await session.explain(old.item)).sentences[0].length > 10);
+  assert.deepEqual((await session.chain(new_.item)).items.map((row) => row.item), [old.item, new_.item]);
+  assert.equal(await (await session.view("t1")).isVisible(old.item), true);
+  assert.equal(await (await session.view()).isVisible(old.item), false);
+  assert.equal((await store.search("main() {}", { filter: "tool:read" })).items.length, 2);
+  assert.equal((await session.search(["build", "red"])).items.length, 1);
+  assert.equal((await session.todos()).items[0].content, "mend the build");
+  const [remembered] = await session.memory();
+  assert.equal(remembered.value, "pnpm");
+  assert.match(remembered.created, /^\d{4}-/);
+  assert.deepEqual((await store.memory({ project: "shop" })).map((row) => row.value), ["pnpm"]);
+  const served = await (await session.step("step-3")).context("anthropic", { model: "m" });
+  assert.equal(JSON.parse(served.body).messages[0].role, "user");
+  assert.ok(Buffer.isBuffer(served.body) && served.seq > 0 && served.tokens > 0);
+  assert.deepEqual(await acpdb.lint(await session.context({ format: "openai" }), "openai"), []);
+  assert.equal((await store.verify({ deep: true })).verdict, "sound");
+  assert.equal((await store.sessions())[0].id, "s1");
+  assert.equal((await store.findSession("s1")).key, "s1");
+  assert.ok((await store.simulate({ policies: ["acp"], modes: ["eager"] }))[0].request_count > 0);
+  await store.close();
+  assert.equal((await acpdb.verify(store.path)).verdict, "sound");
+});
+
+test("bytes go in and come out as they are", async () => {
+  const store = await opened();
+  const session = store.session("s1");
+  const raw = Buffer.from([0, 255, 254, 10, 128]);
+  const receipt = await session.append(
+    Entry.message("user", [Part.media(raw, "image/png"), Part.text("see")]),
+    Entry.toolStarted("c1", "read", '{ "filePath" : "a" }'),
+    Entry.toolFinished("c1", Buffer.from("grüß")),
+    Entry.message("user", "hello").ofRecord('{"role": "user", "content": "hello"}').atTime(1_700_000_000_000_000),
+  );
+  const view = await session.view();
+  const [image, call] = receipt.items;
+  assert.deepEqual(await view.body(image), raw);
+  assert.equal(String(await view.body(call, "input")), '{ "filePath" : "a" }');
+  assert.equal(String(await view.body(call)), "grüß");
+  assert.deepEqual((await session.records()).map((record) => String(record.bytes)), ['{"role": "user", "content": "hello"}']);
+  await store.close();
+});
+
+test("commits that nothing awaits are recorded in the order of the calls", async () => {
+  const store = await opened();
+  const session = store.session("s1");
+  const texts = Array.from({ length: 300 }, (_, number) => `message ${number}`);
+  const receipts = await Promise.all(texts.map((text) => session.append(Entry.message("user", text))));
+  const seqs = receipts.map((receipt) => receipt.lastSeq);
+  assert.deepEqual(seqs, [...seqs].sort((left, right) => left - right));
+  const items = (await session.context()).items;
+  assert.deepEqual(items.map((item) => item.output.text), texts);
+  await store.close();
+});
+
+test("a ticket has its seq before it is durable, and gives one receipt", async () => {
+  const store = await opened();
+  const ticket = await store.session("s1").submit(Entry.message("user", "hello"));
+  const receipt = await ticket.wait();
+  assert.equal(receipt.lastSeq, ticket.lastSeq);
+  await assert.rejects(ticket.wait(), { code: "closed" });
+  await store.close();
+});
+
+test("what is done to the context is recorded and answered", async () => {
+  const store = await opened();
+  const session = await played(store);
+  const [, item] = await session.history({ tool: "read" });
+  await session.distill({ [item.item]: "a main without anything in it" });
+  assert.equal(await (await session.view()).isVisible(item.item), false);
+  await session.restore(item.item, { pin: true });
+  assert.equal(await (await session.view()).isVisible(item.item), true);
+  await session.unpin(item.item);
+  await session.pin(item.item);
+  await session.discard(item.item);
+  await session.contextTool({ action: "restore", targets: [["call-2"]] });
+  const [memory] = await session.memory();
+  await session.reinforce(memory.id);
+  await session.retract(memory.id, { reason: "moved to npm" });
+  assert.equal((await session.memory())[0].standing, "retracted");
+  await session.restoreMemory(memory.id);
+  const head = await store.head();
+  await session.append(Entry.message("user", "and now something else"));
+  await session.rewind(head);
+  assert.ok(!(await session.context()).items.some((it) => it.output?.text?.includes("something else")));
+  assert.equal(typeof (await store.setPolicy("careful", { reason: "a test" })), "number");
+  await store.setPolicy(await store.policy());
+  await store.close();
+});
+
+test("what a crash left open is told and given up", async () => {
+  const store = await opened();
+  const session = store.session("s1");
+  assert.equal((await session.resume()).is_new, true);
+  await session.append(Entry.toolStarted("c1", "bash", { command: "make" }));
+  assert.deepEqual((await session.resume()).calls.map((call) => call.call), ["c1"]);
+  await session.giveUp("the host was restarted");
+  assert.deepEqual((await session.resume()).calls, []);
+  await store.close();
+});
+
+test("a subscription gives every commit once, and ends after a quiet time or a break", async () => {
+  const store = await opened();
+  await played(store);
+  const kinds = [];
+  for await (const commit of store.subscribe(0, { timeout: 0 })) kinds.push(...commit.events.map((event) => event.kind));
+  assert.ok(kinds.includes("tool_call_started"));
+  const live = store.subscribe(await store.head());
+  const told = live.next();
+  await store.session("s2").append(Entry.message("user", "hello"));
+  assert.equal((await told).value.events.at(-1).session, "s2");
+  assert.equal(live.nextSeq, (await store.head()) + 1);
+  for await (const _ of store.subscribe()) break;
+  assert.equal(await store.subscribe(await store.head()).nextWithin(0), null);
+  await store.close();
+});
+
+test("a closed store says so, by `using`, `await using` and `close`", async () => {
+  const store = await opened();
+  const session = store.session("s1");
+  const pending = session.append(Entry.message("user", "on its way"));
+  store[Symbol.dispose]();
+  assert.equal((await pending).eventCount, 2);
+  assert.equal(store.closed, true);
+  await store[Symbol.asyncDispose]();
+  const again = await acpdb.open(store.path, { ...anywhere, readOnly: true });
+  assert.equal((await again.session("s1").context()).items.length, 1);
+  await assert.rejects(again.session("s1").append(Entry.message("user", "x")), acpdb.ReadOnlyError);
+  await again.close();
+});
+
+test("a merged or exported store has the same sessions", async () => {
+  const [from, to] = [await opened(), await opened()];
+  await played(from);
+  await from.sync();
+  const report = await to.merge(from.path);
+  assert.ok(report.events_new > 5);
+  const bodies = await Promise.all([from, to].map((store) => store.session("s1").context({ format: "anthropic" })));
+  assert.deepEqual(bodies[0], bodies[1]);
+  assert.ok(String(await from.export()).split("\n").length > 5);
+  for (const format of ["markdown", "html", "otlp", "gemini", "responses"]) {
+    assert.ok((await from.session("s1").export(format)).length > 10, format);
+  }
+  await from.close();
+  await to.close();
+});
+
+test("two handles of one process and a URL open one store", async () => {
+  const path = join(folder(), "store");
+  const first = await acpdb.open(path, anywhere);
+  const second = await acpdb.open(new URL(`file://${path}`), anywhere);
+  await Promise.all([first, second].map((store, number) => store.session(`s${number}`).append(Entry.message("user", "x"))));
+  assert.equal((await first.sessions()).length, 2);
+  assert.equal(await first.head(), await second.head());
+  await first.close();
+  await second.close();
+});

@@ -1,0 +1,62 @@
+"""Google ADK with its own runner and a made-up model; two services on one store."""
+
+from __future__ import annotations
+
+import asyncio
+
+import acpdb
+import pytest
+from acpdb.adapters.google_adk import AcpdbSessionService
+from google.adk.errors.already_exists_error import AlreadyExistsError
+from google.adk.events.event import Event
+from google.adk.events.event_actions import EventActions
+from google.adk.sessions.base_session_service import GetSessionConfig
+from google.genai import types
+
+KEY = {"app_name": "shop/1", "user_id": "u 1"}
+
+
+def said(author: str, *parts: types.Part, delta: dict[str, object] | None = None) -> Event:
+    content = types.Content(role="user" if author == "user" else "model", parts=[*parts])
+    return Event(author=author, invocation_id="i1", content=content, actions=EventActions(state_delta=delta or {}))
+
+
+def test_events_and_states_are_shared_and_understood(store: acpdb.Store) -> None:
+    async def main() -> None:
+        first, second = AcpdbSessionService(store), AcpdbSessionService(store)
+        session = await first.create_session(**KEY, session_id="s1", state={"a": 1, "user:name": "Ada", "temp:x": 0})
+        with pytest.raises(AlreadyExistsError):
+            await second.create_session(**KEY, session_id="s1")
+        call = types.Part(function_call=types.FunctionCall(id="c1", name="read", args={"filePath": "a.rs"}))
+        answer = types.Part(function_response=types.FunctionResponse(id="c1", name="read", response={"text": "fn main() {}"}))
+        events = [
+            said("user", types.Part(text="why is the build red?"), delta={"a": 2, "app:mode": "fast", "temp:y": 1}),
+            said("agent", call),
+            said("agent", answer, types.Part(text="It is the linker."), delta={"user:name": "Bob"}),
+        ]
+        for event in events:
+            await first.append_event(session, event)
+        found = await second.get_session(**KEY, session_id="s1")
+        assert found is not None
+        assert [event.id for event in found.events] == [event.id for event in events]
+        assert found.events[1].content == events[1].content
+        assert found.state == {"a": 2, "app:mode": "fast", "user:name": "Bob"}
+        mine = await first.get_session(**KEY, session_id="s1")
+        assert mine is not None and mine.state == found.state and len(mine.events) == 3
+        assert await second.get_user_state(**KEY) == {"name": "Bob"}
+        newest = await second.get_session(**KEY, session_id="s1", config=GetSessionConfig(num_recent_events=1))
+        assert newest is not None and [event.id for event in newest.events] == [events[2].id]
+        rows = first.session("shop/1", "u 1", "s1").history()
+        assert [row["call"] for row in rows if row["call"]] == ["c1"]
+        await second.append_event(found, said("user", types.Part(text="thanks")))
+        await first.create_session(**KEY, session_id="s2")
+        assert {one.id for one in (await second.list_sessions(app_name="shop/1")).sessions} == {"s1", "s2"}
+        assert (await second.list_sessions(app_name="shop/1", user_id="other")).sessions == []
+        await first.delete_session(**KEY, session_id="s1")
+        assert await second.get_session(**KEY, session_id="s1") is None
+        assert len(first.session("shop/1", "u 1", "s1").records()) == 6
+        again = await second.create_session(**KEY, session_id="s1")
+        assert again.events == [] and again.state["user:name"] == "Bob"
+
+    asyncio.run(main())
+    assert store.verify(deep=True)["verdict"] == "sound"

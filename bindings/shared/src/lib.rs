@@ -1,0 +1,19 @@
+//! What the packages for other languages have in common: operations of a store in plain types, and errors by their codes.
+//!
+//! ```text
+//! a package (its language's types, names, waiting)  ->  this crate (operations)  ->  engine, query, hosts
+//! ```
+//!
+//! Nothing here knows a language. Answers serialise with the names of the program's JSON; points in time and formats are texts.
+
+mod fact;
+mod fault;
+pub mod lines;
+mod opening;
+pub mod sessions;
+pub mod stores;
+pub mod views;
+
+pub use fact::{Described, entries};
+pub use fault::{Fault, word};
+pub use opening::Opening;

@@ -1,0 +1,139 @@
+//! Operations on one session.
+
+use acpdb_engine::command::memory::MemoryCommand;
+use acpdb_engine::command::{ContextAction, Target};
+use acpdb_engine::entry::{MemoryEntry, StreamInfo};
+use acpdb_engine::ids::{ItemId, Seq};
+use acpdb_engine::store::{Receipt, ServeOptions, Session};
+use acpdb_engine::{Error, MemoryReceipt, MemoryScope, Store, StreamName, View};
+use acpdb_hosts::export::Exporter;
+use acpdb_query::when;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::fault::{Fault, word};
+use crate::stores::format;
+
+/// A frozen view of a session at the head, or at a moment in words.
+pub fn view(store: &Store, info: &StreamInfo, at: Option<&str>) -> Result<(View, StreamName), Fault> {
+    let session = store.session(info.clone());
+    // What was acknowledged before its sync is seen, too.
+    store.sync()?;
+    let Some(stream) = store.stream_name(session.id())? else {
+        let (name, nearest) = (info.name.clone(), None);
+        return Err(Error::NotFound { what: "session", name, nearest }.into());
+    };
+    let (view, _) = when::view(store, &stream, at, store.now())?;
+    Ok((view, stream))
+}
+
+/// Begins the session, or says what its last host left open.
+pub fn resumed(session: &Session) -> Result<Value, Fault> {
+    let resumed = session.open_or_resume()?;
+    let calls: Vec<_> = resumed
+        .calls
+        .iter()
+        .map(|call| json!({"seq": call.seq, "call": call.call, "tool": call.tool}))
+        .collect();
+    Ok(json!({"is_new": resumed.is_new, "calls": calls, "messages": resumed.messages}))
+}
+
+/// Ends what was left open, for this reason.
+pub fn give_up(session: &Session, why: &str) -> Result<Receipt, Fault> {
+    let resumed = session.open_or_resume()?;
+    Ok(session.give_up(&resumed, why)?)
+}
+
+/// How a context is served.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Serving {
+    /// The step's key.
+    pub key: String,
+    /// Format of the body.
+    pub format: String,
+    /// Model that the body names.
+    pub model: Option<String>,
+    /// `append_only`, `batched` or `eager`.
+    pub mode: Option<String>,
+    /// Most tokens.
+    pub tokens_max: Option<u64>,
+    /// The provider's cache holds nothing.
+    pub cold: bool,
+    /// Tokens of what the host puts before.
+    pub prefix_tokens: u64,
+    /// Todos and memory stand in it.
+    pub inject: bool,
+}
+
+/// The context of a step, recorded as sent: its bytes, and facts about them.
+pub fn served(session: &Session, serving: Serving) -> Result<(Vec<u8>, Value), Fault> {
+    let mut exporter = Exporter::new(format(&serving.format)?);
+    exporter.options.model = serving.model;
+    let mode = serving.mode.map(|mode| word("mode", &mode)).transpose()?;
+    let Serving { tokens_max, cold, prefix_tokens, inject, .. } = serving;
+    let options = ServeOptions { mode, tokens_max, cold, prefix_tokens, inject };
+    let context = session.step(&serving.key)?.context(&exporter, &options)?;
+    let facts = json!({
+        "seq": context.seq,
+        "tokens": context.tokens,
+        "first_changed": context.first_changed,
+        "rebased": context.rebased,
+        "notes": context.notes,
+        "over_budget": context.over_budget,
+    });
+    Ok((context.bytes, facts))
+}
+
+/// Targets by what an agent would call them; `#seq` is an item, the exact id of a call that call.
+fn targets(session: &Session, given: &[String]) -> Result<Vec<Target>, Error> {
+    let view = session.view()?;
+    let is_call = |text: &str| !view.read().state().calls_by_host_id(text, Seq::MAX).is_empty();
+    let target = |text: &String| {
+        let item = text.strip_prefix('#').and_then(|_| text.parse::<ItemId>().ok());
+        match item {
+            Some(item) => Target::Item(item),
+            None if is_call(text) => Target::Call(text.clone()),
+            None => Target::Auto(text.clone()),
+        }
+    };
+    Ok(given.iter().map(target).collect())
+}
+
+/// Hides, hides behind a summary, or shows again; `pin`: and the rules leave it alone.
+pub fn act(
+    store: &Store,
+    session: &Session,
+    action: &str,
+    given: Vec<(String, Option<String>)>,
+    pin: bool,
+) -> Result<Value, Fault> {
+    let action_word: ContextAction = word("action", action)?;
+    if given.is_empty() {
+        return Err(Fault::invalid(format!("there is nothing to {action}: give at least one target")));
+    }
+    let (names, summaries): (Vec<String>, Vec<Option<String>>) = given.into_iter().unzip();
+    let targets = targets(session, &names)?;
+    if pin {
+        return Ok(json!(store.restore_pinned(session.id(), targets)?));
+    }
+    Ok(json!(store.context(session.id(), action_word, targets.into_iter().zip(summaries).collect())?))
+}
+
+/// Keeps items from the rules, or leaves them to the rules again.
+pub fn pin(store: &Store, session: &Session, given: &[String], pinned: bool) -> Result<Value, Fault> {
+    let targets = targets(session, given)?;
+    let reply = if pinned { store.pin(session.id(), targets) } else { store.unpin(session.id(), targets) };
+    Ok(json!(reply?))
+}
+
+/// Remembers at once, in the layer of its lifespan.
+pub fn remember(store: &Store, session: &Session, item: MemoryEntry) -> Result<MemoryReceipt, Fault> {
+    // The session has to be there, for its project to be known.
+    let _ = session.append([])?;
+    Ok(store.remember(&MemoryScope::session(session.id()), &MemoryCommand::Add(item))?)
+}
+
+/// A command on one memory item.
+pub fn remembered(store: &Store, session: &Session, command: &MemoryCommand) -> Result<MemoryReceipt, Fault> {
+    Ok(store.remember(&MemoryScope::session(session.id()), command)?)
+}

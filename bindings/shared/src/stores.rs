@@ -1,0 +1,385 @@
+//! Operations on a store as a whole.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use acpdb_engine::command::memory::{MemoryCommand, MemoryRef};
+use acpdb_engine::entry::{Entry, Fact, MemoryEntry, StreamInfo};
+use acpdb_engine::event::{Lifespan, Recorded, Scope};
+use acpdb_engine::fold::Policy;
+use acpdb_engine::fold::serving::ServeMode;
+use acpdb_engine::ids::{Micros, Seq, StreamId};
+use acpdb_engine::store::MergeOptions;
+use acpdb_engine::{Commit, Error, MemoryReceipt, MemoryScope, Store, StreamName, VerifyOptions};
+use acpdb_hosts::export::Format;
+use acpdb_hosts::lint::Known;
+use acpdb_query::export::parcels;
+use acpdb_query::memory::{self, Row};
+use acpdb_query::search::{Hit, Patterns, Reading, SearchQuestion, search};
+use acpdb_query::simulate::{self, PriceList, Recording, Setup};
+use acpdb_query::{Filter, Scanned, SessionRow, when};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::fault::{Fault, word};
+
+/// Policies that are compared if none is named.
+const POLICIES: [&str; 4] = ["acp", "balanced", "careful", "economy"];
+
+/// The format of this name.
+pub fn format(name: &str) -> Result<Format, Fault> {
+    Format::from_name(name).ok_or_else(|| {
+        let known: Vec<&str> = Format::ALL.iter().map(|format| format.name()).collect();
+        Fault::invalid(format!("there is no format {name:?}; there are {}", known.join(", ")))
+    })
+}
+
+/// The filter of this text.
+pub fn filter(store: &Store, text: &str) -> Result<Filter, Fault> {
+    Filter::parse(text, store.now()).map_err(|error| {
+        let hint = error.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
+        Fault::invalid(format!("{error}{hint}"))
+    })
+}
+
+/// The session that a host's words name; nothing is read or written.
+pub fn session(
+    key: String,
+    host: String,
+    project: Option<String>,
+    cwd: Option<String>,
+    title: Option<String>,
+    parent: Option<&str>,
+    parent_call: Option<String>,
+) -> Result<StreamInfo, Fault> {
+    if key.is_empty() {
+        return Err(Fault::invalid("a session's key is empty; give the id that your host has for it"));
+    }
+    let parent =
+        parent.map(|parent| (acpdb_engine::event::stream_id(Scope::Session, &host, parent), parent_call));
+    Ok(StreamInfo { project, cwd, title, parent, ..StreamInfo::session(host, key) })
+}
+
+/// Whose memory is meant: the project that is named, else the only one there is.
+pub fn scope(store: &Store, project: Option<String>) -> Result<MemoryScope, Fault> {
+    if let Some(project) = project {
+        return Ok(MemoryScope::project(project));
+    }
+    let names = store.stream_names()?.into_iter();
+    let projects: Vec<String> =
+        names.filter(|name| name.scope == Scope::Project).map(|name| name.name).collect();
+    match projects.as_slice() {
+        [only] => Ok(MemoryScope::project(only)),
+        many => Err(Fault::invalid(format!(
+            "there are {} projects in this store; name one as project",
+            many.len()
+        ))),
+    }
+}
+
+/// Rows of sessions, in order of first events.
+pub fn sessions(store: &Store, text: &str) -> Result<Vec<SessionRow>, Fault> {
+    let filter = acpdb_query::settled(store, filter(store, text)?)?;
+    Ok(acpdb_query::sessions(store, store.head()?, &filter)?.collect::<Result<_, Error>>()?)
+}
+
+/// What is looked for.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Looked {
+    /// Texts that all have to be there.
+    pub patterns: Vec<String>,
+    /// A filter, or nothing.
+    pub filter: String,
+    /// The texts are regular expressions.
+    pub regex: bool,
+    /// Whole words only.
+    pub word: bool,
+    /// Letters' case matters.
+    pub case: bool,
+    /// Lines around each match.
+    pub lines: usize,
+    /// Most hits.
+    pub limit: usize,
+}
+
+impl Looked {
+    /// The question as of a seq.
+    pub fn question(&self, store: &Store, at: Seq) -> Result<SearchQuestion, Fault> {
+        if self.patterns.iter().all(String::is_empty) {
+            return Err(Fault::invalid("there is nothing to look for: give a text"));
+        }
+        let reading = Reading { regex: self.regex, word: self.word, case: self.case };
+        let patterns =
+            Patterns::new(&self.patterns, reading).map_err(|error| Fault::invalid(error.to_string()))?;
+        let filter = acpdb_query::settled(store, filter(store, &self.filter)?)?;
+        Ok(SearchQuestion { patterns, filter, at, context: self.lines, places: 3 })
+    }
+}
+
+/// Hits in all sessions, the newest first.
+pub fn found(store: &Store, looked: &Looked) -> Result<Value, Fault> {
+    let question = looked.question(store, store.head()?)?;
+    Ok(hits(store, None, &question, looked.limit)?)
+}
+
+/// Hits in one session or in all, the newest sessions first; what `acpdb search --json` prints.
+pub(crate) fn hits(
+    store: &Store,
+    only: Option<StreamName>,
+    question: &SearchQuestion,
+    limit: usize,
+) -> Result<Value, Error> {
+    let streams = if let Some(only) = only {
+        vec![only]
+    } else {
+        let mut streams = store.stream_names()?;
+        streams.retain(|name| {
+            (name.scope == Scope::Session || question.filter.is_empty())
+                && acpdb_query::may_hold(&question.filter, name)
+        });
+        streams.sort_by_key(|name| std::cmp::Reverse((name.began, name.head)));
+        streams
+    };
+    let mut scanned = Scanned::default();
+    let mut items: Vec<Hit> = Vec::new();
+    for stream in &streams {
+        if items.len() >= limit {
+            break;
+        }
+        search(store, stream, question, &mut scanned, &mut |hit| {
+            items.push(hit);
+            items.len() < limit
+        })?;
+    }
+    Ok(json!({"items": items, "scanned": scanned}))
+}
+
+/// Everything that a project ever remembered.
+pub fn memory(store: &Store, project: Option<String>, at: Option<&str>) -> Result<Vec<Row>, Fault> {
+    let scope = scope(store, project)?;
+    let seq = match at {
+        Some(text) => when::resolve(store, text, store.now())?.seq,
+        None => Seq::MAX,
+    };
+    Ok(remembered(store, &scope, seq, store.now())?)
+}
+
+/// Everything that a scope ever remembered up to a seq. A project without memory is not there yet.
+pub(crate) fn remembered(
+    store: &Store,
+    scope: &MemoryScope,
+    at: Seq,
+    now: Micros,
+) -> Result<Vec<Row>, Error> {
+    match store.memory(scope, at) {
+        Err(Error::NotFound { what: "project", .. }) => Ok(Vec::new()),
+        found => Ok(memory::rows(store, &found?, now)),
+    }
+}
+
+/// What an entry made by `Entry.memory` remembers.
+pub fn memory_entry(entries: &[Entry]) -> Result<MemoryEntry, Fault> {
+    match entries {
+        [Entry { fact: Fact::Memory(item), .. }] => Ok(item.clone()),
+        _ => Err(Fault::invalid("an entry that is to be remembered is made by Entry.memory")),
+    }
+}
+
+/// The entry, if it can be remembered.
+pub fn checked(entry: MemoryEntry) -> Result<MemoryEntry, Fault> {
+    let is_keyless = entry.key.as_deref().unwrap_or_default().is_empty();
+    if entry.value.is_empty() {
+        return Err(Fault::invalid("value is empty: there is nothing to remember"));
+    }
+    if entry.kind == acpdb_engine::event::MemoryKind::Preference && is_keyless {
+        return Err(Fault::invalid("a preference needs key, such as key='package_manager'"));
+    }
+    Ok(entry)
+}
+
+/// Remembers for a project, which comes about by it.
+pub fn remember(
+    store: &Store,
+    project: Option<String>,
+    mut item: MemoryEntry,
+) -> Result<MemoryReceipt, Fault> {
+    // Without a session there is none that could end.
+    item.lifespan = item.lifespan.or(Some(Lifespan::Project));
+    Ok(store.remember(&scope(store, project)?, &MemoryCommand::Add(item))?)
+}
+
+/// A command on one memory item: `retract`, `reinforce`, `restore`; or `supersede` by another.
+pub fn memory_command(
+    act: &str,
+    item: &str,
+    other: Option<&str>,
+    reason: Option<String>,
+) -> Result<MemoryCommand, Fault> {
+    let item = memory_ref(item);
+    Ok(match (act, other) {
+        ("retract", None) => MemoryCommand::Retract { item, reason },
+        ("reinforce", None) => MemoryCommand::Reinforce { item },
+        ("restore", None) => MemoryCommand::Restore { item },
+        ("supersede", Some(new)) => MemoryCommand::Supersede { old: item, new: memory_ref(new), reason },
+        _ => return Err(Fault::invalid(format!("there is no act {act:?} on memory"))),
+    })
+}
+
+/// A memory item by its id or its `#seq`.
+fn memory_ref(text: &str) -> MemoryRef {
+    let item = text.strip_prefix('#').and_then(|_| text.parse().ok());
+    item.map_or_else(|| MemoryRef::Id(text.to_owned()), MemoryRef::Item)
+}
+
+/// An event in a line: what it is and whose.
+#[derive(Clone, Debug, Serialize)]
+pub struct EventRow {
+    seq: Seq,
+    kind: &'static str,
+    stream: StreamId,
+    host: Option<String>,
+    session: Option<String>,
+    scope: Option<Scope>,
+    recorded_at: i64,
+}
+
+/// The row of an event.
+pub fn event_row(store: &Store, recorded: &Recorded) -> EventRow {
+    let stream = recorded.event.stream;
+    let name = store.stream_name(stream).ok().flatten();
+    EventRow {
+        seq: recorded.seq,
+        kind: recorded.event.payload.label(),
+        stream,
+        host: name.as_ref().map(|name| name.host.clone()),
+        session: name.as_ref().map(|name| name.name.clone()),
+        scope: name.as_ref().map(|name| name.scope),
+        recorded_at: recorded.recorded_at.0,
+    }
+}
+
+/// A commit with rows of its events.
+pub fn commit(store: &Store, commit: &Commit) -> Value {
+    let events: Vec<EventRow> = commit.events.iter().map(|event| event_row(store, event)).collect();
+    json!({"last_seq": commit.last_seq(), "recorded_at": commit.recorded_at.0, "events": events})
+}
+
+/// What policies and modes would have cost, of one session or of all.
+pub fn simulated(
+    store: &Store,
+    session: Option<&str>,
+    policies: Vec<String>,
+    modes: &[String],
+    price: &str,
+) -> Result<Value, Fault> {
+    let list = PriceList::built_in(price).map_err(|error| Fault::invalid(error.to_string()))?;
+    let prices = list.prices().map_err(|error| Fault::invalid(error.to_string()))?;
+    let modes: Vec<ServeMode> = if modes.is_empty() {
+        ServeMode::ALL.to_vec()
+    } else {
+        modes.iter().map(|mode| word("mode", mode)).collect::<Result<_, _>>()?
+    };
+    let named = if policies.is_empty() { POLICIES.map(str::to_owned).to_vec() } else { policies };
+    let mut setups = Vec::new();
+    for name in named {
+        let policy = match name.as_str() {
+            "recorded" => None,
+            text => Some(Arc::new(preset(text)?)),
+        };
+        setups.extend(modes.iter().map(|mode| Setup {
+            name: name.clone(),
+            policy: policy.clone(),
+            mode: Some(*mode),
+            prices: Some(prices),
+        }));
+    }
+    let streams: Vec<StreamId> = if let Some(name) = session {
+        vec![store.find_stream(name)?.id]
+    } else {
+        let names = store.stream_names()?.into_iter();
+        names.filter(|name| name.scope == Scope::Session).map(|name| name.id).collect()
+    };
+    let mut outcomes = Vec::new();
+    for stream in streams {
+        let recording = Recording::read(store, stream)?;
+        let nothing = simulate::run(&recording, &Setup::nothing(Some(prices)));
+        let each: Vec<_> = setups.iter().map(|setup| simulate::run(&recording, setup)).collect();
+        outcomes.push((nothing, each));
+    }
+    let rows = setups.iter().enumerate().map(|(place, setup)| {
+        let of_setup = outcomes.iter().filter_map(|(nothing, each)| Some((each.get(place)?, nothing)));
+        simulate::row(&setup.name, setup.mode.unwrap_or_default(), of_setup)
+    });
+    Ok(json!(rows.collect::<Vec<_>>()))
+}
+
+/// A policy by its preset's name, or as JSON.
+pub fn preset(name: &str) -> Result<Policy, Fault> {
+    Policy::preset(name).map_or_else(
+        || {
+            let presets = acpdb_engine::fold::policy::PRESETS.join(", ");
+            Policy::from_json(name)
+                .map_err(|_| Fault::invalid(format!("there is no policy {name:?}; there are {presets}")))
+        },
+        Ok,
+    )
+}
+
+/// The policy in force.
+pub fn policy(store: &Store) -> Result<Value, Fault> {
+    let policy = store.policy(None, Seq::MAX)?;
+    Ok(serde_json::from_str(&policy.to_json()).unwrap_or_default())
+}
+
+/// Sets the policy for what comes; its seq.
+pub fn set_policy(store: &Store, policy: &Policy, reason: Option<&str>) -> Result<u64, Fault> {
+    Ok(store.set_policy(None, policy, reason)?.get())
+}
+
+/// A policy as data.
+pub fn policy_of(json: &[u8]) -> Result<Policy, Fault> {
+    Policy::from_json(&String::from_utf8_lossy(json)).map_err(|error| Fault::invalid(error.to_string()))
+}
+
+/// Every digest and link, checked.
+pub fn verified(store: &Store, deep: bool) -> Result<Value, Fault> {
+    store.sync()?;
+    verified_at(store.root(), deep)
+}
+
+/// As [`verified`], of a store that is not open.
+pub fn verified_at(path: &Path, deep: bool) -> Result<Value, Fault> {
+    let options = VerifyOptions { deep, expected: Vec::new() };
+    Ok(json!(acpdb_engine::verify_store(path, &options)?))
+}
+
+/// Adds what is new in another store.
+pub fn merged(store: &Store, path: PathBuf, erase: bool) -> Result<Value, Fault> {
+    let mut other = Store::builder(path).registry(acpdb_hosts::registry()).read_only().open()?;
+    Ok(json!(store.merge(&mut other, MergeOptions { erase })?))
+}
+
+/// All events as JSON lines, with all bytes: what `merge` and `acpdb import` read again.
+pub fn exported(store: &Store) -> Result<Vec<u8>, Fault> {
+    let mut out = Vec::new();
+    store.sync()?;
+    parcels::parcels(store, None, &mut out, |_| Ok(()))?;
+    Ok(out)
+}
+
+/// What a provider would refuse of the body of a request.
+pub fn linted(body: &[u8], name: &str, model: Option<&str>, previous: Option<&[u8]>) -> Result<Value, Fault> {
+    let format = format(name)?;
+    if format.provider().is_none() {
+        return Err(Fault::invalid("transcripts are for people; no provider has rules for them"));
+    }
+    Ok(json!(acpdb_hosts::lint::lint(format, body, Known { model, previous })))
+}
+
+/// Closes a store; one that is only read has nothing to leave behind.
+pub fn close(store: Store) -> Result<(), Fault> {
+    match store.close() {
+        Err(Error::ReadOnly { .. }) => Ok(()),
+        done => Ok(done?),
+    }
+}

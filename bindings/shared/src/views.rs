@@ -1,0 +1,217 @@
+//! Questions about one frozen view.
+
+use std::collections::BTreeSet;
+
+use acpdb_engine::event::Face;
+use acpdb_engine::fold::Ix;
+use acpdb_engine::ids::{ItemId, Seq};
+use acpdb_engine::{Error, MemoryScope, Store, StreamName, View};
+use acpdb_hosts::export::{Options, Selection, Unfinished, export, export_served};
+use acpdb_query::export::{otlp, page};
+use acpdb_query::memory::Row;
+use acpdb_query::{FindError, Found, ItemRow, ItemsQuestion, Layer, Which, Window, todos};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::fault::Fault;
+use crate::stores::{Looked, filter, format, hits, remembered};
+
+/// What is asked: the store, a view of it, and whose view that is.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked<'a> {
+    /// The store.
+    pub store: &'a Store,
+    /// A view of one session.
+    pub view: &'a View,
+    /// That session.
+    pub stream: &'a StreamName,
+}
+
+/// How a view is exported.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Exporting {
+    /// A format of requests or transcripts, `html` or `otlp`.
+    pub format: String,
+    /// Which items.
+    pub selection: String,
+    /// Model that a body names.
+    pub model: Option<String>,
+    /// Calls without an end get one.
+    pub synthetic_results: bool,
+    /// What the provider can do itself is left to it.
+    pub server_side: bool,
+}
+
+impl Asked<'_> {
+    /// The context as data.
+    pub fn context(&self, layer: &str, last: Option<usize>) -> Result<Value, Fault> {
+        let layer = match layer {
+            "current" => Layer::Current,
+            "recorded" => Layer::Recorded,
+            other => return Err(Fault::invalid(format!("layer is 'current' or 'recorded', not {other:?}"))),
+        };
+        Ok(json!(acpdb_query::context(self.store, self.view, Window { last, layer }, self.store.now())?))
+    }
+
+    /// Every item, of a file or tool, or that a filter lets pass.
+    pub fn history(
+        &self,
+        file: Option<&str>,
+        tool: Option<&str>,
+        text: &str,
+        limit: Option<usize>,
+    ) -> Result<Vec<ItemRow>, Fault> {
+        let filter = acpdb_query::settled(self.store, filter(self.store, text)?)?;
+        let which = match (file, tool) {
+            (Some(path), None) => Which::File(path),
+            (None, Some(tool)) => Which::Tool(tool),
+            (None, None) => Which::All,
+            (Some(_), Some(_)) => return Err(Fault::invalid("give file or tool, or put both into filter")),
+        };
+        let chosen: Option<BTreeSet<String>> = (file.is_some() || tool.is_some()).then(|| {
+            let rows = acpdb_query::items(self.view, &self.stream.name, which).into_iter();
+            rows.map(|row| row.item).collect()
+        });
+        let question = ItemsQuestion { filter, ..ItemsQuestion::default() };
+        let rows = acpdb_query::item_rows(self.store, self.view, self.stream, question)?;
+        let is_chosen = |row: &Result<ItemRow, Error>| {
+            row.as_ref().map_or(true, |row| chosen.as_ref().is_none_or(|chosen| chosen.contains(&row.item)))
+        };
+        Ok(rows.filter(is_chosen).take(limit.unwrap_or(usize::MAX)).collect::<Result<_, Error>>()?)
+    }
+
+    /// An item and what superseded it, oldest first.
+    pub fn chain(&self, item: &str) -> Result<Value, Fault> {
+        let chain = acpdb_query::chain(self.view, &self.stream.name, self.item(item)?);
+        Ok(json!(chain.ok_or_else(|| self.miss(item))?))
+    }
+
+    /// Why an item is in the context, or is not.
+    pub fn explain(&self, item: &str) -> Result<Value, Fault> {
+        let explained = acpdb_query::explain(self.view, &self.stream.name, self.item(item)?);
+        Ok(json!(explained.ok_or_else(|| self.miss(item))?))
+    }
+
+    /// The recorded bytes of an item: `input` of a call, else its content or output.
+    pub fn body(&self, item: &str, face: &str) -> Result<Vec<u8>, Fault> {
+        let face = match face {
+            "input" => Face::Input,
+            "output" => Face::Output,
+            other => return Err(Fault::invalid(format!("face is 'input' or 'output', not {other:?}"))),
+        };
+        let ix = self.item(item)?;
+        let found = self.view.read().state().item(ix, self.view.at());
+        let bodies = found.map(|item| match face {
+            Face::Input => item.params.into_iter().collect(),
+            Face::Output => item.content.iter().map(|part| part.body).collect::<Vec<_>>(),
+        });
+        let mut all = Vec::new();
+        for body in self.view.bodies(&bodies.unwrap_or_default()) {
+            all.extend(body?);
+        }
+        Ok(all)
+    }
+
+    /// The todo list.
+    pub fn todos(&self) -> Result<Value, Fault> {
+        Ok(todos::list(self.view)?.json(&self.stream.name))
+    }
+
+    /// All that was ever to be remembered.
+    pub fn memory(&self) -> Result<Vec<Row>, Fault> {
+        let scope = MemoryScope::session(self.stream.id);
+        Ok(remembered(self.store, &scope, self.view.at(), self.store.now())?)
+    }
+
+    /// Items whose texts hold all patterns.
+    pub fn search(&self, looked: &Looked) -> Result<Value, Fault> {
+        let question = looked.question(self.store, self.view.at())?;
+        Ok(hits(self.store, Some(self.stream.clone()), &question, looked.limit)?)
+    }
+
+    /// The host's records on the active branch, in order, each with its seq.
+    pub fn records(&self, after: Seq) -> Result<Vec<(u64, Vec<u8>)>, Fault> {
+        let view = self.view;
+        let rewinds = view.read().state().rewinds(view.at()).to_vec();
+        let left = |seq: Seq| rewinds.iter().any(|(rewound, to)| *to < seq && seq < *rewound);
+        let mut all = Vec::new();
+        for recorded in self.store.stream_events(view.stream(), after.next(), view.at())? {
+            let recorded = recorded?;
+            if left(recorded.seq) {
+                continue;
+            }
+            match self.store.record(&recorded) {
+                Ok(Some(bytes)) => all.push((recorded.seq.get(), bytes)),
+                Ok(None) | Err(Error::Erased { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(all)
+    }
+
+    /// The body of a request, a transcript, a page or spans.
+    pub fn export(&self, exporting: Exporting) -> Result<Vec<u8>, Fault> {
+        let Exporting { format: name, selection, model, synthetic_results, server_side } = exporting;
+        let mut out = Vec::new();
+        match name.as_str() {
+            "html" => {
+                page::page(self.store, self.view, self.store.now(), &page::PageOptions::default(), &mut out)?;
+                return Ok(out);
+            }
+            "otlp" => {
+                let options = otlp::SpanOptions::default();
+                otlp::spans(self.store, self.view, options, &mut out, &mut otlp::SpansReport::default())?;
+                return Ok(out);
+            }
+            _ => {}
+        }
+        let format = format(&name)?;
+        let is_served = selection == "served";
+        let selection = match selection.as_str() {
+            "current" | "served" => Selection::Current,
+            "whole" => Selection::Whole,
+            "recorded" => Selection::Recorded,
+            "history" => Selection::History,
+            other => {
+                return Err(Fault::invalid(format!(
+                    "selection is current, served, whole, recorded or history, not {other:?}"
+                )));
+            }
+        };
+        let unfinished = if synthetic_results { Unfinished::Synthetic } else { Unfinished::LeaveOut };
+        let options = Options { selection, unfinished, model, server_side, ..Options::default() };
+        let export = if is_served {
+            export_served(&self.view.to_send()?, format, &options)?
+        } else {
+            export(self.view, format, &options)?
+        };
+        Ok(export.bytes)
+    }
+
+    /// Estimated tokens: as shown, and whole.
+    pub fn tokens(&self) -> (u64, u64) {
+        let tokens = self.view.read().state().tokens(self.view.at());
+        (tokens.shown, tokens.whole)
+    }
+
+    /// Whether the model sees an item, whole.
+    pub fn is_visible(&self, item: &str) -> Result<bool, Fault> {
+        let ix = self.item(item)?;
+        let id: Option<ItemId> = self.view.read().state().item_id(ix);
+        Ok(id.and_then(|id| self.view.visible(id)).is_some_and(|seen| seen.visible))
+    }
+
+    /// The item that a text names, in the view.
+    fn item(&self, text: &str) -> Result<Ix, FindError> {
+        let Found { ix, item, .. } = acpdb_query::find(self.store, text, Some(self.stream))?;
+        let there = ix.filter(|ix| self.view.read().state().item(*ix, self.view.at()).is_some());
+        there.ok_or_else(|| FindError::NotFound {
+            text: format!("{text} ({item}, as of {})", self.view.at()),
+            nearest: None,
+        })
+    }
+
+    fn miss(&self, item: &str) -> Fault {
+        Fault::new("not_found", format!("{item} was not recorded yet in session {}", self.stream.name))
+    }
+}

@@ -1,0 +1,133 @@
+//! Memory items as rows: one value that programs and bindings print.
+
+use acpdb_engine::event::{Body, Lifespan, MemoryKind};
+use acpdb_engine::fold::memory::{MemoryEdge, MemoryItem, MemoryView, Standing};
+use acpdb_engine::ids::{BodyId, ItemId, Micros, StreamId};
+use acpdb_engine::{Memory, Store};
+use serde::Serialize;
+use serde_json::Value;
+
+/// One item with its texts.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    /// Its id.
+    pub id: String,
+    /// The item that recorded it.
+    #[serde(serialize_with = "shown")]
+    pub item: ItemId,
+    /// Whose it is.
+    pub stream: StreamId,
+    /// Fact, preference, decision or note.
+    pub kind: MemoryKind,
+    /// Its category.
+    pub category: String,
+    /// What a preference is about.
+    pub key: Option<String>,
+    /// What it is about.
+    pub subject: Option<String>,
+    /// What it says; `None` if that was erased.
+    pub value: Option<String>,
+    /// Why.
+    pub rationale: Option<String>,
+    /// What was not chosen.
+    pub alternatives: Vec<String>,
+    /// Files that it is about.
+    pub related_files: Vec<String>,
+    /// After decay.
+    pub confidence: f64,
+    /// Before decay.
+    pub confirmed: f64,
+    /// How long it holds.
+    pub lifespan: Lifespan,
+    /// When it came about.
+    pub created: String,
+    /// When it was last confirmed.
+    pub reinforced: Option<String>,
+    /// The item that it was learned from.
+    pub source: Option<String>,
+    /// Whether it holds.
+    pub standing: Standing,
+    /// Another preference of the same key holds instead, though no edge says so.
+    pub shadowed: bool,
+    /// Ids of the items that took its place.
+    pub superseded_by: Vec<String>,
+    /// Ids of the items whose place it took.
+    pub supersedes: Vec<String>,
+    /// As its own record says.
+    pub status: Option<String>,
+    /// Whatever else its record said.
+    pub extra: Option<Value>,
+}
+
+impl Row {
+    /// The row of an item; `texts` reads what is no value.
+    #[must_use]
+    pub fn new(
+        view: &MemoryView<'_>,
+        stream: StreamId,
+        item: &MemoryItem<'_>,
+        texts: &dyn Fn(BodyId) -> Option<String>,
+    ) -> Self {
+        let record = &item.facts().record;
+        let body = |body: Body| texts(item.body(body));
+        let (mut superseded_by, mut supersedes) = (Vec::new(), Vec::new());
+        if let Some((_, memory)) = view.stream(stream) {
+            let by = memory.superseded_by(item).into_iter().filter(MemoryEdge::hides);
+            superseded_by.extend(by.map(|edge| edge.new));
+            let of = memory.supersedes(item).into_iter().filter(MemoryEdge::hides);
+            supersedes.extend(of.map(|edge| edge.old));
+        }
+        Self {
+            id: item.id().to_owned(),
+            item: item.item(),
+            stream,
+            kind: item.kind(),
+            category: item.category().to_owned(),
+            key: record.key.clone().map(Into::into),
+            subject: record.subject.clone().map(Into::into),
+            value: view.text(item),
+            rationale: record.rationale.and_then(body),
+            alternatives: record.alternatives.iter().filter_map(|text| body(*text)).collect(),
+            related_files: record.related_files.iter().map(ToString::to_string).collect(),
+            confidence: item.confidence(view.now()).as_f64(),
+            confirmed: item.confirmed().as_f64(),
+            lifespan: item.lifespan(),
+            created: precise(item.facts().created),
+            reinforced: item.reinforced().map(precise),
+            source: record.source.map(|source| source.item.to_string()),
+            standing: item.standing(view.now()),
+            shadowed: view.is_shadowed(item),
+            superseded_by,
+            supersedes,
+            status: record.status.clone().map(Into::into),
+            extra: record.extra.and_then(body).and_then(|text| serde_json::from_str(&text).ok()),
+        }
+    }
+}
+
+/// Everything that a scope ever remembered, in order; what fades is told as of `now`.
+#[must_use]
+pub fn rows(store: &Store, memory: &Memory, now: Micros) -> Vec<Row> {
+    let texts = |body: BodyId| text(store, body);
+    memory.read(now, |view| {
+        view.all().iter().map(|(stream, item)| Row::new(view, *stream, item, &texts)).collect()
+    })
+}
+
+/// A text of memory; `None` if it was erased or cannot be read.
+#[must_use]
+pub fn text(store: &Store, body: BodyId) -> Option<String> {
+    let bytes = store.body(body).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// An id as people and programs name it.
+fn shown<S: serde::Serializer>(item: &ItemId, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(item)
+}
+
+/// A time as RFC 3339 with its fraction, so that an export loses nothing.
+fn precise(micros: Micros) -> String {
+    let time = jiff::Timestamp::from_microsecond(micros.get());
+    time.map_or_else(|_| "-".to_owned(), |time| time.to_string())
+}
