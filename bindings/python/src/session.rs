@@ -161,7 +161,7 @@ impl Session {
         let mut exporter = Exporter::new(format(name)?);
         exporter.options.model = model;
         let mode = mode.map(|mode| word("mode", mode)).transpose()?;
-        let options = ServeOptions { mode, tokens_max, cold, prefix_tokens, inject };
+        let options = ServeOptions { mode, tokens_max, cold, prefix_tokens, inject, price: None };
         let context = self.ask(py, |session| session.step(key)?.context(&exporter, &options))?;
         let facts = json!({
             "seq": context.seq,
