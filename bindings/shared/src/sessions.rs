@@ -71,7 +71,7 @@ pub fn served(session: &Session, serving: Serving) -> Result<(Vec<u8>, Value), F
     exporter.options.model = serving.model;
     let mode = serving.mode.map(|mode| word("mode", &mode)).transpose()?;
     let Serving { tokens_max, cold, prefix_tokens, inject, .. } = serving;
-    let options = ServeOptions { mode, tokens_max, cold, prefix_tokens, inject };
+    let options = ServeOptions { mode, tokens_max, cold, prefix_tokens, inject, price: None };
     let context = session.step(&serving.key)?.context(&exporter, &options)?;
     let facts = json!({
         "seq": context.seq,

@@ -209,7 +209,7 @@ pub(crate) enum StatsStyle {
     rewrites  requests that changed what was sent before while the cache was warm\n\
     read      part of all tokens that was read from the cache\n\
     needed    part of what was hidden that alone showed names which the model wrote later\n\
-    blind     part of all edits to files of which nothing was visible\n\n\
+    blind     part of all edits that what was hidden adds to those that replaced lines the model could not see\n\n\
     The sessions are as they were recorded: how the agent would have gone on, had it seen less, is not known.")]
 pub(crate) struct Simulate {
     #[command(flatten)]
@@ -226,9 +226,12 @@ pub(crate) struct Simulate {
     /// When what is concluded is sent [default: each]
     #[arg(long, short, value_name = "MODE")]
     pub(crate) mode: Vec<SimulateMode>,
-    /// Prices: model (each session's own), anthropic, anthropic-1h, openai, flat, or a TOML file [default: anthropic]
+    /// Prices: model (each session's own), a model's or a provider's (anthropic, anthropic-1h, openai, ..), flat, or a TOML file [default: anthropic]
     #[arg(long, value_name = "PRICES")]
     pub(crate) price: Option<String>,
+    /// Tell each case in which the model used what was hidden: the item, the rule, the words
+    #[arg(long)]
+    pub(crate) missed: bool,
     /// Write a page with the picture here
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<std::path::PathBuf>,

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use acpdb_engine::event::Scope;
+use acpdb_engine::event::{Face, Scope};
 use acpdb_engine::fold::Policy as Rules;
 use acpdb_engine::fold::serving::{Prices, ServeMode};
 use acpdb_engine::ids::{Seq, StreamId};
@@ -64,12 +64,17 @@ pub(crate) fn run(global: &Global, args: &Simulate, output: &mut Output) -> Resu
             let outcomes =
                 simulated.iter().filter_map(|session| Some((session.outcomes.get(place)?, &session.nothing)));
             let mut row = simulate::row(&setup.name, setup.mode.unwrap_or_default(), outcomes);
+            if args.missed {
+                let outcomes = simulated.iter().filter_map(|session| session.outcomes.get(place));
+                row.missed = outcomes.flat_map(|outcome| outcome.missed.iter().cloned()).collect();
+            }
             row.dollars = by_model.then(|| dollars(&simulated, |session| session.outcomes.get(place)));
             row
         })
         .collect();
     if let Some(sink) = sink {
-        let page = page(&list, &setups, &rows, &simulated);
+        let conditions = conditions(&list, models.as_ref(), &simulated);
+        let page = page(&conditions, &setups, &rows, &simulated);
         match sink.fill(|out| Ok(out.write_all(page.as_bytes()).map_err(ExportError::Write)?))?.1 {
             To::Stdout => return Ok(Code::Ok),
             To::File { path, .. } => output.note(format!("the picture is in {}", path.display())),
@@ -80,6 +85,9 @@ pub(crate) fn run(global: &Global, args: &Simulate, output: &mut Output) -> Resu
         return Ok(Code::Ok);
     }
     table(&rows, output)?;
+    if args.missed {
+        missed(&rows, output)?;
+    }
     if let Some(row) = rows.first() {
         output.note(format!(
             "doing nothing: ~{} tokens a request, ~{} at most",
@@ -89,11 +97,8 @@ pub(crate) fn run(global: &Global, args: &Simulate, output: &mut Output) -> Resu
     }
     if by_model {
         bills(&simulated, &rows, output);
-        output.note(
-            "prices by model, as acpdb cost --show-prices has them; other sessions at those of anthropic",
-        );
     }
-    output.note(conditions(&list));
+    output.note(conditions(&list, models.as_ref(), &simulated));
     Ok(Code::Ok)
 }
 
@@ -160,12 +165,27 @@ fn price_name<'a>(global: &'a Global, args: &'a Simulate) -> &'a str {
     args.price.as_deref().or(global.settings.price.as_deref()).unwrap_or("anthropic")
 }
 
-fn conditions(list: &PriceList) -> String {
-    format!(
-        "price of all input, doing nothing = 1; reading {}, writing {}, cold after {} s ({}, {}); \
-         the sessions were recorded without pruning",
-        list.read, list.write, list.ttl_seconds, list.source, list.date
-    )
+/// What the figures hold for: one price list for all sessions, or prices by model and a list for the sessions of other models.
+fn conditions(list: &PriceList, models: Option<&Models>, simulated: &[Simulated]) -> String {
+    let rates = |list: &PriceList| {
+        format!(
+            "reading {}, writing {}, cold after {} s ({}, {})",
+            list.read, list.write, list.ttl_seconds, list.source, list.date
+        )
+    };
+    let prices = match models {
+        None => rates(list),
+        Some(models) => {
+            let known = simulated.iter().filter(|session| session.reported.is_some()).count();
+            let own = format!(
+                "{known} of {} sessions at the prices of their own model (acpdb cost --show-prices, {})",
+                simulated.len(),
+                models.table.checked
+            );
+            if known < simulated.len() { format!("{own}, the others at {}", rates(list)) } else { own }
+        }
+    };
+    format!("price of all input, doing nothing = 1; {prices}; the sessions were recorded without pruning")
 }
 
 fn prices(global: &Global, args: &Simulate) -> Result<(PriceList, Prices), Failure> {
@@ -178,7 +198,7 @@ fn prices(global: &Global, args: &Simulate) -> Result<(PriceList, Prices), Failu
         let text = std::fs::read_to_string(path).map_err(|error| Failure::io("read", name, &error))?;
         PriceList::from_toml(&text)
     } else {
-        PriceList::built_in(name)
+        PriceList::of(&super::cost::table(global, None)?, name)
     };
     let list = list.map_err(|error| Failure::usage(error.to_string()))?;
     let prices = list.prices().map_err(|error| Failure::usage(error.to_string()))?;
@@ -249,7 +269,7 @@ fn each(
     })
 }
 
-fn page(list: &PriceList, setups: &[Setup], rows: &[Row], simulated: &[Simulated]) -> String {
+fn page(conditions: &str, setups: &[Setup], rows: &[Row], simulated: &[Simulated]) -> String {
     // Of several sessions, the one that cost most says most.
     let price = |session: &&Simulated| session.nothing.price();
     let largest = simulated.iter().max_by(|one, other| price(one).total_cmp(&price(other)));
@@ -269,7 +289,7 @@ fn page(list: &PriceList, setups: &[Setup], rows: &[Row], simulated: &[Simulated
             named.take(CHART_COUNT_MAX).collect::<Vec<_>>()
         })
         .collect();
-    simulate::html("acpdb simulate", &conditions(list), rows, &charts)
+    simulate::html("acpdb simulate", conditions, rows, &charts)
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an average of token counts")]
@@ -296,8 +316,43 @@ fn table(rows: &[Row], output: &mut Output) -> Result<(), Failure> {
             row.rewrites.to_string(),
             percent(row.cache_read_share),
             percent(row.needed_again),
-            percent(row.blind_edits),
+            format!("+{}", percent(row.blind_edits)),
         ]);
     }
     output.line(table.to_string())
+}
+
+/// Words of a case that are shown.
+const WORD_COUNT_MAX: usize = 3;
+
+/// The cases in which the model used what was hidden.
+fn missed(rows: &[Row], output: &mut Output) -> Result<(), Failure> {
+    let mut table =
+        super::table::new(output, &["policy", "session", "turn", "item", "rule", "age", "tokens", "words"]);
+    for row in rows {
+        for case in &row.missed {
+            let mut words = case.words.iter().take(WORD_COUNT_MAX).cloned().collect::<Vec<_>>().join(" ");
+            if case.words.len() > WORD_COUNT_MAX {
+                words = format!("{words} +{}", case.words.len() - WORD_COUNT_MAX);
+            }
+            table.row([
+                super::lines::clip(&row.policy, 24),
+                super::lines::clip(&case.session, 12),
+                format!("t{}", case.turn),
+                format!("{} {}", case.item.seq, face_label(case.face)),
+                case.rule.clone(),
+                case.age.to_string(),
+                describe::tokens(case.tokens),
+                words,
+            ]);
+        }
+    }
+    output.line(table.to_string())
+}
+
+const fn face_label(face: Face) -> &'static str {
+    match face {
+        Face::Input => "input",
+        Face::Output => "output",
+    }
 }

@@ -8,5 +8,6 @@
 //! Pure functions over figures and texts. What is pending stands in the fold; what is recorded and sent, in the store;
 //! what another policy would have cost, in `query`.
 
+pub mod breakpoints;
 pub mod plan;
 pub mod point;

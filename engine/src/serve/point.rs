@@ -87,6 +87,11 @@ impl Lines {
         self.inner.lines.is_empty()
     }
 
+    /// The lines as they are compared: without the number in front and without trailing blanks.
+    pub fn compared(&self) -> impl Iterator<Item = &str> {
+        self.inner.lines.iter().filter_map(|line| self.inner.text.get(line.from..line.to))
+    }
+
     fn line(&self, at: usize) -> Option<(&Line, &str)> {
         let line = self.inner.lines.get(at)?;
         Some((line, self.inner.text.get(line.from..line.to)?))

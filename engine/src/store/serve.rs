@@ -18,9 +18,10 @@ use crate::error::Error;
 use crate::event::{
     Actor, ContextRebased, ContextServed, Discarded, Face, Hidden, RebaseCause, Role, ToolClass,
 };
-use crate::fold::serving::{ServeMode, ServeSettings};
+use crate::fold::serving::{Prices, ServeMode, ServeSettings};
 use crate::fold::{FaceState, ItemKind, PendingItem, ServedPlace, State};
 use crate::ids::{BodyId, ItemId, Micros, Seq, StreamId, Turn};
+use crate::serve::breakpoints::breakpoints;
 use crate::serve::plan::{Advice, Bound, Cache, Candidate, FlushPlan, is_cold, plan};
 
 use super::served::{Renderer, Served};
@@ -42,6 +43,9 @@ pub struct ServeOptions {
     pub cold: bool,
     /// Tokens of system prompt and tools: what a rewrite of everything would still read.
     pub prefix_tokens: u64,
+    /// What tokens of the session's own model cost, relative to plain input, with the lifetime of its caches; `None`: the
+    /// policy's.
+    pub price: Option<Prices>,
     /// Record what is due (reminder, reflection, memory) as injected, and send it.
     pub inject: bool,
 }
@@ -157,6 +161,18 @@ impl Session {
             Ok((vec![Recording { stream, actor: Actor::Host, drafts }], ()))
         })?;
         Ok(written.map(|written| written.last_seq))
+    }
+}
+
+impl Context {
+    /// Where a provider's cache is worth a mark: after so many items each, first to last; at most three, and the end of the
+    /// prefix is a fourth one.
+    ///
+    /// The end of this context, that of the one before it, and where something that was sent has changed the last end of a
+    /// turn before that. A provider that looks back by a number of blocks finds each at its very place.
+    pub fn breakpoints(&self) -> Vec<usize> {
+        let turns = self.served.items().iter().map(|item| item.view.turn);
+        breakpoints(&turns.collect::<Vec<_>>(), self.first_changed)
     }
 }
 
@@ -345,6 +361,7 @@ fn situation(view: &View, options: &ServeOptions, now: Micros) -> Situation {
     let at = view.at();
     let mut settings: ServeSettings = state.policy(at).serve;
     settings.mode = options.mode.unwrap_or(settings.mode);
+    settings.price = options.price.unwrap_or(settings.price);
     let pending = state.pending(at);
     let places = state.served_places(at);
     let cache = cache(state, &places, options, &settings, at, now);

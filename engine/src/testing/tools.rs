@@ -41,6 +41,10 @@ impl Registry for TestTools {
             }
             "webfetch" => facts.keys.push(key(KeyKind::Url, text("url"), Vec::new())),
             "shell" => facts.keys.push(key(KeyKind::Exec, text("command"), Vec::new())),
+            "cat" => {
+                facts.keys.push(key(KeyKind::Exec, format!("cat {}", text("filePath")), Vec::new()));
+                facts.keys.push(key(KeyKind::File, text("filePath"), Vec::new()));
+            }
             "bash" if text("command").starts_with("git status") => {
                 let fields = vec!["bash:git:status".to_owned()];
                 facts.keys.push(key(KeyKind::State, "bash:git:status".to_owned(), fields));

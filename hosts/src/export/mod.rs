@@ -21,6 +21,7 @@
 
 mod ahead;
 mod anthropic;
+mod breakpoints;
 mod calls;
 mod dialect;
 mod gemini;
@@ -39,6 +40,7 @@ mod write;
 use acpdb_engine::store::{Rendered, Renderer, Served};
 use acpdb_engine::{Error, View};
 
+pub use breakpoints::{BREAKPOINT_COUNT_MAX, with_breakpoints};
 pub use provider::{Provider, preserves_thinking};
 pub use report::{LeftOut, Reason, Report};
 

@@ -14,6 +14,7 @@
 mod checks;
 mod patch;
 mod shell;
+mod shown;
 mod tables;
 mod todos;
 
@@ -29,7 +30,7 @@ use acpdb_engine::text::{Json, ParamPath};
 use tables::{Does, Search, Tool};
 
 /// Version of what is known. Goes up with every change of a table that changes an answer.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// Longest key that is stored with a call, and the most of all keys together: keys are repeated in the event.
 const KEY_BYTES_MAX: usize = 4 << 10;
@@ -225,6 +226,11 @@ fn add_command(facts: &mut ToolFacts, params: &Json, name: &'static str, folders
         let folder = folders.iter().find_map(|name| text_at(params, name));
         fields.extend(check.folder.as_deref().or(folder).map(|folder| format!("in {folder}")));
         add(&mut facts.keys, KeyKind::Check, ToolClass::Other, &check.name, fields);
+    }
+    // Last, so that the keys that were known before keep their places.
+    let folder = folders.iter().find_map(|name| text_at(params, name));
+    for file in shown::files(command, folder) {
+        add(&mut facts.keys, KeyKind::File, ToolClass::Other, &file, Vec::new());
     }
 }
 

@@ -139,6 +139,10 @@ fn commands_addresses_and_questions() {
             ("opencode", "bash", r#"{"command":"ls | wc"}"#),
             ("opencode", "bash", r#"{"command":"git push"}"#),
             ("opencode", "bash", r#"{"command":""}"#),
+            ("opencode", "bash", r#"{"command":"cat src/a.rs","workdir":"/w"}"#),
+            ("codex", "shell_command", r#"{"command":"nl -ba src/a.rs | sed -n '1,9p'"}"#),
+            ("codex", "shell", r#"{"command":["bash","-lc","rg -n needle src/a.rs"]}"#),
+            ("codex", "shell_command", r#"{"command":"cat a.rs && make"}"#),
             ("opencode", "webfetch", r#"{"url":"https://example.com","format":"text"}"#),
             ("opencode", "websearch", r#"{"query":"rust redb","n":5}"#),
             ("claude-code", "WebFetch", r#"{"url":"https://example.com","prompt":"p"}"#),
@@ -153,6 +157,10 @@ fn commands_addresses_and_questions() {
             opencode bash: other | Exec Other ls | wc | shows command description
             opencode bash: other | Exec Other git push | shows command description
             opencode bash: other | shows command description
+            opencode bash: other | Exec Other cat src/a.rs | File Other /w/src/a.rs | shows command description
+            codex shell_command: other | Exec Other nl -ba src/a.rs | sed -n '1,9p' | File Other src/a.rs | shows command
+            codex shell: other | Exec Other rg -n needle src/a.rs | File Other src/a.rs | shows command
+            codex shell_command: other | Exec Other cat a.rs && make | shows command
             opencode webfetch: other | Url Other https://example.com | shows url
             opencode websearch: other | Url Other search:rust redb | shows query
             claude-code WebFetch: other | shows url

@@ -13,14 +13,16 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use acpdb_engine::entry::StreamInfo;
 use acpdb_engine::fold::ItemKind;
-use acpdb_engine::fold::serving::ServeMode;
+use acpdb_engine::fold::serving::{Prices, ServeMode};
 use acpdb_engine::store::ServeOptions;
 use acpdb_engine::{Error, Store};
 use acpdb_hosts::export::preserves_thinking;
 use acpdb_hosts::import::{Format, json};
+use acpdb_query::cost::PriceTable;
 use serde::{Deserialize, Serialize};
 
 use super::identity::Identity;
@@ -80,6 +82,8 @@ impl Api {
 struct Request<'a> {
     model: Cow<'a, str>,
     has_tools: bool,
+    /// It asks for a cache that is kept for an hour.
+    keeps_long: bool,
     messages: Vec<&'a str>,
 }
 
@@ -89,7 +93,17 @@ impl<'a> Request<'a> {
         let [model, tools, messages] = json::pick(body, ["model", "tools", list])?;
         let has_tools = tools.and_then(json::elements).is_some_and(|tools| !tools.is_empty());
         let messages = json::elements(messages?)?;
-        Some(Self { model: json::string(model).unwrap_or_default(), has_tools, messages })
+        // In a text these quotes would have a backslash before them.
+        let keeps_long =
+            api == Api::Messages && [r#""ttl":"1h""#, r#""ttl": "1h""#].iter().any(|ttl| body.contains(ttl));
+        Some(Self { model: json::string(model).unwrap_or_default(), has_tools, keeps_long, messages })
+    }
+
+    /// What tokens of its model cost, with the lifetime that it asks for; `None`: the table of prices does not know it.
+    fn price(&self) -> Option<Prices> {
+        static TABLE: LazyLock<Option<PriceTable>> = LazyLock::new(|| PriceTable::built_in().ok());
+        let price = TABLE.as_ref()?.price(&self.model, None)?;
+        price.relative(self.keeps_long).checked().ok()
     }
 
     /// Whether the user speaks last: nothing of this turn was sent yet.
@@ -180,7 +194,7 @@ fn changes(
     // reasoning behind a change goes with it.
     let waits = is_bound && !request.is_prompt() && has_reasoning();
     let mode = waits.then_some(ServeMode::AppendOnly);
-    let options = ServeOptions { mode, ..ServeOptions::default() };
+    let options = ServeOptions { mode, price: request.price(), ..ServeOptions::default() };
     let key = format!("request-{}", request.messages.len());
     let context = session.step_begun(key).context(&Shown::bare(is_bound), &options)?;
     let mut changes = Changes::default();

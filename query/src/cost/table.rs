@@ -240,7 +240,31 @@ pub struct PriceTable {
     pub checked: String,
     /// By name, each in the order of days, the newest last.
     models: BTreeMap<String, Vec<ModelPrice>>,
+    providers: BTreeMap<String, ProviderRates>,
 }
+
+/// What holds for a provider's models unless they say otherwise, relative to plain input.
+#[derive(Clone, Debug, PartialEq)]
+struct ProviderRates {
+    short: Prices,
+    /// Caches that are kept for an hour, where there are such.
+    long: Option<Prices>,
+    source: String,
+}
+
+impl ProviderRates {
+    fn of(written: &WrittenProvider) -> Self {
+        let prices = |write, ttl_seconds| Prices { input: 1.0, read: written.read, write, ttl_seconds };
+        Self {
+            short: prices(written.write, written.ttl_seconds),
+            long: written.write_long.zip(written.ttl_long_seconds).map(|(write, ttl)| prices(write, ttl)),
+            source: written.source.clone(),
+        }
+    }
+}
+
+/// What the name of a provider's caches that are kept for an hour ends with.
+const LONG: &str = "-1h";
 
 impl PriceTable {
     /// The table that comes with the program.
@@ -268,14 +292,38 @@ impl PriceTable {
         for prices in models.values_mut() {
             prices.sort_by_key(|price| price.from);
         }
-        Ok(Self { checked: written.checked, models })
+        let rates =
+            written.provider.iter().map(|(name, provider)| (name.clone(), ProviderRates::of(provider)));
+        let providers = rates.collect();
+        Ok(Self { checked: written.checked, models, providers })
     }
 
     /// This table with another one before it, model by model.
     #[must_use]
     pub fn with(mut self, first: Self) -> Self {
         self.models.extend(first.models);
+        self.providers.extend(first.providers);
         self
+    }
+
+    /// Prices relative to plain input, and where they stand: those of a provider (`anthropic`; `anthropic-1h` where caches
+    /// are kept for an hour) or of a model.
+    pub fn relative(&self, name: &str) -> Option<(Prices, &str)> {
+        let provider = self.providers.get(name).map(|rates| (rates.short, &*rates.source));
+        let long = || {
+            let rates = self.providers.get(name.strip_suffix(LONG)?)?;
+            Some((rates.long?, &*rates.source))
+        };
+        let model = || self.price(name, None).map(|price| (price.relative(false), price.source()));
+        provider.or_else(long).or_else(model)
+    }
+
+    /// Names of providers that [`relative`](Self::relative) knows.
+    pub fn provider_names(&self) -> Vec<String> {
+        let names = self.providers.iter().flat_map(|(name, rates)| {
+            [Some(name.clone()), rates.long.map(|_| format!("{name}{LONG}"))].into_iter().flatten()
+        });
+        names.collect()
     }
 
     /// What a model cost at a time (without a time: now); `None` if the table does not know it.

@@ -11,7 +11,9 @@
 //! What it does not know: how the agent would have gone on had it seen less. The sessions are as they were recorded;
 //! *needed* counts what it hid and the model used later all the same.
 
+mod edits;
 mod html;
+mod missed;
 mod prices;
 mod recording;
 mod report;
@@ -25,6 +27,7 @@ use acpdb_engine::fold::serving::{Prices, ServeMode};
 use serde::Serialize;
 
 pub use html::{Chart, html};
+pub use missed::Missed;
 pub use prices::{PriceList, PriceListError};
 pub use recording::Recording;
 pub use report::{Row, row};
@@ -89,10 +92,12 @@ pub struct Outcome {
     pub affected_count: u64,
     /// Edits of files.
     pub edit_count: u64,
-    /// Of these: no view of the file was visible.
+    /// Of these: most lines that they replaced stood nowhere in what was visible.
     pub blind_count: u64,
     /// Outputs that were sent with pointers.
     pub pointed_count: u64,
+    /// What the model used although it was hidden, case by case.
+    pub missed: Vec<Missed>,
 }
 
 impl Outcome {

@@ -1,10 +1,12 @@
-//! Price lists: data with a date and a source.
+//! Price lists: data with a date and a source. Those that come with the program are read off its table of prices by model.
 
 use acpdb_engine::fold::serving::{PriceError, Prices};
 use serde::{Deserialize, Serialize};
 
-/// The lists that come with the program.
-const BUILT_IN: &str = include_str!("prices.toml");
+use crate::cost::PriceTable;
+
+/// The list without any cache.
+const FLAT: &str = "flat";
 
 /// A price list.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -35,7 +37,7 @@ pub enum PriceListError {
     #[error(transparent)]
     Price(#[from] PriceError),
     /// No such list.
-    #[error("no price list is called `{name}`; there are {}", known.join(", "))]
+    #[error("no price list is called `{name}`; there are {}, and models of the table of prices", known.join(", "))]
     Unknown {
         /// As given.
         name: String,
@@ -45,16 +47,30 @@ pub enum PriceListError {
 }
 
 impl PriceList {
-    /// The list called `name` among those that come with the program.
+    /// The list called `name`: of a provider, of a model in the program's table of prices, or `flat`.
     ///
     /// # Errors
     /// [`PriceListError::Unknown`].
     pub fn built_in(name: &str) -> Result<Self, PriceListError> {
-        let lists: std::collections::BTreeMap<String, Self> =
-            toml::from_str(BUILT_IN).map_err(|error| PriceListError::Syntax(error.message().to_owned()))?;
-        let known = lists.keys().cloned().collect();
-        let list = lists.get(name).cloned();
-        list.ok_or_else(|| PriceListError::Unknown { name: name.to_owned(), known })
+        let table = PriceTable::built_in().map_err(|error| PriceListError::Syntax(error.to_string()))?;
+        Self::of(&table, name)
+    }
+
+    /// The same from a table at hand.
+    ///
+    /// # Errors
+    /// [`PriceListError::Unknown`].
+    pub fn of(table: &PriceTable, name: &str) -> Result<Self, PriceListError> {
+        let flat =
+            || (name == FLAT).then_some((Prices::FLAT, "no cache: every token costs the same every time"));
+        let Some((prices, source)) = table.relative(name).or_else(flat) else {
+            let mut known = table.provider_names();
+            known.push(FLAT.to_owned());
+            return Err(PriceListError::Unknown { name: name.to_owned(), known });
+        };
+        let Prices { input, read, write, ttl_seconds } = prices;
+        let (date, source) = (table.checked.clone(), source.to_owned());
+        Ok(Self { read, write, input, ttl_seconds, date, source })
     }
 
     /// A list from TOML: `read`, `write`, `input`, `ttl_seconds`, `date`, `source`.
@@ -84,9 +100,17 @@ mod tests {
 
     #[test]
     fn the_lists_that_come_with_the_program_can_be_reckoned_with() {
-        for name in ["anthropic", "anthropic-1h", "openai", "flat"] {
+        for (name, read, write, ttl_seconds) in [
+            ("anthropic", 0.1, 1.25, 300),
+            ("anthropic-1h", 0.1, 2.0, 3600),
+            ("openai", 0.1, 1.0, 600),
+            ("claude-opus-5-5", 0.05, 1.25, 300),
+            ("claude-fable-5-2", 0.025, 1.25, 300),
+            ("flat", 1.0, 1.0, 0),
+        ] {
             let list = PriceList::built_in(name).unwrap();
-            assert!(list.prices().is_ok());
+            let prices = list.prices().unwrap();
+            assert_eq!(prices, Prices { input: 1.0, read, write, ttl_seconds }, "{name}");
             assert!(!list.date.is_empty() && !list.source.is_empty());
         }
         assert!(PriceList::built_in("antropic").unwrap_err().to_string().contains("anthropic"));

@@ -2,11 +2,13 @@
 
 use std::collections::HashMap;
 
-use acpdb_engine::event::{Face, Payload, Recorded, Role, TurnKind};
+use acpdb_engine::event::{Face, Payload, Recorded, Role, ToolClass, TurnKind};
 use acpdb_engine::fold::{ItemKind, Ix, State, World};
 use acpdb_engine::ids::{BodyId, Micros, Seq, StreamId};
 use acpdb_engine::serve::point::Lines;
 use acpdb_engine::{Error, Store};
+
+use super::edits::Replaced;
 
 /// Tokens of system prompt and tools where nothing is known about them.
 const PREFIX_TOKENS: u64 = 8_000;
@@ -24,6 +26,37 @@ pub(super) struct Text {
     pub(super) lines: Vec<Lines>,
     /// Identifiers in it, each once, as numbers; sorted.
     pub(super) words: Vec<u32>,
+    /// Lines in it that some edit of the session replaces, as numbers; sorted.
+    pub(super) replaceable: Vec<u32>,
+    /// Lines that it replaces itself, if it is the parameters of an edit.
+    pub(super) replaces: Vec<u32>,
+}
+
+/// Words by their numbers, one after the other.
+#[derive(Debug, Default)]
+struct Spellings {
+    text: String,
+    ends: Vec<usize>,
+}
+
+impl Spellings {
+    fn push(&mut self, word: &str) {
+        self.text.push_str(word);
+        self.ends.push(self.text.len());
+    }
+
+    fn get(&self, number: u32) -> Option<&str> {
+        let number = number as usize;
+        let from = number.checked_sub(1).map_or(Some(0), |before| self.ends.get(before).copied())?;
+        self.text.get(from..*self.ends.get(number)?)
+    }
+}
+
+/// Words of a session: their numbers by digest, and how they are spelled.
+#[derive(Debug, Default)]
+struct Words {
+    numbers: HashMap<u64, u32>,
+    spellings: Spellings,
 }
 
 /// A session, read once and simulated many times.
@@ -37,7 +70,9 @@ pub struct Recording {
     pub host: String,
     pub(super) events: Vec<Recorded>,
     pub(super) texts: HashMap<(BodyId, bool), Text>,
-    pub(super) word_count: usize,
+    spellings: Spellings,
+    /// Lines that edits replace.
+    pub(super) line_count: usize,
     /// Tokens before the first message: system prompt and tools.
     pub prefix_tokens: u64,
     /// Whether that comes from usage figures, and is no assumption.
@@ -86,7 +121,8 @@ impl Recording {
             host: String::new(),
             events,
             texts: HashMap::new(),
-            word_count: 0,
+            spellings: Spellings::default(),
+            line_count: 0,
             prefix_tokens: PREFIX_TOKENS,
             prefix_is_known: false,
             models: HashMap::new(),
@@ -98,7 +134,7 @@ impl Recording {
     /// Folds once, to know the items and their bodies, and what the usage figures say about the prefix.
     fn look(&mut self, body: &dyn Fn(BodyId) -> Option<Vec<u8>>) {
         let mut world = World::default();
-        let mut words: HashMap<u64, u32> = HashMap::new();
+        let mut words = Words::default();
         let mut tokens_at_step: HashMap<&str, u64> = HashMap::new();
         // Some hosts name a step otherwise than the message that it gives: then the message itself says when it began.
         let mut tokens_at_message: HashMap<&str, u64> = HashMap::new();
@@ -145,6 +181,16 @@ impl Recording {
             self.prefix_tokens = (sent - shown).min(PREFIX_TOKENS_MAX);
             self.prefix_is_known = true;
         }
+        // What edits replace has to be known before it can be found in what was shown earlier.
+        let mut replaced = Replaced::default();
+        let mut edits: HashMap<BodyId, Vec<u32>> = HashMap::new();
+        for ix in state.items(Seq::MAX) {
+            let item = state.item(ix, Seq::MAX).filter(|item| item.class == Some(ToolClass::Edit));
+            let Some(params) = item.and_then(|item| item.params) else { continue };
+            if let Some(bytes) = body(params) {
+                edits.entry(params).or_insert_with(|| replaced.learn(&String::from_utf8_lossy(&bytes)));
+            }
+        }
         for ix in state.items(Seq::MAX) {
             for (id, is_params, is_text) in bodies_of(state, ix) {
                 if self.texts.contains_key(&(id, is_params)) || !is_text {
@@ -153,11 +199,29 @@ impl Recording {
                 let Some(bytes) = body(id) else { continue };
                 let text = String::from_utf8_lossy(&bytes).into_owned();
                 let found = words_of(&text, &mut words);
-                let lines = if is_params { strings_of(&text) } else { vec![Lines::of(text)] };
-                self.texts.insert((id, is_params), Text { lines, words: found });
+                let (lines, replaceable) = if is_params {
+                    (strings_of(&text), replaced.find_in_params(&text))
+                } else {
+                    let lines = Lines::of(text);
+                    let replaceable = replaced.find(lines.compared());
+                    (vec![lines], replaceable)
+                };
+                let replaces = is_params.then(|| edits.remove(&id)).flatten().unwrap_or_default();
+                self.texts.insert((id, is_params), Text { lines, words: found, replaceable, replaces });
             }
         }
-        self.word_count = words.len();
+        self.spellings = words.spellings;
+        self.line_count = replaced.count();
+    }
+
+    /// How many words there are.
+    pub(super) fn word_count(&self) -> usize {
+        self.spellings.ends.len()
+    }
+
+    /// A word by its number.
+    pub(super) fn word(&self, number: u32) -> Option<&str> {
+        self.spellings.get(number)
     }
 
     /// The time of an event: its host's, if that is known.
@@ -204,7 +268,7 @@ fn strings_of(json: &str) -> Vec<Lines> {
 }
 
 /// Identifiers: five or more letters, digits and underscores that are no plain word.
-fn words_of(text: &str, known: &mut HashMap<u64, u32>) -> Vec<u32> {
+fn words_of(text: &str, known: &mut Words) -> Vec<u32> {
     use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
     let hasher: BuildHasherDefault<DefaultHasher> = BuildHasherDefault::default();
     let mut end = text.len().min(WORD_BYTES_MAX);
@@ -220,8 +284,12 @@ fn words_of(text: &str, known: &mut HashMap<u64, u32>) -> Vec<u32> {
         if word.len() < 5 || word.len() > 64 || !begins || !telling {
             continue;
         }
-        let next = u32::try_from(known.len()).unwrap_or(u32::MAX);
-        found.push(*known.entry(hasher.hash_one(word)).or_insert(next));
+        let next = u32::try_from(known.numbers.len()).unwrap_or(u32::MAX);
+        let spellings = &mut known.spellings;
+        found.push(*known.numbers.entry(hasher.hash_one(word)).or_insert_with(|| {
+            spellings.push(word);
+            next
+        }));
     }
     found.sort_unstable();
     found.dedup();

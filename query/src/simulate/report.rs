@@ -3,7 +3,7 @@
 use acpdb_engine::fold::serving::ServeMode;
 use serde::Serialize;
 
-use super::Outcome;
+use super::{Missed, Outcome};
 
 /// A policy in a mode, over some sessions.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -36,13 +36,18 @@ pub struct Row {
     pub cache_read_share: f64,
     /// Of what was hidden: it alone showed identifiers that the model wrote later.
     pub needed_again: f64,
-    /// Of all edits: no view of the file was visible.
+    /// Of all edits: most lines that they replaced stood nowhere in what was visible, but had if nothing were hidden.
     pub blind_edits: f64,
+    /// Of all edits: the same with nothing hidden.
+    pub blind_edits_unpruned: f64,
     /// Of all requests: the answer used what was hidden.
     pub steps_affected: f64,
     /// What the input of the sessions costs whose model is known, in dollars; only at prices by model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dollars: Option<f64>,
+    /// What was hidden and used all the same, case by case; only if that is asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub missed: Vec<Missed>,
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^52")]
@@ -80,12 +85,15 @@ pub fn row<'o>(
         cache_read_share: 0.0,
         needed_again: 0.0,
         blind_edits: 0.0,
+        blind_edits_unpruned: 0.0,
         steps_affected: 0.0,
         dollars: None,
+        missed: Vec::new(),
     };
     let (mut price, mut with_fetches, mut price_unpruned) = (0.0, 0.0, 0.0);
     let (mut tokens, mut tokens_unpruned, mut read) = (0_u64, 0_u64, 0_u64);
-    let (mut hidden, mut needed, mut affected, mut edits, mut blind) = (0, 0, 0, 0, 0);
+    let (mut hidden, mut needed, mut affected) = (0, 0, 0);
+    let (mut edits, mut blind, mut blind_unpruned) = (0, 0_u64, 0);
     for (outcome, nothing) in outcomes {
         row.session_count += 1;
         row.request_count += outcome.requests.len();
@@ -104,6 +112,7 @@ pub fn row<'o>(
         affected += outcome.affected_count;
         edits += outcome.edit_count;
         blind += outcome.blind_count;
+        blind_unpruned += nothing.blind_count;
     }
     row.price_ratio = ratio(price, price_unpruned);
     row.price_ratio_with_fetches = ratio(with_fetches, price_unpruned);
@@ -112,7 +121,8 @@ pub fn row<'o>(
     row.tokens_per_turn_unpruned = ratio(float(tokens_unpruned), count(row.request_count));
     row.cache_read_share = ratio(float(read), float(tokens));
     row.needed_again = ratio(float(needed), float(hidden));
-    row.blind_edits = ratio(float(blind), float(edits));
+    row.blind_edits = ratio(float(blind.saturating_sub(blind_unpruned)), float(edits));
+    row.blind_edits_unpruned = ratio(float(blind_unpruned), float(edits));
     row.steps_affected = ratio(float(affected), count(row.request_count));
     row
 }

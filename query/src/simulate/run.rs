@@ -8,7 +8,6 @@
 mod words;
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use acpdb_engine::event::{Actor, Face, PartKind, Payload, PolicySet, Recorded, Stamp, ToolClass, TurnKind};
 use acpdb_engine::fold::serving::{Prices, ServeMode, ServeSettings};
@@ -18,7 +17,7 @@ use acpdb_engine::serve::plan::{Advice, Bound, Cache, Candidate, bound_before, i
 use acpdb_engine::serve::point::{Run, Seen};
 
 use super::recording::{Recording, is_written_by_model};
-use super::{Outcome, Request, Setup, Traced, TracedRequest};
+use super::{Missed, Outcome, Request, Setup, Traced, TracedRequest};
 
 /// A face that is, or was, in the context.
 #[derive(Debug, Default)]
@@ -46,8 +45,12 @@ struct Slot {
     runs: Vec<Run>,
     /// Words of it that count as visible.
     words_shown: bool,
-    files: Vec<Arc<str>>,
     is_edit: bool,
+    name: Option<(ItemId, Face)>,
+    /// The turn that it came about in.
+    turn: u32,
+    /// What hid it last.
+    rule: String,
     /// Reasoning: the number of prompts before it.
     run: Option<u64>,
 }
@@ -77,6 +80,8 @@ struct Simulation<'r> {
     responded_at: Option<Micros>,
     model: Option<String>,
     visible: Vec<u32>,
+    /// The same of lines that edits replace.
+    visible_lines: Vec<u32>,
     hidden_by: HashMap<u32, usize>,
     /// Tokens that were fetched again, each with the turn in which the shelf takes them: they are outputs like others.
     fetched: Vec<(u32, u64)>,
@@ -119,7 +124,8 @@ fn play(recording: &Recording, setup: &Setup, traced: Option<Vec<Traced>>) -> (O
         cache: Cache { cold: true, prefix_tokens: recording.prefix_tokens, ..Cache::default() },
         responded_at: None,
         model: None,
-        visible: vec![0; recording.word_count],
+        visible: vec![0; recording.word_count()],
+        visible_lines: vec![0; recording.line_count],
         hidden_by: HashMap::new(),
         fetched: Vec::new(),
         fetch_turns: u32::MAX,
@@ -205,6 +211,17 @@ fn price_media(state: &State, ix: Ix, face: Face, at: Seq, view: &mut FaceView) 
     view.tokens = view.tokens.saturating_sub(media);
 }
 
+/// The name of what hid a face.
+fn rule_of(cause: &CauseView) -> &str {
+    match cause {
+        CauseView::Superseded { rule, .. } => rule.label(),
+        CauseView::Shortened { rule, .. } => rule.label(),
+        CauseView::Evicted { .. } => "task",
+        CauseView::Discarded { .. } | CauseView::Distilled { .. } => "request",
+        _ => "host",
+    }
+}
+
 fn signed(tokens: u64) -> i64 {
     i64::try_from(tokens).unwrap_or(i64::MAX)
 }
@@ -241,6 +258,7 @@ impl Simulation<'_> {
         self.cache.bounds.clear();
         self.cache.last_tokens = self.cache.prefix_tokens;
         self.visible.fill(0);
+        self.visible_lines.fill(0);
         self.hidden_by.clear();
         self.fetched.clear();
         let prefix_tokens = self.cache.prefix_tokens;
@@ -288,6 +306,10 @@ impl Simulation<'_> {
             }
             // Shown again on request.
             slot.forced |= current > slot.current;
+            if let Some(cause) = &view.cause {
+                slot.rule.clear();
+                slot.rule.push_str(rule_of(cause));
+            }
             let is_told = slot.is_sent && slot.current != current;
             slot.current = current;
             let differs = slot.current != slot.applied;
@@ -304,7 +326,10 @@ impl Simulation<'_> {
         if !in_context || view.state == acpdb_engine::fold::FaceState::Absent {
             return;
         }
-        let slot = Self::slot(state, ix, face, at, view.tokens, current);
+        let mut slot = Self::slot(state, ix, face, at, view.tokens, current);
+        slot.name = Some((item, face));
+        slot.turn = state.turn(at).get();
+        slot.rule = view.cause.as_ref().map_or_else(String::new, |cause| rule_of(cause).to_owned());
         let place = self.slots.len();
         self.slots.push(slot);
         self.places.insert((item, face), place);
@@ -316,18 +341,11 @@ impl Simulation<'_> {
         let Some(item) = state.item(ix, at) else { return slot };
         slot.run = (item.kind == ItemKind::Reasoning).then(|| state.prompt_count(item.item.seq).into());
         slot.written = is_written_by_model(item.role, item.kind, face);
-        let is_change = matches!(item.class, Some(ToolClass::Write | ToolClass::Edit));
         if face == Face::Input {
             slot.bodies = item.params.map(|params| (params, true)).into_iter().collect();
             slot.is_edit = item.class == Some(ToolClass::Edit);
-            if is_change {
-                slot.files.clone_from(&item.keys);
-            }
         } else {
             slot.bodies = item.content.iter().map(|part| (part.body, false)).collect();
-            if item.kind == ItemKind::Call && item.class == Some(ToolClass::Read) {
-                slot.files = item.keys;
-            }
         }
         slot
     }

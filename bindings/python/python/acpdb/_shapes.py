@@ -347,6 +347,7 @@ class SimulationRow(TypedDict):
     cache_read_share: float
     needed_again: float
     blind_edits: float
+    blind_edits_unpruned: float
     steps_affected: float
 
 

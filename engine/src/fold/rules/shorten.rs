@@ -107,12 +107,6 @@ impl Resting<'_> {
         !self.steers && self.face == Face::Input && classes.contains(&self.call.class)
     }
 
-    /// The command line of the call, if it is one.
-    pub(crate) fn command<'l>(&self, look: Look<'l>) -> Option<&'l str> {
-        let (_, key) = look.keys(self.ix).find(|(_, key)| key.kind == KeyKind::Exec)?;
-        Some(look.facts.names.text(key.given))
-    }
-
     /// Whether the call runs a command line.
     pub(crate) fn is_command(&self, look: Look<'_>) -> bool {
         look.keys(self.ix).any(|(_, key)| key.kind == KeyKind::Exec)

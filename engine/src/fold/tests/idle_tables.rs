@@ -59,6 +59,10 @@ fn searches_commands_and_others() {
         &[
             "1 grep x ok; 4 turn",
             "1 shell make ok; 4 turn",
+            "1 cat a ok; 5 turn",
+            "1 cat a ok; 6 turn",
+            "1 cat a ok; 4 edit a ok; 6 turn",
+            "1 cat a ok; 4 cat a:2 ok; 6 turn; 9 turn",
             "1 webfetch x ok; 7 turn",
             "1 webfetch x ok; 8 turn",
             "1 todowrite - ok; 20 turn",
@@ -70,6 +74,10 @@ fn searches_commands_and_others() {
         &expect![[r#"
             1 grep x ok; 4 turn  ->  c1 idle_searches t4
             1 shell make ok; 4 turn  ->  c1 idle_searches t4
+            1 cat a ok; 5 turn  ->  nothing
+            1 cat a ok; 6 turn  ->  c1 idle_shell_reads t6
+            1 cat a ok; 4 edit a ok; 6 turn  ->  c2 idle_changes t6
+            1 cat a ok; 4 cat a:2 ok; 6 turn; 9 turn  ->  c1 idle_shell_reads t9, c2 idle_shell_reads t9
             1 webfetch x ok; 7 turn  ->  nothing
             1 webfetch x ok; 8 turn  ->  c1 idle_others t8
             1 todowrite - ok; 20 turn  ->  nothing

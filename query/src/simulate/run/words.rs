@@ -1,6 +1,6 @@
 //! What a model needed again: words it wrote that only something hidden had shown it.
 
-use super::{Simulation, Slot, float};
+use super::{Missed, Simulation, Slot, float};
 
 impl Simulation<'_> {
     /// Counts the words of a slot as visible, or as hidden by it.
@@ -15,6 +15,14 @@ impl Simulation<'_> {
         let bodies = slot.bodies.clone();
         for key in &bodies {
             let Some(text) = self.recording.texts.get(key) else { continue };
+            for line in &text.replaceable {
+                let Some(count) = self.visible_lines.get_mut(*line as usize) else { continue };
+                match (counted, shown) {
+                    (false, true) => *count = count.saturating_add(1),
+                    (true, false) => *count = count.saturating_sub(1),
+                    _ => {}
+                }
+            }
             for word in &text.words {
                 let Some(count) = self.visible.get_mut(*word as usize) else { continue };
                 match (counted, shown) {
@@ -31,20 +39,12 @@ impl Simulation<'_> {
 
     /// What the model wrote since the last request: did it need what was hidden from it?
     pub(super) fn look_back(&mut self, turn: u32) {
-        let mut needed: Vec<usize> = Vec::new();
-        let mut affected = false;
+        let mut needed: Vec<(usize, usize, u32)> = Vec::new();
         for place in &self.new {
             let Some(slot) = self.slots.get(*place).filter(|slot| slot.written) else { continue };
             if slot.is_edit {
                 self.outcome.edit_count += 1;
-                let views = |view: &Slot| {
-                    view.is_sent
-                        && !view.is_hidden()
-                        && view.files.iter().any(|file| slot.files.contains(file))
-                };
-                if !self.slots.iter().any(views) {
-                    self.outcome.blind_count += 1;
-                }
+                self.outcome.blind_count += u64::from(self.is_blind(slot));
             }
             for (body, params) in &slot.bodies {
                 let Some(text) = self.recording.texts.get(&(*body, *params)) else { continue };
@@ -53,14 +53,17 @@ impl Simulation<'_> {
                         continue;
                     }
                     if let Some(by) = self.hidden_by.get(word) {
-                        affected = true;
-                        needed.push(*by);
+                        needed.push((*by, *place, *word));
                     }
                 }
             }
         }
-        self.outcome.affected_count += u64::from(affected);
+        self.outcome.affected_count += u64::from(!needed.is_empty());
         needed.sort_unstable();
+        for case in needed.chunk_by(|one, other| (one.0, one.1) == (other.0, other.1)) {
+            self.tell_missed(case, turn);
+        }
+        let mut needed: Vec<usize> = needed.into_iter().map(|(place, ..)| place).collect();
         needed.dedup();
         for place in needed {
             let Some(slot) = self.slots.get_mut(place).filter(|slot| !slot.was_needed) else { continue };
@@ -73,5 +76,32 @@ impl Simulation<'_> {
                 last.price_with_fetches += written;
             }
         }
+    }
+    /// Whether most lines that an edit replaces stand nowhere in what is visible.
+    fn is_blind(&self, edit: &Slot) -> bool {
+        let texts = edit.bodies.iter().filter_map(|body| self.recording.texts.get(body));
+        let lines: Vec<u32> = texts.flat_map(|text| text.replaces.iter().copied()).collect();
+        let seen =
+            lines.iter().filter(|line| self.visible_lines.get(**line as usize).is_some_and(|it| *it > 0));
+        seen.count() * 2 < lines.len()
+    }
+
+    /// One hidden face, one item that used words of it.
+    fn tell_missed(&mut self, case: &[(usize, usize, u32)], turn: u32) {
+        let Some((by, place, _)) = case.first().copied() else { return };
+        let Some((hidden, user)) = self.slots.get(by).zip(self.slots.get(place)) else { return };
+        let Some(((item, face), (used_by, _))) = hidden.name.zip(user.name) else { return };
+        let words = case.iter().filter_map(|(.., word)| self.recording.word(*word)).map(str::to_owned);
+        self.outcome.missed.push(Missed {
+            session: self.recording.session.clone(),
+            turn,
+            used_by,
+            item,
+            face,
+            rule: hidden.rule.clone(),
+            age: turn.saturating_sub(hidden.turn),
+            tokens: hidden.whole,
+            words: words.collect(),
+        });
     }
 }
