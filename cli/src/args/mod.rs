@@ -40,7 +40,7 @@ pub(crate) use memory::{
     MemoryScope, MemorySupersede,
 };
 pub(crate) use policy::{Policy, PolicyAct, PolicyImport, PolicySet};
-pub(crate) use proof::{Check, CheckpointAct, CheckpointVerb, Key, KeyAct, Prove};
+pub(crate) use proof::{Check, CheckpointAct, CheckpointVerb, Key, KeyAct, Prove, Push};
 pub(crate) use read::{
     Ask, Explain, History, List, Log, SessionNamed, SessionOption, SessionSort, Sessions, Show, Simulate,
     SimulateMode, Stats, StatsStyle,

@@ -45,6 +45,7 @@ pub(crate) mod policy_import;
 pub(crate) mod progress;
 pub(crate) mod prove;
 pub(crate) mod proxy;
+pub(crate) mod push;
 pub(crate) mod reindex;
 pub(crate) mod salvage;
 pub(crate) mod scan;

@@ -131,8 +131,15 @@ const ACTS: &[&str] = &[
     "prove #6",
     "prove #6 --with-body -o event",
     "check event",
+    "prove --session s1 -o session",
+    "check session",
+    "checkpoint push --policy policy",
+    "check event --policy policy",
     "verify",
 ];
+
+/// The key of a witness.
+const WITNESS: &str = "w1+4d2b158a+BOpKbGPinFIKvvVQexMuxfmVR3auvr57kkIe6mkURtIs";
 
 /// Runs them all; what they print, by shape. A verb that prints nothing for programs is a finding of its own.
 pub(crate) fn answers() -> Answers {
@@ -146,6 +153,8 @@ pub(crate) fn answers() -> Answers {
         "request.json",
         r#"{"model":"claude","max_tokens":5,"messages":[{"role":"assistant","content":"hi"}]}"#,
     );
+    // A witness that is not asked, and not needed.
+    world.write("policy", format!("witness w1 {WITNESS}\nquorum none\n"));
     let mut answers = Answers::new();
     for line in READS {
         gather(&world, line, &mut answers);
