@@ -11,6 +11,8 @@
     reason = "tests: a failed step is a failed test"
 )]
 
+#[path = "proofs/audited.rs"]
+mod audited;
 #[path = "proofs/forged.rs"]
 mod forged;
 #[path = "proofs/hostile.rs"]

@@ -140,3 +140,22 @@ pub(crate) struct Check {
     #[arg(long, value_name = "FILE")]
     pub(crate) policy: Option<PathBuf>,
 }
+
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  acpdb audit -o report.html                  the whole store, to be read or printed\n  \
+    acpdb audit s1 -o s1.json                   one session, for programs\n  \
+    acpdb audit --since 2026-11-01 -o november.html\n\n\
+    It holds recorded texts: give it to those who may read them. What it proves and what not stands in it.\n\
+    0: all that was signed agrees; 3, 4, 8: as acpdb checkpoint show; the report is written all the same."
+)]
+pub(crate) struct Audit {
+    /// One session [default: all]
+    #[arg(value_name = "SESSION")]
+    pub(crate) session: Option<String>,
+    /// What was recorded after this time or event
+    #[arg(long, value_name = "TIME")]
+    pub(crate) since: Option<String>,
+    #[command(flatten)]
+    pub(crate) target: super::Target,
+}

@@ -5,6 +5,8 @@ pub(crate) mod append;
 pub(crate) mod ask;
 pub(crate) mod at;
 pub(crate) mod attach;
+pub(crate) mod audit;
+pub(crate) mod audit_page;
 pub(crate) mod backup;
 pub(crate) mod branch;
 pub(crate) mod check;

@@ -135,6 +135,7 @@ const ACTS: &[&str] = &[
     "check session",
     "checkpoint push --policy policy",
     "check event --policy policy",
+    "audit -o audit.json",
     "verify",
 ];
 
@@ -183,6 +184,9 @@ pub(crate) fn answers() -> Answers {
     for line in ["prove --from old.note -o growth", "check growth", "check old.note"] {
         gather(&world, line, &mut answers);
     }
+    let audited = std::fs::read_to_string(world.path("audit.json")).unwrap();
+    let audited: Value = serde_json::from_str(&audited).unwrap();
+    keep(&audited.to_string(), "audit -o FILE.json", &mut answers);
     // What travels is told from rows of items by its schema.
     let lines = std::fs::read_to_string(world.path("lines.jsonl")).unwrap();
     let told: Vec<&str> = lines.lines().filter(|line| line.starts_with(r#"{"schema""#)).collect();
