@@ -70,11 +70,12 @@ pub(crate) enum CheckpointAct {
 }
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  acpdb checkpoint push --policy witnesses.txt\n  \
-    acpdb checkpoint push --witness http://127.0.0.1:8080 --witness-key w1+1a2b3c4d+BKxu..\n\n\
+#[command(
+    after_help = "Examples:\n  acpdb checkpoint push --policy witnesses.txt   all witnesses of the file\n\n\
     A policy is a file as C2SP tlog-policy has it: witness NAME KEY URL, group NAME 2 NAME NAME NAME, quorum NAME.\n\
     0: enough of them signed; 8: some did; 1: none did; 3: one saw another history; 4: one saw a longer one.\n\
-    What is recorded meanwhile does not wait for witnesses.")]
+    What is recorded meanwhile does not wait for witnesses."
+)]
 pub(crate) struct Push {
     /// Its last event [default: the newest checkpoint]
     #[arg(value_name = "SEQ")]
@@ -98,7 +99,7 @@ pub(crate) struct Push {
     after_help = "Examples:\n  acpdb prove '#297' -o event.tlog-proof     one event, without its texts\n  \
     acpdb prove '#297' --with-body             with them\n  \
     acpdb prove '#290..#297'                   several, in one file\n  \
-    acpdb prove --session s1 -o session.json   all that was signed of a session\n  \
+    acpdb prove --session latest -o session.json   all that was signed of a session\n  \
     acpdb prove --from last-month.note -o grown.json   nothing was rewritten since\n\n\
     Needs a checkpoint over the event: acpdb checkpoint sign. Of other events nothing is shown."
 )]
@@ -144,7 +145,7 @@ pub(crate) struct Check {
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  acpdb audit -o report.html                  the whole store, to be read or printed\n  \
-    acpdb audit s1 -o s1.json                   one session, for programs\n  \
+    acpdb audit latest -o session.json          one session, for programs\n  \
     acpdb audit --since 2026-11-01 -o november.html\n\n\
     It holds recorded texts: give it to those who may read them. What it proves and what not stands in it.\n\
     0: all that was signed agrees; 3, 4, 8: as acpdb checkpoint show; the report is written all the same."

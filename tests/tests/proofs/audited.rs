@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use acpdb_tests::binary::root;
 use serde_json::Value;
 
 use super::world::{FEED, SESSION, World};
@@ -10,7 +11,31 @@ use super::{said, signed, tells};
 fn report(world: &World, arguments: &[&str], file: &str) -> Value {
     let ran = world.run(&[&["audit", "--force", "-o", file], arguments].concat());
     assert!(ran.code == 0, "{}{}", ran.text(), ran.err);
-    serde_json::from_str(&std::fs::read_to_string(world.path(file)).unwrap()).unwrap()
+    read(world, file)
+}
+
+/// A report, which has to have the published shape and no field besides.
+fn read(world: &World, file: &str) -> Value {
+    let report = serde_json::from_str(&std::fs::read_to_string(world.path(file)).unwrap()).unwrap();
+    let schema = std::fs::read_to_string(root().join("docs/schema/audit.json")).unwrap();
+    let mut schema: Value = serde_json::from_str(&schema).unwrap();
+    close(&mut schema);
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let wrong: Vec<String> =
+        validator.iter_errors(&report).map(|error| format!("{}: {error}", error.instance_path())).collect();
+    assert!(wrong.is_empty(), "{wrong:?}");
+    report
+}
+
+fn close(schema: &mut Value) {
+    if let Some(object) = schema.as_object_mut() {
+        if object.get("properties").is_some_and(Value::is_object) && object.contains_key("required") {
+            object.insert("additionalProperties".to_owned(), false.into());
+        }
+        object.values_mut().for_each(close);
+    } else if let Some(list) = schema.as_array_mut() {
+        list.iter_mut().for_each(close);
+    }
 }
 
 fn rows<'a>(report: &'a Value, name: &str) -> &'a [Value] {
@@ -31,7 +56,13 @@ fn logged(world: &World, session: &str) -> BTreeMap<String, Vec<Value>> {
 fn each_call_message_act_and_erasure_of_the_log_is_in_the_report() {
     let world = World::fed();
     world.run(&["import", SESSION]).ok();
-    world.run(&["context", "discard", "call-read-1", "--session", "s1"]);
+    // A call that runs, and one that was refused.
+    let calls = [
+        r#"{"session":"s5","tool_started":{"call":"c1","tool":"bash","params":{"command":"ls"}}}"#,
+        r#"{"session":"s5","tool":{"call":"c2","tool":"bash","params":{},"outcome":"aborted","error":"refused"}}"#,
+    ];
+    world.run_with(&["append", "--stdin"], calls.join("\n") + "\n").ok();
+    world.run(&["context", "discard", "call-grep-1", "--session", "s1"]).ok();
     world.run(&["erase", "#6", "--reason", "a customer's name"]).ok();
     world.run(&["key", "new"]).ok();
     world.run(&["checkpoint", "sign"]).ok();
@@ -75,6 +106,13 @@ fn each_call_message_act_and_erasure_of_the_log_is_in_the_report() {
     assert!(events.contains(&6.into()), "{events:?}");
     assert!(rows(&whole, "files").iter().any(|row| row["path"].as_str().unwrap().contains("orders.rs")));
     assert!(rows(&whole, "hidden").iter().any(|row| row["act"] == "superseded" && row["rule"].is_string()));
+    assert!(rows(&whole, "hidden").iter().any(|row| row["act"] == "discarded" && row["session"] == "s1"));
+    let of_call = |name: &str| rows(&whole, "calls").iter().find(|row| row["call"] == name).unwrap();
+    assert_eq!((&of_call("c1")["outcome"], &of_call("c2")["outcome"]), (&Value::Null, &"aborted".into()));
+    assert_eq!(of_call("c2")["result"][0]["text"], "refused");
+    assert!(rows(&whole, "approvals").iter().any(|row| row["about"] == "c2"));
+    let runs = |gap: &Value| gap["what"] == "call_without_result" && gap["seq"] == of_call("c1")["seq"];
+    assert!(rows(&whole, "gaps").iter().any(runs), "{}", whole["gaps"]);
     // All was signed, so no gap says otherwise.
     assert!(rows(&whole, "gaps").iter().all(|gap| gap["what"] != "not_signed"), "{}", whole["gaps"]);
     assert_eq!(rows(&whole, "checkpoints")[0]["standing"], "agrees");
@@ -120,8 +158,7 @@ fn a_report_of_a_history_that_was_rewritten_says_so() {
     world.run_with(&["--db", "forged", "append", "--stdin"], said("k1", "ONE") + FEED).ok();
     let ran = world.run(&["--db", "forged", "audit", "-o", "forged.json"]);
     tells(&ran, 3, &["forged.json"]);
-    let forged: Value =
-        serde_json::from_str(&std::fs::read_to_string(world.path("forged.json")).unwrap()).unwrap();
+    let forged = read(&world, "forged.json");
     assert_eq!(rows(&forged, "checkpoints")[0]["standing"], "rewritten");
     tells(&world.run(&["audit", "-o", "true.json"]), 0, &["true.json"]);
 }
