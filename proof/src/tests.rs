@@ -149,7 +149,9 @@ fn many_leaves_are_proven_at_once_and_nothing_else_is() {
         for bits in 1..1_u32 << count {
             let shown: Vec<u64> = (0..size).filter(|index| bits >> index & 1 == 1).collect();
             let mut cover = Cover::new(&shown, size).unwrap();
-            leaves.iter().for_each(|leaf| cover.push(*leaf));
+            for leaf in &leaves {
+                cover.push(*leaf);
+            }
             let hashes = cover.hashes().unwrap();
             let leaf = |index: &u64| (*index, leaves[usize::try_from(*index).unwrap()]);
             let told: Vec<(u64, Hash)> = shown.iter().map(leaf).collect();

@@ -93,6 +93,25 @@ pub(crate) fn run(global: &Global, args: &Audit, output: &mut Output) -> Result<
     Ok(code)
 }
 
+/// A call without a result, so far.
+struct Begun {
+    seq: Seq,
+    time: Option<Micros>,
+    row: Value,
+}
+
+/// A row with more fields, in place of those of the same names.
+fn with(mut row: Value, more: Value) -> Value {
+    if let (Some(row), Value::Object(more)) = (row.as_object_mut(), more) {
+        row.extend(more);
+    }
+    row
+}
+
+fn seq_of(row: &Value) -> Option<u64> {
+    row.get("seq").and_then(Value::as_u64)
+}
+
 /// What was found, in the order of the log.
 struct Report<'a> {
     store: &'a Store,
@@ -103,7 +122,7 @@ struct Report<'a> {
     /// Models and providers of each session.
     makers: BTreeMap<StreamId, BTreeSet<(String, String)>>,
     streams: BTreeSet<StreamId>,
-    open: BTreeMap<(StreamId, String), Vec<(Seq, Option<Micros>, Value)>>,
+    open: BTreeMap<(StreamId, String), Vec<Begun>>,
     asked: Vec<Value>,
     calls: Vec<Value>,
     approvals: Vec<Value>,
@@ -140,7 +159,7 @@ impl<'a> Report<'a> {
             match recorded {
                 Ok(recorded) => report.take(&recorded),
                 Err(error) => {
-                    report.gaps.push(json!({ "what": "damage", "detail": Failure::from(error).message }))
+                    report.gaps.push(json!({ "what": "damage", "detail": Failure::from(error).message }));
                 }
             }
         }
@@ -219,15 +238,12 @@ impl<'a> Report<'a> {
     /// What all rows have: where it stands, whose it is, when it was.
     fn row(&self, recorded: &Recorded, more: Value) -> Value {
         let Recorded { seq, event: Event { stream, stamp, .. }, .. } = recorded;
-        let mut row = json!({
+        let row = json!({
             "seq": seq, "session": self.names.full(*stream), "actor": stamp.actor,
             "time": self.names.time(recorded).map(describe::time),
             "recorded_at": describe::time(recorded.recorded_at),
         });
-        if let (Some(row), Value::Object(more)) = (row.as_object_mut(), more) {
-            row.extend(more);
-        }
-        row
+        with(row, more)
     }
 
     /// A text, or what became of it.
@@ -260,7 +276,7 @@ impl<'a> Report<'a> {
                 self.files.push(row);
             }
         }
-        let begun = (seq, self.names.time(recorded), row);
+        let begun = Begun { seq, time: self.names.time(recorded), row };
         self.open.entry((recorded.event.stream, call.call.clone())).or_default().push(begun);
     }
 
@@ -272,34 +288,31 @@ impl<'a> Report<'a> {
             return;
         }
         let ended = self.names.time(recorded);
-        let (seq, began, mut row) = begun.unwrap_or_else(|| {
+        let Begun { seq, time: began, mut row } = begun.unwrap_or_else(|| {
             let detail = "a result whose call was not recorded";
             self.gaps.push(json!({ "what": "result_without_call", "seq": recorded.seq, "detail": detail }));
             let row = self.row(recorded, json!({ "call": call.call, "tool": null, "params": null }));
-            (Seq::ZERO, None, row)
+            Begun { seq: Seq::ZERO, time: None, row }
         });
-        if row["params"].is_null()
+        if row.get("params").is_some_and(Value::is_null)
             && let Ok(Some(start)) = self.store.event(seq)
             && let Payload::ToolCallStarted(started) = &start.event.payload
         {
-            row["params"] = self.text(seq, started.params);
+            row = with(row, json!({ "params": self.text(seq, started.params) }));
         }
         let spent = began.zip(ended).map(|(began, ended)| ended.get().saturating_sub(began.get()) / 1000);
-        row["outcome"] = json!(call.outcome);
-        row["finished_seq"] = json!(recorded.seq);
         // Clocks are set back; a time below zero would be a lie.
-        row["duration_ms"] = json!(spent.filter(|spent| *spent >= 0));
-        row["result"] = json!(self.parts(recorded.seq, &call.output));
+        let spent = spent.filter(|spent| *spent >= 0);
+        let ending = json!({
+            "outcome": call.outcome, "finished_seq": recorded.seq, "duration_ms": spent,
+            "result": self.parts(recorded.seq, &call.output),
+        });
         if call.outcome == Outcome::Aborted {
-            let mut denial = row.clone();
-            denial["record"] = json!("call aborted: cancelled, refused or interrupted");
-            self.approvals.push(json!({
-                "seq": recorded.seq, "session": denial["session"], "actor": recorded.event.stamp.actor,
-                "time": ended.map(describe::time), "recorded_at": describe::time(recorded.recorded_at),
-                "record": denial["record"], "about": call.call, "text": null,
-            }));
+            let record = "call aborted: cancelled, refused or interrupted";
+            let row = self.row(recorded, json!({ "record": record, "about": call.call, "text": null }));
+            self.approvals.push(row);
         }
-        self.calls.push(row);
+        self.calls.push(with(row, ending));
     }
 
     fn erasure(&mut self, recorded: &Recorded, erased: &Erased) {
@@ -321,16 +334,13 @@ impl<'a> Report<'a> {
     /// What is left when the log ends: calls without results, and what rules hid.
     fn close(&mut self) {
         let open: Vec<_> = std::mem::take(&mut self.open).into_values().flatten().collect();
-        for (seq, _, mut row) in open.into_iter().filter(|(seq, ..)| *seq >= self.first) {
+        for Begun { seq, row, .. } in open.into_iter().filter(|begun| begun.seq >= self.first) {
             let detail = "a call without a result: it runs, or its end was not recorded";
             self.gaps.push(json!({ "what": "call_without_result", "seq": seq, "detail": detail }));
-            for name in ["outcome", "finished_seq", "duration_ms"] {
-                row[name] = Value::Null;
-            }
-            row["result"] = json!([]);
-            self.calls.push(row);
+            let ending = json!({ "outcome": null, "finished_seq": null, "duration_ms": null, "result": [] });
+            self.calls.push(with(row, ending));
         }
-        self.calls.sort_by_key(|row| row["seq"].as_u64());
+        self.calls.sort_by_key(seq_of);
         for stream in self.streams.clone() {
             let Ok(view) = self.store.view(stream) else { continue };
             let name = self.names.full(stream);
@@ -343,7 +353,7 @@ impl<'a> Report<'a> {
                 }));
             }
         }
-        self.hidden.sort_by_key(|row| row["seq"].as_u64());
+        self.hidden.sort_by_key(seq_of);
     }
 
     /// Holds the log against what was signed of it; what is not covered is a gap.
@@ -353,11 +363,9 @@ impl<'a> Report<'a> {
         let covered = judged.claims.iter().filter(agrees).filter_map(acpdb_proof::claims::Claim::seq).max();
         let covered = covered.unwrap_or(Seq::ZERO);
         for claim in &judged.claims {
-            let mut value = claims::value(claim);
             let words = claim.seq().map(|seq| format!("events #1 to {seq}"));
-            value["covers"] = json!(words);
-            value["says"] = json!(claims::line(claim));
-            self.checkpoints.push(value);
+            let more = json!({ "covers": words, "says": claims::line(claim) });
+            self.checkpoints.push(with(claims::value(claim), more));
         }
         if covered < self.head {
             let detail = if covered == Seq::ZERO {

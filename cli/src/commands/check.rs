@@ -101,7 +101,9 @@ pub(crate) fn run(args: &Check, output: &mut Output) -> Result<Code, Failure> {
         }
         proven.lines.push(("witnesses", said));
         let names: Vec<&String> = quorum.signed.iter().map(|(name, _)| name).collect();
-        proven.value["witnesses"] = json!(names);
+        if let Some(fields) = proven.value.as_object_mut() {
+            fields.insert("witnesses".to_owned(), json!(names));
+        }
     }
     compare(&proven.checked.checkpoint, matches!(proof, Proof::Note(_)))?;
     print(&proven, output)?;

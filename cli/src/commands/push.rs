@@ -203,13 +203,13 @@ impl Asker<'_> {
                     Some(seen) if seen != old => old = seen,
                     _ if old == size => {
                         let message = format!("it signed another history up to {}", self.checkpoint.seq);
-                        return Err(forked(message));
+                        return Err(forked(&message));
                     }
                     _ => return Err(strange("says that it saw another size, and does not say which")),
                 },
                 422 => {
                     let (old, seq) = (Seq(old), self.checkpoint.seq);
-                    return Err(forked(format!("what it signed up to {old} is not the beginning of {seq}")));
+                    return Err(forked(&format!("what it signed up to {old} is not the beginning of {seq}")));
                 }
                 404 => return Err(unknown("it does not know this store", self.store)),
                 403 => return Err(unknown("it does not believe the key of this store", self.store)),
@@ -288,7 +288,7 @@ fn strange(what: &str) -> Failure {
     Failure::new(Code::Failure, format!("it {what}")).hint("it does not speak C2SP tlog-witness as it should")
 }
 
-fn forked(message: String) -> Failure {
+fn forked(message: &str) -> Failure {
     let failure = Failure::new(Code::Damage, format!("{message}: this store was rewritten, or forked"));
     failure.hint("look for the copy whose history the witness signed; acpdb verify compares this one with what was seen here")
 }

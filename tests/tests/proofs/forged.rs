@@ -74,7 +74,9 @@ struct Truth {
 
 fn root_of(leaves: &[Leaf]) -> acpdb_proof::Hash {
     let mut frontier = Frontier::default();
-    leaves.iter().for_each(|leaf| frontier.push(event::hash(&leaf.salt, &leaf.bytes)));
+    for leaf in leaves {
+        frontier.push(event::hash(&leaf.salt, &leaf.bytes));
+    }
     frontier.root()
 }
 
@@ -200,7 +202,9 @@ fn a_history_that_is_written_again_as_it_was_has_the_same_bytes_and_is_accepted(
     let truth = Truth::new();
     for from in 0..=COUNT {
         let world = truth.worlds[from].fork(5);
-        truth.said[from..].iter().for_each(|said| write(&world, said));
+        for said in &truth.said[from..] {
+            write(&world, said);
+        }
         let (_, leaves) = leaves_of(&world);
         assert_eq!(leaves, truth.leaves, "from {from}");
         let kept = vec![truth.old.clone(), truth.new.clone()];
