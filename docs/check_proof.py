@@ -10,12 +10,10 @@ import base64, hashlib, json, os, struct, sys
 def need(condition, why):
     if not condition:
         raise ValueError(why)
-
 def unbase64(text):
     data = base64.b64decode(text, validate=True)
     need(base64.b64encode(data).decode() == text, "base64 in another form than the one")
     return data
-
 def number(text):
     need(text.isascii() and text.isdigit() and len(text) < 21 and str(int(text)) == text and int(text) < 2**64, "no number")
     return int(text)
@@ -23,23 +21,15 @@ def number(text):
 # Ed25519, RFC 8032
 P, L = 2**255 - 19, 2**252 + 27742317777372353535851937790883648493
 D, ROOT = -121665 * pow(121666, P - 2, P) % P, pow(2, (P - 1) // 4, P)
-
 def add(p, q):
     a, b = (p[1] - p[0]) * (q[1] - q[0]) % P, (p[1] + p[0]) * (q[1] + q[0]) % P
     c, d = 2 * p[3] * q[3] * D % P, 2 * p[2] * q[2] % P
     e, f, g, h = b - a, d - c, d + c, b + a
     return (e * f % P, g * h % P, f * g % P, e * h % P)
-
-def times(scalar, point):
-    result = (0, 1, 1, 0)
-    while scalar:
-        if scalar & 1:
-            result = add(result, point)
-        point, scalar = add(point, point), scalar >> 1
-    return result
-
+def times(scalar, p):
+    half = times(scalar >> 1, add(p, p)) if scalar else (0, 1, 1, 0)
+    return add(half, p) if scalar & 1 else half
 same = lambda p, q: (p[0] * q[2] - q[0] * p[2]) % P == (p[1] * q[2] - q[1] * p[2]) % P == 0
-
 def point(data):
     y = int.from_bytes(data, "little")
     sign, y = y >> 255, y & (2**255 - 1)
@@ -51,12 +41,9 @@ def point(data):
     need((x * x - square) % P == 0 and not (x == 0 and sign), "no point of the curve")
     x = P - x if x & 1 != sign else x
     return (x, y, 1, x * y % P)
-
 BASE = point(bytes.fromhex("58" + "66" * 31))
-
 def signature_holds(public, message, signature):
-    if len(signature) != 64:
-        return False
+    need(len(signature) == 64, "the signature is cut")
     key, r, s = point(public), point(signature[:32]), int.from_bytes(signature[32:], "little")
     small = any(same(times(8, p), (0, 1, 1, 0)) for p in (key, r))
     k = int.from_bytes(hashlib.sha512(signature[:32] + public + message).digest(), "little") % L
@@ -66,7 +53,6 @@ def signature_holds(public, message, signature):
 IV = (0x6A09E667, 0xBB67AE85, 0x3C6EF372, 0xA54FF53A, 0x510E527F, 0x9B05688C, 0x1F83D9AB, 0x5BE0CD19)
 MIX = ((0, 4, 8, 12), (1, 5, 9, 13), (2, 6, 10, 14), (3, 7, 11, 15), (0, 5, 10, 15), (1, 6, 11, 12), (2, 7, 8, 13), (3, 4, 9, 14))
 ORDER = (2, 6, 3, 10, 7, 0, 4, 13, 1, 11, 12, 5, 9, 14, 15, 8)
-
 def compress(chain, block, counter, length, flags):
     words = struct.unpack("<16I", block)
     v = list(chain) + list(IV[:4]) + [counter & 0xFFFFFFFF, counter >> 32, length, flags]
@@ -81,7 +67,6 @@ def compress(chain, block, counter, length, flags):
                 v[b] = (t >> y | t << 32 - y) & 0xFFFFFFFF
         words = [words[i] for i in ORDER]
     return [v[i] ^ v[i + 8] for i in range(8)]
-
 def blake3_node(data, counter, root):
     if len(data) <= 1024:
         chain, blocks = IV, [data[i : i + 64] for i in range(0, len(data), 64)] or [b""]
@@ -96,20 +81,14 @@ def blake3_node(data, counter, root):
 blake3 = lambda data: struct.pack("<8I", *blake3_node(data, 0, True))
 
 # Trees, RFC 6962
-
 sha = lambda *parts: hashlib.sha256(b"".join(parts)).digest()
 split = lambda size: 1 << (size - 1).bit_length() - 1
-
 def root_of(index, size, node, proof):
     """The root that a proof of inclusion leads to, from the last hash down (section 2.1.1)."""
-    if size == 1:
-        need(not proof, "the proof has hashes too many")
-        return node
-    need(proof, "the proof has hashes too few")
-    if index < split(size):
+    need((size == 1) == (not proof), "the proof has hashes too many or too few")
+    if size > 1 and index < split(size):
         return sha(b"\1", root_of(index, split(size), node, proof[:-1]), proof[-1])
-    return sha(b"\1", proof[-1], root_of(index - split(size), size - split(size), node, proof[:-1]))
-
+    return node if size == 1 else sha(b"\1", proof[-1], root_of(index - split(size), size - split(size), node, proof[:-1]))
 def roots_of(old, size, proof, known):
     """The old and the new root that a proof of consistency leads to (section 2.1.2)."""
     if old == size:
@@ -119,11 +98,14 @@ def roots_of(old, size, proof, known):
     if old <= (middle := split(size)):
         first, second = roots_of(old, middle, proof[:-1], known)
         return first, sha(b"\1", second, proof[-1])
-    first, second = roots_of(old - middle, size - middle, proof[:-1], None)
-    return sha(b"\1", proof[-1], first), sha(b"\1", proof[-1], second)
+    return tuple(sha(b"\1", proof[-1], root) for root in roots_of(old - middle, size - middle, proof[:-1], None))
 
 # Notes, events, files
-
+def loaded(text, schema, fields):
+    proof = json.loads(text)
+    need(set(proof) == fields and proof["schema"] == schema, "another version")
+    need(json.dumps(proof, separators=(",", ":"), ensure_ascii=False) + "\n" == text, "the proof is cut, or padded")
+    return proof
 def checkpoint(note, key):
     """Store, size, root and time of a note that the key signed."""
     name, key_id, public = key.strip().split("+", 2)
@@ -143,38 +125,54 @@ def checkpoint(note, key):
     need(origin == name and origin.startswith("acpdb/") and len(root) == 32 and time.startswith("time "), "no checkpoint of a store")
     need(text == f"{origin}\n{number(size)}\n{base64.b64encode(root).decode()}\ntime {number(time[5:])}\n", "no checkpoint")
     return bytes.fromhex(origin[6:]), int(size), root, int(time[5:])
-
-def check_event(text, key):
-    head, _, note = text.partition("\n\n")
-    lines = head.split("\n")
-    need(len(lines) >= 3 and lines[1].startswith("extra ") and lines[2].startswith("index "), "the proof is cut")
-    store, size, root, _ = checkpoint(note, key)
-    opening, index, proof = json.loads(unbase64(lines[1][6:])), number(lines[2][6:]), [unbase64(line) for line in lines[3:]]
+def opened(opening, of, said):
+    """The seq and the leaf's hash of an event that is shown; adds to what is said of it."""
     need(set(opening) == {"schema", "salt", "event", "bodies"} and opening["schema"] == "acpdb.opening/1", "another version")
     salt, event = unbase64(opening["salt"]), unbase64(opening["event"])
     need(len(salt) == 32 and len(event) >= 108 and event[:16] == b"acpdb event v1\0\0", "no event")
-    of, seq, recorded = struct.unpack_from("<16sQq", event, 16)
+    store, seq, recorded = struct.unpack_from("<16sQq", event, 16)
     kind, _, payload = struct.unpack_from("<HHI", event, 48)
     rows = struct.unpack_from("<I", event, 104)[0]
-    need(len(event) == 108 + 52 * rows + payload and of == store and seq == index + 1, "the event is of another store or place")
-    need(index < size and all(len(node) == 32 for node in proof), "the event is not in the tree")
-    leaf = sha(b"\0", sha(b"acpdb leaf v1\0\0\0", salt, event))
-    need(root_of(index, size, leaf, proof) == root, "the event is not in the tree that was signed")
-    before, said = -1, [f"event {seq} of kind {kind} was recorded at {recorded / 1e6:.6f} in store {store.hex()}"]
+    need(len(event) == 108 + 52 * rows + payload and store == of, "the event is of another store")
+    before = said.append(f"event {seq} of kind {kind} was recorded at {recorded / 1e6:.6f} in store {store.hex()}") or -1
     for shown in opening["bodies"]:
-        row, salt, body = shown["row"], unbase64(shown["salt"]), unbase64(shown["bytes"])
-        need(set(shown) == {"row", "salt", "bytes"} and before < row < rows and len(salt) == 16, "no text of the event")
+        row, body_salt, body = shown["row"], unbase64(shown["salt"]), unbase64(shown["bytes"])
+        need(set(shown) == {"row", "salt", "bytes"} and before < row < rows and len(body_salt) == 16, "no text of the event")
         digest, length, stored, form = struct.unpack_from("<32sII12s", event, 108 + 52 * row)
-        found = blake3(b"acpdb body v1\0\0\0" + salt + struct.pack("<Q", len(body)) + blake3(body))
+        found = blake3(b"acpdb body v1\0\0\0" + body_salt + struct.pack("<Q", len(body)) + blake3(body))
         need(found == digest and length == stored == len(body) and form == b"\0\0\1" + bytes(9), "a text is another one")
-        said.append(f"text {row} " + json.dumps(body.decode("utf-8", "replace")))
-        before = row
+        before = said.append(f"text {row} " + json.dumps(body.decode("utf-8", "replace"))) or row
+    return seq, sha(b"\0", sha(b"acpdb leaf v1\0\0\0", salt, event))
+def check_event(text, key):
+    head, _, note = text.partition("\n\n")
+    lines, said = head.split("\n"), []
+    need(len(lines) >= 3 and lines[1].startswith("extra ") and lines[2].startswith("index "), "the proof is cut")
+    store, size, root, _ = checkpoint(note, key)
+    index, proof = number(lines[2][6:]), [unbase64(line) for line in lines[3:]]
+    seq, leaf = opened(json.loads(unbase64(lines[1][6:])), store, said)
+    need(seq == index + 1 and index < size and all(len(node) == 32 for node in proof), "the event is not in the tree")
+    need(root_of(index, size, leaf, proof) == root, "the event is not in the tree that was signed")
+    return said
+
+def covered(leaves, low, high, hashes):
+    """The root over leaves low to high: of those that are shown, and the next hash for each subtree without one."""
+    if not leaves or high - low == 1:
+        return leaves[0][1] if leaves else next(hashes)
+    middle = low + split(high - low)
+    left = covered([leaf for leaf in leaves if leaf[0] <= middle], low, middle, hashes)
+    return sha(b"\1", left, covered([leaf for leaf in leaves if leaf[0] > middle], middle, high, hashes))
+
+def check_events(text, key):
+    proof, said = loaded(text, "acpdb.events/1", {"schema", "note", "events", "hashes"}), []
+    store, size, root, _ = checkpoint(proof["note"], key)
+    leaves = [opened(opening, store, said) for opening in proof["events"]]
+    seqs, hashes = [0] + [seq for seq, _ in leaves], iter([unbase64(node) for node in proof["hashes"]])
+    need(leaves and all(a < b for a, b in zip(seqs, seqs[1:])) and seqs[-1] <= size, "the events are not in the tree")
+    need(covered(leaves, 0, size, hashes) == root and next(hashes, None) is None, "the events are not in the tree that was signed")
     return said
 
 def check_growth(text, key):
-    proof = json.loads(text)
-    need(set(proof) == {"schema", "old", "new", "hashes"} and proof["schema"] == "acpdb.consistency/1", "another version")
-    need(json.dumps(proof, separators=(",", ":"), ensure_ascii=False) + "\n" == text, "the proof is cut, or padded")
+    proof = loaded(text, "acpdb.consistency/1", {"schema", "old", "new", "hashes"})
     (of, old, old_root, old_time), (store, new, new_root, new_time) = checkpoint(proof["old"], key), checkpoint(proof["new"], key)
     need(of == store and 0 < old <= new and (old == new or old_time <= new_time), "the checkpoints do not follow each other")
     hashes = [unbase64(node) for node in proof["hashes"]]
@@ -187,12 +185,14 @@ def main(path, key):
         text = open(path, newline="").read()
         if text.startswith("c2sp.org/tlog-proof@v1\n"):
             said = check_event(text, key)
+        elif text.startswith('{"schema":"acpdb.events/1"'):
+            said = check_events(text, key)
         elif text.startswith("{"):
             said = check_growth(text, key)
         else:
             store, size, _, time = checkpoint(text, key)
             said = [f"store {store.hex()} had {size} events, signed at {time}"]
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError, StopIteration) as error:
         sys.exit(print(f"{path} proves nothing: {error}", file=sys.stderr) or 3)
     print("\n".join(said))
 

@@ -33,7 +33,7 @@ fn below(name: &str) -> Result<PathBuf, Failure> {
 }
 
 /// The text of a file; `None` if there is none.
-fn read(path: &Path) -> Result<Option<String>, Failure> {
+pub(crate) fn read(path: &Path) -> Result<Option<String>, Failure> {
     let failed = |error: &std::io::Error| Failure::io("read", &path.display().to_string(), error);
     let file = match std::fs::File::open(path) {
         Ok(file) => file,

@@ -49,9 +49,10 @@ pub struct ShownBody {
     pub bytes: Vec<u8>,
 }
 
+/// An opening as JSON has it.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Text {
+pub(crate) struct Text {
     schema: String,
     salt: String,
     event: String,
@@ -76,18 +77,22 @@ impl Opening {
     /// # Errors
     /// None that can be met: all of it is text.
     pub fn to_json(&self) -> Result<String, ProofError> {
+        serde_json::to_string(&self.to_text())
+            .map_err(|_| ProofError::malformed("the event cannot be written as JSON"))
+    }
+
+    pub(crate) fn to_text(&self) -> Text {
         let body = |body: &ShownBody| BodyText {
             row: body.row,
             salt: base64(&body.salt),
             bytes: base64(&body.bytes),
         };
-        let text = Text {
+        Text {
             schema: SCHEMA.to_owned(),
             salt: base64(&self.salt),
             event: base64(&self.event),
             bodies: self.bodies.iter().map(body).collect(),
-        };
-        serde_json::to_string(&text).map_err(|_| ProofError::malformed("the event cannot be written as JSON"))
+        }
     }
 
     /// Reads that JSON.
@@ -96,7 +101,10 @@ impl Opening {
     /// [`ProofError::Malformed`].
     pub fn parse(json: &[u8]) -> Result<Self, ProofError> {
         let wrong = || ProofError::malformed("what the proof shows of the event cannot be read");
-        let text: Text = serde_json::from_slice(json).map_err(|_| wrong())?;
+        Self::from_text(&serde_json::from_slice(json).map_err(|_| wrong())?)
+    }
+
+    pub(crate) fn from_text(text: &Text) -> Result<Self, ProofError> {
         if text.schema != SCHEMA {
             return Err(ProofError::malformed("what the proof shows of the event is of another version"));
         }

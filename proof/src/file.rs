@@ -45,7 +45,7 @@ pub struct EventProof {
     pub note: String,
 }
 
-fn hash_of(text: &str) -> Result<Hash, ProofError> {
+pub(crate) fn hash_of(text: &str) -> Result<Hash, ProofError> {
     let bytes = from_base64(text)?.try_into();
     bytes.map(Hash).map_err(|_| ProofError::malformed("a hash of the proof has another length"))
 }

@@ -13,12 +13,15 @@
 //! (tlog-checkpoint, signed-note, tlog-proof). So tools that are not ours can check them.
 
 pub mod checkpoint;
+pub mod claims;
 pub mod event;
+pub mod events;
 pub mod file;
 pub mod note;
 #[cfg(test)]
 mod tests;
 pub mod tree;
+pub mod witness;
 
 use acpdb_engine::ids::{Seq, StoreId};
 
@@ -54,6 +57,19 @@ pub enum ProofError {
     NotIncluded {
         /// The event.
         seq: Seq,
+    },
+    /// Several events, one of which is not the one that the tree has there.
+    #[error(
+        "the events are not those of the tree that was signed: one was changed or moved, or the proof was"
+    )]
+    NotCovered,
+    /// A witness says something that is not so.
+    #[error("the witness {name} {what}")]
+    Witness {
+        /// The name of its key.
+        name: String,
+        /// What is wrong.
+        what: &'static str,
     },
     /// Text and digest of a body disagree.
     #[error("body {row} of event {seq} is not the one that was recorded")]
@@ -92,7 +108,10 @@ impl ProofError {
 }
 
 pub use checkpoint::{Checkpoint, origin, store_of};
+pub use claims::{Claims, Judged};
 pub use event::{Opening, commitment};
+pub use events::EventsProof;
 pub use file::{Checked, ConsistencyProof, EventProof};
 pub use note::{Note, SignerKey, VerifierKey};
-pub use tree::{Frontier, Gather, Hash};
+pub use tree::{Cover, Frontier, Gather, Hash};
+pub use witness::{Policy, WitnessKey};

@@ -101,7 +101,7 @@ impl std::fmt::Display for VerifierKey {
     }
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -228,6 +228,47 @@ impl Note {
     /// The text. That a key signed it is not checked here.
     pub fn text_unchecked(&self) -> &str {
         &self.text
+    }
+
+    /// The signatures that name a key, each without the key's id.
+    pub(crate) fn named<'n>(&'n self, name: &'n str, id: [u8; 4]) -> impl Iterator<Item = &'n [u8]> {
+        let named = self.signatures.iter().filter(move |signed| signed.id == id && signed.name == name);
+        named.map(|signed| signed.signature.as_slice())
+    }
+
+    /// The note with the signatures of one key alone.
+    pub(crate) fn only(&self, name: &str, id: [u8; 4]) -> Self {
+        let own = self.signatures.iter().filter(|signed| signed.id == id && signed.name == name);
+        Self { text: self.text.clone(), signatures: own.cloned().collect() }
+    }
+
+    /// The note with the signatures that another copy of it has more. One that is there already stays as it is.
+    ///
+    /// # Errors
+    /// [`ProofError::Malformed`] if the texts differ, or there are too many.
+    pub fn merged(&self, other: &Self) -> Result<Self, ProofError> {
+        if self.text != other.text {
+            return Err(ProofError::malformed("two signed notes have different texts"));
+        }
+        let mut merged = self.clone();
+        for signed in &other.signatures {
+            let is_there = merged.signatures.iter().any(|own| own.id == signed.id && own.name == signed.name);
+            if !is_there {
+                merged.signatures.push(signed.clone());
+            }
+        }
+        // A limit that reading has, writing has, too.
+        Self::parse(&merged.to_text())
+    }
+
+    /// The note as a file has it.
+    pub fn to_text(&self) -> String {
+        let mut text = format!("{}\n", self.text);
+        for Signed { name, id, signature } in &self.signatures {
+            let signed: Vec<u8> = id.iter().chain(signature).copied().collect();
+            text.push_str(&format!("{DASH}{name} {}\n", base64(&signed)));
+        }
+        text
     }
 
     /// The first of `keys` that signed the text.

@@ -141,6 +141,42 @@ fn a_proof_of_the_largest_tree_is_short_and_the_end_of_leaves_is_told() {
     assert_eq!(gather.roots(), None);
 }
 
+#[test]
+fn many_leaves_are_proven_at_once_and_nothing_else_is() {
+    for count in 1..=9_usize {
+        let leaves = numbered(count);
+        let (root, size) = (slow_root(&leaves), count as u64);
+        for bits in 1..1_u32 << count {
+            let shown: Vec<u64> = (0..size).filter(|index| bits >> index & 1 == 1).collect();
+            let mut cover = Cover::new(&shown, size).unwrap();
+            for leaf in &leaves {
+                cover.push(*leaf);
+            }
+            let hashes = cover.hashes().unwrap();
+            let leaf = |index: &u64| (*index, leaves[usize::try_from(*index).unwrap()]);
+            let told: Vec<(u64, Hash)> = shown.iter().map(leaf).collect();
+            assert!(verify_cover(&told, size, &hashes, root), "{shown:?} of {count}");
+            // A single leaf has the hashes that its own proof has.
+            if let [index] = shown.as_slice() {
+                assert_eq!(hashes.len(), inclusion_ranges(*index, size).unwrap().len());
+            }
+            // Another size with the same root is one that the note says; another place, order or number of leaves is refused.
+            let mut moved = told.clone();
+            moved[0].0 = (moved[0].0 + 1) % size;
+            assert_eq!(verify_cover(&moved, size, &hashes, root), size == 1, "{shown:?} of {count}");
+            let twice = [told.clone(), vec![told[0]]].concat();
+            assert!(!verify_cover(&twice, size, &hashes, root));
+            assert!(!verify_cover(&told, size, &[hashes.clone(), vec![root]].concat(), root));
+            assert!(!verify_cover(&told[1..], size, &hashes, root));
+            if !hashes.is_empty() {
+                assert!(!verify_cover(&told, size, &hashes[1..], root));
+            }
+        }
+        assert!(Cover::new(&[], size).is_none() && Cover::new(&[size], size).is_none());
+        assert!(Cover::new(&[0, 0], size).is_none() && !verify_cover(&[], size, &[root], root));
+    }
+}
+
 proptest! {
     #[test]
     fn every_change_of_a_proof_is_refused(

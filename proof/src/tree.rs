@@ -101,6 +101,83 @@ impl Gather {
     }
 }
 
+/// The leaves that are shown, and the roots over all others: what proves many leaves at once.
+///
+/// The tree is walked from the left. A subtree without a shown leaf is one hash; one with a shown leaf is entered.
+#[derive(Debug)]
+pub struct Cover {
+    ranges: std::vec::IntoIter<Range<u64>>,
+    range: Option<Range<u64>>,
+    frontier: Frontier,
+    found: Vec<Hash>,
+    next: u64,
+}
+
+impl Cover {
+    /// For leaves that rise, of a tree of `size`. `None`: they do not, or one is not in it.
+    pub fn new(shown: &[u64], size: u64) -> Option<Self> {
+        let mut ranges = Vec::new();
+        is_rising(shown, size).then(|| hidden_ranges(shown, 0..size, &mut ranges))?;
+        let mut ranges = ranges.into_iter();
+        let range = ranges.next();
+        Some(Self { ranges, range, frontier: Frontier::default(), found: Vec::new(), next: 0 })
+    }
+
+    /// Takes the hash of the next leaf. Cost: one hash on average.
+    pub fn push(&mut self, leaf: Hash) {
+        let at = self.next;
+        self.next = at.saturating_add(1);
+        let Some(range) = self.range.as_ref().filter(|range| range.contains(&at)) else { return };
+        self.frontier.push(leaf);
+        if range.end == self.next {
+            self.found.push(std::mem::take(&mut self.frontier).root());
+            self.range = self.ranges.next();
+        }
+    }
+
+    /// The hashes, from the left. `None`: the leaves ended before the tree did.
+    pub fn hashes(self) -> Option<Vec<Hash>> {
+        self.range.is_none().then_some(self.found)
+    }
+}
+
+/// Whether there are leaves, each once and in order, in a tree of `size`.
+fn is_rising(shown: &[u64], size: u64) -> bool {
+    shown.is_sorted_by(|left, right| left < right) && shown.last().is_some_and(|last| *last < size)
+}
+
+fn hidden_ranges(shown: &[u64], range: Range<u64>, found: &mut Vec<Range<u64>>) {
+    if shown.is_empty() {
+        found.push(range);
+    } else if range.end - range.start > 1 {
+        let middle = range.start + split(range.end - range.start);
+        let (left, right) = shown.split_at(shown.partition_point(|index| *index < middle));
+        hidden_ranges(left, range.start..middle, found);
+        hidden_ranges(right, middle..range.end, found);
+    }
+}
+
+/// Whether shown leaves and the hashes over all others lead to a root: each hash is used, once.
+pub fn verify_cover(shown: &[(u64, Hash)], size: u64, proof: &[Hash], root: Hash) -> bool {
+    let mut hashes = proof.iter();
+    let indexes: Vec<u64> = shown.iter().map(|(index, _)| *index).collect();
+    is_rising(&indexes, size) && joined(shown, 0..size, &mut hashes) == Some(root) && hashes.next().is_none()
+}
+
+/// The root over a range. Enters at most 64 levels.
+fn joined(shown: &[(u64, Hash)], range: Range<u64>, hashes: &mut std::slice::Iter<'_, Hash>) -> Option<Hash> {
+    match shown {
+        [] => hashes.next().copied(),
+        [(_, leaf)] if range.end - range.start == 1 => Some(*leaf),
+        _ => {
+            let middle = range.start + split(range.end - range.start);
+            let (left, right) = shown.split_at(shown.partition_point(|(index, _)| *index < middle));
+            let left = joined(left, range.start..middle, hashes)?;
+            Some(node_hash(&left, &joined(right, middle..range.end, hashes)?))
+        }
+    }
+}
+
 /// The largest power of two below `count`, which is at least 2.
 fn split(count: u64) -> u64 {
     1_u64.checked_shl(count.saturating_sub(1).ilog2()).unwrap_or(1)

@@ -21,7 +21,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Memory and rules", &["memory", "policy"]),
     ("Beside an agent", &["step", "mcp", "hook", "plugin", "proxy", "service", "append", "detach", "lint"]),
     ("Hand on", &["export", "merge", "backup"]),
-    ("Secrets and proofs", &["scan", "erase", "key", "checkpoint", "prove", "check"]),
+    ("Secrets and proofs", &["scan", "erase", "key", "checkpoint", "prove", "check", "audit"]),
     ("The store", &["info", "verify", "doctor", "head", "hosts", "seal", "reindex", "salvage", "trust"]),
     ("The program", &["config", "completions", "man", "help"]),
 ];

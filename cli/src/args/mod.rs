@@ -40,7 +40,7 @@ pub(crate) use memory::{
     MemoryScope, MemorySupersede,
 };
 pub(crate) use policy::{Policy, PolicyAct, PolicyImport, PolicySet};
-pub(crate) use proof::{Check, CheckpointAct, CheckpointVerb, Key, KeyAct, Prove};
+pub(crate) use proof::{Audit, Check, CheckpointAct, CheckpointVerb, Key, KeyAct, Prove, Push};
 pub(crate) use read::{
     Ask, Explain, History, List, Log, SessionNamed, SessionOption, SessionSort, Sessions, Show, Simulate,
     SimulateMode, Stats, StatsStyle,
@@ -209,6 +209,8 @@ pub(crate) enum Verb {
     Prove(Prove),
     /// Whether a file proves what it claims; needs no store: 0 yes, 3 no, 4 older than what was seen
     Check(Check),
+    /// A report for people and programs: who did what, what was hidden or erased, and how far it is proven
+    Audit(Audit),
     /// What is wrong with the store, if anything, and what to do next
     Doctor,
     /// A verified copy of the store, beside its writers

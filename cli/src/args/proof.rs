@@ -39,9 +39,10 @@ pub(crate) enum KeyAct {
 #[command(
     after_help = "Examples:\n  acpdb checkpoint sign                all events up to now, with your key\n  \
     acpdb checkpoint show                what was signed, and whether it still holds\n  \
-    acpdb checkpoint export > now.note   for those who are to remember it\n\n\
+    acpdb checkpoint export > now.note   for those who are to remember it\n  \
+    acpdb checkpoint push --policy witnesses.txt   others sign that it only grew\n\n\
     A checkpoint is kept beside the log, and what was seen last is remembered beside your settings: if the\n\
-    whole folder is set back, acpdb verify says so."
+    whole folder is set back, acpdb verify says so. A checkpoint whose key is not known here proves nothing: 8."
 )]
 pub(crate) struct CheckpointVerb {
     #[command(subcommand)]
@@ -58,6 +59,8 @@ pub(crate) enum CheckpointAct {
     },
     /// What was signed, and whether the log still agrees
     Show,
+    /// Ask witnesses to sign that the history only grew since they saw it last, as C2SP tlog-witness has it
+    Push(Push),
     /// Print a signed checkpoint, as C2SP tlog-checkpoint has it
     Export {
         /// Its last event [default: the newest]
@@ -68,17 +71,47 @@ pub(crate) enum CheckpointAct {
 
 #[derive(Debug, clap::Args)]
 #[command(
+    after_help = "Examples:\n  acpdb checkpoint push --policy witnesses.txt   all witnesses of the file\n\n\
+    A policy is a file as C2SP tlog-policy has it: witness NAME KEY URL, group NAME 2 NAME NAME NAME, quorum NAME.\n\
+    0: enough of them signed; 8: some did; 1: none did; 3: one saw another history; 4: one saw a longer one.\n\
+    What is recorded meanwhile does not wait for witnesses."
+)]
+pub(crate) struct Push {
+    /// Its last event [default: the newest checkpoint]
+    #[arg(value_name = "SEQ")]
+    pub(crate) seq: Option<String>,
+    /// Where a witness takes requests; http for this machine only
+    #[arg(long, value_name = "URL", requires = "witness_key", required_unless_present = "policy")]
+    pub(crate) witness: Option<String>,
+    /// The key of that witness
+    #[arg(long, value_name = "KEY", requires = "witness")]
+    pub(crate) witness_key: Option<String>,
+    /// Witnesses, and how many are needed
+    #[arg(long, value_name = "FILE", conflicts_with = "witness")]
+    pub(crate) policy: Option<PathBuf>,
+    /// How long one witness is waited for
+    #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=600))]
+    pub(crate) timeout: u64,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(
     after_help = "Examples:\n  acpdb prove '#297' -o event.tlog-proof     one event, without its texts\n  \
     acpdb prove '#297' --with-body             with them\n  \
+    acpdb prove '#290..#297'                   several, in one file\n  \
+    acpdb prove --session latest -o session.json   all that was signed of a session\n  \
     acpdb prove --from last-month.note -o grown.json   nothing was rewritten since\n\n\
     Needs a checkpoint over the event: acpdb checkpoint sign. Of other events nothing is shown."
 )]
 pub(crate) struct Prove {
-    /// The event
-    #[arg(value_name = "SEQ", required_unless_present = "from", conflicts_with_all = ["from", "to"])]
+    /// The event, or the first and the last of several
+    #[arg(value_name = "SEQ", required_unless_present_any = ["from", "session"], conflicts_with_all = ["from", "to", "session"])]
     pub(crate) seq: Option<String>,
-    /// Show the event's texts, too
-    #[arg(long, requires = "seq")]
+    /// All events of this session that the newest checkpoint covers
+    #[arg(long, value_name = "SESSION", conflicts_with_all = ["from", "to"])]
+    pub(crate) session: Option<String>,
+    /// Show the texts of the events, too
+    #[arg(long, conflicts_with = "from")]
     pub(crate) with_body: bool,
     /// An earlier checkpoint: its last event, or a file
     #[arg(long, value_name = "A")]
@@ -96,7 +129,7 @@ pub(crate) struct Prove {
     acpdb check grown.json --key \"$(cat auditor.key)\"\n  \
     acpdb check now.note\n\n\
     Needs no store. 0: it proves what is printed; 3: it proves nothing, or contradicts what was seen here;\n\
-    4: a checkpoint older than what was seen here. docs/check_proof.py does the same without acpdb.")]
+    4: a checkpoint older than what was seen here. A policy is one of acpdb checkpoint push. docs/check_proof.py does the same without acpdb.")]
 pub(crate) struct Check {
     /// What acpdb prove or acpdb checkpoint export wrote
     #[arg(value_name = "FILE")]
@@ -104,4 +137,26 @@ pub(crate) struct Check {
     /// A key as acpdb key show prints it, or a file with it [default: yours and those that you trust]
     #[arg(long, value_name = "KEY")]
     pub(crate) key: Vec<String>,
+    /// Which witnesses have to have signed, too
+    #[arg(long, value_name = "FILE")]
+    pub(crate) policy: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  acpdb audit -o report.html                  the whole store, to be read or printed\n  \
+    acpdb audit latest -o session.json          one session, for programs\n  \
+    acpdb audit --since 2026-11-01 -o november.html\n\n\
+    It holds recorded texts: give it to those who may read them. What it proves and what not stands in it.\n\
+    0: all that was signed agrees; 3, 4, 8: as acpdb checkpoint show; the report is written all the same."
+)]
+pub(crate) struct Audit {
+    /// One session [default: all]
+    #[arg(value_name = "SESSION")]
+    pub(crate) session: Option<String>,
+    /// What was recorded after this time or event
+    #[arg(long, value_name = "TIME")]
+    pub(crate) since: Option<String>,
+    #[command(flatten)]
+    pub(crate) target: super::Target,
 }

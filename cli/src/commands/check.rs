@@ -2,13 +2,16 @@
 
 use std::io::Read as _;
 
+use acpdb_engine::codec::LeafEvent;
 use acpdb_engine::event::KIND_LABELS;
 use acpdb_engine::ids::StoreId;
 use acpdb_proof::file::EVENT_PROOF;
-use acpdb_proof::{Checked, Checkpoint, ConsistencyProof, EventProof, Note, ProofError, VerifierKey};
+use acpdb_proof::{
+    Checked, Checkpoint, ConsistencyProof, EventProof, EventsProof, Note, ProofError, VerifierKey,
+};
 use serde_json::{Value, json};
 
-use super::{claims, describe};
+use super::{claims, describe, push};
 use crate::args::Check;
 use crate::failure::{Code, Failure};
 use crate::keys;
@@ -20,6 +23,7 @@ const FILE_BYTES_MAX: u64 = 256 << 20;
 /// What a file is.
 enum Proof {
     Event(Box<EventProof>),
+    Events(EventsProof),
     Growth(ConsistencyProof),
     Note(String),
 }
@@ -28,6 +32,8 @@ impl Proof {
     fn parse(text: String) -> Result<Self, ProofError> {
         if text.starts_with(EVENT_PROOF) {
             EventProof::parse(&text).map(|proof| Self::Event(Box::new(proof)))
+        } else if text.starts_with("{\"schema\":\"acpdb.events/1\"") {
+            EventsProof::parse(&text).map(Self::Events)
         } else if text.starts_with('{') {
             ConsistencyProof::parse(&text).map(Self::Growth)
         } else {
@@ -35,14 +41,19 @@ impl Proof {
         }
     }
 
-    /// The store that it claims to be of: which of the known keys count.
-    fn store(&self) -> Result<StoreId, ProofError> {
-        let note = match self {
+    /// The note that it rests on.
+    fn note(&self) -> Result<Note, ProofError> {
+        Note::parse(match self {
             Self::Event(proof) => &proof.note,
+            Self::Events(proof) => &proof.note,
             Self::Growth(proof) => &proof.new,
             Self::Note(note) => note,
-        };
-        Ok(Checkpoint::parse(Note::parse(note)?.text_unchecked())?.store)
+        })
+    }
+
+    /// The store that it claims to be of: which of the known keys count.
+    fn store(&self) -> Result<StoreId, ProofError> {
+        Ok(Checkpoint::parse(self.note()?.text_unchecked())?.store)
     }
 }
 
@@ -66,18 +77,34 @@ pub(crate) fn run(args: &Check, output: &mut Output) -> Result<Code, Failure> {
     let text = String::from_utf8(bytes)
         .map_err(|_| Failure::new(Code::Damage, format!("{shown} proves nothing: it is no text")))?;
     let proof = Proof::parse(text).map_err(|error| nothing(&error))?;
-    let mut given = Vec::new();
+    let policy = args.policy.as_deref().map(push::policy_of).transpose()?;
+    let mut given = policy.as_ref().map(|policy| policy.logs().to_vec()).unwrap_or_default();
     for key in &args.key {
         given.extend(keys::verifiers(key)?);
     }
-    if args.key.is_empty() {
+    if given.is_empty() && args.key.is_empty() {
         given = keys::known(proof.store().map_err(|error| nothing(&error))?)?;
     }
     if given.is_empty() {
         let failure = Failure::usage("there is no key to check it with");
         return Err(failure.hint("name one with --key, as acpdb key show prints it where it was signed"));
     }
-    let proven = check(&proof, &given).map_err(|error| nothing(&error))?;
+    let mut proven = check(&proof, &given).map_err(|error| nothing(&error))?;
+    if let Some(policy) = &policy {
+        let quorum = policy.judge(&proof.note().map_err(|error| nothing(&error))?);
+        let said = push::words(&quorum);
+        if !quorum.is_enough {
+            let message =
+                format!("{shown} proves nothing under this policy: too few witnesses signed; {said}");
+            return Err(Failure::new(Code::Damage, message)
+                .hint("where it was signed, acpdb checkpoint push asks them; then export or prove anew"));
+        }
+        proven.lines.push(("witnesses", said));
+        let names: Vec<&String> = quorum.signed.iter().map(|(name, _)| name).collect();
+        if let Some(fields) = proven.value.as_object_mut() {
+            fields.insert("witnesses".to_owned(), json!(names));
+        }
+    }
     compare(&proven.checked.checkpoint, matches!(proof, Proof::Note(_)))?;
     print(&proven, output)?;
     Ok(Code::Ok)
@@ -86,6 +113,7 @@ pub(crate) fn run(args: &Check, output: &mut Output) -> Result<Code, Failure> {
 fn check<'k>(proof: &Proof, keys: &'k [VerifierKey]) -> Result<Proven<'k>, ProofError> {
     match proof {
         Proof::Event(proof) => of_event(proof, keys),
+        Proof::Events(proof) => of_events(proof, keys),
         Proof::Growth(proof) => {
             let (old, checked) = proof.check(keys)?;
             let new = checked.checkpoint.seq;
@@ -105,8 +133,7 @@ fn check<'k>(proof: &Proof, keys: &'k [VerifierKey]) -> Result<Proven<'k>, Proof
 fn of_event<'k>(proof: &EventProof, keys: &'k [VerifierKey]) -> Result<Proven<'k>, ProofError> {
     let checked = proof.check(keys)?;
     let event = proof.opening.read()?;
-    let number = event.envelope.kind;
-    let kind = KIND_LABELS.iter().find(|(known, _)| *known == number).map_or("unknown", |(_, label)| *label);
+    let kind = kind_of(&event);
     let bodies = &proof.opening.bodies;
     let mut lines = vec![
         ("proves", format!("{} {kind} was recorded", event.seq)),
@@ -127,6 +154,39 @@ fn of_event<'k>(proof: &EventProof, keys: &'k [VerifierKey]) -> Result<Proven<'k
         "stream": event.envelope.stream, "text_count": event.rows.len(), "texts": texts,
     });
     Ok(Proven { checked, lines, value })
+}
+
+/// Lines and values of events that are shown.
+fn of_events<'k>(proof: &EventsProof, keys: &'k [VerifierKey]) -> Result<Proven<'k>, ProofError> {
+    let found = proof.check(keys)?;
+    let count = describe::count(proof.openings.len() as u64, "event");
+    let of = found.stream.map(|stream| format!(" of stream {stream}")).unwrap_or_default();
+    let (first, last) = (found.first, found.last);
+    let mut lines = vec![("proves", format!("{count}{of} from {first} to {last} were recorded"))];
+    let mut events = Vec::new();
+    for opening in &proof.openings {
+        let event = opening.read()?;
+        let (kind, time) = (kind_of(&event), describe::time(event.time));
+        lines.push(("event", format!("{} {kind} {time}", event.seq)));
+        let mut texts = Vec::new();
+        for body in &opening.bodies {
+            let text = String::from_utf8_lossy(&body.bytes);
+            lines.push(("text", escape(&text, Escape::Line).into_owned()));
+            texts.push(json!({ "row": body.row, "text": text }));
+        }
+        events.push(json!({
+            "event": event.seq, "kind": kind, "recorded_at": time, "stream": event.envelope.stream,
+            "text_count": event.rows.len(), "texts": texts,
+        }));
+    }
+    let value =
+        json!({ "proves": "events", "from": first, "to": last, "stream": found.stream, "events": events });
+    Ok(Proven { checked: found.checked, lines, value })
+}
+
+fn kind_of(event: &LeafEvent<'_>) -> &'static str {
+    let number = event.envelope.kind;
+    KIND_LABELS.iter().find(|(known, _)| *known == number).map_or("unknown", |(_, label)| *label)
 }
 
 /// Holds what is claimed against what was seen last of that store on this machine.

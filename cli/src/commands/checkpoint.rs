@@ -2,11 +2,10 @@
 
 use acpdb_engine::Store;
 use acpdb_engine::ids::Seq;
-use acpdb_proof::{Checkpoint, Note};
+use acpdb_proof::{Checkpoint, Judged, Note};
 use serde_json::json;
 
-use super::claims::{self, Judged};
-use super::{describe, head};
+use super::{claims, describe, head};
 use crate::args::{CheckpointAct, CheckpointVerb, Global};
 use crate::failure::{Code, Failure};
 use crate::output::Output;
@@ -17,6 +16,7 @@ pub(crate) fn run(global: &Global, args: &CheckpointVerb, output: &mut Output) -
     match &args.act {
         CheckpointAct::Sign { key } => sign(&place::write(global, output)?, key, output),
         CheckpointAct::Show => show(&place::read(global, output)?, output),
+        CheckpointAct::Push(args) => super::push::run(&place::write(global, output)?, args, output),
         CheckpointAct::Export { seq } => {
             let seq = seq.as_deref().map(head::seq_of).transpose()?;
             let store = place::read(global, output)?;
@@ -47,12 +47,12 @@ fn damaged(seq: Seq, why: &str) -> Failure {
 
 /// A checkpoint that is kept beside the log; the newest where none is named.
 pub(crate) fn kept(store: &Store, seq: Option<Seq>) -> Result<(Seq, String), Failure> {
-    let newest = || Ok::<_, Failure>(store.checkpoint_seqs()?.last().copied());
+    let newest = || Ok::<_, Failure>(claims::seqs(store)?.last().copied());
     let seq = match seq {
         Some(seq) => Some(seq),
         None => newest()?,
     };
-    let note = seq.map(|seq| store.kept_checkpoint(seq)).transpose()?.flatten();
+    let note = seq.map(|seq| claims::note_of(store, seq)).transpose()?.flatten();
     seq.zip(note).ok_or_else(|| {
         let which = seq.map(|seq| format!(" at {seq}")).unwrap_or_default();
         Failure::not_found(format!("no checkpoint was signed{which}")).hint(
@@ -64,11 +64,10 @@ pub(crate) fn kept(store: &Store, seq: Option<Seq>) -> Result<(Seq, String), Fai
 fn sign(store: &Store, name: &str, output: &mut Output) -> Result<Code, Failure> {
     let key = keys::signer(name)?;
     let judged = claims::judge(store, &[])?;
-    if judged.code() != Code::Ok {
-        let mut failure = contradicted(&judged);
+    agreed(&judged).map_err(|mut failure| {
         failure.message = format!("nothing was signed: {}", failure.message);
-        return Err(failure);
-    }
+        failure
+    })?;
     if judged.head == Seq::ZERO {
         return Err(Failure::not_found("nothing was recorded that could be signed"));
     }
@@ -96,24 +95,31 @@ fn sign(store: &Store, name: &str, output: &mut Output) -> Result<Code, Failure>
     Ok(Code::Ok)
 }
 
-/// What was signed and does not fit.
-fn contradicted(judged: &Judged) -> Failure {
-    let wrong =
-        judged.claims.iter().zip(judged.lines()).find(|(claim, _)| claim.standing.code() == judged.code());
-    let line = wrong.map(|(_, line)| line).unwrap_or_default();
-    Failure::new(judged.code(), line)
-        .hint("acpdb checkpoint show lists what was signed; acpdb verify checks the rest")
+/// Fails unless all that was signed fits the log and is vouched for.
+pub(crate) fn agreed(judged: &Judged) -> Result<(), Failure> {
+    let code = claims::code(judged);
+    let Some(wrong) = judged.claims.iter().find(|claim| claims::code_of(claim.standing) == code) else {
+        return Ok(());
+    };
+    let failure = Failure::new(code, claims::line(wrong));
+    Err(match code {
+        Code::Ok => return Ok(()),
+        Code::Partial => failure.hint(
+            "believe its signer with acpdb key trust KEY; if you do not, move the file out of checkpoints in the store",
+        ),
+        _ => failure.hint("acpdb checkpoint show lists what was signed; acpdb verify checks the rest"),
+    })
 }
 
 fn show(store: &Store, output: &mut Output) -> Result<Code, Failure> {
     let judged = claims::judge(store, &[])?;
     if output.json {
-        output.json_items("acpdb.checkpoints/1", &judged.claims)?;
+        output.json_items("acpdb.checkpoints/1", &claims::values(&judged))?;
     } else {
-        judged.lines().try_for_each(|line| output.line(line))?;
+        judged.claims.iter().try_for_each(|claim| output.line(claims::line(claim)))?;
         if judged.claims.is_empty() {
             output.note("nothing was signed yet; acpdb checkpoint sign does it");
         }
     }
-    Ok(judged.code())
+    Ok(claims::code(&judged))
 }

@@ -1,15 +1,19 @@
-//! `acpdb prove`: a file that shows one event, or that a history only grew, to those who have no store.
+//! `acpdb prove`: a file that shows one event or several, or that a history only grew, to those who have no store.
 
 use std::path::Path;
 
 use acpdb_engine::Store;
 use acpdb_engine::ids::Seq;
+use acpdb_engine::store::{Leaf, SaltedBody};
 use acpdb_proof::event::ShownBody;
 use acpdb_proof::tree::{consistency_ranges, inclusion_ranges};
-use acpdb_proof::{Checkpoint, ConsistencyProof, EventProof, Gather, Hash, Note, Opening, ProofError, event};
+use acpdb_proof::{
+    Checkpoint, ConsistencyProof, Cover, EventProof, EventsProof, Frontier, Gather, Hash, Note, Opening,
+    ProofError, event,
+};
 use serde_json::json;
 
-use super::{checkpoint, head};
+use super::{checkpoint, describe, head, sessions};
 use crate::args::{Global, Prove};
 use crate::failure::{Code, Failure};
 use crate::output::Output;
@@ -18,10 +22,27 @@ use crate::{keys, place};
 pub(crate) fn run(global: &Global, args: &Prove, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "prove")?;
     let store = place::read(global, output)?;
-    let (text, checkpoint) = match (&args.seq, &args.from) {
-        (Some(seq), _) => of_event(&store, head::seq_of(seq)?, args.with_body)?,
-        (None, Some(from)) => of_growth(&store, from, args.to.as_deref())?,
-        (None, None) => return Err(Failure::usage("name an event, or --from a checkpoint")),
+    let (text, checkpoint) = match (&args.seq, &args.session, &args.from) {
+        (Some(seq), ..) => match seq.split_once("..") {
+            Some((first, last)) => {
+                let range = head::seq_of(first)?..=head::seq_of(last)?;
+                let (note, newest) = named(&store, None)?;
+                if range.is_empty() || *range.start() == Seq::ZERO || *range.end() > newest.seq {
+                    let newest = newest.seq;
+                    let failure =
+                        Failure::not_found(format!("{seq} is not a range of events up to {newest}"));
+                    return Err(failure.hint("acpdb checkpoint sign signs all events up to now"));
+                }
+                let seqs = (range.start().get()..=range.end().get()).map(Seq).collect();
+                (of_events(&store, seqs, &note, &newest, args.with_body)?, newest)
+            }
+            None => of_event(&store, head::seq_of(seq)?, args.with_body)?,
+        },
+        (None, Some(session), _) => of_session(&store, session, args.with_body, output)?,
+        (None, None, Some(from)) => of_growth(&store, from, args.to.as_deref())?,
+        (None, None, None) => {
+            return Err(Failure::usage("name an event, a --session, or --from a checkpoint"));
+        }
     };
     if let Some(path) = &args.output {
         let failed = |error: &std::io::Error| Failure::io("write", &path.display().to_string(), error);
@@ -34,7 +55,7 @@ pub(crate) fn run(global: &Global, args: &Prove, output: &mut Output) -> Result<
     if output.json {
         let shown = args.output.is_none().then_some(&text);
         let value = json!({
-            "seq": args.seq.as_deref().map(head::seq_of).transpose()?, "checkpoint": checkpoint.seq,
+            "seq": args.seq.as_deref().and_then(|seq| head::seq_of(seq).ok()), "checkpoint": checkpoint.seq,
             "path": args.output, "bytes": text.len(), "proof": shown,
         });
         output.json_object("acpdb.prove/1", &value)?;
@@ -54,7 +75,7 @@ fn read(note: String) -> Result<(String, Checkpoint), ProofError> {
 fn named(store: &Store, name: Option<&str>) -> Result<(String, Checkpoint), Failure> {
     let (shown, note) = match name {
         Some(path) if !path.starts_with('#') && Path::new(path).is_file() => {
-            let note = std::fs::read_to_string(path).map_err(|error| Failure::io("read", path, &error))?;
+            let note = keys::read(Path::new(path))?.unwrap_or_default();
             (path.to_owned(), note)
         }
         _ => {
@@ -71,17 +92,22 @@ fn named(store: &Store, name: Option<&str>) -> Result<(String, Checkpoint), Fail
 }
 
 /// Roots over ranges of events, in one pass.
-fn gather(store: &Store, ranges: Vec<std::ops::Range<u64>>, to: Seq) -> Result<Vec<Hash>, Failure> {
+pub(crate) fn gather(
+    store: &Store,
+    ranges: Vec<std::ops::Range<u64>>,
+    to: Seq,
+) -> Result<Vec<Hash>, Failure> {
     let mut gather = Gather::new(ranges);
     for leaf in store.leaves(Seq(1), to)? {
         let leaf = leaf?;
         gather.push(event::hash(&leaf.salt, &leaf.bytes));
     }
-    gather.roots().ok_or_else(|| {
-        let failure =
-            Failure::new(Code::LostTail, format!("the log ends before {to}, up to which was signed"));
-        failure.hint("acpdb checkpoint show says what was signed, and what of it is gone")
-    })
+    gather.roots().ok_or_else(|| cut(to))
+}
+
+fn cut(to: Seq) -> Failure {
+    let failure = Failure::new(Code::LostTail, format!("the log ends before {to}, up to which was signed"));
+    failure.hint("acpdb checkpoint show says what was signed, and what of it is gone")
 }
 
 /// A log that is not what was signed proves nothing.
@@ -107,16 +133,75 @@ fn of_event(store: &Store, seq: Seq, with_body: bool) -> Result<(String, Checkpo
     if hashes.pop() != Some(checkpoint.root) {
         return Err(rewritten(&checkpoint));
     }
-    let bodies = if with_body { store.salted_bodies(seq)? } else { Vec::new() };
-    let shown = |body: acpdb_engine::store::SaltedBody| ShownBody {
-        row: body.row,
-        salt: body.salt,
-        bytes: body.bytes,
-    };
-    let bodies = bodies.into_iter().map(shown).collect();
-    let opening = Opening { salt: leaf.salt, event: leaf.bytes, bodies };
+    let opening = opening(store, leaf, with_body)?;
     let proof = EventProof { opening, index, hashes, note };
     Ok((proof.to_text().map_err(|error| keys::refused(&error))?, checkpoint))
+}
+
+/// What is shown of an event.
+fn opening(store: &Store, leaf: Leaf, with_body: bool) -> Result<Opening, Failure> {
+    let bodies = if with_body { store.salted_bodies(leaf.seq)? } else { Vec::new() };
+    let shown = |body: SaltedBody| ShownBody { row: body.row, salt: body.salt, bytes: body.bytes };
+    let bodies = bodies.into_iter().map(shown).collect();
+    Ok(Opening { salt: leaf.salt, event: leaf.bytes, bodies })
+}
+
+fn of_session(
+    store: &Store,
+    session: &str,
+    with_body: bool,
+    output: &mut Output,
+) -> Result<(String, Checkpoint), Failure> {
+    let name = sessions::find(store, session)?;
+    let (note, newest) = named(store, None)?;
+    let mut seqs = Vec::new();
+    for recorded in store.stream_events(name.id, Seq(1), store.head()?)? {
+        seqs.push(recorded?.seq);
+    }
+    let all = seqs.len();
+    seqs.retain(|seq| *seq <= newest.seq);
+    if seqs.is_empty() {
+        let message =
+            format!("no checkpoint covers an event of {session}; the newest ends at {}", newest.seq);
+        return Err(Failure::not_found(message).hint("acpdb checkpoint sign signs all events up to now"));
+    }
+    if seqs.len() < all {
+        let left = describe::count((all - seqs.len()) as u64, "event");
+        output.note(format!("{left} of it after {}, up to which was signed, left out", newest.seq));
+    }
+    Ok((of_events(store, seqs, &note, &newest, with_body)?, newest))
+}
+
+/// Several events in one file. Cost: a pass over all events, and memory for those that are shown.
+fn of_events(
+    store: &Store,
+    seqs: Vec<Seq>,
+    note: &str,
+    checkpoint: &Checkpoint,
+    with_body: bool,
+) -> Result<String, Failure> {
+    let indexes: Vec<u64> = seqs.iter().map(|seq| seq.get().saturating_sub(1)).collect();
+    let Some(mut cover) = Cover::new(&indexes, checkpoint.seq.get()) else { return Err(cut(checkpoint.seq)) };
+    let (mut whole, mut openings) = (Frontier::default(), Vec::new());
+    let mut wanted = seqs.into_iter().peekable();
+    for leaf in store.leaves(Seq(1), checkpoint.seq)? {
+        let leaf = leaf?;
+        let hash = event::hash(&leaf.salt, &leaf.bytes);
+        cover.push(hash);
+        whole.push(hash);
+        if wanted.next_if_eq(&leaf.seq).is_some() {
+            openings.push(opening(store, leaf, with_body)?);
+        }
+    }
+    let hashes = cover.hashes().ok_or_else(|| cut(checkpoint.seq))?;
+    if whole.size() != checkpoint.seq.get() || wanted.peek().is_some() {
+        return Err(cut(checkpoint.seq));
+    }
+    if whole.root() != checkpoint.root {
+        return Err(rewritten(checkpoint));
+    }
+    let proof = EventsProof { openings, hashes, note: note.to_owned() };
+    proof.to_text().map_err(|error| keys::refused(&error))
 }
 
 fn of_growth(store: &Store, from: &str, to: Option<&str>) -> Result<(String, Checkpoint), Failure> {

@@ -7,9 +7,9 @@ use acpdb_engine::log::{Standing, Witness, WitnessKind};
 use acpdb_engine::verify::{Report, Verdict};
 use acpdb_engine::{VerifyOptions, verify_store};
 use acpdb_proof::VerifierKey;
+use acpdb_proof::claims::Judged;
 
-use super::claims::{self, Claim, Judged};
-use super::{describe, head};
+use super::{claims, describe, head};
 use crate::args::{Global, Verify};
 use crate::failure::{Code, Failure};
 use crate::output::Output;
@@ -48,15 +48,26 @@ pub(crate) fn run(global: &Global, args: &Verify, output: &mut Output) -> Result
         Ok(signed) => (signed, None),
         Err(failure) => (None, Some(failure)),
     };
-    let code = worse(code_of(report.verdict()), signed.as_ref().map_or(Code::Ok, Judged::code));
+    let code = worse(code_of(report.verdict()), signed.as_ref().map_or(Code::Ok, claims::code));
+    // Without this a thief of notes would make a key's check a check of nothing.
+    let is_unsigned = !given.is_empty()
+        && unread.is_none()
+        && !signed.as_ref().is_some_and(|judged| claims::is_signed_by(judged, &given));
+    let code = if is_unsigned { worse(code, Code::Partial) } else { code };
     if output.json {
-        let claims = signed.as_ref().map(|judged| judged.claims.as_slice()).unwrap_or_default();
-        output.json_line(&Verified { report: &report, signed: claims })?;
+        let signed = signed.as_ref().map(claims::values).unwrap_or_default();
+        output.json_line(&Verified { report: &report, signed: &signed })?;
         return unread.map_or(Ok(code), Err);
     }
     print(&report, &folder, output)?;
-    for text in signed.iter().flat_map(Judged::lines) {
-        output.line(format!("  {:<10} {text}", "signed"))?;
+    for claim in signed.iter().flat_map(|judged| &judged.claims) {
+        output.line(format!("  {:<10} {}", "signed", claims::line(claim)))?;
+    }
+    if is_unsigned {
+        output.line(format!(
+            "  {:<10} no checkpoint here agrees that was signed with the key that was given",
+            "signed"
+        ))?;
     }
     advise(&report, &folder, output)?;
     unread.map_or(Ok(code), Err)
@@ -67,7 +78,7 @@ pub(crate) fn run(global: &Global, args: &Verify, output: &mut Output) -> Result
 struct Verified<'a> {
     #[serde(flatten)]
     report: &'a Report,
-    signed: &'a [Claim],
+    signed: &'a [serde_json::Value],
 }
 
 /// The keys that were given, one of which has to be for this store.
@@ -99,7 +110,8 @@ fn worse(left: Code, right: Code) -> Code {
     match (left, right) {
         (Code::Damage, _) | (_, Code::Damage) => Code::Damage,
         (Code::LostTail, _) | (_, Code::LostTail) => Code::LostTail,
-        _ => left,
+        (Code::Ok, right) => right,
+        (left, _) => left,
     }
 }
 

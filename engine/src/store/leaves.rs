@@ -15,8 +15,8 @@ use crate::storage::{read_file, write_file};
 
 /// Where signed checkpoints are kept, below the store's folder.
 const FOLDER: &str = "checkpoints";
-/// Largest signed checkpoint that is kept or read.
-const CHECKPOINT_BYTES_MAX: usize = 1 << 20;
+/// Largest signed checkpoint that is kept or read: a hundred signatures are a quarter of it. A folder may hold thousands.
+const CHECKPOINT_BYTES_MAX: usize = 64 << 10;
 
 /// An event as a proof commits to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -190,7 +190,13 @@ impl Store {
                 listed.map_err(|source| Error::Io { action: "list", path: storage.path(FOLDER), source })?
             }
         };
-        let seqs = names.iter().filter_map(|name| name.strip_suffix(".note")?.parse().ok().map(Seq));
+        // Under any other name, such as one with a sign, there is no checkpoint of ours.
+        let is_own =
+            |name: &str, seq: Seq| checkpoint_name(seq).strip_prefix(FOLDER) == Some(&format!("/{name}"));
+        let seqs = names.iter().filter_map(|name| {
+            let seq = name.strip_suffix(".note")?.parse().ok().map(Seq)?;
+            is_own(name, seq).then_some(seq)
+        });
         let mut seqs: Vec<Seq> = seqs.collect();
         seqs.sort_unstable();
         Ok(seqs)

@@ -98,6 +98,7 @@ fn prepared() -> World {
         "cp now.note last-month.note",
         "acpdb prove '#297' -o event.tlog-proof",
         "acpdb prove --from last-month.note -o grown.json",
+        "printf 'quorum none\\n' > witnesses.txt",
     ] {
         let ran = type_into(&world, line);
         assert_eq!(ran.code, 0, "{line}: {}", ran.err);

@@ -131,8 +131,16 @@ const ACTS: &[&str] = &[
     "prove #6",
     "prove #6 --with-body -o event",
     "check event",
+    "prove --session s1 -o session",
+    "check session",
+    "checkpoint push --policy policy",
+    "check event --policy policy",
+    "audit -o audit.json",
     "verify",
 ];
+
+/// The key of a witness.
+const WITNESS: &str = "w1+4d2b158a+BOpKbGPinFIKvvVQexMuxfmVR3auvr57kkIe6mkURtIs";
 
 /// Runs them all; what they print, by shape. A verb that prints nothing for programs is a finding of its own.
 pub(crate) fn answers() -> Answers {
@@ -146,6 +154,8 @@ pub(crate) fn answers() -> Answers {
         "request.json",
         r#"{"model":"claude","max_tokens":5,"messages":[{"role":"assistant","content":"hi"}]}"#,
     );
+    // A witness that is not asked, and not needed.
+    world.write("policy", format!("witness w1 {WITNESS}\nquorum none\n"));
     let mut answers = Answers::new();
     for line in READS {
         gather(&world, line, &mut answers);
@@ -174,6 +184,9 @@ pub(crate) fn answers() -> Answers {
     for line in ["prove --from old.note -o growth", "check growth", "check old.note"] {
         gather(&world, line, &mut answers);
     }
+    let audited = std::fs::read_to_string(world.path("audit.json")).unwrap();
+    let audited: Value = serde_json::from_str(&audited).unwrap();
+    keep(&audited.to_string(), "audit -o FILE.json", &mut answers);
     // What travels is told from rows of items by its schema.
     let lines = std::fs::read_to_string(world.path("lines.jsonl")).unwrap();
     let told: Vec<&str> = lines.lines().filter(|line| line.starts_with(r#"{"schema""#)).collect();

@@ -1,0 +1,264 @@
+//! Claims about a history, held against that history: the checkpoint that was seen last, and those beside the log.
+//!
+//! ```text
+//! pin, notes beside the log --> one pass over the leaves --> agrees | unproven | ahead | rewritten | ..
+//! ```
+//!
+//! Pure: the notes and the leaves are given. An attacker may have written all of them but the pin; so every note counts only as far
+//! as a key that is known signed it, and nothing here fails on what a note says.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use acpdb_engine::ids::{Micros, Seq, StoreId};
+use acpdb_engine::store::Leaf;
+
+use crate::checkpoint::Checkpoint;
+use crate::note::{Note, VerifierKey};
+use crate::tree::{Frontier, Hash};
+use crate::{ProofError, event};
+
+/// How far a clock may be set back without being taken for a lie.
+const CLOCK_SLACK_SECONDS: u64 = 120;
+
+/// How a checkpoint stands to the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// Its root is that of the log.
+    Agrees,
+    /// Its root is that of the log, and no key that is known signed it: the writer of the folder may have made it.
+    Unproven,
+    /// It knows events that the log does not have.
+    Ahead,
+    /// Another one that is newer was seen here.
+    Replayed,
+    /// The events that it covers are not those of the log.
+    Rewritten,
+    /// It covers fewer events and claims a later time than what was recorded after it.
+    Backdated,
+    /// A key that is not known signed it, and there is one that is.
+    OtherKey,
+    /// It is of another store.
+    OtherStore,
+    /// It cannot be read, or its signature is wrong.
+    Damaged,
+}
+
+/// Where a claim was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// In the user's own memory of what was seen last.
+    SeenLast,
+    /// Beside the log.
+    Kept,
+}
+
+/// Why a claim stands as it does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Detail {
+    /// In words.
+    Text(String),
+    /// An event that says it was recorded then.
+    Time(Seq, Micros),
+}
+
+/// A checkpoint, and how it stands to the log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claim {
+    /// Where it was found.
+    pub source: Source,
+    /// What it claims, if it can be read.
+    pub checkpoint: Option<Checkpoint>,
+    /// The note, if it can be read.
+    pub note: Option<Note>,
+    /// How it stands.
+    pub standing: Standing,
+    /// Why.
+    pub detail: Option<Detail>,
+}
+
+impl Claim {
+    /// The last event that it covers.
+    pub fn seq(&self) -> Option<Seq> {
+        self.checkpoint.map(|found| found.seq)
+    }
+
+    fn refuse(&mut self, standing: Standing, detail: Detail) {
+        self.standing = standing;
+        self.detail = Some(detail);
+    }
+
+    fn is_open(&self) -> bool {
+        matches!(self.standing, Standing::Agrees | Standing::Unproven)
+    }
+}
+
+/// All that is claimed of a store.
+#[derive(Debug, Clone, Default)]
+pub struct Claims {
+    /// The note that was seen last.
+    pub pin: Option<String>,
+    /// Those beside the log by the seqs of their names; or why one cannot be read.
+    pub kept: Vec<(Seq, Result<String, String>)>,
+    /// Keys that are believed about the store.
+    pub keys: Vec<VerifierKey>,
+    /// Whether it is known who signs the store: then the notes of others are not theirs.
+    pub is_signer_known: bool,
+}
+
+/// All claims about a store, and what its log has.
+#[derive(Debug, Clone)]
+pub struct Judged {
+    /// The claims: the one that was seen last comes first.
+    pub claims: Vec<Claim>,
+    /// The last event.
+    pub head: Seq,
+    /// The root over all events.
+    pub root: Hash,
+}
+
+impl Claims {
+    /// Compares all of them with the history of a store. Cost: a pass over the leaves.
+    ///
+    /// # Errors
+    /// The first error of the leaves.
+    pub fn judge<E>(
+        &self,
+        store: StoreId,
+        leaves: impl Iterator<Item = Result<Leaf, E>>,
+    ) -> Result<Judged, E> {
+        let mut claims: Vec<Claim> = Vec::new();
+        claims.extend(self.pin.as_ref().map(|note| claim_of(store, Source::SeenLast, note, &self.keys)));
+        let is_signer_known = self.is_signer_known || self.pin.is_some();
+        for (seq, note) in &self.kept {
+            let mut claim = match note {
+                Ok(note) => claim_of(store, Source::Kept, note, &self.keys),
+                Err(why) => {
+                    let detail = Some(Detail::Text(why.clone()));
+                    Claim {
+                        source: Source::Kept,
+                        checkpoint: None,
+                        note: None,
+                        standing: Standing::Damaged,
+                        detail,
+                    }
+                }
+            };
+            if claim.checkpoint.is_some_and(|found| found.seq != *seq) {
+                let why = format!("it lies where that of {seq} should");
+                claim.refuse(Standing::Damaged, Detail::Text(why));
+            }
+            if claim.standing == Standing::Unproven && is_signer_known {
+                claim.standing = Standing::OtherKey;
+            }
+            claims.push(claim);
+        }
+        let walk = Walk::new(&claims, leaves)?;
+        for claim in claims.iter_mut().filter(|claim| claim.is_open()) {
+            let Some(checkpoint) = claim.checkpoint else { continue };
+            match walk.roots.get(&checkpoint.seq) {
+                None => {
+                    let why = format!("the log ends at {}", walk.head);
+                    claim.refuse(Standing::Ahead, Detail::Text(why));
+                }
+                Some(root) if *root != checkpoint.root => {
+                    let why = format!("events up to {} are others now", checkpoint.seq);
+                    claim.refuse(Standing::Rewritten, Detail::Text(why));
+                }
+                Some(_) => {
+                    if let Some((seq, time)) = walk.backdated(&checkpoint) {
+                        claim.refuse(Standing::Backdated, Detail::Time(seq, time));
+                    }
+                }
+            }
+        }
+        name_replayed(&mut claims);
+        Ok(Judged { claims, head: walk.head, root: walk.root })
+    }
+}
+
+/// Names the newest checkpoint beside the log, if it is older than the one that was seen last.
+fn name_replayed(claims: &mut [Claim]) {
+    let seen = claims.first().filter(|claim| claim.source == Source::SeenLast).and_then(Claim::seq);
+    let newest = claims.iter_mut().rfind(|claim| claim.source == Source::Kept);
+    if let (Some(seen), Some(newest)) = (seen, newest)
+        && newest.standing == Standing::Agrees
+        && newest.seq().is_some_and(|seq| seq < seen)
+    {
+        newest.refuse(Standing::Replayed, Detail::Text(format!("that of {seen}")));
+    }
+}
+
+/// What a note claims, once its signature was checked.
+fn claim_of(store: StoreId, source: Source, note: &str, keys: &[VerifierKey]) -> Claim {
+    let standing = Standing::Agrees;
+    let mut claim = Claim { source, checkpoint: None, note: None, standing, detail: None };
+    let read = Note::parse(note).and_then(|note| Ok((Checkpoint::parse(note.text_unchecked())?, note)));
+    let (checkpoint, note) = match read {
+        Ok(read) => read,
+        Err(error) => {
+            claim.refuse(Standing::Damaged, Detail::Text(error.to_string()));
+            return claim;
+        }
+    };
+    claim.checkpoint = Some(checkpoint);
+    if checkpoint.store != store {
+        claim.refuse(Standing::OtherStore, Detail::Text(format!("of {}", checkpoint.store)));
+        return claim;
+    }
+    match note.signed_by(keys) {
+        Ok(_) => {}
+        // What was seen last is the user's own file: that its key is gone takes nothing from it.
+        Err(ProofError::OtherKey { .. }) if source == Source::SeenLast => {}
+        Err(ProofError::OtherKey { found }) => claim.refuse(Standing::Unproven, Detail::Text(found)),
+        Err(error) => claim.refuse(Standing::Damaged, Detail::Text(error.to_string())),
+    }
+    claim.note = Some(note);
+    claim
+}
+
+/// What one pass over the leaves gives.
+struct Walk {
+    head: Seq,
+    root: Hash,
+    roots: BTreeMap<Seq, Hash>,
+    /// For the end of each claim: the event after it with the earliest time.
+    earliest: BTreeMap<Seq, (Seq, Micros)>,
+}
+
+impl Walk {
+    fn new<E>(claims: &[Claim], leaves: impl Iterator<Item = Result<Leaf, E>>) -> Result<Self, E> {
+        let wanted: BTreeSet<Seq> = claims.iter().filter_map(Claim::seq).collect();
+        let mut frontier = Frontier::default();
+        let mut roots = BTreeMap::new();
+        // The earliest event between a claim's end and that of the next one.
+        let mut stretches: Vec<(Seq, (Seq, Micros))> = Vec::new();
+        for leaf in leaves {
+            let leaf = leaf?;
+            frontier.push(event::hash(&leaf.salt, &leaf.bytes));
+            if let Some((_, place)) = stretches.last_mut()
+                && leaf.time < place.1
+            {
+                *place = (leaf.seq, leaf.time);
+            }
+            if wanted.contains(&leaf.seq) {
+                roots.insert(leaf.seq, frontier.root());
+                stretches.push((leaf.seq, (leaf.seq, Micros(i64::MAX))));
+            }
+        }
+        let mut earliest = BTreeMap::new();
+        let mut later = (Seq::ZERO, Micros(i64::MAX));
+        for (end, place) in stretches.into_iter().rev() {
+            later = if place.1 < later.1 { place } else { later };
+            earliest.insert(end, later);
+        }
+        Ok(Self { head: Seq(frontier.size()), root: frontier.root(), roots, earliest })
+    }
+
+    /// The event after a checkpoint that says it was recorded before that was signed.
+    fn backdated(&self, checkpoint: &Checkpoint) -> Option<(Seq, Micros)> {
+        let signed = checkpoint.time.saturating_sub(CLOCK_SLACK_SECONDS).saturating_mul(1_000_000);
+        let signed = Micros(i64::try_from(signed).unwrap_or(i64::MAX));
+        let found = self.earliest.get(&checkpoint.seq).copied();
+        found.filter(|(_, time)| *time < signed)
+    }
+}

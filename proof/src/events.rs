@@ -1,0 +1,116 @@
+//! A file that shows several events at once: a session, or a range.
+//!
+//! ```text
+//! {"schema": "acpdb.events/1", "note": the signed checkpoint, "events": [what is shown of each], "hashes": [base64, ..]}
+//! ```
+//!
+//! One note and the roots over all that is not shown, from the left (see [`crate::tree::Cover`]): a session of a thousand calls needs
+//! fewer hashes than a thousand proofs have. That the events of a session are *all* of it is not proven: to show that, all other events
+//! would have to be shown.
+
+use acpdb_engine::ids::{Seq, StreamId};
+use serde::{Deserialize, Serialize};
+
+use crate::ProofError;
+use crate::checkpoint::Checkpoint;
+use crate::event::{self, Opening};
+use crate::file::{Checked, hash_of};
+use crate::note::{VerifierKey, base64};
+use crate::tree::{Hash, verify_cover};
+
+/// What the schema of such a file is called.
+pub const SCHEMA: &str = "acpdb.events/1";
+
+/// That several events are in a tree that was signed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventsProof {
+    /// The events, rising.
+    pub openings: Vec<Opening>,
+    /// The roots over all others, from the left.
+    pub hashes: Vec<Hash>,
+    /// The signed checkpoint.
+    pub note: String,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Text {
+    schema: String,
+    note: String,
+    events: Vec<event::Text>,
+    hashes: Vec<String>,
+}
+
+/// What was proven of the events.
+#[derive(Debug, Clone)]
+pub struct CheckedEvents<'k> {
+    /// The checkpoint and its key.
+    pub checked: Checked<'k>,
+    /// The first event.
+    pub first: Seq,
+    /// The last event.
+    pub last: Seq,
+    /// The session, if all are of one.
+    pub stream: Option<StreamId>,
+}
+
+impl EventsProof {
+    /// The file.
+    ///
+    /// # Errors
+    /// None that can be met: all of it is text.
+    pub fn to_text(&self) -> Result<String, ProofError> {
+        let text = Text {
+            schema: SCHEMA.to_owned(),
+            note: self.note.clone(),
+            events: self.openings.iter().map(Opening::to_text).collect(),
+            hashes: self.hashes.iter().map(|hash| base64(&hash.0)).collect(),
+        };
+        let json = serde_json::to_string(&text);
+        Ok(json.map_err(|_| ProofError::malformed("the proof cannot be written as JSON"))? + "\n")
+    }
+
+    /// Reads the file, in the one form that there is of it.
+    ///
+    /// # Errors
+    /// [`ProofError::Malformed`].
+    pub fn parse(text: &str) -> Result<Self, ProofError> {
+        let cut =
+            || ProofError::malformed("the proof of the events is cut, or padded, or of another version");
+        let read: Text = serde_json::from_str(text).map_err(|_| cut())?;
+        if read.schema != SCHEMA {
+            return Err(cut());
+        }
+        let openings = read.events.iter().map(Opening::from_text).collect::<Result<_, ProofError>>()?;
+        let hashes = read.hashes.iter().map(|hash| hash_of(hash)).collect::<Result<_, ProofError>>()?;
+        let found = Self { openings, hashes, note: read.note };
+        if found.to_text()? == text { Ok(found) } else { Err(cut()) }
+    }
+
+    /// Checks all of it by the word of one of `keys`.
+    ///
+    /// # Errors
+    /// Any [`ProofError`] but those about two checkpoints.
+    pub fn check<'k>(&self, keys: &'k [VerifierKey]) -> Result<CheckedEvents<'k>, ProofError> {
+        let (checkpoint, key) = Checkpoint::open(&self.note, keys)?;
+        let mut shown = Vec::new();
+        let mut streams = Vec::new();
+        for opening in &self.openings {
+            let event = opening.read()?;
+            if event.store != checkpoint.store {
+                return Err(ProofError::OtherStore { found: event.store });
+            }
+            // An event without a seq has no place; a place that is none is refused below.
+            let index = event.seq.get().checked_sub(1).unwrap_or(u64::MAX);
+            shown.push((index, event::hash(&opening.salt, &opening.event)));
+            streams.push(event.envelope.stream);
+        }
+        if !verify_cover(&shown, checkpoint.seq.get(), &self.hashes, checkpoint.root) {
+            return Err(ProofError::NotCovered);
+        }
+        let seq = |place: Option<&(u64, Hash)>| Seq(place.map_or(0, |(index, _)| index.saturating_add(1)));
+        let stream = streams.first().copied().filter(|first| streams.iter().all(|stream| stream == first));
+        let checked = Checked { checkpoint, key };
+        Ok(CheckedEvents { checked, first: seq(shown.first()), last: seq(shown.last()), stream })
+    }
+}
