@@ -29,6 +29,13 @@ const EXAMPLES: &[(&str, &[Example])] = &[
             ),
         ],
     ),
+    (
+        "ui",
+        &[
+            ("acpdb ui", "prints an address; open it in a browser"),
+            ("acpdb ui --listen 127.0.0.1:0 --redact", "on a free port, without keys and tokens"),
+        ],
+    ),
     ("hosts", &[("acpdb hosts", "versions, files, sessions, and records that were not understood")]),
     (
         "service install",

@@ -6,6 +6,7 @@ mod examples;
 mod export;
 mod groups;
 mod live;
+mod look;
 mod memory;
 mod policy;
 mod proof;
@@ -35,6 +36,7 @@ pub(crate) use live::ProxyMode;
 pub(crate) use live::{
     Attach, AttachReach, Detach, Hook, HookMode, HostName, Mcp, Plugin, PluginHost, Proxy, Step,
 };
+pub(crate) use look::Ui;
 pub(crate) use memory::{
     Memory, MemoryAct, MemoryAdd, MemoryImport, MemoryKey, MemoryList, MemoryPropose, MemoryRetract,
     MemoryScope, MemorySupersede,
@@ -179,6 +181,8 @@ pub(crate) enum Verb {
     Redo(Undo),
     /// Sessions as files for browsers, databases and trace viewers; with what was recorded, secrets included
     Export(Export),
+    /// All sessions in a browser, as they grow; on this machine only, and to read only
+    Ui(Ui),
     /// Secrets that were recorded: where, and how to erase them
     Scan(Scan),
     /// Whether a provider accepts the body of a request: 0 yes, 1 no
