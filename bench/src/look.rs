@@ -28,7 +28,11 @@ const BETWEEN: i64 = 8 * 3_600_000_000;
 pub(crate) fn run(options: &Options, report: &mut Report) -> Outcome<()> {
     let program = std::env::current_exe()?.with_file_name("acpdb");
     if !program.exists() {
-        return Err(format!("{} is not there; build it with cargo build --release -p acpdb", program.display()).into());
+        return Err(format!(
+            "{} is not there; build it with cargo build --release -p acpdb",
+            program.display()
+        )
+        .into());
     }
     let idle = clock(Command::new(&program).arg("--version"))?;
     report.row("look: a process that starts and ends", idle * 1e3, "ms", Target::None);
@@ -69,7 +73,8 @@ fn make(folder: &Path, count: usize) -> Outcome<usize> {
     let store = Store::builder(folder).registry(acpdb_hosts::registry()).open()?;
     for number in 0..count {
         let began = BEGAN + i64::try_from(number)? * BETWEEN;
-        let mut session = Session::billed(&format!("{number:08x}-0000-4000-8000-000000000000"), Micros(began));
+        let mut session =
+            Session::billed(&format!("{number:08x}-0000-4000-8000-000000000000"), Micros(began));
         // Most are short, some are long: 10 to 400 calls, 55 on average.
         session.record(&store, 10 + 4000 / (10 + number * 7 % 200))?;
     }

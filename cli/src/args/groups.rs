@@ -16,7 +16,10 @@ const TEXT_COLUMN: usize = 15;
 /// Verbs by what one wants to do.
 const GROUPS: &[(&str, &[&str])] = &[
     ("Start here", &["demo", "import", "attach", "sessions", "search", "cost"]),
-    ("Look", &["ui", "context", "history", "explain", "show", "log", "list", "stats", "simulate", "todo", "task"]),
+    (
+        "Look",
+        &["ui", "context", "history", "explain", "show", "log", "list", "stats", "simulate", "todo", "task"],
+    ),
     ("Time", &["at", "diff", "blame", "rewind", "fork", "undo", "redo"]),
     ("Memory and rules", &["memory", "policy"]),
     ("Beside an agent", &["step", "mcp", "hook", "plugin", "proxy", "service", "append", "detach", "lint"]),

@@ -74,7 +74,8 @@ pub(super) fn route(asked: Asked<'_>, port: u16, token: &str) -> Route {
 /// The path behind the token, if the request may be answered.
 fn admitted<'a>(asked: Asked<'a>, port: u16, token: &str) -> Result<&'a str, Refusal> {
     let own = |name: &str| {
-        let (host, named) = name.rsplit_once(':').filter(|(_, port)| !port.ends_with(']')).unwrap_or((name, "80"));
+        let (host, named) =
+            name.rsplit_once(':').filter(|(_, port)| !port.ends_with(']')).unwrap_or((name, "80"));
         ["127.0.0.1", "localhost", "[::1]"].iter().any(|own| host.eq_ignore_ascii_case(own))
             && named.parse() == Ok(port)
     };
@@ -182,10 +183,14 @@ mod tests {
         ] {
             assert_eq!(said(method, &index, host, origin), expected, "{method} {host:?} {origin:?}");
         }
-        assert_eq!(route(
-            Asked { method: "GET", path: "//", query: "", host: Some("localhost:4142"), origin: None },
-            4142,
-            "",
-        ), Route::Refused(Refusal::Token), "no token is no way in");
+        assert_eq!(
+            route(
+                Asked { method: "GET", path: "//", query: "", host: Some("localhost:4142"), origin: None },
+                4142,
+                "",
+            ),
+            Route::Refused(Refusal::Token),
+            "no token is no way in"
+        );
     }
 }

@@ -9,8 +9,8 @@ use acpdb_engine::Store;
 use acpdb_engine::store::Redactor;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{
-    ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST, HeaderName, HeaderValue, LOCATION, ORIGIN,
-    REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+    ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST, HeaderName, HeaderValue, LOCATION,
+    ORIGIN, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
@@ -129,7 +129,8 @@ impl Server {
         match route(asked, self.port, &self.token) {
             Route::Refused(refusal) => refused(refusal),
             Route::Redirect => {
-                let mut answer = said(StatusCode::PERMANENT_REDIRECT, "text/plain; charset=utf-8", Answer::text(""));
+                let mut answer =
+                    said(StatusCode::PERMANENT_REDIRECT, "text/plain; charset=utf-8", Answer::text(""));
                 let place = HeaderValue::from_str(&format!("/{}/", self.token)).map_err(io::Error::other)?;
                 answer.headers_mut().insert(LOCATION, place);
                 Ok(answer)
