@@ -30,6 +30,18 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         ],
     ),
     (
+        "resume",
+        &[
+            ("acpdb resume e38a --at t12", "the session as it was after turn 12, for its own host"),
+            ("acpdb resume e38a --in codex", "go on in another host"),
+            ("acpdb resume --pruned --dry-run", "with what acpdb would send; only say where"),
+        ],
+    ),
+    (
+        "tui",
+        &[("acpdb tui", "enter opens, / searches, [ and ] go through turns, q ends; needs a build with tui")],
+    ),
+    (
         "ui",
         &[
             ("acpdb ui", "prints an address; open it in a browser"),

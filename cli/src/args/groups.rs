@@ -20,7 +20,7 @@ const GROUPS: &[(&str, &[&str])] = &[
         "Look",
         &["ui", "context", "history", "explain", "show", "log", "list", "stats", "simulate", "todo", "task"],
     ),
-    ("Time", &["at", "diff", "blame", "rewind", "fork", "undo", "redo"]),
+    ("Time", &["at", "diff", "blame", "rewind", "fork", "resume", "undo", "redo"]),
     ("Memory and rules", &["memory", "policy"]),
     ("Beside an agent", &["step", "mcp", "hook", "plugin", "proxy", "service", "append", "detach", "lint"]),
     ("Hand on", &["export", "merge", "backup"]),

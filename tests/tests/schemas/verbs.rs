@@ -48,6 +48,7 @@ const READS: &[&str] = &[
     "cost",
     "cost --by session --waste",
     "cost --by model --limit 1",
+    "resume s1 --in codex --dry-run --id 00000000-0000-4000-8000-000000000001",
     "todo list --session s1",
     "todo stuck --session s1",
     "todo history --session s1",

@@ -23,6 +23,8 @@ type Rows = (Seq, Arc<Vec<SessionRow>>);
 pub(super) struct Answers {
     store: Store,
     options: PageOptions,
+    /// The end of the log when the server began.
+    began: Seq,
     /// The newest seq of each stream that has grown since the server began.
     grown: Mutex<BTreeMap<StreamId, Seq>>,
     rows: Mutex<Option<Rows>>,
@@ -35,7 +37,13 @@ fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 impl Answers {
     pub(super) fn new(store: Store, redactor: Option<Arc<dyn Redactor>>) -> Self {
         let options = PageOptions { redactor, live: true };
-        Self { store, options, grown: Mutex::default(), rows: Mutex::default() }
+        let began = store.head().unwrap_or_default();
+        Self { store, options, began, grown: Mutex::default(), rows: Mutex::default() }
+    }
+
+    /// The end of the log when the server began: what came later is told by [`Self::grew`].
+    pub(super) const fn began(&self) -> Seq {
+        self.began
     }
 
     /// Takes note of events that came.
@@ -48,6 +56,9 @@ impl Answers {
 
     /// Whether a session, or one that it started, may have events past a seq. What is not known counts as grown.
     pub(super) fn has_grown(&self, stream: StreamId, after: Seq) -> bool {
+        if after < self.began {
+            return true;
+        }
         let newer: Vec<StreamId> = {
             let grown = locked(&self.grown);
             grown.iter().filter(|(_, seq)| **seq > after).map(|(stream, _)| *stream).collect()

@@ -95,10 +95,9 @@ pub(super) fn serve(
     })
 }
 
-/// Waits for commits and tells all pages of them, until nobody listens.
+/// Waits for commits and tells all pages of them, until the server has ended.
 fn follow(store: &Store, answers: &Answers, tell: &watch::Sender<u64>) {
-    let from = store.head().unwrap_or_default();
-    let mut subscription = store.subscribe(from.next());
+    let mut subscription = store.subscribe(answers.began().next());
     while !tell.is_closed() {
         match subscription.next_within(COMMIT_WAIT) {
             Ok(Some(commit)) => {
