@@ -44,8 +44,8 @@ const EXAMPLES: &[(&str, &[Example])] = &[
     (
         "ui",
         &[
-            ("acpdb ui", "prints an address; open it in a browser"),
-            ("acpdb ui --listen 127.0.0.1:0 --redact", "on a free port, without keys and tokens"),
+            ("acpdb ui", "prints an address to open in a browser; serves until interrupted"),
+            ("acpdb ui --redact", "without keys and tokens, until interrupted"),
         ],
     ),
     ("hosts", &[("acpdb hosts", "versions, files, sessions, and records that were not understood")]),

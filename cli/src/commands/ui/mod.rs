@@ -25,7 +25,7 @@ pub(crate) fn run(global: &Global, args: &Ui, output: &mut Output) -> Result<Cod
     super::at::refuse(global)?;
     if !args.listen.ip().is_loopback() {
         return Err(Failure::usage(format!("{} can be reached by others", args.listen)).hint(
-            "listen on 127.0.0.1 and reach it from elsewhere by a tunnel: ssh -L 4142:127.0.0.1:4142 HOST",
+            "listen on 127.0.0.1 and reach it from elsewhere by a tunnel: ssh -L PORT:127.0.0.1:PORT HOST",
         ));
     }
     let options = crate::args::RedactOptions { redact: args.redact, ..Default::default() };

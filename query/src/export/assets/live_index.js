@@ -5,7 +5,7 @@ const address0 = location.pathname.replace(/\/$/, '');
 
 function sayLive(says) {
   let badge = $('live');
-  if (!badge) { badge = el('span', ''); badge.id = 'live'; badge.setAttribute('role', 'status'); $('title').after(badge); }
+  if (!badge) { badge = el('span', ''); badge.id = 'live'; badge.setAttribute('role', 'status'); $('title').before(badge); }
   badge.textContent = says;
   badge.className = says;
 }
