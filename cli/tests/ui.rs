@@ -278,3 +278,48 @@ fn little_memory_is_taken_however_much_is_shown() {
     let kib: u64 = own.trim().trim_end_matches(" kB").trim().parse().unwrap();
     assert!(kib > 100 && kib <= 20 * 1024, "{kib} KiB");
 }
+
+/// What was recorded after a page was loaded is shown by it, in a real browser: the texts that the page came with do not hold it.
+#[test]
+#[ignore = "needs a browser: chromium"]
+fn a_page_in_a_browser_shows_what_came_after_it_was_loaded() {
+    let ui = Ui::new(&[]);
+    let folder = ui.folder.path();
+    let file = folder.join("late.jsonl");
+    let grow = |count: usize| {
+        let lines: String = (1..=count)
+            .map(|n| {
+                let parent = if n == 1 { "null".to_owned() } else { format!("\"u{}\"", n - 1) };
+                format!(
+                    r#"{{"type":"user","uuid":"u{n}","parentUuid":{parent},"sessionId":"late","cwd":"/w","message":{{"role":"user","content":"said {n}."}}}}"#
+                ) + "\n"
+            })
+            .collect();
+        std::fs::write(&file, lines).unwrap();
+        import(folder, &file);
+    };
+    grow(1);
+    let address = format!("http://127.0.0.1:{}/{}{}", ui.port, ui.token, ui.page("said 1."));
+    let mut browser = Command::new("timeout");
+    browser.args(["120", "chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--dump-dom"]);
+    browser.args(["--timeout=6000", "--no-first-run", "--disable-extensions", "--window-size=1200,2000"]);
+    browser.arg(format!("--user-data-dir={}", folder.join("profile").display())).arg(address);
+    let mut browser = browser.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let out = browser.stdout.take().unwrap();
+    let reader = std::thread::spawn(move || std::io::read_to_string(out).unwrap());
+    let mut count = 1;
+    while browser.try_wait().unwrap().is_none() {
+        count += 1;
+        grow(count);
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    let page = reader.join().unwrap();
+    let (before, behind) = page.split_once("id=\"texts\">").unwrap_or_else(|| panic!("{page}"));
+    let (loaded, _) = behind.split_once("</script>").unwrap();
+    let came = (2..=count).filter(|n| {
+        let text = format!("said {n}.");
+        before.contains(&text) && !loaded.contains(&text)
+    });
+    assert!(came.count() > 0, "of {count} prompts none came later: {before}");
+    assert!(before.contains("<span id=\"live\" role=\"status\" class=\"live\">live</span>"), "{before}");
+}

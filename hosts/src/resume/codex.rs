@@ -14,7 +14,8 @@ pub(super) fn place(resume: &Resume) -> String {
     format!("sessions/{}/rollout-{time}-{}.jsonl", day.replace('-', "/"), resume.id)
 }
 
-pub(super) fn lines(body: &Value, resume: &Resume) -> Vec<Value> {
+pub(super) fn lines(body: &[u8], resume: &Resume) -> Vec<Vec<u8>> {
+    let body: Value = serde_json::from_slice(body).unwrap_or_default();
     let line =
         |kind: &str, payload: Value| json!({"timestamp": resume.time, "type": kind, "payload": payload});
     let mut meta = json!({
@@ -37,7 +38,7 @@ pub(super) fn lines(body: &Value, resume: &Resume) -> Vec<Value> {
             lines.push(line("event_msg", json!({"type": "user_message", "message": prompt, "images": []})));
         }
     }
-    lines
+    lines.into_iter().map(|line| line.to_string().into_bytes()).collect()
 }
 
 /// An item as the host keeps it: messages name their type, which a request may leave out.

@@ -20,7 +20,6 @@ use std::collections::BTreeSet;
 use acpdb_engine::event::Payload;
 use acpdb_engine::ids::Seq;
 use acpdb_engine::{Error, Store, View};
-use serde_json::Value;
 
 use crate::export::{Format, Options, Selection, export};
 
@@ -133,13 +132,11 @@ pub fn write(store: &Store, view: &View, host: ResumeHost, resume: &Resume) -> R
     }
     let selection = if resume.pruned { Selection::Current } else { Selection::Recorded };
     let exported = export(view, host.format(), &Options { selection, ..Options::default() })?;
-    let body: Value = serde_json::from_slice(&exported.bytes).unwrap_or_default();
     let lines = match host {
-        ResumeHost::ClaudeCode => claude::lines(&body, resume),
-        ResumeHost::Codex => codex::lines(&body, resume),
+        ResumeHost::ClaudeCode => claude::lines(&exported.bytes, resume),
+        ResumeHost::Codex => codex::lines(&exported.bytes, resume),
     };
     let (count, left_out) = (lines.len(), exported.report.lines());
-    let lines = lines.into_iter().map(|line| line.to_string().into_bytes()).collect();
     Ok(Written { bytes: joined(lines), origin: Origin::Conversation, lines: count, left_out })
 }
 
