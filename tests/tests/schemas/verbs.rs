@@ -125,6 +125,7 @@ const ACTS: &[&str] = &[
     "detach claude",
     "step s1 --format anthropic --key k1 --tokens-max 10",
     "step s1 --format openai --key k2",
+    "resume s1 --in claude-code -o resumed.jsonl --id 00000000-0000-4000-8000-000000000002",
     "key new",
     "key show",
     "checkpoint sign",
