@@ -18,7 +18,10 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Start here", &["demo", "import", "attach", "sessions", "search", "cost"]),
     (
         "Look",
-        &["ui", "context", "history", "explain", "show", "log", "list", "stats", "simulate", "todo", "task"],
+        &[
+            "ui", "tui", "context", "history", "explain", "show", "log", "list", "stats", "simulate", "todo",
+            "task",
+        ],
     ),
     ("Time", &["at", "diff", "blame", "rewind", "fork", "resume", "undo", "redo"]),
     ("Memory and rules", &["memory", "policy"]),

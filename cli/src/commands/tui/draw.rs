@@ -1,7 +1,6 @@
 //! A frame: a title, rows in columns, what keys do, what is said.
 
 use ratatui::Frame;
-use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 use ratatui::text::Line;
 use ratatui::widgets::Paragraph;
@@ -36,7 +35,7 @@ pub(super) fn draw(app: &App, frame: &mut Frame<'_>) {
     lines.resize(height.saturating_sub(2), Line::default());
     lines.push(Line::raw(clip(&app.says(), width)));
     lines.push(Line::styled(clip(app.place().names().1, width), dim));
-    frame.render_widget(Paragraph::new(lines), Rect { ..area });
+    frame.render_widget(Paragraph::new(lines), area);
 }
 
 /// How wide each column is, the last apart.

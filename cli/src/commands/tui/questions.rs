@@ -12,7 +12,7 @@ use acpdb_query::{
 use crate::commands::lines;
 use crate::failure::Failure;
 
-/// Most hits that a search shows: nobody reads on.
+/// Most hits that a search shows: more are not read.
 const HIT_COUNT_MAX: usize = 500;
 
 /// A store to ask.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use acpdb_engine::event::Scope;
 use acpdb_engine::ids::{Seq, StreamId};
 use acpdb_engine::store::Redactor;
 use acpdb_engine::{At, Store, View};
@@ -105,6 +106,11 @@ impl Answers {
     }
 
     fn view(&self, stream: StreamId) -> Option<View> {
+        // Other streams hold what sessions share; they have no page.
+        let name = self.store.stream_name(stream).ok()??;
+        if name.scope != Scope::Session {
+            return None;
+        }
         let view = self.store.view_once(stream, &At::Head).ok()?;
         let is_there = view.read().state().first() <= view.at();
         is_there.then_some(view)

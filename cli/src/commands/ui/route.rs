@@ -125,7 +125,7 @@ mod tests {
             Route::Refused(refusal) => format!("{refusal:?} {}", refusal.says().0),
             Route::Page(stream) => format!("Page {}", stream.to_hex().trim_end_matches('0')),
             Route::PageData(stream, seq) => {
-                format!("PageData {} {seq}", stream.to_hex().trim_end_matches('0'))
+                format!("PageData {} {}", stream.to_hex().trim_end_matches('0'), seq.get())
             }
             other => format!("{other:?}"),
         }
