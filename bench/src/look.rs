@@ -107,7 +107,7 @@ fn texts(options: &Options, program: &Path, report: &mut Report) -> Outcome<()> 
     report.row("look: the same bytes, read by one thread", read * 1e3, "ms", Target::None);
     for (name, words) in [
         ("word that is nowhere", &["zyzzyva"][..]),
-        ("regular expression that is nowhere", &["-E", "fn +name[0-9]{6}"][..]),
+        ("regular expression that is nowhere", &["-e", "fn +name[0-9]{6}"][..]),
     ] {
         let mut command = Command::new(program);
         command.arg("--db").arg(folder.path()).arg("search").args(words);

@@ -108,7 +108,7 @@ impl Answers {
     fn view(&self, stream: StreamId) -> Option<View> {
         // Other streams hold what sessions share; they have no page.
         let name = self.store.stream_name(stream).ok()??;
-        if name.scope != Scope::Session {
+        if name.scope != Scope::Session || stream == StreamId::STORE {
             return None;
         }
         let view = self.store.view_once(stream, &At::Head).ok()?;
