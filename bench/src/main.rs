@@ -1,7 +1,7 @@
 //! Measurements of acpdb: import, fold, memory, opening, questions.
 //!
 //! ```text
-//! main -> import | fold | memory | open | query | serve | price | pieces | growth -> Report (name, measured, target, met or missed) -> stdout, a Markdown table
+//! main -> import | fold | memory | open | query | serve | price | pieces | growth | look -> Report (name, measured, target, met or missed) -> stdout, a Markdown table
 //!            '-> children of this program, for what only a fresh process shows: peak memory, cold starts
 //! ```
 //!
@@ -12,6 +12,7 @@ mod compare;
 mod fold;
 mod growth;
 mod import;
+mod look;
 mod measure;
 mod memory;
 mod open;
@@ -31,7 +32,7 @@ use report::Report;
 /// Errors end the run and are shown; there is nobody to handle them.
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
-const USAGE: &str = "usage: acpdb-bench import|fold|memory|open|query|serve|price|pieces|growth|all [--quick] [--data DIR] [--scratch DIR]\n\
+const USAGE: &str = "usage: acpdb-bench import|fold|memory|open|query|serve|price|pieces|growth|look|all [--quick] [--data DIR] [--scratch DIR]\n\
        acpdb-bench compare [--events N] [--dir DIR] [--quick] [--only ENGINE,..] [--part commits,callers,loads]";
 
 /// Any error as one of ours.
@@ -90,6 +91,7 @@ fn run(arguments: &[String]) -> Outcome<()> {
         ["query"] => query::run(&options, &mut report)?,
         ["pieces"] => pieces::run(&options, &mut report)?,
         ["growth"] => growth::run(&options, &mut report)?,
+        ["look"] => look::run(&options, &mut report)?,
         ["all"] => {
             import::run(&options, &mut report)?;
             fold::run(&options, &mut report)?;

@@ -89,6 +89,15 @@ pub(crate) fn scratch_folder() -> PathBuf {
     if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() }
 }
 
+/// Bytes of the files of a folder.
+pub(crate) fn folder_bytes(folder: &Path) -> crate::Outcome<f64> {
+    let mut sum = 0;
+    for entry in std::fs::read_dir(folder)? {
+        sum += entry?.metadata()?.len();
+    }
+    Ok(float(usize::try_from(sum)?))
+}
+
 /// The file system of a folder, by the longest mount point that leads to it.
 pub(crate) fn file_system(folder: &Path) -> String {
     let mounts = std::fs::read_to_string("/proc/mounts").unwrap_or_default();

@@ -4,8 +4,9 @@
 //! and 2 fetch a page; one in 12 fails. Each call is a model step of its own; every twelfth step says something. Files
 //! are taken from a set that grows with the session, the newest ones more often.
 
-use acpdb_engine::entry::{Entry, StreamInfo};
-use acpdb_engine::event::Role;
+use acpdb_engine::entry::{Entry, Fact, StreamInfo};
+use acpdb_engine::event::{Report, Role, Usage};
+use acpdb_engine::ids::Micros;
 use acpdb_engine::{Atomicity, Batch, Store};
 
 use crate::Outcome;
@@ -36,6 +37,8 @@ pub(crate) struct Session {
     files: usize,
     /// How many times as long as usual outputs are.
     length: usize,
+    /// When it began, if times and what requests used are told.
+    began: Option<Micros>,
 }
 
 const WORDS: [&str; 16] = [
@@ -52,12 +55,22 @@ impl Session {
             cwd: Some("/home/user/project".to_owned()),
             ..StreamInfo::session("claude-code", name)
         };
-        Self { info, numbers: Numbers(seed), calls: 0, files: 12, length: 1 }
+        Self { info, numbers: Numbers(seed), calls: 0, files: 12, length: 1, began: None }
     }
 
     /// The same with outputs as long as those of recorded sessions, whose texts are some 3 KB a call.
     pub(crate) fn wordy(name: &str) -> Self {
-        Self { length: 6, ..Self::new(name) }
+        Self::of_length(name, 6)
+    }
+
+    /// The same with outputs so many times as long as usual.
+    pub(crate) fn of_length(name: &str, length: usize) -> Self {
+        Self { length, ..Self::new(name) }
+    }
+
+    /// The same with a minute between calls, a model, and the usage of each request.
+    pub(crate) fn billed(name: &str, began: Micros) -> Self {
+        Self { began: Some(began), ..Self::new(name) }
     }
 
     /// A text of about `bytes` bytes.
@@ -80,9 +93,24 @@ impl Session {
         format!("/home/user/project/src/part{}/module{pick}.rs", pick % 9)
     }
 
+    /// What the provider told of a call's request.
+    fn usage(&self, number: usize) -> Entry {
+        let sent = 4_000 + 400 * u64::try_from(number).unwrap_or(0);
+        let usage = Usage {
+            input: Some(8),
+            cache_read: Some(sent),
+            cache_write: Some(400),
+            output: Some(300),
+            ..Usage::default()
+        };
+        let report = Report { model: Some("claude-sonnet-4-5".to_owned()), usage, ..Report::default() };
+        Entry::from(Fact::MessageFinished { key: format!("m{number}"), report })
+    }
+
     /// The entries of the next call: its step, start and finish, and now and then a message.
     pub(crate) fn call(&mut self, entries: &mut Vec<Entry>) {
         let number = self.calls;
+        let first = entries.len();
         self.calls += 1;
         if number % 40 == 39 {
             self.files += 1;
@@ -109,6 +137,13 @@ impl Session {
             Entry::tool_completed(&call, text)
         };
         entries.push(finish.origin(format!("call:{call}:finish")));
+        if let Some(began) = self.began {
+            entries.push(self.usage(number));
+            let minute = i64::try_from(number).unwrap_or(0) * 60_000_000;
+            for entry in entries.iter_mut().skip(first) {
+                entry.host_time = Some(Micros(began.get() + minute));
+            }
+        }
     }
 
     fn tool(&mut self) -> (&'static str, String) {

@@ -4,6 +4,7 @@
 //! file of a host  ->  import::detect  ->  import::read  ->  Batch { stream, entries }  ->  the store
 //! its database    ->  sqlite  ->  import::read_database, likewise
 //! export::export(view, format)  ->  the body of a request, or a transcript
+//! resume::write(view, host)  ->  a session's file that its host opens
 //! call of a tool  ->  registry::registry  ->  class, keys, todo lists   (asked by the engine when a call is recorded)
 //! ```
 //!
@@ -17,6 +18,7 @@ pub mod places;
 pub mod proof;
 pub mod redact;
 pub mod registry;
+pub mod resume;
 pub mod sqlite;
 
 pub use registry::registry;

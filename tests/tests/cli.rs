@@ -110,6 +110,12 @@ fn what_sessions_cost() {
 }
 
 #[test]
+fn lists_are_as_wide_as_the_terminal() {
+    let world = World::new();
+    transcript::play(&world, "widths.md");
+}
+
+#[test]
 fn words_and_phrases_are_found() {
     let world = World::new();
     transcript::play(&world, "search.md");

@@ -31,6 +31,8 @@ mod lint;
 mod meanwhile;
 #[path = "hosts/proof.rs"]
 mod proof;
+#[path = "hosts/resume.rs"]
+mod resume;
 #[path = "hosts/scenes.rs"]
 mod scenes;
 #[path = "hosts/usage.rs"]

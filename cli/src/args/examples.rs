@@ -29,6 +29,25 @@ const EXAMPLES: &[(&str, &[Example])] = &[
             ),
         ],
     ),
+    (
+        "resume",
+        &[
+            ("acpdb resume e38a --at t12", "the session as it was after turn 12, for its own host"),
+            ("acpdb resume e38a --in codex", "go on in another host"),
+            ("acpdb resume --pruned --dry-run", "with what acpdb would send; only say where"),
+        ],
+    ),
+    (
+        "tui",
+        &[("acpdb tui", "enter opens, / searches, [ and ] go through turns, q ends; needs a build with tui")],
+    ),
+    (
+        "ui",
+        &[
+            ("acpdb ui", "prints an address to open in a browser; serves until interrupted"),
+            ("acpdb ui --redact", "without keys and tokens, until interrupted"),
+        ],
+    ),
     ("hosts", &[("acpdb hosts", "versions, files, sessions, and records that were not understood")]),
     (
         "service install",

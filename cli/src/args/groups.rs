@@ -16,8 +16,14 @@ const TEXT_COLUMN: usize = 15;
 /// Verbs by what one wants to do.
 const GROUPS: &[(&str, &[&str])] = &[
     ("Start here", &["demo", "import", "attach", "sessions", "search", "cost"]),
-    ("Look", &["context", "history", "explain", "show", "log", "list", "stats", "simulate", "todo", "task"]),
-    ("Time", &["at", "diff", "blame", "rewind", "fork", "undo", "redo"]),
+    (
+        "Look",
+        &[
+            "ui", "tui", "context", "history", "explain", "show", "log", "list", "stats", "simulate", "todo",
+            "task",
+        ],
+    ),
+    ("Time", &["at", "diff", "blame", "rewind", "fork", "resume", "undo", "redo"]),
     ("Memory and rules", &["memory", "policy"]),
     ("Beside an agent", &["step", "mcp", "hook", "plugin", "proxy", "service", "append", "detach", "lint"]),
     ("Hand on", &["export", "merge", "backup"]),

@@ -6,6 +6,7 @@ mod examples;
 mod export;
 mod groups;
 mod live;
+mod look;
 mod memory;
 mod policy;
 mod proof;
@@ -35,6 +36,7 @@ pub(crate) use live::ProxyMode;
 pub(crate) use live::{
     Attach, AttachReach, Detach, Hook, HookMode, HostName, Mcp, Plugin, PluginHost, Proxy, Step,
 };
+pub(crate) use look::{Resume, ResumeIn, Ui};
 pub(crate) use memory::{
     Memory, MemoryAct, MemoryAdd, MemoryImport, MemoryKey, MemoryList, MemoryPropose, MemoryRetract,
     MemoryScope, MemorySupersede,
@@ -173,12 +175,18 @@ pub(crate) enum Verb {
     Rewind(Rewind),
     /// Go on from a session, or from a point of it (--at), as a new one; nothing is copied
     Fork(Fork),
+    /// A session as a file that its host, or another one, opens and goes on from (--at: from a point of it)
+    Resume(Resume),
     /// Take back the newest discard, distill, restore, pin or unpin
     Undo(Undo),
     /// Make an act hold again that was taken back, the newest such by default
     Redo(Undo),
     /// Sessions as files for browsers, databases and trace viewers; with what was recorded, secrets included
     Export(Export),
+    /// All sessions on the whole terminal: timeline, chains, the context at a turn, search
+    Tui,
+    /// All sessions in a browser, as they grow; on this machine only, and to read only
+    Ui(Ui),
     /// Secrets that were recorded: where, and how to erase them
     Scan(Scan),
     /// Whether a provider accepts the body of a request: 0 yes, 1 no

@@ -11,8 +11,7 @@ pub(crate) struct Import {
     #[arg(long)]
     pub(crate) follow: bool,
     /// The usual places of this host only; may be given several times
-    #[arg(long = "host", value_name = "HOST", value_delimiter = ',', conflicts_with = "paths",
-        add = crate::complete::formats())]
+    #[arg(long = "host", value_name = "HOST", value_delimiter = ',', add = crate::complete::formats())]
     pub(crate) hosts: Vec<String>,
     /// With --follow: look at all files every so many seconds too, for changes that the system does not tell of
     #[arg(long, value_name = "SECONDS", default_value_t = 30, requires = "follow",

@@ -23,6 +23,15 @@ use crate::reader::{self, Candidate, FileReport, ReadError, Recognised, Skipped}
 
 pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse(global)?;
+    if let (Some(path), Some(host)) = (args.paths.first(), args.hosts.first()) {
+        let path = place::quoted(path);
+        return Err(Failure::usage(
+            "--host is for the usual places of a host, and a path is a place of its own",
+        )
+        .hint(format!(
+            "acpdb import {path} finds out whose it is; acpdb import --format {host} {path} says so"
+        )));
+    }
     let format = args.format.as_deref().map(format_of).transpose()?;
     let mut limits = Limits::default();
     for text in &args.limits {

@@ -6,12 +6,10 @@
 //! What this does not do: choose sessions, fold them, or write their pages.
 
 use std::io::Write;
-use std::sync::Arc;
 
-use acpdb_engine::store::Redactor;
 use serde::Serialize;
 
-use super::page::frame;
+use super::page::{PageOptions, frame};
 use super::page_data::Redaction;
 use super::{ExportError, JsonText};
 use crate::cost::PriceTable;
@@ -21,6 +19,13 @@ const STYLE: &str = concat!(include_str!("assets/base.css"), include_str!("asset
 const BODY: &str = include_str!("assets/index.html");
 const SCRIPT: &str =
     concat!("'use strict';\n", include_str!("assets/common.js"), include_str!("assets/index.js"));
+/// The script of an index that follows the store which serves it.
+const SCRIPT_LIVE: &str = concat!(
+    "'use strict';\n",
+    include_str!("assets/common.js"),
+    include_str!("assets/index.js"),
+    include_str!("assets/live_index.js"),
+);
 
 /// A session of an index.
 #[derive(Clone, Copy, Debug)]
@@ -78,20 +83,34 @@ struct Data<'a> {
 /// If `out` fails.
 pub fn index(
     entries: &[IndexEntry<'_>],
-    redactor: Option<Arc<dyn Redactor>>,
+    options: &PageOptions,
     out: &mut dyn Write,
 ) -> Result<IndexReport, ExportError> {
-    let redaction = Redaction(redactor);
+    let script = if options.live { SCRIPT_LIVE } else { SCRIPT };
+    frame("Sessions", (STYLE, script, options.live), BODY, out)?;
+    out.write_all(b"<script type=\"application/json\" id=\"data\">")?;
+    let report = index_data(entries, options, out)?;
+    out.write_all(b"</script>\n<script>")?;
+    out.write_all(script.as_bytes())?;
+    out.write_all(b"</script>\n</body>\n</html>\n")?;
+    Ok(report)
+}
+
+/// Writes what an index holds as JSON: what one that follows its server asks for.
+///
+/// # Errors
+/// If `out` fails.
+pub fn index_data(
+    entries: &[IndexEntry<'_>],
+    options: &PageOptions,
+    out: &mut dyn Write,
+) -> Result<IndexReport, ExportError> {
+    let redaction = Redaction(options.redactor.clone());
     // A table that cannot be used would be a fault of the program: the day is unknown then.
     let prices = PriceTable::built_in().map(|table| table.checked).unwrap_or_default();
     let rows = entries.iter().map(|entry| row(*entry, &redaction)).collect();
-    frame("Sessions", STYLE, SCRIPT, BODY, out)?;
-    out.write_all(b"<script type=\"application/json\" id=\"data\">")?;
     let program = concat!("acpdb ", env!("CARGO_PKG_VERSION"));
     JsonText::write(&Data { schema: "acpdb.index/1", program, prices: &prices, rows }, out)?;
-    out.write_all(b"</script>\n<script>")?;
-    out.write_all(SCRIPT.as_bytes())?;
-    out.write_all(b"</script>\n</body>\n</html>\n")?;
     let tops = entries.iter().filter(|entry| entry.row.summary.name.parent.is_none());
     let costs: Vec<f64> = tops.clone().filter_map(|entry| entry.row.cost).collect();
     let cost = (!costs.is_empty()).then(|| (costs.iter().sum::<f64>() * 1e6).round() / 1e6);

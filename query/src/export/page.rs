@@ -39,6 +39,19 @@ const SCRIPT: &str = concat!(
     include_str!("assets/detail.js"),
     include_str!("assets/page.js"),
 );
+/// The script of a page that follows the store which serves it.
+const SCRIPT_LIVE: &str = concat!(
+    "'use strict';\n",
+    include_str!("assets/common.js"),
+    include_str!("assets/model.js"),
+    include_str!("assets/draw.js"),
+    include_str!("assets/text.js"),
+    include_str!("assets/list.js"),
+    include_str!("assets/talk.js"),
+    include_str!("assets/detail.js"),
+    include_str!("assets/page.js"),
+    include_str!("assets/live.js"),
+);
 
 /// Most subagents that a page holds; further ones are left out, and counted.
 pub const SUBAGENT_COUNT_MAX: usize = 200;
@@ -65,6 +78,8 @@ pub struct PageReport {
 pub struct PageOptions {
     /// Takes secrets out of all that the page says.
     pub redactor: Option<Arc<dyn Redactor>>,
+    /// The page is served, and follows what serves it: it may ask its own server, and only that.
+    pub live: bool,
 }
 
 /// Writes a session as a page. `now` decides what memory has faded.
@@ -82,24 +97,58 @@ pub fn page(
 ) -> Result<PageReport, ExportError> {
     let redaction = Redaction(options.redactor.clone());
     let making = Making::new(store, view, &redaction)?;
-    frame(&making.title()?, STYLE, SCRIPT, BODY, out)?;
+    let script = if options.live { SCRIPT_LIVE } else { SCRIPT };
+    frame(&making.title()?, (STYLE, script, options.live), BODY, out)?;
     out.write_all(b"<script type=\"application/json\" id=\"texts\">")?;
+    let between: &[u8] = b"</script>\n<script type=\"application/json\" id=\"data\">";
+    let report = contents(making, (store, view), now, &redaction, between, out)?;
+    out.write_all(b"</script>\n<script>")?;
+    out.write_all(script.as_bytes())?;
+    out.write_all(b"</script>\n</body>\n</html>\n")?;
+    Ok(report)
+}
+
+/// Writes what a page holds as JSON, `{"texts": [..], "data": {..}}`: what a page that follows its server asks for.
+///
+/// # Errors
+/// As [`page`].
+pub fn page_data(
+    store: &Store,
+    view: &View,
+    now: Micros,
+    options: &PageOptions,
+    out: &mut dyn Write,
+) -> Result<PageReport, ExportError> {
+    let redaction = Redaction(options.redactor.clone());
+    let making = Making::new(store, view, &redaction)?;
+    out.write_all(b"{\"texts\":")?;
+    let report = contents(making, (store, view), now, &redaction, b",\"data\":", out)?;
+    out.write_all(b"}\n")?;
+    Ok(report)
+}
+
+/// Writes the texts of a session and of its subagents, and then the rest of what is known of them.
+fn contents(
+    making: Making<'_>,
+    (store, view): (&Store, &View),
+    now: Micros,
+    redaction: &Redaction,
+    between: &[u8],
+    out: &mut dyn Write,
+) -> Result<PageReport, ExportError> {
     let mut texts = Texts::new(out, redaction.clone())?;
     let mut data = PageData { schema: "acpdb.html/2", ..PageData::default() };
     data.sessions.push(making.whole(store, now, &mut texts)?);
     let (below, subagents_left_out) = subagents(store, view)?;
     for (view, parent) in &below {
-        let mut session = Making::new(store, view, &redaction)?.whole(store, now, &mut texts)?;
+        let mut session = Making::new(store, view, redaction)?.whole(store, now, &mut texts)?;
         session.session.parent = i64::from(*parent);
         data.sessions.push(session);
     }
     let (problems, text_bytes) = texts.end()?;
     data.problems = problems;
-    out.write_all(b"</script>\n<script type=\"application/json\" id=\"data\">")?;
+    out.write_all(between)?;
     JsonText::write(&data, out)?;
-    out.write_all(b"</script>\n<script>")?;
-    out.write_all(SCRIPT.as_bytes())?;
-    out.write_all(b"</script>\n</body>\n</html>\n")?;
     let whole = data.sessions.first();
     let count = |of: fn(&super::page_data::SessionPage) -> usize| whole.map_or(0, of);
     Ok(PageReport {
@@ -158,20 +207,22 @@ fn allowed(text: &str) -> String {
 }
 
 /// Writes a document up to its data: its policy, its style, and the elements that the script fills.
+///
+/// One that is `live` may ask the server that it came from, and load nothing else either.
 pub(super) fn frame(
     title: &str,
-    style_text: &str,
-    script_text: &str,
+    (style_text, script_text, live): (&str, &str, bool),
     body: &str,
     out: &mut dyn Write,
 ) -> Result<(), ExportError> {
+    let connect = if live { "connect-src 'self'; " } else { "" };
     let (style, script) = (allowed(style_text), allowed(script_text));
     let title = html_text(title);
     write!(
         out,
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src {style}; \
-         script-src {script}; base-uri 'none'; form-action 'none'\">\n\
+         script-src {script}; {connect}base-uri 'none'; form-action 'none'\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n<meta name=\"referrer\" content=\"no-referrer\">\n\
          <title>{title} - acpdb</title>\n<style>{style_text}</style>\n</head>\n<body>\n{body}"

@@ -37,7 +37,7 @@ pub(crate) fn play_file(world: &World, path: &Path) {
     for line in text.lines() {
         if line.starts_with("```") {
             in_block = !in_block && line == "```console";
-        } else if let Some(command) = line.strip_prefix("$ acpdb").filter(|_| in_block) {
+        } else if let Some(command) = line.strip_prefix("$ ").filter(|line| in_block && is_played(line)) {
             count += 1;
             writeln!(played, "{line}").unwrap();
             played.push_str(&redact(world, &run(world, command)));
@@ -53,10 +53,15 @@ pub(crate) fn play_file(world: &World, path: &Path) {
     assert.eq(snapbox::Data::text(played).raw(), snapbox::Data::read_from(path, None).raw());
 }
 
+/// Whether a line is one that is typed: the program, or how wide the terminal is and the program.
+fn is_played(line: &str) -> bool {
+    line.starts_with("acpdb") || line.starts_with("COLUMNS=")
+}
+
 fn run(world: &World, command: &str) -> String {
     let (command, filter) =
         command.split_once(" | ").map_or((command, None), |(left, right)| (left, Some(right)));
-    let ran = world.shell(&format!("acpdb{command}"));
+    let ran = world.shell(command);
     let out = ran.text();
     let mut text = match filter {
         None => out,

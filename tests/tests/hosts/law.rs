@@ -28,7 +28,7 @@ pub(super) const LEFT: &[(&str, &str, &str)] = &[
 ];
 
 /// Seqs of the steps of a session.
-fn steps(played: &Played, session: &str) -> Vec<Seq> {
+pub(super) fn steps(played: &Played, session: &str) -> Vec<Seq> {
     let store = &played.store;
     let streams = store.stream_names().unwrap();
     let named = streams.iter().find(|it| it.scope == Scope::Session && it.name == session);

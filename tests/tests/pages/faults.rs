@@ -35,6 +35,38 @@ fn session() -> Store {
     store
 }
 
+/// Parts of the conversation that are laid out apart count their places from themselves in newer browsers. So nothing behind the first
+/// few turns was ever made, and a late turn was an empty page.
+#[test]
+#[ignore = "needs a browser: chromium"]
+fn the_conversation_shows_whatever_turn_one_goes_to() {
+    let script = "
+        const box = $('talk').getBoundingClientRect();
+        const inSight = () => [...document.querySelectorAll('#talk h2.turn span:first-child')].filter(it => {
+          const at = it.getBoundingClientRect();
+          return at.height > 0 && at.top >= box.top - 4 && at.bottom <= box.bottom + 4;
+        }).map(it => it.textContent);
+        for (const turn of [38, 5, 30, 18]) {
+          goTo('#t' + turn);
+          for (let n = 0; n < 6; n += 1) await frame();
+          say('turn ' + turn, inSight().includes('Turn ' + turn));
+        }
+        goTo('#t40');
+        $('talk').scrollTop = $('talk').scrollHeight / 2;
+        for (let n = 0; n < 6; n += 1) await frame();
+        say('half way', inSight().length > 0);
+    ";
+    let driver = script.replace("await frame()", "await (talk.fill(), frame())");
+    expect![[r#"
+        turn 38: true
+        turn 5: true
+        turn 30: true
+        turn 18: true
+        half way: true
+    "#]]
+    .assert_eq(&driven(&browser(), &rendered(&session()), &driver, "1200,800"));
+}
+
 /// To press a view's key while an item was open stopped the page: the list drew rows of one view with the makers of another.
 #[test]
 #[ignore = "needs a browser: chromium"]

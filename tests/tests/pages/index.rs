@@ -31,7 +31,7 @@ fn rendered_index(store: &Store) -> String {
     let entries: Vec<IndexEntry<'_>> =
         rows.iter().map(|row| IndexEntry { row, file: Some("pages/1-x.html") }).collect();
     let mut out = Vec::new();
-    let report = index(&entries, None, &mut out).unwrap();
+    let report = index(&entries, &PageOptions::default(), &mut out).unwrap();
     assert_eq!(report.sessions, rows.len());
     String::from_utf8(out).unwrap()
 }

@@ -82,7 +82,8 @@ fn a_redacted_page_holds_no_secret() {
     );
     assert!(rendered(&store).contains(key), "it is in the page that nothing was taken out of");
     let rules = acpdb_hosts::redact::Rules::usual().unwrap();
-    let page = rendered_with(&store, &PageOptions { redactor: Some(Arc::new(rules)) });
+    let page =
+        rendered_with(&store, &PageOptions { redactor: Some(Arc::new(rules)), ..PageOptions::default() });
     assert!(!page.contains(key));
     let texts: Vec<String> = serde_json::from_str(block(&page, "texts")).unwrap();
     assert!(texts.iter().any(|text| text == "id=[redacted:aws-access-key]\nrest"), "{texts:?}");

@@ -21,7 +21,7 @@ use crate::place;
 
 /// A page of one session.
 pub(super) fn page(global: &Global, args: &ExportPage, output: &mut Output) -> Result<Code, Failure> {
-    let options = PageOptions { redactor: redactor(args)? };
+    let options = PageOptions { redactor: redactor(args)?, live: false };
     let sink = Sink::open(&args.target, output)?;
     let store = place::read(global, output)?;
     let session = sessions::default_session_noted(&store, args.session.name(), output)?;
@@ -42,7 +42,7 @@ pub(super) fn poster(global: &Global, args: &ExportPoster, output: &mut Output) 
 
 /// An index over all sessions, and their pages if they are asked for.
 pub(super) fn index(global: &Global, args: &ExportPage, output: &mut Output) -> Result<Code, Failure> {
-    let options = PageOptions { redactor: redactor(args)? };
+    let options = PageOptions { redactor: redactor(args)?, live: false };
     let sink = Sink::open(&args.target, output)?;
     let store = place::read(global, output)?;
     let until = at::end(&store, global, None)?.unwrap_or(store.head()?);
@@ -57,7 +57,7 @@ pub(super) fn index(global: &Global, args: &ExportPage, output: &mut Output) -> 
     };
     let entries: Vec<IndexEntry<'_>> =
         rows.iter().zip(&links).map(|(row, link)| IndexEntry { row, file: link.as_deref() }).collect();
-    let (report, to) = sink.fill(|out| Ok(index_page::index(&entries, options.redactor.clone(), out)?))?;
+    let (report, to) = sink.fill(|out| Ok(index_page::index(&entries, &options, out)?))?;
     finish("html", &to, report, output)
 }
 

@@ -1,10 +1,14 @@
 // The index over sessions: filters, totals, an order by any column.
 
 const $ = id => document.getElementById(id);
-const data = JSON.parse($('data').textContent);
 const FIELDS = ['id', 'host', 'title', 'project', 'began', 'ended', 'turns', 'calls', 'recorded', 'shown', 'superseded', 'cost', 'duration', 'models', 'series', 'file', 'below'];
-const rows = data.rows.map(row => Object.fromEntries(FIELDS.map((name, n) => [name, row[n]])));
-for (const row of rows) row.text = [row.title, row.id, row.host, row.project, row.models.join(' ')].join('\n').toLowerCase();
+let data, rows;
+function hold(newer) {
+  data = newer;
+  rows = data.rows.map(row => Object.fromEntries(FIELDS.map((name, n) => [name, row[n]])));
+  for (const row of rows) row.text = [row.title, row.id, row.host, row.project, row.models.join(' ')].join('\n').toLowerCase();
+}
+hold(JSON.parse($('data').textContent));
 const day = micros => micros === null ? '' : new Date(micros / 1000).toISOString().slice(0, 16).replace('T', ' ');
 const lastPart = path => path.split('/').filter(Boolean).pop() || '';
 

@@ -1,9 +1,13 @@
 // The data, and what of it held at a seq. Mirrors page_data.rs; knows nothing of the document's parts.
 
 const read = id => JSON.parse(document.getElementById(id).textContent);
-const texts = read('texts');
-const page = read('data');
-const problems = new Set(page.problems);
+let texts, page, problems;
+function hold(newTexts, newPage) {
+  texts = newTexts;
+  page = newPage;
+  problems = new Set(page.problems);
+}
+hold(read('texts'), read('data'));
 // What is shown of the page's sessions: the one it is of, or a subagent of it.
 let data, words, session, items, byId, edges, marks, turns, requests, timeline;
 const word = place => place < 0 ? '' : words[place];

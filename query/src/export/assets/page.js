@@ -194,6 +194,14 @@ function open(place) {
   $('detail').hidden = true;
   setQuery('');
   $('search').value = '';
+  surround();
+  $('list').scrollTop = 0;
+  show();
+}
+
+// What stands around the views: title, figures, ways to other sessions, the picture of tokens.
+function surround() {
+  const place = now.session;
   const longest = items.reduce((most, item) => Math.max(most, item.id.length), 3);
   document.documentElement.style.setProperty('--id', longest + 1 + 'ch');
   $('title').textContent = oneLine(session.title, 200);
@@ -216,8 +224,6 @@ function open(place) {
   cursor = turns.length ? drawTokens($('tokens'), setTurn) : null;
   $('slider').hidden = turns.length < 2;
   $('turn').max = Math.max(0, turns.length - 1);
-  $('list').scrollTop = 0;
-  show();
 }
 
 // The address of what is shown: `#t40`, `#812`, `#context/t40/812`; `s2` is the page's second further session.

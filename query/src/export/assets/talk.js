@@ -11,7 +11,10 @@ class Talk {
     this.parts = [];
     this.chunks = [];
     this.all = false;
+    // The part that is being brought into sight.
+    this.aimed = null;
     box.addEventListener('scroll', () => this.fill(), { passive: true });
+    for (const moved of ['wheel', 'touchmove', 'pointerdown', 'keydown']) box.addEventListener(moved, () => { this.aimed = null; }, { passive: true });
     new ResizeObserver(() => this.fill()).observe(box);
   }
 
@@ -45,18 +48,20 @@ class Talk {
   fill() {
     if (this.box.hidden) return;
     if (this.all) { this.parts.filter(part => !part.element.hidden).forEach(part => this.make(part)); return; }
-    const top = this.box.scrollTop - 800, bottom = this.box.scrollTop + this.box.clientHeight + 800;
-    const isAbove = ({ element }) => element.offsetTop + element.offsetHeight < top;
+    // Places are those in sight: what an offset counts from differs between browsers where parts are laid out apart.
+    const sight = this.box.getBoundingClientRect(), top = sight.top - 800, bottom = sight.top + this.box.clientHeight + 800;
+    const isAbove = ({ element }) => element.getBoundingClientRect().bottom < top;
+    const isBelow = ({ element }) => element.getBoundingClientRect().top > bottom;
     const chunks = this.chunks.filter(chunk => !chunk.element.hidden);
     let low = 0, high = chunks.length;
     while (low < high) {
       const middle = (low + high) >> 1;
       if (isAbove(chunks[middle])) low = middle + 1; else high = middle;
     }
-    for (let n = low; n < chunks.length && chunks[n].element.offsetTop <= bottom; n += 1) {
+    for (let n = low; n < chunks.length && !isBelow(chunks[n]); n += 1) {
       for (const part of chunks[n].parts) {
         if (part.element.hidden || part.isFull || isAbove(part)) continue;
-        if (part.element.offsetTop > bottom) return;
+        if (isBelow(part)) return;
         this.make(part);
       }
     }
@@ -88,7 +93,18 @@ class Talk {
   revealTurn(turn) {
     const part = this.parts.find(part => part.turn === turn);
     if (!part || part.element.hidden) return;
-    for (let round = 0; round < 3; round += 1) { part.element.scrollIntoView({ block: 'start' }); this.fill(); }
+    const aim = () => { part.element.scrollIntoView({ block: 'start' }); this.fill(); };
+    for (let round = 0; round < 3; round += 1) aim();
+    // Heights that were guessed are known only once the browser has drawn: the place is looked for again, unless it moved on.
+    this.aimed = part;
+    let frames = 0;
+    const again = () => {
+      if (this.aimed !== part || this.box.hidden) return;
+      aim();
+      frames += 1;
+      if (frames < 4) requestAnimationFrame(again); else this.aimed = null;
+    };
+    requestAnimationFrame(again);
   }
 
   block(row) {

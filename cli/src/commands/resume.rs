@@ -1,0 +1,139 @@
+//! `acpdb resume SESSION --in HOST`: a session as a file that a host opens, as of any point.
+
+use std::path::{Path, PathBuf};
+
+use acpdb_hosts::resume::{Origin, Resume as Words, ResumeHost, write};
+use serde::Serialize;
+
+use super::exports::{Sink, To};
+use super::{describe, find, sessions};
+use crate::args::{Global, Resume, ResumeIn, Target};
+use crate::failure::{Code, Failure};
+use crate::output::{Escape, Output, escape};
+use crate::place;
+
+/// What was written, for programs.
+#[derive(Serialize)]
+struct Answer<'a> {
+    host: &'static str,
+    session: &'a str,
+    id: &'a str,
+    at: u64,
+    path: Option<&'a Path>,
+    lines: usize,
+    origin: Origin,
+    left_out: &'a [String],
+    folder: &'a str,
+    command: &'a str,
+}
+
+pub(crate) fn run(global: &Global, args: &Resume, output: &mut Output) -> Result<Code, Failure> {
+    let store = place::read(global, output)?;
+    let session = sessions::default_session_noted(&store, args.session.name(), output)?;
+    let view = find::view(&store, global, &session)?;
+    let host = match args.host {
+        Some(ResumeIn::ClaudeCode) => ResumeHost::ClaudeCode,
+        Some(ResumeIn::Codex) => ResumeHost::Codex,
+        None => ResumeHost::from_name(&session.host).ok_or_else(|| {
+            let host = escape(&session.host, Escape::Line).into_owned();
+            Failure::usage(format!("sessions of {host} cannot be written back"))
+                .hint("name a host that is to go on: --in claude-code or --in codex")
+        })?,
+    };
+    let words = Words {
+        id: args.id.clone().map_or_else(new_id, Ok)?,
+        folder: folder(args, &view)?,
+        time: format!("{:.3}", jiff::Timestamp::now()),
+        pruned: args.pruned,
+    };
+    let path = match &args.output {
+        Some(path) => path.clone(),
+        None => home(host)?.join(host.place(&words)),
+    };
+    let written = write(&store, &view, host, &words)?;
+    let command = host.opens(&words.id);
+    if !args.dry_run {
+        if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+            std::fs::create_dir_all(parent)
+                .map_err(|error| Failure::io("make", &parent.display().to_string(), &error))?;
+        }
+        let sink = Sink::open(&Target { output: Some(path.clone()), force: args.force }, output)?;
+        let (_, to) = sink.fill(|out| {
+            out.write_all(&written.bytes).map_err(acpdb_query::export::ExportError::from)?;
+            Ok(())
+        })?;
+        if matches!(to, To::Stdout) {
+            return Ok(Code::Ok);
+        }
+    }
+    if output.json {
+        let answer = Answer {
+            host: host.name(),
+            session: &session.name,
+            id: &words.id,
+            at: view.at().get(),
+            path: (!args.dry_run).then_some(path.as_path()),
+            lines: written.lines,
+            origin: written.origin,
+            left_out: &written.left_out,
+            folder: &words.folder,
+            command: &command,
+        };
+        output.json_object("acpdb.resume/1", &answer)?;
+        return Ok(Code::Ok);
+    }
+    let made = match written.origin {
+        Origin::Records => "its host's own records",
+        Origin::Conversation => "its conversation",
+    };
+    let would = if args.dry_run { "nothing is written; it would be " } else { "" };
+    output.note(format!(
+        "{would}{} of {made} as of {}: {}",
+        describe::count(written.lines as u64, "line"),
+        view.at(),
+        path.display()
+    ));
+    for line in &written.left_out {
+        output.note(line);
+    }
+    output.line(format!("cd {} && {command}", place::quoted(Path::new(&words.folder))))?;
+    Ok(Code::Ok)
+}
+
+/// Where the host goes on: in the folder that is named, else in that of the session, else here.
+fn folder(args: &Resume, view: &acpdb_engine::View) -> Result<String, Failure> {
+    let own = view.read().state().info(view.at()).and_then(|info| info.cwd.clone());
+    let here = || std::env::current_dir().map_err(|error| Failure::io("read", "the current folder", &error));
+    match (&args.folder, own) {
+        (Some(folder), _) => {
+            let whole = std::path::absolute(folder)
+                .map_err(|error| Failure::io("find", &folder.display().to_string(), &error))?;
+            Ok(whole.to_string_lossy().into_owned())
+        }
+        (None, Some(own)) => Ok(own),
+        (None, None) => Ok(here()?.to_string_lossy().into_owned()),
+    }
+}
+
+/// The folder in which a host keeps what is its own.
+fn home(host: ResumeHost) -> Result<PathBuf, Failure> {
+    let (variable, name) = match host {
+        ResumeHost::ClaudeCode => ("CLAUDE_CONFIG_DIR", ".claude"),
+        ResumeHost::Codex => ("CODEX_HOME", ".codex"),
+    };
+    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    set(variable).or_else(|| set("HOME").map(|home| home.join(name))).ok_or_else(|| {
+        Failure::usage("there is no home folder in which the host keeps sessions")
+            .hint("name the file: -o FILE")
+    })
+}
+
+/// A random id of the form that hosts give sessions.
+fn new_id() -> Result<String, Failure> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes)
+        .map_err(|error| Failure::new(Code::Failure, format!("the system gives no random bytes: {error}")))?;
+    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let part = |from: usize, to: usize| hex.get(from..to).unwrap_or_default();
+    Ok(format!("{}-{}-4{}-8{}-{}", part(0, 8), part(8, 12), part(13, 16), part(17, 20), part(20, 32)))
+}

@@ -1,0 +1,215 @@
+//! The server: connections, headers, and the line that tells pages of commits.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use acpdb_engine::Store;
+use acpdb_engine::store::Redactor;
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{
+    ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST, HeaderName, HeaderValue, LOCATION,
+    ORIGIN, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+};
+use hyper::service::service_fn;
+use hyper::{Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::sync::{Semaphore, watch};
+
+use super::answers::Answers;
+use super::body::Answer;
+use super::route::{Asked, Refusal, Route, route};
+
+/// Connections at a time. Further ones wait.
+const CONNECTION_COUNT_MAX: usize = 64;
+/// Answers that are made at a time: each folds a session.
+const WORK_COUNT_MAX: usize = 2;
+/// How long a request may take to arrive.
+const HEADER_WAIT: Duration = Duration::from_secs(10);
+/// How long nothing is said on a line of commits, before a word is said that shows whether there is still a listener.
+const QUIET_MAX: Duration = Duration::from_secs(15);
+/// Fewest milliseconds between two words on it.
+const PAUSE: Duration = Duration::from_millis(200);
+/// How long the thread that waits for commits waits before it looks again.
+const COMMIT_WAIT: Duration = Duration::from_secs(2);
+
+const SAME_ORIGIN: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
+
+struct Server {
+    answers: Arc<Answers>,
+    port: u16,
+    token: String,
+    work: Arc<Semaphore>,
+    commits: watch::Receiver<u64>,
+}
+
+/// Serves until the process is told to end; `ready` is told where it listens.
+pub(super) fn serve(
+    store: Store,
+    redactor: Option<Arc<dyn Redactor>>,
+    listen: SocketAddr,
+    token: &str,
+    ready: &mut dyn FnMut(SocketAddr),
+) -> io::Result<()> {
+    let (tell, commits) = watch::channel(0);
+    let (stop, mut stopped) = watch::channel(false);
+    crate::interrupt::instead(move || {
+        let _ = stop.send(true);
+    });
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let listener = tokio::net::TcpListener::bind(listen).await?;
+        let address = listener.local_addr()?;
+        let answers = Arc::new(Answers::new(store.clone(), redactor));
+        let follower = std::thread::Builder::new().name("commits".to_owned());
+        let seen = Arc::clone(&answers);
+        follower.spawn(move || follow(&store, &seen, &tell))?;
+        let (port, work) = (address.port(), Arc::new(Semaphore::new(WORK_COUNT_MAX)));
+        let server = Arc::new(Server { answers, port, token: token.to_owned(), work, commits });
+        ready(address);
+        let room = Arc::new(Semaphore::new(CONNECTION_COUNT_MAX));
+        loop {
+            let Ok(place) = Arc::clone(&room).acquire_owned().await else { return Ok(()) };
+            let accepted = tokio::select! {
+                accepted = listener.accept() => accepted,
+                _ = stopped.changed() => return Ok(()),
+            };
+            // A connection that broke before it began is none; the next one may be better.
+            let Ok((stream, _)) = accepted else {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+                continue;
+            };
+            let server = Arc::clone(&server);
+            tokio::spawn(async move {
+                let service = service_fn(|request| {
+                    let server = Arc::clone(&server);
+                    async move { server.answer(&request).await }
+                });
+                let mut connection = hyper::server::conn::http1::Builder::new();
+                connection.timer(TokioTimer::new()).header_read_timeout(HEADER_WAIT);
+                let _ = connection.serve_connection(TokioIo::new(stream), service).await;
+                drop(place);
+            });
+        }
+    })
+}
+
+/// Waits for commits and tells all pages of them, until the server has ended.
+fn follow(store: &Store, answers: &Answers, tell: &watch::Sender<u64>) {
+    let mut subscription = store.subscribe(answers.began().next());
+    while !tell.is_closed() {
+        match subscription.next_within(COMMIT_WAIT) {
+            Ok(Some(commit)) => {
+                answers.grew(commit.events.iter().map(|event| (event.event.stream, event.seq)));
+                let _ = tell.send(commit.last_seq().get());
+            }
+            Ok(None) => {}
+            // What is damaged is passed over; what cannot be read now is tried again.
+            Err(_) => std::thread::sleep(COMMIT_WAIT),
+        }
+    }
+}
+
+type Made = Result<Response<Answer>, io::Error>;
+
+impl Server {
+    async fn answer(&self, request: &Request<Incoming>) -> Made {
+        let header = |name: HeaderName| request.headers().get(name).and_then(|value| value.to_str().ok());
+        // A header that is no text is not taken for one that is missing.
+        let origin = request.headers().get(ORIGIN).map(|value| value.to_str().unwrap_or("unreadable"));
+        let asked = Asked {
+            method: request.method().as_str(),
+            path: request.uri().path(),
+            query: request.uri().query().unwrap_or_default(),
+            host: header(HOST),
+            origin,
+        };
+        match route(asked, self.port, &self.token) {
+            Route::Refused(refusal) => refused(refusal),
+            Route::Redirect => {
+                let mut answer =
+                    said(StatusCode::PERMANENT_REDIRECT, "text/plain; charset=utf-8", Answer::text(""));
+                let place = HeaderValue::from_str(&format!("/{}/", self.token)).map_err(io::Error::other)?;
+                answer.headers_mut().insert(LOCATION, place);
+                Ok(answer)
+            }
+            Route::Changes => Ok(self.changes()),
+            Route::PageData(stream, after) if !self.answers.has_grown(stream, after) => {
+                Ok(said(StatusCode::NO_CONTENT, "application/json", Answer::text("")))
+            }
+            found => self.made(found).await,
+        }
+    }
+
+    /// An answer that is made from the store, by a thread of its own.
+    async fn made(&self, found: Route) -> Made {
+        let permit = Arc::clone(&self.work).acquire_owned().await.map_err(io::Error::other)?;
+        let (pieces, answer) = Answer::pieces();
+        let (known, is_known) = tokio::sync::oneshot::channel();
+        let answers = Arc::clone(&self.answers);
+        let worker = std::thread::Builder::new().name("answer".to_owned());
+        worker.spawn(move || {
+            answers.write(found, known, pieces);
+            drop(permit);
+        })?;
+        match is_known.await {
+            Ok(true) => {
+                let kind = match found {
+                    Route::Index | Route::Page(_) => "text/html; charset=utf-8",
+                    _ => "application/json",
+                };
+                Ok(said(StatusCode::OK, kind, answer))
+            }
+            _ => refused(Refusal::Place),
+        }
+    }
+
+    /// A line that says the newest seq each time that the store has grown.
+    fn changes(&self) -> Response<Answer> {
+        let mut commits = self.commits.clone();
+        commits.mark_unchanged();
+        let (sender, receiver) = tokio::sync::mpsc::channel(1);
+        tokio::spawn(async move {
+            let mut word = Bytes::from_static(b": acpdb\n\n");
+            while sender.send(Ok(word)).await.is_ok() {
+                tokio::time::sleep(PAUSE).await;
+                word = match tokio::time::timeout(QUIET_MAX, commits.changed()).await {
+                    Ok(Ok(())) => format!("data: {}\n\n", *commits.borrow_and_update()).into(),
+                    Ok(Err(_)) => return,
+                    Err(_) => Bytes::from_static(b":\n\n"),
+                };
+            }
+        });
+        said(StatusCode::OK, "text/event-stream", Answer::Pieces(receiver))
+    }
+}
+
+fn refused(refusal: Refusal) -> Made {
+    let (status, text) = refusal.says();
+    let status = StatusCode::from_u16(status).map_err(io::Error::other)?;
+    let mut answer = said(status, "text/plain; charset=utf-8", Answer::text(format!("acpdb ui: {text}\n")));
+    if refusal == Refusal::Method {
+        answer.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+    }
+    Ok(answer)
+}
+
+/// An answer with the headers of all. What scripts and styles may be is in the pages: they hold digests of their own.
+fn said(status: StatusCode, kind: &'static str, body: Answer) -> Response<Answer> {
+    let mut answer = Response::new(body);
+    *answer.status_mut() = status;
+    let headers = answer.headers_mut();
+    for (name, value) in [
+        (CONTENT_TYPE, kind),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (X_FRAME_OPTIONS, "DENY"),
+        (CONTENT_SECURITY_POLICY, "frame-ancestors 'none'"),
+        (REFERRER_POLICY, "no-referrer"),
+        (CACHE_CONTROL, "no-store"),
+        (SAME_ORIGIN, "same-origin"),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    answer
+}

@@ -1,0 +1,120 @@
+//! Lines of Claude Code, made of the body of a request: a record for each message, each hanging on the one before.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::{Resume, derived};
+
+/// The version whose lines these are: the newest that was looked at.
+const VERSION: &str = "2.1.330";
+/// The model that is named where none is known: the host takes no such message for one of its own.
+const MODEL: &str = "claude-opus-5-5";
+
+/// Where it lies below the host's folder: a folder is named by its path, with other signs as dashes.
+pub(super) fn place(resume: &Resume) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
+    let folder: String = resume.folder.chars().map(plain).collect();
+    format!("projects/{folder}/{}.jsonl", resume.id)
+}
+
+/// The body of a request. Contents are kept as they are written: of the model's own JSON every byte counts.
+#[derive(Default, Deserialize)]
+struct Body {
+    model: Option<String>,
+    #[serde(default)]
+    messages: Vec<Said>,
+}
+
+#[derive(Deserialize)]
+struct Said {
+    role: String,
+    content: Box<RawValue>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Line<'l> {
+    parent_uuid: Option<&'l str>,
+    is_sidechain: bool,
+    user_type: &'static str,
+    cwd: &'l str,
+    session_id: &'l str,
+    version: &'static str,
+    #[serde(rename = "type")]
+    kind: &'l str,
+    message: Message<'l>,
+    uuid: &'l str,
+    timestamp: &'l str,
+}
+
+#[derive(Serialize)]
+struct Message<'l> {
+    role: &'l str,
+    content: &'l RawValue,
+    #[serde(flatten)]
+    reply: Option<Reply<'l>>,
+}
+
+/// What the host keeps of what the model said. What it cost was paid when it was said first: no usage is told again.
+#[derive(Serialize)]
+struct Reply<'l> {
+    id: String,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    model: &'l str,
+    stop_reason: &'static str,
+    stop_sequence: Option<&'static str>,
+    usage: Usage,
+}
+
+#[derive(Default, Serialize)]
+struct Usage {
+    input_tokens: u64,
+    output_tokens: u64,
+}
+
+pub(super) fn lines(body: &[u8], resume: &Resume) -> Vec<Vec<u8>> {
+    let body: Body = serde_json::from_slice(body).unwrap_or_default();
+    let model = body.model.as_deref().unwrap_or(MODEL);
+    let uuids: Vec<String> =
+        (0..body.messages.len()).map(|number| derived(&[&resume.id, &number.to_string()])).collect();
+    let mut parent: Option<&str> = None;
+    let mut lines = Vec::with_capacity(uuids.len());
+    for (message, uuid) in body.messages.iter().zip(&uuids) {
+        let is_model = message.role == "assistant";
+        let line = Line {
+            parent_uuid: parent,
+            is_sidechain: false,
+            user_type: "external",
+            cwd: &resume.folder,
+            session_id: &resume.id,
+            version: VERSION,
+            kind: if is_model { "assistant" } else { "user" },
+            message: Message {
+                role: &message.role,
+                content: &message.content,
+                reply: is_model.then(|| reply(&message.content, model, uuid)),
+            },
+            uuid,
+            timestamp: &resume.time,
+        };
+        // Texts and numbers can always be written.
+        lines.push(serde_json::to_vec(&line).unwrap_or_default());
+        parent = Some(uuid);
+    }
+    lines
+}
+
+fn reply<'l>(content: &RawValue, model: &'l str, uuid: &str) -> Reply<'l> {
+    let blocks: Vec<Value> = serde_json::from_str(content.get()).unwrap_or_default();
+    let has_calls = blocks.iter().any(|block| block.get("type").and_then(Value::as_str) == Some("tool_use"));
+    Reply {
+        id: format!("msg_{}", uuid.replace('-', "")),
+        kind: "message",
+        model,
+        stop_reason: if has_calls { "tool_use" } else { "end_turn" },
+        stop_sequence: None,
+        usage: Usage::default(),
+    }
+}

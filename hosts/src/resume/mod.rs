@@ -1,0 +1,232 @@
+//! Sessions written back, so that a host opens them and goes on.
+//!
+//! ```text
+//! View --records of its own host--> the same lines, under a new id                    Origin::Records
+//!  '---export as a request--------> a line for each message, as the host writes them  Origin::Conversation
+//! ```
+//!
+//! A session of the same host is made of the host's own records, byte for byte but for the session's id: whatever else they
+//! tell (settings, summaries, usage) is there again. For another host, and where there are no records, lines are made of
+//! what the model would be sent. In both cases importing the file gives the same conversation.
+//!
+//! What this does not do: choose where the file lies, or write it. Subagents have files of their own, and are left out; what
+//! they answered is in the session's own results.
+
+mod claude;
+mod codex;
+
+use std::collections::BTreeSet;
+
+use acpdb_engine::event::Payload;
+use acpdb_engine::ids::Seq;
+use acpdb_engine::{Error, Store, View};
+
+use crate::export::{Format, Options, Selection, export};
+
+/// A host whose sessions can be written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ResumeHost {
+    /// Claude Code: `projects/FOLDER/ID.jsonl`.
+    ClaudeCode,
+    /// Codex: `sessions/YEAR/MONTH/DAY/rollout-TIME-ID.jsonl`.
+    Codex,
+}
+
+impl ResumeHost {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::ClaudeCode, Self::Codex];
+
+    /// Its name, as imports spell it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::ClaudeCode => "claude-code",
+            Self::Codex => "codex",
+        }
+    }
+
+    /// The host of this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|host| host.name() == name)
+    }
+
+    /// Where the host looks for the file, below the folder of its settings.
+    pub fn place(self, resume: &Resume) -> String {
+        match self {
+            Self::ClaudeCode => claude::place(resume),
+            Self::Codex => codex::place(resume),
+        }
+    }
+
+    /// What opens the session, in its folder.
+    pub fn opens(self, id: &str) -> String {
+        match self {
+            Self::ClaudeCode => format!("claude --resume {id}"),
+            Self::Codex => format!("codex resume {id}"),
+        }
+    }
+
+    const fn format(self) -> Format {
+        match self {
+            Self::ClaudeCode => Format::Anthropic,
+            Self::Codex => Format::Responses,
+        }
+    }
+}
+
+/// How a session is written.
+#[derive(Clone, Debug)]
+pub struct Resume {
+    /// Its new id, a UUID.
+    pub id: String,
+    /// The folder in which the host goes on.
+    pub folder: String,
+    /// Now, as `2026-01-31T12:00:00.000Z`.
+    pub time: String,
+    /// What is superseded, discarded or distilled shows its stand-in: what acpdb would send.
+    pub pruned: bool,
+}
+
+/// What a file is made of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Origin {
+    /// The host's own records.
+    Records,
+    /// Messages of the conversation.
+    Conversation,
+}
+
+/// A session as its host's file.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct Written {
+    /// The file.
+    pub bytes: Vec<u8>,
+    /// What it is made of.
+    pub origin: Origin,
+    /// Its lines.
+    pub lines: usize,
+    /// What of the conversation could not be carried.
+    pub left_out: Vec<String>,
+}
+
+/// Writes what `view` shows as a session of a host.
+///
+/// Cost: the session's records, or the texts of its context.
+///
+/// # Errors
+/// If the log cannot be read.
+pub fn write(store: &Store, view: &View, host: ResumeHost, resume: &Resume) -> Result<Written, Error> {
+    let info = view.read().state().info(view.at()).cloned().unwrap_or_default();
+    if info.host == host.name() && !resume.pruned {
+        let lines = records(store, view, &info.name, resume)?;
+        if !lines.is_empty() {
+            let count = lines.len();
+            return Ok(Written {
+                bytes: joined(lines),
+                origin: Origin::Records,
+                lines: count,
+                left_out: Vec::new(),
+            });
+        }
+    }
+    let selection = if resume.pruned { Selection::Current } else { Selection::Recorded };
+    let exported = export(view, host.format(), &Options { selection, ..Options::default() })?;
+    let lines = match host {
+        ResumeHost::ClaudeCode => claude::lines(&exported.bytes, resume),
+        ResumeHost::Codex => codex::lines(&exported.bytes, resume),
+    };
+    let (count, left_out) = (lines.len(), exported.report.lines());
+    Ok(Written { bytes: joined(lines), origin: Origin::Conversation, lines: count, left_out })
+}
+
+fn joined(lines: Vec<Vec<u8>>) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(lines.iter().map(|line| line.len() + 1).sum());
+    for line in lines {
+        bytes.extend(line);
+        bytes.push(b'\n');
+    }
+    bytes
+}
+
+/// The host's records up to the view's seq, without those of branches that were left, under a new id.
+fn records(store: &Store, view: &View, old: &str, resume: &Resume) -> Result<Vec<Vec<u8>>, Error> {
+    // What a host itself took back is in its records, and its own way of telling so with it.
+    let mut left: Vec<(Seq, Seq)> = view.read().state().rewinds(view.at()).to_vec();
+    let mut told_by_host = BTreeSet::new();
+    let mut found = Vec::new();
+    for recorded in store.stream_events(view.stream(), Seq(1), view.at())? {
+        let recorded = match recorded {
+            Err(Error::Corrupt { .. }) => continue,
+            other => other?,
+        };
+        let record = store.record(&recorded)?;
+        if matches!(recorded.event.payload, Payload::Rewound(_)) && record.is_some() {
+            told_by_host.insert(recorded.seq);
+        }
+        found.extend(record.map(|record| (recorded.seq, record)));
+    }
+    left.retain(|(seq, _)| !told_by_host.contains(seq));
+    let is_left = |seq: Seq| left.iter().any(|(at, to)| *to < seq && seq < *at);
+    let (from, to) = (format!("\"{old}\""), format!("\"{}\"", resume.id));
+    let lines = found.into_iter().filter(|(seq, _)| !is_left(*seq));
+    Ok(lines.map(|(_, record)| replaced(record, from.as_bytes(), to.as_bytes())).collect())
+}
+
+/// The bytes with each occurrence of a text as another one. Inside a JSON string no quotation mark stands alone, so a quoted id
+/// is a value, never part of what was said.
+fn replaced(bytes: Vec<u8>, from: &[u8], to: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut rest = bytes.as_slice();
+    while let Some(at) = rest.windows(from.len()).position(|window| window == from) {
+        let (before, behind) = rest.split_at(at);
+        out.extend_from_slice(before);
+        out.extend_from_slice(to);
+        rest = behind.get(from.len()..).unwrap_or_default();
+    }
+    out.extend_from_slice(rest);
+    while out.last() == Some(&b'\n') {
+        out.pop();
+    }
+    out
+}
+
+/// An id of the form of a UUID, the same for the same words.
+fn derived(words: &[&str]) -> String {
+    let mut hasher = blake3::Hasher::new();
+    for word in words {
+        hasher.update(&(word.len() as u64).to_le_bytes());
+        hasher.update(word.as_bytes());
+    }
+    let hex = hasher.finalize().to_hex();
+    let part = |from: usize, to: usize| hex.get(from..to).unwrap_or_default();
+    format!("{}-{}-4{}-8{}-{}", part(0, 8), part(8, 12), part(13, 16), part(17, 20), part(20, 32))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quoted_id_is_replaced_wherever_it_is_a_value() {
+        for (from, to) in [
+            (r#"{"sessionId":"old","x":1}"#, r#"{"sessionId":"new","x":1}"#),
+            (r#"{"a":{"id":"old"},"b":["old"]}"#, r#"{"a":{"id":"new"},"b":["new"]}"#),
+            (r#"{"text":"say \"old\" and old"}"#, r#"{"text":"say \"old\" and old"}"#),
+            ("{}\n", "{}"),
+            ("", ""),
+        ] {
+            let is = replaced(from.as_bytes().to_vec(), br#""old""#, br#""new""#);
+            assert_eq!(String::from_utf8(is).unwrap(), to);
+        }
+    }
+
+    #[test]
+    fn derived_ids_are_uuids_and_differ() {
+        let id = derived(&["a", "1"]);
+        assert_eq!(id.len(), 36);
+        assert!(id.split('-').map(str::len).eq([8, 4, 4, 4, 12]), "{id}");
+        assert_eq!(id, derived(&["a", "1"]));
+        assert_ne!(id, derived(&["a1", ""]));
+    }
+}
