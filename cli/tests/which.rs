@@ -196,8 +196,7 @@ fn questions_go_to_all_sessions_and_one_switch_narrows_them() {
 #[test]
 fn no_slip_of_the_finger_leads_to_a_grave_verb() {
     let world = World::new();
-    for typed in
-        ["search", "resume", "serve", "merge", "prune", "erasee", "sael", "reindx", "rewnd", "salvag"]
+    for typed in ["search", "resum", "serve", "merge", "prune", "erasee", "sael", "reindx", "rewnd", "salvag"]
     {
         let done = world.run(".", "UTC", &[typed]);
         assert_eq!(done.code, 2, "{typed}: {done:?}");

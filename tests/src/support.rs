@@ -28,10 +28,7 @@ pub fn recordings() -> PathBuf {
     folder.filter(|folder| folder.is_dir()).expect("ACPDB_RECORDINGS names a folder of recorded sessions")
 }
 
-/// How many cases a random test runs: `ACPDB_TEST_CASES`, else `usual`.
-pub fn cases(usual: u32) -> u32 {
-    std::env::var("ACPDB_TEST_CASES").ok().and_then(|count| count.parse().ok()).unwrap_or(usual)
-}
+pub use acpdb_engine::testing::cases;
 
 /// Sets a clock that stands still and random bytes that follow from `seed`: equal acts give equal bytes.
 #[must_use]

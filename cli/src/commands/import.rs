@@ -23,15 +23,7 @@ use crate::reader::{self, Candidate, FileReport, ReadError, Recognised, Skipped}
 
 pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse(global)?;
-    if let (Some(path), Some(host)) = (args.paths.first(), args.hosts.first()) {
-        let path = place::quoted(path);
-        return Err(Failure::usage(
-            "--host is for the usual places of a host, and a path is a place of its own",
-        )
-        .hint(format!(
-            "acpdb import {path} finds out whose it is; acpdb import --format {host} {path} says so"
-        )));
-    }
+    check_places(args)?;
     let format = args.format.as_deref().map(format_of).transpose()?;
     let mut limits = Limits::default();
     for text in &args.limits {
@@ -132,6 +124,17 @@ pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result
     let is_nothing = reports.is_empty() && merged.is_empty() && partly_count == 0;
     render(&reports, &merged, &skipped, (other_count, is_nothing), output)?;
     Ok(code_of(is_nothing, &merged, &skipped))
+}
+
+/// A host and a path cannot both be named.
+fn check_places(args: &Import) -> Result<(), Failure> {
+    let (Some(path), Some(host)) = (args.paths.first(), args.hosts.first()) else { return Ok(()) };
+    let path = place::quoted(path);
+    let refused =
+        Failure::usage("--host is for the usual places of a host, and a path is a place of its own");
+    Err(refused.hint(format!(
+        "acpdb import {path} finds out whose it is; acpdb import --format {host} {path} says so"
+    )))
 }
 
 /// Says where sessions were looked for, which tells what to set or to name.

@@ -58,7 +58,7 @@ pub(crate) fn run(global: &Global, args: &Resume, output: &mut Output) -> Result
                 .map_err(|error| Failure::io("make", &parent.display().to_string(), &error))?;
         }
         let sink = Sink::open(&Target { output: Some(path.clone()), force: args.force }, output)?;
-        let (_, to) = sink.fill(|out| {
+        let ((), to) = sink.fill(|out| {
             out.write_all(&written.bytes).map_err(acpdb_query::export::ExportError::from)?;
             Ok(())
         })?;

@@ -15,3 +15,10 @@ pub use everything::{everything_in, whereabouts};
 pub use script::{Script, Step};
 pub use tape::Tape;
 pub use tools::TestTools;
+
+/// How many cases a random test runs: `ACPDB_TEST_CASES`, else `usual`, divided by `ACPDB_TEST_SHARE` where that is set.
+pub fn cases(usual: u32) -> u32 {
+    let number = |name| std::env::var(name).ok().and_then(|count| count.parse::<u32>().ok());
+    number("ACPDB_TEST_CASES")
+        .unwrap_or_else(|| (usual / number("ACPDB_TEST_SHARE").unwrap_or(1).max(1)).max(1))
+}

@@ -170,14 +170,14 @@ fn records(store: &Store, view: &View, old: &str, resume: &Resume) -> Result<Vec
     let is_left = |seq: Seq| left.iter().any(|(at, to)| *to < seq && seq < *at);
     let (from, to) = (format!("\"{old}\""), format!("\"{}\"", resume.id));
     let lines = found.into_iter().filter(|(seq, _)| !is_left(*seq));
-    Ok(lines.map(|(_, record)| replaced(record, from.as_bytes(), to.as_bytes())).collect())
+    Ok(lines.map(|(_, record)| replaced(&record, from.as_bytes(), to.as_bytes())).collect())
 }
 
 /// The bytes with each occurrence of a text as another one. Inside a JSON string no quotation mark stands alone, so a quoted id
 /// is a value, never part of what was said.
-fn replaced(bytes: Vec<u8>, from: &[u8], to: &[u8]) -> Vec<u8> {
+fn replaced(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes.len());
-    let mut rest = bytes.as_slice();
+    let mut rest = bytes;
     while let Some(at) = rest.windows(from.len()).position(|window| window == from) {
         let (before, behind) = rest.split_at(at);
         out.extend_from_slice(before);
@@ -216,7 +216,7 @@ mod tests {
             ("{}\n", "{}"),
             ("", ""),
         ] {
-            let is = replaced(from.as_bytes().to_vec(), br#""old""#, br#""new""#);
+            let is = replaced(from.as_bytes(), br#""old""#, br#""new""#);
             assert_eq!(String::from_utf8(is).unwrap(), to);
         }
     }

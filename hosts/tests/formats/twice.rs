@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use acpdb_engine::command::draft::EventDraft;
 use acpdb_engine::command::ingest_state::IngestState;
-use acpdb_engine::command::record::{Draft, EventDraft, Recorder, opening};
+use acpdb_engine::command::record::{Draft, Recorder, opening};
 use acpdb_engine::event::Recorded;
 use acpdb_engine::ids::{Micros, Seq, StreamId};
 use acpdb_engine::text::signature::Signer;

@@ -196,7 +196,7 @@ fn every_example_works_as_it_is_typed() {
         println!("  {line}");
     }
     assert!(count > 100, "examples that were found: {count}");
-    // Exports to SQLite and Parquet, and the proxy.
-    assert!(left_out.len() <= 3, "{left_out:?}");
+    // Exports to SQLite and Parquet, the proxy, and the screens.
+    assert!(left_out.len() <= 4, "{left_out:?}");
     assert!(failed.is_empty(), "{} of {count} fail:\n{}", failed.len(), failed.join("\n"));
 }

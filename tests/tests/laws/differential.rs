@@ -38,7 +38,11 @@ fn engine_and_naive_implementation_agree_on_every_edge() {
     agree.unwrap();
     println!("{} sessions, {edge_count} edges, {released_count} released", cases(1000));
     // A comparison of nothing with nothing proves nothing.
-    assert!(edge_count > 1000 && released_count > 20, "{edge_count} edges, {released_count} released");
+    let least = cases(1000) as usize;
+    assert!(
+        edge_count > least && released_count * 50 > least,
+        "{edge_count} edges, {released_count} released"
+    );
 }
 
 /// Canary: each rule, broken in the naive implementation, shows as a difference.

@@ -52,7 +52,7 @@ fn told(frame: &Frame, seq: Seq) -> Option<(Envelope, Vec<u8>, Vec<crate::codec:
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(40))]
+    #![proptest_config(ProptestConfig::with_cases(crate::testing::cases(40)))]
 
     /// A part, read again or taken out of the frame, says of its events what the frame says; the part that holds a seq
     /// does, and the parts of some streams hold all their events past a seq.

@@ -112,7 +112,7 @@ fn assert_alike(one: &IngestState, other: &IngestState) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(96))]
+    #![proptest_config(ProptestConfig::with_cases(crate::testing::cases(96)))]
 
     #[test]
     fn saved_anywhere_and_fed_the_rest_it_is_what_the_log_says(

@@ -64,7 +64,7 @@ fn what_does_not_fit_is_not_saved() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: crate::testing::cases(64), ..ProptestConfig::default() })]
 
     /// Saved after any prefix, read back and folded on is the whole fold, at the head and at every seq before it.
     #[test]

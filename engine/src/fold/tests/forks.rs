@@ -164,7 +164,7 @@ fn scripts() -> impl Strategy<Value = Script> {
 const CASES: u32 = 20;
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: CASES, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: crate::testing::cases(CASES), ..ProptestConfig::default() })]
 
     /// A fork that goes on is the parent that goes on; what the parent does after the point does not show.
     #[test]

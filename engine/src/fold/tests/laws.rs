@@ -67,7 +67,7 @@ fn each_item(state: &State, at: Seq, mut judge: impl FnMut(crate::fold::ItemView
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: crate::testing::cases(96), ..ProptestConfig::default() })]
 
     /// A read at any seq is what a fold of the events up to there gives.
     #[test]

@@ -80,7 +80,7 @@ fn conclusions(state: &State, at: Seq) -> (Vec<EdgeView>, Vec<crate::fold::Ix>, 
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: crate::testing::cases(128), ..ProptestConfig::default() })]
 
     /// Names only name: longer ones, or names in the opposite order, change nothing.
     #[test]

@@ -94,7 +94,7 @@ fn what_is_no_body_is_said_so_and_costs_no_other() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(60))]
+    #![proptest_config(ProptestConfig::with_cases(crate::testing::cases(60)))]
 
     /// Whatever byte of a segment is damaged, reading together says what reading one by one says.
     #[test]

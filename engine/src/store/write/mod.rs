@@ -51,6 +51,9 @@ pub(super) struct Drafted<T> {
 type Drafting<'d, T> =
     &'d mut dyn FnMut(&mut Streams<'_>, &Withheld, Option<Seq>) -> Result<Option<Drafted<T>>, Error>;
 
+/// Hears of each event of a commit: its number there, the event, and its rows whose bytes are gone.
+type Told<'t> = &'t mut dyn FnMut(usize, &Recorded, &[(u32, u32)]);
+
 /// The streams of a commit, locked within this process.
 pub(super) struct Streams<'w>(BTreeMap<StreamId, MutexGuard<'w, StreamWriter>>);
 
@@ -135,12 +138,7 @@ impl<'w> Streams<'w> {
     }
 
     /// Takes note of a commit; `told` hears of each of its events.
-    pub(super) fn observe(
-        &mut self,
-        drafts: Vec<EventDraft>,
-        placed: &Placed,
-        told: &mut dyn FnMut(usize, &Recorded, &[(u32, u32)]),
-    ) {
+    pub(super) fn observe(&mut self, drafts: Vec<EventDraft>, placed: &Placed, told: Told<'_>) {
         let appended = placed.appended();
         let mut seq = appended.first_seq;
         for (index, EventDraft { event, lost, .. }) in drafts.into_iter().enumerate() {
