@@ -94,7 +94,7 @@ impl Session {
     }
 
     /// What the provider told of a call's request.
-    fn usage(&self, number: usize) -> Entry {
+    fn usage(number: usize) -> Entry {
         let sent = 4_000 + 400 * u64::try_from(number).unwrap_or(0);
         let usage = Usage {
             input: Some(8),
@@ -138,7 +138,7 @@ impl Session {
         };
         entries.push(finish.origin(format!("call:{call}:finish")));
         if let Some(began) = self.began {
-            entries.push(self.usage(number));
+            entries.push(Self::usage(number));
             let minute = i64::try_from(number).unwrap_or(0) * 60_000_000;
             for entry in entries.iter_mut().skip(first) {
                 entry.host_time = Some(Micros(began.get() + minute));

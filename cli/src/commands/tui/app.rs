@@ -171,7 +171,7 @@ impl App {
                 None => Questions::about(&open.view, row)?,
             };
             open.about.insert(row.item.clone(), about.clone());
-            shown.push(of_item(row, about));
+            shown.push(of_item(row, &about));
         }
         self.shown = shown;
         Ok(())
@@ -198,9 +198,8 @@ impl App {
             KeyCode::Char('[') => self.turn(false)?,
             KeyCode::Char(']') => self.turn(true)?,
             KeyCode::Char('/') => self.typing = Some(String::new()),
-            KeyCode::Esc | KeyCode::Left | KeyCode::Backspace => self.back(),
             KeyCode::Char('q') if self.lists.len() == 1 => self.over = true,
-            KeyCode::Char('q') => self.back(),
+            KeyCode::Char('q') | KeyCode::Esc | KeyCode::Left | KeyCode::Backspace => self.back(),
             _ => {}
         }
         Ok(())
@@ -274,7 +273,7 @@ impl App {
     /// Shows the timeline or the context of the open session; one takes the place of the other.
     fn items(&mut self, place: Place) -> Result<(), Failure> {
         let Some(open) = &self.open else {
-            self.says = "open a session first: enter".to_owned();
+            "open a session first: enter".clone_into(&mut self.says);
             return Ok(());
         };
         let rows = match place {
@@ -331,7 +330,7 @@ impl App {
                 let text = std::mem::take(text);
                 self.typing = None;
                 if !text.is_empty() {
-                    self.search(&text)?;
+                    self.search(&text);
                 }
             }
             _ => {}
@@ -339,13 +338,13 @@ impl App {
         Ok(())
     }
 
-    fn search(&mut self, text: &str) -> Result<(), Failure> {
+    fn search(&mut self, text: &str) {
         let only = self.open.as_ref().map(|open| &open.name);
         let hits = match self.questions.search(text, only) {
             Ok(hits) => hits,
             Err(failure) => {
                 self.says = failure.message;
-                return Ok(());
+                return;
             }
         };
         self.says = format!("{} of {text:?}", describe::count(hits.len() as u64, "place"));
@@ -363,7 +362,6 @@ impl App {
             self.lists.pop();
         }
         self.lists.push(List { place: Place::Search, goals, ready, picked: 0, top: 0 });
-        Ok(())
     }
 }
 
@@ -382,7 +380,7 @@ fn of_session(row: &SessionRow) -> Shown {
     Shown { cells, is_dim: false }
 }
 
-fn of_item(row: &ItemRow, about: String) -> Shown {
+fn of_item(row: &ItemRow, about: &str) -> Shown {
     let stands = standing(row);
     let stands = if stands == "current" { String::new() } else { format!("[{stands}] ") };
     let cells = vec![

@@ -1,4 +1,5 @@
 //! What stands on screens of two sizes, key by key, over the bundled session.
+#![expect(clippy::unwrap_used, reason = "tests: helpers fail where they are")]
 
 use acpdb_engine::Store;
 use acpdb_engine::event::Scope;
@@ -6,7 +7,6 @@ use acpdb_hosts::import::{Format, Options, read};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::KeyCode;
-use snapbox::prelude::*;
 
 use super::app::App;
 use super::draw::draw;
