@@ -26,6 +26,9 @@ pub fn root() -> &'static Path {
 }
 
 fn build() -> Result<PathBuf, String> {
+    if let Some(path) = std::env::var_os("ACPDB_TEST_BINARY").map(PathBuf::from) {
+        return if path.is_file() { Ok(path) } else { Err(format!("ACPDB_TEST_BINARY: no {}", path.display())) };
+    }
     // target/PROFILE/deps/this-test
     let own = std::env::current_exe().map_err(|error| format!("this test has no path: {error}"))?;
     let folder = own.parent().and_then(Path::parent).ok_or("this test is not in a target folder")?;
