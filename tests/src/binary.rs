@@ -27,7 +27,11 @@ pub fn root() -> &'static Path {
 
 fn build() -> Result<PathBuf, String> {
     if let Some(path) = std::env::var_os("ACPDB_TEST_BINARY").map(PathBuf::from) {
-        return if path.is_file() { Ok(path) } else { Err(format!("ACPDB_TEST_BINARY: no {}", path.display())) };
+        return if path.is_file() {
+            Ok(path)
+        } else {
+            Err(format!("ACPDB_TEST_BINARY: no {}", path.display()))
+        };
     }
     // target/PROFILE/deps/this-test
     let own = std::env::current_exe().map_err(|error| format!("this test has no path: {error}"))?;
