@@ -4,14 +4,14 @@
 //! and a store with a gigabyte of texts. Beside each answer stands what the machine takes for the least that it could be:
 //! a process that starts and ends, and a read of the same bytes. So ratios can be compared between machines.
 
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::io::Read as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use acpdb_engine::Store;
 use acpdb_engine::ids::Micros;
 
-use crate::measure::{float, median, spent};
+use crate::measure::{first_row, float, median, spent};
 use crate::report::{Report, Target};
 use crate::session::Session;
 use crate::{Options, Outcome};
@@ -121,19 +121,7 @@ fn texts(options: &Options, program: &Path, report: &mut Report) -> Outcome<()> 
     let first = median(5, || {
         let mut command = Command::new(program);
         command.arg("--db").arg(folder.path()).args(["search", "module"]);
-        let (child, spent) = spent(|| -> Outcome<_> {
-            let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
-            let mut line = String::new();
-            let out = child.stdout.take().ok_or("no output")?;
-            if BufReader::new(out).read_line(&mut line)? == 0 {
-                return Err("nothing was found".into());
-            }
-            Ok(child)
-        });
-        let mut child = child?;
-        let _ = child.kill();
-        let _ = child.wait()?;
-        Ok(spent.wall)
+        first_row(&mut command)
     })?;
     report.row("look: search, first result", first * 1e3, "ms", Target::AtMost(100.0));
     Ok(())

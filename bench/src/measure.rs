@@ -1,6 +1,8 @@
 //! Clocks, medians, and what the system says about this process and machine.
 
+use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
@@ -38,6 +40,24 @@ pub(crate) fn own<T>(work: impl FnOnce() -> T) -> (T, f64) {
     let start = now(ClockId::ThreadCPUTime);
     let result = work();
     (result, now(ClockId::ThreadCPUTime).saturating_sub(start).as_secs_f64())
+}
+
+/// Seconds from the start of a process to the end of the first row that it prints; the process is ended then.
+pub(crate) fn first_row(command: &mut Command) -> crate::Outcome<f64> {
+    command.stdout(Stdio::piped()).stderr(Stdio::null());
+    let (child, spent) = spent(|| -> crate::Outcome<_> {
+        let mut child = command.spawn()?;
+        let mut line = String::new();
+        let out = child.stdout.take().ok_or("no output")?;
+        if BufReader::new(out).read_line(&mut line)? == 0 {
+            return Err("no first row".into());
+        }
+        Ok(child)
+    });
+    let mut child = child?;
+    let _ = child.kill();
+    let _ = child.wait()?;
+    Ok(spent.wall)
 }
 
 /// Median of what `work` gives in `rounds` rounds.

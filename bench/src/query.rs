@@ -3,7 +3,6 @@
 //! One session has 10,000 items; the others share the rest. Process times are on the clock, from start to end, or to the
 //! first line; memory is the peak that the system saw while the process ran.
 
-use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -11,7 +10,7 @@ use acpdb_engine::Store;
 use acpdb_engine::ids::{Micros, Seq};
 use acpdb_query::{EventsQuestion, Filter};
 
-use crate::measure::{float, median, spent};
+use crate::measure::{first_row, float, median, spent};
 use crate::report::{Report, Target};
 use crate::session::Session;
 use crate::{Options, Outcome};
@@ -96,20 +95,8 @@ fn processes(program: &Path, folder: &Path, item: &str, report: &mut Report) -> 
     }
     let first = median(9, || {
         let mut command = Command::new(program);
-        command.arg("--db").arg(folder).arg("log").stdout(Stdio::piped()).stderr(Stdio::null());
-        let (child, spent) = spent(|| -> Outcome<_> {
-            let mut child = command.spawn()?;
-            let out = child.stdout.take().ok_or("no output")?;
-            let mut line = String::new();
-            if BufReader::new(out).read_line(&mut line)? == 0 {
-                return Err("no first row".into());
-            }
-            Ok(child)
-        });
-        let mut child = child?;
-        let _ = child.kill();
-        let _ = child.wait()?;
-        Ok(spent.wall)
+        command.arg("--db").arg(folder).arg("log");
+        first_row(&mut command)
     })?;
     report.row("acpdb log, first row", first * 1e3, "ms", Target::AtMost(15.0));
     Ok(())
