@@ -28,30 +28,27 @@ use super::{ExportError, JsonText, html_text};
 
 const STYLE: &str = concat!(include_str!("assets/base.css"), include_str!("assets/page.css"));
 const BODY: &str = include_str!("assets/page.html");
-const SCRIPT: &str = concat!(
-    "'use strict';\n",
-    include_str!("assets/common.js"),
-    include_str!("assets/model.js"),
-    include_str!("assets/draw.js"),
-    include_str!("assets/text.js"),
-    include_str!("assets/list.js"),
-    include_str!("assets/talk.js"),
-    include_str!("assets/detail.js"),
-    include_str!("assets/page.js"),
-);
+/// The scripts of every page, and those of one kind behind them.
+macro_rules! scripts {
+    ($($more:literal),*) => {
+        concat!(
+            "'use strict';\n",
+            include_str!("assets/common.js"),
+            include_str!("assets/model.js"),
+            include_str!("assets/draw.js"),
+            include_str!("assets/text.js"),
+            include_str!("assets/list.js"),
+            include_str!("assets/talk.js"),
+            include_str!("assets/detail.js"),
+            include_str!("assets/page.js"),
+            $(include_str!($more)),*
+        )
+    };
+}
+
+const SCRIPT: &str = scripts!();
 /// The script of a page that follows the store which serves it.
-const SCRIPT_LIVE: &str = concat!(
-    "'use strict';\n",
-    include_str!("assets/common.js"),
-    include_str!("assets/model.js"),
-    include_str!("assets/draw.js"),
-    include_str!("assets/text.js"),
-    include_str!("assets/list.js"),
-    include_str!("assets/talk.js"),
-    include_str!("assets/detail.js"),
-    include_str!("assets/page.js"),
-    include_str!("assets/live.js"),
-);
+const SCRIPT_LIVE: &str = scripts!("assets/live.js");
 
 /// Most subagents that a page holds; further ones are left out, and counted.
 pub const SUBAGENT_COUNT_MAX: usize = 200;
