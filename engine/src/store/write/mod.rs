@@ -207,6 +207,8 @@ impl Inner {
         draft: Drafting<'_, T>,
     ) -> Result<(T, Option<Placed>), Error> {
         loop {
+            // Before the lock is taken: a wait for durability may have to take it.
+            streams.settle_known(self)?;
             let mut door = Door::Held(self.log.exclusive()?);
             match self.attempt(streams, &mut door, draft)? {
                 Attempt::Done(answer, placed) => return Ok((answer, placed)),
