@@ -32,7 +32,8 @@ fn round_trip(flip: usize, data: &[u8]) {
     let events: Vec<EncodedEvent> = data.chunks(48).map(event).collect();
     let Ok(mut prepared) = encode_frame(&events) else { return };
     let position = Position(1 << 32 | 256);
-    let (bytes, _) = prepared.seal(Seq(1), (Micros(1), Micros(1)), position, position, StoreId([7; 16]), Link([0; 32]));
+    let (bytes, _) =
+        prepared.seal(Seq(1), (Micros(1), Micros(1)), position, position, StoreId([7; 16]), Link([0; 32]));
     let frame = decode_frame(bytes).expect("what was encoded decodes");
     touch(&frame);
     let found: Vec<_> = frame.events().map(|event| (event.envelope, event.payload.to_vec())).collect();
