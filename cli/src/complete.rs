@@ -11,7 +11,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
 use acpdb_engine::event::Scope;
-use acpdb_engine::{At, Store, StreamName, View};
+use acpdb_engine::{At, Store, View, store::StreamName};
 use clap_complete::engine::{ArgValueCandidates, ArgValueCompleter, CompletionCandidate};
 
 use crate::args::Global;

@@ -26,6 +26,13 @@ use crate::ids::{ItemId, Micros, Seq, StreamId};
 pub type Bytes = Arc<[u8]>;
 
 /// A stream as a host names it: what opens it if it is new.
+///
+/// ```
+/// use acpdb_engine::StreamInfo;
+///
+/// let info = StreamInfo { project: Some("shop".into()), ..StreamInfo::session("my-agent", "run-1") };
+/// assert_eq!(info.id(), StreamInfo::session("my-agent", "run-1").id()); // host and name decide
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct StreamInfo {
     /// Session, project or user.
@@ -71,6 +78,20 @@ impl StreamInfo {
 }
 
 /// A part of a message or of an output.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let store = acpdb_engine::Store::builder(folder.path().join("store")).open()?;
+/// # let session = store.session(acpdb_engine::StreamInfo::session("my-agent", "run-1"));
+/// use acpdb_engine::{Entry, PartEntry, Role};
+///
+/// let parts = vec![PartEntry::reasoning("the test fails first", None), PartEntry::text("I run the tests.")];
+/// let receipt = session.append([Entry::step("step-1"), Entry::message_parts("m1", Role::Assistant, parts)])?;
+/// assert_eq!(receipt.event_count, 3); // the session, the step, the message
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct PartEntry {
     /// What it is.
@@ -307,6 +328,23 @@ pub enum WirePiece {
 }
 
 /// One fact as a host reports it.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let store = acpdb_engine::Store::builder(folder.path().join("store")).open()?;
+/// # let session = store.session(acpdb_engine::StreamInfo::session("my-agent", "run-1"));
+/// use acpdb_engine::{Entry, Role};
+///
+/// let entries = [
+///     Entry::prompt("p1").origin("prompt:p1"), // an origin makes it idempotent
+///     Entry::message("p1", Role::User, "what does main do?").origin("message:p1"),
+/// ];
+/// assert_eq!(session.append(entries.clone())?.event_count, 3); // the session, the prompt, the message
+/// assert_eq!(session.append(entries)?.event_count, 0); // known already
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, PartialEq, Debug)]
 pub struct Entry {
     /// What happened.

@@ -14,6 +14,23 @@ use crate::log::LogError;
 /// ([`Error::Poisoned`], [`Error::Replaced`], [`Error::Upgraded`]), run `acpdb verify` ([`Error::Corrupt`]), update
 /// ([`Error::NewerFormat`]), or look at the
 /// file system ([`Error::Io`]).
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let store = acpdb_engine::Store::builder(folder.path().join("store")).open()?;
+/// # let session = store.session(acpdb_engine::StreamInfo::session("my-agent", "run-1"));
+/// use acpdb_engine::{Error, Seq, StreamInfo};
+///
+/// match store.view(StreamInfo::session("my-agent", "run-2").id()) {
+///     Err(Error::NotFound { what, .. }) => assert_eq!(what, "stream"), // change the request
+///     Err(Error::Busy { .. }) => println!("wait, and try again"),
+///     Err(error) => return Err(error.into()), // names the file, the cause and what to do
+///     Ok(view) => println!("seen up to {}", view.at()),
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -165,7 +182,7 @@ pub enum Error {
 
 /// The environment variable that, set to `1`, does what
 /// [`Builder::any_file_system`](crate::store::Builder::any_file_system) does.
-pub const ANY_FILE_SYSTEM_VARIABLE: &str = "ACPDB_ANY_FILE_SYSTEM";
+pub(crate) const ANY_FILE_SYSTEM_VARIABLE: &str = "ACPDB_ANY_FILE_SYSTEM";
 
 fn suggestion(nearest: Option<&str>) -> String {
     nearest.map(|nearest| format!("; did you mean {nearest}?")).unwrap_or_default()

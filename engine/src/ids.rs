@@ -15,6 +15,27 @@ use serde::{Deserialize as FromJson, Serialize as ToJson};
 /// Position of an event in the store: 1, 2, 3 and so on, without gaps, over all streams.
 ///
 /// [`Seq::ZERO`] is "before the first event" and names no event.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let store = acpdb_engine::Store::builder(folder.path().join("store")).open()?;
+/// # let session = store.session(acpdb_engine::StreamInfo::session("my-agent", "run-1"));
+/// # let long = "fn main() {} // and so much more that hiding it is worth a line in its place\n".repeat(20);
+/// # let read = session.append([
+/// #     acpdb_engine::Entry::step("step-1"),
+/// #     acpdb_engine::Entry::tool_started("call-1", "read", r#"{"filePath":"src/main.rs"}"#),
+/// #     acpdb_engine::Entry::tool_completed("call-1", &long),
+/// # ])?;
+/// # let item = read.items[1].ok_or("it is new")?;
+/// use acpdb_engine::{At, Seq};
+///
+/// let head = store.head()?;
+/// assert!(Seq::ZERO < head); // no event has it
+/// assert_eq!(session.view_at(&At::Seq(Seq(2)))?.at(), Seq(2));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(
     Archive,
     Serialize,
@@ -59,6 +80,26 @@ impl fmt::Display for Seq {
 }
 
 /// The host's step counter within one stream: one step of the model, from 1; 0 before the first step.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let store = acpdb_engine::Store::builder(folder.path().join("store")).open()?;
+/// # let session = store.session(acpdb_engine::StreamInfo::session("my-agent", "run-1"));
+/// # let long = "fn main() {} // and so much more that hiding it is worth a line in its place\n".repeat(20);
+/// # let read = session.append([
+/// #     acpdb_engine::Entry::step("step-1"),
+/// #     acpdb_engine::Entry::tool_started("call-1", "read", r#"{"filePath":"src/main.rs"}"#),
+/// #     acpdb_engine::Entry::tool_completed("call-1", &long),
+/// # ])?;
+/// # let item = read.items[1].ok_or("it is new")?;
+/// use acpdb_engine::{At, Turn};
+///
+/// let then = session.view_at(&At::Turn(Turn(1)))?; // as it was at the end of the first request to the model
+/// assert_eq!(then.at(), store.head()?);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(
     Archive,
     Serialize,
@@ -97,6 +138,18 @@ impl fmt::Display for Turn {
 }
 
 /// A moment in microseconds since 1970-01-01T00:00:00Z.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let store = acpdb_engine::Store::builder(folder.path().join("store")).open()?;
+/// # let session = store.session(acpdb_engine::StreamInfo::session("my-agent", "run-1"));
+/// use acpdb_engine::Micros;
+///
+/// assert!(Micros(1_700_000_000_000_000) < store.now());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(
     Archive,
     Serialize,
@@ -126,6 +179,14 @@ impl Micros {
 /// An item: what can be discarded, superseded or restored. Shown `#812`, or `#812.2` for a second or later part.
 ///
 /// `seq` is the event that recorded it, `part` counts from 1 within that event.
+///
+/// ```
+/// use acpdb_engine::ItemId;
+///
+/// let item: ItemId = "#7.1".parse()?; // the first item of the event with seq 7; a later one has a larger part
+/// assert_eq!(item.to_string(), "#7");
+/// # Ok::<(), acpdb_engine::ids::ParseIdError>(())
+/// ```
 #[derive(
     Archive,
     Serialize,
@@ -281,6 +342,13 @@ bytes_id!(
     /// One ordered sequence of events: a session, a project, a user, or the store itself ([`StreamId::STORE`]).
     ///
     /// Derived from what the host calls it (see [`crate::event::stream_id`]), so every feed finds the same stream.
+    ///
+    /// ```
+    /// use acpdb_engine::{StreamId, StreamInfo};
+    ///
+    /// let id = StreamInfo::session("my-agent", "run-1").id();
+    /// assert_eq!(StreamId::from_hex(&id.to_hex()), Some(id));
+    /// ```
     StreamId, 16
 );
 bytes_id!(
@@ -353,6 +421,26 @@ impl fmt::Display for Position {
 }
 
 /// A body as an event names it: which event, and which of its rows in the body table.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let store = acpdb_engine::Store::builder(folder.path().join("store")).open()?;
+/// # let session = store.session(acpdb_engine::StreamInfo::session("my-agent", "run-1"));
+/// # let long = "fn main() {} // and so much more that hiding it is worth a line in its place\n".repeat(20);
+/// # let read = session.append([
+/// #     acpdb_engine::Entry::step("step-1"),
+/// #     acpdb_engine::Entry::tool_started("call-1", "read", r#"{"filePath":"src/main.rs"}"#),
+/// #     acpdb_engine::Entry::tool_completed("call-1", &long),
+/// # ])?;
+/// # let item = read.items[1].ok_or("it is new")?;
+/// let view = session.view()?;
+/// let call = view.history().into_iter().find(|it| it.item == item).ok_or("there")?;
+/// let params = call.params.ok_or("a call has parameters")?;
+/// assert_eq!(view.text(params)?, r#"{"filePath":"src/main.rs"}"#);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(
     Archive, Serialize, Deserialize, ToJson, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug,
 )]

@@ -9,6 +9,21 @@ use crate::event::{Key, TodoRole, ToolClass};
 use crate::text::json::Json;
 
 /// What a registry knows about one call.
+///
+/// ```
+/// use acpdb_engine::ToolFacts;
+/// use acpdb_engine::event::{Key, KeyKind, ToolClass};
+///
+/// let key = Key {
+///     kind: KeyKind::File,
+///     class: ToolClass::Read,
+///     given: "plan.md".into(),
+///     resolved: None, // the engine resolves it
+///     fields: Vec::new(),
+/// };
+/// let facts = ToolFacts { class: ToolClass::Read, keys: vec![key], file_params: vec!["path"], ..ToolFacts::default() };
+/// assert!(!facts.volatile);
+/// ```
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct ToolFacts {
     /// What the tool does.
@@ -29,6 +44,34 @@ pub struct ToolFacts {
 }
 
 /// Knows the tools of hosts. Exact, case-sensitive names per host.
+///
+/// ```
+/// use acpdb_engine::answers::Json;
+/// use acpdb_engine::event::ToolClass;
+/// use acpdb_engine::{Registry, Store, ToolFacts};
+///
+/// #[derive(Debug)]
+/// struct MyTools;
+///
+/// impl Registry for MyTools {
+///     fn version(&self) -> u32 {
+///         1 // goes up with every change of an answer: it is stored with each call
+///     }
+///
+///     fn tool(&self, _host: &str, tool: &str, _params: &Json) -> ToolFacts {
+///         let class = if tool == "open_document" { ToolClass::Read } else { ToolClass::Other };
+///         ToolFacts { class, ..ToolFacts::default() }
+///     }
+///
+///     fn todos_in_output(&self, _host: &str, _tool: &str, _output: &[u8]) -> Option<Vec<u8>> {
+///         None
+///     }
+/// }
+///
+/// # let folder = tempfile::tempdir()?;
+/// let store = Store::builder(folder.path().join("store")).registry(std::sync::Arc::new(MyTools)).open()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait Registry: Send + Sync + Debug {
     /// Version of what is known, stored with each call.
     fn version(&self) -> u32;

@@ -15,7 +15,10 @@ use std::sync::Arc;
 use acpdb_engine::event::{Payload, Recorded};
 use acpdb_engine::ids::{ItemId, Seq, StreamId};
 use acpdb_engine::text::paths::plain;
-use acpdb_engine::{At, Error, Events, Glimpse, Store, View};
+use acpdb_engine::{
+    At, Error, Store, View,
+    store::{Events, Glimpse},
+};
 
 use crate::bodies::{self, Scanned};
 use crate::cursor::Cursor;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use acpdb_engine::event::Scope;
 use acpdb_engine::ids::{Seq, StreamId};
-use acpdb_engine::{Error, Store, StreamName};
+use acpdb_engine::{Error, Store, store::StreamName};
 
 use crate::cost::{PriceTable, Requests, requests};
 use crate::filter::{Expr, Filter, Term};

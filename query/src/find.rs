@@ -18,7 +18,7 @@ use acpdb_engine::fold::{Ix, State};
 use acpdb_engine::ids::{ItemId, Seq, StreamId};
 use acpdb_engine::index::{NAME_BYTES_MAX, NameKind};
 use acpdb_engine::text::{HashTarget, Label};
-use acpdb_engine::{Error, Store, StreamName, View};
+use acpdb_engine::{Error, Store, View, store::StreamName};
 use serde::Serialize;
 
 /// Most candidates that an error lists.

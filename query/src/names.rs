@@ -5,7 +5,10 @@ use std::collections::{HashMap, HashSet};
 use acpdb_engine::event::{Payload, Recorded};
 use acpdb_engine::ids::{Micros, Origin, StreamId};
 use acpdb_engine::text::Globs;
-use acpdb_engine::{Error, Glimpse, Store, StreamName};
+use acpdb_engine::{
+    Error, Store,
+    store::{Glimpse, StreamName},
+};
 
 use crate::filter::{Expr, Filter, Term};
 

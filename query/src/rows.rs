@@ -10,7 +10,7 @@ use acpdb_engine::event::Recorded;
 use acpdb_engine::fold::{Ix, State};
 use acpdb_engine::ids::{BodyId, ItemId};
 use acpdb_engine::text::paths::plain;
-use acpdb_engine::{Error, Store, StreamName, View};
+use acpdb_engine::{Error, Store, View, store::StreamName};
 
 use crate::bodies::{self, Scanned};
 use crate::cursor::Cursor;

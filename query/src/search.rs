@@ -11,7 +11,7 @@
 use acpdb_engine::event::{Body, Face, Payload, Recorded};
 use acpdb_engine::fold::Ix;
 use acpdb_engine::ids::{BodyId, ItemId, Micros, Seq};
-use acpdb_engine::{At, Error, Store, StreamName, View};
+use acpdb_engine::{At, Error, Store, View, store::StreamName};
 use regex::bytes::{Regex, RegexBuilder};
 use serde::Serialize;
 

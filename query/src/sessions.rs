@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use acpdb_engine::event::Scope;
 use acpdb_engine::fold::State;
 use acpdb_engine::ids::{Seq, StreamId};
-use acpdb_engine::{At, Error, SessionSummary, Store, StreamName};
+use acpdb_engine::{
+    At, Error, Store,
+    store::{SessionSummary, StreamName},
+};
 use serde::Serialize;
 
 use crate::facts::{SessionFacts, facts};

@@ -6,7 +6,7 @@ use acpdb_engine::entry::{Entry, StreamInfo};
 use acpdb_engine::event::Role;
 use acpdb_engine::storage::SimWorld;
 use acpdb_engine::testing::TestTools;
-use acpdb_engine::{Store, StreamName, View};
+use acpdb_engine::{Store, View, store::StreamName};
 
 /// An empty store that knows the test tools.
 pub(crate) fn store() -> Store {

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use acpdb_engine::ids::{Micros, Seq};
-use acpdb_engine::{Store, StreamName, View};
+use acpdb_engine::{Store, View, store::StreamName};
 use expect_test::{Expect, expect};
 
 use crate::testing::{play, store, view};

@@ -5,7 +5,7 @@
 
 use acpdb_engine::event::{Body, PartKind, Payload, Role};
 use acpdb_engine::ids::Seq;
-use acpdb_engine::{Error, Store, StreamName};
+use acpdb_engine::{Error, Store, store::StreamName};
 
 /// Messages of the user that are looked at.
 const PROMPT_COUNT_MAX: usize = 12;

@@ -18,7 +18,7 @@ mod moment;
 
 use acpdb_engine::event::{Payload, ReplaceCause};
 use acpdb_engine::ids::{Micros, Seq, Turn};
-use acpdb_engine::{At, Error, Store, StreamName, View};
+use acpdb_engine::{At, Error, Store, View, store::StreamName};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 

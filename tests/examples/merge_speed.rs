@@ -8,7 +8,7 @@
 use std::time::Instant;
 
 use acpdb_engine::entry::{Entry, StreamInfo};
-use acpdb_engine::{Atomicity, Batch, MergeOptions, Store};
+use acpdb_engine::{Atomicity, Batch, Store, store::MergeOptions};
 use acpdb_hosts::registry::HostRegistry;
 use std::sync::Arc;
 

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use acpdb_engine::event::{Payload, Scope, Usage};
 use acpdb_engine::ids::Seq;
-use acpdb_engine::{At, Store, StreamName};
+use acpdb_engine::{At, Store, store::StreamName};
 use acpdb_hosts::import;
 use acpdb_tests::support::{bytes_of, import_bytes};
 

@@ -17,7 +17,10 @@ use acpdb_engine::fold::Policy;
 use acpdb_engine::ids::{ItemId, Micros, Seq, StreamId};
 use acpdb_engine::storage::SimWorld;
 use acpdb_engine::travel::base_name;
-use acpdb_engine::{Error, MergeOptions, MergeReport, Store};
+use acpdb_engine::{
+    Error, Store,
+    store::{MergeOptions, MergeReport},
+};
 use acpdb_query::export::ExportError;
 use acpdb_query::export::tables::{ItemRecord, Sink, TablesReport, TurnRecord, rows};
 use serde_json::Value;
@@ -231,7 +234,11 @@ struct Rows {
 }
 
 impl Sink for Rows {
-    fn session(&mut self, _: &acpdb_engine::SessionSummary, _: &[TurnRecord]) -> Result<(), ExportError> {
+    fn session(
+        &mut self,
+        _: &acpdb_engine::store::SessionSummary,
+        _: &[TurnRecord],
+    ) -> Result<(), ExportError> {
         Ok(())
     }
 

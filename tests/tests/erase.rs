@@ -20,7 +20,7 @@ use acpdb_engine::storage::{Crash, Fault, FaultKind, FileStorage, Moment, SimWor
 use acpdb_engine::store::salvage_storage;
 use acpdb_engine::testing::whereabouts;
 use acpdb_engine::verify::{Verdict, verify_storage};
-use acpdb_engine::{At, ErasedWhy, Error, Store};
+use acpdb_engine::{At, Error, Store, store::ErasedWhy};
 use acpdb_hosts::import::Format;
 use acpdb_tests::support::{fixed, import_bytes, line_of, lines};
 

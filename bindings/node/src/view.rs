@@ -6,7 +6,7 @@ use acpdb_bindings::Fault;
 use acpdb_bindings::stores::Looked;
 use acpdb_bindings::views::{Asked, Exporting};
 use acpdb_engine::ids::Seq;
-use acpdb_engine::{StreamName, View};
+use acpdb_engine::{View, store::StreamName};
 use napi::bindgen_prelude::{AsyncTask, Buffer, ToNapiValue, TypeName};
 use napi_derive::napi;
 use serde::Deserialize;

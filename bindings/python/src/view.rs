@@ -7,7 +7,7 @@
 use acpdb_bindings::views::{Asked, Exporting};
 use acpdb_bindings::{Fault, stores};
 use acpdb_engine::ids::Seq;
-use acpdb_engine::{StreamName, View as Engine};
+use acpdb_engine::{View as Engine, store::StreamName};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 

@@ -10,7 +10,7 @@ use acpdb_engine::fold::Policy;
 use acpdb_engine::fold::serving::ServeMode;
 use acpdb_engine::ids::{Micros, Seq, StreamId};
 use acpdb_engine::store::MergeOptions;
-use acpdb_engine::{Commit, Error, MemoryReceipt, MemoryScope, Store, StreamName, VerifyOptions};
+use acpdb_engine::{Commit, Error, MemoryScope, Store, store::{MemoryReceipt, StreamName, VerifyOptions}};
 use acpdb_hosts::export::Format;
 use acpdb_hosts::lint::Known;
 use acpdb_query::export::parcels;
@@ -350,7 +350,7 @@ pub fn verified(store: &Store, deep: bool) -> Result<Value, Fault> {
 /// As [`verified`], of a store that is not open.
 pub fn verified_at(path: &Path, deep: bool) -> Result<Value, Fault> {
     let options = VerifyOptions { deep, expected: Vec::new() };
-    Ok(json!(acpdb_engine::verify_store(path, &options)?))
+    Ok(json!(acpdb_engine::store::verify_store(path, &options)?))
 }
 
 /// Adds what is new in another store.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use acpdb_engine::event::Face;
 use acpdb_engine::fold::Ix;
 use acpdb_engine::ids::{ItemId, Seq};
-use acpdb_engine::{Error, MemoryScope, Store, StreamName, View};
+use acpdb_engine::{Error, MemoryScope, Store, View, store::StreamName};
 use acpdb_hosts::export::{Options, Selection, Unfinished, export, export_served};
 use acpdb_query::export::{otlp, page};
 use acpdb_query::memory::Row;

@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use acpdb_engine::event::Scope;
 use acpdb_engine::ids::{Micros, Seq};
-use acpdb_engine::{Store, StreamName};
+use acpdb_engine::{Store, store::StreamName};
 use acpdb_query::when::{self, Clock, Found, Point, WhenError};
 
 use crate::args::Global;

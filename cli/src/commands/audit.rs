@@ -14,7 +14,7 @@ use acpdb_engine::event::{
     ToolCallStarted, ToolClass,
 };
 use acpdb_engine::ids::{Micros, Seq, StreamId};
-use acpdb_engine::{Error, Store, StreamName};
+use acpdb_engine::{Error, Store, store::StreamName};
 use acpdb_query::items::{Which, items};
 use serde_json::{Value, json};
 

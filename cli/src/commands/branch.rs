@@ -5,7 +5,7 @@ use acpdb_engine::command::{ContextAction, Target};
 use acpdb_engine::entry::{Entry, Fact, PointRef, StreamInfo};
 use acpdb_engine::event::{Payload, stream_id};
 use acpdb_engine::ids::{ItemId, Seq};
-use acpdb_engine::{Store, StreamName, View};
+use acpdb_engine::{Store, View, store::StreamName};
 use acpdb_query::EventsQuestion;
 use acpdb_query::undo::{self, UndoPlan};
 use serde_json::json;

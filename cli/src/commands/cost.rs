@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use acpdb_engine::ids::{Micros, Seq, StreamId};
-use acpdb_engine::{Store, StreamName};
+use acpdb_engine::{Store, store::StreamName};
 use acpdb_query::cost::{self, Asked, Bill, By, CostRow, PriceTable, Request, Requests, Waste};
 use acpdb_query::when;
 

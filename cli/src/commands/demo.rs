@@ -11,7 +11,7 @@ use std::time::SystemTime;
 
 use acpdb_engine::event::Scope;
 use acpdb_engine::ids::StreamId;
-use acpdb_engine::{Store, StreamName};
+use acpdb_engine::{Store, store::StreamName};
 use acpdb_hosts::import::{Format, Options};
 
 use super::tour::{self, Source};

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use acpdb_engine::Error;
 use acpdb_engine::storage::{Access, FileStorage, Storage as _, free_bytes, untrusted};
+use acpdb_engine::store::{VerifyOptions, verify_store};
 use acpdb_engine::verify::{Report, Verdict};
-use acpdb_engine::{VerifyOptions, verify_store};
 
 use super::describe;
 use crate::args::Global;

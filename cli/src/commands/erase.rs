@@ -1,7 +1,7 @@
 //! `acpdb erase`: an item's content zeroed for good, with everything equal to it.
 
 use acpdb_engine::ids::{ItemId, StreamId};
-use acpdb_engine::{ErasedWhy, Store};
+use acpdb_engine::{Store, store::ErasedWhy};
 use serde_json::json;
 
 use super::describe;

@@ -2,7 +2,7 @@
 
 use acpdb_engine::event::Payload;
 use acpdb_engine::fold::Ix;
-use acpdb_engine::{Store, StreamName, View};
+use acpdb_engine::{Store, View, store::StreamName};
 use acpdb_query::{FindError, Found, when};
 
 use crate::args::Global;

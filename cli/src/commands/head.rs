@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use acpdb_engine::HeadPlace;
 use acpdb_engine::ids::{Link, Seq, StoreId};
+use acpdb_engine::store::HeadPlace;
 use acpdb_engine::verify::Expected;
 use serde_json::json;
 

@@ -1,7 +1,7 @@
 //! `acpdb history`: everything that ever was, and the chain of what superseded what.
 
 use acpdb_engine::fold::FaceState;
-use acpdb_engine::{Store, StreamName, View};
+use acpdb_engine::{Store, View, store::StreamName};
 use acpdb_query::items::names;
 use acpdb_query::served::ServedRow;
 use acpdb_query::{ChainReport, Cursor, EdgeRow, Filter, ItemRow, ItemsQuestion, Scanned, Which};

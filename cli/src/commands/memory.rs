@@ -8,7 +8,7 @@ use acpdb_engine::event::{Lifespan, MemoryKind, Payload, Scope};
 use acpdb_engine::fold::memory::{MemoryView, Standing, kind_label};
 use acpdb_engine::ids::{BodyId, Micros, Seq};
 use acpdb_engine::propose::PreferenceTable;
-use acpdb_engine::{MemoryReceipt, MemoryScope, Store};
+use acpdb_engine::{MemoryScope, Store, store::MemoryReceipt};
 use serde_json::json;
 
 use super::describe;
@@ -455,7 +455,7 @@ pub(crate) fn scopes(store: &Store, session: Option<&str>) -> Result<Vec<MemoryS
         return Ok(vec![MemoryScope::session(super::sessions::find(store, session)?.id)]);
     }
     let names = store.stream_names()?;
-    let of = |name: &acpdb_engine::StreamName| match name.scope {
+    let of = |name: &acpdb_engine::store::StreamName| match name.scope {
         Scope::Project => Some(MemoryScope::project(&name.name)),
         Scope::Session => Some(MemoryScope::session(name.id)),
         Scope::User => None,

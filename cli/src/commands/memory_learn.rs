@@ -2,7 +2,7 @@
 
 use acpdb_engine::fold::memory::{MemoryInsights, kind_label, lifespan_label};
 use acpdb_engine::ids::StreamId;
-use acpdb_engine::{MemoryScope, SessionProposal};
+use acpdb_engine::{MemoryScope, store::SessionProposal};
 use serde_json::{Value, json};
 
 use super::describe;

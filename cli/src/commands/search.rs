@@ -8,7 +8,7 @@ use std::sync::mpsc;
 
 use acpdb_engine::event::{Face, Scope};
 use acpdb_engine::ids::StreamId;
-use acpdb_engine::{Error, Store, StreamName};
+use acpdb_engine::{Error, Store, store::StreamName};
 use acpdb_query::filter::words::FIELDS;
 use acpdb_query::search::{Hit, Patterns, Reading, SearchQuestion, search};
 use acpdb_query::{Filter, Scanned};

@@ -1,6 +1,6 @@
 //! `acpdb context --served`: the very bytes that were sent, made again from the log.
 
-use acpdb_engine::StreamName;
+use acpdb_engine::store::StreamName;
 use acpdb_engine::store::{PlainText, Renderer, ServedAgain};
 use acpdb_engine::{At, Store};
 use acpdb_hosts::export::{Exporter, Format};

@@ -4,7 +4,10 @@ use std::path::Path;
 
 use acpdb_engine::event::Scope;
 use acpdb_engine::ids::{ItemId, Seq};
-use acpdb_engine::{SessionSummary, Store, StreamName};
+use acpdb_engine::{
+    Store,
+    store::{SessionSummary, StreamName},
+};
 use acpdb_query::sessions::{Branch, forest, sampled, sparkline};
 use acpdb_query::{Cursor, SessionRow, SessionsAsked};
 

@@ -9,7 +9,7 @@ use acpdb_engine::event::{Face, Scope};
 use acpdb_engine::fold::Policy as Rules;
 use acpdb_engine::fold::serving::{Prices, ServeMode};
 use acpdb_engine::ids::{Seq, StreamId};
-use acpdb_engine::{Store, StreamName};
+use acpdb_engine::{Store, store::StreamName};
 use acpdb_query::cost::{self, PriceTable, Reported, Request};
 use acpdb_query::export::ExportError;
 use acpdb_query::simulate::{self, Chart, Outcome, PriceList, Recording, Row, Setup};

@@ -1,6 +1,6 @@
 //! `acpdb stats`: what is saved, by rule and by host; of items that match a query, how many there are.
 
-use acpdb_engine::{Store, StreamName, View};
+use acpdb_engine::{Store, View, store::StreamName};
 use acpdb_query::sessions::{series, sparkline};
 use acpdb_query::stats::TallyRow;
 use acpdb_query::{Filter, ItemsQuestion, StatsReport, StatsSums, Tally, TallySums};

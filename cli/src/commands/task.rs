@@ -8,7 +8,7 @@ use acpdb_engine::event::{Face, MemoryKind, TaskStatus};
 use acpdb_engine::fold::CauseView;
 use acpdb_engine::fold::archive::{Scratchpad, archive_text};
 use acpdb_engine::ids::{BodyId, ItemId, Micros, Seq};
-use acpdb_engine::{ActReply, Error, MemoryScope, Store, StreamName, View};
+use acpdb_engine::{ActReply, Error, MemoryScope, Store, View, store::StreamName};
 use serde_json::{Value, json};
 
 use super::describe;

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use acpdb_engine::verify::{Report, Verdict};
-use acpdb_engine::{Store, StreamName};
+use acpdb_engine::{Store, store::StreamName};
 use acpdb_query::cost::{PriceTable, Request};
 use acpdb_query::{ChainReport, HalfTime, StatsReport};
 use serde_json::{Value, json};

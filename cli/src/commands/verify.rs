@@ -4,8 +4,8 @@ use std::path::Path;
 
 use acpdb_engine::ids::StoreId;
 use acpdb_engine::log::{Standing, Witness, WitnessKind};
+use acpdb_engine::store::{VerifyOptions, verify_store};
 use acpdb_engine::verify::{Report, Verdict};
-use acpdb_engine::{VerifyOptions, verify_store};
 use acpdb_proof::VerifierKey;
 use acpdb_proof::claims::Judged;
 

@@ -15,6 +15,7 @@ use std::collections::BTreeSet;
 
 use super::bodies::Bodies;
 use super::draft::EventDraft;
+use super::target::{ContextAction, Target};
 use crate::event::{
     Body, Discarded, Distilled, Face, Hidden, Payload, Pinned, PolicySet, Restored, Rewound, Role, Text,
     Unpinned,
@@ -31,64 +32,6 @@ pub const TARGET_COUNT_MAX: usize = 10_000;
 pub const TARGET_BYTES_MAX: usize = 64 << 10;
 /// Bytes of a summary, at most.
 pub const SUMMARY_BYTES_MAX: usize = 1 << 20;
-
-/// What to do with targets.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ContextAction {
-    /// Hide.
-    Discard,
-    /// Hide behind a summary.
-    Distill,
-    /// Show again.
-    Restore,
-}
-
-impl ContextAction {
-    const fn verb(self) -> &'static str {
-        match self {
-            Self::Discard => "discard",
-            Self::Distill => "distill",
-            Self::Restore => "restore",
-        }
-    }
-}
-
-/// What is meant.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub enum Target {
-    /// As an agent types it: a hash, else a pattern `start...end`. A short hash covers all calls that it can mean.
-    Auto(String),
-    /// As a person types it: the same, but a hash means the call that is shown with it, and is refused if it could mean
-    /// several.
-    Shown(String),
-    /// An item by its id.
-    Item(ItemId),
-    /// The newest call with this host id.
-    Call(String),
-}
-
-impl From<&str> for Target {
-    fn from(text: &str) -> Self {
-        Self::Auto(text.to_owned())
-    }
-}
-
-impl From<ItemId> for Target {
-    fn from(item: ItemId) -> Self {
-        Self::Item(item)
-    }
-}
-
-impl Target {
-    fn text(&self) -> String {
-        match self {
-            Self::Auto(text) | Self::Shown(text) => text.clone(),
-            Self::Item(item) => item.to_string(),
-            Self::Call(call) => call.clone(),
-        }
-    }
-}
 
 /// What may be asked of a stream.
 #[derive(Clone, PartialEq, Debug)]

@@ -71,6 +71,23 @@ impl From<&str> for MemoryRef {
 }
 
 /// What may be asked of memory.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let store = acpdb_engine::Store::builder(folder.path().join("store")).open()?;
+/// # let session = store.session(acpdb_engine::StreamInfo::session("my-agent", "run-1"));
+/// use acpdb_engine::entry::MemoryEntry;
+/// use acpdb_engine::event::MemoryKind;
+/// use acpdb_engine::{MemoryCommand, MemoryScope, Seq};
+///
+/// let entry = MemoryEntry { kind: MemoryKind::Decision, value: "the store is one folder".into(), ..Default::default() };
+/// let _ = store.remember(&MemoryScope::project("shop"), &MemoryCommand::Add(entry))?;
+/// let memory = store.memory(&MemoryScope::project("shop"), Seq::MAX)?;
+/// assert_eq!(memory.read(store.now(), |view| view.current().len()), 1);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, PartialEq, Debug)]
 #[expect(clippy::large_enum_variant, reason = "short-lived, one at a time")]
 pub enum MemoryCommand {

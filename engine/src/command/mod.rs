@@ -7,11 +7,11 @@ pub mod ingest_state;
 pub mod memory;
 pub mod record;
 mod revision;
+pub mod target;
 pub mod task;
 
-pub use context::{
-    Command, ContextAction, Decision, Rejection as ContextRejection, Target, TextSource, decide,
-};
+pub use context::{Command, Decision, Rejection as ContextRejection, TextSource, decide};
+pub use target::{ContextAction, Target};
 
 /// Why a command was refused. Nothing was recorded.
 #[derive(Debug, thiserror::Error)]

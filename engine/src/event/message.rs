@@ -7,6 +7,13 @@ use super::Body;
 use crate::ids::ItemId;
 
 /// Who speaks.
+///
+/// ```
+/// use acpdb_engine::Role;
+///
+/// assert_eq!(serde_json::to_string(&Role::Assistant)?, r#""assistant""#);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(
     Archive,
     Serialize,
@@ -114,6 +121,22 @@ pub struct MessageContinued {
 }
 
 /// Token counts as a provider reported them.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let store = acpdb_engine::Store::builder(folder.path().join("store")).open()?;
+/// # let session = store.session(acpdb_engine::StreamInfo::session("my-agent", "run-1"));
+/// use acpdb_engine::event::Report;
+/// use acpdb_engine::{PartEntry, Usage};
+///
+/// let mut message = session.message("m1");
+/// let _ = message.push(PartEntry::text("It prints a line."))?;
+/// let usage = Usage { input: Some(20), cache_read: Some(11_000), output: Some(9), ..Usage::default() };
+/// let _ = message.finish(Report { usage, ..Report::default() }, [])?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(
     Archive, Serialize, Deserialize, ToJson, FromJson, Clone, Copy, PartialEq, Eq, Hash, Debug, Default,
 )]
@@ -168,6 +191,29 @@ pub struct MessageAbandoned {
 }
 
 /// A side of an item. Calls have both; everything else has only an output.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let store = acpdb_engine::Store::builder(folder.path().join("store")).open()?;
+/// # let session = store.session(acpdb_engine::StreamInfo::session("my-agent", "run-1"));
+/// # let long = "fn main() {} // and so much more that hiding it is worth a line in its place\n".repeat(20);
+/// # let read = session.append([
+/// #     acpdb_engine::Entry::step("step-1"),
+/// #     acpdb_engine::Entry::tool_started("call-1", "read", r#"{"filePath":"src/main.rs"}"#),
+/// #     acpdb_engine::Entry::tool_completed("call-1", &long),
+/// # ])?;
+/// # let item = read.items[1].ok_or("it is new")?;
+/// use acpdb_engine::{At, Face};
+///
+/// let view = session.view()?;
+/// let call = view.history().into_iter().find(|it| it.item == item).ok_or("there")?;
+/// for (face, shown) in [(Face::Input, &call.input), (Face::Output, &call.output)] {
+///     println!("{face:?}: {:?}, {} tokens", shown.state, shown.tokens);
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(
     Archive,
     Serialize,

@@ -147,6 +147,28 @@ pub struct Event {
 }
 
 /// An event with its place in the log.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let store = acpdb_engine::Store::builder(folder.path().join("store")).open()?;
+/// # let session = store.session(acpdb_engine::StreamInfo::session("my-agent", "run-1"));
+/// # let long = "fn main() {} // and so much more that hiding it is worth a line in its place\n".repeat(20);
+/// # let read = session.append([
+/// #     acpdb_engine::Entry::step("step-1"),
+/// #     acpdb_engine::Entry::tool_started("call-1", "read", r#"{"filePath":"src/main.rs"}"#),
+/// #     acpdb_engine::Entry::tool_completed("call-1", &long),
+/// # ])?;
+/// # let item = read.items[1].ok_or("it is new")?;
+/// use acpdb_engine::Seq;
+///
+/// for recorded in store.events(Seq::ZERO, Seq::MAX)? {
+///     let recorded = recorded?;
+///     println!("{} at {} us: {}", recorded.seq, recorded.recorded_at.get(), recorded.event.payload.label());
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, PartialEq, Debug)]
 pub struct Recorded {
     /// Position in the store.

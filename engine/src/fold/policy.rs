@@ -13,9 +13,11 @@
 //! This module knows no event, and of rules their switches.
 
 mod presets;
+mod switches;
 
 pub use presets::{PRESETS, PROTECTED_FILES, PROTECTED_TOOLS, REPEAT_EXCEPT, SHELF_EXCEPT};
 use serde_json::{Map, Value};
+pub use switches::Switches;
 
 use super::policy_keys::{KeyError, policy_keys};
 use super::reminder::{ReflectionSettings, ReminderSettings};
@@ -275,30 +277,22 @@ impl TurnProtection {
     }
 }
 
-/// Which rules are on that have a switch and no settings, by their place among the rules.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Switches(u32);
-
-impl Switches {
-    /// Those of a preset.
-    fn of(preset: &str) -> Self {
-        let mut all = Self::default();
-        for (number, switch) in switches() {
-            all.set(number, switch.presets.contains(&preset));
-        }
-        all
-    }
-
-    pub(crate) const fn is_on(self, number: u8) -> bool {
-        self.0 & (1 << number) != 0
-    }
-
-    pub(crate) const fn set(&mut self, number: u8, on: bool) {
-        self.0 = if on { self.0 | 1 << number } else { self.0 & !(1 << number) };
-    }
-}
-
 /// Everything that decides what supersedes what.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let store = acpdb_engine::Store::builder(folder.path().join("store")).open()?;
+/// # let session = store.session(acpdb_engine::StreamInfo::session("my-agent", "run-1"));
+/// # let _ = session.append([acpdb_engine::Entry::step("step-1")])?;
+/// use acpdb_engine::{Policy, Seq};
+///
+/// let policy = Policy::from_json(r#"{"preset": "economy", "same_turn": false}"#)?;
+/// store.set_policy(Some(session.id()), &policy, Some("repeats matter here"))?;
+/// assert_eq!(store.policy(Some(session.id()), Seq::MAX)?.preset, "economy");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, PartialEq, Debug)]
 pub struct Policy {
     /// Name of the preset it began with.

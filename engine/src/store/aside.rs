@@ -43,6 +43,7 @@ fn digest(header: &[u8], bytes: &[u8]) -> [u8; DIGEST_BYTES] {
 
 impl Store {
     /// What was kept under a name, if it is still there, whole, and of this log.
+    #[cfg_attr(not(feature = "internals"), doc(hidden))]
     pub fn aside(&self, name: &str) -> Option<Vec<u8>> {
         let snapshots = &self.inner.snapshots;
         if !snapshots.uses.reads {
@@ -69,6 +70,7 @@ impl Store {
     }
 
     /// Keeps bytes under a name, in the place of what was there. `false`: they are not kept.
+    #[cfg_attr(not(feature = "internals"), doc(hidden))]
     pub fn put_aside(&self, name: &str, bytes: &[u8]) -> bool {
         let snapshots = &self.inner.snapshots;
         if !snapshots.uses.writes || bytes.len() as u64 > BYTES_MAX / 2 {

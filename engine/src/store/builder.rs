@@ -24,6 +24,17 @@ use super::upkeep::Upkeep;
 use super::{Inner, Redactor, Store};
 
 /// Settings for [`Store::builder`].
+///
+/// ```
+/// use acpdb_engine::{Durability, Store};
+///
+/// # let folder = tempfile::tempdir()?;
+/// let folder = folder.path().join("store");
+/// let store = Store::builder(&folder).durability(Durability::Os).open()?; // is created if there is none
+/// let beside = Store::builder(&folder).read_only().open()?; // changes nothing on the disk
+/// assert_eq!(store.id(), beside.id());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[expect(clippy::struct_excessive_bools, reason = "one a setting")]
 pub struct Builder {
     root: PathBuf,
@@ -150,6 +161,7 @@ impl Builder {
 
     /// Where the bytes go, instead of files in the folder.
     #[must_use]
+    #[cfg_attr(not(feature = "internals"), doc(hidden))]
     pub fn storage(mut self, storage: Arc<dyn Storage>) -> Self {
         self.storage = Some(storage);
         self
@@ -157,6 +169,7 @@ impl Builder {
 
     /// The clock, instead of the machine's.
     #[must_use]
+    #[cfg_attr(not(feature = "internals"), doc(hidden))]
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
         self
@@ -164,6 +177,7 @@ impl Builder {
 
     /// The source of random bytes, instead of the machine's.
     #[must_use]
+    #[cfg_attr(not(feature = "internals"), doc(hidden))]
     pub fn entropy(mut self, entropy: Arc<dyn Entropy>) -> Self {
         self.entropy = entropy;
         self

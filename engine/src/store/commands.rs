@@ -32,6 +32,29 @@ use super::write::{Recording, unsigned};
 use super::{Inner, Store, View};
 
 /// What a command on a context did. Durable when you hold it.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let store = acpdb_engine::Store::builder(folder.path().join("store")).open()?;
+/// # let session = store.session(acpdb_engine::StreamInfo::session("my-agent", "run-1"));
+/// # let long = "fn main() {} // and so much more that hiding it is worth a line in its place\n".repeat(20);
+/// # let read = session.append([
+/// #     acpdb_engine::Entry::step("step-1"),
+/// #     acpdb_engine::Entry::tool_started("call-1", "read", r#"{"filePath":"src/main.rs"}"#),
+/// #     acpdb_engine::Entry::tool_completed("call-1", &long),
+/// # ])?;
+/// # let item = read.items[1].ok_or("it is new")?;
+/// use acpdb_engine::{ContextAction, Target};
+///
+/// let target = || vec![(Target::Item(item), None)];
+/// let reply = store.context(session.id(), ContextAction::Discard, target())?;
+/// println!("{}", reply.text); // what the agent is told
+/// let again = store.context(session.id(), ContextAction::Discard, target())?;
+/// assert!(again.hidden.is_empty()); // it is hidden already
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 #[must_use]
 pub struct ActReply {

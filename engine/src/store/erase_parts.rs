@@ -28,6 +28,7 @@ impl Store {
     ///
     /// # Errors
     /// As [`Store::erase`].
+    #[cfg_attr(not(feature = "internals"), doc(hidden))]
     pub fn erase_bodies(&self, bodies: &[BodyAddress], by: &str, reason: &str) -> Result<EraseReport, Error> {
         self.erase_wanted(first_of(bodies), by, reason, &|inner| inner.wanted_rows(bodies))
     }
@@ -36,6 +37,7 @@ impl Store {
     ///
     /// # Errors
     /// As [`Store::erase_preview`].
+    #[cfg_attr(not(feature = "internals"), doc(hidden))]
     pub fn erase_bodies_preview(&self, bodies: &[BodyAddress]) -> Result<EraseReport, Error> {
         self.preview_wanted(first_of(bodies), self.inner.wanted_rows(bodies)?)
     }
@@ -46,6 +48,7 @@ impl Store {
     /// # Errors
     /// [`Error::Rejected`] if the item has no text of one piece, or the span is not within it or cuts a character; else as
     /// [`Store::erase`].
+    #[cfg_attr(not(feature = "internals"), doc(hidden))]
     pub fn erase_span(
         &self,
         stream: StreamId,

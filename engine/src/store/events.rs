@@ -265,12 +265,14 @@ impl std::fmt::Debug for Events {
 impl Events {
     /// Only events that a look at them wants: those that it refuses are not decoded.
     #[must_use]
+    #[cfg_attr(not(feature = "internals"), doc(hidden))]
     pub fn wanted(mut self, wanted: impl FnMut(&Glimpse<'_>) -> bool + Send + 'static) -> Self {
         self.wanted = Some(Box::new(wanted));
         self
     }
 
     /// How many events were looked at so far.
+    #[cfg_attr(not(feature = "internals"), doc(hidden))]
     pub fn looked_at(&self) -> u64 {
         self.looked_at
     }

@@ -124,6 +124,7 @@ impl Store {
     ///
     /// # Errors
     /// If the log cannot be read.
+    #[cfg_attr(not(feature = "internals"), doc(hidden))]
     pub fn stream_names_among(&self, streams: &BTreeSet<StreamId>) -> Result<Vec<StreamName>, Error> {
         let places = self.inner.stream_places()?.into_iter();
         self.names_of(places.filter(|place| streams.contains(&place.stream)).collect())
@@ -209,6 +210,7 @@ impl Store {
     ///
     /// # Errors
     /// If the log cannot be read.
+    #[cfg_attr(not(feature = "internals"), doc(hidden))]
     pub fn newest_of(&self, names: Vec<StreamName>) -> Result<Option<StreamName>, Error> {
         let mut newest = None;
         for name in names {

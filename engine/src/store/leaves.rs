@@ -117,6 +117,7 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::Corrupt`] if the store's secret is lost; [`Error::Io`]. Damage comes as an item.
+    #[cfg_attr(not(feature = "internals"), doc(hidden))]
     pub fn leaves(&self, from: Seq, to: Seq) -> Result<Leaves, Error> {
         let inner = &self.inner;
         inner.check_secret()?;
@@ -130,6 +131,7 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::Corrupt`] if it is damaged or the store's secret is lost.
+    #[cfg_attr(not(feature = "internals"), doc(hidden))]
     pub fn leaf(&self, seq: Seq) -> Result<Option<Leaf>, Error> {
         let inner = &self.inner;
         inner.check_secret()?;
@@ -141,6 +143,7 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::Corrupt`] if one is damaged.
+    #[cfg_attr(not(feature = "internals"), doc(hidden))]
     pub fn salted_bodies(&self, seq: Seq) -> Result<Vec<SaltedBody>, Error> {
         let Some(frame) = self.inner.frame_of(seq)? else { return Ok(Vec::new()) };
         let Some(event) = frame.event(seq) else { return Ok(Vec::new()) };
@@ -161,6 +164,7 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::ReadOnly`], [`Error::TooLarge`], [`Error::Io`].
+    #[cfg_attr(not(feature = "internals"), doc(hidden))]
     pub fn keep_checkpoint(&self, seq: Seq, note: &str) -> Result<(), Error> {
         let storage = self.inner.log.storage();
         let name = checkpoint_name(seq);
@@ -182,6 +186,7 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::Io`] if their folder cannot be read.
+    #[cfg_attr(not(feature = "internals"), doc(hidden))]
     pub fn checkpoint_seqs(&self) -> Result<Vec<Seq>, Error> {
         let storage = self.inner.log.storage();
         let names = match storage.list(FOLDER) {
@@ -206,6 +211,7 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::Io`]; [`Error::Corrupt`] if it is no text.
+    #[cfg_attr(not(feature = "internals"), doc(hidden))]
     pub fn kept_checkpoint(&self, seq: Seq) -> Result<Option<String>, Error> {
         let storage = self.inner.log.storage();
         let name = checkpoint_name(seq);

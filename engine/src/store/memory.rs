@@ -31,6 +31,15 @@ use super::write::{Recording, Signers, unsigned};
 use super::{Inner, Store, View};
 
 /// Whose memory is meant: a session's together with its project's, or a project's alone.
+///
+/// ```
+/// use acpdb_engine::{MemoryScope, StreamInfo};
+///
+/// let session = StreamInfo::session("my-agent", "run-1");
+/// let its_own_and_its_projects = MemoryScope::session(session.id());
+/// let one_projects = MemoryScope::project("shop");
+/// assert_ne!(its_own_and_its_projects, one_projects);
+/// ```
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct MemoryScope {
     /// The session.
@@ -77,6 +86,24 @@ pub struct SessionProposal {
 }
 
 /// The memory of a scope as of one seq.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let store = acpdb_engine::Store::builder(folder.path().join("store")).open()?;
+/// # let session = store.session(acpdb_engine::StreamInfo::session("my-agent", "run-1"));
+/// # let _ = session.append([acpdb_engine::Entry::step("step-1")])?;
+/// use acpdb_engine::{MemoryScope, Seq};
+///
+/// let memory = store.memory(&MemoryScope::session(session.id()), Seq::MAX)?;
+/// memory.read(store.now(), |view| {
+///     for (_, item) in view.current() {
+///         println!("{}", view.text(&item).unwrap_or_default());
+///     }
+/// });
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Memory {
     inner: Arc<Inner>,

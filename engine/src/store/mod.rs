@@ -106,6 +106,20 @@ use upkeep::Upkeep;
 use write::StreamWriter;
 
 /// An open store.
+///
+/// ```
+/// use acpdb_engine::{Entry, Role, Store, StreamInfo};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// let store = Store::builder(folder.path().join("store")).open()?; // cheap to clone, for all threads
+/// let session = store.session(StreamInfo::session("my-agent", "run-1"));
+/// let _ = session.append([Entry::message("m1", Role::User, "hello")])?;
+/// assert_eq!(store.stream_names()?.len(), 1);
+/// store.close()?; // what is behind (index, snapshots) is done
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Store {
     inner: Arc<Inner>,
@@ -212,7 +226,7 @@ impl Store {
 
     /// Records facts of several streams. With [`Atomicity::Split`] a large import becomes several commits.
     ///
-    /// A fact that refers to another one of the same call by origin (a rewind, a replaced order) also begins a new commit.
+    /// There a fact that refers to another one of the same call by origin (a rewind, a replaced order) begins a new commit too.
     ///
     /// # Errors
     /// As [`Store::append`]; after an error of a split commit, the commits before it stand, and the whole call may be
@@ -290,6 +304,7 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::Corrupt`] if it is damaged.
+    #[cfg_attr(not(feature = "internals"), doc(hidden))]
     pub fn body_count(&self, seq: Seq) -> Result<u32, Error> {
         let frame = self.inner.frame_of(seq)?;
         let count = frame.and_then(|frame| frame.event(seq).map(|event| event.row_count()));
@@ -300,6 +315,7 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::Corrupt`] if a body it needs is damaged.
+    #[cfg_attr(not(feature = "internals"), doc(hidden))]
     pub fn record(&self, recorded: &Recorded) -> Result<Option<Vec<u8>>, Error> {
         let Some(template) = recorded.event.stamp.wire else { return Ok(None) };
         let stream = recorded.event.stream;
@@ -343,6 +359,7 @@ impl Store {
     ///
     /// # Errors
     /// As [`Store::view_at`].
+    #[cfg_attr(not(feature = "internals"), doc(hidden))]
     pub fn view_once(&self, stream: StreamId, at: &At) -> Result<View, Error> {
         View::once(self, stream, at)
     }

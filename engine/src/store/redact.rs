@@ -20,6 +20,30 @@ use crate::travel::{Parcel, Row, Told};
 use super::write::Batch;
 
 /// Finds secrets in texts. Pure: equal texts come out equal, or repeated imports would record them again.
+///
+/// ```
+/// use std::collections::BTreeMap;
+/// use std::sync::Arc;
+///
+/// use acpdb_engine::{Redactor, Store};
+///
+/// struct NoTokens;
+///
+/// impl Redactor for NoTokens {
+///     fn redact(&self, text: &[u8]) -> Option<(Vec<u8>, BTreeMap<String, u64>)> {
+///         let text = std::str::from_utf8(text).ok()?;
+///         let count = text.matches("token-123").count();
+///         (count > 0).then(|| {
+///             let counts = BTreeMap::from([("my-token".to_owned(), count as u64)]);
+///             (text.replace("token-123", "[a token]").into_bytes(), counts)
+///         })
+///     }
+/// }
+///
+/// # let folder = tempfile::tempdir()?;
+/// let store = Store::builder(folder.path().join("store")).redactor(Arc::new(NoTokens)).open()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait Redactor: Send + Sync {
     /// The text without its secrets, and how many each rule took out; `None` if there are none.
     fn redact(&self, text: &[u8]) -> Option<(Vec<u8>, BTreeMap<String, u64>)>;

@@ -72,6 +72,7 @@ impl<'f> Glimpse<'f> {
     }
 
     /// Its payload, read in place. `None`: it has to be decoded to be understood.
+    #[cfg_attr(not(feature = "internals"), doc(hidden))]
     pub fn peek(&self) -> Option<Peek<'f>> {
         peek(self.event.envelope.kind, self.event.envelope.version, self.event.payload)
     }

@@ -33,6 +33,20 @@ use super::{At, Store, View};
 const OBSTACLE_COUNT_MAX: usize = 16;
 
 /// How a context is asked for.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let store = acpdb_engine::Store::builder(folder.path().join("store")).open()?;
+/// # let session = store.session(acpdb_engine::StreamInfo::session("my-agent", "run-1"));
+/// use acpdb_engine::{PlainText, ServeOptions};
+///
+/// let options = ServeOptions { tokens_max: Some(20_000), ..ServeOptions::default() };
+/// let context = session.step("step-2")?.context(&PlainText, &options)?;
+/// assert!(context.over_budget.is_none());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ServeOptions {
     /// The mode; `None`: the policy's.
@@ -73,6 +87,19 @@ pub struct OverBudget {
 }
 
 /// A context that was recorded as sent.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let store = acpdb_engine::Store::builder(folder.path().join("store")).open()?;
+/// # let session = store.session(acpdb_engine::StreamInfo::session("my-agent", "run-1"));
+/// use acpdb_engine::{PlainText, ServeOptions};
+///
+/// let context = session.step("step-2")?.context(&PlainText, &ServeOptions::default())?;
+/// println!("{} bytes, ~{} tokens, cached up to item {}", context.bytes.len(), context.tokens, context.first_changed);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct Context {
     /// What to send.
@@ -111,6 +138,21 @@ pub struct ServedAgain {
 }
 
 /// A step of the model: a turn.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let store = acpdb_engine::Store::builder(folder.path().join("store")).open()?;
+/// # let session = store.session(acpdb_engine::StreamInfo::session("my-agent", "run-1"));
+/// use acpdb_engine::{PlainText, ServeOptions};
+///
+/// let step = session.step("step-2")?; // the same key again begins nothing new
+/// let first = step.context(&PlainText, &ServeOptions::default())?;
+/// let again = step.context(&PlainText, &ServeOptions::default())?;
+/// assert_eq!(first.bytes, again.bytes);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Step {
     session: Session,
@@ -130,6 +172,7 @@ impl Session {
 
     /// A step whose beginning the host's own recording tells: nothing is recorded for it. `key` names it where the context is
     /// recorded as sent.
+    #[cfg_attr(not(feature = "internals"), doc(hidden))]
     pub fn step_begun(&self, key: impl Into<String>) -> Step {
         Step { session: self.clone(), key: key.into() }
     }
@@ -275,6 +318,7 @@ impl Store {
     /// # Errors
     /// [`Error::NotFound`] if none was sent then; [`Error::Rejected`] naming the renderer if none of `renderers` has the
     /// format and version that the log names.
+    #[cfg_attr(not(feature = "internals"), doc(hidden))]
     pub fn served_again(
         &self,
         stream: StreamId,

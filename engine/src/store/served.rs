@@ -72,6 +72,7 @@ impl Served {
 
     /// What the model sees of many faces, in the order of `faces`; each as from [`Served::shown`]. Cost: as
     /// [`View::bodies`].
+    #[cfg_attr(not(feature = "internals"), doc(hidden))]
     pub fn shown_all(&self, faces: &[(&ServedItem, Face)]) -> Vec<Result<ShownFace, Error>> {
         let pointed = |item: &ServedItem, face: Face| item.pointed.clone().filter(|_| face == Face::Output);
         let read = faces.iter().filter(|(item, face)| pointed(item, *face).is_none());
@@ -119,6 +120,49 @@ pub struct Rendered {
 }
 
 /// Makes the bytes of a format. Pure: the same context gives the same bytes, in every program that has this version.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let store = acpdb_engine::Store::builder(folder.path().join("store")).open()?;
+/// # let session = store.session(acpdb_engine::StreamInfo::session("my-agent", "run-1"));
+/// # let long = "fn main() {} // and so much more that hiding it is worth a line in its place\n".repeat(20);
+/// # let read = session.append([
+/// #     acpdb_engine::Entry::step("step-1"),
+/// #     acpdb_engine::Entry::tool_started("call-1", "read", r#"{"filePath":"src/main.rs"}"#),
+/// #     acpdb_engine::Entry::tool_completed("call-1", &long),
+/// # ])?;
+/// # let item = read.items[1].ok_or("it is new")?;
+/// use acpdb_engine::answers::{Rendered, Served};
+/// use acpdb_engine::{Error, Face, Renderer, ServeOptions};
+///
+/// /// Results alone, each on its own lines.
+/// struct Results;
+///
+/// impl Renderer for Results {
+///     fn format(&self) -> &str {
+///         "results"
+///     }
+///
+///     fn version(&self) -> u32 {
+///         1
+///     }
+///
+///     fn render(&self, context: &Served) -> Result<Rendered, Error> {
+///         let mut bytes = Vec::new();
+///         for item in context.items() {
+///             bytes.extend(context.shown(item, Face::Output)?.text.into_bytes());
+///             bytes.push(b'\n');
+///         }
+///         Ok(Rendered { bytes, notes: Vec::new() })
+///     }
+/// }
+///
+/// let context = session.step("step-2")?.context(&Results, &ServeOptions::default())?;
+/// assert!(context.bytes.starts_with(b"fn main() {}"));
+/// # Ok(())
+/// # }
+/// ```
 pub trait Renderer: Send + Sync {
     /// Name of the format: `anthropic`, `openai`, ..
     fn format(&self) -> &str;
@@ -137,6 +181,26 @@ pub trait Renderer: Send + Sync {
 }
 
 /// Plain text: a line that names each part, and its text. For people, and for tests.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let store = acpdb_engine::Store::builder(folder.path().join("store")).open()?;
+/// # let session = store.session(acpdb_engine::StreamInfo::session("my-agent", "run-1"));
+/// # let long = "fn main() {} // and so much more that hiding it is worth a line in its place\n".repeat(20);
+/// # let read = session.append([
+/// #     acpdb_engine::Entry::step("step-1"),
+/// #     acpdb_engine::Entry::tool_started("call-1", "read", r#"{"filePath":"src/main.rs"}"#),
+/// #     acpdb_engine::Entry::tool_completed("call-1", &long),
+/// # ])?;
+/// # let item = read.items[1].ok_or("it is new")?;
+/// use acpdb_engine::{PlainText, ServeOptions};
+///
+/// let context = session.step("step-2")?.context(&PlainText, &ServeOptions::default())?;
+/// assert!(String::from_utf8_lossy(&context.bytes).contains("src/main.rs"));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PlainText;
 
@@ -197,6 +261,7 @@ impl View {
     /// The context as a host without a prompt cache sends it: everything that is concluded applies at once.
     ///
     /// Cost: O(items); no bodies.
+    #[cfg_attr(not(feature = "internals"), doc(hidden))]
     pub fn served_eagerly(&self) -> Served {
         let items = {
             let reading = self.read();

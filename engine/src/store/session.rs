@@ -14,9 +14,7 @@ use super::{At, Receipt, Store, Ticket, View};
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let folder = tempfile::tempdir()?;
-/// use acpdb_engine::Store;
-/// use acpdb_engine::entry::{Entry, StreamInfo};
-/// use acpdb_engine::event::Role;
+/// use acpdb_engine::{Entry, Role, Store, StreamInfo};
 ///
 /// let store = Store::builder(folder.path().join("store")).open()?;
 /// let session = store.session(StreamInfo::session("my-agent", "run-1"));
@@ -31,7 +29,7 @@ use super::{At, Receipt, Store, Ticket, View};
 /// ])?; // durable and atomic when it returns
 /// assert_eq!(receipt.items.len(), 4);
 /// let view = session.view()?; // frozen: later appends do not show through it
-/// assert_eq!(view.read().state().current(view.at()).len(), 2);
+/// assert_eq!(view.current().len(), 2);
 /// # Ok(())
 /// # }
 /// ```
@@ -44,6 +42,7 @@ pub struct Session {
 impl Store {
     /// A stream as this store records it: without the secrets that its redactor takes out, and under a name of the store's
     /// own if the host derived it from a record's bytes. The same as `info` for nearly all.
+    #[cfg_attr(not(feature = "internals"), doc(hidden))]
     pub fn recorded_info(&self, info: &StreamInfo) -> StreamInfo {
         super::redact::stream(self.inner.redactor.as_deref(), self.inner.log.secret(), info)
     }

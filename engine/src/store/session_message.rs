@@ -31,6 +31,24 @@ pub struct Resumed {
 }
 
 /// A message of the assistant under way.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let store = acpdb_engine::Store::builder(folder.path().join("store")).open()?;
+/// # let session = store.session(acpdb_engine::StreamInfo::session("my-agent", "run-1"));
+/// use acpdb_engine::PartEntry;
+/// use acpdb_engine::event::Report;
+///
+/// let mut message = session.message("m1");
+/// for piece in ["It prints ", "a line."] {
+///     let _ = message.push(PartEntry::text(piece))?; // what came survives a crash
+/// }
+/// let _ = message.finish(Report::default(), [])?;
+/// assert_eq!(session.view()?.current().len(), 2);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 #[must_use = "a message that is not finished stays open"]
 pub struct MessageStream {

@@ -16,6 +16,7 @@ impl View {
     ///
     /// By the registry of this handle: other tools than those that the call was recorded with may give other keys, so count
     /// them before you put them in the place of others. Cost: one read of the parameters of all.
+    #[cfg_attr(not(feature = "internals"), doc(hidden))]
     pub fn spell_keys(&self, calls: &[(BodyId, &str)]) -> Vec<Option<Vec<String>>> {
         if calls.is_empty() {
             return Vec::new();
@@ -38,6 +39,7 @@ impl View {
     /// A line for each edge of this view, with keys in words; where those were erased, their signs.
     ///
     /// Cost: a pass over all items; the parameters of calls whose keys are signs are read.
+    #[cfg_attr(not(feature = "internals"), doc(hidden))]
     pub fn log_lines(&self, form: HashForm) -> Vec<String> {
         let (mut calls, mut signs) = (Vec::new(), Vec::new());
         {

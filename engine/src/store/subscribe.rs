@@ -24,6 +24,31 @@ use super::{Inner, Store};
 const READ_BYTES_MAX: usize = 256 << 10;
 
 /// One commit, whole: what became durable together.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let store = acpdb_engine::Store::builder(folder.path().join("store")).open()?;
+/// # let session = store.session(acpdb_engine::StreamInfo::session("my-agent", "run-1"));
+/// # let long = "fn main() {} // and so much more that hiding it is worth a line in its place\n".repeat(20);
+/// # let read = session.append([
+/// #     acpdb_engine::Entry::step("step-1"),
+/// #     acpdb_engine::Entry::tool_started("call-1", "read", r#"{"filePath":"src/main.rs"}"#),
+/// #     acpdb_engine::Entry::tool_completed("call-1", &long),
+/// # ])?;
+/// # let item = read.items[1].ok_or("it is new")?;
+/// use std::time::Duration;
+///
+/// use acpdb_engine::Seq;
+///
+/// let mut subscription = store.subscribe(Seq::ZERO);
+/// let first = subscription.next_within(Duration::ZERO)?.ok_or("the store's own")?;
+/// let second = subscription.next_within(Duration::ZERO)?.ok_or("one is there")?;
+/// assert_eq!(second.last_seq(), store.head()?);
+/// assert_eq!(second.events.len(), 4); // the session, the step, the call and its end: they became durable together
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Commit {
     /// When it was recorded.
@@ -40,6 +65,29 @@ impl Commit {
 }
 
 /// Follows a store; made by [`Store::subscribe`]. Keeps the store open.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let store = acpdb_engine::Store::builder(folder.path().join("store")).open()?;
+/// # let session = store.session(acpdb_engine::StreamInfo::session("my-agent", "run-1"));
+/// # let long = "fn main() {} // and so much more that hiding it is worth a line in its place\n".repeat(20);
+/// # let read = session.append([
+/// #     acpdb_engine::Entry::step("step-1"),
+/// #     acpdb_engine::Entry::tool_started("call-1", "read", r#"{"filePath":"src/main.rs"}"#),
+/// #     acpdb_engine::Entry::tool_completed("call-1", &long),
+/// # ])?;
+/// # let item = read.items[1].ok_or("it is new")?;
+/// use std::time::Duration;
+///
+/// let mut subscription = store.subscribe(store.head()?);
+/// while let Some(commit) = subscription.next_within(Duration::ZERO)? {
+///     println!("{} events", commit.events.len()); // of this process and of others, each commit once, in order
+/// }
+/// let next = subscription.next_seq(); // where another subscription goes on
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct Subscription {
     inner: Arc<Inner>,

@@ -32,6 +32,17 @@ const WAITING_COUNT_MAX: usize = 1024;
 const OS_GATHER: Duration = Duration::from_millis(5);
 
 /// When an append is acknowledged.
+///
+/// ```
+/// use acpdb_engine::{Durability, Entry, Role, Store, StreamInfo};
+///
+/// # let folder = tempfile::tempdir()?;
+/// let store = Store::builder(folder.path().join("store")).durability(Durability::Os).open()?;
+/// let session = store.session(StreamInfo::session("my-agent", "run-1"));
+/// let _ = session.append([Entry::message("m1", Role::User, "hello")])?; // survives this process
+/// store.sync()?; // survives the machine
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Durability {
     /// Once it is on the disk: what was acknowledged survives a crash of the machine. One flush a commit, shared with all
@@ -48,6 +59,21 @@ pub enum Durability {
 /// A commit that was submitted: it has its place in the log, and becomes durable whether anyone waits for it or not.
 ///
 /// Wait with [`Ticket::wait`], or `await` it in any runtime. Keeps the store open.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let store = acpdb_engine::Store::builder(folder.path().join("store")).open()?;
+/// # let session = store.session(acpdb_engine::StreamInfo::session("my-agent", "run-1"));
+/// use acpdb_engine::{Entry, Role};
+///
+/// let ticket = session.submit([Entry::message("m1", Role::User, "hello")])?; // has its place in the log
+/// println!("as {}", ticket.receipt().last_seq);
+/// let receipt = ticket.wait()?; // durable; in async code: ticket.await
+/// assert_eq!(receipt.event_count, 2);
+/// # Ok(())
+/// # }
+/// ```
 #[must_use = "a commit is recorded for good only once its ticket was waited for"]
 pub struct Ticket {
     store: Store,

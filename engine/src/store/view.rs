@@ -14,6 +14,27 @@ use super::folds::{FoldKey, Loaded, whole};
 use super::{Inner, Store};
 
 /// A point in a stream's time.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let store = acpdb_engine::Store::builder(folder.path().join("store")).open()?;
+/// # let session = store.session(acpdb_engine::StreamInfo::session("my-agent", "run-1"));
+/// # let long = "fn main() {} // and so much more that hiding it is worth a line in its place\n".repeat(20);
+/// # let read = session.append([
+/// #     acpdb_engine::Entry::step("step-1"),
+/// #     acpdb_engine::Entry::tool_started("call-1", "read", r#"{"filePath":"src/main.rs"}"#),
+/// #     acpdb_engine::Entry::tool_completed("call-1", &long),
+/// # ])?;
+/// # let item = read.items[1].ok_or("it is new")?;
+/// use acpdb_engine::{At, Seq, Turn};
+///
+/// for at in [At::Head, At::Seq(Seq(2)), At::Turn(Turn(1))] {
+///     println!("{} items", session.view_at(&at)?.history().len());
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum At {
     /// Everything that is durable.
@@ -26,6 +47,26 @@ pub enum At {
 }
 
 /// One stream as of one seq. Later appends do not show through it. Cheap to clone.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let store = acpdb_engine::Store::builder(folder.path().join("store")).open()?;
+/// # let session = store.session(acpdb_engine::StreamInfo::session("my-agent", "run-1"));
+/// # let long = "fn main() {} // and so much more that hiding it is worth a line in its place\n".repeat(20);
+/// # let read = session.append([
+/// #     acpdb_engine::Entry::step("step-1"),
+/// #     acpdb_engine::Entry::tool_started("call-1", "read", r#"{"filePath":"src/main.rs"}"#),
+/// #     acpdb_engine::Entry::tool_completed("call-1", &long),
+/// # ])?;
+/// # let item = read.items[1].ok_or("it is new")?;
+/// let view = session.view()?;
+/// let _ = session.append([acpdb_engine::Entry::message("m2", acpdb_engine::Role::User, "and now?")])?;
+/// assert!(view.at() < store.head()?); // frozen: what came later does not show through it
+/// assert!(view.visible(item).ok_or("it is there")?.visible);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct View {
     pub(super) inner: Arc<Inner>,
@@ -50,12 +91,14 @@ pub struct Reading<'v> {
 
 impl Reading<'_> {
     /// The stream's state. Pass [`View::at`] to its reads.
+    #[cfg_attr(not(feature = "internals"), doc(hidden))]
     pub fn state(&self) -> &State {
         // A view is only made of a stream that has events, and a fold loses none.
         self.guard.world.stream(self.stream).unwrap_or_else(|| empty_state())
     }
 
     /// All streams of the fold: the session, its project, the parents of forks, the store's own.
+    #[cfg_attr(not(feature = "internals"), doc(hidden))]
     pub fn world(&self) -> &World {
         &self.guard.world
     }
@@ -122,6 +165,7 @@ impl View {
 
     /// The same stream as of another seq.
     #[must_use]
+    #[cfg_attr(not(feature = "internals"), doc(hidden))]
     pub fn with_at(&self, at: Seq) -> Self {
         Self { at, ..self.clone() }
     }
@@ -167,6 +211,7 @@ impl View {
     ///
     /// Let go of it before calling another method of the view: those take it, too, and an append that waits in between
     /// would have both wait for ever.
+    #[cfg_attr(not(feature = "internals"), doc(hidden))]
     pub fn read(&self) -> Reading<'_> {
         // A panic of another thread may have left the fold half done: it is folded anew, or shows nothing.
         let guard = self.loaded.read().or_else(|_| self.anew().read());
@@ -210,6 +255,7 @@ impl View {
     ///
     /// # Errors
     /// Those of `read`.
+    #[cfg_attr(not(feature = "internals"), doc(hidden))]
     pub fn stand_in_text_of(
         &self,
         stand_in: &StandIn,
@@ -242,12 +288,14 @@ impl View {
     /// What the model sees of many faces, each at a moment of its own, in the order of `faces`; each as from [`View::shown`].
     ///
     /// Cost: as [`View::bodies`]. Hold the answer of a few thousand at a time where memory counts.
+    #[cfg_attr(not(feature = "internals"), doc(hidden))]
     pub fn shown_all(&self, faces: &[(Ix, Face, Seq)]) -> Vec<Result<ShownFace, Error>> {
         self.all_by(faces, State::stand_in)
     }
 
     /// What the host had of many faces, in the order of `faces`: as recorded, but for what it cleared itself and what was
     /// erased. Cost: as [`View::shown_all`].
+    #[cfg_attr(not(feature = "internals"), doc(hidden))]
     pub fn recorded_all(&self, faces: &[(Ix, Face, Seq)]) -> Vec<Result<ShownFace, Error>> {
         self.all_by(faces, State::recorded_stand_in)
     }

@@ -6,7 +6,7 @@ use acpdb_engine::entry::MemoryEntry;
 use acpdb_engine::event::{MemoryKind, Scope};
 use acpdb_engine::fold::Ix;
 use acpdb_engine::ids::{ItemId, Seq};
-use acpdb_engine::{Error, MemoryScope, Store, StreamName, View};
+use acpdb_engine::{Error, MemoryScope, Store, View, store::StreamName};
 use acpdb_query::{Filter, ItemsQuestion};
 use serde_json::{Map, Value, json};
 

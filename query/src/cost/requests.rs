@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use acpdb_engine::event::{Payload, Scope, Usage};
 use acpdb_engine::ids::{Micros, Seq, StreamId};
-use acpdb_engine::{Error, Store, StreamName};
+use acpdb_engine::{Error, Store, store::StreamName};
 
 use crate::names::time_of;
 

@@ -14,7 +14,10 @@ use std::io::Write;
 use acpdb_engine::event::PartKind;
 use acpdb_engine::fold::{FaceState, ItemView, Ix};
 use acpdb_engine::ids::{BodyId, Micros, Seq};
-use acpdb_engine::{Error, SessionSummary, Store, StreamName, View};
+use acpdb_engine::{
+    Error, Store, View,
+    store::{SessionSummary, StreamName},
+};
 use serde::Serialize;
 
 use super::ExportError;

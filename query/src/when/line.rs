@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use acpdb_engine::event::Forked;
 use acpdb_engine::ids::{Micros, Seq, StreamId};
-use acpdb_engine::{Error, Glimpse, Store};
+use acpdb_engine::{Error, Store, store::Glimpse};
 
 /// Which clock a session's times are of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]

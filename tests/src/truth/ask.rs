@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use acpdb_engine::ids::Micros;
 use acpdb_engine::store::ServedItem;
-use acpdb_engine::{Error, Store, StreamName, View};
+use acpdb_engine::{Error, Store, View, store::StreamName};
 use acpdb_hosts::export::{Format, Options, Thinking, export, export_served};
 use acpdb_query::context::Layer;
 use acpdb_query::export::page::{PageOptions, page};

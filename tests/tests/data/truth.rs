@@ -13,9 +13,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use acpdb_engine::StreamName;
 use acpdb_engine::fold::{ItemKind, State};
 use acpdb_engine::ids::Seq;
+use acpdb_engine::store::StreamName;
 use acpdb_hosts::import::Format;
 use acpdb_tests::support::import_bytes;
 use serde_json::Value;

@@ -11,7 +11,7 @@ use acpdb_engine::fold::serving::ServeMode;
 use acpdb_engine::ids::ItemId;
 use acpdb_engine::storage::SimWorld;
 use acpdb_engine::store::ServeOptions;
-use acpdb_engine::{Error, Store, StreamName};
+use acpdb_engine::{Error, Store, store::StreamName};
 use acpdb_hosts::export::{Exporter, Format};
 use acpdb_tests::support::{cases, fixed};
 use acpdb_tests::truth::ask::{testimony, with_served};

@@ -8,7 +8,7 @@ use acpdb_engine::ids::{ItemId, Seq};
 use acpdb_engine::storage::Crash;
 use acpdb_engine::store::Redactor;
 use acpdb_engine::verify::{Verdict, verify_storage};
-use acpdb_engine::{Error, MergeOptions, Store};
+use acpdb_engine::{Error, Store, store::MergeOptions};
 use acpdb_hosts::import::Format;
 use acpdb_tests::merging::{Laptop, go_on, session, stories};
 use acpdb_tests::support::{events, import_bytes};

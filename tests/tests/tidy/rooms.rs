@@ -50,8 +50,13 @@ fn is_root_name(part: &str) -> bool {
 impl Room {
     /// The room `folder` of a crate whose root is `crate_folder`; both end in `/`.
     pub(super) fn read(files: &[File], folder: &str, crate_folder: &str) -> Self {
+        let is_program = files.iter().any(|file| file.path.strip_prefix(folder) == Some("main.rs"));
         let sources = files.iter().filter_map(|file| {
             let below = file.path.strip_prefix(folder)?.strip_suffix(".rs")?;
+            // Beside a program's root stands a library of names: it is no part of the program.
+            if is_program && below == "lib" {
+                return None;
+            }
             let is_test = file.is_test() || below.ends_with("_tests");
             let modules = below.split('/').filter(|part| !is_root_name(part)).map(str::to_owned).collect();
             let code = without_tests(&code(file.text.as_ref()?));

@@ -13,7 +13,7 @@ use std::path::Path;
 
 use acpdb_engine::event::Scope;
 use acpdb_engine::ids::StreamId;
-use acpdb_engine::{Store, StreamName};
+use acpdb_engine::{Store, store::StreamName};
 use acpdb_query::export::otlp;
 use acpdb_query::export::parcels::parcels;
 use acpdb_query::export::tables::{self, JsonLines, TablesReport};

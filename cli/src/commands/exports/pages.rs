@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use acpdb_engine::event::Scope;
 use acpdb_engine::store::Redactor;
-use acpdb_engine::{Store, StreamName};
+use acpdb_engine::{Store, store::StreamName};
 use acpdb_query::export::index_page::{self, IndexEntry};
 use acpdb_query::export::page::{self, PageOptions};
 use acpdb_query::export::poster;

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
-use acpdb_engine::SessionSummary;
+use acpdb_engine::store::SessionSummary;
 use acpdb_query::export::ExportError;
 use acpdb_query::export::tables::{ItemRecord, Sink, TurnRecord};
 use parquet::basic::{Compression, ZstdLevel};

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use acpdb_engine::SessionSummary;
+use acpdb_engine::store::SessionSummary;
 use acpdb_query::export::ExportError;
 use acpdb_query::export::tables::{ItemRecord, Sink, TurnRecord};
 use rusqlite::{Connection, params};

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use acpdb_engine::{StreamName, View};
+use acpdb_engine::{View, store::StreamName};
 use acpdb_query::sessions::{sampled, sparkline};
 use acpdb_query::{ItemRow, SessionRow};
 use ratatui::crossterm::event::KeyCode;

@@ -2,7 +2,7 @@
 
 use acpdb_engine::fold::FaceState;
 use acpdb_engine::ids::{ItemId, Turn};
-use acpdb_engine::{At, Store, StreamName, View};
+use acpdb_engine::{At, Store, View, store::StreamName};
 use acpdb_query::filter::Filter;
 use acpdb_query::search::{Hit, Patterns, Reading, SearchQuestion, search};
 use acpdb_query::{

@@ -37,6 +37,27 @@ pub struct Visibility {
 }
 
 /// Why an item is as it is.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let store = acpdb_engine::Store::builder(folder.path().join("store")).open()?;
+/// # let session = store.session(acpdb_engine::StreamInfo::session("my-agent", "run-1"));
+/// # let long = "fn main() {} // and so much more that hiding it is worth a line in its place\n".repeat(20);
+/// # let read = session.append([
+/// #     acpdb_engine::Entry::step("step-1"),
+/// #     acpdb_engine::Entry::tool_started("call-1", "read", r#"{"filePath":"src/main.rs"}"#),
+/// #     acpdb_engine::Entry::tool_completed("call-1", &long),
+/// # ])?;
+/// # let item = read.items[1].ok_or("it is new")?;
+/// use acpdb_engine::{ContextAction, Target};
+///
+/// let _ = store.context(session.id(), ContextAction::Discard, vec![(Target::Item(item), None)])?;
+/// let why = session.view()?.explain(item).ok_or("it is there")?;
+/// println!("{:?}, because of {:?}", why.output.state, why.output.cause);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, PartialEq, Debug, serde::Serialize)]
 pub struct Explanation {
     /// The item.

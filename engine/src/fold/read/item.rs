@@ -133,6 +133,28 @@ pub struct PartView {
 }
 
 /// An item at a watermark.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let store = acpdb_engine::Store::builder(folder.path().join("store")).open()?;
+/// # let session = store.session(acpdb_engine::StreamInfo::session("my-agent", "run-1"));
+/// # let long = "fn main() {} // and so much more that hiding it is worth a line in its place\n".repeat(20);
+/// # let read = session.append([
+/// #     acpdb_engine::Entry::step("step-1"),
+/// #     acpdb_engine::Entry::tool_started("call-1", "read", r#"{"filePath":"src/main.rs"}"#),
+/// #     acpdb_engine::Entry::tool_completed("call-1", &long),
+/// # ])?;
+/// # let item = read.items[1].ok_or("it is new")?;
+/// let view = session.view()?;
+/// for item in view.history() {
+///     let tool = item.tool.as_deref().unwrap_or("-");
+///     println!("{} {:?} {tool}, {} tokens in the context", item.item, item.kind, item.output.tokens);
+/// }
+/// assert_eq!(view.history().len(), view.current().len()); // nothing was taken out
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, PartialEq, Debug, serde::Serialize)]
 pub struct ItemView {
     /// Its id.

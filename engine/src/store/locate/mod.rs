@@ -472,6 +472,7 @@ impl Store {
     ///
     /// `None` if there is no index, or it does not go up to the head: then only a fold can tell. A name that is not found is
     /// a hint, not a proof.
+    #[cfg_attr(not(feature = "internals"), doc(hidden))]
     pub fn named(&self, kind: NameKind, text: &str, prefix: bool, limit: usize) -> Option<Vec<NameEntry>> {
         self.inner.named(kind, text, prefix, limit)
     }
@@ -479,6 +480,7 @@ impl Store {
     /// What the index knows and the log does not: evidence that the log was rolled back, or that an older copy of it was put
     /// in its place. Such an index is kept as it is, and answers come from the log, until
     /// [`Store::discard_evidence`]. Cost: about 1 ms if there is an index that this handle does not use.
+    #[cfg_attr(not(feature = "internals"), doc(hidden))]
     pub fn index_evidence(&self) -> Option<Evidence> {
         if self.inner.locator.read().unwrap_or_else(PoisonError::into_inner).index.is_some() {
             return None;
@@ -491,6 +493,7 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::ReadOnly`]; [`Error::Busy`] if another process holds the index; [`Error::Io`].
+    #[cfg_attr(not(feature = "internals"), doc(hidden))]
     pub fn discard_evidence(&self) -> Result<Vec<String>, Error> {
         self.inner.check_writable()?;
         let mut names = Vec::new();
@@ -507,6 +510,7 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::RolledBack`] if the old one is evidence; [`Error::ReadOnly`]; [`Error::Busy`] if another process holds the index, or the log cannot be read; the old index stays.
+    #[cfg_attr(not(feature = "internals"), doc(hidden))]
     pub fn reindex(&self) -> Result<Rebuilt, Error> {
         let inner = &self.inner;
         let mut locator = inner.locator.write().unwrap_or_else(PoisonError::into_inner);

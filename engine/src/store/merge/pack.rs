@@ -27,6 +27,7 @@ impl Store {
     /// # Errors
     /// What `take` returns, [`Error::Io`], and [`Error::ReadOnly`] if the store's secret is lost: without it nothing says which
     /// events another store has.
+    #[cfg_attr(not(feature = "internals"), doc(hidden))]
     pub fn parcels(&self, only: Option<&[StreamId]>, until: Seq, take: Take<'_>) -> Result<u64, Error> {
         let inner = &self.inner;
         if !inner.log.secret().is_known() {

@@ -18,6 +18,20 @@ use super::super::{Inner, redact};
 use super::{Drafted, Streams};
 
 /// Facts of one stream that belong together.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let store = acpdb_engine::Store::builder(folder.path().join("store")).open()?;
+/// # let session = store.session(acpdb_engine::StreamInfo::session("my-agent", "run-1"));
+/// use acpdb_engine::{Atomicity, Batch, Entry, Role, StreamInfo};
+///
+/// let stream = StreamInfo { parent: Some((session.id(), None)), ..StreamInfo::session("my-agent", "sub-1") };
+/// let batch = Batch { stream, entries: vec![Entry::message("m1", Role::User, "look for the cause")] };
+/// assert_eq!(store.commit(&[batch], Atomicity::Split)?.event_count, 2); // the subagent's session, and its message
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Batch {
     /// The stream; opened if it is new.
@@ -27,6 +41,20 @@ pub struct Batch {
 }
 
 /// What was recorded. Durable and atomic when you hold it.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let store = acpdb_engine::Store::builder(folder.path().join("store")).open()?;
+/// # let session = store.session(acpdb_engine::StreamInfo::session("my-agent", "run-1"));
+/// use acpdb_engine::{Entry, Role};
+///
+/// let receipt = session.append([Entry::message("m1", Role::User, "hello").origin("m1")])?;
+/// assert_eq!((receipt.event_count, receipt.known_count), (2, 0));
+/// assert_eq!(receipt.last_seq, store.head()?); // durable
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 #[must_use = "a receipt says what was recorded and what was known already"]
 pub struct Receipt {
@@ -51,6 +79,23 @@ const SPLIT_BYTES: usize = 8 << 20;
 const SPLIT_EVENT_COUNT: usize = 8192;
 
 /// Whether a commit may become several.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let store = acpdb_engine::Store::builder(folder.path().join("store")).open()?;
+/// # let session = store.session(acpdb_engine::StreamInfo::session("my-agent", "run-1"));
+/// use acpdb_engine::{Atomicity, Batch, Entry, Role, StreamInfo};
+///
+/// let batch = |name: &str| Batch {
+///     stream: StreamInfo::session("my-agent", name),
+///     entries: vec![Entry::message("m1", Role::User, "hello")],
+/// };
+/// // Both sessions, or none.
+/// let _ = store.commit(&[batch("run-1"), batch("run-2")], Atomicity::One)?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Atomicity {
     /// One commit, whole or not at all, whatever its facts refer to; too large is an error. A fact that names or revises
