@@ -53,7 +53,7 @@ pub struct Contradiction {
     pub detail: String,
 }
 
-/// What [`verify_storage`] found.
+/// What a verification found.
 #[derive(Clone, Debug, serde::Serialize)]
 #[must_use]
 pub struct Report {
@@ -173,10 +173,10 @@ fn index_claim(storage: &dyn Storage, store: StoreId) -> (Option<Claim>, Option<
     }
 }
 
-/// [`verify_storage`] of the store in a folder.
+/// Verifies the store in a folder.
 ///
 /// # Errors
-/// As [`verify_storage`].
+/// If the folder cannot be read; what is damaged is in the report.
 pub fn verify_folder(folder: &Path, deep: bool) -> Result<Report, Error> {
     verify_storage(Arc::new(FileStorage::new(folder).read_only()), deep)
 }

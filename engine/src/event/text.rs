@@ -39,7 +39,7 @@ const WORDS: &[&str] = &[
     "store created",
 ];
 
-/// A free text of an event. Its bytes are a body of the event, unless it is empty or one of [`WORDS`].
+/// A free text of an event. Its bytes are a body of the event, unless it is empty or a word that stands in every program.
 #[derive(Archive, Serialize, Deserialize, Clone, Default)]
 pub struct Text {
     first: u32,

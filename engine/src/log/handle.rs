@@ -60,7 +60,7 @@ pub struct Recovery {
     pub was_erasing: bool,
     /// Recovery could not be finished now (the store is busy or the disk full); the next append tries again.
     pub postponed: bool,
-    /// Damage that was met; appends are refused. [`Log::verify`] finds all of it.
+    /// Damage that was met; appends are refused. `verify` finds all of it.
     pub damage: Option<Corruption>,
 }
 

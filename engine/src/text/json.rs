@@ -112,7 +112,7 @@ impl Json {
     /// Reads one strict JSON document with nothing but white space around it. Cost: one pass, no recursion.
     ///
     /// # Errors
-    /// [`JsonError`] if `bytes` are not UTF-8, not JSON, or nested deeper than [`JSON_DEPTH_MAX`].
+    /// If `bytes` are not UTF-8, not JSON, or nested deeper than `JSON_DEPTH_MAX`.
     pub fn parse(bytes: &[u8]) -> Result<Self, JsonError> {
         parse::parse(bytes)
     }

@@ -236,7 +236,7 @@ impl<'a> MemoryAt<'a> {
         self.core.graph.node(nx).and_then(|node| self.item_at(node.item?))
     }
 
-    /// Counts what stands where, in the order of [`Standing`]. The sum is the number of items ever recorded.
+    /// Counts what stands where, in the order of `Standing`. The sum is the number of items ever recorded.
     pub fn counts(&self, now: Micros) -> BTreeMap<Standing, usize> {
         let mut counts = BTreeMap::new();
         for item in self.all() {

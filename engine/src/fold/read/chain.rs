@@ -83,7 +83,7 @@ pub struct Chain {
     pub members: Vec<ChainMember>,
     /// The edges between them, in the order in which they came about.
     pub edges: Vec<EdgeView>,
-    /// There are more members than [`CHAIN_MEMBER_COUNT_MAX`]; the rest is left out.
+    /// There are more members than 10,000; the rest is left out.
     pub is_cut: bool,
 }
 
