@@ -1,0 +1,62 @@
+//! Session files that form a tree.
+
+use acpdb_hosts::import::{Format, detect};
+use expect_test::expect;
+
+use super::support::check;
+
+pub(crate) const SESSION: &str = r##"{"type":"session","version":3,"id":"s1","timestamp":"2026-01-02T03:04:05.000Z","cwd":"/w"}
+{"type":"model_change","id":"a1","parentId":null,"timestamp":"2026-01-02T03:04:05.000Z","provider":"p","modelId":"m"}
+{"type":"message","id":"a2","parentId":"a1","timestamp":"2026-01-02T03:04:06.000Z","message":{"role":"user","content":[{"type":"text","text":"fix"},{"type":"image","data":"aW1n","mimeType":"image/png"}],"timestamp":1}}
+{"type":"message","id":"a3","parentId":"a2","timestamp":"2026-01-02T03:04:07.000Z","message":{"role":"assistant","content":[{"type":"thinking","thinking":"hm","thinkingSignature":"c2ln"},{"type":"text","text":"I read."},{"type":"toolCall","id":"t1","name":"read","arguments":{"path": "a"}},{"type":"toolCall","id":"t2|fc_1","name":"bash","arguments":{"command":"false"}},{"type":"text","text":"Both."}],"api":"anthropic-messages","provider":"p","model":"m","usage":{"input":3,"output":4,"cacheRead":5,"cacheWrite":6,"totalTokens":18,"cost":{"total":0.0125}},"stopReason":"toolUse","timestamp":2,"responseId":"r1"}}
+{"type":"message","id":"a4","parentId":"a3","timestamp":"2026-01-02T03:04:08.000Z","message":{"role":"toolResult","toolCallId":"t2|fc_1","toolName":"bash","content":[{"type":"text","text":"no"}],"details":{"n":1},"isError":true,"timestamp":3}}
+{"type":"message","id":"a5","parentId":"a4","timestamp":"2026-01-02T03:04:08.000Z","message":{"role":"toolResult","toolCallId":"t1","toolName":"read","content":[{"type":"text","text":"text"}],"isError":false,"timestamp":4}}
+{"type":"message","id":"a6","parentId":"a5","timestamp":"2026-01-02T03:04:09.000Z","message":{"role":"assistant","content":[{"type":"text","text":"cut"},{"type":"toolCall","id":"t3","name":"bash","arguments":{}}],"api":"x","provider":"p","model":"m","usage":{"input":1,"output":1,"cost":{"total":0}},"stopReason":"aborted","timestamp":5}}
+{"type":"message","id":"a7","parentId":"a6","timestamp":"2026-01-02T03:04:10.000Z","message":{"role":"bashExecution","command":"ls","output":"a","exitCode":0,"cancelled":false,"truncated":false,"excludeFromContext":true,"timestamp":6}}
+{"type":"thinking_level_change","id":"a8","parentId":"a7","timestamp":"2026-01-02T03:04:10.000Z","thinkingLevel":"high"}
+{"type":"custom_message","id":"a9","parentId":"a8","timestamp":"2026-01-02T03:04:10.000Z","customType":"x","content":"told","display":false}
+{"type":"compaction","id":"b1","parentId":"a9","timestamp":"2026-01-02T03:04:11.000Z","summary":"Short.","firstKeptEntryId":"a5","tokensBefore":900}
+{"type":"message","id":"b2","parentId":"a2","timestamp":"2026-01-02T03:04:12.000Z","message":{"role":"assistant","content":[{"type":"text","text":"Another way."}],"model":"m","stopReason":"stop","timestamp":7}}
+{"type":"branch_summary","id":"b3","parentId":"b1","timestamp":"2026-01-02T03:04:13.000Z","fromId":"b2","summary":"Tried."}
+{"type":"session_info","id":"b4","parentId":"b3","timestamp":"2026-01-02T03:04:13.000Z","name":"A title"}
+{"type":"message","id":"b5","parentId":null,"timestamp":"2026-01-02T03:04:14.000Z","message":{"role":"user","content":"anew","timestamp":8}}
+{"type":"message","id":"b6","parentId":"absent","timestamp":"2026-01-02T03:04:14.000Z","message":{"role":"custom","content":"x","display":true,"timestamp":9}}
+{"type":"later_kind","id":"b7","parentId":"b6"}
+{"id":"b8"}
+"##;
+
+#[test]
+fn a_tree_becomes_messages_calls_and_rewinds() {
+    check(Format::Pi, SESSION, expect![[r#""#]]);
+}
+
+/// The host gives ids to the lines of an old file when it opens it; they are the same facts.
+#[test]
+fn a_file_that_is_given_ids_tells_the_same_messages() {
+    let old = r#"{"type":"session","id":"s1","timestamp":"2025-01-02T03:04:05.000Z","cwd":"/w"}
+{"type":"message","timestamp":"2025-01-02T03:04:06.000Z","message":{"role":"user","content":"fix","timestamp":1}}
+{"type":"message","timestamp":"2025-01-02T03:04:07.000Z","message":{"role":"assistant","content":[{"type":"toolCall","id":"t1","name":"ls","arguments":{}}],"timestamp":2}}
+"#;
+    let new = old
+        .replace(r#""s1","#, r#""s1","version":3,"#)
+        .replace(
+            r#""message","timestamp":"2025-01-02T03:04:06"#,
+            r#""message","id":"a","parentId":null,"timestamp":"2025-01-02T03:04:06"#,
+        )
+        .replace(
+            r#""message","timestamp":"2025-01-02T03:04:07"#,
+            r#""message","id":"b","parentId":"a","timestamp":"2025-01-02T03:04:07"#,
+        );
+    let origins = |input: &str| {
+        let (batches, _) = super::support::import(Format::Pi, "file", input.as_bytes());
+        super::support::origins(&batches)
+    };
+    assert_ne!(old, new);
+    assert_eq!(origins(old), origins(&new));
+}
+
+#[test]
+fn a_header_tells_the_format() {
+    let first = SESSION.lines().next().unwrap();
+    assert_eq!(detect(std::path::Path::new("x.jsonl"), first.as_bytes()), Some(Format::Pi));
+}
