@@ -27,7 +27,48 @@ pub(crate) const SESSION: &str = r##"{"type":"session","version":3,"id":"s1","ti
 
 #[test]
 fn a_tree_becomes_messages_calls_and_rewinds() {
-    check(Format::Pi, SESSION, expect![[r#""#]]);
+    check(
+        Format::Pi,
+        SESSION,
+        expect![[r#"
+        = pi s1 cwd=/w
+        kept session
+        prompt set system=false model=Some("m")
+        -- Prompt
+        user [text fix] [media aW1n]
+        -- Step
+        assistant [reasoning sealed hm] [text I read.]
+        call t1 read {"path": "a"}
+        call t2 bash {"command":"false"}
+           .. [text Both.]
+        finished m Some(3)/Some(4)
+        end t2 Failed [text no] +details
+        end t1 Completed [text text]
+        -- Step
+        assistant (not for the model) [text cut]
+        finished m Some(1)/Some(1)
+        user (not for the model) [text Ran `ls`\n```\na\n```]
+        kept thinking_level_change
+        user (not for the user) [text told]
+        context replaced Compaction []
+        user (not for the user) [text The conversation history before this point was co..]
+        context replaced Host [compaction:b1#1/summary.1 custom_message:a9#1.1]
+        rewound After("message:digest:f1a4d622ab5732297771c0e6e564a81a#1")
+        -- Step
+        assistant [text Another way.]
+        finished m None/None
+        rewound After("compaction:b1#1/kept")
+        user (not for the user) [text The following is a summary of a branch that this ..]
+        session changed title=Some("A title") cwd=None
+        rewound to before 
+        -- Prompt
+        user [text anew]
+        user [text x]
+        kept later_kind
+        kept raw
+        sessions 1 records 18 calls 2 failed 1 open 0 todos 0 unknown {"later_kind": 1} raw 1 skipped 0 cut false
+    "#]],
+    );
 }
 
 /// The host gives ids to the lines of an old file when it opens it; they are the same facts.
