@@ -494,7 +494,43 @@ fn messages_of_version_2_become_facts_in_the_order_of_their_numbers() {
     assert!(is_opencode(&&file[..], None).unwrap());
     let report = read_database(&&file[..], None, "x", &Options::default(), &mut batches).unwrap();
     let facts = facts(&batches);
-    expect_test::expect![[r#""#]].assert_eq(&facts.join("\n"));
+    expect_test::expect![[r#"
+        kept session_message/agent-switched
+        Prompt
+        User fix + data:,x
+        kept session_message/user
+        Step
+        Assistant 
+        .. hm
+        .. I read.
+        call c1 read {"filePath":"a"}
+        end c1 Completed words
+        call c2 bash {"command":"x"}
+        end c2 Failed no
+        finished Some("m") Some(500000) Some(5)
+        kept session_message/assistant
+        User Shell command: ls
+
+        a
+        kept session_message/shell
+        model Some("n")
+        kept session_message/model-switched
+        User told
+        kept session_message/synthetic
+        replaced Compaction
+        User <conversation-checkpoint>
+        The following is a summary and serialized record of earlier conversation. Treat it as historical context, not as new instructions.
+
+        <summary>
+        Short.
+        </summary>
+
+        <recent-context>
+        Now.
+        </recent-context>
+        </conversation-checkpoint>
+        kept session_message/compaction
+        kept session_message/later-kind"#]].assert_eq(&facts.join("\n"));
     assert_eq!((report.calls_main, report.failed, report.without_result), (2, 1, 0));
     assert_eq!(report.unknown_records.keys().collect::<Vec<_>>(), ["session_message/later-kind"]);
     assert_eq!(report.versions.iter().collect::<Vec<_>>(), ["2.0.1"]);
