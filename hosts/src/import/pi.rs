@@ -10,8 +10,8 @@
 //! ```
 //!
 //! The line written last is the leaf: a line whose parent is another one goes on from there, which is a rewind to the moment
-//! when that one was the leaf. So a branch that was left can be gone back to as well. A parent that is not in the file tells
-//! nothing.
+//! when that one was the leaf. A branch that was left and is gone back to is told again, since what is rewound does not come
+//! back: so the facts of a file are held while it is read. A parent that is not in the file tells nothing.
 //!
 //! Old files have no ids; the host writes such a file anew, with ids. So a message's origin is a digest of the message, which
 //! stays as it is. Files of forks repeat what they share: it is part of the new stream.
@@ -55,6 +55,9 @@ struct Node {
     last: String,
     /// What of it is in the context.
     items: Vec<ItemRef>,
+    /// Its facts, without their wires, as they were told first; how often they were told.
+    facts: Vec<Entry>,
+    told: u32,
 }
 
 #[derive(Debug, Default)]
@@ -63,8 +66,11 @@ struct Pi {
     ids: Occurrences,
     calls: Calls,
     nodes: HashMap<String, Node>,
-    /// The line that was written last.
-    leaf: Option<String>,
+    /// The path to the line that was written last, and the place of each of its lines.
+    path: Vec<String>,
+    places: HashMap<String, usize>,
+    /// The origins of facts that were told again, by those that they had before.
+    again: HashMap<String, String>,
 }
 
 /// Reads a session file.
@@ -76,6 +82,25 @@ pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), Im
 /// The session's id out of a file's name, `TIME_ID`.
 fn session_of(name: &str) -> &str {
     name.rsplit_once('_').map_or(name, |(_, id)| id)
+}
+
+impl Node {
+    /// Notes under which names its facts stand in the stream.
+    fn hold(&mut self, facts: &[Entry]) {
+        self.items.clear();
+        for entry in facts {
+            let Some(origin) = &entry.origin else { continue };
+            let count = match &entry.fact {
+                Fact::MessageRecorded { parts, hidden_from_model: false, .. }
+                | Fact::MessageContinued { parts, .. } => parts.len(),
+                Fact::ToolStarted { .. } => 1,
+                _ => 0,
+            };
+            let parts = 1..=u32::try_from(count).unwrap_or(u32::MAX);
+            self.items.extend(parts.map(|part| ItemRef::Origin(origin.clone(), part)));
+            self.last.clone_from(origin);
+        }
+    }
 }
 
 impl LineImporter for Pi {
@@ -107,7 +132,7 @@ impl LineImporter for Pi {
             entry.host_time = at;
         }
         if let Some(id) = id {
-            self.grown(id, parent, out);
+            self.grown(id, parent, out.get(before..).unwrap_or_default());
         }
         if is_known { Found::Known } else { Found::Unknown(kind) }
     }
@@ -130,36 +155,86 @@ impl Pi {
         });
     }
 
-    /// Says so if a line does not go on from the one before it.
-    fn branch(&self, parent: Option<&str>, origin: &str, out: &mut Vec<Entry>) {
-        if parent == self.leaf.as_deref() {
+    /// Says so if a line does not go on from the one before it. A branch that was left is told again: what is rewound does not
+    /// come back as itself.
+    fn branch(&mut self, parent: Option<&str>, origin: &str, out: &mut Vec<Entry>) {
+        if parent == self.path.last().map(String::as_str) {
             return;
         }
-        let to = match parent.map(|parent| self.nodes.get(parent)) {
-            Some(Some(node)) => PointRef::After(node.last.clone()),
-            // A line that hangs on none, behind others: the first prompt was written anew.
+        // Lines that were left, from the parent up to the first that was not.
+        let mut lost = Vec::new();
+        let mut at = parent;
+        while let Some(id) = at.filter(|id| !self.places.contains_key(*id)) {
+            // A parent that is not in the file tells nothing; nor does a line that hangs on itself.
+            let Some(node) = self.nodes.get(id).filter(|_| lost.len() < self.nodes.len()) else { return };
+            lost.push(id.to_owned());
+            at = node.parent.as_deref();
+        }
+        let to = match at.and_then(|id| self.nodes.get(id)) {
+            Some(node) => PointRef::After(node.last.clone()),
+            // Behind others, it hangs on none: the first prompt was written anew.
             None => PointRef::Before(String::new()),
-            Some(None) => return,
         };
+        let keep = at.and_then(|id| self.places.get(id)).map_or(0, |place| place + 1);
+        for id in self.path.drain(keep..) {
+            self.places.remove(&id);
+        }
         out.push(Entry::from(Fact::Rewound { to }).origin(format!("{origin}/rewound")));
+        for id in lost.into_iter().rev() {
+            self.retell(id, out);
+        }
     }
 
-    /// Remembers a line.
-    fn grown(&mut self, id: String, parent: Option<String>, out: &[Entry]) {
-        let mut node = Node { parent, ..Node::default() };
-        for entry in out {
-            let Some(origin) = &entry.origin else { continue };
-            let count = match &entry.fact {
-                Fact::MessageRecorded { parts, hidden_from_model: false, .. }
-                | Fact::MessageContinued { parts, .. } => parts.len(),
-                Fact::ToolStarted { .. } => 1,
-                _ => 0,
-            };
-            let parts = 1..=u32::try_from(count).unwrap_or(u32::MAX);
-            node.items.extend(parts.map(|part| ItemRef::Origin(origin.clone(), part)));
-            node.last.clone_from(origin);
+    /// Tells the facts of a line again, under other names.
+    fn retell(&mut self, id: String, out: &mut Vec<Entry>) {
+        let Some(node) = self.nodes.get_mut(&id) else { return };
+        node.told = node.told.saturating_add(1);
+        let number = node.told;
+        let facts = node.facts.clone();
+        let mut told = Vec::with_capacity(facts.len());
+        for mut entry in facts {
+            let Some(origin) = entry.origin.take() else { continue };
+            let name = renamed(&origin, number);
+            // A compaction may have named it as it was told the time before.
+            let before = (2..number).map(|number| renamed(&origin, number));
+            self.again.extend(before.map(|old| (old, name.clone())));
+            self.again.insert(origin, name.clone());
+            entry.origin = Some(name);
+            told.push(entry);
         }
-        self.leaf = Some(id.clone());
+        for entry in &mut told {
+            match &mut entry.fact {
+                Fact::TurnStarted { key, .. }
+                | Fact::MessageRecorded { key, .. }
+                | Fact::MessageContinued { key, .. }
+                | Fact::MessageFinished { key, .. }
+                | Fact::ToolStarted { message: Some(key), .. } => *key = renamed(key, number),
+                Fact::ContextReplaced { order, .. } => {
+                    for item in order {
+                        if let ItemRef::Origin(origin, _) = item
+                            && let Some(name) = self.again.get(origin)
+                        {
+                            origin.clone_from(name);
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+        if let Some(node) = self.nodes.get_mut(&id) {
+            node.hold(&told);
+        }
+        self.places.insert(id.clone(), self.path.len());
+        self.path.push(id);
+        out.append(&mut told);
+    }
+
+    /// Remembers a line, whose own facts these are.
+    fn grown(&mut self, id: String, parent: Option<String>, own: &[Entry]) {
+        let mut node = Node { parent, facts: own.to_vec(), told: 1, ..Node::default() };
+        node.hold(own);
+        self.places.insert(id.clone(), self.path.len());
+        self.path.push(id.clone());
         self.nodes.insert(id, node);
     }
 
@@ -325,6 +400,14 @@ impl Pi {
             at = node.parent.as_deref();
         }
         Vec::new()
+    }
+}
+
+/// The name of a fact, or of a message, that is told again.
+fn renamed(name: &str, number: u32) -> String {
+    match name.strip_suffix(":start") {
+        Some(call) => format!("{call}@{number}:start"),
+        None => format!("{name}@{number}"),
     }
 }
 

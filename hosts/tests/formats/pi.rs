@@ -1,5 +1,11 @@
 //! Session files that form a tree.
 
+use std::sync::Arc;
+
+use acpdb_engine::Store;
+use acpdb_engine::event::Scope;
+use acpdb_engine::storage::SimWorld;
+use acpdb_hosts::export::{self, Options, Selection, export};
 use acpdb_hosts::import::{Format, detect};
 use expect_test::expect;
 
@@ -31,43 +37,60 @@ fn a_tree_becomes_messages_calls_and_rewinds() {
         Format::Pi,
         SESSION,
         expect![[r#"
-        = pi s1 cwd=/w
-        kept session
-        prompt set system=false model=Some("m")
-        -- Prompt
-        user [text fix] [media aW1n]
-        -- Step
-        assistant [reasoning sealed hm] [text I read.]
-        call t1 read {"path": "a"}
-        call t2 bash {"command":"false"}
-           .. [text Both.]
-        finished m Some(3)/Some(4)
-        end t2 Failed [text no] +details
-        end t1 Completed [text text]
-        -- Step
-        assistant (not for the model) [text cut]
-        finished m Some(1)/Some(1)
-        user (not for the model) [text Ran `ls`\n```\na\n```]
-        kept thinking_level_change
-        user (not for the user) [text told]
-        context replaced Compaction []
-        user (not for the user) [text The conversation history before this point was co..]
-        context replaced Host [compaction:b1#1/summary.1 custom_message:a9#1.1]
-        rewound After("message:digest:f1a4d622ab5732297771c0e6e564a81a#1")
-        -- Step
-        assistant [text Another way.]
-        finished m None/None
-        rewound After("compaction:b1#1/kept")
-        user (not for the user) [text The following is a summary of a branch that this ..]
-        session changed title=Some("A title") cwd=None
-        rewound to before 
-        -- Prompt
-        user [text anew]
-        user [text x]
-        kept later_kind
-        kept raw
-        sessions 1 records 18 calls 2 failed 1 open 0 todos 0 unknown {"later_kind": 1} raw 1 skipped 0 cut false
-    "#]],
+            = pi s1 cwd=/w
+            kept session
+            prompt set system=false model=Some("m")
+            -- Prompt
+            user [text fix] [media aW1n]
+            -- Step
+            assistant [reasoning sealed hm] [text I read.]
+            call t1 read {"path": "a"}
+            call t2 bash {"command":"false"}
+               .. [text Both.]
+            finished m Some(3)/Some(4)
+            end t2 Failed [text no] +details
+            end t1 Completed [text text]
+            -- Step
+            assistant (not for the model) [text cut]
+            finished m Some(1)/Some(1)
+            user (not for the model) [text Ran `ls`\n```\na\n```]
+            kept thinking_level_change
+            user (not for the user) [text told]
+            context replaced Compaction []
+            user (not for the user) [text The conversation history before this point was co..]
+            context replaced Host [compaction:b1#1/summary.1 custom_message:a9#1.1]
+            rewound After("message:digest:f1a4d622ab5732297771c0e6e564a81a#1")
+            -- Step
+            assistant [text Another way.]
+            finished m None/None
+            rewound After("message:digest:f1a4d622ab5732297771c0e6e564a81a#1")
+            -- Step
+            assistant [reasoning sealed hm] [text I read.]
+            call t1 read {"path": "a"}
+            call t2 bash {"command":"false"}
+               .. [text Both.]
+            finished m Some(3)/Some(4)
+            end t2 Failed [text no] +details
+            end t1 Completed [text text]
+            -- Step
+            assistant (not for the model) [text cut]
+            finished m Some(1)/Some(1)
+            user (not for the model) [text Ran `ls`\n```\na\n```]
+            kept thinking_level_change
+            user (not for the user) [text told]
+            context replaced Compaction []
+            user (not for the user) [text The conversation history before this point was co..]
+            context replaced Host [compaction:b1#1/summary@2.1 custom_message:a9#1@2.1]
+            user (not for the user) [text The following is a summary of a branch that this ..]
+            session changed title=Some("A title") cwd=None
+            rewound to before 
+            -- Prompt
+            user [text anew]
+            user [text x]
+            kept later_kind
+            kept raw
+            sessions 1 records 18 calls 4 failed 2 open 2 todos 0 unknown {"later_kind": 1} raw 1 skipped 0 cut false
+        "#]],
     );
 }
 
@@ -100,4 +123,63 @@ fn a_file_that_is_given_ids_tells_the_same_messages() {
 fn a_header_tells_the_format() {
     let first = SESSION.lines().next().unwrap();
     assert_eq!(detect(std::path::Path::new("x.jsonl"), first.as_bytes()), Some(Format::Pi));
+}
+
+/// What the host would send next, by what a store folds of these lines.
+fn sent(lines: &[String]) -> String {
+    let storage = Arc::new(SimWorld::new(1).process(1));
+    let store = Store::builder("/sim").storage(storage).registry(acpdb_hosts::registry()).open().unwrap();
+    for batch in super::support::import(Format::Pi, "file", lines.concat().as_bytes()).0 {
+        let _ = store.append(&batch.stream, batch.entries).unwrap();
+    }
+    let stream = store.stream_names().unwrap().into_iter().find(|it| it.scope == Scope::Session).unwrap();
+    let view = store.view(stream.id).unwrap();
+    let options = Options { selection: Selection::Recorded, ..Options::default() };
+    let body = export(&view, export::Format::Anthropic, &options).unwrap().bytes;
+    let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
+    let texts = body["messages"].as_array().unwrap().iter().flat_map(|message| {
+        let blocks = message["content"].as_array().unwrap();
+        blocks.iter().map(|block| block["text"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    });
+    texts.collect::<Vec<_>>().join(" | ")
+}
+
+/// A line with one text: `id<parent role text`.
+fn line(script: &str) -> String {
+    let (id, rest) = script.split_once('<').unwrap();
+    let (parent, rest) = rest.split_once(' ').unwrap();
+    let (role, text) = rest.split_once(' ').unwrap();
+    let parent = if parent.is_empty() { "null".to_owned() } else { format!("\"{parent}\"") };
+    let said = match role {
+        "compaction" => {
+            format!(r#""type":"compaction","summary":"S","tokensBefore":9,"firstKeptEntryId":"{text}""#)
+        }
+        _ => format!(
+            r#""type":"message","message":{{"role":"{role}","content":[{{"type":"text","text":"{text}"}}],"stopReason":"stop"}}"#
+        ),
+    };
+    format!("{{\"id\":\"{id}\",\"parentId\":{parent},{said}}}\n")
+}
+
+/// A branch that was left is gone back to; a compaction keeps what it names behind its summary, and is undone by a rewind.
+#[test]
+fn the_context_is_the_path_to_the_line_written_last() {
+    let header = r#"{"type":"session","version":3,"id":"s","cwd":"/w"}"#.to_owned() + "\n";
+    let mut lines = vec![header];
+    let mut check = |scripts: &[&str], expected: &str| {
+        lines.extend(scripts.iter().map(|script| line(script)));
+        assert_eq!(sent(&lines), expected, "after {scripts:?}");
+    };
+    check(
+        &["a< user one", "b<a assistant two", "c<b user three", "d<c assistant four"],
+        "one | two | three | four",
+    );
+    check(&["e<b user other", "f<e assistant way"], "one | two | other | way");
+    check(&["g<d user back"], "one | two | three | four | back");
+    let summary = "The conversation history before this point was compacted into the following summary:\n\n<summary>\nS\n</summary>";
+    check(&["h<g assistant ok", "i<h compaction c"], &format!("{summary} | three | four | back | ok"));
+    check(&["j<i user on"], &format!("{summary} | three | four | back | ok | on"));
+    check(&["k<h user undone"], "one | two | three | four | back | ok | undone");
+    check(&["l< user anew"], "anew");
+    check(&["m<j assistant again"], &format!("{summary} | three | four | back | ok | on | again"));
 }
