@@ -45,7 +45,7 @@ impl Place {
 /// The places where hosts usually keep sessions, for the formats that have one.
 ///
 /// `env` answers for an environment variable; `home` is the user's folder. Order: Claude Code, opencode, Codex, Gemini
-/// CLI, Copilot CLI; for each host the newer form first. Plain message lists, SWE-agent runs and memory files have no
+/// CLI, Copilot CLI, Pi; for each host the newer form first. Plain message lists, SWE-agent runs and memory files have no
 /// usual place.
 ///
 /// # Examples
@@ -83,6 +83,11 @@ pub fn usual_places(env: &dyn Fn(&str) -> Option<String>, home: &Path) -> Vec<Pl
         places.push(Place::new(Format::GeminiCli, gemini.clone(), pattern));
     }
     places.push(Place::new(Format::CopilotCli, copilot.join("session-state"), "*/events.jsonl"));
+    // A folder of sessions that is named by itself holds those of all projects side by side.
+    let sessions = env("PI_CODING_AGENT_SESSION_DIR").filter(|value| !value.is_empty()).map(PathBuf::from);
+    let sessions =
+        sessions.unwrap_or_else(|| folder("PI_CODING_AGENT_DIR", &[".pi", "agent"]).join("sessions"));
+    places.push(Place::new(Format::Pi, sessions, "**/*.jsonl"));
     places
 }
 
@@ -166,6 +171,7 @@ mod tests {
                 gemini-cli /home/ada/.gemini/tmp */chats/session-*.json
                 gemini-cli /home/ada/.gemini/tmp */chats/*/*.jsonl
                 copilot-cli /home/ada/.copilot/session-state */events.jsonl
+                pi /home/ada/.pi/agent/sessions **/*.jsonl
             "]],
         );
     }
@@ -177,6 +183,7 @@ mod tests {
                 ("CLAUDE_CONFIG_DIR", "/c"),
                 ("CODEX_HOME", ""),
                 ("COPILOT_HOME", "/p"),
+                ("PI_CODING_AGENT_DIR", "/pi"),
                 ("XDG_DATA_HOME", "/x"),
                 ("OPENCODE_DB", "/db/mine.sqlite"),
             ],
@@ -192,6 +199,7 @@ mod tests {
                 gemini-cli /home/ada/.gemini/tmp */chats/session-*.json
                 gemini-cli /home/ada/.gemini/tmp */chats/*/*.jsonl
                 copilot-cli /p/session-state */events.jsonl
+                pi /pi/sessions **/*.jsonl
             "]],
         );
     }

@@ -27,7 +27,7 @@ use acpdb_hosts::redact::Rules;
 use acpdb_tests::support::{events, import_bytes};
 use sha2::{Digest as _, Sha256};
 
-const COUNT: usize = 48;
+const COUNT: usize = 49;
 
 /// Secrets of a form that one rule knows; each stands in one field.
 fn secret(number: usize) -> String {
@@ -181,6 +181,15 @@ fn files(s: &dyn Fn(usize) -> String) -> Vec<(Format, String)> {
             format!(
                 r#"{{"id":"p-1","title":"{}","status":"Final","category":"Process","created":"2001-07-07","replaces":[],"superseded_by":[]}}"#,
                 s(47)
+            ),
+        ),
+        (
+            Format::Pi,
+            format!(
+                r#"{{"type":"session","version":3,"id":"p1","timestamp":"2026-01-02T03:04:05.000Z","cwd":"/w"}}
+{{"type":"message","id":"a1","parentId":null,"timestamp":"2026-01-02T03:04:06.000Z","message":{{"role":"user","content":"{}","timestamp":1}}}}
+"#,
+                s(48)
             ),
         ),
     ]

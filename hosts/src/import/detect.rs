@@ -121,6 +121,12 @@ fn by_value(text: &str) -> Option<Format> {
     if data.is_some() && kind_text.as_deref().is_some_and(is_copilot) && session.is_none() {
         return Some(Format::CopilotCli);
     }
+    if kind_text.as_deref() == Some("session") {
+        let [id, cwd, uuid_of_host] = json::pick(text, ["id", "cwd", "sessionId"])?;
+        if id.is_some() && cwd.is_some() && uuid_of_host.is_none() {
+            return Some(Format::Pi);
+        }
+    }
     let claude = uuid.is_some() || session.is_some() || snapshot.is_some() || leaf.is_some();
     if kind.is_some() && claude {
         return Some(Format::ClaudeCode);
@@ -194,6 +200,7 @@ fn by_folder(path: &Path) -> Option<Format> {
             ".codex" => Some(Format::Codex),
             ".gemini" => Some(Format::GeminiCli),
             ".copilot" | "session-state" => Some(Format::CopilotCli),
+            ".pi" => Some(Format::Pi),
             _ => Format::from_name(part),
         }
     });

@@ -32,6 +32,7 @@ mod openai_messages;
 mod opencode;
 mod opencode_db;
 mod parcels;
+mod pi;
 mod report;
 mod swe_agent;
 mod turns;
@@ -51,7 +52,7 @@ pub use parcels::{OwnExport, ParcelReader, own_export};
 pub use report::{ImportError, ImportReport, Note};
 
 /// Version of the importers: a file that an earlier one has read is worth reading again, for it may be understood better now.
-pub const READERS: u32 = 3;
+pub const READERS: u32 = 4;
 
 /// A format that can be imported.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -66,6 +67,8 @@ pub enum Format {
     GeminiCli,
     /// Copilot CLI: event lines.
     CopilotCli,
+    /// Pi: lines that form a tree.
+    Pi,
     /// Chat messages, alone or in runs.
     OpenaiMessages,
     /// SWE-agent trajectories.
@@ -78,12 +81,13 @@ pub enum Format {
 
 impl Format {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::ClaudeCode,
         Self::Opencode,
         Self::Codex,
         Self::GeminiCli,
         Self::CopilotCli,
+        Self::Pi,
         Self::OpenaiMessages,
         Self::SweAgent,
         Self::MemoryDecisions,
@@ -98,6 +102,7 @@ impl Format {
             Self::Codex => "codex",
             Self::GeminiCli => "gemini-cli",
             Self::CopilotCli => "copilot-cli",
+            Self::Pi => "pi",
             Self::OpenaiMessages => "openai-messages",
             Self::SweAgent => "swe-agent",
             Self::MemoryDecisions => "memory-decisions",
@@ -216,6 +221,7 @@ pub fn read(
         Format::Codex => codex::read(input, &mut context)?,
         Format::GeminiCli => gemini_cli::read(input, &mut context)?,
         Format::CopilotCli => copilot_cli::read(input, &mut context)?,
+        Format::Pi => pi::read(input, &mut context)?,
         Format::OpenaiMessages => openai_messages::read(input, &mut context)?,
         Format::SweAgent => swe_agent::read(input, &mut context)?,
         Format::MemoryDecisions | Format::MemoryPreferences => memory::read(input, &mut context)?,

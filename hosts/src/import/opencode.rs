@@ -47,7 +47,7 @@ const CLEARED: &str = "[Old tool result content cleared]";
 const QUESTION: &str = "What did we do so far?";
 
 /// Beginnings of error texts of calls that were refused or interrupted, not failed.
-const ABORTED: &[&str] = &["Tool execution aborted", "The user rejected", "The user dismissed"];
+pub(super) const ABORTED: &[&str] = &["Tool execution aborted", "The user rejected", "The user dismissed"];
 
 /// Kinds of parts that are known to say nothing about the context.
 const KNOWN: &[&str] = &["step-finish", "patch", "compaction", "snapshot", "agent", "subtask", "retry"];
@@ -399,7 +399,7 @@ impl Head {
     }
 }
 
-fn usage_of(tokens: Option<&str>) -> Usage {
+pub(super) fn usage_of(tokens: Option<&str>) -> Usage {
     let Some([input, output, reasoning, cache]) =
         tokens.and_then(|tokens| json::pick(tokens, ["input", "output", "reasoning", "cache"]))
     else {

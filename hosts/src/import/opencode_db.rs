@@ -6,7 +6,7 @@
 //! table part               id, message_id, session_id, data                                    -> messages[].parts[]
 //! table event              id, aggregate_id, seq, type, data      -> states of parts that are no longer there (see `states`)
 //! table session_v2         as session, of version 2
-//! table session_message    id, session_id, type, seq, data        -> records as they are: what version 2 keeps of a session
+//! table session_message    id, session_id, type, seq, data        -> messages of version 2 (see `next`)
 //! ```
 //!
 //! `data` is the record without its ids, as the host wrote it. So an export and the database give the same facts, but for
@@ -17,16 +17,15 @@
 //! read message by message. Of a database that is read again only those sessions are read of which a row has changed: rows are
 //! told apart by their times of change and their lengths.
 
+mod next;
 mod states;
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{Hash as _, Hasher as _};
 
-use acpdb_engine::entry::{Entry, StreamInfo};
-
 use super::report::Admitted;
 use super::values::ValueReader;
-use super::{Context, ImportError, ImportReport, Options, Sink, json, opencode, wire};
+use super::{Context, ImportError, ImportReport, Options, Sink, json, opencode};
 use crate::import::Format;
 use crate::sqlite::{Database, Place, Source, Table, Unreadable, Value};
 
@@ -324,7 +323,7 @@ impl Rows {
             session.message(text, end, context)?;
         }
         session.literal("]}");
-        self.next(database, id, &stream, end, context)?;
+        next::import(self, database, id, &stream, end, context)?;
         states::import(self, database, id, &stream, end, context)?;
         Ok((session, end))
     }
@@ -351,30 +350,6 @@ impl Rows {
         }
         out.extend_from_slice(b"]}");
         Ok(true)
-    }
-
-    /// Keeps what version 2 writes of a session, as records that are not understood.
-    fn next(
-        &self,
-        database: &Database<'_>,
-        id: &str,
-        stream: &std::sync::Arc<StreamInfo>,
-        end: u64,
-        context: &mut Context<'_>,
-    ) -> Result<(), ImportError> {
-        let Some((table, _)) = &self.next_messages.table else { return Ok(()) };
-        let [kind] = table.places(["type"]);
-        for row in self.next_messages.of(id) {
-            let found = database.row_at(table, row.place.0).map_err(unreadable)?.unwrap_or_default();
-            let Some(data) = self.next_messages.data_of(&found) else { continue };
-            let record = format!("session_message/{}", text(&found, kind).unwrap_or("untyped"));
-            context.report.records += 1;
-            context.report.unknown(&record);
-            let entry = Entry::host_record(record, None).origin(format!("next:{}", row.id));
-            let entry = entry.wire(wire::build(data.as_bytes(), &[]));
-            context.emit(stream, vec![entry], end)?;
-        }
-        Ok(())
     }
 }
 

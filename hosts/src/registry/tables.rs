@@ -162,6 +162,17 @@ pub(super) const COPILOT_CLI: &[Tool] = &[
     tool("stop_bash", Does::Poll),
 ];
 
+/// Pi.
+pub(super) const PI: &[Tool] = &[
+    tool("read", Does::Files(Read, &["path"])),
+    tool("write", Does::Files(Write, &["path"])),
+    tool("edit", Does::Files(Edit, &["path"])),
+    tool("grep", search("grep", &["path"], "pattern", &["glob"])),
+    tool("find", search("glob", &["path"], "pattern", &[])),
+    tool("ls", search("list", &["path"], "pattern", &[])),
+    shown("bash", Does::Shell("command", &[]), &["command"]),
+];
+
 /// SWE-agent: its actions are command lines.
 pub(super) const SWE_AGENT: &[Tool] = &[shown("shell", Does::Shell("command", &[]), &["command"])];
 
@@ -174,6 +185,7 @@ pub(super) const KNOWN: &[&str] = &[
     "gemini-cli",
     "opencode",
     "openai-messages",
+    "pi",
     "swe-agent",
 ];
 
@@ -191,6 +203,7 @@ pub(super) fn tables(host: &str) -> &'static [&'static [Tool]] {
         "codex" => &[CODEX],
         "gemini-cli" => &[GEMINI_CLI],
         "copilot-cli" => &[COPILOT_CLI],
+        "pi" => &[PI],
         "swe-agent" => &[SWE_AGENT],
         "openai-messages" => &[],
         _ => &[OPENCODE, CLAUDE_CODE, GEMINI_CLI, CODEX],

@@ -18,6 +18,7 @@ mod copilot;
 mod gemini;
 mod memory;
 mod openai;
+mod pi;
 mod recorded;
 mod robust;
 mod support;

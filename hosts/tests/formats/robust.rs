@@ -3,10 +3,11 @@
 use acpdb_hosts::import::{Format, Options, read, wire};
 use proptest::prelude::*;
 
-pub(crate) const INPUTS: [(Format, &str); 12] = [
+pub(crate) const INPUTS: [(Format, &str); 13] = [
     (Format::Codex, super::codex::SESSION),
     (Format::Codex, super::codex::MARKS),
     (Format::CopilotCli, super::copilot::SESSION),
+    (Format::Pi, super::pi::SESSION),
     (Format::GeminiCli, super::gemini::DOCUMENT),
     (Format::GeminiCli, super::gemini::LOG),
     (Format::OpenaiMessages, super::openai::RUNS),

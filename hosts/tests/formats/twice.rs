@@ -84,13 +84,14 @@ fn a_grown_document_adds_what_is_new() {
 }
 
 proptest! {
-    /// Lines that are only appended: Codex, Copilot and memory files.
+    /// Lines that are only appended: Codex, Copilot, Pi and memory files.
     #[test]
-    fn split_import_is_whole_import(which in 0..5_usize, cut in any::<prop::sample::Index>()) {
+    fn split_import_is_whole_import(which in 0..6_usize, cut in any::<prop::sample::Index>()) {
         let (format, input) = [
             (Format::Codex, super::codex::SESSION),
             (Format::Codex, super::codex::MARKS),
             (Format::CopilotCli, super::copilot::SESSION),
+            (Format::Pi, super::pi::SESSION),
             (Format::MemoryDecisions, super::memory::DECISIONS),
             (Format::MemoryPreferences, super::memory::PREFERENCES),
         ][which];

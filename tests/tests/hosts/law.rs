@@ -205,4 +205,5 @@ scenes! {
     opencode_over_chat: "opencode/chat"
     opencode_over_responses: "opencode/responses"
     copilot_cli_sends_what_is_recorded: "copilot/main"
+    pi_sends_what_is_recorded: "pi/main"
 }

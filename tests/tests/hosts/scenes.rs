@@ -74,6 +74,7 @@ pub(super) fn files(host: &str, folder: &Path, out: &mut Vec<(Format, PathBuf)>)
             "codex" if name.ends_with(".jsonl") => Format::Codex,
             "gemini" if name.starts_with("session-") => Format::GeminiCli,
             "copilot" if name == "events.jsonl" => Format::CopilotCli,
+            "pi" if name.ends_with(".jsonl") => Format::Pi,
             "opencode" if name == "opencode.db" => Format::Opencode,
             _ => continue,
         };

@@ -105,6 +105,11 @@ fn gemini_cli_tells_every_request() {
 }
 
 #[test]
+fn pi_tells_every_request() {
+    holds("pi/main", all);
+}
+
+#[test]
 fn opencode_tells_every_request() {
     for scene in ["opencode/main", "opencode/more", "opencode/agent", "opencode/compact"] {
         holds(scene, all);

@@ -1,0 +1,454 @@
+//! Pi: a session file of lines, `{type, id, parentId, timestamp, ..}`, which form a tree.
+//!
+//! ```text
+//! session                  -> the stream
+//! message user             -> prompt, message            message assistant   -> a step, message, calls, MessageFinished
+//! message toolResult       -> end of a call              message bashExecution, custom, and custom_message -> message
+//! compaction               -> ContextReplaced, the summary as a message, then what was kept behind it
+//! branch_summary           -> message                    model_change -> PromptSet    session_info -> SessionChanged
+//! everything else          -> HostRecorded
+//! ```
+//!
+//! The line written last is the leaf: a line whose parent is another one goes on from there, which is a rewind to the moment
+//! when that one was the leaf. A branch that was left and is gone back to is told again, since what is rewound does not come
+//! back: so the facts of a file are held while it is read. A parent that is not in the file tells nothing.
+//!
+//! Old files have no ids; the host writes such a file anew, with ids. So a message's origin is a digest of the message, which
+//! stays as it is. Files of forks repeat what they share: it is part of the new stream.
+
+mod parts;
+
+use std::collections::HashMap;
+
+use acpdb_engine::entry::{Entry, Fact, ItemRef, PartEntry, PointRef, StreamInfo};
+use acpdb_engine::event::{Outcome, ReplaceCause, Report, Role};
+
+use self::parts::{Piece, bash, content, pieces, usage_of};
+use super::json::{boolean, count, member, owned, pick};
+use super::lines::{Found, LineImporter, read_lines};
+use super::turns::{Calls, Occurrences, digest, prompt, step};
+use super::{Context, ImportError, Input, small_fields, time};
+
+const HOST: &str = "pi";
+
+/// What stands around summaries when they are sent.
+const COMPACTED: [&str; 2] = [
+    "The conversation history before this point was compacted into the following summary:\n\n<summary>\n",
+    "\n</summary>",
+];
+const LEFT: [&str; 2] = [
+    "The following is a summary of a branch that this conversation came back from:\n\n<summary>\n",
+    "</summary>",
+];
+
+/// Kinds of lines that say nothing about the context.
+const KNOWN: &[&str] = &["thinking_level_change", "custom", "label"];
+
+/// Most lines between a compaction and the first that it kept.
+const KEPT_MAX: usize = 100_000;
+
+/// A line that was read.
+#[derive(Debug, Default)]
+struct Node {
+    parent: Option<String>,
+    /// Origin of its last fact.
+    last: String,
+    /// What of it is in the context.
+    items: Vec<ItemRef>,
+    /// Its facts, without their wires, as they were told first; how often they were told.
+    facts: Vec<Entry>,
+    told: u32,
+}
+
+#[derive(Debug, Default)]
+struct Pi {
+    stream: Option<StreamInfo>,
+    ids: Occurrences,
+    calls: Calls,
+    nodes: HashMap<String, Node>,
+    /// The path to the line that was written last, and the place of each of its lines.
+    path: Vec<String>,
+    places: HashMap<String, usize>,
+    /// The origins of facts that were told again, by those that they had before.
+    again: HashMap<String, String>,
+}
+
+/// Reads a session file.
+pub(super) fn read(input: Input<'_>, context: &mut Context<'_>) -> Result<(), ImportError> {
+    let id = context.options.session.clone().unwrap_or_else(|| session_of(context.name).to_owned());
+    read_lines(input, context, &mut Pi::default(), &StreamInfo::session(HOST, id))
+}
+
+/// The session's id out of a file's name, `TIME_ID`.
+fn session_of(name: &str) -> &str {
+    name.rsplit_once('_').map_or(name, |(_, id)| id)
+}
+
+impl Node {
+    /// Notes under which names its facts stand in the stream.
+    fn hold(&mut self, facts: &[Entry]) {
+        self.items.clear();
+        for entry in facts {
+            let Some(origin) = &entry.origin else { continue };
+            let count = match &entry.fact {
+                Fact::MessageRecorded { parts, hidden_from_model: false, .. }
+                | Fact::MessageContinued { parts, .. } => parts.len(),
+                Fact::ToolStarted { .. } => 1,
+                _ => 0,
+            };
+            let parts = 1..=u32::try_from(count).unwrap_or(u32::MAX);
+            self.items.extend(parts.map(|part| ItemRef::Origin(origin.clone(), part)));
+            self.last.clone_from(origin);
+        }
+    }
+}
+
+impl LineImporter for Pi {
+    fn record(&mut self, line: &str, out: &mut Vec<Entry>) -> Found {
+        let Some([kind, id, parent, timestamp, said]) =
+            pick(line, ["type", "id", "parentId", "timestamp", "message"])
+        else {
+            return Found::Unfit("not a JSON object");
+        };
+        let Some(kind) = owned(kind) else { return Found::Unfit("a line without a type") };
+        let (id, parent) = (owned(id), owned(parent));
+        if kind == "session" {
+            self.opened(line, id, out);
+            return Found::Known;
+        }
+        // What the host adds to a message when it writes a file anew is not part of it.
+        let name = said.map_or_else(|| id.clone().unwrap_or_else(|| digest(line)), digest);
+        let origin = self.ids.origin(&kind, &name);
+        if id.is_some() {
+            self.branch(parent.as_deref(), &origin, out);
+        }
+        let before = out.len();
+        let is_known = self.line(&kind, line, said, &origin, parent.as_deref(), out);
+        if !out.iter().skip(before).any(|entry| !matches!(entry.fact, Fact::TurnStarted { .. })) {
+            out.push(Entry::host_record(kind.clone(), None).origin(&origin));
+        }
+        let at = time(timestamp);
+        for entry in out.iter_mut() {
+            entry.host_time = at;
+        }
+        if let Some(id) = id {
+            self.grown(id, parent, out.get(before..).unwrap_or_default());
+        }
+        if is_known { Found::Known } else { Found::Unknown(kind) }
+    }
+
+    fn stream(&self) -> Option<&StreamInfo> {
+        self.stream.as_ref()
+    }
+}
+
+impl Pi {
+    fn opened(&mut self, line: &str, id: Option<String>, out: &mut Vec<Entry>) {
+        let [cwd, timestamp] = pick(line, ["cwd", "timestamp"]).unwrap_or_default();
+        let name = id.unwrap_or_else(|| digest(line));
+        let origin = self.ids.origin("session", &name);
+        out.push(Entry::host_record("session", None).origin(origin).at(time(timestamp)));
+        self.stream.get_or_insert_with(|| StreamInfo {
+            cwd: owned(cwd),
+            host_time: time(timestamp),
+            ..StreamInfo::session(HOST, name)
+        });
+    }
+
+    /// Says so if a line does not go on from the one before it. A branch that was left is told again: what is rewound does not
+    /// come back as itself.
+    fn branch(&mut self, parent: Option<&str>, origin: &str, out: &mut Vec<Entry>) {
+        if parent == self.path.last().map(String::as_str) {
+            return;
+        }
+        // Lines that were left, from the parent up to the first that was not.
+        let mut lost = Vec::new();
+        let mut at = parent;
+        while let Some(id) = at.filter(|id| !self.places.contains_key(*id)) {
+            // A parent that is not in the file tells nothing; nor does a line that hangs on itself.
+            let Some(node) = self.nodes.get(id).filter(|_| lost.len() < self.nodes.len()) else { return };
+            lost.push(id.to_owned());
+            at = node.parent.as_deref();
+        }
+        let to = match at.and_then(|id| self.nodes.get(id)) {
+            Some(node) => PointRef::After(node.last.clone()),
+            // Behind others, it hangs on none: the first prompt was written anew.
+            None => PointRef::Before(String::new()),
+        };
+        let keep = at.and_then(|id| self.places.get(id)).map_or(0, |place| place + 1);
+        for id in self.path.drain(keep..) {
+            self.places.remove(&id);
+        }
+        out.push(Entry::from(Fact::Rewound { to }).origin(format!("{origin}/rewound")));
+        for id in lost.into_iter().rev() {
+            self.retell(id, out);
+        }
+    }
+
+    /// Tells the facts of a line again, under other names.
+    fn retell(&mut self, id: String, out: &mut Vec<Entry>) {
+        let Some(node) = self.nodes.get_mut(&id) else { return };
+        node.told = node.told.saturating_add(1);
+        let number = node.told;
+        let facts = node.facts.clone();
+        let mut told = Vec::with_capacity(facts.len());
+        for mut entry in facts {
+            let Some(origin) = entry.origin.take() else { continue };
+            let name = renamed(&origin, number);
+            // A compaction may have named it as it was told the time before.
+            let before = (2..number).map(|number| renamed(&origin, number));
+            self.again.extend(before.map(|old| (old, name.clone())));
+            self.again.insert(origin, name.clone());
+            entry.origin = Some(name);
+            told.push(entry);
+        }
+        for entry in &mut told {
+            match &mut entry.fact {
+                Fact::TurnStarted { key, .. }
+                | Fact::MessageRecorded { key, .. }
+                | Fact::MessageContinued { key, .. }
+                | Fact::MessageFinished { key, .. }
+                | Fact::ToolStarted { message: Some(key), .. } => *key = renamed(key, number),
+                Fact::ContextReplaced { order, .. } => {
+                    for item in order {
+                        if let ItemRef::Origin(origin, _) = item
+                            && let Some(name) = self.again.get(origin)
+                        {
+                            origin.clone_from(name);
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+        if let Some(node) = self.nodes.get_mut(&id) {
+            node.hold(&told);
+        }
+        self.places.insert(id.clone(), self.path.len());
+        self.path.push(id);
+        out.append(&mut told);
+    }
+
+    /// Remembers a line, whose own facts these are.
+    fn grown(&mut self, id: String, parent: Option<String>, own: &[Entry]) {
+        let mut node = Node { parent, facts: own.to_vec(), told: 1, ..Node::default() };
+        node.hold(own);
+        self.places.insert(id.clone(), self.path.len());
+        self.path.push(id.clone());
+        self.nodes.insert(id, node);
+    }
+
+    /// Adds the facts of a line; whether its kind is known.
+    fn line(
+        &mut self,
+        kind: &str,
+        line: &str,
+        said: Option<&str>,
+        origin: &str,
+        parent: Option<&str>,
+        out: &mut Vec<Entry>,
+    ) -> bool {
+        match (kind, said) {
+            ("message", Some(said)) => return self.message(said, origin, out),
+            ("custom_message", _) => {
+                let [said, shown] = pick(line, ["content", "display"]).unwrap_or_default();
+                out.push(message(origin, Role::User, content(said), boolean(shown) == Some(false)));
+            }
+            ("compaction", _) => self.compacted(line, origin, parent, out),
+            ("branch_summary", _) => {
+                let summary = owned(member(Some(line), "summary")).filter(|text| !text.is_empty());
+                let text = summary.map(|text| LEFT.join(&text));
+                out.extend(text.map(|text| message(origin, Role::User, vec![PartEntry::text(text)], true)));
+            }
+            ("model_change", _) => {
+                let model = owned(member(Some(line), "modelId"));
+                let set = Fact::PromptSet { system: None, tools: None, model, params: None };
+                out.push(Entry::from(set).origin(origin));
+            }
+            ("session_info", _) => {
+                let title = owned(member(Some(line), "name"));
+                let changed = Fact::SessionChanged { title, cwd: None, project: None, host_version: None };
+                out.push(Entry::from(changed).origin(origin));
+            }
+            _ => return KNOWN.contains(&kind),
+        }
+        true
+    }
+
+    fn message(&mut self, said: &str, origin: &str, out: &mut Vec<Entry>) -> bool {
+        let role = owned(member(Some(said), "role")).unwrap_or_default();
+        let inner = || content(member(Some(said), "content"));
+        match role.as_str() {
+            "user" => {
+                out.push(prompt(origin));
+                out.push(message(origin, Role::User, inner(), false));
+            }
+            "assistant" => self.reply(said, origin, out),
+            "toolResult" => self.result(said, origin, out),
+            "bashExecution" => {
+                let mut entry = message(origin, Role::User, vec![PartEntry::text(bash(said))], false);
+                let is_left_out = boolean(member(Some(said), "excludeFromContext")) == Some(true);
+                if let Fact::MessageRecorded { hidden_from_model, .. } = &mut entry.fact {
+                    *hidden_from_model = is_left_out;
+                }
+                out.push(entry);
+            }
+            "custom" | "hookMessage" => {
+                let is_hidden = boolean(member(Some(said), "display")) == Some(false);
+                out.push(message(origin, Role::User, inner(), is_hidden));
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// A reply, in the order of its blocks.
+    fn reply(&mut self, said: &str, origin: &str, out: &mut Vec<Entry>) {
+        let names = ["api", "provider", "model", "usage", "stopReason", "responseId", "content"];
+        let [api, provider, model, usage, stop, request, blocks] = pick(said, names).unwrap_or_default();
+        let stop = owned(stop);
+        // What failed on its way is not sent again, and its calls were not made.
+        let is_void = matches!(stop.as_deref(), Some("error" | "aborted"));
+        out.push(step(origin));
+        let mut told = message(origin, Role::Assistant, Vec::new(), false);
+        if let Fact::MessageRecorded { hidden_from_model, .. } = &mut told.fact {
+            *hidden_from_model = is_void;
+        }
+        let mut text: Vec<PartEntry> = Vec::new();
+        let mut first = Some(told);
+        for piece in pieces(blocks, owned(api).as_deref().unwrap_or_default()) {
+            match piece {
+                Piece::Part(part) => text.push(part),
+                Piece::Call { .. } if is_void => {}
+                Piece::Call { id, tool, arguments, signature } => {
+                    tell(&mut first, &mut text, origin, out);
+                    let start = self.calls.start(&id);
+                    let mut entry = Entry::tool_started(id, tool, arguments).in_message(origin).origin(start);
+                    if let Fact::ToolStarted { provider_signature, .. } = &mut entry.fact {
+                        *provider_signature = signature.map(|text| text.into_bytes().into());
+                    }
+                    out.push(entry);
+                }
+            }
+        }
+        tell(&mut first, &mut text, origin, out);
+        let cost = member(member(usage, "cost"), "total").and_then(super::json::millionths);
+        let finished = Fact::MessageFinished {
+            key: origin.to_owned(),
+            report: Report {
+                model: owned(model),
+                provider: owned(provider),
+                request: owned(request),
+                stop_reason: stop,
+                usage: usage_of(usage),
+                // Where the host knows no prices it writes noughts.
+                cost: cost.filter(|cost| *cost > 0),
+                ..Report::default()
+            },
+        };
+        out.push(Entry::from(finished).origin(format!("{origin}/finished")));
+    }
+
+    fn result(&mut self, said: &str, origin: &str, out: &mut Vec<Entry>) {
+        let [id, shown, failed, details] =
+            pick(said, ["toolCallId", "content", "isError", "details"]).unwrap_or_default();
+        let Some(id) = owned(id) else {
+            out.push(Entry::host_record("message", None).origin(origin));
+            return;
+        };
+        let id = parts::call_id(&id).to_owned();
+        let outcome = if boolean(failed) == Some(true) { Outcome::Failed } else { Outcome::Completed };
+        let finish = self.calls.finish(&id);
+        let mut entry = Entry::tool_finished(id, outcome, content(shown)).origin(finish);
+        if let Fact::ToolFinished { details: kept, .. } = &mut entry.fact {
+            *kept = details.and_then(small_fields);
+        }
+        out.push(entry);
+    }
+
+    /// The summary, and behind it what the compaction kept.
+    fn compacted(&self, line: &str, origin: &str, parent: Option<&str>, out: &mut Vec<Entry>) {
+        let [summary, first, tokens] =
+            pick(line, ["summary", "firstKeptEntryId", "tokensBefore"]).unwrap_or_default();
+        let tokens_before = count(tokens);
+        let replaced =
+            Fact::ContextReplaced { cause: ReplaceCause::Compaction, order: Vec::new(), tokens_before };
+        out.push(Entry::from(replaced).origin(origin));
+        let told = format!("{origin}/summary");
+        let text = COMPACTED.join(&owned(summary).unwrap_or_default());
+        out.push(message(&told, Role::User, vec![PartEntry::text(text)], true));
+        let kept = self.kept(owned(first).as_deref(), parent);
+        if !kept.is_empty() {
+            let mut order = vec![ItemRef::Origin(told, 1)];
+            order.extend(kept);
+            let fact = Fact::ContextReplaced { cause: ReplaceCause::Host, order, tokens_before: None };
+            out.push(Entry::from(fact).origin(format!("{origin}/kept")));
+        }
+    }
+
+    /// What is in the context of the lines from `first` to `last`, which hangs on it.
+    fn kept(&self, first: Option<&str>, last: Option<&str>) -> Vec<ItemRef> {
+        let Some(first) = first else { return Vec::new() };
+        let mut found = Vec::new();
+        let mut at = last;
+        for _ in 0..KEPT_MAX {
+            let Some((id, node)) = at.and_then(|id| Some((id, self.nodes.get(id)?))) else { break };
+            found.push(node);
+            if id == first {
+                return found.iter().rev().flat_map(|node| node.items.iter().cloned()).collect();
+            }
+            at = node.parent.as_deref();
+        }
+        Vec::new()
+    }
+}
+
+/// The name of a fact, or of a message, that is told again.
+fn renamed(name: &str, number: u32) -> String {
+    match name.strip_suffix(":start") {
+        Some(call) => format!("{call}@{number}:start"),
+        None => format!("{name}@{number}"),
+    }
+}
+
+/// Hands out the parts that were gathered: the first time as the message, later as its continuation.
+fn tell(first: &mut Option<Entry>, text: &mut Vec<PartEntry>, origin: &str, out: &mut Vec<Entry>) {
+    let gathered = std::mem::take(text);
+    match first.take() {
+        Some(mut entry) => {
+            if let Fact::MessageRecorded { parts, .. } = &mut entry.fact {
+                *parts = gathered;
+            }
+            out.push(entry);
+        }
+        None if gathered.is_empty() => {}
+        None => {
+            let fact = Fact::MessageContinued { key: origin.to_owned(), parts: gathered };
+            out.push(Entry::from(fact).origin(format!("{origin}/{}", out.len())));
+        }
+    }
+}
+
+/// A message, whose key is its origin.
+fn message(origin: &str, role: Role, parts: Vec<PartEntry>, hidden_from_user: bool) -> Entry {
+    let fact = Fact::MessageRecorded {
+        key: origin.to_owned(),
+        role,
+        parts,
+        parent: None,
+        hidden_from_model: false,
+        hidden_from_user,
+    };
+    Entry::from(fact).origin(origin)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_is_named_by_the_end_of_its_files_name() {
+        assert_eq!(session_of("2026-01-02T03-04-05-006Z_01a2"), "01a2");
+        assert_eq!(session_of("mine"), "mine");
+    }
+}
