@@ -14,7 +14,7 @@ use acpdb_engine::fold::serving::{Prices, ServeMode, ServeSettings};
 use acpdb_engine::fold::{CauseView, FaceView, ItemKind, Ix, Policy, State, World};
 use acpdb_engine::ids::{BodyId, ItemId, Micros, Origin, Seq, StreamId};
 use acpdb_engine::serve::plan::{Advice, Bound, Cache, Candidate, bound_before, is_cold, plan};
-use acpdb_engine::serve::point::{Run, Seen};
+use acpdb_engine::serve::point::{PointLimits, Run, Seen};
 
 use super::recording::{Recording, is_written_by_model};
 use super::{Missed, Outcome, Request, Setup, Traced, TracedRequest};
@@ -552,7 +552,7 @@ impl Simulation<'_> {
             let Some(text) = self.recording.texts.get(&(*body, *params)) else { continue };
             for lines in &text.lines {
                 let runs = if is_output {
-                    self.seen.point(lines, self.settings.pointing_tokens_min)
+                    self.seen.point(lines, PointLimits::from(&self.settings))
                 } else {
                     Vec::new()
                 };
