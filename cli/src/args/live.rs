@@ -134,7 +134,7 @@ pub(crate) struct Step {
     /// Record what is due (reminder, reflection, memory) as injected, and send it
     #[arg(long)]
     pub(crate) inject: bool,
-    /// Set no cache_control in the body (anthropic)
+    /// Set no marks for the cache in the body (anthropic)
     #[arg(long)]
     pub(crate) no_breakpoints: bool,
 }
