@@ -419,3 +419,68 @@ fn the_host_of_forty_lines_runs_its_loop() {
     let context = desk.context("store").to_string();
     assert!(context.contains("Forty lines."), "{context}");
 }
+
+/// The texts of marked blocks of a body for Anthropic, results by their calls.
+fn marked(body: &str) -> Vec<String> {
+    let body: Value = serde_json::from_str(body).unwrap();
+    let blocks = body["messages"].as_array().unwrap().iter();
+    let blocks = blocks.flat_map(|message| message["content"].as_array().unwrap());
+    let marked = blocks.filter(|block| block.get("cache_control").is_some());
+    let name = |block: &Value| block["tool_use_id"].as_str().or(block["text"].as_str()).map(str::to_owned);
+    marked.map(|block| name(block).unwrap()).collect()
+}
+
+#[test]
+fn a_body_for_anthropic_says_where_its_cache_pays() {
+    let desk = Desk::new();
+    let say = |line: &Value| {
+        let done = desk.run(&["append", "--stdin"], &line.to_string());
+        assert_eq!(done.code, 0, "{done:?}");
+    };
+    let reads = |call: &str, file: &str| {
+        let long = "fn main() {} // and so much more that hiding it is worth a line\n".repeat(20);
+        let tool = json!({"call": call, "tool": "read", "params": {"filePath": file}, "output": long});
+        say(&json!({"session": "s1", "tool": tool}));
+    };
+    let mut before: Option<PathBuf> = None;
+    let mut step = |number: usize| {
+        let body = desk.ok(&["step", "s1", "--format", "anthropic"]);
+        let path = desk.path(&format!("{number}.json"));
+        std::fs::write(&path, &body).unwrap();
+        let path = path.to_str().unwrap().to_owned();
+        let mut lint = vec!["lint", "--format", "anthropic", path.as_str()];
+        let previous = before.as_ref().map(|path| path.to_str().unwrap().to_owned());
+        lint.extend(previous.iter().flat_map(|path| ["--previous", path.as_str()]));
+        desk.ok(&lint);
+        // What was sent is made again to the byte, its marks among it.
+        assert_eq!(desk.ok(&["context", "s1", "--served"]).trim_end(), body.trim_end());
+        before = Some(PathBuf::from(path));
+        marked(&body)
+    };
+    say(&json!({"session": "s1", "turn": true, "message": {"role": "user", "text": "Look."}}));
+    desk.ok(&["policy", "set", "serve.mode=eager"]);
+    assert_eq!(step(1), ["Look."]);
+    reads("c1", "/p/a.rs");
+    assert_eq!(step(2), ["Look.", "c1"]);
+    reads("c2", "/p/b.rs");
+    assert_eq!(step(3), ["c1", "c2"]);
+    // The first result is hidden: the cache is read up to the last end before it.
+    reads("c3", "/p/a.rs");
+    assert_eq!(step(4), ["Look.", "c2", "c3"]);
+    reads("c4", "/p/c.rs");
+    assert_eq!(step(5), ["c3", "c4"]);
+    let of_context = |more: &[&str]| {
+        let args = [&["context", "s1", "--format", "anthropic"], more].concat();
+        marked(&desk.ok(&args)).len()
+    };
+    assert_eq!(of_context(&[]), 2);
+    assert_eq!(of_context(&["--mode", "batched"]), 2);
+    for without in [&["--no-breakpoints"][..], &["--recorded"], &["--mode", "history"]] {
+        assert_eq!(of_context(without), 0, "{without:?}");
+    }
+    let plain = desk.ok(&["step", "s1", "--format", "anthropic", "--no-breakpoints", "--json"]);
+    let plain: Value = serde_json::from_str(&plain).unwrap();
+    assert!(!plain["body"].to_string().contains("cache_control"));
+    let items = plain["breakpoints"].as_array().unwrap().len();
+    assert!((2..=3).contains(&items), "{plain}");
+}

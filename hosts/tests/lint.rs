@@ -212,6 +212,29 @@ fn bound_reasoning_may_not_stand_behind_a_change() {
 }
 
 #[test]
+fn marks_for_the_cache_are_counted_and_no_change() {
+    let mark = r#""cache_control":{"type":"ephemeral"}"#;
+    let text = |text: &str, mark: &str| format!(r#"{{"type":"text","text":"{text}"{mark}}}"#);
+    let marked = |name: &str| text(name, &format!(",{mark}"));
+    let five = anthropic(&[&["a", "b", "c", "d", "e"].map(marked).join(",")]);
+    assert_eq!(found(Format::Anthropic, &five, Known::default()), "A8 /messages: 5\n");
+    let thinking = THINKING.replacen('{', &format!("{{{mark},"), 1);
+    let reasoning = anthropic(&[TEXT, &format!("{thinking},{TEXT}")]);
+    assert_eq!(
+        found(Format::Anthropic, &reasoning, Known::default()),
+        "A8 /messages/1/content/0/cache_control: one\n"
+    );
+    // A mark that moves is no change that reasoning behind it would mind.
+    let first = anthropic(&[&marked("one"), &format!("{THINKING},{TEXT}")]);
+    let next = anthropic(&[&text("one", ""), &format!("{THINKING},{TEXT}"), &marked("two")]);
+    let next = next.replacen('{', r#"{"model":"claude-opus-5-5","#, 1);
+    let known = Known { model: None, previous: Some(first.as_bytes()) };
+    assert_eq!(found(Format::Anthropic, &next, known), "");
+    let other = next.replacen("one", "other", 1);
+    assert!(found(Format::Anthropic, &other, known).starts_with("A5 "), "{other}");
+}
+
+#[test]
 fn chat_is_checked() {
     use Format::Openai;
     let call = r#"{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{}"}}]}"#;
@@ -452,7 +475,7 @@ fn broken_promises_are_seen_by_a_rule() {
 #[test]
 fn every_rule_has_a_body_that_breaks_it() {
     let corpus = include_str!("lint.rs");
-    let rules = ["A1", "A2", "A3", "A4", "A5", "A6", "A7", "O1", "O2", "O3", "O4"];
+    let rules = ["A1", "A2", "A3", "A4", "A5", "A6", "A7", "A8", "O1", "O2", "O3", "O4"];
     let rules = rules.into_iter().chain(["R1", "R2", "R3", "R4", "R5", "G1", "G2", "G3", "G4", "G5"]);
     for rule in rules {
         assert!(corpus.contains(&format!("{rule} /")), "no body breaks {rule}");

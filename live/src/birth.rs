@@ -10,7 +10,7 @@
 
 use acpdb_engine::event::{Outcome, PartKind};
 use acpdb_engine::fold::{FaceState, ItemKind, ItemView, Status};
-use acpdb_engine::serve::point::{Lines, POINTER_TOKENS, Seen, pointed};
+use acpdb_engine::serve::point::{Lines, POINTER_TOKENS, PointLimits, Seen, pointed};
 use acpdb_engine::text::tokens::estimate;
 use acpdb_engine::{Error, View};
 
@@ -51,7 +51,7 @@ pub fn pointer(view: &View, call: &Call) -> Result<Option<String>, Error> {
         let _ = seen.add(&Lines::of(texts.join("\n")), &[]);
         labels.push(label(view, item));
     }
-    let runs = seen.point(&fresh, TOKENS_MIN);
+    let runs = seen.point(&fresh, PointLimits::of(TOKENS_MIN));
     let is_whole =
         runs.iter().any(|run| run.first == 0 && run.count == fresh.len() && run.saved >= TOKENS_MIN);
     if !is_whole {

@@ -134,6 +134,9 @@ pub(crate) struct Step {
     /// Record what is due (reminder, reflection, memory) as injected, and send it
     #[arg(long)]
     pub(crate) inject: bool,
+    /// Set no marks for the cache in the body (anthropic)
+    #[arg(long)]
+    pub(crate) no_breakpoints: bool,
 }
 
 #[derive(Debug, clap::Args)]

@@ -229,6 +229,9 @@ pub(crate) struct Simulate {
     /// Prices: model (each session's own), a model's or a provider's (anthropic, anthropic-1h, openai, ..), flat, or a TOML file [default: anthropic]
     #[arg(long, value_name = "PRICES")]
     pub(crate) price: Option<String>,
+    /// Keep the cache warm by so many tiny requests, each just before it would be cold; each costs a reading of all
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=2))]
+    pub(crate) warm: u32,
     /// Tell each case in which the model used what was hidden: the item, the rule, the words
     #[arg(long)]
     pub(crate) missed: bool,

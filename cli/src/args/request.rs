@@ -49,6 +49,9 @@ pub(crate) struct ExportOptions {
     /// Send everything, and let the provider clear old results by itself
     #[arg(long, requires = "format")]
     pub(crate) server_side: bool,
+    /// Set no marks for the cache in the body (anthropic; --recorded and --mode history never have any)
+    #[arg(long, requires = "format")]
+    pub(crate) no_breakpoints: bool,
 }
 
 #[derive(Debug, clap::Args)]

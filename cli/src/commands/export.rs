@@ -57,6 +57,8 @@ pub(crate) fn run(
         unfinished,
         model: args.model.clone(),
         server_side: args.server_side,
+        // What the host had is told as it was; a history is no request.
+        breakpoints: !args.no_breakpoints && !recorded && args.mode != Some(ExportMode::History),
         ..Options::default()
     };
     let export = match args.mode {

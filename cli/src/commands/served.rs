@@ -43,7 +43,8 @@ pub(crate) fn run(
             _ => At::Seq(super::find::view(store, global, session)?.at()),
         },
     };
-    let exporters: Vec<Exporter> = FORMATS.iter().map(|format| Exporter::new(*format)).collect();
+    let mut exporters: Vec<Exporter> = FORMATS.iter().map(|format| Exporter::new(*format)).collect();
+    exporters.push(Exporter::marked(Format::Anthropic));
     let mut renderers: Vec<&dyn Renderer> = vec![&PlainText];
     renderers.extend(acpdb_live::plugin::shown::Shown::ALL.iter().map(|shown| -> &dyn Renderer { shown }));
     renderers.extend(exporters.iter().map(|exporter| -> &dyn Renderer { exporter }));

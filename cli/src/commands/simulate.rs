@@ -95,6 +95,14 @@ pub(crate) fn run(global: &Global, args: &Simulate, output: &mut Output) -> Resu
             describe::tokens(row.peak_tokens_unpruned)
         ));
     }
+    if args.warm > 0 {
+        for row in &rows {
+            let count = describe::count(row.warm_requests, "request");
+            let mode = row.mode.replace('_', "-");
+            output
+                .note(format!("{}, {mode}: {count} kept the cache warm, paid for in the price", row.policy));
+        }
+    }
     if by_model {
         bills(&simulated, &rows, output);
     }
@@ -242,7 +250,8 @@ fn setups(args: &Simulate, prices: Prices) -> Result<Vec<Setup>, Failure> {
         let policy = policy.map(Arc::new);
         for mode in &modes {
             let (name, policy) = (name.clone(), policy.clone());
-            setups.push(Setup { name, policy, mode: Some(*mode), prices: Some(prices) });
+            let (mode, warm_requests_max) = (Some(*mode), args.warm);
+            setups.push(Setup { name, policy, mode, prices: Some(prices), warm_requests_max });
         }
     }
     Ok(setups)
@@ -261,9 +270,9 @@ fn each(
         let reported = models.and_then(|models| models.reported(stream.id));
         let prices = reported.map_or(prices, |reported| reported.prices);
         let nothing = simulate::run(&recording, &Setup::nothing(Some(prices)));
-        let outcome =
-            |setup: &Setup| simulate::run(&recording, &Setup { prices: Some(prices), ..setup.clone() });
-        let outcomes = setups.iter().map(outcome).collect();
+        let setups: Vec<Setup> =
+            setups.iter().map(|setup| Setup { prices: Some(prices), ..setup.clone() }).collect();
+        let outcomes = simulate::run_all(&recording, &setups);
         let title = format!("{} {}", recording.host, recording.session);
         Ok(Simulated { title, reported, nothing, outcomes })
     })

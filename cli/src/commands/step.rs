@@ -25,6 +25,8 @@ struct Answer<'a> {
     tokens: u64,
     /// Items before this one are in the provider's cache.
     first_changed: usize,
+    /// Items after each of which a mark for the provider's cache pays.
+    breakpoints: Vec<usize>,
     rebased: bool,
     /// What is due and was not sent.
     due: Vec<Injection>,
@@ -61,7 +63,8 @@ pub(crate) fn run(global: &Global, args: &Step, output: &mut Output) -> Result<C
         ..ServeOptions::default()
     };
     let format = format_of(args.format);
-    let context = session.step(key.as_str())?.context(&Exporter::new(format), &options)?;
+    let exporter = if args.no_breakpoints { Exporter::new(format) } else { Exporter::marked(format) };
+    let context = session.step(key.as_str())?.context(&exporter, &options)?;
     let due = session.injections()?;
     let obstacles = context.over_budget.as_ref().map(|over| over.obstacles.clone()).unwrap_or_default();
     store.close()?;
@@ -75,6 +78,7 @@ pub(crate) fn run(global: &Global, args: &Step, output: &mut Output) -> Result<C
             format: format.name(),
             tokens: context.tokens,
             first_changed: context.first_changed,
+            breakpoints: context.breakpoints(),
             rebased: context.rebased.is_some(),
             due,
             obstacles,

@@ -156,6 +156,7 @@ fn others() -> impl IntoIterator<Item = PolicyKey> {
     "serve.waiting" serve.waiting: amount;
     "serve.pointing" serve.pointing: flag;
     "serve.pointing_tokens_min" serve.pointing_tokens_min: count;
+    "serve.pointers_max" serve.pointers_max: count;
     "serve.price.input" serve.price.input: amount;
     "serve.price.read" serve.price.read: amount;
     "serve.price.write" serve.price.write: amount;

@@ -121,6 +121,8 @@ pub struct ServeSettings {
     pub pointing: bool,
     /// Estimated tokens that a pointer must save.
     pub pointing_tokens_min: u32,
+    /// Most pointers in one output.
+    pub pointers_max: u32,
     /// What a token costs.
     pub price: Prices,
 }
@@ -134,6 +136,7 @@ impl Default for ServeSettings {
             waiting: 0.5,
             pointing: false,
             pointing_tokens_min: 100,
+            pointers_max: 6,
             price: Prices::default(),
         }
     }

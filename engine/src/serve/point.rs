@@ -11,26 +11,47 @@
 //!
 //! Lines are compared as text, never by hash alone. Pure; the order of everything is that of the texts given.
 
-use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHasher};
+use smallvec::SmallVec;
 
+use crate::fold::serving::ServeSettings;
 use crate::text::tokens::estimate;
 
 /// Equal lines that make a place worth a look.
 const SEED_LINES: usize = 5;
 /// Places that are looked at for a seed, the newest first.
 const PLACE_COUNT_MAX: usize = 6;
-/// Pointers in one output.
-const RUN_COUNT_MAX: usize = 6;
 /// Estimated tokens of a pointer.
 pub const POINTER_TOKENS: u32 = 20;
 /// Bytes from which on an output that is the same as another one is one pointer.
 const WHOLE_BYTES_MIN: usize = 200;
 /// Lines of a text that are looked at; what lies behind stays as it is.
 const LINE_COUNT_MAX: usize = 200_000;
+
+/// What pointers of one output must come to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PointLimits {
+    /// Estimated tokens that each must save.
+    pub tokens_min: u32,
+    /// Most of them.
+    pub count_max: u32,
+}
+
+impl PointLimits {
+    /// Six pointers, each of which saves so many tokens: what a hook may do with an output.
+    pub const fn of(tokens_min: u32) -> Self {
+        Self { tokens_min, count_max: 6 }
+    }
+}
+
+impl From<&ServeSettings> for PointLimits {
+    fn from(settings: &ServeSettings) -> Self {
+        Self { tokens_min: settings.pointing_tokens_min, count_max: settings.pointers_max }
+    }
+}
 
 /// A text as lines to compare. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -47,12 +68,24 @@ struct Inner {
 #[derive(Clone, Copy, Debug)]
 struct Line {
     /// Where it begins in the text, as recorded.
-    start: usize,
+    start: u32,
     /// Where what is compared begins and ends.
-    from: usize,
-    to: usize,
-    hash: u64,
+    from: u32,
+    to: u32,
     tokens: u32,
+    hash: u64,
+}
+
+impl Line {
+    /// What is compared of it.
+    fn compared<'t>(&self, text: &'t str) -> Option<&'t str> {
+        text.get(self.from as usize..self.to as usize)
+    }
+}
+
+/// Places are numbers of four bytes: there are many lines, and no body is longer.
+fn place(at: usize) -> u32 {
+    u32::try_from(at).unwrap_or(u32::MAX)
 }
 
 impl Lines {
@@ -66,7 +99,13 @@ impl Lines {
             let end = start + piece.trim_end().len();
             let from = end - body.len();
             let tokens = estimate(piece.as_bytes());
-            lines.push(Line { start, from, to: end, hash: hash_of(body), tokens });
+            lines.push(Line {
+                start: place(start),
+                from: place(from),
+                to: place(end),
+                tokens,
+                hash: hash_of(body),
+            });
             start += piece.len();
         }
         Self { inner: Arc::new(Inner { text, lines }) }
@@ -89,12 +128,12 @@ impl Lines {
 
     /// The lines as they are compared: without the number in front and without trailing blanks.
     pub fn compared(&self) -> impl Iterator<Item = &str> {
-        self.inner.lines.iter().filter_map(|line| self.inner.text.get(line.from..line.to))
+        self.inner.lines.iter().filter_map(|line| line.compared(&self.inner.text))
     }
 
     fn line(&self, at: usize) -> Option<(&Line, &str)> {
         let line = self.inner.lines.get(at)?;
-        Some((line, self.inner.text.get(line.from..line.to)?))
+        Some((line, line.compared(&self.inner.text)?))
     }
 
     fn seed(&self, at: usize) -> Option<u64> {
@@ -153,7 +192,8 @@ struct Source {
 #[derive(Default, Debug)]
 pub struct Seen {
     sources: Vec<Source>,
-    seeds: FxHashMap<u64, VecDeque<(u32, u32)>>,
+    /// Most lines stand in one place.
+    seeds: FxHashMap<u64, SmallVec<[(u32, u32); 2]>>,
     wholes: FxHashMap<u64, Vec<u32>>,
 }
 
@@ -168,16 +208,16 @@ impl Seen {
                 pointed.fill(false);
             }
         }
-        let packed = u32::try_from(number).unwrap_or(u32::MAX);
+        let packed = place(number);
         for at in 0..lines.len() {
             let in_full = literal.get(at..at + SEED_LINES).is_some_and(|seed| seed.iter().all(|it| *it));
             if let Some(seed) = lines.seed(at).filter(|_| in_full) {
                 let places = self.seeds.entry(seed).or_default();
-                places.push_back((packed, u32::try_from(at).unwrap_or(u32::MAX)));
                 // Places of what is hidden meanwhile take room, too.
-                if places.len() > 4 * PLACE_COUNT_MAX {
-                    places.pop_front();
+                if places.len() == 4 * PLACE_COUNT_MAX {
+                    places.remove(0);
                 }
+                places.push((packed, place(at)));
             }
         }
         if runs.is_empty() && lines.text().len() > WHOLE_BYTES_MIN {
@@ -201,17 +241,17 @@ impl Seen {
         }
     }
 
-    /// Runs of a new text that the model sees elsewhere, in order; each saves at least `tokens_min`.
+    /// Runs of a new text that the model sees elsewhere, in order; as `limits` allow.
     ///
     /// Cost: O(lines), times the places that share a seed.
-    pub fn point(&self, new: &Lines, tokens_min: u32) -> Vec<Run> {
+    pub fn point(&self, new: &Lines, limits: PointLimits) -> Vec<Run> {
         if let Some(whole) = self.whole(new) {
             return vec![whole];
         }
         let mut runs = Vec::new();
         let mut at = 0;
-        while at + SEED_LINES <= new.len() && runs.len() < RUN_COUNT_MAX {
-            let found = self.longest(new, at).filter(|run| run.saved >= tokens_min);
+        while at + SEED_LINES <= new.len() && runs.len() < limits.count_max as usize {
+            let found = self.longest(new, at).filter(|run| run.saved >= limits.tokens_min);
             at += found.map_or(1, |run| run.count);
             runs.extend(found);
         }
@@ -269,7 +309,7 @@ pub fn pointed(text: &Lines, runs: &[Run], label: &dyn Fn(usize) -> String) -> S
     let mut out = String::new();
     let mut at = 0;
     for run in runs {
-        let Some(start) = text.inner.lines.get(run.first).map(|line| line.start) else { continue };
+        let Some(start) = text.inner.lines.get(run.first).map(|line| line.start as usize) else { continue };
         out.push_str(text.inner.text.get(at..start).unwrap_or_default());
         let (first, last) = (run.source_first + 1, run.source_first + run.count);
         let _ = writeln!(
@@ -279,7 +319,7 @@ pub fn pointed(text: &Lines, runs: &[Run], label: &dyn Fn(usize) -> String) -> S
             label(run.source)
         );
         let next = text.inner.lines.get(run.first + run.count);
-        at = next.map_or(text.inner.text.len(), |line| line.start);
+        at = next.map_or(text.inner.text.len(), |line| line.start as usize);
     }
     out.push_str(text.inner.text.get(at..).unwrap_or_default());
     out
@@ -323,7 +363,7 @@ pub fn point_at(fresh: &str, seen: &[(&str, &str)], tokens_min: u32) -> String {
         let _ = known.add(&Lines::of(*text), &[]);
     }
     let fresh = Lines::of(fresh);
-    let runs = known.point(&fresh, tokens_min);
+    let runs = known.point(&fresh, PointLimits::of(tokens_min));
     pointed(&fresh, &runs, &|source| {
         seen.get(source).map_or_else(String::new, |(label, _)| (*label).to_owned())
     })

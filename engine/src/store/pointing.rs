@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::event::{Face, PartKind, ToolClass};
 use crate::fold::{FaceState, ItemKind, Ix, State};
 use crate::ids::{BodyId, ItemId, Seq};
-use crate::serve::point::{Lines, Run, Seen, pointed};
+use crate::serve::point::{Lines, PointLimits, Run, Seen, pointed};
 
 use super::served::{Served, ServedItem};
 use super::view::View;
@@ -44,11 +44,11 @@ impl View {
             return Ok(served);
         }
         let mut items = served.items().to_vec();
-        self.point(&mut items, settings.pointing_tokens_min);
+        self.point(&mut items, PointLimits::from(&settings));
         Ok(Served::new(self.clone(), served.epoch(), items))
     }
 
-    fn point(&self, items: &mut [ServedItem], tokens_min: u32) {
+    fn point(&self, items: &mut [ServedItem], limits: PointLimits) {
         let at = self.at();
         let moments = self.first_sent(items, at);
         let mut order: Vec<usize> = (0..items.len()).collect();
@@ -85,7 +85,7 @@ impl View {
             let bodies: Vec<BodyId> = item.view.content.iter().map(|part| part.body).collect();
             let Some(text) = self.joined(&bodies) else { continue };
             let lines = Lines::of(text);
-            let runs = seen.point(&lines, tokens_min);
+            let runs = seen.point(&lines, limits);
             let _ = seen.add(&lines, &runs);
             known.push(Known { ix: item.view.ix, item: item.view.item, face: Face::Output });
             if !runs.is_empty() {

@@ -9,7 +9,8 @@
 //! provider looks for what it kept at each of these blocks and at up to twenty blocks before it. As all are ends of
 //! requests, and each request's end was one of them, what is looked for is at the very block, however long a turn was.
 //!
-//! The blocks are set in what is sent and not in what is recorded: a context stays the beginning of the next one.
+//! Marks that a host set itself stay and count. A provider refuses a mark for minutes before one for an hour: so a new one
+//! says what the next one behind it says, else what the last one before it says.
 
 use std::borrow::Cow;
 
@@ -17,32 +18,59 @@ use crate::import::json;
 
 /// Most blocks of a request that may say so.
 pub const BREAKPOINT_COUNT_MAX: usize = 4;
-/// What such a block says.
-const MARK: &str = r#""cache_control":{"type":"ephemeral"}"#;
+/// What such a block says, unless others in the body say more.
+const MARK: &str = r#"{"type":"ephemeral"}"#;
+const NAME: &str = r#""cache_control""#;
 
-/// A block of a message.
+/// A block of a message; a message whose content is one text is such a block, too.
 #[derive(Clone, Copy, Debug)]
 struct Block<'a> {
     text: &'a str,
+    /// What its mark says, as JSON.
+    mark: Option<&'a str>,
+    /// Marks of blocks inside of it.
+    inner_count: usize,
     /// The last one of what was sent with a request.
     ends_request: bool,
 }
 
 impl<'a> Block<'a> {
-    /// The block as it is without a mark of its own.
-    fn plain(&self) -> &'a str {
-        let inner = self.text.strip_suffix('}').and_then(|text| text.strip_suffix(MARK));
-        inner
-            .and_then(|text| text.strip_suffix(','))
-            .unwrap_or_else(|| self.text.strip_suffix('}').unwrap_or(self.text))
+    fn of(text: &'a str, ends_request: bool) -> Self {
+        let [mark, content] = json::pick(text, ["cache_control", "content"]).unwrap_or_default();
+        let inner = content.and_then(json::elements).unwrap_or_default();
+        let inner_count = inner.iter().filter(|block| mark_of(block).is_some()).count();
+        Self { text, mark, inner_count, ends_request }
     }
 
-    fn is_marked(&self) -> bool {
-        is_marked(self.text)
+    /// The block as it is without its mark, in two pieces.
+    fn plain(&self) -> (&'a str, &'a str) {
+        let whole = (self.text, "");
+        let Some(mark) = self.mark else { return whole };
+        let from = start(self.text, mark);
+        let (Some(before), Some(after)) = (self.text.get(..from), self.text.get(from + mark.len()..)) else {
+            return whole;
+        };
+        let name = before.trim_end().strip_suffix(':').and_then(|it| it.trim_end().strip_suffix(NAME));
+        let Some(before) = name.map(str::trim_end) else { return whole };
+        match before.strip_suffix(',') {
+            Some(before) => (before, after),
+            None => (before, after.trim_start().strip_prefix(',').unwrap_or(after)),
+        }
+    }
+
+    /// Whether two blocks are the same but for their marks.
+    fn is_same(&self, other: &Block<'_>) -> bool {
+        let bytes = |(one, two): (&'_ str, &'_ str)| one.len() + two.len();
+        let (own, others) = (self.plain(), other.plain());
+        bytes(own) == bytes(others)
+            && own.0.bytes().chain(own.1.bytes()).eq(others.0.bytes().chain(others.1.bytes()))
     }
 
     /// Blocks without a text cannot be kept, and reasoning takes no mark.
     fn takes_mark(&self) -> bool {
+        if self.text.starts_with('"') {
+            return json::string(Some(self.text)).is_some_and(|text| !text.trim().is_empty());
+        }
         let [kind, text] = json::pick(self.text, ["type", "text"]).unwrap_or_default();
         match json::string(kind).as_deref() {
             Some("text") => json::string(text).is_some_and(|text| !text.is_empty()),
@@ -52,8 +80,8 @@ impl<'a> Block<'a> {
     }
 }
 
-fn is_marked(block: &str) -> bool {
-    json::pick(block, ["cache_control"]).is_some_and(|[found]| found.is_some())
+fn mark_of(block: &str) -> Option<&str> {
+    json::pick(block, ["cache_control"]).and_then(|[found]| found)
 }
 
 /// The body of a request to Anthropic with `cache_control` where it pays; `before`: the body of the request before it.
@@ -70,23 +98,37 @@ fn is_marked(block: &str) -> bool {
 /// assert_eq!(with_breakpoints(&marked, None), marked);
 /// ```
 pub fn with_breakpoints<'b>(body: &'b str, before: Option<&str>) -> Cow<'b, str> {
-    let Some([system, tools, messages]) = json::pick(body, ["system", "tools", "messages"]) else {
+    let Some([system, tools, messages, automatic]) =
+        json::pick(body, ["system", "tools", "messages", "cache_control"])
+    else {
         return Cow::Borrowed(body);
     };
     let Some(blocks) = messages.and_then(blocks) else { return Cow::Borrowed(body) };
     let head: Vec<&str> =
         [tools, system].into_iter().flatten().filter_map(json::elements).flatten().collect();
-    let marked = head.iter().filter(|block| is_marked(block)).count()
-        + blocks.iter().filter(|block| block.is_marked()).count();
-    let mut edits = Vec::new();
-    let wanted = wanted(&blocks, before.and_then(messages_of).as_deref());
+    let of_head = head.iter().filter_map(|block| Some((start(body, block), mark_of(block)?)));
+    let of_messages = blocks.iter().filter_map(|block| Some((start(body, block.text), block.mark?)));
+    // By their places in the request: the provider puts tools before the system prompt, wherever a body has them.
+    let marks: Vec<(usize, &str)> = of_head.chain(of_messages).collect();
+    let inner_count: usize = blocks.iter().map(|block| block.inner_count).sum();
+    // A body that leaves it to the provider has a mark that stands nowhere.
+    let marked = marks.len() + inner_count + usize::from(automatic.is_some());
     // A head that is marked is kept already.
-    let is_head_kept = head.iter().any(|block| is_marked(block));
-    let prefix = if is_head_kept { None } else { prefix_mark(body, system, head.last().copied()) };
-    let new = wanted.into_iter().filter(|block| !block.is_marked()).map(|block| mark(body, block.text));
-    for edit in new.chain(prefix).take(BREAKPOINT_COUNT_MAX.saturating_sub(marked)) {
-        edits.push(edit);
-    }
+    let is_head_kept = head.iter().any(|block| mark_of(block).is_some());
+    let wanted = wanted(&blocks, before.and_then(messages_of).as_deref());
+    let new = wanted.into_iter().filter(|block| block.mark.is_none()).map(|block| {
+        let at = start(body, block.text);
+        let next = marks.iter().filter(|(place, _)| *place > at).min_by_key(|(place, _)| *place);
+        let says = next.or(marks.last()).map_or(MARK, |(_, mark)| mark);
+        mark(body, block.text, says)
+    });
+    let prefix = if is_head_kept {
+        None
+    } else {
+        prefix_mark(body, system, head.last().copied(), marks.first().map_or(MARK, |(_, mark)| mark))
+    };
+    let left = BREAKPOINT_COUNT_MAX.saturating_sub(marked);
+    let mut edits: Vec<Edit> = new.chain(prefix).take(left).collect();
     if edits.is_empty() {
         return Cow::Borrowed(body);
     }
@@ -102,21 +144,23 @@ pub fn with_breakpoints<'b>(body: &'b str, before: Option<&str>) -> Cow<'b, str>
     Cow::Owned(out)
 }
 
-/// The blocks to mark, the most telling first: the end, the end of the request before, and the last end before what changed.
+/// The blocks to mark, the most telling first: the end; the last end before what changed, if something did; the end of the
+/// request before.
 fn wanted<'a>(blocks: &[Block<'a>], before: Option<&[Block<'_>]>) -> Vec<Block<'a>> {
     let ends: Vec<usize> = blocks
         .iter()
         .enumerate()
         .filter_map(|(place, block)| (block.ends_request && block.takes_mark()).then_some(place))
         .collect();
-    let mut places: Vec<usize> = ends.iter().rev().take(2).copied().collect();
+    let mut places: Vec<usize> = ends.last().copied().into_iter().collect();
     if let Some(before) = before {
-        let same = blocks.iter().zip(before).take_while(|(one, other)| one.plain() == other.plain()).count();
+        let same = blocks.iter().zip(before).take_while(|(one, other)| one.is_same(other)).count();
         // Something that was sent before is gone or reads otherwise: behind it nothing can be read.
         if same < before.len() {
             places.extend(ends.iter().rev().copied().find(|end| *end < same));
         }
     }
+    places.extend(ends.iter().rev().nth(1));
     let mut found: Vec<usize> = Vec::new();
     for place in places {
         if !found.contains(&place) {
@@ -131,44 +175,54 @@ fn messages_of(body: &str) -> Option<Vec<Block<'_>>> {
     blocks(messages?)
 }
 
-/// The blocks of messages. A message whose content is one text has none.
+/// The blocks of messages.
 fn blocks(messages: &str) -> Option<Vec<Block<'_>>> {
     let mut found = Vec::new();
     for message in json::elements(messages)? {
         let [role, content] = json::pick(message, ["role", "content"])?;
         let is_user = json::string(role).as_deref() == Some("user");
-        let texts = content.and_then(json::elements).unwrap_or_default();
+        let Some(content) = content else { continue };
+        if content.starts_with('"') {
+            found.push(Block::of(content, is_user));
+            continue;
+        }
+        let texts = json::elements(content).unwrap_or_default();
         let count = texts.len();
         let of_message = texts.into_iter().enumerate();
-        found.extend(
-            of_message.map(|(place, text)| Block { text, ends_request: is_user && place + 1 == count }),
-        );
+        found.extend(of_message.map(|(place, text)| Block::of(text, is_user && place + 1 == count)));
     }
     Some(found)
 }
 
+/// What is put in the place of what: from, to, text.
 type Edit = (usize, usize, String);
 
 fn start(body: &str, slice: &str) -> usize {
     slice.as_ptr().addr().saturating_sub(body.as_ptr().addr())
 }
 
-/// The mark of a block, before the brace that closes it.
-fn mark(body: &str, block: &str) -> Edit {
+/// The mark of a block, before the brace that closes it, or around a content that is one text.
+fn mark(body: &str, block: &str, says: &str) -> Edit {
+    if block.starts_with('"') {
+        return mark_text(body, block, says);
+    }
     let end = start(body, block).saturating_add(block.len()).saturating_sub(1);
     let is_empty = block.get(1..block.len().saturating_sub(1)).is_some_and(|inner| inner.trim().is_empty());
-    (end, end, if is_empty { MARK.to_owned() } else { format!(",{MARK}") })
+    let comma = if is_empty { "" } else { "," };
+    (end, end, format!("{comma}{NAME}:{says}"))
+}
+
+fn mark_text(body: &str, text: &str, says: &str) -> Edit {
+    let from = start(body, text);
+    let block = format!("[{{\"type\":\"text\",\"text\":{text},{NAME}:{says}}}]");
+    (from, from.saturating_add(text.len()), block)
 }
 
 /// The mark of the head: in its last block, or around a system prompt that is one text.
-fn prefix_mark(body: &str, system: Option<&str>, last: Option<&str>) -> Option<Edit> {
+fn prefix_mark(body: &str, system: Option<&str>, last: Option<&str>, says: &str) -> Option<Edit> {
     match system {
-        Some(text) if text.starts_with('"') && text != "\"\"" => {
-            let from = start(body, text);
-            let block = format!("[{{\"type\":\"text\",\"text\":{text},{MARK}}}]");
-            Some((from, from.saturating_add(text.len()), block))
-        }
-        _ => last.map(|block| mark(body, block)),
+        Some(text) if text.starts_with('"') && text != "\"\"" => Some(mark_text(body, text, says)),
+        _ => last.map(|block| mark(body, block, says)),
     }
 }
 
@@ -199,6 +253,17 @@ mod tests {
         let blocks = blocks.flat_map(|message| message["content"].as_array().unwrap());
         let all = head.chain(blocks).filter(|block| block.get("cache_control").is_some());
         all.map(|block| block["text"].as_str().unwrap().to_owned()).collect()
+    }
+
+    /// The same of bodies in which the content of some messages is one text.
+    fn marked_texts(body: &str) -> Vec<String> {
+        let mut value: Value = serde_json::from_str(body).unwrap();
+        for message in value["messages"].as_array_mut().unwrap() {
+            if let Some(text) = message["content"].as_str() {
+                message["content"] = json!([{"type": "text", "text": text}]);
+            }
+        }
+        marked(&value.to_string())
     }
 
     #[test]
@@ -237,14 +302,49 @@ mod tests {
         assert_eq!(marked(&with_breakpoints(&crowded, None)), ["s0", "s1", "s2", "b"]);
         let thought =
             json!({"role": "user", "content": [{"type": "thinking", "thinking": "x", "signature": "y"}]});
+        let four =
+            json!({"cache_control": {"type": "ephemeral"}, "system": system, "messages": [user(&["a"])]});
         for untouched in [
+            four.to_string(),
             json!({"messages": [thought]}).to_string(),
+            json!({"messages": [{"role": "user", "content": " "}]}).to_string(),
             json!({"messages": [user(&[""])]}).to_string(),
             json!({"input": []}).to_string(),
             "no json".to_owned(),
         ] {
             assert_eq!(with_breakpoints(&untouched, None), untouched);
         }
+    }
+
+    #[test]
+    fn marks_of_the_host_are_no_change_and_say_how_long() {
+        let hour = json!({"type": "ephemeral", "ttl": "1h"});
+        let marked_user = |text: &str| json!({"role": "user", "content": [{"cache_control": hour, "type": "text", "text": text}]});
+        let before = body(&[user(&["a"]), says(), marked_user("b")]);
+        let plain = body(&[user(&["a"]), says(), user(&["b"]), says(), user(&["c"])]);
+        // The host moves its own mark from request to request.
+        let now = body(&[user(&["a"]), says(), user(&["b"]), says(), marked_user("c")]);
+        assert_eq!(marked(&with_breakpoints(&now, Some(&before))), ["be brief", "b", "c"]);
+        assert_eq!(marked(&with_breakpoints(&plain, Some(&before))), ["be brief", "b", "c"]);
+        // Minutes before an hour are refused.
+        let made = with_breakpoints(&now, Some(&before)).into_owned();
+        assert_eq!(made.matches(r#""ttl":"1h""#).count(), 3, "{made}");
+        // Blocks inside of a result count, too.
+        let inner: Vec<Value> = (0..3)
+            .map(|place| json!({"type": "text", "text": format!("r{place}"), "cache_control": hour}))
+            .collect();
+        let result = json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": inner}]});
+        let made = with_breakpoints(&body(&[user(&["a"]), says(), result]), None).into_owned();
+        assert_eq!(made.matches("cache_control").count(), BREAKPOINT_COUNT_MAX);
+    }
+
+    #[test]
+    fn a_content_that_is_one_text_becomes_a_block() {
+        let ask = |text: &str| json!({"role": "user", "content": text});
+        let before = body(&[ask("a"), says(), ask("b")]);
+        let now = body(&[ask("a"), says(), ask("other"), says(), ask("c")]);
+        assert_eq!(marked_texts(&with_breakpoints(&before, None)), ["be brief", "a", "b"]);
+        assert_eq!(marked_texts(&with_breakpoints(&now, Some(&before))), ["be brief", "a", "other", "c"]);
     }
 
     fn strip(value: &mut Value) {

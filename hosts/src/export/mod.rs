@@ -172,6 +172,9 @@ pub struct Options {
     /// Let the provider clear old results by itself, from the policy's figures, where it can: everything is sent whole,
     /// with `context_management` (Anthropic only; else told in the report).
     pub server_side: bool,
+    /// Set `cache_control` where it pays (Anthropic only): [`with_breakpoints`]. As the marks move from request to request,
+    /// the bytes are then no prefix of the next export; without the marks they are.
+    pub breakpoints: bool,
 }
 
 /// A request, or a transcript.
@@ -207,7 +210,8 @@ impl Export {
 /// # Errors
 /// If the log cannot be read.
 pub fn export(view: &View, format: Format, options: &Options) -> Result<Export, Error> {
-    written(Source::of(view, format, options))
+    let export = written(Source::of(view, format, options))?;
+    Ok(if options.breakpoints { marked(export, None) } else { export })
 }
 
 /// Exports a context as it is served: what was sent before stays as it was sent. [`Options::selection`] has no effect.
@@ -216,7 +220,36 @@ pub fn export(view: &View, format: Format, options: &Options) -> Result<Export, 
 /// As [`export()`].
 pub fn export_served(context: &Served, format: Format, options: &Options) -> Result<Export, Error> {
     let options = Options { selection: Selection::Current, server_side: false, ..options.clone() };
-    written(Source::served(context, format, &options))
+    let export = written(Source::served(context, format, &options))?;
+    if !options.breakpoints || format != Format::Anthropic {
+        return Ok(export);
+    }
+    let before = match served_before(context) {
+        Some(before) => Some(written(Source::served(&before?, format, &options))?),
+        None => None,
+    };
+    Ok(marked(export, before.as_ref()))
+}
+
+/// The context that was sent before this one in the same format, as it was made then.
+fn served_before(context: &Served) -> Option<Result<Served, Error>> {
+    let view = context.view();
+    let reading = view.read();
+    let (seq, record) = reading.state().served(view.at()).last()?;
+    let is_ours = [Format::Anthropic.name(), MARKED].contains(&record.format.as_str());
+    let at = acpdb_engine::ids::Seq(seq.get().saturating_sub(1));
+    drop(reading);
+    is_ours.then(|| view.with_at(at).to_send())
+}
+
+/// The export with marks for the provider's cache.
+fn marked(mut export: Export, before: Option<&Export>) -> Export {
+    let text = |export: &Export| Some(std::str::from_utf8(&export.bytes).ok()?.to_owned());
+    if let Some(body) = text(&export).filter(|_| export.format == Format::Anthropic) {
+        let before = before.and_then(text);
+        export.bytes = with_breakpoints(&body, before.as_deref()).into_owned().into_bytes();
+    }
+    export
 }
 
 fn written(source: Source<'_>) -> Result<Export, Error> {
@@ -244,11 +277,20 @@ impl Exporter {
     pub fn new(format: Format) -> Self {
         Self { format, options: Options::default() }
     }
+
+    /// The same with marks for the provider's cache, where the format knows any: [`Options::breakpoints`].
+    pub fn marked(format: Format) -> Self {
+        Self { format, options: Options { breakpoints: true, ..Options::default() } }
+    }
 }
+
+/// The name of Anthropic's format with marks, as `ContextServed` records it.
+const MARKED: &str = "anthropic-marked";
 
 impl Renderer for Exporter {
     fn format(&self) -> &str {
-        self.format.name()
+        let is_marked = self.options.breakpoints && self.format == Format::Anthropic;
+        if is_marked { MARKED } else { self.format.name() }
     }
 
     fn version(&self) -> u32 {

@@ -1,11 +1,11 @@
-//! A1 to A7.
+//! A1 to A8.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
 use super::{Findings, first_change, kind_of, list, text};
-use crate::export::preserves_thinking;
+use crate::export::{BREAKPOINT_COUNT_MAX, preserves_thinking};
 
 pub(super) fn check(body: &Value, previous: Option<&Value>, model: Option<&str>, out: &mut Findings) {
     let Some((base, messages)) = out.messages(body, "messages") else { return };
@@ -82,8 +82,75 @@ pub(super) fn check(body: &Value, previous: Option<&Value>, model: Option<&str>,
         unanswered(&calls, &calls_at, out);
     }
     present(body, &base, messages, out);
+    marks(body, &base, messages, out);
     if let Some(previous) = previous {
-        bound(body, &base, messages, previous, model, out);
+        // Marks for the cache move from request to request; they are no change.
+        let (mut body, mut previous) = (body.clone(), previous.clone());
+        unmark(&mut body);
+        unmark(&mut previous);
+        let mut ignored = Findings::default();
+        if let Some((_, messages)) = ignored.messages(&body, "messages") {
+            bound(&body, &base, messages, &previous, model, out);
+        }
+    }
+}
+
+/// Marks for the cache: at most four, and none on reasoning.
+fn marks(body: &Value, base: &str, messages: &[Value], out: &mut Findings) {
+    let is_marked = |block: &&Value| block.get("cache_control").is_some_and(|mark| !mark.is_null());
+    let head = ["tools", "system"].into_iter().flat_map(|name| list(body, name)).filter(is_marked).count();
+    let mut count = head + usize::from(is_marked(&body));
+    for (number, message) in messages.iter().enumerate() {
+        for (place, block) in list(message, "content").iter().enumerate() {
+            count += list(block, "content").iter().filter(is_marked).count();
+            if !is_marked(&block) {
+                continue;
+            }
+            count += 1;
+            if is_thinking(block) {
+                let says = "messages.N.content.N.thinking.cache_control: Extra inputs are not permitted";
+                let at = format!("{base}/{number}/content/{place}/cache_control");
+                out.add("A8", at, "no mark on reasoning", "one", says);
+            }
+        }
+    }
+    if count > BREAKPOINT_COUNT_MAX {
+        let says = format!("A maximum of 4 blocks with cache_control may be provided. Found {count}.");
+        out.add("A8", base.to_owned(), "at most four marks for the cache", count.to_string(), says);
+    }
+}
+
+/// Takes marks out of a body; a prompt or a content of one text is that text again.
+fn unmark(body: &mut Value) {
+    let Some(body) = body.as_object_mut() else { return };
+    body.remove("cache_control");
+    for name in ["tools", "system", "messages"] {
+        for block in body.get_mut(name).and_then(Value::as_array_mut).into_iter().flatten() {
+            if let Some(fields) = block.as_object_mut() {
+                fields.remove("cache_control");
+            }
+            for inner in block.get_mut("content").and_then(Value::as_array_mut).into_iter().flatten() {
+                if let Some(fields) = inner.as_object_mut() {
+                    fields.remove("cache_control");
+                }
+            }
+            if name == "messages" {
+                as_text(block.get_mut("content"));
+            }
+        }
+    }
+    as_text(body.get_mut("system"));
+}
+
+/// One block that is nothing but a text is the same as the text.
+fn as_text(content: Option<&mut Value>) {
+    let Some(content) = content else { return };
+    let alone = match content.as_array().map(Vec::as_slice) {
+        Some([block]) if text(block, "type") == Some("text") => block.as_object(),
+        _ => None,
+    };
+    if let Some(text) = alone.filter(|block| block.len() == 2).and_then(|block| block.get("text")).cloned() {
+        *content = text;
     }
 }
 

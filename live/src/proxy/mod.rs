@@ -6,13 +6,14 @@
 //!                      '--> behind the answer: a record of the request in the session's stream
 //! ```
 //!
-//! Nothing is changed on the way but the name of the host that is spoken to. What is recorded is made of copies, behind the
+//! In mode `record` nothing is changed on the way but the name of the host that is spoken to. What is recorded is made of copies, behind the
 //! answer: a store that fails costs the record. Headers are never recorded, nor what follows the `?` of a path: keys are
 //! in them.
 
 pub mod identity;
 pub mod prune;
 pub mod record;
+pub mod sent;
 #[cfg(feature = "proxy")]
 pub mod server;
 

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! The host makes the request and goes on having everything whole, so each request is changed anew, in the same way until a
-//! rewrite pays. What is not understood stays: another API, a body that is packed, a request without tools, calls that the
+//! rewrite pays. Anthropic's cache is told by marks where to keep what it read, beside those that the host set. What is not understood stays: another API, a body that is packed, a request without tools, calls that the
 //! store does not know. All of these are counted.
 
 use std::borrow::Cow;
@@ -20,12 +20,13 @@ use acpdb_engine::fold::ItemKind;
 use acpdb_engine::fold::serving::{Prices, ServeMode};
 use acpdb_engine::store::ServeOptions;
 use acpdb_engine::{Error, Store};
-use acpdb_hosts::export::preserves_thinking;
+use acpdb_hosts::export::{preserves_thinking, with_breakpoints};
 use acpdb_hosts::import::{Format, json};
 use acpdb_query::cost::PriceTable;
 use serde::{Deserialize, Serialize};
 
 use super::identity::Identity;
+use super::sent::Sent;
 use crate::plugin::shown::{self, Shown};
 use crate::recording;
 
@@ -41,6 +42,8 @@ pub struct Pruned {
     pub unknown: usize,
     /// Bytes of the body as the host made it.
     pub bytes_before: usize,
+    /// Marks for the provider's cache that were set beside those of the host.
+    pub breakpoints: usize,
     /// The context that was recorded as sent.
     pub seq: Option<u64>,
     /// Why nothing was changed.
@@ -135,6 +138,7 @@ pub fn prune(
     path: &str,
     body: &[u8],
     places: &Places,
+    sent: &Sent,
 ) -> (Option<Vec<u8>>, Pruned) {
     let mut pruned = Pruned { bytes_before: body.len(), ..Pruned::default() };
     let untouched = |mut pruned: Pruned, why: &str| {
@@ -157,13 +161,34 @@ pub fn prune(
                 edits.message(api, message);
             }
             (pruned.changes, pruned.unknown) = (edits.list.len(), edits.unknown);
-            if edits.list.is_empty() {
-                return (None, pruned);
+            let made = if edits.list.is_empty() { Cow::Borrowed(text) } else { Cow::Owned(edits.apply()) };
+            let made = match api {
+                Api::Messages => marked(made, identity, sent, &mut pruned),
+                Api::Responses | Api::Chat => made,
+            };
+            match made {
+                Cow::Borrowed(_) => (None, pruned),
+                Cow::Owned(made) => (Some(made.into_bytes()), pruned),
             }
-            (Some(edits.apply().into_bytes()), pruned)
         }
         Err(error) => untouched(pruned, &error.to_string()),
     }
+}
+
+/// The request with marks for the provider's cache; it is kept for the next one.
+fn marked<'a>(made: Cow<'a, str>, identity: &Identity, sent: &Sent, pruned: &mut Pruned) -> Cow<'a, str> {
+    let before = sent.take(identity);
+    let marks = |body: &str| body.matches(r#""cache_control":"#).count();
+    let marked = match with_breakpoints(&made, before.as_deref()) {
+        Cow::Borrowed(_) => None,
+        Cow::Owned(marked) => {
+            pruned.breakpoints = marks(&marked).saturating_sub(marks(&made));
+            Some(marked)
+        }
+    };
+    let made = marked.map_or(made, Cow::Owned);
+    sent.keep(identity, made.clone().into_owned());
+    made
 }
 
 /// What the store serves of a session.

@@ -21,6 +21,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use super::identity::{self, Identity};
 use super::prune::{Places, Pruned, prune};
 use super::record::{Exchange, KEPT_BYTES_MAX, record};
+use super::sent::Sent;
 use super::{ProxyError, may_listen};
 
 /// The header in which a client sends the token of a proxy that others can reach.
@@ -53,6 +54,7 @@ struct Proxy {
     base: String,
     token: Option<String>,
     prune: Option<Places>,
+    sent: Arc<Sent>,
     client: Outgoing,
 }
 
@@ -81,6 +83,7 @@ pub fn serve(store: Store, options: &Options, ready: &mut dyn FnMut(SocketAddr))
         base: upstream.path().trim_end_matches('/').to_owned(),
         token: options.token.clone(),
         prune: options.prune.clone(),
+        sent: Arc::default(),
         client: client.http1_preserve_header_case(true).build(connector),
     });
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -206,8 +209,8 @@ impl Proxy {
         let body = body.collect().await?.to_bytes();
         let work = {
             let (store, identity, places) = (self.store.clone(), identity.clone(), places.clone());
-            let (path, body) = (path.to_owned(), body.clone());
-            tokio::task::spawn_blocking(move || prune(&store, &identity, &path, &body, &places))
+            let (path, body, sent) = (path.to_owned(), body.clone(), Arc::clone(&self.sent));
+            tokio::task::spawn_blocking(move || prune(&store, &identity, &path, &body, &places, &sent))
         };
         let late = |why: &str| {
             (None, Pruned { untouched: Some(why.to_owned()), bytes_before: body.len(), ..Pruned::default() })

@@ -240,6 +240,7 @@ mod pruning {
 
     use crate::proxy::identity::Identity;
     use crate::proxy::prune::{Places, prune};
+    use crate::proxy::sent::Sent;
 
     fn store(folder: &std::path::Path) -> Store {
         let store = Store::builder(folder.join("store"))
@@ -274,7 +275,7 @@ mod pruning {
             json!({"type": "tool_result", "tool_use_id": id, "content": [{"type": "text", "text": "é \\ fn"}],
             "cache_control": {"type": "ephemeral"}})
         };
-        let anthropic = json!({"model": "claude-lab", "big": 1e21, "tools": [{"name": "Read"}], "messages": [
+        let anthropic = json!({"model": "claude-lab", "big": 1e21, "tools": [{"name": "Read", "cache_control": {"type": "ephemeral"}}], "messages": [
             {"role": "user", "content": "Look."},
             {"role": "user", "content": [result("c1"), result("c2"), result("c9")]}]});
         let output = |id: &str| json!({"type": "function_call_output", "call_id": id, "output": "long"});
@@ -289,17 +290,107 @@ mod pruning {
             let folder = tempfile::tempdir().unwrap();
             let store = store(folder.path());
             let identity = Identity { host: "claude-code", session: "one".to_owned() };
-            let (made, pruned) =
-                prune(&store, &identity, path, body.to_string().as_bytes(), &Places::default());
+            let (made, pruned) = prune(
+                &store,
+                &identity,
+                path,
+                body.to_string().as_bytes(),
+                &Places::default(),
+                &Sent::default(),
+            );
             let mut expected = body.clone();
             *expected.pointer_mut(place).unwrap() = HIDDEN.into();
             let made = String::from_utf8(made.unwrap()).unwrap();
             assert_eq!(made, expected.to_string(), "{path}");
             assert_eq!((pruned.changes, pruned.unknown), (1, 1), "{path}");
             // Asked again, the same; the log says what was sent.
-            let (again, _) = prune(&store, &identity, path, body.to_string().as_bytes(), &Places::default());
+            let (again, _) = prune(
+                &store,
+                &identity,
+                path,
+                body.to_string().as_bytes(),
+                &Places::default(),
+                &Sent::default(),
+            );
             assert_eq!(again.unwrap(), made.as_bytes());
         }
+    }
+
+    /// Places of marks in a request.
+    fn marks(body: &Value) -> Vec<String> {
+        let mut found = Vec::new();
+        for name in ["tools", "system"] {
+            let blocks = body[name].as_array().into_iter().flatten().enumerate();
+            let marked = blocks.filter(|(_, block)| block.get("cache_control").is_some());
+            found.extend(marked.map(|(place, _)| format!("{name} {place}")));
+        }
+        for (number, message) in body["messages"].as_array().unwrap().iter().enumerate() {
+            let blocks = message["content"].as_array().into_iter().flatten().enumerate();
+            let marked = blocks.filter(|(_, block)| block.get("cache_control").is_some());
+            found.extend(marked.map(|(place, _)| format!("{number} {place}")));
+        }
+        found
+    }
+
+    #[test]
+    fn the_cache_is_told_where_to_keep_what_it_read() {
+        use acpdb_hosts::export::Format;
+        use acpdb_hosts::lint::{Known, lint};
+        let folder = tempfile::tempdir().unwrap();
+        let store = store(folder.path());
+        let info = StreamInfo::session("claude-code", "one");
+        let identity = Identity { host: "claude-code", session: "one".to_owned() };
+        let sent = Sent::default();
+        let mark = json!({"type": "ephemeral", "ttl": "1h"});
+        let ask = json!({"role": "user", "content": "Look."});
+        let call = |id: &str| json!({"role": "assistant", "content": [{"type": "tool_use", "id": id, "name": "Read", "input": {}}]});
+        let result = |id: &str| json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": id, "content": LONG}]});
+        let mut before: Option<Vec<u8>> = None;
+        let mut send = |tools: Value, messages: Vec<Value>| {
+            let body =
+                json!({"model": "claude-lab", "system": "Help.", "tools": tools, "messages": messages});
+            let (made, pruned) = prune(
+                &store,
+                &identity,
+                "/v1/messages",
+                body.to_string().as_bytes(),
+                &Places::default(),
+                &sent,
+            );
+            let made = made.unwrap_or_else(|| body.to_string().into_bytes());
+            let findings = lint(Format::Anthropic, &made, Known { previous: before.as_deref(), model: None });
+            assert!(findings.is_empty(), "{findings:?}");
+            let value: Value = serde_json::from_slice(&made).unwrap();
+            before = Some(made);
+            (marks(&value), pruned.breakpoints)
+        };
+        let told = |places: &[&str]| places.iter().map(|place| (*place).to_owned()).collect::<Vec<_>>();
+        let plain = json!([{"name": "Read"}]);
+        let mut messages = vec![ask, call("c0"), result("c0"), call("c3"), result("c3")];
+        assert_eq!(send(plain.clone(), messages.clone()), (told(&["system 0", "2 0", "4 0"]), 3));
+        messages.extend([call("c4"), result("c4")]);
+        assert_eq!(send(plain.clone(), messages.clone()), (told(&["system 0", "4 0", "6 0"]), 3));
+        // A result that was sent is hidden: the last end before it is marked, too.
+        let hide = |id: &str| {
+            let again = |step: &str, call: &str| {
+                [
+                    Entry::step(step),
+                    Entry::tool_started(call, "Read", r#"{"file_path":"/p/b.rs"}"#),
+                    Entry::tool_completed(call, LONG),
+                ]
+            };
+            let entries = again(&format!("{id}-1"), id).into_iter().chain(again(&format!("{id}-2"), "c9"));
+            let _ = store.append(&info, entries.collect()).unwrap();
+        };
+        hide("c3");
+        messages.extend([call("c9"), result("c9")]);
+        assert_eq!(send(plain, messages.clone()), (told(&["system 0", "2 0", "6 0", "8 0"]), 4));
+        // Marks of the host count against the four, and say how long.
+        messages.extend([call("c5"), result("c5")]);
+        let own = json!([{"name": "Read", "cache_control": mark}, {"name": "Edit", "cache_control": mark}]);
+        assert_eq!(send(own, messages.clone()), (told(&["tools 0", "tools 1", "8 0", "10 0"]), 2));
+        let last = before.unwrap();
+        assert_eq!(String::from_utf8_lossy(&last).matches(r#""ttl":"1h""#).count(), 4);
     }
 
     #[test]
@@ -315,7 +406,14 @@ mod pruning {
             ("one", "/v1/messages", r#"{"messages":[]}"#, "a request without tools"),
             ("none", "/v1/messages", whole, "there is no"),
         ] {
-            let (made, pruned) = prune(&store, &identity(session), path, body.as_bytes(), &Places::default());
+            let (made, pruned) = prune(
+                &store,
+                &identity(session),
+                path,
+                body.as_bytes(),
+                &Places::default(),
+                &Sent::default(),
+            );
             assert_eq!(made, None, "{path} {body}");
             let said = pruned.untouched.unwrap_or_default();
             assert!(said.contains(why) || session == "none" && !said.is_empty(), "{path} {body}: {said}");
@@ -346,7 +444,14 @@ mod pruning {
             {"type": "tool_use", "id": "c2", "name": "Read", "input": {}}]});
         let ask = |messages: Value| {
             let body = json!({"model": "claude-opus-5-5", "tools": [{}], "messages": messages}).to_string();
-            let (made, _) = prune(&store, &identity, "/v1/messages", body.as_bytes(), &Places::default());
+            let (made, _) = prune(
+                &store,
+                &identity,
+                "/v1/messages",
+                body.as_bytes(),
+                &Places::default(),
+                &Sent::default(),
+            );
             let made: Option<Value> = made.map(|made| serde_json::from_slice(&made).unwrap());
             made.unwrap_or_else(|| serde_json::from_str(&body).unwrap())
         };

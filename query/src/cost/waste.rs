@@ -184,7 +184,8 @@ pub fn waste(
     }
     let ways = WASTE_WAYS.iter().map(|(name, preset, mode)| {
         let policy = Policy::preset(preset).map(Arc::new);
-        let setup = Setup { name: (*preset).to_owned(), policy, mode: Some(*mode), prices: Some(prices) };
+        let plain = Setup::nothing(Some(prices));
+        let setup = Setup { name: (*preset).to_owned(), policy, mode: Some(*mode), ..plain };
         let cost = input * simulate::run(&recording, &setup).price_with_fetches() / nothing;
         Way { name, policy: preset, mode: mode.label(), input: cost, saved: input - cost }
     });

@@ -31,7 +31,7 @@ pub use missed::Missed;
 pub use prices::{PriceList, PriceListError};
 pub use recording::Recording;
 pub use report::{Row, row};
-pub use run::{run, trace};
+pub use run::{run, run_all, trace};
 pub use trace::{Traced, TracedRequest, TracedSlot};
 
 /// What is simulated.
@@ -45,6 +45,8 @@ pub struct Setup {
     pub mode: Option<ServeMode>,
     /// The prices; `None`: the policy's.
     pub prices: Option<Prices>,
+    /// Most requests that keep the cache warm while nothing is asked, each just before it would be cold.
+    pub warm_requests_max: u32,
 }
 
 impl Setup {
@@ -56,6 +58,7 @@ impl Setup {
             policy: Some(Arc::new(policy)),
             mode: Some(ServeMode::AppendOnly),
             prices,
+            warm_requests_max: 0,
         }
     }
 }
@@ -96,19 +99,23 @@ pub struct Outcome {
     pub blind_count: u64,
     /// Outputs that were sent with pointers.
     pub pointed_count: u64,
+    /// Requests that kept the cache warm.
+    pub warm_count: u64,
+    /// What they cost.
+    pub warm_price: f64,
     /// What the model used although it was hidden, case by case.
     pub missed: Vec<Missed>,
 }
 
 impl Outcome {
-    /// What all requests cost.
+    /// What all requests cost, those that kept the cache warm among them.
     pub fn price(&self) -> f64 {
-        self.requests.iter().map(|request| request.price).sum()
+        self.requests.iter().map(|request| request.price).sum::<f64>() + self.warm_price
     }
 
     /// What they cost with what had to be fetched again.
     pub fn price_with_fetches(&self) -> f64 {
-        self.requests.iter().map(|request| request.price_with_fetches).sum()
+        self.requests.iter().map(|request| request.price_with_fetches).sum::<f64>() + self.warm_price
     }
 
     /// Tokens of all requests.

@@ -42,6 +42,8 @@ pub struct Row {
     pub blind_edits_unpruned: f64,
     /// Of all requests: the answer used what was hidden.
     pub steps_affected: f64,
+    /// Requests that kept the cache warm; their cost is in the price.
+    pub warm_requests: u64,
     /// What the input of the sessions costs whose model is known, in dollars; only at prices by model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dollars: Option<f64>,
@@ -87,6 +89,7 @@ pub fn row<'o>(
         blind_edits: 0.0,
         blind_edits_unpruned: 0.0,
         steps_affected: 0.0,
+        warm_requests: 0,
         dollars: None,
         missed: Vec::new(),
     };
@@ -112,6 +115,7 @@ pub fn row<'o>(
         affected += outcome.affected_count;
         edits += outcome.edit_count;
         blind += outcome.blind_count;
+        row.warm_requests += outcome.warm_count;
         blind_unpruned += nothing.blind_count;
     }
     row.price_ratio = ratio(price, price_unpruned);

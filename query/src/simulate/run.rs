@@ -5,16 +5,18 @@
 //! event  -> fold -> effects -> slots.current            step -> point | plan | apply | count -> slots.sent
 //! ```
 
+mod warm;
 mod words;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use acpdb_engine::event::{Actor, Face, PartKind, Payload, PolicySet, Recorded, Stamp, ToolClass, TurnKind};
-use acpdb_engine::fold::serving::{Prices, ServeMode, ServeSettings};
+use acpdb_engine::fold::serving::{FlushRule, Prices, ServeMode, ServeSettings};
 use acpdb_engine::fold::{CauseView, FaceView, ItemKind, Ix, Policy, State, World};
 use acpdb_engine::ids::{BodyId, ItemId, Micros, Origin, Seq, StreamId};
 use acpdb_engine::serve::plan::{Advice, Bound, Cache, Candidate, bound_before, is_cold, plan};
-use acpdb_engine::serve::point::{Run, Seen};
+use acpdb_engine::serve::point::{PointLimits, Run, Seen};
 
 use super::recording::{Recording, is_written_by_model};
 use super::{Missed, Outcome, Request, Setup, Traced, TracedRequest};
@@ -66,11 +68,15 @@ struct Simulation<'r> {
     settings: ServeSettings,
     prices: Prices,
     slots: Vec<Slot>,
+    /// Tokens of all slots as sent.
+    sent_tokens: u64,
     places: HashMap<(ItemId, Face), usize>,
     /// Slots that are not sent yet.
     new: Vec<usize>,
     /// Slots whose current form differs from the one applied.
     pending: Vec<usize>,
+    /// Something changed that cannot wait; nothing is pending that cannot, unless it did.
+    may_be_forced: bool,
     seen: Seen,
     /// For each text seen: its slot.
     seen_slots: Vec<usize>,
@@ -78,6 +84,8 @@ struct Simulation<'r> {
     pointers: HashMap<usize, Vec<(usize, u64)>>,
     cache: Cache,
     responded_at: Option<Micros>,
+    /// Most requests that keep the cache warm.
+    warm_requests_max: u32,
     model: Option<String>,
     visible: Vec<u32>,
     /// The same of lines that edits replace.
@@ -94,88 +102,73 @@ struct Simulation<'r> {
 
 /// Simulates a session. Cost: O(its events and texts); nothing is recorded.
 pub fn run(recording: &Recording, setup: &Setup) -> Outcome {
-    play(recording, setup, None).0
+    run_all(recording, std::slice::from_ref(setup)).pop().unwrap_or_default()
+}
+
+/// Simulates a session under many setups, each as [`run`] does. Those of one policy share its fold: modes and prices change
+/// nothing in it.
+pub fn run_all(recording: &Recording, setups: &[Setup]) -> Vec<Outcome> {
+    let is_same = |one: &Setup, other: &Setup| match (&one.policy, &other.policy) {
+        (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+        (None, None) => true,
+        _ => false,
+    };
+    let mut outcomes: Vec<Option<Outcome>> = setups.iter().map(|_| None).collect();
+    for (place, setup) in setups.iter().enumerate() {
+        if outcomes.get(place).is_some_and(Option::is_some) {
+            continue;
+        }
+        let group: Vec<(usize, &Setup)> =
+            setups.iter().enumerate().filter(|(_, other)| is_same(setup, other)).collect();
+        let members: Vec<&Setup> = group.iter().map(|(_, setup)| *setup).collect();
+        for ((place, _), (outcome, _)) in group.iter().zip(play(recording, &members, None)) {
+            if let Some(known) = outcomes.get_mut(*place) {
+                *known = Some(outcome);
+            }
+        }
+    }
+    outcomes.into_iter().flatten().collect()
 }
 
 /// Simulates a session and tells what the decisions were made about.
 pub fn trace(recording: &Recording, setup: &Setup) -> (Outcome, Vec<Traced>) {
     let first = Traced { prefix_tokens: recording.prefix_tokens, ..Traced::default() };
-    let (outcome, traced) = play(recording, setup, Some(vec![first]));
+    let (outcome, traced) = play(recording, &[setup], Some(vec![first])).pop().unwrap_or_default();
     (outcome, traced.unwrap_or_default())
 }
 
-fn play(recording: &Recording, setup: &Setup, traced: Option<Vec<Traced>>) -> (Outcome, Option<Vec<Traced>>) {
+/// Folds a session once, under the policy that all `setups` have; the first of them is traced.
+fn play(
+    recording: &Recording,
+    setups: &[&Setup],
+    mut traced: Option<Vec<Traced>>,
+) -> Vec<(Outcome, Option<Vec<Traced>>)> {
     let mut world = World::default();
-    let policy = setup.policy.clone();
+    let policy = setups.first().and_then(|setup| setup.policy.clone());
     if let Some(policy) = &policy {
         let _ = world.apply(&policy_set(policy));
     }
-    let mut simulation = Simulation {
-        recording,
-        settings: ServeSettings::default(),
-        prices: Prices::default(),
-        slots: Vec::new(),
-        places: HashMap::new(),
-        new: Vec::new(),
-        pending: Vec::new(),
-        seen: Seen::default(),
-        seen_slots: Vec::new(),
-        pointers: HashMap::new(),
-        cache: Cache { cold: true, prefix_tokens: recording.prefix_tokens, ..Cache::default() },
-        responded_at: None,
-        model: None,
-        visible: vec![0; recording.word_count()],
-        visible_lines: vec![0; recording.line_count],
-        hidden_by: HashMap::new(),
-        fetched: Vec::new(),
-        fetch_turns: u32::MAX,
-        outcome: Outcome::default(),
-        traced,
-    };
+    let mut simulations: Vec<(&Setup, Simulation<'_>)> =
+        setups.iter().map(|setup| (*setup, Simulation::of(recording, traced.take()))).collect();
     for recorded in &recording.events {
         if policy.is_some() && matches!(recorded.event.payload, Payload::PolicySet(_)) {
             continue;
         }
         let effects = world.apply(recorded);
         let Some(state) = world.stream(recording.stream) else { continue };
-        if matches!(recorded.event.payload, Payload::Erased(_)) {
-            simulation.look_again(state, recorded.seq);
-        }
-        if recorded.event.stream != recording.stream {
-            continue;
-        }
-        simulation.settle(state, setup, recorded.seq);
-        match &recorded.event.payload {
-            Payload::ContextReplaced(_) | Payload::Rewound(_) | Payload::Forked(_) => {
-                simulation.begin_anew(state, recorded.seq);
-            }
-            _ => {
-                let mut faces: Vec<(ItemId, Face)> =
-                    effects.changes.iter().map(|change| (change.item, change.face)).collect();
-                faces.sort_unstable_by_key(|(item, face)| (*item, *face));
-                for (item, face) in faces {
-                    simulation.change(state, item, face, recorded.seq);
-                }
-            }
-        }
-        match &recorded.event.payload {
-            Payload::TurnStarted(turn) if turn.kind == TurnKind::Prompt => {
-                simulation.cache.is_after_prompt = true;
-            }
-            Payload::TurnStarted(turn) if turn.kind == TurnKind::Step => {
-                let now = Recording::time(recorded);
-                let model = recording.models.get(&turn.key).cloned();
-                simulation.request(state.turn(recorded.seq).get(), now, model);
-                simulation.responded_at = now.or(simulation.responded_at);
-            }
-            _ if recorded.event.stamp.actor == Actor::Assistant => {
-                let time = Recording::time(recorded);
-                simulation.responded_at = simulation.responded_at.max(time);
-            }
-            _ => {}
+        let mut faces: Vec<(ItemId, Face)> =
+            effects.changes.iter().map(|change| (change.item, change.face)).collect();
+        faces.sort_unstable_by_key(|(item, face)| (*item, *face));
+        for (setup, simulation) in &mut simulations {
+            simulation.meet(state, setup, recorded, &faces);
         }
     }
-    (simulation.outcome, simulation.traced)
+    let ended = simulations.into_iter().map(|(_, mut simulation)| {
+        // That nothing more comes is known only later.
+        simulation.keep_warm(None);
+        (simulation.outcome, simulation.traced)
+    });
+    ended.collect()
 }
 
 /// The policy as the first event of all.
@@ -231,7 +224,72 @@ fn float(tokens: u64) -> f64 {
     tokens as f64
 }
 
-impl Simulation<'_> {
+impl<'r> Simulation<'r> {
+    fn of(recording: &'r Recording, traced: Option<Vec<Traced>>) -> Self {
+        Self {
+            recording,
+            settings: ServeSettings::default(),
+            prices: Prices::default(),
+            slots: Vec::new(),
+            sent_tokens: 0,
+            places: HashMap::new(),
+            new: Vec::new(),
+            pending: Vec::new(),
+            may_be_forced: false,
+            seen: Seen::default(),
+            seen_slots: Vec::new(),
+            pointers: HashMap::new(),
+            cache: Cache { cold: true, prefix_tokens: recording.prefix_tokens, ..Cache::default() },
+            responded_at: None,
+            warm_requests_max: 0,
+            model: None,
+            visible: vec![0; recording.word_count()],
+            visible_lines: vec![0; recording.line_count],
+            hidden_by: HashMap::new(),
+            fetched: Vec::new(),
+            fetch_turns: u32::MAX,
+            outcome: Outcome::default(),
+            traced,
+        }
+    }
+
+    /// An event that was folded, and the faces that look different by it.
+    fn meet(&mut self, state: &State, setup: &Setup, recorded: &Recorded, faces: &[(ItemId, Face)]) {
+        if matches!(recorded.event.payload, Payload::Erased(_)) {
+            self.look_again(state, recorded.seq);
+        }
+        if recorded.event.stream != self.recording.stream {
+            return;
+        }
+        match &recorded.event.payload {
+            Payload::ContextReplaced(_) | Payload::Rewound(_) | Payload::Forked(_) => {
+                self.begin_anew(state, recorded.seq);
+            }
+            _ => {
+                for (item, face) in faces {
+                    self.change(state, *item, *face, recorded.seq);
+                }
+            }
+        }
+        match &recorded.event.payload {
+            Payload::TurnStarted(turn) if turn.kind == TurnKind::Prompt => {
+                self.cache.is_after_prompt = true;
+            }
+            Payload::TurnStarted(turn) if turn.kind == TurnKind::Step => {
+                let now = Recording::time(recorded);
+                let model = self.recording.models.get(&turn.key).cloned();
+                self.settle(state, setup, recorded.seq);
+                self.request(state.turn(recorded.seq).get(), now, model);
+                self.responded_at = now.or(self.responded_at);
+            }
+            _ if recorded.event.stamp.actor == Actor::Assistant => {
+                let time = Recording::time(recorded);
+                self.responded_at = self.responded_at.max(time);
+            }
+            _ => {}
+        }
+    }
+
     /// The context under way, where what is met is kept.
     fn traced(&mut self) -> Option<&mut Traced> {
         self.traced.as_mut()?.last_mut()
@@ -240,6 +298,7 @@ impl Simulation<'_> {
     /// Mode and prices are the policy's, unless asked otherwise.
     fn settle(&mut self, state: &State, setup: &Setup, at: Seq) {
         self.settings = state.policy(at).serve;
+        self.warm_requests_max = setup.warm_requests_max;
         self.settings.mode = setup.mode.unwrap_or(self.settings.mode);
         self.settings.price = setup.prices.unwrap_or(self.settings.price);
         self.prices = self.settings.price;
@@ -249,6 +308,8 @@ impl Simulation<'_> {
     /// The host put another context in place of this one.
     fn begin_anew(&mut self, state: &State, at: Seq) {
         self.slots.clear();
+        self.sent_tokens = 0;
+        self.may_be_forced = false;
         self.places.clear();
         self.new.clear();
         self.pending.clear();
@@ -306,6 +367,7 @@ impl Simulation<'_> {
             }
             // Shown again on request.
             slot.forced |= current > slot.current;
+            self.may_be_forced |= slot.forced;
             if let Some(cause) = &view.cause {
                 slot.rule.clear();
                 slot.rule.push_str(rule_of(cause));
@@ -354,6 +416,9 @@ impl Simulation<'_> {
     fn request(&mut self, turn: u32, now: Option<Micros>, model: Option<String>) {
         self.fetched.retain(|(until, _)| *until > turn);
         self.look_back(turn);
+        if now.is_some() {
+            self.keep_warm(now);
+        }
         let idle = self.responded_at.zip(now);
         let switched = self.model.is_some() && model.is_some() && self.model != model;
         self.cache.cold = self.outcome.requests.is_empty()
@@ -377,8 +442,7 @@ impl Simulation<'_> {
         if let Some(traced) = self.traced() {
             traced.requests.push(TracedRequest { at: now, cold, slots_before, forced, cut });
         }
-        let total =
-            self.slots.iter().fold(self.cache.prefix_tokens, |sum, slot| sum.saturating_add(slot.sent));
+        let total = self.cache.prefix_tokens.saturating_add(self.sent_tokens);
         let read = self.read(cut, now, total);
         let price = |read: u64, total: u64| {
             self.prices.read * float(read) + self.prices.write * float(total.saturating_sub(read))
@@ -426,6 +490,15 @@ impl Simulation<'_> {
 
     /// From where on what is pending is applied, and from where on it must be.
     fn cut(&mut self, now: Option<Micros>) -> (Option<usize>, Option<usize>) {
+        let cannot = match (self.settings.mode, self.settings.rule) {
+            (ServeMode::AppendOnly, _) => true,
+            (ServeMode::Batched, FlushRule::Cold) => !self.cache.cold,
+            (ServeMode::Batched, FlushRule::Prompts) => !self.cache.cold && !self.cache.is_after_prompt,
+            _ => false,
+        };
+        if cannot && !self.may_be_forced {
+            return (None, None);
+        }
         self.pending.sort_unstable();
         let runs = self.runs();
         let mut candidates: Vec<Candidate> = Vec::new();
@@ -442,6 +515,7 @@ impl Simulation<'_> {
                 candidates.push(Candidate { position, gain, waited: slot.waited });
             }
         }
+        self.may_be_forced = forced.is_some();
         candidates.sort_by_key(|candidate| candidate.position);
         let planned = plan(&candidates, &self.cache, &self.settings, now);
         let planned = match planned.advice {
@@ -496,6 +570,7 @@ impl Simulation<'_> {
             slot.is_pending = false;
             slot.forced = false;
             slot.applied = slot.current;
+            self.sent_tokens = self.sent_tokens.saturating_sub(slot.sent).saturating_add(slot.current);
             slot.sent = slot.current;
             let hidden = slot.is_hidden();
             let seen = slot.seen.clone();
@@ -512,6 +587,7 @@ impl Simulation<'_> {
                     for (by, saved) in self.pointers.remove(&number).unwrap_or_default() {
                         if let Some(slot) = self.slots.get_mut(by) {
                             slot.sent = slot.sent.saturating_add(saved);
+                            self.sent_tokens = self.sent_tokens.saturating_add(saved);
                             slot.runs.retain(|run| run.source != number);
                         }
                     }
@@ -531,6 +607,7 @@ impl Simulation<'_> {
             slot.is_pending = false;
             slot.forced = false;
             slot.applied = slot.current;
+            self.sent_tokens = self.sent_tokens.saturating_sub(slot.sent).saturating_add(slot.current);
             slot.sent = slot.current;
             let hidden = slot.is_hidden();
             self.show_words(place, !hidden);
@@ -552,7 +629,7 @@ impl Simulation<'_> {
             let Some(text) = self.recording.texts.get(&(*body, *params)) else { continue };
             for lines in &text.lines {
                 let runs = if is_output {
-                    self.seen.point(lines, self.settings.pointing_tokens_min)
+                    self.seen.point(lines, PointLimits::from(&self.settings))
                 } else {
                     Vec::new()
                 };
@@ -578,7 +655,9 @@ impl Simulation<'_> {
             self.outcome.pointed_count += 1;
         }
         if let Some(slot) = self.slots.get_mut(place) {
-            slot.sent = slot.sent.saturating_sub(saved);
+            let sent = slot.sent.saturating_sub(saved);
+            self.sent_tokens = self.sent_tokens.saturating_sub(slot.sent.saturating_sub(sent));
+            slot.sent = sent;
             slot.seen = numbers;
             slot.runs = runs_of_slot;
         }

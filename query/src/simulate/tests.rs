@@ -2,7 +2,7 @@
 
 use acpdb_engine::event::{Payload, TurnKind};
 use acpdb_engine::fold::serving::FlushRule;
-use acpdb_engine::ids::Seq;
+use acpdb_engine::ids::{Micros, Seq};
 use acpdb_engine::testing::Script;
 use acpdb_engine::testing::script::Played;
 use proptest::prelude::*;
@@ -15,7 +15,13 @@ fn recording(played: &Played) -> Recording {
 }
 
 fn setup(policy: Option<Policy>, mode: ServeMode) -> Setup {
-    Setup { name: String::new(), policy: policy.map(Arc::new), mode: Some(mode), prices: None }
+    Setup {
+        name: String::new(),
+        policy: policy.map(Arc::new),
+        mode: Some(mode),
+        prices: None,
+        warm_requests_max: 0,
+    }
 }
 
 /// Tokens of the context at each step, as the fold has them.
@@ -53,6 +59,67 @@ fn doing_nothing_costs_what_everything_costs() {
     for pair in nothing.requests.windows(2) {
         assert_eq!(pair[1].read, pair[0].tokens);
     }
+}
+
+/// A session with pauses between its requests, in seconds.
+fn paused(pauses: &[i64]) -> Recording {
+    let lines: Vec<String> = (1..=pauses.len()).map(|turn| format!("{turn} read f{turn} ok")).collect();
+    let played = Script::parse(&lines.join("\n")).play(&Policy::default());
+    let tape = &played.tape;
+    let mut time = Micros(1_000_000_000_000);
+    let mut pauses = pauses.iter();
+    let mut events = tape.events().to_vec();
+    for recorded in &mut events {
+        if matches!(recorded.event.payload, Payload::TurnStarted(_)) {
+            time = Micros(time.0 + pauses.next().copied().unwrap_or(0) * 1_000_000);
+        }
+        recorded.event.host_time = Some(time);
+    }
+    Recording::of(tape.stream(), events, &|body| tape.body(body))
+}
+
+#[test]
+fn a_cache_that_is_kept_warm_is_read_and_paid_for() {
+    let warm = |recording: &Recording, warm_requests_max: u32| {
+        run(recording, &Setup { warm_requests_max, ..Setup::nothing(Some(Prices::default())) })
+    };
+    let is_cold = |outcome: &Outcome| outcome.requests.iter().map(|it| it.cold).collect::<Vec<_>>();
+    let recording = paused(&[0, 1, 1, 400, 800, 2000, 1]);
+    let none = warm(&recording, 0);
+    assert_eq!(is_cold(&none), [true, false, false, true, true, true, false]);
+    assert_eq!((none.warm_count, none.warm_price), (0, 0.0));
+    // One lasts for two lifetimes of 300 seconds; two are sent in vain in the longest pause, and two behind the end.
+    let one = warm(&recording, 1);
+    assert_eq!(is_cold(&one), [true, false, false, false, true, true, false]);
+    assert_eq!(one.warm_count, 4);
+    let two = warm(&recording, 2);
+    assert_eq!(is_cold(&two), [true, false, false, false, false, true, false]);
+    assert_eq!(two.warm_count, 1 + 2 + 2 + 2);
+    // What is paid is a reading of all that was sent.
+    let tokens = |request: usize| two.requests[request].tokens;
+    let read = tokens(2) + 2 * tokens(3) + 2 * tokens(4) + 2 * tokens(6);
+    #[expect(clippy::cast_precision_loss, reason = "small")]
+    let paid = read as f64 * 0.1;
+    assert!((two.warm_price - paid).abs() < 1e-6, "{} {paid}", two.warm_price);
+    assert!((two.price() - two.requests.iter().map(|it| it.price).sum::<f64>() - paid).abs() < 1e-6);
+    // A session of one or two requests is not taken to go on.
+    assert_eq!(warm(&paused(&[0, 1]), 2).warm_count, 0);
+}
+
+#[test]
+fn many_setups_at_once_are_each_alone() {
+    let recording = paused(&[0, 1, 400, 1, 2]);
+    let economy = Arc::new(Policy::preset("economy").unwrap());
+    let acp = Arc::new(Policy::default());
+    let mut setups = vec![Setup::nothing(None)];
+    for policy in [&acp, &economy, &acp] {
+        for mode in ServeMode::ALL {
+            setups.push(Setup { policy: Some(Arc::clone(policy)), ..setup(None, *mode) });
+        }
+    }
+    setups.push(setup(None, ServeMode::Batched));
+    let alone: Vec<Outcome> = setups.iter().map(|setup| run(&recording, setup)).collect();
+    assert_eq!(run_all(&recording, &setups), alone);
 }
 
 #[test]

@@ -162,6 +162,7 @@ impl Policy {
                 policy.idle.cold_share = 0.5;
                 policy.serve.pointing = true;
                 policy.serve.pointing_tokens_min = 60;
+                policy.serve.pointers_max = 20;
                 policy.serve.horizon = 6.0;
             }
             "calm" => {

@@ -58,6 +58,7 @@ fn presets_differ_in_these_keys() {
         economy serve.horizon 6.0
         economy serve.pointing true
         economy serve.pointing_tokens_min 60
+        economy serve.pointers_max 20
         economy idle.subagents 60
         economy idle.notes 7
         economy idle.reads [30,80,80]
@@ -79,6 +80,7 @@ fn presets_differ_in_these_keys() {
         calm serve.horizon 6.0
         calm serve.pointing true
         calm serve.pointing_tokens_min 60
+        calm serve.pointers_max 20
         calm idle.subagents 60
         calm idle.notes 7
         calm idle.reads [30,80,80]
@@ -101,6 +103,7 @@ fn presets_differ_in_these_keys() {
         safe serve.horizon 6.0
         safe serve.pointing true
         safe serve.pointing_tokens_min 60
+        safe serve.pointers_max 20
         safe idle.subagents 60
         safe idle.notes 7
         safe idle.reads [30,80,80]

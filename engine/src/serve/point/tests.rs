@@ -57,13 +57,16 @@ fn what_is_hidden_is_not_pointed_at_and_what_points_is_not_either() {
     let first = Lines::of(file(0, 40));
     let number = seen.add(&first, &[]);
     let second = Lines::of(format!("again\n{}", file(0, 40)));
-    let runs = seen.point(&second, 100);
+    let runs = seen.point(&second, PointLimits::of(100));
     assert_eq!(runs.len(), 1);
     seen.add(&second, &runs);
     seen.set_shown(number, false);
-    assert_eq!(seen.point(&Lines::of(format!("more\n{}", file(0, 40))), 100), Vec::new());
+    assert_eq!(seen.point(&Lines::of(format!("more\n{}", file(0, 40))), PointLimits::of(100)), Vec::new());
     seen.set_shown(number, true);
-    assert_eq!(seen.point(&Lines::of(format!("more\n{}", file(0, 40))), 100)[0].source, number);
+    assert_eq!(
+        seen.point(&Lines::of(format!("more\n{}", file(0, 40))), PointLimits::of(100))[0].source,
+        number
+    );
 }
 
 proptest! {
@@ -76,7 +79,7 @@ proptest! {
         for text in &texts {
             let text: String = text.iter().map(|n| format!("line number {n} with some more words in it\n")).collect();
             let lines = Lines::of(text);
-            let runs = seen.point(&lines, 20);
+            let runs = seen.point(&lines, PointLimits::of(20));
             let plain: Vec<String> = (0..lines.len()).map(|at| lines.line(at).unwrap().1.to_owned()).collect();
             prop_assert_eq!(resolved(&lines, &runs, &known), plain);
             let shown = pointed(&lines, &runs, &|source| format!("#{source}"));

@@ -1,0 +1,41 @@
+//! What was sent last for each session: where a request differs from it, the provider's cache ends.
+//!
+//! In memory only. After a new start of the proxy one request of each session goes without the mark at its cut.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+
+use super::identity::Identity;
+
+/// Sessions whose last request is kept.
+const SESSION_COUNT_MAX: usize = 16;
+/// Most bytes of a request that is kept.
+const BYTES_MAX: usize = 16 << 20;
+
+/// The last request of each session, the newest session last.
+#[derive(Debug, Default)]
+pub struct Sent {
+    last: Mutex<VecDeque<(Identity, String)>>,
+}
+
+impl Sent {
+    /// The last request of a session.
+    pub fn take(&self, identity: &Identity) -> Option<String> {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = last.iter().position(|(known, _)| known == identity)?;
+        last.remove(place).map(|(_, body)| body)
+    }
+
+    /// Keeps a request; those of the sessions that were quiet longest give way.
+    pub fn keep(&self, identity: &Identity, body: String) {
+        if body.len() > BYTES_MAX {
+            return;
+        }
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        last.retain(|(known, _)| known != identity);
+        last.push_back((identity.clone(), body));
+        while last.len() > SESSION_COUNT_MAX {
+            last.pop_front();
+        }
+    }
+}
