@@ -12,6 +12,7 @@
 mod bill;
 mod requests;
 mod table;
+pub(crate) mod told;
 mod waste;
 
 pub use bill::{Asked, Bill, By, CostRow, Tokens, Unpriced, bill};
