@@ -14,6 +14,10 @@ pub(crate) fn leave(store: &Store) {
     let made =
         spread::silently(&keeping.wanting, |name| Ok(keeping.figures(name)?.map(|row| (name.id, row))));
     let Ok(made) = made else { return };
+    // What looks at a long session folds it too; a fold by a handle that writes is saved if it is long and much of it is new.
+    for (stream, _) in made.iter().flatten().filter(|(_, figures)| figures.is_long()) {
+        let _ = store.view(*stream);
+    }
     if let Some(bytes) = keeping.bytes(made.into_iter().flatten().collect()) {
         let _ = store.put_aside(NAME, &bytes);
     }

@@ -10,7 +10,7 @@ use acpdb_engine::event::Scope;
 use acpdb_engine::ids::{Seq, StreamId};
 use acpdb_engine::{Error, Store, StreamName};
 
-use crate::cost::{PriceTable, Requests, requests};
+use crate::cost::{PriceTable, Pricing, Requests, requests};
 use crate::filter::{Expr, Filter, Term};
 use crate::names::Names;
 use crate::titles::title_at;
@@ -54,9 +54,9 @@ fn of_requests(requests: &Requests, table: Option<&PriceTable>) -> BTreeMap<Stre
             u64::try_from(last.get().saturating_sub(first.get()) / 1_000_000).unwrap_or_default()
         });
     }
+    let mut pricing = table.map(Pricing::of);
     for request in &requests.all {
-        let price =
-            table.and_then(|table| request.model.as_deref().and_then(|model| table.price(model, request.at)));
+        let price = request.model.as_ref().and_then(|model| pricing.as_mut()?.price(model, request.at));
         let dollars = price.and_then(|price| price.dollars(&request.usage, request.tier.as_deref()));
         let root = requests.root(request.stream);
         let both = [Some(request.stream), Some(root).filter(|root| *root != request.stream)];
@@ -65,10 +65,10 @@ fn of_requests(requests: &Requests, table: Option<&PriceTable>) -> BTreeMap<Stre
             if let Some(dollars) = &dollars {
                 *known.cost.get_or_insert_default() += dollars.total();
             }
-            if let Some(model) = request.model.as_ref().filter(|_| stream == request.stream)
-                && let Err(place) = known.models.binary_search(model)
+            if let Some(model) = request.model.as_deref().filter(|_| stream == request.stream)
+                && let Err(place) = known.models.binary_search_by(|known| known.as_str().cmp(model))
             {
-                known.models.insert(place, model.clone());
+                known.models.insert(place, model.to_owned());
             }
         }
     }

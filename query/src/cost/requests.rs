@@ -5,6 +5,7 @@
 //! the key and the counts; and those of a host's fork, which may bear new times, by the counts that it begins with.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
 
 use acpdb_engine::event::{Scope, Usage};
 use acpdb_engine::ids::{Micros, Seq, StreamId};
@@ -23,9 +24,9 @@ pub struct Request {
     /// When, as far as anyone knows.
     pub at: Option<Micros>,
     /// The model.
-    pub model: Option<String>,
+    pub model: Option<Arc<str>>,
     /// The service tier.
-    pub tier: Option<String>,
+    pub tier: Option<Arc<str>>,
     /// Tokens.
     pub usage: Usage,
     /// What the host says that it cost, in dollars.
@@ -80,7 +81,8 @@ impl Requests {
     /// Makes requests of what was told of them, each once.
     pub(crate) fn of(told: Told, names: Vec<StreamName>) -> Self {
         let streams: BTreeMap<StreamId, StreamName> = names.into_iter().map(|name| (name.id, name)).collect();
-        let mut read = Reading::default();
+        let forked = told.forks.iter().flat_map(|(fork, parent)| [*fork, *parent]).collect();
+        let mut read = Reading { forked, ..Reading::default() };
         for telling in told.all {
             read.take(telling);
         }
@@ -101,7 +103,9 @@ struct Reading {
     /// Places by message: what is said of a message later replaces what was said of it before.
     by_message: HashMap<(StreamId, Mark), usize>,
     seen: HashSet<Mark>,
-    /// Requests of each stream as they were told, copies included.
+    /// Streams that are forks which came with a copy, or that such a fork left.
+    forked: HashSet<StreamId>,
+    /// Requests of each of these as they were told, copies included.
     told: HashMap<StreamId, Vec<(Usage, usize)>>,
     copies: u64,
 }
@@ -121,13 +125,17 @@ impl Reading {
         }
         if identity.is_some_and(|identity| !self.seen.insert(identity)) {
             self.copies += 1;
-            self.told.entry(stream).or_default().push((usage, COPY));
+            if self.forked.contains(&stream) {
+                self.told.entry(stream).or_default().push((usage, COPY));
+            }
             return;
         }
         let place = self.all.len();
         self.all.push(Some(request));
         self.by_message.insert((stream, key), place);
-        self.told.entry(stream).or_default().push((usage, place));
+        if self.forked.contains(&stream) {
+            self.told.entry(stream).or_default().push((usage, place));
+        }
     }
 
     /// A fork that came as a copy begins with its parent's requests.

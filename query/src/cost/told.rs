@@ -155,8 +155,8 @@ impl Told {
                     stream,
                     seq: recorded.seq,
                     at,
-                    model: report.model,
-                    tier: report.service_tier,
+                    model: report.model.map(Arc::from),
+                    tier: report.service_tier.map(Arc::from),
                     usage: report.usage,
                     host_says,
                 };

@@ -2,6 +2,7 @@
 //! differences. Whatever else the bytes are, nothing is made of them.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use acpdb_engine::event::Usage;
 use acpdb_engine::ids::{BodyId, Micros, Seq, StreamId, Turn};
@@ -43,7 +44,7 @@ pub(super) fn encode(told: &Told, figures: &BTreeMap<StreamId, Figures>) -> Vec<
     let streams = streams.chain(told.forks.values()).chain(figures.keys()).copied();
     let forked = figures.values().filter_map(|row| Some(row.forked_from?.stream));
     let streams = Table::of(streams.chain(requests().map(|request| request.stream)).chain(forked));
-    let words = |of: fn(&Request) -> Option<&String>| Table::of(requests().filter_map(of).cloned());
+    let words = |of: fn(&Request) -> Option<&Arc<str>>| Table::of(requests().filter_map(of).cloned());
     let models = words(|request| request.model.as_ref());
     let tiers = words(|request| request.tier.as_ref());
     let mut out = Writer::default();
@@ -145,7 +146,7 @@ pub(super) fn decode(bytes: &[u8]) -> Option<(Told, BTreeMap<StreamId, Figures>)
     let _ = (from.number()?, from.number()?);
     let from = &mut from;
     let streams = from.each(|from| from.exactly().map(StreamId))?;
-    let mut words = || from.each(|from| from.text().map(str::to_owned));
+    let mut words = || from.each(|from| from.text().map(Arc::<str>::from));
     let (models, tiers) = (words()?, words()?);
     let stream = |from: &mut Reader<'_>| named(&streams, from)?;
     let (mut seq, mut at) = (0_u64, 0_i64);

@@ -34,6 +34,9 @@ pub const NAME: &str = "sessions";
 /// So many new events are read as fast as what is kept of them.
 const NEW_COUNT_MIN: u64 = 256;
 
+/// Calls of a session whose fold may be worth saving.
+const LONG_CALL_COUNT: u64 = 2048;
+
 /// What a fold of a session comes to, without a text of it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Figures {
@@ -101,6 +104,11 @@ impl Figures {
             rewinds,
             prompt: None,
         }))
+    }
+
+    /// Whether a look at the session takes so long that its fold may be worth saving: a call is some three events.
+    pub const fn is_long(&self) -> bool {
+        self.calls >= LONG_CALL_COUNT
     }
 
     /// The same as a summary. Its name has no title yet.
