@@ -219,14 +219,21 @@ fn no_text_is_kept_and_an_erased_prompt_is_no_title() {
 /// Fails when rows or their bytes change, and the number of the layout does not.
 #[test]
 fn the_layout_is_as_its_number_says() {
-    let bytes = kept(&sample());
-    let (told, figures) = layout::decode(&bytes).unwrap();
-    assert_eq!(layout::encode(&told, &figures), bytes);
+    // Times of a store differ from run to run; so each is put at a place of its own.
+    let (mut told, mut figures) = layout::decode(&kept(&sample())).unwrap();
+    for telling in &mut told.all {
+        telling.request.at = Some(Micros(5));
+        telling.identity = None;
+    }
+    for times in told.times.values_mut() {
+        (times.host, times.recorded) = (None, Some((Micros(1), Micros(-2))));
+    }
+    for row in figures.values_mut() {
+        row.ended = Some(Micros(7));
+    }
+    let bytes = layout::encode(&told, &figures);
+    assert_eq!(layout::decode(&bytes), Some((told, figures)));
     let digest: String =
         crate::cost::told::mark(&[&bytes]).iter().map(|byte| format!("{byte:02x}")).collect();
-    expect!["1: 228 bytes, 54d2adfe7970d7354e66d9ef16f1b6d8"].assert_eq(&format!(
-        "{}: {} bytes, {digest}",
-        bytes[0],
-        bytes.len()
-    ));
+    expect!["1: 168 bytes, f7ec691521b12b44f24325b0805c056c"].assert_eq(&format!("{}: {} bytes, {digest}", bytes[0], bytes.len()));
 }
