@@ -239,12 +239,13 @@ impl KnownFiles {
         all
     }
 
-    /// Keeps it all for the next import. That what was read is durable has been seen to.
+    /// Keeps it all for the next import, and for lists what they would fold. That what was read is durable has been seen to.
     pub(crate) fn save(&mut self, store: &Store) {
         if std::mem::take(&mut self.is_changed)
             && let Ok(bytes) = serde_json::to_vec(&self.files)
         {
             let _ = store.put_aside(NAME, &bytes);
+            crate::kept::leave(store);
         }
     }
 }

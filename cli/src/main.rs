@@ -15,6 +15,7 @@ mod failure;
 mod feed;
 mod follow;
 mod interrupt;
+mod kept;
 mod keys;
 mod known;
 mod output;

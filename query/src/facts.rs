@@ -10,10 +10,10 @@ use acpdb_engine::event::Scope;
 use acpdb_engine::ids::{Seq, StreamId};
 use acpdb_engine::{Error, Store, store::StreamName};
 
-use crate::cost::{PriceTable, Requests, requests};
+use crate::cost::{PriceTable, Pricing, Requests, requests};
 use crate::filter::{Expr, Filter, Term};
 use crate::names::Names;
-use crate::titles::title_of;
+use crate::titles::title_at;
 
 /// What is known of a session.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -24,35 +24,39 @@ pub struct SessionFacts {
     pub cost: Option<f64>,
     /// Seconds from its first event to its newest, as far as times are known.
     pub duration_seconds: Option<u64>,
-    /// The newest title that its host gave it after it began.
-    pub title: Option<String>,
+    /// The event that gave it its newest title after it began.
+    pub titled: Option<Seq>,
 }
 
 /// What is known of all sessions, up to `to`.
 ///
-/// Cost: a look at the envelope of every event.
+/// Cost: as [`requests`].
 ///
 /// # Errors
 /// If the log cannot be read.
 pub fn facts(store: &Store, to: Seq) -> Result<BTreeMap<StreamId, SessionFacts>, Error> {
-    let requests = requests(store, to)?;
+    Ok(facts_of(&requests(store, to)?))
+}
+
+/// What is known of the sessions of some requests.
+pub(crate) fn facts_of(requests: &Requests) -> BTreeMap<StreamId, SessionFacts> {
     // A table that cannot be used would be a fault of the program: costs are unknown then.
     let table = PriceTable::built_in().ok();
-    Ok(of_requests(&requests, table.as_ref()))
+    of_requests(requests, table.as_ref())
 }
 
 fn of_requests(requests: &Requests, table: Option<&PriceTable>) -> BTreeMap<StreamId, SessionFacts> {
     let mut facts: BTreeMap<StreamId, SessionFacts> = BTreeMap::new();
     for stream in requests.streams.keys() {
         let known = facts.entry(*stream).or_default();
-        known.title = requests.titles.get(stream).cloned();
+        known.titled = requests.titles.get(stream).copied();
         known.duration_seconds = requests.spans.get(stream).map(|(first, last)| {
             u64::try_from(last.get().saturating_sub(first.get()) / 1_000_000).unwrap_or_default()
         });
     }
+    let mut pricing = table.map(Pricing::of);
     for request in &requests.all {
-        let price =
-            table.and_then(|table| request.model.as_deref().and_then(|model| table.price(model, request.at)));
+        let price = request.model.as_ref().and_then(|model| pricing.as_mut()?.price(model, request.at));
         let dollars = price.and_then(|price| price.dollars(&request.usage, request.tier.as_deref()));
         let root = requests.root(request.stream);
         let both = [Some(request.stream), Some(root).filter(|root| *root != request.stream)];
@@ -61,10 +65,10 @@ fn of_requests(requests: &Requests, table: Option<&PriceTable>) -> BTreeMap<Stre
             if let Some(dollars) = &dollars {
                 *known.cost.get_or_insert_default() += dollars.total();
             }
-            if let Some(model) = request.model.as_ref().filter(|_| stream == request.stream)
-                && let Err(place) = known.models.binary_search(model)
+            if let Some(model) = request.model.as_deref().filter(|_| stream == request.stream)
+                && let Err(place) = known.models.binary_search_by(|known| known.as_str().cmp(model))
             {
-                known.models.insert(place, model.clone());
+                known.models.insert(place, model.to_owned());
             }
         }
     }
@@ -110,8 +114,8 @@ pub fn settled(store: &Store, mut filter: Filter) -> Result<Filter, Error> {
 fn holds(store: &Store, term: &Term, name: &StreamName, facts: Option<&SessionFacts>) -> Result<bool, Error> {
     Ok(match term {
         Term::Title(needle) => {
-            let changed = facts.and_then(|facts| facts.title.as_deref());
-            title_of(store, name, changed)?.is_some_and(|title| needle.is_in(title.as_bytes()))
+            let changed = facts.and_then(|facts| facts.titled);
+            title_at(store, name, changed, None)?.is_some_and(|title| needle.is_in(title.as_bytes()))
         }
         Term::Project(globs) => {
             name.folder.as_ref().is_some_and(|folder| globs.is_match(&folder.to_lowercase()))

@@ -24,6 +24,7 @@ pub mod filter;
 pub mod find;
 pub mod half;
 pub mod items;
+pub mod kept;
 pub mod memory;
 mod names;
 pub mod rows;

@@ -11,10 +11,12 @@ use acpdb_engine::{
 };
 use serde::Serialize;
 
-use crate::facts::{SessionFacts, facts};
+use crate::cost::Requests;
+use crate::facts::{SessionFacts, facts_of};
 use crate::filter::Filter;
+use crate::kept::{Figures, Looked};
 use crate::rows::{ItemsQuestion, item_rows};
-use crate::titles::title_of;
+use crate::titles::title_at;
 
 /// Points of the series of a session: as many as a small picture has columns.
 pub const SERIES_COUNT_MAX: usize = 24;
@@ -68,31 +70,75 @@ pub struct SessionsAsked {
     at: Seq,
     filter: Filter,
     facts: BTreeMap<StreamId, SessionFacts>,
+    /// Figures that are known without a fold.
+    figures: BTreeMap<StreamId, Figures>,
     /// The sessions that may match, in order of first events.
     pub names: Vec<StreamName>,
 }
 
 impl SessionsAsked {
-    /// Asks. Cost: a look at the envelope of every event.
+    /// Asks. Cost: what is kept of the store ([`crate::kept`]), and a look at the envelope of every event that is newer.
     ///
     /// # Errors
     /// If the log cannot be read, or the filter names a session that does not exist.
     pub fn new(store: &Store, at: Seq, filter: &Filter) -> Result<Self, Error> {
         let (store, mut filter) = (store.clone(), filter.clone());
         let known = crate::names::Names::for_filter(&store, &mut filter)?;
-        let wanted = store.stream_names()?.into_iter().filter(|name| name.scope == Scope::Session);
-        let names = wanted.filter(|name| known.is_possible(&filter, name.id)).collect();
-        let facts = facts(&store, at)?;
-        Ok(Self { store, at, filter, facts, names })
+        let mut all = store.stream_names()?;
+        all.retain(|name| name.scope == Scope::Session);
+        let names = all.iter().filter(|name| known.is_possible(&filter, name.id)).cloned().collect();
+        let Looked { told, figures, .. } = Looked::at(&store, at, &all)?;
+        let facts = facts_of(&Requests::of(told, all));
+        Ok(Self { store, at, filter, facts, figures, names })
     }
 
-    /// A session's row; `None` if it began later, or holds no item that matches. Cost: a fold of it.
+    /// A session's row; `None` if it began later, or holds no item that matches. Cost: a fold of it, unless its figures are
+    /// kept and nothing is asked of its items.
     ///
     /// # Errors
     /// If the log cannot be read.
     pub fn row(&self, name: &StreamName) -> Result<Option<SessionRow>, Error> {
+        let is_of_items = !self.filter.is_empty() && !self.filter.is_of_sessions();
+        let kept = self.figures.get(&name.id).filter(|_| !is_of_items);
+        let found =
+            kept.map_or_else(|| self.folded(name, is_of_items), |figures| Ok(Some((figures.clone(), None))))?;
+        let Some((figures, matches)) = found else { return Ok(None) };
         let known = self.facts.get(&name.id).cloned().unwrap_or_default();
-        row(&self.store, name.clone(), self.at, &self.filter, known)
+        let SessionFacts { models, cost, duration_seconds, titled } = known;
+        let mut summary = figures.summary(name.clone());
+        summary.name.title = title_at(&self.store, name, titled, figures.prompt)?;
+        Ok(Some(SessionRow {
+            summary,
+            tokens_by_turn: figures.tokens_by_turn,
+            forked_from: figures.forked_from,
+            rewinds: figures.rewinds,
+            matches,
+            models,
+            cost,
+            duration_seconds,
+        }))
+    }
+
+    /// A session's figures, and how many of its items match, if that is asked for.
+    fn folded(&self, name: &StreamName, is_of_items: bool) -> Result<Option<(Figures, Option<u64>)>, Error> {
+        let view = self.store.view_once(name.id, &At::Seq(self.at))?;
+        if view.read().state().first() > view.at() {
+            return Ok(None);
+        }
+        let mut matches = None;
+        if is_of_items {
+            let question = ItemsQuestion { filter: self.filter.clone(), ..ItemsQuestion::default() };
+            let mut count = 0;
+            for row in item_rows(&self.store, &view, name, question)? {
+                row?;
+                count += 1;
+            }
+            if count == 0 {
+                return Ok(None);
+            }
+            matches = Some(count);
+        }
+        Ok(Figures::of(&self.store, name, &view)?.map(|figures| (figures, matches)))
     }
 }
 
@@ -108,54 +154,6 @@ pub fn sessions(
     let mut asked = SessionsAsked::new(store, at, filter)?;
     let names = std::mem::take(&mut asked.names);
     Ok(names.into_iter().filter_map(move |name| asked.row(&name).transpose()))
-}
-
-fn row(
-    store: &Store,
-    mut name: StreamName,
-    at: Seq,
-    filter: &Filter,
-    known: SessionFacts,
-) -> Result<Option<SessionRow>, Error> {
-    let view = store.view_once(name.id, &At::Seq(at))?;
-    if view.read().state().first() > view.at() {
-        return Ok(None);
-    }
-    let mut matches = None;
-    if !filter.is_empty() && !filter.is_of_sessions() {
-        let question = ItemsQuestion { filter: filter.clone(), ..ItemsQuestion::default() };
-        let mut count = 0;
-        for row in item_rows(store, &view, &name, question)? {
-            row?;
-            count += 1;
-        }
-        if count == 0 {
-            return Ok(None);
-        }
-        matches = Some(count);
-    }
-    name.title = title_of(store, &name, known.title.as_deref())?;
-    let Some(summary) = store.summary(name, &view)? else { return Ok(None) };
-    let reading = view.read();
-    let (state, at) = (reading.state(), view.at());
-    let forked_from = state.forks(at).last().map(|(_, fork)| ForkPoint { stream: fork.from, at: fork.at });
-    let rewinds = state.rewinds(at).iter().map(|(seq, to)| {
-        let lost = state.items(*seq).filter(|ix| state.item_id(*ix).is_some_and(|item| item.seq > *to));
-        RewindPoint { seq: *seq, to: *to, item_count: lost.count() }
-    });
-    let rewinds = rewinds.collect();
-    let tokens_by_turn = series(state, at);
-    let SessionFacts { models, cost, duration_seconds, title: _ } = known;
-    Ok(Some(SessionRow {
-        summary,
-        tokens_by_turn,
-        forked_from,
-        rewinds,
-        matches,
-        models,
-        cost,
-        duration_seconds,
-    }))
 }
 
 /// The size of a context over its turns, in few points.

@@ -4,7 +4,7 @@
 //! They stand in tags, or begin with words that are known.
 
 use acpdb_engine::event::{Body, PartKind, Payload, Role};
-use acpdb_engine::ids::Seq;
+use acpdb_engine::ids::{BodyId, Seq};
 use acpdb_engine::{Error, Store, store::StreamName};
 
 /// Messages of the user that are looked at.
@@ -44,8 +44,48 @@ pub fn title_of(store: &Store, name: &StreamName, changed: Option<&str>) -> Resu
     if let Some(told) = told {
         return Ok(Some(one_line(told)));
     }
-    let prompt = first_prompt(store, name)?;
+    let prompt = first_prompt(store, name)?.map(|(_, prompt)| prompt);
     Ok(prompt.or_else(|| name.title.as_deref().map(one_line)))
+}
+
+/// As [`title_of`], by the event that gave it its newest title later, and by the text that is known to be its first prompt's.
+///
+/// Cost: a look at each of the two at most, unless what stands there was erased.
+///
+/// # Errors
+/// If the log cannot be read.
+pub fn title_at(
+    store: &Store,
+    name: &StreamName,
+    changed: Option<Seq>,
+    prompt: Option<BodyId>,
+) -> Result<Option<String>, Error> {
+    let changed = changed_title(store, changed)?;
+    let told = changed.as_deref().or(name.title.as_deref());
+    if let Some(prompt) = prompt.filter(|_| !told.is_some_and(|told| name.host != CHATS && is_telling(told)))
+        && let Some(prompt) = prompt_at(store, prompt)?
+    {
+        return Ok(Some(prompt));
+    }
+    title_of(store, name, changed.as_deref())
+}
+
+/// The title that an event gave its session.
+fn changed_title(store: &Store, seq: Option<Seq>) -> Result<Option<String>, Error> {
+    let Some(seq) = seq else { return Ok(None) };
+    Ok(match store.event(seq)?.map(|recorded| recorded.event.payload) {
+        Some(Payload::SessionChanged(changed)) => changed.title.map(String::from),
+        _ => None,
+    })
+}
+
+/// The prompt that a text holds. Those that are damaged or erased hold none.
+fn prompt_at(store: &Store, body: BodyId) -> Result<Option<String>, Error> {
+    match store.body(body) {
+        Ok(bytes) => Ok(prompt_in(&String::from_utf8_lossy(&bytes))),
+        Err(Error::Corrupt { .. } | Error::Erased { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 fn is_telling(title: &str) -> bool {
@@ -55,8 +95,8 @@ fn is_telling(title: &str) -> bool {
         && prompt_in(title).is_some()
 }
 
-/// The first prompt of a session that a person wrote.
-fn first_prompt(store: &Store, name: &StreamName) -> Result<Option<String>, Error> {
+/// The first prompt of a session that a person wrote, and the text that it stands in.
+pub(crate) fn first_prompt(store: &Store, name: &StreamName) -> Result<Option<(BodyId, String)>, Error> {
     let events = store.stream_events(name.id, Seq(1), Seq::MAX)?;
     let mut seen = 0;
     for recorded in events.wanted(|glimpse| glimpse.kind() == MESSAGE_RECORDED) {
@@ -68,13 +108,9 @@ fn first_prompt(store: &Store, name: &StreamName) -> Result<Option<String>, Erro
         seen += 1;
         let texts = message.parts.iter().filter(|part| part.kind == PartKind::Text);
         for body in texts.map(|part| part.body).filter(|body: &Body| body.bytes > 0) {
-            let bytes = match store.body(body.id(recorded.seq)) {
-                Ok(bytes) => bytes,
-                Err(Error::Corrupt { .. } | Error::Erased { .. }) => continue,
-                Err(error) => return Err(error),
-            };
-            if let Some(prompt) = prompt_in(&String::from_utf8_lossy(&bytes)) {
-                return Ok(Some(prompt));
+            let body = body.id(recorded.seq);
+            if let Some(prompt) = prompt_at(store, body)? {
+                return Ok(Some((body, prompt)));
             }
         }
         if seen == PROMPT_COUNT_MAX {

@@ -13,7 +13,7 @@ use acpdb_engine::event::{
     Body, Erased, Event, KeyKind, Outcome, Part, Payload, Recorded, Role, Scope, ToolCallFinished,
     ToolCallStarted, ToolClass,
 };
-use acpdb_engine::ids::{Micros, Seq, StreamId};
+use acpdb_engine::ids::{ItemId, Micros, Seq, StreamId};
 use acpdb_engine::{Error, Store, store::StreamName};
 use acpdb_query::items::{Which, items};
 use serde_json::{Value, json};
@@ -346,9 +346,14 @@ impl<'a> Report<'a> {
             let name = self.names.full(stream);
             for row in items(&view, &name, Which::All) {
                 let Some(rule) = row.rule.filter(|_| row.seq >= self.first) else { continue };
+                // A conclusion is no event: it came with the item that superseded this one.
+                let cause = row.superseded_by.as_deref().and_then(|by| by.parse::<ItemId>().ok());
+                let cause = cause.and_then(|by| self.store.event(by.seq).ok().flatten());
+                let time = cause.as_ref().and_then(|cause| self.names.time(cause)).map(describe::time);
+                let recorded_at = cause.as_ref().map(|cause| describe::time(cause.recorded_at));
                 let by = row.superseded_by.map(|by| format!(" by {by}")).unwrap_or_default();
                 self.hidden.push(json!({
-                    "seq": row.seq, "session": name, "actor": "policy", "time": null, "recorded_at": null,
+                    "seq": row.seq, "session": name, "actor": "policy", "time": time, "recorded_at": recorded_at,
                     "act": "superseded", "detail": format!("{}{by}", row.item), "rule": rule.label(),
                 }));
             }

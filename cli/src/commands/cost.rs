@@ -151,23 +151,28 @@ fn titles(store: &Store, requests: &Requests, bill: &mut Bill) -> Result<(), Fai
         requests.streams.values().map(|name| (name.name.as_str(), name)).collect();
     for row in &mut bill.items {
         let Some(name) = by_name.get(row.key.as_str()) else { continue };
-        let changed = requests.titles.get(&name.id).map(String::as_str);
-        row.title = acpdb_query::titles::title_of(store, name, changed)?;
+        let changed = requests.titles.get(&name.id).copied();
+        row.title = acpdb_query::titles::title_at(store, name, changed, None)?;
     }
     Ok(())
 }
 
-/// Dollars for people.
+/// Dollars for people: to the cent from a dollar on, below it three significant digits, down to the millionth that sums are
+/// told to.
 pub(crate) fn dollars(amount: f64) -> String {
-    if amount == 0.0 {
+    let size = amount.abs();
+    if size == 0.0 {
         return "-".to_owned();
     }
-    if amount.abs() < 0.005 {
-        return if amount < 0.0 { "-<$0.01" } else { "<$0.01" }.to_owned();
-    }
     let sign = if amount < 0.0 { "-" } else { "" };
-    let cents = format!("{:.2}", amount.abs());
-    let (whole, rest) = cents.split_once('.').unwrap_or((&cents, "00"));
+    if size < 0.000_000_5 {
+        return format!("{sign}<$0.000001");
+    }
+    // The digits in which it would be written whole: 0.08125 has its first at the second place.
+    let places = [(0.9995, 2), (0.09995, 3), (0.009_995, 4), (0.000_999_5, 5)];
+    let places = places.into_iter().find(|(from, _)| size >= *from).map_or(6, |(_, places)| places);
+    let written = format!("{size:.places$}");
+    let (whole, rest) = written.split_once('.').unwrap_or((&written, "00"));
     let mut grouped = String::new();
     for (place, digit) in whole.chars().enumerate() {
         if place > 0 && (whole.len() - place).is_multiple_of(3) {
@@ -329,12 +334,20 @@ mod tests {
     use super::dollars;
 
     #[test]
-    fn dollars_are_told_to_the_cent() {
+    fn dollars_are_told_to_the_cent_and_small_sums_in_three_digits() {
         for (amount, text) in [
             (0.0, "-"),
-            (0.004, "<$0.01"),
-            (-0.004, "-<$0.01"),
-            (0.005, "$0.01"),
+            (0.000_000_4, "<$0.000001"),
+            (-0.000_000_4, "-<$0.000001"),
+            (0.000_004, "$0.000004"),
+            (0.000_812, "$0.000812"),
+            (0.001_234, "$0.00123"),
+            (0.004, "$0.00400"),
+            (0.009_996, "$0.0100"),
+            (-0.0813, "-$0.0813"),
+            (0.099_96, "$0.100"),
+            (0.7541, "$0.754"),
+            (0.9996, "$1.00"),
             (1.5, "$1.50"),
             (-12.345, "-$12.35"),
             (1234.5, "$1,234.50"),

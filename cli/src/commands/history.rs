@@ -203,6 +203,20 @@ fn nothing(which: Which<'_>, names: Vec<String>) -> Failure {
     }
 }
 
+/// Whether a text looks like a file's path: no item goes by one.
+fn is_path(text: &str) -> bool {
+    let text = text.trim_start_matches('@');
+    text.contains('/')
+        || text.rsplit_once('.').is_some_and(|(stem, end)| {
+            !stem.is_empty() && !end.is_empty() && !end.bytes().all(|byte| byte.is_ascii_digit())
+        })
+}
+
+fn with_file(failure: Failure, path: &str) -> Failure {
+    let path = place::quoted(std::path::Path::new(path.trim_start_matches('@')));
+    failure.hint(format!("of a file: acpdb history --file {path}; each of its lines has an id for --chain"))
+}
+
 fn of_chain(global: &Global, id: &str, session: Option<&str>, output: &mut Output) -> Result<Code, Failure> {
     let store = place::read(global, output)?;
     let found = match find::item(&store, id, session) {
@@ -210,7 +224,7 @@ fn of_chain(global: &Global, id: &str, session: Option<&str>, output: &mut Outpu
         // Memory has chains like everything else; its ids are short, and calls may begin so.
         other => match super::memory_history::of_chain(&store, global, id, session, output)? {
             Some(code) => return Ok(code),
-            None => other?,
+            None => other.map_err(|failure| if is_path(id) { with_file(failure, id) } else { failure })?,
         },
     };
     let (view, ix) = find::target(&store, global, &found)?;

@@ -37,6 +37,43 @@ pub(crate) fn clip(text: &str, width: usize) -> String {
     clipped
 }
 
+/// A line that is painted already, cut to the terminal: what goes on past its edge would be wrapped. Whole where programs
+/// read it.
+pub(crate) fn cut(line: &str, output: &Output) -> String {
+    let line = line.trim_end();
+    if output.tabs {
+        return line.to_owned();
+    }
+    let plain = anstream::adapter::strip_str(line).to_string();
+    if plain.width() <= output.width {
+        return line.to_owned();
+    }
+    let mut cut = String::new();
+    let mut left = output.width.saturating_sub(1);
+    let mut rest = line;
+    while let Some(c) = rest.chars().next() {
+        // A style has no width, and ends with an `m`.
+        if let Some(style) = rest.strip_prefix("\u{1b}[").and_then(|style| style.split_once('m')) {
+            let length = rest.len() - style.1.len();
+            cut.push_str(rest.get(..length).unwrap_or_default());
+            rest = style.1;
+            continue;
+        }
+        let columns = c.width().unwrap_or(0);
+        if columns > left {
+            break;
+        }
+        left -= columns;
+        cut.push(c);
+        rest = rest.get(c.len_utf8()..).unwrap_or_default();
+    }
+    cut.push('…');
+    if cut.contains('\u{1b}') {
+        cut.push_str("\u{1b}[0m");
+    }
+    cut
+}
+
 /// At most `width` columns of a text; of a path its end, which tells more than its beginning.
 pub(crate) fn clip_path(text: &str, width: usize) -> String {
     if !text.starts_with('/') || text.contains(' ') || text.width() <= width {

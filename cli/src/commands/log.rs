@@ -158,5 +158,5 @@ fn print(recorded: &Recorded, names: &describe::StreamNames, output: &mut Output
     let text = describe::payload(&recorded.event.payload);
     let text = output.recorded(&text, crate::output::Escape::Line).into_owned();
     let time = describe::time_if_any(names.time(recorded));
-    output.line(format!("{seq}  {time}  {name:<12} {kind:<20} {text}").trim_end())
+    output.line(super::lines::cut(&format!("{seq}  {time}  {name:<12} {kind:<20} {text}"), output))
 }

@@ -14,7 +14,9 @@ pub(crate) fn run(global: &Global, args: &Reindex, output: &mut Output) -> Resul
     let set_aside = if args.discard_evidence { store.discard_evidence()? } else { Vec::new() };
     let done = {
         let _spinner = super::progress::spinner("reading the log", output);
-        store.reindex()?
+        let done = store.reindex()?;
+        crate::kept::leave(&store);
+        done
     };
     if output.json {
         output.json_line(&serde_json::json!({

@@ -11,7 +11,9 @@ pub(crate) fn run(global: &Global, args: &Seal, output: &mut Output) -> Result<C
     let store = place::write(global, output)?;
     let report = {
         let _spinner = super::progress::spinner("sealing", output);
-        store.seal(args.all)?
+        let report = store.seal(args.all)?;
+        crate::kept::leave(&store);
+        report
     };
     let code = if !report.damage.is_empty() {
         Code::Damage

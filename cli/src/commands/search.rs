@@ -13,7 +13,7 @@ use acpdb_query::filter::words::FIELDS;
 use acpdb_query::search::{Hit, Patterns, Reading, SearchQuestion, search};
 use acpdb_query::{Filter, Scanned};
 
-use super::lines::{clip, one_line, standing, what};
+use super::lines::{clip, cut, one_line, standing, what};
 use super::{ask, describe, sessions};
 use crate::args::{Global, Search};
 use crate::failure::{Code, Failure};
@@ -260,7 +260,7 @@ fn heading(stream: &StreamName, title: Option<&str>, output: &mut Output) -> Res
     let host = escape(&stream.host, Escape::Line);
     let used = id.chars().count() + host.chars().count() + 4;
     let title = clip(&one_line(title.unwrap_or_default()), output.width.saturating_sub(used).max(8));
-    output.line(format!("{}  {host}  {title}", output.paint(describe::BOLD, &id)).trim_end())
+    output.line(cut(&format!("{}  {host}  {title}", output.paint(describe::BOLD, &id)), output))
 }
 
 fn lines(hit: &Hit, output: &mut Output) -> Result<(), Failure> {
@@ -283,14 +283,12 @@ fn lines(hit: &Hit, output: &mut Output) -> Result<(), Failure> {
     };
     let more = hit.matches.saturating_sub(shown_marks(hit));
     let more = if more > 0 { format!("  {more} more") } else { String::new() };
-    output.line(
-        format!(
-            "  {}{turn}  {}  {what}{face}  {stands}{more}",
-            output.paint(describe::SEQ, &hit.item),
-            describe::time_if_any(hit.time).trim_end()
-        )
-        .trim_end(),
-    )?;
+    let line = format!(
+        "  {}{turn}  {}  {what}{face}  {stands}{more}",
+        output.paint(describe::SEQ, &hit.item),
+        describe::time_if_any(hit.time).trim_end()
+    );
+    output.line(cut(&line, output))?;
     for (number, excerpt) in hit.excerpts.iter().enumerate() {
         if number > 0 && excerpt.lines.len() > 1 {
             output.line("       --")?;

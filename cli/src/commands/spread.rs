@@ -24,6 +24,24 @@ pub(crate) fn each<T: Sync, R: Send>(
     if let Ok(style) = ProgressStyle::with_template(&template) {
         bar.set_style(style);
     }
+    let done = spread(things, work, &|| bar.inc(1));
+    bar.finish_and_clear();
+    done
+}
+
+/// As [`each`], with no word of how far it is.
+pub(crate) fn silently<T: Sync, R: Send>(
+    things: &[T],
+    work: impl Fn(&T) -> Result<R, Error> + Sync,
+) -> Result<Vec<R>, Failure> {
+    spread(things, work, &|| {})
+}
+
+fn spread<T: Sync, R: Send>(
+    things: &[T],
+    work: impl Fn(&T) -> Result<R, Error> + Sync,
+    one_is_done: &(dyn Fn() + Sync),
+) -> Result<Vec<R>, Failure> {
     let next = AtomicUsize::new(0);
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let work = || -> Result<Vec<(usize, R)>, Error> {
@@ -32,14 +50,13 @@ pub(crate) fn each<T: Sync, R: Send>(
             let place = next.fetch_add(1, Ordering::Relaxed);
             let Some(thing) = things.get(place) else { return Ok(done) };
             done.push((place, work(thing)?));
-            bar.inc(1);
+            one_is_done();
         }
     };
     let results: Vec<_> = std::thread::scope(|scope| {
         let workers: Vec<_> = (0..cores.min(things.len().max(1))).map(|_| scope.spawn(work)).collect();
         workers.into_iter().map(std::thread::ScopedJoinHandle::join).collect()
     });
-    bar.finish_and_clear();
     let mut all = Vec::new();
     for result in results {
         let stopped = |_| Failure::new(Code::Failure, "a thread of the work stopped unexpectedly".to_owned());

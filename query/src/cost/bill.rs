@@ -1,12 +1,13 @@
 //! Requests as sums: by day, week, session, project, host or model.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use acpdb_engine::ids::{Micros, StreamId};
 use serde::Serialize;
 
 use super::requests::{Request, Requests};
-use super::table::{Dollars, PriceTable};
+use super::table::{Dollars, PriceTable, Pricing};
 
 /// What a row is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -158,14 +159,16 @@ pub fn bill(requests: &Requests, by: By, table: &PriceTable, asked: &Asked<'_>) 
     };
     let mut rows: BTreeMap<String, CostRow> = BTreeMap::new();
     let mut unpriced: BTreeMap<(Option<String>, Option<String>), Unpriced> = BTreeMap::new();
+    let (mut pricing, mut keys) = (Pricing::of(table), Keys::default());
     for request in requests.all.iter().filter(|request| (asked.wanted)(request)) {
-        let price = request.model.as_deref().and_then(|model| table.price(model, request.at));
+        let price = request.model.as_ref().and_then(|model| pricing.price(model, request.at));
         let dollars = price.and_then(|price| price.dollars(&request.usage, request.tier.as_deref()));
         if dollars.is_none() {
             // A tier is only named where it is what the table does not know.
-            let tier = price.and(request.tier.clone());
-            let row = unpriced.entry((request.model.clone(), tier.clone())).or_default();
-            row.model.clone_from(&request.model);
+            let own = |text: &Option<Arc<str>>| text.as_deref().map(str::to_owned);
+            let (model, tier) = (own(&request.model), price.and(own(&request.tier)));
+            let row = unpriced.entry((model.clone(), tier.clone())).or_default();
+            row.model = model;
             row.service_tier = tier;
             row.requests += 1;
             row.tokens.add(request);
@@ -175,9 +178,13 @@ pub fn bill(requests: &Requests, by: By, table: &PriceTable, asked: &Asked<'_>) 
             bill.requests_without_input += 1;
         }
         let root = requests.root(request.stream);
-        let key = key(requests, root, request, by);
-        let row = rows.entry(key.clone()).or_default();
-        row.key = key;
+        let key = keys.of(requests, root, request, by);
+        let row = match rows.get_mut(key) {
+            Some(row) => row,
+            None => rows
+                .entry(key.to_owned())
+                .or_insert_with(|| CostRow { key: key.to_owned(), ..CostRow::default() }),
+        };
         if by == By::Session {
             row.title = requests.streams.get(&root).and_then(|name| name.title.clone());
         }
@@ -237,20 +244,49 @@ fn settle(row: &mut CostRow) {
     }
 }
 
-fn key(requests: &Requests, root: StreamId, request: &Request, by: By) -> String {
-    let name = requests.streams.get(&root);
-    let key = match by {
-        By::Day => request.at.and_then(|at| day(at).map(|day| day.to_string())),
-        By::Week => request.at.and_then(|at| {
-            let week = day(at)?.iso_week_date();
-            Some(format!("{}-W{:02}", week.year(), week.week()))
-        }),
-        By::Session => name.map(|name| name.name.clone()),
-        By::Project => name.and_then(|name| name.folder.clone()),
-        By::Host => name.map(|name| name.host.clone()),
-        By::Model => request.model.clone(),
-    };
-    key.unwrap_or_default()
+/// What rows go by. Requests mostly follow others of the same day and session, so the last key is kept.
+#[derive(Default)]
+struct Keys {
+    last: String,
+    /// Days since 1970, for which the last key holds.
+    day: Option<i64>,
+}
+
+/// Microseconds of a day.
+const DAY: i64 = 86_400_000_000;
+
+impl Keys {
+    fn of(&mut self, requests: &Requests, root: StreamId, request: &Request, by: By) -> &str {
+        let name = requests.streams.get(&root);
+        let known = match by {
+            By::Day | By::Week => {
+                let number = request.at.map(|at| at.get().div_euclid(DAY));
+                if number.is_none() || number != self.day {
+                    self.day = number;
+                    self.last = request.at.and_then(|at| dated(at, by)).unwrap_or_default();
+                }
+                return &self.last;
+            }
+            By::Session => name.map(|name| name.name.as_str()),
+            By::Project => name.and_then(|name| name.folder.as_deref()),
+            By::Host => name.map(|name| name.host.as_str()),
+            By::Model => request.model.as_deref(),
+        };
+        let known = known.unwrap_or_default();
+        if self.last != known {
+            known.clone_into(&mut self.last);
+        }
+        &self.last
+    }
+}
+
+fn dated(at: Micros, by: By) -> Option<String> {
+    let day = day(at)?;
+    if by == By::Day {
+        return Some(day.to_string());
+    }
+    let week = day.iso_week_date();
+    Some(format!("{}-W{:02}", week.year(), week.week()))
 }
 
 /// The day of UTC: a bill says the same on every machine.

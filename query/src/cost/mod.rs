@@ -12,10 +12,12 @@
 mod bill;
 mod requests;
 mod table;
+pub(crate) mod told;
 mod waste;
 
 pub use bill::{Asked, Bill, By, CostRow, Tokens, Unpriced, bill};
 pub use requests::{Request, Requests, requests};
+pub(crate) use table::Pricing;
 pub use table::{BUILT_IN, Dollars, ModelPrice, PriceTable, TableError};
 pub use waste::{Reported, WASTE_WAYS, Waste, Way, prices_of, reported, stale, waste};
 

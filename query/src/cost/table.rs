@@ -4,6 +4,7 @@
 //! `claude-opus-5-5`, so that a new model is never reckoned at an old one's prices.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use acpdb_engine::event::Usage;
 use acpdb_engine::fold::serving::Prices;
@@ -328,10 +329,41 @@ impl PriceTable {
 
     /// What a model cost at a time (without a time: now); `None` if the table does not know it.
     pub fn price(&self, model: &str, at: Option<Micros>) -> Option<&ModelPrice> {
+        held(self.all_of(model)?, at)
+    }
+
+    /// The prices of a model, the newest last.
+    fn all_of(&self, model: &str) -> Option<&[ModelPrice]> {
         let name = plain(model);
-        let prices = self.models.get(&name).or_else(|| self.models.get(undated(&name)))?;
-        let held = prices.iter().rev().find(|price| at.is_none_or(|at| price.from <= at));
-        held.or(prices.first())
+        self.models.get(&name).or_else(|| self.models.get(undated(&name))).map(Vec::as_slice)
+    }
+}
+
+/// Which of a model's prices held at a time.
+fn held(prices: &[ModelPrice], at: Option<Micros>) -> Option<&ModelPrice> {
+    let held = prices.iter().rev().find(|price| at.is_none_or(|at| price.from <= at));
+    held.or(prices.first())
+}
+
+/// A table for many requests: what a model's name means is found out once.
+#[derive(Debug)]
+pub(crate) struct Pricing<'t> {
+    table: &'t PriceTable,
+    known: BTreeMap<Arc<str>, Option<&'t [ModelPrice]>>,
+}
+
+impl<'t> Pricing<'t> {
+    pub(crate) const fn of(table: &'t PriceTable) -> Self {
+        Self { table, known: BTreeMap::new() }
+    }
+
+    /// As [`PriceTable::price`].
+    pub(crate) fn price(&mut self, model: &Arc<str>, at: Option<Micros>) -> Option<&'t ModelPrice> {
+        let prices = match self.known.get(model) {
+            Some(prices) => *prices,
+            None => *self.known.entry(Arc::clone(model)).or_insert(self.table.all_of(model)),
+        };
+        held(prices?, at)
     }
 }
 

@@ -219,7 +219,7 @@ pub(super) fn frame(
         out,
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src {style}; \
-         script-src {script}; {connect}base-uri 'none'; form-action 'none'\">\n\
+         script-src {script}; img-src data:; {connect}base-uri 'none'; form-action 'none'\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n<meta name=\"referrer\" content=\"no-referrer\">\n\
          <title>{title} - acpdb</title>\n<style>{style_text}</style>\n</head>\n<body>\n{body}"

@@ -187,8 +187,7 @@ impl<'v> Making<'v> {
             let mut content = Vec::new();
             for part in &then.item.content {
                 content.push(if part.kind == PartKind::Media {
-                    let media_type = part.media_type.as_deref().unwrap_or("of unknown type");
-                    texts.number(&format!("[media {media_type}, {} B]", part.bytes))?
+                    texts.media(self.view, part)?
                 } else {
                     texts.body(self.view, part.body)?
                 });

@@ -9,6 +9,7 @@
 use std::collections::HashMap;
 use std::io::Write;
 
+use acpdb_engine::fold::PartView;
 use acpdb_engine::ids::BodyId;
 use acpdb_engine::{Error, View};
 use sha2::{Digest as _, Sha256};
@@ -75,6 +76,19 @@ impl<'w> Texts<'w> {
         Ok(number)
     }
 
+    /// The number of a text that says what a medium is; behind it, on a line of its own, the picture as an address that holds
+    /// it, if it is one that every browser shows. What a picture shows cannot be redacted, so a redacted page holds none.
+    pub(super) fn media(&mut self, view: &View, part: &PartView) -> Result<TextNumber, ExportError> {
+        let media_type = part.media_type.as_deref().unwrap_or("of unknown type");
+        let says = format!("[media {media_type}, {} B]", part.bytes);
+        let is_held = self.redaction.0.is_none() && part.bytes <= TEXT_BYTES_MAX as u64;
+        let held = if is_held { view.text(part.body).ok() } else { None };
+        match held.and_then(|text| picture(media_type, &text)) {
+            Some(address) => self.number(&format!("{says}\n{address}")),
+            None => self.number(&says),
+        }
+    }
+
     /// The number of a text that says why there is none.
     pub(super) fn problem(&mut self, error: &Error) -> Result<TextNumber, ExportError> {
         let number = self.number(&format!("[{error}]"))?;
@@ -91,6 +105,20 @@ impl<'w> Texts<'w> {
     }
 }
 
+/// Types of pictures that every browser shows, and that run nothing.
+const PICTURES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+
+/// A picture as hosts store it, in base64 or as an address that holds it, as such an address.
+fn picture(media_type: &str, text: &str) -> Option<String> {
+    let (media_type, data) = match text.strip_prefix("data:") {
+        Some(rest) => rest.split_once(";base64,")?,
+        None => (media_type, text.trim()),
+    };
+    let is_base64 = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=');
+    let is_shown = PICTURES.contains(&media_type) && !data.is_empty() && data.bytes().all(is_base64);
+    is_shown.then(|| format!("data:{media_type};base64,{data}"))
+}
+
 /// A text that a browser can hold, with a word about what was cut off.
 fn clipped(mut text: String, body: BodyId) -> String {
     if text.len() <= TEXT_BYTES_MAX {
@@ -104,4 +132,25 @@ fn clipped(mut text: String, body: BodyId) -> String {
     text.truncate(end);
     text.push_str(&format!("\n[{} more bytes; acpdb show '{}' prints them]", whole - end, body.seq));
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::picture;
+
+    #[test]
+    fn only_pictures_that_browsers_show_are_shown() {
+        for (media_type, text, address) in [
+            ("image/png", "iVBORw0KGgo=", Some("data:image/png;base64,iVBORw0KGgo=")),
+            ("image/jpeg", "data:image/webp;base64,UklGR+/0", Some("data:image/webp;base64,UklGR+/0")),
+            ("image/svg+xml", "PHN2Zz4=", None),
+            ("image/png", "data:image/svg+xml;base64,PHN2Zz4=", None),
+            ("image/png", "https://example.com/a.png", None),
+            ("image/png", "data:image/png,raw", None),
+            ("image/png", "", None),
+            ("application/pdf", "JVBERi0=", None),
+        ] {
+            assert_eq!(picture(media_type, text).as_deref(), address, "{media_type} {text}");
+        }
+    }
 }

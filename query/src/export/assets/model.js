@@ -11,7 +11,10 @@ hold(read('texts'), read('data'));
 // What is shown of the page's sessions: the one it is of, or a subagent of it.
 let data, words, session, items, byId, edges, marks, turns, requests, timeline;
 const word = place => place < 0 ? '' : words[place];
-const text = place => place < 0 ? '' : texts[place];
+// A picture is a line that says what it is, and an address that holds it.
+const PICTURE = /^(\[media [^\n]*\])\n(data:image\/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+\/=]+)$/;
+const pictureOf = place => place >= 0 && texts[place].startsWith('[media ') ? PICTURE.exec(texts[place]) : null;
+const text = place => { const picture = pictureOf(place); return picture ? picture[1] : place < 0 ? '' : texts[place]; };
 
 // Times are UTC: the page says the same wherever it is read.
 const hasTimes = () => session.began > 0;

@@ -192,8 +192,15 @@ function parametersOf(it) {
 
 // What a text looks like in a conversation: Markdown if a person or a model wrote it, else as it is.
 function textBlock(place, prose) {
-  const it = text(place);
+  const it = text(place), picture = pictureOf(place);
   if (problems.has(place)) return codeBlock(it, 'problem');
+  if (picture) {
+    const image = el('img', '');
+    image.src = picture[2];
+    image.alt = it;
+    image.loading = 'lazy';
+    return el('figure', '', image, el('figcaption', '', it));
+  }
   if (prose) return markdown(it);
   return isPatch(it) ? patchBlock(it) : codeBlock(it);
 }

@@ -1,0 +1,199 @@
+//! What a log tells of requests, event by event: what [`super::Requests`] are made of.
+//!
+//! It can be kept and read on from where it ended: each part of it is either a list in the order of the log, the newest of a
+//! kind, or the least and the most. No text is in it, only names that events spell out, and digests of keys.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use acpdb_engine::event::{Payload, Recorded};
+use acpdb_engine::ids::{Micros, Seq, StreamId};
+use acpdb_engine::{Error, Store, store::StreamName};
+use sha2::{Digest as _, Sha256};
+
+use super::requests::Request;
+use crate::names::time_of;
+
+/// Numbers of the kinds that tell of requests.
+const SESSION_CHANGED: u16 = 2;
+const FORKED: u16 = 9;
+const MESSAGE_FINISHED: u16 = 18;
+
+/// What tells one thing from others, in few bytes.
+pub(crate) type Mark = [u8; 16];
+
+/// What a log tells, up to a seq.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Told {
+    /// Everything up to here was read.
+    pub(crate) until: Seq,
+    /// In the order of the log, copies included.
+    pub(crate) all: Vec<Telling>,
+    /// The events that gave sessions their newest titles after they began.
+    pub(crate) titles: BTreeMap<StreamId, Seq>,
+    /// Forks that came with a copy of what they share, and what they share it with.
+    pub(crate) forks: BTreeMap<StreamId, StreamId>,
+    /// First and last times of streams.
+    pub(crate) times: BTreeMap<StreamId, Times>,
+}
+
+/// A request as an event told of it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Telling {
+    pub(crate) request: Request,
+    /// The message.
+    pub(crate) key: Mark,
+    /// What copies have in common; `None`: nothing tells a copy.
+    pub(crate) identity: Option<Mark>,
+}
+
+/// First and last times of a stream: by its host, and by the store.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Times {
+    pub(crate) host: Option<(Micros, Micros)>,
+    pub(crate) recorded: Option<(Micros, Micros)>,
+}
+
+impl Times {
+    fn see(&mut self, host: Option<Micros>, recorded: Micros) {
+        for (span, at) in [(&mut self.host, host), (&mut self.recorded, Some(recorded))] {
+            let Some(at) = at else { continue };
+            let (first, last) = span.unwrap_or((at, at));
+            *span = Some((first.min(at), last.max(at)));
+        }
+    }
+
+    fn and(&mut self, other: Self) {
+        for (span, more) in [(&mut self.host, other.host), (&mut self.recorded, other.recorded)] {
+            let Some((from, to)) = more else { continue };
+            let (first, last) = span.unwrap_or((from, to));
+            *span = Some((first.min(from), last.max(to)));
+        }
+    }
+}
+
+impl Told {
+    /// Reads on up to `to`, at most the head; tells which streams have events there. Damaged events are left out; the store notes them.
+    ///
+    /// Cost: a look at the envelope of every event that is new.
+    ///
+    /// # Errors
+    /// If the log cannot be read.
+    pub(crate) fn read_on(
+        &mut self,
+        store: &Store,
+        names: &[StreamName],
+        to: Seq,
+    ) -> Result<BTreeSet<StreamId>, Error> {
+        if self.until >= to {
+            return Ok(BTreeSet::new());
+        }
+        let names: HashMap<StreamId, &StreamName> = names.iter().map(|name| (name.id, name)).collect();
+        let seen = Arc::new(Mutex::new(BTreeMap::<StreamId, Times>::new()));
+        let times = Arc::clone(&seen);
+        let events = store.events(self.until.next(), to)?.wanted(move |glimpse| {
+            let mut times = times.lock().unwrap_or_else(PoisonError::into_inner);
+            times.entry(glimpse.stream()).or_default().see(glimpse.host_time(), glimpse.recorded_at());
+            matches!(glimpse.kind(), SESSION_CHANGED | FORKED | MESSAGE_FINISHED)
+        });
+        for recorded in events {
+            let Ok(recorded) = recorded else { continue };
+            if let Some(name) = names.get(&recorded.event.stream) {
+                self.take(recorded, name);
+            }
+        }
+        let seen = std::mem::take(&mut *seen.lock().unwrap_or_else(PoisonError::into_inner));
+        let moved = seen.keys().copied().collect();
+        for (stream, times) in seen {
+            self.times.entry(stream).or_default().and(times);
+        }
+        self.until = to;
+        Ok(moved)
+    }
+
+    fn take(&mut self, recorded: Recorded, name: &StreamName) {
+        let (stream, known) = (recorded.event.stream, recorded.event.host_time);
+        let at = time_of(&recorded, Some(name));
+        match recorded.event.payload {
+            Payload::SessionChanged(changed) if changed.title.is_some() => {
+                self.titles.insert(stream, recorded.seq);
+            }
+            Payload::Forked(forked) if forked.at == Seq::ZERO => {
+                self.forks.insert(stream, forked.from);
+            }
+            Payload::MessageFinished(finished) => {
+                let report = finished.report;
+                let host_says = report.cost.map(dollars_of);
+                if report.usage == acpdb_engine::event::Usage::default() && host_says.is_none() {
+                    return;
+                }
+                let key = mark(&[finished.key.as_bytes()]);
+                let identity = match &report.request {
+                    Some(request) => Some(mark(&[
+                        b"told",
+                        name.host.as_bytes(),
+                        request.as_bytes(),
+                        finished.key.as_bytes(),
+                    ])),
+                    None => known.map(|at| {
+                        let usage = &report.usage;
+                        let counts = [
+                            usage.input,
+                            usage.output,
+                            usage.cache_read,
+                            usage.cache_write,
+                            usage.cache_write_long,
+                            usage.reasoning,
+                        ];
+                        let counts: Vec<u8> = counts.iter().flat_map(|count| count_bytes(*count)).collect();
+                        let model = report.model.as_deref().map_or(&b""[..], str::as_bytes);
+                        let (host, at) = (name.host.as_bytes(), at.get().to_le_bytes());
+                        mark(&[b"same", host, finished.key.as_bytes(), &at, model, &counts])
+                    }),
+                };
+                let request = Request {
+                    stream,
+                    seq: recorded.seq,
+                    at,
+                    model: report.model.map(Arc::from),
+                    tier: report.service_tier.map(Arc::from),
+                    usage: report.usage,
+                    host_says,
+                };
+                self.all.push(Telling { request, key, identity });
+            }
+            _ => {}
+        }
+    }
+}
+
+fn count_bytes(count: Option<u64>) -> [u8; 9] {
+    let mut bytes = [0; 9];
+    if let (Some(count), [mark, rest @ ..]) = (count, &mut bytes) {
+        *mark = 1;
+        *rest = count.to_le_bytes();
+    }
+    bytes
+}
+
+/// A digest over parts, none of which can run into another.
+pub(crate) fn mark(parts: &[&[u8]]) -> Mark {
+    let mut digest = Sha256::new();
+    for part in parts {
+        digest.update((part.len() as u64).to_le_bytes());
+        digest.update(part);
+    }
+    let mut mark = Mark::default();
+    for (to, from) in mark.iter_mut().zip(digest.finalize()) {
+        *to = from;
+    }
+    mark
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "a cost of a request is far below 2^52 millionths of a dollar"
+)]
+fn dollars_of(millionths: u64) -> f64 {
+    millionths as f64 / 1e6
+}

@@ -1,0 +1,222 @@
+//! What is kept of a store, so that lists of sessions need not fold each of them, and bills need not read the whole log.
+//!
+//! ```text
+//! aside "sessions":  layout, seq | models, tiers, streams | what the log tells of requests | a row of figures a session
+//!
+//! list:  kept up to a seq --> events behind it are looked at --> a session that has some, or a policy? its fold
+//!                                                           '--> none of it: the row as it is kept
+//! ```
+//!
+//! It lies beside the saved folds and is as little ([`Store::aside`]): whole and of this log or not there, not durable, gone
+//! without loss. Verbs that record much leave it behind; verbs that read change nothing, so they only use it. A row is a
+//! function of its session's events and of the policy, so it holds as long as neither has a new event.
+//!
+//! No text is in it. A title is where it stands, and is read when it is shown, so erasing a text needs nothing here. What
+//! events spell out (projects, models, ids) is in it, and digests of keys.
+
+pub(crate) mod bytes;
+mod layout;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use acpdb_engine::event::Scope;
+use acpdb_engine::ids::{BodyId, Micros, Seq, StreamId, Turn};
+use acpdb_engine::{
+    At, Error, Store,
+    store::{SessionSummary, StreamName},
+};
+
+use crate::cost::told::Told;
+use crate::sessions::{ForkPoint, RewindPoint, series};
+use crate::titles::first_prompt;
+
+/// The name that it is put aside under.
+pub const NAME: &str = "sessions";
+/// So many new events are read as fast as what is kept of them.
+const NEW_COUNT_MIN: u64 = 256;
+
+/// Calls of a session whose fold may be worth saving.
+const LONG_CALL_COUNT: u64 = 2048;
+
+/// What a fold of a session comes to, without a text of it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Figures {
+    pub(crate) project: Option<String>,
+    pub(crate) turns: Turn,
+    pub(crate) prompts: u32,
+    pub(crate) calls: u64,
+    pub(crate) superseded: u64,
+    pub(crate) tokens: u64,
+    pub(crate) tokens_shown: u64,
+    pub(crate) tokens_freed: u64,
+    pub(crate) first: Seq,
+    pub(crate) ended: Option<Micros>,
+    pub(crate) tokens_by_turn: Vec<u64>,
+    pub(crate) forked_from: Option<ForkPoint>,
+    pub(crate) rewinds: Vec<RewindPoint>,
+    /// The text that its first prompt stands in, where one was looked for.
+    pub(crate) prompt: Option<BodyId>,
+}
+
+impl Figures {
+    /// Figures of a session as of a view of it; `None` if it began later.
+    pub(crate) fn of(
+        store: &Store,
+        name: &StreamName,
+        view: &acpdb_engine::View,
+    ) -> Result<Option<Self>, Error> {
+        let Some(summary) = store.summary(name.clone(), view)? else { return Ok(None) };
+        let reading = view.read();
+        let (state, at) = (reading.state(), view.at());
+        let forked_from =
+            state.forks(at).last().map(|(_, fork)| ForkPoint { stream: fork.from, at: fork.at });
+        let rewinds = state.rewinds(at).iter().map(|(seq, to)| {
+            let lost = state.items(*seq).filter(|ix| state.item_id(*ix).is_some_and(|item| item.seq > *to));
+            RewindPoint { seq: *seq, to: *to, item_count: lost.count() }
+        });
+        let rewinds = rewinds.collect();
+        let tokens_by_turn = series(state, at);
+        let SessionSummary {
+            name: _,
+            project,
+            turns,
+            prompts,
+            calls,
+            superseded,
+            tokens,
+            tokens_shown,
+            tokens_freed,
+            first,
+            ended,
+        } = summary;
+        Ok(Some(Self {
+            project,
+            turns,
+            prompts,
+            calls,
+            superseded,
+            tokens,
+            tokens_shown,
+            tokens_freed,
+            first,
+            ended,
+            tokens_by_turn,
+            forked_from,
+            rewinds,
+            prompt: None,
+        }))
+    }
+
+    /// Whether a look at the session takes so long that its fold may be worth saving: a call is some three events.
+    pub const fn is_long(&self) -> bool {
+        self.calls >= LONG_CALL_COUNT
+    }
+
+    /// The same as a summary. Its name has no title yet.
+    pub(crate) fn summary(&self, name: StreamName) -> SessionSummary {
+        SessionSummary {
+            name,
+            project: self.project.clone(),
+            turns: self.turns,
+            prompts: self.prompts,
+            calls: self.calls,
+            superseded: self.superseded,
+            tokens: self.tokens,
+            tokens_shown: self.tokens_shown,
+            tokens_freed: self.tokens_freed,
+            first: self.first,
+            ended: self.ended,
+        }
+    }
+}
+
+/// What is known of a store without a fold: kept, and read on to a seq.
+#[derive(Debug, Default)]
+pub(crate) struct Looked {
+    pub(crate) told: Told,
+    /// Figures of sessions that hold as of the seq.
+    pub(crate) figures: BTreeMap<StreamId, Figures>,
+    /// Whether there are events that what is kept does not know of the policy.
+    is_policy_new: bool,
+    /// Up to where it was kept.
+    kept_until: Seq,
+}
+
+impl Looked {
+    /// Looks at a store as of `to`; `names` are its sessions.
+    pub(crate) fn at(store: &Store, to: Seq, names: &[StreamName]) -> Result<Self, Error> {
+        let to = to.min(store.head()?);
+        let kept = store.aside(NAME).and_then(|bytes| layout::decode(&bytes));
+        let (mut told, mut figures) = kept.filter(|(told, _)| told.until <= to).unwrap_or_default();
+        let kept_until = told.until;
+        let moved = told.read_on(store, names, to)?;
+        let is_policy_new = moved.contains(&StreamId::STORE);
+        if is_policy_new {
+            figures.clear();
+        } else {
+            figures.retain(|stream, _| !moved.contains(stream));
+        }
+        Ok(Self { told, figures, is_policy_new, kept_until })
+    }
+}
+
+/// What is to be kept of a store: what of it is new has to be folded first, in any order, by several threads.
+#[derive(Debug)]
+pub struct Keeping {
+    store: Store,
+    looked: Looked,
+    /// Sessions that are to be folded.
+    pub wanting: Vec<StreamName>,
+}
+
+impl Keeping {
+    /// Looks whether so much is new that it is worth keeping; `None`: not yet.
+    ///
+    /// Cost: as [`crate::cost::requests`], if there is anything new.
+    ///
+    /// # Errors
+    /// If the log cannot be read.
+    pub fn due(store: &Store) -> Result<Option<Self>, Error> {
+        let head = store.head()?;
+        let kept = store.aside(NAME).and_then(|bytes| layout::until(&bytes)).unwrap_or_default();
+        if kept >= head || kept == Seq::ZERO && head.get() < NEW_COUNT_MIN {
+            return Ok(None);
+        }
+        let keeping = Self::as_of(store, head)?;
+        let is_much = head.get().saturating_sub(keeping.looked.kept_until.get()) >= NEW_COUNT_MIN;
+        Ok(Some(keeping).filter(|keeping| is_much || keeping.looked.is_policy_new))
+    }
+
+    fn as_of(store: &Store, head: Seq) -> Result<Self, Error> {
+        let mut wanting = store.stream_names()?;
+        wanting.retain(|name| name.scope == Scope::Session);
+        let looked = Looked::at(store, head, &wanting)?;
+        wanting.retain(|name| !looked.figures.contains_key(&name.id));
+        Ok(Self { store: store.clone(), looked, wanting })
+    }
+
+    /// A session's figures.
+    ///
+    /// # Errors
+    /// If the log cannot be read.
+    pub fn figures(&self, name: &StreamName) -> Result<Option<Figures>, Error> {
+        let view = self.store.view_once(name.id, &At::Seq(self.looked.told.until))?;
+        let Some(mut figures) = Figures::of(&self.store, name, &view)? else { return Ok(None) };
+        figures.prompt = first_prompt(&self.store, name)?.map(|(body, _)| body);
+        Ok(Some(figures))
+    }
+
+    /// All of it as bytes, with the figures that were wanting. `None`: damage was met, so it is not kept; it may be mended.
+    pub fn bytes(self, made: Vec<(StreamId, Figures)>) -> Option<Vec<u8>> {
+        if !self.store.damage_met().is_empty() {
+            return None;
+        }
+        let Looked { told, mut figures, .. } = self.looked;
+        figures.extend(made);
+        let streams: BTreeSet<StreamId> = told.times.keys().copied().collect();
+        figures.retain(|stream, _| streams.contains(stream));
+        Some(layout::encode(&told, &figures))
+    }
+}

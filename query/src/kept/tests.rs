@@ -1,0 +1,243 @@
+//! What is kept says what a fold says, or nothing.
+
+use acpdb_engine::entry::{Entry, Fact, PointRef, StreamInfo};
+use acpdb_engine::event::{Report, Role, Usage};
+use acpdb_engine::fold::Policy;
+use acpdb_engine::ids::ItemId;
+use expect_test::expect;
+use proptest::prelude::*;
+
+use super::*;
+use crate::cost::{self, Requests};
+use crate::filter::Filter;
+use crate::testing::{play, store};
+use crate::{SessionRow, sessions};
+
+/// What lists and bills are made of, as of a seq.
+fn shown(store: &Store, at: Seq) -> (Vec<SessionRow>, Vec<cost::Request>, String) {
+    let rows = sessions(store, at, &Filter::default()).unwrap().map(Result::unwrap).collect();
+    let Requests { all, copies, streams, spans, titles } = cost::requests(store, at).unwrap();
+    (rows, all, format!("{copies} {streams:?} {spans:?} {titles:?}"))
+}
+
+/// What would be kept of a store now.
+fn kept(store: &Store) -> Vec<u8> {
+    let keeping = Keeping::as_of(store, store.head().unwrap()).unwrap();
+    let made = keeping.wanting.iter().map(|name| (name.id, keeping.figures(name).unwrap()));
+    let made = made.filter_map(|(id, figures)| Some((id, figures?))).collect();
+    keeping.bytes(made).unwrap()
+}
+
+/// One step of a history of four sessions, two of them forks.
+fn act(store: &Store, number: usize, line: &str) {
+    let (verb, rest) = line.split_once(' ').unwrap_or((line, ""));
+    let (name, rest) = rest.split_once(' ').unwrap_or((rest, ""));
+    let info = StreamInfo::session("acpdb", name);
+    let append = |fact: Fact| {
+        let _ = store.append(&info, vec![Entry::from(fact)]).unwrap();
+    };
+    match verb {
+        "play" => {
+            play(store, name, rest);
+        }
+        "told" => {
+            let tokens: u64 = rest.parse().unwrap();
+            let usage = Usage { input: Some(tokens), cache_read: Some(7), ..Usage::default() };
+            let report = Report {
+                model: Some(format!("claude-opus-4-{}", tokens % 3 + 4)),
+                request: (tokens.is_multiple_of(2)).then(|| format!("r{}", tokens % 5)),
+                cost: (tokens.is_multiple_of(7)).then_some(tokens),
+                usage,
+                ..Report::default()
+            };
+            append(Fact::MessageFinished { key: format!("k{}", tokens % 4), report });
+        }
+        "title" => {
+            let changed = StreamInfo { title: Some(format!("Title {number}")), ..info.clone() };
+            let _ = store.append(&changed, vec![Entry::step("")]).unwrap();
+        }
+        "fork" if store.find_stream("a").is_ok() && store.find_stream(name).is_err() => {
+            let from = StreamInfo::session("acpdb", "a").id();
+            let at = if rest == "copy" { Seq::ZERO } else { store.find_stream("a").unwrap().head };
+            append(Fact::Forked { from, at: PointRef::Seq(at) });
+        }
+        "policy" => {
+            let preset = Policy::preset(rest).unwrap();
+            let _ = store.change_policy(None, None, &|_| Ok(preset.clone()));
+        }
+        "erase" => {
+            let Ok(stream) = store.find_stream(name) else { return };
+            let seqs: Vec<Seq> =
+                store.stream_events(stream.id, Seq(1), Seq::MAX).unwrap().map(|it| it.unwrap().seq).collect();
+            if let Some(seq) = seqs.get(number % seqs.len()) {
+                let _ = store.erase(ItemId::first(*seq), "me", "it leaked");
+            }
+        }
+        _ => {}
+    }
+}
+
+fn history() -> impl Strategy<Value = Vec<String>> {
+    let session = prop::sample::select(vec!["a", "b"]);
+    let any = prop::sample::select(vec!["a", "b", "f", "c"]);
+    let call = prop::sample::select(vec![
+        "turn",
+        "user go on",
+        "read /a ok",
+        "edit /a ok",
+        "read /a ok",
+        "bash ls ok",
+        "read /b failed",
+    ]);
+    let line = prop_oneof![
+        8 => (any.clone(), call).prop_map(|(name, call)| format!("play {name} {call}")),
+        3 => (any.clone(), 1..30_u64).prop_map(|(name, tokens)| format!("told {name} {tokens}")),
+        1 => session.prop_map(|name| format!("title {name}")),
+        1 => Just("fork f at".to_owned()),
+        1 => Just("fork c copy".to_owned()),
+        1 => prop::sample::select(vec!["policy - acp", "policy - economy", "policy - calm"]).prop_map(str::to_owned),
+        1 => any.prop_map(|name| format!("erase {name}")),
+    ];
+    prop::collection::vec(line, 2..40)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_is_kept_at_any_time_shows_what_a_fold_shows(lines in history(), part in 0.0..1.0_f64) {
+        let store = store();
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "a place")]
+        let middle = (lines.len() as f64 * part) as usize;
+        let mut half = None;
+        for (number, line) in lines.iter().enumerate() {
+            if number == middle && store.head().unwrap() > Seq::ZERO {
+                half = Some((kept(&store), store.head().unwrap()));
+            }
+            act(&store, number, line);
+        }
+        let head = store.head().unwrap();
+        let Some((half, at)) = half else { return Ok(()) };
+        let (folded, earlier) = (shown(&store, head), shown(&store, at));
+        let whole = kept(&store);
+        prop_assert!(store.put_aside(NAME, &half));
+        prop_assert_eq!(&shown(&store, head), &folded, "kept at {}", at);
+        prop_assert_eq!(&shown(&store, at), &earlier);
+        // What is made of what was kept before is what is made of nothing.
+        prop_assert_eq!(kept(&store), whole.clone());
+        prop_assert!(store.put_aside(NAME, &whole));
+        prop_assert_eq!(&shown(&store, head), &folded);
+        prop_assert_eq!(&shown(&store, at), &earlier, "what is kept is newer");
+        prop_assert!(Keeping::due(&store).unwrap().is_none());
+    }
+
+    #[test]
+    fn other_bytes_are_nothing(at in any::<prop::sample::Index>(), byte in any::<u8>(), cut in any::<bool>()) {
+        let store = sample();
+        let folded = shown(&store, Seq::MAX);
+        let mut bytes = kept(&store);
+        let place = at.index(bytes.len());
+        if cut {
+            bytes.truncate(place);
+            prop_assert!(layout::decode(&bytes).is_none());
+            prop_assert!(store.put_aside(NAME, &bytes));
+            prop_assert_eq!(shown(&store, Seq::MAX), folded);
+        } else {
+            // Nothing says that these are wrong but the digest around them; they only must not break anything.
+            bytes[place] = byte;
+            let _ = layout::decode(&bytes);
+        }
+    }
+}
+
+fn sample() -> Store {
+    let store = store();
+    play(&store, "one", "user mend the parser\nturn\nread /a ok\nedit /a ok\nread /a ok");
+    act(&store, 0, "told one 12");
+    act(&store, 1, "title one");
+    play(&store, "two", "user another\nturn\nread /b ok");
+    store
+}
+
+#[test]
+fn a_later_layout_and_another_stores_are_nothing() {
+    let store = sample();
+    let folded = shown(&store, Seq::MAX);
+    let mut later = kept(&store);
+    assert_eq!(later.first(), Some(&1));
+    later[0] = 2;
+    assert!(store.put_aside(NAME, &later));
+    assert_eq!(shown(&store, Seq::MAX), folded);
+    // A row of a session that is not there, and one that says what is not so, beside a log that does not know its end.
+    let (mut told, mut figures) = layout::decode(&kept(&store)).unwrap();
+    told.until = Seq(1_000_000);
+    for row in figures.values_mut() {
+        row.calls = 99;
+    }
+    figures.insert(StreamId([7; 16]), Figures::default());
+    assert!(store.put_aside(NAME, &layout::encode(&told, &figures)));
+    assert_eq!(shown(&store, Seq::MAX), folded);
+}
+
+#[test]
+fn rows_that_are_kept_are_used() {
+    let store = sample();
+    let (told, mut figures) = layout::decode(&kept(&store)).unwrap();
+    for row in figures.values_mut() {
+        row.calls = 99;
+    }
+    assert!(store.put_aside(NAME, &layout::encode(&told, &figures)));
+    let calls = |store: &Store| -> Vec<u64> {
+        shown(store, store.head().unwrap()).0.iter().map(|row| row.summary.calls).collect()
+    };
+    assert_eq!(calls(&store), [99, 99]);
+    play(&store, "one", "read /c ok");
+    assert_eq!(calls(&store), [4, 99], "a session that has grown is folded");
+    act(&store, 0, "policy - economy");
+    assert_eq!(calls(&store), [4, 1], "all are under another policy");
+}
+
+#[test]
+fn no_text_is_kept_and_an_erased_prompt_is_no_title() {
+    let store = store();
+    let info = StreamInfo::session("acpdb", "one");
+    let said = vec![
+        Entry::message("", Role::User, "the token is hunter2"),
+        Entry::message("", Role::User, "mend the parser"),
+    ];
+    let receipt = store.append(&info, said).unwrap();
+    let bytes = kept(&store);
+    assert!(store.put_aside(NAME, &bytes));
+    assert!(!bytes.windows(7).any(|it| it == b"hunter2"));
+    let title = |store: &Store| shown(store, store.head().unwrap()).0[0].summary.name.title.clone();
+    assert_eq!(title(&store).as_deref(), Some("the token is hunter2"));
+    let first = receipt.items[0].unwrap();
+    assert!(store.erase(first, "me", "it leaked").unwrap().recorded.is_some());
+    assert_eq!(title(&store).as_deref(), Some("mend the parser"));
+}
+
+/// Fails when rows or their bytes change, and the number of the layout does not.
+#[test]
+fn the_layout_is_as_its_number_says() {
+    // Times of a store differ from run to run; so each is put at a place of its own.
+    let (mut told, mut figures) = layout::decode(&kept(&sample())).unwrap();
+    for telling in &mut told.all {
+        telling.request.at = Some(Micros(5));
+        telling.identity = None;
+    }
+    for times in told.times.values_mut() {
+        (times.host, times.recorded) = (None, Some((Micros(1), Micros(-2))));
+    }
+    for row in figures.values_mut() {
+        row.ended = Some(Micros(7));
+    }
+    let bytes = layout::encode(&told, &figures);
+    assert_eq!(layout::decode(&bytes), Some((told, figures)));
+    let digest: String =
+        crate::cost::told::mark(&[&bytes]).iter().map(|byte| format!("{byte:02x}")).collect();
+    expect!["1: 168 bytes, f7ec691521b12b44f24325b0805c056c"].assert_eq(&format!(
+        "{}: {} bytes, {digest}",
+        bytes[0],
+        bytes.len()
+    ));
+}
