@@ -239,14 +239,14 @@ impl KnownFiles {
         all
     }
 
-    /// Keeps it all for the next import, and for lists what they would fold. That what was read is durable has been seen to.
-    pub(crate) fn save(&mut self, store: &Store) {
-        if std::mem::take(&mut self.is_changed)
-            && let Ok(bytes) = serde_json::to_vec(&self.files)
-        {
+    /// Keeps it all for the next import. That what was read is durable has been seen to.
+    /// Says whether there was anything to keep.
+    pub(crate) fn save(&mut self, store: &Store) -> bool {
+        let is_changed = std::mem::take(&mut self.is_changed);
+        if is_changed && let Ok(bytes) = serde_json::to_vec(&self.files) {
             let _ = store.put_aside(NAME, &bytes);
-            crate::kept::leave(store);
         }
+        is_changed
     }
 }
 

@@ -15,7 +15,6 @@ mod failure;
 mod feed;
 mod follow;
 mod interrupt;
-mod kept;
 mod keys;
 mod known;
 mod output;

@@ -157,20 +157,17 @@ fn titles(store: &Store, requests: &Requests, bill: &mut Bill) -> Result<(), Fai
     Ok(())
 }
 
-/// Dollars for people: to the cent from a dollar on, below it three significant digits, down to the millionth that sums are
-/// told to.
+/// Dollars for people: to the cent from a dollar on, below it to the tenth of a cent.
 pub(crate) fn dollars(amount: f64) -> String {
     let size = amount.abs();
     if size == 0.0 {
         return "-".to_owned();
     }
     let sign = if amount < 0.0 { "-" } else { "" };
-    if size < 0.000_000_5 {
-        return format!("{sign}<$0.000001");
+    if size < 0.000_5 {
+        return format!("{sign}<$0.001");
     }
-    // The digits in which it would be written whole: 0.08125 has its first at the second place.
-    let places = [(0.9995, 2), (0.09995, 3), (0.009_995, 4), (0.000_999_5, 5)];
-    let places = places.into_iter().find(|(from, _)| size >= *from).map_or(6, |(_, places)| places);
+    let places = if size < 0.9995 { 3 } else { 2 };
     let written = format!("{size:.places$}");
     let (whole, rest) = written.split_once('.').unwrap_or((&written, "00"));
     let mut grouped = String::new();
@@ -334,18 +331,14 @@ mod tests {
     use super::dollars;
 
     #[test]
-    fn dollars_are_told_to_the_cent_and_small_sums_in_three_digits() {
+    fn dollars_are_told_to_the_cent_and_small_sums_to_its_tenth() {
         for (amount, text) in [
             (0.0, "-"),
-            (0.000_000_4, "<$0.000001"),
-            (-0.000_000_4, "-<$0.000001"),
-            (0.000_004, "$0.000004"),
-            (0.000_812, "$0.000812"),
-            (0.001_234, "$0.00123"),
-            (0.004, "$0.00400"),
-            (0.009_996, "$0.0100"),
-            (-0.0813, "-$0.0813"),
-            (0.099_96, "$0.100"),
+            (0.000_499, "<$0.001"),
+            (-0.000_000_4, "-<$0.001"),
+            (0.000_812, "$0.001"),
+            (0.009_996, "$0.010"),
+            (-0.0813, "-$0.081"),
             (0.7541, "$0.754"),
             (0.9996, "$1.00"),
             (1.5, "$1.50"),

@@ -114,7 +114,7 @@ pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result
     }
     bar.finish_and_clear();
     if let Some(store) = opened {
-        known.save(&store);
+        super::kept::leave_with(&mut known, &store);
         store.close()?;
     }
     for file in &skipped {

@@ -15,7 +15,7 @@ pub(crate) fn run(global: &Global, args: &Reindex, output: &mut Output) -> Resul
     let done = {
         let _spinner = super::progress::spinner("reading the log", output);
         let done = store.reindex()?;
-        crate::kept::leave(&store);
+        super::kept::leave(&store);
         done
     };
     if output.json {

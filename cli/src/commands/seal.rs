@@ -12,7 +12,7 @@ pub(crate) fn run(global: &Global, args: &Seal, output: &mut Output) -> Result<C
     let report = {
         let _spinner = super::progress::spinner("sealing", output);
         let report = store.seal(args.all)?;
-        crate::kept::leave(&store);
+        super::kept::leave(&store);
         report
     };
     let code = if !report.damage.is_empty() {

@@ -27,8 +27,8 @@ use acpdb_hosts::import::{Format, Options, ReadSessions};
 pub(crate) use self::tail::End;
 pub(crate) use self::watch::Root;
 use self::watch::Watch;
-use crate::commands::describe;
 use crate::commands::import::{notes, refused};
+use crate::commands::{describe, kept};
 use crate::failure::Failure;
 use crate::known::{KnownFiles, Stamp};
 use crate::output::Output;
@@ -213,7 +213,7 @@ impl Follower<'_> {
                 self.consider(&candidate, is_first)?;
             }
         }
-        self.known.save(&self.store);
+        kept::leave_with(&mut self.known, &self.store);
         Ok(Instant::now() + self.plan.every.max(start.elapsed() * if is_first { 0 } else { LOOK_FACTOR }))
     }
 
@@ -448,7 +448,7 @@ impl Follower<'_> {
             };
             result = result.and(heard);
         }
-        self.known.save(&self.store);
+        kept::leave_with(&mut self.known, &self.store);
         let Self { store, output, event_count, watch, .. } = self;
         drop(watch);
         store.close()?;

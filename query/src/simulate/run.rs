@@ -5,63 +5,24 @@
 //! event  -> fold -> effects -> slots.current            step -> point | plan | apply | count -> slots.sent
 //! ```
 
+mod slot;
 mod warm;
 mod words;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use acpdb_engine::event::{Actor, Face, PartKind, Payload, PolicySet, Recorded, Stamp, ToolClass, TurnKind};
+use acpdb_engine::event::{Actor, Face, Payload, PolicySet, Recorded, Stamp, ToolClass, TurnKind};
 use acpdb_engine::fold::serving::{FlushRule, Prices, ServeMode, ServeSettings};
-use acpdb_engine::fold::{CauseView, FaceView, ItemKind, Ix, Policy, State, World};
-use acpdb_engine::ids::{BodyId, ItemId, Micros, Origin, Seq, StreamId};
+use acpdb_engine::fold::{CauseView, ItemKind, Ix, Policy, State, World};
+use acpdb_engine::ids::{ItemId, Micros, Origin, Seq, StreamId};
 use acpdb_engine::serve::plan::{Advice, Bound, Cache, Candidate, bound_before, is_cold, plan};
-use acpdb_engine::serve::point::{PointLimits, Run, Seen};
+use acpdb_engine::serve::point::{PointLimits, Seen};
+
+use slot::{Slot, price_media, rule_of};
 
 use super::recording::{Recording, is_written_by_model};
 use super::{Missed, Outcome, Request, Setup, Traced, TracedRequest};
-
-/// A face that is, or was, in the context.
-#[derive(Debug, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "one fact each, none follows from another")]
-struct Slot {
-    /// As recorded.
-    whole: u64,
-    /// As the fold shows it now.
-    current: u64,
-    /// As the fold showed it when it was last applied.
-    applied: u64,
-    /// As sent: what was applied, less what pointers save.
-    sent: u64,
-    is_sent: bool,
-    /// Changed by the host or on request: cannot wait.
-    forced: bool,
-    waited: u32,
-    is_pending: bool,
-    was_hidden: bool,
-    was_needed: bool,
-    written: bool,
-    bodies: Vec<(BodyId, bool)>,
-    /// Numbers of its texts among those seen.
-    seen: Vec<usize>,
-    runs: Vec<Run>,
-    /// Words of it that count as visible.
-    words_shown: bool,
-    is_edit: bool,
-    name: Option<(ItemId, Face)>,
-    /// The turn that it came about in.
-    turn: u32,
-    /// What hid it last.
-    rule: String,
-    /// Reasoning: the number of prompts before it.
-    run: Option<u64>,
-}
-
-impl Slot {
-    const fn is_hidden(&self) -> bool {
-        self.applied < self.whole
-    }
-}
 
 struct Simulation<'r> {
     recording: &'r Recording,
@@ -182,37 +143,6 @@ fn policy_set(policy: &Policy) -> Recorded {
         payload,
     };
     Recorded { seq: Seq::ZERO, recorded_at: Micros(0), event }
-}
-
-/// Tokens that a picture or a document counts at most: providers bill its size on the screen, not its bytes.
-const MEDIA_TOKENS_MAX: u64 = 1_600;
-
-/// Counts media as what they are billed as.
-fn price_media(state: &State, ix: Ix, face: Face, at: Seq, view: &mut FaceView) {
-    if face == Face::Input {
-        return;
-    }
-    let media: u64 = state
-        .content(ix, at)
-        .iter()
-        .filter(|part| part.kind == PartKind::Media)
-        .map(|part| u64::from(part.tokens).saturating_sub(MEDIA_TOKENS_MAX))
-        .sum();
-    if view.tokens_shown == view.tokens {
-        view.tokens_shown = view.tokens_shown.saturating_sub(media);
-    }
-    view.tokens = view.tokens.saturating_sub(media);
-}
-
-/// The name of what hid a face.
-fn rule_of(cause: &CauseView) -> &str {
-    match cause {
-        CauseView::Superseded { rule, .. } => rule.label(),
-        CauseView::Shortened { rule, .. } => rule.label(),
-        CauseView::Evicted { .. } => "task",
-        CauseView::Discarded { .. } | CauseView::Distilled { .. } => "request",
-        _ => "host",
-    }
 }
 
 fn signed(tokens: u64) -> i64 {

@@ -6,7 +6,7 @@ const visible = it => it.replace(HOSTILE, c => c === '\r' ? '' : '\\u{' + c.code
 const oneLine = (it, most = 300) => visible(it.slice(0, most * 2).replace(/\s+/g, ' ').trim().slice(0, most));
 const brief = n => n < 1000 ? String(n) : n < 999950 ? (n / 1000).toFixed(1).replace(/\.0$/, '') + 'k' : (n / 1e6).toFixed(1).replace(/\.0$/, '') + 'M';
 const plural = (n, what) => n + ' ' + (n === 1 ? what : what.replace(/y$/, 'ie') + 's');
-const dollars = n => n === null ? '' : '$' + (n > 0 && n < 0.9995 ? n.toFixed(Math.min(6, 2 - Math.floor(Math.log10(n * 1.0005)))) : n.toFixed(2));
+const dollars = n => n === null ? '' : n > 0 && n < 0.0005 ? '<$0.001' : '$' + n.toFixed(n > 0 && n < 0.9995 ? 3 : 2);
 
 function lasted(seconds) {
   if (seconds < 60) return seconds + ' s';

@@ -1,12 +1,19 @@
 //! What verbs that record much leave behind for those that list: the figures of sessions and the requests that were told.
 //!
-//! Lists work without it, only slower. So whatever goes wrong here is nobody's concern: the next verb that records tries
-//! again.
+//! Lists work without it, only slower. So a failure here is not told: the next verb that records tries again.
 
 use acpdb_engine::Store;
 use acpdb_query::kept::{Keeping, NAME};
 
-use crate::commands::spread;
+use super::spread;
+use crate::known::KnownFiles;
+
+/// Keeps what an import learnt of its files, and what lists would fold.
+pub(crate) fn leave_with(known: &mut KnownFiles, store: &Store) {
+    if known.save(store) {
+        leave(store);
+    }
+}
 
 /// Keeps what lists would fold, if so much is new that it is worth it.
 pub(crate) fn leave(store: &Store) {

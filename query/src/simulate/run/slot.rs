@@ -1,0 +1,79 @@
+//! A face in the context: its tokens as recorded, as shown and as sent.
+
+use acpdb_engine::event::{Face, PartKind};
+use acpdb_engine::fold::{CauseView, FaceView, Ix, State};
+use acpdb_engine::ids::{BodyId, ItemId, Seq};
+use acpdb_engine::serve::point::Run;
+
+/// A face that is, or was, in the context.
+#[derive(Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "one fact each, none follows from another")]
+pub(super) struct Slot {
+    /// As recorded.
+    pub(super) whole: u64,
+    /// As the fold shows it now.
+    pub(super) current: u64,
+    /// As the fold showed it when it was last applied.
+    pub(super) applied: u64,
+    /// As sent: what was applied, less what pointers save.
+    pub(super) sent: u64,
+    pub(super) is_sent: bool,
+    /// Changed by the host or on request: cannot wait.
+    pub(super) forced: bool,
+    pub(super) waited: u32,
+    pub(super) is_pending: bool,
+    pub(super) was_hidden: bool,
+    pub(super) was_needed: bool,
+    pub(super) written: bool,
+    pub(super) bodies: Vec<(BodyId, bool)>,
+    /// Numbers of its texts among those seen.
+    pub(super) seen: Vec<usize>,
+    pub(super) runs: Vec<Run>,
+    /// Words of it that count as visible.
+    pub(super) words_shown: bool,
+    pub(super) is_edit: bool,
+    pub(super) name: Option<(ItemId, Face)>,
+    /// The turn that it came about in.
+    pub(super) turn: u32,
+    /// What hid it last.
+    pub(super) rule: String,
+    /// Reasoning: the number of prompts before it.
+    pub(super) run: Option<u64>,
+}
+
+impl Slot {
+    pub(super) const fn is_hidden(&self) -> bool {
+        self.applied < self.whole
+    }
+}
+
+/// Tokens that a picture or a document counts at most: providers bill its size on the screen, not its bytes.
+const MEDIA_TOKENS_MAX: u64 = 1_600;
+
+/// Counts media as what they are billed as.
+pub(super) fn price_media(state: &State, ix: Ix, face: Face, at: Seq, view: &mut FaceView) {
+    if face == Face::Input {
+        return;
+    }
+    let media: u64 = state
+        .content(ix, at)
+        .iter()
+        .filter(|part| part.kind == PartKind::Media)
+        .map(|part| u64::from(part.tokens).saturating_sub(MEDIA_TOKENS_MAX))
+        .sum();
+    if view.tokens_shown == view.tokens {
+        view.tokens_shown = view.tokens_shown.saturating_sub(media);
+    }
+    view.tokens = view.tokens.saturating_sub(media);
+}
+
+/// The name of what hid a face.
+pub(super) fn rule_of(cause: &CauseView) -> &str {
+    match cause {
+        CauseView::Superseded { rule, .. } => rule.label(),
+        CauseView::Shortened { rule, .. } => rule.label(),
+        CauseView::Evicted { .. } => "task",
+        CauseView::Discarded { .. } | CauseView::Distilled { .. } => "request",
+        _ => "host",
+    }
+}
