@@ -5,7 +5,10 @@ use acpdb_engine::command::{ContextAction, Target};
 use acpdb_engine::entry::{MemoryEntry, StreamInfo};
 use acpdb_engine::ids::{ItemId, Seq};
 use acpdb_engine::store::{Receipt, ServeOptions, Session};
-use acpdb_engine::{Error, MemoryScope, Store, View, store::{MemoryReceipt, StreamName}};
+use acpdb_engine::{
+    Error, MemoryScope, Store, View,
+    store::{MemoryReceipt, StreamName},
+};
 use acpdb_hosts::export::Exporter;
 use acpdb_query::when;
 use serde::Deserialize;

@@ -10,7 +10,10 @@ use acpdb_engine::fold::Policy;
 use acpdb_engine::fold::serving::ServeMode;
 use acpdb_engine::ids::{Micros, Seq, StreamId};
 use acpdb_engine::store::MergeOptions;
-use acpdb_engine::{Commit, Error, MemoryScope, Store, store::{MemoryReceipt, StreamName, VerifyOptions}};
+use acpdb_engine::{
+    Commit, Error, MemoryScope, Store,
+    store::{MemoryReceipt, StreamName, VerifyOptions},
+};
 use acpdb_hosts::export::Format;
 use acpdb_hosts::lint::Known;
 use acpdb_query::export::parcels;
