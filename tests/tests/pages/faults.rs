@@ -254,13 +254,13 @@ fn turns_say_what_they_took() {
         select(list.rows[1]);
         say('requests', [...document.querySelectorAll('#detail td')].map(it => it.textContent.replace(/#\\d+/, '#N')).join(' '));
     ";
-    expect![[r##"
+    expect![[r#"
         heads: turn time duration calls context input read written output cost
-        row: t1 | 2026-01-09 23:06:40 | 12 s | 1 | 12 | 1k | 20k | 2k | 500 | $0.04
-        row: t2 | 2026-01-09 23:07:40 | 12 s | 1 | 24 | 1k | 20k | 2k | 500 | $0.04
-        row: t3 | 2026-01-09 23:08:40 | 12 s | 1 | 36 | 1k | 20k | 2k | 500 | $0.04
-        requests: #N claude-opus-4-5 1k 20k 2k 500 $0.04
-    "##]]
+        row: t1 | 2026-01-09 23:06:40 | 12 s | 1 | 12 | 1k | 20k | 2k | 500 | $0.040
+        row: t2 | 2026-01-09 23:07:40 | 12 s | 1 | 24 | 1k | 20k | 2k | 500 | $0.040
+        row: t3 | 2026-01-09 23:08:40 | 12 s | 1 | 36 | 1k | 20k | 2k | 500 | $0.040
+        requests: #N claude-opus-4-5 1k 20k 2k 500 $0.040
+    "#]]
     .assert_eq(&driven(&browser(), &rendered(&store), script, "1200,800"));
 }
 
