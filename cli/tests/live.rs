@@ -323,6 +323,28 @@ fn the_command_that_a_host_runs_ends_well_without_the_program() {
     }
 }
 
+/// Runs of SWE-agent have no id: the store names them. By that name a step began, and a fork went on, in another session, which was empty.
+#[test]
+fn verbs_go_on_with_a_session_that_the_store_named() {
+    let desk = Desk::new();
+    let run = r#"{"trajectory":[{"action":"ls","observation":"a.py","thought":"I look.","response":"I look."}],
+        "history":[{"role":"user","content":"Fix a.py","agent":"main"}],"environment":"e"}"#;
+    std::fs::write(desk.path("project/run.traj"), run).unwrap();
+    let _ = desk.ok(&["import", "run.traj"]);
+    let rows: Value = serde_json::from_str(&desk.ok(&["sessions", "--json"])).unwrap();
+    let name = rows["items"][0]["id"].as_str().unwrap().to_owned();
+    let step: Value =
+        serde_json::from_str(&desk.ok(&["step", &name, "--format", "openai", "--json"])).unwrap();
+    assert_eq!(step["session"], name.as_str());
+    assert!(step["body"]["messages"].to_string().contains("Fix a.py"), "{step}");
+    let fork: Value = serde_json::from_str(&desk.ok(&["fork", &name, "--json"])).unwrap();
+    let _ = desk.ok(&["step", fork["session"].as_str().unwrap(), "--format", "openai"]);
+    let line = json!({"host": "swe-agent", "session": name, "message": {"role": "user", "text": "go on"}});
+    assert_eq!(desk.run(&["append", "--stdin"], &line.to_string()).code, 0);
+    let rows: Value = serde_json::from_str(&desk.ok(&["sessions", "--all", "--json"])).unwrap();
+    assert_eq!(rows["items"].as_array().map(Vec::len), Some(2), "the run and its fork: {rows}");
+}
+
 #[test]
 fn a_step_prints_the_body_to_send_and_records_it() {
     let desk = Desk::new();

@@ -24,6 +24,14 @@ use crate::ids::{FactId, Origin, Seq};
 
 /// What an id begins with that a host derived from the bytes of a record: `digest:` and hex digits.
 pub const DERIVED: &str = "digest:";
+/// What such an id begins with once a store has recorded it: the digits are the store's own. It is recorded as it is when it is
+/// named again, so what a store shows can be said to it.
+pub const RECORDED: &str = "derived:";
+
+/// Whether a host derived an id from a record's bytes, as it says it or as a store recorded it.
+pub fn is_derived(id: &str) -> bool {
+    id.contains(DERIVED) || id.contains(RECORDED)
+}
 
 /// The secret of one store. Cheap to clone.
 #[derive(Clone)]
@@ -140,13 +148,13 @@ impl Secret {
     }
 
     /// The id in place of one that a host derived from a record's bytes, wholly or in part: the digits behind
-    /// [`DERIVED`] become others. Other ids stay: `None`.
+    /// [`DERIVED`] become others, behind [`RECORDED`]. Other ids stay, and what this gave: `None`.
     pub fn name(&self, id: &str) -> Option<String> {
         let (before, rest) = id.split_once(DERIVED)?;
         let end = rest.find(|digit: char| !digit.is_ascii_hexdigit()).unwrap_or(rest.len());
         let (digest, after) = rest.split_at(end);
         let keyed = blake3::keyed_hash(&self.keys.name, digest.as_bytes()).to_hex();
-        Some(format!("{before}{DERIVED}{}{after}", keyed.get(..32).unwrap_or_default()))
+        Some(format!("{before}{RECORDED}{}{after}", keyed.get(..32).unwrap_or_default()))
     }
 
     /// By which a content that was erased is recognised.
@@ -346,6 +354,8 @@ mod tests {
         assert_ne!(one.served(b"a"), other.served(b"a"));
         assert_ne!(one.name("digest:ab"), other.name("digest:ab"));
         assert_eq!(one.name("msg_1"), None);
+        let name = one.name("digest:ab").unwrap_or_default();
+        assert_eq!(one.name(&name), None, "{name} means itself");
         let differ = |bits: &u32| one.seal_label(*bits) != other.seal_label(*bits);
         assert!((0..1000).filter(differ).count() > 990);
     }

@@ -41,7 +41,7 @@ pub struct Session {
 
 impl Store {
     /// A stream as this store records it: without the secrets that its redactor takes out, and under a name of the store's
-    /// own if the host derived it from a record's bytes. The same as `info` for nearly all.
+    /// own if the host derived it from a record's bytes; that name means itself. The same as `info` for nearly all.
     #[cfg_attr(not(feature = "internals"), doc(hidden))]
     pub fn recorded_info(&self, info: &StreamInfo) -> StreamInfo {
         super::redact::stream(self.inner.redactor.as_deref(), self.inner.log.secret(), info)

@@ -13,7 +13,7 @@ use crate::event::wire::{self, Piece};
 use crate::event::{
     Body, Event, Key, KeyKind, Part, Payload, Stamp, TodoChange, TodoList, TodoUpdate, ToolCallStarted,
 };
-use crate::secret::DERIVED;
+use crate::secret::is_derived;
 use crate::text::tokens;
 use crate::travel::{Parcel, Row};
 
@@ -332,11 +332,11 @@ fn told(payload: &Payload, rows: &Rows<'_>) -> Option<Fact> {
         _ => return None,
     };
     // Such ids are the other store's own: what this one would make of them is not known.
-    let is_derived = matches!(
+    let is_foreign = matches!(
         fact,
         Fact::TurnStarted { .. } | Fact::MessageFinished { .. } | Fact::MessageAbandoned { .. }
-    ) && Entry::from(fact.clone()).ids().any(|id| id.contains(DERIVED));
-    (!is_derived).then_some(fact)
+    ) && Entry::from(fact.clone()).ids().any(|id| is_derived(id));
+    (!is_foreign).then_some(fact)
 }
 
 fn parts(parts: &[Part], rows: &Rows<'_>) -> Option<Vec<PartEntry>> {

@@ -66,3 +66,22 @@ fn a_session_is_found_by_the_same_names_with_and_without_an_index() {
     assert_eq!(told(&indexed, "gamma"), "one gamma");
     assert_eq!(told(&indexed, "latest"), "one gamma");
 }
+
+/// Ids that a host derived from a record's bytes were keyed once more when a caller gave them as the store shows them: a step, a fork or
+/// an append by the shown name went into another session.
+#[test]
+fn what_a_store_shows_can_be_said_to_it() {
+    let folder = TempDir::new().unwrap();
+    let store = Store::builder(folder.path().join("store")).open().unwrap();
+    let told = StreamInfo::session("host", "digest:00ff");
+    let session = store.session(told.clone());
+    let _ = session.append([Entry::tool_started("digest:aa#1", "read", "{}")]).unwrap();
+    let shown = store.stream_names().unwrap().remove(0);
+    assert_ne!(shown.name, told.name);
+    let again = store.session(StreamInfo::session(&*shown.host, &*shown.name));
+    assert_eq!((again.id(), session.id()), (shown.id, shown.id));
+    let open = again.open_calls().unwrap().remove(0);
+    let _ = again.append([Entry::tool_completed(&*open.call, "text")]).unwrap();
+    assert!(again.open_calls().unwrap().is_empty(), "{} was answered", open.call);
+    assert_eq!(store.stream_names().unwrap().len(), 1);
+}
