@@ -48,6 +48,8 @@ fn the_conversation_shows_whatever_turn_one_goes_to() {
         }).map(it => it.textContent);
         for (const turn of [38, 5, 30, 18]) {
           goTo('#t' + turn);
+          // As many frames as a busy machine needs, and some in which it could still leave.
+          for (let n = 0; n < 100 && !inSight().includes('Turn ' + turn); n += 1) await frame();
           for (let n = 0; n < 6; n += 1) await frame();
           say('turn ' + turn, inSight().includes('Turn ' + turn));
         }

@@ -96,13 +96,17 @@ class Talk {
     const aim = () => { part.element.scrollIntoView({ block: 'start' }); this.fill(); };
     for (let round = 0; round < 3; round += 1) aim();
     // Heights that were guessed are known only once the browser has drawn: the place is looked for again, unless it moved on.
+    // A busy machine draws late: the place counts once it stood still for some frames.
     this.aimed = part;
-    let frames = 0;
+    let frames = 0, still = 0, last = NaN;
     const again = () => {
       if (this.aimed !== part || this.box.hidden) return;
       aim();
+      const top = part.element.getBoundingClientRect().top;
+      still = top === last ? still + 1 : 0;
+      last = top;
       frames += 1;
-      if (frames < 4) requestAnimationFrame(again); else this.aimed = null;
+      if (still < 3 && frames < 60) requestAnimationFrame(again); else this.aimed = null;
     };
     requestAnimationFrame(again);
   }
