@@ -101,7 +101,7 @@ fn planted_bugs(parts: usize, part: usize) -> ExitCode {
     let mut is_well = true;
     for planted in std::iter::once(None).chain(planted::ALL.into_iter().map(Some)).skip(part).step_by(parts) {
         let begun = Instant::now();
-        let name = planted.map_or_else(|| "no bug".to_owned(), |planted| format!("{planted:?}"));
+        let name = planted.map_or_else(|| "no bug".to_owned(), |(bug, _)| format!("{bug:?}"));
         let caught = planted::caught(planted);
         is_well &= caught.is_some() == planted.is_some();
         let caught = caught.map(|(check, wrong)| format!("caught by {check}: {wrong:.150}"));

@@ -45,6 +45,16 @@ impl World {
         world
     }
 
+    /// Another folder with all that is in this one.
+    #[allow(dead_code, reason = "not every test needs many")]
+    pub(crate) fn copied(&self) -> Self {
+        let folder = tempfile::Builder::new().prefix("acpdb-cli-").tempdir().unwrap();
+        let mut copy = Command::new("cp");
+        copy.arg("-a").arg(self.folder.path().join(".")).arg(folder.path());
+        assert!(copy.status().unwrap().success());
+        Self { folder }
+    }
+
     /// Puts a program of this name on the path of shells: it writes down how it was called, and does what `script` says.
     #[allow(dead_code, reason = "not every test needs one")]
     pub(crate) fn stands_in_for(&self, name: &str, script: &str) {

@@ -141,12 +141,12 @@ impl Tried {
         self
     }
 
-    /// Tries the examples of a group, one after the other in one world.
-    fn group(&mut self, group: &str, examples: &[Example]) {
+    /// Tries the examples of a group, one after the other in one copy of `prepared`.
+    fn group(&mut self, prepared: &World, group: &str, examples: &[Example]) {
         if examples.is_empty() {
             return;
         }
-        let world = prepared();
+        let world = prepared.copied();
         for Example { line, about } in examples {
             self.count += 1;
             if about.contains(ENDLESS) {
@@ -174,6 +174,7 @@ fn every_example_works_as_it_is_typed() {
         groups.push((page.file_name().unwrap().to_string_lossy().into_owned(), examples));
     }
     // Each group has a world of its own, so as many as there are cores are tried at once.
+    let prepared = prepared();
     let next = AtomicUsize::new(0);
     let workers = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
     let tried = std::thread::scope(|scope| {
@@ -182,7 +183,7 @@ fn every_example_works_as_it_is_typed() {
                 scope.spawn(|| {
                     let mut tried = Tried::default();
                     while let Some((group, examples)) = groups.get(next.fetch_add(1, Ordering::Relaxed)) {
-                        tried.group(group, examples);
+                        tried.group(&prepared, group, examples);
                     }
                     tried
                 })
