@@ -573,6 +573,23 @@ fn links_are_found_outside_code_only() {
     assert_eq!(links(text), [(1, "x.md".to_owned()), (5, "p/q.png".to_owned())]);
 }
 
+/// A target without a corpus does not run: what is kept of it is replayed before it explores.
+#[test]
+fn every_fuzz_target_has_something_to_begin_with() -> io::Result<()> {
+    let all = files()?;
+    let manifest = all.iter().find(|file| file.path == "fuzz/Cargo.toml").and_then(|file| file.text.as_ref());
+    let bins = manifest.map(|text| text.split("[[bin]]\nname = \"").skip(1)).into_iter().flatten();
+    let names: Vec<&str> = bins.filter_map(|rest| rest.split('"').next()).collect();
+    assert!(names.len() > 20, "targets that were found: {}", names.len());
+    let kept = |name: &&str| {
+        let folder = format!("fuzz/corpus/{name}/");
+        all.iter().any(|file| file.path.starts_with(&folder))
+    };
+    let bare: Vec<String> = names.iter().filter(|name| !kept(name)).map(ToString::to_string).collect();
+    report(bare, "write a few small inputs into fuzz/corpus/NAME.");
+    Ok(())
+}
+
 #[test]
 fn nothing_unfinished_is_left_in_the_code() -> io::Result<()> {
     let mut findings = Vec::new();
