@@ -14,7 +14,7 @@ use zstd::bulk::{Compressor, Decompressor};
 use zstd::dict::{DecoderDictionary, EncoderDictionary};
 use zstd::zstd_safe::CParameter;
 
-use super::BODY_CHUNK_BYTES_MAX;
+use super::STORED_BYTES_MAX;
 
 /// Stored as it is.
 pub(crate) const CODEC_NONE: u8 = 0;
@@ -83,7 +83,7 @@ impl Packer {
 
 /// The body of `bytes` length that was stored as `stored`; an error says in words what is wrong.
 pub(crate) fn unpack(codec: u8, stored: &[u8], bytes: usize) -> Result<Vec<u8>, String> {
-    if bytes > BODY_CHUNK_BYTES_MAX {
+    if bytes > STORED_BYTES_MAX {
         return Err(format!("a body of {bytes} bytes"));
     }
     match codec {
