@@ -1,7 +1,5 @@
 //! A process that dies at any of its calls to the storage while it makes, wraps or destroys keys: what was acknowledged is readable, or
 //! shredded, and never in between.
-
-#![cfg(feature = "testing")]
 #![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
 use std::path::Path;
