@@ -514,7 +514,8 @@ proptest! {
         let _ = Checkpoint::decode(&bytes);
         let _ = StoreFile::decode(&bytes);
         let _ = TailPage::decode(&bytes);
-        let row = envelope::DiskRow::new(0, Digest::ZERO, 40, Position::default(), true).row;
+        let row = envelope::DiskRow::new((0, StreamId::STORE), (Digest::ZERO, 40), BodyForm::plain(40), Position::default(), true)
+            .row;
         let _ = check_block(&bytes, &row);
     }
 }
