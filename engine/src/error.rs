@@ -168,6 +168,12 @@ pub enum Error {
         /// What was erased.
         detail: String,
     },
+    /// A key is needed and cannot be had: it was not given, it is another one, or its file is lost.
+    #[error("{detail}")]
+    Locked {
+        /// Which key, and why it cannot be had.
+        detail: String,
+    },
     /// The file system refused.
     #[error("cannot {action} {}", path.display())]
     Io {
@@ -218,7 +224,8 @@ impl From<LogError> for Error {
                 Self::NotAStore { path, detail: "it has no acpdb.json".to_owned() }
             }
             LogError::Forked { owner, .. } => Self::Forked { owner },
-            LogError::Erased { .. } => Self::Erased { detail: text },
+            LogError::Locked { .. } => Self::Locked { detail: text },
+            LogError::Erased { .. } | LogError::Shredded { .. } => Self::Erased { detail: text },
             LogError::Moved { path } => Self::ReadOnly { path, detail: text },
             LogError::Io { action, path, source } => Self::Io { action, path, source },
             LogError::Corrupt(_) | LogError::Encode(_) => Self::Corrupt { detail: text },

@@ -12,6 +12,9 @@
 //!   '- served      bytes of a context that was sent -> 32 bytes
 //! ```
 //!
+//! In an encrypted store the file has only what salts proofs, since those are made without a key; the other keys are of 32 bytes that
+//! lie wrapped beside the keys of streams.
+//!
 //! Without the file a copy of the log gives nothing to test a guess against. Whoever holds log and secret can test guesses,
 //! but cannot turn a digest back. Origins and labels are permutations of what an unkeyed digest gives: so a store can say what
 //! they are without its secret, and another one can apply its own.
@@ -76,6 +79,24 @@ impl Secret {
     /// Stands for a secret that is lost: what it gives fits nothing that was recorded.
     pub fn missing() -> Self {
         Self::with([0; 32], false)
+    }
+
+    /// The secret of an encrypted store: its private half, and the half in the file `secret`, which proofs are made with.
+    pub(crate) fn sealed(private: [u8; 32], clear: &Self) -> Self {
+        Self::halves(private, clear)
+    }
+
+    /// The secret of an encrypted store whose key is not at hand. It salts proofs and does nothing else.
+    pub(crate) fn locked(clear: &Self) -> Self {
+        Self::halves([0; 32], clear)
+    }
+
+    fn halves(private: [u8; 32], clear: &Self) -> Self {
+        let mut secret = Self::with(private, clear.is_known());
+        if let Some(keys) = Arc::get_mut(&mut secret.keys) {
+            keys.leaf = clear.keys.leaf;
+        }
+        secret
     }
 
     fn with(bytes: [u8; 32], is_known: bool) -> Self {

@@ -6,6 +6,11 @@ use crate::ids::Digest;
 
 /// Separates body digests from all other digests.
 pub const BODY_DOMAIN: &[u8; 16] = b"acpdb body v1\0\0\0";
+/// The digest of what is stored of a body.
+pub(crate) fn stored_digest(salt: &[u8; SALT_BYTES], length: usize, content: &blake3::Hash) -> Digest {
+    salted_in(STORED_DOMAIN, salt, length, content)
+}
+
 /// Separates digests of what is stored of a body.
 const STORED_DOMAIN: &[u8; 16] = b"acpdb stored v1\0";
 
@@ -55,9 +60,13 @@ pub fn check_block(block: &[u8], row: &BodyRow) -> Result<(), Invalid> {
 
 /// Checks a salt and what is stored of a body against the digest its row names. Needs no key where the digest is over what is
 /// stored.
-fn check_stored(salt: &[u8; SALT_BYTES], stored: &[u8], row: &BodyRow) -> Result<(), Invalid> {
+pub(crate) fn check_stored(salt: &[u8; SALT_BYTES], stored: &[u8], row: &BodyRow) -> Result<(), Invalid> {
     if row.is_known() {
         return check_body(salt, stored, row);
+    }
+    if stored.len() != row.stored_bytes as usize {
+        let (expected, found) = (format!("{} bytes", row.stored_bytes), format!("{} bytes", stored.len()));
+        return Err(Invalid::new(Part::Body, 0, expected, found));
     }
     if row.digest_algorithm == DIGEST_OF_STORED {
         return compare(

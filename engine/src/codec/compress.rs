@@ -14,7 +14,7 @@ use zstd::bulk::{Compressor, Decompressor};
 use zstd::dict::{DecoderDictionary, EncoderDictionary};
 use zstd::zstd_safe::CParameter;
 
-use super::BODY_CHUNK_BYTES_MAX;
+use super::STORED_BYTES_MAX;
 
 /// Stored as it is.
 pub(crate) const CODEC_NONE: u8 = 0;
@@ -83,7 +83,7 @@ impl Packer {
 
 /// The body of `bytes` length that was stored as `stored`; an error says in words what is wrong.
 pub(crate) fn unpack(codec: u8, stored: &[u8], bytes: usize) -> Result<Vec<u8>, String> {
-    if bytes > BODY_CHUNK_BYTES_MAX {
+    if bytes > STORED_BYTES_MAX {
         return Err(format!("a body of {bytes} bytes"));
     }
     match codec {
@@ -129,7 +129,7 @@ mod tests {
             b"x".to_vec(),
             b"{\"filePath\":\"/home/dev/app/src/main.rs\"}".to_vec(),
             long,
-            vec![0; BODY_CHUNK_BYTES_MAX],
+            vec![0; STORED_BYTES_MAX],
         ];
         for body in bodies {
             let (codec, packed) = packer.pack(&body);
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn a_claim_beyond_the_limits_is_refused_before_memory_is_taken() {
-        for (bytes, said) in [(BODY_CHUNK_BYTES_MAX + 1, "a body of"), (1001, "packed into 1")] {
+        for (bytes, said) in [(STORED_BYTES_MAX + 1, "a body of"), (1001, "packed into 1")] {
             assert!(unpack(CODEC_ZSTD_1, b"x", bytes).unwrap_err().contains(said));
         }
         assert!(unpack(9, b"x", 1).unwrap_err().contains("codec 9"));

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use super::cipher::CIPHER_XCHACHA20_POLY1305;
+use super::compress::{CODEC_NONE, CODEC_ZSTD_1};
 use super::fields::{Fields, Put};
 use super::{BODY_ROW_BYTES, DIGEST_OF_BODY, DIGEST_OF_STORED, ENVELOPE_BYTES};
 use crate::ids::{Digest, Micros, Origin, Position, StreamId};
@@ -37,15 +39,15 @@ pub struct Envelope {
     pub host_time: Option<Micros>,
 }
 
-/// The fields of an envelope beside [`Envelope`]: in format 1 nothing but the length of the payload.
+/// The fields of an envelope beside [`Envelope`]: the length of the payload, and how it is sealed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PayloadForm {
     pub(crate) bytes: u32,
     /// No flag has a meaning yet.
     pub(crate) flags: u8,
-    /// How the payload is encrypted; 0 is not at all, the only one so far.
+    /// How the payload is sealed; 0 is not at all.
     pub(crate) cipher: u8,
-    /// Which key encrypts it.
+    /// Which key of its stream seals it.
     pub(crate) key: u32,
 }
 
@@ -54,20 +56,25 @@ impl PayloadForm {
     pub(crate) fn is_known(self) -> bool {
         self.flags == 0 && self.cipher == 0 && self.key == NO_KEY
     }
+
+    /// Whether it is sealed in a way that this program can open, with the key.
+    pub(crate) fn is_sealed(self) -> bool {
+        self.flags == 0 && self.cipher == CIPHER_XCHACHA20_POLY1305 && self.key != NO_KEY
+    }
 }
 
 impl Envelope {
-    pub(crate) fn encode(&self, payload_bytes: u32) -> [u8; ENVELOPE_BYTES] {
+    pub(crate) fn encode(&self, form: PayloadForm) -> [u8; ENVELOPE_BYTES] {
         let mut bytes = [0; ENVELOPE_BYTES];
         Put(&mut bytes)
             .u16(self.kind)
             .u16(self.version)
-            .u32(payload_bytes)
-            // Flags, cipher, two bytes that are reserved, key.
-            .u8(0)
-            .u8(0)
+            .u32(form.bytes)
+            .u8(form.flags)
+            .u8(form.cipher)
+            // Reserved.
             .u16(0)
-            .u32(NO_KEY)
+            .u32(form.key)
             .bytes(self.stream.as_bytes())
             .bytes(self.origin.as_bytes())
             .i64(self.host_time.map_or(NO_HOST_TIME, Micros::get));
@@ -118,7 +125,11 @@ pub enum EncodedBody {
         bytes: u32,
         /// Where its salt and bytes are.
         position: Position,
+        /// What is stored of it.
+        form: BodyForm,
     },
+    /// Stored in this commit, packed and sealed; equal ones share one stored copy.
+    Sealed(SealedBody),
     /// Not there any more: its block is zeros, as if it had been erased. Only copies of a store have such, and what came by merge.
     Lost {
         /// Digest of what it was.
@@ -128,12 +139,56 @@ pub enum EncodedBody {
     },
 }
 
+/// A body that is packed and sealed.
+#[derive(Clone)]
+pub struct SealedBody {
+    /// What is stored.
+    pub stored: Arc<[u8]>,
+    /// Length of the body.
+    pub bytes: u32,
+    /// How it was packed before it was sealed.
+    pub codec: u8,
+    /// Which key of its stream seals it.
+    pub key: u32,
+    /// Random, not all zeros.
+    pub salt: [u8; SALT_BYTES],
+}
+
+/// What is stored of a body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct BodyForm {
+    /// Its length.
+    pub stored_bytes: u32,
+    /// How the body is packed.
+    pub codec: u8,
+    /// How that is sealed.
+    pub cipher: u8,
+    /// What its digest is of.
+    pub digest_algorithm: u8,
+    /// Which key of its stream seals it.
+    pub key: u32,
+}
+
+impl BodyForm {
+    /// That of a body as it is.
+    pub const fn plain(bytes: u32) -> Self {
+        Self {
+            stored_bytes: bytes,
+            codec: CODEC_NONE,
+            cipher: 0,
+            digest_algorithm: DIGEST_OF_BODY,
+            key: NO_KEY,
+        }
+    }
+}
+
 impl std::fmt::Debug for EncodedBody {
     /// Prints lengths, never contents: a body may hold secrets.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::New { bytes, .. } => write!(f, "New({} bytes)", bytes.len()),
             Self::Existing { bytes, position, .. } => write!(f, "Existing({bytes} bytes at {position})"),
+            Self::Sealed(body) => write!(f, "Sealed({} bytes)", body.bytes),
             Self::Lost { bytes, .. } => write!(f, "Lost({bytes} bytes)"),
         }
     }
@@ -148,26 +203,42 @@ pub struct BodyRow {
     pub digest: Digest,
     /// Length of the body.
     pub bytes: u32,
-    /// Length of what is stored of it in its frame. As long as nothing is packed or encrypted there, that of the body.
+    /// The stream of its event.
+    pub stream: StreamId,
+    /// Length of what is stored of it in its frame. As long as nothing is packed or sealed there, that of the body.
     pub stored_bytes: u32,
     /// Where the salt is; the bytes follow it.
     pub position: Position,
-    /// How the bytes are packed; 0 is not at all, the only one so far.
+    /// How the bytes are packed; 0 is not at all.
     pub codec: u8,
-    /// How the bytes are encrypted; 0 is not at all, the only one so far.
+    /// How what is packed is sealed; 0 is not at all.
     pub cipher: u8,
     /// How the digest is made: 1 is salted BLAKE3 of the body, 2 of what is stored of it.
     pub digest_algorithm: u8,
-    /// Which key encrypts it; 0 is none.
+    /// Which key of its stream seals it; 0 is none.
     pub key: u32,
 }
 
 impl BodyRow {
-    /// Whether this program can read such a body.
+    /// Whether this program can read such a body as it is stored.
     pub(crate) fn is_known(&self) -> bool {
         let algorithm = [DIGEST_OF_BODY, DIGEST_OF_STORED].contains(&self.digest_algorithm);
         let plain = self.codec == 0 && self.cipher == 0 && self.key == NO_KEY;
         algorithm && plain && self.stored_bytes == self.bytes
+    }
+
+    /// Whether it is sealed in a way that this program can open, with the key.
+    pub(crate) fn is_sealed(&self) -> bool {
+        [CODEC_NONE, CODEC_ZSTD_1].contains(&self.codec)
+            && self.cipher == CIPHER_XCHACHA20_POLY1305
+            && self.digest_algorithm == DIGEST_OF_STORED
+            && self.key != NO_KEY
+    }
+
+    /// What is stored of it.
+    pub fn form(&self) -> BodyForm {
+        let Self { stored_bytes, codec, cipher, digest_algorithm, key, .. } = *self;
+        BodyForm { stored_bytes, codec, cipher, digest_algorithm, key }
     }
 }
 
@@ -181,17 +252,25 @@ pub(crate) struct DiskRow {
 }
 
 impl DiskRow {
-    pub(crate) fn new(event: u32, digest: Digest, bytes: u32, position: Position, in_frame: bool) -> Self {
+    pub(crate) fn new(
+        (event, stream): (u32, StreamId),
+        (digest, bytes): (Digest, u32),
+        form: BodyForm,
+        position: Position,
+        in_frame: bool,
+    ) -> Self {
+        let BodyForm { stored_bytes, codec, cipher, digest_algorithm, key } = form;
         let row = BodyRow {
             event,
             digest,
             bytes,
-            stored_bytes: bytes,
+            stream,
+            stored_bytes,
             position,
-            codec: 0,
-            cipher: 0,
-            digest_algorithm: DIGEST_OF_BODY,
-            key: NO_KEY,
+            codec,
+            cipher,
+            digest_algorithm,
+            key,
         };
         Self { row, in_frame }
     }
@@ -213,7 +292,7 @@ impl DiskRow {
         bytes
     }
 
-    /// The row. Whether this program can read such a body is for [`BodyRow::is_known`] to say.
+    /// The row; the stream is not in it. Whether this program can read such a body is for [`BodyRow::is_known`] to say.
     pub(crate) fn decode(bytes: &[u8]) -> Self {
         let mut fields = Fields(bytes);
         let digest = Digest(fields.array());
@@ -223,8 +302,9 @@ impl DiskRow {
         let (key, reserved) = (fields.u32(), fields.u32());
         // The body cannot be read without knowing the unknown bits.
         let codec = if flags > ROW_IN_FRAME || reserved != 0 { NEWER_CODEC } else { codec };
-        let row =
-            BodyRow { event, digest, bytes, stored_bytes, position, codec, cipher, digest_algorithm, key };
+        let stream = StreamId::STORE;
+        let form = BodyForm { stored_bytes, codec, cipher, digest_algorithm, key };
+        let Self { row, .. } = Self::new((event, stream), (digest, bytes), form, position, false);
         Self { row, in_frame: flags & ROW_IN_FRAME != 0 }
     }
 }

@@ -14,15 +14,17 @@ use rkyv::util::AlignedVec;
 use rustc_hash::FxHashMap;
 
 use super::body::check_block;
+use super::cipher::payload_context;
 use super::envelope::{DiskRow, NEWER_VERSION, PayloadForm};
 use super::fields::{align16, is_zero};
+use super::opened::{KeyFound, Opened, Sight};
 use super::pieces::PieceTable;
 use super::prepare::resolve;
 use super::{
     BODY_CHUNK_BYTES_MAX, BODY_ROW_BYTES, BodyRow, ENVELOPE_BYTES, EVENT_BYTES_MAX, Envelope,
-    FRAME_HEADER_BYTES, FrameHeader, Invalid, Part, SALT_BYTES,
+    FRAME_HEADER_BYTES, FrameHeader, Invalid, Part, SALT_BYTES, STORED_BYTES_MAX,
 };
-use crate::ids::{Digest, Micros, Position, Seq};
+use crate::ids::{Digest, Micros, Position, Seq, StreamId};
 
 /// How much of a frame's spine is checked when it is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,6 +42,8 @@ pub struct Frame {
     /// The spine, or pieces of it.
     bytes: Arc<AlignedVec<16>>,
     spans: Spans,
+    /// The sealed payloads in plain, of those that could be opened.
+    opened: Option<Arc<Opened>>,
 }
 
 /// Which events a piece has, and where in the bytes at hand their envelopes, payloads and rows begin.
@@ -134,7 +138,39 @@ impl Frame {
 
     /// A frame of checked bytes.
     pub(super) fn of(header: FrameHeader, bytes: Arc<AlignedVec<16>>, spans: Spans) -> Self {
-        Self { header, bytes, spans }
+        Self { header, bytes, spans, opened: None }
+    }
+
+    /// The frame with its sealed payloads in plain, as far as `keys` has the keys. Its own bytes stay sealed: digests and proofs are made
+    /// of them.
+    pub(crate) fn open(mut self, keys: &mut dyn FnMut(StreamId, u32) -> KeyFound) -> Self {
+        let mut opened: Option<Opened> = None;
+        for event in self.events() {
+            let (envelope, form) = Envelope::decode(event.envelope_bytes());
+            if !form.is_sealed() {
+                continue;
+            }
+            let ordinal = event.ordinal();
+            let opened = opened.get_or_insert_default();
+            match keys(envelope.stream, form.key) {
+                KeyFound::Key(key) => {
+                    let digests = (0..event.row_count()).map(|row| event.row_digest(row));
+                    let context =
+                        payload_context(self.header.store, event.seq, event.envelope_bytes(), digests);
+                    opened.open(ordinal, &key, &context, event.raw);
+                }
+                KeyFound::Missing => opened.note(ordinal, Sight::NoKey),
+                KeyFound::Shredded => opened.note(ordinal, Sight::Shredded),
+            }
+        }
+        self.opened = opened.map(Arc::new);
+        self
+    }
+
+    /// What was opened of another frame of the same events.
+    pub(super) fn opened_as(mut self, frame: &Self) -> Self {
+        self.opened.clone_from(&frame.opened);
+        self
     }
 
     /// The bytes at hand.
@@ -202,7 +238,9 @@ impl Frame {
     fn check_row(&self, disk: &DiskRow) -> Result<(), &'static str> {
         let row = &disk.row;
         let limits = 1..=BODY_CHUNK_BYTES_MAX;
-        if !limits.contains(&(row.bytes as usize)) || !limits.contains(&(row.stored_bytes as usize)) {
+        if !limits.contains(&(row.bytes as usize))
+            || !(1..=STORED_BYTES_MAX).contains(&(row.stored_bytes as usize))
+        {
             return Err("a body within the limits");
         }
         if !disk.in_frame {
@@ -270,7 +308,12 @@ impl Frame {
     /// A row, counted from the first of its piece.
     fn disk_row(&self, span: &Span, index: usize) -> DiskRow {
         let at = span.rows.saturating_add(index.saturating_mul(BODY_ROW_BYTES));
-        DiskRow::decode(self.bytes.get(at..at.saturating_add(BODY_ROW_BYTES)).unwrap_or(&[]))
+        let mut disk = DiskRow::decode(self.bytes.get(at..at.saturating_add(BODY_ROW_BYTES)).unwrap_or(&[]));
+        let event = disk.row.event.saturating_sub(span.first) as usize;
+        let stream = span.envelopes.saturating_add(event.saturating_mul(ENVELOPE_BYTES)).saturating_add(16);
+        let stream = self.bytes.get(stream..).and_then(<[u8]>::first_chunk);
+        disk.row.stream = StreamId(stream.copied().unwrap_or_default());
+        disk
     }
 
     fn disk_rows_of<'a>(&'a self, span: &'a Span) -> impl Iterator<Item = DiskRow> + 'a {
@@ -338,18 +381,25 @@ impl Frame {
         let (mut payload_at, mut row) = (span.payloads, 0);
         (0..span.count).map(move |index| {
             let (mut envelope, form) = self.envelope(span, index as usize);
-            if !form.is_known() {
-                envelope.version = NEWER_VERSION;
-            }
             let (start, length) = (payload_at, form.bytes as usize);
-            let payload = self.bytes.get(start..start.saturating_add(length)).unwrap_or(&[]);
+            let raw = self.bytes.get(start..start.saturating_add(length)).unwrap_or(&[]);
             payload_at = start.saturating_add(align16(length));
             let (first_row, ordinal) = (row, span.first.saturating_add(index));
+            let (sight, payload) = match &self.opened {
+                _ if form.is_known() => (Sight::Clear, raw),
+                Some(opened) if form.is_sealed() => opened.get(ordinal, raw),
+                _ if form.is_sealed() => (Sight::NoKey, raw),
+                _ => (Sight::Newer, raw),
+            };
+            if sight != Sight::Clear {
+                envelope.version = NEWER_VERSION;
+            }
             while row < span.row_count && self.disk_row(span, row).row.event == ordinal {
                 row += 1;
             }
             let seq = Seq(self.header.first_seq.0.saturating_add(u64::from(ordinal)));
-            EventRef { frame: self, seq, envelope, payload, span, first_row, row_count: row - first_row }
+            let row_count = row - first_row;
+            EventRef { frame: self, seq, envelope, payload, sight, raw, span, first_row, row_count }
         })
     }
 
@@ -428,8 +478,12 @@ pub struct EventRef<'a> {
     pub seq: Seq,
     /// Its envelope.
     pub envelope: Envelope,
-    /// Its payload, at an address that is a multiple of 16.
+    /// Its payload, at an address that is a multiple of 16; in plain if it was sealed and could be opened.
     pub payload: &'a [u8],
+    /// Whether the payload is in plain, and why not.
+    pub sight: Sight,
+    /// The payload as it stands in the spine.
+    pub(super) raw: &'a [u8],
     /// The piece that it is in, and its first row there.
     span: &'a Span,
     first_row: usize,
@@ -437,11 +491,19 @@ pub struct EventRef<'a> {
 }
 
 impl EventRef<'_> {
+    /// Its ordinal in the frame.
+    fn ordinal(&self) -> u32 {
+        u32::try_from(self.seq.0.saturating_sub(self.frame.header.first_seq.0)).unwrap_or(u32::MAX)
+    }
+
+    /// The digest in its row `index`.
+    fn row_digest(&self, index: usize) -> Digest {
+        Digest(self.row_bytes(index).first_chunk().copied().unwrap_or_default())
+    }
+
     /// Its envelope as it stands in the spine.
     pub(super) fn envelope_bytes(&self) -> &[u8] {
-        let local =
-            usize::try_from(self.seq.0.saturating_sub(self.frame.header.first_seq.0)).unwrap_or(usize::MAX);
-        let index = local.saturating_sub(self.span.first as usize);
+        let index = (self.ordinal() as usize).saturating_sub(self.span.first as usize);
         let at = self.span.envelopes.saturating_add(index.saturating_mul(ENVELOPE_BYTES));
         self.frame.bytes.get(at..at.saturating_add(ENVELOPE_BYTES)).unwrap_or(&[])
     }

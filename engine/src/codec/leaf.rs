@@ -37,7 +37,8 @@ pub(crate) fn leaf_bytes(store: StoreId, frame: &Frame, event: &EventRef<'_>) ->
         put.u8(part(55, 56).first().copied().unwrap_or_default() & !envelope::ROW_IN_FRAME);
         put.bytes(part(56, 64));
     }
-    bytes.extend_from_slice(event.payload);
+    // As it stands in the spine: a proof is made and checked without a key.
+    bytes.extend_from_slice(event.raw);
     bytes
 }
 

@@ -12,12 +12,15 @@
 //! allocation is larger than a limit below, whatever the bytes claim.
 
 mod body;
+mod cipher;
 mod compress;
 mod envelope;
 mod fields;
 mod frame;
 mod header;
+mod key_file;
 mod leaf;
+mod opened;
 mod pages;
 pub mod payload;
 pub mod peek;
@@ -31,21 +34,26 @@ mod table;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use body::check_stored;
 pub use body::{BODY_DOMAIN, body_digest, check_block, check_body, split_chunks};
+pub(crate) use cipher::body_context;
+pub use cipher::{CIPHER_XCHACHA20_POLY1305, DataKey, FIRST_KEY, NONCE_BYTES, SEALING_BYTES, TAG_BYTES};
+pub(crate) use compress::{CODEC_NONE, Packer, unpack};
 pub use compress::{DICTIONARY_1, DICTIONARY_1_DIGEST};
-pub(crate) use compress::{Packer, unpack};
-pub use envelope::{BodyRow, EncodedBody, EncodedEvent, Envelope, NO_KEY, SALT_BYTES};
+pub use envelope::{BodyForm, BodyRow, EncodedBody, EncodedEvent, Envelope, NO_KEY, SALT_BYTES, SealedBody};
 pub use fields::{align16, is_zero};
 pub use frame::{EventRef, Frame, FrameCheck, decode_frame};
 pub use header::{FRAME_MAGIC, FrameHeader};
+pub use key_file::{KEY_FILE_BYTES, KeyFile, WRAPPED_BYTES_MAX};
 pub(crate) use leaf::leaf_bytes;
 pub use leaf::{LEAF_DOMAIN, LeafEvent, LeafRow};
+pub use opened::{KeyFound, Sight};
 pub use pages::{
     Busy, Checkpoint, PageCounts, TailPage, Written, busy_record, claim_record, committed, place_record,
     poison_word, settled,
 };
 pub use pieces::PieceTable;
-pub use prepare::{PreparedFrame, encode_frame};
+pub use prepare::{PayloadSeal, PreparedFrame, encode_frame, encode_sealed_frame};
 pub use sealed::SealedLayout;
 pub(crate) use sealed::{
     BLOCK_ROW_BYTES, BlockRow, DIGESTED_RECORD_BYTES, FRAME_ROW_BYTES, FrameRow, POSTING_BYTES, RECORD_BYTES,
@@ -89,6 +97,8 @@ pub const FRAME_BYTES_MAX: usize = 64 << 20;
 pub const EVENT_BYTES_MAX: usize = 1 << 20;
 /// Longest body in one row; longer ones are lists of rows, see [`split_chunks`].
 pub const BODY_CHUNK_BYTES_MAX: usize = 16 << 20;
+/// Longest stored form of a body: one that is sealed and could not be packed.
+pub(crate) const STORED_BYTES_MAX: usize = BODY_CHUNK_BYTES_MAX + SEALING_BYTES;
 /// Most events in one commit.
 pub const COMMIT_EVENT_COUNT_MAX: usize = 65_536;
 /// Longest store file that is read.
@@ -133,7 +143,7 @@ impl Invalid {
 pub enum Part {
     /// `acpdb.json`.
     StoreFile,
-    /// `secret`.
+    /// `secret`, or the wrapped key of a stream.
     Secret,
     /// `checkpoint`.
     Checkpoint,

@@ -275,7 +275,7 @@ impl PieceTable {
 
     /// The events of some pieces, out of the whole frame. No bytes are copied.
     pub fn part_of(&self, frame: &Frame, pieces: &Range<u32>) -> Frame {
-        Frame::of(self.header, frame.shared_bytes(), Spans::of(self.spans(pieces, 0)))
+        Frame::of(self.header, frame.shared_bytes(), Spans::of(self.spans(pieces, 0))).opened_as(frame)
     }
 }
 

@@ -10,14 +10,18 @@ use std::collections::HashMap;
 
 use rustc_hash::FxHashMap;
 
-use super::body::salted;
-use super::envelope::DiskRow;
+use zeroize::Zeroizing;
+
+use super::body::{salted, stored_digest};
+use super::cipher::{CIPHER_XCHACHA20_POLY1305, DataKey, SEALING_BYTES, payload_context, payload_nonce};
+use super::envelope::{BodyForm, DiskRow, PayloadForm};
 use super::fields::{Put, align16, is_zero};
 use super::header::link_of;
 use super::pieces::{self, PieceRow};
 use super::{
-    BODY_CHUNK_BYTES_MAX, BODY_ROW_BYTES, BodyRow, COMMIT_EVENT_COUNT_MAX, ENVELOPE_BYTES, EVENT_BYTES_MAX,
-    EncodeError, EncodedBody, EncodedEvent, FRAME_BYTES_MAX, FRAME_HEADER_BYTES, FrameHeader, SALT_BYTES,
+    BODY_CHUNK_BYTES_MAX, BODY_ROW_BYTES, BodyRow, COMMIT_EVENT_COUNT_MAX, DIGEST_OF_STORED, ENVELOPE_BYTES,
+    EVENT_BYTES_MAX, EncodeError, EncodedBody, EncodedEvent, FRAME_BYTES_MAX, FRAME_HEADER_BYTES,
+    FrameHeader, NO_KEY, SALT_BYTES, STORED_BYTES_MAX, SealedBody,
 };
 use crate::failpoints::{Failpoint, is_enabled};
 use crate::ids::{Digest, Link, Micros, Position, Seq, StoreId, StreamId};
@@ -29,6 +33,57 @@ pub struct PreparedFrame {
     header: FrameHeader,
     rows: Vec<DiskRow>,
     streams: Vec<(StreamId, u32)>,
+    seals: Option<Box<Seals>>,
+}
+
+/// How the payloads of a commit are sealed.
+#[derive(Debug, Clone)]
+pub struct PayloadSeal {
+    /// The store.
+    pub store: StoreId,
+    /// Random bytes of this commit alone.
+    pub random: [u8; 32],
+    /// For each event the key and its number; `None`: it stays in plain.
+    pub keys: Vec<Option<(u32, DataKey)>>,
+}
+
+/// Payloads that are sealed once the seq of the commit is known: their tags cover it.
+#[derive(Clone)]
+struct Seals {
+    store: StoreId,
+    random: [u8; 32],
+    places: Vec<SealPlace>,
+    table: Vec<PieceRow>,
+    /// The first seq that they are sealed for.
+    done: Option<Seq>,
+}
+
+#[derive(Clone)]
+struct SealPlace {
+    ordinal: u32,
+    /// Where in the frame the envelope and the sealed payload are.
+    envelope: usize,
+    payload: usize,
+    plain: Zeroizing<Vec<u8>>,
+    key: DataKey,
+    digests: Vec<Digest>,
+}
+
+impl Seals {
+    /// Seals all payloads for a commit whose first event gets this seq. Each seq has a nonce of its own, so a commit that moves never
+    /// seals two things under one.
+    fn fill(&mut self, bytes: &mut [u8], first_seq: Seq) {
+        for place in &self.places {
+            let seq = Seq(first_seq.0.saturating_add(place.ordinal.into()));
+            let envelope = bytes.get(place.envelope..place.envelope + ENVELOPE_BYTES).unwrap_or_default();
+            let context = payload_context(self.store, seq, envelope, place.digests.iter().copied());
+            let sealed = place.key.seal(&payload_nonce(&self.random, seq), &context, &place.plain);
+            // Payloads are far shorter than what the cipher takes.
+            let sealed = sealed.unwrap_or_default();
+            Put(bytes.get_mut(place.payload..).unwrap_or_default()).bytes(&sealed);
+        }
+        self.done = Some(first_seq);
+    }
 }
 
 impl PreparedFrame {
@@ -74,6 +129,10 @@ impl PreparedFrame {
     ) -> (&[u8], Link) {
         let is_wrong = is_enabled(Failpoint::WrongPreviousLink) && first_seq.0.is_multiple_of(3);
         let previous = if is_wrong { Link::ZERO } else { previous };
+        if let Some(seals) = self.seals.as_mut().filter(|seals| seals.done != Some(first_seq)) {
+            seals.fill(&mut self.bytes, first_seq);
+            finish_spine(&mut self.bytes, &mut self.header, &mut seals.table);
+        }
         self.header =
             FrameHeader { first_seq, time, time_max, position, durable, store, previous, ..self.header };
         let header = self.header.encode();
@@ -107,7 +166,23 @@ pub(super) fn narrow(count: usize) -> u32 {
 /// [`EncodeError::TooLarge`] over any limit of this module, checked before anything is allocated; the other
 /// variants for a commit that makes no sense.
 pub fn encode_frame(events: &[EncodedEvent]) -> Result<PreparedFrame, EncodeError> {
-    let (plan, bodies_bytes_max) = measure(events)?;
+    encode(events, None)
+}
+
+/// As [`encode_frame`], with payloads that are sealed when the commit gets its place.
+///
+/// # Errors
+/// As [`encode_frame`].
+pub fn encode_sealed_frame(
+    events: &[EncodedEvent],
+    seal: &PayloadSeal,
+) -> Result<PreparedFrame, EncodeError> {
+    encode(events, Some(seal))
+}
+
+fn encode(events: &[EncodedEvent], seal: Option<&PayloadSeal>) -> Result<PreparedFrame, EncodeError> {
+    let key_of = |ordinal: usize| seal.and_then(|seal| seal.keys.get(ordinal)?.as_ref());
+    let (plan, bodies_bytes_max) = measure(events, &|ordinal| key_of(ordinal).is_some())?;
     let spine_bytes = plan.spine_bytes;
     let mut bytes = Vec::with_capacity(FRAME_HEADER_BYTES + spine_bytes + bodies_bytes_max);
     bytes.resize(FRAME_HEADER_BYTES + pieces::table_bytes(plan.table_rows()), 0);
@@ -115,18 +190,26 @@ pub fn encode_frame(events: &[EncodedEvent]) -> Result<PreparedFrame, EncodeErro
     let mut streams: FxHashMap<StreamId, u32> = FxHashMap::default();
     let mut table = Vec::with_capacity(plan.table_rows());
     let (mut first, mut row_start) = (0, 0);
+    let mut places = Vec::new();
     for end in &plan.event_ends {
-        let start = bytes.len();
         let piece = events.get(first..*end).unwrap_or(&[]);
         let mut bits = 0;
         for (ordinal, event) in (first..).zip(piece) {
-            bytes.extend_from_slice(&event.envelope.encode(narrow(event.payload.len())));
+            lay_envelope(&mut bytes, (ordinal, event), key_of(ordinal), &mut places);
             streams.insert(event.envelope.stream, narrow(ordinal));
             bits |= pieces::stream_bit(&event.envelope.stream);
         }
         bytes.resize(align16(bytes.len()), 0);
-        for event in piece {
-            bytes.extend_from_slice(&event.payload);
+        for (ordinal, event) in (first..).zip(piece) {
+            if key_of(ordinal).is_some() {
+                let from = places.partition_point(|place| (place.ordinal as usize) < ordinal);
+                if let Some(place) = places.get_mut(from) {
+                    place.payload = bytes.len();
+                }
+                bytes.resize(bytes.len().saturating_add(event.payload.len() + SEALING_BYTES), 0);
+            } else {
+                bytes.extend_from_slice(&event.payload);
+            }
             bytes.resize(align16(bytes.len()), 0);
         }
         let row_end = row_start + piece.iter().map(|event| event.bodies.len()).sum::<usize>();
@@ -138,21 +221,13 @@ pub fn encode_frame(events: &[EncodedEvent]) -> Result<PreparedFrame, EncodeErro
                 spine_end: narrow(bytes.len() - FRAME_HEADER_BYTES),
                 event_end: narrow(*end),
                 row_end: narrow(row_end),
-                checksum: crc32c::crc32c(bytes.get(start..).unwrap_or(&[])),
+                checksum: 0,
                 streams: bits,
             });
         }
         (first, row_start) = (*end, row_end);
     }
     debug_assert_eq!(bytes.len(), FRAME_HEADER_BYTES + spine_bytes);
-    let mut put = Put(bytes.get_mut(FRAME_HEADER_BYTES..).unwrap_or_default());
-    for row in &table {
-        put.bytes(&row.encode());
-    }
-    let spine = bytes.get(FRAME_HEADER_BYTES..).unwrap_or(&[]);
-    let spine_digest = Digest(*blake3::hash(spine).as_bytes());
-    let checked = if table.is_empty() { spine.len() } else { pieces::table_bytes(table.len()) };
-    let spine_checksum = crc32c::crc32c(spine.get(..checked).unwrap_or(spine));
     for placed in &rows {
         match placed.block {
             Block::Stored(salt, body) => {
@@ -164,7 +239,7 @@ pub fn encode_frame(events: &[EncodedEvent]) -> Result<PreparedFrame, EncodeErro
             Block::Elsewhere => {}
         }
     }
-    let header = FrameHeader {
+    let mut header = FrameHeader {
         spine_bytes: narrow(spine_bytes),
         bodies_bytes: narrow(bytes.len() - FRAME_HEADER_BYTES - spine_bytes),
         event_count: narrow(events.len()),
@@ -176,12 +251,73 @@ pub fn encode_frame(events: &[EncodedEvent]) -> Result<PreparedFrame, EncodeErro
         durable: Position::default(),
         store: StoreId::ZERO,
         previous: Link::ZERO,
-        spine_digest,
+        spine_digest: Digest::ZERO,
         piece_count: narrow(table.len()),
-        spine_checksum,
+        spine_checksum: 0,
     };
-    let rows = rows.into_iter().map(|placed| placed.row).collect();
-    Ok(PreparedFrame { bytes, header, rows, streams: streams.into_iter().collect() })
+    let rows: Vec<DiskRow> = rows.into_iter().map(|placed| placed.row).collect();
+    for place in &mut places {
+        let own = rows.iter().skip(rows.partition_point(|row| row.row.event < place.ordinal));
+        place.digests =
+            own.take_while(|row| row.row.event == place.ordinal).map(|row| row.row.digest).collect();
+    }
+    let streams = streams.into_iter().collect();
+    let seals = seal.filter(|_| !places.is_empty()).map(|PayloadSeal { store, random, .. }| {
+        let table = std::mem::take(&mut table);
+        Box::new(Seals { store: *store, random: *random, places, table, done: None })
+    });
+    if seals.is_none() {
+        // Else the spine is hashed when it is sealed.
+        finish_spine(&mut bytes, &mut header, &mut table);
+    }
+    Ok(PreparedFrame { bytes, header, rows, streams, seals })
+}
+
+/// Lays down an envelope; of a payload that is sealed later it keeps what that needs.
+fn lay_envelope(
+    bytes: &mut Vec<u8>,
+    (ordinal, event): (usize, &EncodedEvent),
+    key: Option<&(u32, DataKey)>,
+    places: &mut Vec<SealPlace>,
+) {
+    let length = event.payload.len();
+    if let Some((_, key)) = key {
+        places.push(SealPlace {
+            ordinal: narrow(ordinal),
+            envelope: bytes.len(),
+            payload: 0,
+            plain: Zeroizing::new(event.payload.clone()),
+            key: key.clone(),
+            digests: Vec::new(),
+        });
+    }
+    let form = PayloadForm {
+        bytes: narrow(key.map_or(length, |_| length.saturating_add(SEALING_BYTES))),
+        flags: 0,
+        cipher: key.map_or(0, |_| CIPHER_XCHACHA20_POLY1305),
+        key: key.map_or(NO_KEY, |(number, _)| *number),
+    };
+    bytes.extend_from_slice(&event.envelope.encode(form));
+}
+
+/// Fills in the table of pieces, and puts the digest and the checksum of the spine into the header.
+fn finish_spine(bytes: &mut [u8], header: &mut FrameHeader, table: &mut [PieceRow]) {
+    let spine_end = FRAME_HEADER_BYTES.saturating_add(header.spine_bytes as usize);
+    let spine = bytes.get_mut(FRAME_HEADER_BYTES..spine_end).unwrap_or_default();
+    let mut start = pieces::table_bytes(table.len());
+    let checked = if table.is_empty() { spine.len() } else { start };
+    for row in table.iter_mut() {
+        let end = row.spine_end as usize;
+        row.checksum = crc32c::crc32c(spine.get(start..end).unwrap_or(&[]));
+        start = end;
+    }
+    let mut put = Put(spine);
+    for row in table.iter() {
+        put.bytes(&row.encode());
+    }
+    let spine = bytes.get(FRAME_HEADER_BYTES..spine_end).unwrap_or(&[]);
+    header.spine_digest = Digest(*blake3::hash(spine).as_bytes());
+    header.spine_checksum = crc32c::crc32c(spine.get(..checked).unwrap_or(spine));
 }
 
 /// How the events of a commit are cut into pieces.
@@ -225,16 +361,18 @@ impl Plan {
 }
 
 /// Checks every limit; returns how the spine is laid out and the most that the bodies can take.
-fn measure(events: &[EncodedEvent]) -> Result<(Plan, usize), EncodeError> {
+fn measure(events: &[EncodedEvent], is_sealed: &dyn Fn(usize) -> bool) -> Result<(Plan, usize), EncodeError> {
     if events.is_empty() {
         return Err(EncodeError::NoEvents);
     }
     limit("events of a commit", events.len(), COMMIT_EVENT_COUNT_MAX)?;
     let (mut event_bytes, mut bodies) = (Vec::with_capacity(events.len()), 0_usize);
     for (ordinal, event) in events.iter().enumerate() {
-        limit("bytes of an event", event.payload.len(), EVENT_BYTES_MAX)?;
+        let sealing = if is_sealed(ordinal) { SEALING_BYTES } else { 0 };
+        let payload_bytes = event.payload.len().saturating_add(sealing);
+        limit("bytes of an event", payload_bytes, EVENT_BYTES_MAX)?;
         let rows_bytes = event.bodies.len().saturating_mul(BODY_ROW_BYTES);
-        event_bytes.push(align16(event.payload.len()).saturating_add(rows_bytes));
+        event_bytes.push(align16(payload_bytes).saturating_add(rows_bytes));
         for (row, body) in event.bodies.iter().enumerate() {
             let length = match body {
                 EncodedBody::New { bytes, salt } => {
@@ -243,6 +381,14 @@ fn measure(events: &[EncodedEvent]) -> Result<(Plan, usize), EncodeError> {
                     }
                     bodies = bodies.saturating_add(SALT_BYTES + align16(bytes.len()));
                     bytes.len()
+                }
+                EncodedBody::Sealed(SealedBody { stored, bytes, salt, .. }) => {
+                    if is_zero(salt) {
+                        return Err(EncodeError::NoSalt { event: ordinal, row });
+                    }
+                    limit("bytes of a sealed body", stored.len(), STORED_BYTES_MAX)?;
+                    bodies = bodies.saturating_add(SALT_BYTES + align16(stored.len()));
+                    *bytes as usize
                 }
                 EncodedBody::Existing { bytes, .. } => *bytes as usize,
                 EncodedBody::Lost { bytes, .. } => {
@@ -294,16 +440,40 @@ fn place_bodies(events: &[EncodedEvent], mut next: usize) -> Vec<Placed<'_>> {
     let mut rows = Vec::new();
     for (ordinal, event) in events.iter().enumerate() {
         for body in &event.bodies {
-            let event = narrow(ordinal);
+            let event = (narrow(ordinal), event.envelope.stream);
             rows.push(match body {
-                EncodedBody::Existing { digest, bytes, position } => Placed {
-                    row: DiskRow::new(event, *digest, *bytes, *position, false),
+                EncodedBody::Existing { digest, bytes, position, form } => Placed {
+                    row: DiskRow::new(event, (*digest, *bytes), *form, *position, false),
                     block: Block::Elsewhere,
                 },
+                EncodedBody::Sealed(body) => {
+                    let content = blake3::hash(&body.stored);
+                    let shared = seen.get(&content).copied();
+                    let (digest, position) = shared.unwrap_or_else(|| {
+                        let place = Position(next as u64 / Position::GRAIN_BYTES);
+                        (stored_digest(&body.salt, body.stored.len(), &content), place)
+                    });
+                    if shared.is_none() {
+                        seen.insert(content, (digest, position));
+                        next += SALT_BYTES + align16(body.stored.len());
+                    }
+                    let form = BodyForm {
+                        stored_bytes: narrow(body.stored.len()),
+                        codec: body.codec,
+                        cipher: CIPHER_XCHACHA20_POLY1305,
+                        digest_algorithm: DIGEST_OF_STORED,
+                        key: body.key,
+                    };
+                    let block = match shared {
+                        None => Block::Stored(&body.salt, &body.stored),
+                        Some(_) => Block::Elsewhere,
+                    };
+                    Placed { row: DiskRow::new(event, (digest, body.bytes), form, position, true), block }
+                }
                 EncodedBody::Lost { digest, bytes } => {
                     let place = Position(next as u64 / Position::GRAIN_BYTES);
                     next += SALT_BYTES + align16(*bytes as usize);
-                    let row = DiskRow::new(event, *digest, *bytes, place, true);
+                    let row = DiskRow::new(event, (*digest, *bytes), BodyForm::plain(*bytes), place, true);
                     Placed { row, block: Block::Zeros(*bytes as usize) }
                 }
                 EncodedBody::New { bytes, salt } => {
@@ -318,7 +488,8 @@ fn place_bodies(events: &[EncodedEvent], mut next: usize) -> Vec<Placed<'_>> {
                         next += SALT_BYTES + align16(bytes.len());
                     }
                     let block = if shared.is_none() { Block::Stored(salt, bytes) } else { Block::Elsewhere };
-                    Placed { row: DiskRow::new(event, digest, narrow(bytes.len()), position, true), block }
+                    let (length, form) = (narrow(bytes.len()), BodyForm::plain(narrow(bytes.len())));
+                    Placed { row: DiskRow::new(event, (digest, length), form, position, true), block }
                 }
             });
         }

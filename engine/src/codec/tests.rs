@@ -20,7 +20,12 @@ fn sample() -> EncodedEvent {
         payload: b"payload".to_vec(),
         bodies: vec![
             EncodedBody::New { bytes: b"body".as_slice().into(), salt: [0x33; 16] },
-            EncodedBody::Existing { digest: Digest([0x44; 32]), bytes: 5, position: Position(0x1_0000_0100) },
+            EncodedBody::Existing {
+                digest: Digest([0x44; 32]),
+                bytes: 5,
+                position: Position(0x1_0000_0100),
+                form: BodyForm::plain(5),
+            },
         ],
     }
 }
@@ -206,6 +211,7 @@ fn a_digest_over_stored_bytes_needs_no_key() {
         event: 0,
         digest: Digest(*blake3::hash(&message).as_bytes()),
         bytes: 7,
+        stream: StreamId::STORE,
         stored_bytes: 4,
         position: Position(0x1_0000_0100),
         codec: 1,
@@ -407,7 +413,12 @@ fn any_event() -> impl Strategy<Value = EncodedEvent> {
             EncodedBody::New { bytes: Arc::from(bytes), salt }
         }),
         (any::<[u8; 32]>(), 1..1000_u32, 0..0x200_u64).prop_map(|(digest, bytes, position)| {
-            EncodedBody::Existing { digest: Digest(digest), bytes, position: Position((1 << 32) | position) }
+            EncodedBody::Existing {
+                digest: Digest(digest),
+                bytes,
+                position: Position((1 << 32) | position),
+                form: BodyForm::plain(bytes),
+            }
         }),
     ];
     let envelope = (any::<u16>(), any::<u16>(), any::<[u8; 16]>(), any::<[u8; 16]>(), any::<Option<i32>>());
@@ -453,7 +464,7 @@ proptest! {
             for (row, body) in decoded.rows().zip(&event.bodies) {
                 prop_assert_eq!(row.event as usize, index);
                 match body {
-                    EncodedBody::Existing { digest, bytes, position } => {
+                    EncodedBody::Existing { digest, bytes, position, .. } => {
                         prop_assert_eq!((row.digest, row.bytes, row.position), (*digest, *bytes, *position));
                     }
                     EncodedBody::New { bytes: body, .. } => {
@@ -461,7 +472,7 @@ proptest! {
                         prop_assert_eq!(&bytes[at + 16..at + 16 + body.len()], &body[..]);
                         prop_assert!(check_block(&bytes[at..], &row).is_ok() || at + 32 < bytes.len());
                     }
-                    EncodedBody::Lost { .. } => unreachable!("has a test of its own"),
+                    EncodedBody::Sealed(_) | EncodedBody::Lost { .. } => unreachable!("has a test of its own"),
                 }
             }
         }
@@ -503,7 +514,8 @@ proptest! {
         let _ = Checkpoint::decode(&bytes);
         let _ = StoreFile::decode(&bytes);
         let _ = TailPage::decode(&bytes);
-        let row = envelope::DiskRow::new(0, Digest::ZERO, 40, Position::default(), true).row;
+        let row = envelope::DiskRow::new((0, StreamId::STORE), (Digest::ZERO, 40), BodyForm::plain(40), Position::default(), true)
+            .row;
         let _ = check_block(&bytes, &row);
     }
 }

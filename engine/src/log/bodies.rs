@@ -16,12 +16,13 @@ use std::sync::Arc;
 use super::error::{Corruption, LogError};
 use super::fault::Fault;
 use super::files::SegmentFile;
+use super::keys::KeyChain;
 use super::lookup::exactly;
 use super::parallel_verify::{SHARED_BYTES_MIN, is_alone};
 use super::{Log, sealed_blocks};
 use crate::codec::{
-    BODY_CHUNK_BYTES_MAX, BlockRow, BodyRow, Invalid, Part, SALT_BYTES, SealedLayout, check_body, is_zero,
-    unpack,
+    BODY_CHUNK_BYTES_MAX, BlockRow, BodyRow, Invalid, Part, SALT_BYTES, STORED_BYTES_MAX, SealedLayout,
+    check_body, check_stored, is_zero, unpack,
 };
 use crate::storage::read_up_to;
 
@@ -45,14 +46,35 @@ struct Piece<'r> {
     packed: Option<(u8, u32)>,
 }
 
-type Read = Result<Vec<u8>, Invalid>;
+type Read = Result<Vec<u8>, Fault>;
 
-/// The body, unpacked and checked.
-fn checked_body(row: &BodyRow, salt: &[u8; SALT_BYTES], stored: &[u8], packed: Option<(u8, u32)>) -> Read {
-    let length = row.bytes as usize;
+/// The body, unpacked, checked, and opened.
+fn checked_body(
+    keys: Option<&KeyChain>,
+    row: &BodyRow,
+    salt: &[u8; SALT_BYTES],
+    stored: &[u8],
+    packed: Option<(u8, u32)>,
+) -> Read {
+    let laid = laid_body(row, salt, stored, packed).map_err(invalid)?;
+    match keys.filter(|_| row.is_sealed()) {
+        Some(keys) => keys.open_body(row, salt, &laid),
+        None => Ok(laid),
+    }
+}
+
+/// What a frame has of the body, unpacked and checked.
+fn laid_body(
+    row: &BodyRow,
+    salt: &[u8; SALT_BYTES],
+    stored: &[u8],
+    packed: Option<(u8, u32)>,
+) -> Result<Vec<u8>, Invalid> {
+    let length = row.stored_bytes as usize;
+    let check = if row.is_sealed() { check_stored } else { check_body };
     let Some((codec, checksum)) = packed else {
         check_length(row, stored)?;
-        check_body(salt, stored, row)?;
+        check(salt, stored, row)?;
         return Ok(stored.to_vec());
     };
     // Erased, in place or before it was sealed.
@@ -67,48 +89,51 @@ fn checked_body(row: &BodyRow, salt: &[u8; SALT_BYTES], stored: &[u8], packed: O
         let unpacked = unpack(codec, stored, length);
         unpacked.map_err(|found| Invalid::new(Part::Body, 0, "a packed body", found))?
     };
-    check_body(salt, &body, row)?;
+    check(salt, &body, row)?;
     Ok(body)
 }
 
 /// A short read gives no body.
 fn check_length(row: &BodyRow, bytes: &[u8]) -> Result<(), Invalid> {
-    if bytes.len() == row.bytes as usize {
+    if bytes.len() == row.stored_bytes as usize {
         return Ok(());
     }
-    Err(Invalid::new(Part::Body, 0, format!("{} bytes", row.bytes), format!("{} bytes", bytes.len())))
+    Err(Invalid::new(Part::Body, 0, format!("{} bytes", row.stored_bytes), format!("{} bytes", bytes.len())))
 }
 
-fn settle_all(pieces: &[Piece<'_>], stretches: &[Vec<u8>]) -> Vec<Read> {
+fn settle_all(keys: Option<&KeyChain>, pieces: &[Piece<'_>], stretches: &[Vec<u8>]) -> Vec<Read> {
     let stored = |piece: &Piece<'_>| {
         let stretch = stretches.get(piece.stretch).map_or(&[][..], Vec::as_slice);
         // A short read ends where the file ends; the digest's check reports it.
         stretch.get(piece.at.start.min(stretch.len())..piece.at.end.min(stretch.len())).unwrap_or(&[])
     };
-    pieces.iter().map(|piece| checked_body(piece.row, &piece.salt, stored(piece), piece.packed)).collect()
+    pieces
+        .iter()
+        .map(|piece| checked_body(keys, piece.row, &piece.salt, stored(piece), piece.packed))
+        .collect()
 }
 
 /// The same on two threads, if that is worth it and there are two.
-fn settle_shared(pieces: &[Piece<'_>], stretches: &[Vec<u8>]) -> Vec<Read> {
-    let all: usize = pieces.iter().map(|piece| piece.row.bytes as usize).sum();
+fn settle_shared(keys: Option<&KeyChain>, pieces: &[Piece<'_>], stretches: &[Vec<u8>]) -> Vec<Read> {
+    let all: usize = pieces.iter().map(|piece| piece.row.stored_bytes as usize).sum();
     if all < SHARED_BYTES_MIN || is_alone() {
-        return settle_all(pieces, stretches);
+        return settle_all(keys, pieces, stretches);
     }
     let mut half = 0_usize;
     let middle = pieces.iter().position(|piece| {
-        half = half.saturating_add(piece.row.bytes as usize);
+        half = half.saturating_add(piece.row.stored_bytes as usize);
         half > all / 2
     });
     let (first, second) = pieces.split_at_checked(middle.unwrap_or(0)).unwrap_or((pieces, &[]));
     std::thread::scope(|scope| {
         let name = "acpdb bodies".to_owned();
         let helper =
-            std::thread::Builder::new().name(name).spawn_scoped(scope, || settle_all(first, stretches));
-        let rest = settle_all(second, stretches);
+            std::thread::Builder::new().name(name).spawn_scoped(scope, || settle_all(keys, first, stretches));
+        let rest = settle_all(keys, second, stretches);
         // No thread to be had, or one that came to nothing: done here.
         let mut settled = match helper.map(std::thread::ScopedJoinHandle::join) {
             Ok(Ok(settled)) => settled,
-            _ => settle_all(first, stretches),
+            _ => settle_all(keys, first, stretches),
         };
         settled.extend(rest);
         settled
@@ -159,7 +184,7 @@ impl Log {
             let mut bytes = 0_usize;
             let count = rest.iter().take_while(|(_, row)| {
                 let fits = bytes < BATCH_BYTES && Some(row.position.segment()) == segment;
-                bytes = bytes.saturating_add(row.bytes as usize);
+                bytes = bytes.saturating_add(row.stored_bytes as usize);
                 fits
             });
             let (batch, after) = rest.split_at_checked(count.count()).unwrap_or((rest, &[]));
@@ -185,14 +210,17 @@ impl Log {
             let Some(tables) = &file.sealed else { return Err(Fault::Nothing) };
             let found = sealed_blocks::stored_block(file.source(), &tables.layout, ordinal, &block)?;
             let packed = Some((block.codec, block.checksum));
-            let body = checked_body(row, &found.salt, &found.stored, packed).map_err(invalid)?;
+            let body = checked_body(self.segments.keys(), row, &found.salt, &found.stored, packed)?;
             return Ok((found.salt, body));
         }
-        let mut block = vec![0; SALT_BYTES.saturating_add(row.bytes as usize)];
+        let mut block = vec![0; SALT_BYTES.saturating_add(row.stored_bytes as usize)];
         let count = read_up_to(&*file.file, &mut block, row.position.offset());
         let count = count.map_err(|error| Fault::Error(LogError::io("read", file.path.clone(), error)))?;
         block.truncate(count);
         let Some((salt, bytes)) = block.split_first_chunk::<SALT_BYTES>() else { return Err(Fault::Nothing) };
+        if row.is_sealed() {
+            return Ok((*salt, checked_body(self.segments.keys(), row, salt, bytes, None)?));
+        }
         check_length(row, bytes).and_then(|()| check_body(salt, bytes, row)).map_err(invalid)?;
         let salt = *salt;
         block.drain(..SALT_BYTES);
@@ -201,8 +229,8 @@ impl Log {
 
     /// The segment that a row points into, if its length is one that a body may have.
     fn segment_of(&self, row: &BodyRow) -> Result<Option<Arc<SegmentFile>>, Fault> {
-        if row.bytes as usize > BODY_CHUNK_BYTES_MAX {
-            let found = format!("{} bytes", row.bytes);
+        if row.bytes as usize > BODY_CHUNK_BYTES_MAX || row.stored_bytes as usize > STORED_BYTES_MAX {
+            let found = format!("{} bytes, {} stored", row.bytes, row.stored_bytes);
             return Err(invalid(Invalid::new(Part::Body, 0, "a body within the limits", found)));
         }
         self.segments.get(row.position.segment()).map_err(Fault::Error)
@@ -284,8 +312,8 @@ impl Log {
             }
             stretches.push(stretch);
         }
-        for (piece, read) in pieces.iter().zip(settle_shared(&pieces, &stretches)) {
-            tell(piece.number, piece.row, read.map_err(invalid));
+        for (piece, read) in pieces.iter().zip(settle_shared(self.segments.keys(), &pieces, &stretches)) {
+            tell(piece.number, piece.row, read);
         }
     }
 
@@ -298,7 +326,7 @@ impl Log {
                 return LogError::Erased { position: row.position };
             }
             Fault::Invalid(invalid, _) => (invalid.expected, invalid.found),
-            Fault::Nothing => (format!("{} bytes and a salt", row.bytes), "too few".to_owned()),
+            Fault::Nothing => (format!("{} bytes and a salt", row.stored_bytes), "too few".to_owned()),
         };
         LogError::corrupt(Corruption {
             part: Part::Body,
@@ -330,7 +358,7 @@ type Place = (Arc<SegmentFile>, u64, u64, Option<(u32, BlockRow)>);
 
 fn place(file: Arc<SegmentFile>, row: &BodyRow) -> Result<Place, Fault> {
     let Some((ordinal, block)) = sealed_block(&file, row)? else {
-        let bytes = u64::from(row.bytes).saturating_add(SALT_BYTES as u64);
+        let bytes = u64::from(row.stored_bytes).saturating_add(SALT_BYTES as u64);
         return Ok((file, row.position.offset(), bytes, None));
     };
     let Some(tables) = &file.sealed else { return Err(Fault::Nothing) };

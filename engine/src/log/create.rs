@@ -5,15 +5,16 @@ use std::sync::Arc;
 
 use super::error::{Corruption, LogError};
 use super::files::{CHECKPOINT, LOG_DIR, SECRET, STORE_FILE, Segments, TAIL, segment_name, segment_start};
+use super::keys::{ENCRYPTION, ENCRYPTION_BIT, KEYS_DIR, KeyChain};
 use super::tail::Tail;
 use super::{Log, LogOptions};
 use crate::codec::{
     Checkpoint, FORMAT_VERSION, FeatureBits, Invalid, PageCounts, Part, SECRET_FILE_BYTES,
     SEGMENT_HEADER_BYTES, STORE_FILE_BYTES_MAX, SecretFile, SegmentHeader, StoreFile, StoreFileError,
 };
-use crate::ids::{Link, Position, Seq, StoreId};
+use crate::ids::{Link, Position, Seq, StoreId, StreamId};
 use crate::secret::Secret;
-use crate::storage::{Access, Clock, Entropy, Storage, read_file, read_up_to, write_file};
+use crate::storage::{Access, Clock, Entropy, KeyRing, Storage, read_file, read_up_to, write_file};
 
 /// The contents of the store file.
 pub(crate) enum Identity {
@@ -143,9 +144,10 @@ pub(crate) fn open_tail(storage: &dyn Storage, read_only: bool) -> Result<Opened
 pub(crate) fn make(
     storage: &Arc<dyn Storage>,
     clock: &dyn Clock,
-    entropy: &dyn Entropy,
+    entropy: &Arc<dyn Entropy>,
     options: &LogOptions,
-) -> Result<StoreId, LogError> {
+    ring: Option<&Arc<dyn KeyRing>>,
+) -> Result<StoreFile, LogError> {
     let fail = |action, name: &str| {
         let path = storage.path(name);
         move |error| LogError::io(action, path, error)
@@ -156,7 +158,7 @@ pub(crate) fn make(
     let tail = Tail::new(storage.clone(), file);
     let _lock = tail.lock(clock, options.lock_wait)?;
     if let Identity::Store(file) = identify(&**storage)? {
-        return Ok(file.store);
+        return Ok(file);
     }
     let mut id = [0; 16];
     entropy.fill(&mut id).map_err(fail("draw random bytes for", ""))?;
@@ -171,7 +173,7 @@ pub(crate) fn make(
         previous: Link::ZERO,
         abandoned: false,
         sealed: None,
-        features: FeatureBits::default(),
+        features: FeatureBits { needs: 0, writes: if ring.is_some() { ENCRYPTION_BIT } else { 0 } },
         generation: 0,
         generation_torn: false,
     };
@@ -183,13 +185,15 @@ pub(crate) fn make(
     let mut key = [0; 32];
     entropy.fill(&mut key).map_err(fail("draw random bytes for", ""))?;
     write_file(&**storage, SECRET, &SecretFile { store, key }.encode()).map_err(fail("create", SECRET))?;
-    write_file(
-        &**storage,
-        STORE_FILE,
-        &StoreFile { store, created: now, needs: Vec::new(), writes: Vec::new() }.encode(),
-    )
-    .map_err(fail("create", STORE_FILE))?;
+    if let Some(ring) = ring {
+        storage.create_dir(KEYS_DIR).map_err(fail("create", KEYS_DIR))?;
+        let keys = KeyChain::new(storage.clone(), entropy.clone(), store, Some(Arc::clone(ring)));
+        keys.make(StreamId::STORE)?;
+    }
+    let writes = ring.map(|_| ENCRYPTION.to_owned()).into_iter().collect();
+    let file = StoreFile { store, created: now, needs: Vec::new(), writes };
+    write_file(&**storage, STORE_FILE, &file.encode()).map_err(fail("create", STORE_FILE))?;
     // The name of the store itself.
     storage.sync_dir("..").map_err(fail("sync the directory of", ""))?;
-    Ok(store)
+    Ok(file)
 }

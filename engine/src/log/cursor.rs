@@ -214,7 +214,9 @@ impl<'a> Cursor<'a> {
         let length = header.spine_bytes as usize;
         let offset = self.place(position)?.saturating_add(FRAME_HEADER_BYTES as u64);
         let spine = self.aligned(position.segment(), offset, length).map_err(Fault::Error)?;
-        Frame::new(header, spine, check).map_err(|invalid| Fault::Invalid(invalid, Some(Box::new(header))))
+        let frame = Frame::new(header, spine, check);
+        let frame = frame.map_err(|invalid| Fault::Invalid(invalid, Some(Box::new(header))))?;
+        Ok(self.segments.opened(frame))
     }
 
     /// `length` bytes of the spine of the frame at `position`, from byte `start` of the spine on; fewer only at the end of the

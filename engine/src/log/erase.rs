@@ -137,7 +137,7 @@ impl Erasing<'_> {
         let mut figures = ErasedFigures::default();
         let mut blocks: BTreeMap<u32, BTreeMap<Position, u32>> = BTreeMap::new();
         for row in rows {
-            blocks.entry(row.position.segment()).or_default().insert(row.position, row.bytes);
+            blocks.entry(row.position.segment()).or_default().insert(row.position, row.stored_bytes);
         }
         if let Some((last, _)) = blocks.last_key_value()
             && *last >= log.refresh()?.position.segment()

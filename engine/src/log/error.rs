@@ -84,6 +84,20 @@ pub enum LogError {
         /// Where it was.
         position: Position,
     },
+    /// A key that is needed cannot be had; give it, or put its file back. Nothing was written.
+    #[error("{} cannot be opened: {why}", path.display())]
+    Locked {
+        /// The file of the wrapped key.
+        path: PathBuf,
+        /// Why not.
+        why: String,
+    },
+    /// The key of the stream was destroyed; nothing can be added to it.
+    #[error("stream {stream} was shredded: its key is destroyed, and nothing can be added to it")]
+    Shredded {
+        /// The stream.
+        stream: StreamId,
+    },
     /// The store's lock file was replaced while open; reopen.
     #[error("{} was moved or replaced while open; reopen the store", path.display())]
     Moved {
@@ -157,6 +171,8 @@ impl LogError {
             Self::Corrupt(corruption) => Self::Corrupt(corruption.clone()),
             Self::NotAStore { path } => Self::NotAStore { path: path.clone() },
             Self::Erased { position } => Self::Erased { position: *position },
+            Self::Locked { path, why } => Self::Locked { path: path.clone(), why: why.clone() },
+            Self::Shredded { stream } => Self::Shredded { stream: *stream },
             Self::Moved { path } => Self::Moved { path: path.clone() },
             Self::Replaced { path } => Self::Replaced { path: path.clone() },
             Self::Forked { owner, process } => Self::Forked { owner: *owner, process: *process },

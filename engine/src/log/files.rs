@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::error::{Corruption, LogError};
 use super::fault::Fault;
+use super::keys::KeyChain;
 use super::lookup::{MapFile, Source, Tables, last_record};
-use crate::codec::{FrameHeader, Invalid, Part, SEGMENT_HEADER_BYTES, SegmentHeader, Written};
+use crate::codec::{Frame, FrameHeader, Invalid, Part, SEGMENT_HEADER_BYTES, SegmentHeader, Written};
 use crate::failpoints::{Failpoint, is_enabled};
 use crate::ids::{Position, Seq, StoreId};
 use crate::storage::{Access, Storage, StoredFile, read_up_to};
@@ -96,11 +97,31 @@ pub(crate) struct Segments {
     pub(crate) store: StoreId,
     open: Mutex<BTreeMap<u32, Arc<SegmentFile>>>,
     maps: Mutex<BTreeMap<u32, Arc<MapFile>>>,
+    /// The keys of a store with sealed streams; empty for others.
+    keys: OnceLock<KeyChain>,
 }
 
 impl Segments {
     pub(crate) fn new(storage: Arc<dyn Storage>, store: StoreId) -> Self {
-        Self { storage, store, open: Mutex::default(), maps: Mutex::default() }
+        Self { storage, store, open: Mutex::default(), maps: Mutex::default(), keys: OnceLock::new() }
+    }
+
+    /// Gives the keys that open what is read. Once.
+    pub(crate) fn give_keys(&self, keys: KeyChain) {
+        let _ = self.keys.set(keys);
+    }
+
+    /// The keys of a store with sealed streams.
+    pub(crate) fn keys(&self) -> Option<&KeyChain> {
+        self.keys.get()
+    }
+
+    /// A frame with what can be opened of it in plain.
+    pub(crate) fn opened(&self, frame: Frame) -> Frame {
+        match self.keys() {
+            Some(keys) if keys.has_ring() => keys.open_frame(frame),
+            _ => frame,
+        }
     }
 
     /// Numbers of the segments that exist, rising.

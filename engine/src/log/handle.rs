@@ -1,5 +1,6 @@
 //! The open log: its options, its state, and the types of a commit.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,16 +10,18 @@ use super::commit_delay::CommitDelay;
 use super::commit_queue::CommitQueue;
 use super::error::{Corruption, LogError};
 use super::files::Segments;
+use super::keys::{ENCRYPTION_BIT, KeyChain};
 use super::piece_tables::Tables;
 use super::recovery_scan::is_anchored;
 use super::tail::Tail;
 use super::write_segment::WriteSegment;
 use crate::codec::{
-    BodyRow, EncodedEvent, PreparedFrame, SALT_BYTES, TailPage, Written as Head, encode_frame,
+    BodyRow, DataKey, EncodedBody, EncodedEvent, FeatureBits, Packer, PayloadSeal, PreparedFrame, SALT_BYTES,
+    SealedBody, TailPage, Written as Head, body_context, encode_frame, encode_sealed_frame,
 };
 use crate::ids::{Micros, Position, Seq, StoreId, StreamId};
 use crate::secret::Secret;
-use crate::storage::{Bell, Clock, Entropy, Storage, StoredFile};
+use crate::storage::{Bell, Clock, Entropy, KeyRing, Storage, StoredFile};
 
 /// How a log is opened.
 #[derive(Debug, Clone)]
@@ -256,7 +259,116 @@ impl Log {
     /// # Errors
     /// [`LogError::Encode`] if it is over a limit.
     pub fn prepare(&self, events: &[EncodedEvent]) -> Result<Prepared, LogError> {
-        Ok(Prepared { frame: encode_frame(events)? })
+        match self.segments.keys() {
+            Some(keys) => self.prepare_sealed(keys, events),
+            None => Ok(Prepared { frame: encode_frame(events)? }),
+        }
+    }
+
+    /// As [`Log::prepare`], in a store whose streams are sealed: all but the store's own.
+    fn prepare_sealed(&self, keys: &KeyChain, events: &[EncodedEvent]) -> Result<Prepared, LogError> {
+        let mut packer = Packer::new();
+        let mut seal = PayloadSeal { store: self.store(), random: self.random()?, keys: Vec::new() };
+        // The store's own key first: without it nothing is recorded at all.
+        keys.key_to_append(StreamId::STORE)?;
+        let mut shared: HashMap<(StreamId, blake3::Hash), SealedBody> = HashMap::new();
+        let mut sealed = Vec::with_capacity(events.len());
+        for event in events {
+            let stream = event.envelope.stream;
+            if stream == StreamId::STORE {
+                seal.keys.push(None);
+                sealed.push(event.clone());
+                continue;
+            }
+            let (number, key) = keys.key_to_append(stream)?;
+            let mut event = event.clone();
+            for body in &mut event.bodies {
+                let EncodedBody::New { bytes, salt } = body else { continue };
+                let known = match shared.entry((stream, blake3::hash(bytes))) {
+                    Entry::Occupied(known) => known.into_mut(),
+                    Entry::Vacant(new) => {
+                        new.insert(self.seal_body((stream, number, &key), bytes, salt, &mut packer)?)
+                    }
+                };
+                *body = EncodedBody::Sealed(known.clone());
+            }
+            seal.keys.push(Some((number, key)));
+            sealed.push(event);
+        }
+        Ok(Prepared { frame: encode_sealed_frame(&sealed, &seal)? })
+    }
+
+    fn seal_body(
+        &self,
+        (stream, number, key): (StreamId, u32, &DataKey),
+        body: &[u8],
+        salt: &[u8; SALT_BYTES],
+        packer: &mut Packer,
+    ) -> Result<SealedBody, LogError> {
+        let bytes = u32::try_from(body.len()).unwrap_or(u32::MAX);
+        let (codec, packed) = packer.pack(body);
+        let context = body_context(self.store(), stream, (number, codec), bytes, salt);
+        let sealed = key.seal(&self.random()?, &context, packed.as_deref().unwrap_or(body));
+        let stored = sealed.unwrap_or_default().into();
+        Ok(SealedBody { stored, bytes, codec, key: number, salt: *salt })
+    }
+
+    fn random<const N: usize>(&self) -> Result<[u8; N], LogError> {
+        let mut bytes = [0; N];
+        let fill = self.entropy.fill(&mut bytes);
+        fill.map_err(|error| LogError::io("draw random bytes for", self.storage.path(""), error))?;
+        Ok(bytes)
+    }
+
+    /// Whether its streams are sealed.
+    pub fn is_encrypted(&self) -> bool {
+        self.segments.keys().is_some()
+    }
+
+    /// Why a stream cannot be read, in a store whose key is not at hand.
+    pub(crate) fn why_locked(&self, stream: StreamId) -> LogError {
+        match self.segments.keys() {
+            Some(keys) => keys.why_locked(stream),
+            None => LogError::NotAStore { path: self.storage.path("") },
+        }
+    }
+
+    /// Wraps all keys anew with another ring. Returns how many.
+    ///
+    /// # Errors
+    /// [`LogError::Locked`] if one of them can be opened by neither ring; [`LogError::Io`]. What was wrapped stays so; called again it goes on.
+    pub fn rewrap_keys(&self, to: &Arc<dyn KeyRing>) -> Result<u64, LogError> {
+        self.check_process()?;
+        if self.is_read_only() {
+            return Err(LogError::ReadOnly { path: self.storage.path("") });
+        }
+        self.segments.keys().map_or(Ok(0), |keys| keys.rewrap(to))
+    }
+
+    /// Destroys the key of a stream, and tells all handles of any process to forget it. Durable when it returns.
+    ///
+    /// # Errors
+    /// [`LogError::Io`]; called again it goes on.
+    pub fn shred_key(&self, stream: StreamId) -> Result<(), LogError> {
+        self.check_process()?;
+        if let Some(keys) = self.segments.keys() {
+            keys.shred(stream)?;
+            self.generation_changed();
+        }
+        Ok(())
+    }
+
+    /// Copies the wrapped keys to a copy of the store. Returns how many.
+    ///
+    /// # Errors
+    /// [`LogError::Io`] and [`LogError::NoSpace`] of either side.
+    pub fn copy_keys_to(&self, target: &dyn Storage) -> Result<u64, LogError> {
+        self.segments.keys().map_or(Ok(0), |keys| keys.copy_to(target))
+    }
+
+    /// The features that segments of this store name.
+    pub(super) fn feature_bits(&self) -> FeatureBits {
+        FeatureBits { needs: 0, writes: if self.is_encrypted() { ENCRYPTION_BIT } else { 0 } }
     }
 
     /// Refuses a handle that a child got by `fork`: the child's lock would be the parent's, and giving it back would give back

@@ -12,6 +12,7 @@ use super::cursor::Cursor;
 use super::error::{Corruption, LogError};
 use super::fault::Fault;
 use super::files::{CHECKPOINT, SCAN_WINDOW_BYTES, STORE_FILE, Segments, TAIL, after, segment_start};
+use super::keys::{ENCRYPTION, ENCRYPTION_BIT, KeyChain};
 use super::recovery_scan::{
     CheckpointFile, RecoveryScan, first_gap, is_anchored, read_checkpoint, scan, strict, torn,
 };
@@ -21,7 +22,16 @@ use crate::codec::{Busy, Checkpoint, FrameCheck, FrameHeader, SegmentHeader, Tai
 use crate::failpoints::{Failpoint, is_enabled};
 use crate::ids::{Position, Seq, StoreId};
 use crate::secret::Secret;
-use crate::storage::{Access, Bell, Clock, Entropy, Storage, write_file};
+use crate::storage::{Access, Bell, Clock, Entropy, KeyRing, Storage, write_file};
+
+/// How a log is opened besides its options.
+#[derive(Clone, Default)]
+pub struct Opening {
+    /// Whether a folder without a store becomes one.
+    pub create: bool,
+    /// What opens the keys of its streams.
+    pub ring: Option<Arc<dyn KeyRing>>,
+}
 
 /// How often a reader looks again at what may be damage or the work of others.
 const LOOK_COUNT_MAX: usize = 50;
@@ -44,7 +54,21 @@ impl Log {
         entropy: Arc<dyn Entropy>,
         options: LogOptions,
     ) -> Result<(Self, Recovery), LogError> {
-        Self::begin(storage, clock, entropy, options, true)
+        Self::begin(storage, clock, entropy, options, Opening { create: true, ring: None })
+    }
+
+    /// As [`Log::create_or_open`] or [`Log::open`], with a key ring: a store that is made is encrypted, and one that is there must be.
+    ///
+    /// # Errors
+    /// [`LogError::Locked`] if the ring does not open the store's own key, or the store is not encrypted.
+    pub fn open_with_keys(
+        storage: Arc<dyn Storage>,
+        clock: Arc<dyn Clock>,
+        entropy: Arc<dyn Entropy>,
+        options: LogOptions,
+        opening: Opening,
+    ) -> Result<(Self, Recovery), LogError> {
+        Self::begin(storage, clock, entropy, options, opening)
     }
 
     /// As [`Log::create_or_open`], but the store must exist.
@@ -57,7 +81,7 @@ impl Log {
         entropy: Arc<dyn Entropy>,
         options: LogOptions,
     ) -> Result<(Self, Recovery), LogError> {
-        Self::begin(storage, clock, entropy, options, false)
+        Self::begin(storage, clock, entropy, options, Opening::default())
     }
 
     fn begin(
@@ -65,7 +89,7 @@ impl Log {
         clock: Arc<dyn Clock>,
         entropy: Arc<dyn Entropy>,
         options: LogOptions,
-        create: bool,
+        Opening { create, ring }: Opening,
     ) -> Result<(Self, Recovery), LogError> {
         let not_a_store = || LogError::NotAStore { path: storage.path("") };
         let mut created = false;
@@ -82,13 +106,18 @@ impl Log {
             Identity::Missing => match identity_from_log(&storage, false)? {
                 // A store whose file was lost; or one that another process is making right now.
                 Some(store) => match identify(&*storage)? {
-                    Identity::Store(file) => (file.store, None),
+                    Identity::Store(file) => {
+                        writes = file.writes;
+                        (file.store, None)
+                    }
                     _ => (store, Some(store_file_damage(&*storage, None))),
                 },
                 None if !create || options.read_only => return Err(not_a_store()),
                 None => {
                     created = true;
-                    (make(&storage, &*clock, &*entropy, &options)?, None)
+                    let made = make(&storage, &*clock, &entropy, &options, ring.as_ref())?;
+                    writes = made.writes;
+                    (made.store, None)
                 }
             },
         };
@@ -98,10 +127,29 @@ impl Log {
         let (tail, on_read_only_disk) = open_tail(&*storage, reads_only)?;
         let tail = tail.map(|file| Tail::new(storage.clone(), file));
         let process = storage.process();
-        let (secret, secret_fault) = match read_secret(&*storage, store) {
+        let (mut secret, secret_fault) = match read_secret(&*storage, store) {
             Ok(secret) => (secret, None),
             Err(why) => (Secret::missing(), Some(why)),
         };
+        // A store whose own file was changed to hide that it is encrypted still has its keys, and its segments say so.
+        let is_encrypted =
+            writes.iter().any(|name| name == ENCRYPTION) || segment_writes(&segments)? & ENCRYPTION_BIT != 0;
+        if is_encrypted {
+            let keys = KeyChain::new(storage.clone(), entropy.clone(), store, ring.clone());
+            if keys.has_ring() {
+                let own = keys.own_key()?;
+                secret = Secret::sealed(*own.as_bytes(), &secret);
+            } else {
+                secret = Secret::locked(&secret);
+            }
+            segments.give_keys(keys);
+        } else if let Some(ring) = &ring {
+            let why = format!(
+                "the store is not encrypted, and {} was given to open it; a program that may write to the folder may have changed that",
+                ring.name()
+            );
+            return Err(LogError::Locked { path: storage.path(STORE_FILE), why });
+        }
         let read_only = tail.is_none();
         let log = Self {
             segments,
@@ -507,13 +555,19 @@ impl Log {
     }
 }
 
-/// A feature that writing needs and this program does not know, by the store's file or by its last segment.
-fn unknown_writes(segments: &Segments, names: &[String]) -> Result<Option<String>, LogError> {
-    if !names.is_empty() {
-        return Ok(Some(format!("is written to with the features {}", names.join(", "))));
-    }
+/// The features that writing needs by the last segment.
+fn segment_writes(segments: &Segments) -> Result<u64, LogError> {
     let last = segments.numbers()?.last().copied();
     let header = last.map(|number| segments.header(number)).transpose()?.flatten();
-    let bits = header.map_or(0, |header| header.features.writes);
+    Ok(header.map_or(0, |header| header.features.writes))
+}
+
+/// A feature that writing needs and this program does not know, by the store's file or by its last segment.
+fn unknown_writes(segments: &Segments, names: &[String]) -> Result<Option<String>, LogError> {
+    let unknown: Vec<&str> = names.iter().map(String::as_str).filter(|name| *name != ENCRYPTION).collect();
+    if !unknown.is_empty() {
+        return Ok(Some(format!("is written to with the features {}", unknown.join(", "))));
+    }
+    let bits = segment_writes(segments)? & !ENCRYPTION_BIT;
     Ok((bits != 0).then(|| format!("is written to with features of the numbers {bits:#x}")))
 }

@@ -181,7 +181,7 @@ impl Log {
         let part =
             read.and_then(|bytes| table.part(pieces, bytes).map_err(|invalid| Fault::Invalid(invalid, None)));
         match part {
-            Ok(part) => Ok(part),
+            Ok(part) => Ok(self.segments.opened(part)),
             Err(Fault::Error(error)) => Err(error),
             Err(fault) => {
                 let mut damage = corruption(&self.segments, position, fault);

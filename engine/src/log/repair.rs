@@ -11,7 +11,7 @@ use super::error::LogError;
 use super::files::{LOG_DIR, QUARANTINE_DIR, SCAN_WINDOW_BYTES, segment_name, segment_start};
 use super::tail::Tail;
 use super::{Log, locked};
-use crate::codec::{FeatureBits, PageCounts, SEGMENT_HEADER_BYTES, SegmentHeader, TailPage, Written};
+use crate::codec::{PageCounts, SEGMENT_HEADER_BYTES, SegmentHeader, TailPage, Written};
 use crate::storage::{Access, read_up_to, sync, write_all, write_file};
 
 impl Log {
@@ -144,7 +144,7 @@ impl Log {
             previous: place.link,
             abandoned,
             sealed: None,
-            features: FeatureBits::default(),
+            features: self.feature_bits(),
             generation: 0,
             generation_torn: false,
         };

@@ -21,7 +21,7 @@ use super::files::{
     segment_name, segment_number, segment_start,
 };
 use super::{Log, sealed, sealed_blocks};
-use crate::codec::{BLOCK_ROW_BYTES, FRAME_ROW_BYTES, STREAM_ROW_BYTES};
+use crate::codec::{BLOCK_ROW_BYTES, CODEC_NONE, FRAME_ROW_BYTES, STREAM_ROW_BYTES};
 use crate::codec::{
     BlockRow, BodyRow, FRAME_HEADER_BYTES, Frame, FrameCheck, FrameRow, Invalid, Packer, Part, RecordKind,
     SALT_BYTES, SEALED_BYTES_MAX, SEGMENT_HEADER_BYTES, SealedLayout, SegmentHeader, StreamRow, Written,
@@ -416,7 +416,7 @@ impl Log {
             }
             row.row.encode(&mut blocks);
             figures.bodies += 1;
-            figures.body_bytes = figures.body_bytes.saturating_add(u64::from(block.bytes));
+            figures.body_bytes = figures.body_bytes.saturating_add(u64::from(block.stored_bytes));
         }
         if stored_bytes > SEALED_BYTES_MAX {
             return Ok(None);
@@ -469,13 +469,14 @@ impl Log {
         seen: &mut HashMap<blake3::Hash, BlockRow>,
         next: u64,
     ) -> Result<Packed, LogError> {
-        let length = SALT_BYTES.saturating_add(align16(block.bytes as usize));
+        let length = SALT_BYTES.saturating_add(align16(block.stored_bytes as usize));
         let position = block.position;
         let bytes = cursor.bytes(position.segment(), position.offset(), length)?;
         let grain = narrow(position.0 & 0xffff_ffff);
         let mut row = BlockRow {
             grain,
-            bytes: block.bytes,
+            // What is laid down of a sealed body is all that sealing a segment sees.
+            bytes: block.stored_bytes,
             stored_at: narrow(next),
             stored_bytes: 0,
             checksum: 0,
@@ -491,13 +492,14 @@ impl Log {
                 return Err(LogError::corrupt(corruption(&self.segments, position, fault)));
             }
         }
-        let body = bytes.get(SALT_BYTES..).and_then(|rest| rest.get(..block.bytes as usize)).unwrap_or(&[]);
+        let body =
+            bytes.get(SALT_BYTES..).and_then(|rest| rest.get(..block.stored_bytes as usize)).unwrap_or(&[]);
         let content = blake3::hash(body);
         if let Some(known) = seen.get(&content) {
             row = BlockRow { grain, ..*known };
             return Ok(Packed { row, salt, bytes: None });
         }
-        let (codec, shorter) = packer.pack(body);
+        let (codec, shorter) = if block.is_sealed() { (CODEC_NONE, None) } else { packer.pack(body) };
         let stored = shorter.unwrap_or_else(|| body.to_vec());
         row.codec = codec;
         row.stored_bytes = narrow(stored.len() as u64);
@@ -552,7 +554,7 @@ impl Log {
                 return Err(Refused::Stopped);
             }
             let position = block.position;
-            let length = SALT_BYTES.saturating_add(align16(block.bytes as usize));
+            let length = SALT_BYTES.saturating_add(align16(block.stored_bytes as usize));
             let new = sealed_blocks::block(made, position, length).map_err(|found| fault(position, found))?;
             if cursor.bytes(number, position.offset(), length)? != new {
                 return Err(differs(position, "a body"));

@@ -3,9 +3,7 @@
 use super::fault::Fault;
 use super::files::SegmentFile;
 use super::lookup::{Source, exactly};
-use crate::codec::{
-    BODY_CHUNK_BYTES_MAX, BlockRow, Invalid, Part, SALT_BYTES, SealedLayout, is_zero, unpack,
-};
+use crate::codec::{BlockRow, Invalid, Part, SALT_BYTES, STORED_BYTES_MAX, SealedLayout, is_zero, unpack};
 use crate::ids::Position;
 
 /// The salt and the stored bytes of a block, as they are in the file; only their length was checked.
@@ -17,8 +15,8 @@ pub(crate) struct StoredBlock {
 /// Where the stored bytes of a block begin in the file.
 pub(crate) fn stored_place(layout: &SealedLayout, row: &BlockRow) -> Result<u64, Fault> {
     let end = u64::from(row.stored_at).saturating_add(u64::from(row.stored_bytes));
-    // Packed bytes are never longer than the body.
-    if end > layout.stored_bytes || row.stored_bytes as usize > BODY_CHUNK_BYTES_MAX {
+    // Packed bytes are never longer than the body, sealed ones by a little.
+    if end > layout.stored_bytes || row.stored_bytes as usize > STORED_BYTES_MAX {
         let found = format!("{} bytes up to {end}", row.stored_bytes);
         let invalid =
             Invalid::new(Part::Footer, 0, format!("at most {} stored bytes", layout.stored_bytes), found);

@@ -127,7 +127,7 @@ impl Log {
                     + event.row_count() * BODY_ROW_BYTES;
                 kind.spine_bytes = kind.spine_bytes.saturating_add(spine as u64);
                 for row in event.rows() {
-                    let bytes = u64::from(row.bytes);
+                    let bytes = u64::from(row.stored_bytes);
                     if blocks.next_if(|block| block.position == row.position).is_some() {
                         kind.bodies += 1;
                         kind.body_bytes = kind.body_bytes.saturating_add(bytes);

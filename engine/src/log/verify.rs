@@ -431,7 +431,7 @@ impl Check<'_> {
                     crate::codec::Invalid::new(Part::Body, 0, format!("digest {}", row.digest), found);
                 damaged.push((row, invalid));
             } else if self.deep {
-                let length = SALT_BYTES.saturating_add(row.bytes as usize);
+                let length = SALT_BYTES.saturating_add(row.stored_bytes as usize);
                 let mut cursor = Cursor::new(&self.log.segments, length);
                 let checked = match cursor.block(row.position, length) {
                     Ok(block) => check_block(&block, &row),
@@ -449,7 +449,8 @@ impl Check<'_> {
                 continue;
             }
             rows = rows.saturating_sub(1);
-            let block_end = row.position.offset().saturating_add(SALT_BYTES as u64 + u64::from(row.bytes));
+            let block_end =
+                row.position.offset().saturating_add(SALT_BYTES as u64 + u64::from(row.stored_bytes));
             if self.cut.is_some_and(|cut| cut.segment() == row.position.segment() && cut.offset() < block_end)
             {
                 let seq = Seq(header.first_seq.0.saturating_add(u64::from(row.event)));

@@ -38,7 +38,15 @@ impl Log {
     pub(crate) fn see_generation(&self, generation: u32) {
         if self.generation.swap(generation, Ordering::SeqCst) != generation {
             self.segments.forget();
+            if let Some(keys) = self.segments.keys() {
+                keys.forget();
+            }
         }
+    }
+
+    /// The generation of files as it was last seen.
+    pub(crate) fn generation(&self) -> u32 {
+        self.generation.load(Ordering::SeqCst)
     }
 
     /// Tells all handles, of any process, that a complete segment was replaced, so that they let go of the old file, whose

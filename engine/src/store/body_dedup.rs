@@ -5,8 +5,9 @@
 
 use rustc_hash::FxHashMap;
 
+use crate::codec::BodyForm;
 use crate::failpoints::{Failpoint, is_enabled};
-use crate::ids::{Digest, Position, Seq};
+use crate::ids::{Digest, Position, Seq, StreamId};
 
 /// Bodies shorter than this cost less than looking them up.
 pub(super) const SHARE_BYTES_MIN: usize = 256;
@@ -20,6 +21,7 @@ pub(super) struct Stored {
     pub(super) digest: Digest,
     pub(super) bytes: u32,
     pub(super) position: Position,
+    pub(super) form: BodyForm,
 }
 
 /// The cache: two generations, so that forgetting is cheap and what is used stays.
@@ -37,10 +39,15 @@ impl BodyDedup {
         Self { secret, young: FxHashMap::default(), old: FxHashMap::default(), basis: None }
     }
 
-    pub(super) fn key(&self, bytes: &[u8]) -> [u8; 16] {
+    /// What a content goes by. `owner`: the stream whose key seals it, in an encrypted store, where no stream shares with another.
+    pub(super) fn key(&self, bytes: &[u8], owner: Option<StreamId>) -> [u8; 16] {
         let length = bytes.len().to_be_bytes();
         let content = if is_enabled(Failpoint::DedupeByLength) { &length } else { bytes };
-        let hash = blake3::keyed_hash(&self.secret, content);
+        let mut hasher = blake3::Hasher::new_keyed(&self.secret);
+        if let Some(owner) = owner {
+            hasher.update(owner.as_bytes());
+        }
+        let hash = hasher.update(content).finalize();
         let mut key = [0; 16];
         key.iter_mut().zip(hash.as_bytes()).for_each(|(to, from)| *to = *from);
         key
@@ -87,11 +94,12 @@ mod tests {
     #[test]
     fn what_is_used_survives_a_change_of_generation() {
         let mut dedup = BodyDedup::new([1; 32]);
-        let stored = Stored { digest: Digest::ZERO, bytes: 300, position: Position(7) };
-        let kept = dedup.key(b"kept");
+        let stored =
+            Stored { digest: Digest::ZERO, bytes: 300, position: Position(7), form: BodyForm::plain(300) };
+        let kept = dedup.key(b"kept", None);
         dedup.put(kept, stored);
         for number in 0..ENTRY_COUNT_MAX {
-            let key = dedup.key(&number.to_be_bytes());
+            let key = dedup.key(&number.to_be_bytes(), None);
             dedup.put(key, stored);
             assert_eq!(dedup.get(&kept), Some(stored), "after {number}");
         }

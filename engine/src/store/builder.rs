@@ -10,9 +10,9 @@ use crate::error::{ANY_FILE_SYSTEM_VARIABLE, Error};
 use crate::event::{Actor, Event, PolicySet, Stamp};
 use crate::fold::Policy;
 use crate::ids::{Origin, Seq, StreamId};
-use crate::log::{Condition, Log, LogOptions};
+use crate::log::{Condition, Log, LogOptions, Opening};
 use crate::registry::{NoTools, Registry};
-use crate::storage::{Clock, Entropy, FileStorage, Storage, SystemClock, SystemEntropy, untrusted};
+use crate::storage::{Clock, Entropy, FileStorage, KeyRing, Storage, SystemClock, SystemEntropy, untrusted};
 
 use super::body_dedup::BodyDedup;
 use super::erasures::Erasures;
@@ -50,6 +50,7 @@ pub struct Builder {
     snapshots: bool,
     any_file_system: bool,
     durability: Durability,
+    ring: Option<Arc<dyn KeyRing>>,
 }
 
 impl std::fmt::Debug for Builder {
@@ -74,7 +75,19 @@ impl Builder {
             snapshots: true,
             any_file_system: false,
             durability: Durability::default(),
+            ring: None,
         }
+    }
+
+    /// What opens the keys of an encrypted store. A store that is made with it is encrypted: every stream but the store's own is sealed
+    /// under a key of its own. One that is there must be encrypted, too. Without it an encrypted store can be verified, sealed and copied,
+    /// and proofs can be made; reading is [`Error::Locked`].
+    ///
+    /// An encrypted store keeps no index of names and no snapshots.
+    #[must_use]
+    pub fn keys(mut self, ring: Arc<dyn KeyRing>) -> Self {
+        self.ring = Some(ring);
+        self
     }
 
     /// Which tools are known. Default: none.
@@ -213,16 +226,22 @@ impl Builder {
             path: self.root.clone(),
             source,
         })?;
-        let open = if self.create { Log::create_or_open } else { Log::open };
-        let (log, recovery) = open(storage, self.clock, self.entropy, self.options)?;
+        let opening = Opening { create: self.create, ring: self.ring };
+        let (log, recovery) = Log::open_with_keys(storage, self.clock, self.entropy, self.options, opening)?;
         // A store that only newer programs may write to is read, and nothing else.
         let read_only = read_only || log.newer().is_some();
         let own_files = own_files && !read_only;
-        let index = self.index && real_files;
+        // Caches would hold names in plain, so an encrypted store has none.
+        let caches = !log.is_encrypted();
+        let index = self.index && real_files && caches;
         let snapshots = Snapshots::new(
             Arc::clone(log.storage()),
             log.store(),
-            Uses { reads: self.snapshots, writes: self.snapshots && !read_only, by_itself: own_files },
+            Uses {
+                reads: self.snapshots && caches,
+                writes: self.snapshots && !read_only && caches,
+                by_itself: own_files,
+            },
         );
         let (salts, dedup) = seed.split_at(32);
         let array = |half: &[u8]| <[u8; 32]>::try_from(half).unwrap_or_default();

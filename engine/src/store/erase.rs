@@ -129,12 +129,7 @@ impl Store {
     ) -> Result<EraseReport, Error> {
         let inner = &self.inner;
         inner.check_writable()?;
-        for text in [by, reason] {
-            if text.len() > ERASE_REASON_BYTES_MAX {
-                let (actual, limit) = (text.len() as u64, ERASE_REASON_BYTES_MAX as u64);
-                return Err(Error::TooLarge { what: "reason of an erasure", actual, limit });
-            }
-        }
+        check_reason(by, reason)?;
         let (by, reason) = (inner.cleaned(by), inner.cleaned(reason));
         let mut wanted = wanted(inner)?;
         let erasing = inner.log.begin_erasing()?;
@@ -147,6 +142,7 @@ impl Store {
             }
             return Err(error);
         }
+        inner.destroy_keys(erasing.after)?;
         let mut rows: Vec<BodyRow> = hits.values().map(|hit| hit.row).collect();
         // Those of an earlier erasure that did not end.
         rows.extend(recorded_erasures(&inner.log, erasing.after)?);
@@ -175,6 +171,17 @@ impl Store {
         let (hit, keys_kept) = inner.describe_hits(&hits)?;
         Ok(EraseReport { item, recorded: None, hit, keys_kept, figures: ErasedFigures::default() })
     }
+}
+
+/// Refuses an endless name or reason.
+pub(super) fn check_reason(by: &str, reason: &str) -> Result<(), Error> {
+    for text in [by, reason] {
+        if text.len() > ERASE_REASON_BYTES_MAX {
+            let (actual, limit) = (text.len() as u64, ERASE_REASON_BYTES_MAX as u64);
+            return Err(Error::TooLarge { what: "reason of an erasure", actual, limit });
+        }
+    }
+    Ok(())
 }
 
 /// Whether the store in a folder has an erasure that was begun and has not ended. Opening it for writing ends it; if that
@@ -212,6 +219,7 @@ impl Inner {
     /// Ends an erasure that a crash interrupted. What cannot be done now is left to the next opening.
     pub(super) fn resume_erasing(&self) -> Result<(), Error> {
         let Some(erasing) = self.log.resume_erasing()? else { return Ok(()) };
+        self.destroy_keys(erasing.after)?;
         let rows = recorded_erasures(&self.log, erasing.after)?;
         if !rows.is_empty() {
             let _ = erasing.zero(&rows)?;
@@ -376,6 +384,17 @@ impl Inner {
     fn record_erasure(&self, hits: &Hits, wanted: &Wanted, by: &str, reason: &str) -> Result<Seq, Error> {
         let addresses: Vec<BodyAddress> =
             hits.keys().map(|(seq, row)| BodyAddress { seq: *seq, row: *row }).collect();
+        self.record_addresses(&addresses, self.contents_of(hits, wanted)?, by, reason)
+    }
+
+    /// Records that what is at these addresses is erased, and what must not come again.
+    pub(super) fn record_addresses(
+        &self,
+        addresses: &[BodyAddress],
+        mut contents: Vec<[u8; 16]>,
+        by: &str,
+        reason: &str,
+    ) -> Result<Seq, Error> {
         let draft = |bodies: &[BodyAddress], contents: Vec<[u8; 16]>| {
             let erased =
                 Erased { bodies: bodies.to_vec(), by: by.to_owned(), reason: reason.into(), contents };
@@ -388,7 +407,6 @@ impl Inner {
             };
             EventDraft::new(event, Bodies::default())
         };
-        let mut contents = self.contents_of(hits, wanted)?;
         let drafts: Vec<EventDraft> = addresses
             .chunks(BODIES_PER_EVENT)
             .map(|bodies| {
@@ -449,7 +467,7 @@ impl Inner {
     }
 
     /// Forgets where contents are: what was erased must not be named again.
-    fn forget_contents(&self) {
+    pub(super) fn forget_contents(&self) {
         self.body_dedup.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 }

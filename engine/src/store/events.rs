@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::codec::{EventRef, Frame, payload};
+use crate::codec::{EventRef, Frame, Sight, payload};
 use crate::error::Error;
 use crate::event::{Body, DAMAGED_TEXT, ERASED_TEXT, Frequent, Payload, Recorded, wire};
 use crate::ids::{BodyId, Origin, Seq, StreamId};
@@ -16,11 +16,29 @@ use super::scan::{Glimpse, Source, Wanted};
 /// Decodes one event of a frame as its payload says it: without the free texts, which stand in bodies, and with labels that
 /// are sealed. For those who look at other things.
 pub(super) fn bare(frame: &Frame, event: &EventRef<'_>) -> Result<Recorded, Error> {
+    check_sight(event)?;
     payload::recorded(frame, event).map_err(|error| unreadable(event.seq, &error))
+}
+
+/// Whether an event can be read: what is sealed needs its key. One whose key was destroyed is like one of an unknown kind.
+fn check_sight(event: &EventRef<'_>) -> Result<(), Error> {
+    let (seq, stream) = (event.seq, event.envelope.stream);
+    match event.sight {
+        Sight::Clear | Sight::Shredded | Sight::Newer => Ok(()),
+        Sight::NoKey => Err(Error::Locked {
+            detail: format!("event {seq} is sealed, and the key of its stream {stream} is not at hand"),
+        }),
+        Sight::Forged => Err(Error::Corrupt {
+            detail: format!(
+                "event {seq} does not open with the key of its stream {stream}: it was altered or moved"
+            ),
+        }),
+    }
 }
 
 /// An event of a frequent kind, borrowed from its frame.
 pub(super) fn lend<'a>(event: &EventRef<'a>, secret: &Secret) -> Result<Option<Frequent<'a>>, Error> {
+    check_sight(event)?;
     let envelope = event.envelope;
     let mut lent = payload::frequent(envelope.kind, envelope.version, event.payload)
         .map_err(|error| unreadable(event.seq, &error))?;
@@ -45,7 +63,10 @@ impl Inner {
     /// Decodes one event of a frame, its free texts read from their bodies. A text that was erased or is damaged is replaced
     /// by a word that says so; the rest of its event is as it was.
     pub(super) fn decode(&self, frame: &Frame, event: &EventRef<'_>) -> Result<Recorded, Error> {
-        let mut recorded = bare(frame, event)?;
+        let mut recorded = bare(frame, event).map_err(|error| match error {
+            Error::Locked { .. } => self.log.why_locked(event.envelope.stream).into(),
+            error => error,
+        })?;
         let payload = &mut recorded.event.payload;
         if let Payload::ToolCallStarted(started) = payload {
             started.label = self.log.secret().open_label(started.label);

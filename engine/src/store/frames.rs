@@ -24,9 +24,18 @@ pub(super) struct FrameCache {
     /// Parts of large frames, by their own first seq.
     parts: BTreeMap<Seq, Frame>,
     bytes: usize,
+    /// The generation of files that its frames were read at.
+    generation: u32,
 }
 
 impl FrameCache {
+    /// Forgets all frames if files changed since they were read: a key may have been destroyed that opened what they show.
+    pub(super) fn see_generation(&mut self, generation: u32) {
+        if self.generation != generation {
+            *self = Self { generation, ..Self::default() };
+        }
+    }
+
     /// The frame that holds `seq`, or a part of it, if it is kept.
     pub(super) fn holding(&self, seq: Seq) -> Option<Frame> {
         [&self.by_seq, &self.parts].into_iter().find_map(|kept| {

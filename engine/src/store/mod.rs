@@ -40,6 +40,7 @@ mod serve;
 mod served;
 mod session;
 mod session_message;
+mod shred;
 mod snapshots;
 mod space;
 mod spelling;
@@ -87,6 +88,7 @@ pub use serve::{Context, Obstacle, OverBudget, ServeOptions, ServedAgain, Step};
 pub use served::{PlainText, Rendered, Renderer, Served, ServedItem};
 pub use session::Session;
 pub use session_message::{MessageStream, Resumed};
+pub use shred::ShredReport;
 pub use space::{SealReport, Space, StateSpace};
 pub use subscribe::{Commit, Subscription};
 pub use ticket::{Durability, Ticket};
@@ -491,6 +493,10 @@ impl Inner {
 
     /// Frames that are kept. Never held while the log is read.
     fn cache(&self) -> std::sync::MutexGuard<'_, FrameCache> {
-        self.frames.lock().unwrap_or_else(PoisonError::into_inner)
+        let mut cache = self.frames.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.log.is_encrypted() {
+            cache.see_generation(self.log.generation());
+        }
+        cache
     }
 }

@@ -94,6 +94,10 @@ pub fn salvage_storage(
     let options = LogOptions { read_only: true, ..LogOptions::default() };
     let (source, _recovery) =
         Log::open(from, Arc::new(SystemClock::new()), Arc::new(SystemEntropy), options)?;
+    if source.is_encrypted() {
+        let detail = "an encrypted store cannot be salvaged: what is sealed opens at its place alone; put it back from a backup";
+        return Err(Error::Locked { detail: detail.to_owned() });
+    }
     let found = source.verify(true)?;
     let clock = Arc::new(ToldClock { now: AtomicI64::new(0), real: SystemClock::new() });
     let (target, _recovery) =
@@ -212,6 +216,7 @@ impl Copy<'_> {
                 digest: known.digest,
                 bytes: known.bytes,
                 position: known.position,
+                form: known.form(),
             });
         }
         let lost = EncodedBody::Lost { digest: place.digest, bytes: place.bytes };

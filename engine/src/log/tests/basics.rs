@@ -56,15 +56,20 @@ fn equal_bodies_of_a_commit_share_bytes_and_earlier_bodies_are_referred_to() {
     assert_eq!((one.position, one.digest), (two.position, two.digest));
     assert_ne!(one.position, other.position);
     let mut later = event(&log, 1, 0);
-    later.bodies =
-        vec![EncodedBody::Existing { digest: one.digest, bytes: one.bytes, position: one.position }];
+    later.bodies = vec![EncodedBody::Existing {
+        digest: one.digest,
+        bytes: one.bytes,
+        position: one.position,
+        form: one.form(),
+    }];
     let second = log.append(log.prepare(&[later]).unwrap(), &[]).unwrap();
     assert_eq!(log.body(&second.rows[0]).unwrap(), text(0, 0));
     assert_eq!(log.body(&other).unwrap(), b"other");
     assert!(log.verify(true).unwrap().is_sound());
     let mut beyond = event(&log, 2, 0);
     let position = log.head().position;
-    beyond.bodies = vec![EncodedBody::Existing { digest: one.digest, bytes: one.bytes, position }];
+    beyond.bodies =
+        vec![EncodedBody::Existing { digest: one.digest, bytes: one.bytes, position, form: one.form() }];
     let refused = log.append(log.prepare(&[beyond]).unwrap(), &[]);
     assert!(matches!(refused, Err(LogError::Encode(EncodeError::NoSuchBody))), "{refused:?}");
 }

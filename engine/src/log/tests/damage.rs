@@ -229,8 +229,12 @@ fn damaged_bodies_cost_only_the_events_that_use_them() {
     let first = append(&log, 1).unwrap();
     let row = first.rows[0];
     let mut user = event(&log, 2, 0);
-    user.bodies =
-        vec![EncodedBody::Existing { digest: row.digest, bytes: row.bytes, position: row.position }];
+    user.bodies = vec![EncodedBody::Existing {
+        digest: row.digest,
+        bytes: row.bytes,
+        position: row.position,
+        form: row.form(),
+    }];
     let _ = log.append(log.prepare(&[user, event(&log, 2, 1)]).unwrap(), &[]).unwrap();
     log.close().unwrap();
     let name = "log/000000000001.seg";

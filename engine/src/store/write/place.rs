@@ -139,7 +139,8 @@ impl Inner {
                 let keys: &[_] = if first_seq > body_dedup.basis() { &keys } else { &[] };
                 for (key, row) in keys.iter().zip(&placed.appended().rows) {
                     if let Some(key) = key {
-                        let stored = Stored { digest: row.digest, bytes: row.bytes, position: row.position };
+                        let (digest, bytes, position) = (row.digest, row.bytes, row.position);
+                        let stored = Stored { digest, bytes, position, form: row.form() };
                         body_dedup.put(*key, stored);
                     }
                 }
@@ -194,7 +195,7 @@ impl Inner {
                     keys.push(None);
                     self.lost_body(*bytes)
                 }
-                None => self.encode_body(body, keys, may_share),
+                None => self.encode_body(body, *stream, keys, may_share),
             });
         }
         Ok(EncodedEvent { envelope, payload: bytes, bodies })
@@ -205,16 +206,24 @@ impl Inner {
         EncodedBody::Lost { digest: Digest(self.entropy.array::<32>()), bytes }
     }
 
-    fn encode_body(&self, body: &Bytes, keys: &mut Vec<Option<[u8; 16]>>, may_share: bool) -> EncodedBody {
+    fn encode_body(
+        &self,
+        body: &Bytes,
+        stream: StreamId,
+        keys: &mut Vec<Option<[u8; 16]>>,
+        may_share: bool,
+    ) -> EncodedBody {
         if body.len() < SHARE_BYTES_MIN {
             keys.push(None);
             return EncodedBody::New { bytes: body.clone(), salt: self.entropy.salt() };
         }
         let mut body_dedup = self.body_dedup.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = body_dedup.key(body);
+        let key = body_dedup.key(body, self.log.is_encrypted().then_some(stream));
         keys.push(Some(key));
         match body_dedup.get(&key).filter(|_| may_share) {
-            Some(Stored { digest, bytes, position }) => EncodedBody::Existing { digest, bytes, position },
+            Some(Stored { digest, bytes, position, form }) => {
+                EncodedBody::Existing { digest, bytes, position, form }
+            }
             None => EncodedBody::New { bytes: body.clone(), salt: self.entropy.salt() },
         }
     }

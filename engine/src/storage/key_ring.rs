@@ -1,0 +1,239 @@
+//! Key rings: the keys that wrap the keys of a store, kept outside of it.
+//!
+//! ```text
+//! ring (a file, a passphrase, a service) --wraps--> 32 bytes a stream, in `keys/` of the store --seal--> payloads, bodies
+//! ```
+
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use argon2::{Algorithm, Argon2, Params, Version};
+use zeroize::Zeroizing;
+
+use super::clock::Entropy;
+use crate::codec::{DataKey, NONCE_BYTES};
+use crate::ids::StoreId;
+
+/// What a file of a key begins with.
+const FILE_WORD: &str = "acpdb-key-1";
+const FILE_BYTES_MAX: u64 = 256;
+/// Argon2id: 19 MiB, twice, one lane.
+const MEMORY_KIB: u32 = 19 << 10;
+const PASSES: u32 = 2;
+/// Shortest passphrase.
+pub const PASSPHRASE_BYTES_MIN: usize = 8;
+
+/// Wraps and unwraps the keys of a store. A service that keeps keys is one; so are a file and a passphrase.
+pub trait KeyRing: Send + Sync {
+    /// Where the key is, for messages: a path, or a name.
+    fn name(&self) -> String;
+    /// Tells keys apart, and says nothing of the key.
+    fn id(&self, store: StoreId) -> io::Result<[u8; 16]>;
+    /// Wraps a key so that it unwraps with the same context alone. At most 384 bytes come out. `nonce` is random.
+    fn wrap(
+        &self,
+        store: StoreId,
+        key: &[u8; 32],
+        context: &[u8],
+        nonce: &[u8; NONCE_BYTES],
+    ) -> io::Result<Vec<u8>>;
+    /// The key that was wrapped; `None`: by another key, or with another context.
+    fn unwrap(
+        &self,
+        store: StoreId,
+        wrapped: &[u8],
+        context: &[u8],
+    ) -> io::Result<Option<Zeroizing<[u8; 32]>>>;
+}
+
+fn id_of(key: &DataKey) -> [u8; 16] {
+    let id = Zeroizing::new(blake3::derive_key("acpdb 2026 id of a wrapping key v1", key.as_bytes()));
+    id.first_chunk().copied().unwrap_or_default()
+}
+
+fn wrapped(
+    key: &DataKey,
+    plain: &[u8; 32],
+    context: &[u8],
+    nonce: &[u8; NONCE_BYTES],
+) -> io::Result<Vec<u8>> {
+    key.seal(nonce, context, plain).ok_or_else(|| io::Error::other("the key could not be wrapped"))
+}
+
+fn unwrapped(key: &DataKey, wrapped: &[u8], context: &[u8]) -> Option<Zeroizing<[u8; 32]>> {
+    let plain = Zeroizing::new(key.open(context, wrapped)?);
+    <[u8; 32]>::try_from(plain.as_slice()).ok().map(Zeroizing::new)
+}
+
+/// A key in a file of its own, which its owner alone may read.
+pub struct FileKeyRing {
+    path: PathBuf,
+    key: DataKey,
+}
+
+impl std::fmt::Debug for FileKeyRing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FileKeyRing").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+fn invalid(text: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, text)
+}
+
+impl FileKeyRing {
+    /// Reads the key of a file.
+    ///
+    /// # Errors
+    /// If it cannot be read, is no key, or others than its owner may read it. The error says what to do.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let file = std::fs::File::open(path)?;
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::MetadataExt as _;
+            let mode = file.metadata()?.mode() & 0o777;
+            if mode & 0o077 != 0 {
+                let text = format!(
+                    "others may read this key (mode {mode:03o}); run chmod 600 on it, and take a new one with acpdb key \
+                     rotate if they had a chance to"
+                );
+                return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
+            }
+        }
+        let mut text = Zeroizing::new(String::new());
+        file.take(FILE_BYTES_MAX).read_to_string(&mut text)?;
+        let digits = text.trim_end().strip_prefix(FILE_WORD).map(str::trim_start);
+        let Some(digits) = digits.filter(|digits| digits.len() == 64 && digits.is_ascii()) else {
+            return Err(invalid(format!("this is no key: {FILE_WORD} and 64 hex digits are expected")));
+        };
+        let mut key = Zeroizing::new([0; 32]);
+        for (byte, pair) in key.iter_mut().zip(digits.as_bytes().chunks(2)) {
+            let pair = std::str::from_utf8(pair).unwrap_or_default();
+            *byte = u8::from_str_radix(pair, 16)
+                .map_err(|_| invalid("the digits of this key are not hex".to_owned()))?;
+        }
+        Ok(Self { path: path.to_owned(), key: DataKey::new(*key) })
+    }
+
+    /// Makes a new key in a new file, readable by its owner only. Durable when it returns.
+    ///
+    /// # Errors
+    /// If there is a file already, or it cannot be written.
+    pub fn create(path: &Path, entropy: &dyn Entropy) -> io::Result<Self> {
+        use std::io::Write as _;
+        let mut key = Zeroizing::new([0; 32]);
+        entropy.fill(&mut *key)?;
+        let digits: Zeroizing<String> =
+            Zeroizing::new(key.iter().map(|byte| format!("{byte:02x}")).collect());
+        let mut options = std::fs::OpenOptions::new();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let mut file = options.open(path)?;
+        file.write_all(format!("{FILE_WORD} {}\n", *digits).as_bytes())?;
+        file.sync_all()?;
+        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            // Not every system syncs folders.
+            let _ = std::fs::File::open(folder).and_then(|folder| folder.sync_all());
+        }
+        Ok(Self { path: path.to_owned(), key: DataKey::new(*key) })
+    }
+}
+
+impl KeyRing for FileKeyRing {
+    fn name(&self) -> String {
+        self.path.display().to_string()
+    }
+
+    fn id(&self, _: StoreId) -> io::Result<[u8; 16]> {
+        Ok(id_of(&self.key))
+    }
+
+    fn wrap(
+        &self,
+        _: StoreId,
+        key: &[u8; 32],
+        context: &[u8],
+        nonce: &[u8; NONCE_BYTES],
+    ) -> io::Result<Vec<u8>> {
+        wrapped(&self.key, key, context, nonce)
+    }
+
+    fn unwrap(&self, _: StoreId, wrapped: &[u8], context: &[u8]) -> io::Result<Option<Zeroizing<[u8; 32]>>> {
+        Ok(unwrapped(&self.key, wrapped, context))
+    }
+}
+
+/// A key that comes out of a passphrase by Argon2id, salted with the store's id.
+pub struct PassphraseKeyRing {
+    passphrase: Zeroizing<Vec<u8>>,
+    /// Deriving one takes tens of milliseconds.
+    known: Mutex<Option<(StoreId, DataKey)>>,
+}
+
+impl std::fmt::Debug for PassphraseKeyRing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("PassphraseKeyRing(..)")
+    }
+}
+
+impl PassphraseKeyRing {
+    /// The ring of a passphrase.
+    ///
+    /// # Errors
+    /// If it has fewer than [`PASSPHRASE_BYTES_MIN`] bytes.
+    pub fn new(passphrase: &str) -> io::Result<Self> {
+        if passphrase.len() < PASSPHRASE_BYTES_MIN {
+            return Err(invalid(format!("a passphrase needs {PASSPHRASE_BYTES_MIN} bytes at least")));
+        }
+        Ok(Self { passphrase: Zeroizing::new(passphrase.as_bytes().to_vec()), known: Mutex::default() })
+    }
+
+    fn key(&self, store: StoreId) -> io::Result<DataKey> {
+        let mut known = self.known.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some((_, key)) = known.as_ref().filter(|(of, _)| *of == store) {
+            return Ok(key.clone());
+        }
+        let failed = |error: argon2::Error| {
+            io::Error::other(format!("a key cannot be made of the passphrase: {error}"))
+        };
+        let params = Params::new(MEMORY_KIB, PASSES, 1, Some(32)).map_err(failed)?;
+        let salt = blake3::derive_key("acpdb 2026 salt of a passphrase v1", store.as_bytes());
+        let mut key = Zeroizing::new([0; 32]);
+        let argon = Argon2::new(Algorithm::Argon2id, Version::V0x13, params);
+        argon.hash_password_into(&self.passphrase, &salt, &mut *key).map_err(failed)?;
+        let key = DataKey::new(*key);
+        *known = Some((store, key.clone()));
+        Ok(key)
+    }
+}
+
+impl KeyRing for PassphraseKeyRing {
+    fn name(&self) -> String {
+        "the passphrase".to_owned()
+    }
+
+    fn id(&self, store: StoreId) -> io::Result<[u8; 16]> {
+        Ok(id_of(&self.key(store)?))
+    }
+
+    fn wrap(
+        &self,
+        store: StoreId,
+        key: &[u8; 32],
+        context: &[u8],
+        nonce: &[u8; NONCE_BYTES],
+    ) -> io::Result<Vec<u8>> {
+        wrapped(&self.key(store)?, key, context, nonce)
+    }
+
+    fn unwrap(
+        &self,
+        store: StoreId,
+        wrapped: &[u8],
+        context: &[u8],
+    ) -> io::Result<Option<Zeroizing<[u8; 32]>>> {
+        Ok(unwrapped(&self.key(store)?, wrapped, context))
+    }
+}

@@ -1,0 +1,141 @@
+//! A process that dies at any of its calls to the storage while it makes, wraps or destroys keys: what was acknowledged is readable, or
+//! shredded, and never in between.
+#![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+
+use std::path::Path;
+use std::sync::Arc;
+
+use acpdb_engine::entry::{Entry, StreamInfo};
+use acpdb_engine::event::{Payload, Role};
+use acpdb_engine::ids::Seq;
+use acpdb_engine::storage::{
+    Crash, FixedEntropy, KeyRing, PassphraseKeyRing, SimStorage, SimWorld, SystemEntropy,
+};
+use acpdb_engine::{Error, Store};
+
+/// One derivation of each passphrase for all of a test's stores: the rings are shared.
+fn ring(passphrase: &str) -> Arc<dyn KeyRing> {
+    Arc::new(PassphraseKeyRing::new(passphrase).unwrap())
+}
+
+fn open(process: &SimStorage, ring: &Arc<dyn KeyRing>) -> Result<Store, Error> {
+    let builder = Store::builder(Path::new("sim")).storage(Arc::new(process.clone()));
+    let entropy = Arc::new(FixedEntropy::new(7));
+    builder.clock(Arc::new(process.clock())).entropy(entropy).keys(Arc::clone(ring)).open()
+}
+
+fn reopen(process: &SimStorage, ring: &Arc<dyn KeyRing>) -> Result<Store, Error> {
+    let builder = Store::builder(Path::new("sim")).storage(Arc::new(process.clone()));
+    builder.clock(Arc::new(process.clock())).entropy(Arc::new(SystemEntropy)).keys(Arc::clone(ring)).open()
+}
+
+fn session(name: &str) -> StreamInfo {
+    StreamInfo::session("acpdb", name)
+}
+
+fn add(store: &Store, name: &str, id: &str) -> Result<Seq, Error> {
+    let entry = Entry::message(id, Role::User, format!("text of {id}")).origin(format!("msg:{id}"));
+    store.append(&session(name), vec![entry]).map(|receipt| receipt.last_seq)
+}
+
+fn texts(store: &Store, name: &str) -> Result<Vec<String>, Error> {
+    let mut texts = Vec::new();
+    for recorded in store.stream_events(session(name).id(), Seq(1), Seq::MAX)? {
+        let recorded = recorded?;
+        if let Payload::MessageRecorded(message) = &recorded.event.payload {
+            let read = store.body(message.parts[0].body.id(recorded.seq));
+            match read {
+                Ok(bytes) => texts.push(String::from_utf8(bytes).unwrap()),
+                Err(Error::Erased { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    Ok(texts)
+}
+
+/// Runs `act` on a copy of `world` once for each of its calls to the storage, dead from that call on; then `check`, in another process.
+fn at_each_call(
+    world: &SimWorld,
+    act: &dyn Fn(&SimStorage) -> Result<(), Error>,
+    check: &dyn Fn(&SimWorld, bool, u64),
+) -> u64 {
+    let calls = {
+        let process = world.fork(1).process(2);
+        act(&process).unwrap();
+        process.operation_count()
+    };
+    for call in 0..calls {
+        for crash in [Crash::Kill, Crash::Power] {
+            let world = world.fork(call);
+            let process = world.process(2);
+            process.crash_at(call, crash);
+            let done = act(&process).is_ok();
+            check(&world, done, call);
+        }
+    }
+    calls
+}
+
+fn made(ring: &Arc<dyn KeyRing>) -> SimWorld {
+    let world = SimWorld::new(5);
+    let store = open(&world.process(1), ring).unwrap();
+    add(&store, "one", "m1").unwrap();
+    add(&store, "two", "m2").unwrap();
+    drop(store);
+    world
+}
+
+#[test]
+fn a_stream_whose_making_is_cut_short_is_readable_or_not_there() {
+    let ring = ring("the first passphrase");
+    let world = made(&ring);
+    let act = |process: &SimStorage| add(&open(process, &ring)?, "new", "m3").map(drop);
+    let calls = at_each_call(&world, &act, &|world, done, call| {
+        let store = reopen(&world.process(3), &ring).unwrap();
+        let found = texts(&store, "new").unwrap();
+        assert!(found.len() == 1 || !done && found.is_empty(), "call {call}: {found:?}");
+        assert_eq!(texts(&store, "one").unwrap(), ["text of m1"], "call {call}");
+        add(&store, "new", "m4").unwrap();
+        assert_eq!(texts(&store, "new").unwrap().len(), found.len() + 1, "call {call}");
+    });
+    assert!(calls > 10, "{calls}");
+}
+
+#[test]
+fn keys_whose_rewrapping_is_cut_short_open_with_one_ring_or_the_other_and_it_goes_on() {
+    let (old, new) = (ring("the first passphrase"), ring("the other passphrase"));
+    let world = made(&old);
+    let act = |process: &SimStorage| open(process, &old)?.rotate_keys(&new).map(drop);
+    let calls = at_each_call(&world, &act, &|world, _, call| {
+        // The store's own key goes last: as long as the old ring opens it, the old ring takes the work up again.
+        let process = world.process(3);
+        match reopen(&process, &old) {
+            Ok(store) => {
+                let _ = store.rotate_keys(&new).unwrap();
+            }
+            Err(error) => assert!(matches!(error, Error::Locked { .. }), "call {call}: {error:?}"),
+        }
+        let store = reopen(&world.process(4), &new).unwrap();
+        assert_eq!(texts(&store, "one").unwrap(), ["text of m1"], "call {call}");
+        assert_eq!(texts(&store, "two").unwrap(), ["text of m2"], "call {call}");
+    });
+    assert!(calls > 10, "{calls}");
+}
+
+#[test]
+fn a_shredding_that_is_cut_short_is_not_begun_or_is_ended_by_the_next_opening() {
+    let ring = ring("the first passphrase");
+    let world = made(&ring);
+    let one = session("one").id();
+    let act = |process: &SimStorage| open(process, &ring)?.shred(one, "tester", "asked to").map(drop);
+    let calls = at_each_call(&world, &act, &|world, done, call| {
+        let store = reopen(&world.process(3), &ring).unwrap();
+        let found = texts(&store, "one").unwrap();
+        let is_shredded = add(&store, "one", "m5").is_err();
+        assert_eq!(found.is_empty(), is_shredded, "call {call}");
+        assert!(is_shredded || !done, "call {call}");
+        assert_eq!(texts(&store, "two").unwrap(), ["text of m2"], "call {call}");
+    });
+    assert!(calls > 10, "{calls}");
+}
