@@ -13,20 +13,14 @@ use chacha20poly1305::aead::{AeadInOut, KeyInit};
 use chacha20poly1305::{Key, Tag, XChaCha20Poly1305, XNonce};
 use zeroize::Zeroizing;
 
-use super::SALT_BYTES;
 use super::fields::Put;
+use super::{NONCE_BYTES, SALT_BYTES, SEALING_BYTES, TAG_BYTES};
 use crate::ids::{Digest, Seq, StoreId, StreamId};
 
 /// XChaCha20-Poly1305, the only cipher of format 1.
 pub const CIPHER_XCHACHA20_POLY1305: u8 = 1;
 /// The number of a stream's first key.
 pub const FIRST_KEY: u32 = 1;
-/// Bytes of a nonce. It is random: a counter would repeat after a store was put back from a backup.
-pub const NONCE_BYTES: usize = 24;
-/// Bytes of a tag.
-pub const TAG_BYTES: usize = 16;
-/// What sealing adds.
-pub const SEALING_BYTES: usize = NONCE_BYTES + TAG_BYTES;
 
 const PAYLOAD_DOMAIN: &[u8; 16] = b"acpdb payload v1";
 const BODY_DOMAIN: &[u8; 16] = b"acpdb in body v1";

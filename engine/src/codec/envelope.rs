@@ -5,11 +5,9 @@ use std::sync::Arc;
 use super::cipher::CIPHER_XCHACHA20_POLY1305;
 use super::compress::{CODEC_NONE, CODEC_ZSTD_1};
 use super::fields::{Fields, Put};
-use super::{BODY_ROW_BYTES, DIGEST_OF_BODY, DIGEST_OF_STORED, ENVELOPE_BYTES};
+use super::{BODY_ROW_BYTES, DIGEST_OF_BODY, DIGEST_OF_STORED, ENVELOPE_BYTES, SALT_BYTES};
 use crate::ids::{Digest, Micros, Origin, Position, StreamId};
 
-/// Random bytes beside each body, so that its digest says nothing once it is erased.
-pub const SALT_BYTES: usize = 16;
 /// The key id of an event or a body that is not encrypted.
 pub const NO_KEY: u32 = 0;
 
@@ -252,6 +250,12 @@ pub(crate) struct DiskRow {
 }
 
 impl DiskRow {
+    /// The row with its place in the log, given that of its frame.
+    pub(super) fn resolve(&self, frame: Position) -> BodyRow {
+        let offset = if self.in_frame { frame.0 } else { 0 };
+        BodyRow { position: Position(self.row.position.0.saturating_add(offset)), ..self.row }
+    }
+
     pub(crate) fn new(
         (event, stream): (u32, StreamId),
         (digest, bytes): (Digest, u32),

@@ -8,6 +8,7 @@
 //! How one is made is in `prepare`, how a large one is cut into pieces in `pieces`.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use rkyv::util::AlignedVec;
@@ -19,7 +20,7 @@ use super::envelope::{DiskRow, NEWER_VERSION, PayloadForm};
 use super::fields::{align16, is_zero};
 use super::opened::{KeyFound, Opened, Sight};
 use super::pieces::PieceTable;
-use super::prepare::resolve;
+use super::span::{Span, Spans};
 use super::{
     BODY_CHUNK_BYTES_MAX, BODY_ROW_BYTES, BodyRow, ENVELOPE_BYTES, EVENT_BYTES_MAX, Envelope,
     FRAME_HEADER_BYTES, FrameHeader, Invalid, Part, SALT_BYTES, STORED_BYTES_MAX,
@@ -46,46 +47,22 @@ pub struct Frame {
     opened: Option<Arc<Opened>>,
 }
 
-/// Which events a piece has, and where in the bytes at hand their envelopes, payloads and rows begin.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Span {
-    /// Ordinal of the first event in the frame.
-    pub(super) first: u32,
-    pub(super) count: u32,
-    pub(super) envelopes: usize,
-    pub(super) payloads: usize,
-    pub(super) rows: usize,
-    pub(super) row_count: usize,
-}
-
-impl Span {
-    /// Ordinal of the first event behind it.
-    fn end(&self) -> u32 {
-        self.first.saturating_add(self.count)
-    }
-}
-
-/// The pieces at hand: neighbours, in order, at least one.
-#[derive(Debug, Clone)]
-pub(super) enum Spans {
-    /// Most frames are small, and never need a list.
-    One(Span),
-    Many(Arc<[Span]>),
-}
-
-impl Spans {
-    pub(super) fn of(spans: Vec<Span>) -> Self {
-        match spans.as_slice() {
-            [one] => Self::One(*one),
-            _ => Self::Many(spans.into()),
-        }
+impl PieceTable {
+    /// The events of some pieces. `bytes` are their bytes, one after the other.
+    ///
+    /// # Errors
+    /// [`Part::Spine`] if a piece does not have its checksum, or is no piece.
+    pub fn part(&self, pieces: &Range<u32>, bytes: AlignedVec<16>) -> Result<Frame, Invalid> {
+        self.check(pieces, &bytes)?;
+        let spans = self.spans(pieces, self.stretch(pieces).0);
+        let part = Frame::of(*self.header(), Arc::new(bytes), Spans::of(spans));
+        part.check_part()?;
+        Ok(part)
     }
 
-    fn list(&self) -> &[Span] {
-        match self {
-            Self::One(span) => std::slice::from_ref(span),
-            Self::Many(spans) => spans,
-        }
+    /// The events of some pieces, out of the whole frame. No bytes are copied.
+    pub fn part_of(&self, frame: &Frame, pieces: &Range<u32>) -> Frame {
+        Frame::of(*self.header(), frame.shared_bytes(), Spans::of(self.spans(pieces, 0))).opened_as(frame)
     }
 }
 
@@ -137,7 +114,7 @@ impl Frame {
     }
 
     /// A frame of checked bytes.
-    pub(super) fn of(header: FrameHeader, bytes: Arc<AlignedVec<16>>, spans: Spans) -> Self {
+    fn of(header: FrameHeader, bytes: Arc<AlignedVec<16>>, spans: Spans) -> Self {
         Self { header, bytes, spans, opened: None }
     }
 
@@ -168,13 +145,13 @@ impl Frame {
     }
 
     /// What was opened of another frame of the same events.
-    pub(super) fn opened_as(mut self, frame: &Self) -> Self {
+    fn opened_as(mut self, frame: &Self) -> Self {
         self.opened.clone_from(&frame.opened);
         self
     }
 
     /// The bytes at hand.
-    pub(super) fn shared_bytes(&self) -> Arc<AlignedVec<16>> {
+    fn shared_bytes(&self) -> Arc<AlignedVec<16>> {
         Arc::clone(&self.bytes)
     }
 
@@ -413,7 +390,7 @@ impl Frame {
 
     /// All rows of its events that are here, with absolute positions.
     pub fn rows(&self) -> impl Iterator<Item = BodyRow> + '_ {
-        self.disk_rows().map(|row| resolve(&row, self.header.position))
+        self.disk_rows().map(|row| row.resolve(self.header.position))
     }
 
     /// The blocks stored in this frame, in order: for each the first row that names it. Of a whole frame.
@@ -425,7 +402,7 @@ impl Frame {
                 return None;
             }
             next = next.saturating_add(block_bytes(&disk.row));
-            Some(resolve(&disk, self.header.position))
+            Some(disk.resolve(self.header.position))
         })
     }
 
@@ -454,7 +431,7 @@ impl Frame {
         let start = self.header.position.offset();
         let mut blocks = self.blocks().peekable();
         for disk in self.disk_rows().filter(|disk| disk.in_frame) {
-            let row = resolve(&disk, self.header.position);
+            let row = disk.resolve(self.header.position);
             if blocks.next_if(|next| next.position == row.position).is_some() {
                 let length = SALT_BYTES + align16(row.stored_bytes as usize);
                 let checked = block(&row, length).and_then(|block| check_block(block.as_ref(), &row));
@@ -523,7 +500,7 @@ impl EventRef<'_> {
     /// Its row `index`, counted from 0 within the event.
     pub fn row(&self, index: usize) -> Option<BodyRow> {
         let number = self.first_row.checked_add(index).filter(|_| index < self.row_count)?;
-        Some(resolve(&self.frame.disk_row(self.span, number), self.frame.header.position))
+        Some(self.frame.disk_row(self.span, number).resolve(self.frame.header.position))
     }
 
     /// Its rows in order.

@@ -101,6 +101,13 @@ impl KeyFile {
         Ok(Self { store, stream, key, ring, wrapped: wrapped.to_vec() })
     }
 
+    /// The ring's key that wraps the key in a file, of whichever store it is. `None`: it is no such file, or its stream was shredded.
+    pub fn ring_of(bytes: &[u8], stream: StreamId) -> Option<[u8; 16]> {
+        let store = StoreId(*bytes.get(16..)?.first_chunk()?);
+        let file = Self::decode(bytes, store, stream).ok()?;
+        (!file.is_shredded()).then_some(file.ring)
+    }
+
     /// Whether it says that the stream was shredded.
     pub fn is_shredded(&self) -> bool {
         self.wrapped.is_empty()

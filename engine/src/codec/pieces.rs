@@ -13,14 +13,11 @@
 //! Not here: reading files. Pieces are named by their numbers, bytes by offsets in the spine.
 
 use std::ops::{Range, RangeInclusive};
-use std::sync::Arc;
-
-use rkyv::util::AlignedVec;
 
 use super::fields::{Fields, Put, align16};
-use super::frame::{Span, Spans};
+use super::span::Span;
 use super::{
-    BODY_ROW_BYTES, ENVELOPE_BYTES, FRAME_HEADER_BYTES, Frame, FrameHeader, Invalid, PIECE_ROW_BYTES, Part,
+    BODY_ROW_BYTES, ENVELOPE_BYTES, FRAME_HEADER_BYTES, FrameHeader, Invalid, PIECE_ROW_BYTES, Part,
 };
 use crate::ids::{Seq, StreamId};
 
@@ -225,7 +222,7 @@ impl PieceTable {
     }
 
     /// Where the parts of some pieces are in bytes that begin at offset `from` of the spine.
-    fn spans(&self, pieces: &Range<u32>, from: usize) -> Vec<Span> {
+    pub(super) fn spans(&self, pieces: &Range<u32>, from: usize) -> Vec<Span> {
         let span_of = |number: u32| {
             let (start, end) = (self.start(number), self.start(number.saturating_add(1)));
             let at = (start.spine_end as usize).saturating_sub(from);
@@ -259,23 +256,6 @@ impl PieceTable {
             }
         }
         Ok(())
-    }
-
-    /// The events of some pieces. `bytes` are their bytes, one after the other.
-    ///
-    /// # Errors
-    /// [`Part::Spine`] if a piece does not have its checksum, or is no piece.
-    pub fn part(&self, pieces: &Range<u32>, bytes: AlignedVec<16>) -> Result<Frame, Invalid> {
-        self.check(pieces, &bytes)?;
-        let spans = self.spans(pieces, self.stretch(pieces).0);
-        let part = Frame::of(self.header, Arc::new(bytes), Spans::of(spans));
-        part.check_part()?;
-        Ok(part)
-    }
-
-    /// The events of some pieces, out of the whole frame. No bytes are copied.
-    pub fn part_of(&self, frame: &Frame, pieces: &Range<u32>) -> Frame {
-        Frame::of(self.header, frame.shared_bytes(), Spans::of(self.spans(pieces, 0))).opened_as(frame)
     }
 }
 

@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 use zeroize::Zeroizing;
 
 use super::body::{salted, stored_digest};
-use super::cipher::{CIPHER_XCHACHA20_POLY1305, DataKey, SEALING_BYTES, payload_context, payload_nonce};
+use super::cipher::{CIPHER_XCHACHA20_POLY1305, DataKey, payload_context, payload_nonce};
 use super::envelope::{BodyForm, DiskRow, PayloadForm};
 use super::fields::{Put, align16, is_zero};
 use super::header::link_of;
@@ -21,7 +21,7 @@ use super::pieces::{self, PieceRow};
 use super::{
     BODY_CHUNK_BYTES_MAX, BODY_ROW_BYTES, BodyRow, COMMIT_EVENT_COUNT_MAX, DIGEST_OF_STORED, ENVELOPE_BYTES,
     EVENT_BYTES_MAX, EncodeError, EncodedBody, EncodedEvent, FRAME_BYTES_MAX, FRAME_HEADER_BYTES,
-    FrameHeader, NO_KEY, SALT_BYTES, STORED_BYTES_MAX, SealedBody,
+    FrameHeader, NO_KEY, SALT_BYTES, SEALING_BYTES, STORED_BYTES_MAX, SealedBody,
 };
 use crate::failpoints::{Failpoint, is_enabled};
 use crate::ids::{Digest, Link, Micros, Position, Seq, StoreId, StreamId};
@@ -114,7 +114,7 @@ impl PreparedFrame {
 
     /// The rows of its body table, as they read once the frame is at `position`.
     pub fn rows_at(&self, position: Position) -> Vec<BodyRow> {
-        self.rows.iter().map(|row| resolve(row, position)).collect()
+        self.rows.iter().map(|row| row.resolve(position)).collect()
     }
 
     /// Gives the frame its place, its time and the highest time so far, and returns its bytes and its link. May be called again.
@@ -139,11 +139,6 @@ impl PreparedFrame {
         Put(&mut self.bytes).bytes(&header);
         (&self.bytes, link_of(&header))
     }
-}
-
-pub(super) fn resolve(row: &DiskRow, frame: Position) -> BodyRow {
-    let offset = if row.in_frame { frame.0 } else { 0 };
-    BodyRow { position: Position(row.row.position.0.saturating_add(offset)), ..row.row }
 }
 
 fn limit(what: &'static str, actual: usize, limit: usize) -> Result<(), EncodeError> {

@@ -13,8 +13,7 @@
 use super::fields::{Fields, Put, put_trailing_checksum, trailing_checksum};
 use super::table::TableShape;
 use super::{
-    BODY_CHUNK_BYTES_MAX, FRAME_HEADER_BYTES, Invalid, Part, SALT_BYTES, SEGMENT_HEADER_BYTES, SegmentHeader,
-    align16,
+    BODY_CHUNK_BYTES_MAX, FRAME_HEADER_BYTES, Invalid, Part, SALT_BYTES, SEGMENT_HEADER_BYTES, align16,
 };
 use crate::ids::{Position, Seq, StoreId, StreamId};
 
@@ -303,9 +302,14 @@ impl StreamRow {
 }
 
 /// The record in a segment's header, if the header says that the segment is sealed.
-pub(super) fn in_header(header: &[u8], store: StoreId, number: u32) -> Result<SealedLayout, Invalid> {
+pub(super) fn in_header(
+    header: &[u8],
+    store: StoreId,
+    number: u32,
+    start: Position,
+) -> Result<SealedLayout, Invalid> {
     let layout = SealedLayout::decode(header.get(RECORD_OFFSET..).unwrap_or(&[]), RecordKind::Sealed)?;
-    if layout.store != store || layout.number != number || layout.end <= SegmentHeader::start(number) {
+    if layout.store != store || layout.number != number || layout.end <= start {
         return Err(Invalid::new(Part::Footer, RECORD_OFFSET, "the record of this segment", "another"));
     }
     Ok(layout)

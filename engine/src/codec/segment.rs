@@ -187,7 +187,8 @@ impl SegmentHeader {
             return fail(12, "numbers from 1", format!("segment {number}, {first_seq}"));
         }
         let abandoned = flags & ABANDONED != 0;
-        let sealed = if is_sealed { Some(in_header(bytes, store, number)?) } else { None };
+        let sealed =
+            if is_sealed { Some(in_header(bytes, store, number, Self::start(number))?) } else { None };
         Ok(Self {
             store,
             number,

@@ -3,7 +3,7 @@
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::commit_delay::CommitDelay;
@@ -11,6 +11,7 @@ use super::commit_queue::CommitQueue;
 use super::error::{Corruption, LogError};
 use super::files::Segments;
 use super::keys::{ENCRYPTION_BIT, KeyChain};
+use super::locking::locked;
 use super::piece_tables::Tables;
 use super::recovery_scan::is_anchored;
 use super::tail::Tail;
@@ -188,11 +189,6 @@ pub struct Log {
     pub(super) tables: Mutex<Tables>,
     /// Positions of frames by first seq, at least [`MAP_STEP_BYTES`] apart.
     pub(super) map: Mutex<BTreeMap<Seq, Position>>,
-}
-
-/// A thread that panicked while holding a lock left consistent data: all changes here are single assignments.
-pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Log {

@@ -15,7 +15,7 @@ use rustc_hash::FxHashMap;
 
 use super::error::LogError;
 use super::fault::Fault;
-use super::locked;
+use super::locking::locked;
 use crate::codec::{
     BodyRow, DataKey, FIRST_KEY, Frame, Invalid, KEY_FILE_BYTES, KeyFile, KeyFound, NONCE_BYTES, Part,
     SALT_BYTES, body_context, unpack,
@@ -47,6 +47,26 @@ pub(crate) fn key_stream(file_name: &str) -> Option<StreamId> {
         *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
     }
     Some(StreamId(bytes))
+}
+
+/// The ring's keys that wrap those of a store: first the one of the store's own key, then others that a rotation began with or left.
+pub(crate) fn rings(storage: &dyn Storage) -> io::Result<Vec<[u8; 16]>> {
+    let names = match storage.list(KEYS_DIR) {
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            return Ok(Vec::new());
+        }
+        names => names?,
+    };
+    let mut streams: Vec<StreamId> = names.iter().filter_map(|name| key_stream(name)).collect();
+    streams.sort_by_key(|stream| (*stream != StreamId::STORE, *stream));
+    let mut found = Vec::new();
+    for stream in streams {
+        // One that is damaged is told of where it is needed.
+        let Ok(bytes) = read_file(storage, &key_name(stream), KEY_FILE_BYTES) else { continue };
+        let ring = bytes.and_then(|bytes| KeyFile::ring_of(&bytes, stream));
+        found.extend(ring.filter(|ring| !found.contains(ring)));
+    }
+    Ok(found)
 }
 
 /// The keys of one store, as far as its ring opens them.
@@ -266,7 +286,7 @@ impl KeyChain {
         Ok(bytes)
     }
 
-    /// Makes the first key of a stream. The caller holds the lock, or nobody else knows the store yet.
+    /// Makes the first key of a stream. The caller holds the lock, or is making the store.
     pub(crate) fn make(&self, stream: StreamId) -> Result<DataKey, LogError> {
         let Some(ring) = &self.ring else { return Err(self.why_locked(stream)) };
         let key = DataKey::new(self.random()?);

@@ -1,9 +1,10 @@
 //! Parts of a frame against the frame, and what a part says to bytes that are not what they were.
 
 use proptest::prelude::*;
+use rkyv::util::AlignedVec;
 
 use super::*;
-use crate::codec::{EncodedBody, EncodedEvent, Envelope, SALT_BYTES, decode_frame, encode_frame};
+use crate::codec::{EncodedBody, EncodedEvent, Envelope, Frame, SALT_BYTES, decode_frame, encode_frame};
 use crate::ids::{Link, Micros, Origin, Position, StoreId};
 
 /// A frame of events of these streams, with payloads and bodies of lengths that differ, and its spine.

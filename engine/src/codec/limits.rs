@@ -1,0 +1,54 @@
+//! Numbers of format 1: versions, algorithms, lengths and limits. They depend on nothing, so that every file of the format may use them.
+
+/// Version of the whole format, in the store file, segment headers and frames.
+pub const FORMAT_VERSION: u32 = 1;
+/// BLAKE3, the only digest of format 1.
+pub const DIGEST_BLAKE3: u8 = 1;
+/// How the digest of a body is made: salted BLAKE3 of the body.
+pub const DIGEST_OF_BODY: u8 = 1;
+/// How the digest of a body is made: salted BLAKE3 of what is stored of it, which can be checked without a key.
+pub const DIGEST_OF_STORED: u8 = 2;
+/// CRC-32C, the only checksum of format 1.
+pub const CHECKSUM_CRC32C: u8 = 1;
+
+/// Bytes of a frame header.
+pub const FRAME_HEADER_BYTES: usize = 160;
+/// Bytes of one event's envelope.
+pub const ENVELOPE_BYTES: usize = 56;
+/// Bytes of one row of the body table.
+pub const BODY_ROW_BYTES: usize = 64;
+/// Bytes of one row of a frame's table of pieces.
+pub const PIECE_ROW_BYTES: usize = 24;
+/// Random bytes beside each body, so that its digest says nothing once it is erased.
+pub const SALT_BYTES: usize = 16;
+/// Bytes of a nonce. It is random: a counter would repeat after a store was put back from a backup.
+pub const NONCE_BYTES: usize = 24;
+/// Bytes of a tag.
+pub const TAG_BYTES: usize = 16;
+/// What sealing adds.
+pub const SEALING_BYTES: usize = NONCE_BYTES + TAG_BYTES;
+/// Bytes of a segment header; the first frame follows at this offset.
+pub const SEGMENT_HEADER_BYTES: usize = 4096;
+/// Bytes of the tail page.
+pub const TAIL_BYTES: usize = 4096;
+/// Bytes of the checkpoint file.
+pub const CHECKPOINT_BYTES: usize = 128;
+
+/// Longest frame: header, spine and bodies.
+pub const FRAME_BYTES_MAX: usize = 64 << 20;
+/// Longest payload of one event.
+pub const EVENT_BYTES_MAX: usize = 1 << 20;
+/// Longest body in one row; longer ones are lists of rows, see [`split_chunks`](super::split_chunks).
+pub const BODY_CHUNK_BYTES_MAX: usize = 16 << 20;
+/// Longest stored form of a body: one that is sealed and could not be packed.
+pub(crate) const STORED_BYTES_MAX: usize = BODY_CHUNK_BYTES_MAX + SEALING_BYTES;
+/// Most events in one commit.
+pub const COMMIT_EVENT_COUNT_MAX: usize = 65_536;
+/// Longest store file that is read.
+pub const STORE_FILE_BYTES_MAX: usize = 4096;
+
+const _: () = assert!(FRAME_HEADER_BYTES.is_multiple_of(16) && ENVELOPE_BYTES.is_multiple_of(8));
+const _: () = assert!(BODY_ROW_BYTES.is_multiple_of(16) && SEGMENT_HEADER_BYTES.is_multiple_of(16));
+const _: () = assert!(BODY_CHUNK_BYTES_MAX + SALT_BYTES + EVENT_BYTES_MAX < FRAME_BYTES_MAX);
+// A commit of one event with one body costs this much beside its payload and its body.
+const _: () = assert!(FRAME_HEADER_BYTES + ENVELOPE_BYTES + 8 + BODY_ROW_BYTES + SALT_BYTES <= 304);
