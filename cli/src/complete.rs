@@ -151,7 +151,12 @@ fn store() -> Option<Store> {
         ..Global::default()
     };
     let found = place::find(&global).ok()?;
-    Store::builder(found.folder).registry(acpdb_hosts::registry()).read_only().open().ok()
+    let builder = Store::builder(&found.folder).registry(acpdb_hosts::registry()).read_only();
+    let builder = match crate::rings::at_hand(&found.folder) {
+        Some(ring) => builder.keys(ring),
+        None => builder,
+    };
+    builder.open().ok()
 }
 
 /// The value of an option in the line on its way to be typed.

@@ -18,6 +18,7 @@ pub(crate) enum Code {
     Busy = 6,
     NotFound = 7,
     Partial = 8,
+    Locked = 9,
 }
 
 impl From<Code> for ExitCode {
@@ -25,6 +26,10 @@ impl From<Code> for ExitCode {
         Self::from(code as u8)
     }
 }
+
+/// What to do about a store that no key opens.
+pub(crate) const KEY_HINT: &str =
+    "give its key: --key-file FILE, or $ACPDB_PASSPHRASE; acpdb help encryption says where keys are";
 
 /// What to do about an index that knows more than the log.
 pub(crate) const EVIDENCE_HINT: &str =
@@ -86,6 +91,7 @@ impl From<Error> for Failure {
             Error::Rejected(rejection) => (refused(rejection), None),
             Error::Ambiguous { .. } | Error::TooLarge { .. } => (Code::Usage, None),
             Error::Corrupt { .. } => (Code::Damage, None),
+            Error::Locked { .. } => (Code::Locked, Some(KEY_HINT)),
             Error::RolledBack { .. } => (Code::LostTail, Some(EVIDENCE_HINT)),
             _ => (Code::Failure, None),
         };

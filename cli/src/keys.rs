@@ -4,6 +4,7 @@
 //! keys/NAME.key     a private key, 0600, in a folder 0700
 //! keys/NAME.pub     its public part, which is of use when the private key is lost, or kept elsewhere
 //! keys/trusted      a public key a line
+//! keys/*.store-key  keys that open encrypted stores (`rings`)
 //! pins/STORE.note   the newest checkpoint of a store that was seen here
 //! ```
 //!
@@ -26,7 +27,7 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 /// Read or write for the group or for others.
 const OTHERS: u32 = 0o077;
 
-fn below(name: &str) -> Result<PathBuf, Failure> {
+pub(crate) fn below(name: &str) -> Result<PathBuf, Failure> {
     let settings = settings::path_or_failure()?;
     let folder = settings.parent().filter(|folder| !folder.as_os_str().is_empty());
     Ok(folder.unwrap_or_else(|| Path::new(".")).join(name))
@@ -45,13 +46,27 @@ pub(crate) fn read(path: &Path) -> Result<Option<String>, Failure> {
     Ok(Some(text))
 }
 
+/// Makes the folder that a file lies in, for its owner only.
+pub(crate) fn make_folder(path: &Path) -> Result<(), Failure> {
+    let folder = path.parent().unwrap_or_else(|| Path::new("."));
+    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    made.map_err(|error| Failure::io("make", &folder.display().to_string(), &error))
+}
+
+/// Gives a file its name for good; durable when it returns.
+pub(crate) fn put(from: &Path, to: &Path) -> Result<(), Failure> {
+    let folder = to.parent().unwrap_or_else(|| Path::new("."));
+    let done = std::fs::rename(from, to);
+    let done = done.and_then(|()| std::fs::File::open(folder)?.sync_all());
+    done.map_err(|error| Failure::io("write", &to.display().to_string(), &error))
+}
+
 /// Puts a file in place as a whole, for its owner only; durable when it returns.
 fn write(path: &Path, text: &str, is_new: bool) -> Result<(), Failure> {
     let shown = path.display().to_string();
     let failed = |error: &std::io::Error| Failure::io("write", &shown, error);
+    make_folder(path)?;
     let folder = path.parent().unwrap_or_else(|| Path::new("."));
-    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
-    made.map_err(|error| failed(&error))?;
     // Made with mode 0600.
     let mut file = tempfile::NamedTempFile::new_in(folder).map_err(|error| failed(&error))?;
     file.write_all(text.as_bytes()).map_err(|error| failed(&error))?;

@@ -37,7 +37,7 @@ pub use acpdb_engine::{
     ServeOptions, Session, Step, Store, StreamId, StreamInfo, Subscription, Target, Ticket, ToolFacts, Turn,
     Usage, View,
 };
-pub use acpdb_engine::{answers, entry, event, ids, settings};
+pub use acpdb_engine::{answers, entry, event, ids, keys, settings};
 pub use acpdb_hosts as hosts;
 pub use acpdb_query as query;
 

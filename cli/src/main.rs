@@ -21,6 +21,7 @@ mod output;
 mod pager;
 mod place;
 mod reader;
+mod rings;
 mod settings;
 mod trust;
 
@@ -98,7 +99,7 @@ fn main() -> ExitCode {
 fn is_hook() -> bool {
     let mut words = std::env::args_os().skip(1);
     while let Some(word) = words.next() {
-        if word == "--db" {
+        if word == "--db" || word == "--key-file" {
             let _ = words.next();
         } else if !word.to_string_lossy().starts_with('-') {
             return word == "hook";
@@ -168,6 +169,10 @@ fn run(args: &Args, output: &mut Output) -> Result<Code, Failure> {
     }
     commands::at::forewarn(global, output);
     let code = act(&args.verb, global, output)?;
+    if let Some(every) = global.settings.sign.filter(|_| output.records.get() && args.verb.is_signed_after())
+    {
+        commands::checkpoint::sign_if_due(&place::write(global, output)?, every, output);
+    }
     global.clocks.tell(output);
     Ok(code)
 }
@@ -175,6 +180,7 @@ fn run(args: &Args, output: &mut Output) -> Result<Code, Failure> {
 fn act(verb: &Verb, global: &args::Global, output: &mut Output) -> Result<Code, Failure> {
     match verb {
         Verb::Demo(args) => commands::demo::run(global, args, output),
+        Verb::Init(args) => commands::init::run(global, args, output),
         Verb::Import(args) => commands::import::run(global, args, output),
         Verb::Hosts => commands::hosts::run(global, output),
         Verb::Service(args) => commands::service::run(global, args, output),

@@ -1,6 +1,6 @@
 //! Where everything that is printed goes: data to stdout, words about it to stderr.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::io::{self, BufWriter, IsTerminal as _, Write};
 
@@ -39,6 +39,8 @@ pub(crate) struct Output {
     pub(crate) width: usize,
     /// Lists go to a program: whole cells, a tab between them. So it is where neither a terminal nor `COLUMNS` says how wide.
     pub(crate) tabs: bool,
+    /// A store was opened to record in it.
+    pub(crate) records: Cell<bool>,
     /// The store that is read.
     store: RefCell<Option<Store>>,
     /// Damage that was told of already, in the words it was told in.
@@ -68,6 +70,7 @@ impl Output {
             terminal,
             width: width.max(20),
             tabs: !terminal && columns.is_none(),
+            records: Cell::new(false),
             store: RefCell::default(),
             told: RefCell::default(),
             held: RefCell::default(),

@@ -104,13 +104,22 @@ pub(crate) fn open_redacting(
     redact: &RedactOptions,
     output: &Output,
 ) -> Result<Store, Failure> {
-    let mut builder = Store::builder(folder(global, output)?).registry(acpdb_hosts::registry());
+    let mut builder = builder(&folder(global, output)?, global)?;
     if let Some(rules) = crate::commands::scan::rules(redact, global.settings.redact == Some(true))? {
         builder = builder.redactor(std::sync::Arc::new(rules));
     }
     let store = builder.open()?;
     report(&store, output);
     Ok(store)
+}
+
+/// A store that knows the tools of all hosts, with its key if it is encrypted.
+pub(crate) fn builder(folder: &Path, global: &Global) -> Result<acpdb_engine::Builder, Failure> {
+    let builder = Store::builder(folder).registry(acpdb_hosts::registry());
+    Ok(match crate::rings::of(folder, global.key_file.as_deref())? {
+        Some(ring) => builder.keys(ring),
+        None => builder,
+    })
 }
 
 /// Takes secrets out of whatever a verb records, if the settings ask for it.
@@ -132,7 +141,7 @@ pub(crate) fn open_scratch(folder: &Path, output: &Output) -> Result<Store, Fail
 
 /// Opens a store in a given folder to append to it.
 pub(crate) fn open_at(folder: &Path, global: &Global, output: &Output) -> Result<Store, Failure> {
-    let store = redacting(Store::builder(folder).registry(acpdb_hosts::registry()), global)?.open()?;
+    let store = redacting(builder(folder, global)?, global)?.open()?;
     report(&store, output);
     Ok(store)
 }
@@ -140,7 +149,7 @@ pub(crate) fn open_at(folder: &Path, global: &Global, output: &Output) -> Result
 /// Opens an existing store to read. Nothing in its folder changes, whatever state it is in.
 pub(crate) fn read(global: &Global, output: &Output) -> Result<Store, Failure> {
     let folder = folder(global, output)?;
-    let store = Store::builder(&folder).registry(acpdb_hosts::registry()).read_only().open()?;
+    let store = builder(&folder, global)?.read_only().open()?;
     report(&store, output);
     Ok(store)
 }
@@ -148,7 +157,7 @@ pub(crate) fn read(global: &Global, output: &Output) -> Result<Store, Failure> {
 /// Opens an existing store to write to it; recovers it if need be, and ends an erasure that was interrupted.
 pub(crate) fn write(global: &Global, output: &Output) -> Result<Store, Failure> {
     let folder = folder(global, output)?;
-    let builder = Store::builder(&folder).registry(acpdb_hosts::registry()).create(false);
+    let builder = builder(&folder, global)?.create(false);
     let store = redacting(builder, global)?.open()?;
     report(&store, output);
     Ok(store)
@@ -156,6 +165,7 @@ pub(crate) fn write(global: &Global, output: &Output) -> Result<Store, Failure> 
 
 /// Says on stderr what opening found that a user should know.
 fn report(store: &Store, output: &Output) {
+    output.records.set(!store.recovery().read_only);
     output.reads(store);
     let recovery = store.recovery();
     if recovery.torn_bytes > 0 && recovery.read_only {

@@ -28,6 +28,29 @@ pub(crate) enum Kind {
     Switch,
     /// One of these words.
     Word(&'static [&'static str]),
+    /// A number of events or of minutes.
+    Every,
+}
+
+/// How often something is done by itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Every {
+    Events(u64),
+    Minutes(u64),
+}
+
+impl FromStr for Every {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let (number, unit) = text.split_once(' ').ok_or(())?;
+        let number = number.parse().ok().filter(|number| *number > 0).ok_or(())?;
+        match unit.trim_start() {
+            "event" | "events" => Ok(Self::Events(number)),
+            "minute" | "minutes" => Ok(Self::Minutes(number)),
+            _ => Err(()),
+        }
+    }
 }
 
 /// A key of the settings.
@@ -84,6 +107,12 @@ pub(crate) const KEYS: &[Key] = &[
         default: "the program's table",
         about: "a file of prices by model that cost puts before its own; --prices goes first",
     },
+    Key {
+        name: "sign",
+        kind: Kind::Every,
+        default: "by hand: acpdb checkpoint sign",
+        about: "verbs that record sign a checkpoint with the key named default once so much is new: '1000 events', '60 minutes'",
+    },
 ];
 
 /// The settings that a run goes by.
@@ -96,6 +125,7 @@ pub(crate) struct Settings {
     pub(crate) redact: Option<bool>,
     pub(crate) price: Option<String>,
     pub(crate) prices: Option<PathBuf>,
+    pub(crate) sign: Option<Every>,
     /// Stores of others, or writable by others, that the user trusts.
     pub(crate) trusted: Vec<PathBuf>,
     /// What is wrong with the file and can be passed over.
@@ -190,6 +220,7 @@ pub(crate) fn read() -> Result<Settings, Failure> {
             "progress" => settings.progress = Some(text == "true"),
             "redact" => settings.redact = Some(text == "true"),
             "price" => settings.price = Some(text),
+            "sign" => settings.sign = text.parse().ok(),
             "prices" => settings.prices = Some(at_home(&text)),
             _ => {}
         }
@@ -221,6 +252,12 @@ pub(crate) fn check(key: &Key, text: &str) -> Result<(), Failure> {
             return Err(Failure::usage(format!("{} cannot be empty", key.name)));
         }
         Kind::Text => return Ok(()),
+        Kind::Every if text.parse::<Every>().is_ok() => return Ok(()),
+        Kind::Every => {
+            let message =
+                format!("{} cannot be {text:?}; it is as in '1000 events' or '60 minutes'", key.name);
+            return Err(Failure::usage(message));
+        }
         Kind::Switch => &["true", "false"],
         Kind::Word(words) => words,
     };

@@ -84,6 +84,7 @@ pub mod ids;
 pub mod index;
 #[cfg(not(feature = "internals"))]
 mod index;
+pub mod keys;
 #[cfg(feature = "internals")]
 pub mod log;
 #[cfg(not(feature = "internals"))]

@@ -8,12 +8,13 @@ use std::sync::Arc;
 use acpdb_engine::entry::{Entry, StreamInfo};
 use acpdb_engine::event::{Payload, Role};
 use acpdb_engine::ids::{Seq, StreamId};
-use acpdb_engine::storage::{FileKeyRing, KeyRing, PassphraseKeyRing, SystemEntropy};
-use acpdb_engine::{Builder, Error, Store, VerifyOptions, verify_store};
+use acpdb_engine::keys::{FileKeyRing, KeyRing, PassphraseKeyRing};
+use acpdb_engine::store::{VerifyOptions, verify_store};
+use acpdb_engine::{Builder, Error, Store};
 use tempfile::TempDir;
 
 const SECRETS: [&str; 5] =
-    ["a prompt nobody reads", "zebra-title", "/home/zebra/plan.txt", "zebra-tool", "the output of it"];
+    ["a prompt for two alone", "zebra-title", "/home/zebra/plan.txt", "zebra-tool", "the output of it"];
 
 struct Place {
     folder: TempDir,
@@ -23,7 +24,7 @@ struct Place {
 impl Place {
     fn new() -> Self {
         let folder = TempDir::new().unwrap();
-        let ring = FileKeyRing::create(&folder.path().join("store.key"), &SystemEntropy).unwrap();
+        let ring = FileKeyRing::create(&folder.path().join("store.key")).unwrap();
         Self { folder, ring: Arc::new(ring) }
     }
 
@@ -124,7 +125,7 @@ fn what_is_recorded_is_read_with_the_key_and_nothing_of_it_is_in_the_files() {
     assert_nothing_in_plain(&place.store());
     let store = place.open();
     assert_eq!(texts(&store, &one).unwrap().len(), 40 + 240);
-    assert!(texts(&store, &two).unwrap()[0].starts_with("a prompt nobody reads two-0 lorem"));
+    assert!(texts(&store, &two).unwrap()[0].starts_with("a prompt for two alone two-0 lorem"));
     assert_eq!(store.append(&two, entries("two", 2)).unwrap().event_count, 0, "what is there is recognised");
     let report =
         verify_store(&place.store(), &VerifyOptions { deep: true, ..VerifyOptions::default() }).unwrap();
@@ -178,7 +179,7 @@ fn a_wrong_a_lost_and_a_readable_key_are_refused_with_a_reason() {
     let one = session("one");
     let _ = place.open().append(&one, entries("one", 1)).unwrap();
     let path = place.folder.path().join("other.key");
-    let other: Arc<dyn KeyRing> = Arc::new(FileKeyRing::create(&path, &SystemEntropy).unwrap());
+    let other: Arc<dyn KeyRing> = Arc::new(FileKeyRing::create(&path).unwrap());
     let refused = |ring: Arc<dyn KeyRing>| {
         let error = place.builder().keys(ring).open().map(drop).unwrap_err();
         assert!(matches!(error, Error::Locked { .. }), "{error:?}");
@@ -263,7 +264,7 @@ fn rotated_keys_open_with_the_new_ring_alone() {
     let one = session("one");
     let _ = place.open().append(&one, entries("one", 2)).unwrap();
     let path = place.folder.path().join("new.key");
-    let new: Arc<dyn KeyRing> = Arc::new(FileKeyRing::create(&path, &SystemEntropy).unwrap());
+    let new: Arc<dyn KeyRing> = Arc::new(FileKeyRing::create(&path).unwrap());
     assert_eq!(place.open().rotate_keys(&new).unwrap(), 2);
     assert!(place.builder().keys(Arc::clone(&place.ring)).open().is_err());
     assert_eq!(texts(&place.builder().keys(new).open().unwrap(), &one).unwrap().len(), 2);

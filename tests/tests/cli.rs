@@ -20,6 +20,8 @@ mod faults;
 mod follow;
 #[path = "cli/processes.rs"]
 mod processes;
+#[path = "cli/sealed.rs"]
+mod sealed;
 #[path = "cli/terminal.rs"]
 mod terminal;
 #[path = "cli/transcript.rs"]

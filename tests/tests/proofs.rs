@@ -478,3 +478,27 @@ fn lost_and_wrong_keys_and_secrets_say_what_to_do() {
     tells(&world.run(&["verify"]), 3, &["is damaged", "the signed note has no signatures"]);
     world.run(&["context", "s1"]).ok();
 }
+
+/// To sign by hand is forgotten. That a key is missing is said, and stops no recording.
+#[test]
+fn checkpoints_are_signed_by_themselves_where_that_is_set() {
+    let world = World::new();
+    tells(&world.run(&["config", "set", "sign", "often"]), 2, &["'1000 events' or '60 minutes'"]);
+    world.run(&["config", "set", "sign", "20 events"]).ok();
+    tells(&world.run_with(&["append", "--stdin"], FEED), 0, &["nothing was signed", "acpdb key new"]);
+    world.run(&["key", "new"]).ok();
+    let signed = || world.path("store/checkpoints").read_dir().unwrap().count();
+    tells(&world.run_with(&["append", "--stdin"], said("a", "one")), 0, &["signed with default, as set"]);
+    assert_eq!(signed(), 1);
+    let quiet = world.run_with(&["append", "--stdin"], said("b", "two"));
+    assert!(quiet.err.is_empty(), "{}", quiet.err);
+    assert_eq!((signed(), world.run(&["sessions"]).code), (1, 0));
+    for number in 0..10 {
+        world.run_with(&["append", "--stdin"], said(&format!("c{number}"), "more")).ok();
+    }
+    assert_eq!(signed(), 2);
+    world.run(&["config", "set", "sign", "60 minutes"]).ok();
+    world.run_with(&["append", "--stdin"], said("d", "soon after")).ok();
+    assert_eq!(signed(), 2);
+    world.run(&["verify"]).ok();
+}

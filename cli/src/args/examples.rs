@@ -360,6 +360,20 @@ const EXAMPLES: &[(&str, &[Example])] = &[
             ("acpdb verify --host", "what hosts say that they sent"),
         ],
     ),
+    (
+        "init",
+        &[
+            ("acpdb --db ~/notes/.acpdb init", "a store in that folder"),
+            ("acpdb --db ~/sealed init --encrypt", "one that only its key opens"),
+        ],
+    ),
+    (
+        "key rotate",
+        &[
+            ("acpdb --db ~/vault key rotate", "a new key beside your settings"),
+            ("acpdb --db ~/vault key rotate --to ~/vault.key", "or in this file"),
+        ],
+    ),
     ("key new", &[("acpdb key new work", "for acpdb checkpoint sign --key work")]),
     ("key show", &[("acpdb key show > auditor.key", "for those who are to check")]),
     (

@@ -15,7 +15,7 @@ const TEXT_COLUMN: usize = 15;
 
 /// Verbs by what one wants to do.
 const GROUPS: &[(&str, &[&str])] = &[
-    ("Start here", &["demo", "import", "attach", "sessions", "search", "cost"]),
+    ("Start here", &["demo", "init", "import", "attach", "sessions", "search", "cost"]),
     (
         "Look",
         &[
@@ -72,7 +72,26 @@ Exit codes
 
   0  done            3  damage                            6  busy: another process writes
   1  failure         4  acknowledged events are missing   7  not found
-  2  usage           5  conflict: read again              8  done in part        130  interrupted
+  2  usage           5  conflict: read again              8  done in part
+  9  locked: a key is missing, or is another one                              130  interrupted
+"),
+    ("encryption", "\
+Encryption
+
+  acpdb init --encrypt                   a store whose sessions are sealed, each under a key of its own
+  acpdb --db NEW merge OLD               what another store holds, into it
+  acpdb erase --session ID --shred       destroys the key of a session: no copy of the store shows it again
+  acpdb key rotate                       another key around those keys
+  acpdb backup DIR --keys                a copy that can be read without the store
+
+The key of a store is a file beside your settings (keys/*.store-key), the file of --key-file or $ACPDB_KEY_FILE, or a
+passphrase: $ACPDB_PASSPHRASE, else asked for on the terminal (a new one: $ACPDB_NEW_PASSPHRASE). Keep a copy elsewhere:
+without it the store cannot be read, not by you either.
+
+Without a key verify, seal, backup, checkpoint and prove work; reading ends with code 9.
+
+Not sealed: how many events there are, of which kinds, when, how long; policies; who erased what and why.
+docs/SECURITY.md says what that leaves to those who may read the folder.
 "),
     ("output", "\
 Output

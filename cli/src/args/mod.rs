@@ -47,7 +47,7 @@ pub(crate) use read::{
     Ask, Explain, History, List, Log, SessionNamed, SessionOption, SessionSort, Sessions, Show, Simulate,
     SimulateMode, Stats, StatsStyle,
 };
-pub(crate) use store::{Backup, Demo, Erase, Head, Info, Reindex, Salvage, Seal, Verify};
+pub(crate) use store::{Backup, Demo, Erase, Head, Info, Init, Reindex, Salvage, Seal, Verify};
 
 pub(crate) use request::{ExportMode, ExportOptions, Lint, RequestFormat};
 
@@ -80,6 +80,9 @@ pub(crate) struct Global {
     /// The store's folder [default: the nearest .acpdb/ upwards, else as set by config, else the user's data directory]
     #[arg(long, global = true, value_name = "PATH", env = "ACPDB_PATH", hide_env_values = true)]
     pub(crate) db: Option<PathBuf>,
+    /// The key of an encrypted store [default: beside your settings, else a passphrase]
+    #[arg(long, global = true, value_name = "FILE", env = "ACPDB_KEY_FILE", hide_env_values = true)]
+    pub(crate) key_file: Option<PathBuf>,
     /// Print JSON, for programs
     #[arg(long, global = true)]
     pub(crate) json: bool,
@@ -125,6 +128,8 @@ pub(crate) enum ColorChoice {
 pub(crate) enum Verb {
     /// A tour on your newest session, or on the bundled one
     Demo(Demo),
+    /// Make a store here, encrypted if you want
+    Init(Init),
     /// Read sessions of agent hosts into the store; reading them again adds nothing
     Import(Import),
     /// The hosts there are, what was read of each, and what was not understood
@@ -283,6 +288,11 @@ impl Args {
 }
 
 impl Verb {
+    /// Whether a checkpoint may be signed once it has recorded something: not while a host waits, nor by the verbs that sign.
+    pub(crate) const fn is_signed_after(&self) -> bool {
+        !matches!(self, Self::Hook(_) | Self::Demo(_) | Self::Checkpoint(_) | Self::Init(_) | Self::Key(_))
+    }
+
     /// Whether its answer is for reading, and may be long.
     pub(crate) const fn is_paged(&self) -> bool {
         match self {

@@ -18,6 +18,15 @@ pub(crate) enum KeyAct {
         #[arg(value_name = "NAME", default_value = "default")]
         name: String,
     },
+    /// Wrap the keys of an encrypted store by another key; what they seal stays as it is
+    Rotate {
+        /// The new key: a file, made if there is none [default: a new one beside your settings]
+        #[arg(long, value_name = "FILE")]
+        to: Option<std::path::PathBuf>,
+        /// A passphrase instead; acpdb help encryption says how it is given
+        #[arg(long, conflicts_with = "to")]
+        to_passphrase: bool,
+    },
     /// What others need to check what it signed in this store
     Show {
         /// Its name

@@ -16,6 +16,20 @@ pub(crate) struct Demo {
 }
 
 #[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Other verbs that record make a store by themselves if there is none; init makes one that is this folder's, and\n\
+    is the way to an encrypted one. A store that is there already stays as it is. acpdb help encryption says more."
+)]
+pub(crate) struct Init {
+    /// Seal every session under a key of its own, wrapped by a key beside your settings or by that of --key-file
+    #[arg(long)]
+    pub(crate) encrypt: bool,
+    /// Wrap those keys by a passphrase instead; acpdb help encryption says how it is given
+    #[arg(long, requires = "encrypt", conflicts_with = "key_file")]
+    pub(crate) passphrase: bool,
+}
+
+#[derive(Debug, clap::Args)]
 pub(crate) struct Verify {
     /// Fold everything too, and check what was concluded and what was saved of it
     #[arg(long)]
@@ -62,6 +76,9 @@ pub(crate) struct Backup {
     /// A folder that is empty or does not exist
     #[arg(value_name = "DIR")]
     pub(crate) folder: PathBuf,
+    /// Copy the keys of an encrypted store, too; without them the copy cannot be read, and what is shredded later is gone from it
+    #[arg(long)]
+    pub(crate) keys: bool,
 }
 
 #[derive(Debug, clap::Args)]
@@ -105,14 +122,18 @@ Examples:
   acpdb erase '#297' --dry-run
   acpdb erase r_3d86c --reason 'API key'
   acpdb erase '#298' --span 120..164 --reason 'API key'
-  acpdb erase --from-scan --redact-rule 'pin=pin [0-9]{4}' --reason 'pins'")]
+  acpdb erase --from-scan --redact-rule 'pin=pin [0-9]{4}' --reason 'pins'
+  acpdb --db ~/vault erase --session latest --shred --reason 'asked for'")]
 pub(crate) struct Erase {
     /// The item or event: #seq, short hash, call id or a unique prefix of one
-    #[arg(value_name = "ID", required_unless_present = "from_scan", conflicts_with = "from_scan")]
+    #[arg(value_name = "ID", required_unless_present_any = ["from_scan", "shred"], conflicts_with_all = ["from_scan", "shred"])]
     pub(crate) id: Option<String>,
     /// Everything that acpdb scan finds, with the same rules
     #[arg(long)]
     pub(crate) from_scan: bool,
+    /// A whole session of an encrypted store with its subagents, in every copy of it: their keys are destroyed
+    #[arg(long, requires = "session", conflicts_with = "from_scan")]
+    pub(crate) shred: bool,
     /// Only these bytes of the text, from A up to before B; the rest stays, with a mark in their place
     #[arg(long, value_name = "A..B", value_parser = span, conflicts_with = "from_scan", requires = "id")]
     pub(crate) span: Option<Span>,

@@ -14,6 +14,7 @@ pub(crate) fn run(global: &Global, args: &Backup, output: &mut Output) -> Result
     bar.finish_and_clear();
     let done = done.map_err(|error| taken(error, "backup"))?;
     let code = super::verify::code_of(done.report.verdict());
+    let keys = if args.keys { Some(copy_keys(&store, &args.folder)?) } else { None };
     if output.json {
         output.json_line(&done)?;
         return Ok(code);
@@ -25,12 +26,27 @@ pub(crate) fn run(global: &Global, args: &Backup, output: &mut Output) -> Result
         done.head,
         describe::bytes(done.bytes)
     ))?;
+    if let Some(count) = keys {
+        output.note(format!(
+            "{} lie in it, wrapped: what is shredded from now on can still be read in this copy",
+            describe::count(count, "key")
+        ));
+    } else if store.is_encrypted() {
+        output.note("its keys are not in it: it can be read with the store's folder keys, or a copy of that");
+    }
     if code != Code::Ok {
         output.line(format!(
             "The copy is as damaged as the store: acpdb --db {folder} verify says how. Keep older backups."
         ))?;
     }
     Ok(code)
+}
+
+fn copy_keys(store: &acpdb_engine::Store, folder: &std::path::Path) -> Result<u64, Failure> {
+    if !store.is_encrypted() {
+        return Err(Failure::usage("the store is not encrypted: it has no keys").hint("leave --keys out"));
+    }
+    Ok(store.backup_keys(folder)?)
 }
 
 /// A folder that holds something already is a mistake of the call, and says what to do.

@@ -9,6 +9,7 @@ use super::{claims, describe, head};
 use crate::args::{CheckpointAct, CheckpointVerb, Global};
 use crate::failure::{Code, Failure};
 use crate::output::Output;
+use crate::settings::Every;
 use crate::{keys, place};
 
 pub(crate) fn run(global: &Global, args: &CheckpointVerb, output: &mut Output) -> Result<Code, Failure> {
@@ -62,6 +63,58 @@ pub(crate) fn kept(store: &Store, seq: Option<Seq>) -> Result<(Seq, String), Fai
 }
 
 fn sign(store: &Store, name: &str, output: &mut Output) -> Result<Code, Failure> {
+    let (checkpoint, note) = signed(store, name)?;
+    if output.json {
+        output.json_object("acpdb.checkpoint/1", &value_of(store, checkpoint.seq, &note)?)?;
+    } else {
+        let events = describe::count(checkpoint.seq.get(), "event");
+        output.line(format!(
+            "{}: {events} signed with {name}, {}",
+            checkpoint.seq,
+            claims::time_of(&checkpoint)
+        ))?;
+    }
+    Ok(Code::Ok)
+}
+
+/// Signs once so much is new as the user has set. That it could not be done is said, and stops nothing.
+pub(crate) fn sign_if_due(store: &Store, every: Every, output: &Output) {
+    let signed =
+        is_due(store, every).and_then(|is_due| is_due.then(|| signed(store, DEFAULT_KEY)).transpose());
+    match signed {
+        Ok(None) => {}
+        Ok(Some((checkpoint, _))) => {
+            output.note(format!("{} signed with {DEFAULT_KEY}, as set", checkpoint.seq));
+        }
+        Err(failure) => output.warn(format!(
+            "nothing was signed, although the setting sign asks for it: {}{}",
+            failure.message,
+            failure.hint.map(|hint| format!("; {hint}")).unwrap_or_default()
+        )),
+    }
+}
+
+/// The key that signs by itself.
+const DEFAULT_KEY: &str = "default";
+
+fn is_due(store: &Store, every: Every) -> Result<bool, Failure> {
+    let head = store.head()?;
+    let Some(last) = claims::seqs(store)?.last().copied() else { return Ok(head > Seq::ZERO) };
+    match every {
+        Every::Events(count) => Ok(head.get().saturating_sub(last.get()) >= count),
+        Every::Minutes(_) if head <= last => Ok(false),
+        Every::Minutes(count) => {
+            let note = claims::note_of(store, last)?.unwrap_or_default();
+            let parsed = Note::parse(&note).and_then(|note| Checkpoint::parse(note.text_unchecked()));
+            let checkpoint = parsed.map_err(|error| damaged(last, &error.to_string()))?;
+            let age = jiff::Timestamp::now().as_second().saturating_sub_unsigned(checkpoint.time);
+            Ok(age >= i64::try_from(count.saturating_mul(60)).unwrap_or(i64::MAX))
+        }
+    }
+}
+
+/// Signs all events up to now, once they agree with what was signed before.
+fn signed(store: &Store, name: &str) -> Result<(Checkpoint, String), Failure> {
     let key = keys::signer(name)?;
     let judged = claims::judge(store, &[])?;
     agreed(&judged).map_err(|mut failure| {
@@ -82,17 +135,7 @@ fn sign(store: &Store, name: &str, output: &mut Output) -> Result<Code, Failure>
     let note = checkpoint.sign(&key).map_err(|error| keys::refused(&error))?;
     store.keep_checkpoint(checkpoint.seq, &note)?;
     keys::pin(store.id(), &note)?;
-    if output.json {
-        output.json_object("acpdb.checkpoint/1", &value_of(store, checkpoint.seq, &note)?)?;
-    } else {
-        let events = describe::count(checkpoint.seq.get(), "event");
-        output.line(format!(
-            "{}: {events} signed with {name}, {}",
-            checkpoint.seq,
-            claims::time_of(&checkpoint)
-        ))?;
-    }
-    Ok(Code::Ok)
+    Ok((checkpoint, note))
 }
 
 /// Fails unless all that was signed fits the log and is vouched for.

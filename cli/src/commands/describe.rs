@@ -145,12 +145,11 @@ pub(crate) fn payload(payload: &Payload) -> String {
         Payload::SessionClosed(closed) => closed.reason.clone().unwrap_or_default().into(),
         Payload::TurnStarted(turn) => {
             let number = turn.number.map(|number| format!(" {number}")).unwrap_or_default();
-            format!("{:?}{number} {}", turn.kind, turn.key).to_lowercase()
+            format!("{}{number} {}", word(&turn.kind), turn.key)
         }
         Payload::PromptSet(prompt) => prompt.model.clone().unwrap_or_default(),
         Payload::ContextReplaced(replaced) => {
-            format!("{:?}, {} kept", replaced.cause, count(replaced.order.len() as u64, "item"))
-                .to_lowercase()
+            format!("{}, {} kept", word(&replaced.cause), count(replaced.order.len() as u64, "item"))
         }
         Payload::HostCleared(cleared) => count((cleared.items.len() + cleared.calls.len()) as u64, "item"),
         Payload::Rewound(rewound) => format!("to {}", rewound.to),
@@ -158,10 +157,8 @@ pub(crate) fn payload(payload: &Payload) -> String {
         Payload::HostRecorded(record) => record.record.clone(),
         Payload::MessageRecorded(message) => {
             let total: u32 = message.parts.iter().map(|part| part.body.tokens).sum();
-            let kinds: Vec<String> =
-                message.parts.iter().map(|part| format!("{:?}", part.kind).to_lowercase()).collect();
-            format!("{:?} {} ~{} tokens", message.role, kinds.join("+"), tokens(u64::from(total)))
-                .to_lowercase()
+            let kinds: Vec<String> = message.parts.iter().map(|part| word(&part.kind)).collect();
+            format!("{} {} ~{} tokens", word(&message.role), kinds.join("+"), tokens(u64::from(total)))
         }
         Payload::MessageContinued(message) => {
             let total: u32 = message.parts.iter().map(|part| part.body.tokens).sum();
@@ -177,7 +174,7 @@ pub(crate) fn payload(payload: &Payload) -> String {
             format!("{} {}", finished.report.model.as_deref().unwrap_or_default(), set.join(" "))
         }
         Payload::MessageAbandoned(message) => message.key.clone(),
-        Payload::ItemRevised(revised) => format!("{} {:?}", revised.item, revised.face).to_lowercase(),
+        Payload::ItemRevised(revised) => format!("{} {}", revised.item, word(&revised.face)),
         Payload::ToolCallStarted(started) => {
             // Patterns and command lines are signs in the log; their words are in the parameters.
             let keys = started.keys.iter().map(|key| key.given.as_str()).filter(|key| !is_masked(key));
@@ -186,9 +183,14 @@ pub(crate) fn payload(payload: &Payload) -> String {
         }
         Payload::ToolCallFinished(finished) => {
             let total: u32 = finished.output.iter().map(|part| part.body.tokens).sum();
-            format!("{:?} {} ~{} tokens", finished.outcome, finished.call, tokens(u64::from(total)))
+            format!(
+                "{}, call {} ~{} tokens",
+                word(&finished.outcome),
+                finished.call,
+                tokens(u64::from(total))
+            )
         }
-        Payload::FileChanged(changed) => format!("{} by {:?}", changed.key.given, changed.by),
+        Payload::FileChanged(changed) => format!("{} by {}", changed.key.given, word(&changed.by)),
         Payload::TodosReplaced(todos) => count(todos.list.items.len() as u64, "entry"),
         Payload::TodoChanged(changed) => {
             format!("{} {}", changed.change.id, changed.change.status.as_deref().unwrap_or_default())
@@ -200,7 +202,7 @@ pub(crate) fn payload(payload: &Payload) -> String {
         Payload::TaskEvicted(evicted) => evicted.task.clone(),
         Payload::MemoryRecorded(memory) => {
             let key = memory.key.as_ref().map(|key| format!("/{key}")).unwrap_or_default();
-            format!("{} {:?} {}{key}", memory.id, memory.kind, memory.category)
+            format!("{} {} {}{key}", memory.id, word(&memory.kind), memory.category)
         }
         Payload::MemorySuperseded(edge) => format!("{} by {}", edge.old, edge.new),
         Payload::MemoryReinforced(memory) => memory.id.clone(),
@@ -210,8 +212,8 @@ pub(crate) fn payload(payload: &Payload) -> String {
         Payload::Restored(act) => items(&act.items),
         Payload::Pinned(act) => items(&act.items),
         Payload::Unpinned(act) => items(&act.items),
-        Payload::Injected(injected) => format!("{:?} {}", injected.what, tok(&injected.text)),
-        Payload::ContextRebased(rebased) => format!("epoch {} {:?}", rebased.epoch, rebased.why),
+        Payload::Injected(injected) => format!("{} {}", word(&injected.what), tok(&injected.text)),
+        Payload::ContextRebased(rebased) => format!("epoch {} {}", rebased.epoch, word(&rebased.why)),
         Payload::ContextServed(served) => format!("{} ~{} tokens", served.format, tokens(served.tokens)),
         Payload::PolicySet(set) => policy(set),
         Payload::Erased(erased) => {
@@ -220,6 +222,21 @@ pub(crate) fn payload(payload: &Payload) -> String {
         Payload::DamageNoted(noted) => noted.note.clone(),
         Payload::Unknown { bytes, .. } => format!("{} bytes, written by a newer acpdb", bytes.len()),
     }
+}
+
+/// A variant's name in plain words: `FileChanged` is "file changed". What it holds follows in brackets.
+fn word(variant: &dyn std::fmt::Debug) -> String {
+    let text = format!("{variant:?}");
+    let end = text.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(text.len());
+    let (name, rest) = text.split_at(end);
+    let mut words = String::with_capacity(text.len() + 4);
+    for (place, letter) in name.char_indices() {
+        if letter.is_ascii_uppercase() && place > 0 {
+            words.push(' ');
+        }
+        words.push(letter.to_ascii_lowercase());
+    }
+    words + rest
 }
 
 fn policy(set: &PolicySet) -> String {

@@ -11,7 +11,7 @@ use acpdb_engine::verify::{Report, Verdict};
 
 use super::describe;
 use crate::args::Global;
-use crate::failure::{Code, Failure};
+use crate::failure::{Code, Failure, KEY_HINT};
 use crate::output::Output;
 use crate::place;
 
@@ -42,7 +42,7 @@ enum State {
 pub(crate) fn run(global: &Global, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "doctor")?;
     let folder = place::folder(global, output)?;
-    let (findings, code) = look(&folder);
+    let (findings, code) = look(&folder, global);
     if output.json {
         output.json_object("acpdb.doctor/1", &serde_json::json!({ "path": folder, "items": findings }))?;
         return Ok(code);
@@ -67,7 +67,7 @@ pub(crate) fn run(global: &Global, output: &mut Output) -> Result<Code, Failure>
     Ok(code)
 }
 
-fn look(folder: &Path) -> (Vec<Finding>, Code) {
+fn look(folder: &Path, global: &Global) -> (Vec<Finding>, Code) {
     let mut findings = Vec::new();
     let mut add = |state, what, detail: String, next: Option<String>| {
         findings.push(Finding { state, what, detail, next });
@@ -96,6 +96,18 @@ fn look(folder: &Path) -> (Vec<Finding>, Code) {
     if let Some(mode) = open_to_others(folder) {
         let next = format!("chmod -R go-rwx {}", folder.display());
         add(State::Note, "access", format!("others may enter the folder (mode {mode:o})"), Some(next));
+    }
+    if acpdb_engine::keys::ring_ids(folder).is_ok_and(|ids| !ids.is_empty()) {
+        match crate::rings::of(folder, global.key_file.as_deref()) {
+            Ok(Some(ring)) => add(State::Ok, "encryption", format!("opened by {}", ring.name()), None),
+            Ok(None) => add(
+                State::Note,
+                "encryption",
+                "its key is not here: it can be checked and copied, and not be read".to_owned(),
+                Some(KEY_HINT.to_owned()),
+            ),
+            Err(failure) => add(State::Problem, "encryption", failure.message, Some(KEY_HINT.to_owned())),
+        }
     }
     let code = match verify_store(folder, &VerifyOptions::default()) {
         Ok(report) => log(&report, folder, &mut add),

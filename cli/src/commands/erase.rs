@@ -1,7 +1,8 @@
 //! `acpdb erase`: an item's content zeroed for good, with everything equal to it.
 
-use acpdb_engine::ids::{ItemId, StreamId};
-use acpdb_engine::{Store, store::ErasedWhy};
+use acpdb_engine::Store;
+use acpdb_engine::ids::{ItemId, Seq, StreamId};
+use acpdb_engine::store::{ErasedWhy, StreamName};
 use serde_json::json;
 
 use super::describe;
@@ -14,7 +15,14 @@ use crate::place;
 const NOT_COVERED: &str = "not covered: ids, names of tools, paths; \
      quotations inside other texts; copies outside of the store, such as backups and the host's own files";
 
+/// What shredding does not reach.
+const NOT_SHREDDED: &str = "not covered: backups made with --keys, exports, the host's own files, and what was remembered for the project or \
+     the user (acpdb memory list)";
+
 pub(crate) fn run(global: &Global, args: &Erase, output: &mut Output) -> Result<Code, Failure> {
+    if args.shred {
+        return shred(global, args, output);
+    }
     let open = if args.dry_run { place::read } else { place::write };
     let store = open(global, output)?;
     let by = args.by.clone().or_else(user).unwrap_or_else(|| "user".to_owned());
@@ -99,6 +107,81 @@ pub(crate) fn run(global: &Global, args: &Erase, output: &mut Output) -> Result<
         output.note("nothing was changed; without --dry-run it cannot be undone");
     }
     Ok(Code::Ok)
+}
+
+/// A whole session, by its key.
+fn shred(global: &Global, args: &Erase, output: &mut Output) -> Result<Code, Failure> {
+    let open = if args.dry_run { place::read } else { place::write };
+    let store = open(global, output)?;
+    if !store.is_encrypted() {
+        let failure =
+            Failure::usage(format!("{} is not encrypted: its sessions have no keys", store.root().display()));
+        return Err(failure.hint("acpdb erase ID zeroes what one item says, in this folder"));
+    }
+    let name = super::sessions::find(&store, args.session.as_deref().unwrap_or_default())?;
+    let by = args.by.clone().or_else(user).unwrap_or_else(|| "user".to_owned());
+    let reason = args.reason.as_deref().unwrap_or_default();
+    let mut rows = Vec::new();
+    for name in with_subagents(&store, name)? {
+        let row = if args.dry_run {
+            let events = store.stream_events(name.id, Seq(1), Seq::MAX)?.count() as u64;
+            Shredded { session: name.name, stream: name.id, events, recorded: None }
+        } else {
+            let done = store.shred(name.id, &by, reason)?;
+            Shredded {
+                session: name.name,
+                stream: name.id,
+                events: done.events,
+                recorded: Some(done.recorded),
+            }
+        };
+        rows.push(row);
+    }
+    if output.json {
+        output.json_object("acpdb.shred/1", &json!({ "dry_run": args.dry_run, "items": rows }))?;
+        return Ok(Code::Ok);
+    }
+    for row in &rows {
+        let shown = escape(&row.session, Escape::Line);
+        let events = describe::count(row.events, "event");
+        output.line(match row.recorded {
+            Some(seq) => {
+                format!("{shown}: shredded, on record in {seq}: its {events} cannot be read any more")
+            }
+            None => format!("{shown}: {events} would be unreadable for good"),
+        })?;
+    }
+    output.note(NOT_SHREDDED);
+    if args.dry_run {
+        output.note("nothing was changed; without --dry-run it cannot be undone");
+    }
+    Ok(Code::Ok)
+}
+
+/// A session whose key was destroyed, or would be.
+#[derive(serde::Serialize)]
+struct Shredded {
+    session: String,
+    stream: StreamId,
+    events: u64,
+    /// The event that says so.
+    recorded: Option<Seq>,
+}
+
+/// A session after all the subagents that it started: what they were told is of the session, and one that is left half way still has its name.
+fn with_subagents(store: &Store, session: StreamName) -> Result<Vec<StreamName>, Failure> {
+    let names = store.stream_names()?;
+    let mut found = vec![session];
+    let mut next = 0;
+    while let Some(parent) = found.get(next).map(|name| name.id) {
+        let children = names.iter().filter(|name| name.parent == Some(parent));
+        let new: Vec<StreamName> =
+            children.filter(|name| found.iter().all(|known| known.id != name.id)).cloned().collect();
+        found.extend(new);
+        next += 1;
+    }
+    found.reverse();
+    Ok(found)
 }
 
 /// The item that is meant: of a call's end the call, of an event that made no item the event.

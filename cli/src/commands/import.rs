@@ -243,7 +243,7 @@ fn follow(
     let store = place::open_redacting(global, &args.redact, output)?;
     let known = KnownFiles::of(&store, how(global, args, (format, &options)));
     let every = Duration::from_secs(u64::from(args.every));
-    follow::run(store, known, Plan { roots, format, options, every }, output)?;
+    follow::run(store, known, Plan { roots, format, options, every, sign: global.settings.sign }, output)?;
     Ok(Code::Ok)
 }
 

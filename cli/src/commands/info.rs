@@ -28,12 +28,19 @@ pub(crate) fn run(global: &Global, args: &Info, output: &mut Output) -> Result<C
     field("id", info.id.to_hex())?;
     field("format", info.format_version.to_string())?;
     field("head", format!("{}, {}", info.head, describe::count(info.head.get(), "event")))?;
-    field("streams", format!("{} ({})", info.stream_count, describe::count(info.session_count, "session")))?;
+    let sessions =
+        info.session_count.map_or("how many of them sessions, only its key tells".to_owned(), |count| {
+            describe::count(count, "session")
+        });
+    field("streams", format!("{} ({sessions})", info.stream_count))?;
     field(
         "log",
         format!("{} in {}", describe::bytes(info.log_bytes), describe::count(info.segment_count, "segment")),
     )?;
     field("index", info.index.clone())?;
+    if info.encrypted {
+        field("encrypted", "yes, each session under a key of its own".to_owned())?;
+    }
     if info.erasing {
         field("erasure", place::ERASING.to_owned())?;
     }

@@ -1,12 +1,14 @@
 //! `acpdb key`: make a key, show its public part, believe those of others.
 
+use std::path::Path;
+
 use acpdb_proof::origin;
 use serde_json::json;
 
 use crate::args::{Global, Key, KeyAct};
 use crate::failure::{Code, Failure};
 use crate::output::Output;
-use crate::{keys, place};
+use crate::{keys, place, rings};
 
 pub(crate) fn run(global: &Global, args: &Key, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "key")?;
@@ -22,6 +24,7 @@ pub(crate) fn run(global: &Global, args: &Key, output: &mut Output) -> Result<Co
                 );
             }
         }
+        KeyAct::Rotate { to, to_passphrase } => rotate(global, to.as_deref(), *to_passphrase, output)?,
         KeyAct::Show { name } => {
             let key = keys::signer(name)?;
             let store = place::read(global, output)?.id();
@@ -37,6 +40,39 @@ pub(crate) fn run(global: &Global, args: &Key, output: &mut Output) -> Result<Co
         KeyAct::Trust { key, remove } => trust(key.as_deref(), *remove, output)?,
     }
     Ok(Code::Ok)
+}
+
+/// Wraps the keys of all streams by another key. One that was interrupted goes on with the key that it had begun with.
+fn rotate(
+    global: &Global,
+    to: Option<&Path>,
+    by_passphrase: bool,
+    output: &mut Output,
+) -> Result<(), Failure> {
+    let store = place::write(global, output)?;
+    if !store.is_encrypted() {
+        let failure = Failure::usage(format!("{} is not encrypted: it has no keys", store.root().display()));
+        return Err(failure.hint("acpdb init --encrypt makes a store that is"));
+    }
+    let begun = if to.is_none() && !by_passphrase { rings::begun(store.root())? } else { None };
+    let (ring, name) = match begun {
+        Some(ring) => {
+            let name = ring.name();
+            (ring, name)
+        }
+        None => rings::new(to, by_passphrase.then_some(rings::NEW_PASSPHRASE))?,
+    };
+    let count = store.rotate_keys(&ring)?;
+    store.close()?;
+    if output.json {
+        output.json_object("acpdb.key_rotate/1", &json!({ "keys": count, "key": name }))?;
+        return Ok(());
+    }
+    output.line(format!("{} wrapped anew; the key is {name}", super::describe::count(count, "key")))?;
+    output.note(
+        "keep a copy of it elsewhere; the key of before still opens backups that were made with --keys",
+    );
+    Ok(())
 }
 
 fn trust(key: Option<&str>, remove: bool, output: &mut Output) -> Result<(), Failure> {

@@ -16,6 +16,9 @@ use crate::place;
 /// How long one wait for the next commit lasts; each is followed by another.
 const FOLLOW_WAIT: Duration = Duration::from_secs(60);
 
+/// Terminals below this width show no times.
+const NARROW: usize = 80;
+
 pub(crate) fn run(global: &Global, args: &Log, output: &mut Output) -> Result<Code, Failure> {
     let mut filter = args.ask.filter()?;
     if let Some(kind) = &args.kind {
@@ -157,6 +160,10 @@ fn print(recorded: &Recorded, names: &describe::StreamNames, output: &mut Output
     let seq = output.paint(describe::SEQ, &format!("{:>7}", recorded.seq.to_string()));
     let text = describe::payload(&recorded.event.payload);
     let text = output.recorded(&text, crate::output::Escape::Line).into_owned();
-    let time = describe::time_if_any(names.time(recorded));
-    output.line(super::lines::cut(&format!("{seq}  {time}  {name:<12} {kind:<20} {text}"), output))
+    // Where there is little room, what happened counts more than when.
+    let time = match describe::time_if_any(names.time(recorded)) {
+        _ if output.width < NARROW && !output.tabs => String::new(),
+        time => format!("{time}  "),
+    };
+    output.line(super::lines::cut(&format!("{seq}  {time}{name:<12} {kind:<20} {text}"), output))
 }

@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
+use acpdb_engine::Error;
 use acpdb_engine::store::{MergeOptions, MergeReport, ParcelSource, Take};
-use acpdb_engine::{Error, Store};
 use acpdb_hosts::import::{self, ImportError, Limits, ParcelReader};
 use serde::Serialize;
 
@@ -26,7 +26,7 @@ pub(crate) fn run(global: &Global, args: &Merge, output: &mut Output) -> Result<
             "name the folder with acpdb.json in it, or the project's folder above .acpdb".to_owned()
         }));
     }
-    let mut other = Store::builder(&folder).registry(acpdb_hosts::registry()).read_only().open()?;
+    let mut other = place::builder(&folder, global)?.read_only().open()?;
     let store = place::open_redacting(global, &args.redact, output)?;
     let report = store.merge(&mut other, MergeOptions { erase: args.erase })?;
     store.close()?;

@@ -29,6 +29,7 @@ pub(crate) mod hook;
 pub(crate) mod hosts;
 pub(crate) mod import;
 pub(crate) mod info;
+pub(crate) mod init;
 pub(crate) mod kept;
 pub(crate) mod key;
 pub(crate) mod lines;

@@ -116,6 +116,10 @@ fn words(global: &Global, args: &ServiceInstall, output: &Output) -> Result<Vec<
     let store = std::path::absolute(&folder)
         .map_err(|error| Failure::io("name", &folder.display().to_string(), &error))?;
     let mut words = vec![plain(&own)?, "--quiet".to_owned(), "--db".to_owned(), plain(&store)?];
+    if let Some(file) = &global.key_file {
+        let failed = |error| Failure::io("name", &file.display().to_string(), &error);
+        words.extend(["--key-file".to_owned(), plain(&std::path::absolute(file).map_err(failed)?)?]);
+    }
     words.extend(["import", "--follow"].map(str::to_owned));
     for host in &args.hosts {
         words.extend(["--host".to_owned(), host.clone()]);

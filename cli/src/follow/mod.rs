@@ -72,6 +72,8 @@ pub(crate) struct Plan {
     pub(crate) options: Options,
     /// Pause between looks at all files.
     pub(crate) every: Duration,
+    /// How often a checkpoint is signed.
+    pub(crate) sign: Option<crate::settings::Every>,
 }
 
 /// A file that is open.
@@ -214,6 +216,9 @@ impl Follower<'_> {
             }
         }
         kept::leave_with(&mut self.known, &self.store);
+        if let Some(every) = self.plan.sign {
+            crate::commands::checkpoint::sign_if_due(&self.store, every, self.output);
+        }
         Ok(Instant::now() + self.plan.every.max(start.elapsed() * if is_first { 0 } else { LOOK_FACTOR }))
     }
 

@@ -11,7 +11,7 @@ use std::sync::Mutex;
 use argon2::{Algorithm, Argon2, Params, Version};
 use zeroize::Zeroizing;
 
-use super::clock::Entropy;
+use super::clock::{Entropy as _, SystemEntropy};
 use crate::codec::{DataKey, NONCE_BYTES};
 use crate::ids::StoreId;
 
@@ -120,10 +120,10 @@ impl FileKeyRing {
     ///
     /// # Errors
     /// If there is a file already, or it cannot be written.
-    pub fn create(path: &Path, entropy: &dyn Entropy) -> io::Result<Self> {
+    pub fn create(path: &Path) -> io::Result<Self> {
         use std::io::Write as _;
         let mut key = Zeroizing::new([0; 32]);
-        entropy.fill(&mut *key)?;
+        SystemEntropy.fill(&mut *key)?;
         let digits: Zeroizing<String> =
             Zeroizing::new(key.iter().map(|byte| format!("{byte:02x}")).collect());
         let mut options = std::fs::OpenOptions::new();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::codec::{FORMAT_VERSION, Frame};
+use crate::codec::{FORMAT_VERSION, Frame, Sight};
 use crate::error::Error;
 use crate::event::{Payload, Scope};
 use crate::fold::{State, StreamFacts};
@@ -85,8 +85,8 @@ pub struct StoreInfo {
     pub head: Seq,
     /// Streams, the store's own included.
     pub stream_count: u64,
-    /// Sessions among them, subagents included.
-    pub session_count: u64,
+    /// Sessions among them, subagents included. `None`: the store is encrypted, and its key was not given.
+    pub session_count: Option<u64>,
     /// Segment files.
     pub segment_count: u64,
     /// Bytes of the log.
@@ -95,12 +95,15 @@ pub struct StoreInfo {
     pub quarantine_bytes: u64,
     /// Whether the index is used, and if not, why.
     pub index: String,
+    /// Whether its streams are sealed, each under a key of its own.
+    pub encrypted: bool,
     /// Whether an erasure was begun and has not ended.
     pub erasing: bool,
 }
 
 impl Store {
-    /// Every stream by its names, in order of first events. The store's own stream is left out.
+    /// Every stream by its names, in order of first events. The store's own stream is left out, and so are those that were shredded, whose
+    /// names cannot be read.
     ///
     /// Cost: one look at the first event of each stream.
     ///
@@ -155,6 +158,9 @@ impl Store {
             if let Some(frame) = frame
                 && let Some(event) = frame.events().find(|event| event.envelope.stream == stream)
             {
+                if event.sight == Sight::Shredded {
+                    continue;
+                }
                 let recorded = inner.decode(&frame, &event)?;
                 name.began = match recorded.event.host_time {
                     None => dating(std::slice::from_ref(&frame), stream, Seq::MAX)?.first(),
@@ -333,7 +339,11 @@ impl Store {
     /// If the log cannot be read.
     pub fn info(&self) -> Result<StoreInfo, Error> {
         let head = self.inner.catch_up_locator()?;
-        let names = self.stream_names()?;
+        let sessions = match self.stream_names() {
+            Ok(names) => Some(names.iter().filter(|name| name.scope == Scope::Session).count() as u64),
+            Err(Error::Locked { .. }) => None,
+            Err(error) => return Err(error),
+        };
         let (segment_count, log_bytes) = self.inner.files("log", ".seg")?;
         let (_, quarantine_bytes) = self.inner.files("quarantine", "")?;
         Ok(StoreInfo {
@@ -341,12 +351,13 @@ impl Store {
             path: self.inner.root.clone(),
             format_version: FORMAT_VERSION,
             head,
-            stream_count: names.len() as u64 + 1,
-            session_count: names.iter().filter(|name| name.scope == Scope::Session).count() as u64,
+            stream_count: self.inner.stream_places()?.len() as u64,
+            session_count: sessions,
             segment_count,
             log_bytes,
             quarantine_bytes,
             index: self.inner.index_state(),
+            encrypted: self.is_encrypted(),
             erasing: self.inner.log.is_erasing()?,
         })
     }

@@ -31,11 +31,20 @@ pub struct ShredReport {
     pub stream: StreamId,
     /// The event that records it.
     pub recorded: Seq,
-    /// Events of the stream, whose payloads nobody can read any more.
+    /// Events of the stream, whose payloads cannot be read any more.
     pub events: u64,
     /// What changed on the disk.
     #[serde(flatten)]
     pub figures: ErasedFigures,
+}
+
+/// The ids of the key rings that wrap the keys of the store in a folder, without opening it: the ring that opens the store first, then others
+/// while [`Store::rotate_keys`] was interrupted. Nothing if there is no store, or it is not encrypted.
+///
+/// # Errors
+/// If the folder cannot be read.
+pub fn ring_ids(folder: &Path) -> std::io::Result<Vec<[u8; 16]>> {
+    crate::log::ring_ids(&FileStorage::new(folder))
 }
 
 impl Store {
@@ -84,7 +93,7 @@ impl Store {
         let erasing = inner.log.begin_erasing()?;
         let mut found = Found { recorded: None, rows: Vec::new(), events: 0 };
         if let Err(error) = inner.record_shredding(stream, (&by, &reason), &mut found) {
-            // After a failed sync nobody knows whether it is on record: then the note stays, and the next opening looks.
+            // After a failed sync it is not known whether it is on record: then the note stays, and the next opening looks.
             if found.recorded.is_none() && !matches!(error, Error::Poisoned) {
                 erasing.give_up();
             }

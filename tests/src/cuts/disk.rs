@@ -102,6 +102,12 @@ impl Disk {
         self.kind
     }
 
+    /// The bytes of the disk itself.
+    #[must_use]
+    pub fn image(&self) -> &Path {
+        &self.image
+    }
+
     /// Where it is mounted.
     #[must_use]
     pub fn place(&self) -> &Path {

@@ -219,6 +219,13 @@ pub(crate) fn answers() -> Answers {
     for line in [
         "erase call-test-1 --session s1 --dry-run",
         "erase call-test-1 --session s1 --reason leaked",
+        "init",
+        "--db vault init --encrypt",
+        "--db vault merge store",
+        "--db vault key rotate",
+        "--db vault info",
+        "--db vault erase --session s1 --shred --reason leaked --dry-run",
+        "--db vault erase --session s1 --shred --reason leaked",
         "log --last 1",
         "context s1",
         "info --space",

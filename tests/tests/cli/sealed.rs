@@ -1,0 +1,241 @@
+//! Encrypted stores at the command line: nothing in plain in any file, clear words when a key is missing, and shredding.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use super::world::{FEED, Ran, SESSION, World, contents};
+
+/// Words of the bundled session and of what is fed, none of which may lie in a file.
+const SECRETS: [&str; 6] = ["clampLimit", "shop-api", "routes.ts", "customer", "e38a074a-4e13", "toolu_"];
+
+/// A world whose store is encrypted and holds the bundled session.
+fn sealed() -> World {
+    let world = World::new();
+    world.run(&["init", "--encrypt"]).ok();
+    world.run(&["import", SESSION]).ok();
+    world
+}
+
+/// The key of the only store that was made in this world.
+fn key(world: &World) -> PathBuf {
+    let folder = world.path("home/.config/acpdb/keys").read_dir().unwrap();
+    let mut files = folder.map(|entry| entry.unwrap().path());
+    files.find(|path| path.extension().is_some_and(|end| end == "store-key")).unwrap()
+}
+
+/// A run as by another user of the machine, who may read the folder and has no key.
+fn stranger(world: &World, arguments: &[&str]) -> Ran {
+    with(world, arguments, &[])
+}
+
+/// A run without the home that has the key, with variables.
+fn with(world: &World, arguments: &[&str], variables: &[(&str, &str)]) -> Ran {
+    let mut command = world.command();
+    command.args(arguments).env("HOME", world.path("another"));
+    for (name, value) in variables {
+        command.env(name, value);
+    }
+    super::world::finish(command, b"")
+}
+
+#[track_caller]
+fn assert_hidden(folder: &Path) {
+    for (path, bytes) in contents(folder) {
+        for secret in SECRETS {
+            let is_there = bytes.windows(secret.len()).any(|part| part == secret.as_bytes());
+            assert!(!is_there, "{} holds {secret:?}", path.display());
+        }
+    }
+}
+
+/// Saved folds, rows of sessions, states of importers and names in the index are all made of what is sealed.
+#[test]
+fn no_verb_leaves_a_word_in_plain_in_the_store() {
+    let world = sealed();
+    world.run_with(&["append", "--stdin"], FEED).ok();
+    for line in [
+        "sessions",
+        "sessions --all",
+        "context latest",
+        "history latest",
+        "stats",
+        "cost",
+        "search clampLimit",
+        "log",
+        "list",
+        "todo list",
+        "explain #297",
+        "show #297",
+        "hosts",
+        "reindex",
+        "seal --all",
+        "head",
+        "key new",
+        "checkpoint sign",
+        "verify --deep",
+        "info --space",
+        "export html -o page.html",
+        "sessions",
+        "simulate latest",
+        "doctor",
+        "backup copy",
+        "context discard g_a8834 --session e38a",
+        "undo --session e38a",
+        "fork e38a",
+        "scan",
+        "memory list",
+        "policy show",
+    ] {
+        let words: Vec<&str> = line.split(' ').collect();
+        let ran = world.run(&words);
+        assert!([0, 1].contains(&ran.code), "{line}: {} {}{}", ran.code, ran.text(), ran.err);
+    }
+    assert!(world.run(&["search", "clampLimit"]).ok().contains("clampLimit"));
+    // A second run of an importer adds nothing, although it left no state.
+    assert!(world.run(&["import", SESSION]).ok().contains("nothing new"));
+    assert_hidden(&world.path("store"));
+    assert_hidden(&world.path("copy"));
+}
+
+#[test]
+fn without_its_key_a_store_is_checked_and_copied_and_not_read() {
+    let world = sealed();
+    for line in ["sessions", "context latest", "list", "search clampLimit", "export html -o page.html"] {
+        let words: Vec<&str> = line.split(' ').collect();
+        let ran = stranger(&world, &words);
+        ran.says(9, &["key", "--key-file", "acpdb help encryption"]);
+        assert!(ran.out.is_empty(), "{line}: {}", ran.text());
+    }
+    for line in ["verify", "head", "backup copy", "info", "doctor"] {
+        let words: Vec<&str> = line.split(' ').collect();
+        stranger(&world, &words).ok();
+    }
+    stranger(&world, &["append", "--stdin"]).ok();
+    let mut command = world.command();
+    command.args(["append", "--stdin"]).env("HOME", world.path("another"));
+    super::world::finish(command, FEED.as_bytes()).says(9, &["key"]);
+    // The file of the key, wherever it is.
+    let path = world.path("elsewhere.key");
+    std::fs::rename(key(&world), &path).unwrap();
+    let told = path.to_str().unwrap();
+    world.run(&["sessions"]).says(9, &["--key-file"]);
+    world.run(&["sessions", "--key-file", told]).ok();
+    with(&world, &["sessions"], &[("ACPDB_KEY_FILE", told)]).ok();
+    // A copy needs the folder of keys, which it has only if asked.
+    world.run(&["--key-file", told, "--db", "copy", "sessions"]).says(9, &["key"]);
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
+    world.run(&["sessions", "--key-file", told]).says(9, &["chmod 600", "key rotate"]);
+    world.write("wrong.key", "acpdb-key-1 00");
+    std::fs::set_permissions(world.path("wrong.key"), std::fs::Permissions::from_mode(0o600)).unwrap();
+    world.run(&["sessions", "--key-file", "wrong.key"]).says(9, &["64 hex digits"]);
+    world.run(&["sessions", "--key-file", "none.key"]).says(9, &["none.key"]);
+}
+
+#[test]
+fn a_passphrase_opens_what_it_was_given_for() {
+    let world = World::new();
+    let says =
+        |arguments: &[&str], passphrase: &str| with(&world, arguments, &[("ACPDB_PASSPHRASE", passphrase)]);
+    says(&["init", "--encrypt", "--passphrase"], "short").says(2, &["8 bytes"]);
+    says(&["init", "--encrypt", "--passphrase"], "").says(2, &["no terminal", "ACPDB_PASSPHRASE"]);
+    assert!(!world.path("store").exists());
+    says(&["init", "--encrypt", "--passphrase"], "correct horse").ok();
+    says(&["import", SESSION], "correct horse").ok();
+    assert!(says(&["sessions"], "correct horse").ok().contains("e38a"));
+    says(&["sessions"], "correct house").says(9, &["the passphrase is key"]);
+    stranger(&world, &["sessions"]).says(9, &["ACPDB_PASSPHRASE"]);
+    let both = [("ACPDB_PASSPHRASE", "correct horse"), ("ACPDB_NEW_PASSPHRASE", "battery staple")];
+    with(&world, &["key", "rotate", "--to-passphrase"], &both).ok();
+    says(&["sessions"], "correct horse").says(9, &[]);
+    says(&["sessions"], "battery staple").ok();
+    assert_hidden(&world.path("store"));
+}
+
+#[test]
+fn a_shredded_session_is_in_no_copy_without_its_keys() {
+    let world = sealed();
+    world.run_with(&["append", "--stdin"], FEED).ok();
+    world.run(&["key", "new"]).ok();
+    world.run(&["checkpoint", "sign"]).ok();
+    world.run(&["prove", "#297", "-o", "event.tlog-proof"]).ok();
+    world.run(&["backup", "bare"]).ok();
+    world.run(&["backup", "whole", "--keys"]).ok();
+    let shred = ["erase", "--session", "e38a", "--shred", "--reason", "asked for"];
+    assert!(world.run(&[&shred[..], &["--dry-run"]].concat()).ok().contains("would be unreadable"));
+    world.run(&["erase", "--session", "absent", "--shred", "--reason", "x"]).says(7, &[]);
+    let said = world.run(&shred).ok();
+    assert!(said.contains("shredded, on record in"), "{said}");
+    world.run(&["context", "e38a"]).says(7, &[]);
+    let rows = world.run(&["sessions"]).ok();
+    assert!(!rows.contains("e38a"), "{rows}");
+    assert_eq!(world.run(&["search", "clampLimit"]).code, 1);
+    world.run(&["check", "event.tlog-proof"]).ok();
+    world.assert_sound();
+    // What else is in the store is there, and more can be recorded.
+    world.run_with(&["append", "--stdin"], FEED).ok();
+    // The same host file again does not bring it back.
+    world.run(&["import", SESSION]).says(1, &["shredded"]);
+    let read = |folder: &str| world.run(&["--db", folder, "context", "e38a"]);
+    read("bare").says(9, &[]);
+    // That is why keys are not in a backup by themselves.
+    read("whole").ok();
+    // The keys that are left do not open it either.
+    std::fs::remove_dir_all(world.path("bare/keys")).ok();
+    let mut copy = std::process::Command::new("cp");
+    assert!(
+        copy.arg("-a").arg(world.path("store/keys")).arg(world.path("bare/keys")).status().unwrap().success()
+    );
+    assert_ne!(read("bare").code, 0);
+    assert_hidden(&world.path("bare"));
+}
+
+#[test]
+fn keys_are_wrapped_anew_and_an_interruption_is_gone_on_with() {
+    let world = sealed();
+    world.run_with(&["append", "--stdin"], FEED).ok();
+    let old = key(&world);
+    let before = contents(&world.path("store/keys"));
+    assert!(before.len() >= 3, "{before:?}");
+    let said = world.run(&["key", "rotate"]).ok();
+    assert!(said.contains("keys wrapped anew"), "{said}");
+    world.run(&["sessions", "--key-file", old.to_str().unwrap()]).says(9, &["wrapped by key"]);
+    // As if it had stopped after the first: the store's own key comes last.
+    let own = "0".repeat(32);
+    for (path, bytes) in before.iter().filter(|(path, _)| path.to_str().unwrap().contains(&own)) {
+        std::fs::write(path, bytes).unwrap();
+    }
+    assert_ne!(world.run(&["sessions"]).code, 0);
+    let count = world.path("home/.config/acpdb/keys").read_dir().unwrap().count();
+    world.run(&["key", "rotate"]).ok();
+    world.run(&["sessions"]).ok();
+    assert_eq!(
+        world.path("home/.config/acpdb/keys").read_dir().unwrap().count(),
+        count,
+        "no third key was made"
+    );
+    std::fs::remove_file(old).unwrap();
+    world.run(&["context", "latest"]).ok();
+    world.run(&["key", "rotate", "--to", "mine.key"]).ok();
+    world.run(&["context", "latest", "--key-file", "mine.key"]).ok();
+}
+
+#[test]
+fn what_is_asked_of_the_wrong_store_says_so() {
+    let world = World::fed();
+    world.run(&["init"]).ok();
+    world.run(&["init", "--encrypt"]).says(5, &["is not encrypted", "acpdb --db NEW merge"]);
+    world.run(&["key", "rotate"]).says(2, &["not encrypted"]);
+    world.run(&["erase", "--session", "latest", "--shred", "--reason", "x"]).says(2, &["not encrypted"]);
+    world.run(&["backup", "copy", "--keys"]).says(2, &["not encrypted"]);
+    world.run(&["--db", "other", "init", "--key-file", "k"]).says(2, &["--encrypt"]);
+    // A key that a plain store does not need is no fault: the variable may stand for other stores.
+    world.run(&["sessions", "--key-file", "none"]).ok();
+    world.run(&["--db", "vault", "init", "--encrypt"]).ok();
+    assert!(world.run(&["--db", "vault", "init", "--encrypt"]).ok().contains("already"));
+    world.run(&["--db", "vault", "merge", "store"]).ok();
+    let texts = |list: String| {
+        list.lines().map(|line| line.split_once('\t').unwrap().1.to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(texts(world.run(&["--db", "vault", "list"]).ok()), texts(world.list()));
+    assert!(world.run(&["--db", "vault", "info"]).ok().contains("encrypted"));
+}
