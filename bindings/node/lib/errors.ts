@@ -63,6 +63,10 @@ export class ReplacedError extends AcpdbError {
 export class ForkedError extends AcpdbError {
   static override readonly code = "forked";
 }
+/** A key is needed and cannot be had: none was given, it is another one, or its file is lost. */
+export class LockedError extends AcpdbError {
+  static override readonly code = "locked";
+}
 /** The folder is on a file system whose locks and syncs cannot be relied on. Use a local disk. */
 export class UntrustedFileSystemError extends AcpdbError {
   static override readonly code = "untrusted_file_system";
@@ -99,7 +103,7 @@ export class StorageError extends AcpdbError {
 const classes: Record<string, typeof AcpdbError> = Object.fromEntries(
   [
     AmbiguousError, BusyError, ClosedError, CorruptError, ErasedError, ForkedError, HeadMovedError, InvalidError,
-    NewerFormatError, NoSpaceError, NotAStoreError, NotFoundError, PoisonedError, ReadOnlyError, RejectedError,
+    LockedError, NewerFormatError, NoSpaceError, NotAStoreError, NotFoundError, PoisonedError, ReadOnlyError, RejectedError,
     ReplacedError, RolledBackError, StorageError, TooLargeError, UntrustedFileSystemError, UpgradedError,
   ].map((each) => [each.code, each]),
 );

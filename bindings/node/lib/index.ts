@@ -12,8 +12,8 @@
 export { Entry, Part, type Parts } from "./entry.js";
 export {
   AcpdbError, AmbiguousError, BusyError, ClosedError, CorruptError, ErasedError, ForkedError, HeadMovedError, InvalidError,
-  NewerFormatError, NoSpaceError, NotAStoreError, NotFoundError, PoisonedError, ReadOnlyError, RejectedError, ReplacedError,
-  RolledBackError, StorageError, TooLargeError, UntrustedFileSystemError, UpgradedError,
+  LockedError, NewerFormatError, NoSpaceError, NotAStoreError, NotFoundError, PoisonedError, ReadOnlyError, RejectedError,
+  ReplacedError, RolledBackError, StorageError, TooLargeError, UntrustedFileSystemError, UpgradedError,
 } from "./errors.js";
 export type { Receipt } from "./native.js";
 export { Session, Step, Ticket, type AtOption, type ServeOptions, type Served } from "./session.js";

@@ -14,6 +14,7 @@ const at = { at: none };
 export const defaults = {
   open: {
     readOnly: false, create: true, durability: "sync", lockWait: 5.0, index: true, redact: false, anyFileSystem: false,
+    keyFile: none, passphrase: none,
   },
   verify: { deep: false },
   lint: { model: none, previous: none },

@@ -295,7 +295,7 @@ export interface StoreInfo {
   format_version: number;
   head: number;
   stream_count: number;
-  session_count: number;
+  session_count: number | null;
   segment_count: number;
   log_bytes: number;
   quarantine_bytes: number;

@@ -256,6 +256,10 @@ export interface OpenOptions {
   /** Takes secrets out of what is recorded. */
   redact?: boolean;
   anyFileSystem?: boolean;
+  /** The file with the key of an encrypted store; a store that is made with it is encrypted. */
+  keyFile?: string | URL;
+  /** Instead of it: the passphrase. */
+  passphrase?: string;
 }
 
 function folder(path: unknown): string {
@@ -269,7 +273,8 @@ function folder(path: unknown): string {
 export async function open(path: string | URL, options?: OpenOptions): Promise<Store> {
   const it = read("open", options);
   const lockWait = duration("lockWait", it.lockWait);
-  const opening = snake({ path: folder(path), ...it, lockWait });
+  const keyFile = it.keyFile === undefined ? undefined : folder(it.keyFile);
+  const opening = snake({ path: folder(path), ...it, lockWait, keyFile });
   return new Store(await settled(native.openStore(JSON.stringify(opening))));
 }
 

@@ -37,10 +37,22 @@ impl Store {
         index: bool,
         redact: bool,
         any_file_system: bool,
+        key_file: Option<PathBuf>,
+        passphrase: Option<String>,
     ) -> PyResult<Self> {
         let durability = durability.to_owned();
-        let opening =
-            Opening { path, read_only, create, durability, lock_wait, index, redact, any_file_system };
+        let opening = Opening {
+            path,
+            read_only,
+            create,
+            durability,
+            lock_wait,
+            index,
+            redact,
+            any_file_system,
+            key_file,
+            passphrase,
+        };
         Ok(Self { held: Held::new(py.detach(|| opening.open()).or_raise()?) })
     }
 

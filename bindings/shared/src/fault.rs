@@ -54,6 +54,7 @@ const fn code(error: &Error) -> &'static str {
         Error::Corrupt { .. } => "corrupt",
         Error::RolledBack { .. } => "rolled_back",
         Error::Erased { .. } => "erased",
+        Error::Locked { .. } => "locked",
         Error::Io { .. } => "storage",
         _ => "error",
     }

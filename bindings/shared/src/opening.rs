@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use acpdb_engine::keys::{FileKeyRing, KeyRing, PassphraseKeyRing};
 use acpdb_engine::{Durability, Store};
 use serde::Deserialize;
 
@@ -29,6 +30,10 @@ pub struct Opening {
     pub redact: bool,
     /// Also on file systems whose locks and syncs are not known to hold.
     pub any_file_system: bool,
+    /// The file with the key of an encrypted store; a store that is made with it is encrypted.
+    pub key_file: Option<PathBuf>,
+    /// Instead of it: the passphrase.
+    pub passphrase: Option<String>,
 }
 
 impl Opening {
@@ -58,6 +63,25 @@ impl Opening {
                 acpdb_hosts::redact::Rules::usual().map_err(|error| Fault::invalid(error.to_string()))?;
             builder = builder.redactor(Arc::new(rules));
         }
+        if let Some(ring) = ring(self.key_file, self.passphrase)? {
+            builder = builder.keys(ring);
+        }
         Ok(builder.open()?)
+    }
+}
+
+/// What opens the keys of an encrypted store, if it is told.
+fn ring(key_file: Option<PathBuf>, passphrase: Option<String>) -> Result<Option<Arc<dyn KeyRing>>, Fault> {
+    match (key_file, passphrase) {
+        (None, None) => Ok(None),
+        (Some(path), None) => match FileKeyRing::open(&path) {
+            Ok(ring) => Ok(Some(Arc::new(ring))),
+            Err(error) => Err(Fault::new("locked", format!("the key {}: {error}", path.display()))),
+        },
+        (None, Some(text)) => {
+            let ring = PassphraseKeyRing::new(&text).map_err(|error| Fault::invalid(error.to_string()))?;
+            Ok(Some(Arc::new(ring)))
+        }
+        (Some(_), Some(_)) => Err(Fault::invalid("key_file or passphrase, not both")),
     }
 }

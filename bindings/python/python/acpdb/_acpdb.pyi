@@ -203,6 +203,8 @@ class Store:
         index: bool,
         redact: bool,
         any_file_system: bool,
+        key_file: str | os.PathLike[str] | None,
+        passphrase: str | None,
     ) -> Store: ...
     def close(self) -> None: ...
     @property

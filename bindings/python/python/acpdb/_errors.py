@@ -97,6 +97,12 @@ class ForkedError(Error):
     code = "forked"
 
 
+class LockedError(Error):
+    """A key is needed and cannot be had: none was given, it is another one, or its file is lost."""
+
+    code = "locked"
+
+
 class UntrustedFileSystemError(Error):
     """The folder is on a file system whose locks and syncs cannot be relied on. Use a local disk."""
 

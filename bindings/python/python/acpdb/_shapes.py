@@ -321,7 +321,7 @@ class StoreInfo(TypedDict):
     format_version: int
     head: int
     stream_count: int
-    session_count: int
+    session_count: int | None
     segment_count: int
     log_bytes: int
     quarantine_bytes: int

@@ -260,11 +260,15 @@ def open(
     index: bool = True,
     redact: bool = False,
     any_file_system: bool = False,
+    key_file: str | os.PathLike[str] | None = None,
+    passphrase: str | None = None,
 ) -> Store:
     """Opens the store in a folder, making or recovering it as needed.
 
     With `durability="os"` an append returns before the disk has it. `lock_wait` is how many seconds an append waits for another
     process. `redact` takes secrets out of what is recorded. `read_only` changes nothing in the folder.
+
+    `key_file` or `passphrase` opens an encrypted store, and encrypts one that is made. `acpdb init --encrypt` makes such a file, too.
 
     >>> import acpdb, tempfile
     >>> with acpdb.open(tempfile.mkdtemp()) as store:
@@ -274,7 +278,7 @@ def open(
     'hello'
     """
     native = NativeStore(
-        path, read_only, create, durability, lock_wait, index, redact, any_file_system
+        path, read_only, create, durability, lock_wait, index, redact, any_file_system, key_file, passphrase
     )
     return Store(native)
 
