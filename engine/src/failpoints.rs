@@ -56,15 +56,13 @@ mod switch {
         ENABLED.store(point.map_or(0, |point| point as u8), Ordering::SeqCst);
     }
 
-    pub(crate) fn is_enabled(point: Failpoint) -> bool {
+    pub fn is_enabled(point: Failpoint) -> bool {
         ENABLED.load(Ordering::Relaxed) == point as u8
     }
 }
 
 #[cfg(any(test, feature = "testing"))]
-pub use switch::enable;
-#[cfg(any(test, feature = "testing"))]
-pub(crate) use switch::is_enabled;
+pub use switch::{enable, is_enabled};
 
 /// Every failpoint is off.
 #[cfg(not(any(test, feature = "testing")))]
