@@ -175,6 +175,7 @@ impl KnownFiles {
             known_count: counts.facts,
             bytes: stamp.bytes,
             is_unchanged: true,
+            shredded_count: 0,
         })))
     }
 

@@ -4,13 +4,15 @@
 //! paths -> files -> format (content first) -> hosts::import::read -> batches -> store.commit, some MB at a time
 //! ```
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufReader, Read as _, Seek as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use acpdb_engine::ids::StreamId;
 use acpdb_engine::store::{MergeOptions, MergeReport};
-use acpdb_engine::{Atomicity, Batch, Error, Store};
+use acpdb_engine::{Atomicity, Batch, Error, Store, StreamInfo};
 use acpdb_hosts::import::{self, Format, ImportError, ImportReport, Limits, Options, OwnExport, SinkStop};
 use acpdb_hosts::sqlite;
 
@@ -32,6 +34,8 @@ pub(crate) struct FileReport {
     pub(crate) event_count: u64,
     /// Facts that were known.
     pub(crate) known_count: u64,
+    /// Sessions that were shredded here, and are not recorded again.
+    pub(crate) shredded_count: u64,
     /// Bytes of the file as it is stored.
     pub(crate) bytes: u64,
     /// It was not read: it is as it was at an earlier import.
@@ -373,13 +377,24 @@ pub(crate) struct Gather<'s> {
     pub(crate) events: u64,
     /// Facts that were known.
     known: u64,
+    /// Streams of an encrypted store that were looked at, and whether each was shredded.
+    streams: BTreeMap<StreamId, bool>,
     /// Why nothing more can be recorded.
     pub(crate) error: Option<Error>,
 }
 
 impl<'s> Gather<'s> {
     pub(crate) fn new(store: &'s Store) -> Self {
-        Self { store, batches: Vec::new(), bytes: 0, count: 0, events: 0, known: 0, error: None }
+        Self {
+            store,
+            batches: Vec::new(),
+            bytes: 0,
+            count: 0,
+            events: 0,
+            known: 0,
+            streams: BTreeMap::new(),
+            error: None,
+        }
     }
 
     /// Records what is left, and says what became of the file at `path`.
@@ -402,9 +417,21 @@ impl<'s> Gather<'s> {
             report,
             event_count: self.events,
             known_count: self.known,
+            shredded_count: self.streams.values().filter(|is_shredded| **is_shredded).count() as u64,
             bytes,
             is_unchanged: false,
         })
+    }
+
+    /// Whether the session of a batch was shredded here: its host may still have it, and it stays out.
+    fn is_shredded(&mut self, info: &StreamInfo) -> bool {
+        if !self.store.is_encrypted() {
+            return false;
+        }
+        let stream = self.store.recorded_info(info).id();
+        let store = self.store;
+        // What cannot be told is an error as soon as something is recorded.
+        *self.streams.entry(stream).or_insert_with(|| store.is_shredded(stream).unwrap_or(false))
     }
 
     /// Records what is gathered.
@@ -427,6 +454,11 @@ impl<'s> Gather<'s> {
 
 impl import::Sink for Gather<'_> {
     fn batch(&mut self, batch: import::Batch) -> Result<(), SinkStop> {
+        let is_of_the_last =
+            self.batches.last().is_some_and(|(stream, _)| Arc::ptr_eq(stream, &batch.stream));
+        if !is_of_the_last && self.is_shredded(&batch.stream) {
+            return Ok(());
+        }
         self.count += batch.entries.len();
         self.bytes += batch.entries.iter().map(weight).sum::<usize>();
         match self.batches.last_mut() {

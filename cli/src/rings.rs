@@ -12,15 +12,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use acpdb_engine::ids::StoreId;
-use acpdb_engine::keys::{FileKeyRing, KeyRing, PassphraseKeyRing, ring_ids};
+use acpdb_engine::keys::{FileKeyRing, KeyRing, PassphraseKeyRing, ring_id, ring_ids};
 
 use crate::failure::{Code, Failure};
 use crate::keys;
+use crate::passphrases::{self, PASSPHRASE};
 
-/// The variable with the passphrase of stores that have one.
-pub(crate) const PASSPHRASE: &str = "ACPDB_PASSPHRASE";
-/// The variable with the passphrase that a rotation goes over to.
-pub(crate) const NEW_PASSPHRASE: &str = "ACPDB_NEW_PASSPHRASE";
 /// Digits of an id in a file's name.
 const NAME_BYTES: usize = 8;
 /// Of no store: the id of a key in a file does not depend on it.
@@ -31,14 +28,14 @@ pub(crate) type Ring = Arc<dyn KeyRing>;
 
 /// The ring that opens the store in a folder. `None`: it is not encrypted, or no key is at hand, as the engine will say.
 pub(crate) fn of(folder: &Path, key_file: Option<&Path>) -> Result<Option<Ring>, Failure> {
-    let Some(wanted) = wanted(folder)? else { return Ok(None) };
+    let Some(wanted) = wanted(folder) else { return Ok(None) };
     if let Some(path) = key_file {
         return file(path).map(Some);
     }
     if let Some(ring) = kept(&wanted)? {
         return Ok(Some(ring));
     }
-    if let Some(passphrase) = told(PASSPHRASE)? {
+    if let Some(passphrase) = passphrases::told(PASSPHRASE)? {
         return Ok(Some(Arc::new(passphrase)));
     }
     let asks = io::stdin().is_terminal() && io::stderr().is_terminal();
@@ -47,14 +44,12 @@ pub(crate) fn of(folder: &Path, key_file: Option<&Path>) -> Result<Option<Ring>,
 
 /// As [`of`], without a question: for what runs while a line is typed.
 pub(crate) fn at_hand(folder: &Path) -> Option<Ring> {
-    kept(&wanted(folder).ok()??).ok()?
+    kept(&wanted(folder)?).ok()?
 }
 
-/// The ring that opens a store, by its id.
-fn wanted(folder: &Path) -> Result<Option<[u8; 16]>, Failure> {
-    let ids = ring_ids(folder);
-    let ids = ids.map_err(|error| Failure::io("read the keys of", &folder.display().to_string(), &error))?;
-    Ok(ids.first().copied())
+/// The id of the ring that opens a store. One whose own key is lost has those of its streams, and says what is lost.
+fn wanted(folder: &Path) -> Option<[u8; 16]> {
+    ring_id(folder).or_else(|| ring_ids(folder).ok()?.first().copied())
 }
 
 /// A ring that a rotation of this store's keys went over to and that was interrupted.
@@ -89,21 +84,10 @@ fn file(path: &Path) -> Result<Ring, Failure> {
     }
 }
 
-/// The passphrase that a variable of the environment holds.
-fn told(variable: &str) -> Result<Option<PassphraseKeyRing>, Failure> {
-    let Some(text) = std::env::var_os(variable).filter(|text| !text.is_empty()) else { return Ok(None) };
-    let text = text.into_string().map_err(|_| Failure::usage(format!("${variable} is no UTF-8")))?;
-    PassphraseKeyRing::new(&text).map(Some).map_err(|error| Failure::usage(format!("${variable}: {error}")))
-}
-
 /// A ring to wrap keys with from now on, and where it is, for people. Its key is in a file, or a passphrase: of a variable, else asked for.
 pub(crate) fn new(key_file: Option<&Path>, passphrase: Option<&str>) -> Result<(Ring, String), Failure> {
     if let Some(variable) = passphrase {
-        let ring = match told(variable)? {
-            Some(ring) => ring,
-            None => asked_twice(variable)?,
-        };
-        return Ok((Arc::new(ring), "a passphrase".to_owned()));
+        return Ok((Arc::new(passphrases::new_passphrase(variable)?), "a passphrase".to_owned()));
     }
     if let Some(path) = key_file {
         let ring = if path.symlink_metadata().is_ok() { file(path)? } else { made(path)? };
@@ -125,20 +109,6 @@ fn made(path: &Path) -> Result<Ring, Failure> {
         Ok(ring) => Ok(Arc::new(ring)),
         Err(error) => Err(failed(path, "make", &error)),
     }
-}
-
-fn asked_twice(variable: &str) -> Result<PassphraseKeyRing, Failure> {
-    if !io::stdin().is_terminal() {
-        let failure = Failure::usage("there is no terminal to ask for a passphrase on");
-        return Err(failure.hint(format!("give it as ${variable}")));
-    }
-    let wrong = |error: io::Error| Failure::usage(format!("no passphrase: {error}"));
-    let text = rpassword::prompt_password("new passphrase: ").map_err(wrong)?;
-    let again = rpassword::prompt_password("the same again: ").map_err(wrong)?;
-    if text != again {
-        return Err(Failure::usage("the two are not the same"));
-    }
-    PassphraseKeyRing::new(&text).map_err(wrong)
 }
 
 /// A passphrase that is asked for once it is needed.

@@ -18,5 +18,5 @@
 
 pub use crate::codec::NONCE_BYTES;
 pub use crate::storage::{FileKeyRing, KeyRing, PASSPHRASE_BYTES_MIN, PassphraseKeyRing};
-pub use crate::store::{ShredReport, ring_ids};
+pub use crate::store::{ShredReport, ring_id, ring_ids};
 pub use zeroize::Zeroizing;

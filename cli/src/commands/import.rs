@@ -126,6 +126,15 @@ pub(crate) fn run(global: &Global, args: &Import, output: &mut Output) -> Result
     Ok(code_of(is_nothing, &merged, &skipped))
 }
 
+/// Says how many sessions stayed out because they were shredded here.
+fn tell_of_shredded(reports: &[FileReport], output: &Output) {
+    let count: u64 = reports.iter().map(|report| report.shredded_count).sum();
+    if count > 0 {
+        let sessions = describe::count(count, "session");
+        output.note(format!("{sessions} left out: shredded here, and not recorded again"));
+    }
+}
+
 /// A host and a path cannot both be named.
 fn check_places(args: &Import) -> Result<(), Failure> {
     let (Some(path), Some(host)) = (args.paths.first(), args.hosts.first()) else { return Ok(()) };
@@ -358,6 +367,7 @@ fn render(
     (other, is_nothing): (u64, bool),
     output: &mut Output,
 ) -> Result<(), Failure> {
+    tell_of_shredded(reports, output);
     let mut sums: BTreeMap<Format, Sum> = BTreeMap::new();
     for file in reports {
         let report = &file.report;

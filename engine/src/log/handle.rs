@@ -354,6 +354,14 @@ impl Log {
         Ok(())
     }
 
+    /// Whether the key of a stream was destroyed.
+    ///
+    /// # Errors
+    /// [`LogError::Io`] if its file cannot be read.
+    pub fn is_shredded(&self, stream: StreamId) -> Result<bool, LogError> {
+        self.segments.keys().map_or(Ok(false), |keys| keys.is_shredded(stream))
+    }
+
     /// Copies the wrapped keys to a copy of the store. Returns how many.
     ///
     /// # Errors

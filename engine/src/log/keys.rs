@@ -49,7 +49,19 @@ pub(crate) fn key_stream(file_name: &str) -> Option<StreamId> {
     Some(StreamId(bytes))
 }
 
-/// The ring's keys that wrap those of a store: first the one of the store's own key, then others that a rotation began with or left.
+/// The id of the ring that wraps the key of a stream; nothing if there is no such file, it is damaged, or the stream was shredded.
+fn ring_of(storage: &dyn Storage, stream: StreamId) -> Option<[u8; 16]> {
+    // One that is damaged is told of where it is needed.
+    let bytes = read_file(storage, &key_name(stream), KEY_FILE_BYTES).ok()??;
+    KeyFile::ring_of(&bytes, stream)
+}
+
+/// The id of the ring that opens a store: it wraps the store's own key.
+pub(crate) fn ring(storage: &dyn Storage) -> Option<[u8; 16]> {
+    ring_of(storage, StreamId::STORE)
+}
+
+/// The ids of all rings that wrap keys of a store: first the one that opens it, then others that a rotation began with or left.
 pub(crate) fn rings(storage: &dyn Storage) -> io::Result<Vec<[u8; 16]>> {
     let names = match storage.list(KEYS_DIR) {
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
@@ -61,10 +73,7 @@ pub(crate) fn rings(storage: &dyn Storage) -> io::Result<Vec<[u8; 16]>> {
     streams.sort_by_key(|stream| (*stream != StreamId::STORE, *stream));
     let mut found = Vec::new();
     for stream in streams {
-        // One that is damaged is told of where it is needed.
-        let Ok(bytes) = read_file(storage, &key_name(stream), KEY_FILE_BYTES) else { continue };
-        let ring = bytes.and_then(|bytes| KeyFile::ring_of(&bytes, stream));
-        found.extend(ring.filter(|ring| !found.contains(ring)));
+        found.extend(ring_of(storage, stream).filter(|ring| !found.contains(ring)));
     }
     Ok(found)
 }
@@ -141,6 +150,11 @@ impl KeyChain {
             read => read.map_err(self.io("read", &name))?,
         };
         Ok(bytes.map(|bytes| KeyFile::decode(&bytes, self.store, stream)).transpose())
+    }
+
+    /// Whether the key of a stream was destroyed.
+    pub(crate) fn is_shredded(&self, stream: StreamId) -> Result<bool, LogError> {
+        Ok(matches!(self.file(stream)?, Ok(Some(file)) if file.is_shredded()))
     }
 
     fn load(&self, stream: StreamId) -> Result<Found, LogError> {

@@ -66,7 +66,7 @@ pub(crate) use files::is_copy_name;
 pub use frames::Frames;
 pub use handle::{Appended, Condition, Log, LogOptions, Prepared, Recovery};
 use handle::{Shared, Writer};
-pub(crate) use keys::rings as ring_ids;
+pub(crate) use keys::{ring as ring_id, rings as ring_ids};
 use locking::locked;
 pub use lookup::{TableFrame, TableStream};
 pub use open::Opening;

@@ -88,7 +88,7 @@ pub use serve::{Context, Obstacle, OverBudget, ServeOptions, ServedAgain, Step};
 pub use served::{PlainText, Rendered, Renderer, Served, ServedItem};
 pub use session::Session;
 pub use session_message::{MessageStream, Resumed};
-pub use shred::{ShredReport, ring_ids};
+pub use shred::{ShredReport, ring_id, ring_ids};
 pub use space::{SealReport, Space, StateSpace};
 pub use subscribe::{Commit, Subscription};
 pub use ticket::{Durability, Ticket};

@@ -38,8 +38,14 @@ pub struct ShredReport {
     pub figures: ErasedFigures,
 }
 
-/// The ids of the key rings that wrap the keys of the store in a folder, without opening it: the ring that opens the store first, then others
-/// while [`Store::rotate_keys`] was interrupted. Nothing if there is no store, or it is not encrypted.
+/// The id of the key ring that opens the store in a folder, without opening it. `None` if there is no store, or it is not encrypted. Cost: one
+/// small file is read.
+pub fn ring_id(folder: &Path) -> Option<[u8; 16]> {
+    crate::log::ring_id(&FileStorage::new(folder))
+}
+
+/// The ids of all key rings that wrap keys of the store in a folder: the ring that opens the store first, then others while
+/// [`Store::rotate_keys`] was interrupted. Nothing if there is no store, or it is not encrypted. Cost: a small file for each stream is read.
 ///
 /// # Errors
 /// If the folder cannot be read.
@@ -51,6 +57,15 @@ impl Store {
     /// Whether its streams are sealed.
     pub fn is_encrypted(&self) -> bool {
         self.inner.log.is_encrypted()
+    }
+
+    /// Whether a stream was shredded: nothing of it can be read, nothing can be recorded in it. Cost: one small file is read, in an encrypted
+    /// store.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn is_shredded(&self, stream: StreamId) -> Result<bool, Error> {
+        Ok(self.inner.log.is_shredded(stream)?)
     }
 
     /// Wraps the keys of all streams anew with another key ring; what is sealed with them stays as it is. Returns how many. Interrupted, it is
