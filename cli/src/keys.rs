@@ -15,13 +15,16 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use acpdb_engine::ids::StoreId;
+use acpdb_engine::keys::KeyRing as _;
 use acpdb_proof::{SignerKey, VerifierKey, origin};
 
 use crate::failure::{Code, Failure};
-use crate::settings;
+use crate::{passphrases, settings};
 
 /// The name of a key in its file; it signs under the name of a store.
 const KEY_NAME: &str = "acpdb";
+/// What the file of a key under a passphrase begins with.
+const WRAPPED_WORD: &str = "acpdb-wrapped-key-1";
 /// Largest file that is read.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 /// Read or write for the group or for others.
@@ -84,8 +87,8 @@ fn key_path(name: &str) -> Result<PathBuf, Failure> {
     below(&format!("keys/{name}.key"))
 }
 
-/// Makes a key, and says where it is.
-pub(crate) fn make(name: &str) -> Result<PathBuf, Failure> {
+/// Makes a key, under a passphrase if asked, and says where it is.
+pub(crate) fn make(name: &str, by_passphrase: bool) -> Result<PathBuf, Failure> {
     let path = key_path(name)?;
     if path.symlink_metadata().is_ok() {
         let failure =
@@ -94,15 +97,58 @@ pub(crate) fn make(name: &str) -> Result<PathBuf, Failure> {
             failure.hint("give the new one another name; what a lost key signed cannot be signed again")
         );
     }
-    let mut seed = [0; 32];
-    getrandom::fill(&mut seed)
-        .map_err(|error| Failure::new(Code::Failure, format!("the system has no random bytes: {error}")))?;
+    let seed = random::<32>()?;
     let key = SignerKey::from_seed(&seed);
     let public = key.verifier(KEY_NAME).map_err(|error| refused(&error))?;
-    let text = key.to_text(KEY_NAME).map_err(|error| refused(&error))?;
+    let text = if by_passphrase {
+        under_passphrase(&seed)?
+    } else {
+        key.to_text(KEY_NAME).map_err(|error| refused(&error))?
+    };
     write(&path, &(text + "\n"), true)?;
     write(&path.with_extension("pub"), &format!("{public}\n"), false)?;
     Ok(path)
+}
+
+fn random<const N: usize>() -> Result<[u8; N], Failure> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes)
+        .map_err(|error| Failure::new(Code::Failure, format!("the system has no random bytes: {error}")))?;
+    Ok(bytes)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn unhex(text: &str) -> Option<Vec<u8>> {
+    let pairs = text.as_bytes().chunks(2).map(|pair| std::str::from_utf8(pair).ok());
+    pairs.map(|pair| u8::from_str_radix(pair?, 16).ok()).collect()
+}
+
+/// A private key as its file has it: the word, a salt of 16 bytes and the wrapped seed, both in hex.
+fn under_passphrase(seed: &[u8; 32]) -> Result<String, Failure> {
+    let ring = passphrases::new_passphrase(passphrases::PASSPHRASE)?;
+    let salt = StoreId(random()?);
+    let wrapped = ring.wrap(salt, seed, WRAPPED_WORD.as_bytes(), &random()?);
+    let wrapped = wrapped.map_err(|error| Failure::new(Code::Failure, error.to_string()))?;
+    Ok(format!("{WRAPPED_WORD} {} {}", hex(salt.as_bytes()), hex(&wrapped)))
+}
+
+/// The private key in a file whose text begins with the word.
+fn from_passphrase(rest: &str, shown: &str) -> Result<SignerKey, Failure> {
+    let damaged =
+        || Failure::new(Code::Failure, format!("{shown} is damaged")).hint("put it back from a copy of it");
+    let (salt, wrapped) = rest.trim().split_once(' ').ok_or_else(damaged)?;
+    let salt =
+        unhex(salt).and_then(|salt| <[u8; 16]>::try_from(salt).ok()).map(StoreId).ok_or_else(damaged)?;
+    let wrapped = unhex(wrapped).ok_or_else(damaged)?;
+    let ring = passphrases::passphrase_of(shown)?;
+    let seed = ring.unwrap(salt, &wrapped, WRAPPED_WORD.as_bytes());
+    let seed = seed.map_err(|error| Failure::new(Code::Failure, error.to_string()))?;
+    let seed =
+        seed.ok_or_else(|| Failure::new(Code::Locked, format!("that is not the passphrase of {shown}")))?;
+    Ok(SignerKey::from_seed(&seed))
 }
 
 /// A key to sign with. It has to be its owner's alone.
@@ -121,10 +167,26 @@ pub(crate) fn signer(name: &str) -> Result<SignerKey, Failure> {
             "chmod 600 {shown}; if others may have read it, make another one with acpdb key new"
         )));
     }
+    if let Some(rest) = text.strip_prefix(WRAPPED_WORD) {
+        return from_passphrase(rest, &shown.to_string());
+    }
     SignerKey::parse(&text).map_err(|error| {
         let failure = Failure::new(Code::Failure, format!("{shown}: {error}"));
         failure.hint("put it back from where you keep copies of it, or make another one with acpdb key new")
     })
+}
+
+/// The public part of a key of the user's, under the name of a store. That of one under a passphrase lies beside it.
+pub(crate) fn public(name: &str, store: &str) -> Result<VerifierKey, Failure> {
+    let path = key_path(name)?;
+    if read(&path)?.is_some_and(|text| text.starts_with(WRAPPED_WORD)) {
+        let path = path.with_extension("pub");
+        let text =
+            read(&path)?.ok_or_else(|| Failure::not_found(format!("{} is not there", path.display())))?;
+        let key = VerifierKey::parse(text.trim_end()).and_then(|key| key.named(store));
+        return key.map_err(|error| Failure::new(Code::Failure, format!("{}: {error}", path.display())));
+    }
+    signer(name)?.verifier(store).map_err(|error| refused(&error))
 }
 
 /// A line that names a key.

@@ -19,6 +19,7 @@ mod keys;
 mod known;
 mod output;
 mod pager;
+mod passphrases;
 mod place;
 mod reader;
 mod rings;

@@ -502,3 +502,27 @@ fn checkpoints_are_signed_by_themselves_where_that_is_set() {
     assert_eq!(signed(), 2);
     world.run(&["verify"]).ok();
 }
+
+/// A file that is copied signs for every program that has it. Under a passphrase it does not, and what it signs checks like all else.
+#[test]
+fn a_key_under_a_passphrase_signs_with_it_alone() {
+    let world = World::fed();
+    let with = |passphrase: &str, arguments: &[&str]| {
+        let mut command = world.command();
+        command.args(arguments).env("ACPDB_PASSPHRASE", passphrase);
+        finish(command, b"")
+    };
+    tells(&with("short", &["key", "new", "--passphrase"]), 2, &["8 bytes"]);
+    tells(&world.run(&["key", "new", "--passphrase"]), 2, &["no terminal"]);
+    with("correct horse", &["key", "new", "--passphrase"]).ok();
+    let file = std::fs::read_to_string(world.path("home/.config/acpdb/keys/default.key")).unwrap();
+    assert!(file.starts_with("acpdb-wrapped-key-1 ") && !file.contains("PRIVATE"), "{file}");
+    tells(&world.run(&["checkpoint", "sign"]), 9, &["ACPDB_PASSPHRASE"]);
+    tells(&with("correct house", &["checkpoint", "sign"]), 9, &["that is not the passphrase"]);
+    with("correct horse", &["checkpoint", "sign"]).ok();
+    // Its public part needs no passphrase.
+    tells(&world.run(&["checkpoint", "show"]), 0, &["agrees"]);
+    world.run(&["prove", "#6", "-o", "event"]).ok();
+    let key = world.run(&["key", "show"]).ok();
+    both(&world, "event", key.trim(), true);
+}

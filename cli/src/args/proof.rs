@@ -17,6 +17,9 @@ pub(crate) enum KeyAct {
         /// Its name
         #[arg(value_name = "NAME", default_value = "default")]
         name: String,
+        /// Keep it under a passphrase, which is asked for whenever it signs; acpdb help encryption says how it is given
+        #[arg(long)]
+        passphrase: bool,
     },
     /// Wrap the keys of an encrypted store by another key; what they seal stays as it is
     Rotate {

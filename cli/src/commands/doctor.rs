@@ -97,7 +97,7 @@ fn look(folder: &Path, global: &Global) -> (Vec<Finding>, Code) {
         let next = format!("chmod -R go-rwx {}", folder.display());
         add(State::Note, "access", format!("others may enter the folder (mode {mode:o})"), Some(next));
     }
-    if acpdb_engine::keys::ring_ids(folder).is_ok_and(|ids| !ids.is_empty()) {
+    if acpdb_engine::keys::ring_id(folder).is_some() {
         match crate::rings::of(folder, global.key_file.as_deref()) {
             Ok(Some(ring)) => add(State::Ok, "encryption", format!("opened by {}", ring.name()), None),
             Ok(None) => add(

@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::args::{Global, Init};
 use crate::failure::{Code, Failure};
 use crate::output::Output;
-use crate::{place, rings};
+use crate::{passphrases, place, rings};
 
 /// What came of it, for programs.
 #[derive(Serialize)]
@@ -70,7 +70,7 @@ fn make(global: &Global, args: &Init, folder: &Path) -> Result<Made, Failure> {
     let builder = Store::builder(folder).registry(acpdb_hosts::registry());
     let (builder, key) = if args.encrypt {
         let (ring, name) =
-            rings::new(global.key_file.as_deref(), args.passphrase.then_some(rings::PASSPHRASE))?;
+            rings::new(global.key_file.as_deref(), args.passphrase.then_some(passphrases::PASSPHRASE))?;
         (builder.keys(ring), Some(name))
     } else {
         (builder, None)

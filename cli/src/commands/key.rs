@@ -8,13 +8,13 @@ use serde_json::json;
 use crate::args::{Global, Key, KeyAct};
 use crate::failure::{Code, Failure};
 use crate::output::Output;
-use crate::{keys, place, rings};
+use crate::{keys, passphrases, place, rings};
 
 pub(crate) fn run(global: &Global, args: &Key, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "key")?;
     match &args.act {
-        KeyAct::New { name } => {
-            let path = keys::make(name)?;
+        KeyAct::New { name, passphrase } => {
+            let path = keys::make(name, *passphrase)?;
             if output.json {
                 output.json_object("acpdb.key_new/1", &json!({ "name": name, "path": path }))?;
             } else {
@@ -26,9 +26,8 @@ pub(crate) fn run(global: &Global, args: &Key, output: &mut Output) -> Result<Co
         }
         KeyAct::Rotate { to, to_passphrase } => rotate(global, to.as_deref(), *to_passphrase, output)?,
         KeyAct::Show { name } => {
-            let key = keys::signer(name)?;
             let store = place::read(global, output)?.id();
-            let verifier = key.verifier(&origin(store)).map_err(|error| keys::refused(&error))?;
+            let verifier = keys::public(name, &origin(store))?;
             let text = verifier.to_string();
             if output.json {
                 let value = json!({ "name": name, "store": store, "key": text });
@@ -60,7 +59,7 @@ fn rotate(
             let name = ring.name();
             (ring, name)
         }
-        None => rings::new(to, by_passphrase.then_some(rings::NEW_PASSPHRASE))?,
+        None => rings::new(to, by_passphrase.then_some(passphrases::NEW_PASSPHRASE))?,
     };
     let count = store.rotate_keys(&ring)?;
     store.close()?;
