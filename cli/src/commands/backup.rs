@@ -9,12 +9,15 @@ use crate::place;
 pub(crate) fn run(global: &Global, args: &Backup, output: &mut Output) -> Result<Code, Failure> {
     super::at::refuse_now(global, "backup")?;
     let store = place::read(global, output)?;
+    if args.keys && !store.is_encrypted() {
+        return Err(Failure::usage("the store is not encrypted: it has no keys").hint("leave --keys out"));
+    }
     let bar = progress::bytes(store.info()?.log_bytes, output);
     let done = store.backup(&args.folder, &mut |bytes| bar.inc(bytes));
     bar.finish_and_clear();
     let done = done.map_err(|error| taken(error, "backup"))?;
     let code = super::verify::code_of(done.report.verdict());
-    let keys = if args.keys { Some(copy_keys(&store, &args.folder)?) } else { None };
+    let keys = if args.keys { Some(store.backup_keys(&args.folder)?) } else { None };
     if output.json {
         output.json_line(&done)?;
         return Ok(code);
@@ -40,13 +43,6 @@ pub(crate) fn run(global: &Global, args: &Backup, output: &mut Output) -> Result
         ))?;
     }
     Ok(code)
-}
-
-fn copy_keys(store: &acpdb_engine::Store, folder: &std::path::Path) -> Result<u64, Failure> {
-    if !store.is_encrypted() {
-        return Err(Failure::usage("the store is not encrypted: it has no keys").hint("leave --keys out"));
-    }
-    Ok(store.backup_keys(folder)?)
 }
 
 /// A folder that holds something already is a mistake of the call, and says what to do.

@@ -131,6 +131,44 @@ fn without_its_key_a_store_is_checked_and_copied_and_not_read() {
     world.run(&["sessions", "--key-file", "none.key"]).says(9, &["none.key"]);
 }
 
+/// A store that a stranger made can have anything under the names of keys. None of it is followed, waited for or written to.
+#[test]
+fn what_leads_out_of_the_folder_of_keys_is_refused() {
+    let world = sealed();
+    let own = format!("{}.key", "0".repeat(32));
+    std::fs::write(world.path("bait"), [7; 512]).unwrap();
+    let shell = |line: &str| assert_eq!(world.shell(line).code, 0, "{line}");
+    for (set, words) in [
+        (format!("rm t/keys/{own} && mkfifo t/keys/{own}"), "a named pipe"),
+        (format!("rm t/keys/{own} && ln -s ../../bait t/keys/{own}"), "a symbolic link"),
+        ("mv t/keys away && ln -s ../away t/keys".to_owned(), "a symbolic link"),
+        (format!("rm t/keys/{own} && mkdir t/keys/{own}"), "a folder"),
+    ] {
+        shell(&format!("rm -rf t away && cp -a store t && {set}"));
+        for line in [
+            "sessions",
+            "doctor",
+            "append --stdin",
+            "key rotate",
+            "erase --session e38a --shred --reason x",
+            "backup copy --keys",
+        ] {
+            let words_of: Vec<&str> = ["--db", "t"].into_iter().chain(line.split(' ')).collect();
+            let ran = world.run_with(&words_of, FEED);
+            assert!(line == "doctor" || ran.code != 0, "{set}: {line}: {}", ran.text());
+            let said = format!("{}{}", ran.text(), ran.err);
+            assert!(!said.contains("panicked"), "{set}: {line}: {said}");
+            assert!(line != "sessions" || said.contains(words), "{set}: {line}: {said}");
+        }
+        assert_eq!(std::fs::read(world.path("bait")).unwrap(), [7; 512], "{set}");
+        if world.path("away").exists() {
+            let away = |name: &str| std::fs::read(world.path(name)).unwrap();
+            assert_eq!(away(&format!("away/{own}")), away(&format!("store/keys/{own}")), "{set}");
+        }
+        std::fs::remove_dir_all(world.path("copy")).ok();
+    }
+}
+
 /// The wrapped keys are part of the store: one that is lost is named, and what is not sealed with it goes on.
 #[test]
 fn a_lost_key_is_named() {
@@ -247,6 +285,7 @@ fn what_is_asked_of_the_wrong_store_says_so() {
     world.run(&["key", "rotate"]).says(2, &["not encrypted"]);
     world.run(&["erase", "--session", "latest", "--shred", "--reason", "x"]).says(2, &["not encrypted"]);
     world.run(&["backup", "copy", "--keys"]).says(2, &["not encrypted"]);
+    assert!(!world.path("copy").exists(), "what is refused leaves nothing");
     world.run(&["--db", "other", "init", "--key-file", "k"]).says(2, &["--encrypt"]);
     // A key that a plain store does not need is no fault: the variable may stand for other stores.
     world.run(&["sessions", "--key-file", "none"]).ok();
