@@ -117,7 +117,8 @@ fn random<const N: usize>() -> Result<[u8; N], Failure> {
     Ok(bytes)
 }
 
-fn hex(bytes: &[u8]) -> String {
+/// Bytes as hex digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

@@ -59,7 +59,7 @@ pub(crate) fn begun(folder: &Path) -> Result<Option<Ring>, Failure> {
 }
 
 fn path_of(id: &[u8; 16]) -> Result<PathBuf, Failure> {
-    let digits: String = id.iter().take(NAME_BYTES).map(|byte| format!("{byte:02x}")).collect();
+    let digits = keys::hex(id.get(..NAME_BYTES).unwrap_or(id));
     keys::below(&format!("keys/{digits}.store-key"))
 }
 

@@ -35,7 +35,7 @@ pub(crate) fn run(global: &Global, args: &CheckpointVerb, output: &mut Output) -
 fn value_of(store: &Store, seq: Seq, note: &str) -> Result<serde_json::Value, Failure> {
     let parsed = Note::parse(note).and_then(|note| Checkpoint::parse(note.text_unchecked()));
     let checkpoint = parsed.map_err(|error| damaged(seq, &error.to_string()))?;
-    let root: String = checkpoint.root.0.iter().map(|byte| format!("{byte:02x}")).collect();
+    let root = keys::hex(&checkpoint.root.0);
     Ok(json!({
         "store": store.id(), "seq": checkpoint.seq, "root": root,
         "time": claims::time_of(&checkpoint), "note": note,
